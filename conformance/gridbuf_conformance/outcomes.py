@@ -33,9 +33,7 @@ class Outcome(str, Enum):
         return self.value
 
 
-FAILED = frozenset(
-    {Outcome.FAIL, Outcome.XPASS, Outcome.CRASH, Outcome.TIMEOUT, Outcome.UNSTABLE}
-)
+FAILED = frozenset({Outcome.FAIL, Outcome.XPASS, Outcome.CRASH, Outcome.TIMEOUT, Outcome.UNSTABLE})
 """The outcomes that make a producer non-conformant (exit code 1)."""
 
 

@@ -1,0 +1,332 @@
+"""The plan: one request for one array, plain JSON, complete before the producer is touched.
+
+A plan says what array to make (`shape` … `readonly`), what its elements hold (`fill`), and which view
+operations the suite applies to the result before it measures it (`views`). Because a plan is data, the same
+request can be run in another process, replayed from a command line, shrunk, and shared with other languages.
+
+A plan is a read-only mapping with the keys of `plan.schema.json` (`KEYS`), and an immutable, hashable value.
+None can exist that is not valid: the constructor checks every bound that `Plan.validate` documents.
+
+The meaning of `None`, everywhere: *not asked*. A producer that does not know a key may ignore it when it is
+None (and `alignment_size` when it is 1); it must answer `Unsupported` to what it cannot give.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from math import prod
+from typing import Any
+
+from .dtypes import DTYPES, DType, fill_bytes
+from .views import ViewMap
+
+__all__ = [
+    "ALIGNMENT_LIMIT_BYTES",
+    "DTYPES",
+    "KEYS",
+    "NDIM_LIMIT",
+    "UNTOUCHED_FROM_BYTES",
+    "Plan",
+    "fill_bytes",
+]
+
+NDIM_LIMIT = 64
+"""No plan has more dimensions: the buffer protocol's own limit (PB-16)."""
+ALIGNMENT_LIMIT_BYTES = 2**20
+UNTOUCHED_FROM_BYTES = 2**30
+"""Plans of this many bytes and more have `fill` None: their pages are never touched, only asked for."""
+_SPAN_LIMIT_BYTES = 2**40
+_FILL_LIMIT = 2**32
+
+
+@dataclass(frozen=True)
+class Plan(Mapping):
+    """One request for one array. The defaults are the simplest plan.
+
+    | key | meaning | values |
+    |---|---|---|
+    | `shape` | extents | up to 64 integers ≥ 0 |
+    | `dtype` | element type | a name of `DTYPES` |
+    | `byteorder` | order of each number's bytes | "native", or "swapped" where the type has an order |
+    | `layout` | layout map: entry i is the rank of dimension i, 0 the largest stride | a permutation, or None |
+    | `alignment_size` | bytes; the address of the aligned element is a multiple of it | 1 (none) … 2^20 |
+    | `aligned_index` | the aligned element | ndim integers in [0, extent), or None: lower halos, else zeros |
+    | `dims` | dimension names | ndim different names of "I", "J", "K", "0", "1", …, or None |
+    | `halo` | (lower, upper) of each dimension | ndim pairs with lower + upper ≤ extent, or None |
+    | `device` | where the memory lies | None, the host |
+    | `readonly` | whether writing must be impossible | bool |
+    | `views` | operations on the result, in this order | see `views.ViewMap` |
+    | `fill` | seed of the elements' bytes | 0 … 2^32-1, or None: any content |
+    """
+
+    shape: tuple[int, ...] = (1,)
+    dtype: str = "float64"
+    byteorder: str = "native"
+    layout: tuple[int, ...] | None = None
+    alignment_size: int = 1
+    aligned_index: tuple[int, ...] | None = None
+    dims: tuple[str, ...] | None = None
+    halo: tuple[tuple[int, int], ...] | None = None
+    device: None = None
+    readonly: bool = False
+    views: tuple[tuple, ...] = ()
+    fill: int | None = 0
+
+    def __post_init__(self) -> None:
+        for key in ("shape", "layout", "aligned_index", "dims", "halo", "views"):
+            object.__setattr__(self, key, _as_tuples(getattr(self, key)))
+        self.validate()
+
+    # -- the mapping ------------------------------------------------------------------------------------
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in KEYS:
+            raise KeyError(f"{key!r} is no key of a plan; the keys are {', '.join(KEYS)}")
+        return getattr(self, key)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(KEYS)
+
+    def __len__(self) -> int:
+        return len(KEYS)
+
+    def __repr__(self) -> str:
+        return f"Plan({', '.join(f'{key}={value!r}' for key, value in self._asked().items())})"
+
+    # -- JSON -------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_json(cls, text: str | Mapping[str, Any]) -> Plan:
+        """The plan of a JSON object, given as text or already decoded; keys left out take their defaults.
+
+        Raises ValueError for text that is no JSON object, for unknown keys and for what `validate` rejects.
+        """
+        raw = text
+        if isinstance(text, str):
+            try:
+                raw = json.loads(text)
+            except json.JSONDecodeError as error:
+                raise ValueError(
+                    f"the plan is no JSON ({error}); quote it as one argument"
+                ) from None
+        if not isinstance(raw, Mapping):
+            raise ValueError(
+                f"a plan is a JSON object, not {type(raw).__name__}; see plan.schema.json"
+            )
+        unknown = sorted(set(raw) - set(KEYS))
+        if unknown:
+            raise ValueError(f"unknown plan key {unknown[0]!r}; the keys are {', '.join(KEYS)}")
+        return cls(**raw)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All twelve keys, with lists in place of tuples: what a report holds."""
+        return {key: _as_lists(value) for key, value in self.items()}
+
+    def to_json(self, *, brief: bool = False) -> str:
+        """Canonical JSON: fixed key order, no spaces. `brief` leaves out the keys that have their default."""
+        chosen = self._asked() if brief else dict(self)
+        return json.dumps({k: _as_lists(v) for k, v in chosen.items()}, separators=(",", ":"))
+
+    def _asked(self) -> dict[str, Any]:
+        return {f.name: self[f.name] for f in fields(self) if self[f.name] != f.default}
+
+    # -- what follows from the keys ---------------------------------------------------------------------
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def dtype_info(self) -> DType:
+        return DTYPES[self.dtype]
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.dtype_info.itemsize
+
+    @property
+    def element_count(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements, without padding."""
+        return self.element_count * self.itemsize
+
+    @property
+    def aligned_element(self) -> tuple[int, ...]:
+        """The index that the alignment is asked for: `aligned_index`, else the lower halos, else zeros.
+
+        A lower halo that covers its whole dimension leaves no element behind it; 0 stands for it there.
+        """
+        if self.aligned_index is not None:
+            return self.aligned_index
+        if self.halo is None:
+            return (0,) * self.ndim
+        pairs = zip(self.halo, self.shape)
+        return tuple(lower if lower < extent else 0 for (lower, _), extent in pairs)
+
+    @cached_property
+    def view_map(self) -> ViewMap:
+        """Where each element of the viewed array lies in the produced one."""
+        return ViewMap.of(self.shape, self.views)
+
+    @property
+    def without_views(self) -> Plan:
+        """The same request, measured as it was produced."""
+        return self.replaced(views=()) if self.views else self
+
+    def replaced(self, **changes: Any) -> Plan:
+        """A plan with some keys changed; raises as the constructor."""
+        return Plan(**{**dict(self), **changes})
+
+    # -- content ----------------------------------------------------------------------------------------
+
+    def element_bytes(self, index: tuple[int, ...]) -> bytes:
+        """The bytes that the produced element at `index` must hold (formula: `dtypes`).
+
+        Raises ValueError when `fill` is None: such a plan asks for no content.
+        """
+        flat = 0
+        for position, extent in zip(index, self.shape):
+            flat = flat * extent + position
+        return self._content(flat, 1)
+
+    def viewed_element_bytes(self, index: tuple[int, ...]) -> bytes:
+        """The bytes at `index` of the array that `views` makes of the produced one."""
+        return self.element_bytes(self.view_map.base_index(index))
+
+    def content(self) -> bytes:
+        """The bytes of all produced elements in row-major order: what a producer copies in."""
+        return self._content(0, self.element_count)
+
+    def _content(self, flat_index: int, count: int) -> bytes:
+        if self.fill is None:
+            raise ValueError(
+                "fill is None: this plan asks for no content; fill nothing and read nothing"
+            )
+        info = self.dtype_info
+        raw = fill_bytes(self.fill, flat_index, info.itemsize, count)
+        info.valid(raw)
+        return info.swapped(bytes(raw)) if self.byteorder == "swapped" else bytes(raw)
+
+    # -- bounds -----------------------------------------------------------------------------------------
+
+    def validate(self) -> None:
+        """Raises ValueError naming the value, its bound and what to do; the table above holds the bounds."""
+        self._validate_shape()
+        self._validate_element_type()
+        self._validate_placement()
+        self._validate_names_and_halo()
+        _require(
+            self.device is None, "device", self.device, "None", "this release plans host memory"
+        )
+        _require(type(self.readonly) is bool, "readonly", self.readonly, "true or false")
+        self._validate_fill()
+        self.view_map  # noqa: B018 (computing it checks every operation)
+
+    def _validate_shape(self) -> None:
+        is_shape = isinstance(self.shape, tuple) and all(_is_count(n) for n in self.shape)
+        _require(is_shape, "shape", self.shape, "a list of integers >= 0")
+        _require(self.ndim <= NDIM_LIMIT, "shape", self.shape, f"at most {NDIM_LIMIT} dimensions")
+
+    def _validate_element_type(self) -> None:
+        _require(self.dtype in DTYPES, "dtype", self.dtype, "one of " + ", ".join(DTYPES))
+        _require(
+            self.byteorder in ("native", "swapped"),
+            "byteorder",
+            self.byteorder,
+            '"native" or "swapped"',
+        )
+        swappable = self.byteorder == "native" or self.dtype_info.has_byteorder
+        _require(swappable, "byteorder", self.byteorder, f'"native", for {self.dtype} has no order')
+        too_large = f"at most 2^40 bytes of {self.dtype}"
+        _require(
+            self.nbytes <= _SPAN_LIMIT_BYTES, "shape", self.shape, too_large, "use smaller extents"
+        )
+
+    def _validate_placement(self) -> None:
+        if self.layout is not None:
+            is_permutation = all(map(_is_count, self.layout)) and sorted(self.layout) == [
+                *range(self.ndim)
+            ]
+            _require(
+                is_permutation,
+                "layout",
+                self.layout,
+                f"a permutation of 0..{self.ndim - 1}, or null",
+            )
+        in_range = (
+            _is_count(self.alignment_size) and 1 <= self.alignment_size <= ALIGNMENT_LIMIT_BYTES
+        )
+        _require(
+            in_range, "alignment_size", self.alignment_size, f"1..{ALIGNMENT_LIMIT_BYTES} bytes"
+        )
+        if self.aligned_index is not None:
+            inside = len(self.aligned_index) == self.ndim and all(
+                _is_count(i) and i < max(extent, 1)
+                for i, extent in zip(self.aligned_index, self.shape)
+            )
+            bound = f"{self.ndim} integers inside shape {list(self.shape)}, or null"
+            _require(inside, "aligned_index", self.aligned_index, bound)
+
+    def _validate_names_and_halo(self) -> None:
+        if self.dims is not None:
+            named = len(self.dims) == self.ndim == len(set(self.dims)) and all(
+                map(_is_dim, self.dims)
+            )
+            bound = f'{self.ndim} different names of "I", "J", "K", "0", "1", …, or null'
+            _require(named, "dims", self.dims, bound)
+        if self.halo is not None:
+            fits = len(self.halo) == self.ndim and all(
+                _is_pair(pair) and sum(pair) <= extent
+                for pair, extent in zip(self.halo, self.shape)
+            )
+            bound = f"{self.ndim} pairs of integers >= 0 with lower + upper <= extent, or null"
+            _require(fits, "halo", self.halo, bound)
+
+    def _validate_fill(self) -> None:
+        is_seed = self.fill is None or (_is_count(self.fill) and self.fill < _FILL_LIMIT)
+        _require(is_seed, "fill", self.fill, "an integer in 0..2^32-1, or null")
+        touched = self.fill is not None and self.nbytes >= UNTOUCHED_FROM_BYTES
+        _require(
+            not touched, "fill", self.fill, "null from 2^30 bytes on", "such pages stay untouched"
+        )
+
+
+KEYS: tuple[str, ...] = tuple(field.name for field in fields(Plan))
+"""The keys of every plan, in the order of its JSON."""
+
+
+def _require(holds: bool, key: str, value: Any, bound: str, action: str = "") -> None:
+    if not holds:
+        raise ValueError(
+            f"plan key {key!r} is {_as_lists(value)!r}, must be {bound}; "
+            f"{action or 'correct this key'}"
+        )
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) == 2 and all(map(_is_count, value))
+
+
+def _is_dim(name: Any) -> bool:
+    if not isinstance(name, str):
+        return False
+    return name in ("I", "J", "K") or (name.isascii() and name.isdigit() and str(int(name)) == name)
+
+
+def _as_tuples(value: Any) -> Any:
+    return tuple(map(_as_tuples, value)) if isinstance(value, (list, tuple)) else value
+
+
+def _as_lists(value: Any) -> Any:
+    return [*map(_as_lists, value)] if isinstance(value, (list, tuple)) else value
