@@ -1,0 +1,90 @@
+"""Everything gridbuf builds with, by the names the libraries' own Bazel builds use.
+
+A workspace that depends on gridbuf calls `gridbuf_dependencies()` once. Each repository is made only if the workspace has
+none of that name yet, so a newer Bazel, or a workspace with the real modules, can put its own in place. All of them are
+local: Debian's packages and what `bazelw --setup` unpacked; nothing is fetched by Bazel.
+"""
+
+load("//build_defs:cuda_repository.bzl", "cuda_repository")
+load("//build_defs:python_repository.bzl", "python_repository")
+
+def _state_repository_impl(repository_ctx):
+    root = repository_ctx.path(Label("//:WORKSPACE")).dirname
+    state = repository_ctx.os.environ.get("GRIDBUF_STATE", str(root) + "/.gridbuf")
+    source = repository_ctx.path(state + "/" + repository_ctx.attr.path)
+    if not source.exists:
+        fail("%s is not there; run `%s/bazelw --setup` once" % (source, root))
+    for entry in source.readdir():
+        repository_ctx.symlink(entry, entry.basename)
+
+_state_repository = repository_rule(
+    implementation = _state_repository_impl,
+    attrs = {"path": attr.string(mandatory = True, doc = "Folder below gridbuf's state folder.")},
+    environ = ["GRIDBUF_STATE"],
+    doc = "A source tree that `bazelw --setup` unpacked.",
+    local = True,
+)
+
+def _local(name, path):
+    if not native.existing_rule(name):
+        native.local_repository(name = name, path = path)
+
+def _system(name, path, build_file):
+    if not native.existing_rule(name):
+        native.new_local_repository(name = name, path = path, build_file = build_file)
+
+def _shim_repository_impl(repository_ctx):
+    for path, content in repository_ctx.attr.files.items():
+        repository_ctx.file(path, content)
+
+_shim_repository = repository_rule(
+    implementation = _shim_repository_impl,
+    attrs = {"files": attr.string_dict(mandatory = True, doc = "Path → content.")},
+    doc = "A small repository written in place, for what Bazel 4.2.3 would otherwise fetch.",
+)
+
+_RULES_CC = """
+
+cc_binary = native.cc_binary
+cc_import = native.cc_import
+cc_library = native.cc_library
+cc_proto_library = native.cc_proto_library
+cc_test = native.cc_test
+cc_toolchain = native.cc_toolchain
+cc_toolchain_suite = native.cc_toolchain_suite
+objc_library = native.objc_library
+"""
+
+def gridbuf_dependencies():
+    """Declares every external repository that gridbuf's targets name. Call it once, in WORKSPACE."""
+
+    # What Bazel itself asks for. Debian's rules_cc is too new for Bazel 4.2.3, hence the shim.
+    _local("bazel_skylib", "/usr/share/bazel/tools/skylib")
+    _local("platforms", "/usr/share/bazel/tools/platforms")
+    _local("rules_java", "/usr/share/bazel/rules/java")
+    _local("rules_proto", "/usr/share/bazel/rules/proto")
+    if not native.existing_rule("rules_cc"):
+        _shim_repository(
+            name = "rules_cc",
+            files = {"WORKSPACE": "", "cc/BUILD": "", "cc/defs.bzl": _RULES_CC},
+        )
+    if not native.existing_rule("remote_coverage_tools"):
+        _shim_repository(
+            name = "remote_coverage_tools",
+            files = {
+                "WORKSPACE": "",
+                "BUILD": 'filegroup(name = "coverage_report_generator", srcs = [], visibility = ["//visibility:public"])',
+            },
+        )
+
+    if not native.existing_rule("com_google_absl"):
+        _state_repository(name = "com_google_absl", path = "abseil")
+    _system("com_google_googletest", "/usr/src/googletest", "@gridbuf//third_party:googletest.BUILD")
+    _system("com_github_google_benchmark", "/usr", "@gridbuf//third_party:benchmark.BUILD")
+    _system("nlohmann_json", "/usr/include/nlohmann", "@gridbuf//third_party:nlohmann_json.BUILD")
+
+    if not native.existing_rule("gridbuf_python"):
+        python_repository(name = "gridbuf_python")
+    if not native.existing_rule("gridbuf_cuda"):
+        cuda_repository(name = "gridbuf_cuda")
+    native.register_toolchains("@gridbuf_python//:toolchain")

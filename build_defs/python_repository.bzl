@@ -1,0 +1,88 @@
+"""`@gridbuf_python`: the Python that gridbuf builds for and tests with.
+
+It is the environment that bazelw made from the lock files (GRIDBUF_ENVIRONMENT). Targets: `:toolchain` (Bazel's Python
+toolchain bound to it), `:headers` (Python.h), `:pybind11` (its headers), and `python.bzl` with the tags of the interpreter.
+"""
+
+_BUILD = """
+load("@bazel_tools//tools/python:toolchain.bzl", "py_runtime_pair")
+
+package(default_visibility = ["//visibility:public"])
+
+py_runtime(
+    name = "runtime",
+    interpreter_path = "{interpreter}",
+    # Bare Debian has no `python`, which the stub of a py_binary would otherwise look for.
+    stub_shebang = "#!{interpreter}",
+    python_version = "PY3",
+)
+
+py_runtime_pair(
+    name = "runtime_pair",
+    py3_runtime = ":runtime",
+)
+
+toolchain(
+    name = "toolchain",
+    toolchain = ":runtime_pair",
+    toolchain_type = "@bazel_tools//tools/python:toolchain_type",
+)
+
+cc_library(
+    name = "headers",
+    hdrs = glob(["include/**"]),
+    includes = ["include"],
+)
+
+cc_library(
+    name = "pybind11",
+    hdrs = glob(["pybind11_include/**"]),
+    includes = ["pybind11_include"],
+    deps = [":headers"],
+)
+
+# Tests depend on this, so that installing or removing the optional peers runs them again.
+filegroup(
+    name = "peers",
+    srcs = ["peers.txt"],
+)
+"""
+
+_QUERY = """
+import json, sys, sysconfig
+import pybind11
+print(json.dumps({
+    "include": sysconfig.get_paths()["include"],
+    "pybind11": pybind11.get_include(),
+    "suffix": sysconfig.get_config_var("EXT_SUFFIX"),
+    "tag": "cp%d%d" % sys.version_info[:2],
+}))
+"""
+
+def _python_repository_impl(repository_ctx):
+    environment = repository_ctx.os.environ.get("GRIDBUF_ENVIRONMENT")
+    if not environment:
+        fail("GRIDBUF_ENVIRONMENT is not set; call Bazel through ./bazelw, which makes the Python environment")
+    python = environment + "/bin/python"
+    result = repository_ctx.execute([python, "-c", _QUERY])
+    if result.return_code:
+        fail("%s does not answer: %s" % (python, result.stderr))
+    facts = json.decode(result.stdout)
+    repository_ctx.symlink(facts["include"], "include")
+    repository_ctx.symlink(facts["pybind11"], "pybind11_include")
+    repository_ctx.file("peers.txt", repository_ctx.os.environ.get("GRIDBUF_PEERS", "none") + "\n")
+    repository_ctx.file("BUILD.bazel", _BUILD.format(interpreter = python))
+    repository_ctx.file("python.bzl", "\n".join([
+        '"""Facts of the interpreter that gridbuf builds for."""',
+        "",
+        'EXTENSION_SUFFIX = "%s"' % facts["suffix"],
+        'PYTHON_TAG = "%s"' % facts["tag"],
+        "",
+    ]))
+
+python_repository = repository_rule(
+    implementation = _python_repository_impl,
+    environ = ["GRIDBUF_ENVIRONMENT", "GRIDBUF_PEERS"],
+    doc = "Binds Bazel's Python toolchain and pybind11's headers to the environment that bazelw made.",
+    local = True,
+)
