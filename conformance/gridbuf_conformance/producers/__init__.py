@@ -1,0 +1,131 @@
+"""The producers that come with the suite, those that installed packages announce, and how to get an absent one.
+
+A name stands for a target (`package.module:Class`), which the worker loads. Whether the library behind it is
+installed is found out without importing it: some take seconds, and one that is broken must break in the
+worker, not here.
+
+A package announces a producer of its own by an entry point in the group `gridbuf_conformance.producers`:
+
+```toml
+[project.entry-points."gridbuf_conformance.producers"]
+mylib = "mylib.testing:Producer"
+```
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from importlib import metadata, util
+
+__all__ = ["BUILT_IN", "ENTRY_POINT_GROUP", "Entry", "UnknownProducer", "entries", "find"]
+
+ENTRY_POINT_GROUP = "gridbuf_conformance.producers"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One producer by name.
+
+    `target` is what a worker loads, `needs` the import name without which it cannot, `install` the command
+    that brings it. `rules` is the selection that a run takes by default: the plain-array door of a library
+    that hands out somebody else's arrays answers for the allocation, not for the arrays' exports.
+    """
+
+    name: str
+    target: str
+    summary: str
+    needs: str | None = None
+    install: str = ""
+    rules: str | None = None
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether the library can be found; nothing is imported."""
+        return self.needs is None or util.find_spec(self.needs) is not None
+
+
+class UnknownProducer(LookupError):
+    """A name that is neither built in nor announced; the message lists close matches."""
+
+
+def _entry(name: str, module: str, kind: str, summary: str, **more: str) -> Entry:
+    return Entry(name, f"{__name__}.{module}:{kind}", summary, **more)
+
+
+_GRIDBUF = {"needs": "gridbuf", "install": "pip install gridbuf"}
+
+BUILT_IN: dict[str, Entry] = {
+    entry.name: entry
+    for entry in (
+        _entry("array", "standard", "ArrayProducer", "array.array of the standard library"),
+        _entry("bytes", "standard", "BytesProducer", "bytes, read-only"),
+        _entry("bytearray", "standard", "ByteArrayProducer", "bytearray"),
+        _entry("memoryview", "standard", "MemoryViewProducer", "memoryview.cast over bytes"),
+        _entry("ctypes", "standard", "CtypesProducer", "ctypes arrays and simple types"),
+        _entry("mmap", "standard", "MmapProducer", "mmap.mmap of anonymous pages or a file"),
+        _entry(
+            "numpy",
+            "numpy",
+            "NumPyProducer",
+            "numpy.ndarray",
+            needs="numpy",
+            install="pip install numpy",
+        ),
+        _entry(
+            "torch",
+            "torch",
+            "TorchProducer",
+            "torch.Tensor on the CPU",
+            needs="torch",
+            install="pip install torch",
+        ),
+        _entry("gridbuf", "gridbuf", "BufferProducer", "gridbuf.Buffer", **_GRIDBUF),
+        _entry(
+            "gridbuf.plain",
+            "gridbuf",
+            "PlainProducer",
+            "gridbuf.empty and zeros: NumPy arrays, judged as allocations",
+            rules="GT-*",
+            **_GRIDBUF,
+        ),
+        _entry(
+            "gt4py",
+            "gt4py",
+            "GT4PyProducer",
+            "gt4py.storage.empty: NumPy arrays of an aligned, padded layout",
+            needs="gt4py",
+            install="pip install gt4py",
+        ),
+    )
+}
+"""The producers of this package by name, in the order in which they are shown."""
+
+
+def entries() -> dict[str, Entry]:
+    """All producers by name: the built-in ones, then those of entry points, by name.
+
+    A built-in name cannot be taken over by an entry point.
+    """
+    announced = {
+        point.name: Entry(point.name, point.value, f"announced by {_origin(point)}")
+        for point in sorted(metadata.entry_points(group=ENTRY_POINT_GROUP), key=lambda p: p.name)
+        if point.name not in BUILT_IN
+    }
+    return {**BUILT_IN, **announced}
+
+
+def find(name: str) -> Entry:
+    """The entry of a name; UnknownProducer if there is none."""
+    known = entries()
+    if name not in known:
+        close = difflib.get_close_matches(name, known) or list(known)
+        raise UnknownProducer(
+            f"{name!r} is no producer; use one of {', '.join(close)}, "
+            "or name your own as package.module:Class or path/to/file.py:Class"
+        )
+    return known[name]
+
+
+def _origin(point: metadata.EntryPoint) -> str:
+    return point.dist.name if point.dist is not None else point.value

@@ -1,0 +1,91 @@
+"""What all built-in producers share: one place that declines plans, and the helper for view operations.
+
+A built-in producer declares its `capabilities`, which is what plans are drawn from; the same declaration
+answers every plan outside it, so that what a producer says it can do and what it declines cannot differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..plan import Plan
+from ..producer import Capabilities, Producer, Unsupported, python_view
+
+__all__ = ["HostProducer", "declined", "viewed"]
+
+
+class HostProducer(Producer):
+    """Declines what its capabilities leave out, then calls `make(plan)` for the rest."""
+
+    def produce(self, plan: Plan) -> Any:
+        """The object of `make`, or `Unsupported` with the first key that cannot be met."""
+        reason = declined(plan, self.capabilities)
+        return Unsupported(f"{self.name}: {reason}") if reason else self.make(plan)
+
+    def make(self, plan: Plan) -> Any:
+        """The object, filled; or `Unsupported` for what only the library itself knows it cannot make."""
+        raise NotImplementedError(f"{type(self).__name__}.make(plan) must return an object")
+
+
+def declined(plan: Plan, can: Capabilities) -> str:
+    """Why a plan lies outside these capabilities, as half a sentence; an empty string if it does not."""
+    for test in (_shape, _element, _placement, _other):
+        reason = test(plan, can)
+        if reason:
+            return reason
+    return ""
+
+
+def _shape(plan: Plan, can: Capabilities) -> str:
+    if not can.min_ndim <= plan.ndim <= can.max_ndim:
+        return f"{plan.ndim} dimensions, it makes {can.min_ndim} to {can.max_ndim}"
+    if can.max_extent is not None and max(plan.shape, default=0) > can.max_extent:
+        return f"extent {max(plan.shape)}, it takes at most {can.max_extent}"
+    if can.max_nbytes is not None and plan.nbytes > can.max_nbytes:
+        return f"{plan.nbytes} bytes, it makes at most {can.max_nbytes} without touching its pages"
+    return ""
+
+
+def _element(plan: Plan, can: Capabilities) -> str:
+    if can.dtypes is not None and plan.dtype not in can.dtypes:
+        return f"it has no element type {plan.dtype}"
+    if plan.byteorder not in (can.byteorders or (plan.byteorder,)):
+        return "it holds numbers in native byte order only"
+    return ""
+
+
+def _placement(plan: Plan, can: Capabilities) -> str:
+    in_c_order, in_f_order = (*range(plan.ndim),), (*reversed(range(plan.ndim)),)
+    possible = {"any": (plan.layout,), "CF": (None, in_c_order, in_f_order)}
+    if plan.layout not in possible.get(can.layouts, (None, in_c_order)):
+        return f"layout {plan.layout}, it takes {can.layouts or 'C'} layouts only"
+    low, high = can.alignment_range_bytes
+    if not low <= plan.alignment_size <= high:
+        return f"alignment of {plan.alignment_size} bytes, it offers {low} to {high}"
+    if plan.aligned_index is not None and plan.alignment_size > 1:
+        return (
+            "" if "aligned_index" in can.asked_keys else "it aligns no index of the caller's choice"
+        )
+    return ""
+
+
+def _other(plan: Plan, can: Capabilities) -> str:
+    if plan.dims is not None and "dims" not in can.asked_keys:
+        return "its dimensions have no names"
+    if plan.halo is not None and "halo" not in can.asked_keys:
+        return "it knows no halo"
+    if plan.readonly not in (can.readonly or (plan.readonly,)):
+        return f"it makes {'writable' if plan.readonly else 'read-only'} memory only"
+    if plan.device is not None:
+        return f"device {plan.device!r}, it makes host memory only"
+    return ""
+
+
+def viewed(obj: Any, operation: Sequence[Any], *, broadcast: Callable[[Any, tuple], Any]) -> Any:
+    """A view by indexing and `transpose`; `broadcast(obj, shape)` is the library's own spelling of that one."""
+    name, *arguments = operation
+    if name != "broadcast":
+        return python_view(obj, operation)
+    axis, extent = arguments
+    return broadcast(obj, (*obj.shape[:axis], extent, *obj.shape[axis + 1 :]))

@@ -1,0 +1,76 @@
+"""NumPy's `ndarray`, allocated by `numpy.empty` and, for any layout, transposed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..plan import DTYPES, Plan
+from ..producer import Capabilities
+from .base import HostProducer, viewed
+
+__all__ = ["NumPyProducer", "numpy_dtype", "write_content"]
+
+
+def _dtypes() -> dict[str, np.dtype]:
+    """NumPy's type for each of the plans' element types that it has one for."""
+    records = {
+        info.name: np.dtype(
+            [(name, kind, (count,) if count > 1 else ()) for name, kind, _, count in info.fields]
+        )
+        for info in DTYPES.values()
+        if info.fields
+    }
+    texts = {"bytes5": np.dtype("S5"), "str3": np.dtype("U3")}
+    special = {**records, **texts}
+    plain = (name for name in DTYPES if name not in special and DTYPES[name].typestr is not None)
+    return {**{name: np.dtype(name) for name in plain}, **special}
+
+
+_DTYPES = _dtypes()
+
+
+def numpy_dtype(plan: Plan) -> np.dtype:
+    """NumPy's type for the plan's element type and byte order; KeyError if it has none."""
+    dtype = _DTYPES[plan.dtype]
+    return dtype.newbyteorder() if plan.byteorder == "swapped" else dtype
+
+
+def write_content(target: np.ndarray, plan: Plan) -> None:
+    """Copy the plan's content in, by index and not by address; nothing if the plan asks for none."""
+    if plan.fill is not None:
+        target[...] = np.frombuffer(plan.content(), numpy_dtype(plan)).reshape(plan.shape)
+
+
+class NumPyProducer(HostProducer):
+    """`numpy.empty` in row-major order of the transposed shape, transposed back."""
+
+    name = "numpy"
+    capabilities = Capabilities(
+        dtypes=tuple(_DTYPES),
+        layouts="any",
+        byteorders=("native", "swapped"),
+        readonly=(False, True),
+    )
+
+    def version(self) -> str:
+        return np.__version__
+
+    def make(self, plan: Plan) -> np.ndarray:
+        layout = range(plan.ndim) if plan.layout is None else plan.layout
+        slowest_first = sorted(range(plan.ndim), key=lambda axis: layout[axis])
+        memory = np.empty([plan.shape[axis] for axis in slowest_first], numpy_dtype(plan))
+        result = memory.transpose(layout)
+        write_content(result, plan)
+        result.flags.writeable = not plan.readonly
+        return result
+
+    def apply_view(self, obj: np.ndarray, operation: Sequence[Any]) -> np.ndarray:
+        view = viewed(obj, operation, broadcast=np.broadcast_to)
+        if operation[0] == "broadcast" and obj.flags.writeable:
+            # broadcast_to answers read-only to protect its callers from one write seen many times; the
+            # memory is as writable as before.
+            view = np.lib.stride_tricks.as_strided(view, view.shape, view.strides, writeable=True)
+        return view
