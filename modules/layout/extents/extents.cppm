@@ -1,0 +1,165 @@
+// gridbuf.layout.extents: the small vectors that shapes, strides and layout maps are made of.
+//
+// Purpose. Every other module passes shapes, byte strides, indices and layout maps around. They are
+// short (three entries, nearly always), bounded (no array has more than kMaxNdim dimensions) and
+// made millions of times, so they live inside their owner: no heap, no failure, no sharing.
+//
+// Key choice. The capacity is fixed, but only the live entries are ever written or copied. A plan
+// for a 3-d field moves 3 entries, not 64, and still answers the largest array that the bound
+// admits. During constant evaluation the unused entries are zeroed as well, because a constexpr
+// object may not hold indeterminate values; that costs nothing at run time.
+//
+// The bound. NumPy stops at 64 dimensions; so do we. Anything longer is refused *before* it is
+// copied (`make_extents`), which is the lesson of CVE-2021-33430. Growing past the bound in code
+// that skipped that check is a broken invariant and traps; it never writes out of bounds.
+
+module;
+
+#include <algorithm>
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "absl/status/statusor.h"
+
+export module gridbuf.layout.extents;
+
+export namespace gridbuf {
+
+/// The most dimensions that an array can have, as in NumPy.
+inline constexpr int kMaxNdim = 64;
+
+/// A vector of at most kMaxNdim values, stored in place. Copies and compares its live entries only.
+/// `T` is trivially copyable and cheap to make. Sizes are `int`, as numbers of dimensions are.
+template <class T>
+  requires std::is_trivially_copyable_v<T>
+class SmallVec {
+ public:
+  using value_type = T;
+  using iterator = T*;
+  using const_iterator = const T*;
+
+  constexpr SmallVec() noexcept { clear_for_constant_evaluation(); }
+
+  /// `count` times `value`. Requires 0 <= count <= kMaxNdim.
+  constexpr SmallVec(int count, const T& value) noexcept : SmallVec() {
+    require(count >= 0 && count <= kMaxNdim);
+    for (; size_ < count; ++size_) entries_[size_] = value;
+  }
+
+  /// The values listed. Requires at most kMaxNdim of them.
+  constexpr SmallVec(std::initializer_list<T> values) noexcept
+      : SmallVec(std::span<const T>(values.begin(), values.size())) {}
+
+  /// A copy of `values`. Requires at most kMaxNdim; use `make_extents` for what a user passed.
+  constexpr explicit SmallVec(std::span<const T> values) noexcept : SmallVec() {
+    require(values.size() <= static_cast<std::size_t>(kMaxNdim));
+    for (const T& value : values) entries_[size_++] = value;
+  }
+
+  constexpr SmallVec(const SmallVec& other) noexcept : SmallVec() { copy_live(other); }
+  constexpr SmallVec& operator=(const SmallVec& other) noexcept {
+    if (this != &other) copy_live(other);
+    return *this;
+  }
+  constexpr ~SmallVec() = default;
+
+  constexpr int size() const noexcept { return size_; }
+  constexpr bool empty() const noexcept { return size_ == 0; }
+
+  constexpr T& operator[](int position) noexcept {
+    assert(position >= 0 && position < size_);
+    return entries_[position];
+  }
+  constexpr const T& operator[](int position) const noexcept {
+    assert(position >= 0 && position < size_);
+    return entries_[position];
+  }
+
+  constexpr T* data() noexcept { return entries_; }
+  constexpr const T* data() const noexcept { return entries_; }
+  constexpr iterator begin() noexcept { return entries_; }
+  constexpr iterator end() noexcept { return entries_ + size_; }
+  constexpr const_iterator begin() const noexcept { return entries_; }
+  constexpr const_iterator end() const noexcept { return entries_ + size_; }
+
+  /// The live entries, for functions that take any contiguous range.
+  constexpr std::span<const T> span() const noexcept {
+    return {entries_, static_cast<std::size_t>(size_)};
+  }
+
+  /// Appends `value`. Requires size() < kMaxNdim.
+  constexpr void push_back(const T& value) noexcept {
+    require(size_ < kMaxNdim);
+    entries_[size_++] = value;
+  }
+
+  /// Puts `value` before `position`. Requires 0 <= position <= size() < kMaxNdim.
+  constexpr void insert(int position, const T& value) noexcept {
+    require(size_ < kMaxNdim && position >= 0 && position <= size_);
+    for (int i = size_; i > position; --i) entries_[i] = entries_[i - 1];
+    entries_[position] = value;
+    ++size_;
+  }
+
+  /// Removes the entry at `position`. Requires 0 <= position < size().
+  constexpr void erase(int position) noexcept {
+    require(position >= 0 && position < size_);
+    for (int i = position + 1; i < size_; ++i) entries_[i - 1] = entries_[i];
+    --size_;
+  }
+
+  friend constexpr bool operator==(const SmallVec& a, const SmallVec& b) noexcept {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  }
+
+ private:
+  static constexpr void require(bool invariant) noexcept {
+    if (!invariant) __builtin_trap();
+  }
+  constexpr void clear_for_constant_evaluation() noexcept {
+    if (std::is_constant_evaluated()) {
+      for (T& entry : entries_) entry = T{};
+    }
+  }
+  constexpr void copy_live(const SmallVec& other) noexcept {
+    for (int i = 0; i < other.size_; ++i) entries_[i] = other.entries_[i];
+    size_ = other.size_;
+  }
+
+  int size_ = 0;
+  T entries_[kMaxNdim];  // Entries from size_ on are indeterminate at run time.
+};
+
+/// A shape (elements), a stride list (bytes) or an index (elements): one number per dimension.
+using Extents = SmallVec<std::int64_t>;
+
+/// A layout map: entry i is the *rank* of dimension i, 0 for the largest stride and ndim - 1 for
+/// the smallest. It is not the inverse permutation. See gridbuf.layout.dims for its rules.
+using LayoutMap = SmallVec<int>;
+
+/// A list of dimensions, by position; what `transpose` takes.
+using Axes = SmallVec<int>;
+
+/// The values as an `Extents`, or InvalidArgument naming `what` ("shape", "strides", ...), the
+/// number of entries and the bound, when there are more than kMaxNdim. Copies nothing before that.
+absl::StatusOr<Extents> make_extents(std::span<const std::int64_t> values, std::string_view what);
+
+/// "(3, 4, 5)", "(3,)" or "()": written as a Python tuple, which is how users typed it.
+template <class T>
+std::string to_string(const SmallVec<T>& values) {
+  std::string text = "(";
+  for (int i = 0; i < values.size(); ++i) {
+    if (i > 0) text += ", ";
+    text += std::to_string(values[i]);
+  }
+  text += values.size() == 1 ? ",)" : ")";
+  return text;
+}
+
+}  // namespace gridbuf
