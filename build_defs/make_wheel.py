@@ -1,0 +1,113 @@
+"""Packs one package into a wheel: metadata from pyproject.toml, platform tag from auditwheel.
+
+Called by python_wheel. The same inputs give the same bytes: entries are sorted and carry one fixed time.
+"""
+
+import argparse
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import tomllib
+
+from pyproject_metadata import StandardMetadata
+from wheel.wheelfile import WheelFile
+
+# Zip knows no time before 1980; a fixed one makes builds reproducible.
+os.environ["SOURCE_DATE_EPOCH"] = "315532800"
+
+
+def read_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pyproject", type=pathlib.Path, required=True)
+    parser.add_argument("--files", type=pathlib.Path, required=True, help="lines: path, tab, workspace path")
+    parser.add_argument("--strip", required=True, help="the folder above the package")
+    parser.add_argument("--out", type=pathlib.Path, required=True)
+    parser.add_argument("--python-tag", help="e.g. cp311; absent: a pure Python wheel")
+    parser.add_argument("--extension-suffix", default="", help="e.g. .cpython-311-x86_64-linux-gnu.so")
+    parser.add_argument("--extra", type=pathlib.Path, action="append", default=[], help="a licence file")
+    return parser.parse_args()
+
+
+def package_entries(options: argparse.Namespace) -> dict[str, pathlib.Path]:
+    """Path in the wheel → file."""
+    entries = {}
+    for line in options.files.read_text().splitlines():
+        path, _, workspace_path = line.partition("\t")
+        prefix = options.strip.rstrip("/") + "/"
+        if not workspace_path.startswith(prefix):
+            sys.exit(f"{workspace_path} is not below {prefix}; give python_wheel another `strip`")
+        name = workspace_path[len(prefix) :]
+        if options.python_tag and name.endswith(".so"):
+            name = name[: -len(".so")] + options.extension_suffix
+        entries[name] = pathlib.Path(path)
+    return entries
+
+
+def wheel_tag(options: argparse.Namespace) -> str:
+    if options.python_tag:
+        return f"{options.python_tag}-{options.python_tag}-linux_{os.uname().machine}"
+    return "py3-none-any"
+
+
+def entry_points(project: StandardMetadata) -> str:
+    groups = {"console_scripts": project.scripts, "gui_scripts": project.gui_scripts, **project.entrypoints}
+    return "\n".join(
+        f"[{group}]\n" + "".join(f"{name} = {target}\n" for name, target in sorted(entries.items()))
+        for group, entries in sorted(groups.items())
+        if entries
+    )
+
+
+def write_wheel(options: argparse.Namespace, folder: pathlib.Path) -> pathlib.Path:
+    pyproject = tomllib.loads(options.pyproject.read_text())
+    project = StandardMetadata.from_pyproject(pyproject, options.pyproject.parent)
+    tag = wheel_tag(options)
+    stem = f"{project.name.replace('-', '_')}-{project.version}"
+    path = folder / f"{stem}-{tag}.whl"
+    info = f"{stem}.dist-info"
+    about = (
+        "Wheel-Version: 1.0\n"
+        "Generator: gridbuf build_defs\n"
+        f"Root-Is-Purelib: {'false' if options.python_tag else 'true'}\n"
+        f"Tag: {tag}\n"
+    )
+    with WheelFile(path, "w") as wheel:
+        for name, source in sorted(package_entries(options).items()):
+            wheel.writestr(name, source.read_bytes())
+        for licence in options.extra:
+            wheel.writestr(f"{info}/licenses/{licence.name}", licence.read_bytes())
+        points = entry_points(project)
+        if points:
+            wheel.writestr(f"{info}/entry_points.txt", points)
+        wheel.writestr(f"{info}/METADATA", bytes(project.as_rfc822()))
+        wheel.writestr(f"{info}/WHEEL", about)
+    return path
+
+
+def add_platform_tag(path: pathlib.Path, out: pathlib.Path) -> None:
+    """Renames the wheel to the oldest manylinux that its symbols allow; adds no library to it."""
+    command = [sys.executable, "-m", "auditwheel", "repair", "--only-plat", "-w", str(out), str(path)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    wheels = list(out.glob("*.whl"))
+    if result.returncode or len(wheels) != 1:
+        sys.exit(f"auditwheel refused {path.name}:\n{result.stdout}{result.stderr}")
+    with WheelFile(path) as before, WheelFile(wheels[0]) as after:
+        grafted = {n for n in after.namelist() if ".libs/" in n} - set(before.namelist())
+        if grafted:
+            sys.exit(f"{path.name} needs more than glibc: auditwheel wants to add {', '.join(sorted(grafted))}")
+
+
+def main() -> None:
+    options = read_options()
+    options.out.mkdir(parents=True, exist_ok=True)
+    if not options.python_tag:
+        write_wheel(options, options.out)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        add_platform_tag(write_wheel(options, pathlib.Path(folder)), options.out)
+
+
+if __name__ == "__main__":
+    main()
