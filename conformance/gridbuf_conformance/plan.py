@@ -113,7 +113,7 @@ class Plan(Mapping):
                     f"the plan is no JSON ({error}); quote it as one argument"
                 ) from None
         if not isinstance(raw, Mapping):
-            raise ValueError(
+            raise ValueError(  # noqa: TRY004 (text that is no plan is a bad value)
                 f"a plan is a JSON object, not {type(raw).__name__}; see plan.schema.json"
             )
         unknown = sorted(set(raw) - set(KEYS))

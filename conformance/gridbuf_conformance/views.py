@@ -45,7 +45,9 @@ class ViewMap:
         ndim = len(base_shape)
         view = cls(tuple(base_shape), (0,) * ndim, tuple(range(ndim)), (1,) * ndim)
         if not isinstance(operations, (list, tuple)):
-            raise ValueError(f"plan key 'views' is {operations!r}, must be a list of operations")
+            raise ValueError(  # noqa: TRY004 (part of a plan's text)
+                f"plan key 'views' is {operations!r}, must be a list of operations"
+            )
         for operation in operations:
             view = view.after(operation)
         return view

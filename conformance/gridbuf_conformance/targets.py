@@ -1,0 +1,163 @@
+"""Naming producers: from what a user writes to a producer object, in whichever process asks.
+
+A target is written as
+- the name of a built-in producer or of an entry point of the group `gridbuf_conformance.producers`,
+- `package.module:Attribute`,
+- `path/to/file.py:Attribute` (`Producer` if no attribute is named).
+
+The driver only ever handles the written form; the worker is the one that imports.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from types import ModuleType
+from typing import Any
+
+from .producer import Producer
+
+__all__ = ["ENTRY_POINT_GROUP", "CannotLoad", "Target", "load", "name_of"]
+
+ENTRY_POINT_GROUP = "gridbuf_conformance.producers"
+_DEFAULT_ATTRIBUTE = "Producer"
+
+
+class CannotLoad(Exception):
+    """The producer cannot be loaded (exit code 4); the text says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A producer that another process can find: `written` is what a person types to name it.
+
+    `file` is where the module's source lies, for modules that only their own process can import by name
+    (a script, a test module).
+    """
+
+    written: str
+    file: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"written": self.written, "file": self.file}
+
+
+def name_of(producer: str | type | Any) -> Target:
+    """The target for what a caller passed: a written name, or a producer class of a module.
+
+    Raises CannotLoad for classes that no other process can import.
+    """
+    if isinstance(producer, str):
+        return Target(producer)
+    if not isinstance(producer, type):
+        kind = type(producer)
+        hint = (
+            f"pass the class {kind.__name__}, or isolate=False to judge this object in this process"
+        )
+        raise CannotLoad(f"a producer object cannot be sent to the worker; {hint}")
+    if "<locals>" in producer.__qualname__:
+        raise CannotLoad(
+            f"{producer.__qualname__} is defined inside a function, where no worker can import it; "
+            "move it to the top of its module, or pass isolate=False"
+        )
+    module = sys.modules.get(producer.__module__)
+    file = getattr(module, "__file__", None)
+    if producer.__module__ == "__main__":
+        if file is None:
+            raise CannotLoad(
+                f"{producer.__qualname__} was typed into an interactive session, which no worker can "
+                "import; put it into a file, or pass isolate=False"
+            )
+        return Target(f"{file}:{producer.__qualname__}")
+    return Target(f"{producer.__module__}:{producer.__qualname__}", file)
+
+
+def load(target: Target | str) -> Any:
+    """The producer object that a target names. Runs the producer's import: only for the worker's use.
+
+    Raises CannotLoad for a name that means nothing, an import that fails, and an object that is none.
+    """
+    target = Target(target) if isinstance(target, str) else target
+    try:
+        found = _find(target)
+        producer = found() if isinstance(found, type) else found
+    except CannotLoad:
+        raise
+    except BaseException as error:
+        raise CannotLoad(f"{target.written}: {type(error).__name__}: {error}") from error
+    if not callable(getattr(producer, "produce", None)):
+        raise CannotLoad(
+            f"{target.written} is {type(producer).__name__}, which has no method produce(plan); "
+            "name a producer class"
+        )
+    return producer
+
+
+def _find(target: Target) -> Any:
+    place, colon, attribute = target.written.rpartition(":")
+    if not colon:
+        place, attribute = target.written, ""
+    if place.endswith(".py"):
+        return _attribute(_module_of_file(place), attribute or _DEFAULT_ATTRIBUTE, target)
+    if colon:
+        return _attribute(_module(place, target.file), attribute, target)
+    return _registered(place)
+
+
+def _registered(name: str) -> Any:
+    from . import producers
+
+    if name in producers.names():
+        return producers.load(name)
+    for entry_point in entry_points(group=ENTRY_POINT_GROUP):
+        if entry_point.name == name:
+            return entry_point.load()
+    raise CannotLoad(
+        f"{name!r} is no built-in producer and no entry point of {ENTRY_POINT_GROUP}; "
+        f"built in are {', '.join(producers.names())}; others are written pkg.mod:Producer or "
+        "path/to/file.py:Producer"
+    )
+
+
+def _module(name: str, file: str | None) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        own_name = error.name is not None and (name + ".").startswith(error.name + ".")
+        if file is None or not own_name:
+            raise
+        return _module_of_file(file)
+
+
+def _module_of_file(path: str) -> ModuleType:
+    if not os.path.isfile(path):
+        raise CannotLoad(f"there is no file {path}; paths are relative to the current directory")
+    name = os.path.splitext(os.path.basename(path))[0]
+    spec = importlib.util.spec_from_file_location(f"gridbuf_conformance_target_{name}", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    spec.loader.exec_module(module)
+    return module
+
+
+def _attribute(module: ModuleType, dotted: str, target: Target) -> Any:
+    found: Any = module
+    for part in dotted.split("."):
+        if not hasattr(found, part):
+            near = [
+                n for n, v in vars(module).items() if isinstance(v, type) and hasattr(v, "produce")
+            ]
+            classes = [n for n in near if getattr(module, n) is not Producer]
+            hint = (
+                f"producers there: {', '.join(classes)}"
+                if classes
+                else "it holds no producer class"
+            )
+            raise CannotLoad(f"{target.written}: the module has no {dotted!r}; {hint}")
+        found = getattr(found, part)
+    return found
