@@ -15,10 +15,22 @@ mylib = "mylib.testing:Producer"
 from __future__ import annotations
 
 import difflib
+import importlib
 from dataclasses import dataclass
 from importlib import metadata, util
+from typing import Any
 
-__all__ = ["BUILT_IN", "ENTRY_POINT_GROUP", "Entry", "UnknownProducer", "entries", "find"]
+__all__ = [
+    "BUILT_IN",
+    "ENTRY_POINT_GROUP",
+    "Entry",
+    "NotInstalled",
+    "UnknownProducer",
+    "entries",
+    "find",
+    "load",
+    "names",
+]
 
 ENTRY_POINT_GROUP = "gridbuf_conformance.producers"
 
@@ -47,6 +59,10 @@ class Entry:
 
 class UnknownProducer(LookupError):
     """A name that is neither built in nor announced; the message lists close matches."""
+
+
+class NotInstalled(ImportError):
+    """A known producer whose library is absent; the message says how to install it."""
 
 
 def _entry(name: str, module: str, kind: str, summary: str, **more: str) -> Entry:
@@ -125,6 +141,26 @@ def find(name: str) -> Entry:
             "or name your own as package.module:Class or path/to/file.py:Class"
         )
     return known[name]
+
+
+def names() -> tuple[str, ...]:
+    """All names that `load` takes."""
+    return tuple(entries())
+
+
+def load(name: str) -> Any:
+    """Import a producer class by name: the one function here that imports the library (worker's use).
+
+    Raises UnknownProducer, NotInstalled, and whatever the library's own import raises.
+    """
+    entry = find(name)
+    if not entry.is_installed:
+        raise NotInstalled(f"{entry.needs} is not installed; {entry.install}")
+    module, _, attribute = entry.target.partition(":")
+    found: Any = importlib.import_module(module)
+    for part in attribute.split("."):
+        found = getattr(found, part)
+    return found
 
 
 def _origin(point: metadata.EntryPoint) -> str:
