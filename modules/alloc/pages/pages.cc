@@ -47,6 +47,33 @@ std::optional<std::int64_t> read_keyed(const std::string& path, const std::strin
   return std::nullopt;
 }
 
+// Asks the kernel to commit whole pages; 0 or the error number.
+int populate([[maybe_unused]] std::uintptr_t first, [[maybe_unused]] std::size_t length_bytes) {
+#ifdef MADV_POPULATE_WRITE
+  int result = 0;
+  do {
+    result = madvise(reinterpret_cast<void*>(first), length_bytes, MADV_POPULATE_WRITE);
+  } while (result != 0 && (errno == EAGAIN || errno == EINTR));
+  return result == 0 ? 0 : errno;
+#else
+  return EINVAL;
+#endif
+}
+
+// Whether this kernel knows the advice. It says EINVAL both when it does not and when a mapping may
+// not be written, so it is asked once about a page where only the first can be meant.
+bool kernel_populates() {
+  static const bool answer = [] {
+    void* page =
+        mmap(nullptr, page_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) return false;
+    const int error = populate(reinterpret_cast<std::uintptr_t>(page), page_bytes());
+    munmap(page, page_bytes());
+    return error == 0;
+  }();
+  return answer;
+}
+
 std::int64_t system_bytes(const MemoryReports& reports, std::int64_t swap_bytes) {
   const auto available = read_keyed(reports.meminfo, "MemAvailable:");
   return available ? *available * 1024 + swap_bytes : kUnlimitedBytes;
@@ -122,24 +149,17 @@ void touch(std::byte* data, std::int64_t total_bytes) {
 
 absl::Status commit(std::byte* data, std::int64_t total_bytes) {
   if (total_bytes <= 0) return absl::OkStatus();
-#ifdef MADV_POPULATE_WRITE
-  const std::uintptr_t first = reinterpret_cast<std::uintptr_t>(data) & ~(page_bytes() - 1);
-  const std::uintptr_t end =
-      reinterpret_cast<std::uintptr_t>(data) + static_cast<std::uintptr_t>(total_bytes);
-  int result = 0;
-  do {
-    result = madvise(reinterpret_cast<void*>(first), end - first, MADV_POPULATE_WRITE);
-  } while (result != 0 && (errno == EAGAIN || errno == EINTR));
-  if (result == 0) return absl::OkStatus();
-  if (errno != EINVAL && errno != ENOSYS) {
-    return make_error(ErrorClass::kMemory,
-                      "the kernel could not commit " + bytes_text(total_bytes) + " (" +
-                          std::strerror(errno) + "); ask for a smaller shape or free some memory");
+  if (!kernel_populates()) {
+    touch(data, total_bytes);
+    return absl::OkStatus();
   }
-#endif
-  // The kernel predates MADV_POPULATE_WRITE (EINVAL).
-  touch(data, total_bytes);
-  return absl::OkStatus();
+  const auto address = reinterpret_cast<std::uintptr_t>(data);
+  const std::uintptr_t first = address & ~(page_bytes() - 1);
+  const int error = populate(first, address + static_cast<std::uintptr_t>(total_bytes) - first);
+  if (error == 0) return absl::OkStatus();
+  return make_error(ErrorClass::kMemory, "the kernel could not commit " + bytes_text(total_bytes) +
+                                             " (" + std::strerror(error) +
+                                             "); ask for a smaller shape or free some memory");
 }
 
 }  // namespace gridbuf::pages

@@ -1,0 +1,142 @@
+// gridbuf.alloc.testing: resources that watch, refuse and lay traps, for the tests of everything
+// that takes memory.
+//
+// Each adaptor wraps any MemoryResource and is one itself, so they stack: a poisoned, counted host.
+// They keep the contract of a resource (gridbuf.alloc.testing.contract is run on every one of
+// them), and each answers one question:
+//
+//   CountingResource   was everything given back, and how much was held at most?
+//   FailingResource    what happens if the n-th allocation fails? Run an operation for n = 1, 2, …
+//   until it succeeds:
+//                      each time it must report kMemory and leave nothing behind.
+//   PoisoningResource  does anyone read bytes that were never written, or write beside a block?
+//   Fresh bytes get a
+//                      pattern that is an absurd number in every element type, and both sides get
+//                      guards that are checked on release.
+//   PaddingGuard       does anyone touch the padding between the rows of a view?
+//
+// The patterns are checked in every build. With AddressSanitizer guards and padding are poisoned as
+// well, so that a single stray read ends the test there and then; that is why one idea serves both
+// kinds of run.
+module;
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+export module gridbuf.alloc.testing;
+
+import gridbuf.alloc;
+import gridbuf.layout.view;
+
+export namespace gridbuf::testing {
+
+/// Whether this build has AddressSanitizer, so that touching poisoned bytes ends the process.
+bool poison_is_fatal();
+
+struct AllocationCounts {
+  std::int64_t allocations = 0;  // that succeeded
+  std::int64_t failures = 0;
+  std::int64_t live_blocks = 0;
+  std::int64_t live_bytes = 0;  // of total_bytes, without what placement costs
+  std::int64_t peak_live_bytes = 0;
+
+  friend bool operator==(const AllocationCounts&, const AllocationCounts&) = default;
+};
+
+/// Counts what goes through it. Exact once the threads that used it have been joined.
+class CountingResource final : public MemoryResource {
+ public:
+  explicit CountingResource(MemoryResource& upstream);
+  absl::StatusOr<Block> allocate(const AllocationRequest& request) override;
+  std::string_view name() const noexcept override { return name_; }
+  AllocationCounts counts() const;
+
+ private:
+  struct Counted;
+  static void release(void* context, void* allocation) noexcept;
+
+  MemoryResource& upstream_;
+  std::string name_;
+  std::atomic<std::int64_t> allocations_ = 0;
+  std::atomic<std::int64_t> failures_ = 0;
+  std::atomic<std::int64_t> live_blocks_ = 0;
+  std::atomic<std::int64_t> live_bytes_ = 0;
+  std::atomic<std::int64_t> peak_live_bytes_ = 0;
+};
+
+/// Answers kMemory to calls number `first_failing_call` … `last_failing_call` (from 1), and passes
+/// on all others. Bad requests are kValue, failing call or not, as from any resource. By default
+/// one call fails; 0 never fails.
+class FailingResource final : public MemoryResource {
+ public:
+  FailingResource(MemoryResource& upstream, std::int64_t failing_call)
+      : FailingResource(upstream, failing_call, failing_call) {}
+  FailingResource(MemoryResource& upstream, std::int64_t first_failing_call,
+                  std::int64_t last_failing_call);
+  absl::StatusOr<Block> allocate(const AllocationRequest& request) override;
+  std::string_view name() const noexcept override { return name_; }
+  std::int64_t calls() const { return calls_; }
+
+ private:
+  MemoryResource& upstream_;
+  std::string name_;
+  std::int64_t first_failing_call_;
+  std::int64_t last_failing_call_;
+  std::atomic<std::int64_t> calls_ = 0;
+};
+
+/// Surrounds every block with guards and fills it with patterns.
+class PoisoningResource final : public MemoryResource {
+ public:
+  /// Bytes of guard on either side; a multiple of every alignment that blocks get unasked.
+  static constexpr std::int64_t kGuardBytes = 64;
+  /// What a fresh byte holds, unless zeros were asked for, and what a released one holds.
+  static constexpr std::byte kFresh{0xCB};
+  static constexpr std::byte kReleased{0xDD};
+
+  explicit PoisoningResource(MemoryResource& upstream);
+  absl::StatusOr<Block> allocate(const AllocationRequest& request) override;
+  std::string_view name() const noexcept override { return name_; }
+  /// How many released blocks had a guard that someone wrote into.
+  std::int64_t damaged_blocks() const { return damaged_blocks_; }
+
+ private:
+  struct Guarded;
+  static void release(void* context, void* allocation) noexcept;
+
+  MemoryResource& upstream_;
+  std::string name_;
+  std::atomic<std::int64_t> damaged_blocks_ = 0;
+};
+
+/// Traps in the bytes of [block, block + total_bytes) that belong to no element of `view`: a
+/// pattern, and poison with AddressSanitizer. The hull of `view` must lie in that range. For tests:
+/// it walks every element.
+class PaddingGuard {
+ public:
+  PaddingGuard(std::byte* block, std::int64_t total_bytes, const StridedView& view);
+  PaddingGuard(const PaddingGuard&) = delete;
+  PaddingGuard& operator=(const PaddingGuard&) = delete;
+  ~PaddingGuard();  // takes the poison off; the pattern stays
+
+  /// How many bytes are guarded.
+  std::int64_t padding_bytes() const;
+  /// Whether every guarded byte still holds the pattern.
+  bool intact() const;
+
+ private:
+  struct Run {
+    std::byte* begin;
+    std::int64_t length_bytes;
+  };
+  std::byte* block_;
+  std::vector<Run> runs_;
+};
+
+}  // namespace gridbuf::testing

@@ -1,0 +1,164 @@
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "gtest/gtest.h"
+
+import gridbuf.alloc;
+import gridbuf.alloc.host;
+import gridbuf.alloc.testing;
+import gridbuf.alloc.testing.contract;
+import gridbuf.error;
+import gridbuf.layout.extents;
+import gridbuf.layout.view;
+
+extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
+extern "C" const char* __tsan_default_options() { return "allocator_may_return_null=1"; }
+
+namespace gridbuf::testing {
+namespace {
+
+std::string name_of(const ::testing::TestParamInfo<ContractCheck>& info) {
+  return std::string(info.param.name);
+}
+
+class AdaptorContract : public ::testing::TestWithParam<ContractCheck> {
+ protected:
+  static void expect_holds(MemoryResource& resource) {
+    for (const std::string& violation : GetParam().run(resource)) ADD_FAILURE() << violation;
+  }
+};
+
+TEST_P(AdaptorContract, HoldsForCounting) {
+  CountingResource resource(host_resource());
+  expect_holds(resource);
+  EXPECT_EQ(resource.counts().live_blocks, 0);
+  EXPECT_EQ(resource.counts().live_bytes, 0);
+}
+
+TEST_P(AdaptorContract, HoldsForFailingThatDoesNot) {
+  FailingResource resource(host_resource(), 0);
+  expect_holds(resource);
+}
+
+TEST_P(AdaptorContract, HoldsForPoisoning) {
+  PoisoningResource resource(host_resource());
+  expect_holds(resource);
+  EXPECT_EQ(resource.damaged_blocks(), 0);
+}
+
+TEST_P(AdaptorContract, HoldsForAStackOfAll) {
+  CountingResource counting(host_resource());
+  PoisoningResource poisoning(counting);
+  FailingResource failing(poisoning, 0);
+  expect_holds(failing);
+  EXPECT_EQ(failing.name(), "failing(poisoning(counting(host)))");
+  EXPECT_EQ(counting.counts().live_blocks, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Adaptors, AdaptorContract, ::testing::ValuesIn(resource_contract()),
+                         name_of);
+
+TEST(CountingResource, CountsBlocksBytesAndThePeak) {
+  CountingResource resource(host_resource());
+  Block first = *resource.allocate({.total_bytes = 100});
+  {
+    const Block second = *resource.allocate({.total_bytes = 50});
+    EXPECT_EQ(resource.counts(), (AllocationCounts{2, 0, 2, 150, 150}));
+  }
+  EXPECT_EQ(resource.counts(), (AllocationCounts{2, 0, 1, 100, 150}));
+  EXPECT_FALSE(resource.allocate({.total_bytes = -1}).ok());
+  first = Block();
+  EXPECT_EQ(resource.counts(), (AllocationCounts{2, 1, 0, 0, 150}));
+}
+
+TEST(FailingResource, FailsTheNthCallOnly) {
+  FailingResource resource(host_resource(), 2);
+  EXPECT_TRUE(resource.allocate({.total_bytes = 1}).ok());
+  const absl::StatusOr<Block> second = resource.allocate({.total_bytes = 1});
+  EXPECT_EQ(error_class_of(second.status()), ErrorClass::kMemory);
+  EXPECT_NE(second.status().message().find("call 2 was made to fail"), std::string::npos);
+  EXPECT_TRUE(resource.allocate({.total_bytes = 1}).ok());
+  EXPECT_EQ(resource.calls(), 3);
+}
+
+TEST(FailingResource, FailsARangeOfCalls) {
+  FailingResource resource(host_resource(), 1, 2);
+  EXPECT_FALSE(resource.allocate({.total_bytes = 1}).ok());
+  EXPECT_FALSE(resource.allocate({.total_bytes = 1}).ok());
+  EXPECT_TRUE(resource.allocate({.total_bytes = 1}).ok());
+}
+
+TEST(PoisoningResource, FillsFreshBytesWithAPattern) {
+  PoisoningResource resource(host_resource());
+  const Block block = *resource.allocate({.total_bytes = 40});
+  for (int i = 0; i < 40; ++i) EXPECT_EQ(block.data()[i], PoisoningResource::kFresh);
+}
+
+TEST(PoisoningResourceDeathTest, CatchesAWriteBesideTheBlock) {
+  for (const std::int64_t offset : {-1, -64, 40, 40 + 63}) {
+    PoisoningResource resource(host_resource());
+    Block block = *resource.allocate({.total_bytes = 40});
+    volatile std::byte* stray = block.data() + offset;
+    if (poison_is_fatal()) {
+      EXPECT_DEATH(*stray = std::byte{0}, "use-after-poison") << offset;
+    } else {
+      *stray = ~*stray;
+      block = Block();
+      EXPECT_EQ(resource.damaged_blocks(), 1) << offset;
+    }
+  }
+}
+
+TEST(PoisoningResourceDeathTest, CatchesAReadBesideTheBlockUnderAddressSanitizer) {
+  if (!poison_is_fatal()) GTEST_SKIP() << "needs AddressSanitizer: run with --config=asan";
+  PoisoningResource resource(host_resource());
+  const Block block = *resource.allocate({.total_bytes = 40});
+  EXPECT_DEATH(std::printf("%d", static_cast<int>(block.data()[40])), "use-after-poison");
+}
+
+// 3 rows of 2 elements of 4 bytes in rows of 12: 4 bytes of padding a row, the last row's included.
+const StridedView kPadded{.shape = {3, 2}, .strides_bytes = {12, 4}, .itemsize_bytes = 4};
+
+TEST(PaddingGuard, GuardsTheBytesOfNoElement) {
+  const Block block = *host_resource().allocate({.total_bytes = 36, .zeroed = true});
+  const PaddingGuard guard(block.data(), 36, kPadded);
+  EXPECT_EQ(guard.padding_bytes(), 12);
+  for (const int used : {0, 7, 12, 19, 24, 31}) block.data()[used] = std::byte{1};
+  EXPECT_TRUE(guard.intact());
+}
+
+TEST(PaddingGuardDeathTest, CatchesAWriteIntoPadding) {
+  const Block block = *host_resource().allocate({.total_bytes = 36, .zeroed = true});
+  for (const int padding : {8, 11, 20, 32, 35}) {
+    const PaddingGuard guard(block.data(), 36, kPadded);
+    volatile std::byte* stray = block.data() + padding;
+    // Only whole 8-byte granules can be poisoned up to their start, so byte 20 is left to the
+    // pattern.
+    if (poison_is_fatal() && padding != 20) {
+      EXPECT_DEATH(*stray = std::byte{0}, "use-after-poison") << padding;
+    } else {
+      *stray = ~*stray;
+      EXPECT_FALSE(guard.intact()) << padding;
+    }
+  }
+}
+
+TEST(PaddingGuard, GuardsEverythingOfAnEmptyView) {
+  const Block block = *host_resource().allocate({.total_bytes = 16});
+  const StridedView empty{.shape = {0, 3}, .strides_bytes = {24, 8}, .itemsize_bytes = 8};
+  EXPECT_EQ(PaddingGuard(block.data(), 16, empty).padding_bytes(), 16);
+}
+
+TEST(PaddingGuard, GuardsNothingOfADenseView) {
+  const Block block = *host_resource().allocate({.total_bytes = 16});
+  const StridedView dense{
+      .shape = {2}, .strides_bytes = {-8}, .offset_bytes = 8, .itemsize_bytes = 8};
+  EXPECT_EQ(PaddingGuard(block.data(), 16, dense).padding_bytes(), 0);
+}
+
+}  // namespace
+}  // namespace gridbuf::testing
