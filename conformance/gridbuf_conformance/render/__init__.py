@@ -1,0 +1,67 @@
+"""Renderings of JSON reports: for the terminal, as one HTML page, as JUnit XML, as JSON.
+
+A renderer reads report dictionaries and nothing else; it never runs a check. What all of them share is in
+`summary` (counting and ranking), `text` (making a producer's words safe) and `drawing` (layout faults).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from . import html, junit
+from .summary import Absent, ReportDict
+
+__all__ = ["FORMATS", "check_suffix", "to_json", "write"]
+
+SURVEY_SCHEMA = "gridbuf-conformance-survey/1"
+
+
+def to_json(reports: Sequence[ReportDict], absent: Sequence[Absent] = ()) -> str:
+    """One report as it is; several, or any beside absent libraries, as one survey object."""
+    document = (
+        reports[0]
+        if len(reports) == 1 and not absent
+        else {
+            "schema": SURVEY_SCHEMA,
+            "reports": list(reports),
+            "absent": [vars(library) for library in absent],
+        }
+    )
+    return json.dumps(document, indent=2, ensure_ascii=True) + "\n"
+
+
+def _junit(reports: Sequence[ReportDict], absent: Sequence[Absent] = ()) -> str:
+    """JUnit has no place for libraries that were not there; the other formats name them."""
+    return junit.render(reports)
+
+
+FORMATS: dict[str, Callable[[Sequence[ReportDict], Sequence[Absent]], str]] = {
+    ".html": html.render,
+    ".json": to_json,
+    ".xml": _junit,
+}
+"""What a report file's suffix stands for."""
+
+
+def check_suffix(path: str | Path) -> Path:
+    """`path`, if its suffix names a format; raises ValueError with the suffixes there are."""
+    path = Path(path)
+    if path.suffix.lower() not in FORMATS:
+        raise ValueError(
+            f"cannot tell the format of report {str(path)!r}: its suffix must be one of {', '.join(FORMATS)}"
+        )
+    return path
+
+
+def write(path: str | Path, reports: Sequence[ReportDict], absent: Sequence[Absent] = ()) -> Path:
+    """Writes the reports to `path` in the format of its suffix, making its folder; returns the path.
+
+    Raises ValueError for an unknown suffix, OSError where the file cannot be written.
+    """
+    path = check_suffix(path)
+    text = FORMATS[path.suffix.lower()](reports, absent)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8", newline="\n")
+    return path

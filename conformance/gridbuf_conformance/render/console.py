@@ -1,0 +1,376 @@
+"""Reports on a terminal: the matrix, each failure in full, and a last line that says why.
+
+Nothing depends on colour alone: every outcome has a sign and a word. Nothing depends on Unicode either: a
+terminal whose encoding lacks a character gets a plain one. Replay commands are never wrapped, so that they
+can be copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.box import ASCII_DOUBLE_HEAD, SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ..plan import Plan
+from .drawing import to_text
+from .summary import (
+    GROUPS,
+    KINDS,
+    Absent,
+    Cell,
+    Finding,
+    Matrix,
+    conclusion,
+    findings,
+    kind_of,
+    matrix,
+    rule_text,
+)
+from .text import clean, describe_plan, plural, shorten
+
+__all__ = ["render", "render_failure", "render_survey"]
+
+_STYLES = {
+    "failed": "bold red",
+    "error": "bold magenta",
+    "advisory": "yellow",
+    "passed": "green",
+    "silent": "dim",
+}
+_LABEL_COLUMNS = 15
+_MAX_VALUE_CHARS = 700
+_MAX_PLAN_CHARS = 400
+_PLAIN = str.maketrans(
+    {"█": "#", "╳": "x", "─": "-", "├": "|", "┤": "|", "╵": "|", "▲": "^", "■": "o", "×": "x"}
+    | {
+        "·": ".",
+        "…": "...",
+        "–": "-",
+        "—": "-",
+        "→": "->",
+        "≤": "<=",
+        "≥": ">=",
+        "Σ": "sum",
+        "∈": "in",
+    }
+)
+
+
+class _Printer:
+    """Prints to one console in the signs its encoding has."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.unicode = (console.encoding or "").lower().replace("-", "").startswith("utf")
+
+    def sign(self, kind: str) -> str:
+        return KINDS[kind][0 if self.unicode else 1]
+
+    def encodable(self, text: str) -> str:
+        """`text` in characters the console's encoding has; the rest spelled as escapes."""
+        if self.unicode:
+            return text
+        encoding = self.console.encoding or "ascii"
+        return text.translate(_PLAIN).encode(encoding, "backslashreplace").decode(encoding)
+
+    def line(self, *parts: str | tuple[str, str], wrap: bool = True) -> None:
+        """One line of pieces of text, each plain or with its style. Markup in the text stays text."""
+        text = Text()
+        for part in parts:
+            content, style = (part, "") if isinstance(part, str) else part
+            text.append(self.encodable(content), style)
+        if wrap:
+            self.console.print(text, overflow="fold")
+        else:
+            self.console.print(text, soft_wrap=True)
+
+    def field(self, label: str, value: str, style: str = "", *, wrap: bool = True) -> None:
+        """A labelled value, its further lines indented under the first."""
+        if not value:
+            return
+        if not wrap:
+            self.line((f"  {label:<{_LABEL_COLUMNS}}", "dim"), (value, style), wrap=False)
+            return
+        width = max(20, self.console.width - _LABEL_COLUMNS - 2)
+        lines = Text(self.encodable(value), style).wrap(self.console, width, overflow="fold")
+        for number, line in enumerate(lines):
+            line.rstrip()
+            head = f"  {label if number == 0 else '':<{_LABEL_COLUMNS}}"
+            self.console.print(Text(head, "dim") + line, soft_wrap=True)
+
+    def flow(self, items: Sequence[str], gap: str = "   ") -> None:
+        """Dim items side by side, on as many lines as they need, none broken in two."""
+        line = ""
+        for item in map(self.encodable, items):
+            if line and len(line) + len(gap) + len(item) > self.console.width:
+                self.line((line, "dim"))
+                line = ""
+            line = f"{line}{gap}{item}" if line else item
+        self.line((line, "dim"))
+
+
+def render(
+    report: Mapping[str, Any],
+    console: Console,
+    *,
+    catalogue: Mapping[str, Any] | None = None,
+    verbose: bool = False,
+) -> None:
+    """Prints one report: its groups, every failure and advisory in full, and the conclusion.
+
+    With `verbose` every rule is listed with its outcome, and what was not judged says why.
+    """
+    printer = _Printer(console)
+    catalogue = _catalogue(catalogue)
+    _print_title(printer, report)
+    if report["rules"]:
+        _print_groups(printer, matrix([report]))
+    if verbose:
+        _print_rules(printer, report, catalogue)
+    for finding in findings([report], ("failed", "error", "advisory")):
+        for _, rule in finding.entries:
+            printer.line()
+            _print_finding(printer, rule, catalogue)
+    printer.line()
+    kind, sentence = conclusion(report)
+    printer.line((f"{printer.sign(kind)} {sentence}", _STYLES[kind]))
+
+
+def render_survey(
+    reports: Sequence[Mapping[str, Any]],
+    console: Console,
+    *,
+    absent: Sequence[Absent] = (),
+    catalogue: Mapping[str, Any] | None = None,
+    most_findings: int = 8,
+) -> None:
+    """Prints the matrix of all libraries, the most telling failures, and the libraries that are absent."""
+    printer = _Printer(console)
+    catalogue = _catalogue(catalogue)
+    if reports:
+        _print_matrix(printer, matrix(reports))
+    else:
+        printer.line("No library was judged.")
+    found = findings(reports, ("failed", "error"))
+    if found:
+        printer.line()
+        printer.line(("The most telling failures", "bold"))
+    for finding in found[:most_findings]:
+        printer.line()
+        _print_shared_finding(printer, finding, catalogue)
+    if len(found) > most_findings:
+        printer.line()
+        printer.line(
+            (f"… and {plural(len(found) - most_findings, 'more rule')} with failures.", "dim")
+        )
+    _print_absent(printer, absent)
+
+
+def render_failure(
+    rule: Mapping[str, Any], console: Console, *, catalogue: Mapping[str, Any] | None = None
+) -> None:
+    """Prints one entry of a report's `rules`, as `render` does among the others."""
+    _print_finding(_Printer(console), rule, _catalogue(catalogue))
+
+
+def _catalogue(given: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    if given is not None:
+        return given
+    from ..catalogue import load  # read from disk only when nobody has it at hand
+
+    return load()
+
+
+# The head of a report --------------------------------------------------------------------------------------
+
+
+def _print_title(printer: _Printer, report: Mapping[str, Any]) -> None:
+    target, suite = report["target"], report["suite"]
+    name = " ".join(filter(None, (clean(target["name"]), clean(target.get("version") or ""))))
+    python = target.get("python")
+    where = [
+        f"{clean(suite['name'])} {clean(suite['version'])}",
+        f"profile {clean(report['profile'])}",
+        f"Python {clean(python)}" if python else "",
+        clean(target.get("platform") or ""),
+    ]
+    printer.line((name, "bold"), ("  ·  " + "  ·  ".join(filter(None, where)), "dim"))
+
+
+def _table(printer: _Printer) -> Table:
+    """A table with a rule under its head; plain ASCII where the terminal knows nothing else."""
+    box = SIMPLE_HEAD if printer.unicode else ASCII_DOUBLE_HEAD
+    return Table(box=box, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 1))
+
+
+def _print_groups(printer: _Printer, table: Matrix) -> None:
+    printer.line()
+    view = _table(printer)
+    for heading in ("group", "rules on", *(kind for kind in KINDS if kind != "error"), "in all"):
+        right = heading not in ("group", "rules on")
+        view.add_column(
+            "not judged" if heading == "silent" else heading, justify="right" if right else "left"
+        )
+    for group in table.groups:
+        cell = table.rows[0].cells[group]
+        counts = []
+        for kind in ("failed", "advisory", "passed", "silent"):
+            number = cell.of_kind(kind) + (cell.of_kind("error") if kind == "failed" else 0)
+            counts.append(Text(str(number), _STYLES[kind] if number else "dim"))
+        title = Text(GROUPS.get(group, ""))
+        view.add_row(group, title, *counts, str(sum(cell.outcomes.values())))
+    printer.console.print(view)
+
+
+def _print_rules(
+    printer: _Printer, report: Mapping[str, Any], catalogue: Mapping[str, Any]
+) -> None:
+    """Every rule in one line; a rule that was not judged says why."""
+    printer.line()
+    for rule in report["rules"]:
+        kind = kind_of(rule["outcome"])
+        why = clean(rule.get("note") or "") if kind == "silent" else ""
+        words = why or rule_text(catalogue, rule["id"]).requirement
+        style = _STYLES[kind]
+        printer.line(
+            (f"{printer.sign(kind)} {rule['id']:<7}", style),
+            (f"{rule['outcome']:<12}", style),
+            (shorten(words, 140), "dim" if kind == "silent" else ""),
+        )
+
+
+# The matrix ------------------------------------------------------------------------------------------------
+
+
+def _print_matrix(printer: _Printer, table: Matrix) -> None:
+    view = _table(printer)
+    view.add_column("library", no_wrap=True)
+    for group in table.groups:
+        view.add_column(group, justify="right", no_wrap=True)
+    view.add_column("plans", justify="right", no_wrap=True, style="dim")
+    for row in table.rows:
+        kind = row.total.kind
+        name = Text.assemble(
+            (f"{printer.sign(kind)} ", _STYLES[kind]),
+            (printer.encodable(shorten(clean(row.name), 24)), "bold"),
+            (printer.encodable(shorten(f" {clean(row.version)}".rstrip(), 16)), "dim"),
+        )
+        cells = [_matrix_cell(printer, row.cells.get(group, Cell())) for group in table.groups]
+        plans = max((rule["plans"] for rule in row.report["rules"]), default=0)
+        view.add_row(name, *cells, f"{plans:,}")
+    printer.console.print(view)
+    printer.line()
+    legend = (
+        f"{printer.sign('passed')} rules that hold",
+        f"{printer.sign('failed')} failed/judged",
+        f"{printer.sign('advisory')} advisories",
+        f"{printer.sign('silent')} the library offers no such interface",
+    )
+    printer.flow(legend)
+    printer.flow([f"{group} {GROUPS[group]}" for group in table.groups if group in GROUPS])
+
+
+def _matrix_cell(printer: _Printer, cell: Cell) -> Text:
+    """`✓27`, or `✗3/27` where 3 of 27 judged rules failed; advisories follow as `!2`."""
+    if not cell.judged:
+        return Text(printer.sign("silent"), _STYLES["silent"])
+    text = Text()
+    broken = cell.of_kind("failed") + cell.of_kind("error")
+    if broken:
+        kind = "failed" if cell.of_kind("failed") else "error"
+        text.append(f"{printer.sign(kind)}{broken}/{cell.judged}", _STYLES[kind])
+    else:
+        text.append(f"{printer.sign('passed')}{cell.of_kind('passed')}", _STYLES["passed"])
+    if advisories := cell.of_kind("advisory"):
+        text.append(f" {printer.sign('advisory')}{advisories}", _STYLES["advisory"])
+    return text
+
+
+def _print_absent(printer: _Printer, absent: Sequence[Absent]) -> None:
+    if not absent:
+        return
+    printer.line()
+    printer.line(("Not judged", "bold"))
+    for library in absent:
+        printer.field(clean(library.name), clean(library.reason))
+        if library.remedy:
+            printer.field("", clean(library.remedy), "bold", wrap=False)
+
+
+# Failures --------------------------------------------------------------------------------------------------
+
+
+def _print_finding(
+    printer: _Printer, rule: Mapping[str, Any], catalogue: Mapping[str, Any]
+) -> None:
+    """A failure as every reader should find it: rule, requirement, expected, actual, plan, drawing, replay."""
+    kind = kind_of(rule["outcome"])
+    failures = rule.get("failures") or ()
+    printer.line(
+        (f"{printer.sign(kind)} {rule['id']}", _STYLES[kind]),
+        (f"  {rule['level']}  {rule['outcome']}", _STYLES[kind]),
+        (f"  on {plural(rule['plans'], 'plan')} tried" if rule["plans"] else "", "dim"),
+    )
+    text = rule_text(catalogue, rule["id"])
+    printer.field("requirement", text.requirement)
+    if not failures:
+        printer.field("note", _value(rule.get("note")))
+    for failure in failures:
+        _print_failure(printer, failure)
+    if len(failures) and rule.get("note"):
+        printer.field("note", _value(rule["note"]))
+    printer.field("to fix it", text.fix)
+
+
+def _print_failure(printer: _Printer, failure: Mapping[str, Any]) -> None:
+    printer.field("expected", _value(failure.get("expected")), "green")
+    printer.field("actual", _value(failure.get("actual")), "red")
+    printer.field("note", _value(failure.get("note")))
+    if plan := failure.get("plan"):
+        printer.field("smallest plan", shorten(describe_plan(plan, Plan()), _MAX_PLAN_CHARS))
+    if drawing := failure.get("drawing"):
+        printer.line()
+        width = max(24, min(64, printer.console.width - 24))
+        for line in to_text(drawing, width):
+            style = "red" if line.startswith("hull") and ("╳" in line) else ""
+            printer.line((f"    {line}", style), wrap=False)
+        printer.line()
+    if replay := failure.get("replay"):
+        printer.field("replay", clean(replay), "cyan", wrap=False)
+
+
+def _print_shared_finding(
+    printer: _Printer, finding: Finding, catalogue: Mapping[str, Any]
+) -> None:
+    """One rule that one or several libraries broke: shown with the first library's failure."""
+    kind = kind_of(finding.outcome)
+    names = [clean(name) for name, _ in finding.entries]
+    printer.line(
+        (f"{printer.sign(kind)} {finding.rule_id}", _STYLES[kind]),
+        (f"  {finding.level}  {finding.outcome}", _STYLES[kind]),
+        (f"  {', '.join(names)}", "bold"),
+    )
+    printer.field("requirement", rule_text(catalogue, finding.rule_id).requirement)
+    name, rule = next(
+        (entry for entry in finding.entries if entry[1]["outcome"] == finding.outcome)
+    )
+    failure = next(iter(rule.get("failures") or ()), None)
+    if failure is None:
+        printer.field("note", _value(rule.get("note")))
+        return
+    printer.field("expected", _value(failure.get("expected")), "green")
+    printer.field(
+        f"{name}:" if len(names) > 1 and len(name) < 12 else "actual",
+        _value(failure.get("actual")),
+        "red",
+    )
+    if replay := failure.get("replay"):
+        printer.field("replay", clean(replay), "cyan", wrap=False)
+
+
+def _value(value: object) -> str:
+    return shorten(clean(value), _MAX_VALUE_CHARS) if value else ""

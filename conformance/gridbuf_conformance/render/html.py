@@ -1,0 +1,238 @@
+"""Reports as one HTML page: no other file, no network, readable without scripts.
+
+The page is rule-centred: above, the matrix of libraries by rule groups; below, each rule once, with its
+explanation and what every library did. The script only filters what is already there. Templates, styles
+and script lie in `templates/` and are put into the page; a content security policy forbids it to load
+anything. Everything that came from a producer is escaped by Jinja and cleaned by `text`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from ..plan import Plan
+from .drawing import to_svg
+from .summary import (
+    GROUPS,
+    KINDS,
+    Absent,
+    Cell,
+    RuleText,
+    conclusion,
+    group_of,
+    kind_of,
+    matrix,
+    rule_text,
+)
+from .text import clean, describe_plan, plural, shorten
+
+__all__ = ["render"]
+
+_MAX_VALUE_CHARS = 20_000
+_MAX_SEARCH_CHARS = 2_000
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """One failing plan as the page shows it."""
+
+    expected: str
+    actual: str
+    note: str
+    plan: str
+    plan_json: str
+    drawing: Markup
+    replay: str
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """What one library did under one rule."""
+
+    library: str
+    outcome: str
+    kind: str
+    plans: int
+    note: str
+    failures: tuple[_Failure, ...]
+
+
+@dataclass(frozen=True)
+class _Card:
+    """One rule: its explanation and an entry for each library that was asked."""
+
+    id: str
+    level: str
+    group: str
+    text: RuleText
+    entries: list[_Entry] = field(default_factory=list)
+
+    @property
+    def kind(self) -> str:
+        """The worst kind of any entry."""
+        present = {entry.kind for entry in self.entries}
+        return next((kind for kind in KINDS if kind in present), "silent")
+
+    @property
+    def broken(self) -> list[_Entry]:
+        """The entries that are shown in full: failures, advisories and errors of the suite."""
+        return [entry for entry in self.entries if entry.kind in ("failed", "error", "advisory")]
+
+    @property
+    def passed(self) -> list[str]:
+        """The libraries for which the rule holds."""
+        return [entry.library for entry in self.entries if entry.kind == "passed"]
+
+    @property
+    def silent(self) -> list[str]:
+        """The libraries for which the rule was not judged."""
+        return [entry.library for entry in self.entries if entry.kind == "silent"]
+
+    @property
+    def kinds_by_library(self) -> dict[str, str]:
+        """What the page's script filters by."""
+        return {entry.library: entry.kind for entry in self.entries}
+
+    @property
+    def remarks(self) -> list[tuple[str, list[_Entry]]]:
+        """Notes of the other entries, each with the libraries that have it."""
+        grouped: dict[str, list[_Entry]] = {}
+        for entry in self.entries:
+            if entry.note and entry not in self.broken:
+                grouped.setdefault(entry.note, []).append(entry)
+        return list(grouped.items())
+
+
+def render(
+    reports: Sequence[Mapping[str, Any]],
+    absent: Sequence[Absent] = (),
+    *,
+    catalogue: Mapping[str, Any] | None = None,
+) -> str:
+    """The page for these reports. Same reports, same page: it holds no date and no random part."""
+    if catalogue is None:
+        from ..catalogue import load
+
+        catalogue = load()
+    table = matrix(reports)
+    cards = _cards(reports, catalogue)
+    counts = {kind: sum(row.total.of_kind(kind) for row in table.rows) for kind in KINDS}
+    has_problems = counts["failed"] + counts["error"] + counts["advisory"] > 0
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            title=_title(reports),
+            facts=_facts(reports),
+            matrix=table,
+            groups={group: GROUPS.get(group, group) for group in table.groups},
+            kinds=KINDS,
+            counts=counts,
+            first_kinds=["failed", "error", "advisory"] if has_problems else list(KINDS),
+            conclusions=[conclusion(report) for report in reports],
+            cards=cards,
+            absent=absent,
+            empty_cell=Cell(),
+        )
+    )
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("gridbuf_conformance.render", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["clean"] = clean
+    environment.filters["plural"] = plural
+    environment.globals["verbatim"] = lambda name: Markup(_source(environment, name))
+    return environment
+
+
+def _source(environment: Environment, name: str) -> str:
+    """The style sheet or the script, which go into the page as they are."""
+    assert environment.loader is not None
+    return environment.loader.get_source(environment, name)[0]
+
+
+def _title(reports: Sequence[Mapping[str, Any]]) -> str:
+    if len(reports) != 1:
+        return "Survey of array libraries"
+    target = reports[0]["target"]
+    return " ".join(filter(None, (clean(target["name"]), clean(target.get("version") or ""))))
+
+
+def _facts(reports: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What all the reports have in common: suite, profile, Python, platform."""
+    facts: dict[str, None] = {}
+    for report in reports:
+        target, suite = report["target"], report["suite"]
+        facts[f"{suite['name']} {suite['version']}"] = None
+        facts[f"profile {report['profile']}"] = None
+        if target.get("python"):
+            facts[f"Python {target['python']}"] = None
+        if target.get("platform"):
+            facts[target["platform"]] = None
+    return [clean(fact) for fact in facts]
+
+
+def _cards(reports: Sequence[Mapping[str, Any]], catalogue: Mapping[str, Any]) -> list[_Card]:
+    """One card a rule, grouped as the matrix's columns and in the catalogue's order inside a group."""
+    cards: dict[str, _Card] = {}
+    for report in reports:
+        for rule in report["rules"]:
+            card = cards.get(rule["id"])
+            if card is None:
+                text = rule_text(catalogue, rule["id"])
+                card = cards[rule["id"]] = _Card(
+                    rule["id"], rule["level"], group_of(rule["id"]), text
+                )
+            card.entries.append(_entry(clean(report["target"]["name"]), rule))
+    columns = {group: column for column, group in enumerate(GROUPS)}
+    places = {rule_id: place for place, rule_id in enumerate(catalogue)}
+    last = len(places)
+    return sorted(
+        cards.values(),
+        key=lambda card: (
+            columns.get(card.group, len(columns)),
+            places.get(card.id, last),
+            card.id,
+        ),
+    )
+
+
+def _entry(library: str, rule: Mapping[str, Any]) -> _Entry:
+    failures = tuple(map(_failure, rule.get("failures") or ()))
+    outcome = rule["outcome"]
+    return _Entry(
+        library, outcome, kind_of(outcome), rule["plans"], _value(rule.get("note")), failures
+    )
+
+
+def _failure(failure: Mapping[str, Any]) -> _Failure:
+    plan = failure.get("plan")
+    drawing = failure.get("drawing")
+    return _Failure(
+        _value(failure.get("expected")),
+        _value(failure.get("actual")),
+        _value(failure.get("note")),
+        shorten(describe_plan(plan, Plan()), _MAX_SEARCH_CHARS) if plan else "",
+        clean(json.dumps(plan, ensure_ascii=False, indent=None)) if plan else "",
+        Markup(to_svg(drawing)) if drawing else Markup(""),
+        clean(failure.get("replay") or ""),
+    )
+
+
+def _value(value: object) -> str:
+    return shorten(clean(value), _MAX_VALUE_CHARS) if value else ""

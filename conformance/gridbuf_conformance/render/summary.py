@@ -1,0 +1,232 @@
+"""What a set of reports comes to: the matrix of libraries by rule groups, and the findings, worst first.
+
+The console and the HTML page show the same matrix and the same order of findings, because both ask here.
+Nothing in this module knows how anything looks, apart from the words and signs for an outcome, which must
+be the same everywhere.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from ..outcomes import FAILED, Outcome
+from .text import clean, plural
+
+__all__ = [
+    "GROUPS",
+    "KINDS",
+    "Absent",
+    "Cell",
+    "Finding",
+    "Matrix",
+    "Row",
+    "RuleText",
+    "conclusion",
+    "findings",
+    "group_of",
+    "kind_of",
+    "matrix",
+    "rule_text",
+]
+
+ReportDict = Mapping[str, Any]
+
+GROUPS: dict[str, str] = {
+    "AI": "NumPy array interface",
+    "CAI": "CUDA array interface",
+    "PB": "Buffer protocol",
+    "DL": "DLPack C structs",
+    "DP": "DLPack Python protocol",
+    "DX": "DLPack C exchange table",
+    "XA": "Agreement between interfaces",
+    "GT": "Storage and GT4Py",
+}
+"""Rule groups in the order of the matrix's columns, each with the title its heading has."""
+
+# The legacy struct is part of the same published protocol as the dict.
+_GROUP_ALIASES = {"AS": "AI"}
+
+KINDS: dict[str, tuple[str, str, str]] = {
+    "failed": ("✗", "x", "a MUST is broken, or the producer crashed or hung"),
+    "error": ("‼", "E", "the suite itself went wrong"),
+    "advisory": ("!", "!", "a SHOULD is not met, or published texts disagree"),
+    "passed": ("✓", "+", "holds on every plan"),
+    "silent": ("·", ".", "not judged: blocked, unsupported or untested"),
+}
+"""What an outcome means for the reader: (sign, sign for terminals without Unicode, meaning), worst first."""
+
+
+def kind_of(outcome: str) -> str:
+    """Which of `KINDS` an outcome belongs to; outcomes of a later suite version count as silent."""
+    if outcome in {str(failed) for failed in FAILED}:
+        return "failed"
+    return {
+        str(Outcome.ERROR): "error",
+        str(Outcome.ADVISORY): "advisory",
+        str(Outcome.PASS): "passed",
+        str(Outcome.XFAIL): "passed",
+    }.get(outcome, "silent")
+
+
+def group_of(rule_id: str) -> str:
+    """The matrix column of a rule: the letters of its id, with AS under AI."""
+    letters = rule_id.split("-", 1)[0]
+    return _GROUP_ALIASES.get(letters, letters)
+
+
+@dataclass(frozen=True)
+class RuleText:
+    """What a reader needs to know of a rule; empty fields where the catalogue has nothing to say."""
+
+    requirement: str = ""
+    source: str = ""
+    since: str = ""
+    why: str = ""
+    fix: str = ""
+    example: str = ""
+
+
+def rule_text(catalogue: Mapping[str, Any], rule_id: str) -> RuleText:
+    """The catalogue's words on a rule, or empty ones for an id that a newer suite wrote."""
+    rule = catalogue.get(rule_id)
+    if rule is None:
+        return RuleText(requirement="(this version of the suite does not know this rule)")
+    return RuleText(
+        **{name: str(getattr(rule, name, "") or "") for name in RuleText.__dataclass_fields__}
+    )
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A library the survey could not judge: its name, why, and the command that helps."""
+
+    name: str
+    reason: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The outcomes of one library in one rule group, counted."""
+
+    outcomes: Counter[str] = field(default_factory=Counter)
+
+    def of_kind(self, kind: str) -> int:
+        """How many rules have an outcome of that kind (see `KINDS`)."""
+        return sum(n for outcome, n in self.outcomes.items() if kind_of(outcome) == kind)
+
+    @property
+    def judged(self) -> int:
+        """How many rules said anything about the library."""
+        return sum(self.outcomes.values()) - self.of_kind("silent")
+
+    @property
+    def kind(self) -> str:
+        """The worst kind present; `silent` for a group in which nothing was judged."""
+        return next((kind for kind in KINDS if self.of_kind(kind)), "silent")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One library: its name, version, a cell per group, and the cell over all groups."""
+
+    name: str
+    version: str
+    cells: Mapping[str, Cell]
+    report: ReportDict
+
+    @cached_property
+    def total(self) -> Cell:
+        """All the outcomes of the library, whatever their group."""
+        return Cell(sum((cell.outcomes for cell in self.cells.values()), Counter()))
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Rows in the order of the reports, columns in the order of `GROUPS` (unknown groups at the end)."""
+
+    groups: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+def matrix(reports: Sequence[ReportDict]) -> Matrix:
+    """Counts every rule of every report under its library and group; groups that nobody has are left out."""
+    rows = []
+    for report in reports:
+        cells: dict[str, Cell] = {}
+        for rule in report["rules"]:
+            cells.setdefault(group_of(rule["id"]), Cell()).outcomes[rule["outcome"]] += 1
+        target = report["target"]
+        rows.append(Row(target["name"], target.get("version") or "", cells, report))
+    present = {group for row in rows for group in row.cells}
+    known = [group for group in GROUPS if group in present]
+    return Matrix(tuple(known + sorted(present - set(known))), tuple(rows))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One rule that somebody broke: the rule, and each library's entry in its report."""
+
+    rule_id: str
+    level: str
+    entries: tuple[tuple[str, Mapping[str, Any]], ...]
+
+    @property
+    def outcome(self) -> str:
+        """The worst outcome among the libraries."""
+        return min((rule["outcome"] for _, rule in self.entries), key=_severity)
+
+
+_ORDER = ("CRASH", "TIMEOUT", "UNSTABLE", "FAIL", "XPASS", "ERROR", "ADVISORY")
+
+
+def _severity(outcome: str) -> int:
+    return _ORDER.index(outcome) if outcome in _ORDER else len(_ORDER)
+
+
+def findings(reports: Iterable[ReportDict], kinds: Iterable[str]) -> list[Finding]:
+    """The rules with an outcome of one of these kinds, one finding a rule, the most telling first.
+
+    Crashes come before failures; among equals the rule that more libraries break, then the group's order.
+    """
+    wanted = set(kinds)
+    entries: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
+    for report in reports:
+        for rule in report["rules"]:
+            if kind_of(rule["outcome"]) in wanted:
+                entries.setdefault(rule["id"], []).append((report["target"]["name"], rule))
+    groups = list(GROUPS)
+
+    def rank(finding: Finding) -> tuple[int, int, int, str]:
+        group = group_of(finding.rule_id)
+        column = groups.index(group) if group in groups else len(groups)
+        return _severity(finding.outcome), -len(finding.entries), column, finding.rule_id
+
+    found = (Finding(rule_id, es[0][1]["level"], tuple(es)) for rule_id, es in entries.items())
+    return sorted(found, key=rank)
+
+
+def conclusion(report: ReportDict) -> tuple[str, str]:
+    """A report's verdict as (kind, one sentence): the sentence is the console's last line."""
+    cell = matrix([report]).rows[0].total
+    name = clean(report["target"]["name"])
+    if not report["rules"]:
+        return "error", f"{name}: nothing was selected, so nothing is known."
+    if broken := cell.of_kind("error"):
+        total, also = plural(len(report["rules"]), "rule"), cell.of_kind("failed")
+        remark = f" The producer failed {plural(also, 'rule')}." if also else ""
+        return "error", f"{name}: the suite itself went wrong on {broken} of {total}.{remark}"
+    if failed := cell.of_kind("failed"):
+        ids = [rule["id"] for rule in report["rules"] if kind_of(rule["outcome"]) == "failed"]
+        listed = ", ".join(ids[:6]) + (f" and {len(ids) - 6} more" if len(ids) > 6 else "")
+        total = plural(cell.judged, "rule")
+        return "failed", f"{name} does not conform: {failed} of {total} failed ({listed})."
+    if not cell.judged:
+        return "silent", f"{name}: no rule applied to what it offers."
+    advisories = cell.of_kind("advisory")
+    remark = f", {advisories} with an advisory" if advisories else ""
+    return "passed", f"{name} conforms: {plural(cell.judged, 'rule')} judged{remark}."

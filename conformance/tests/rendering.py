@@ -1,0 +1,67 @@
+"""What the renderer tests share: hand-written reports, a small catalogue, and comparison with golden files.
+
+To accept a changed rendering, run the tests with GRIDBUF_UPDATE_GOLDEN=1 and read the difference in git.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from gridbuf_conformance.catalogue import Rule
+from gridbuf_conformance.render.summary import Absent
+
+GOLDEN = Path(__file__).parent / "golden"
+CASES = sorted(path.stem for path in (GOLDEN / "inputs").glob("*.json"))
+
+# Its own words, so that editing the real catalogue changes no golden file.
+CATALOGUE = {
+    rule.id: rule
+    for rule in (
+        Rule("AI-01", "MUST", "The attribute is a dict", "array interface v3", since="3"),
+        Rule("AI-22", "MUST", "The hull stays inside the producer's memory", "array interface v3"),
+        Rule(
+            "PB-01",
+            "MUST",
+            "A request that cannot be met raises BufferError",
+            "PEP 3118, PyObject_GetBuffer",
+            why="Consumers catch BufferError to try the next, humbler request.",
+            fix="Raise BufferError wherever the flags ask for something that the memory is not.",
+            example="memoryview(x) asks FULL_RO.",
+        ),
+        Rule("PB-03", "MUST", "len is the product of the shape times itemsize", "PEP 3118"),
+        Rule("PB-18", "SHOULD", "Strides are multiples of itemsize", "PEP 3118"),
+        Rule("DL-03", "SHOULD", "Only known flag bits are set", "dlpack.h 1.0"),
+        Rule("DL-12", "SHOULD", "An empty tensor has data NULL", "dlpack.h 1.0"),
+        Rule("DP-15", "MUST", "A CPU producer takes only stream None", "array API 2025.12"),
+        Rule("XA-01", "MUST", "Element 0 has one address", "this suite"),
+        Rule("XA-11", "MUST", "Any drop order leaves the survivors readable", "this suite"),
+        Rule("XA-14", "SHOULD", "Refusals agree in kind", "this suite"),
+        Rule("XA-18", "MUST", "Probing for an interface never raises", "this suite"),
+        Rule("GT-24", "MUST", "The hull lies in mapped memory at any size", "storage spec 2.4"),
+    )
+}
+
+
+def load_case(name: str) -> tuple[list[dict[str, Any]], list[Absent]]:
+    """The reports and absent libraries of one hand-written input."""
+    document = json.loads((GOLDEN / "inputs" / f"{name}.json").read_text(encoding="utf-8"))
+    return document["reports"], [Absent(**library) for library in document["absent"]]
+
+
+def assert_golden(name: str, text: str) -> None:
+    """Fails with a diff where `text` is not, to the byte, what golden/expected/`name` holds."""
+    path = GOLDEN / "expected" / name
+    if os.environ.get("GRIDBUF_UPDATE_GOLDEN"):
+        path.write_bytes(text.encode("utf-8"))
+    if not path.exists():
+        raise AssertionError(f"no golden file {name}: make it with GRIDBUF_UPDATE_GOLDEN=1")
+    expected = path.read_bytes().decode("utf-8")
+    if text != expected:
+        diff = difflib.unified_diff(
+            expected.splitlines(), text.splitlines(), f"golden {name}", "rendered", lineterm=""
+        )
+        raise AssertionError("\n".join(list(diff)[:120]) or "only line ends differ")

@@ -1,0 +1,100 @@
+"""The console rendering, against golden files and for what golden files cannot show."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rendering import CASES, CATALOGUE, assert_golden, load_case
+from rich.console import Console
+
+from gridbuf_conformance.render import console as console_renderer
+
+
+def console_of(width: int = 100, encoding: str = "utf-8") -> Console:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding, newline="")
+    return Console(file=stream, width=width, color_system=None, legacy_windows=False)
+
+
+def text_of(console: Console) -> str:
+    console.file.flush()
+    return console.file.buffer.getvalue().decode(console.encoding)
+
+
+def rendered(name: str, width: int = 100, encoding: str = "utf-8", **options: bool) -> str:
+    reports, absent = load_case(name)
+    console = console_of(width, encoding)
+    if name == "survey":
+        console_renderer.render_survey(reports, console, absent=absent, catalogue=CATALOGUE)
+    else:
+        console_renderer.render(reports[0], console, catalogue=CATALOGUE, **options)
+    return text_of(console)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_golden(name):
+    assert_golden(f"{name}.txt", rendered(name))
+
+
+def test_golden_verbose():
+    assert_golden("failures.verbose.txt", rendered("failures", verbose=True))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_terminal_without_unicode_gets_ascii(name):
+    """A C locale must not end in UnicodeEncodeError."""
+    text = rendered(name, encoding="ascii")
+    assert text.isascii()
+    assert "?" not in text.replace("?format", "")
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_no_line_but_commands_and_drawings_is_wider_than_the_terminal(name, width):
+    for line in rendered(name, width=width).splitlines():
+        is_free = "gridbuf-conformance replay" in line or line.startswith("    ")
+        assert len(line) <= width or is_free, line
+
+
+def test_a_failure_holds_everything_a_reader_needs():
+    text = rendered("failures")
+    block = text[text.index("✗ AI-22") : text.index("✗ PB-01")]
+    for part in (
+        "MUST",
+        "The hull stays inside the producer's memory",
+        "the byte hull lies inside the memory that the object owns",
+        "48 bytes are reached, the block has 32",
+        'shape=[6] dtype="int64" views=[["slice", 0, 0, null, 2]]',
+        "16 bytes outside the block",
+        "gridbuf-conformance replay numpy AI-22 '{",
+    ):
+        assert part in block
+
+
+def test_a_replay_command_stays_on_one_line_however_narrow_the_terminal():
+    text = rendered("failures", width=40)
+    (line,) = (line for line in text.splitlines() if "replay numpy PB-01" in line)
+    assert line.endswith('\'{"shape":[2,2],"layout":[1,0]}\'')
+
+
+@pytest.mark.parametrize(
+    ("name", "last"),
+    [
+        ("nothing", "‼ array: nothing was selected, so nothing is known."),
+        ("all_pass", "✓ bytearray conforms: 3 rules judged."),
+        ("failures", "✗ numpy does not conform: 2 of 8 rules failed (AI-22, PB-01)."),
+        (
+            "crash",
+            "‼ zoo.py:Segfault: the suite itself went wrong on 1 of 5 rules. The producer failed 3 rules.",
+        ),
+    ],
+)
+def test_the_last_line_says_why(name, last):
+    assert rendered(name).rstrip().splitlines()[-1] == last
+
+
+def test_terminal_escapes_of_a_producer_never_reach_the_terminal():
+    text = rendered("unicode")
+    assert "\x1b" not in text
+    assert r"\x1b[2J" in text
+    assert "[bold]markup[/bold]" in text, "rich must not read a producer's words as markup"
