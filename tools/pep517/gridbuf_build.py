@@ -9,7 +9,6 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import tarfile
 import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -46,19 +45,3 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None) 
     destination = pathlib.Path(wheel_directory) / wheel.name
     shutil.copyfile(wheel, destination)
     return wheel.name
-
-
-def get_requires_for_build_sdist(config_settings=None) -> list[str]:
-    """Nothing: git lists the files."""
-    return []
-
-
-def build_sdist(sdist_directory, config_settings=None) -> str:
-    """Packs the files that git tracks below the folder; needs a git checkout."""
-    project = _pyproject()["project"]
-    stem = f"{project['name'].replace('-', '_')}-{project['version']}"
-    listed = subprocess.run(["git", "ls-files", "-z"], capture_output=True, text=True, check=True).stdout
-    with tarfile.open(pathlib.Path(sdist_directory) / f"{stem}.tar.gz", "w:gz", format=tarfile.PAX_FORMAT) as archive:
-        for name in filter(None, listed.split("\0")):
-            archive.add(name, f"{stem}/{name}")
-    return f"{stem}.tar.gz"
