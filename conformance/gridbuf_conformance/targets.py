@@ -1,7 +1,7 @@
 """Naming producers: from what a user writes to a producer object, in whichever process asks.
 
 A target is written as
-- the name of a built-in producer or of an entry point of the group `gridbuf_conformance.producers`,
+- the name of a producer that is built in or announced by an entry point (`producers.entries`),
 - `package.module:Attribute`,
 - `path/to/file.py:Attribute` (`Producer` if no attribute is named).
 
@@ -15,15 +15,14 @@ import importlib.util
 import os
 import sys
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from types import ModuleType
 from typing import Any
 
+from . import producers
 from .producer import Producer
 
-__all__ = ["ENTRY_POINT_GROUP", "CannotLoad", "Target", "load", "name_of"]
+__all__ = ["CannotLoad", "Target", "load", "name_of"]
 
-ENTRY_POINT_GROUP = "gridbuf_conformance.producers"
 _DEFAULT_ATTRIBUTE = "Producer"
 
 
@@ -109,18 +108,14 @@ def _find(target: Target) -> Any:
 
 
 def _registered(name: str) -> Any:
-    from . import producers
-
-    if name in producers.names():
-        return producers.load(name)
-    for entry_point in entry_points(group=ENTRY_POINT_GROUP):
-        if entry_point.name == name:
-            return entry_point.load()
-    raise CannotLoad(
-        f"{name!r} is no built-in producer and no entry point of {ENTRY_POINT_GROUP}; "
-        f"built in are {', '.join(producers.names())}; others are written pkg.mod:Producer or "
-        "path/to/file.py:Producer"
-    )
+    try:
+        entry = producers.find(name)
+    except producers.UnknownProducer as error:
+        raise CannotLoad(str(error)) from None
+    if not entry.is_installed:
+        hint = f"; install it with: {entry.install}" if entry.install else ""
+        raise CannotLoad(f"{name}: {entry.needs} is not installed{hint}")
+    return _find(Target(entry.target))
 
 
 def _module(name: str, file: str | None) -> ModuleType:

@@ -1,0 +1,439 @@
+"""Drawing plans with Hypothesis: what is asked of a producer, and in which order it shrinks.
+
+Three kinds of plans are drawn inside a producer's capabilities:
+
+- `general_plans`: one to a few dimensions, small extents, every key varied together;
+- `boundary_plans`: where libraries go wrong: no dimensions and very many, extents 0, 1, primes and 2^k ± 1,
+  alignments near the limits, chains of views with negative and zero strides;
+- `huge_plans`: around 2^31 and 2^32 bytes, where 32-bit sizes wrap; their memory is asked for, never touched.
+
+`declared_plans` is no strategy but a fixed list: for each declared capability the simplest plan that uses it.
+
+How it shrinks: the simplest plan is one dimension of extent 1, float64, row-major, unaligned. Each axis is
+drawn as one tuple (extent, place in the layout, name, aligned index, halo), so that a whole axis vanishes in
+one step; choices are listed simplest first. Bounds are computed from what was drawn before; nothing is ever
+drawn and then thrown away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from random import Random
+from typing import Any, NamedTuple
+
+import hypothesis.errors
+from hypothesis import HealthCheck, Phase, Verbosity
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from hypothesis.internal.conjecture import providers as hypothesis_providers
+
+from .plan import DTYPES, UNTOUCHED_FROM_BYTES, Plan
+from .producer import Capabilities
+from .views import ViewMap
+
+__all__ = [
+    "boundary_plans",
+    "declared_plans",
+    "general_plans",
+    "huge_plans",
+    "sample",
+    "smallest",
+]
+
+_ELEMENT_LIMIT = 2048
+"""Elements of a plan that is walked: enough for three prime extents, few enough for a walk in pure Python."""
+_SMALL_EXTENTS = (1, 2, 3, 4, 5, 7, 6, 8)
+_BOUNDARY_EXTENTS = (1, 0, 2, 3, 7, 9, 15, 16, 17, 31, 33, 63, 65, 127, 129, 13, 61, 251, 257)
+_ALIGNMENTS_BYTES = (
+    *(1, 64, 2, 4, 8, 16, 32, 128, 256, 512, 1024, 4096),
+    *(3, 5, 6, 7, 12, 20, 24, 48, 96, 100, 1000, 3000),
+)
+_BOUNDARY_ALIGNMENTS_BYTES = (1, 63, 65, 127, 129, 4095, 4097, 2**16, 2**20 - 1, 2**20)
+_HUGE_BYTES = (2**31, 2**32, 2**33, 2**31 - 2**12, 2**31 + 2**12, 2**32 - 2**12, 2**32 + 2**12)
+_HUGE_SHAPES = ((1024, 1024, 1024), (1025, 1024, 1024), (1024, 1024, 256), (1000, 1000, 300))
+_MAX_FILL = 2**16
+
+
+class _Axis(NamedTuple):
+    """What is drawn for one axis; the numbers are brought into range when the plan is built."""
+
+    extent: int
+    place: int
+    name: int
+    aligned: int
+    halo: tuple[int, int]
+
+
+class _Asked(NamedTuple):
+    """Which of the optional keys one plan uses."""
+
+    layout: bool
+    aligned_index: bool
+    dims: bool
+    halo: bool
+
+
+def general_plans(can: Capabilities) -> st.SearchStrategy[Plan]:
+    """Plans of usual shapes."""
+    most = max(can.min_ndim, min(can.max_ndim, 4))
+    axes = _axes(can, _SMALL_EXTENTS, at_least=min(max(can.min_ndim, 1), most), at_most=most)
+    return _plans(can, axes, _alignments(can, _ALIGNMENTS_BYTES), most_views=2)
+
+
+def boundary_plans(can: Capabilities) -> st.SearchStrategy[Plan]:
+    """Plans at the limits of what can be asked."""
+    few = max(can.min_ndim, min(can.max_ndim, 3))
+    at_boundary = _axes(
+        can, _BOUNDARY_EXTENTS, at_least=min(max(can.min_ndim, 1), few), at_most=few
+    )
+    choices = [at_boundary, at_boundary]
+    if can.min_ndim == 0:
+        choices.append(st.just([]))
+    if can.max_ndim > few:
+        lengths = sorted({few + 1, min(can.max_ndim, 33), can.max_ndim})
+        unit = _axis(can, (1, 1, 1, 2, 0))
+        choices.append(
+            st.sampled_from(lengths).flatmap(lambda n: st.lists(unit, min_size=n, max_size=n))
+        )
+    alignments = _alignments(can, _BOUNDARY_ALIGNMENTS_BYTES)
+    return _plans(can, st.one_of(choices), alignments, most_views=3)
+
+
+def huge_plans(can: Capabilities) -> st.SearchStrategy[Plan] | None:
+    """Plans of 2 to 8 GiB, without content; None if the capabilities exclude every one of them."""
+    dtypes = [name for name, order in _element_types(can) if order == "native"]
+    shapes = [
+        (name, shape)
+        for name in dtypes[:4]
+        for shape in _huge_shapes(DTYPES[name].itemsize)
+        if _is_within(can, shape, DTYPES[name].itemsize)
+    ]
+    if not shapes:
+        return None
+
+    @st.composite
+    def draw_one(draw: st.DrawFn) -> Plan:
+        dtype, shape = draw(st.sampled_from(shapes))
+        asked = _draw_asked(draw, can)
+        places = draw(st.lists(st.integers(0, 7), min_size=len(shape), max_size=len(shape)))
+        return Plan(
+            shape=shape,
+            dtype=dtype,
+            layout=_layout_map(places, can) if asked.layout else None,
+            alignment_size=draw(_alignments(can, (1, 32, 64, 128, 12))),
+            fill=None,
+        )
+
+    return draw_one()
+
+
+def declared_plans(can: Capabilities) -> list[tuple[str, Plan]]:
+    """For each declared capability, its name and the simplest plan that uses it."""
+    shape = (2, 3, 4)[: max(min(3, can.max_ndim), can.min_ndim)]
+    shape += (1,) * (can.min_ndim - len(shape))
+    if can.max_extent is not None:
+        shape = tuple(min(extent, can.max_extent) for extent in shape)
+    simplest = Plan(shape=shape, dtype=(can.dtypes or ("float64",))[0])
+    if can.readonly is not None:
+        simplest = simplest.replaced(readonly=can.readonly[0])
+    plans = [(f"dtype {name}", simplest.replaced(dtype=name)) for name in can.dtypes or ()]
+    plans += [
+        (f"readonly {value}", simplest.replaced(readonly=value)) for value in can.readonly or ()
+    ]
+    swappable = [name for name, order in _element_types(can) if order == "swapped"]
+    if can.byteorders and swappable:
+        plans.append(
+            ("byteorder swapped", simplest.replaced(dtype=swappable[0], byteorder="swapped"))
+        )
+    return plans + _declared_keys(can, simplest)
+
+
+def _declared_keys(can: Capabilities, simplest: Plan) -> list[tuple[str, Plan]]:
+    """The part of `declared_plans` for the keys of the storage spec."""
+    ndim, asked = simplest.ndim, can.asked_keys
+    fortran, rotated = (
+        tuple(reversed(range(ndim))),
+        tuple((axis + 1) % ndim for axis in range(ndim)),
+    )
+    aligned = simplest.replaced(alignment_size=can.alignment_range_bytes[1])
+    last = tuple(max(extent - 1, 0) for extent in simplest.shape)
+    cases = {
+        "layout": [("layout F", {"layout": fortran})]
+        + ([("layout any", {"layout": rotated})] if can.layouts in (None, "any") else []),
+        "alignment_size": [("alignment_size", {"alignment_size": aligned.alignment_size})],
+        "aligned_index": [
+            ("aligned_index", {"alignment_size": aligned.alignment_size, "aligned_index": last})
+        ],
+        "dims": [("dims", {"dims": _names((0,) * ndim)})],
+        "halo": [("halo", {"halo": tuple((min(1, n), 0) for n in simplest.shape)})],
+    }
+    return [
+        (name, simplest.replaced(**changes))
+        for key, plans in cases.items()
+        if key in asked
+        for name, changes in plans
+    ]
+
+
+# -- the parts of a plan --------------------------------------------------------------------------------
+
+
+def _axis(can: Capabilities, extents: Sequence[int]) -> st.SearchStrategy[_Axis]:
+    small = st.integers(0, 7)
+    possible = [n for n in extents if can.max_extent is None or n <= can.max_extent]
+    return st.builds(_Axis, st.sampled_from(possible), small, small, small, st.tuples(small, small))
+
+
+def _axes(
+    can: Capabilities, extents: Sequence[int], *, at_least: int, at_most: int
+) -> st.SearchStrategy[list[_Axis]]:
+    return st.lists(_axis(can, extents), min_size=at_least, max_size=at_most)
+
+
+def _alignments(can: Capabilities, listed: Sequence[int]) -> st.SearchStrategy[int]:
+    low, high = can.alignment_range_bytes
+    possible = [bytes_ for bytes_ in listed if low <= bytes_ <= high] or [low, high]
+    if high == 1:
+        return st.just(1)
+    return st.one_of(st.sampled_from(possible), st.integers(low, min(high, low + 4096)))
+
+
+def _element_types(can: Capabilities) -> list[tuple[str, str]]:
+    """(dtype, byte order) pairs, simplest first, the native ones before the swapped ones."""
+    names = [name for name in DTYPES if can.dtypes is None or name in can.dtypes]
+    orders = can.byteorders or ("native", "swapped")
+    native = [(name, "native") for name in names if "native" in orders]
+    swapped = [(name, "swapped") for name in names if DTYPES[name].has_byteorder]
+    return native + (swapped if "swapped" in orders else [])
+
+
+def _plans(
+    can: Capabilities,
+    axes: st.SearchStrategy[list[_Axis]],
+    alignments: st.SearchStrategy[int],
+    *,
+    most_views: int,
+) -> st.SearchStrategy[Plan]:
+    element_types = st.sampled_from(_element_types(can))
+    readonly = st.sampled_from(can.readonly or (False, True))
+
+    @st.composite
+    def draw_one(draw: st.DrawFn) -> Plan:
+        drawn = draw(axes)
+        dtype, byteorder = draw(element_types)
+        shape = _bounded_shape([axis.extent for axis in drawn], _element_limit(can, dtype))
+        asked = _draw_asked(draw, can)
+        alignment_bytes = draw(alignments)
+        return Plan(
+            shape=shape,
+            dtype=dtype,
+            byteorder=byteorder,
+            alignment_size=alignment_bytes,
+            readonly=draw(readonly),
+            fill=draw(st.integers(0, _MAX_FILL)),
+            views=_draw_views(draw, shape, draw(st.integers(0, most_views))),
+            **_placement(drawn, shape, asked, can, alignment_bytes),
+        )
+
+    return draw_one()
+
+
+def _draw_asked(draw: st.DrawFn, can: Capabilities) -> _Asked:
+    keys = can.asked_keys
+    return _Asked(*(key in keys and draw(st.booleans()) for key in _Asked._fields))
+
+
+def _placement(
+    axes: Sequence[_Axis],
+    shape: tuple[int, ...],
+    asked: _Asked,
+    can: Capabilities,
+    alignment_bytes: int,
+) -> dict[str, Any]:
+    """The keys that say where elements lie and what the axes are called, from the axes' numbers."""
+    placement: dict[str, Any] = {}
+    if asked.layout:
+        placement["layout"] = _layout_map([axis.place for axis in axes], can)
+    if asked.aligned_index and alignment_bytes > 1:
+        bounds = zip(axes, shape)
+        placement["aligned_index"] = tuple(min(a.aligned, max(n - 1, 0)) for a, n in bounds)
+    if asked.dims:
+        placement["dims"] = _names([axis.name for axis in axes])
+    if asked.halo:
+        bounds = zip((axis.halo for axis in axes), shape)
+        placement["halo"] = tuple(
+            (min(lower, n), min(upper, n - min(lower, n))) for (lower, upper), n in bounds
+        )
+    return placement
+
+
+def _layout_map(places: Sequence[int], can: Capabilities) -> tuple[int, ...]:
+    """The rank of each axis when axes are ordered by place; equal places keep their order (row-major)."""
+    ndim = len(places)
+    if can.layouts == "CF":
+        return tuple(reversed(range(ndim))) if any(places) else tuple(range(ndim))
+    order = sorted(range(ndim), key=lambda axis: places[axis])
+    return tuple(order.index(axis) for axis in range(ndim))
+
+
+def _names(keys: Sequence[int]) -> tuple[str, ...]:
+    """Different dimension names, picked by the keys; "10" is among them, for it comes after "2" in number."""
+    decimal = [
+        "0",
+        "1",
+        "2",
+        "10",
+        *(str(n) for n in range(3, 10)),
+        *(str(n) for n in range(11, 65)),
+    ]
+    pool = ["I", "J", "K", *decimal]
+    nearest = max(len(keys), 5)
+    return tuple(pool.pop(key % (nearest - position)) for position, key in enumerate(keys))
+
+
+def _bounded_shape(extents: Sequence[int], limit: int) -> tuple[int, ...]:
+    """The extents, each cut to what the ones before it leave of `limit` elements."""
+    shape: list[int] = []
+    for extent in extents:
+        shape.append(min(extent, limit))
+        limit //= max(shape[-1], 1)
+    return tuple(shape)
+
+
+def _element_limit(can: Capabilities, dtype: str) -> int:
+    if can.max_nbytes is None:
+        return _ELEMENT_LIMIT
+    return max(1, min(_ELEMENT_LIMIT, can.max_nbytes // DTYPES[dtype].itemsize))
+
+
+# -- views ----------------------------------------------------------------------------------------------
+
+
+def _draw_views(draw: st.DrawFn, shape: tuple[int, ...], count: int) -> tuple[tuple, ...]:
+    view, operations = ViewMap.of(shape, ()), []
+    for _ in range(count):
+        operation = _draw_operation(draw, view.shape)
+        view = view.after(operation)
+        operations.append(operation)
+    return tuple(operations)
+
+
+def _draw_operation(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple:
+    """One operation that fits the shape."""
+    ndim = len(shape)
+    stretchable = [axis for axis in range(ndim) if shape[axis] == 1]
+    possible = ["reverse", "slice", "transpose", "empty"] if ndim else []
+    possible += ["newaxis"] if ndim < 60 else []
+    possible += ["broadcast"] if stretchable else []
+    name = draw(st.sampled_from(possible))
+    if name == "newaxis":
+        return (name, draw(st.integers(0, ndim)))
+    if name == "broadcast":
+        return (name, draw(st.sampled_from(stretchable)), draw(st.sampled_from((2, 3, 1, 0))))
+    if name == "transpose":
+        keys = draw(st.lists(st.integers(0, 7), min_size=ndim, max_size=ndim))
+        return (name, tuple(sorted(range(ndim), key=lambda axis: keys[axis])))
+    axis = draw(st.integers(0, ndim - 1))
+    return (name, axis, *_draw_bounds(draw, shape[axis])) if name == "slice" else (name, axis)
+
+
+def _draw_bounds(draw: st.DrawFn, extent: int) -> tuple[int, int | None, int]:
+    """(start, stop, step) of a slice inside an extent, with steps of either sign."""
+    step = draw(st.sampled_from((1, 2, -1, -2, 3, -3)))
+    start = draw(st.integers(0, max(extent - 1, 0)))
+    if step > 0:
+        return (start, draw(st.integers(start, extent)), step)
+    return (start, None, step)
+
+
+# -- huge plans -----------------------------------------------------------------------------------------
+
+
+def _huge_shapes(itemsize: int) -> Iterator[tuple[int, ...]]:
+    for shape in _HUGE_SHAPES:
+        if Plan(shape=shape, fill=None).element_count * itemsize >= UNTOUCHED_FROM_BYTES:
+            yield shape
+    for nbytes in _HUGE_BYTES:
+        elements = nbytes // itemsize
+        yield (elements,)
+        yield (2**15 + 1, elements // 2**15)
+        yield (elements // 64, 8, 8)
+
+
+def _is_within(can: Capabilities, shape: tuple[int, ...], itemsize: int) -> bool:
+    nbytes = Plan(shape=shape, dtype="int8", fill=None).element_count * itemsize
+    return (
+        can.min_ndim <= len(shape) <= can.max_ndim
+        and (can.max_extent is None or max(shape) <= can.max_extent)
+        and (can.max_nbytes is None or nbytes <= can.max_nbytes)
+    )
+
+
+# -- running Hypothesis ---------------------------------------------------------------------------------
+
+
+def sample(strategy: st.SearchStrategy[Plan], count: int, seed: int) -> list[Plan]:
+    """Up to `count` different plans, always the same for the same arguments, in the order drawn."""
+    drawn: dict[Plan, None] = {}
+
+    def collect(plan: Plan) -> bool:
+        drawn[plan] = None
+        return False
+
+    smallest(strategy, collect, count, seed)
+    return list(drawn)
+
+
+def smallest(
+    strategy: st.SearchStrategy[Plan], fails: Callable[[Plan], bool], count: int, seed: int
+) -> Plan | None:
+    """The smallest plan for which `fails` holds, if one of the plans of `sample` does; else None.
+
+    Draws the same plans as `sample(strategy, count, seed)` until one fails, then shrinks that one.
+    """
+    with _reproducible():
+        try:
+            return hypothesis.find(
+                strategy, fails, settings=_own_settings(count), random=Random(seed)
+            )
+        except hypothesis.errors.NoSuchExample:
+            return None
+
+
+def _own_settings(count: int) -> hypothesis_settings:
+    """Every setting that matters is given, so that nothing comes from the profile of the user's own tests."""
+    return hypothesis_settings(
+        max_examples=count,
+        derandomize=False,  # the seed is given to each search
+        database=None,
+        deadline=None,
+        verbosity=Verbosity.quiet,
+        phases=(Phase.generate, Phase.shrink),
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+        print_blob=False,
+        backend="hypothesis",
+    )
+
+
+@contextmanager
+def _reproducible() -> Iterator[None]:
+    """Keeps what else is imported out of what is drawn.
+
+    Hypothesis (from 6.131 on) mixes integer literals of the local modules it finds imported into its draws.
+    Plans would then depend on which modules happen to be loaded, and two runs in one process could differ.
+    """
+    name, cache = "_get_local_constants", "CONSTANTS_CACHE"
+    if not (hasattr(hypothesis_providers, name) and hasattr(hypothesis_providers, cache)):
+        yield
+        return
+    saved = {key: getattr(hypothesis_providers, key) for key in (name, cache)}
+    nothing = type(hypothesis_providers.GLOBAL_CONSTANTS)()
+    setattr(hypothesis_providers, name, lambda: nothing)
+    setattr(hypothesis_providers, cache, type(saved[cache])(1024))
+    try:
+        yield
+    finally:
+        for key, value in saved.items():
+            setattr(hypothesis_providers, key, value)
