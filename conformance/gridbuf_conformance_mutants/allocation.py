@@ -1,0 +1,230 @@
+"""Faults of allocators (GT rules): the arrays describe themselves rightly, and are not what was asked."""
+
+from __future__ import annotations
+
+import itertools
+from typing import ClassVar
+
+from gridbuf_conformance.plan import Plan
+from gridbuf_conformance.producer import Unsupported
+
+from .elements import Element
+from .memory import Block
+from .mutant import Mutant
+from .reference import Memory, OffersArrayInterface, OffersBuffer, strides_of
+
+
+class _PlainArray(OffersArrayInterface, Memory, OffersBuffer):
+    """The array interface beside the buffer protocol."""
+
+
+class _Allocator(Mutant):
+    """A wrong allocation of right arrays."""
+
+    array_type = _PlainArray
+    breaks = frozenset()
+
+
+class _Substitutes(_Allocator):
+    """Makes another plan than the one that was asked."""
+
+    def other(self, plan: Plan) -> Plan:
+        raise NotImplementedError
+
+    def produce(self, plan: Plan) -> object:
+        return super().produce(self.other(plan))
+
+
+class SinglePrecision(_Substitutes):
+    """float32 where float64 was asked."""
+
+    breaks = frozenset({"GT-20"})
+
+    def other(self, plan: Plan) -> Plan:
+        return plan.replaced(dtype="float32") if plan.dtype == "float64" else plan
+
+
+class OneElementMore(_Substitutes):
+    """The last axis is one element longer."""
+
+    breaks = frozenset({"GT-20"})
+
+    def other(self, plan: Plan) -> Plan:
+        if not plan.ndim or plan.fill is None:
+            return plan
+        return plan.replaced(shape=(*plan.shape[:-1], plan.shape[-1] + 1), views=())
+
+
+class NativeOrderOnly(_Substitutes):
+    """Native byte order where swapped was asked."""
+
+    breaks = frozenset({"GT-20"})
+
+    def other(self, plan: Plan) -> Plan:
+        return plan.replaced(byteorder="native")
+
+
+class ReadOnlyNotGiven(_Substitutes):
+    """Writable memory where read-only was asked."""
+
+    breaks = frozenset({"GT-20"})
+
+    def other(self, plan: Plan) -> Plan:
+        return plan.replaced(readonly=False)
+
+
+class AlwaysRowMajor(_Substitutes):
+    """Row-major whatever layout was asked."""
+
+    breaks = frozenset({"GT-17"})
+
+    def other(self, plan: Plan) -> Plan:
+        return plan.replaced(layout=None)
+
+
+class InverseLayout(_Substitutes):
+    """The layout map is read as its inverse: seen with cyclic permutations only."""
+
+    breaks = frozenset({"GT-17"})
+
+    def other(self, plan: Plan) -> Plan:
+        if plan.layout is None:
+            return plan
+        return plan.replaced(layout=tuple(plan.layout.index(axis) for axis in range(plan.ndim)))
+
+
+class BaseIsAligned(_Substitutes):
+    """The first element is aligned, not the one that was asked."""
+
+    breaks = frozenset({"GT-16"})
+
+    def other(self, plan: Plan) -> Plan:
+        return plan.replaced(aligned_index=None, halo=None)
+
+
+class AlignedToHalf(_Substitutes):
+    """Half the alignment that was asked."""
+
+    breaks = frozenset({"GT-16"})
+
+    def other(self, plan: Plan) -> Plan:
+        return plan.replaced(alignment_size=max(1, plan.alignment_size // 2))
+
+    def block(self, length_bytes: int) -> Block:
+        return Block(length_bytes)
+
+
+class OffByOneItem(_Allocator):
+    """The aligned element is the neighbour of the one that was asked."""
+
+    breaks = frozenset({"GT-16"})
+
+    def allocate(self, plan: Plan) -> Memory:
+        array = super().allocate(plan)
+        array.address += array.item_bytes * (plan.alignment_size > 1)
+        return array
+
+
+class RowsAreNotPadded(_Allocator):
+    """Only the one element is aligned: the others of its index in the contiguous dimension are not."""
+
+    breaks = frozenset({"GT-22"})
+
+    def strides(self, plan: Plan, element: Element) -> tuple[int, ...]:
+        layout = range(plan.ndim) if plan.layout is None else plan.layout
+        return strides_of(plan.shape, layout, element.itemsize)
+
+
+class StridesVary(_Allocator):
+    """Every other request gets one alignment unit more between its rows."""
+
+    breaks = frozenset({"GT-23"})
+    requests: ClassVar = itertools.count()
+
+    def strides(self, plan: Plan, element: Element) -> tuple[int, ...]:
+        strides = super().strides(plan, element)
+        if next(self.requests) % 2 or plan.ndim < 2:
+            return strides
+        unit = plan.alignment_size * element.itemsize
+        return tuple(s + unit * (s > element.itemsize) for s in strides)
+
+
+class AddressVaries(_Allocator):
+    """Every other request lies one item further into its pages; no alignment was asked."""
+
+    breaks = frozenset({"GT-23"})
+    requests: ClassVar = itertools.count()
+
+    def allocate(self, plan: Plan) -> Memory:
+        array = super().allocate(plan)
+        if plan.alignment_size > 1:
+            array.address += plan.alignment_size * (next(self.requests) % 2)
+        return array
+
+
+class OneBlockForAll(_Allocator):
+    """Every result lies in the same block."""
+
+    breaks = frozenset({"GT-21"})
+    shared: ClassVar[list[Block]] = []
+
+    def block(self, length_bytes: int) -> Block:
+        usable = [b for b in self.shared if b.high - b.low >= length_bytes]
+        if not usable:
+            usable = [Block(max(length_bytes, 2**22))]
+            self.shared.extend(usable)
+        usable[0].protect(writable=True)
+        return usable[0]
+
+
+class SizesWrapAt32Bits(_Allocator):
+    """Byte counts are computed in 32 bits, strides are not."""
+
+    breaks = frozenset({"GT-24"})
+
+    def block(self, length_bytes: int) -> Block:
+        return Block(length_bytes % 2**32)
+
+
+class SizesAreSigned32Bits(_Allocator):
+    """Byte counts are limited to 2^31 - 1."""
+
+    breaks = frozenset({"GT-24"})
+
+    def block(self, length_bytes: int) -> Block:
+        return Block(min(length_bytes, 2**31 - 1))
+
+
+class NegativeDataDimension(_Allocator):
+    """Data dimensions are named "-1", "-2"."""
+
+    breaks = frozenset({"GT-18"})
+
+    def allocate(self, plan: Plan) -> Memory:
+        array = super().allocate(plan)
+        if plan.dims is not None:
+            array.__gt_dims__ = tuple(d if d in "IJK" else f"-{d}" for d in plan.dims)
+        return array
+
+
+class ConvertedByCopy(_Allocator):
+    """`numpy.asarray` goes through `__array__`, which copies."""
+
+    breaks = frozenset({"GT-15"})
+
+    class array_type(Memory):
+        """An array that only `__array__` can convert."""
+
+        def __array__(self, dtype: object = None, copy: object = None) -> object:
+            import numpy
+
+            return numpy.zeros(self.shape, self.element.typestr(self.swapped))
+
+
+class NothingInRangeIsMade(_Allocator):
+    """Every plan inside the declared capabilities is declined."""
+
+    breaks = frozenset({"GT-20"})
+
+    def produce(self, plan: Plan) -> object:
+        return Unsupported("not today")

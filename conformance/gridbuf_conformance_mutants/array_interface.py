@@ -1,0 +1,370 @@
+"""Faults of `__array_interface__` (AI rules). Most arrays here offer nothing else."""
+
+from __future__ import annotations
+
+from collections import UserDict
+
+from .elements import ELEMENTS
+from .memory import Block
+from .mutant import faulty
+from .reference import Memory, Offers, OffersArrayInterface, OffersBuffer
+
+Base = Offers.ArrayInterface
+
+
+class _Edited(Base):
+    """A right answer with some entries replaced, or left out where the edit says None."""
+
+    def edit(self) -> dict:
+        raise NotImplementedError
+
+    def array_interface(self) -> dict:
+        return {**super().array_interface(), **self.edit()}
+
+
+# --- the dict ---------------------------------------------------------------------------------------------
+
+
+@faulty("AI-01")
+class InterfaceIsAMethod(Memory):
+    """The attribute is a method that would return the dict."""
+
+    def __array_interface__(self) -> dict:
+        return OffersArrayInterface.array_interface(self)
+
+
+@faulty("AI-01")
+class InterfaceIsAnotherMapping(Base):
+    """A mapping that is no dict."""
+
+    def array_interface(self) -> UserDict:
+        return UserDict(super().array_interface())
+
+
+@faulty("AI-02")
+class VersionMissing(Base):
+    """No `version` key."""
+
+    def array_interface(self) -> dict:
+        return {k: v for k, v in super().array_interface().items() if k != "version"}
+
+
+@faulty("AI-02")
+class TypestrMissing(Base):
+    """No `typestr` key."""
+
+    def array_interface(self) -> dict:
+        return {k: v for k, v in super().array_interface().items() if k != "typestr"}
+
+
+@faulty("AI-27")
+class VersionIsText(_Edited):
+    """`version` is "3"."""
+
+    def edit(self) -> dict:
+        return {"version": "3"}
+
+
+# --- shape ------------------------------------------------------------------------------------------------
+
+
+@faulty("AI-03")
+class ShapeIsAList(_Edited):
+    """`shape` is a list."""
+
+    def edit(self) -> dict:
+        return {"shape": list(self.shape)}
+
+
+@faulty("AI-03")
+class ExtentIsNegative(_Edited):
+    """The first extent has the wrong sign."""
+
+    def edit(self) -> dict:
+        return {"shape": tuple(-n for n in self.shape[:1]) + self.shape[1:]}
+
+
+@faulty("AI-03")
+class ExtentIsABool(_Edited):
+    """Extents of 1 are `True`."""
+
+    def edit(self) -> dict:
+        return {"shape": tuple(True if n == 1 else n for n in self.shape)}
+
+
+@faulty("AI-05")
+class ElementCountOverflows(_Edited):
+    """A last axis of 2^62: the byte count does not fit 64 bits."""
+
+    def edit(self) -> dict:
+        shape = (*self.shape, 2**62) if not self.is_empty else self.shape
+        return {"shape": shape, "strides": None}
+
+
+@faulty("AI-24")
+class ScalarHasAnAxis(_Edited):
+    """A 0-d array says shape (1,)."""
+
+    def edit(self) -> dict:
+        return {} if self.ndim else {"shape": (1,)}
+
+
+# --- element type -----------------------------------------------------------------------------------------
+
+
+@faulty("AI-06")
+class TypestrWithoutByteOrder(_Edited):
+    """`typestr` is "f8" instead of "<f8"."""
+
+    def edit(self) -> dict:
+        return {"typestr": self.element.typestr(self.swapped)[1:]}
+
+
+@faulty("AI-06")
+class TypestrIsBytes(_Edited):
+    """`typestr` is a bytes object."""
+
+    def edit(self) -> dict:
+        return {"typestr": self.element.typestr(self.swapped).encode()}
+
+
+@faulty("AI-07")
+class ItemSizeOfThree(_Edited):
+    """Numbers of 8 bytes are declared as numbers of 3."""
+
+    def edit(self) -> dict:
+        if self.item_bytes != 8:
+            return {}
+        typestr = self.element.typestr(self.swapped)[:2] + "3"
+        return {"typestr": typestr, "descr": [("", typestr)], "strides": self.strides}
+
+
+@faulty(advises=["AI-08"])
+class ByteOrderNotRelevant(_Edited):
+    """Numbers of several bytes are declared with `|`."""
+
+    def edit(self) -> dict:
+        typestr = "|" + self.element.typestr(self.swapped)[1:]
+        return {} if self.swapped else {"typestr": typestr, "descr": [("", typestr)]}
+
+
+@faulty("AI-09")
+class ByteOrderInverted(_Edited):
+    """Little-endian bytes are declared big-endian and the other way round."""
+
+    def edit(self) -> dict:
+        typestr = self.element.typestr(not self.swapped)
+        return {"typestr": typestr, "descr": [("", typestr)]}
+
+
+@faulty("AI-10", "AI-16")
+class BitsDeclaredAsBooleans(_Edited):
+    """Booleans are packed eight to a byte and declared as `|b1` (Pillow's mode "1")."""
+
+    def edit(self) -> dict:
+        if self.element.kind != "b" or self.is_empty:
+            return {}
+        packed = bytes(-(-self.total_bytes // 8))
+        return {"data": packed, "strides": None}
+
+
+@faulty("AI-11")
+class DescrOfAnotherSize(_Edited):
+    """`descr` describes one byte more than `typestr`."""
+
+    def edit(self) -> dict:
+        return {"descr": [("", self.element.typestr(self.swapped)), ("extra", "|u1")]}
+
+
+@faulty("AI-11")
+class DescrIsATuple(_Edited):
+    """`descr` is a tuple of fields."""
+
+    def edit(self) -> dict:
+        return {"descr": (("", self.element.typestr(self.swapped)),)}
+
+
+@faulty(advises=["AI-12"])
+class FieldNameTwice(_Edited):
+    """`descr` has two fields of one name."""
+
+    def edit(self) -> dict:
+        if self.item_bytes != 2:
+            return {}
+        return {"descr": [("x", "|u1"), ("x", "|u1")]}
+
+
+# --- address ----------------------------------------------------------------------------------------------
+
+
+@faulty("AI-14")
+class AddressIsText(_Edited):
+    """The address is a hexadecimal string, as in version 2."""
+
+    def edit(self) -> dict:
+        return {"data": (hex(self.address), self.readonly)}
+
+
+@faulty("AI-14")
+class DataHasThreeEntries(_Edited):
+    """`data` is (address, read-only, length)."""
+
+    def edit(self) -> dict:
+        return {"data": (self.address, self.readonly, self.total_bytes)}
+
+
+@faulty("AI-14")
+class AddressIsNone(_Edited):
+    """The address is None."""
+
+    def edit(self) -> dict:
+        return {"data": (None, self.readonly)}
+
+
+@faulty("AI-15", "XA-12")
+class SliceKeepsTheBaseAddress(Base):
+    """A view reports the address of the array it was made from."""
+
+    def reshaped(self, shape, strides, offset):
+        view = super().reshaped(shape, strides, offset)
+        view.base_address = getattr(self, "base_address", self.address)
+        return view
+
+    def array_interface(self) -> dict:
+        address = getattr(self, "base_address", self.address)
+        return {**super().array_interface(), "data": (address, self.readonly)}
+
+
+@faulty("AI-20")
+class AddressZero(_Edited):
+    """Address 0 for an array that holds elements."""
+
+    def edit(self) -> dict:
+        return {"data": (0, self.readonly)}
+
+
+@faulty("AI-33")
+class FreshCopyOnEachAccess(Base):
+    """Each access copies the elements elsewhere and reports the copy."""
+
+    def array_interface(self) -> dict:
+        self.copies = [*getattr(self, "copies", ()), self.copied()]
+        return OffersArrayInterface.array_interface(self.copies[-1])
+
+
+@faulty("AI-28")
+class DictOwnsTheMemory(Base):
+    """The memory is unmapped as soon as the dict that reported it is dropped."""
+
+    def array_interface(self) -> dict:
+        copy = self.copied()
+        return {**OffersArrayInterface.array_interface(copy), "owner": copy.block}
+
+
+# --- data as an object ------------------------------------------------------------------------------------
+
+
+@faulty("AI-16")
+class DataBufferTooShort(_Edited):
+    """`data` is a buffer of one byte less than the elements."""
+
+    def edit(self) -> dict:
+        if self.is_empty:
+            return {}
+        return {"data": bytearray(self.total_bytes - 1), "strides": None}
+
+
+@faulty("AI-16")
+class DataIsNoBuffer(_Edited):
+    """`data` is an object without a buffer."""
+
+    def edit(self) -> dict:
+        return {"data": object()}
+
+
+@faulty("AI-17")
+class OwnBufferMissing(_Edited):
+    """`data` is None, and the object has no buffer of its own."""
+
+    def edit(self) -> dict:
+        return {"data": None}
+
+
+@faulty("AI-18")
+class OffsetIsNegative(_Edited):
+    """`offset` -64 into a buffer object."""
+
+    def edit(self) -> dict:
+        return {"data": bytearray(self.total_bytes + 64), "strides": None, "offset": -64}
+
+
+@faulty("AI-18")
+class OffsetIsText(_Edited):
+    """`offset` is "8"."""
+
+    def edit(self) -> dict:
+        return {"data": bytearray(self.total_bytes + 64), "strides": None, "offset": "8"}
+
+
+@faulty(advises=["AI-19"])
+class DataLeftOut(OffersArrayInterface, Memory, OffersBuffer):
+    """No `data` key: consumers take an old path, though the buffer protocol serves them."""
+
+    def array_interface(self) -> dict:
+        answer = super().array_interface()
+        return {k: v for k, v in answer.items() if k != "data"} if not answer["strides"] else answer
+
+
+# --- strides ----------------------------------------------------------------------------------------------
+
+
+@faulty("AI-21")
+class StridesAreAList(_Edited):
+    """`strides` is a list."""
+
+    def edit(self) -> dict:
+        return {"strides": list(self.strides)}
+
+
+@faulty("AI-21")
+class OneStrideTooMany(_Edited):
+    """`strides` has one entry more than `shape`."""
+
+    def edit(self) -> dict:
+        return {"strides": (*self.strides, self.item_bytes)}
+
+
+@faulty("AI-22")
+class StridesLeaveTheBlock(_Edited):
+    """The first stride is a mebibyte too long."""
+
+    def edit(self) -> dict:
+        return {"strides": tuple(s + 2**20 for s in self.strides[:1]) + self.strides[1:]}
+
+
+# --- writing, masks, refusals -----------------------------------------------------------------------------
+
+
+@faulty("AI-25")
+class ReadOnlyFlagInverted(_Edited):
+    """Pages that refuse writing are declared writable, and the other way round."""
+
+    def edit(self) -> dict:
+        return {"data": (self.address, not self.readonly)}
+
+
+@faulty("AI-26")
+class MaskOfAnotherShape(_Edited):
+    """`mask` has an axis of 7 that does not broadcast to the shape."""
+
+    def edit(self) -> dict:
+        block = Block(7 * 11)
+        return {"mask": Base(block, ELEMENTS["bool"], (7, 11), (11, 1), block.low)}
+
+
+@faulty("XA-18", advises=["AI-29"])
+class GetterRaisesTypeError(Base):
+    """The property raises TypeError where AttributeError would say "not supported"."""
+
+    def array_interface(self) -> dict:
+        raise TypeError("this array has no host memory")

@@ -1,0 +1,152 @@
+"""Faults of `__array_struct__` (AS rules). The arrays here offer nothing else, except for the last one."""
+
+from __future__ import annotations
+
+from . import capsules
+from .mutant import faulty
+from .reference import Memory, Offers, OffersArrayInterface, OffersArrayStruct
+
+Base = Offers.ArrayStruct
+
+
+class _Edited(Base):
+    """A right struct with some fields changed afterwards."""
+
+    def edit(self, struct: capsules.ArrayStruct) -> None:
+        raise NotImplementedError
+
+    def array_struct(self) -> capsules.ArrayStruct:
+        struct = super().array_struct()
+        self.edit(struct)
+        return struct
+
+
+class _Flags(Base):
+    """A right struct with other flags."""
+
+    def edit_flags(self, flags: int) -> int:
+        raise NotImplementedError
+
+    def array_struct_flags(self) -> int:
+        return self.edit_flags(super().array_struct_flags())
+
+
+@faulty("AS-01")
+class CapsuleIsNamed(Memory):
+    """The capsule has a name."""
+
+    array_struct = OffersArrayStruct.array_struct
+    array_struct_flags = OffersArrayStruct.array_struct_flags
+
+    @property
+    def __array_struct__(self) -> object:
+        return capsules.array_struct_capsule(self.array_struct(), self, b"array_struct")
+
+
+@faulty("AS-01")
+class AddressInsteadOfCapsule(Memory):
+    """The attribute is the struct's address."""
+
+    @property
+    def __array_struct__(self) -> int:
+        return self.address
+
+
+@faulty("AS-02")
+class VersionThree(_Edited):
+    """The struct's first number is 3."""
+
+    def edit(self, struct: capsules.ArrayStruct) -> None:
+        struct.two = 3
+
+
+@faulty("AS-03")
+class NegativeDimensions(_Edited):
+    """`nd` is -1."""
+
+    def edit(self, struct: capsules.ArrayStruct) -> None:
+        struct.nd = -1
+
+
+@faulty("AS-03")
+class UnknownKind(_Edited):
+    """`typekind` is "d"."""
+
+    def edit(self, struct: capsules.ArrayStruct) -> None:
+        struct.typekind = b"d"
+
+
+@faulty("AS-03")
+class ItemSizeZero(_Edited):
+    """`itemsize` is 0."""
+
+    def edit(self, struct: capsules.ArrayStruct) -> None:
+        struct.itemsize = 0
+
+
+@faulty("AS-04")
+class StridesAreNull(_Edited):
+    """`strides` is NULL for arrays with axes."""
+
+    def edit(self, struct: capsules.ArrayStruct) -> None:
+        struct.strides = None
+
+
+@faulty("AS-05")
+class FortranBitAlwaysSet(_Flags):
+    """Every array claims to be Fortran-contiguous."""
+
+    def edit_flags(self, flags: int) -> int:
+        return flags | 0x2
+
+
+@faulty("AS-05")
+class NativeBitAlwaysSet(_Flags):
+    """Swapped numbers claim to be in native order."""
+
+    def edit_flags(self, flags: int) -> int:
+        return flags | 0x200
+
+
+@faulty("AS-05")
+class UnknownBit(_Flags):
+    """Bit 0x8 is set."""
+
+    def edit_flags(self, flags: int) -> int:
+        return flags | 0x8
+
+
+@faulty("AS-06")
+class DescrBitWithoutDescr(_Flags):
+    """The descr bit is set, the pointer is NULL."""
+
+    def edit_flags(self, flags: int) -> int:
+        return flags | 0x800
+
+
+@faulty("AS-07")
+class CapsuleOutlivesTheMemory(Memory):
+    """The capsule holds nothing: it goes on after the array and its pages are gone."""
+
+    array_struct = OffersArrayStruct.array_struct
+    array_struct_flags = OffersArrayStruct.array_struct_flags
+
+    @property
+    def __array_struct__(self) -> object:
+        return capsules.array_struct_capsule(self.array_struct(), None)
+
+
+@faulty("AS-08")
+class StructHasOtherStrides(OffersArrayInterface, OffersArrayStruct, Memory):
+    """The struct says row-major strides for every layout; the dict says the real ones."""
+
+    def array_struct(self) -> capsules.ArrayStruct:
+        struct = super().array_struct()
+        distance = self.item_bytes
+        for axis in reversed(range(self.ndim)):
+            struct.strides[axis] = distance
+            distance *= max(1, self.shape[axis])
+        return struct
+
+    def array_struct_flags(self) -> int:
+        return super().array_struct_flags() & ~0x3

@@ -1,0 +1,366 @@
+"""Faults of the buffer protocol (PB rules). The arrays here offer nothing else."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import c_ssize_t
+
+from .buffer_type import PyBuffer
+from .memory import Block
+from .mutant import faulty
+from .reference import (
+    C_CONTIGUOUS,
+    F_CONTIGUOUS,
+    FORMAT,
+    INDIRECT,
+    ND,
+    STRIDES,
+    WRITABLE,
+    Memory,
+    Offers,
+    OffersBuffer,
+    asks,
+)
+
+Base = Offers.Buffer
+
+
+class _Edited(Base):
+    """A right answer with some fields changed afterwards."""
+
+    def edit(self, view: PyBuffer, flags: int) -> None:
+        raise NotImplementedError
+
+    def describe(self, view: PyBuffer, flags: int) -> None:
+        super().describe(view, flags)
+        self.edit(view, flags)
+
+
+# --- refusing ---------------------------------------------------------------------------------------------
+
+
+@faulty("PB-01")
+class RefusesWithValueError(Base):
+    """A request that cannot be met raises ValueError."""
+
+    def refuse_unmet(self, flags: int) -> None:
+        try:
+            super().refuse_unmet(flags)
+        except BufferError as error:
+            raise ValueError(str(error)) from None
+
+
+@faulty("PB-01")
+class RefusalLeavesTheOwner(Base):
+    """A refused request leaves `view.obj` pointing at the exporter."""
+
+    def get_buffer(self, view: PyBuffer, flags: int) -> None:
+        view.obj = id(self)
+        self.refuse_unmet(flags)
+        self.describe(view, flags)
+        self.own(view)
+
+
+@faulty("PB-11")
+class StridesLostInSilence(Base):
+    """Requests without strides succeed for memory that is not C-contiguous."""
+
+    def refuse_unmet(self, flags: int) -> None:
+        super().refuse_unmet(flags if asks(flags, STRIDES) else flags & WRITABLE | STRIDES)
+
+
+@faulty("PB-12")
+class FortranGrantedForAnything(Base):
+    """A request for Fortran-contiguous memory succeeds for C-contiguous memory."""
+
+    def refuse_unmet(self, flags: int) -> None:
+        super().refuse_unmet(
+            flags & ~F_CONTIGUOUS | STRIDES if asks(flags, F_CONTIGUOUS) else flags
+        )
+
+
+@faulty("PB-12")
+class RowMajorGrantedForAnything(Base):
+    """A request for C-contiguous memory succeeds for Fortran-contiguous memory."""
+
+    def refuse_unmet(self, flags: int) -> None:
+        super().refuse_unmet(
+            flags & ~C_CONTIGUOUS | STRIDES if asks(flags, C_CONTIGUOUS) else flags
+        )
+
+
+@faulty("PB-13")
+class WritableGrantedReadOnly(Base):
+    """A request for writable memory succeeds on read-only memory and says so."""
+
+    def refuse_unmet(self, flags: int) -> None:
+        super().refuse_unmet(flags & ~WRITABLE)
+
+
+# --- the fields that every request fills ------------------------------------------------------------------
+
+
+@faulty("PB-02")
+class SimpleRequestLeavesItemSize(_Edited):
+    """`itemsize` is 0 when no shape was asked for."""
+
+    def edit(self, view: PyBuffer, flags: int) -> None:
+        if not flags & ND:
+            view.itemsize = 0
+
+
+@faulty("PB-02")
+class StridedRequestReportsOneAxis(_Edited):
+    """`ndim` is 1 unless strides were asked for."""
+
+    def edit(self, view: PyBuffer, flags: int) -> None:
+        if flags & ND and not asks(flags, STRIDES):
+            view.ndim = 1
+
+
+@faulty("PB-03")
+class LengthOfTheFirstAxis(_Edited):
+    """`len` covers the first axis only."""
+
+    def edit(self, view: PyBuffer, flags: int) -> None:
+        if self.ndim:
+            view.len = self.shape[0] * self.item_bytes
+
+
+@faulty("PB-04")
+class FormatOfAnotherSize(_Edited):
+    """8-byte numbers have the format of a 4-byte one."""
+
+    def edit(self, view: PyBuffer, flags: int) -> None:
+        if flags & FORMAT and self.item_bytes == 8:
+            view.format = b"f"
+
+
+@faulty("PB-05")
+class ItemSizeOneWithoutFormat(_Edited):
+    """Without FORMAT, `itemsize` is 1."""
+
+    def edit(self, view: PyBuffer, flags: int) -> None:
+        if not flags & FORMAT:
+            view.itemsize = 1
+
+
+@faulty("PB-06")
+class FormatUnasked(_Edited):
+    """`format` is filled whether asked for or not."""
+
+    def edit(self, view: PyBuffer, flags: int) -> None:
+        view.format = self.element.buffer_format(self.swapped).encode()
+
+
+@faulty("PB-07")
+class FormatLeftOut(_Edited):
+    """`format` is NULL although asked for: numbers are read as bytes."""
+
+    def edit(self, view: PyBuffer, flags: int) -> None:
+        view.format = None
+
+
+@faulty("PB-07")
+class FormatOfAnotherKind(_Edited):
+    """Floating-point numbers of 8 bytes are called integers."""
+
+    def edit(self, view: PyBuffer, flags: int) -> None:
+        if flags & FORMAT and self.element.format == "d":
+            view.format = b">q" if self.swapped else b"q"
+
+
+@faulty("PB-20")
+class FormatUngrammatical(_Edited):
+    """The format opens a record and does not close it."""
+
+    def edit(self, view: PyBuffer, flags: int) -> None:
+        if flags & FORMAT:
+            view.format = b"T{" + self.element.buffer_format(self.swapped).encode() + b":x:"
+
+
+@faulty("PB-21")
+class LongIsFourBytes(_Edited):
+    """4-byte integers have the native format `l`, which is 8 bytes here."""
+
+    def edit(self, view: PyBuffer, flags: int) -> None:
+        if flags & FORMAT and self.element.format == "i" and not self.swapped:
+            view.format = b"l"
+
+
+# --- shape, strides, suboffsets ---------------------------------------------------------------------------
+
+
+@faulty("PB-08")
+class ShapeUnasked(_Edited):
+    """`shape` is filled for a simple request."""
+
+    def edit(self, view: PyBuffer, flags: int) -> None:
+        shape = (c_ssize_t * max(1, self.ndim))(*self.shape)
+        self.kept = [*getattr(self, "kept", ()), shape]
+        view.shape = shape if self.ndim else None
+
+
+@faulty("PB-09")
+class StridesLeftOut(_Edited):
+    """`strides` is NULL although asked for."""
+
+    def edit(self, view: PyBuffer, flags: int) -> None:
+        view.strides = None
+
+
+@faulty("PB-10")
+class SuboffsetsAllNegative(_Edited):
+    """`suboffsets` points to entries of -1 instead of being NULL."""
+
+    def edit(self, view: PyBuffer, flags: int) -> None:
+        if asks(flags, INDIRECT) and self.ndim:
+            self.suboffsets = (c_ssize_t * self.ndim)(*[-1] * self.ndim)
+            view.suboffsets = self.suboffsets
+
+
+@faulty("PB-15")
+class ScalarHasAShape(_Edited):
+    """A 0-d array points `shape` at an empty array."""
+
+    def edit(self, view: PyBuffer, flags: int) -> None:
+        if not self.ndim and flags & ND:
+            self.empty = (c_ssize_t * 1)(0)
+            view.shape = self.empty
+
+
+@faulty("PB-16")
+class SixtyFiveAxes(_Edited):
+    """Leading axes of extent 1 up to 65 dimensions."""
+
+    def point_to_arrays(self, view: PyBuffer, flags: int) -> None:
+        padding = 65 - self.ndim
+        wide = self.reshaped((1,) * padding + self.shape, (0,) * padding + self.strides, 0)
+        OffersBuffer.point_to_arrays(wide, view, flags)
+        view.ndim = 65
+
+    def edit(self, view: PyBuffer, flags: int) -> None:
+        pass
+
+
+@faulty("PB-17")
+class ExtentIsNegative(_Edited):
+    """The first extent is -1."""
+
+    def edit(self, view: PyBuffer, flags: int) -> None:
+        if view.shape:
+            view.shape[0] = -1
+
+
+@faulty(advises=["PB-18"])
+class StridesLeaveTheBlock(_Edited):
+    """The first stride is a mebibyte too long."""
+
+    def edit(self, view: PyBuffer, flags: int) -> None:
+        if view.strides:
+            view.strides[0] += 2**20
+
+
+@faulty("PB-19", "XA-12")
+class ReversedViewKeepsTheBaseAddress(_Edited):
+    """A view's `buf` is that of the array it was made from."""
+
+    def reshaped(self, shape, strides, offset):
+        view = super().reshaped(shape, strides, offset)
+        view.base_address = getattr(self, "base_address", self.address)
+        return view
+
+    def edit(self, view: PyBuffer, flags: int) -> None:
+        view.buf = getattr(self, "base_address", self.address)
+
+
+# --- permission, ownership, lifetime ----------------------------------------------------------------------
+
+
+@faulty("PB-14")
+class ReadOnlyVaries(_Edited):
+    """Read requests with a format say read-only, those without do not."""
+
+    def edit(self, view: PyBuffer, flags: int) -> None:
+        if not flags & WRITABLE:
+            view.readonly = bool(flags & FORMAT)
+
+
+@faulty("PB-13")
+class ReadOnlyPagesGrantedWritable(_Edited):
+    """Pages that refuse writing are handed out as writable."""
+
+    def refuse_unmet(self, flags: int) -> None:
+        super().refuse_unmet(flags & ~WRITABLE)
+
+    def edit(self, view: PyBuffer, flags: int) -> None:
+        view.readonly = 0
+
+
+@faulty("PB-23")
+class OwnerIsNull(Base):
+    """`obj` is NULL after success."""
+
+    def own(self, view: PyBuffer) -> None:
+        view.obj = None
+
+
+@faulty("PB-25")
+class MetadataOfOneRequestOnly(Base):
+    """Each request unmaps the shape and strides that the one before it handed out."""
+
+    def point_to_arrays(self, view: PyBuffer, flags: int) -> None:
+        super().point_to_arrays(view, flags)
+        page, words = Block(16 * max(1, self.ndim)), ctypes.POINTER(c_ssize_t)
+        for place, field in enumerate(("shape", "strides")):
+            pointer = getattr(view, field)
+            if pointer:
+                start = page.low + 8 * self.ndim * place
+                ctypes.memmove(start, pointer, 8 * self.ndim)
+                setattr(view, field, ctypes.cast(start, words))
+        before, self.page = getattr(self, "page", None), page
+        if before is not None:
+            before.unmap()
+
+
+@faulty("PB-34")
+class FreshCopyForEachRequest(Base):
+    """Each request copies the elements and hands out the copy."""
+
+    def describe(self, view: PyBuffer, flags: int) -> None:
+        copy = self.copied()
+        self.copies = [*getattr(self, "copies", ()), copy]
+        OffersBuffer.describe(copy, view, flags)
+
+
+@faulty("PB-24")
+class ResizeWhileExported(Base):
+    """`resize` gives the pages back although a view is alive."""
+
+    def resize(self, *shape: int) -> None:
+        old, self.block = self.block, Block(4096)
+        self.address = self.block.low
+        old.unmap()
+
+
+# --- PEP 688 ----------------------------------------------------------------------------------------------
+
+
+@faulty("PB-30", since_python=(3, 12))
+class PythonBufferIgnoresWritable(Memory):
+    """`__buffer__` answers a request for writable memory with a read-only view."""
+
+    def __buffer__(self, flags: int) -> memoryview:
+        return _python_view(self).toreadonly()
+
+
+@faulty("PB-28", since_python=(3, 12))
+class PythonBufferReturnsBytes(Memory):
+    """`__buffer__` returns bytes."""
+
+    def __buffer__(self, flags: int) -> bytes:
+        return bytes(_python_view(self))
+
+
+def _python_view(array: Memory) -> memoryview:
+    return memoryview((ctypes.c_char * array.total_bytes).from_address(array.address))

@@ -1,0 +1,177 @@
+"""A base class whose `Py_buffer` answers are written in Python, field by field, on every CPython.
+
+PEP 688's `__buffer__` exists only from Python 3.12 and hands out a `memoryview`, which can only say what a
+well-behaved exporter says. A zoo of faulty exporters needs the raw struct. So `BufferExporter` is a type
+made by `PyType_FromSpecWithBases` whose `bf_getbuffer` and `bf_releasebuffer` slots are ctypes callbacks;
+a subclass writes `get_buffer(view, flags)` and fills the struct as rightly or wrongly as it wants.
+
+One thing a ctypes callback cannot do is return to C with an exception set: ctypes looks after every call
+and takes the exception away. The *fuse* solves it. The callback returns an int subclass that owns a
+memoryview of an exception class; when C drops that int, the memoryview releases its buffer, and the
+`bf_releasebuffer` slot of the exception class is CPython's own `PyErr_SetNone`, which raises the class.
+By then ctypes has looked already.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from ctypes import (
+    POINTER,
+    PYFUNCTYPE,
+    Structure,
+    byref,
+    c_char_p,
+    c_int,
+    c_ssize_t,
+    c_uint,
+    c_void_p,
+)
+
+__all__ = ["BufferExporter", "PyBuffer", "retained"]
+
+
+class PyBuffer(Structure):
+    """CPython's `Py_buffer`, field for field. `obj` is a plain address: its reference is ours to count."""
+
+    _fields_ = [
+        ("buf", c_void_p),
+        ("obj", c_void_p),
+        ("len", c_ssize_t),
+        ("itemsize", c_ssize_t),
+        ("readonly", c_int),
+        ("ndim", c_int),
+        ("format", c_char_p),
+        ("shape", POINTER(c_ssize_t)),
+        ("strides", POINTER(c_ssize_t)),
+        ("suboffsets", POINTER(c_ssize_t)),
+        ("internal", c_void_p),
+    ]
+
+
+class _Slot(Structure):
+    _fields_ = [("slot", c_int), ("pfunc", c_void_p)]
+
+
+class _Spec(Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("basicsize", c_int),
+        ("itemsize", c_int),
+        ("flags", c_uint),
+        ("slots", POINTER(_Slot)),
+    ]
+
+
+_GETBUFFER = PYFUNCTYPE(c_int, c_void_p, POINTER(PyBuffer), c_int)
+_RELEASEBUFFER = PYFUNCTYPE(None, c_void_p, POINTER(PyBuffer))
+_BF_GETBUFFER, _BF_RELEASEBUFFER = 1, 2  # slot numbers, CPython's typeslots.h
+_TPFLAGS_BASETYPE = 1 << 10
+
+_api = ctypes.PyDLL(
+    None
+)  # not ctypes.pythonapi: its argument types are shared by the whole process
+_new_type = _api.PyType_FromSpecWithBases
+_new_type.restype = ctypes.py_object
+_new_type.argtypes = [POINTER(_Spec), ctypes.py_object]
+_incref = _api.Py_IncRef
+_incref.argtypes = [c_void_p]
+
+_immortal: list[object] = []  # what the interpreter holds by bare address; types live for ever here
+
+
+def _type_with_buffer(name: str, getbuffer: object, releasebuffer: object, base: type) -> type:
+    """A heap type of the given base and buffer slots (both ctypes function pointers)."""
+    slots = (_Slot * 3)(
+        _Slot(_BF_GETBUFFER, ctypes.cast(getbuffer, c_void_p)),
+        _Slot(_BF_RELEASEBUFFER, ctypes.cast(releasebuffer, c_void_p)),
+        _Slot(0, None),
+    )
+    spec = _Spec(f"{__name__}.{name}".encode(), 0, 0, _TPFLAGS_BASETYPE, slots)
+    _immortal.extend((slots, spec, getbuffer, releasebuffer))
+    return _new_type(byref(spec), (base,))
+
+
+# --- the fuse -----------------------------------------------------------------------------------------
+
+_spark = ctypes.create_string_buffer(1)
+
+
+@_GETBUFFER
+def _arm(exception_class: int, view: ctypes._Pointer, flags: int) -> int:
+    """One read-only byte: nothing ever reads it, only its release matters."""
+    _incref(exception_class)
+    view[0] = PyBuffer(ctypes.addressof(_spark), exception_class, 1, 1, 1, 0, b"B")
+    return 0
+
+
+_Armed = _type_with_buffer("Armed", _arm, _api.PyErr_SetNone, type)
+
+
+class _Failure(int):
+    """The callback's -1; its death raises the exception whose fuse it carries."""
+
+    fuse: memoryview
+
+
+_fused: dict[type[BaseException], type[BaseException]] = {}
+
+
+def _failure(error: BaseException) -> _Failure:
+    kind = type(error)
+    if kind not in _fused:
+        _fused[kind] = _Armed(kind.__name__, (kind,), {"__str__": lambda self: type(self).text})
+    _fused[kind].text = str(error)
+    failure = _Failure(-1)
+    failure.fuse = memoryview(_fused[kind])
+    return failure
+
+
+# --- the exporter -------------------------------------------------------------------------------------
+
+_retained: dict[
+    int, object
+] = {}  # keys go into Py_buffer.internal, so release finds what to let go
+_keys = itertools.count(1)
+
+
+def retained(*objects: object) -> int:
+    """A key for `Py_buffer.internal`: keeps the objects (the arrays the struct points to) until release."""
+    key = next(_keys)
+    _retained[key] = objects
+    return key
+
+
+def _object_at(address: int) -> BufferExporter:
+    return ctypes.cast(address, ctypes.py_object).value
+
+
+@_GETBUFFER
+def _getbuffer(self_address: int, view: ctypes._Pointer, flags: int) -> int:
+    try:
+        _object_at(self_address).get_buffer(view[0], flags)
+    except Exception as error:  # noqa: BLE001 (becomes the C caller's exception, whatever it is)
+        return _failure(error)
+    return 0
+
+
+@_RELEASEBUFFER
+def _releasebuffer(self_address: int, view: ctypes._Pointer) -> None:
+    _object_at(self_address).release_buffer(view[0])
+
+
+class BufferExporter(_type_with_buffer("BufferBase", _getbuffer, _releasebuffer, object)):
+    """A type whose buffer slots call `get_buffer` and `release_buffer`."""
+
+    def get_buffer(self, view: PyBuffer, flags: int) -> None:
+        """Fill the struct for a request with these `PyBUF_*` flags, or raise. Set `obj` by `own(view)`."""
+        raise NotImplementedError
+
+    def own(self, view: PyBuffer) -> None:
+        """Put a new reference to this object into the struct; the caller's `PyBuffer_Release` drops it."""
+        _incref(id(self))
+        view.obj = id(self)
+
+    def release_buffer(self, view: PyBuffer) -> None:
+        """Let go of what `retained` kept for this view."""
+        _retained.pop(view.internal, None)

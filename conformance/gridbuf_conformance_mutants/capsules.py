@@ -1,0 +1,210 @@
+"""DLPack structs and capsules, and the old array struct's capsule, made with ctypes.
+
+Every export is an `Export`: the struct, the two arrays it points to, and the owner of the memory. It lives in
+`_exports` from the making of the capsule until its deleter runs, which is what a deleter is for.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from ctypes import (
+    CFUNCTYPE,
+    POINTER,
+    PYFUNCTYPE,
+    Structure,
+    c_char,
+    c_char_p,
+    c_int,
+    c_int32,
+    c_int64,
+    c_uint8,
+    c_uint16,
+    c_uint32,
+    c_uint64,
+    c_void_p,
+)
+
+__all__ = ["ArrayStruct", "Export", "Managed", "Tensor", "VersionedManaged", "live_exports"]
+
+_DELETER = CFUNCTYPE(None, c_void_p)
+_DESTRUCTOR = PYFUNCTYPE(None, c_void_p)
+
+_api = ctypes.PyDLL(
+    None
+)  # not ctypes.pythonapi: its argument types are shared by the whole process
+_api.PyCapsule_New.restype = ctypes.py_object
+_api.PyCapsule_New.argtypes = [c_void_p, c_void_p, c_void_p]
+_api.PyCapsule_GetName.restype = c_char_p
+_api.PyCapsule_GetName.argtypes = [c_void_p]
+_api.PyCapsule_GetPointer.restype = c_void_p
+_api.PyCapsule_GetPointer.argtypes = [c_void_p, c_char_p]
+
+
+class Tensor(Structure):
+    """`DLTensor`."""
+
+    _fields_ = [
+        ("data", c_void_p),
+        ("device_type", c_int32),
+        ("device_id", c_int32),
+        ("ndim", c_int32),
+        ("code", c_uint8),
+        ("bits", c_uint8),
+        ("lanes", c_uint16),
+        ("shape", POINTER(c_int64)),
+        ("strides", POINTER(c_int64)),
+        ("byte_offset", c_uint64),
+    ]
+
+
+class Managed(Structure):
+    """`DLManagedTensor`, the struct of a capsule named `dltensor`."""
+
+    _fields_ = [("tensor", Tensor), ("manager_ctx", c_void_p), ("deleter", c_void_p)]
+
+
+class VersionedManaged(Structure):
+    """`DLManagedTensorVersioned`, the struct of a capsule named `dltensor_versioned`."""
+
+    _fields_ = [
+        ("major", c_uint32),
+        ("minor", c_uint32),
+        ("manager_ctx", c_void_p),
+        ("deleter", c_void_p),
+        ("flags", c_uint64),
+        ("tensor", Tensor),
+    ]
+
+
+_NAMES = {Managed: b"dltensor", VersionedManaged: b"dltensor_versioned"}  # static storage: DP-10
+_exports: dict[int, Export] = {}
+
+
+def live_exports() -> int:
+    """How many exports have not been deleted yet."""
+    return len(_exports)
+
+
+def int64_array(values: Sequence[int]) -> ctypes.Array:
+    return (c_int64 * max(1, len(values)))(*values)
+
+
+class Export:
+    """One exported tensor. A faulty producer subclasses it or edits `managed` before `capsule()`."""
+
+    def __init__(self, managed: Managed | VersionedManaged, owner: object) -> None:
+        self.managed = managed
+        self.owner = owner
+        self.kept: list[object] = []
+        self.address = ctypes.addressof(managed)
+        self.name = _NAMES[type(managed)]
+
+    def set_metadata(self, shape: Sequence[int] | None, strides: Sequence[int] | None) -> None:
+        """Point the tensor at arrays of its own; None leaves a NULL pointer."""
+        for field, values in (("shape", shape), ("strides", strides)):
+            array = None if values is None else int64_array(values)
+            self.kept.append(array)
+            pointer = None if array is None else ctypes.cast(array, POINTER(c_int64))
+            setattr(self.managed.tensor, field, pointer)
+
+    def capsule(
+        self, deleter: object = None, destructor: object = None, name_address: int | None = None
+    ) -> object:
+        """The capsule. `deleter` and `destructor` (ctypes functions) replace the right ones."""
+        deleter = _deleter if deleter is None else deleter
+        destructor = _destructor if destructor is None else destructor
+        self.managed.deleter = ctypes.cast(deleter, c_void_p)
+        self.managed.manager_ctx = self.address
+        _exports[self.address] = self
+        name = ctypes.cast(c_char_p(self.name), c_void_p) if name_address is None else name_address
+        return _api.PyCapsule_New(self.address, name, ctypes.cast(destructor, c_void_p))
+
+
+def delete(address: int) -> None:
+    """What a right deleter does: let go of the owner and of the struct itself."""
+    _exports.pop(address, None)
+
+
+def call_deleter_of(capsule_address: int, names: Sequence[bytes] = tuple(_NAMES.values())):
+    """Call the deleter if the dying capsule has one of these names: a consumed one has another."""
+    name = _api.PyCapsule_GetName(capsule_address)
+    if name not in names:
+        return
+    address = _api.PyCapsule_GetPointer(capsule_address, name)
+    kind = Managed if name == _NAMES[Managed] else VersionedManaged
+    deleter = kind.from_address(address).deleter
+    if deleter:
+        _DELETER(deleter)(address)
+
+
+def deleter_callback(function: Callable[[int], None]) -> object:
+    """A C deleter that takes the GIL itself (ctypes callbacks do) and runs the function."""
+    return _DELETER(function)
+
+
+def destructor_callback(function: Callable[[int], None]) -> object:
+    """A capsule destructor that runs the function on the dying capsule's address."""
+    return _DESTRUCTOR(function)
+
+
+_deleter = deleter_callback(delete)
+_destructor = destructor_callback(call_deleter_of)
+
+
+# --- the array struct of the first array interface -------------------------------------------------------
+
+
+class ArrayStruct(Structure):
+    """`PyArrayInterface`. `two` is the struct's version."""
+
+    _fields_ = [
+        ("two", c_int),
+        ("nd", c_int),
+        ("typekind", c_char),
+        ("itemsize", c_int),
+        ("flags", c_int),
+        ("shape", POINTER(ctypes.c_ssize_t)),
+        ("strides", POINTER(ctypes.c_ssize_t)),
+        ("data", c_void_p),
+        ("descr", c_void_p),
+    ]
+
+    @classmethod
+    def of(
+        cls,
+        shape: Sequence[int],
+        strides: Sequence[int],
+        *,
+        kind: str,
+        item_bytes: int,
+        flags: int,
+        address: int,
+    ) -> ArrayStruct:
+        """A filled struct; the arrays it points to live as long as it does."""
+        arrays = [(ctypes.c_ssize_t * max(1, len(n)))(*n) for n in (shape, strides)]
+        struct = cls(2, len(shape), kind.encode(), item_bytes, flags, *arrays, address, None)
+        struct.kept = arrays
+        return struct
+
+
+_structs: dict[int, tuple[ArrayStruct, object]] = {}
+
+
+def array_struct_capsule(struct: ArrayStruct, owner: object, name: bytes | None = None) -> object:
+    """A capsule that holds the struct and its owner until it dies."""
+    address = ctypes.addressof(struct)
+    _structs[address] = (struct, owner)
+    name_pointer = ctypes.cast(c_char_p(name), c_void_p)
+    capsule = _api.PyCapsule_New(address, name_pointer, ctypes.cast(_free_struct, c_void_p))
+    _api.PyCapsule_SetContext(capsule, id(owner))
+    return capsule
+
+
+@destructor_callback
+def _free_struct(capsule_address: int) -> None:
+    name = _api.PyCapsule_GetName(capsule_address)
+    _structs.pop(_api.PyCapsule_GetPointer(capsule_address, name), None)
+
+
+_api.PyCapsule_SetContext.argtypes = [ctypes.py_object, c_void_p]

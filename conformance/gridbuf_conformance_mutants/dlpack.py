@@ -1,0 +1,607 @@
+"""Faults of DLPack: the C structs (DL rules) and the Python methods (DP rules).
+
+The arrays here offer nothing else, except where a fault can only be told by comparing with another interface.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+
+from gridbuf_conformance.plan import Plan
+
+from . import capsules
+from .capsules import Export
+from .elements import Element
+from .memory import Block
+from .mutant import Mutant, faulty
+from .reference import (
+    CPU,
+    IS_COPIED,
+    READ_ONLY,
+    Memory,
+    Offers,
+    OffersBuffer,
+    OffersDLPack,
+)
+
+Base = Offers.DLPack
+
+
+class WithBuffer(OffersDLPack, Memory, OffersBuffer):
+    """DLPack beside the buffer protocol."""
+
+
+class _EditedTensor(Base):
+    """A right tensor with some fields changed afterwards."""
+
+    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+        raise NotImplementedError
+
+    def describe_tensor(self, export: Export) -> None:
+        super().describe_tensor(export)
+        self.edit(export, export.managed.tensor)
+
+
+class _EditedFlags(Base):
+    """A right versioned capsule with other flags."""
+
+    def edit_flags(self, flags: int) -> int:
+        raise NotImplementedError
+
+    def export(self, versioned: bool, *, copied: bool) -> Export:
+        export = super().export(versioned, copied=copied)
+        if versioned:
+            export.managed.flags = self.edit_flags(export.managed.flags)
+        return export
+
+
+# --- version and flags ------------------------------------------------------------------------------------
+
+
+@faulty("DL-01")
+class FlagsAfterTheTensor(Base):
+    """The versioned capsule holds the tensor where the flags belong, and the flags behind it."""
+
+    def export(self, versioned: bool, *, copied: bool) -> Export:
+        export = super().export(versioned, copied=copied)
+        if versioned:
+            raw = bytes(export.managed)
+            flags, tensor = raw[24:32], raw[32:80]
+            ctypes.memmove(export.address + 24, tensor + flags, 56)
+        return export
+
+
+@faulty("DL-02")
+class MajorVersionZero(Base):
+    """A versioned capsule of version (0, 8)."""
+
+    def export(self, versioned: bool, *, copied: bool) -> Export:
+        export = super().export(versioned, copied=copied)
+        if versioned:
+            export.managed.major, export.managed.minor = 0, 8
+        return export
+
+
+@faulty(advises=["DL-03"])
+class UnknownFlagBits(_EditedFlags):
+    """Flag bit 9 is set."""
+
+    def edit_flags(self, flags: int) -> int:
+        return flags | 1 << 9
+
+
+@faulty("DL-04")
+class ReadOnlyBitMissing(_EditedFlags):
+    """Read-only pages are exported without the bit."""
+
+    def edit_flags(self, flags: int) -> int:
+        return flags & ~READ_ONLY
+
+
+@faulty("DL-05")
+class CopyWithoutTheBit(_EditedFlags):
+    """copy=True copies and does not say so."""
+
+    def edit_flags(self, flags: int) -> int:
+        return flags & ~IS_COPIED
+
+
+@faulty("DL-05")
+class SharedMemoryFlaggedAsCopy(_EditedFlags):
+    """Every export claims to be a copy."""
+
+    def edit_flags(self, flags: int) -> int:
+        return flags | IS_COPIED
+
+
+@faulty("DL-06")
+class PaddedBitOnWholeBytes(_EditedFlags):
+    """The padding bit of sub-byte types is set for whole bytes."""
+
+    def edit_flags(self, flags: int) -> int:
+        return flags | 4
+
+
+# --- shape and strides ------------------------------------------------------------------------------------
+
+
+@faulty("DL-07")
+class ShapeIsNull(_EditedTensor):
+    """`shape` is NULL for arrays with axes."""
+
+    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+        tensor.shape = None
+
+
+@faulty("DL-07")
+class ExtentIsNegative(_EditedTensor):
+    """The first extent is -1."""
+
+    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+        if self.ndim:
+            tensor.shape[0] = -1
+
+
+@faulty("DL-08")
+class NewVersionWithoutStrides(_EditedTensor):
+    """A capsule of version 1.2 leaves `strides` NULL for row-major arrays."""
+
+    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+        if self.is_contiguous("C"):
+            tensor.strides = None
+
+    def export(self, versioned: bool, *, copied: bool) -> Export:
+        export = super().export(versioned, copied=copied)
+        if versioned:
+            export.managed.minor = 2
+        return export
+
+
+@faulty("DL-09")
+class StridesInBytes(_EditedTensor):
+    """Strides count bytes."""
+
+    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+        if self.ndim:
+            export.set_metadata(self.shape, self.strides)
+
+
+@faulty("DL-14")
+class StrideOfMinusOneWraps(_EditedTensor):
+    """A stride of -1 element is divided as an unsigned number."""
+
+    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+        for axis, stride in enumerate(self.strides):
+            if stride < 0:
+                tensor.strides[axis] = (stride % 2**64) // self.item_bytes
+
+
+@faulty("DL-14")
+class StridesLeaveTheBlock(_EditedTensor):
+    """The first stride is a mebi-element too long."""
+
+    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+        if self.ndim:
+            tensor.strides[0] += 2**20
+
+
+@faulty("DL-21")
+class MetadataUnmappedByTheNextExport(Base):
+    """Each export unmaps the shape and strides of the one before it."""
+
+    def describe_tensor(self, export: Export) -> None:
+        super().describe_tensor(export)
+        tensor, page = export.managed.tensor, Block(16 * max(1, self.ndim))
+        for place, field in enumerate(("shape", "strides")):
+            pointer = getattr(tensor, field)
+            if pointer:
+                start = page.low + 8 * self.ndim * place
+                ctypes.memmove(start, pointer, 8 * self.ndim)
+                setattr(tensor, field, ctypes.cast(start, type(pointer)))
+        before, self.page = getattr(self, "page", None), page
+        if before is not None:
+            before.unmap()
+
+
+# --- element type and device ------------------------------------------------------------------------------
+
+
+@faulty("DL-15")
+class LanesZero(_EditedTensor):
+    """`lanes` is 0."""
+
+    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+        tensor.lanes = 0
+
+
+@faulty("DL-15")
+class BooleanOfOneBit(_EditedTensor):
+    """Booleans have 1 bit."""
+
+    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+        if self.element.kind == "b":
+            tensor.bits = 1
+
+
+@faulty("DL-30")
+class LanesIgnored(_EditedTensor):
+    """Complex numbers are pairs of floats in two lanes, with strides that count one lane."""
+
+    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+        if self.element.kind == "c":
+            tensor.code, tensor.bits, tensor.lanes = 2, 4 * self.item_bytes, 2
+            export.set_metadata(
+                self.shape if self.ndim else None,
+                [2 * s // self.item_bytes for s in self.strides] if self.ndim else None,
+            )
+
+
+@faulty("DL-16")
+class SwappedBytesExported(Base):
+    """Numbers in swapped byte order are exported without a word."""
+
+    def check_describable(self, versioned: bool) -> None:
+        swapped, self.swapped = self.swapped, False
+        try:
+            super().check_describable(versioned)
+        finally:
+            self.swapped = swapped
+
+
+@faulty("DL-17")
+class HostDeviceThree(Base):
+    """Host memory of device 3."""
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 3)
+
+    def describe_tensor(self, export: Export) -> None:
+        super().describe_tensor(export)
+        export.managed.tensor.device_id = 3
+
+
+# --- address ----------------------------------------------------------------------------------------------
+
+
+@faulty("DL-10")
+class OffsetOfAViewLost(_EditedTensor):
+    """`data` is the block's start and `byte_offset` is left 0: a view starts at its base's first element."""
+
+    def reshaped(self, shape, strides, offset):
+        view = super().reshaped(shape, strides, offset)
+        view.base_address = getattr(self, "base_address", self.address)
+        return view
+
+    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+        if not self.is_empty:
+            tensor.data = getattr(self, "base_address", self.address)
+
+
+@faulty("DL-13")
+class ScalarWithoutData(_EditedTensor):
+    """`data` is NULL for a 0-d array."""
+
+    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+        if not self.ndim:
+            tensor.data = None
+
+
+@faulty("DL-24")
+class ByteOffsetWraps(_EditedTensor):
+    """`byte_offset` is 2^64 - 40, relative to an address behind the first element."""
+
+    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+        if not self.is_empty:
+            tensor.data, tensor.byte_offset = self.address + 40, 2**64 - 40
+
+
+@faulty("DL-27")
+class DataIsNull(_EditedTensor):
+    """`data` is NULL for arrays that hold elements."""
+
+    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+        tensor.data = None
+
+
+@faulty(advises=["DL-12"])
+class EmptyArrayWithAddress(_EditedTensor):
+    """`data` of an array without elements is not NULL."""
+
+    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+        tensor.data = self.address
+
+
+# --- deleter and lifetime ---------------------------------------------------------------------------------
+
+
+class _Capsule(Base):
+    """Makes its own capsule from a right export."""
+
+    def capsule_of(self, export: Export) -> object:
+        raise NotImplementedError
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None) -> object:
+        self.check_keywords(stream, max_version, dl_device)
+        versioned = max_version is not None and max_version >= (1, 0)
+        source = self.copied() if copy else self
+        source.check_describable(versioned)
+        return self.capsule_of(source.export(versioned, copied=bool(copy)))
+
+
+@capsules.deleter_callback
+def _delete_nothing(address: int) -> None:
+    """A deleter that frees neither the owner nor the struct."""
+
+
+@faulty("DL-19")
+class DeleterFreesNothing(_Capsule):
+    """The deleter returns without letting go of the owner."""
+
+    def capsule_of(self, export: Export) -> object:
+        return export.capsule(deleter=_delete_nothing)
+
+
+@faulty("DL-20")
+class DeleterNeedsTheLock(_Capsule):
+    """The deleter touches the interpreter without taking the lock."""
+
+    def capsule_of(self, export: Export) -> object:
+        return export.capsule(deleter=ctypes.PyDLL(None).PyErr_Clear)
+
+
+@capsules.destructor_callback
+def _destroy_nothing(capsule_address: int) -> None:
+    """A capsule destructor that does nothing."""
+
+
+@capsules.destructor_callback
+def _destroy_always(capsule_address: int) -> None:
+    """A capsule destructor that calls the deleter whatever the capsule is named."""
+    used = (b"used_dltensor", b"used_dltensor_versioned")
+    capsules.call_deleter_of(capsule_address, (b"dltensor", b"dltensor_versioned", *used))
+
+
+@capsules.destructor_callback
+def _destroy_twice(capsule_address: int) -> None:
+    """A capsule destructor that calls the deleter of an unconsumed capsule twice."""
+    for _ in range(2):
+        capsules.call_deleter_of(capsule_address)
+
+
+@faulty("DP-06")
+class UnconsumedCapsuleLeaks(_Capsule):
+    """The capsule's destructor is empty: what nobody imports is never freed."""
+
+    def capsule_of(self, export: Export) -> object:
+        return export.capsule(destructor=_destroy_nothing)
+
+
+@faulty("DP-07")
+class ConsumedCapsuleDeletesAgain(_Capsule):
+    """The capsule's destructor calls the deleter though a consumer has renamed the capsule."""
+
+    def capsule_of(self, export: Export) -> object:
+        return export.capsule(destructor=_destroy_always)
+
+
+@faulty("DP-06")
+class UnconsumedCapsuleDeletesTwice(_Capsule):
+    """The capsule's destructor calls the deleter twice."""
+
+    def capsule_of(self, export: Export) -> object:
+        return export.capsule(destructor=_destroy_twice)
+
+
+@faulty("DL-29")
+class ResizeWhileExported(Base):
+    """`resize` gives the pages back although an export is alive."""
+
+    def resize(self, *shape: int) -> None:
+        old, self.block = self.block, Block(4096)
+        self.address = self.block.low
+        old.unmap()
+
+
+@faulty("DP-10")
+class CapsuleNameDangles(_Capsule):
+    """The capsule's name lies in memory that is unmapped when the next capsule is made."""
+
+    def capsule_of(self, export: Export) -> object:
+        page, text = Block(64), export.name + b"\0"
+        ctypes.memmove(page.low, text, len(text))
+        before, self.page = getattr(self, "page", None), page
+        if before is not None:
+            before.unmap()
+        return export.capsule(name_address=page.low)
+
+
+# --- the Python methods -----------------------------------------------------------------------------------
+
+
+@faulty("DP-01")
+class DeviceQueryMissing(Memory):
+    """`__dlpack__` without `__dlpack_device__`."""
+
+    __dlpack__ = OffersDLPack.__dlpack__
+    check_keywords = OffersDLPack.check_keywords
+    check_describable = OffersDLPack.check_describable
+    export = OffersDLPack.export
+    describe_tensor = OffersDLPack.describe_tensor
+
+
+@faulty("DP-02")
+class DeviceIsAList(Base):
+    """`__dlpack_device__` answers a list."""
+
+    def __dlpack_device__(self) -> list[int]:
+        return [*CPU]
+
+
+@faulty("DP-02")
+class DeviceIsText(Base):
+    """`__dlpack_device__` answers ("cpu", 0)."""
+
+    def __dlpack_device__(self) -> tuple[str, int]:
+        return ("cpu", 0)
+
+
+@faulty("DP-02")
+class DeviceVaries(Base):
+    """`__dlpack_device__` counts its calls in the device number."""
+
+    calls = itertools.count()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, next(self.calls))
+
+
+@faulty("DP-03")
+class CapsuleOfAnotherName(_Capsule):
+    """The capsule is named `tensor`."""
+
+    def capsule_of(self, export: Export) -> object:
+        export.name = b"tensor"
+        return export.capsule()
+
+
+@faulty("DP-04")
+class CapsuleOfAnotherDevice(_EditedTensor):
+    """The tensor says page-locked memory (3, 0), the query says (1, 0)."""
+
+    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+        tensor.device_type = 3
+
+
+@faulty("DP-11")
+class AlwaysVersioned(Base):
+    """A versioned capsule for those who did not ask for one."""
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None) -> object:
+        return super().__dlpack__(
+            stream=stream, max_version=max_version or (1, 0), dl_device=dl_device, copy=copy
+        )
+
+
+@faulty("DP-12")
+class OldConsumerGetsVersioned(Base):
+    """A versioned capsule for a consumer that says it knows up to (0, 1)."""
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None) -> object:
+        if isinstance(max_version, tuple) and len(max_version) == 2 and max_version < (1, 0):
+            max_version = (1, 0)
+        return super().__dlpack__(
+            stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
+        )
+
+
+@faulty(advises=["DP-13"])
+class AnyMaxVersion(Base):
+    """A list is as good as a tuple for max_version."""
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None) -> object:
+        if max_version is not None:
+            major = max_version[0] if isinstance(max_version, (list, tuple)) else 1
+            max_version = (major, 0)
+        return super().__dlpack__(
+            stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
+        )
+
+
+@faulty(advises=["DP-14"])
+class StandardOf2022(Base):
+    """Only the keyword `stream`, as in the first standard."""
+
+    def __dlpack__(self, *, stream=None) -> object:
+        return super().__dlpack__(stream=stream)
+
+
+@faulty("DP-15")
+class AnyStream(Base):
+    """Host memory accepts stream 1 in silence."""
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None) -> object:
+        return super().__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
+
+
+@faulty("DP-15")
+class StreamAssertion(Base):
+    """Stream 1 is refused by an assertion."""
+
+    def check_keywords(self, stream, max_version, dl_device) -> None:
+        if stream is not None:
+            raise AssertionError(f"stream {stream!r} for host memory")
+        super().check_keywords(stream, max_version, dl_device)
+
+
+@faulty("DP-20")
+class CopyTrueAliases(_Capsule):
+    """copy=True hands out the array's own memory, flagged as a copy."""
+
+    def copied(self) -> Memory:
+        return self
+
+    def capsule_of(self, export: Export) -> object:
+        return export.capsule()
+
+
+@faulty("DP-21", "DP-22")
+class AlwaysCopies(Base):
+    """copy=False and copy=None copy as well."""
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None) -> object:
+        return super().__dlpack__(
+            stream=stream, max_version=max_version, dl_device=dl_device, copy=True
+        )
+
+
+@faulty("DP-22")
+class CopiesUnlessForbidden(Base):
+    """copy=None copies."""
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None) -> object:
+        return super().__dlpack__(
+            stream=stream, max_version=max_version, dl_device=dl_device, copy=copy is not False
+        )
+
+
+@faulty("DP-23")
+class AnyDevice(Base):
+    """dl_device (2, 0) is accepted and ignored."""
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None) -> object:
+        return super().__dlpack__(stream=stream, max_version=max_version, copy=copy)
+
+
+@faulty(advises=["DP-25", "XA-14"])
+class RefusesWithRuntimeError(Base):
+    """What DLPack cannot describe raises RuntimeError."""
+
+    def check_describable(self, versioned: bool) -> None:
+        try:
+            super().check_describable(versioned)
+        except BufferError as error:
+            raise RuntimeError(str(error)) from None
+
+
+class StrideTruncated(Mutant):
+    """Rows lie one byte further apart than their numbers; the export cuts that byte off the stride."""
+
+    breaks = frozenset({"DP-26"})
+
+    def strides(self, plan: Plan, element: Element) -> tuple[int, ...]:
+        strides = super().strides(plan, element)
+        return tuple(s + (s > element.itemsize > 1) for s in strides)
+
+    class array_type(WithBuffer):
+        def check_describable(self, versioned: bool) -> None:
+            if self.element.dlpack is None or self.swapped:
+                raise BufferError("DLPack has no word for this element type; convert it first")
+
+
+@faulty(advises=["DP-27"])
+class ReadOnlyInALegacyCapsule(Base):
+    """Read-only memory goes out in a legacy capsule, which cannot say so."""
+
+    def check_describable(self, versioned: bool) -> None:
+        super().check_describable(True)
