@@ -32,10 +32,10 @@ from typing import Any
 from . import messages, steps
 from .plan import Plan
 from .producer import Capabilities
-from .targets import CannotLoad, Target, load
+from .targets import CannotLoad, Target
 from .worker import COMMAND, answer, describe
 
-__all__ = ["CannotLoad", "Description", "LocalWorker", "Result", "Worker", "open_worker"]
+__all__ = ["CannotLoad", "Description", "LocalWorker", "Result", "Worker"]
 
 START_LIMIT_S = 120.0
 """How long a producer's import may take: large libraries on a cold disk."""
@@ -183,18 +183,6 @@ class Worker:
         if result.kind in ("crash", "timeout"):
             self._discard()
         return result
-
-
-def open_worker(
-    target: Target | str | Any, *, isolate: bool = True, time_limit_s: float = PLAN_LIMIT_S
-):
-    """A started `Worker`, or a `LocalWorker` without isolation; raises CannotLoad.
-
-    `target` is a target; without isolation it may also be a producer object.
-    """
-    if isolate:
-        return Worker(target, time_limit_s=time_limit_s)
-    return LocalWorker(load(target) if isinstance(target, (str, Target)) else target)
 
 
 class _Process:

@@ -33,6 +33,7 @@ from .producer import Capabilities
 from .views import ViewMap
 
 __all__ = [
+    "Declared",
     "boundary_plans",
     "declared_plans",
     "general_plans",
@@ -128,8 +129,16 @@ def huge_plans(can: Capabilities) -> st.SearchStrategy[Plan] | None:
     return draw_one()
 
 
-def declared_plans(can: Capabilities) -> list[tuple[str, Plan]]:
-    """For each declared capability, its name and the simplest plan that uses it."""
+class Declared(NamedTuple):
+    """A declared capability: its name, the simplest plan that uses it, and how to see whether one does."""
+
+    name: str
+    plan: Plan
+    used_by: Callable[[Plan], bool]
+
+
+def declared_plans(can: Capabilities) -> list[Declared]:
+    """For each declared capability the simplest plan that uses it."""
     shape = (2, 3, 4)[: max(min(3, can.max_ndim), can.min_ndim)]
     shape += (1,) * (can.min_ndim - len(shape))
     if can.max_extent is not None:
@@ -137,43 +146,44 @@ def declared_plans(can: Capabilities) -> list[tuple[str, Plan]]:
     simplest = Plan(shape=shape, dtype=(can.dtypes or ("float64",))[0])
     if can.readonly is not None:
         simplest = simplest.replaced(readonly=can.readonly[0])
-    plans = [(f"dtype {name}", simplest.replaced(dtype=name)) for name in can.dtypes or ()]
-    plans += [
-        (f"readonly {value}", simplest.replaced(readonly=value)) for value in can.readonly or ()
-    ]
+    changes = [{"dtype": name} for name in can.dtypes or ()]
+    changes += [{"readonly": value} for value in can.readonly or ()]
     swappable = [name for name, order in _element_types(can) if order == "swapped"]
     if can.byteorders and swappable:
-        plans.append(
-            ("byteorder swapped", simplest.replaced(dtype=swappable[0], byteorder="swapped"))
-        )
-    return plans + _declared_keys(can, simplest)
+        changes.append({"byteorder": "swapped", "dtype": swappable[0]})
+    changes += _declared_changes(can, simplest)
+    return [_declared(simplest, change) for change in changes]
 
 
-def _declared_keys(can: Capabilities, simplest: Plan) -> list[tuple[str, Plan]]:
-    """The part of `declared_plans` for the keys of the storage spec."""
-    ndim, asked = simplest.ndim, can.asked_keys
+def _declared(simplest: Plan, change: dict[str, Any]) -> Declared:
+    """A plan uses the capability if it has the first changed key's value (for keys of the storage spec:
+    if it asks for that key at all)."""
+    key, value = next(iter(change.items()))
+    default = getattr(Plan(), key)
+    names_value = key in ("dtype", "readonly", "byteorder")
+    name = f"{key} {value}" if names_value else key
+    if names_value:
+        return Declared(name, simplest.replaced(**change), lambda plan: plan[key] == value)
+    return Declared(name, simplest.replaced(**change), lambda plan: plan[key] != default)
+
+
+def _declared_changes(can: Capabilities, simplest: Plan) -> list[dict[str, Any]]:
+    """The part of `declared_plans` for the keys of the storage spec: what each changes."""
+    ndim = simplest.ndim
+    most_bytes = can.alignment_range_bytes[1]
     fortran, rotated = (
         tuple(reversed(range(ndim))),
         tuple((axis + 1) % ndim for axis in range(ndim)),
     )
-    aligned = simplest.replaced(alignment_size=can.alignment_range_bytes[1])
     last = tuple(max(extent - 1, 0) for extent in simplest.shape)
     cases = {
-        "layout": [("layout F", {"layout": fortran})]
-        + ([("layout any", {"layout": rotated})] if can.layouts in (None, "any") else []),
-        "alignment_size": [("alignment_size", {"alignment_size": aligned.alignment_size})],
-        "aligned_index": [
-            ("aligned_index", {"alignment_size": aligned.alignment_size, "aligned_index": last})
-        ],
-        "dims": [("dims", {"dims": _names((0,) * ndim)})],
-        "halo": [("halo", {"halo": tuple((min(1, n), 0) for n in simplest.shape)})],
+        "layout": [{"layout": fortran}] + ([] if can.layouts == "CF" else [{"layout": rotated}]),
+        "alignment_size": [{"alignment_size": most_bytes}],
+        "aligned_index": [{"aligned_index": last, "alignment_size": most_bytes}],
+        "dims": [{"dims": _names((0,) * ndim)}],
+        "halo": [{"halo": tuple((min(1, n), 0) for n in simplest.shape)}],
     }
-    return [
-        (name, simplest.replaced(**changes))
-        for key, plans in cases.items()
-        if key in asked
-        for name, changes in plans
-    ]
+    return [change for key, changes in cases.items() if key in can.asked_keys for change in changes]
 
 
 # -- the parts of a plan --------------------------------------------------------------------------------

@@ -41,6 +41,11 @@ class Target:
     written: str
     file: str | None = None
 
+    @property
+    def shown(self) -> str:
+        """As written, but without the folders of an absolute path: what reports may hold."""
+        return os.path.basename(self.written) if os.path.isabs(self.written) else self.written
+
     def to_dict(self) -> dict[str, Any]:
         return {"written": self.written, "file": self.file}
 
@@ -71,7 +76,7 @@ def name_of(producer: str | type | Any) -> Target:
                 f"{producer.__qualname__} was typed into an interactive session, which no worker can "
                 "import; put it into a file, or pass isolate=False"
             )
-        return Target(f"{file}:{producer.__qualname__}")
+        return Target(f"{os.path.relpath(file)}:{producer.__qualname__}")
     return Target(f"{producer.__module__}:{producer.__qualname__}", file)
 
 

@@ -1,0 +1,70 @@
+"""The functions that programs call: `check` for one object, `check_producer` for a library."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from . import engine
+from .driver import PLAN_LIMIT_S
+from .events import Listener
+from .report import Report
+
+__all__ = ["check", "check_producer"]
+
+
+def check(obj: Any, rules: str | Iterable[str] | None = None, profile: str = "default") -> Report:
+    """Judges one live object, in this process.
+
+    ```python
+    report = gridbuf_conformance.check(numpy.zeros((3, 4)))
+    print(report)
+    ```
+
+    Which interfaces the object offers is found out; each is judged by itself and against the others. The
+    rules that compare an object with what was asked for need a producer and come out as UNSUPPORTED. No
+    address is followed that the rules on its description reject, and the object is left as it was.
+
+    `rules` selects by ids and wildcards, as text ("DL-*,XA-03") or as a sequence; `profile` is recorded.
+    Raises ValueError for a rule or a profile that does not exist.
+    """
+    return engine.check(obj, rules=rules, profile=profile)
+
+
+def check_producer(
+    producer: Any,
+    profile: str = "smoke",
+    isolate: bool = True,
+    *,
+    rules: str | Iterable[str] | None = None,
+    seed: int | None = None,
+    time_limit_s: float = PLAN_LIMIT_S,
+    on_event: Listener | None = None,
+) -> Report:
+    """Judges a producer on many plans, by default in a process of its own.
+
+    ```python
+    report = gridbuf_conformance.check_producer("numpy")
+    report = gridbuf_conformance.check_producer("mylib.testing:Producer", profile="default")
+    report = gridbuf_conformance.check_producer(Producer, isolate=False)  # under a debugger
+    ```
+
+    `producer` is the name of a built-in producer, `package.module:Class`, `path/to/file.py:Class`, or a
+    producer class that a module holds; without isolation any object with a method `produce(plan)` will do.
+    A producer that crashes, hangs or raises is reported as that, and the run goes on (with isolation).
+
+    `profile` is "smoke", "default", "thorough" or "soak"; `seed` varies the plans (same seed, same report);
+    `time_limit_s` bounds each plan; `on_event` is called with each event of the stream (`events`).
+
+    Raises CannotLoad if the producer cannot be loaded, ValueError for a rule or a profile that does not
+    exist.
+    """
+    return engine.check_producer(
+        producer,
+        profile=profile,
+        rules=rules,
+        isolate=isolate,
+        seed=seed,
+        time_limit_s=time_limit_s,
+        on_event=on_event,
+    )

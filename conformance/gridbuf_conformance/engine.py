@@ -1,0 +1,631 @@
+"""The engine: asks a producer many plans, collects verdicts rule by rule, and makes each failure small.
+
+A run has three parts. First the *plans*: the declared capabilities one by one, then plans drawn by
+Hypothesis (`strategies`), all of them fixed before the producer is touched. Then the *shrinking*: for each
+rule that failed, Hypothesis looks for the smallest plan that fails it in the same way; every plan is asked
+at most once, and the number of new ones is bounded, not the time, so that two runs do the same. Last the
+*summary*: a rule's outcome is the worst of its verdicts.
+
+Hypothesis is imported only when plans are drawn: `replay` and `check` work without it.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import random
+import re
+import shlex
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from . import catalogue, producers
+from .catalogue import Rule
+from .driver import PLAN_LIMIT_S, Description, LocalWorker, Result, Worker
+from .events import EventLog, Listener
+from .outcomes import FAILED, Outcome, Verdict, worst
+from .plan import Plan
+from .producer import Capabilities
+from .report import SCHEMA, Report
+from .targets import CannotLoad, load, name_of
+
+if TYPE_CHECKING:
+    from .strategies import Declared
+
+__all__ = ["PROFILES", "Profile", "check", "check_producer", "profile_names", "replay"]
+
+SUITE_NAME = "gridbuf-conformance"
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How much a run asks: numbers of draws by kind, and of new plans that shrinking may ask.
+
+    `time_box_s`: instead of one round with seed 0, rounds with new seeds until this time has passed.
+    """
+
+    name: str
+    general: int
+    boundary: int
+    huge: int
+    shrink_per_rule: int
+    shrink_in_all: int
+    time_box_s: float | None = None
+
+
+PROFILES: dict[str, Profile] = {
+    profile.name: profile
+    for profile in (
+        Profile("smoke", 60, 40, 8, shrink_per_rule=40, shrink_in_all=200),
+        Profile("default", 300, 150, 20, shrink_per_rule=150, shrink_in_all=1500),
+        Profile("thorough", 3000, 1500, 60, shrink_per_rule=600, shrink_in_all=10_000),
+        Profile("soak", 1000, 500, 30, 300, 3000, time_box_s=15 * 60.0),
+    )
+}
+"""By name. The first three are the same on every run; "soak" takes a new seed each time and reports it."""
+
+_FINDINGS = FAILED | {Outcome.ADVISORY, Outcome.ERROR}
+_TIMEOUTS_TAKEN = 3
+_CRASHES_TAKEN = 24
+_SHRINK_COST = {"crash": 8, "unstable": 8, "timeout": 40}
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}\b")
+
+
+def profile_names() -> tuple[str, ...]:
+    """The names that `profile` may have."""
+    return tuple(PROFILES)
+
+
+def check_producer(
+    producer: Any,
+    *,
+    profile: str = "smoke",
+    rules: str | Iterable[str] | None = None,
+    isolate: bool = True,
+    seed: int | None = None,
+    time_limit_s: float = PLAN_LIMIT_S,
+    on_event: Listener | None = None,
+) -> Report:
+    """Judges a producer on the plans of a profile.
+
+    `producer` is a written target (`targets`) or a producer class; without isolation also an object.
+    `rules` selects by ids and wildcards ("DL-*,XA-03"); None takes all, or what the producer's registry
+    entry says. `seed` varies the plans. `time_limit_s` bounds each plan.
+
+    Raises CannotLoad if the producer cannot be loaded, ValueError for a profile or a rule that is unknown.
+    """
+    chosen = PROFILES.get(profile)
+    if chosen is None:
+        raise ValueError(f"profile is {profile!r}, must be one of {', '.join(PROFILES)}; pick one")
+    selected = catalogue.select(_patterns(rules, producer))
+    if chosen.time_box_s is not None and seed is None:
+        seed = random.SystemRandom().randrange(2**32)
+    run = _Run(selected, _shown(producer), chosen.name, seed or 0, EventLog(on_event))
+    with _opened(producer, isolate, time_limit_s) as worker:
+        run.start(worker.description)
+        if selected:
+            _ask_rounds(run, worker, chosen)
+            run.judge_exit(worker.close())
+    return run.finish()
+
+
+def replay(
+    producer: str | type | Any,
+    rule: str,
+    plan: Plan,
+    *,
+    isolate: bool = True,
+    time_limit_s: float = PLAN_LIMIT_S,
+    on_event: Listener | None = None,
+) -> Report:
+    """Judges one rule (or a pattern of rules) on one plan; raises as `check_producer`. No Hypothesis."""
+    run = _Run(catalogue.select(rule), _shown(producer), "replay", 0, EventLog(on_event))
+    with _opened(producer, isolate, time_limit_s) as worker:
+        run.start(worker.description)
+        run.ask(worker, [plan])
+        run.judge_exit(worker.close())
+    return run.finish()
+
+
+def check(
+    obj: Any,
+    *,
+    rules: str | Iterable[str] | None = None,
+    profile: str = "default",
+    on_event: Listener | None = None,
+) -> Report:
+    """Judges a live object in this process, by what its interfaces say of themselves and of each other.
+
+    Nothing was asked of anybody, so the rules that compare with a plan are UNSUPPORTED. No address is
+    followed that the rules on its description reject.
+    """
+    if profile not in PROFILES:
+        raise ValueError(f"profile is {profile!r}, must be one of {', '.join(PROFILES)}; pick one")
+    selected = catalogue.select(_patterns(rules, None))
+    run = _Run(selected, "", profile, 0, EventLog(on_event))
+    run.start(_description_of_object(obj))
+    if selected:
+        run.look_at(obj)
+    return run.finish()
+
+
+# -- one run ----------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Tally:
+    """What is known of one rule so far."""
+
+    rule: Rule
+    outcomes: Counter[Outcome] = field(default_factory=Counter)
+    notes: dict[Outcome, Counter[str]] = field(default_factory=dict)
+    findings: dict[Plan | None, Verdict] = field(default_factory=dict)
+
+    def add(self, plan: Plan | None, verdict: Verdict) -> None:
+        self.outcomes[verdict.outcome] += 1
+        if verdict.note:
+            self.notes.setdefault(verdict.outcome, Counter())[verdict.note] += 1
+        if verdict.outcome in _FINDINGS:
+            self.findings[plan] = verdict
+
+    @property
+    def outcome(self) -> Outcome:
+        return worst(self.outcomes)
+
+    @property
+    def note(self) -> str:
+        """The reason given most often for this outcome."""
+        common = self.notes.get(self.outcome, Counter()).most_common(1)
+        return common[0][0] if common else ""
+
+    @property
+    def plans_judged(self) -> int:
+        """On how many plans the rule could say something of its own."""
+        silent = (Outcome.UNSUPPORTED, Outcome.UNTESTED, Outcome.BLOCKED)
+        return sum(n for outcome, n in self.outcomes.items() if outcome not in silent)
+
+    def smallest_failures(self) -> list[tuple[Plan | None, Verdict]]:
+        """The smallest finding of each outcome, worst outcome first."""
+        by_outcome: dict[Outcome, list[tuple[Plan | None, Verdict]]] = {}
+        for plan, verdict in self.findings.items():
+            by_outcome.setdefault(verdict.outcome, []).append((plan, verdict))
+        ordered = []
+        while by_outcome:
+            outcome = worst(by_outcome)
+            ordered.append(min(by_outcome.pop(outcome), key=lambda found: _weight(found[0])))
+        return ordered
+
+
+class _Run:
+    """The state of one run: verdicts by rule, answers by plan, events."""
+
+    def __init__(
+        self, rules: Sequence[Rule], written: str, profile: str, seed: int, log: EventLog
+    ) -> None:
+        self.tallies = {rule.id: _Tally(rule) for rule in rules}
+        self.seed = seed
+        self.answers: dict[Plan, Result] = {}
+        self._written = written
+        self._profile = profile
+        self._log = log
+        self._groups = _groups(rules)
+        self._notes: list[str] = []
+        self._marks = [("start", time.perf_counter())]
+        self._asked, self._of = 0, 0
+
+    # -- the stream
+
+    def start(self, description: Description) -> None:
+        """The producer is there; says so."""
+        self._log.emit(
+            "start",
+            schema=SCHEMA,
+            suite={"name": SUITE_NAME, "version": suite_version()},
+            target={
+                key: getattr(description, key) for key in ("name", "version", "python", "platform")
+            },
+            profile=self._profile,
+            seed=self.seed,
+            rules=list(self.tallies),
+        )
+        self.mark("plans")
+
+    def mark(self, phase: str) -> None:
+        """From here on, time counts for this phase."""
+        self._marks.append((phase, time.perf_counter()))
+
+    def note(self, text: str) -> None:
+        """Something the reader of the report must know, once."""
+        if text not in self._notes:
+            self._notes.append(text)
+
+    def finish(self) -> Report:
+        """Writes the rules' outcomes and the end, and renders the report."""
+        for tally in self.tallies.values():
+            self._log.emit("rule", **self._rule_entry(tally))
+        counts = Counter(tally.outcome for tally in self.tallies.values())
+        self._log.emit(
+            "end",
+            summary={str(outcome): counts[outcome] for outcome in Outcome if counts[outcome]},
+            plans=dict(sorted(Counter(a.kind for a in self.answers.values()).items())),
+            notes=self._notes,
+            timing=self._timing(),
+        )
+        return Report.of(self._log.events)
+
+    def _timing(self) -> dict[str, float]:
+        """Seconds in all and by phase, and plans per second: the only part that differs between runs."""
+        self.mark("")
+        timing = {"total_s": round(self._marks[-1][1] - self._marks[0][1], 3)}
+        for (phase, begin), (_, end) in zip(self._marks, self._marks[1:]):
+            timing[f"{phase}_s"] = round(timing.get(f"{phase}_s", 0.0) + end - begin, 3)
+        timing["plans_per_s"] = round(len(self.answers) / max(timing["total_s"], 1e-3), 1)
+        return timing
+
+    def _rule_entry(self, tally: _Tally) -> dict[str, Any]:
+        return {
+            "id": tally.rule.id,
+            "level": tally.rule.level,
+            "outcome": str(tally.outcome),
+            "plans": tally.plans_judged,
+            "failures": [self._failure(tally, *found) for found in tally.smallest_failures()],
+            "note": tally.note,
+        }
+
+    def _failure(self, tally: _Tally, plan: Plan | None, verdict: Verdict) -> dict[str, Any]:
+        command = ["gridbuf-conformance", "replay", self._written, tally.rule.id]
+        return {
+            "plan": plan.to_dict() if plan is not None else None,
+            "outcome": str(verdict.outcome),
+            "expected": verdict.expected,
+            "actual": verdict.actual,
+            "note": verdict.note,
+            "drawing": verdict.drawing,
+            "replay": shlex.join([*command, plan.to_json(brief=True)]) if plan is not None else "",
+        }
+
+    # -- asking
+
+    def ask(self, worker: Any, plans: Iterable[Plan]) -> None:
+        """Asks the plans that were not asked before, and takes in what they come to."""
+        new = [plan for plan in dict.fromkeys(plans) if plan not in self.answers]
+        self._of += len(new)
+        for plan, result in worker.run_all(self._affordable(new), self._groups):
+            self._take(plan, result)
+
+    def _affordable(self, plans: Sequence[Plan]) -> Iterable[Plan]:
+        """The plans, as long as the producer neither hangs nor dies time and again, and memory suffices."""
+        for plan in plans:
+            too_often = self.given_up
+            if too_often:
+                self.note(f"{too_often}; the plans after that were not asked")
+                return
+            if plan.fill is None and 2 * plan.nbytes > _memory_bytes():
+                self._untested(plan, "this machine has less memory than twice the array asked for")
+            else:
+                yield plan
+
+    @property
+    def given_up(self) -> str:
+        """Why no more plans are asked, or an empty string."""
+        kinds = Counter(result.kind for result in self.answers.values())
+        if kinds["timeout"] >= _TIMEOUTS_TAKEN:
+            return f"{kinds['timeout']} plans hung"
+        dead = kinds["crash"] + kinds["unstable"]
+        return f"the process died on {dead} plans" if dead >= _CRASHES_TAKEN else ""
+
+    def _take(self, plan: Plan, result: Result) -> None:
+        self.answers[plan] = result
+        self._asked += 1
+        self._log.emit("plan", n=self._asked, of=self._of, plan=plan.to_dict(), result=result.kind)
+        for rule, verdict in _verdicts(plan, result, list(self.tallies)).items():
+            self.take_verdict(rule, plan, verdict)
+
+    def take_verdict(self, rule: str, plan: Plan | None, verdict: Verdict) -> None:
+        """Adds one verdict; a rule that was not selected joins if the producer died at it."""
+        if rule not in self.tallies:
+            if not verdict.failed:
+                return
+            self.tallies[rule] = _Tally(catalogue.load()[rule])
+            self.note(f"{rule} was not selected; it is reported because the process died there")
+        self.tallies[rule].add(plan, verdict)
+        if verdict.outcome in _FINDINGS:
+            self._log.emit(
+                "verdict",
+                rule=rule,
+                outcome=str(verdict.outcome),
+                plan=plan.to_dict() if plan is not None else None,
+                expected=verdict.expected,
+                actual=verdict.actual,
+            )
+
+    def _untested(self, plan: Plan, reason: str) -> None:
+        self.answers[plan] = Result("untested", reason=reason)
+        for tally in self.tallies.values():
+            tally.add(plan, Verdict(Outcome.UNTESTED, note=reason))
+
+    def look_at(self, obj: Any) -> None:
+        """Measures and judges a live object."""
+        from .measure import observe
+
+        try:
+            observation = observe(obj, None, groups=self._groups, again=None, apply_view=None)
+            result = Result("observation", observation)
+        except Exception:
+            result = Result("error", reason=traceback.format_exc())
+        for rule, verdict in _verdicts(None, result, list(self.tallies)).items():
+            self.take_verdict(rule, None, verdict)
+
+    def judge_exit(self, end: Result | None) -> None:
+        """A process that dies while it ends is the producer's doing as well."""
+        if end is not None:
+            for rule, verdict in _verdicts_of_death(end, list(self.tallies), Outcome.CRASH).items():
+                if verdict.failed:
+                    self.take_verdict(rule, None, verdict)
+
+    def shrunk(self, rule: str, asked: int) -> None:
+        """Says which plan a rule's failure came down to."""
+        plan, verdict = self.tallies[rule].smallest_failures()[0]
+        self._log.emit(
+            "shrunk",
+            rule=rule,
+            outcome=str(verdict.outcome),
+            plan=plan.to_dict() if plan is not None else None,
+            asked=asked,
+        )
+
+
+# -- plans and shrinking ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Plans drawn together: what is needed to draw them again when one of them is to be shrunk."""
+
+    strategy: Any
+    draws: int
+    seed: int
+    plans: frozenset[Plan]
+
+
+def _ask_rounds(run: _Run, worker: Any, profile: Profile) -> None:
+    from .strategies import declared_plans
+
+    can = worker.description.capabilities
+    declared = declared_plans(can)
+    run.ask(worker, [capability.plan for capability in declared])
+    begin, round_number = time.monotonic(), 0
+    while True:
+        batches = _ask_round(run, worker, can, profile, run.seed + round_number)
+        run.mark("shrinking")
+        _shrink_all(run, worker, batches, profile)
+        round_number += 1
+        over = profile.time_box_s is None or time.monotonic() - begin > profile.time_box_s
+        if over or run.given_up:
+            break
+        run.mark("plans")
+    if not run.given_up:
+        _judge_declared(run, declared)
+
+
+def _ask_round(
+    run: _Run, worker: Any, can: Capabilities, profile: Profile, seed: int
+) -> list[_Batch]:
+    from . import strategies
+
+    wanted = (
+        (strategies.general_plans(can), profile.general),
+        (strategies.boundary_plans(can), profile.boundary),
+        (strategies.huge_plans(can), profile.huge),
+    )
+    batches = [
+        _Batch(strategy, draws, seed, frozenset(plans))
+        for strategy, draws in wanted
+        if strategy is not None and (plans := strategies.sample(strategy, draws, seed))
+    ]
+    run.ask(worker, [plan for batch in batches for plan in _in_order(batch)])
+    return batches
+
+
+def _in_order(batch: _Batch) -> list[Plan]:
+    return sorted(batch.plans, key=_weight)
+
+
+def _judge_declared(run: _Run, declared: Sequence[Declared]) -> None:
+    """A declared capability that every plan which uses it was refused is a broken promise (GT-20)."""
+    for capability in declared:
+        answers = [run.answers[p] for p in run.answers if capability.used_by(p)]
+        if "GT-20" in run.tallies and all(answer.kind == "unsupported" for answer in answers):
+            verdict = Verdict(
+                Outcome.FAIL,
+                expected=f"what is declared ({capability.name}) is made at least once",
+                actual=f"declined on all {len(answers)} plans that use it: "
+                f"{_scrubbed(run.answers[capability.plan].reason)}",
+            )
+            run.take_verdict("GT-20", capability.plan, verdict)
+
+
+def _shrink_all(run: _Run, worker: Any, batches: Sequence[_Batch], profile: Profile) -> None:
+    """Shrinks each failing rule, those included that fail for the first time while others are shrunk."""
+    left, done = profile.shrink_in_all, set()
+    while True:
+        failing = [id_ for id_, tally in run.tallies.items() if tally.findings and id_ not in done]
+        if not failing:
+            return
+        rule = failing[0]
+        done.add(rule)
+        spent = _shrink(run, worker, rule, batches, min(left, profile.shrink_per_rule))
+        left -= spent
+        run.shrunk(rule, spent)
+
+
+def _shrink(run: _Run, worker: Any, rule: str, batches: Sequence[_Batch], budget: int) -> int:
+    """Lets Hypothesis look for a smaller plan that fails the rule as badly; returns what that cost."""
+    from . import strategies
+
+    outcome, found = run.tallies[rule].outcome, run.tallies[rule].findings
+    spent = 0
+
+    def fails(plan: Plan) -> bool:
+        nonlocal spent
+        if plan not in run.answers:
+            if spent >= budget or run.given_up:
+                return False
+            run.ask(worker, [plan])
+            spent += _SHRINK_COST.get(run.answers[plan].kind, 1)
+        verdict = found.get(plan)
+        return verdict is not None and verdict.outcome is outcome
+
+    for batch in batches:
+        if any(fails(plan) for plan in batch.plans & found.keys()):
+            strategies.smallest(batch.strategy, fails, batch.draws, batch.seed)
+            break
+    return spent
+
+
+def _weight(plan: Plan | None) -> tuple:
+    """Smaller for plans that are easier to read: the order among failures of one rule."""
+    if plan is None:
+        return (0,)
+    text = plan.to_json(brief=True)
+    asked = text.count('":')
+    return (1, asked + plan.ndim + 2 * len(plan.views), sum(plan.shape), len(text), text)
+
+
+# -- verdicts of what is no observation -------------------------------------------------------------------
+
+
+def _verdicts(plan: Plan | None, result: Result, rules: list[str]) -> dict[str, Verdict]:
+    """What each selected rule says of a result, be it an observation or none."""
+    if result.kind == "observation":
+        return _judged(result.observation, plan, rules)
+    if result.kind == "unsupported":
+        declined = Verdict(Outcome.UNSUPPORTED, note=_scrubbed(result.reason))
+        return dict.fromkeys(rules, declined)
+    if result.kind == "raised":
+        return _verdicts_of_raising(result, rules)
+    if result.kind == "error":
+        return dict.fromkeys(rules, _suite_error(result.reason))
+    if plan is not None and plan.fill is None and "SIGKILL" in result.reason:
+        reason = "the system ended the process, probably for want of memory"
+        return dict.fromkeys(rules, Verdict(Outcome.UNTESTED, note=reason))
+    return _verdicts_of_death(result, rules, Outcome(result.kind.upper()))
+
+
+def _judged(observation: dict[str, Any], plan: Plan | None, rules: list[str]) -> dict[str, Verdict]:
+    from .judge import judge
+
+    try:
+        return judge(observation, plan, rules)
+    except Exception:
+        return dict.fromkeys(rules, _suite_error(traceback.format_exc()))
+
+
+def _suite_error(text: str) -> Verdict:
+    """The suite's own fault: the last line of a traceback says what, its innermost frame where."""
+    last = text.strip().splitlines()[-1]
+    places = re.findall(r'File "(?:.*/)?([^/"]+)", line (\d+)', text)
+    where = f" ({places[-1][0]}:{places[-1][1]})" if places else ""
+    return Verdict(Outcome.ERROR, expected="the suite itself works", actual=_scrubbed(last) + where)
+
+
+def _verdicts_of_raising(result: Result, rules: list[str]) -> dict[str, Verdict]:
+    """`produce` raised: it neither gave what was asked nor declined (GT-20); nothing else can be said."""
+    broken = Verdict(
+        Outcome.FAIL,
+        expected="produce returns an object, or Unsupported(reason)",
+        actual=f"produce raised {_scrubbed(result.reason)}",
+    )
+    blocked = Verdict(Outcome.BLOCKED, note="GT-20: produce raised")
+    return {**dict.fromkeys(rules, blocked), "GT-20": broken}
+
+
+def _verdicts_of_death(result: Result, rules: list[str], outcome: Outcome) -> dict[str, Verdict]:
+    """The process died or hung: that counts against the step it was at, and hides everything else."""
+    from .judge import STEP_RULES
+
+    prefix = result.step.partition(":")[0]
+    blamed = STEP_RULES.get(result.step) or STEP_RULES.get(prefix) or ("GT-20",)
+    broken = Verdict(
+        outcome, expected="the process answers and lives on", actual=_scrubbed(result.reason)
+    )
+    blocked = Verdict(Outcome.BLOCKED, note=f"{blamed[0]}: the process ended at step {result.step}")
+    return {**dict.fromkeys(rules, blocked), **dict.fromkeys(blamed, broken)}
+
+
+# -- small things -----------------------------------------------------------------------------------------
+
+
+def suite_version() -> str:
+    """The version of this distribution; "0+source" where it runs from a source tree."""
+    try:
+        return importlib.metadata.version(SUITE_NAME)
+    except importlib.metadata.PackageNotFoundError:
+        return "0+source"
+
+
+def _opened(producer: Any, isolate: bool, time_limit_s: float) -> Worker | LocalWorker:
+    """A started worker; without isolation, classes and objects are taken as they are."""
+    if isolate:
+        return Worker(name_of(producer), time_limit_s=time_limit_s)
+    if isinstance(producer, str):
+        return LocalWorker(load(producer))
+    return LocalWorker(producer() if isinstance(producer, type) else producer)
+
+
+def _shown(producer: Any) -> str:
+    """How reports and replay commands name a producer: as a person would write it."""
+    try:
+        return name_of(producer).shown
+    except CannotLoad:
+        kind = producer if isinstance(producer, type) else type(producer)
+        return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def _patterns(rules: str | Iterable[str] | None, producer: Any) -> str | None:
+    if rules is None and isinstance(producer, str) and producer in producers.BUILT_IN:
+        return producers.BUILT_IN[producer].rules
+    return rules if rules is None or isinstance(rules, str) else ",".join(rules)
+
+
+def _groups(rules: Sequence[Rule]) -> frozenset[str]:
+    """The rule groups that must be measured: those of the rules and of all their preconditions."""
+    known, groups, pending = catalogue.load(), set(), [rule.id for rule in rules]
+    seen = set(pending)
+    while pending:
+        rule = known[pending.pop()]
+        groups.add(rule.group)
+        pending += [id_ for id_ in rule.preconditions if id_ not in seen]
+        seen.update(rule.preconditions)
+    if groups & {"XA", "GT"}:
+        groups |= {rule.group for rule in known.values() if rule.in_scope}
+    return frozenset(groups)
+
+
+def _description_of_object(obj: Any) -> Description:
+    kind = type(obj)
+    top = kind.__module__.partition(".")[0]
+    version = getattr(sys.modules.get(top), "__version__", "")
+    return Description(
+        name=f"{kind.__module__}.{kind.__qualname__}",
+        version=version if isinstance(version, str) else "",
+        python=platform.python_version(),
+        platform=f"{platform.system()} {platform.machine()}".lower(),
+        capabilities=Capabilities(),
+    )
+
+
+def _memory_bytes() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _scrubbed(text: str) -> str:
+    """A reason without what differs from run to run: addresses, and the folders of files."""
+    text = _ADDRESS.sub("0x…", text)
+    return re.sub(r"(?<![\w.])/(?:[\w.+-]+/)+", "", text)

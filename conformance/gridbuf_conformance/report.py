@@ -1,0 +1,129 @@
+"""The report: what a run came to, as data, as text, and as a file in any of the formats.
+
+`Report.of(events)` renders the event stream into one JSON-able object, whose keys are part of the suite's
+public interface (schema `gridbuf-conformance-report/1`):
+
+`schema`, `suite` (name, version), `target` (name, version, python, platform), `profile`, `seed`,
+`summary` (count by outcome), `plans` (count by what the producer answered), `rules` (id, level, outcome,
+plans, failures, note), `notes` (what the run left out, and why), `timing`.
+
+A failure is `plan`, `expected`, `actual`, `note`, `drawing` and `replay`, the command that shows it again.
+Two runs with the same inputs differ in `timing` only.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from .events import Event, to_json_lines
+from .outcomes import FAILED, ExitCode, Outcome, exit_code_of
+
+__all__ = ["FORMATS", "SCHEMA", "Report"]
+
+SCHEMA = "gridbuf-conformance-report/1"
+
+
+class Report:
+    """The result of one run. `data` is the JSON-able object, `events` the stream it came from."""
+
+    def __init__(self, data: dict[str, Any], events: Sequence[Event] = ()) -> None:
+        self.data = data
+        self.events = list(events)
+
+    @classmethod
+    def of(cls, events: Sequence[Event]) -> Report:
+        """Renders a finished event stream; raises ValueError if its `start` or `end` is missing."""
+        named = {event["event"]: event for event in events}
+        if not {"start", "end"} <= named.keys():
+            raise ValueError(
+                "the event stream has no start or no end; pass the events of a finished run"
+            )
+        start, end = named["start"], named["end"]
+        rules = [event for event in events if event["event"] == "rule"]
+        return cls(
+            {
+                **{key: start[key] for key in ("schema", "suite", "target", "profile", "seed")},
+                "summary": end["summary"],
+                "plans": end["plans"],
+                "rules": [{k: v for k, v in rule.items() if k != "event"} for rule in rules],
+                "notes": end["notes"],
+                "timing": end["timing"],
+            },
+            events,
+        )
+
+    @property
+    def outcomes(self) -> dict[str, str]:
+        """The outcome of each selected rule by id, in the order of the catalogue."""
+        return {rule["id"]: rule["outcome"] for rule in self.data["rules"]}
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """The ids, sorted, whose outcomes make the exit code 1."""
+        return tuple(sorted(id_ for id_, outcome in self.outcomes.items() if outcome in FAILED))
+
+    @property
+    def exit_code(self) -> int:
+        """0 conformant, 1 not, 3 the suite failed, 5 nothing was judged (`outcomes.ExitCode`).
+
+        Nothing was judged if no rule was selected, or if the producer declined every plan.
+        """
+        code = exit_code_of(Outcome(outcome) for outcome in self.outcomes.values())
+        declined_all = bool(self.data["plans"]) and set(self.data["plans"]) <= {"unsupported"}
+        if code is ExitCode.CONFORMANT and declined_all:
+            code = ExitCode.NOTHING_SELECTED
+        return int(code)
+
+    def to_json(self) -> str:
+        """The report as JSON text, indented, ended by a newline."""
+        return json.dumps(self.data, indent=2, ensure_ascii=False) + "\n"
+
+    def save(self, path: str | Path) -> None:
+        """Writes the report in the format that the path's suffix names (`FORMATS`).
+
+        Raises ValueError for any other suffix.
+        """
+        path = Path(path)
+        render = FORMATS.get(path.suffix)
+        if render is None:
+            raise ValueError(
+                f"no report format is called {path.suffix!r}; use one of {', '.join(FORMATS)}"
+            )
+        path.write_text(render(self), encoding="utf-8")
+
+    def __str__(self) -> str:
+        from rich.console import Console
+
+        from .render import console
+
+        text = StringIO()
+        console.render(self.data, Console(file=text, width=100, no_color=True, highlight=False))
+        return text.getvalue()
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{count} {outcome}" for outcome, count in self.data["summary"].items())
+        return f"<Report of {self.data['target']['name']}: {counts or 'nothing selected'}>"
+
+
+def _html(report: Report) -> str:
+    from .render import html
+
+    return html.render([report.data])
+
+
+def _junit(report: Report) -> str:
+    from .render import junit
+
+    return junit.render([report.data])
+
+
+def _events(report: Report) -> str:
+    return to_json_lines(report.events)
+
+
+FORMATS = {".json": Report.to_json, ".html": _html, ".xml": _junit, ".jsonl": _events}
+"""Suffix → how a report becomes text of that format."""
