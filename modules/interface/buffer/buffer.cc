@@ -1,0 +1,118 @@
+module;
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+module gridbuf.interface.buffer;
+
+import gridbuf.error;
+import gridbuf.interface;
+import gridbuf.interface.dtype;
+import gridbuf.layout.extents;
+import gridbuf.layout.view;
+
+namespace gridbuf {
+namespace {
+
+constexpr int kKnownFlags = pybuf::kWritable | pybuf::kFormat | pybuf::kCContiguous |
+                            pybuf::kFContiguous | pybuf::kAnyContiguous | pybuf::kIndirect;
+
+constexpr bool asks(int flags, int request) { return (flags & request) == request; }
+
+std::string hexadecimal(int flags) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string digits;
+  for (auto rest = static_cast<unsigned>(flags); rest != 0 || digits.empty(); rest /= 16) {
+    digits.insert(digits.begin(), kDigits[rest % 16]);
+  }
+  return "0x" + digits;
+}
+
+absl::Status refuse(int flags, std::string_view memory, std::string_view bound,
+                    std::string_view advice) {
+  const std::string name = "the memory behind buffer request " + hexadecimal(flags);
+  return make_error(ErrorClass::kBuffer, {name, memory, bound, advice});
+}
+
+// PB-01, PB-31: flags that no request has, such as READ and WRITE, which are memoryview's own.
+absl::Status check_flags(int flags) {
+  const bool stray_bits = (flags & ~kKnownFlags) != 0;
+  const bool indirect_without_strides = (flags & 0x100) != 0 && !asks(flags, pybuf::kIndirect);
+  const bool contiguity_without_strides = (flags & 0xE0) != 0 && !asks(flags, pybuf::kStrides);
+  const bool strides_without_shape = (flags & 0x10) != 0 && !asks(flags, pybuf::kStrides);
+  if (stray_bits || indirect_without_strides || contiguity_without_strides ||
+      strides_without_shape) {
+    return make_error(ErrorClass::kBuffer,
+                      {"buffer request", hexadecimal(flags), "one of the PyBUF_ requests",
+                       "use PyBUF_FULL_RO or a memoryview"});
+  }
+  if (asks(flags, pybuf::kFormat) && !asks(flags, pybuf::kNd)) {
+    return make_error(ErrorClass::kBuffer,
+                      {"buffer request", hexadecimal(flags), "FORMAT together with ND or more",
+                       "leave FORMAT out: a request without shape is for unsigned bytes"});
+  }
+  return absl::OkStatus();
+}
+
+// PB-11, PB-12: what the consumer can cope with against what the memory is.
+absl::Status check_contiguity(const StridedView& view, int flags) {
+  const bool c = is_c_contiguous(view);
+  const bool f = is_f_contiguous(view);
+  constexpr std::string_view kAdvice = "ask for strides, or copy the array";
+  if (!asks(flags, pybuf::kStrides) && !c) {
+    return refuse(flags, "not C-contiguous", "C-contiguous without strides", kAdvice);
+  }
+  if (asks(flags, pybuf::kCContiguous) && !c) {
+    return refuse(flags, "not C-contiguous", "C-contiguous", kAdvice);
+  }
+  if (asks(flags, pybuf::kFContiguous) && !f) {
+    return refuse(flags, "not Fortran-contiguous", "Fortran-contiguous", kAdvice);
+  }
+  if (asks(flags, pybuf::kAnyContiguous) && !c && !f) {
+    return refuse(flags, "not contiguous", "C- or Fortran-contiguous", kAdvice);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status check_request(const BufferDescriptor& descriptor, int flags) {
+  if (!is_host_readable(descriptor.device.type)) {
+    return make_error(ErrorClass::kNoSuchBuffer,
+                      {"device", to_string(descriptor.device), "readable by the host",
+                       "copy the array to the host, or use DLPack"});
+  }
+  if (absl::Status status = check_flags(flags); !status.ok()) return status;
+  if (asks(flags, pybuf::kWritable) && descriptor.readonly) {
+    return refuse(flags, "read-only", "writable", "ask without PyBUF_WRITABLE, or copy the array");
+  }
+  if (asks(flags, pybuf::kFormat) && descriptor.dtype.format() == nullptr) {
+    return refuse(flags, "of dtype " + descriptor.dtype.name(),
+                  "of a type that PEP 3118 has a format for",
+                  "use the array interface or DLPack, or ask without PyBUF_FORMAT");
+  }
+  return check_contiguity(descriptor.view, flags);
+}
+
+}  // namespace
+
+absl::StatusOr<BufferFields> answer_buffer_request(const BufferDescriptor& descriptor, int flags) {
+  if (absl::Status status = check_request(descriptor, flags); !status.ok()) return status;
+  const StridedView& view = descriptor.view;
+  BufferFields fields;
+  fields.buf = descriptor.first_element();
+  fields.len_bytes = descriptor.nbytes();
+  fields.itemsize_bytes = view.itemsize_bytes;
+  fields.readonly = descriptor.readonly;
+  fields.ndim = asks(flags, pybuf::kNd) ? view.ndim() : std::min(view.ndim(), 1);
+  if (asks(flags, pybuf::kFormat)) fields.format = descriptor.dtype.format();
+  if (view.ndim() == 0) return fields;
+  if (asks(flags, pybuf::kNd)) fields.shape = view.shape.data();
+  if (asks(flags, pybuf::kStrides)) fields.strides_bytes = view.strides_bytes.data();
+  return fields;
+}
+
+}  // namespace gridbuf

@@ -1,0 +1,72 @@
+module;
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+module gridbuf.interface;
+
+import gridbuf.alloc;
+import gridbuf.error;
+import gridbuf.interface.dtype;
+import gridbuf.layout.checked;
+import gridbuf.layout.extents;
+import gridbuf.layout.view;
+
+namespace gridbuf {
+
+std::string to_string(const Device& device) {
+  switch (device.type) {
+    case DeviceType::kHost:
+      return "host";
+    case DeviceType::kCuda:
+      return "cuda:" + std::to_string(device.id);
+    case DeviceType::kCudaHost:
+      return "pinned host (CUDA)";
+    case DeviceType::kRocm:
+      return "rocm:" + std::to_string(device.id);
+    case DeviceType::kRocmHost:
+      return "pinned host (ROCm)";
+    case DeviceType::kCudaManaged:
+      return "managed (CUDA)";
+  }
+  return "device type " + std::to_string(static_cast<std::int32_t>(device.type)) + ":" +
+         std::to_string(device.id);
+}
+
+std::int64_t BufferDescriptor::nbytes() const {
+  // `describe` has checked that neither leaves 64 bits.
+  const auto elements = checked::product(view.shape.span());
+  const auto bytes = elements ? checked::mul(*elements, view.itemsize_bytes) : std::nullopt;
+  return bytes.value_or(checked::kMaxBytes);
+}
+
+absl::StatusOr<BufferDescriptor> describe(BufferDescriptor descriptor) {
+  const StridedView& view = descriptor.view;
+  const auto elements = checked::product(view.shape.span());
+  if (!byte_hull(view) || !elements || !checked::mul(*elements, view.itemsize_bytes)) {
+    return make_error(
+        ErrorClass::kValue,
+        {"array", to_string(view), "as many strides as non-negative extents, within 2^63 - 1 bytes",
+         "check shape and strides"});
+  }
+  if (view.itemsize_bytes != descriptor.dtype.itemsize_bytes()) {
+    return make_error(ErrorClass::kValue, {"itemsize_bytes", std::to_string(view.itemsize_bytes),
+                                           std::to_string(descriptor.dtype.itemsize_bytes()) +
+                                               ", that of " + descriptor.dtype.name(),
+                                           "plan the layout for the element type"});
+  }
+  if (descriptor.block == nullptr && *elements != 0) {
+    return make_error(ErrorClass::kValue,
+                      {"block", "null", "memory for " + std::to_string(*elements) + " elements",
+                       "allocate before describing"});
+  }
+  return descriptor;
+}
+
+}  // namespace gridbuf

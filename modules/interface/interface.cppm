@@ -1,0 +1,80 @@
+// gridbuf.interface: the one description from which every export is made.
+//
+// An array leaves gridbuf through the array interface, the buffer protocol or DLPack. Each says the
+// same six things in its own units and grammar: where the bytes are, how they are strided, what an
+// element is, whether they may be written, on which device they lie, and what keeps them alive.
+// `BufferDescriptor` says them once, in the units of gridbuf.layout (bytes, signed), and each
+// protocol's module translates. So the protocols cannot drift apart (XA-01 … XA-06): there is
+// nothing for them to disagree about.
+//
+// The descriptor is checked where it is made (`describe`), and translators rely on it: a hull that
+// fits in 64 bits, an item size that is the element type's, memory that is there unless there are
+// no elements.
+//
+// It holds a share in the owner. Whoever holds a descriptor holds the memory; DLPack exports take a
+// share of their own.
+module;
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+export module gridbuf.interface;
+
+import gridbuf.alloc;
+import gridbuf.interface.dtype;
+import gridbuf.layout.view;
+
+export namespace gridbuf {
+
+/// The values are DLPack's DLDeviceType (DL-17), so that no second table is needed.
+enum class DeviceType : std::int32_t {
+  kHost = 1,
+  kCuda = 2,
+  kCudaHost = 3,  // pinned
+  kRocm = 10,
+  kRocmHost = 11,  // pinned
+  kCudaManaged = 13,
+};
+
+struct Device {
+  DeviceType type = DeviceType::kHost;
+  std::int32_t id = 0;  // 0 for host, pinned and managed memory
+
+  friend constexpr bool operator==(const Device&, const Device&) = default;
+};
+
+/// "host", "cuda:1", "device type 7:0".
+std::string to_string(const Device& device);
+
+/// Whether plain loads and stores of the processor reach this memory: host, pinned and managed.
+constexpr bool is_host_readable(DeviceType type) {
+  return type == DeviceType::kHost || type == DeviceType::kCudaHost ||
+         type == DeviceType::kRocmHost || type == DeviceType::kCudaManaged;
+}
+
+struct BufferDescriptor {
+  std::byte* block =
+      nullptr;       // what view.offset_bytes counts from; may be null if there are no elements
+  StridedView view;  // shape, byte strides, offset of element (0, …, 0), itemsize
+  DType dtype;
+  bool readonly = false;
+  Device device;
+  Owner owner;  // may be empty: then the caller keeps the memory alive
+
+  /// The address of element (0, …, 0): what every protocol calls the data pointer (AI-15).
+  std::byte* first_element() const { return block + view.offset_bytes; }
+  bool is_empty() const { return gridbuf::is_empty(view.shape); }
+  /// Number of elements × itemsize, without padding (PB-03).
+  std::int64_t nbytes() const;
+};
+
+/// A checked descriptor. Errors, all kValue: negative extents or unequal numbers of extents and
+/// strides, a hull beyond 64 bits, view.itemsize_bytes other than the element type's, a null block
+/// with elements.
+absl::StatusOr<BufferDescriptor> describe(BufferDescriptor descriptor);
+
+}  // namespace gridbuf
