@@ -295,7 +295,7 @@ def py_module_extension(name, srcs, deps = [], copts = [], linkopts = [], export
         linkstatic = True,
         # The C++ runtime goes in, so that a wheel asks for glibc alone; sanitizer builds share the process's own.
         linkopts = linkopts + ["-Wl,--version-script=$(location %s)" % exports] + select({
-            Label("//build_defs:sanitized"): [],
+            str(Label("//build_defs:sanitized")): [],
             "//conditions:default": ["-Wl,--as-needed", "-l:libstdc++.a", "-static-libgcc", "-Wl,--exclude-libs,ALL"],
         }),
         **kwargs

@@ -105,7 +105,7 @@ def cuda_library(name, srcs, stub_srcs, hdrs = [], deps = [], **kwargs):
     native.alias(
         name = name,
         actual = select({
-            Label("//build_defs:cuda_required"): ":" + name + "_required",
+            str(Label("//build_defs:cuda_required")): ":" + name + "_required",
             "//conditions:default": ":" + name + "_stub",
         }),
         **kwargs
