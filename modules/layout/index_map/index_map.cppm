@@ -164,8 +164,8 @@ class IndexMap {
 };
 
 /// a[items...]: integers drop their dimension, slices keep it, one ellipsis stands for all that are
-/// not mentioned, new axes have extent 1. OutOfRange for an index out of bounds or too many items;
-/// InvalidArgument for a second ellipsis, step 0, or more than kMaxNdim dimensions.
+/// not mentioned, new axes have extent 1. OutOfRange for an index out of bounds, too many items, a
+/// second ellipsis or more than kMaxNdim dimensions; InvalidArgument for step 0.
 absl::StatusOr<IndexMap> subscript_map(const Extents& shape, std::span<const SubscriptItem> items);
 
 /// Dimension `axis` fixed at `index`; both count from the end if negative.

@@ -1,0 +1,54 @@
+module;
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+module gridbuf.layout.halo;
+
+import gridbuf.error;
+
+namespace gridbuf {
+namespace {
+
+std::string to_string(const HaloWidth& width) {
+  return absl::StrCat("(", width.lower, ", ", width.upper, ")");
+}
+
+}  // namespace
+
+absl::Status validate_halo(const Halo& halo, const Extents& shape) {
+  if (halo.size() != shape.size()) {
+    return make_error(ErrorClass::kValue,
+                      {.name = "the number of entries of halo",
+                       .found = absl::StrCat(halo.size()),
+                       .bound = absl::StrCat(shape.size(), ", one per dimension"),
+                       .advice = "give a width or a (lower, upper) pair for every dimension"});
+  }
+  for (int axis = 0; axis < shape.size(); ++axis) {
+    const HaloWidth& width = halo[axis];
+    const bool fits = width.lower >= 0 && width.upper >= 0 && width.lower <= shape[axis] &&
+                      width.upper <= shape[axis] - width.lower;
+    if (!fits) {
+      return make_error(
+          ErrorClass::kValue,
+          {.name = absl::StrCat("halo[", axis, "]"),
+           .found = to_string(width),
+           .bound = absl::StrCat("two widths >= 0 whose sum is at most the extent ", shape[axis]),
+           .advice = "make the halo narrower or the shape larger"});
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string to_string(const Halo& halo) {
+  std::string text = "(";
+  for (int axis = 0; axis < halo.size(); ++axis) {
+    absl::StrAppend(&text, axis > 0 ? ", " : "", to_string(halo[axis]));
+  }
+  absl::StrAppend(&text, halo.size() == 1 ? ",)" : ")");
+  return text;
+}
+
+}  // namespace gridbuf

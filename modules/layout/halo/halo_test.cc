@@ -1,0 +1,3 @@
+#include <gtest/gtest.h>
+
+import gridbuf.layout.halo;
