@@ -1,0 +1,77 @@
+"""The C struct behind `__array_struct__`, read out of its capsule."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from .capsule import capsule_name, capsule_pointer, is_capsule
+from .memory import POINTER_BYTES, Memory
+
+__all__ = ["FLAG_NAMES", "read_array_struct"]
+
+FLAG_NAMES = {
+    0x1: "C-contiguous",
+    0x2: "F-contiguous",
+    0x100: "aligned",
+    0x200: "native byte order",
+    0x400: "writable",
+    0x800: "has descr",
+}
+_NDIM_LIMIT = 1024
+
+
+class _ArrayInterface(ctypes.Structure):
+    """`PyArrayInterface` of NumPy's headers."""
+
+    _fields_ = [
+        ("two", ctypes.c_int),
+        ("nd", ctypes.c_int),
+        ("typekind", ctypes.c_char),
+        ("itemsize", ctypes.c_int),
+        ("flags", ctypes.c_int),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("data", ctypes.c_void_p),
+        ("descr", ctypes.c_void_p),
+    ]
+
+
+def read_array_struct(capsule: Any, memory: Memory) -> dict[str, Any]:
+    """The fields as plain values, or what kept them from being read.
+
+    {"capsule": False} for anything but a capsule; {"name": …} alone where the name is not NULL; {"name":
+    None, "unmapped": True} where the struct is not mapped. Pointers to arrays become lists, None (NULL) or
+    {"unmapped": True}; `descr` tells only whether the pointer is NULL, and is followed nowhere.
+    """
+    if not is_capsule(capsule):
+        return {"capsule": False}
+    name = capsule_name(capsule, memory)
+    facts: dict[str, Any] = {"capsule": True, "name": name}
+    if name is not None:
+        return facts
+    raw = memory.read(capsule_pointer(capsule), ctypes.sizeof(_ArrayInterface))
+    if raw is None:
+        return {**facts, "unmapped": True}
+    struct = _ArrayInterface.from_buffer_copy(raw)
+    facts.update(
+        two=struct.two,
+        nd=struct.nd,
+        typekind=struct.typekind.decode("latin-1"),
+        itemsize=struct.itemsize,
+        flags=struct.flags,
+        data=struct.data or 0,
+        has_descr_pointer=bool(struct.descr),
+    )
+    for field in ("shape", "strides"):
+        facts[field] = _entries(memory, getattr(struct, field), struct.nd)
+    return facts
+
+
+def _entries(memory: Memory, pointer: int | None, count: int) -> Any:
+    if not pointer:
+        return None
+    if not 0 <= count <= _NDIM_LIMIT or pointer % POINTER_BYTES:
+        return {"unmapped": True}
+    entries = memory.integers(pointer, count)
+    return {"unmapped": True} if entries is None else entries

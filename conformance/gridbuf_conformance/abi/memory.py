@@ -1,0 +1,96 @@
+"""Reading and writing memory by address, only where the process has it mapped.
+
+`Memory` couples the address map with the two `ctypes` calls that touch memory. It returns None (or False)
+instead of touching what is not mapped with the access that the operation needs, so a producer's wrong
+address becomes a fact and not a crash.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Iterable, Sequence
+
+from .maps import AddressMap
+
+__all__ = ["POINTER_BYTES", "Memory"]
+
+POINTER_BYTES = ctypes.sizeof(ctypes.c_void_p)
+_NAME_LIMIT_BYTES = 4096
+_WHOLE_READ_LIMIT_BYTES = 1 << 16
+
+
+class Memory:
+    """The process's memory, seen through its address map."""
+
+    def __init__(self) -> None:
+        self.map = AddressMap()
+
+    def readable(self, low: int, high: int) -> bool:
+        """Whether [low, high) may be read."""
+        return self.map.covers(low, high, "r")
+
+    def writable(self, low: int, high: int) -> bool:
+        """Whether [low, high) may be written."""
+        return self.map.covers(low, high, "w")
+
+    def read(self, address: int, count: int) -> bytes | None:
+        """`count` bytes at `address`, or None where they are not all mapped readable."""
+        if not count:
+            return b""
+        return ctypes.string_at(address, count) if self.readable(address, address + count) else None
+
+    def write(self, address: int, data: bytes) -> bool:
+        """Writes `data` at `address`; False, and nothing written, where that is not mapped writable."""
+        if not self.writable(address, address + len(data)):
+            return False
+        ctypes.memmove(address, data, len(data))
+        return True
+
+    def integers(self, address: int, count: int) -> list[int] | None:
+        """`count` signed 64-bit (pointer-sized) integers at `address`, or None."""
+        raw = self.read(address, count * POINTER_BYTES)
+        return None if raw is None else list(struct.unpack(f"={count}{_INTEGER}", raw))
+
+    def text(self, address: int) -> bytes | None:
+        """The NUL-terminated string at `address` without its NUL, or None if it is not all mapped."""
+        found = b""
+        while len(found) < _NAME_LIMIT_BYTES:
+            page_end = (address // 4096 + 1) * 4096
+            chunk = self.read(address, page_end - address)
+            if chunk is None:
+                return None
+            head, nul, _ = chunk.partition(b"\0")
+            found += head
+            if nul:
+                return found
+            address = page_end
+        return None
+
+    def elements(
+        self,
+        address: int,
+        hull: tuple[int, int] | None,
+        offsets: Sequence[int],
+        itemsize_bytes: int,
+    ) -> bytes | None:
+        """The bytes of the elements at `address + offset`, one after another, or None.
+
+        `hull` is the range of offsets that any element can reach; the whole of it has to be readable.
+        """
+        if hull is None or not offsets:
+            return b""
+        low, high = hull
+        if not self.readable(address + low, address + high):
+            return None
+        if high - low <= _WHOLE_READ_LIMIT_BYTES:
+            whole = ctypes.string_at(address + low, high - low)
+            return _join(whole[offset - low : offset - low + itemsize_bytes] for offset in offsets)
+        return _join(ctypes.string_at(address + offset, itemsize_bytes) for offset in offsets)
+
+
+_INTEGER = "q" if POINTER_BYTES == 8 else "i"
+
+
+def _join(pieces: Iterable[bytes]) -> bytes:
+    return b"".join(pieces)

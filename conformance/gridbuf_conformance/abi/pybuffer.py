@@ -1,0 +1,142 @@
+"""The buffer protocol from the outside: `PyObject_GetBuffer` with any flags, and the struct it fills.
+
+`REQUESTS` holds every distinct set of flags that the documentation names. `request` asks with one set and
+returns a held view, or raises what the exporter raised. The struct is zeroed before each call, so that a
+NULL afterwards means that the exporter left or set it so.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from types import MappingProxyType
+from typing import Any
+
+from .memory import POINTER_BYTES, Memory
+
+__all__ = ["REQUESTS", "HeldBuffer", "PyBuffer", "RefusedRequest", "request"]
+
+SIMPLE, WRITABLE, FORMAT, ND, STRIDES = 0x0, 0x1, 0x4, 0x8, 0x18
+C_CONTIGUOUS, F_CONTIGUOUS, ANY_CONTIGUOUS, INDIRECT = 0x38, 0x58, 0x98, 0x118
+
+REQUESTS = MappingProxyType(
+    {
+        "SIMPLE": SIMPLE,
+        "WRITABLE": WRITABLE,
+        "FORMAT": FORMAT,
+        "ND": ND,
+        "ND|FORMAT": ND | FORMAT,
+        "CONTIG": ND | WRITABLE,
+        "STRIDES": STRIDES,
+        "STRIDED": STRIDES | WRITABLE,
+        "RECORDS_RO": STRIDES | FORMAT,
+        "RECORDS": STRIDES | FORMAT | WRITABLE,
+        "C_CONTIGUOUS": C_CONTIGUOUS,
+        "F_CONTIGUOUS": F_CONTIGUOUS,
+        "ANY_CONTIGUOUS": ANY_CONTIGUOUS,
+        "C_CONTIGUOUS|WRITABLE": C_CONTIGUOUS | WRITABLE,
+        "F_CONTIGUOUS|WRITABLE": F_CONTIGUOUS | WRITABLE,
+        "INDIRECT": INDIRECT,
+        "FULL_RO": INDIRECT | FORMAT,
+        "FULL": INDIRECT | FORMAT | WRITABLE,
+    }
+)
+"""Name of each request → its flags. CONTIG_RO is ND, STRIDED_RO is STRIDES."""
+
+_METADATA_NDIM_LIMIT = 1024
+
+
+class PyBuffer(ctypes.Structure):
+    """The C struct `Py_buffer` (80 bytes on 64-bit systems)."""
+
+    _fields_ = [
+        ("buf", ctypes.c_void_p),
+        ("obj", ctypes.c_void_p),
+        ("len", ctypes.c_ssize_t),
+        ("itemsize", ctypes.c_ssize_t),
+        ("readonly", ctypes.c_int),
+        ("ndim", ctypes.c_int),
+        ("format", ctypes.c_void_p),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("suboffsets", ctypes.c_void_p),
+        ("internal", ctypes.c_void_p),
+    ]
+
+
+_get_buffer = ctypes.pythonapi.PyObject_GetBuffer
+_get_buffer.argtypes = [ctypes.py_object, ctypes.POINTER(PyBuffer), ctypes.c_int]
+_get_buffer.restype = ctypes.c_int
+_release_buffer = ctypes.pythonapi.PyBuffer_Release
+_release_buffer.argtypes = [ctypes.POINTER(PyBuffer)]
+_release_buffer.restype = None
+
+
+class RefusedRequest(Exception):
+    """The exporter refused: `error` is what it raised, `obj_is_null` whether it left `view.obj` NULL."""
+
+    def __init__(self, error: BaseException, obj_is_null: bool) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.obj_is_null = obj_is_null
+
+
+class HeldBuffer:
+    """A granted request; `release` gives it back, once."""
+
+    def __init__(self, view: PyBuffer, exporter_id: int) -> None:
+        self.view = view
+        self._exporter_id = exporter_id
+        self._held = True
+
+    def release(self) -> None:
+        """Releases the buffer; a second call does nothing."""
+        if self._held:
+            self._held = False
+            _release_buffer(ctypes.byref(self.view))
+
+    def facts(self, memory: Memory) -> dict[str, Any]:
+        """The fields as plain values; arrays behind pointers only where they are mapped.
+
+        A pointer field becomes None (NULL), a list of its `ndim` entries, or {"unmapped": True}.
+        """
+        view = self.view
+        ndim = view.ndim
+        facts: dict[str, Any] = {
+            "buf": view.buf or 0,
+            "obj": _owner(view.obj, self._exporter_id),
+            "len": view.len,
+            "itemsize": view.itemsize,
+            "readonly": view.readonly,
+            "ndim": ndim,
+            "format": None,
+        }
+        if view.format:
+            text = memory.text(view.format)
+            facts["format"] = {"unmapped": True} if text is None else text.decode("latin-1")
+        for name in ("shape", "strides", "suboffsets"):
+            pointer = getattr(view, name)
+            facts[name] = self._entries(memory, pointer, ndim) if pointer else None
+        return facts
+
+    @staticmethod
+    def _entries(memory: Memory, pointer: int, ndim: int) -> list[int] | dict[str, bool]:
+        if not 0 <= ndim <= _METADATA_NDIM_LIMIT or pointer % POINTER_BYTES:
+            return {"unmapped": True}
+        entries = memory.integers(pointer, ndim)
+        return {"unmapped": True} if entries is None else entries
+
+
+def _owner(obj: int | None, exporter_id: int) -> str | None:
+    if obj is None:
+        return None
+    return "self" if obj == exporter_id else "other"
+
+
+def request(exporter: Any, flags: int) -> HeldBuffer:
+    """Asks `exporter` for a buffer; raises `RefusedRequest` where it does not grant it."""
+    view = PyBuffer()
+    try:
+        _get_buffer(exporter, ctypes.byref(view), flags)
+    except Exception as error:
+        raise RefusedRequest(error, view.obj is None) from None
+    return HeldBuffer(view, id(exporter))

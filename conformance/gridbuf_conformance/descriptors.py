@@ -1,0 +1,411 @@
+"""What each interface says of an array, in one form: address, shape, byte strides, element type.
+
+`of_array_interface`, `of_array_struct`, `of_buffer` and `of_dlpack` turn raw facts (see `measure`) into a
+`Descriptor`, or raise `Rejected` with the id of the rule that the facts break. Both sides use them: the
+measurer to decide which addresses may be followed at all, the judge to compare interfaces. They are pure,
+and all arithmetic is on Python's unbounded integers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from math import prod
+from typing import Any
+
+from . import elements
+from .abi import pep3118, typestr
+from .abi.dlpack import CPU, FLAG_COPIED, FLAG_READONLY
+from .elements import Element
+
+__all__ = [
+    "ADDRESS_LIMIT",
+    "SIZE_LIMIT_BYTES",
+    "Descriptor",
+    "Rejected",
+    "best_buffer",
+    "c_strides",
+    "compact_strides",
+    "is_contiguous",
+    "of_array_interface",
+    "of_array_struct",
+    "of_buffer",
+    "of_dlpack",
+    "sample_indices",
+]
+
+ADDRESS_LIMIT = 2**64
+SIZE_LIMIT_BYTES = 2**63 - 1
+"""The largest size that a consumer can hold in its signed 64-bit integers."""
+_SAMPLE_LIMIT = 96
+
+
+class Rejected(Exception):
+    """Facts that describe no array: `rule` is the id they break."""
+
+    def __init__(self, rule: str, why: str) -> None:
+        super().__init__(why)
+        self.rule = rule
+
+
+@dataclass(frozen=True)
+class Descriptor:
+    """An array as one interface describes it; strides in bytes, `element` None where it is not known.
+
+    `readonly` is None where the interface cannot say; `is_copy` is True where it says that this export is
+    a copy; `device` is DLPack's (type, id); `is_raw` marks memory lent as plain bytes, `is_indirect`
+    arrays of pointers: neither is compared or walked.
+    """
+
+    interface: str
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    itemsize: int
+    element: Element | None
+    readonly: bool | None
+    is_copy: bool = False
+    device: tuple[int, int] = (CPU, 0)
+    is_indirect: bool = False
+    is_raw: bool = False
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def element_count(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements, without padding."""
+        return self.element_count * self.itemsize
+
+    @property
+    def is_empty(self) -> bool:
+        return self.nbytes == 0
+
+    @property
+    def is_host(self) -> bool:
+        return self.device[0] == CPU
+
+    @cached_property
+    def hull(self) -> tuple[int, int] | None:
+        """Lowest and highest byte offset from `address` that any element reaches; None when empty."""
+        if self.is_empty:
+            return None
+        reach = [stride * (extent - 1) for stride, extent in zip(self.strides, self.shape)]
+        return sum(min(0, r) for r in reach), sum(max(0, r) for r in reach) + self.itemsize
+
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """The hull as absolute addresses."""
+        return self.hull and (self.address + self.hull[0], self.address + self.hull[1])
+
+    @property
+    def meaningful_strides(self) -> tuple[int | None, ...]:
+        """Strides with None where they carry no meaning: axes of extent ≤ 1, and empty arrays."""
+        empty = 0 in self.shape
+        return tuple(
+            None if empty or extent <= 1 else stride
+            for stride, extent in zip(self.strides, self.shape)
+        )
+
+    def offset_of(self, index: tuple[int, ...]) -> int:
+        """Byte offset of an element from `address`."""
+        return sum(i * stride for i, stride in zip(index, self.strides))
+
+    def sample_offsets(self) -> list[int]:
+        """Byte offsets of the elements that are read, in the order of `sample_indices`."""
+        return [self.offset_of(index) for index in sample_indices(self.shape)]
+
+    def is_contiguous(self, order: str) -> bool:
+        """Whether the memory is contiguous in order "C" or "F"."""
+        return is_contiguous(self.shape, self.strides, self.itemsize, order)
+
+
+def compact_strides(shape: tuple[int, ...], itemsize: int, order: str) -> tuple[int, ...]:
+    """Byte strides of a contiguous array in order "C" or "F"."""
+    axes = range(len(shape))
+    strides, step = [0] * len(shape), itemsize
+    for axis in axes if order == "F" else reversed(axes):
+        strides[axis] = step
+        step *= shape[axis]
+    return tuple(strides)
+
+
+def c_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """Byte strides of a C-contiguous array."""
+    return compact_strides(shape, itemsize, "C")
+
+
+def is_contiguous(
+    shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int, order: str
+) -> bool:
+    """Whether the strides are those of a contiguous array, where they carry a meaning."""
+    if 0 in shape:
+        return True
+    wanted = compact_strides(shape, itemsize, order)
+    return all(
+        extent <= 1 or stride == want for extent, stride, want in zip(shape, strides, wanted)
+    )
+
+
+def sample_indices(shape: tuple[int, ...], limit: int = _SAMPLE_LIMIT) -> list[tuple[int, ...]]:
+    """The elements that are read of an array of this shape: all of a small one, a spread of a large one.
+
+    First, last, and evenly spaced ones in row-major order, with a step coprime to most extents. The same
+    shape always gives the same list.
+    """
+    count = prod(shape)
+    if count <= limit:
+        return list(product(*map(range, shape)))
+    step = (count - 1) // (limit - 1)
+    flats = sorted({*range(0, count, step | 1), count - 1})
+    return [_unravelled(flat, shape) for flat in flats]
+
+
+def _unravelled(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    index = []
+    for extent in reversed(shape):
+        flat, position = divmod(flat, extent)
+        index.append(position)
+    return tuple(reversed(index))
+
+
+# -- array interface -----------------------------------------------------------------------------------
+
+
+def of_array_interface(facts: dict[str, Any], buffer: dict[str, Any] | None) -> Descriptor:
+    """The descriptor of an `__array_interface__` dict; `buffer` holds the facts of the object's own buffer.
+
+    Raises `Rejected` naming the AI rule that the dict breaks.
+    """
+    fields = facts.get("fields")
+    if fields is None:
+        raise Rejected("AI-01", "the attribute is no dict")
+    for key in ("shape", "typestr", "version"):
+        if key not in fields:
+            raise Rejected("AI-02", f"the key {key!r} is missing")
+    shape = _extents(fields["shape"], "AI-03")
+    parsed = _typestr(fields["typestr"])
+    if parsed.kind == "t":
+        raise Rejected("AI-10", "elements are bits")
+    itemsize = parsed.itemsize
+    if prod(shape) * itemsize > SIZE_LIMIT_BYTES:
+        raise Rejected("AI-05", "the total size cannot be represented")
+    strides = _interface_strides(fields.get("strides"), shape, itemsize)
+    address, readonly = _interface_data(facts, fields, buffer)
+    if not address and prod(shape) * itemsize:
+        raise Rejected("AI-20", "the address is 0")
+    raw = fields.get("data", {"t": "none"})["t"] != "tuple"
+    element = elements.of_typestr(parsed)
+    return Descriptor("AI", address, shape, strides, itemsize, element, readonly, is_raw=raw)
+
+
+def _extents(value: dict[str, Any], rule: str) -> tuple[int, ...]:
+    if value["t"] != "tuple" or any(
+        item["t"] != "int" or item["value"] < 0 for item in value["items"]
+    ):
+        raise Rejected(rule, "shape is no tuple of non-negative integers")
+    return tuple(item["value"] for item in value["items"])
+
+
+def _typestr(value: dict[str, Any]) -> typestr.Typestr:
+    if value["t"] != "str":
+        raise Rejected("AI-06", "typestr is no string")
+    try:
+        parsed = typestr.parse(value["value"])
+    except typestr.BadTypestr as error:
+        raise Rejected("AI-06", str(error)) from None
+    sizes = typestr.legal_sizes(parsed.kind)
+    if sizes is not None and parsed.number not in sizes:
+        raise Rejected("AI-07", f"{parsed.number} is no size of kind {parsed.kind}")
+    return parsed
+
+
+def _interface_strides(
+    value: dict[str, Any] | None, shape: tuple[int, ...], itemsize: int
+) -> tuple[int, ...]:
+    if value is None or value["t"] == "none":
+        return c_strides(shape, itemsize)
+    if value["t"] != "tuple" or len(value["items"]) != len(shape):
+        raise Rejected("AI-21", "strides is no tuple of ndim integers")
+    if any(item["t"] != "int" for item in value["items"]):
+        raise Rejected("AI-21", "strides holds something else than integers")
+    return tuple(item["value"] for item in value["items"])
+
+
+def _interface_data(
+    facts: dict[str, Any], fields: dict[str, Any], buffer: dict[str, Any] | None
+) -> tuple[int, bool]:
+    data = fields.get("data", {"t": "none"})
+    if data["t"] == "tuple":
+        items = data["items"]
+        if len(items) != 2 or items[0]["t"] != "int" or items[0]["value"] < 0:
+            raise Rejected("AI-14", "data is no (address, read-only flag)")
+        return items[0]["value"], _truth(items[1])
+    own = data["t"] == "none"
+    lender = buffer if own else facts.get("data_buffer")
+    simple = (lender or {}).get("SIMPLE", {}).get("view")
+    if simple is None:
+        raise Rejected("AI-17" if own else "AI-16", "no buffer of plain bytes can be had")
+    offset = fields.get("offset", {"t": "int", "value": 0})
+    if offset["t"] != "int" or offset["value"] < 0:
+        raise Rejected("AI-18", "offset is no non-negative integer")
+    return simple["buf"] + offset["value"], bool(simple["readonly"])
+
+
+def _truth(value: dict[str, Any]) -> bool:
+    if value["t"] == "none":
+        return False
+    return bool(value.get("value", value.get("length", True)))
+
+
+# -- array struct --------------------------------------------------------------------------------------
+
+
+def of_array_struct(facts: dict[str, Any]) -> Descriptor:
+    """The descriptor of a `PyArrayInterface`; raises `Rejected` naming the AS rule that it breaks."""
+    if not facts.get("capsule") or facts.get("name") is not None or facts.get("unmapped"):
+        raise Rejected("AS-01", "no unnamed capsule with a struct behind it")
+    if facts["two"] != 2:
+        raise Rejected("AS-02", "the first field is not 2")
+    if facts["nd"] < 0 or facts["itemsize"] <= 0:
+        raise Rejected("AS-03", "nd or itemsize out of range")
+    kind = elements.TYPESTR_KINDS.get(facts["typekind"])
+    if kind is None:
+        raise Rejected("AS-03", f"kind {facts['typekind']!r} is unknown")
+    # A clear bit claims nothing: without 0x200 the byte order is not known.
+    order = elements.NATIVE_ORDER if facts["flags"] & 0x200 and facts["itemsize"] > 1 else "|"
+    element = None if kind == "bits" else Element(kind, facts["itemsize"], order)
+    shape = _entries(facts["shape"], facts["nd"], "AS-04")
+    strides = _entries(facts["strides"], facts["nd"], "AS-04")
+    if any(extent < 0 for extent in shape) or (not facts["data"] and prod(shape)):
+        raise Rejected("AS-04", "negative extent, or no memory")
+    readonly = not facts["flags"] & 0x400
+    return Descriptor("AS", facts["data"], shape, strides, facts["itemsize"], element, readonly)
+
+
+def _entries(value: Any, ndim: int, rule: str) -> tuple[int, ...]:
+    if ndim == 0:
+        return ()
+    if not isinstance(value, list):
+        raise Rejected(rule, "an array of ndim entries is missing or not mapped")
+    return tuple(value)
+
+
+# -- buffer protocol -----------------------------------------------------------------------------------
+
+_BEST_FIRST = ("FULL_RO", "RECORDS_RO", "INDIRECT", "STRIDES", "ND|FORMAT", "ND", "SIMPLE")
+
+
+def best_buffer(requests: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
+    """The most telling request that was granted: (its name, the view's facts)."""
+    for name in _BEST_FIRST:
+        view = requests.get(name, {}).get("view")
+        if view is not None:
+            return name, view
+    return None
+
+
+def of_buffer(view: dict[str, Any]) -> Descriptor:
+    """The descriptor of one granted view; raises `Rejected` naming the PB rule that it breaks."""
+    if not 0 <= view["ndim"] <= 64:
+        raise Rejected("PB-16", "ndim out of range")
+    if view["itemsize"] < 0 or view["len"] < 0:
+        raise Rejected("PB-17", "negative len or itemsize")
+    shape = _buffer_shape(view)
+    strides = view["strides"]
+    if isinstance(strides, dict):
+        raise Rejected("PB-25", "strides is not mapped")
+    if strides is None:
+        strides = c_strides(shape, view["itemsize"])
+    if not view["buf"] and prod(shape) * view["itemsize"]:
+        raise Rejected("XA-10", "buf is NULL")
+    indirect = isinstance(view["suboffsets"], list) and any(s >= 0 for s in view["suboffsets"])
+    return Descriptor(
+        "PB",
+        view["buf"],
+        shape,
+        tuple(strides),
+        view["itemsize"],
+        _buffer_element(view),
+        bool(view["readonly"]),
+        is_indirect=indirect,
+    )
+
+
+def _buffer_shape(view: dict[str, Any]) -> tuple[int, ...]:
+    shape = view["shape"]
+    if isinstance(shape, dict):
+        raise Rejected("PB-25", "shape is not mapped")
+    if shape is None:
+        if view["ndim"] == 0 and view["itemsize"] == view["len"]:
+            return ()
+        return (view["len"] // view["itemsize"] if view["itemsize"] else 0,)
+    if any(extent < 0 for extent in shape):
+        raise Rejected("PB-17", "negative extent")
+    return tuple(shape)
+
+
+def _buffer_element(view: dict[str, Any]) -> Element | None:
+    if not isinstance(view["format"], str):
+        return None
+    try:
+        return elements.of_format(pep3118.parse(view["format"]), view["itemsize"])
+    except pep3118.BadFormat:
+        return None
+
+
+# -- DLPack --------------------------------------------------------------------------------------------
+
+
+def of_dlpack(facts: dict[str, Any]) -> Descriptor:
+    """The descriptor of one capsule; raises `Rejected` naming the DL or DP rule that it breaks."""
+    if not facts.get("capsule") or "deleter" not in facts:
+        raise Rejected("DL-01" if facts.get("unmapped") else "DP-03", "no DLPack struct to read")
+    version = facts["version"]
+    if version is not None and version[0] != 1:
+        raise Rejected("DL-02", "unknown major version")
+    ndim = facts["ndim"]
+    if not 0 <= ndim <= 1024:
+        raise Rejected("DL-07", "ndim out of range")
+    shape = _entries(facts["shape"], ndim, "DL-07")
+    if any(extent < 0 for extent in shape):
+        raise Rejected("DL-07", "negative extent")
+    code, bits, lanes = facts["dtype"]
+    element = elements.of_dlpack(code, bits, lanes)
+    if element is None or lanes < 1 or bits < 1:
+        raise Rejected("DL-15", "the type is unknown or has no whole number of bytes")
+    strides = _dlpack_strides(facts, shape, element.itemsize)
+    if facts["byte_offset"] >= 2**63:
+        raise Rejected("DL-24", "byte_offset is negative")
+    if not facts["data"] and prod(shape):
+        raise Rejected("DL-27" if ndim else "DL-13", "data is NULL")
+    flags = facts["flags"]
+    return Descriptor(
+        "DL",
+        facts["data"] + facts["byte_offset"],
+        shape,
+        strides,
+        element.itemsize,
+        element,
+        None if flags is None else bool(flags & FLAG_READONLY),
+        is_copy=bool(flags and flags & FLAG_COPIED),
+        device=tuple(facts["device"]),
+    )
+
+
+def _dlpack_strides(facts: dict[str, Any], shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    if not shape:
+        return ()
+    strides = facts["strides"]
+    if strides is None:
+        version = facts["version"]
+        if version is not None and tuple(version) >= (1, 2):
+            raise Rejected("DL-08", "strides is NULL")
+        return c_strides(shape, itemsize)
+    return tuple(stride * itemsize for stride in _entries(strides, len(shape), "DL-07"))

@@ -1,0 +1,82 @@
+"""Facts of the buffer protocol: every request, granted or refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..abi.memory import Memory
+from ..abi.pybuffer import REQUESTS, HeldBuffer, RefusedRequest, request
+from ..steps import enter
+from .values import attempt, describe, error_facts
+
+__all__ = ["MAIN_REQUESTS", "buffer_facts", "hold_buffer", "python_level_facts", "simple_request"]
+
+MAIN_REQUESTS = ("FULL_RO", "RECORDS_RO", "STRIDES", "ND", "SIMPLE")
+"""The requests that are tried, in this order, where any description of the buffer will do."""
+
+
+def buffer_facts(
+    obj: Any, memory: Memory, names: tuple[str, ...] = tuple(REQUESTS)
+) -> dict[str, Any]:
+    """For each request: {"view": fields} or {"error": …, "obj_is_null": bool}. Each is released at once."""
+    facts = {}
+    for name in names:
+        facts[name] = _one(obj, name, memory)
+    return facts
+
+
+def simple_request(obj: Any, memory: Memory) -> dict[str, Any]:
+    """The facts of one SIMPLE request."""
+    return _one(obj, "SIMPLE", memory)
+
+
+def _one(obj: Any, name: str, memory: Memory) -> dict[str, Any]:
+    enter(f"pb:flags={name}")
+    try:
+        held = request(obj, REQUESTS[name])
+    except RefusedRequest as refusal:
+        return {"error": error_facts(refusal.error), "obj_is_null": refusal.obj_is_null}
+    try:
+        return {"view": held.facts(memory)}
+    finally:
+        enter(f"pb:release={name}")
+        held.release()
+
+
+def hold_buffer(obj: Any) -> HeldBuffer | None:
+    """A view that stays open until the caller releases it; None where no request is granted."""
+    for name in MAIN_REQUESTS:
+        enter(f"pb:flags={name}")
+        try:
+            return request(obj, REQUESTS[name])
+        except RefusedRequest:
+            continue
+    return None
+
+
+def python_level_facts(obj: Any) -> dict[str, Any]:
+    """What `memoryview(obj)`, `obj.__buffer__` and a released memoryview answer (PB-27, 28, 30, 33)."""
+    enter("pb:memoryview")
+    view, error = attempt(lambda: memoryview(obj))
+    facts: dict[str, Any] = {"memoryview": {"error": error} if error else {"readonly": view.readonly}}
+    if view is not None:
+        view.release()
+        _, error = attempt(lambda: view.nbytes)
+        facts["after_release"] = {"error": error} if error else {"value": True}
+    if getattr(type(obj), "__buffer__", None) is None:
+        return facts
+    for name in ("FULL_RO", "WRITABLE"):
+        enter(f"pb:__buffer__={name}")
+        result, error = attempt(lambda name=name: obj.__buffer__(REQUESTS[name]))
+        if error is not None:
+            facts[f"__buffer__:{name}"] = {"error": error}
+            continue
+        is_view = isinstance(result, memoryview)
+        facts[f"__buffer__:{name}"] = {
+            "value": describe(result),
+            "is_memoryview": is_view,
+            "readonly": is_view and result.readonly,
+        }
+        if is_view:
+            result.release()
+    return facts

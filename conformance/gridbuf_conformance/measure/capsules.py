@@ -1,0 +1,96 @@
+"""Facts of DLPack's Python methods: the device query, and `__dlpack__` called in every way that matters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..abi.dlpack import Exported
+from ..abi.memory import Memory
+from ..steps import enter
+from .values import attempt, describe
+
+__all__ = ["call_facts", "device_facts", "export", "variant_facts"]
+
+VERSION_CALLS: dict[str, dict[str, Any]] = {
+    "legacy": {},
+    "max_version=None": {"max_version": None},
+    "max_version=(0,1)": {"max_version": (0, 1)},
+    "max_version=(0,8)": {"max_version": (0, 8)},
+    "max_version=(1,0)": {"max_version": (1, 0)},
+    "max_version=(1,3)": {"max_version": (1, 3)},
+    "max_version=(2,0)": {"max_version": (2, 0)},
+}
+BAD_VERSION_CALLS: dict[str, dict[str, Any]] = {
+    "max_version=[1,0]": {"max_version": [1, 0]},
+    "max_version=(1,0,0)": {"max_version": (1, 0, 0)},
+    "max_version='1.0'": {"max_version": "1.0"},
+}
+KEYWORD_CALLS: dict[str, dict[str, Any]] = {
+    "stream=None": {"stream": None},
+    "stream=1": {"stream": 1},
+    "stream=0": {"stream": 0},
+    "stream=-1": {"stream": -1},
+    "dl_device=None": {"dl_device": None},
+    "dl_device=(1,0)": {"dl_device": (1, 0)},
+    "dl_device=(8,0)": {"dl_device": (8, 0)},
+    "dl_device='cpu'": {"dl_device": "cpu"},
+    "copy=None": {"copy": None},
+    "copy=False": {"copy": False},
+}
+COPY_CALLS: dict[str, dict[str, Any]] = {"copy=True": {"copy": True}}
+NEWEST = {"max_version": (1, 3)}
+
+
+def device_facts(obj: Any) -> dict[str, Any]:
+    """`__dlpack_device__()` asked twice: {"first": …, "second": …, "integers": [type, id]} or {"error": …}.
+
+    "integers" is present when both entries are ints or Enum members whose value is one.
+    """
+    enter("dp:device")
+    results = []
+    for _ in range(2):
+        value, error = attempt(lambda: obj.__dlpack_device__())
+        if error is not None:
+            return {"error": error}
+        results.append(value)
+    facts: dict[str, Any] = {"first": describe(results[0]), "second": describe(results[1])}
+    if isinstance(results[0], tuple) and len(results[0]) == 2:
+        integers = [getattr(entry, "value", entry) for entry in results[0]]
+        if all(isinstance(entry, int) and not isinstance(entry, bool) for entry in integers):
+            facts["integers"] = [int(entry) for entry in integers]
+    return facts
+
+
+def export(obj: Any, memory: Memory, name: str, keywords: dict[str, Any]) -> Exported | dict:
+    """One call of `__dlpack__`: what it returned, or the facts of what it raised."""
+    enter(f"dp:call={name}")
+    result, error = attempt(lambda: obj.__dlpack__(**keywords))
+    return {"error": error} if error is not None else Exported(result, memory)
+
+
+def call_facts(obj: Any, memory: Memory, name: str, keywords: dict[str, Any]) -> dict[str, Any]:
+    """The facts of one call; its capsule is dropped unconsumed."""
+    exported = export(obj, memory, name, keywords)
+    if isinstance(exported, dict):
+        return exported
+    enter(f"dl:struct={name}")
+    facts = exported.facts()
+    enter("dl:unconsumed")
+    del exported
+    return facts
+
+
+def variant_facts(obj: Any, memory: Memory, *, may_copy: bool) -> dict[str, Any]:
+    """The calls beside the main one: {name: facts}, and under "unversioned" whether max_version is unknown.
+
+    The keyword calls carry `max_version` where the producer takes it. Nothing more is asked of an object
+    that refuses both main forms: it cannot be exported at all.
+    """
+    facts = {name: call_facts(obj, memory, name, kw) for name, kw in VERSION_CALLS.items()}
+    if all("error" in facts[name] for name in ("legacy", "max_version=(1,3)")):
+        return facts
+    base = {} if "error" in facts["max_version=(1,3)"] else NEWEST
+    calls = {**KEYWORD_CALLS, **(COPY_CALLS if may_copy else {})}
+    for name, keywords in {**BAD_VERSION_CALLS, **{n: {**base, **kw} for n, kw in calls.items()}}.items():
+        facts[name] = call_facts(obj, memory, name, keywords)
+    return facts

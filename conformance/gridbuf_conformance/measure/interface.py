@@ -1,0 +1,108 @@
+"""Facts of the attributes: which interfaces an object offers, its array interface dict and struct."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..abi.arraystruct import read_array_struct
+from ..abi.memory import Memory
+from ..steps import enter
+from .buffer import simple_request
+from .values import attempt, describe
+
+__all__ = [
+    "PROBED",
+    "array_attribute_facts",
+    "gt4py_facts",
+    "interface_facts",
+    "probe_facts",
+    "struct_facts",
+]
+
+PROBED = (
+    "__array_interface__",
+    "__array_struct__",
+    "__cuda_array_interface__",
+    "__dlpack__",
+    "__dlpack_device__",
+    "__gt_data_interface__",
+    "__gt_dims__",
+    "__gt_origin__",
+    "__buffer__",
+)
+"""The attributes by which consumers find out what an object offers."""
+
+
+def probe_facts(obj: Any) -> dict[str, Any]:
+    """For each name of `PROBED`: {"offered": bool}, or {"error": …} where `hasattr` raised."""
+    facts = {}
+    for name in PROBED:
+        enter(f"probe:{name}")
+        offered, error = attempt(lambda name=name: hasattr(obj, name))
+        facts[name] = {"offered": offered} if error is None else {"error": error}
+    return facts
+
+
+def interface_facts(obj: Any, memory: Memory, *, with_mask: bool = True) -> tuple[dict, Any]:
+    """`__array_interface__` read once: (facts, the value itself).
+
+    The facts are {"error": …} or {"value": …} and, for a dict, its "fields". A `data` object adds the facts
+    of its buffer ("data_buffer"), a `mask` object those of its own interface ("mask_interface"). The value
+    has to live while its address is used: some dicts own the memory that they describe (AI-28).
+    """
+    enter("ai:getter")
+    value, error = attempt(lambda: obj.__array_interface__)
+    if error is not None:
+        return {"error": error}, None
+    facts: dict[str, Any] = {"value": describe(value)}
+    if not isinstance(value, dict):
+        return facts, value
+    fields, error = attempt(lambda: {str(key): describe(item) for key, item in value.items()})
+    if error is not None:
+        return {"error": error}, value
+    facts["fields"] = fields
+    data = value.get("data")
+    if data is not None and not isinstance(data, tuple):
+        facts["data_buffer"] = {"SIMPLE": simple_request(data, memory)}
+    mask = value.get("mask")
+    if with_mask and mask is not None:
+        facts["mask_interface"], _ = interface_facts(mask, memory, with_mask=False)
+    return facts, value
+
+
+def struct_facts(obj: Any, memory: Memory) -> tuple[dict[str, Any], Any]:
+    """(facts of `__array_struct__`, its capsule): the capsule has to live while its address is used."""
+    enter("as:getter")
+    capsule, error = attempt(lambda: obj.__array_struct__)
+    if error is not None:
+        return {"error": error}, None
+    enter("as:struct")
+    return read_array_struct(capsule, memory), capsule
+
+
+def gt4py_facts(obj: Any) -> dict[str, Any]:
+    """The attributes of GT4Py's protocol and of `gt4py.next` fields that the allocation rules read."""
+    facts = {}
+    for name in ("__gt_dims__", "__gt_origin__"):
+        enter(f"gt:{name}")
+        value, error = attempt(lambda name=name: getattr(obj, name, None))
+        facts[name] = {"error": error} if error is not None else describe(value)
+    enter("gt:domain")
+    starts, _ = attempt(lambda: [describe(span.start) for span in obj.domain.ranges])
+    facts["domain_starts"] = starts
+    return facts
+
+
+def array_attribute_facts(obj: Any, memory: Memory) -> dict[str, Any] | None:
+    """What `__array__()` returns, by its array interface; None where the object has no such method.
+
+    Only asked of objects without buffer and array interface, for which it is the way to `numpy.asarray`.
+    """
+    enter("gt:__array__")
+    method, error = attempt(lambda: getattr(type(obj), "__array__", None))
+    if error is not None or method is None:
+        return None
+    array, error = attempt(obj.__array__)
+    if error is not None:
+        return {"error": error}
+    return interface_facts(array, memory)[0]

@@ -1,0 +1,325 @@
+"""Facts of lifetime: who keeps memory alive, who frees it, what moves, what leaks.
+
+Freed memory proves nothing by what it reads as, so nothing here is decided by content. The witnesses are the
+map of the process (is the lent memory still mapped?), counted calls of deleters, reference counts, and the
+allocator's own count of live bytes over many repetitions.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ..abi.arraystruct import read_array_struct
+from ..abi.dlpack import Counter, Exported
+from ..abi.memory import Memory
+from ..descriptors import Descriptor, Rejected, of_array_struct, of_buffer, of_dlpack
+from ..plan import Plan
+from ..producer import Unsupported
+from ..steps import enter
+from .buffer import hold_buffer
+from .capsules import NEWEST, export
+from .resizing import resize_facts
+from .values import attempt
+
+if TYPE_CHECKING:
+    from .observation import Held
+
+__all__ = ["life_facts"]
+
+_LEAK_ITERATIONS = 24
+_IMMORTAL: list[Counter] = []
+"""Counting deleters that a leaked capsule still points to: they must never be freed."""
+
+
+def life_facts(
+    obj: Any, held: Held, memory: Memory, again: Callable[[], Any] | None, plan: Plan | None
+) -> dict[str, Any]:
+    """All lifetime facts of an object; without `again` only those that cannot harm it."""
+    facts: dict[str, Any] = {}
+    if "AI" in held.found:
+        facts["dict_dropped"] = _dict_dropped(obj, held.found["AI"], memory)
+    if "PB" in held.found:
+        facts["buffer"] = _buffer_release(obj, memory)
+    exporter = _exporter(obj, held, memory)
+    if exporter is not None:
+        facts["capsule"] = _capsule_facts(obj, exporter, memory, risky=plan is not None)
+    if again is not None and held.found:
+        facts["drops"] = _drop_orders(again, memory)
+        if plan is not None and plan.ndim <= 1 and not plan.views:
+            facts["resizes"] = resize_facts(again, memory)
+    return facts
+
+
+def _dict_dropped(obj: Any, array: Descriptor, memory: Memory) -> dict[str, Any]:
+    """Is the memory that one dict named still mapped when that dict is gone and the object is not?"""
+    enter("ai:getter")
+    dictionary, error = attempt(lambda: obj.__array_interface__)
+    del dictionary
+    if error is not None or array.span is None:
+        return {}
+    memory.map.refresh()
+    return {"mapped": memory.readable(*array.span)}
+
+
+# -- buffer protocol -----------------------------------------------------------------------------------
+
+
+def _buffer_release(obj: Any, memory: Memory) -> dict[str, Any]:
+    """Reference counts over eight request-release pairs, and two views' metadata in both release orders."""
+    counts = [sys.getrefcount(obj)]
+    for _ in range(8):
+        view = hold_buffer(obj)
+        view.release()
+        del view
+    counts.append(sys.getrefcount(obj))
+    return {"references": counts, "two_views": [_two_views(obj, memory, first) for first in (0, 1)]}
+
+
+def _two_views(obj: Any, memory: Memory, first: int) -> dict[str, Any]:
+    views = [hold_buffer(obj), hold_buffer(obj)]
+    if None in views:
+        return {"refused": True}
+    before = [view.facts(memory) for view in views]
+    views[first].release()
+    enter("pb:metadata")
+    after = views[1 - first].facts(memory)
+    same_address = before[0]["buf"] == before[1]["buf"]
+    views[1 - first].release()
+    return {"unchanged": after == before[1 - first], "same_address": same_address}
+
+
+# -- DLPack --------------------------------------------------------------------------------------------
+
+
+def _exporter(obj: Any, held: Held, memory: Memory) -> Callable[[], Exported] | None:
+    """A function that exports the object once more, if that is safe: the tensor was readable so far."""
+    if "DL" not in held.found or held.facts["main"].get("deleter") == "not executable":
+        return None
+    keywords = {} if held.facts["main"]["version"] is None else NEWEST
+
+    def again() -> Exported:
+        exported = export(obj, memory, "again", keywords)
+        if not isinstance(exported, Exported) or exported.read() is None:
+            raise RuntimeError("the export that worked before does not work any more")
+        return exported
+
+    return again
+
+
+def _capsule_facts(
+    obj: Any, export_once: Callable[[], Exported], memory: Memory, *, risky: bool
+) -> dict[str, Any]:
+    facts, error = attempt(lambda: _counted(export_once))
+    if error is not None:
+        return {"error": error}
+    enter("dl:unconsumed")
+    facts["unconsumed_growth"] = _growth(lambda: _drop(export_once()))
+    if facts["deleter"] and not facts.get("destructor_called_deleter"):
+        enter("dl:deleter")
+        facts["consumed_growth"] = _growth(lambda: _consume(export_once()))
+        if risky:
+            enter("dl:foreign-thread")
+            exported = export_once()
+            exported.mark_used()
+            facts["foreign_thread"] = exported.delete_on_foreign_thread()
+    facts["references"] = _references_around(obj, export_once)
+    return facts
+
+
+def _counted(export_once: Callable[[], Exported]) -> dict[str, Any]:
+    """How often the deleter ran: for a capsule dropped unconsumed, and for one that was renamed first."""
+    exported = export_once()
+    counter = exported.count_deletions()
+    facts: dict[str, Any] = {"deleter": counter is not None}
+    enter("dl:unconsumed")
+    exported.capsule = None
+    if counter is None:
+        return facts
+    _IMMORTAL.append(counter)
+    facts["unconsumed_calls"] = counter.calls
+    exported = export_once()
+    name_before = exported.name
+    counter = exported.count_deletions()
+    _IMMORTAL.append(counter)
+    exported.mark_used()
+    enter("dl:consumed")
+    exported.capsule = None
+    facts["destructor_called_deleter"] = counter.calls > 0
+    if not counter.calls:
+        enter("dl:deleter")
+        exported.delete()
+    facts["name"] = name_before
+    if counter.calls == 1 and facts["unconsumed_calls"] == 1:
+        del _IMMORTAL[-2:]
+    return facts
+
+
+def _drop(exported: Exported) -> None:
+    exported.capsule = None
+
+
+def _consume(exported: Exported) -> None:
+    exported.mark_used()
+    exported.capsule, capsule = None, exported.capsule
+    exported.delete()
+    del capsule
+
+
+def _references_around(obj: Any, export_once: Callable[[], Exported]) -> list[int]:
+    """Reference counts before and after eight exports that were dropped unconsumed."""
+    before = sys.getrefcount(obj)
+    for _ in range(8):
+        _drop(export_once())
+    return [before, sys.getrefcount(obj)]
+
+
+class _MallInfo(ctypes.Structure):
+    """glibc's `mallinfo2`; only the counts of live bytes are read."""
+
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in (
+            "arena",
+            "ordblks",
+            "smblks",
+            "hblks",
+            "hblkhd",
+            "usmblks",
+            "fsmblks",
+            "uordblks",
+            "fordblks",
+            "keepcost",
+        )
+    ]
+
+
+_mallinfo = getattr(ctypes.CDLL(None), "mallinfo2", None)
+if _mallinfo is not None:
+    _mallinfo.restype = _MallInfo
+
+
+def _live_bytes() -> int:
+    if _mallinfo is None:
+        return 0
+    info = _mallinfo()
+    return info.uordblks + info.hblkhd
+
+
+def _growth(action: Callable[[], None]) -> dict[str, Any]:
+    """Live bytes (C allocator) and live blocks (Python's) gained in each of three rounds of repetitions.
+
+    A first, uncounted round fills caches and free lists. What grows in every round by at least one block an
+    iteration is never given back.
+    """
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        rounds = []
+        for _ in range(4):
+            before = _live_bytes(), sys.getallocatedblocks()
+            for _ in range(_LEAK_ITERATIONS):
+                action()
+            rounds.append([_live_bytes() - before[0], sys.getallocatedblocks() - before[1]])
+    finally:
+        if collecting:
+            gc.enable()
+    return {"iterations": _LEAK_ITERATIONS, "rounds": rounds[1:]}
+
+
+# -- drop orders ---------------------------------------------------------------------------------------
+
+
+def _drop_orders(again: Callable[[], Any], memory: Memory) -> list[dict[str, Any]]:
+    """For fresh objects, each holder dropped first once: what of the survivors' memory stays mapped.
+
+    A holder is the object itself, an open buffer ("PB"), a DLPack capsule ("DL") or an array struct ("AS").
+    The array interface's dict is none: it names no owner, and its consumers keep the object.
+    """
+    results: list[dict[str, Any]] = []
+    first = 0
+    while True:
+        enter("again:produce")
+        fresh, error = attempt(again)
+        if error is not None or isinstance(fresh, Unsupported):
+            return results
+        holders = _Holders(fresh, memory)
+        del fresh
+        order = holders.order(first)
+        results.append({"order": order, "lost": holders.drop_all(order)})
+        first += 1
+        if first == len(order):
+            return results
+
+
+class _Holders:
+    """An object and everything that it lent, each of which can be dropped on its own."""
+
+    def __init__(self, obj: Any, memory: Memory) -> None:
+        self._memory = memory
+        self._held: dict[str, Any] = {"object": obj}
+        self._spans: dict[str, tuple[int, int]] = {}
+        self._hold_buffer(obj)
+        self._hold_capsule(obj)
+        self._hold_struct(obj)
+
+    def order(self, first: int) -> list[str]:
+        """The holders' names, rotated so that another one is first each time."""
+        names = list(self._held)
+        return names[first:] + names[:first]
+
+    def drop_all(self, order: list[str]) -> list[dict[str, str]]:
+        """Drops one after another; lists each survivor whose memory was no longer mapped, and after what."""
+        lost = []
+        for position, name in enumerate(order):
+            enter(f"life:drop={name}")
+            self._drop(name)
+            survivors = [other for other in order[position + 1 :] if other in self._spans]
+            if not survivors:
+                continue
+            self._memory.map.refresh()
+            for survivor in survivors:
+                if not self._memory.readable(*self._spans[survivor]):
+                    lost.append({"dropped": name, "survivor": survivor})
+                    del self._spans[survivor]
+        return lost
+
+    def _drop(self, name: str) -> None:
+        holder = self._held.pop(name)
+        if name == "PB":
+            holder.release()
+
+    def _remember(self, name: str, holder: Any, read: Callable[[], Descriptor]) -> None:
+        self._held[name] = holder
+        try:
+            array = read()
+        except Rejected:
+            return
+        if array.span is not None and array.is_host and self._memory.readable(*array.span):
+            self._spans[name] = array.span
+
+    def _hold_buffer(self, obj: Any) -> None:
+        view = hold_buffer(obj)
+        if view is not None:
+            self._remember("PB", view, lambda: of_buffer(view.facts(self._memory)))
+
+    def _hold_capsule(self, obj: Any) -> None:
+        offered, _ = attempt(lambda: hasattr(obj, "__dlpack__"))
+        if not offered:
+            return
+        for keywords in (NEWEST, {}):
+            exported = export(obj, self._memory, "again", keywords)
+            if isinstance(exported, Exported):
+                self._remember("DL", exported, lambda: of_dlpack(exported.facts()))
+                return
+
+    def _hold_struct(self, obj: Any) -> None:
+        enter("as:getter")
+        capsule, error = attempt(lambda: getattr(obj, "__array_struct__", None))
+        if error is None and capsule is not None:
+            self._remember(
+                "AS", capsule, lambda: of_array_struct(read_array_struct(capsule, self._memory))
+            )

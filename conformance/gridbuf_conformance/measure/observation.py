@@ -1,0 +1,263 @@
+"""The whole observation of one produced object: it, its views, a second product, and their life."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from ..abi.dlpack import Exported
+from ..abi.memory import POINTER_BYTES, Memory
+from ..descriptors import (
+    Descriptor,
+    Rejected,
+    best_buffer,
+    of_array_interface,
+    of_array_struct,
+    of_buffer,
+    of_dlpack,
+)
+from ..plan import UNTOUCHED_FROM_BYTES, Plan
+from ..producer import Unsupported, python_view
+from ..steps import enter
+from . import life
+from .buffer import MAIN_REQUESTS, buffer_facts, hold_buffer, python_level_facts
+from .capsules import NEWEST, call_facts, device_facts, export, variant_facts
+from .content import mapping_facts, poke_facts, walk
+from .interface import (
+    array_attribute_facts,
+    gt4py_facts,
+    interface_facts,
+    probe_facts,
+    struct_facts,
+)
+from .values import attempt, error_facts
+
+__all__ = ["ALL_GROUPS", "Held", "descriptors_of", "observe"]
+
+ALL_GROUPS = frozenset({"AI", "AS", "PB", "DL", "DP", "XA", "GT"})
+_TOUCH_LIMIT_BYTES = 2**26
+
+
+def observe(
+    obj: Any,
+    plan: Plan | None,
+    *,
+    groups: frozenset[str] = ALL_GROUPS,
+    again: Callable[[], Any] | None = None,
+    apply_view: Callable[[Any, Any], Any] | None = None,
+) -> dict[str, Any]:
+    """Measures `obj`, and returns facts that survive JSON. Never raises for a faulty object.
+
+    `plan` is what was asked; None for a live object that nobody planned, which is never written to and
+    never put at risk. `again` makes a second object from the same plan; without it nothing is said about
+    second products and drop orders. `apply_view` applies one view operation (default: Python's own means).
+    `groups` are the rule groups that will be judged: what none of them needs is not measured.
+    """
+    memory = Memory()
+    facts: dict[str, Any] = {
+        "type": type(obj).__qualname__,
+        "pointer_bytes": POINTER_BYTES,
+        "map_known": memory.map.known,
+        "live": plan is None,
+    }
+    touch = plan is None or (plan.fill is not None and plan.nbytes < _TOUCH_LIMIT_BYTES)
+    subject = Held(obj, memory, groups, touch=touch, poke=plan is not None)
+    facts["root"] = subject.facts
+    facts["repeated"] = _repeated(obj, memory)
+    if "GT" in groups and plan is not None:
+        facts["gt4py"] = gt4py_facts(obj)
+        if not subject.found or set(subject.found) == {"DL"}:
+            facts["array_attribute"] = array_attribute_facts(obj, memory)
+    if plan is not None:
+        facts["view"] = _viewed(obj, plan, apply_view or python_view, memory, groups, touch)
+    if again is not None:
+        facts["second"] = _second(again, memory)
+    small = plan is None or plan.nbytes < UNTOUCHED_FROM_BYTES
+    if small and touch:
+        facts["life"] = life.life_facts(obj, subject, memory, again, plan)
+    enter("teardown")
+    subject.release()
+    return facts
+
+
+class Held:
+    """One object with everything that it lent: facts, and the descriptors that stay valid until `release`."""
+
+    def __init__(
+        self, obj: Any, memory: Memory, groups: frozenset[str], *, touch: bool, poke: bool
+    ) -> None:
+        self.memory = memory
+        self.facts: dict[str, Any] = {"probes": probe_facts(obj)}
+        self._kept: list[Any] = []
+        self._buffer = None
+        offered = {name for name, fact in self.facts["probes"].items() if fact.get("offered")}
+        self._read_metadata(obj, offered, groups, may_copy=touch)
+        self.found = descriptors_of(self.facts)
+        self.facts["mapping"] = mapping_facts(self.found, memory)
+        if touch:
+            self._read_content(obj, poke)
+
+    def release(self) -> None:
+        """Gives everything back: the buffer first, then capsules and dicts."""
+        if self._buffer is not None:
+            self._buffer.release()
+        self._kept.clear()
+
+    def _read_metadata(
+        self, obj: Any, offered: set[str], groups: frozenset[str], *, may_copy: bool
+    ) -> None:
+        facts, memory = self.facts, self.memory
+        if "__array_interface__" in offered:
+            facts["ai"], dictionary = interface_facts(obj, memory)
+            self._kept.append(dictionary)
+        if "__array_struct__" in offered:
+            facts["as"], capsule = struct_facts(obj, memory)
+            self._kept.append(capsule)
+        facts["pb"] = buffer_facts(obj, memory)
+        facts["python"] = python_level_facts(obj)
+        self._buffer = hold_buffer(obj)
+        if "__dlpack_device__" in offered:
+            facts["device"] = device_facts(obj)
+        if "__dlpack__" in offered:
+            if groups & {"DL", "DP", "XA"}:
+                facts["dlpack"] = variant_facts(obj, memory, may_copy=may_copy)
+            facts["main"] = self._hold_export(obj)
+
+    def _hold_export(self, obj: Any) -> dict[str, Any]:
+        """Keeps one capsule: versioned if there is such a thing, else legacy."""
+        for name, keywords in (("max_version=(1,3)", NEWEST), ("legacy", {})):
+            exported = export(obj, self.memory, name, keywords)
+            if isinstance(exported, Exported):
+                break
+        else:
+            return exported
+        self._kept.append(exported)
+        enter(f"dl:struct={name}")
+        return exported.facts()
+
+    def _read_content(self, obj: Any, poke: bool) -> None:
+        walks = {name: walk(array, self.memory) for name, array in self.found.items()}
+        walks.update(self._copied_content(obj))
+        self.facts["walk"] = {name: content for name, content in walks.items() if content is not None}
+        if poke:
+            self.facts["poke"] = poke_facts(self.found, self.memory)
+
+    def _copied_content(self, obj: Any) -> dict[str, str | None]:
+        """What an export by copy holds: read while its capsule lives."""
+        if "error" in self.facts.get("dlpack", {}).get("copy=True", {"error": None}):
+            return {}
+        exported = export(obj, self.memory, "copy=True", {**NEWEST, "copy": True})
+        if isinstance(exported, dict):
+            return {}
+        facts = exported.facts()
+        try:
+            array = replace(of_dlpack(facts), interface="DL copy=True")
+        except Rejected:
+            return {}
+        self.facts["copy_facts"] = facts
+        return {"DL copy=True": walk(array, self.memory)}
+
+
+def descriptors_of(facts: dict[str, Any]) -> dict[str, Descriptor]:
+    """The arrays that the interfaces of one object describe: "AI", "AS", "PB", "DL"; not the rejected ones."""
+    found: dict[str, Descriptor] = {}
+    for name, read in readers(facts).items():
+        try:
+            found[name] = read()
+        except Rejected:
+            continue
+    return found
+
+
+def readers(facts: dict[str, Any]) -> dict[str, Callable[[], Descriptor]]:
+    """For each interface that the object offers, the function that reads its descriptor or rejects it."""
+    offered: dict[str, Callable[[], Descriptor]] = {}
+    if "ai" in facts and "error" not in facts["ai"]:
+        offered["AI"] = lambda: of_array_interface(facts["ai"], facts.get("pb"))
+    if "as" in facts and "error" not in facts["as"]:
+        offered["AS"] = lambda: of_array_struct(facts["as"])
+    granted = best_buffer(facts.get("pb", {}))
+    if granted is not None:
+        offered["PB"] = lambda: of_buffer(granted[1])
+    if "main" in facts and "error" not in facts["main"]:
+        offered["DL"] = lambda: of_dlpack(facts["main"])
+    return offered
+
+
+def light_facts(obj: Any, memory: Memory) -> tuple[dict[str, Any], list[Any]]:
+    """The metadata of AI, PB and DL read once, and what has to be kept alive while it is used."""
+    facts: dict[str, Any] = {}
+    kept: list[Any] = []
+    offered, _ = attempt(lambda: hasattr(obj, "__array_interface__"))
+    if offered:
+        facts["ai"], dictionary = interface_facts(obj, memory)
+        kept.append(dictionary)
+    facts["pb"] = buffer_facts(obj, memory, MAIN_REQUESTS)
+    offered, _ = attempt(lambda: hasattr(obj, "__dlpack__"))
+    if offered:
+        facts["main"] = call_facts(obj, memory, "max_version=(1,3)", NEWEST)
+        if "error" in facts["main"]:
+            facts["main"] = call_facts(obj, memory, "legacy", {})
+    return facts, kept
+
+
+def _repeated(obj: Any, memory: Memory) -> list[dict[str, Any]]:
+    """Light facts again: once here, and once on each of two threads that ask at the same time."""
+    results = [light_facts(obj, memory)]
+    gate = threading.Barrier(2)
+
+    def ask() -> None:
+        gate.wait()
+        results.append(light_facts(obj, Memory()))
+
+    enter("again:threads")
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [facts for facts, _ in results]
+
+
+def _second(again: Callable[[], Any], memory: Memory) -> dict[str, Any]:
+    """A second product of the plan, measured while the first one lives."""
+    enter("again:produce")
+    other, error = attempt(again)
+    if error is not None:
+        return {"error": error}
+    if isinstance(other, Unsupported):
+        return {"unsupported": other.reason}
+    facts, kept = light_facts(other, memory)
+    kept.append(other)
+    facts["mapping"] = mapping_facts(descriptors_of(facts), memory)
+    return facts
+
+
+def _viewed(
+    obj: Any,
+    plan: Plan,
+    apply_view: Callable[[Any, Any], Any],
+    memory: Memory,
+    groups: frozenset[str],
+    touch: bool,
+) -> dict[str, Any] | None:
+    """The object after all view operations; {"unsupported": …} or {"error": …} where one is not to be had."""
+    if not plan.views:
+        return None
+    view = obj
+    for operation in plan.views:
+        enter(f"view:{operation[0]}")
+        try:
+            view = apply_view(view, operation)
+        except Exception as error:
+            return {"error": error_facts(error), "operation": list(operation)}
+        if isinstance(view, Unsupported):
+            return {"unsupported": view.reason, "operation": list(operation)}
+    held = Held(view, memory, groups, touch=touch, poke=True)
+    facts = {**held.facts, "type": type(view).__qualname__}
+    held.release()
+    return facts
+
+

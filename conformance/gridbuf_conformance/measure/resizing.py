@@ -1,0 +1,143 @@
+"""Facts of resizing: does memory move or vanish while somebody holds it?
+
+Types that can grow or close do so through a handful of well-known methods. Each is first tried on a fresh
+object that nobody holds, so that what a type cannot do anyway is not held against it; then on one that lends
+its memory. Methods that take an extent first grow the object beyond the allocator's mapping threshold: a
+block of that size is unmapped when it is freed, which the map of the process proves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..abi.dlpack import Exported
+from ..abi.memory import Memory
+from ..descriptors import Descriptor, Rejected, of_array_interface, of_buffer, of_dlpack
+from ..producer import Unsupported
+from ..steps import enter
+from .buffer import hold_buffer, simple_request
+from .capsules import NEWEST, export
+from .interface import interface_facts
+from .values import attempt
+
+__all__ = ["resize_facts"]
+
+_GROWN_ELEMENTS = 2**25 + 4096
+"""Above glibc's largest mapping threshold (2^25 bytes) whatever the element type."""
+
+_METHODS: dict[str, Callable[[Any], Any]] = {
+    "append": lambda obj: obj.append(0),
+    "extend": lambda obj: obj.extend(obj[:1]),
+    "pop": lambda obj: obj.pop(),
+    "clear": lambda obj: obj.clear(),
+    "close": lambda obj: obj.close(),
+    "resize": lambda obj: obj.resize(2 * _GROWN_ELEMENTS),
+    "resize_": lambda obj: obj.resize_((2 * _GROWN_ELEMENTS,)),
+}
+_PREPARATIONS: dict[str, Callable[[Any], Any]] = {
+    "resize": lambda obj: obj.resize(_GROWN_ELEMENTS),
+    "resize_": lambda obj: obj.resize_((_GROWN_ELEMENTS,)),
+}
+
+
+def resize_facts(again: Callable[[], Any], memory: Memory) -> dict[str, Any]:
+    """{method: {interface: {"refused": error type or None, "mapped", "same_address", "allowed_after"}}}.
+
+    Only methods that work on an object whose memory nobody holds, and interfaces that it offers.
+    """
+    facts: dict[str, Any] = {}
+    for method, resize in _METHODS.items():
+        fresh = _fresh(again)
+        if fresh is None or not callable(getattr(fresh, method, None)):
+            continue
+        enter(f"life:resize={method}")
+        _, error = attempt(lambda resize=resize, fresh=fresh: resize(fresh))
+        if error is not None:
+            continue
+        facts[method] = {}
+        for interface, hold in _HOLDS.items():
+            observed = _resized_while_held(again, memory, method, hold)
+            if observed is not None:
+                facts[method][interface] = observed
+    return facts
+
+
+def _fresh(again: Callable[[], Any]) -> Any:
+    enter("again:produce")
+    fresh, error = attempt(again)
+    return None if error is not None or isinstance(fresh, Unsupported) else fresh
+
+
+def _resized_while_held(
+    again: Callable[[], Any], memory: Memory, method: str, hold: Callable
+) -> dict[str, Any] | None:
+    fresh = _fresh(again)
+    if fresh is None:
+        return None
+    prepare = _PREPARATIONS.get(method)
+    if prepare is not None and attempt(lambda: prepare(fresh))[1] is not None:
+        return None
+    holder, array = hold(fresh, memory)
+    if array is None or array.span is None:
+        return None
+    enter(f"life:resize={method}")
+    _, refusal = attempt(lambda: _METHODS[method](fresh))
+    memory.map.refresh()
+    facts = {
+        "refused": None if refusal is None else refusal["type"],
+        "mapped": memory.readable(*array.span),
+        "same_address": _address(fresh, memory, hold) == array.address,
+    }
+    enter("life:release")
+    _let_go(holder)
+    del holder
+    if refusal is not None:
+        _, error = attempt(lambda: _METHODS[method](fresh))
+        facts["allowed_after"] = error is None
+    return facts
+
+
+def _address(obj: Any, memory: Memory, hold: Callable) -> int | None:
+    holder, array = hold(obj, memory)
+    _let_go(holder)
+    return None if array is None else array.address
+
+
+def _let_go(holder: Any) -> None:
+    if hasattr(holder, "release"):
+        holder.release()
+
+
+def _hold_buffer(obj: Any, memory: Memory) -> tuple[Any, Descriptor | None]:
+    view = hold_buffer(obj)
+    return view, None if view is None else _read(lambda: of_buffer(view.facts(memory)))
+
+
+def _hold_capsule(obj: Any, memory: Memory) -> tuple[Any, Descriptor | None]:
+    if not hasattr(obj, "__dlpack__"):
+        return None, None
+    for keywords in (NEWEST, {}):
+        exported = export(obj, memory, "again", keywords)
+        if isinstance(exported, Exported):
+            return exported, _read(lambda: of_dlpack(exported.facts()))
+    return None, None
+
+
+def _hold_dict(obj: Any, memory: Memory) -> tuple[Any, Descriptor | None]:
+    """The dict and the object, as a consumer of the array interface holds them."""
+    if not hasattr(obj, "__array_interface__"):
+        return None, None
+    facts, dictionary = interface_facts(obj, memory)
+    requests = {"SIMPLE": simple_request(obj, memory)}
+    return (dictionary, obj), _read(lambda: of_array_interface(facts, requests))
+
+
+_HOLDS = {"PB": _hold_buffer, "DL": _hold_capsule, "AI": _hold_dict}
+
+
+def _read(read: Callable[[], Descriptor]) -> Descriptor | None:
+    try:
+        return read()
+    except Rejected:
+        return None

@@ -1,0 +1,65 @@
+"""Python values as facts: what a getter returned, in a form that survives JSON without losing its type.
+
+`describe` tags each value with its type, because the rules turn on it: a list is not a tuple, a bool is not
+an int, a NumPy integer is not a Python one. `attempt` runs a producer's code and turns what it raises into a
+fact. No text that could hold an address is kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["attempt", "describe", "error_facts"]
+
+_DEPTH_LIMIT = 8
+_LENGTH_LIMIT = 256
+_TEXT_LIMIT = 200
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}|\b\d{12,}\b")
+_SCALARS = {int: "int", bool: "bool", str: "str", float: "float"}
+
+
+def describe(value: Any, depth: int = 0) -> dict[str, Any]:
+    """`{"t": tag, …}`: "int", "bool", "str", "float" with "value"; "none"; "bytes"; "tuple" and "list" with
+    "items"; "dict" with "keys"; anything else is "other" with its type's name and whether it is callable."""
+    kind = type(value)
+    if value is None:
+        return {"t": "none"}
+    if kind in _SCALARS:
+        return {"t": _SCALARS[kind], "value": value}
+    if kind is bytes:
+        return {"t": "bytes", "value": value[:_TEXT_LIMIT].decode("latin-1")}
+    sequence = next((name for t, name in ((tuple, "tuple"), (list, "list")) if isinstance(value, t)), None)
+    if sequence and depth < _DEPTH_LIMIT:
+        items = [describe(item, depth + 1) for item in value[:_LENGTH_LIMIT]]
+        return {"t": sequence, "items": items, "length": len(value)}
+    if kind is dict:
+        return {"t": "dict", "keys": [repr(key)[:_TEXT_LIMIT] for key in list(value)[:_LENGTH_LIMIT]]}
+    return {"t": "other", "type": kind.__qualname__, "callable": callable(value)}
+
+
+def error_facts(error: BaseException) -> dict[str, Any]:
+    """An exception as a fact: its type, the names of all its bases, and its text without addresses."""
+    try:
+        text = str(error)
+    except Exception:
+        text = "(its text cannot be had)"
+    return {
+        "type": type(error).__name__,
+        "mro": [base.__name__ for base in type(error).__mro__],
+        "text": _ADDRESS.sub("(address)", text)[:_TEXT_LIMIT],
+    }
+
+
+def attempt(call: Callable[[], Any]) -> tuple[Any, dict[str, Any] | None]:
+    """(result, None), or (None, facts of what `call` raised).
+
+    KeyboardInterrupt passes through: it is the user's. SystemExit and the like are a producer's fault.
+    """
+    try:
+        return call(), None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        return None, error_facts(error)
