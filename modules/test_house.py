@@ -1,0 +1,39 @@
+"""Low modules know nothing of high ones: what `deps()` of each floor of the house may hold."""
+
+import pathlib
+import re
+
+import pytest
+
+# Floor → the other floors of modules/ that it may stand on. `python` stands on all, and nothing stands on it.
+MAY_USE = {
+    "error": set(),
+    "layout": {"error"},
+    "alloc": {"error", "layout"},
+    "transfer": {"error", "layout"},
+    # A description of memory holds a share in its owner, which is alloc's.
+    "interface": {"error", "layout", "alloc"},
+}
+
+
+def closure(floor: str) -> list[str]:
+    return (pathlib.Path(__file__).parent / f"{floor}_closure").read_text().splitlines()
+
+
+@pytest.mark.parametrize("floor", MAY_USE)
+def test_floor_stands_only_on_what_it_may(floor):
+    labels = closure(floor)
+    assert f"//modules/{floor}:{floor}" in labels, "the query found nothing"
+    used = {match[1] for label in labels if (match := re.match(r"//modules/(\w+)", label))}
+    assert used - {floor} <= MAY_USE[floor]
+
+
+@pytest.mark.parametrize("floor", MAY_USE)
+def test_no_floor_but_python_knows_python(floor):
+    python = ("@gridbuf_python//:headers", "@gridbuf_python//:pybind11")
+    assert not [label for label in closure(floor) if label.startswith(python)]
+
+
+@pytest.mark.parametrize("floor", ["error", "layout", "transfer"])
+def test_arithmetic_and_copies_do_not_allocate(floor):
+    assert not [label for label in closure(floor) if label.startswith("//modules/alloc")]
