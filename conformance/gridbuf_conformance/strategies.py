@@ -50,7 +50,21 @@ _ALIGNMENTS_BYTES = (
     *(1, 64, 2, 4, 8, 16, 32, 128, 256, 512, 1024, 4096),
     *(3, 5, 6, 7, 12, 20, 24, 48, 96, 100, 1000, 3000),
 )
-_BOUNDARY_ALIGNMENTS_BYTES = (1, 63, 65, 127, 129, 4095, 4097, 2**16, 2**20 - 1, 2**20)
+_BOUNDARY_ALIGNMENTS_BYTES = (
+    1,
+    64,
+    63,
+    65,
+    128,
+    127,
+    129,
+    4096,
+    4095,
+    4097,
+    2**16,
+    2**20 - 1,
+    2**20,
+)
 _HUGE_BYTES = (2**31, 2**32, 2**33, 2**31 - 2**12, 2**31 + 2**12, 2**32 - 2**12, 2**32 + 2**12)
 _HUGE_SHAPES = ((1024, 1024, 1024), (1025, 1024, 1024), (1024, 1024, 256), (1000, 1000, 300))
 _MAX_FILL = 2**16
@@ -90,23 +104,21 @@ def boundary_plans(can: Capabilities) -> st.SearchStrategy[Plan]:
     )
     choices = [at_boundary, at_boundary]
     if can.min_ndim == 0:
-        choices.append(st.just([]))
+        # Made of more choices than one axis is, so that shrinking prefers one dimension to none.
+        choices.append(st.lists(at_boundary, min_size=2, max_size=2).map(lambda _: []))
     if can.max_ndim > few:
         lengths = sorted({few + 1, min(can.max_ndim, 33), can.max_ndim})
-        unit = _axis(can, (1, 1, 1, 2, 0))
-        choices.append(
-            st.sampled_from(lengths).flatmap(lambda n: st.lists(unit, min_size=n, max_size=n))
-        )
+        choices.append(st.sampled_from(lengths).flatmap(lambda n: _unit_axes(can, n)))
     alignments = _alignments(can, _BOUNDARY_ALIGNMENTS_BYTES)
     return _plans(can, st.one_of(choices), alignments, most_views=3)
 
 
 def huge_plans(can: Capabilities) -> st.SearchStrategy[Plan] | None:
     """Plans of 2 to 8 GiB, without content; None if the capabilities exclude every one of them."""
-    dtypes = [name for name, order in _element_types(can) if order == "native"]
+    native = [name for name in _dtypes(can) if "native" in _byteorders(can, name)]
     shapes = [
         (name, shape)
-        for name in dtypes[:4]
+        for name in native[:4]
         for shape in _huge_shapes(DTYPES[name].itemsize)
         if _is_within(can, shape, DTYPES[name].itemsize)
     ]
@@ -148,7 +160,7 @@ def declared_plans(can: Capabilities) -> list[Declared]:
         simplest = simplest.replaced(readonly=can.readonly[0])
     changes = [{"dtype": name} for name in can.dtypes or ()]
     changes += [{"readonly": value} for value in can.readonly or ()]
-    swappable = [name for name, order in _element_types(can) if order == "swapped"]
+    swappable = [name for name in _dtypes(can) if "swapped" in _byteorders(can, name)]
     if can.byteorders and swappable:
         changes.append({"byteorder": "swapped", "dtype": swappable[0]})
     changes += _declared_changes(can, simplest)
@@ -201,6 +213,16 @@ def _axes(
     return st.lists(_axis(can, extents), min_size=at_least, max_size=at_most)
 
 
+def _unit_axes(can: Capabilities, count: int) -> st.SearchStrategy[list[_Axis]]:
+    """Very many axes, nearly all of extent 1; only what matters there is drawn."""
+    extents = [n for n in (1, 1, 1, 2, 0) if can.max_extent is None or n <= can.max_extent]
+    zero = st.just(0)
+    axis = st.builds(
+        _Axis, st.sampled_from(extents), st.integers(0, 7), zero, zero, st.just((0, 0))
+    )
+    return st.lists(axis, min_size=count, max_size=count)
+
+
 def _alignments(can: Capabilities, listed: Sequence[int]) -> st.SearchStrategy[int]:
     low, high = can.alignment_range_bytes
     possible = [bytes_ for bytes_ in listed if low <= bytes_ <= high] or [low, high]
@@ -209,13 +231,22 @@ def _alignments(can: Capabilities, listed: Sequence[int]) -> st.SearchStrategy[i
     return st.one_of(st.sampled_from(possible), st.integers(low, min(high, low + 4096)))
 
 
-def _element_types(can: Capabilities) -> list[tuple[str, str]]:
-    """(dtype, byte order) pairs, simplest first, the native ones before the swapped ones."""
-    names = [name for name in DTYPES if can.dtypes is None or name in can.dtypes]
-    orders = can.byteorders or ("native", "swapped")
-    native = [(name, "native") for name in names if "native" in orders]
-    swapped = [(name, "swapped") for name in names if DTYPES[name].has_byteorder]
-    return native + (swapped if "swapped" in orders else [])
+def _dtypes(can: Capabilities) -> list[str]:
+    """The element types that can be asked, simplest first."""
+    most_bytes = can.max_nbytes or UNTOUCHED_FROM_BYTES
+    return [
+        name
+        for name, dtype in DTYPES.items()
+        if (can.dtypes is None or name in can.dtypes)
+        and dtype.itemsize <= most_bytes
+        and _byteorders(can, name)
+    ]
+
+
+def _byteorders(can: Capabilities, dtype: str) -> list[str]:
+    """The byte orders that can be asked of an element type, the native one first."""
+    possible = ("native", "swapped") if DTYPES[dtype].has_byteorder else ("native",)
+    return [order for order in possible if order in (can.byteorders or possible)]
 
 
 def _plans(
@@ -225,13 +256,15 @@ def _plans(
     *,
     most_views: int,
 ) -> st.SearchStrategy[Plan]:
-    element_types = st.sampled_from(_element_types(can))
+    dtypes = st.sampled_from(_dtypes(can))
     readonly = st.sampled_from(can.readonly or (False, True))
 
     @st.composite
     def draw_one(draw: st.DrawFn) -> Plan:
         drawn = draw(axes)
-        dtype, byteorder = draw(element_types)
+        dtype = draw(dtypes)
+        orders = _byteorders(can, dtype)
+        byteorder = orders[draw(st.integers(0, 1)) % len(orders)]
         shape = _bounded_shape([axis.extent for axis in drawn], _element_limit(can, dtype))
         asked = _draw_asked(draw, can)
         alignment_bytes = draw(alignments)

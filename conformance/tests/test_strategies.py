@@ -1,0 +1,198 @@
+"""Drawn plans: inside the capabilities, the same on every run, at the boundaries often, shrinking well."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from importlib.resources import files
+
+import hypothesis
+import pytest
+from gridbuf_conformance import strategies
+from gridbuf_conformance.plan import UNTOUCHED_FROM_BYTES, Plan
+from gridbuf_conformance.producer import Capabilities
+from schema_subset import faults
+
+SCHEMA = json.loads(files("gridbuf_conformance").joinpath("plan.schema.json").read_text())
+
+EVERYTHING = Capabilities(
+    layouts="any",
+    alignment_bytes=(1, 2**20),
+    dims=True,
+    halo=True,
+    declares=frozenset({"aligned_index"}),
+)
+FLAT_BYTES = Capabilities(
+    dtypes=("uint8", "int8"), min_ndim=1, max_ndim=1, byteorders=("native",), readonly=(False,)
+)
+SMALL = Capabilities(max_ndim=2, max_extent=3, max_nbytes=24, layouts="CF")
+ALL = [Capabilities(), EVERYTHING, FLAT_BYTES, SMALL]
+KINDS = [strategies.general_plans, strategies.boundary_plans, strategies.huge_plans]
+
+
+def drawn(can: Capabilities, kind, count: int = 120, seed: int = 0) -> list[Plan]:
+    strategy = kind(can)
+    return strategies.sample(strategy, count, seed) if strategy is not None else []
+
+
+@pytest.mark.parametrize("can", ALL, ids=["undeclared", "everything", "flat", "small"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_plans_stay_inside_the_capabilities(can, kind):
+    for plan in drawn(can, kind):
+        assert can.min_ndim <= plan.ndim <= can.max_ndim
+        assert can.dtypes is None or plan.dtype in can.dtypes
+        assert can.byteorders is None or plan.byteorder in can.byteorders
+        assert can.readonly is None or plan.readonly in can.readonly
+        assert can.max_extent is None or max(plan.shape, default=0) <= can.max_extent
+        assert can.max_nbytes is None or plan.nbytes <= can.max_nbytes
+        low, high = can.alignment_range_bytes
+        assert low <= plan.alignment_size <= high
+        for key in {"layout", "aligned_index", "dims", "halo"} - can.asked_keys:
+            assert plan[key] is None
+        if can.layouts == "CF" and plan.layout is not None:
+            assert plan.layout in (tuple(range(plan.ndim)), tuple(reversed(range(plan.ndim))))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_plans_fit_the_published_schema(kind):
+    for plan in drawn(EVERYTHING, kind):
+        assert list(faults(plan.to_dict(), SCHEMA)) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_seed_draws_the_same_plans_and_another_seed_others(kind):
+    first = drawn(EVERYTHING, kind, seed=5)
+    assert drawn(EVERYTHING, kind, seed=5) == first
+    assert drawn(EVERYTHING, kind, seed=6) != first
+
+
+def test_what_else_is_imported_changes_nothing(tmp_path):
+    """Hypothesis collects integer literals of local modules; ours must not end up in the draws."""
+    before = drawn(EVERYTHING, strategies.boundary_plans, 200)
+    path = tmp_path / "localmodule.py"
+    path.write_text("NUMBERS = " + repr(list(range(1, 60_000, 7))) + "\n")
+    spec = importlib.util.spec_from_file_location("localmodule_of_this_test", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    try:
+        spec.loader.exec_module(module)
+        assert drawn(EVERYTHING, strategies.boundary_plans, 200) == before
+    finally:
+        del sys.modules[spec.name]
+
+
+def test_the_users_own_profile_has_no_say():
+    before = drawn(EVERYTHING, strategies.general_plans)
+    hypothesis.settings.register_profile("of-the-user", max_examples=3, derandomize=True)
+    current = hypothesis.settings.get_current_profile_name()
+    hypothesis.settings.load_profile("of-the-user")
+    try:
+        assert drawn(EVERYTHING, strategies.general_plans) == before
+        assert hypothesis.settings.default.max_examples == 3
+    finally:
+        hypothesis.settings.load_profile(current)
+
+
+def test_boundaries_are_met_in_a_smoke_sized_draw():
+    plans = drawn(EVERYTHING, strategies.boundary_plans, 40)
+    extents = {extent for plan in plans for extent in plan.shape}
+    assert {0, 1} < extents
+    assert extents & {7, 13, 31, 61, 127, 251, 257}, "primes"
+    assert extents & {15, 17, 31, 33, 63, 65, 127, 129, 9}, "powers of two, one more and one less"
+    ndims = {plan.ndim for plan in plans}
+    assert 0 in ndims and 64 in ndims
+    alignments = {plan.alignment_size for plan in plans}
+    assert any(a > 1 and a & (a - 1) == 0 for a in alignments)
+    assert any(a & (a - 1) for a in alignments)
+    steps = [step for plan in plans for step in plan.view_map.steps]
+    assert min(steps) < 0 and 0 in steps
+
+
+def test_general_plans_vary_every_key():
+    plans = drawn(EVERYTHING, strategies.general_plans, 300)
+    for key in Plan():
+        if key != "device":
+            assert len({plan[key] for plan in plans}) > 1, key
+    permutations = {plan.layout for plan in plans if plan.layout is not None}
+    assert permutations & {(1, 2, 0), (2, 0, 1)}, (
+        "3-cycles are what tells a layout from its inverse"
+    )
+
+
+def test_huge_plans_surround_two_and_four_gibibytes_and_are_never_filled():
+    plans = drawn(EVERYTHING, strategies.huge_plans, 200)
+    sizes = {plan.nbytes for plan in plans}
+    for power in (2**31, 2**32):
+        assert any(size < power for size in sizes if size > power - 2**20)
+        assert any(size > power for size in sizes if size < power + 2**28)
+        assert power in sizes
+    assert all(plan.fill is None and plan.nbytes >= UNTOUCHED_FROM_BYTES for plan in plans)
+    aligned = [plan for plan in plans if plan.alignment_size > 1]
+    assert any(plan.shape == (1024, 1024, 1024) for plan in plans) and aligned
+
+
+def test_smoke_asks_the_field_that_wraps_at_32_bits():
+    smoke = drawn(EVERYTHING, strategies.huge_plans, 8)
+    assert any(plan.shape == (1024, 1024, 1024) and plan.itemsize == 8 for plan in smoke)
+
+
+def test_no_huge_plans_for_who_cannot_make_them():
+    assert strategies.huge_plans(Capabilities(max_nbytes=2**20)) is None
+    assert strategies.huge_plans(Capabilities(max_extent=1000, max_ndim=2)) is None
+
+
+@pytest.mark.parametrize(
+    "fails, smallest",
+    [
+        (lambda plan: True, Plan()),
+        (lambda plan: plan.ndim == 3, Plan(shape=(1, 1, 1))),
+        (lambda plan: 0 in plan.shape, Plan(shape=(0,))),
+        (lambda plan: plan.readonly, Plan(readonly=True)),
+        (lambda plan: plan.dtype == "complex64", Plan(dtype="complex64")),
+        (lambda plan: plan.byteorder == "swapped", Plan(byteorder="swapped")),
+        (lambda plan: -1 in plan.view_map.steps, Plan(views=(("reverse", 0),))),
+        (lambda plan: plan.layout == (1, 0), Plan(shape=(1, 1), layout=(1, 0))),
+        (lambda plan: plan.alignment_size >= 64, Plan(alignment_size=64)),
+    ],
+)
+def test_failures_shrink_to_what_a_person_would_write(fails, smallest):
+    for kind in (strategies.boundary_plans, strategies.general_plans):
+        found = strategies.smallest(kind(EVERYTHING), fails, 1000, 0)
+        if found is not None:
+            break
+    assert found == smallest
+
+
+def test_shrinking_starts_from_the_plans_of_the_sample():
+    sample = drawn(EVERYTHING, strategies.general_plans, 100, seed=3)
+    asked = []
+
+    def third_dimension_fails(plan: Plan) -> bool:
+        asked.append(plan)
+        return plan.ndim == 3
+
+    strategies.smallest(strategies.general_plans(EVERYTHING), third_dimension_fails, 100, 3)
+    first = next(n for n, plan in enumerate(sample) if plan.ndim == 3)
+    assert list(dict.fromkeys(asked))[: first + 1] == sample[: first + 1]
+
+
+def test_nothing_fails_nothing_is_found():
+    assert strategies.smallest(strategies.general_plans(SMALL), lambda _: False, 50, 0) is None
+
+
+def test_each_declared_capability_is_asked_for():
+    names = [declared.name for declared in strategies.declared_plans(FLAT_BYTES)]
+    assert names == ["dtype uint8", "dtype int8", "readonly False"]
+    everything = strategies.declared_plans(EVERYTHING)
+    assert [declared.name for declared in everything] == [
+        "layout",
+        "layout",
+        "alignment_size",
+        "aligned_index",
+        "dims",
+        "halo",
+    ]
+    for declared in strategies.declared_plans(SMALL) + everything:
+        assert declared.used_by(declared.plan)
+        assert not declared.used_by(Plan(dtype="bfloat16", byteorder="swapped"))
