@@ -1,0 +1,194 @@
+"""The HTML page in a real browser: it filters, it is readable in both themes, and it asks nobody for anything."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from browser import HOW_TO_INSTALL, find_chromium, open_page
+from rendering import CASES, CATALOGUE, load_case
+
+from gridbuf_conformance.render import html
+
+CHROMIUM = find_chromium()
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason=f"no Chromium: the HTML page was NOT tested. {HOW_TO_INSTALL}"
+)
+
+# Every visible piece of text whose contrast is below 4.5 to 1 (WCAG AA), as "ratio: text".
+LOW_CONTRAST = """(() => {
+  const rgba = (css) => { const n = css.match(/[\\d.]+/g).map(Number); return [n[0], n[1], n[2], n[3] ?? 1]; };
+  const luminance = (c) => c.slice(0, 3).map((v) => v / 255).map((v) => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
+  const background = (e) => { for (; e; e = e.parentElement) { const c = rgba(getComputedStyle(e).backgroundColor); if (c[3] === 1) return c; } return [255, 255, 255]; };
+  const low = [];
+  for (const e of document.querySelectorAll("body *:not(svg *):not(script)")) {
+    if (![...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim()) || !e.checkVisibility()) continue;
+    const [a, b] = [luminance(rgba(getComputedStyle(e).color)), luminance(background(e))].sort((x, y) => y - x);
+    const ratio = (a + .05) / (b + .05);
+    if (ratio < 4.5) low.push(`${ratio.toFixed(2)}: ${e.textContent.trim().slice(0, 40)} <${e.tagName} ${e.className}>`);
+  }
+  return low;
+})()"""
+UNNAMED_CONTROLS = """[...document.querySelectorAll("button, input, select, summary, [role]")]
+  .filter((e) => e.checkVisibility() && e.tagName !== "svg")
+  .filter((e) => !(e.getAttribute("aria-label") || e.getAttribute("aria-labelledby") || e.labels?.length || e.textContent.trim()))
+  .map((e) => e.outerHTML)"""
+SHOWN = """[...document.querySelectorAll("details.rule")].filter((e) => e.checkVisibility()).map((e) => e.id)"""
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("pages")
+    made = {}
+    for name in CASES:
+        reports, absent = load_case(name)
+        made[name] = folder / f"{name}.html"
+        made[name].write_text(html.render(reports, absent, catalogue=CATALOGUE), encoding="utf-8")
+    return made
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with open_page(CHROMIUM) as page:
+        yield page
+
+
+@pytest.fixture
+def survey(browser, pages):
+    """The survey's page, freshly loaded, in the light theme, wide."""
+    browser.resize(1280)
+    browser.prefer("light")
+    browser.load(pages["survey"])
+    browser.run("localStorage.clear(); delete document.documentElement.dataset.theme")
+    return browser
+
+
+def choose(page, control: str, value: str) -> None:
+    page.run(
+        f"(() => {{ const e = document.getElementById('{control}'); e.value = {value!r};"
+        " e.dispatchEvent(new Event('input')); })()"
+    )
+
+
+def click(page, selector: str) -> None:
+    page.run(f"document.querySelector({selector!r}).click()")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_request_and_no_error(browser, pages, name):
+    browser.load(pages[name])
+    browser.run("new Promise(done => setTimeout(done, 50))")
+    assert browser.errors == []
+    assert [url for url in browser.requests if not url.startswith("data:")] == [
+        pages[name].as_uri()
+    ]
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_is_readable_and_every_control_has_a_name(browser, pages, name, scheme):
+    browser.resize(1280)
+    browser.prefer(scheme)
+    browser.load(pages[name])
+    browser.run(
+        "document.getElementById('reset')?.click(); document.getElementById('expand')?.click()"
+    )
+    assert browser.run(LOW_CONTRAST) == []
+    assert browser.run(UNNAMED_CONTROLS) == []
+    folder = os.environ.get("TEST_UNDECLARED_OUTPUTS_DIR")
+    if folder:
+        browser.screenshot(Path(folder) / f"{name}-{scheme}.png")
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("width", [360, 768, 1280])
+def test_nothing_sticks_out(browser, pages, name, width):
+    browser.resize(width)
+    browser.load(pages[name])
+    browser.run("document.getElementById('expand')?.click()")
+    assert browser.run("document.documentElement.scrollWidth") <= width
+
+
+def test_the_first_view_shows_what_is_broken(survey):
+    shown = survey.run(SHOWN)
+    assert "PB-01" in shown and "AI-01" not in shown
+    assert survey.run("document.getElementById('shown').textContent") == (
+        f"{len(shown)} of 14 rules shown"
+    )
+
+
+def test_search_finds_words_of_failures_that_are_folded_away(survey):
+    choose(survey, "q", "c-contiguous valueerror")
+    assert survey.run(SHOWN) == ["PB-01"]
+    choose(survey, "q", "no such words")
+    assert survey.run(SHOWN) == []
+    assert survey.run("document.getElementById('nothing').checkVisibility()")
+
+
+def test_library_and_outcome_filter_together(survey):
+    choose(survey, "library", "torch")
+    assert survey.run(SHOWN) == ["DP-15", "XA-14"]
+    click(survey, ".chip[data-kind=failed]")
+    assert survey.run(SHOWN) == ["XA-14"]
+    click(survey, "#reset")
+    assert len(survey.run(SHOWN)) == 14
+
+
+def test_another_librarys_failure_is_put_away(survey):
+    choose(survey, "library", "numpy")
+    survey.run("document.getElementById('PB-01').open = true")
+    visible = survey.run(
+        "[...document.querySelectorAll('#PB-01 .entry')].filter(e => e.checkVisibility()).map(e => e.dataset.library)"
+    )
+    assert visible == ["numpy"]
+
+
+def test_a_cell_of_the_matrix_selects_its_rules(survey):
+    click(survey, ".cell[data-library=numpy][data-group=DL]")
+    assert survey.run(SHOWN) == ["DL-12"]
+    click(survey, ".cell[data-library=array][data-group=PB]")
+    assert survey.run(SHOWN) == ["PB-01", "PB-03", "PB-18"]
+
+
+def test_slash_goes_to_the_search(survey):
+    survey.type_key("/")
+    assert survey.run("document.activeElement.id") == "q"
+    assert survey.run("document.getElementById('q').value") == ""
+
+
+def test_a_link_to_a_rule_opens_it_even_if_filtered_out(browser, pages):
+    browser.load(pages["survey"])
+    browser.run("location.hash = 'AI-01'; new Promise(done => setTimeout(done, 50))")
+    assert browser.run("document.getElementById('AI-01').open")
+    assert "AI-01" in browser.run(SHOWN)
+
+
+def test_the_theme_button_switches_and_is_remembered(survey, pages):
+    background = "getComputedStyle(document.body).backgroundColor"
+    light = survey.run(background)
+    click(survey, "#theme")
+    dark = survey.run(background)
+    assert dark != light
+    survey.load(pages["survey"])
+    assert survey.run(background) == dark
+    survey.prefer("dark")
+    click(survey, "#theme")
+    assert survey.run(background) == light
+
+
+def test_without_scripts_everything_is_there(browser, pages):
+    browser.call("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        browser.load(pages["survey"])
+        assert len(browser.run(SHOWN)) == 14
+        assert not browser.run("document.getElementById('filters').checkVisibility()")
+    finally:
+        browser.call("Emulation.setScriptExecutionDisabled", value=False)
+
+
+def test_a_producers_markup_is_text(browser, pages):
+    browser.load(pages["unicode"])
+    actual = browser.run("document.querySelector('.actual dd').textContent")
+    assert "<script>alert(1)</script>" in actual and "\\x1b[2J" in actual
