@@ -1,0 +1,47 @@
+"""The mutant zoo: deliberately wrong producers that test the suite itself.
+
+Each mutant is a whole producer with one fault. A run of the suite on it must break exactly the rules that the
+mutant names, and a run on the reference producer, made of the same parts, must break none. The table in
+`conformance/KILLS.md` is written by `python -m gridbuf_conformance_mutants` from what is declared here, and
+`tests/test_kill_matrix.py` proves every row of it.
+
+This package is test material: it is not part of the distribution.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+from .mutant import Mutant, mutants_of
+
+__all__ = ["MODULES", "Mutant", "target", "zoo"]
+
+MODULES = (
+    "array_interface",
+    "array_struct",
+    "buffer_protocol",
+    "dlpack",
+    "agreement",
+    "allocation",
+    "dying",
+)
+"""The modules of the zoo, by what their faults are about."""
+
+
+def zoo(*, every_python: bool = False) -> list[type[Mutant]]:
+    """All mutants whose fault this interpreter can show; with `every_python`, all there are."""
+    found = []
+    for name in MODULES:
+        module = importlib.import_module(f"{__name__}.{name}")
+        found += [
+            kind
+            for kind in mutants_of(module.__name__)
+            if every_python or sys.version_info >= kind.since_python
+        ]
+    return found
+
+
+def target(mutant: type[Mutant]) -> str:
+    """What names the mutant to the suite: `package.module:Class`."""
+    return f"{mutant.__module__}:{mutant.__qualname__}"

@@ -144,7 +144,7 @@ class DictReportsZeros(_HiddenCopy):
     def hidden(self) -> Memory:
         made = not hasattr(self, "_hidden")
         hidden = super().hidden
-        if made:
+        if made and not self.is_untouched:
             ctypes.memset(hidden.address, 0, self.total_bytes)
         return hidden
 

@@ -162,7 +162,7 @@ class BitsDeclaredAsBooleans(_Edited):
     """Booleans are packed eight to a byte and declared as `|b1` (Pillow's mode "1")."""
 
     def edit(self) -> dict:
-        if self.element.kind != "b" or self.is_empty:
+        if self.element.kind != "b" or self.is_empty or self.is_untouched:
             return {}
         packed = bytes(-(-self.total_bytes // 8))
         return {"data": packed, "strides": None}
@@ -261,6 +261,16 @@ class DictOwnsTheMemory(Base):
         return {**OffersArrayInterface.array_interface(copy), "owner": copy.block}
 
 
+@faulty("AI-30")
+class ResizeMovesTheMemory(Base):
+    """`resize` gives the pages back although the dict's address may be in use."""
+
+    def resize(self, *shape: int) -> None:
+        old, self.block = self.block, Block(4096)
+        self.address = self.block.low
+        old.unmap()
+
+
 # --- data as an object ------------------------------------------------------------------------------------
 
 
@@ -269,7 +279,7 @@ class DataBufferTooShort(_Edited):
     """`data` is a buffer of one byte less than the elements."""
 
     def edit(self) -> dict:
-        if self.is_empty:
+        if self.is_empty or self.is_untouched:
             return {}
         return {"data": bytearray(self.total_bytes - 1), "strides": None}
 
@@ -295,6 +305,8 @@ class OffsetIsNegative(_Edited):
     """`offset` -64 into a buffer object."""
 
     def edit(self) -> dict:
+        if self.is_untouched:
+            return {}
         return {"data": bytearray(self.total_bytes + 64), "strides": None, "offset": -64}
 
 
@@ -303,6 +315,8 @@ class OffsetIsText(_Edited):
     """`offset` is "8"."""
 
     def edit(self) -> dict:
+        if self.is_untouched:
+            return {}
         return {"data": bytearray(self.total_bytes + 64), "strides": None, "offset": "8"}
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from ctypes import c_ssize_t
+from typing import ClassVar
 
 from .buffer_type import PyBuffer
 from .memory import Block
@@ -306,21 +308,25 @@ class OwnerIsNull(Base):
 
 
 @faulty("PB-25")
-class MetadataOfOneRequestOnly(Base):
-    """Each request unmaps the shape and strides that the one before it handed out."""
+class MetadataSharedByAllViews(Base):
+    """All views of a thread share their shape and strides arrays; releasing one overwrites them."""
+
+    shared: ClassVar = threading.local()
 
     def point_to_arrays(self, view: PyBuffer, flags: int) -> None:
         super().point_to_arrays(view, flags)
-        page, words = Block(16 * max(1, self.ndim)), ctypes.POINTER(c_ssize_t)
+        if not hasattr(self.shared, "words"):
+            self.shared.words = (c_ssize_t * 128)()
         for place, field in enumerate(("shape", "strides")):
             pointer = getattr(view, field)
             if pointer:
-                start = page.low + 8 * self.ndim * place
+                start = ctypes.addressof(self.shared.words) + 8 * 64 * place
                 ctypes.memmove(start, pointer, 8 * self.ndim)
-                setattr(view, field, ctypes.cast(start, words))
-        before, self.page = getattr(self, "page", None), page
-        if before is not None:
-            before.unmap()
+                setattr(view, field, ctypes.cast(start, type(pointer)))
+
+    def release_buffer(self, view: PyBuffer) -> None:
+        super().release_buffer(view)
+        ctypes.memset(self.shared.words, 0x11, ctypes.sizeof(self.shared.words))
 
 
 @faulty("PB-34")

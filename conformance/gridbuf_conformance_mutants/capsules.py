@@ -28,7 +28,7 @@ from ctypes import (
 __all__ = ["ArrayStruct", "Export", "Managed", "Tensor", "VersionedManaged", "live_exports"]
 
 _DELETER = CFUNCTYPE(None, c_void_p)
-_DESTRUCTOR = PYFUNCTYPE(None, c_void_p)
+_DESTRUCTOR = _CALL_WITH_LOCK = PYFUNCTYPE(None, c_void_p)
 
 _api = ctypes.PyDLL(
     None
@@ -135,7 +135,7 @@ def call_deleter_of(capsule_address: int, names: Sequence[bytes] = tuple(_NAMES.
     kind = Managed if name == _NAMES[Managed] else VersionedManaged
     deleter = kind.from_address(address).deleter
     if deleter:
-        _DELETER(deleter)(address)
+        _CALL_WITH_LOCK(deleter)(address)
 
 
 def deleter_callback(function: Callable[[int], None]) -> object:

@@ -344,9 +344,11 @@ class DeleterFreesNothing(_Capsule):
 
 @faulty("DL-20")
 class DeleterNeedsTheLock(_Capsule):
-    """The deleter touches the interpreter without taking the lock."""
+    """The deleter of complex arrays touches the interpreter without taking the lock."""
 
     def capsule_of(self, export: Export) -> object:
+        if self.element.kind != "c":
+            return export.capsule()
         return export.capsule(deleter=ctypes.PyDLL(None).PyErr_Clear)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-import tempfile
 import time
+import weakref
 
 from gridbuf_conformance.plan import Plan
 
@@ -23,13 +23,18 @@ def _segfault() -> None:
 
 
 def _is_struck(array: Memory) -> bool:
-    """These faults strike only arrays with two axes and more, so that shrinking has something to do."""
-    return array.ndim >= 2
+    """These faults strike complex arrays of two axes only: few processes die, and shrinking has work."""
+    return array.ndim >= 2 and array.element.kind == "c"
+
+
+def _is_fatal(plan: Plan) -> bool:
+    """The same for plans."""
+    return plan.ndim >= 2 and plan.dtype.startswith("complex")
 
 
 @faulty("XA-18")
 class SegfaultInTheGetter(Array):
-    """Reading `__array_interface__` of a 2-d array is a segmentation fault."""
+    """Reading `__array_interface__` of a complex 2-d array is a segmentation fault."""
 
     def array_interface(self) -> dict:
         if _is_struck(self):
@@ -39,7 +44,7 @@ class SegfaultInTheGetter(Array):
 
 @faulty("XA-18")
 class HangInTheGetter(Array):
-    """Reading `__array_interface__` of a 2-d array never returns."""
+    """Reading `__array_interface__` of a complex 2-d array never returns."""
 
     def array_interface(self) -> dict:
         while _is_struck(self):
@@ -49,7 +54,7 @@ class HangInTheGetter(Array):
 
 @faulty("XA-18")
 class OSErrorInTheGetter(Array):
-    """Reading `__array_interface__` of a 2-d array raises OSError."""
+    """Reading `__array_interface__` of a complex 2-d array raises OSError."""
 
     def array_interface(self) -> dict:
         if _is_struck(self):
@@ -59,7 +64,7 @@ class OSErrorInTheGetter(Array):
 
 @faulty("DP-03")
 class SegfaultInTheExport(Offers.DLPack):
-    """`__dlpack__` of a 2-d array is a segmentation fault."""
+    """`__dlpack__` of a complex 2-d array is a segmentation fault."""
 
     def export(self, versioned: bool, *, copied: bool) -> object:
         if _is_struck(self):
@@ -69,7 +74,7 @@ class SegfaultInTheExport(Offers.DLPack):
 
 @faulty("PB-02")
 class SegfaultInTheRequest(Offers.Buffer):
-    """A buffer request to a 2-d array is a segmentation fault."""
+    """A buffer request to a complex 2-d array is a segmentation fault."""
 
     def get_buffer(self, view: PyBuffer, flags: int) -> None:
         if _is_struck(self):
@@ -78,72 +83,74 @@ class SegfaultInTheRequest(Offers.Buffer):
 
 
 class SegfaultInProduce(Mutant):
-    """Making a 2-d array is a segmentation fault."""
+    """Making a complex 2-d array is a segmentation fault."""
 
     breaks = frozenset({"GT-20"})
 
     def produce(self, plan: Plan) -> object:
-        if plan.ndim >= 2:
+        if _is_fatal(plan):
             _segfault()
         return super().produce(plan)
 
 
 class HangInProduce(Mutant):
-    """Making a 2-d array never returns."""
+    """Making a complex 2-d array never returns."""
 
     breaks = frozenset({"GT-20"})
 
     def produce(self, plan: Plan) -> object:
-        while plan.ndim >= 2:
+        while _is_fatal(plan):
             time.sleep(1)
         return super().produce(plan)
 
 
 class ExitInProduce(Mutant):
-    """Making a 2-d array ends the process with success."""
+    """Making a complex 2-d array ends the process with success."""
 
     breaks = frozenset({"GT-20"})
 
     def produce(self, plan: Plan) -> object:
-        if plan.ndim >= 2:
+        if _is_fatal(plan):
             os._exit(0)
         return super().produce(plan)
 
 
 class RaisesInProduce(Mutant):
-    """Making a 2-d array raises KeyError instead of declining."""
+    """Making a complex 2-d array raises KeyError instead of declining."""
 
     breaks = frozenset({"GT-20"})
 
     def produce(self, plan: Plan) -> object:
-        if plan.ndim >= 2:
+        if _is_fatal(plan):
             raise KeyError("layout")
         return super().produce(plan)
 
 
-class CrashesOnce(Mutant):
-    """Making a 2-d array kills every first process that tries; the next one gets through."""
+class CrashesOnTheTwentiethPlan(Mutant):
+    """The process dies on its twentieth plan, whichever that is: a fresh process gets through."""
 
     breaks = frozenset({"GT-20"})
 
+    def __init__(self) -> None:
+        self.seen: set[Plan] = set()
+
     def produce(self, plan: Plan) -> object:
-        marker = os.path.join(tempfile.gettempdir(), f"gridbuf-conformance-once-{os.getppid()}")
-        if plan.ndim >= 2:
-            if os.path.exists(marker):
-                os.unlink(marker)
-            else:
-                with open(marker, "w"):
-                    os._exit(3)
+        self.seen.add(plan)
+        if len(self.seen) >= 20:
+            os._exit(3)
         return super().produce(plan)
 
 
-@faulty("XA-11")
-class SegfaultAtTheEnd(Array):
-    """Dropping a 2-d array is a segmentation fault."""
+class SegfaultAtTheEnd(Mutant):
+    """Dropping a complex 2-d array is a segmentation fault."""
 
-    def __del__(self) -> None:
-        if _is_struck(self):
-            _segfault()
+    breaks = frozenset({"XA-11"})
+
+    def produce(self, plan: Plan) -> object:
+        array = super().produce(plan)
+        if _is_fatal(plan):
+            weakref.finalize(array, _segfault)
+        return array
 
 
 class Chatty(Mutant):

@@ -56,5 +56,8 @@ def mutants_of(module_name: str) -> list[type[Mutant]]:
     return [
         kind
         for kind in members
-        if isinstance(kind, type) and issubclass(kind, Mutant) and kind.__module__ == module_name
+        if isinstance(kind, type)
+        and issubclass(kind, Mutant)
+        and kind.__module__ == module_name
+        and not kind.__name__.startswith("_")
     ]

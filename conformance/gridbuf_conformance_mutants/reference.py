@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from ctypes import c_ssize_t
 from typing import ClassVar
 
-from gridbuf_conformance.plan import ALIGNMENT_LIMIT_BYTES, Plan
+from gridbuf_conformance.plan import ALIGNMENT_LIMIT_BYTES, UNTOUCHED_FROM_BYTES, Plan
 from gridbuf_conformance.producer import Capabilities, Unsupported
 from gridbuf_conformance.views import ViewMap
 
@@ -103,6 +103,11 @@ class Memory:
     def is_empty(self) -> bool:
         return 0 in self.shape
 
+    @property
+    def is_untouched(self) -> bool:
+        """Whether this is one of the huge arrays that nobody fills and nobody may read."""
+        return self.total_bytes >= UNTOUCHED_FROM_BYTES
+
     def is_contiguous(self, order: str) -> bool:
         """Contiguity in "C" or "F" order; axes of extent 1 and empty arrays carry no meaning."""
         axes = range(self.ndim) if order == "F" else reversed(range(self.ndim))
@@ -132,11 +137,11 @@ class Memory:
             ctypes.memmove(target, start + number * self.item_bytes, self.item_bytes)
 
     def copied(self) -> Memory:
-        """A row-major copy in a block of its own."""
+        """A row-major copy in a block of its own; huge arrays have no content to copy."""
         block = Block(self.total_bytes)
         strides = strides_of(self.shape, range(self.ndim), self.item_bytes)
         copy = type(self)(block, self.element, self.shape, strides, block.low, swapped=self.swapped)
-        for index in itertools.product(*map(range, self.shape)):
+        for index in () if self.is_untouched else itertools.product(*map(range, self.shape)):
             target, source = (
                 array.address + sum(i * s for i, s in zip(index, array.strides))
                 for array in (copy, self)

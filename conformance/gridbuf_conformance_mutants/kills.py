@@ -1,0 +1,85 @@
+"""The kill matrix as a document: every mutant with what it breaks, and every rule with its mutants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from gridbuf_conformance import catalogue
+
+from . import Mutant, zoo
+
+__all__ = ["KILLS_FILE", "UNKILLED", "render", "rules_without_mutant"]
+
+KILLS_FILE = Path(__file__).parent.parent / "KILLS.md"
+
+UNKILLED: dict[str, str] = {}
+"""MUST rules in scope that no mutant breaks, each with the reason."""
+
+_HEAD = """# Kill matrix
+
+Every row is a deliberately wrong producer. The suite, run on it, breaks exactly the rules in the second column
+(`failed`) and gives the ones in the third as advice; the reference producer, made of the same parts, breaks
+none. `tests/test_kill_matrix.py` proves each row. Written by `python -m gridbuf_conformance_mutants`.
+
+"""
+
+
+def rules_without_mutant() -> list[str]:
+    """MUST rules in scope that no mutant of any Python version breaks."""
+    broken = {id_ for mutant in zoo(every_python=True) for id_ in mutant.breaks}
+    return [
+        rule.id for rule in catalogue.select() if rule.level == "MUST" and rule.id not in broken
+    ]
+
+
+def render() -> str:
+    """The text of KILLS.md."""
+    return _HEAD + "\n".join((*_by_mutant(), "", *_by_rule(), "", *_unkilled())) + "\n"
+
+
+def _by_mutant() -> Iterable[str]:
+    module = ""
+    for mutant in zoo(every_python=True):
+        if mutant.__module__ != module:
+            module = mutant.__module__
+            title = module.rpartition(".")[2].replace("_", " ").capitalize()
+            yield from (
+                "",
+                f"## {title}",
+                "",
+                "| mutant | breaks | advises | fault |",
+                "|---|---|---|---|",
+            )
+        yield f"| {_name(mutant)} | {_ids(mutant.breaks)} | {_ids(mutant.advises)} | {_fault(mutant)} |"
+
+
+def _by_rule() -> Iterable[str]:
+    yield from ("## By rule", "", "| rule | level | mutants |", "|---|---|---|")
+    for rule in catalogue.select():
+        killers = [
+            mutant.__name__
+            for mutant in zoo(every_python=True)
+            if rule.id in mutant.breaks | mutant.advises
+        ]
+        if killers:
+            yield f"| {rule.id} | {rule.level} | {', '.join(killers)} |"
+
+
+def _unkilled() -> Iterable[str]:
+    yield from ("## Required rules that no mutant breaks", "")
+    for id_ in rules_without_mutant():
+        yield f"- {id_}: {UNKILLED.get(id_, 'no reason given')}"
+
+
+def _name(mutant: type[Mutant]) -> str:
+    since = mutant.since_python
+    return mutant.__name__ + (f" (Python {since[0]}.{since[1]}+)" if since > (3, 10) else "")
+
+
+def _fault(mutant: type[Mutant]) -> str:
+    return " ".join((mutant.__doc__ or "").split()).replace("|", "\\|")
+
+
+def _ids(ids: Iterable[str]) -> str:
+    return ", ".join(sorted(ids)) or "–"
