@@ -1,6 +1,7 @@
 """`@gridbuf_python`: the Python that gridbuf builds for and tests with.
 
-It is the environment that bazelw made from the lock files (GRIDBUF_ENVIRONMENT). Targets: `:toolchain` (Bazel's Python
+It is the environment that bazelw made from the lock files: GRIDBUF_ENVIRONMENT, which bazelw sets, or else (when the Bazel of
+another workspace builds) the last one bazelw made for the default interpreter. Targets: `:toolchain` (Bazel's Python
 toolchain bound to it), `:headers` (Python.h), `:pybind11` (its headers), and `python.bzl` with the tags of the interpreter.
 """
 
@@ -59,10 +60,19 @@ print(json.dumps({
 }))
 """
 
+def _environment(repository_ctx):
+    environ = repository_ctx.os.environ
+    if environ.get("GRIDBUF_ENVIRONMENT"):
+        return environ["GRIDBUF_ENVIRONMENT"]
+    root = repository_ctx.path(Label("//:WORKSPACE")).dirname
+    state = environ.get("GRIDBUF_STATE", str(root) + "/.gridbuf")
+    remembered = repository_ctx.path(state + "/environment")
+    if not remembered.exists:
+        fail("there is no Python environment yet; run `%s/bazelw --setup` once" % root)
+    return repository_ctx.read(remembered).strip()
+
 def _python_repository_impl(repository_ctx):
-    environment = repository_ctx.os.environ.get("GRIDBUF_ENVIRONMENT")
-    if not environment:
-        fail("GRIDBUF_ENVIRONMENT is not set; call Bazel through ./bazelw, which makes the Python environment")
+    environment = _environment(repository_ctx)
     python = environment + "/bin/python"
     result = repository_ctx.execute([python, "-c", _QUERY])
     if result.return_code:
@@ -82,7 +92,7 @@ def _python_repository_impl(repository_ctx):
 
 python_repository = repository_rule(
     implementation = _python_repository_impl,
-    environ = ["GRIDBUF_ENVIRONMENT", "GRIDBUF_PEERS"],
+    environ = ["GRIDBUF_ENVIRONMENT", "GRIDBUF_PEERS", "GRIDBUF_STATE"],
     doc = "Binds Bazel's Python toolchain and pybind11's headers to the environment that bazelw made.",
     local = True,
 )

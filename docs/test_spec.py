@@ -1,0 +1,49 @@
+"""docs/spec.md is true in one respect that a program can check: every item names a test, and that test exists.
+
+A reference reads `//package:target Suite.Name` (GoogleTest) or `//package:target file.py::name` (pytest).
+"""
+
+import pathlib
+import re
+
+import pytest
+
+# The document is read where it really is, in the source tree, and so are the tests it names: Bazel would otherwise need
+# every test file as data of this one. The target is therefore `local` and never cached.
+SPEC = (pathlib.Path(__file__).parent / "spec.md").resolve()
+ROOT = SPEC.parents[1]
+REFERENCE = re.compile(r"`//([\w/]*):(\w+) ([^`\s]+)`")
+ITEM = re.compile(r"^\| *(\d+\.\d+) *\|(.*)\|$", re.MULTILINE)
+
+
+def items() -> dict[str, str]:
+    return dict(ITEM.findall(SPEC.read_text()))
+
+
+def text_of(package: str) -> str:
+    return "".join(p.read_text() for p in sorted((ROOT / package).rglob("*_test.cc")))
+
+
+def test_there_are_items_and_their_numbers_are_unique():
+    numbers = [number for number, _ in ITEM.findall(SPEC.read_text())]
+    assert len(numbers) > 50
+    assert len(numbers) == len(set(numbers))
+
+
+@pytest.mark.parametrize("number", items())
+def test_item_names_a_test_that_exists(number):
+    references = REFERENCE.findall(items()[number])
+    assert references, f"item {number} names no test"
+    for package, target, name in references:
+        build = (ROOT / package / "BUILD.bazel").read_text()
+        assert re.search(rf'"{target}"', build), f"item {number}: //{package}:{target} is no target"
+        if "::" in name:
+            file, _, function = name.partition("::")
+            (path,) = list((ROOT / package).rglob(pathlib.Path(file).name)) or [None]
+            assert path, f"item {number}: no file {file} below {package}"
+            assert re.search(rf"def {function.split('[')[0]}\b", path.read_text()), f"item {number}: no {name}"
+        else:
+            suite, _, test = name.rpartition(".")
+            suite = suite.split("/")[-1]
+            pattern = rf"TEST(_F|_P)?\(\s*{re.escape(suite)}\s*,\s*{re.escape(test)}\s*\)|TYPED_TEST(_P)?\(\s*{re.escape(suite)}\s*,\s*{re.escape(test)}\s*\)"
+            assert re.search(pattern, text_of(package)), f"item {number}: no test {name} below {package}"
