@@ -1,0 +1,390 @@
+module;
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+module gridbuf.transfer;
+
+import gridbuf.alloc;
+import gridbuf.alloc.host;
+import gridbuf.error;
+import gridbuf.layout.checked;
+import gridbuf.layout.extents;
+import gridbuf.layout.view;
+
+namespace gridbuf {
+namespace {
+
+// --- Checks
+// ---------------------------------------------------------------------------------------------------------
+
+absl::Status check_view(std::string_view role, const std::byte* block, const StridedView& view) {
+  if (!byte_hull(view)) {
+    return make_error(
+        ErrorClass::kValue,
+        {role, to_string(view), "as many strides as non-negative extents, within 2^63 - 1 bytes",
+         "check shape and strides"});
+  }
+  if (block == nullptr && !is_empty(view.shape) && view.itemsize_bytes > 0) {
+    return make_error(ErrorClass::kValue, {std::string(role).append("'s block"), "null",
+                                           "memory for " + to_string(view), "allocate it first"});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status check_pair(const StridedView& target, const StridedView& source) {
+  if (target.shape != source.shape) {
+    return make_error(ErrorClass::kValue,
+                      {"the source's shape", to_string(source.shape),
+                       "the target's, " + to_string(target.shape), "broadcast the source first"});
+  }
+  if (target.itemsize_bytes != source.itemsize_bytes) {
+    return make_error(
+        ErrorClass::kValue,
+        {"the source's itemsize_bytes", std::to_string(source.itemsize_bytes),
+         "the target's, " + std::to_string(target.itemsize_bytes), "convert the elements first"});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status check_swap(std::int64_t swap_unit_bytes, std::int64_t itemsize_bytes) {
+  const bool divides = swap_unit_bytes > 0 && itemsize_bytes % swap_unit_bytes == 0;
+  if (swap_unit_bytes == 0 || divides) return absl::OkStatus();
+  return make_error(ErrorClass::kValue,
+                    {"swap_unit_bytes", std::to_string(swap_unit_bytes),
+                     "a divisor of the itemsize, " + std::to_string(itemsize_bytes),
+                     "pass 1 to keep the bytes as they are"});
+}
+
+// --- Rows
+// -----------------------------------------------------------------------------------------------------------
+
+struct Row {
+  std::int64_t extent;
+  std::int64_t target_stride_bytes;
+  std::int64_t source_stride_bytes;
+};
+
+// Elements of a length known to the compiler, which makes each memcpy a load and a store.
+template <std::size_t kItemsize>
+void copy_row_of(std::byte* target, const std::byte* source, const Row& row) {
+  for (std::int64_t i = 0; i < row.extent; ++i) {
+    std::memcpy(target, source, kItemsize);
+    target += row.target_stride_bytes;
+    source += row.source_stride_bytes;
+  }
+}
+
+void copy_row(std::byte* target, const std::byte* source, const Row& row, std::size_t itemsize) {
+  switch (itemsize) {
+    case 1:
+      return copy_row_of<1>(target, source, row);
+    case 2:
+      return copy_row_of<2>(target, source, row);
+    case 4:
+      return copy_row_of<4>(target, source, row);
+    case 8:
+      return copy_row_of<8>(target, source, row);
+    case 16:
+      return copy_row_of<16>(target, source, row);
+    default:
+      break;
+  }
+  for (std::int64_t i = 0; i < row.extent; ++i) {
+    std::memcpy(target, source, itemsize);
+    target += row.target_stride_bytes;
+    source += row.source_stride_bytes;
+  }
+}
+
+// One element repeated over `length_bytes` of dense memory: what is filled already is copied on, in
+// ever longer pieces that stay in the nearest cache.
+void repeat_element(std::byte* target, const std::byte* element, std::size_t itemsize,
+                    std::size_t length_bytes) {
+  constexpr std::size_t kLongestPiece = 8192;
+  std::memcpy(target, element, itemsize);
+  std::size_t filled = itemsize;
+  std::size_t piece = itemsize;
+  while (filled < length_bytes) {
+    const std::size_t next = std::min(piece, length_bytes - filled);
+    std::memcpy(target + filled, target, next);
+    filled += next;
+    if (piece < kLongestPiece) piece = filled;
+  }
+}
+
+void swap_row(std::byte* target, const std::byte* source, const Row& row, std::size_t itemsize,
+              std::size_t unit) {
+  for (std::int64_t i = 0; i < row.extent; ++i) {
+    for (std::size_t at = 0; at < itemsize; at += unit) {
+      std::reverse_copy(source + at, source + at + unit, target + at);
+    }
+    target += row.target_stride_bytes;
+    source += row.source_stride_bytes;
+  }
+}
+
+// --- The loop nest
+// --------------------------------------------------------------------------------------------------
+
+// Two views walked together, outermost axis first. The hulls were checked, so no product here can
+// overflow.
+struct Walk {
+  std::byte* target;
+  const std::byte* source;
+  SmallVec<Row> axes;
+  std::size_t itemsize;
+  std::size_t swap_unit;
+};
+
+Walk make_walk(std::byte* target_block, const StridedView& target, const std::byte* source_block,
+               const StridedView& source, std::int64_t swap_unit_bytes) {
+  Walk walk{target_block + target.offset_bytes,
+            source_block + source.offset_bytes,
+            {},
+            static_cast<std::size_t>(target.itemsize_bytes),
+            static_cast<std::size_t>(std::max<std::int64_t>(swap_unit_bytes, 1))};
+  for (int axis = 0; axis < target.ndim(); ++axis) {
+    if (target.shape[axis] == 1) continue;
+    walk.axes.push_back(
+        {target.shape[axis], target.strides_bytes[axis], source.strides_bytes[axis]});
+  }
+  return walk;
+}
+
+std::int64_t magnitude(std::int64_t stride_bytes) {
+  return stride_bytes < 0 ? -stride_bytes : stride_bytes;
+}
+
+// Turns axes round so that the target is walked upwards, and sorts them so that its smallest stride
+// runs innermost.
+void order_by_target(Walk& walk) {
+  for (Row& axis : walk.axes) {
+    if (axis.target_stride_bytes >= 0) continue;
+    walk.target += (axis.extent - 1) * axis.target_stride_bytes;
+    walk.source += (axis.extent - 1) * axis.source_stride_bytes;
+    axis.target_stride_bytes = -axis.target_stride_bytes;
+    axis.source_stride_bytes = -axis.source_stride_bytes;
+  }
+  std::sort(walk.axes.begin(), walk.axes.end(), [](const Row& a, const Row& b) {
+    return a.target_stride_bytes > b.target_stride_bytes;
+  });
+}
+
+// Merges an axis with the next inner one where one step of it is a whole pass of the inner one on
+// both sides.
+void merge_axes(Walk& walk) {
+  SmallVec<Row> merged;
+  for (const Row& axis : walk.axes) {
+    if (!merged.empty()) {
+      Row& outer = merged[merged.size() - 1];
+      if (outer.target_stride_bytes == axis.target_stride_bytes * axis.extent &&
+          outer.source_stride_bytes == axis.source_stride_bytes * axis.extent) {
+        outer = {outer.extent * axis.extent, axis.target_stride_bytes, axis.source_stride_bytes};
+        continue;
+      }
+    }
+    merged.push_back(axis);
+  }
+  walk.axes = merged;
+}
+
+void run_row(const Walk& walk, std::byte* target, const std::byte* source, const Row& row) {
+  if (walk.swap_unit > 1) return swap_row(target, source, row, walk.itemsize, walk.swap_unit);
+  const auto itemsize = static_cast<std::int64_t>(walk.itemsize);
+  if (row.target_stride_bytes == itemsize && row.source_stride_bytes == itemsize) {
+    std::memcpy(target, source, static_cast<std::size_t>(row.extent) * walk.itemsize);
+  } else if (row.target_stride_bytes == itemsize && row.source_stride_bytes == 0) {
+    repeat_element(target, source, walk.itemsize,
+                   static_cast<std::size_t>(row.extent) * walk.itemsize);
+  } else {
+    copy_row(target, source, row, walk.itemsize);
+  }
+}
+
+// Runs the innermost axis as a row for every index of the others, in row-major order.
+void run(const Walk& walk) {
+  if (walk.axes.empty()) return run_row(walk, walk.target, walk.source, {1, 0, 0});
+  const int innermost = walk.axes.size() - 1;
+  const Row& row = walk.axes[innermost];
+  Extents index(innermost, 0);
+  std::byte* target = walk.target;
+  const std::byte* source = walk.source;
+  while (true) {
+    run_row(walk, target, source, row);
+    int axis = innermost - 1;
+    for (; axis >= 0; --axis) {
+      const Row& outer = walk.axes[axis];
+      target += outer.target_stride_bytes;
+      source += outer.source_stride_bytes;
+      if (++index[axis] < outer.extent) break;
+      target -= outer.extent * outer.target_stride_bytes;
+      source -= outer.extent * outer.source_stride_bytes;
+      index[axis] = 0;
+    }
+    if (axis < 0) return;
+  }
+}
+
+// --- Overlap
+// --------------------------------------------------------------------------------------------------------
+
+struct AddressRange {
+  std::uintptr_t begin;
+  std::uintptr_t end;
+};
+
+// Requires a sound view.
+AddressRange range_of(const std::byte* block, const StridedView& view) {
+  const checked::ByteHull hull = *byte_hull(view);
+  const auto address = reinterpret_cast<std::uintptr_t>(block);
+  return {address + static_cast<std::uintptr_t>(hull.lowest_bytes),
+          address + static_cast<std::uintptr_t>(hull.highest_bytes)};
+}
+
+bool overlap(const AddressRange& a, const AddressRange& b) {
+  return a.begin < b.end && b.begin < a.end;
+}
+
+// Whether two indices of the view may name a common byte. Sure of "no" for views of ordinary arrays
+// (each stride steps over all that the smaller ones reach); says "maybe" otherwise.
+bool may_overlap_itself(const StridedView& view) {
+  SmallVec<Row> axes;
+  for (int axis = 0; axis < view.ndim(); ++axis) {
+    if (view.shape[axis] != 1) {
+      axes.push_back({view.shape[axis], magnitude(view.strides_bytes[axis]), 0});
+    }
+  }
+  std::sort(axes.begin(), axes.end(), [](const Row& a, const Row& b) {
+    return a.target_stride_bytes < b.target_stride_bytes;
+  });
+  std::int64_t reach_bytes = view.itemsize_bytes;
+  for (const Row& axis : axes) {
+    if (axis.target_stride_bytes < reach_bytes) return true;
+    reach_bytes += (axis.extent - 1) * axis.target_stride_bytes;
+  }
+  return false;
+}
+
+// Copies between blocks that share no byte.
+void copy_apart(std::byte* target_block, const StridedView& target, const std::byte* source_block,
+                const StridedView& source, std::int64_t swap_unit_bytes) {
+  Walk walk = make_walk(target_block, target, source_block, source, swap_unit_bytes);
+  // Where elements of the target share bytes, the order of writing shows: it stays row-major.
+  if (!may_overlap_itself(target)) {
+    order_by_target(walk);
+    merge_axes(walk);
+  }
+  run(walk);
+}
+
+// The same elements without gaps, row-major from offset 0; nothing if they are too many bytes for
+// 64 bits.
+std::optional<StridedView> packed(const StridedView& view) {
+  StridedView result{.shape = view.shape,
+                     .strides_bytes = Extents(view.ndim(), 0),
+                     .itemsize_bytes = view.itemsize_bytes};
+  std::optional<std::int64_t> stride = view.itemsize_bytes;
+  for (int axis = view.ndim() - 1; axis >= 0; --axis) {
+    result.strides_bytes[axis] = *stride;
+    stride = checked::mul(*stride, view.shape[axis]);
+    if (!stride) return std::nullopt;
+  }
+  return result;
+}
+
+MemoryResource& scratch_of(const CopyOptions& options) {
+  return options.scratch != nullptr ? *options.scratch : host_resource();
+}
+
+// Copies by way of scratch memory.
+absl::Status copy_overlapping(std::byte* target_block, const StridedView& target,
+                              const std::byte* source_block, const StridedView& source,
+                              const CopyOptions& options) {
+  const std::optional<StridedView> between = packed(source);
+  const std::optional<checked::ByteHull> hull = between ? byte_hull(*between) : std::nullopt;
+  if (!hull) {
+    return make_error(ErrorClass::kValue, {"the source", to_string(source),
+                                           "of at most 2^63 - 1 bytes", "copy a smaller part"});
+  }
+  const absl::StatusOr<Block> scratch =
+      scratch_of(options).allocate({.total_bytes = hull->highest_bytes});
+  if (!scratch.ok()) return with_context(scratch.status(), "copy between overlapping views");
+  copy_apart(scratch->data(), *between, source_block, source, 1);
+  copy_apart(target_block, target, scratch->data(), *between, options.swap_unit_bytes);
+  return absl::OkStatus();
+}
+
+// Whether every element of the source is the target's element at the same index.
+bool same_elements(const std::byte* target_block, const StridedView& target,
+                   const std::byte* source_block, const StridedView& source) {
+  if (target_block + target.offset_bytes != source_block + source.offset_bytes) return false;
+  for (int axis = 0; axis < target.ndim(); ++axis) {
+    if (target.shape[axis] > 1 && target.strides_bytes[axis] != source.strides_bytes[axis]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+absl::Status copy_elements(std::byte* target_block, const StridedView& target,
+                           const std::byte* source_block, const StridedView& source,
+                           const CopyOptions& options) {
+  for (const absl::Status& status :
+       {check_pair(target, source), check_view("the target", target_block, target),
+        check_view("the source", source_block, source),
+        check_swap(options.swap_unit_bytes, target.itemsize_bytes)}) {
+    if (!status.ok()) return status;
+  }
+  if (is_empty(target.shape) || target.itemsize_bytes == 0) return absl::OkStatus();
+  if (!overlap(range_of(target_block, target), range_of(source_block, source))) {
+    copy_apart(target_block, target, source_block, source, options.swap_unit_bytes);
+    return absl::OkStatus();
+  }
+  const bool keeps_bytes = options.swap_unit_bytes <= 1;
+  if (keeps_bytes && !may_overlap_itself(target) &&
+      same_elements(target_block, target, source_block, source)) {
+    return absl::OkStatus();
+  }
+  return copy_overlapping(target_block, target, source_block, source, options);
+}
+
+absl::Status fill_elements(std::byte* target_block, const StridedView& target,
+                           std::span<const std::byte> element, const CopyOptions& options) {
+  if (static_cast<std::int64_t>(element.size()) != target.itemsize_bytes) {
+    return make_error(ErrorClass::kValue,
+                      {"the element", std::to_string(element.size()) + " bytes long",
+                       "of the target's itemsize, " + std::to_string(target.itemsize_bytes),
+                       "convert it to the target's element type"});
+  }
+  // The element as a view of the target's shape: all strides 0.
+  const StridedView source{.shape = target.shape,
+                           .strides_bytes = Extents(target.ndim(), 0),
+                           .itemsize_bytes = target.itemsize_bytes};
+  if (absl::Status status = check_view("the target", target_block, target); !status.ok()) {
+    return status;
+  }
+  const auto element_begin = reinterpret_cast<std::uintptr_t>(element.data());
+  const AddressRange element_range{element_begin, element_begin + element.size()};
+  if (is_empty(target.shape) || !overlap(range_of(target_block, target), element_range)) {
+    return copy_elements(target_block, target, element.data(), source, options);
+  }
+  const absl::StatusOr<Block> kept =
+      scratch_of(options).allocate({.total_bytes = target.itemsize_bytes});
+  if (!kept.ok()) return with_context(kept.status(), "fill with an element of the target itself");
+  std::memcpy(kept->data(), element.data(), element.size());
+  return copy_elements(target_block, target, kept->data(), source, options);
+}
+
+}  // namespace gridbuf
