@@ -169,11 +169,11 @@ class BitsDeclaredAsBooleans(_Edited):
 
 
 @faulty("AI-11")
-class DescrOfAnotherSize(_Edited):
-    """`descr` describes one byte more than `typestr`."""
+class RecordLosesAField(_Edited):
+    """`descr` of a record leaves out its last field."""
 
     def edit(self) -> dict:
-        return {"descr": [("", self.element.typestr(self.swapped)), ("extra", "|u1")]}
+        return {"descr": self.element.descr(self.swapped)[:-1]} if self.element.fields else {}
 
 
 @faulty("AI-11")
@@ -181,7 +181,17 @@ class DescrIsATuple(_Edited):
     """`descr` is a tuple of fields."""
 
     def edit(self) -> dict:
-        return {"descr": (("", self.element.typestr(self.swapped)),)}
+        return {"descr": tuple(self.element.descr(self.swapped))}
+
+
+@faulty(advises=["AI-13"])
+class DescrOfAnotherSize(_Edited):
+    """`descr` of a plain number describes one byte more than `typestr`."""
+
+    def edit(self) -> dict:
+        if self.element.fields:
+            return {}
+        return {"descr": [("number", self.element.typestr(self.swapped)), ("extra", "|u1")]}
 
 
 @faulty(advises=["AI-12"])

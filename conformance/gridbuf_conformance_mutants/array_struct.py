@@ -101,11 +101,11 @@ class FortranBitAlwaysSet(_Flags):
 
 
 @faulty("AS-05")
-class NativeBitAlwaysSet(_Flags):
-    """Swapped numbers claim to be in native order."""
+class NativeBitAlwaysSet(OffersArrayInterface, OffersArrayStruct, Memory):
+    """Swapped numbers claim to be in native order; the dict beside it tells better."""
 
-    def edit_flags(self, flags: int) -> int:
-        return flags | 0x200
+    def array_struct_flags(self) -> int:
+        return super().array_struct_flags() | 0x200
 
 
 @faulty("AS-05")

@@ -14,21 +14,42 @@ _ORDER, _SWAPPED_ORDER = "<>" if sys.byteorder == "little" else "><"
 
 
 class Element(NamedTuple):
-    """`kind` and `itemsize` as in a typestr; `format` as in `Py_buffer`; `dlpack` is (code, bits) or None."""
+    """`kind` and `itemsize` as in a typestr; `format` as in `Py_buffer`; `dlpack` is (code, bits) or None.
+
+    `fields` of a record: (name, kind and bytes of one number, repeat count). In its `format`, `{}` stands for
+    the byte order of the numbers that have one.
+    """
 
     kind: str
     itemsize: int
-    format: str | None
+    format: str
     dlpack: tuple[int, int] | None
+    fields: tuple[tuple[str, str, int], ...] = ()
 
     def typestr(self, swapped: bool) -> str:
         """The array interface's typestr; `|` where no byte order exists."""
-        order = "|" if self.itemsize == 1 else _SWAPPED_ORDER if swapped else _ORDER
-        return f"{order}{self.kind}{self.itemsize}"
+        has_order = self.itemsize > 1 and self.kind != "V"
+        return f"{_order(swapped) if has_order else '|'}{self.kind}{self.itemsize}"
+
+    def descr(self, swapped: bool) -> list[tuple]:
+        """The array interface's `descr`."""
+        if not self.fields:
+            return [("", self.typestr(swapped))]
+        order = _order(swapped)
+        typed = [
+            (name, ("|" if kind[1:] == "1" else order) + kind, n) for name, kind, n in self.fields
+        ]
+        return [(name, kind, (n,)) if n > 1 else (name, kind) for name, kind, n in typed]
 
     def buffer_format(self, swapped: bool) -> str:
         """The buffer protocol's format; an explicit prefix only where the order is not native."""
+        if self.fields:
+            return self.format.format(_order(swapped))
         return (_SWAPPED_ORDER if swapped else "") + self.format
+
+
+def _order(swapped: bool) -> str:
+    return _SWAPPED_ORDER if swapped else _ORDER
 
 
 ELEMENTS = {
@@ -46,4 +67,7 @@ ELEMENTS = {
     "bool": Element("b", 1, "?", (6, 8)),
     "complex64": Element("c", 8, "Zf", (5, 64)),
     "complex128": Element("c", 16, "Zd", (5, 128)),
+    "struct": Element(
+        "V", 13, "T{{b:a:{}d:b:(2)h:c:}}", None, (("a", "i1", 1), ("b", "f8", 1), ("c", "i2", 2))
+    ),
 }

@@ -163,7 +163,7 @@ class OffersArrayInterface:
             "version": 3,
             "shape": self.shape,
             "typestr": typestr,
-            "descr": [("", typestr)],
+            "descr": self.element.descr(self.swapped),
             "data": (self.address, self.readonly),
             "strides": None if self.is_contiguous("C") else self.strides,
         }

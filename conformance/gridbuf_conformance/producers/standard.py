@@ -12,6 +12,7 @@ import math
 import mmap
 import os
 import platform
+import sys
 import tempfile
 from collections.abc import Sequence
 from typing import Any
@@ -192,12 +193,26 @@ _CTYPES = {
 }
 
 
+_FIELDS = [("a", ctypes.c_int8), ("b", ctypes.c_double), ("c", ctypes.c_int16 * 2)]
+_SWAPPED_STRUCTURE = (
+    ctypes.BigEndianStructure if sys.byteorder == "little" else ctypes.LittleEndianStructure
+)
+
+
 class _Record(ctypes.Structure):
     """The structured element type of the plans: packed, 13 bytes."""
 
     _pack_ = 1
     _layout_ = "ms"  # what Python before 3.14 takes for granted when `_pack_` is set
-    _fields_ = [("a", ctypes.c_int8), ("b", ctypes.c_double), ("c", ctypes.c_int16 * 2)]
+    _fields_ = _FIELDS
+
+
+class _SwappedRecord(_SWAPPED_STRUCTURE):
+    """The same in the other byte order."""
+
+    _pack_ = 1
+    _layout_ = "ms"
+    _fields_ = _FIELDS
 
 
 _CTYPES["struct"] = _Record
@@ -228,5 +243,7 @@ class CtypesProducer(_StandardProducer):
         native = _CTYPES[plan.dtype]
         if plan.byteorder == "native":
             return native
+        if native is _Record:
+            return _SwappedRecord
         both = (getattr(native, f"__ctype_{order}__", None) for order in ("be", "le"))
         return next((kind for kind in both if kind not in (None, native)), None)

@@ -1,0 +1,177 @@
+"""The built-in producers give what plans ask or decline with a reason, and the registry finds them."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+from gridbuf_conformance import producers, strategies
+from gridbuf_conformance.plan import Plan
+from gridbuf_conformance.producer import Capabilities, Producer, Unsupported
+from gridbuf_conformance.producers.base import declined
+
+STANDARD = ("array", "bytes", "bytearray", "memoryview", "ctypes", "mmap")
+
+
+def _installed(name: str) -> Producer:
+    entry = producers.find(name)
+    if not entry.is_installed:
+        pytest.skip(f"{entry.needs} is not installed; {entry.install}")
+    return producers.load(name)()
+
+
+def _plans(producer: Producer) -> list[Plan]:
+    return _sampled(producer.capabilities)
+
+
+@cache
+def _sampled(can: Capabilities) -> list[Plan]:
+    general = strategies.sample(strategies.general_plans(can), 150, seed=1)
+    return general + strategies.sample(strategies.boundary_plans(can), 60, seed=2)
+
+
+# --- what they make -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", producers.BUILT_IN)
+def test_most_plans_of_the_declared_range_are_answered(name: str) -> None:
+    producer = _installed(name)
+    answers = [producer.produce(plan) for plan in _plans(producer)]
+    declined_answers = [answer for answer in answers if isinstance(answer, Unsupported)]
+    reasons = {answer.reason for answer in declined_answers}
+    # Zero extents cannot be left out of the range, and three types cannot make them.
+    limit = {"bytes": 0.3, "mmap": 0.2, "memoryview": 0.2, "gt4py": 0.3}.get(name, 0.05)
+    assert len(declined_answers) <= limit * len(answers), sorted(reasons)
+
+
+@pytest.mark.parametrize("name", STANDARD)
+def test_content_is_the_plans(name: str) -> None:
+    producer = _installed(name)
+    made = 0
+    for plan in _plans(producer):
+        result = producer.produce(plan)
+        if not isinstance(result, Unsupported):
+            made += 1
+            view = memoryview(result)
+            assert view.tobytes() == plan.content(), plan
+            assert view.shape == plan.shape or name == "mmap", plan
+            assert view.readonly is plan.readonly, plan
+    assert made > 30
+
+
+@pytest.mark.parametrize("name", ["numpy", "gt4py", "gridbuf", "gridbuf.plain"])
+def test_content_is_the_plans_through_numpy(name: str) -> None:
+    producer = _installed(name)
+    import numpy
+
+    for plan in _plans(producer):
+        result = producer.produce(plan)
+        if not isinstance(result, Unsupported):
+            array = numpy.asarray(result)
+            assert array.tobytes() == plan.content(), plan
+            assert array.shape == plan.shape, plan
+
+
+def test_content_is_the_plans_through_torch() -> None:
+    producer = _installed("torch")
+    import torch
+
+    for plan in _plans(producer):
+        result = producer.produce(plan)
+        if not isinstance(result, Unsupported) and plan.nbytes:
+            held = result.contiguous().reshape(-1).view(torch.uint8)
+            assert bytes(held.tolist()) == plan.content(), plan
+
+
+@pytest.mark.parametrize("name", producers.BUILT_IN)
+def test_two_results_are_two_objects(name: str) -> None:
+    producer = _installed(name)
+    for plan in _plans(producer)[:40]:
+        first, second = producer.produce(plan), producer.produce(plan)
+        assert first is not second or not plan.nbytes or isinstance(first, Unsupported), plan
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"dtype": "complex64"}, "element type complex64"),
+        ({"byteorder": "swapped"}, "native byte order"),
+        ({"shape": (2, 3)}, "2 dimensions"),
+        ({"alignment_size": 64}, "alignment of 64 bytes"),
+        ({"dims": ("I",)}, "no names"),
+        ({"halo": ((0, 0),)}, "no halo"),
+        ({"readonly": True}, "writable memory only"),
+        ({"shape": (2**28,), "fill": None}, "without touching its pages"),
+    ],
+)
+def test_declines_say_which_key(change: dict, reason: str) -> None:
+    answer = _installed("array").produce(Plan().replaced(**change))
+    assert isinstance(answer, Unsupported)
+    assert answer.reason.startswith("array: ")
+    assert reason in answer.reason
+
+
+def test_row_major_layout_asked_by_name_is_no_reason_to_decline() -> None:
+    can = _installed("memoryview").capabilities
+    assert declined(Plan(shape=(2, 3), layout=(0, 1)), can) == ""
+    assert "layout" in declined(Plan(shape=(2, 3), layout=(1, 0)), can)
+
+
+def test_mmap_leaves_gigabytes_untouched() -> None:
+    pages = _installed("mmap").produce(Plan(shape=(2**32,), dtype="uint8", fill=None))
+    assert len(pages) == 2**32
+    resident = Path("/proc/self/statm").read_text().split()[1]
+    assert int(resident) * 4096 < 2**31
+    pages.close()
+
+
+# --- the registry ---------------------------------------------------------------------------------------------
+
+
+def test_listing_imports_no_library() -> None:
+    heavy = ("numpy", "torch", "gt4py", "gridbuf")
+    code = (
+        "import sys; from gridbuf_conformance import producers;"
+        "[entry.is_installed for entry in producers.entries().values()];"
+        f"print([name for name in {heavy} if name in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+def test_absent_library_says_how_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *rest: None if name == "torch" else real(name)
+    )
+    assert not producers.find("torch").is_installed
+    with pytest.raises(producers.NotInstalled, match="torch is not installed; pip install torch"):
+        producers.load("torch")
+
+
+def test_unknown_name_lists_close_ones() -> None:
+    with pytest.raises(producers.UnknownProducer, match="use one of numpy"):
+        producers.find("numpi")
+
+
+def test_entry_points_announce_producers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "announced-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: announced\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text(
+        f"[{producers.ENTRY_POINT_GROUP}]\n"
+        "mine = announced_module:Outer.Producer\n"
+        "numpy = announced_module:Outer.Producer\n"
+    )
+    (tmp_path / "announced_module.py").write_text(
+        "class Outer:\n    class Producer:\n        name = 'mine'\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert "mine" in producers.names()
+    assert producers.load("mine").name == "mine"
+    assert producers.find("mine").summary == "announced by announced"
+    assert producers.find("numpy") is producers.BUILT_IN["numpy"], "built-in names are taken"
