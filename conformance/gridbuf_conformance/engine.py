@@ -45,7 +45,7 @@ SUITE_NAME = "gridbuf-conformance"
 
 @dataclass(frozen=True)
 class Profile:
-    """How much a run asks: numbers of draws by kind, and of new plans that shrinking may ask.
+    """How much a run asks: plans of each kind (`strategies`), and new plans that shrinking may ask.
 
     `time_box_s`: instead of one round with seed 0, rounds with new seeds until this time has passed.
     """
@@ -53,6 +53,7 @@ class Profile:
     name: str
     general: int
     boundary: int
+    rank: int
     huge: int
     shrink_per_rule: int
     shrink_in_all: int
@@ -62,10 +63,10 @@ class Profile:
 PROFILES: dict[str, Profile] = {
     profile.name: profile
     for profile in (
-        Profile("smoke", 60, 40, 8, shrink_per_rule=40, shrink_in_all=200),
-        Profile("default", 300, 150, 20, shrink_per_rule=150, shrink_in_all=1500),
-        Profile("thorough", 3000, 1500, 60, shrink_per_rule=600, shrink_in_all=10_000),
-        Profile("soak", 1000, 500, 30, 300, 3000, time_box_s=15 * 60.0),
+        Profile("smoke", 40, 30, 8, 6, shrink_per_rule=40, shrink_in_all=200),
+        Profile("default", 200, 120, 16, 16, shrink_per_rule=150, shrink_in_all=1500),
+        Profile("thorough", 2000, 1200, 60, 40, shrink_per_rule=600, shrink_in_all=10_000),
+        Profile("soak", 600, 400, 30, 20, 300, 3000, time_box_s=15 * 60.0),
     )
 }
 """By name. The first three are the same on every run; "soak" takes a new seed each time and reports it."""
@@ -391,7 +392,7 @@ class _Batch:
     strategy: Any
     draws: int
     seed: int
-    plans: frozenset[Plan]
+    plans: tuple[Plan, ...]
 
 
 def _ask_rounds(run: _Run, worker: Any, profile: Profile) -> None:
@@ -422,19 +423,21 @@ def _ask_round(
     wanted = (
         (strategies.general_plans(can), profile.general),
         (strategies.boundary_plans(can), profile.boundary),
+        (strategies.rank_plans(can), profile.rank),
         (strategies.huge_plans(can), profile.huge),
     )
     batches = [
-        _Batch(strategy, draws, seed, frozenset(plans))
-        for strategy, draws in wanted
-        if strategy is not None and (plans := strategies.sample(strategy, draws, seed))
+        _Batch(
+            strategy,
+            strategies.DRAWS_PER_PLAN * count,
+            seed,
+            tuple(strategies.sample(strategy, count, seed)),
+        )
+        for strategy, count in wanted
+        if strategy is not None
     ]
-    run.ask(worker, [plan for batch in batches for plan in _in_order(batch)])
+    run.ask(worker, [plan for batch in batches for plan in batch.plans])
     return batches
-
-
-def _in_order(batch: _Batch) -> list[Plan]:
-    return sorted(batch.plans, key=_weight)
 
 
 def _judge_declared(run: _Run, declared: Sequence[Declared]) -> None:
@@ -469,24 +472,43 @@ def _shrink(run: _Run, worker: Any, rule: str, batches: Sequence[_Batch], budget
     """Lets Hypothesis look for a smaller plan that fails the rule as badly; returns what that cost."""
     from . import strategies
 
-    outcome, found = run.tallies[rule].outcome, run.tallies[rule].findings
-    spent = 0
-
-    def fails(plan: Plan) -> bool:
-        nonlocal spent
-        if plan not in run.answers:
-            if spent >= budget or run.given_up:
-                return False
-            run.ask(worker, [plan])
-            spent += _SHRINK_COST.get(run.answers[plan].kind, 1)
-        verdict = found.get(plan)
-        return verdict is not None and verdict.outcome is outcome
-
+    search = _Search(run, worker, run.tallies[rule], run.tallies[rule].outcome, budget)
     for batch in batches:
-        if any(fails(plan) for plan in batch.plans & found.keys()):
-            strategies.smallest(batch.strategy, fails, batch.draws, batch.seed)
+        if any(search.is_known_to_fail(plan) for plan in batch.plans):
+            strategies.smallest(batch.strategy, search, batch.draws, batch.seed)
             break
-    return spent
+    return search.spent
+
+
+@dataclass
+class _Search:
+    """Whether a plan fails one rule as badly as the worst so far: the question that Hypothesis asks.
+
+    No plan is asked of the producer before Hypothesis has drawn its way to a failure that is known, none
+    twice, and none when the budget is spent.
+    """
+
+    run: _Run
+    worker: Any
+    tally: _Tally
+    outcome: Outcome
+    budget: int
+    spent: int = 0
+    begun: bool = False
+
+    def __call__(self, plan: Plan) -> bool:
+        if self.begun and plan not in self.run.answers and self.spent < self.budget:
+            self.run.ask(self.worker, [plan])
+            answer = self.run.answers.get(plan)
+            self.spent += _SHRINK_COST.get(answer.kind, 1) if answer is not None else 0
+        fails = self.is_known_to_fail(plan)
+        self.begun = self.begun or fails
+        return fails
+
+    def is_known_to_fail(self, plan: Plan) -> bool:
+        """The same, from what is known already."""
+        verdict = self.tally.findings.get(plan)
+        return verdict is not None and verdict.outcome is self.outcome
 
 
 def _weight(plan: Plan | None) -> tuple:

@@ -1,10 +1,11 @@
 """Drawing plans with Hypothesis: what is asked of a producer, and in which order it shrinks.
 
-Three kinds of plans are drawn inside a producer's capabilities:
+Four kinds of plans are drawn inside a producer's capabilities:
 
 - `general_plans`: one to a few dimensions, small extents, every key varied together;
-- `boundary_plans`: where libraries go wrong: no dimensions and very many, extents 0, 1, primes and 2^k ± 1,
-  alignments near the limits, chains of views with negative and zero strides;
+- `boundary_plans`: where libraries go wrong: extents 0, 1, primes and 2^k ± 1, alignments near the limits,
+  chains of views with negative and zero strides;
+- `rank_plans`: no dimensions, and very many;
 - `huge_plans`: around 2^31 and 2^32 bytes, where 32-bit sizes wrap; their memory is asked for, never touched.
 
 `declared_plans` is no strategy but a fixed list: for each declared capability the simplest plan that uses it.
@@ -33,11 +34,13 @@ from .producer import Capabilities
 from .views import ViewMap
 
 __all__ = [
+    "DRAWS_PER_PLAN",
     "Declared",
     "boundary_plans",
     "declared_plans",
     "general_plans",
     "huge_plans",
+    "rank_plans",
     "sample",
     "smallest",
 ]
@@ -46,6 +49,7 @@ _ELEMENT_LIMIT = 2048
 """Elements of a plan that is walked: enough for three prime extents, few enough for a walk in pure Python."""
 _SMALL_EXTENTS = (1, 2, 3, 4, 5, 7, 6, 8)
 _BOUNDARY_EXTENTS = (1, 0, 2, 3, 7, 9, 15, 16, 17, 31, 33, 63, 65, 127, 129, 13, 61, 251, 257)
+_RANK_EXTENTS = (1, 1, 1, 2, 1, 1, 0)
 _ALIGNMENTS_BYTES = (
     *(1, 64, 2, 4, 8, 16, 32, 128, 256, 512, 1024, 4096),
     *(3, 5, 6, 7, 12, 20, 24, 48, 96, 100, 1000, 3000),
@@ -68,6 +72,9 @@ _BOUNDARY_ALIGNMENTS_BYTES = (
 _HUGE_BYTES = (2**31, 2**32, 2**33, 2**31 - 2**12, 2**31 + 2**12, 2**32 - 2**12, 2**32 + 2**12)
 _HUGE_SHAPES = ((1024, 1024, 1024), (1025, 1024, 1024), (1024, 1024, 256), (1000, 1000, 300))
 _MAX_FILL = 2**16
+DRAWS_PER_PLAN = 3
+"""How many draws `sample` makes for each plan it is to return."""
+_CHANGES_OF_A_NEW_PLAN = 3
 
 
 class _Axis(NamedTuple):
@@ -75,13 +82,13 @@ class _Axis(NamedTuple):
 
     extent: int
     place: int
-    name: int
     aligned: int
+    name: int
     halo: tuple[int, int]
 
 
 class _Asked(NamedTuple):
-    """Which of the optional keys one plan uses."""
+    """Which of the keys that say something of each axis one plan uses."""
 
     layout: bool
     aligned_index: bool
@@ -92,25 +99,26 @@ class _Asked(NamedTuple):
 def general_plans(can: Capabilities) -> st.SearchStrategy[Plan]:
     """Plans of usual shapes."""
     most = max(can.min_ndim, min(can.max_ndim, 4))
-    axes = _axes(can, _SMALL_EXTENTS, at_least=min(max(can.min_ndim, 1), most), at_most=most)
-    return _plans(can, axes, _alignments(can, _ALIGNMENTS_BYTES), most_views=2)
+    counts = range(min(max(can.min_ndim, 1), most), most + 1)
+    return _plans(can, _SMALL_EXTENTS, counts, _alignments(can, _ALIGNMENTS_BYTES), most_views=2)
 
 
 def boundary_plans(can: Capabilities) -> st.SearchStrategy[Plan]:
-    """Plans at the limits of what can be asked."""
-    few = max(can.min_ndim, min(can.max_ndim, 3))
-    at_boundary = _axes(
-        can, _BOUNDARY_EXTENTS, at_least=min(max(can.min_ndim, 1), few), at_most=few
-    )
-    choices = [at_boundary, at_boundary]
-    if can.min_ndim == 0:
-        # Made of more choices than one axis is, so that shrinking prefers one dimension to none.
-        choices.append(st.lists(at_boundary, min_size=2, max_size=2).map(lambda _: []))
-    if can.max_ndim > few:
-        lengths = sorted({few + 1, min(can.max_ndim, 33), can.max_ndim})
-        choices.append(st.sampled_from(lengths).flatmap(lambda n: _unit_axes(can, n)))
+    """Plans of up to three dimensions at the limits of extents, alignments and views."""
+    most = max(can.min_ndim, min(can.max_ndim, 3))
+    counts = range(min(max(can.min_ndim, 1), most), most + 1)
     alignments = _alignments(can, _BOUNDARY_ALIGNMENTS_BYTES)
-    return _plans(can, st.one_of(choices), alignments, most_views=3)
+    return _plans(can, _BOUNDARY_EXTENTS, counts, alignments, most_views=3)
+
+
+def rank_plans(can: Capabilities) -> st.SearchStrategy[Plan] | None:
+    """Plans without dimensions and with very many; None if the capabilities leave the usual ones only."""
+    counts = [n for n in (can.max_ndim, 0, 5, 8, 16, 32, 33) if can.min_ndim <= n <= can.max_ndim]
+    counts = [n for n in dict.fromkeys(counts) if n > 4 or n == 0]
+    if not counts:
+        return None
+    alignments = _alignments(can, _ALIGNMENTS_BYTES)
+    return _plans(can, _RANK_EXTENTS, counts, alignments, most_views=1)
 
 
 def huge_plans(can: Capabilities) -> st.SearchStrategy[Plan] | None:
@@ -201,26 +209,27 @@ def _declared_changes(can: Capabilities, simplest: Plan) -> list[dict[str, Any]]
 # -- the parts of a plan --------------------------------------------------------------------------------
 
 
-def _axis(can: Capabilities, extents: Sequence[int]) -> st.SearchStrategy[_Axis]:
-    small = st.integers(0, 7)
-    possible = [n for n in extents if can.max_extent is None or n <= can.max_extent]
-    return st.builds(_Axis, st.sampled_from(possible), small, small, small, st.tuples(small, small))
-
-
 def _axes(
-    can: Capabilities, extents: Sequence[int], *, at_least: int, at_most: int
+    can: Capabilities, extents: Sequence[int], counts: Sequence[int]
 ) -> st.SearchStrategy[list[_Axis]]:
-    return st.lists(_axis(can, extents), min_size=at_least, max_size=at_most)
+    """Lists of as many axes as `counts` allows.
 
-
-def _unit_axes(can: Capabilities, count: int) -> st.SearchStrategy[list[_Axis]]:
-    """Very many axes, nearly all of extent 1; only what matters there is drawn."""
-    extents = [n for n in (1, 1, 1, 2, 0) if can.max_extent is None or n <= can.max_extent]
-    zero = st.just(0)
+    An axis is made of three choices only, its smaller numbers being digits of one: Hypothesis is sure to
+    find that an element of a list can go if the element is made of few choices.
+    """
+    possible = [n for n in extents if can.max_extent is None or n <= can.max_extent]
     axis = st.builds(
-        _Axis, st.sampled_from(extents), st.integers(0, 7), zero, zero, st.just((0, 0))
+        _axis, st.sampled_from(possible), st.integers(0, 8**2 - 1), st.integers(0, 8**3 - 1)
     )
-    return st.lists(axis, min_size=count, max_size=count)
+    if counts == range(counts[0], counts[-1] + 1):
+        return st.lists(axis, min_size=counts[0], max_size=counts[-1])
+    return st.sampled_from(counts).flatmap(lambda n: st.lists(axis, min_size=n, max_size=n))
+
+
+def _axis(extent: int, placing: int, naming: int) -> _Axis:
+    """An axis from an extent and two numbers of octal digits."""
+    halo = (naming % 8, naming // 8 % 8)
+    return _Axis(extent, place=placing % 8, aligned=placing // 8, name=naming // 64, halo=halo)
 
 
 def _alignments(can: Capabilities, listed: Sequence[int]) -> st.SearchStrategy[int]:
@@ -251,11 +260,13 @@ def _byteorders(can: Capabilities, dtype: str) -> list[str]:
 
 def _plans(
     can: Capabilities,
-    axes: st.SearchStrategy[list[_Axis]],
+    extents: Sequence[int],
+    counts: Sequence[int],
     alignments: st.SearchStrategy[int],
     *,
     most_views: int,
 ) -> st.SearchStrategy[Plan]:
+    axes = _axes(can, extents, counts)
     dtypes = st.sampled_from(_dtypes(can))
     readonly = st.sampled_from(can.readonly or (False, True))
 
@@ -417,37 +428,45 @@ def _is_within(can: Capabilities, shape: tuple[int, ...], itemsize: int) -> bool
 
 
 def sample(strategy: st.SearchStrategy[Plan], count: int, seed: int) -> list[Plan]:
-    """Up to `count` different plans, always the same for the same arguments, in the order drawn."""
-    drawn: dict[Plan, None] = {}
+    """Up to `count` different plans, always the same for the same arguments, in the order drawn.
+
+    Hypothesis spends part of its draws on small changes to the draw before. They help it to find rare
+    failures of cheap tests; a plan is dear, so a draw that changes fewer than three keys is passed over.
+    """
+    kept: dict[Plan, None] = {}
+    last = [Plan(shape=(0,), dtype="bytes5", fill=1)]
 
     def collect(plan: Plan) -> bool:
-        drawn[plan] = None
+        changed = sum(plan[key] != last[0][key] for key in plan)
+        if changed >= _CHANGES_OF_A_NEW_PLAN and len(kept) < count:
+            kept[plan] = None
+            last[0] = plan
         return False
 
-    smallest(strategy, collect, count, seed)
-    return list(drawn)
+    smallest(strategy, collect, DRAWS_PER_PLAN * count, seed)
+    return list(kept)
 
 
 def smallest(
-    strategy: st.SearchStrategy[Plan], fails: Callable[[Plan], bool], count: int, seed: int
+    strategy: st.SearchStrategy[Plan], fails: Callable[[Plan], bool], draws: int, seed: int
 ) -> Plan | None:
-    """The smallest plan for which `fails` holds, if one of the plans of `sample` does; else None.
+    """The smallest plan for which `fails` holds, if one of `draws` plans does; else None.
 
-    Draws the same plans as `sample(strategy, count, seed)` until one fails, then shrinks that one.
+    Draws what `sample(strategy, draws // DRAWS_PER_PLAN, seed)` drew until one fails, then shrinks that one.
     """
     with _reproducible():
         try:
             return hypothesis.find(
-                strategy, fails, settings=_own_settings(count), random=Random(seed)
+                strategy, fails, settings=_own_settings(draws), random=Random(seed)
             )
         except hypothesis.errors.NoSuchExample:
             return None
 
 
-def _own_settings(count: int) -> hypothesis_settings:
+def _own_settings(draws: int) -> hypothesis_settings:
     """Every setting that matters is given, so that nothing comes from the profile of the user's own tests."""
     return hypothesis_settings(
-        max_examples=count,
+        max_examples=draws,
         derandomize=False,  # the seed is given to each search
         database=None,
         deadline=None,
