@@ -355,6 +355,17 @@ absl::StatusOr<DType> read_run(std::string_view body, ByteOrder order, std::stri
   return run_of(kind, *count, order, "format", format);
 }
 
+// Whether the format has a letter for an address: an object, a pointer or a function. Field names
+// (":name:") may hold any letter.
+bool holds_addresses(std::string_view format) {
+  bool in_name = false;
+  for (const char letter : format) {
+    if (letter == ':') in_name = !in_name;
+    if (!in_name && std::string_view("OP&X").find(letter) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
 bool has_fields(std::string_view body) {
   return body.find_first_of("{:(") != std::string_view::npos;
 }
@@ -363,9 +374,6 @@ absl::StatusOr<DType> read_unstructured(std::string_view format) {
   std::string_view body = format;
   const FormatPrefix prefix = take_prefix(body);
   if (body.empty()) return bad_spelling("format", format, "a letter after the prefix");
-  if (body.find_first_of("OP&X") != std::string_view::npos) {
-    return no_fixed_bytes("format", format, "objects or pointers");
-  }
   if (body == "c") return run_of(Kind::kBytes, 1, prefix.order, "format", format);
   if (std::string_view("swx").find(body.back()) != std::string_view::npos) {
     return read_run(body, prefix.order, format);
@@ -378,12 +386,8 @@ absl::StatusOr<DType> read_unstructured(std::string_view format) {
 }  // namespace
 
 absl::StatusOr<DType> DType::from_format(std::string_view format, std::int64_t itemsize_bytes) {
-  if (has_fields(format)) {
-    if (format.find_first_of("O&") != std::string_view::npos) {
-      return no_fixed_bytes("format", format, "objects or pointers among its fields");
-    }
-    return structured(itemsize_bytes, std::string(format), "");
-  }
+  if (holds_addresses(format)) return no_fixed_bytes("format", format, "objects or pointers");
+  if (has_fields(format)) return structured(itemsize_bytes, std::string(format), "");
   absl::StatusOr<DType> type = read_unstructured(format);
   if (type.ok() && type->itemsize_bytes() != itemsize_bytes) {
     return make_error(ErrorClass::kValue,
@@ -395,7 +399,7 @@ absl::StatusOr<DType> DType::from_format(std::string_view format, std::int64_t i
 }
 
 absl::StatusOr<DType> DType::from_dlpack(const DlpackType& type) {
-  if (type.lanes == 1) {
+  if (type.lanes == 1 && type.code != kNoCode) {
     for (std::size_t row = 0; row < kPlain.size(); ++row) {
       const bool same_code = kPlain[row].dlpack_code == type.code;
       if (same_code && kPlain[row].itemsize_bytes * CHAR_BIT == type.bits) {
