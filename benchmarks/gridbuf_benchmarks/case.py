@@ -1,0 +1,113 @@
+"""What a benchmark case is: one piece of work, and how each library is asked to do it.
+
+A case states its work once, apart from any library: shape, dtype, the values that must come out, the
+layout and the alignment that must be kept. Each entry is one Python expression that does that work.
+Before anything is timed every entry's result is held against the statement (see `work`), so that a ratio
+never compares two different jobs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from gridbuf_benchmarks.libraries import BASELINE
+
+__all__ = ["Case", "Entry", "Names", "Target", "Work"]
+
+Names = Callable[[ModuleType], Mapping[str, Any]]
+"""Makes the names an entry's expression uses, from its library's module."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """The job that every entry of a case does.
+
+    `values` is what the elements must be: a number for all, "arange" for 0, 1, 2, … in C order, or None
+    where the contents are undefined. `layout` is the layout map (rank of each dimension: 0 has the largest
+    stride) the result must have, or None for any. `aligned_index` names the element whose address must
+    be a multiple of `alignment_bytes`. `bytes_moved` counts bytes read plus written by the job itself,
+    for cases whose speed is a bandwidth; None elsewhere.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str = "float64"
+    values: float | Literal["arange"] | None = None
+    layout: tuple[int, ...] | None = None
+    alignment_bytes: int = 1
+    aligned_index: tuple[int, ...] | None = None
+    bytes_moved: int | None = None
+
+    def expected(self) -> npt.NDArray[Any] | None:
+        """The elements that must come out, of this shape and dtype; None where they are undefined."""
+        if self.values is None:
+            return None
+        if self.values == "arange":
+            return np.arange(math.prod(self.shape), dtype=self.dtype).reshape(self.shape)
+        return np.broadcast_to(np.asarray(self.values, dtype=self.dtype), self.shape)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "shape": list(self.shape),
+            "dtype": self.dtype,
+            "values": self.values,
+            "layout": None if self.layout is None else list(self.layout),
+            "alignment_bytes": self.alignment_bytes,
+            "aligned_index": None if self.aligned_index is None else list(self.aligned_index),
+            "bytes_moved": self.bytes_moved,
+        }
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One library's way to do the work of a case.
+
+    `statement` is one expression, timed as it stands: making its result and dropping it again. `names`
+    gives the globals it uses, looked up once and before the clock runs. `note` says what differs from
+    the other entries.
+    """
+
+    library: str
+    statement: str
+    names: Names
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A promise of the project: `case` takes at most `ratio` times as long as the same in `peer`."""
+
+    peer: str
+    ratio: float
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row of the table. The first entry is gridbuf's; `quick` cases are part of `--quick`."""
+
+    id: str
+    title: str
+    note: str
+    work: Work
+    entries: tuple[Entry, ...]
+    quick: bool = True
+    target: Target | None = None
+
+    def __post_init__(self) -> None:
+        libraries = [entry.library for entry in self.entries]
+        if libraries[0] != BASELINE or len(set(libraries)) != len(libraries):
+            raise ValueError(
+                f"case {self.id} has the entries {libraries}; the first must be {BASELINE} and no library"
+                " may enter twice"
+            )
+
+    @property
+    def group(self) -> str:
+        """The part of the id before the last slash: cases of a group stand together."""
+        return self.id.rpartition("/")[0]

@@ -1,0 +1,85 @@
+"""The contenders: which libraries take part, how each is imported, and what to say when one is absent."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+
+__all__ = ["BASELINE", "LIBRARIES", "Library", "Loaded", "Missing", "load"]
+
+BASELINE = "gridbuf"
+"""The library that every ratio has on top: ratio = time of gridbuf / time of the peer."""
+
+
+@dataclass(frozen=True)
+class Library:
+    """One contender.
+
+    `module` is what its cases use; `distribution` the package whose version is reported; `install` the
+    command that brings it into the project's environment.
+    """
+
+    key: str
+    title: str
+    module: str
+    distribution: str
+    install: str
+
+
+LIBRARIES: Mapping[str, Library] = {
+    library.key: library
+    for library in (
+        Library(
+            "gridbuf",
+            "gridbuf",
+            "gridbuf",
+            "gridbuf",
+            "./bazelw run //benchmarks builds it and puts it on the path",
+        ),
+        Library("numpy", "NumPy", "numpy", "numpy", "./bazelw --setup"),
+        Library("torch", "PyTorch", "torch", "torch", "./bazelw --peers"),
+        Library("gt4py", "GT4Py", "gt4py.storage", "gt4py", "./bazelw --peers"),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A contender that is here."""
+
+    library: Library
+    module: ModuleType
+    version: str
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A contender that could not be imported, and why."""
+
+    library: Library
+    reason: str
+
+
+def load(keys: Iterable[str]) -> tuple[dict[str, Loaded], dict[str, Missing]]:
+    """Imports the named libraries; returns those that are here and those that are not, by key."""
+    loaded: dict[str, Loaded] = {}
+    missing: dict[str, Missing] = {}
+    for key in LIBRARIES:
+        if key not in set(keys):
+            continue
+        library = LIBRARIES[key]
+        try:
+            module = importlib.import_module(library.module)
+        except ImportError as error:
+            missing[key] = Missing(library, f"{type(error).__name__}: {error}")
+        else:
+            loaded[key] = Loaded(library, module, _version(library, module))
+    return loaded, missing
+
+
+def _version(library: Library, module: ModuleType) -> str:
+    """The version a library states itself: under Bazel, gridbuf is no installed distribution."""
+    top = importlib.import_module(library.distribution) if "." in module.__name__ else module
+    return str(getattr(top, "__version__", "unknown"))

@@ -1,0 +1,399 @@
+"""The parts of the runner on made-up figures: statistics, interleaving, calibration, checks, formats."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from timeit import Timer
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gridbuf_benchmarks import cli, compare, cpp, machine, results, timing
+from gridbuf_benchmarks.case import Case, Entry, Work
+from gridbuf_benchmarks.cases import ALL_CASES, select
+from gridbuf_benchmarks.table import format_bandwidth, format_time
+from gridbuf_benchmarks.timing import Budget, Samples, measure, ratio_of, spread_of
+from gridbuf_benchmarks.work import WrongWork, check_work, view_of
+
+times = st.floats(min_value=1e-3, max_value=1e12)
+
+
+# Statistics
+
+
+def test_spread_of_known_series() -> None:
+    spread = spread_of([4.0, 1.0, 3.0, 2.0, 5.0])
+    assert (spread.lower_quartile, spread.median, spread.upper_quartile) == (2.0, 3.0, 4.0)
+
+
+def test_spread_of_one_value_is_that_value() -> None:
+    assert spread_of([7.0]) == timing.Spread(7.0, 7.0, 7.0)
+
+
+@given(st.lists(times, min_size=1, max_size=40))
+def test_spread_is_ordered_and_within_the_series(values: list[float]) -> None:
+    spread = spread_of(values)
+    tiny = 1 + 1e-12  # quantiles interpolate, which rounds
+    assert min(values) <= spread.lower_quartile * tiny
+    assert spread.lower_quartile <= spread.median * tiny
+    assert spread.median <= spread.upper_quartile * tiny
+    assert spread.upper_quartile <= max(values) * tiny
+
+
+@given(st.lists(st.tuples(times, times, st.floats(0.01, 100.0)), min_size=2, max_size=30))
+def test_drift_that_hits_both_sides_cancels(rounds: list[tuple[float, float, float]]) -> None:
+    """The reason for forming ratios within a round: a machine half as fast for a while moves no ratio."""
+    calm = ratio_of(*_samples([(a, b) for a, b, _ in rounds]))
+    drifting = ratio_of(*_samples([(a * drift, b * drift) for a, b, drift in rounds]))
+    assert drifting.median == pytest.approx(calm.median)
+    assert drifting.lower_quartile == pytest.approx(calm.lower_quartile)
+
+
+def _samples(rounds: list[tuple[float, float]]) -> tuple[Samples, Samples]:
+    return Samples(1, tuple(a for a, _ in rounds)), Samples(1, tuple(b for _, b in rounds))
+
+
+# Timing
+
+
+class FakeClock:
+    """A clock that only the timed statement moves."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+    def work(self, seconds: float) -> None:
+        self.seconds += seconds
+
+
+@given(st.floats(1e-9, 1e-3), st.floats(1e-7, 1e-2))
+def test_calibration_reaches_the_shortest_sample(
+    call_seconds: float, sample_seconds: float
+) -> None:
+    clock = FakeClock()
+    timer = Timer("work(s)", timer=clock, globals={"work": clock.work, "s": call_seconds})
+    if sample_seconds / call_seconds > 2e4:
+        return  # the same, only longer
+    loops = timing._calibrate(timer, sample_seconds)
+    assert loops * call_seconds >= sample_seconds * 0.999
+    # Not wastefully long either: at most a little beyond the goal, or one call.
+    assert loops == 1 or (loops - 1) * call_seconds <= 1.2 * sample_seconds + call_seconds
+
+
+def test_rounds_interleave_all_contenders() -> None:
+    log: list[str] = []
+    budget = Budget(rounds=40, min_sample_seconds=1e-9, case_seconds=60.0)
+    contenders = {key: (f"log('{key}')", {"log": log.append}) for key in "abc"}
+    samples = measure(contenders, budget)
+    assert {key: (s.loops, len(s.nanoseconds)) for key, s in samples.items()} == dict.fromkeys(
+        "abc", (1, 40)
+    )
+    rounds = ["".join(log[i : i + 3]) for i in range(len(log) - 120, len(log), 3)]
+    assert all(sorted(one) == ["a", "b", "c"] for one in rounds), "a round is one sample of each"
+    assert len(set(rounds)) > 1, "the order within a round changes"
+
+
+def test_a_case_ends_when_its_time_is_up_but_not_before_the_fewest_rounds() -> None:
+    budget = Budget(rounds=1000, min_sample_seconds=1e-9, case_seconds=0.0)
+    samples = measure({"a": ("None", {})}, budget)
+    assert len(samples["a"].nanoseconds) == timing.MINIMUM_ROUNDS
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"rounds": 0}, {"min_sample_seconds": 0.0}, {"min_sample_seconds": -1.0}]
+)
+def test_impossible_budgets_are_refused(wrong: dict[str, Any]) -> None:
+    good = {"rounds": 5, "min_sample_seconds": 1e-4, "case_seconds": 1.0}
+    with pytest.raises(ValueError, match=str(next(iter(wrong.values())))):
+        Budget(**{**good, **wrong})
+
+
+# The check that entries do the same work
+
+WORK = Work(
+    (4, 6, 5), values="arange", layout=(2, 1, 0), alignment_bytes=8, aligned_index=(1, 0, 0)
+)
+GOOD = np.asfortranarray(np.arange(120.0).reshape(4, 6, 5))
+
+
+def _check(result: Any, work: Work = WORK) -> Any:
+    entry = Entry("gridbuf", "made_up", lambda module: {})
+    return check_work(Case("a/b/c", "title", "note", work, (entry,)), entry, result)
+
+
+def test_right_work_is_described() -> None:
+    done = _check(GOOD)
+    assert (done.shape, done.dtype) == ((4, 6, 5), "float64")
+    assert done.strides_bytes == (8, 32, 192)
+    assert done.alignment_bytes % 8 == 0
+
+
+def test_digest_does_not_depend_on_the_layout() -> None:
+    any_layout = Work((4, 6, 5), values="arange")
+    assert (
+        _check(GOOD, any_layout).values_crc32
+        == _check(np.ascontiguousarray(GOOD), any_layout).values_crc32
+    )
+
+
+@pytest.mark.parametrize(
+    ("word", "result"),
+    [
+        ("shape", GOOD[:3]),
+        ("dtype", GOOD.astype(np.float32)),
+        ("values", GOOD + (np.arange(120).reshape(4, 6, 5) == 77)),
+        ("layout", np.ascontiguousarray(GOOD)),
+    ],
+)
+def test_other_work_is_refused(word: str, result: Any) -> None:
+    with pytest.raises(WrongWork, match=f"a/b/c: gridbuf .*{word} should be"):
+        _check(np.asfortranarray(result) if word == "values" else result)
+
+
+def test_misaligned_work_is_refused() -> None:
+    strict = Work((4,), alignment_bytes=64, aligned_index=(1,))
+    raw = np.empty(4 * 8 + 64, dtype=np.uint8)
+    start = -(raw.ctypes.data + 8) % 64
+    aligned = raw[start : start + 32].view(np.float64)
+    assert _check(aligned, strict).alignment_bytes >= 64
+    start = (start + 8) % 64
+    with pytest.raises(WrongWork, match="alignment should be 64"):
+        _check(raw[start : start + 32].view(np.float64), strict)
+
+
+@pytest.mark.parametrize(
+    "export",
+    [
+        lambda a: a,
+        memoryview,
+        lambda a: a.__array_interface__,
+        lambda a: a.__dlpack__(),
+        lambda a: a.__dlpack__(max_version=(1, 0)),
+    ],
+    ids=["array", "memoryview", "interface", "capsule", "versioned"],
+)
+def test_every_kind_of_export_can_be_read(export: Any) -> None:
+    view = view_of(export(GOOD))
+    np.testing.assert_array_equal(view, GOOD)
+    assert view.strides == GOOD.strides
+
+
+# The table of cases
+
+
+def test_ids_are_unique_and_every_case_says_what_it_compares() -> None:
+    assert len({case.id for case in ALL_CASES}) == len(ALL_CASES)
+    assert all(len(case.note) > 40 and len(case.entries) > 1 for case in ALL_CASES)
+
+
+@pytest.mark.parametrize("libraries", [["numpy", "gridbuf"], ["gridbuf", "numpy", "numpy"]])
+def test_malformed_cases_are_refused(libraries: list[str]) -> None:
+    entries = tuple(Entry(key, "None", lambda module: {}) for key in libraries)
+    with pytest.raises(ValueError, match="case x/y has the entries"):
+        Case("x/y", "t", "n", Work(()), entries)
+
+
+def test_filters_select_by_part_and_by_pattern() -> None:
+    everything = select([], quick=False)
+    assert len(select([], quick=True)) < len(everything) == len(ALL_CASES)
+    assert [case.id for case in select(["copy/*/210"], quick=False)] == [
+        "copy/128/210",
+        "copy/256/210",
+    ]
+    assert {case.group for case in select(["exchange", "preset"], quick=True)} == {
+        "exchange",
+        "allocate/preset",
+    }
+
+
+# Formats, machine facts, files
+
+
+@pytest.mark.parametrize(
+    ("nanoseconds", "text"),
+    [
+        (84.23, "84.2 ns"),
+        (999.4, "999 ns"),
+        (999.6, "1 µs"),
+        (1214, "1.21 µs"),
+        (62e6, "62 ms"),
+        (2.5e9, "2.5 s"),
+    ],
+)
+def test_times_have_three_digits_and_a_unit(nanoseconds: float, text: str) -> None:
+    assert format_time(nanoseconds) == text
+
+
+def test_bandwidth_is_decimal_gigabytes() -> None:
+    assert format_bandwidth(2_000_000_000, 1e9) == "2 GB/s"
+
+
+def test_machine_facts_warn_of_disturbances() -> None:
+    facts = machine.describe()
+    assert facts["cores_usable"] >= 1
+    assert facts["memory_bytes"] > 2**20
+    quiet = {**facts, "load_average_1min": 0.0, "governor": "performance"}
+    assert machine.disturbances(quiet) == []
+    busy = machine.disturbances({**quiet, "load_average_1min": 99.0, "governor": "powersave"})
+    assert "99.0" in busy[0]
+    assert "powersave" in busy[1]
+
+
+def _spread(lower: float, median: float, upper: float) -> dict[str, float]:
+    return {"lower_quartile": lower, "median": median, "upper_quartile": upper}
+
+
+def test_a_change_counts_when_the_ranges_do_not_overlap() -> None:
+    def result(ratio: dict[str, float]) -> dict[str, Any]:
+        return {"cases": [{"id": "a/b", "title": "t", "ratios": {"numpy": ratio}}]}
+
+    before = result(_spread(1.0, 1.1, 1.2))
+    for ratio, verdict in (
+        (_spread(0.7, 0.8, 0.9), "faster"),
+        (_spread(1.3, 1.4, 1.5), "slower"),
+        (_spread(1.15, 1.3, 1.5), "same"),
+    ):
+        (change,) = compare.changes(before, result(ratio))
+        assert change[-1] == verdict
+    assert list(compare.changes({"cases": []}, before)) == []
+
+
+def test_schema_refuses_broken_results() -> None:
+    """The schema has teeth: a zero ratio, an absent library without its remedy, a missing field."""
+    case = {
+        "id": "a/b", "group": "a", "title": "t", "note": "n", "rounds": 1, "target": None,
+        "work": {"shape": [1], "dtype": "float64", "values": None, "layout": None, "alignment_bytes": 1,
+                 "aligned_index": None, "bytes_moved": None},
+        "contenders": [{
+            "library": "gridbuf", "statement": "s", "note": "", "loops_per_sample": 1,
+            "nanoseconds": _spread(1.0, 1.0, 1.0), "samples_nanoseconds": [1.0],
+            "done": {"shape": [1], "dtype": "float64", "values_crc32": None, "strides_bytes": [8], "alignment_bytes": 8},
+        }],
+        "ratios": {"numpy": _spread(1.0, 1.0, 1.0)},
+    }  # fmt: skip
+    library: dict[str, Any] = {"title": "x", "state": "not needed", "version": None}
+    good: dict[str, Any] = {
+        "schema": "gridbuf.benchmarks", "schema_version": 1, "created": "2021-04-01T00:00:00+00:00", "quick": True,
+        "budget": {"rounds": 1, "min_sample_seconds": 1.0, "case_seconds": 1.0, "seed": 1},
+        "machine": machine.describe(), "warnings": [], "cases": [case],
+        "libraries": dict.fromkeys(("gridbuf", "numpy", "torch", "gt4py"), library),
+    }  # fmt: skip
+    schema = results.schema()
+    jsonschema.validate(good, schema)
+    absent = {**good["libraries"], "torch": {**library, "state": "absent"}}
+    for broken in (
+        {**good, "schema_version": 2},
+        {**good, "cases": []},
+        {**good, "cases": [{**case, "ratios": {"numpy": _spread(0.0, 0.0, 0.0)}}]},
+        {**good, "libraries": absent},
+        {key: value for key, value in good.items() if key != "machine"},
+    ):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(broken, schema)
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "{", '{"schema": "gridbuf.benchmarks", "schema_version": 99}']
+)
+def test_foreign_files_are_refused_by_name(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "old.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match="old.json"):
+        results.read(path)
+
+
+# The command line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--filter", "no-such-case"], "no case matches no-such-case"),
+        (["--repeat", "0"], "rounds is 0"),
+        (["--compare", "no-such-file.json"], "no-such-file.json"),
+    ],
+)
+def test_wrong_usage_says_what_to_do(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        cli.main(arguments)
+    assert stop.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_list_names_every_case_without_running_any(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--list"]) == 0
+    printed = capsys.readouterr().out
+    assert all(case.id in printed for case in ALL_CASES)
+
+
+def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["--help"])
+    assert stop.value.code == 0
+    printed = capsys.readouterr().out
+    for word in ("--quick", "exit codes", "examples", "interquartile", "--peers"):
+        assert word in printed
+
+
+# The C++ table
+
+REPORT = {
+    "benchmarks": [
+        {"run_type": "iteration", "run_name": "BM_Copy/8", "cpu_time": 9.0, "time_unit": "us"},
+        {"run_type": "aggregate", "run_name": "BM_Copy/8", "aggregate_name": "median", "cpu_time": 2.0,
+         "time_unit": "us", "bytes_per_second": 3e9},
+        {"run_type": "aggregate", "run_name": "BM_Copy/8", "aggregate_name": "cv", "cpu_time": 0.05,
+         "time_unit": "us"},
+    ]
+}  # fmt: skip
+
+
+def test_cpp_rows_are_medians_in_nanoseconds() -> None:
+    assert list(cpp.rows_of("copy_benchmark", REPORT)) == [
+        cpp.Row("copy_benchmark", "BM_Copy/8", 2000.0, 0.05, 3e9, None)
+    ]
+
+
+def _program(folder: Path, name: str, script: str) -> str:
+    path = folder / name
+    path.write_text("#!/bin/sh\n" + script)
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_cpp_command_prints_one_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "report.json").write_text(json.dumps(REPORT))
+    program = _program(tmp_path, "copy_benchmark", f"cat {tmp_path}/report.json\n")
+    silent = _program(tmp_path, "silent_benchmark", "exit 0\n")
+    saved = tmp_path / "all.json"
+    assert cpp.main([program, silent, "--quick", "--json", str(saved)]) == 0
+    printed = capsys.readouterr().out
+    assert "BM_Copy/8" in printed
+    assert "3 GB/s" in printed
+    assert json.loads(saved.read_text())["reports"]["copy_benchmark"] == REPORT
+
+
+def test_cpp_command_tells_of_a_failed_program(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cpp.main([_program(tmp_path, "broken_benchmark", "echo no memory >&2; exit 3\n")]) == 1
+    assert "broken_benchmark failed with 3: no memory" in capsys.readouterr().err
+
+
+def test_cpp_command_without_a_match_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        cpp.main([_program(tmp_path, "silent_benchmark", "exit 0\n"), "--filter", "Nothing"]) == 2
+    )
+    assert "no C++ benchmark matches 'Nothing'" in capsys.readouterr().err
