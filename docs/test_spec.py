@@ -45,5 +45,5 @@ def test_item_names_a_test_that_exists(number):
         else:
             suite, _, test = name.rpartition(".")
             suite = suite.split("/")[-1]
-            pattern = rf"TEST(_F|_P)?\(\s*{re.escape(suite)}\s*,\s*{re.escape(test)}\s*\)|TYPED_TEST(_P)?\(\s*{re.escape(suite)}\s*,\s*{re.escape(test)}\s*\)"
+            pattern = rf"\bTEST(_F|_P)?\(\s*{suite}\s*,\s*{test}\s*\)|\bTYPED_TEST(_P)?\(\s*{suite}\s*,\s*{test}\s*\)"
             assert re.search(pattern, text_of(package)), f"item {number}: no test {name} below {package}"

@@ -308,8 +308,8 @@ def followed(axis: Axis, key: slice, aligned: int) -> int:
     kept = range(len(axis.points))[key]
     if axis.repeated or len(kept) == 0:
         return 0
-    past = (lambda p: p > aligned) if (key.step or 1) > 0 else (lambda p: p < aligned)
-    not_past = [k for k, position in enumerate(kept) if not past(position)]
+    sign = 1 if (key.step or 1) > 0 else -1
+    not_past = [k for k, position in enumerate(kept) if sign * position <= sign * aligned]
     return max(not_past, default=0)
 
 

@@ -1,0 +1,39 @@
+"""The code in README.md and docs/ is a region of a file that the tests run: what is printed is what works.
+
+A fenced block preceded by `<!-- snippet: FILE#REGION -->` must equal the lines between `# [REGION]` and `# [/REGION]`.
+"""
+
+import pathlib
+import re
+import runpy
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "modules").rglob("*.md"), *ROOT.glob("*/README.md")])
+SNIPPET = re.compile(r"<!-- snippet: (\S+)#(\w+) -->\n```\w*\n(.*?)```", re.DOTALL)
+EXAMPLES = sorted((ROOT / "examples/python").glob("*.py"))
+
+
+def snippets() -> list[tuple[pathlib.Path, str, str, str]]:
+    return [(d, *found) for d in DOCUMENTS for found in SNIPPET.findall(d.read_text())]
+
+
+def region(path: pathlib.Path, name: str) -> str:
+    found = re.search(rf"^# \[{name}\]\n(.*?)^# \[/{name}\]$", path.read_text(), re.DOTALL | re.MULTILINE)
+    assert found, f"{path} has no region [{name}]"
+    return found[1]
+
+
+def test_the_readme_has_snippets():
+    assert [d for d, *_ in snippets() if d == ROOT / "README.md"]
+
+
+@pytest.mark.parametrize("document, path, name, code", snippets(), ids=lambda v: getattr(v, "name", None))
+def test_snippet_is_the_region_it_names(document, path, name, code):
+    assert code.strip() == region(ROOT / path, name).strip()
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda p: p.stem)
+def test_example_runs(example):
+    runpy.run_path(str(example))

@@ -1,0 +1,10 @@
+"""Judge a live object in one line: only what it says of itself is checked."""
+
+# [check]
+import array
+
+import gridbuf_conformance as gc
+
+report = gc.check(array.array("d", [1.0, 2.0, 3.0]))
+assert report.exit_code == 0, report
+# [/check]

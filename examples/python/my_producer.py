@@ -1,0 +1,23 @@
+"""How a library tells the suite to make its arrays: one class. Run it with
+
+gridbuf-conformance check examples/python/my_producer.py:Producer
+"""
+
+# [producer]
+import array
+
+import gridbuf_conformance as gc
+
+
+class Producer:
+    """My library makes one-dimensional arrays of float64; it says so, and declines the rest with a reason."""
+
+    name = "mylib"
+
+    def produce(self, plan):
+        if len(plan["shape"]) != 1 or plan["dtype"] != "float64" or plan["readonly"]:
+            return gc.Unsupported("mylib makes writable 1-d arrays of float64")
+        made = array.array("d", bytes(8 * plan["shape"][0]))
+        memoryview(made).cast("B")[:] = plan.fill_bytes()
+        return made
+# [/producer]

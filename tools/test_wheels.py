@@ -1,0 +1,115 @@
+"""The wheels that users install: one extension that needs only glibc, a pure suite that needs neither NumPy nor gridbuf."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import venv
+import zipfile
+
+import pytest
+
+HERE = pathlib.Path(__file__).parent
+GRIDBUF = HERE.parent / "wheel"
+CONFORMANCE = HERE.parent / "conformance/wheel"
+
+# What a C and C++ program may ask of any Linux: the parts of glibc.
+GLIBC = re.compile(r"(lib(c|m|dl|rt|pthread)\.so\.\d+|ld-linux-x86-64\.so\.2)$")
+
+
+def only_wheel(folder: pathlib.Path) -> pathlib.Path:
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def install(wheel: pathlib.Path, folder: pathlib.Path, packages: list[str]) -> pathlib.Path:
+    """A fresh environment with the wheel and, of ours, only `packages`; returns its interpreter."""
+    venv.create(folder, with_pip=False)
+    (site,) = folder.glob("lib/python*/site-packages")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    (ours,) = (p for p in map(pathlib.Path, sys.path) if (p / "hypothesis").is_dir())
+    for package in packages:
+        source = ours / package
+        (site / package).symlink_to(source) if source.exists() else pytest.fail(f"{source} is not there")
+    return folder / "bin/python"
+
+
+def run(python: pathlib.Path, *arguments: str, **kwargs) -> subprocess.CompletedProcess:
+    environ = {"PATH": "/usr/bin:/bin", "HOME": os.environ.get("TEST_TMPDIR", "/tmp"), "LANG": "C.UTF-8"}
+    return subprocess.run(
+        [str(python), "-P", *arguments], env=environ, capture_output=True, text=True, timeout=120, check=False, **kwargs
+    )
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory) -> pathlib.Path:
+    folder = tmp_path_factory.mktemp("gridbuf_wheel")
+    with zipfile.ZipFile(only_wheel(GRIDBUF)) as archive:
+        archive.extractall(folder)
+    return folder
+
+
+def test_gridbuf_wheel_has_one_extension_that_needs_only_glibc(unpacked):
+    (extension,) = unpacked.rglob("*.so*")
+    dynamic = subprocess.run(["readelf", "-d", extension], capture_output=True, text=True, check=True).stdout
+    needed = re.findall(r"NEEDED.*\[(.+)\]", dynamic)
+    assert needed
+    assert [name for name in needed if not GLIBC.match(name)] == []
+
+
+def test_gridbuf_extension_shows_only_its_init_function(unpacked):
+    (extension,) = unpacked.rglob("*.so*")
+    symbols = subprocess.run(["nm", "-D", "--defined-only", extension], capture_output=True, text=True, check=True)
+    names = [line.split()[-1] for line in symbols.stdout.splitlines()]
+    assert names == ["PyInit__core"]
+
+
+def test_gridbuf_wheel_has_the_tag_that_auditwheel_gives():
+    wheel = only_wheel(GRIDBUF)
+    shown = subprocess.run(
+        [sys.executable, "-m", "auditwheel", "show", wheel], capture_output=True, text=True, check=True
+    ).stdout
+    assert "manylinux" in wheel.name
+    consistent = re.search(r"platform tag:\s*\"?(manylinux_\d+_\d+_x86_64)", shown.replace("\n", " "))
+    assert consistent, shown
+    assert consistent[1] in wheel.name
+
+
+def test_gridbuf_wheel_imports_without_cuda_and_carries_stubs(tmp_path, unpacked):
+    python = install(only_wheel(GRIDBUF), tmp_path / "env", ["numpy", "numpy.libs"])
+    code = "import gridbuf; a = gridbuf.zeros((3, 4)); print(a.shape, gridbuf.__version__)"
+    result = run(python, "-c", code)
+    assert result.returncode == 0, result.stderr
+    version = only_wheel(GRIDBUF).name.split("-")[1]
+    assert result.stdout.split() == ["(3,", "4)", version]
+    assert (unpacked / "gridbuf/py.typed").exists()
+    assert list(unpacked.glob("gridbuf/*.pyi"))
+
+
+def test_versions_agree():
+    text = (HERE.parent / "pyproject.toml").read_text()
+    assert tomllib.loads(text)["project"]["version"] == only_wheel(GRIDBUF).name.split("-")[1]
+
+
+SUITE_NEEDS = [
+    "attr", "attrs", "hypothesis", "sortedcontainers", "rich", "markdown_it", "mdurl", "pygments", "jinja2", "markupsafe",
+]  # fmt: skip
+
+
+def test_conformance_wheel_is_pure_and_checks_array_without_numpy_and_gridbuf(tmp_path):
+    wheel = only_wheel(CONFORMANCE)
+    assert wheel.name.endswith("-py3-none-any.whl")
+    python = install(wheel, tmp_path / "env", SUITE_NEEDS)
+    for absent in ("numpy", "gridbuf"):
+        assert run(python, "-c", f"import {absent}").returncode != 0
+    result = run(python, "-m", "gridbuf_conformance", "check", "array", "--profile", "smoke", cwd=tmp_path)
+    assert result.returncode == 0, result.stdout + result.stderr
+    # A conformant verdict must come from rules that ran, and NumPy's absence must be said, not skipped.
+    absent = run(python, "-m", "gridbuf_conformance", "check", "numpy", "--profile", "smoke", cwd=tmp_path)
+    assert absent.returncode == 4
+    assert "pip install numpy" in absent.stdout + absent.stderr
+    shutil.rmtree(tmp_path / "env")
