@@ -32,7 +32,7 @@ from .summary import (
 )
 from .text import clean, describe_plan, plural, shorten
 
-__all__ = ["render", "render_failure", "render_survey"]
+__all__ = ["Printer", "render", "render_survey"]
 
 _STYLES = {
     "failed": "bold red",
@@ -60,12 +60,17 @@ _PLAIN = str.maketrans(
 )
 
 
-class _Printer:
+class Printer:
     """Prints to one console in the signs its encoding has."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
         self.unicode = (console.encoding or "").lower().replace("-", "").startswith("utf")
+
+    def table(self) -> Table:
+        """A table with a rule under its head; plain ASCII where the terminal knows nothing else."""
+        box = SIMPLE_HEAD if self.unicode else ASCII_DOUBLE_HEAD
+        return Table(box=box, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 1))
 
     def sign(self, kind: str) -> str:
         return KINDS[kind][0 if self.unicode else 1]
@@ -124,7 +129,7 @@ def render(
 
     With `verbose` every rule is listed with its outcome, and what was not judged says why.
     """
-    printer = _Printer(console)
+    printer = Printer(console)
     catalogue = _catalogue(catalogue)
     _print_title(printer, report)
     if report["rules"]:
@@ -149,7 +154,7 @@ def render_survey(
     most_findings: int = 8,
 ) -> None:
     """Prints the matrix of all libraries, the most telling failures, and the libraries that are absent."""
-    printer = _Printer(console)
+    printer = Printer(console)
     catalogue = _catalogue(catalogue)
     if reports:
         _print_matrix(printer, matrix(reports))
@@ -170,13 +175,6 @@ def render_survey(
     _print_absent(printer, absent)
 
 
-def render_failure(
-    rule: Mapping[str, Any], console: Console, *, catalogue: Mapping[str, Any] | None = None
-) -> None:
-    """Prints one entry of a report's `rules`, as `render` does among the others."""
-    _print_finding(_Printer(console), rule, _catalogue(catalogue))
-
-
 def _catalogue(given: Mapping[str, Any] | None) -> Mapping[str, Any]:
     if given is not None:
         return given
@@ -188,7 +186,7 @@ def _catalogue(given: Mapping[str, Any] | None) -> Mapping[str, Any]:
 # The head of a report --------------------------------------------------------------------------------------
 
 
-def _print_title(printer: _Printer, report: Mapping[str, Any]) -> None:
+def _print_title(printer: Printer, report: Mapping[str, Any]) -> None:
     target, suite = report["target"], report["suite"]
     name = " ".join(filter(None, (clean(target["name"]), clean(target.get("version") or ""))))
     python = target.get("python")
@@ -201,15 +199,9 @@ def _print_title(printer: _Printer, report: Mapping[str, Any]) -> None:
     printer.line((name, "bold"), ("  ·  " + "  ·  ".join(filter(None, where)), "dim"))
 
 
-def _table(printer: _Printer) -> Table:
-    """A table with a rule under its head; plain ASCII where the terminal knows nothing else."""
-    box = SIMPLE_HEAD if printer.unicode else ASCII_DOUBLE_HEAD
-    return Table(box=box, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 1))
-
-
-def _print_groups(printer: _Printer, table: Matrix) -> None:
+def _print_groups(printer: Printer, table: Matrix) -> None:
     printer.line()
-    view = _table(printer)
+    view = printer.table()
     for heading in ("group", "rules on", *(kind for kind in KINDS if kind != "error"), "in all"):
         right = heading not in ("group", "rules on")
         view.add_column(
@@ -226,9 +218,7 @@ def _print_groups(printer: _Printer, table: Matrix) -> None:
     printer.console.print(view)
 
 
-def _print_rules(
-    printer: _Printer, report: Mapping[str, Any], catalogue: Mapping[str, Any]
-) -> None:
+def _print_rules(printer: Printer, report: Mapping[str, Any], catalogue: Mapping[str, Any]) -> None:
     """Every rule in one line; a rule that was not judged says why."""
     printer.line()
     for rule in report["rules"]:
@@ -246,8 +236,8 @@ def _print_rules(
 # The matrix ------------------------------------------------------------------------------------------------
 
 
-def _print_matrix(printer: _Printer, table: Matrix) -> None:
-    view = _table(printer)
+def _print_matrix(printer: Printer, table: Matrix) -> None:
+    view = printer.table()
     view.add_column("library", no_wrap=True)
     for group in table.groups:
         view.add_column(group, justify="right", no_wrap=True)
@@ -274,7 +264,7 @@ def _print_matrix(printer: _Printer, table: Matrix) -> None:
     printer.flow([f"{group} {GROUPS[group]}" for group in table.groups if group in GROUPS])
 
 
-def _matrix_cell(printer: _Printer, cell: Cell) -> Text:
+def _matrix_cell(printer: Printer, cell: Cell) -> Text:
     """`✓27`, or `✗3/27` where 3 of 27 judged rules failed; advisories follow as `!2`."""
     if not cell.judged:
         return Text(printer.sign("silent"), _STYLES["silent"])
@@ -290,7 +280,7 @@ def _matrix_cell(printer: _Printer, cell: Cell) -> Text:
     return text
 
 
-def _print_absent(printer: _Printer, absent: Sequence[Absent]) -> None:
+def _print_absent(printer: Printer, absent: Sequence[Absent]) -> None:
     if not absent:
         return
     printer.line()
@@ -304,9 +294,7 @@ def _print_absent(printer: _Printer, absent: Sequence[Absent]) -> None:
 # Failures --------------------------------------------------------------------------------------------------
 
 
-def _print_finding(
-    printer: _Printer, rule: Mapping[str, Any], catalogue: Mapping[str, Any]
-) -> None:
+def _print_finding(printer: Printer, rule: Mapping[str, Any], catalogue: Mapping[str, Any]) -> None:
     """A failure as every reader should find it: rule, requirement, expected, actual, plan, drawing, replay."""
     kind = kind_of(rule["outcome"])
     failures = rule.get("failures") or ()
@@ -326,7 +314,7 @@ def _print_finding(
     printer.field("to fix it", text.fix)
 
 
-def _print_failure(printer: _Printer, failure: Mapping[str, Any]) -> None:
+def _print_failure(printer: Printer, failure: Mapping[str, Any]) -> None:
     printer.field("expected", _value(failure.get("expected")), "green")
     printer.field("actual", _value(failure.get("actual")), "red")
     printer.field("note", _value(failure.get("note")))
@@ -343,9 +331,7 @@ def _print_failure(printer: _Printer, failure: Mapping[str, Any]) -> None:
         printer.field("replay", clean(replay), "cyan", wrap=False)
 
 
-def _print_shared_finding(
-    printer: _Printer, finding: Finding, catalogue: Mapping[str, Any]
-) -> None:
+def _print_shared_finding(printer: Printer, finding: Finding, catalogue: Mapping[str, Any]) -> None:
     """One rule that one or several libraries broke: shown with the first library's failure."""
     kind = kind_of(finding.outcome)
     names = [clean(name) for name, _ in finding.entries]

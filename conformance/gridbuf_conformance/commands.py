@@ -1,0 +1,305 @@
+"""What each command does, once its options are understood."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import json
+import os
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from . import catalogue, engine, producers, render
+from .catalogue import Rule
+from .outcomes import ExitCode, Outcome
+from .plan import Plan
+from .progress import progress_on
+from .render import console as on_console
+from .render import reference
+from .render.summary import Absent, conclusion
+from .render.text import shorten
+from .report import Report
+from .targets import CannotLoad
+
+__all__ = [
+    "SURVEY_REPORT",
+    "Consoles",
+    "UsageError",
+    "check",
+    "explain",
+    "list_what",
+    "plan_of",
+    "replay",
+    "survey",
+]
+
+SURVEY_REPORT = "gridbuf-survey.html"
+_MAX_MESSAGE_CHARS = 600
+
+
+class UsageError(Exception):
+    """The command line asks for something that does not exist; the text says what to write instead."""
+
+
+@dataclass(frozen=True)
+class Consoles:
+    """Where results go, and where progress and errors go."""
+
+    out: Console
+    err: Console
+
+
+def check(options: Namespace, consoles: Consoles) -> int:
+    """Judges one producer; the report's exit code."""
+    _require_rules(options.rules)
+    reports = _writable(options.report)
+    target = _known_target(options.target)
+    with _event_writer(options.events) as write_event, progress_on(consoles.err) as progress:
+        progress.begin(target)
+
+        def listen(event: dict[str, Any]) -> None:
+            write_event(event)
+            progress.listen(event)
+
+        report = engine.check_producer(
+            target,
+            profile=options.profile,
+            rules=options.rules,
+            isolate=options.isolate,
+            seed=options.seed,
+            time_limit_s=options.time_limit,
+            on_event=listen,
+        )
+        progress.end(_remark(report))
+    _save(reports, [report.data])
+    on_console.render(report.data, consoles.out, verbose=options.verbose)
+    return report.exit_code
+
+
+def replay(options: Namespace, consoles: Consoles) -> int:
+    """Judges one rule on one plan; the report's exit code."""
+    _require_rules(options.rule)
+    reports = _writable(options.report)
+    target = _known_target(options.target)
+    plan = plan_of(options.plan)
+    with _event_writer(options.events) as write_event:
+        report = engine.replay(
+            target,
+            options.rule.upper(),
+            plan,
+            isolate=options.isolate,
+            time_limit_s=options.time_limit,
+            on_event=write_event,
+        )
+    _save(reports, [report.data])
+    on_console.render(report.data, consoles.out, verbose=True)
+    return report.exit_code
+
+
+def survey(options: Namespace, consoles: Consoles) -> int:
+    """Checks the named producers, or all that are installed; 0 unless the suite itself failed."""
+    _require_rules(options.rules)
+    paths = _writable(options.report or [Path(SURVEY_REPORT)])
+    targets, absent = _survey_targets(options.names)
+    reports: list[dict[str, Any]] = []
+    with progress_on(consoles.err, len(targets)) as progress:
+        for target in targets:
+            progress.begin(target)
+            outcome = _surveyed(target, options, progress.listen)
+            if isinstance(outcome, Report):
+                reports.append(outcome.data)
+                progress.end(_remark(outcome))
+            else:
+                absent.append(outcome)
+                progress.end(outcome.reason)
+    _save(paths, reports, absent)
+    on_console.render_survey(reports, consoles.out, absent=absent)
+    consoles.out.print()
+    for path in paths:
+        where = os.path.abspath(path)
+        consoles.out.print(f"Report: {where}", markup=False, soft_wrap=True, style="bold")
+    has_error = any(str(Outcome.ERROR) in report["summary"] for report in reports)
+    return ExitCode.SUITE_ERROR if has_error else ExitCode.CONFORMANT
+
+
+def list_what(options: Namespace, consoles: Consoles) -> int:
+    """Lists producers or rules."""
+    if options.what == "producers":
+        if options.rules:
+            raise UsageError(
+                "--rules selects rules; write: gridbuf-conformance list rules --rules …"
+            )
+        reference.print_producers(list(producers.entries().values()), consoles.out)
+    else:
+        reference.print_rules(_matching(options.rules or "*"), consoles.out)
+    return ExitCode.CONFORMANT
+
+
+def explain(options: Namespace, consoles: Consoles) -> int:
+    """Prints all that the catalogue knows of the rules."""
+    rules = [rule for pattern in options.ids for rule in _matching(pattern)]
+    for number, rule in enumerate(dict.fromkeys(rules)):
+        if number:
+            consoles.out.print()
+        reference.print_rule(rule, consoles.out)
+    return ExitCode.CONFORMANT
+
+
+def plan_of(text: str) -> Plan:
+    """The plan that a user wrote as JSON; raises UsageError for anything else."""
+    try:
+        return Plan.from_json(text)
+    except RecursionError:
+        raise UsageError("the plan is nested too deeply; see plan.schema.json") from None
+    except (ValueError, TypeError) as error:
+        raise UsageError(shorten(str(error), _MAX_MESSAGE_CHARS)) from None
+
+
+# Targets ---------------------------------------------------------------------------------------------------
+
+
+def _is_written_path(target: str) -> bool:
+    """Whether a target names a module or a file rather than a registered producer."""
+    return ":" in target or target.endswith(".py")
+
+
+def _known_target(target: str) -> str:
+    """`target`, if it names something; whether it can be loaded is found out by the worker."""
+    if _is_written_path(target):
+        return target
+    try:
+        entry = producers.find(target)
+    except producers.UnknownProducer as error:
+        raise UsageError(_text_of(error)) from None
+    if not entry.is_installed:
+        raise CannotLoad(
+            f"{entry.name} needs {entry.needs}, which is not installed; {entry.install}"
+        )
+    return target
+
+
+def _survey_targets(names: list[str]) -> tuple[list[str], list[Absent]]:
+    """What to check, and what is known but absent; a name given twice counts once."""
+    targets, absent = [], []
+    for name in dict.fromkeys(names or producers.entries()):
+        if _is_written_path(name):
+            targets.append(name)
+            continue
+        try:
+            entry = producers.find(name)
+        except producers.UnknownProducer as error:
+            raise UsageError(_text_of(error)) from None
+        if entry.is_installed:
+            targets.append(name)
+        else:
+            absent.append(Absent(name, f"{entry.needs} is not installed", entry.install))
+    return targets, absent
+
+
+def _surveyed(
+    target: str, options: Namespace, listen: Callable[[dict[str, Any]], None]
+) -> Report | Absent:
+    """The report of one library, or why there is none. One library never ends the survey."""
+    try:
+        return engine.check_producer(
+            target,
+            profile=options.profile,
+            rules=options.rules,
+            isolate=options.isolate,
+            seed=options.seed,
+            time_limit_s=options.time_limit,
+            on_event=listen,
+        )
+    except CannotLoad as error:
+        return Absent(target, f"cannot be loaded: {error}")
+
+
+def _remark(report: Report) -> str:
+    return conclusion(report.data)[1]
+
+
+def _text_of(error: BaseException) -> str:
+    """An error's message as it was written: str() of a LookupError may quote it."""
+    return str(error.args[0]) if error.args else str(error)
+
+
+# Rules -----------------------------------------------------------------------------------------------------
+
+
+def _require_rules(patterns: str | None) -> None:
+    """Raises UsageError if a pattern matches no rule of the catalogue."""
+    for pattern in (patterns or "").split(","):
+        if pattern.strip():
+            _matching(pattern)
+
+
+def _matching(patterns: str) -> list[Rule]:
+    """The rules, judged or not, that match ids and wildcards; letters may be lower case."""
+    rules = catalogue.load()
+    found: dict[str, Rule] = {}
+    for pattern in (part.strip().upper() for part in patterns.split(",")):
+        if not pattern:
+            continue
+        matches = {id: rule for id, rule in rules.items() if fnmatchcase(id, pattern)}
+        if not matches:
+            raise UsageError(_unknown_rule(pattern, list(rules)))
+        found.update(matches)
+    return list(found.values())
+
+
+def _unknown_rule(pattern: str, ids: list[str]) -> str:
+    close = difflib.get_close_matches(pattern, ids, n=4, cutoff=0.5)
+    hint = f"did you mean {', '.join(close)}? " if close else ""
+    return f"no rule matches {pattern!r}; {hint}See: gridbuf-conformance list rules"
+
+
+# Files -----------------------------------------------------------------------------------------------------
+
+
+def _writable(paths: list[Path]) -> list[Path]:
+    """`paths`, known to have a format and a place before any time is spent; raises UsageError if not."""
+    for path in paths:
+        try:
+            render.check_suffix(path)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+        _require_place(path)
+    return paths
+
+
+def _require_place(path: Path) -> None:
+    existing = next(folder for folder in path.absolute().parents if folder.exists())
+    if path.is_dir() or not existing.is_dir() or not os.access(existing, os.W_OK):
+        raise UsageError(
+            f"cannot write {str(path)!r}; name a file in a folder that you may write to"
+        )
+    if path.exists() and not os.access(path, os.W_OK):
+        raise UsageError(f"may not overwrite {str(path)!r}; name another file")
+
+
+def _save(
+    paths: Sequence[Path], reports: Sequence[dict[str, Any]], absent: Sequence[Absent] = ()
+) -> None:
+    for path in paths:
+        try:
+            render.write(path, reports, absent)
+        except OSError as error:
+            raise UsageError(f"cannot write {str(path)!r}: {error.strerror}") from None
+
+
+@contextlib.contextmanager
+def _event_writer(path: Path | None) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """A listener that writes each event as a line the moment it happens, so that a run can be followed."""
+    if path is None:
+        yield lambda event: None
+        return
+    _require_place(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w", encoding="utf-8", buffering=1) as stream:
+        yield lambda event: print(json.dumps(event), file=stream)

@@ -1,0 +1,337 @@
+"""The command as people use it: what it prints, where, its exit codes, and that no input ends in a traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gridbuf_conformance import cli
+from gridbuf_conformance.plan import KEYS
+
+PACKAGE_FOLDER = str(Path(cli.__file__).parents[1])
+COMMANDS = ("survey", "check", "list", "explain", "replay")
+
+# One dimension of bytes in a bytearray, with a getter for the array interface that breaks AI-01.
+WRONG_PRODUCER = """
+import gridbuf_conformance as gc
+
+class Wrong(bytearray):
+    __array_interface__ = "not a dict"
+
+class Producer:
+    name = "wrong"
+    capabilities = gc.Capabilities(dtypes=("uint8",), min_ndim=1, max_ndim=1, max_extent=64,
+                                   layouts="C", byteorders=("native",), readonly=(False,))
+
+    def version(self):
+        return "1.5"
+
+    def produce(self, plan):
+        return Wrong(plan.content())
+
+class Dying(Producer):
+    name = "dying"
+
+    def produce(self, plan):
+        import os, signal
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+class Absent(Producer):
+    import a_module_that_nobody_has
+"""
+
+
+def run(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess:
+    """The command in a process of its own, with its streams apart."""
+    path = os.pathsep.join([PACKAGE_FOLDER, *filter(None, [os.environ.get("PYTHONPATH")])])
+    environ = {**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8", **environment}
+    environ.pop("BUILD_WORKING_DIRECTORY", None)
+    environ.update(environment)
+    command = [sys.executable, "-m", "gridbuf_conformance", *arguments]
+    return subprocess.run(
+        command, cwd=cwd, env=environ, capture_output=True, text=True, encoding="utf-8", timeout=200
+    )
+
+
+@pytest.fixture
+def inside(capsys, monkeypatch, tmp_path):
+    """The command in this process: quick, for everything that asks no producer."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("BUILD_WORKING_DIRECTORY", raising=False)
+
+    def call(*arguments: str):
+        try:
+            code = cli.main(arguments)
+        except SystemExit as exit:
+            code = exit.code
+        return code, *capsys.readouterr()
+
+    return call
+
+
+@pytest.fixture
+def wrong(tmp_path) -> Path:
+    path = tmp_path / "wrong.py"
+    path.write_text(WRONG_PRODUCER.rsplit("class Absent", 1)[0])
+    return tmp_path
+
+
+# Help, list, explain ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_every_command_teaches_by_examples(inside, command):
+    code, out, _ = inside(command, "--help")
+    assert code == 0
+    assert f"gridbuf-conformance {command} " in out.split("examples:")[1]
+
+
+def test_the_help_names_every_exit_code(inside):
+    _, out, _ = inside("--help")
+    for code in range(6):
+        assert f"  {code}  " in out
+
+
+def test_no_command_shows_the_help(inside):
+    code, _, err = inside()
+    assert code == 2
+    assert "start here:" in err
+
+
+def test_examples_of_the_help_are_understood(inside):
+    """Each example line parses; what it names exists."""
+    for command in COMMANDS:
+        _, out, _ = inside(command, "--help")
+        for line in out.split("examples:")[1].strip().splitlines():
+            words = shlex.split(line.split("   ")[0].strip())
+            assert cli.parser().parse_args(words[1:]).run is not None
+
+
+def test_list_names_producers_and_how_to_install(inside):
+    code, out, _ = inside("list")
+    assert code == 0
+    for name in ("array", "numpy", "gridbuf", "gt4py"):
+        assert name in out
+
+
+def test_list_rules_can_be_narrowed(inside):
+    code, out, _ = inside("list", "rules", "--rules", "pb-0*")
+    assert code == 0
+    assert "PB-01" in out and "PB-10" not in out and "AI-01" not in out
+
+
+def test_explain_says_all_there_is(inside):
+    code, out, _ = inside("explain", "pb-01")
+    assert code == 0
+    for word in ("PB-01", "MUST", "BufferError", "source", "how checked"):
+        assert word in out
+
+
+# Wrong input -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["check", "nump"], 2, "numpy"),
+        (["survey", "numpi"], 2, "numpy"),
+        (["check", "array", "--rules", "PB-1O"], 2, "PB-10"),
+        (["explain", "PV-01"], 2, "did you mean"),
+        (["list", "rules", "--rules", "ZZ-*"], 2, "no rule matches"),
+        (["list", "--rules", "PB-*"], 2, "list rules"),
+        (["list", "everything"], 2, "producers"),
+        (["check"], 2, "TARGET"),
+        (["chek", "array"], 2, "check"),
+        (["check", "array", "--profile", "fast"], 2, "smoke"),
+        (["check", "array", "--report", "r.pdf"], 2, ".html"),
+        (["check", "array", "--report", "r"], 2, "suffix"),
+        (["check", "array", "--report", "/proc/none/r.html"], 2, "cannot write"),
+        (["check", "array", "--report", "."], 2, "suffix"),
+        (["check", "array", "--events", "/proc/none/e.jsonl"], 2, "cannot write"),
+        (["check", "array", "--seed", "-1"], 2, "0..4294967295"),
+        (["check", "array", "--seed", "²"], 2, "0..4294967295"),
+        (["check", "array", "--time-limit", "nan"], 2, "above 0"),
+        (["check", "array", "--time-limit", "0"], 2, "above 0"),
+        (["check", "absent.py:Producer"], 4, "there is no file"),
+        (["check", "no_such_package.mod:Producer"], 4, "no_such_package"),
+        (["check", ":"], 4, "cannot load"),
+        (["replay", "array", "PB-01", "{"], 2, "JSON"),
+        (["replay", "array", "PB-01", "[1]"], 2, "JSON object"),
+        (["replay", "array", "PB-01", '{"shap":[1]}'], 2, "shape"),
+        (["replay", "array", "PB-01", '{"shape":"x"}'], 2, "integers"),
+        (["replay", "array", "PB-01", '{"shape":[-1]}'], 2, ">= 0"),
+        (["replay", "array", "PB-01", '{"dtype":"float65"}'], 2, "float64"),
+        (["replay", "array", "PB-01", '{"dtype":[]}'], 2, "dtype"),
+        (["replay", "array", "PB-01", "[" * 100_000], 2, "plan"),
+        (["replay", "array", "PB-01", '{"shape":[' + "9" * 5000 + "]}"], 2, ""),
+        (["replay", "array", "XX-01", "{}"], 2, "no rule matches"),
+    ],
+    ids=lambda value: " ".join(value)[:50] if isinstance(value, list) else "",
+)
+def test_wrong_input_is_told_what_to_write_instead(inside, arguments, code, said):
+    got, out, err = inside(*arguments)
+    assert got == code, err
+    assert said in err
+    assert "Traceback" not in err + out
+    assert len(err) < 2000
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(
+            ["list", "explain", "rules", "--rules", "PB-*", "--verbose", "-h", "--", "*"]
+        )
+        | st.text(max_size=8),
+        max_size=5,
+    )
+)
+def test_no_words_end_in_a_traceback(words):
+    """Commands that ask no producer, with any words."""
+    words = ["list" if words[:1] not in (["list"], ["explain"]) else words[0], *words[1:]]
+    try:
+        code = cli.main(words)
+    except SystemExit as exit:
+        code = exit.code
+    assert code in (0, 2)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.dictionaries(
+        st.sampled_from([*KEYS, "other"]),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+            lambda inner: st.lists(inner, max_size=3),
+            max_leaves=5,
+        ),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_any_json_as_a_plan_is_a_plan_or_a_usage_error(plan):
+    from gridbuf_conformance.commands import UsageError, plan_of
+
+    try:
+        assert plan_of(json.dumps(plan)).to_dict()
+    except UsageError as error:
+        assert str(error)
+
+
+# Judging ---------------------------------------------------------------------------------------------------
+
+
+def test_check_of_a_conforming_producer(tmp_path):
+    done = run("check", "bytearray", "--profile", "smoke", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.rstrip().splitlines()[-1].startswith("✓ bytearray conforms: ")
+
+
+def test_results_and_progress_go_to_different_streams(tmp_path):
+    done = run("check", "bytes", "--profile", "smoke", "--rules", "PB-0*", cwd=tmp_path)
+    assert "bytes: " in done.stderr and "Buffer protocol" not in done.stderr
+    assert "Buffer protocol" in done.stdout
+
+
+def test_check_writes_every_format_and_the_events(wrong):
+    done = run(
+        *("check", "wrong.py:Producer", "--profile", "smoke", "--rules", "AI-0*,PB-0*"),
+        *("--report", "out/r.json", "--report", "r.html", "--report", "r.xml"),
+        *("--events", "e.jsonl"),
+        cwd=wrong,
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    report = json.loads((wrong / "out" / "r.json").read_text())
+    assert report["schema"] == "gridbuf-conformance-report/1"
+    assert report["target"]["name"] == "wrong"
+    assert {rule["id"]: rule["outcome"] for rule in report["rules"]}["AI-01"] == "FAIL"
+    assert "<!DOCTYPE html>" in (wrong / "r.html").read_text()
+    assert ElementTree.parse(wrong / "r.xml").getroot().get("failures") != "0"
+    events = [json.loads(line) for line in (wrong / "e.jsonl").read_text().splitlines()]
+    assert (events[0]["event"], events[-1]["event"]) == ("start", "end")
+
+
+def test_a_failures_replay_command_fails_again(wrong):
+    checked = run(
+        *("check", "wrong.py:Producer", "--rules", "AI-01", "--profile", "smoke"), cwd=wrong
+    )
+    (command,) = (
+        line.split("replay", 1)[1]
+        for line in checked.stdout.splitlines()
+        if "-conformance replay" in line
+    )
+    words = shlex.split(command.split("gridbuf-conformance")[1])
+    again = run(*words, cwd=wrong)
+    assert again.returncode == 1, again.stdout + again.stderr
+    assert "✗ AI-01" in again.stdout
+
+
+def test_nothing_selected_is_no_success(tmp_path):
+    """The CUDA rules are in the catalogue and judged by a later version."""
+    done = run("check", "array", "--rules", "CAI-*", cwd=tmp_path)
+    assert done.returncode == 5, done.stdout + done.stderr
+    assert done.stdout.rstrip().endswith("nothing was selected, so nothing is known.")
+
+
+def test_survey_goes_on_over_crashes_and_says_where_its_report_is(wrong):
+    done = run(
+        *("survey", "bytes", "wrong.py:Dying", "missing.py:Producer", "array"),
+        *("--rules", "PB-0*,GT-20"),
+        cwd=wrong,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = [line for line in done.stdout.splitlines() if line[:2] in ("✓ ", "✗ ")]
+    assert [row.split()[1] for row in rows[:3]] == ["bytes", "dying", "array"]
+    assert "there is no file missing.py" in done.stdout
+    report = wrong / "gridbuf-survey.html"
+    assert done.stdout.rstrip().endswith(f"Report: {report}")
+    assert "SIGSEGV" in report.read_text()
+
+
+def test_under_bazel_run_paths_are_the_users(wrong, tmp_path_factory):
+    elsewhere = tmp_path_factory.mktemp("runfiles")
+    done = run(
+        *("survey", "wrong.py:Producer", "--rules", "AI-01"),
+        cwd=elsewhere,
+        BUILD_WORKING_DIRECTORY=str(wrong),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (wrong / "gridbuf-survey.html").exists()
+    assert not (elsewhere / "gridbuf-survey.html").exists()
+
+
+def test_a_survey_of_several_as_json(tmp_path):
+    done = run("survey", "bytes", "array", "--rules", "PB-03", "--report", "s.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    survey = json.loads((tmp_path / "s.json").read_text())
+    assert survey["schema"] == "gridbuf-conformance-survey/1"
+    assert [report["target"]["name"] for report in survey["reports"]] == ["bytes", "array"]
+
+
+def test_a_c_locale_prints_ascii(wrong):
+    done = run(
+        *("check", "wrong.py:Producer", "--rules", "AI-01", "--profile", "smoke"),
+        cwd=wrong,
+        PYTHONIOENCODING="ascii",
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert done.stdout.isascii() and "x AI-01" in done.stdout
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
+    command = f"{sys.executable} -m gridbuf_conformance list rules | head -1"
+    environ = {
+        **os.environ,
+        "PYTHONPATH": PACKAGE_FOLDER + os.pathsep + os.environ.get("PYTHONPATH", ""),
+    }
+    done = subprocess.run(["bash", "-c", command], env=environ, capture_output=True, cwd=tmp_path)
+    assert done.stderr == b""
