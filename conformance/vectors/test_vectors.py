@@ -99,14 +99,12 @@ def numpy_view(array: Array, operation: list[Any]) -> Array:
         return np.broadcast_to(array, arguments[0])
     if name == "subscript":
         items = arguments[0] if "..." in arguments[0] else [*arguments[0], "..."]  # No scalars.
-        return array[tuple(numpy_item(item) for item in items)]
+        selected: Array = array[tuple(numpy_item(item) for item in items)]
+        return selected
     axis = arguments[0] % array.ndim
-    key = {
-        "index": lambda: arguments[1],
-        "slice": lambda: slice(*arguments[1:]),
-        "reverse": lambda: slice(None, None, -1),
-    }[name]()
-    return array[(slice(None),) * axis + (key, ...)]
+    key = arguments[1] if name == "index" else slice(*arguments[1:] or (None, None, -1))
+    kept: Array = array[(slice(None),) * axis + (key, ...)]
+    return kept
 
 
 def numpy_item(item: Any) -> Any:

@@ -24,29 +24,6 @@ namespace {
 constexpr std::string_view kSpatialNames = "IJK";
 constexpr std::size_t kShownBytes = 40;  // A name may be anything; a message stays readable.
 
-std::string quoted(std::string_view name) {
-  const bool cut = name.size() > kShownBytes;
-  return absl::StrCat("\"", absl::Utf8SafeCEscape(name.substr(0, kShownBytes)),
-                      cut ? "...\"" : "\"");
-}
-
-absl::Status bad_name(std::string_view name) {
-  return make_error(
-      ErrorClass::kValue,
-      {.name = "dimension name",
-       .found = quoted(name),
-       .bound = absl::StrCat("\"I\", \"J\", \"K\" or a data dimension's number from \"0\" to \"",
-                             kMaxDataDim, "\", without leading zeros"),
-       .advice = "rename the dimension"});
-}
-
-absl::Status wrong_count(std::size_t count, int ndim) {
-  return make_error(ErrorClass::kValue, {.name = "the number of names in dims",
-                                         .found = absl::StrCat(count),
-                                         .bound = absl::StrCat(ndim, ", one per dimension"),
-                                         .advice = "name every dimension of the shape once"});
-}
-
 // The characters of UTF-8 text. Stray continuation bytes stay with the byte before them.
 std::vector<std::string_view> characters(std::string_view text) {
   std::vector<std::string_view> result;
@@ -59,12 +36,55 @@ std::vector<std::string_view> characters(std::string_view text) {
   return result;
 }
 
+// Whether `character`, one lead byte and its continuation bytes, is one code point.
+bool is_utf8(std::string_view character) {
+  constexpr std::uint32_t kSmallest[] = {0, 0, 0x80, 0x800,
+                                         0x10000};  // By length; no overlong forms.
+  const std::size_t length = character.size();
+  const auto lead = static_cast<unsigned char>(character[0]);
+  if (length == 1) return lead < 0x80;
+  if (length > 4 || lead >> (7 - length) != (0xFFu >> (7 - length) & ~1u)) return false;
+  std::uint32_t code = lead & (0x7Fu >> length);
+  for (const char byte : character.substr(1)) code = code << 6 | (byte & 0x3F);
+  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
+  return code >= kSmallest[length] && code <= 0x10FFFF && !surrogate;
+}
+
+absl::Status bad_name(std::string_view name) {
+  return make_error(
+      ErrorClass::kValue,
+      {.name = "dimension name",
+       .found = quoted_name(name),
+       .bound = absl::StrCat("\"I\", \"J\", \"K\" or a data dimension's number from \"0\" to \"",
+                             kMaxDataDim, "\", without leading zeros"),
+       .advice = "rename the dimension"});
+}
+
+absl::Status wrong_count(std::size_t count, int ndim) {
+  return make_error(ErrorClass::kValue, {.name = "the number of names in dims",
+                                         .found = absl::StrCat(count),
+                                         .bound = absl::StrCat(ndim, ", one per dimension"),
+                                         .advice = "name every dimension of the shape once"});
+}
+
 std::uint64_t magnitude(std::int64_t stride_bytes) {
   const auto bits = static_cast<std::uint64_t>(stride_bytes);
   return stride_bytes < 0 ? 0 - bits : bits;
 }
 
 }  // namespace
+
+std::string quoted_name(std::string_view name) {
+  std::string text = "\"";
+  for (const std::string_view character : characters(name)) {
+    if (text.size() > kShownBytes) {
+      text += "...";
+      break;
+    }
+    text += is_utf8(character) ? absl::Utf8SafeCEscape(character) : absl::CEscape(character);
+  }
+  return text + "\"";
+}
 
 std::string to_string(Dim dim) {
   if (dim.is_spatial()) {
@@ -121,7 +141,7 @@ absl::Status validate_dims(const Dims& dims, int ndim) {
       if (dims[i] == dims[j]) {
         return make_error(ErrorClass::kValue,
                           {.name = absl::StrCat("dims[", i, "]"),
-                           .found = quoted(to_string(dims[i])),
+                           .found = quoted_name(to_string(dims[i])),
                            .bound = absl::StrCat("another name than dims[", j, "]"),
                            .advice = "give every dimension a name of its own"});
       }

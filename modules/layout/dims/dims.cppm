@@ -75,6 +75,10 @@ std::string to_string(Dim dim);
 /// A tuple of names as Python writes it: "('I', 'J', '0')".
 std::string to_string(const Dims& dims);
 
+/// Any text that was meant as a name, as messages show it: in quotes, cut after some 40 bytes, and
+/// valid UTF-8 even if the text is not.
+std::string quoted_name(std::string_view name);
+
 /// The names when none are given: I, J, K, then 0, 1, ... Requires 0 <= ndim <= kMaxNdim.
 constexpr Dims default_dims(int ndim) noexcept {
   Dims dims;

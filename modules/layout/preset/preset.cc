@@ -18,7 +18,6 @@ module;
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -132,7 +131,6 @@ std::optional<std::size_t> closeness(std::string_view name, std::string_view can
 absl::Status unknown_preset(std::string_view name) {
   const std::vector<std::string> names = preset_names();
   const std::vector<std::string> matches = close_matches(name, names);
-  const std::string shown = absl::Utf8SafeCEscape(name.substr(0, kComparedLetters));
   return make_error(
       ErrorClass::kValue,
       absl::StrCat(
@@ -176,11 +174,10 @@ absl::Status register_preset(std::string_view name, const Preset& preset) {
   const std::optional<Preset> builtin = find_builtin(name);
   const Preset registered = builtin ? *builtin : registry().find_or_insert(name, preset);
   if (registered != preset) {
-    return make_error(ErrorClass::kValue,
-                      {.name = "the name of a preset",
-                       .found = absl::StrCat("\"", absl::Utf8SafeCEscape(name), "\""),
-                       .bound = "one that has no other preset",
-                       .advice = "choose another name"});
+    return make_error(ErrorClass::kValue, {.name = "the name of a preset",
+                                           .found = quoted_name(name),
+                                           .bound = "one that has no other preset",
+                                           .advice = "choose another name"});
   }
   return absl::OkStatus();
 }
