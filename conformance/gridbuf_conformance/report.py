@@ -13,12 +13,12 @@ Two runs with the same inputs differ in `timing` only.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from . import render
 from .events import Event, to_json_lines
 from .outcomes import FAILED, ExitCode, Outcome, exit_code_of
 
@@ -80,7 +80,7 @@ class Report:
 
     def to_json(self) -> str:
         """The report as JSON text, indented, ended by a newline."""
-        return json.dumps(self.data, indent=2, ensure_ascii=False) + "\n"
+        return render.to_json([self.data])
 
     def save(self, path: str | Path) -> None:
         """Writes the report in the format that the path's suffix names (`FORMATS`).
@@ -109,21 +109,12 @@ class Report:
         return f"<Report of {self.data['target']['name']}: {counts or 'nothing selected'}>"
 
 
-def _html(report: Report) -> str:
-    from .render import html
-
-    return html.render([report.data])
+def _rendered(suffix: str) -> Callable[[Report], str]:
+    return lambda report: render.FORMATS[suffix]([report.data], ())
 
 
-def _junit(report: Report) -> str:
-    from .render import junit
-
-    return junit.render([report.data])
-
-
-def _events(report: Report) -> str:
-    return to_json_lines(report.events)
-
-
-FORMATS = {".json": Report.to_json, ".html": _html, ".xml": _junit, ".jsonl": _events}
-"""Suffix → how a report becomes text of that format."""
+FORMATS: dict[str, Callable[[Report], str]] = {
+    **{suffix: _rendered(suffix) for suffix in render.FORMATS},
+    ".jsonl": lambda report: to_json_lines(report.events),
+}
+"""Suffix → how a report becomes text of that format: those of `render`, and the event stream."""

@@ -10,7 +10,6 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from . import html, junit
 from .summary import Absent, ReportDict
 
 __all__ = ["FORMATS", "check_suffix", "to_json", "write"]
@@ -29,16 +28,29 @@ def to_json(reports: Sequence[ReportDict], absent: Sequence[Absent] = ()) -> str
             "absent": [vars(library) for library in absent],
         }
     )
-    return json.dumps(document, indent=2, ensure_ascii=True) + "\n"
+    text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    # A producer's text may hold lone surrogates, which no file takes; this is how JSON spells them.
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+# The renderers are imported when they are used: most commands need none of them, and templates are slow to load.
+
+
+def _html(reports: Sequence[ReportDict], absent: Sequence[Absent] = ()) -> str:
+    from . import html
+
+    return html.render(reports, absent)
 
 
 def _junit(reports: Sequence[ReportDict], absent: Sequence[Absent] = ()) -> str:
     """JUnit has no place for libraries that were not there; the other formats name them."""
+    from . import junit
+
     return junit.render(reports)
 
 
 FORMATS: dict[str, Callable[[Sequence[ReportDict], Sequence[Absent]], str]] = {
-    ".html": html.render,
+    ".html": _html,
     ".json": to_json,
     ".xml": _junit,
 }

@@ -141,6 +141,8 @@ def render(
             printer.line()
             _print_finding(printer, rule, catalogue)
     printer.line()
+    for note in report.get("notes") or ():
+        printer.line(("Note: ", "bold"), clean(note))
     kind, sentence = conclusion(report)
     printer.line((f"{printer.sign(kind)} {sentence}", _STYLES[kind]))
 

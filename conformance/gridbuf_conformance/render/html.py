@@ -137,6 +137,7 @@ def render(
             counts=counts,
             first_kinds=["failed", "error", "advisory"] if has_problems else list(KINDS),
             conclusions=[conclusion(report) for report in reports],
+            notes=[(r["target"]["name"], note) for r in reports for note in r.get("notes") or ()],
             cards=cards,
             absent=absent,
             empty_cell=Cell(),

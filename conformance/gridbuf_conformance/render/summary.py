@@ -225,6 +225,8 @@ def conclusion(report: ReportDict) -> tuple[str, str]:
         listed = ", ".join(ids[:6]) + (f" and {len(ids) - 6} more" if len(ids) > 6 else "")
         total = plural(cell.judged, "rule")
         return "failed", f"{name} does not conform: {failed} of {total} failed ({listed})."
+    if set(report.get("plans") or ()) == {"unsupported"}:
+        return "error", f"{name}: the producer declined every plan, so nothing is known."
     if not cell.judged:
         return "silent", f"{name}: no rule applied to what it offers."
     advisories = cell.of_kind("advisory")
