@@ -45,11 +45,11 @@ inline constexpr std::int64_t kMaxAlignmentBytes = std::int64_t{1} << 20;
 
 /// What a user wants.
 struct PlanRequest {
-  Extents shape;                     // Elements, each >= 0.
+  Extents shape = {};                // Elements, each >= 0.
   std::int64_t itemsize_bytes = 1;   // >= 0
-  LayoutMap layout;                  // A rank per dimension; empty = C order.
+  LayoutMap layout = {};             // A rank per dimension; empty = C order.
   std::int64_t alignment_bytes = 1;  // 1 .. kMaxAlignmentBytes, any integer; 1 = no constraint.
-  Extents aligned_index;             // Elements, each in [0, extent); empty = zeros.
+  Extents aligned_index = {};        // Elements, each in [0, extent); empty = zeros.
   std::string_view dtype_name = {};  // Only for messages.
 };
 

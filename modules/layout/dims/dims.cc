@@ -76,7 +76,7 @@ std::uint64_t magnitude(std::int64_t stride_bytes) {
 
 std::string quoted_name(std::string_view name) {
   std::string text = "\"";
-  for (const std::string_view character : characters(name)) {
+  for (const std::string_view character : characters(name.substr(0, 4 * kShownBytes))) {
     if (text.size() > kShownBytes) {
       text += "...";
       break;

@@ -134,7 +134,7 @@ absl::Status unknown_preset(std::string_view name) {
   return make_error(
       ErrorClass::kValue,
       absl::StrCat(
-          "there is no preset \"", shown, "\"; ",
+          "there is no preset ", quoted_name(name), "; ",
           matches.empty()
               ? ""
               : absl::StrCat("did you mean \"", absl::StrJoin(matches, "\" or \""), "\"? "),

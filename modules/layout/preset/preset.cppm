@@ -59,7 +59,7 @@ struct PresetOrder {
 struct Preset {
   PresetDevice device = PresetDevice::kHost;
   std::int64_t alignment_bytes = 1;
-  PresetOrder order;
+  PresetOrder order = {};
 
   friend constexpr bool operator==(const Preset&, const Preset&) noexcept = default;
 };

@@ -34,8 +34,8 @@ export namespace gridbuf {
 /// An array in a block of bytes. A value without invariants; the functions below ask for a *sound*
 /// one: as many strides as extents, and a `byte_hull`. Check what comes from outside with that.
 struct StridedView {
-  Extents shape;
-  Extents strides_bytes;
+  Extents shape = {};
+  Extents strides_bytes = {};
   std::int64_t offset_bytes = 0;    // Of element (0, ..., 0), from the start of the block.
   std::int64_t itemsize_bytes = 1;  // >= 0
 

@@ -35,10 +35,10 @@ export namespace gridbuf {
 /// A view of a plan with its meaning. Make one with `view_plan` and the view operations: then there
 /// is one name, halo and aligned index per dimension, and they are valid ones.
 struct ViewedPlan {
-  StridedView memory;  // Offsets count from element (0, ..., 0) of the plan.
-  Dims dims;
-  Halo halo;
-  Extents aligned_index;
+  StridedView memory = {};  // Offsets count from element (0, ..., 0) of the plan.
+  Dims dims = {};
+  Halo halo = {};
+  Extents aligned_index = {};
   std::int64_t alignment_bytes = 1;  // Holds at aligned_index.
 
   constexpr int ndim() const noexcept { return memory.ndim(); }
@@ -94,6 +94,28 @@ constexpr Extents apply_to_index(const IndexMap& map, const Extents& index) noex
       if (position >= axis.extent) position = axis.extent - 1;
     }
     result.push_back(position);
+  }
+  return result;
+}
+
+/// `layout`, a layout map of the source, seen through `map`: dimensions that come from the source keep
+/// their order; new ones of extent 1 go outermost, where a copy of the view does not pad them;
+/// broadcast ones, whose stride is 0, go innermost.
+constexpr LayoutMap apply_to_layout(const IndexMap& map, const LayoutMap& layout) noexcept {
+  // A key per dimension that orders as the strides do.
+  const auto key = [&layout](const ViewAxis& axis) {
+    if (axis.step == 0 && axis.extent != 1) return kMaxNdim;
+    return axis.has_source() ? layout[axis.source] : -1;
+  };
+  LayoutMap result;
+  for (int i = 0; i < map.ndim(); ++i) {
+    int rank = 0;
+    for (int j = 0; j < map.ndim(); ++j) {
+      const int ours = key(map.axes()[i]);
+      const int other = key(map.axes()[j]);
+      rank += other < ours || (other == ours && j < i) ? 1 : 0;
+    }
+    result.push_back(rank);
   }
   return result;
 }
