@@ -217,7 +217,8 @@ def _surveyed(
             on_event=listen,
         )
     except CannotLoad as error:
-        return Absent(target, f"cannot be loaded: {error}")
+        reason = str(error).removeprefix(f"{target}: ")
+        return Absent(target, f"cannot be loaded: {reason}")
 
 
 def _remark(report: Report) -> str:

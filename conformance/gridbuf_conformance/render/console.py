@@ -29,6 +29,7 @@ from .summary import (
     kind_of,
     matrix,
     rule_text,
+    telling,
 )
 from .text import clean, describe_plan, plural, shorten
 
@@ -97,6 +98,9 @@ class Printer:
         """A labelled value, its further lines indented under the first."""
         if not value:
             return
+        if len(label) >= _LABEL_COLUMNS:
+            self.line((f"  {label}", "dim"))
+            label = ""
         if not wrap:
             self.line((f"  {label:<{_LABEL_COLUMNS}}", "dim"), (value, style), wrap=False)
             return
@@ -144,7 +148,8 @@ def render(
     for note in report.get("notes") or ():
         printer.line(("Note: ", "bold"), clean(note))
     kind, sentence = conclusion(report)
-    printer.line((f"{printer.sign(kind)} {sentence}", _STYLES[kind]))
+    verdict = f"{printer.sign(kind)} {clean(report['target']['name'])} {sentence}"
+    printer.line((verdict, _STYLES[kind]), wrap=False)
 
 
 def render_survey(
@@ -166,13 +171,14 @@ def render_survey(
     if found:
         printer.line()
         printer.line(("The most telling failures", "bold"))
-    for finding in found[:most_findings]:
+    shown = telling(found, most_findings)
+    for finding in shown:
         printer.line()
         _print_shared_finding(printer, finding, catalogue)
-    if len(found) > most_findings:
+    if len(found) > len(shown):
         printer.line()
         printer.line(
-            (f"… and {plural(len(found) - most_findings, 'more rule')} with failures.", "dim")
+            (f"… and {plural(len(found) - len(shown), 'more rule')} with failures.", "dim")
         )
     _print_absent(printer, absent)
 
@@ -260,7 +266,7 @@ def _print_matrix(printer: Printer, table: Matrix) -> None:
         f"{printer.sign('passed')} rules that hold",
         f"{printer.sign('failed')} failed/judged",
         f"{printer.sign('advisory')} advisories",
-        f"{printer.sign('silent')} the library offers no such interface",
+        f"{printer.sign('silent')} nothing to judge",
     )
     printer.flow(legend)
     printer.flow([f"{group} {GROUPS[group]}" for group in table.groups if group in GROUPS])
@@ -311,8 +317,6 @@ def _print_finding(printer: Printer, rule: Mapping[str, Any], catalogue: Mapping
         printer.field("note", _value(rule.get("note")))
     for failure in failures:
         _print_failure(printer, failure)
-    if len(failures) and rule.get("note"):
-        printer.field("note", _value(rule["note"]))
     printer.field("to fix it", text.fix)
 
 

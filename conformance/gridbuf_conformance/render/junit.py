@@ -111,6 +111,6 @@ def _body(rule: Mapping[str, Any], requirement: str) -> str:
             lines += ["", *to_text(failure["drawing"]), ""]
         if failure.get("replay"):
             lines.append(f"replay: {clean(failure['replay'])}")
-    if rule.get("note"):
+    if rule.get("note") and not rule.get("failures"):
         lines.append(f"note: {shorten(clean(rule['note']), _MAX_VALUE_CHARS)}")
     return "\n".join(lines)

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from ..outcomes import FAILED, Outcome
-from .text import clean, plural
+from .text import plural
 
 __all__ = [
     "GROUPS",
@@ -31,7 +31,10 @@ __all__ = [
     "kind_of",
     "matrix",
     "rule_text",
+    "telling",
 ]
+
+_MAX_IDS_LISTED = 8
 
 ReportDict = Mapping[str, Any]
 
@@ -55,7 +58,7 @@ KINDS: dict[str, tuple[str, str, str]] = {
     "error": ("‼", "E", "the suite itself went wrong"),
     "advisory": ("!", "!", "a SHOULD is not met, or published texts disagree"),
     "passed": ("✓", "+", "holds on every plan"),
-    "silent": ("·", ".", "not judged: blocked, unsupported or untested"),
+    "silent": ("·", ".", "not judged: unsupported, untested, or blocked by another failure"),
 }
 """What an outcome means for the reader: (sign, sign for terminals without Unicode, meaning), worst first."""
 
@@ -210,25 +213,41 @@ def findings(reports: Iterable[ReportDict], kinds: Iterable[str]) -> list[Findin
     return sorted(found, key=rank)
 
 
+def telling(found: Sequence[Finding], most: int, most_per_library: int = 3) -> list[Finding]:
+    """The findings to show when there is room for a few: none of a library that has had its share."""
+    shown: list[Finding] = []
+    counts: Counter[str] = Counter()
+    for finding in found:
+        libraries = {name for name, _ in finding.entries}
+        if len(shown) < most and any(counts[name] < most_per_library for name in libraries):
+            shown.append(finding)
+            counts.update(libraries)
+    return shown
+
+
 def conclusion(report: ReportDict) -> tuple[str, str]:
-    """A report's verdict as (kind, one sentence): the sentence is the console's last line."""
+    """A report's verdict as (kind, what is said of the library): "conforms: 34 rules judged."."""
     cell = matrix([report]).rows[0].total
-    name = clean(report["target"]["name"])
     if not report["rules"]:
-        return "error", f"{name}: nothing was selected, so nothing is known."
+        return "error", "was not judged: nothing was selected."
     if broken := cell.of_kind("error"):
         total, also = plural(len(report["rules"]), "rule"), cell.of_kind("failed")
-        remark = f" The producer failed {plural(also, 'rule')}." if also else ""
-        return "error", f"{name}: the suite itself went wrong on {broken} of {total}.{remark}"
+        remark = f", and it failed {plural(also, 'rule')}" if also else ""
+        return (
+            "error",
+            f"was not fully judged: the suite went wrong on {broken} of {total}{remark}.",
+        )
     if failed := cell.of_kind("failed"):
         ids = [rule["id"] for rule in report["rules"] if kind_of(rule["outcome"]) == "failed"]
-        listed = ", ".join(ids[:6]) + (f" and {len(ids) - 6} more" if len(ids) > 6 else "")
+        listed = ", ".join(ids[:_MAX_IDS_LISTED])
+        if len(ids) > _MAX_IDS_LISTED:
+            listed += f" and {len(ids) - _MAX_IDS_LISTED} more"
         total = plural(cell.judged, "rule")
-        return "failed", f"{name} does not conform: {failed} of {total} failed ({listed})."
+        return "failed", f"does not conform: {failed} of {total} failed ({listed})."
     if set(report.get("plans") or ()) == {"unsupported"}:
-        return "error", f"{name}: the producer declined every plan, so nothing is known."
+        return "error", "was not judged: it declined every plan."
     if not cell.judged:
-        return "silent", f"{name}: no rule applied to what it offers."
+        return "silent", "was not judged: no rule applies to what it offers."
     advisories = cell.of_kind("advisory")
     remark = f", {advisories} with an advisory" if advisories else ""
-    return "passed", f"{name} conforms: {plural(cell.judged, 'rule')} judged{remark}."
+    return "passed", f"conforms: {plural(cell.judged, 'rule')} judged{remark}."

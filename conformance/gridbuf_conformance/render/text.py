@@ -20,6 +20,7 @@ __all__ = ["clean", "describe_plan", "plural", "shorten"]
 _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _SHOWN_AS_CODE = frozenset({"Cc", "Cs", "Cn", "Zl", "Zp"})
 
+_ROOM_FOR_A_COUNT = 80
 _ALWAYS_SHOWN = ("shape", "dtype")
 
 
@@ -46,9 +47,15 @@ def clean(value: object) -> str:
 
 
 def shorten(text: str, limit_chars: int) -> str:
-    """At most about `limit_chars` characters of `text`: its beginning, its end, and how much was left out."""
+    """At most about `limit_chars` characters of `text`: its beginning and its end.
+
+    What was left out is counted, unless the limit is too small for that.
+    """
     if len(text) <= limit_chars:
         return text
+    if limit_chars < _ROOM_FOR_A_COUNT:
+        tail = limit_chars // 3
+        return f"{text[: limit_chars - tail - 1]}…{text[-tail:]}"
     head = limit_chars * 3 // 4
     tail = limit_chars - head
     left_out = len(text) - head - tail
