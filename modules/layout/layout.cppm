@@ -40,8 +40,8 @@ export import gridbuf.layout.view;
 
 export namespace gridbuf {
 
-/// The largest alignment that can be asked for: 1 MiB.
-inline constexpr std::int64_t kMaxAlignmentBytes = std::int64_t{1} << 20;
+/// The largest alignment that can be asked for.
+using checked::kMaxAlignmentBytes;
 
 /// What a user wants.
 struct PlanRequest {
