@@ -29,10 +29,12 @@ module;
 
 export module gridbuf.alloc;
 
+import gridbuf.layout.checked;
+
 export namespace gridbuf {
 
 /// The largest alignment a request may ask for.
-inline constexpr std::int64_t kMaxAlignmentBytes = std::int64_t{1} << 20;
+using checked::kMaxAlignmentBytes;
 
 /// The alignment of Block::data() where the request asks for none (a cache line) …
 inline constexpr std::int64_t kUnconstrainedAlignmentBytes = 64;

@@ -116,8 +116,9 @@ class PoisoningResource final : public MemoryResource {
 };
 
 /// Traps in the bytes of [block, block + total_bytes) that belong to no element of `view`: a
-/// pattern, and poison with AddressSanitizer. The hull of `view` must lie in that range. For tests:
-/// it walks every element.
+/// pattern, and poison with AddressSanitizer (which cannot poison the first bytes of an 8-byte
+/// granule whose last ones are in use; the pattern still catches writes there). The hull of `view`
+/// must lie in that range. For tests: it walks every element.
 class PaddingGuard {
  public:
   PaddingGuard(std::byte* block, std::int64_t total_bytes, const StridedView& view);
