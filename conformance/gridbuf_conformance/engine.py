@@ -276,7 +276,7 @@ class _Run:
             "outcome": str(tally.outcome),
             "plans": tally.plans_judged,
             "failures": [self._failure(tally, *found) for found in tally.smallest_failures()],
-            "note": tally.note,
+            "note": "" if tally.findings else tally.note,
         }
 
     def _failure(self, tally: _Tally, plan: Plan | None, verdict: Verdict) -> dict[str, Any]:
@@ -469,14 +469,26 @@ def _shrink_all(run: _Run, worker: Any, batches: Sequence[_Batch], profile: Prof
 
 
 def _shrink(run: _Run, worker: Any, rule: str, batches: Sequence[_Batch], budget: int) -> int:
-    """Lets Hypothesis look for a smaller plan that fails the rule as badly; returns what that cost."""
+    """Looks for a smaller plan that fails the rule as badly; returns what that cost.
+
+    Hypothesis shrinks within the kind of plan that failed. What it leaves at a value for no reason (the last
+    plan of a kind whose simplest is not reachable from there) is then set to its default, key by key.
+    """
     from . import strategies
 
-    search = _Search(run, worker, run.tallies[rule], run.tallies[rule].outcome, budget)
+    tally = run.tallies[rule]
+    search = _Search(run, worker, tally, tally.outcome, budget)
     for batch in batches:
         if any(search.is_known_to_fail(plan) for plan in batch.plans):
             strategies.smallest(batch.strategy, search, batch.draws, batch.seed)
             break
+    search.begun = True
+    failing = [
+        plan for plan in tally.findings if plan is not None and search.is_known_to_fail(plan)
+    ]
+    for candidates in (failing, [plan for plan in failing if not plan.views]):
+        if candidates:
+            search.reset_keys(min(candidates, key=_weight))
     return search.spent
 
 
@@ -505,6 +517,16 @@ class _Search:
         self.begun = self.begun or fails
         return fails
 
+    def reset_keys(self, plan: Plan) -> None:
+        """Sets each key to its default for which the plan still fails."""
+        for key, default in Plan().items():
+            try:
+                simpler = plan.replaced(**{key: default})
+            except ValueError:  # another key depends on this one
+                continue
+            if simpler != plan and self(simpler):
+                plan = simpler
+
     def is_known_to_fail(self, plan: Plan) -> bool:
         """The same, from what is known already."""
         verdict = self.tally.findings.get(plan)
@@ -515,9 +537,10 @@ def _weight(plan: Plan | None) -> tuple:
     """Smaller for plans that are easier to read: the order among failures of one rule."""
     if plan is None:
         return (0,)
+    changed = sum(plan[key] != default for key, default in Plan().items())
     text = plan.to_json(brief=True)
-    asked = text.count('":')
-    return (1, asked + plan.ndim + 2 * len(plan.views), sum(plan.shape), len(text), text)
+    parts = changed + len(plan.views) + abs(plan.ndim - 1)
+    return (1, parts, sum(plan.shape), len(text), text)
 
 
 # -- verdicts of what is no observation -------------------------------------------------------------------

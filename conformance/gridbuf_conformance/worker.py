@@ -149,7 +149,7 @@ def _observe(producer: Any, made: Any, plan: Plan, groups: frozenset[str]) -> di
 
 def _again(producer: Any, plan: Plan) -> Callable[[], Any]:
     def again() -> Any:
-        steps.enter("produce:again")
+        steps.enter("again")
         return producer.produce(plan)
 
     return again
