@@ -8,6 +8,7 @@ and all arithmetic is on Python's unbounded integers.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -27,11 +28,13 @@ __all__ = [
     "best_buffer",
     "c_strides",
     "compact_strides",
+    "descriptors_of",
     "is_contiguous",
     "of_array_interface",
     "of_array_struct",
     "of_buffer",
     "of_dlpack",
+    "readers",
     "sample_indices",
 ]
 
@@ -173,6 +176,32 @@ def _unravelled(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
         flat, position = divmod(flat, extent)
         index.append(position)
     return tuple(reversed(index))
+
+
+def descriptors_of(facts: dict[str, Any]) -> dict[str, Descriptor]:
+    """The arrays that the interfaces of one object describe: "AI", "AS", "PB", "DL"; not the rejected ones."""
+    found: dict[str, Descriptor] = {}
+    for name, read in readers(facts).items():
+        try:
+            found[name] = read()
+        except Rejected:
+            continue
+    return found
+
+
+def readers(facts: dict[str, Any]) -> dict[str, Callable[[], Descriptor]]:
+    """For each interface that the object offers, the function that reads its descriptor or rejects it."""
+    offered: dict[str, Callable[[], Descriptor]] = {}
+    if "ai" in facts and "error" not in facts["ai"]:
+        offered["AI"] = lambda: of_array_interface(facts["ai"], facts.get("pb"))
+    if "as" in facts and "error" not in facts["as"]:
+        offered["AS"] = lambda: of_array_struct(facts["as"])
+    granted = best_buffer(facts.get("pb", {}))
+    if granted is not None:
+        offered["PB"] = lambda: of_buffer(granted[1])
+    if "main" in facts and "error" not in facts["main"]:
+        offered["DL"] = lambda: of_dlpack(facts["main"])
+    return offered
 
 
 # -- array interface -----------------------------------------------------------------------------------
@@ -399,7 +428,9 @@ def of_dlpack(facts: dict[str, Any]) -> Descriptor:
     )
 
 
-def _dlpack_strides(facts: dict[str, Any], shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+def _dlpack_strides(
+    facts: dict[str, Any], shape: tuple[int, ...], itemsize: int
+) -> tuple[int, ...]:
     if not shape:
         return ()
     strides = facts["strides"]

@@ -14,7 +14,16 @@ from .abi.pep3118 import Format
 from .abi.typestr import Typestr
 from .dtypes import DType
 
-__all__ = ["NATIVE_ORDER", "TYPESTR_KINDS", "Element", "agree", "of_dlpack", "of_format", "of_plan", "of_typestr"]
+__all__ = [
+    "NATIVE_ORDER",
+    "TYPESTR_KINDS",
+    "Element",
+    "agree",
+    "of_dlpack",
+    "of_format",
+    "of_plan",
+    "of_typestr",
+]
 
 NATIVE_ORDER = "<" if sys.byteorder == "little" else ">"
 _OTHER_ORDER = ">" if NATIVE_ORDER == "<" else "<"

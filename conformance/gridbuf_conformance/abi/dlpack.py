@@ -239,9 +239,7 @@ class Exported:
         library = ctypes.CDLL(None)
         thread = ctypes.c_ulong()
         start = _THREAD_START(address)
-        if library.pthread_create(
-            ctypes.byref(thread), None, start, ctypes.c_void_p(self.pointer)
-        ):
+        if library.pthread_create(ctypes.byref(thread), None, start, ctypes.c_void_p(self.pointer)):
             return False
         library.pthread_join(thread, None)
         return True
@@ -259,6 +257,3 @@ class Counter:
         self.calls += 1
         if self.calls == 1:
             self._original(managed)
-
-
-

@@ -38,6 +38,7 @@ _STANDARD_BYTES = {
 _NAME = re.compile(r":[^:]*:")
 _DIGITS = re.compile(r"\d+")
 _SHAPE = re.compile(r"\(\s*\d+(?:\s*,\s*\d+)*\s*,?\s*\)")
+_PLATFORM_LETTERS = frozenset("hHiIlLqQnN")
 _DEPTH_LIMIT = 32
 
 
@@ -61,7 +62,7 @@ class Format:
     kind: str
     order: str
     native_letter: str | None = None
-    """The letter, if the format is one integer letter with native size."""
+    """The letter, if the format is one integer letter whose size is the platform's to choose."""
 
 
 @lru_cache(maxsize=512)
@@ -95,7 +96,7 @@ def _element(items: list[_Item]) -> tuple[str, str, str | None]:
     if len(items) != 1 or items[0].repeated or items[0].kind in ("struct", "padding"):
         return "struct", "|", None
     item = items[0]
-    native = item.letter if item.native and item.kind in ("int", "uint") else None
+    native = item.letter if item.native and item.letter in _PLATFORM_LETTERS else None
     return item.kind, item.order, native
 
 
@@ -210,7 +211,9 @@ class _Parser:
         if self.prefix in "@^":
             return struct.calcsize(letter)
         if letter not in _STANDARD_BYTES:
-            raise BadFormat(f"{self.text!r} uses {letter!r}, which has no standard size, under {self.prefix!r}")
+            raise BadFormat(
+                f"{self.text!r} uses {letter!r}, which has no standard size, under {self.prefix!r}"
+            )
         return _STANDARD_BYTES[letter]
 
     def _place(self, size: int, alignment: int, count: int) -> None:

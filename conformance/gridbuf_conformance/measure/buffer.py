@@ -58,7 +58,9 @@ def python_level_facts(obj: Any) -> dict[str, Any]:
     """What `memoryview(obj)`, `obj.__buffer__` and a released memoryview answer (PB-27, 28, 30, 33)."""
     enter("pb:memoryview")
     view, error = attempt(lambda: memoryview(obj))
-    facts: dict[str, Any] = {"memoryview": {"error": error} if error else {"readonly": view.readonly}}
+    facts: dict[str, Any] = {
+        "memoryview": {"error": error} if error else {"readonly": view.readonly}
+    }
     if view is not None:
         view.release()
         _, error = attempt(lambda: view.nbytes)

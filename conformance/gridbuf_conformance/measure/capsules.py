@@ -91,6 +91,9 @@ def variant_facts(obj: Any, memory: Memory, *, may_copy: bool) -> dict[str, Any]
         return facts
     base = {} if "error" in facts["max_version=(1,3)"] else NEWEST
     calls = {**KEYWORD_CALLS, **(COPY_CALLS if may_copy else {})}
-    for name, keywords in {**BAD_VERSION_CALLS, **{n: {**base, **kw} for n, kw in calls.items()}}.items():
+    for name, keywords in {
+        **BAD_VERSION_CALLS,
+        **{n: {**base, **kw} for n, kw in calls.items()},
+    }.items():
         facts[name] = call_facts(obj, memory, name, keywords)
     return facts

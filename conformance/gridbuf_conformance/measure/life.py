@@ -142,7 +142,7 @@ def _counted(export_once: Callable[[], Exported]) -> dict[str, Any]:
     _IMMORTAL.append(counter)
     facts["unconsumed_calls"] = counter.calls
     exported = export_once()
-    name_before = exported.name
+    name, name_address = exported.name, exported.name_address
     counter = exported.count_deletions()
     _IMMORTAL.append(counter)
     exported.mark_used()
@@ -152,7 +152,8 @@ def _counted(export_once: Callable[[], Exported]) -> dict[str, Any]:
     if not counter.calls:
         enter("dl:deleter")
         exported.delete()
-    facts["name"] = name_before
+    after = exported.memory.text(name_address)
+    facts["name"], facts["name_after"] = name, after and after.decode("latin-1")
     if counter.calls == 1 and facts["unconsumed_calls"] == 1:
         del _IMMORTAL[-2:]
     return facts
@@ -249,7 +250,7 @@ def _drop_orders(again: Callable[[], Any], memory: Memory) -> list[dict[str, Any
         holders = _Holders(fresh, memory)
         del fresh
         order = holders.order(first)
-        results.append({"order": order, "lost": holders.drop_all(order)})
+        results.append({"order": order, **holders.drop_all(order)})
         first += 1
         if first == len(order):
             return results
@@ -262,6 +263,7 @@ class _Holders:
         self._memory = memory
         self._held: dict[str, Any] = {"object": obj}
         self._spans: dict[str, tuple[int, int]] = {}
+        self._reads: dict[str, tuple[Descriptor, Callable[[], Descriptor]]] = {}
         self._hold_buffer(obj)
         self._hold_capsule(obj)
         self._hold_struct(obj)
@@ -271,24 +273,44 @@ class _Holders:
         names = list(self._held)
         return names[first:] + names[:first]
 
-    def drop_all(self, order: list[str]) -> list[dict[str, str]]:
-        """Drops one after another; lists each survivor whose memory was no longer mapped, and after what."""
-        lost = []
+    def drop_all(self, order: list[str]) -> dict[str, list]:
+        """Drops one after another.
+
+        "lost" lists each survivor whose memory was no longer mapped, and after what; "changed" names the
+        survivors whose own description (shape, strides, address) had become another one.
+        """
+        lost: list[dict[str, str]] = []
+        changed: list[str] = []
         for position, name in enumerate(order):
             enter(f"life:drop={name}")
             self._drop(name)
-            survivors = [other for other in order[position + 1 :] if other in self._spans]
-            if not survivors:
-                continue
-            self._memory.map.refresh()
+            survivors = [other for other in order[position + 1 :] if other != "object"]
+            if survivors:
+                self._memory.map.refresh()
             for survivor in survivors:
-                if not self._memory.readable(*self._spans[survivor]):
+                enter(f"life:survivor={survivor}")
+                if not self._is_mapped(survivor):
                     lost.append({"dropped": name, "survivor": survivor})
                     del self._spans[survivor]
-        return lost
+                if survivor not in changed and self._has_changed(survivor):
+                    changed.append(survivor)
+        return {"lost": lost, "changed": changed}
+
+    def _is_mapped(self, name: str) -> bool:
+        return name not in self._spans or self._memory.readable(*self._spans[name])
+
+    def _has_changed(self, name: str) -> bool:
+        if name not in self._reads:
+            return False
+        before, read = self._reads[name]
+        try:
+            return read() != before
+        except Rejected:
+            return True
 
     def _drop(self, name: str) -> None:
         holder = self._held.pop(name)
+        self._reads.pop(name, None)
         if name == "PB":
             holder.release()
 
@@ -298,6 +320,7 @@ class _Holders:
             array = read()
         except Rejected:
             return
+        self._reads[name] = array, read
         if array.span is not None and array.is_host and self._memory.readable(*array.span):
             self._spans[name] = array.span
 

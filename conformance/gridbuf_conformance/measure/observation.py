@@ -9,15 +9,7 @@ from typing import Any
 
 from ..abi.dlpack import Exported
 from ..abi.memory import POINTER_BYTES, Memory
-from ..descriptors import (
-    Descriptor,
-    Rejected,
-    best_buffer,
-    of_array_interface,
-    of_array_struct,
-    of_buffer,
-    of_dlpack,
-)
+from ..descriptors import Rejected, descriptors_of, of_dlpack
 from ..plan import UNTOUCHED_FROM_BYTES, Plan
 from ..producer import Unsupported, python_view
 from ..steps import enter
@@ -34,7 +26,7 @@ from .interface import (
 )
 from .values import attempt, error_facts
 
-__all__ = ["ALL_GROUPS", "Held", "descriptors_of", "observe"]
+__all__ = ["ALL_GROUPS", "Held", "observe"]
 
 ALL_GROUPS = frozenset({"AI", "AS", "PB", "DL", "DP", "XA", "GT"})
 _TOUCH_LIMIT_BYTES = 2**26
@@ -140,9 +132,21 @@ class Held:
     def _read_content(self, obj: Any, poke: bool) -> None:
         walks = {name: walk(array, self.memory) for name, array in self.found.items()}
         walks.update(self._copied_content(obj))
-        self.facts["walk"] = {name: content for name, content in walks.items() if content is not None}
+        if set(self.found) == {"DL"}:
+            walks["DL strides as bytes"] = self._walk_as_if_strides_were_bytes()
+        self.facts["walk"] = {
+            name: content for name, content in walks.items() if content is not None
+        }
         if poke:
             self.facts["poke"] = poke_facts(self.found, self.memory)
+
+    def _walk_as_if_strides_were_bytes(self) -> str | None:
+        """Where DLPack alone describes an array, the reading that a producer of byte strides would mean."""
+        array = self.found["DL"]
+        if array.itemsize < 2:
+            return None
+        strides = tuple(stride // array.itemsize for stride in array.strides)
+        return walk(replace(array, strides=strides), self.memory)
 
     def _copied_content(self, obj: Any) -> dict[str, str | None]:
         """What an export by copy holds: read while its capsule lives."""
@@ -158,32 +162,6 @@ class Held:
             return {}
         self.facts["copy_facts"] = facts
         return {"DL copy=True": walk(array, self.memory)}
-
-
-def descriptors_of(facts: dict[str, Any]) -> dict[str, Descriptor]:
-    """The arrays that the interfaces of one object describe: "AI", "AS", "PB", "DL"; not the rejected ones."""
-    found: dict[str, Descriptor] = {}
-    for name, read in readers(facts).items():
-        try:
-            found[name] = read()
-        except Rejected:
-            continue
-    return found
-
-
-def readers(facts: dict[str, Any]) -> dict[str, Callable[[], Descriptor]]:
-    """For each interface that the object offers, the function that reads its descriptor or rejects it."""
-    offered: dict[str, Callable[[], Descriptor]] = {}
-    if "ai" in facts and "error" not in facts["ai"]:
-        offered["AI"] = lambda: of_array_interface(facts["ai"], facts.get("pb"))
-    if "as" in facts and "error" not in facts["as"]:
-        offered["AS"] = lambda: of_array_struct(facts["as"])
-    granted = best_buffer(facts.get("pb", {}))
-    if granted is not None:
-        offered["PB"] = lambda: of_buffer(granted[1])
-    if "main" in facts and "error" not in facts["main"]:
-        offered["DL"] = lambda: of_dlpack(facts["main"])
-    return offered
 
 
 def light_facts(obj: Any, memory: Memory) -> tuple[dict[str, Any], list[Any]]:
@@ -259,5 +237,3 @@ def _viewed(
     facts = {**held.facts, "type": type(view).__qualname__}
     held.release()
     return facts
-
-

@@ -2,12 +2,14 @@
 
 Types that can grow or close do so through a handful of well-known methods. Each is first tried on a fresh
 object that nobody holds, so that what a type cannot do anyway is not held against it; then on one that lends
-its memory. Methods that take an extent first grow the object beyond the allocator's mapping threshold: a
-block of that size is unmapped when it is freed, which the map of the process proves.
+its memory. Methods that take an extent first grow the object beyond the size from which the allocator maps
+each block for itself: such a block is unmapped when it is freed, which the map of the process proves. glibc
+raises that size by itself up to 32 MiB; `_map_large_blocks` pins it to its usual start.
 """
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from typing import Any
 
@@ -23,8 +25,10 @@ from .values import attempt
 
 __all__ = ["resize_facts"]
 
-_GROWN_ELEMENTS = 2**25 + 4096
-"""Above glibc's largest mapping threshold (2^25 bytes) whatever the element type."""
+_M_MMAP_THRESHOLD = -3
+_MAPPING_THRESHOLD_BYTES = 2**17
+_GROWN_ELEMENTS = 2**18
+"""Above the threshold, whatever the element type."""
 
 _METHODS: dict[str, Callable[[Any], Any]] = {
     "append": lambda obj: obj.append(0),
@@ -47,6 +51,7 @@ def resize_facts(again: Callable[[], Any], memory: Memory) -> dict[str, Any]:
     Only methods that work on an object whose memory nobody holds, and interfaces that it offers.
     """
     facts: dict[str, Any] = {}
+    _map_large_blocks()
     for method, resize in _METHODS.items():
         fresh = _fresh(again)
         if fresh is None or not callable(getattr(fresh, method, None)):
@@ -61,6 +66,13 @@ def resize_facts(again: Callable[[], Any], memory: Memory) -> dict[str, Any]:
             if observed is not None:
                 facts[method][interface] = observed
     return facts
+
+
+def _map_large_blocks() -> None:
+    """Blocks from 128 KiB on get a mapping of their own from now on (glibc; elsewhere nothing happens)."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, _MAPPING_THRESHOLD_BYTES)
 
 
 def _fresh(again: Callable[[], Any]) -> Any:

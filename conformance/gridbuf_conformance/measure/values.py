@@ -30,12 +30,17 @@ def describe(value: Any, depth: int = 0) -> dict[str, Any]:
         return {"t": _SCALARS[kind], "value": value}
     if kind is bytes:
         return {"t": "bytes", "value": value[:_TEXT_LIMIT].decode("latin-1")}
-    sequence = next((name for t, name in ((tuple, "tuple"), (list, "list")) if isinstance(value, t)), None)
+    sequence = next(
+        (name for t, name in ((tuple, "tuple"), (list, "list")) if isinstance(value, t)), None
+    )
     if sequence and depth < _DEPTH_LIMIT:
         items = [describe(item, depth + 1) for item in value[:_LENGTH_LIMIT]]
         return {"t": sequence, "items": items, "length": len(value)}
     if kind is dict:
-        return {"t": "dict", "keys": [repr(key)[:_TEXT_LIMIT] for key in list(value)[:_LENGTH_LIMIT]]}
+        return {
+            "t": "dict",
+            "keys": [repr(key)[:_TEXT_LIMIT] for key in list(value)[:_LENGTH_LIMIT]],
+        }
     return {"t": "other", "type": kind.__qualname__, "callable": callable(value)}
 
 

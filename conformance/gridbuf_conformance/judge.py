@@ -1,0 +1,165 @@
+"""Judging: from the facts of one observation to one verdict for each rule. Pure: it touches no array.
+
+Every array of the observation (the produced one, and what the plan's views made of it) is held against each
+rule. A rule whose precondition failed on that array is BLOCKED and names it, so that one fault is one
+failure; a rule without its interface is UNSUPPORTED. The verdict of a rule is its worst over the arrays.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterable
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from . import catalogue
+from .abi.pybuffer import REQUESTS
+from .catalogue import Rule
+from .outcomes import Outcome, Verdict, worst
+from .plan import Plan
+from .rules import CHECKS, Subject
+
+__all__ = ["STEP_RULES", "judge"]
+
+STEP_RULES: MappingProxyType[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "import": ("GT-20",),
+        "produce": ("GT-20",),
+        "again": ("GT-20",),
+        "again:threads": ("XA-13",),
+        "probe": ("XA-18",),
+        "ai": ("XA-18",),
+        "as": ("XA-18",),
+        "as:struct": ("AS-01",),
+        "pb": ("PB-02",),
+        "pb:metadata": ("PB-25",),
+        "pb:memoryview": ("PB-02",),
+        "pb:__buffer__=FULL_RO": ("PB-28",),
+        "pb:__buffer__=WRITABLE": ("PB-30",),
+        "dp": ("DP-03",),
+        "dp:device": ("DP-02",),
+        **dict.fromkeys(("dp:call=stream=1", "dp:call=stream=0", "dp:call=stream=-1"), ("DP-15",)),
+        **dict.fromkeys(("dp:call=dl_device=(8,0)", "dp:call=dl_device='cpu'"), ("DP-23",)),
+        **dict.fromkeys(("dp:call=max_version=(0,1)", "dp:call=max_version=(0,8)"), ("DP-12",)),
+        "dp:call=max_version=[1,0]": ("DP-13",),
+        "dp:call=max_version=(1,0,0)": ("DP-13",),
+        "dp:call=max_version='1.0'": ("DP-13",),
+        "dp:call=copy=True": ("DP-20",),
+        "dp:call=copy=False": ("DP-21",),
+        "dl": ("DL-01",),
+        "dl:unconsumed": ("DP-06",),
+        "dl:consumed": ("DP-07",),
+        "dl:deleter": ("DL-19",),
+        "dl:foreign-thread": ("DL-20",),
+        "walk": ("XA-10",),
+        "poke": ("XA-09",),
+        "view": ("XA-12",),
+        "life": ("XA-11",),
+        **dict.fromkeys((f"pb:release={name}" for name in REQUESTS), ("PB-24",)),
+        "life:release": ("PB-24",),
+        "gt": ("GT-15",),
+        "teardown": ("XA-11",),
+        "idle": ("XA-11",),
+        "exit": ("XA-11",),
+    }
+)
+"""Which rules a death or a hang counts against, by step (`steps.enter`) or by the step's part before ":"."""
+
+
+def judge(
+    observation: dict[str, Any], plan: Plan | None, rule_ids: Iterable[str]
+) -> dict[str, Verdict]:
+    """One verdict for each of `rule_ids`; the observation is what `measure.observe` returned for `plan`.
+
+    Raises KeyError for an id that the catalogue does not have or does not judge.
+    """
+    root = _Judged(Subject(observation["root"], observation, plan))
+    judged = [root]
+    view = observation.get("view")
+    if view is not None and "probes" in view:
+        judged.append(_Judged(Subject(view, observation, plan, root.subject), root))
+    return {id_: _verdict_over(id_, judged) for id_ in rule_ids}
+
+
+def _verdict_over(rule: str, judged: list[_Judged]) -> Verdict:
+    untestable = catalogue.load()[rule].untestable
+    if untestable is not None:
+        return Verdict(Outcome.UNTESTED, note=untestable)
+    verdicts = [one.verdict(rule) for one in judged]
+    outcome = worst(verdict.outcome for verdict in verdicts)
+    chosen = next(verdict for verdict in verdicts if verdict.outcome is outcome)
+    on_view = len(verdicts) > 1 and chosen is verdicts[1] and outcome is not Outcome.PASS
+    if on_view and not CHECKS[rule].once and chosen.actual:
+        note = f"{chosen.note}; after the view operations" if chosen.note else "after the view operations"
+        return replace(chosen, note=note)
+    return chosen
+
+
+class _Judged:
+    """The verdicts on one array, each found once."""
+
+    def __init__(self, subject: Subject, root: _Judged | None = None) -> None:
+        self.subject = subject
+        self._root = root
+        self._rules = catalogue.load()
+        self._verdicts: dict[str, Verdict] = {}
+
+    def verdict(self, rule_id: str) -> Verdict:
+        """The verdict of one rule on this array; rules judged once give the produced array's."""
+        if self._root is not None and CHECKS[rule_id].once:
+            return self._root.verdict(rule_id)
+        if rule_id not in self._verdicts:
+            self._verdicts[rule_id] = self._decide(self._rules[rule_id])
+        return self._verdicts[rule_id]
+
+    def _decide(self, rule: Rule) -> Verdict:
+        blocked = self._blocked(rule)
+        if blocked is not None:
+            return blocked
+        try:
+            verdict = CHECKS[rule.id].function(self.subject)
+        except Exception:
+            return Verdict(
+                Outcome.ERROR, expected="the check decides", actual=_last_frame(), note=rule.id
+            )
+        if verdict.outcome is Outcome.FAIL and rule.level != "MUST":
+            return replace(verdict, outcome=Outcome.ADVISORY)
+        return verdict
+
+    def _blocked(self, rule: Rule) -> Verdict | None:
+        """BLOCKED or UNSUPPORTED, if the check cannot say anything of its own; else None."""
+        check, subject = CHECKS[rule.id], self.subject
+        interface = check.needs
+        if interface is not None and not subject.offers(interface):
+            if subject.probe_error(interface):
+                return _blocked_by("XA-18")
+            return Verdict(Outcome.UNSUPPORTED, note=_MISSING[interface])
+        for id_ in rule.preconditions:
+            before = self.verdict(id_)
+            if before.outcome is Outcome.FAIL:
+                return _blocked_by(id_)
+            if before.outcome in (Outcome.BLOCKED, Outcome.ERROR):
+                return before if before.outcome is Outcome.BLOCKED else _blocked_by(id_)
+        if check.believable and interface in subject.rejected:
+            return _blocked_by(subject.rejected[interface])
+        return None
+
+
+_MISSING = {
+    "AI": "the object has no __array_interface__",
+    "AS": "the object has no __array_struct__",
+    "PB": "the object does not support the buffer protocol",
+    "DL": "the object gave no DLPack capsule",
+    "DLPACK": "the object has no __dlpack__",
+}
+
+
+def _blocked_by(rule_id: str) -> Verdict:
+    return Verdict(Outcome.BLOCKED, note=f"{rule_id} failed")
+
+
+def _last_frame() -> str:
+    lines = traceback.format_exc().strip().splitlines()
+    place = next((line.strip() for line in reversed(lines) if line.strip().startswith("File ")), "")
+    return f"{lines[-1]} at {place.rpartition('/')[2]}"

@@ -1,0 +1,12 @@
+"""The checks: for each rule of the catalogue that is judged, one pure function from facts to a verdict.
+
+A check takes a `Subject` (what was measured of one array) and returns a `Verdict`. It convicts only on
+proof: what the facts leave open is PASS with a note, UNSUPPORTED or UNTESTED, never FAIL. Preconditions,
+levels and merging are the judge's business, not the checks'.
+"""
+
+from . import ai, array_struct, dl, dp, gt, pb, xa
+from .registry import CHECKS, Check
+from .subject import Subject
+
+__all__ = ["CHECKS", "Check", "Subject", "ai", "array_struct", "dl", "dp", "gt", "pb", "xa"]

@@ -1,0 +1,398 @@
+"""Checks of the array interface dict, AI-01 … AI-33."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..abi import typestr
+from ..descriptors import SIZE_LIMIT_BYTES, Rejected, of_array_interface
+from ..outcomes import Verdict
+from .common import hull_verdict, readonly_verdict, resize_verdict
+from .registry import check
+from .subject import Subject
+from .verdicts import drawing_of, fail, ok, unsupported, untested
+
+_REQUIRED = ("shape", "typestr", "version")
+
+
+def shown(value: dict[str, Any] | None) -> str:
+    """A described value as a reader would write it."""
+    if value is None:
+        return "no such key"
+    if value["t"] in ("tuple", "list"):
+        inner = ", ".join(map(shown, value["items"]))
+        if value["t"] == "list":
+            return f"[{inner}]"
+        return f"({inner},)" if len(value["items"]) == 1 else f"({inner})"
+    if value["t"] == "none":
+        return "None"
+    if value["t"] == "dict":
+        return "a dict"
+    if value["t"] == "other":
+        return f"a {value['type']}"
+    return repr(value["value"])
+
+
+@check("AI-01", needs="AI")
+def attribute_is_a_dict(s: Subject) -> Verdict:
+    facts = s.facts["ai"]
+    if "error" in facts:
+        return fail("a dict", f"the attribute raised {facts['error']['type']}")
+    if "fields" in facts:
+        return ok()
+    value = facts["value"]
+    what = "a method" if value.get("callable") else shown(value)
+    return fail("a dict", what)
+
+
+@check("AI-02", needs="AI")
+def required_keys_are_present(s: Subject) -> Verdict:
+    missing = [key for key in _REQUIRED if key not in s.fields]
+    if missing:
+        return fail(f"keys {', '.join(_REQUIRED)}", f"without {', '.join(missing)}")
+    return ok()
+
+
+@check("AI-03", needs="AI")
+def shape_is_a_tuple_of_ints(s: Subject) -> Verdict:
+    shape = s.fields["shape"]
+    entries = shape.get("items", [])
+    if shape["t"] == "tuple" and all(e["t"] == "int" and e["value"] >= 0 for e in entries):
+        return ok()
+    return fail("a tuple of non-negative Python ints", shown(shape))
+
+
+@check("AI-05", needs="AI")
+def total_size_is_representable(s: Subject) -> Verdict:
+    total = typestr.parse(s.fields["typestr"]["value"]).itemsize
+    if total is None:
+        return unsupported("elements are bits")
+    for extent in s.fields["shape"]["items"]:
+        total *= extent["value"]
+    if total > SIZE_LIMIT_BYTES:
+        return fail("at most 2^63 - 1 bytes", f"shape × itemsize is {total} bytes")
+    return ok()
+
+
+@check("AI-06", needs="AI")
+def typestr_matches_the_grammar(s: Subject) -> Verdict:
+    value = s.fields["typestr"]
+    if value["t"] != "str":
+        return fail("a str such as '<f8'", shown(value))
+    try:
+        typestr.parse(value["value"])
+    except typestr.BadTypestr as error:
+        return fail("byte order, kind letter, digits: '<f8'", str(error))
+    return ok()
+
+
+@check("AI-07", needs="AI")
+def size_is_legal_for_the_kind(s: Subject) -> Verdict:
+    parsed = typestr.parse(s.fields["typestr"]["value"])
+    sizes = typestr.legal_sizes(parsed.kind)
+    if sizes is None or parsed.number in sizes:
+        return ok()
+    return fail(f"kind {parsed.kind!r} with one of the sizes {sizes}", shown(s.fields["typestr"]))
+
+
+@check("AI-08", needs="AI")
+def no_order_only_where_it_cannot_matter(s: Subject) -> Verdict:
+    parsed = typestr.parse(s.fields["typestr"]["value"])
+    if parsed.order != "|" or parsed.number <= 1 or parsed.kind in "tSVO":
+        return ok()
+    return fail("'<' or '>' for elements of more than one byte", shown(s.fields["typestr"]))
+
+
+@check("AI-09", needs="AI")
+def byte_order_is_the_one_in_memory(s: Subject) -> Verdict:
+    if s.expected_walk is None or "AI" not in s.walks:
+        return unsupported("needs a plan with known content, and memory that can be read")
+    declared = s.arrays["AI"].element if "AI" in s.arrays else None
+    asked = s.asked_element
+    if asked is None or declared is None or "|" in (declared.order, asked.order):
+        return ok("the order of one byte, or of opaque elements, cannot be wrong")
+    if declared.itemsize != asked.itemsize or declared.kind != asked.kind:
+        return unsupported("the type is another one than the plan's")
+    held, wanted = bytes.fromhex(s.walks["AI"]), bytes.fromhex(s.expected_walk)
+    reversed_wanted = s.plan.dtype_info.swapped(wanted)
+    if wanted == reversed_wanted:
+        return ok("the content reads the same in both orders")
+    in_memory = {wanted: asked.order, reversed_wanted: _flipped(asked.order)}.get(held)
+    if in_memory is None or in_memory == declared.order:
+        return ok()
+    return fail(f"typestr with {in_memory!r}, the order in memory", shown(s.fields["typestr"]))
+
+
+def _flipped(order: str) -> str:
+    return "<" if order == ">" else ">"
+
+
+@check("AI-10", needs="AI")
+def packed_bits_are_kind_t(s: Subject) -> Verdict:
+    parsed = typestr.parse(s.fields["typestr"]["value"])
+    if parsed.kind != "b":
+        return unsupported("the elements are not booleans")
+    count = 1
+    for extent in s.fields["shape"]["items"]:
+        count *= extent["value"]
+    packed = (count + 7) // 8
+    for lender in (s.facts["ai"].get("data_buffer"), s.facts["pb"]):
+        available = (lender or {}).get("SIMPLE", {}).get("view", {}).get("len")
+        if available is not None and packed <= available < count:
+            return fail(
+                "kind 't' for packed bits, 'b' for one byte each",
+                f"{count} booleans declared over {available} bytes",
+            )
+    return ok()
+
+
+@check("AI-11", needs="AI")
+def descr_is_well_formed(s: Subject) -> Verdict:
+    descr = s.fields.get("descr")
+    if descr is None or descr["t"] == "none":
+        return unsupported("no descr")
+    parsed = typestr.parse(s.fields["typestr"]["value"])
+    try:
+        total = typestr.descr_bytes(descr)
+    except typestr.BadTypestr as error:
+        return fail("a list of (name, type[, repeat]) tuples", str(error))
+    if parsed.kind == "V" and total != parsed.itemsize:
+        return fail(f"fields of {parsed.itemsize} bytes in total", f"{total} bytes")
+    return ok()
+
+
+@check("AI-12", needs="AI")
+def field_names_are_unique(s: Subject) -> Verdict:
+    descr = s.fields.get("descr")
+    if descr is None or descr["t"] == "none":
+        return unsupported("no descr")
+    names = []
+    for entry in descr["items"]:
+        name, kind = entry["items"][:2]
+        if name["t"] == "tuple" and len(name["items"]) == 2:
+            name = name["items"][1]
+        if name["t"] != "str":
+            return fail("names that are str or (title, name)", shown(name))
+        is_padding = kind["t"] == "str" and "V" in kind["value"]
+        if name["value"] == "" and len(descr["items"]) > 1 and not is_padding:
+            return fail("an empty name only for padding", f"an unnamed field of {shown(kind)}")
+        names.append(name["value"])
+    repeated = {name for name in names if name and names.count(name) > 1}
+    if repeated:
+        return fail("field names without duplicates", f"{sorted(repeated)[0]!r} stands twice")
+    return ok()
+
+
+@check("AI-13", needs="AI")
+def descr_has_the_size_of_typestr(s: Subject) -> Verdict:
+    descr = s.fields.get("descr")
+    parsed = typestr.parse(s.fields["typestr"]["value"])
+    if descr is None or descr["t"] == "none" or parsed.kind in "Vt":
+        return unsupported("no descr beside a plain typestr")
+    total = typestr.descr_bytes(descr)
+    if total != parsed.itemsize:
+        return fail(f"fields of {parsed.itemsize} bytes in total", f"{total} bytes")
+    return ok()
+
+
+@check("AI-14", needs="AI")
+def data_tuple_is_address_and_flag(s: Subject) -> Verdict:
+    data = s.fields.get("data")
+    if data is None or data["t"] in ("none", "other", "bytes"):
+        return unsupported("data is not a tuple")
+    items = data.get("items", [])
+    if data["t"] == "tuple" and len(items) == 2:
+        if items[0]["t"] == "int" and items[0]["value"] >= 0:
+            return ok()
+        return fail("(int address, read-only flag)", f"the address is {_kind(items[0])}")
+    return fail("(int address, read-only flag)", f"a {data['t']} of {len(items)} entries")
+
+
+def _kind(value: dict[str, Any]) -> str:
+    if value["t"] == "int":
+        return "a negative int"
+    return f"a {value['type']}" if value["t"] == "other" else f"a {value['t']}"
+
+
+@check("AI-15", needs="AI")
+def address_is_element_zero(s: Subject) -> Verdict:
+    return moved_address_verdict(s, "AI")
+
+
+def moved_address_verdict(s: Subject, interface: str) -> Verdict:
+    """Does a view's address move by Σ start·stride? Judged on views that share the base's memory."""
+    if not s.is_view:
+        return unsupported("judged on views")
+    expected, array = s.expected_view(interface), s.arrays.get(interface)
+    if expected is None or array is None or array.is_empty:
+        return unsupported("no view with elements through this interface")
+    if not s.shares_memory_with_root(interface):
+        return unsupported("this type's slices do not share its memory")
+    moved = array.address - s.root.arrays[interface].address
+    wanted = expected.address - s.root.arrays[interface].address
+    if moved == wanted:
+        return ok()
+    return fail(
+        f"element (0, …) of the view {wanted:+d} bytes from the base's",
+        f"{moved:+d} bytes",
+        drawing=drawing_of(s.root.arrays[interface]),
+    )
+
+
+@check("AI-16", needs="AI")
+def buffer_object_covers_the_hull(s: Subject) -> Verdict:
+    data = s.fields.get("data")
+    if data is None or data["t"] in ("tuple", "none"):
+        return unsupported("data is not a buffer object")
+    return _lent_bytes_verdict(s, s.facts["ai"].get("data_buffer"), "data")
+
+
+@check("AI-17", needs="AI")
+def own_buffer_works(s: Subject) -> Verdict:
+    data = s.fields.get("data")
+    if data is not None and data["t"] != "none":
+        return unsupported("data is given")
+    return _lent_bytes_verdict(s, s.facts["pb"], "the object itself")
+
+
+def _lent_bytes_verdict(s: Subject, lender: dict[str, Any] | None, who: str) -> Verdict:
+    view = (lender or {}).get("SIMPLE", {}).get("view")
+    if view is None:
+        return fail(f"{who} lends a buffer of plain bytes", "a simple request is refused")
+    try:
+        array = of_array_interface(s.facts["ai"], s.facts["pb"])
+    except Rejected:
+        return unsupported("the rest of the dict describes no array")
+    if array.hull is None:
+        return ok()
+    start = array.address - view["buf"]
+    low, high = start + array.hull[0], start + array.hull[1]
+    if low < 0 or high > view["len"]:
+        return fail(
+            f"bytes 0 … {view['len']} of the buffer",
+            f"bytes {low} … {high}",
+            drawing={**drawing_of(array), "block": [-start, view["len"] - start]},
+        )
+    return ok()
+
+
+@check("AI-18", needs="AI")
+def offset_is_a_count(s: Subject) -> Verdict:
+    offset = s.fields.get("offset")
+    data = s.fields.get("data")
+    if offset is None or (data is not None and data["t"] == "tuple"):
+        return unsupported("no offset that is used")
+    if offset["t"] == "int" and offset["value"] >= 0:
+        return ok()
+    return fail("a non-negative int", shown(offset))
+
+
+@check("AI-19", needs="AI")
+def data_is_given(s: Subject) -> Verdict:
+    if "data" in s.fields:
+        return ok()
+    return fail("a key data (None stands for the object's own buffer)", "no such key")
+
+
+@check("AI-20", needs="AI")
+def address_zero_only_without_bytes(s: Subject) -> Verdict:
+    data = s.fields.get("data")
+    if data is None or data["t"] != "tuple" or data["items"][0]["value"]:
+        return ok()
+    extents = [extent["value"] for extent in s.fields["shape"]["items"]]
+    if 0 in extents or typestr.parse(s.fields["typestr"]["value"]).number == 0:
+        return ok()
+    return fail("an address, for there are elements", f"address 0 with shape {tuple(extents)}")
+
+
+@check("AI-21", needs="AI")
+def strides_are_ints_in_bytes(s: Subject) -> Verdict:
+    strides = s.fields.get("strides")
+    if strides is None or strides["t"] == "none":
+        return ok()
+    ndim = len(s.fields["shape"]["items"])
+    entries = strides.get("items", [])
+    if strides["t"] == "tuple" and len(entries) == ndim and all(e["t"] == "int" for e in entries):
+        return ok()
+    return fail(f"None or a tuple of {ndim} ints", shown(strides))
+
+
+@check("AI-22", needs="AI", believable=True)
+def hull_is_mapped(s: Subject) -> Verdict:
+    return hull_verdict(s, "AI")
+
+
+@check("AI-24", needs="AI")
+def zero_dimensions_are_spelled_as_empty_tuple(s: Subject) -> Verdict:
+    shape = s.fields["shape"]
+    if shape["t"] == "none":
+        return fail("() for an array without dimensions", "None")
+    if shape["t"] == "tuple" and (
+        not shape["items"] or any(e.get("value") == 0 for e in shape["items"])
+    ):
+        return ok()
+    return unsupported("neither 0-d nor empty")
+
+
+@check("AI-25", needs="AI", believable=True)
+def read_only_flag_is_true(s: Subject) -> Verdict:
+    return readonly_verdict(s, "AI")
+
+
+@check("AI-26", needs="AI")
+def mask_is_an_array_or_none(s: Subject) -> Verdict:
+    mask = s.fields.get("mask")
+    if mask is None or mask["t"] == "none":
+        return unsupported("no mask")
+    facts = s.facts["ai"].get("mask_interface", {})
+    try:
+        array = of_array_interface(facts, None)
+    except Rejected as rejection:
+        return fail("None or an object with this interface", str(rejection))
+    shape = [extent["value"] for extent in s.fields["shape"]["items"]]
+    aligned = list(zip(reversed(array.shape), reversed(shape)))
+    if array.ndim <= len(shape) and all(m in (1, extent) for m, extent in aligned):
+        return ok()
+    return fail(f"a mask that broadcasts to {tuple(shape)}", f"a mask of shape {array.shape}")
+
+
+@check("AI-27", needs="AI")
+def version_is_an_int(s: Subject) -> Verdict:
+    version = s.fields["version"]
+    if version["t"] == "int" and version["value"] >= 1:
+        return ok()
+    return fail("an int, 3 today", shown(version))
+
+
+@check("AI-28", needs="AI", once=True)
+def memory_outlives_the_dict(s: Subject) -> Verdict:
+    mapped = s.life.get("dict_dropped", {}).get("mapped")
+    if not s.observation["map_known"]:
+        return untested("this system does not tell what is mapped")
+    if mapped is None:
+        return unsupported("no elements, or memory that is not touched")
+    if mapped:
+        return ok()
+    return fail("memory that lives with the object", "unmapped as soon as the dict was dropped")
+
+
+@check("AI-30", needs="AI", once=True)
+def no_reallocation_under_a_consumer(s: Subject) -> Verdict:
+    return resize_verdict(s, "AI", convict_on_move=True)
+
+
+@check("AI-33", needs="AI", believable=True, once=True)
+def repeated_access_is_stable(s: Subject) -> Verdict:
+    first = s.arrays["AI"]
+    if first.is_raw:
+        return unsupported("data is a buffer object, which may be a fresh one each time")
+    for repeated in s.observation["repeated"]:
+        try:
+            other = of_array_interface(repeated.get("ai", {}), repeated["pb"])
+        except Rejected as rejection:
+            return fail("the same on every access", f"a later access breaks {rejection.rule}")
+        if other.shape != first.shape:
+            return fail(f"shape {first.shape} on every access", f"{other.shape}")
+        if other.address != first.address and not first.is_empty:
+            return fail("one address on every access", "another address on a later access")
+    return ok()

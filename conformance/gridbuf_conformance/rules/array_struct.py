@@ -1,0 +1,135 @@
+"""Checks of `__array_struct__`, AS-01 … AS-08."""
+
+from __future__ import annotations
+
+from ..abi.arraystruct import FLAG_NAMES
+from ..abi.typestr import legal_sizes
+from ..elements import TYPESTR_KINDS, agree
+from ..outcomes import Verdict
+from .registry import check
+from .subject import Subject
+from .verdicts import fail, ok, unsupported, untested
+
+_KNOWN_FLAGS = sum(FLAG_NAMES)
+
+
+@check("AS-01", needs="AS")
+def capsule_has_no_name(s: Subject) -> Verdict:
+    facts = s.facts["as"]
+    if "error" in facts:
+        return fail("a capsule", f"the attribute raised {facts['error']['type']}")
+    if not facts["capsule"]:
+        return fail("a capsule without a name", "no capsule")
+    if facts["name"] is not None:
+        return fail("a capsule without a name", f"the name {facts['name']!r}")
+    if facts.get("unmapped"):
+        return fail("a capsule with a struct behind it", "a pointer to unmapped memory")
+    return ok()
+
+
+@check("AS-02", needs="AS")
+def first_int_is_two(s: Subject) -> Verdict:
+    two = s.facts["as"]["two"]
+    return ok() if two == 2 else fail("2", str(two))
+
+
+@check("AS-03", needs="AS")
+def kind_and_sizes_are_legal(s: Subject) -> Verdict:
+    facts = s.facts["as"]
+    if facts["nd"] < 0:
+        return fail("nd >= 0", f"nd = {facts['nd']}")
+    if facts["typekind"] not in TYPESTR_KINDS:
+        return fail(f"a kind of {''.join(TYPESTR_KINDS)}", repr(facts["typekind"]))
+    sizes = legal_sizes(facts["typekind"])
+    if facts["itemsize"] <= 0 and not _is_flexible(facts["typekind"]):
+        return fail("itemsize > 0", f"itemsize = {facts['itemsize']}")
+    if sizes is not None and facts["itemsize"] not in sizes:
+        return fail(f"kind {facts['typekind']!r} with a size of {sizes}", str(facts["itemsize"]))
+    return ok()
+
+
+def _is_flexible(kind: str) -> bool:
+    return kind in "SUV"
+
+
+@check("AS-04", needs="AS")
+def shape_and_strides_are_there(s: Subject) -> Verdict:
+    facts = s.facts["as"]
+    for field in ("shape", "strides"):
+        if facts["nd"] and not isinstance(facts[field], list):
+            what = "NULL" if facts[field] is None else "a pointer to unmapped memory"
+            return fail(f"{field} with {facts['nd']} entries", what)
+    if facts["nd"] and any(extent < 0 for extent in facts["shape"]):
+        return fail("extents >= 0", str(facts["shape"]))
+    return ok()
+
+
+@check("AS-05", needs="AS", believable=True)
+def set_flags_are_true(s: Subject) -> Verdict:
+    flags, array = s.facts["as"]["flags"], s.arrays["AS"]
+    if flags & ~_KNOWN_FLAGS:
+        return fail("only the six known flag bits", f"unknown bits {flags & ~_KNOWN_FLAGS:#x}")
+    false = []
+    if flags & 0x1 and not array.is_contiguous("C"):
+        false.append(0x1)
+    if flags & 0x2 and not array.is_contiguous("F"):
+        false.append(0x2)
+    if flags & 0x200 and _swapped_elsewhere(s):
+        false.append(0x200)
+    if flags & 0x400 and _not_writable(s):
+        false.append(0x400)
+    if false:
+        named = ", ".join(FLAG_NAMES[bit] for bit in false)
+        return fail("set bits that are true of the memory", f"{named} is set and is not true")
+    return ok()
+
+
+def _swapped_elsewhere(s: Subject) -> bool:
+    return any(
+        other.element is not None and other.element.is_swapped for other in s.others("AS").values()
+    )
+
+
+def _not_writable(s: Subject) -> bool:
+    mapping = s.mapping.get("AS")
+    return mapping is not None and mapping["read"] and not mapping["write"]
+
+
+@check("AS-06", needs="AS")
+def descr_is_there_when_announced(s: Subject) -> Verdict:
+    facts = s.facts["as"]
+    if not facts["flags"] & 0x800:
+        return unsupported("no descr is announced")
+    if facts["has_descr_pointer"]:
+        return ok("the pointer is not followed: nothing outside the struct says what it holds")
+    return fail("a descr, as flag 0x800 says", "NULL")
+
+
+@check("AS-07", needs="AS", once=True)
+def capsule_keeps_the_owner(s: Subject) -> Verdict:
+    drops = s.life.get("drops")
+    if drops is None:
+        return untested("needs a producer: a live object is not dropped")
+    if not s.observation["map_known"]:
+        return untested("this system does not tell what is mapped")
+    orders = [drop for drop in drops if "AS" in drop["order"]]
+    for drop in orders:
+        if {"dropped": "object", "survivor": "AS"} in drop["lost"]:
+            return fail(
+                "memory that the capsule keeps alive", "unmapped when the object was dropped"
+            )
+    return ok() if orders else unsupported("no array struct to hold")
+
+
+@check("AS-08", needs="AS", believable=True)
+def agrees_with_the_dict(s: Subject) -> Verdict:
+    struct, dictionary = s.arrays["AS"], s.arrays.get("AI")
+    if dictionary is None or dictionary.is_raw:
+        return unsupported("no array interface dict to compare with")
+    if struct.shape != dictionary.shape:
+        return fail(f"shape {dictionary.shape}", f"shape {struct.shape}")
+    if struct.meaningful_strides != dictionary.meaningful_strides:
+        return fail(f"strides {dictionary.strides}", f"strides {struct.strides}")
+    if not agree(struct.element, dictionary.element):
+        return fail(str(dictionary.element), str(struct.element))
+    return ok("addresses are compared by XA-01")

@@ -1,0 +1,117 @@
+"""Verdicts that several interfaces share: hulls, read-only claims, resizing under a consumer."""
+
+from __future__ import annotations
+
+from ..descriptors import ADDRESS_LIMIT
+from ..outcomes import Verdict
+from ..plan import UNTOUCHED_FROM_BYTES
+from .subject import Subject
+from .verdicts import drawing_of, fail, ok, unsupported, untested
+
+__all__ = [
+    "hull_verdict",
+    "leaked",
+    "reach_verdict",
+    "readonly_verdict",
+    "resize_verdict",
+    "type_names",
+]
+
+_NAMES = {
+    "AI": "the array interface",
+    "AS": "the array struct",
+    "PB": "the buffer protocol",
+    "DL": "DLPack",
+}
+
+
+def hull_verdict(s: Subject, interface: str) -> Verdict:
+    """Does every address that an index can reach exist? (Whether the first one does is XA-10's question.)
+
+    For plans so large that their pages stay untouched, GT-24 asks it of the producer, and once.
+    """
+    if s.plan is not None and s.plan.nbytes >= UNTOUCHED_FROM_BYTES:
+        return unsupported("judged by GT-24 at this size")
+    return reach_verdict(s, interface)
+
+
+def reach_verdict(s: Subject, interface: str) -> Verdict:
+    """The same at any size."""
+    array = s.arrays[interface]
+    if not array.is_host or array.is_indirect:
+        return untested("not host memory, or an array of pointers")
+    if array.span is None:
+        return ok("no byte is touched")
+    low, high = array.span
+    if low < 0 or high > ADDRESS_LIMIT:
+        reach = f"{array.hull[0]} … {array.hull[1]} bytes from its first element"
+        return fail("elements inside the address space", f"the array reaches {reach}")
+    if not s.observation["map_known"]:
+        return untested("this system does not tell what is mapped")
+    if s.mapping[interface]["read"]:
+        return ok()
+    return fail(
+        "mapped memory under every element",
+        f"the array reaches bytes {array.hull[0]} … {array.hull[1]} from its first element, "
+        "which are not all mapped",
+        drawing=drawing_of(array),
+    )
+
+
+def readonly_verdict(s: Subject, interface: str) -> Verdict:
+    """Convicts a claim to be writable where it is proved wrong: by the map, or by the plan and a witness."""
+    array = s.arrays[interface]
+    if array.readonly is not False:
+        return ok()
+    mapping = s.mapping.get(interface)
+    if mapping is not None and mapping["read"] and not mapping["write"]:
+        return fail("read-only, as the memory is mapped", f"{_NAMES[interface]} says writable")
+    if s.plan is not None and s.plan.readonly:
+        witnesses = [name for name, other in s.arrays.items() if other.readonly]
+        if witnesses:
+            return fail(
+                f"read-only, as the plan asks and {_NAMES[witnesses[0]]} says",
+                f"{_NAMES[interface]} says writable",
+            )
+    return ok()
+
+
+def resize_verdict(s: Subject, interface: str, *, convict_on_move: bool) -> Verdict:
+    """Was memory taken away while it was lent? `convict_on_move` also convicts an object that moved."""
+    observed = {
+        method: facts[interface]
+        for method, facts in s.life.get("resizes", {}).items()
+        if interface in facts
+    }
+    if not observed:
+        return unsupported("the type was not seen to resize, or was not tried")
+    for method, facts in observed.items():
+        if facts["refused"] is not None:
+            if interface == "PB" and not facts["allowed_after"]:
+                return fail(
+                    f"{method}() works again after release",
+                    f"it raises {facts['refused']} for good",
+                )
+            continue
+        if s.observation["map_known"] and not facts["mapped"]:
+            return fail(f"{method}() refused, or memory kept", "the lent memory was unmapped")
+        if convict_on_move and not facts["same_address"]:
+            return fail(f"{method}() refused, or the address kept", "the object moved its memory")
+    return ok()
+
+
+def leaked(growth: dict) -> str | None:
+    """What every round of repetitions gained and never gave back, or None."""
+    iterations = growth["iterations"]
+    least_bytes = min(round_[0] for round_ in growth["rounds"])
+    least_blocks = min(round_[1] for round_ in growth["rounds"])
+    if least_bytes >= 16 * iterations:
+        return f"at least {least_bytes // iterations} bytes an export"
+    if least_blocks >= iterations:
+        return f"at least {least_blocks // iterations} blocks of Python memory an export"
+    return None
+
+
+def type_names(errors: list[dict]) -> str:
+    """The distinct types of some errors, for a message."""
+    return ", ".join(sorted({error["type"] for error in errors}))

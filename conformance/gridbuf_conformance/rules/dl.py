@@ -1,0 +1,347 @@
+"""Checks of DLPack's C structs, DL-01 … DL-30, on every capsule that the object handed out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import prod
+from typing import Any
+
+from ..abi.dlpack import DEVICE_TYPES, FLAG_COPIED, FLAG_PADDED, TYPE_CODES
+from ..descriptors import Rejected, of_dlpack
+from ..elements import of_dlpack as element_of
+from ..outcomes import Verdict
+from .common import hull_verdict, leaked, readonly_verdict, resize_verdict
+from .registry import check
+from .subject import Subject, overlap
+from .verdicts import advise, drawing_of, fail, ok, unsupported, untested
+
+_KNOWN_FLAGS = 0b111
+_HOST_LIKE_DEVICES = (1, 3, 11, 13)
+_FIXED_BITS = {6: 8, **dict.fromkeys(range(7, 15), 8), 15: 6, 16: 6, 17: 4}
+_STRIDE_REACH_LIMIT = 2**63
+
+
+def _every_capsule(s: Subject, judge: Callable[[dict[str, Any]], Verdict]) -> Verdict:
+    """The first verdict that is no PASS over all capsules, naming the call; else the last one."""
+    verdict = unsupported("__dlpack__ gave no capsule that can be read")
+    for name, facts in s.capsules.items():
+        verdict = judge(facts)
+        if verdict.outcome.value != "PASS":
+            note = "" if name == "held" else f"__dlpack__({'' if name == 'legacy' else name})"
+            return Verdict(verdict.outcome, verdict.expected, verdict.actual, note or verdict.note)
+    return verdict
+
+
+def _versioned(s: Subject) -> Iterator[tuple[str, dict[str, Any]]]:
+    return ((name, f) for name, f in s.capsules.items() if f["version"] is not None)
+
+
+@check("DL-01", needs="DL")
+def struct_has_the_layout(s: Subject) -> Verdict:
+    answers = {**s.calls, "held": s.facts["main"]}
+    if any(fact.get("unmapped") for fact in answers.values()):
+        return fail("a struct behind the capsule", "its pointer leads to unmapped memory")
+
+    def plausible(facts: dict[str, Any]) -> Verdict:
+        version = facts["version"]
+        if version is not None and (version[0] > 0xFFFF or version[1] > 0xFFFF):
+            return fail("version, manager_ctx, deleter, flags, dl_tensor", "no version at offset 0")
+        if not 0 <= facts["ndim"] <= 1024 or isinstance(facts["shape"], dict):
+            return fail("ndim and shape at their offsets", f"ndim {facts['ndim']}, or no mapped shape")
+        return ok()
+
+    return _every_capsule(s, plausible)
+
+
+@check("DL-02", needs="DL")
+def major_version_is_one(s: Subject) -> Verdict:
+    wrong = [f["version"] for _, f in _versioned(s) if f["version"][0] != 1]
+    if wrong:
+        return fail("major version 1", f"version {tuple(wrong[0])}")
+    return ok() if any(_versioned(s)) else unsupported("no versioned capsule")
+
+
+@check("DL-03", needs="DL")
+def only_known_flags(s: Subject) -> Verdict:
+    stray = [f["flags"] & ~_KNOWN_FLAGS for _, f in _versioned(s) if f["flags"] & ~_KNOWN_FLAGS]
+    if stray:
+        return fail("no bits but 0, 1 and 2", f"stray bits {stray[0]:#x}")
+    return ok() if any(_versioned(s)) else unsupported("no versioned capsule")
+
+
+@check("DL-04", needs="DL", believable=True)
+def read_only_bit_is_true(s: Subject) -> Verdict:
+    array = s.arrays["DL"]
+    if array.readonly is None:
+        return unsupported("a legacy capsule cannot say")
+    if array.is_copy or not array.is_host:
+        return unsupported("a copy, or another device")
+    return readonly_verdict(s, "DL")
+
+
+@check("DL-05", needs="DL", believable=True)
+def copied_bit_says_what_happened(s: Subject) -> Verdict:
+    held = s.arrays["DL"]
+    for name, other in s.others("DL").items():
+        if held.is_copy and overlap(held, other) and held.address == other.address:
+            return fail("the bit clear on shared memory", f"set at the address of {name}")
+    copied = s.facts.get("copy_facts")
+    if copied is not None and copied["flags"] is not None and _is_elsewhere(s, copied):
+        if not copied["flags"] & FLAG_COPIED:
+            return fail("is-copied set on a copy", "clear in what copy=True returned")
+    if not s.is_view and _moved_without_bit(s):
+        return fail("is-copied set on a copy", "clear, and each export has another address")
+    return ok()
+
+
+def _is_elsewhere(s: Subject, facts: dict[str, Any]) -> bool:
+    try:
+        copy = of_dlpack(facts)
+    except Rejected:
+        return False
+    originals = [*s.others("DL").values(), s.arrays["DL"]]
+    return not copy.is_empty and not any(overlap(copy, original) for original in originals)
+
+
+def _moved_without_bit(s: Subject) -> bool:
+    """Did an export made while the first one was held turn out to be memory of its own?"""
+    held = s.arrays["DL"]
+    for repeated in s.observation["repeated"]:
+        try:
+            other = of_dlpack(repeated.get("main", {}))
+        except Rejected:
+            continue
+        flagged = held.is_copy or other.is_copy or held.readonly is None or other.readonly is None
+        if not flagged and held.hull and not overlap(held, other):
+            return True
+    return False
+
+
+@check("DL-06", needs="DL")
+def padded_bit_only_below_a_byte(s: Subject) -> Verdict:
+    for _, facts in _versioned(s):
+        if facts["flags"] & FLAG_PADDED and facts["dtype"][1] >= 8:
+            return fail("the bit only for types under 8 bits", f"set for {facts['dtype'][1]} bits")
+    return ok() if any(_versioned(s)) else unsupported("no versioned capsule")
+
+
+@check("DL-07", needs="DL")
+def shape_is_there(s: Subject) -> Verdict:
+    def judge(facts: dict[str, Any]) -> Verdict:
+        if facts["ndim"] < 0:
+            return fail("ndim >= 0", str(facts["ndim"]))
+        if facts["ndim"] and not isinstance(facts["shape"], list):
+            return fail(f"shape with {facts['ndim']} entries", "NULL")
+        if facts["ndim"] and any(extent < 0 for extent in facts["shape"]):
+            return fail("extents >= 0", str(facts["shape"]))
+        if facts["ndim"] and isinstance(facts["strides"], dict):
+            return fail(f"strides with {facts['ndim']} entries", "a pointer to unmapped memory")
+        return ok()
+
+    return _every_capsule(s, judge)
+
+
+@check("DL-08", needs="DL")
+def strides_are_there_from_1_2(s: Subject) -> Verdict:
+    for _, facts in _versioned(s):
+        if facts["version"] >= [1, 2] and facts["ndim"] and facts["strides"] is None:
+            return fail("strides non-NULL from version 1.2 on", f"NULL under {tuple(facts['version'])}")
+    return ok()
+
+
+@check("DL-09", needs="DL", believable=True)
+def strides_count_elements(s: Subject) -> Verdict:
+    array = s.arrays["DL"]
+    if array.itemsize == 1 or all(stride is None for stride in array.meaningful_strides):
+        return ok("elements and bytes are the same here, or no stride matters")
+    stated = [stride and stride // array.itemsize for stride in array.meaningful_strides]
+    for name, other in s.others("DL").items():
+        if other.itemsize != array.itemsize or other.shape != array.shape:
+            continue
+        in_bytes = list(other.meaningful_strides)
+        if stated == in_bytes and any(in_bytes):
+            return fail(
+                f"strides {[b and b // array.itemsize for b in in_bytes]} in elements",
+                f"{stated}, which are the bytes that {name} states",
+                drawing=drawing_of(array),
+            )
+    as_bytes = s.walks.get("DL strides as bytes")
+    if as_bytes is not None and as_bytes == s.expected_walk != s.walks.get("DL"):
+        return fail("strides in elements", f"{stated} reach the elements only when taken as bytes")
+    return ok()
+
+
+@check("DL-10", needs="DL", believable=True)
+def byte_offset_is_added(s: Subject) -> Verdict:
+    offset, data = s.facts["main"]["byte_offset"], s.facts["main"]["data"]
+    addresses = {other.address for other in s.others("DL").values() if not other.is_empty}
+    if not offset or s.arrays["DL"].is_copy:
+        return ok("byte_offset is 0, or the export is a copy")
+    if len(addresses) != 1:
+        return unsupported("no other interface says where the first element is")
+    if data in addresses:
+        return fail("data + byte_offset at the first element", f"data is there, offset {offset} past it")
+    return ok()
+
+
+@check("DL-11", needs="DL", believable=True)
+def data_is_aligned(s: Subject) -> Verdict:
+    remainder = s.facts["main"]["data"] % 256
+    if not remainder:
+        return ok()
+    return ok(f"data is {remainder} bytes past a multiple of 256; the header tells consumers to bear it")
+
+
+@check("DL-12", needs="DL", believable=True)
+def empty_tensors_have_null_data(s: Subject) -> Verdict:
+    if prod(s.arrays["DL"].shape):
+        return unsupported("the tensor has elements")
+    if s.facts["main"]["data"]:
+        return advise(
+            "data NULL for a tensor of size zero",
+            "a pointer",
+            note="the header asks for NULL, the Python text allows any; consumers must take both",
+        )
+    return ok()
+
+
+@check("DL-13", needs="DL")
+def zero_dimensions_have_memory(s: Subject) -> Verdict:
+    zero_dimensional = [f for f in s.capsules.values() if f["ndim"] == 0]
+    if not zero_dimensional:
+        return unsupported("the tensor has dimensions")
+    if all(f["data"] for f in zero_dimensional):
+        return ok()
+    return fail("data non-NULL: ndim 0 is one element", "NULL")
+
+
+@check("DL-14", needs="DL", believable=True)
+def strides_stay_in_the_allocation(s: Subject) -> Verdict:
+    array = s.arrays["DL"]
+    reach = [abs(b) * max(extent - 1, 0) for b, extent in zip(array.strides, array.shape)]
+    if not array.is_empty and any(bytes_ >= _STRIDE_REACH_LIMIT for bytes_ in reach):
+        strides = tuple(b // array.itemsize for b in array.strides)
+        return fail("strides that stay in the address space", f"strides {strides}")
+    return hull_verdict(s, "DL")
+
+
+@check("DL-15", needs="DL")
+def type_is_legal(s: Subject) -> Verdict:
+    def judge(facts: dict[str, Any]) -> Verdict:
+        code, bits, lanes = facts["dtype"]
+        if code not in TYPE_CODES:
+            return fail("a known type code", f"code {code}")
+        if lanes < 1 or bits < 1:
+            return fail("bits and lanes >= 1", f"bits {bits}, lanes {lanes}")
+        if _FIXED_BITS.get(code, bits) != bits:
+            return fail(f"{_FIXED_BITS[code]} bits for {TYPE_CODES[code]}", f"{bits} bits")
+        return ok()
+
+    return _every_capsule(s, judge)
+
+
+@check("DL-16", needs="DL")
+def swapped_order_is_refused(s: Subject) -> Verdict:
+    swapped = [n for n, other in s.others("DL").items() if other.element and other.element.is_swapped]
+    if swapped:
+        return fail("a clear error for swapped byte order", f"exported, while {swapped[0]} says swapped")
+    asked = s.asked_element
+    if asked is not None and asked.is_swapped and not s.others("DL"):
+        wanted = s.expected_walk
+        if wanted is not None and s.walks.get("DL") == wanted and _order_shows(s, wanted):
+            return fail("a clear error for swapped byte order", "the swapped bytes exported as native")
+    return ok("byte order is native, or not known to be swapped")
+
+
+def _order_shows(s: Subject, wanted: str) -> bool:
+    raw = bytes.fromhex(wanted)
+    return s.plan.dtype_info.swapped(raw) != raw
+
+
+@check("DL-17", needs="DL")
+def device_is_known(s: Subject) -> Verdict:
+    def judge(facts: dict[str, Any]) -> Verdict:
+        kind, index = facts["device"]
+        if kind not in DEVICE_TYPES:
+            return fail("a known device type", str(kind))
+        if kind in _HOST_LIKE_DEVICES and index:
+            return fail(f"device id 0 for {DEVICE_TYPES[kind]}", str(index))
+        return ok()
+
+    return _every_capsule(s, judge)
+
+
+@check("DL-19", needs="DL", once=True)
+def deleter_runs_exactly_once(s: Subject) -> Verdict:
+    facts = s.life.get("capsule")
+    if any(fact["deleter"] == "not executable" for fact in s.capsules.values()):
+        return fail("deleter NULL or a function", "an address that holds no code")
+    if facts is None or "error" in facts:
+        return unsupported("memory that is not touched, or another device")
+    if facts.get("unconsumed_calls", 0) > 1:
+        return fail("one call of the deleter", f"{facts['unconsumed_calls']} calls for one capsule")
+    growth = facts.get("consumed_growth")
+    gained = growth and leaked(growth)
+    if gained:
+        return fail("a deleter that frees context and struct", f"{gained} left after it ran")
+    return ok()
+
+
+@check("DL-20", needs="DL", once=True)
+def deleter_takes_the_gil(s: Subject) -> Verdict:
+    facts = s.life.get("capsule")
+    if facts is None or s.observation["live"]:
+        return untested("only tried on a producer's objects: a wrong deleter takes the process down")
+    if not facts.get("foreign_thread"):
+        return unsupported("no deleter to call")
+    return ok("the deleter ran on a thread that Python did not know")
+
+
+@check("DL-21", needs="DL", once=True)
+def metadata_lives_until_the_deleter(s: Subject) -> Verdict:
+    drops = [drop for drop in s.life.get("drops", ()) if "DL" in drop["order"]]
+    if not drops:
+        return untested("needs a producer: a live object is not dropped")
+    if any("DL" in drop["changed"] for drop in drops):
+        return fail("shape and strides as exported, while the capsule lives", "they changed or vanished")
+    return ok()
+
+
+@check("DL-24", needs="DL")
+def byte_offset_is_unsigned(s: Subject) -> Verdict:
+    def judge(facts: dict[str, Any]) -> Verdict:
+        offset = facts["byte_offset"]
+        if offset < _STRIDE_REACH_LIMIT:
+            return ok()
+        return fail("an offset >= 0", f"2^64 - {2**64 - offset}: a negative number wrapped")
+
+    return _every_capsule(s, judge)
+
+
+@check("DL-27", needs="DL")
+def elements_have_memory(s: Subject) -> Verdict:
+    def judge(facts: dict[str, Any]) -> Verdict:
+        if facts["ndim"] and not facts["data"] and prod(facts["shape"]):
+            return fail("data non-NULL for a tensor with elements", f"NULL for shape {facts['shape']}")
+        return ok()
+
+    return _every_capsule(s, judge)
+
+
+@check("DL-29", needs="DL", once=True)
+def no_reallocation_under_an_export(s: Subject) -> Verdict:
+    return resize_verdict(s, "DL", convict_on_move=False)
+
+
+@check("DL-30", needs="DL", believable=True)
+def lanes_count_in_the_element(s: Subject) -> Verdict:
+    code, bits, lanes = s.facts["main"]["dtype"]
+    if lanes == 1:
+        return unsupported("one lane")
+    itemsize = element_of(code, bits, lanes).itemsize
+    for name, other in s.others("DL").items():
+        if other.itemsize != itemsize and other.shape == s.arrays["DL"].shape:
+            return fail(f"elements of {itemsize} bytes ({lanes} lanes)", f"{other.itemsize} in {name}")
+    return ok()
+
+

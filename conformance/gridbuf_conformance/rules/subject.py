@@ -1,0 +1,175 @@
+"""What a check looks at: the facts of one array, its descriptors, and what the plan asked of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from .. import elements
+from ..descriptors import Descriptor, Rejected, of_dlpack, readers, sample_indices
+from ..elements import Element
+from ..plan import Plan
+from ..views import ViewMap
+
+__all__ = ["Subject", "overlap"]
+
+
+class Subject:
+    """One measured array: the produced one (`is_view` False), or what the plan's views made of it.
+
+    `arrays` holds a descriptor for every interface whose metadata can be believed ("AI", "AS", "PB", "DL");
+    `rejected` the id of the rule that each of the others breaks.
+    """
+
+    def __init__(
+        self,
+        facts: dict[str, Any],
+        observation: dict[str, Any],
+        plan: Plan | None,
+        root: Subject | None = None,
+    ) -> None:
+        self.facts = facts
+        self.observation = observation
+        self.plan = plan
+        self.root = root or self
+        self.is_view = root is not None
+        self.arrays: dict[str, Descriptor] = {}
+        self.rejected: dict[str, str] = {}
+        for name, read in readers(facts).items():
+            try:
+                self.arrays[name] = read()
+            except Rejected as rejection:
+                self.rejected[name] = rejection.rule
+
+    # -- what is offered --------------------------------------------------------------------------------
+
+    def offers(self, interface: str) -> bool:
+        """Whether the object has an interface at all, right or wrong.
+
+        "DLPACK" is the method `__dlpack__`, "DL" a capsule that it gave.
+        """
+        if interface == "PB":
+            return bool(self.views)
+        if interface == "DL":
+            return "error" not in self.facts.get("main", {"error": None})
+        return {"AI": "ai", "AS": "as", "DLPACK": "main"}[interface] in self.facts
+
+    def probe_error(self, interface: str) -> bool:
+        """Whether the very question for the interface's attribute raised."""
+        attribute = {"AI": "__array_interface__", "AS": "__array_struct__"}.get(interface, "__dlpack__")
+        return interface != "PB" and "error" in self.facts["probes"].get(attribute, {})
+
+    # -- facts by theme ---------------------------------------------------------------------------------
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The described items of the array interface's dict."""
+        return self.facts["ai"]["fields"]
+
+    @cached_property
+    def views(self) -> dict[str, dict[str, Any]]:
+        """The buffer requests that were granted: name → fields of the view."""
+        return {name: fact["view"] for name, fact in self.facts["pb"].items() if "view" in fact}
+
+    @cached_property
+    def refusals(self) -> dict[str, dict[str, Any]]:
+        """The buffer requests that were refused: name → {"error", "obj_is_null"}."""
+        return {name: fact for name, fact in self.facts["pb"].items() if "error" in fact}
+
+    @property
+    def calls(self) -> dict[str, dict[str, Any]]:
+        """What `__dlpack__` answered to each call."""
+        return self.facts.get("dlpack", {})
+
+    @cached_property
+    def capsules(self) -> dict[str, dict[str, Any]]:
+        """The facts of every capsule whose struct could be read, the held one included."""
+        answers = {**self.calls, "held": self.facts.get("main", {})}
+        return {name: fact for name, fact in answers.items() if "deleter" in fact}
+
+    def tensor(self, call: str) -> Descriptor | None:
+        """The array that the capsule of one call describes, or None."""
+        try:
+            return of_dlpack(self.calls[call])
+        except (KeyError, Rejected):
+            return None
+
+    @property
+    def life(self) -> dict[str, Any]:
+        return self.observation.get("life", {})
+
+    @property
+    def mapping(self) -> dict[str, dict[str, bool]]:
+        return self.facts["mapping"]
+
+    @property
+    def walks(self) -> dict[str, str]:
+        return self.facts.get("walk", {})
+
+    # -- what was asked ---------------------------------------------------------------------------------
+
+    @cached_property
+    def view_map(self) -> ViewMap | None:
+        if self.plan is None:
+            return None
+        return self.plan.view_map if self.is_view else self.plan.without_views.view_map
+
+    @property
+    def asked_element(self) -> Element | None:
+        """The element type of the plan."""
+        if self.plan is None:
+            return None
+        return elements.of_plan(self.plan.dtype_info, self.plan.byteorder)
+
+    @cached_property
+    def expected_walk(self) -> str | None:
+        """The bytes that the sampled elements must hold, in hexadecimal; None if the plan asks for none."""
+        if self.plan is None or self.plan.fill is None:
+            return None
+        indices = sample_indices(self.view_map.shape)
+        base_index = self.view_map.base_index
+        return b"".join(self.plan.element_bytes(base_index(i)) for i in indices).hex()
+
+    # -- comparing --------------------------------------------------------------------------------------
+
+    def others(self, interface: str) -> dict[str, Descriptor]:
+        """The believable host arrays of the other interfaces, raw and indirect ones left out."""
+        return {name: array for name, array in self.comparable.items() if name != interface}
+
+    @cached_property
+    def comparable(self) -> dict[str, Descriptor]:
+        """The arrays that can be compared with each other.
+
+        An array interface that lends plain bytes (AI-17) is only compared by what it is, not with the
+        buffer that it borrows from; arrays of pointers and other devices are left out.
+        """
+        return {
+            name: array
+            for name, array in self.arrays.items()
+            if array.is_host and not array.is_indirect and not array.is_raw
+        }
+
+    def shares_memory_with_root(self, interface: str) -> bool:
+        """Whether this view lies in the produced array's memory (and is no copy of it)."""
+        mine = self.arrays.get(interface)
+        base = self.root.arrays.get(interface)
+        return mine is not None and base is not None and overlap(mine, base)
+
+    def expected_view(self, interface: str) -> Descriptor | None:
+        """Where the plan's view operations put this view, computed from the produced array's descriptor."""
+        base = self.root.arrays.get(interface)
+        if base is None or self.view_map is None or len(self.root.view_map.shape) != base.ndim:
+            return None
+        return replace(
+            base,
+            address=base.address + self.view_map.offset(base.strides),
+            shape=self.view_map.shape,
+            strides=self.view_map.strides(base.strides),
+        )
+
+
+def overlap(one: Descriptor, other: Descriptor) -> bool:
+    """Whether two arrays' hulls share an address; an empty array shares none."""
+    a, b = one.span, other.span
+    return a is not None and b is not None and a[0] < b[1] and b[0] < a[1]

@@ -1,0 +1,52 @@
+"""Short spellings of the verdicts that checks return."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..descriptors import Descriptor
+from ..outcomes import Outcome, Verdict
+
+__all__ = ["advise", "drawing_of", "fail", "ok", "unsupported", "untested"]
+
+
+def ok(note: str = "") -> Verdict:
+    """The rule holds."""
+    return Verdict(Outcome.PASS, note=note)
+
+
+def fail(expected: str, actual: str, *, note: str = "", drawing: dict | None = None) -> Verdict:
+    """The rule is broken. For a rule of level SHOULD or SUITE the judge turns this into ADVISORY."""
+    return Verdict(Outcome.FAIL, expected, actual, note, drawing)
+
+
+def advise(expected: str, actual: str, *, note: str = "") -> Verdict:
+    """The part of the rule that is only recommended, or disputed, is not met."""
+    return Verdict(Outcome.ADVISORY, expected, actual, note)
+
+
+def unsupported(reason: str) -> Verdict:
+    """The rule does not apply to what the object offers or the plan asks."""
+    return Verdict(Outcome.UNSUPPORTED, note=reason)
+
+
+def untested(reason: str) -> Verdict:
+    """This machine, or this way of running, cannot decide it."""
+    return Verdict(Outcome.UNTESTED, note=reason)
+
+
+def drawing_of(array: Descriptor, *marks: tuple[tuple[int, ...], str]) -> dict[str, Any]:
+    """The data of a layout drawing: the array, its hull, and elements to mark as (index, label)."""
+    return {
+        "kind": "layout",
+        "shape": list(array.shape),
+        "strides": list(array.strides),
+        "itemsize": array.itemsize,
+        "offset": 0,
+        "hull": list(array.hull or (0, 0)),
+        "block": None,
+        "marks": [
+            {"index": list(index), "offset": array.offset_of(index), "label": label}
+            for index, label in marks
+        ],
+    }
