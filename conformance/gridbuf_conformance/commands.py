@@ -255,7 +255,9 @@ def _matching(patterns: str) -> list[Rule]:
 
 
 def _unknown_rule(pattern: str, ids: list[str]) -> str:
-    close = difflib.get_close_matches(pattern, ids, n=4, cutoff=0.5)
+    """The message for a pattern without a rule, with up to four ids that may be meant."""
+    neighbours = [id for id in ids if len(pattern) > 3 and id.startswith(pattern[:4])]
+    close = (neighbours or difflib.get_close_matches(pattern, ids, cutoff=0.5))[:4]
     hint = f"did you mean {', '.join(close)}? " if close else ""
     return f"no rule matches {pattern!r}; {hint}See: gridbuf-conformance list rules"
 
@@ -275,13 +277,16 @@ def _writable(paths: list[Path]) -> list[Path]:
 
 
 def _require_place(path: Path) -> None:
-    existing = next(folder for folder in path.absolute().parents if folder.exists())
-    if path.is_dir() or not existing.is_dir() or not os.access(existing, os.W_OK):
-        raise UsageError(
-            f"cannot write {str(path)!r}; name a file in a folder that you may write to"
-        )
-    if path.exists() and not os.access(path, os.W_OK):
-        raise UsageError(f"may not overwrite {str(path)!r}; name another file")
+    """Raises UsageError unless `path` can be written; its folder is made, a file is not left behind."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        is_new = not path.exists()
+        path.open("ab").close()
+        if is_new:
+            path.unlink()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UsageError(f"cannot write {str(path)!r} ({reason}); name another file") from None
 
 
 def _save(
@@ -301,6 +306,5 @@ def _event_writer(path: Path | None) -> Iterator[Callable[[dict[str, Any]], None
         yield lambda event: None
         return
     _require_place(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w", encoding="utf-8", buffering=1) as stream:
         yield lambda event: print(json.dumps(event), file=stream)

@@ -235,7 +235,8 @@ class Plan(Mapping):
         _require(self.ndim <= NDIM_LIMIT, "shape", self.shape, f"at most {NDIM_LIMIT} dimensions")
 
     def _validate_element_type(self) -> None:
-        _require(self.dtype in DTYPES, "dtype", self.dtype, "one of " + ", ".join(DTYPES))
+        is_name = isinstance(self.dtype, str) and self.dtype in DTYPES
+        _require(is_name, "dtype", self.dtype, "one of " + ", ".join(DTYPES))
         _require(
             self.byteorder in ("native", "swapped"),
             "byteorder",

@@ -144,7 +144,7 @@ def test_explain_says_all_there_is(inside):
     [
         (["check", "nump"], 2, "numpy"),
         (["survey", "numpi"], 2, "numpy"),
-        (["check", "array", "--rules", "PB-1O"], 2, "PB-10"),
+        (["check", "array", "--rules", "PB-1O"], 2, "did you mean PB-10"),
         (["explain", "PV-01"], 2, "did you mean"),
         (["list", "rules", "--rules", "ZZ-*"], 2, "no rule matches"),
         (["list", "--rules", "PB-*"], 2, "list rules"),
@@ -279,7 +279,7 @@ def test_nothing_selected_is_no_success(tmp_path):
     """The CUDA rules are in the catalogue and judged by a later version."""
     done = run("check", "array", "--rules", "CAI-*", cwd=tmp_path)
     assert done.returncode == 5, done.stdout + done.stderr
-    assert done.stdout.rstrip().endswith("nothing was selected, so nothing is known.")
+    assert done.stdout.rstrip().endswith("array was not judged: nothing was selected.")
 
 
 def test_survey_goes_on_over_crashes_and_says_where_its_report_is(wrong):

@@ -60,7 +60,7 @@ def print_rules(rules: Sequence[Rule], console: Console) -> None:
             printer.line((f"{group}", "bold"), (f"  {GROUPS.get(group, '')}", "bold"))
         style = "" if rule.in_scope else "dim"
         remark = "" if rule.in_scope else " (not judged by this version)"
-        printer.field(f"{rule.id:<8}{rule.level:<7}", f"{rule.requirement}{remark}", style)
+        printer.field(f"{rule.id:<7} {rule.level:<6}", f"{rule.requirement}{remark}", style)
     judged = sum(rule.in_scope for rule in rules)
     printer.line()
     printer.line((f"{plural(len(rules), 'rule')}, {judged} judged by this version", "dim"))
