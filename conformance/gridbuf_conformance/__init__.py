@@ -18,6 +18,9 @@ from .producer import Capabilities, Producer, Unsupported
 from .report import Report
 from .targets import CannotLoad
 
+__version__ = "0.1.0"
+"""Of the suite; `pyproject.toml` has the same, and a test holds them together."""
+
 __all__ = [
     "CannotLoad",
     "Capabilities",

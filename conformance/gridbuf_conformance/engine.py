@@ -11,7 +11,6 @@ Hypothesis is imported only when plans are drawn: `replay` and `check` work with
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import platform
 import random
@@ -608,11 +607,12 @@ def _verdicts_of_death(result: Result, rules: list[str], outcome: Outcome) -> di
 
 
 def suite_version() -> str:
-    """The version of this distribution; "0+source" where it runs from a source tree."""
-    try:
-        return importlib.metadata.version(SUITE_NAME)
-    except importlib.metadata.PackageNotFoundError:
-        return "0+source"
+    """The version of this distribution."""
+    from . import (
+        __version__,
+    )  # not at the top: the package imports this module while it is being made
+
+    return __version__
 
 
 def _opened(producer: Any, isolate: bool, time_limit_s: float) -> Worker | LocalWorker:
