@@ -272,7 +272,8 @@ def py_module_extension(name, srcs, deps = [], copts = [], linkopts = [], export
     """A Python extension `NAME.so` whose sources import modules; it needs nothing but glibc at run time.
 
     Args:
-      name: the extension's import name; the file is `name.so`.
+      name: the extension's import name, below the folder of its package if it has one
+        (`gridbuf/_core`); the file is `name.so`.
       srcs: sources; one of them defines `PyInit_<name>`.
       deps: modules and libraries. `@gridbuf_python//:pybind11` or `:headers` is among them.
       copts: further compile flags.
@@ -286,7 +287,7 @@ def py_module_extension(name, srcs, deps = [], copts = [], linkopts = [], export
         native.genrule(
             name = name + "_exports",
             outs = [exports],
-            cmd = "echo '{ global: PyInit_%s; local: *; };' > $@" % name,
+            cmd = "echo '{ global: PyInit_%s; local: *; };' > $@" % name.split("/")[-1],
         )
     native.cc_binary(
         name = name + ".so",

@@ -29,8 +29,8 @@ export namespace gridbuf::checked {
 /// The largest number of bytes, or of elements, that anything here may have (2^63 - 1).
 inline constexpr std::int64_t kMaxBytes = std::numeric_limits<std::ptrdiff_t>::max();
 
-/// The largest alignment that can be asked for: 1 MiB. Here, because plans and allocations both check
-/// it and neither knows the other.
+/// The largest alignment that can be asked for: 1 MiB. Here, because plans and allocations both
+/// check it and neither knows the other.
 inline constexpr std::int64_t kMaxAlignmentBytes = std::int64_t{1} << 20;
 
 /// a * b, or nothing if it is outside [-kMaxBytes, kMaxBytes].

@@ -1,0 +1,343 @@
+// The type itself: lifetime, allocation, attributes, text.
+
+module;
+
+#include <Python.h>
+#include <structmember.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+module gridbuf.python.buffer;
+
+import gridbuf.alloc;
+import gridbuf.alloc.host;
+import gridbuf.error;
+import gridbuf.interface;
+import gridbuf.layout;
+import gridbuf.python.arguments;
+import gridbuf.python.numpy;
+import gridbuf.python.object;
+import gridbuf.python.plan;
+
+namespace gridbuf::python {
+namespace {
+
+PyTypeObject* buffer_type = nullptr;  // Made once, kept for good.
+
+// ---- Lifetime. ----
+
+PyObject* refuse_new(PyTypeObject*, PyObject*, PyObject*) {
+  PyErr_SetString(PyExc_TypeError,
+                  "gridbuf.Buffer cannot be called; use gridbuf.allocate(shape, dtype, ...)");
+  return nullptr;
+}
+
+void deallocate(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  BufferObject* buffer = object_of(self);
+  if (buffer->weak_references != nullptr) PyObject_ClearWeakRefs(self);
+  Py_XDECREF(buffer->root);
+  std::destroy_at(&buffer->state);
+  std::destroy_at(&buffer->dtype);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+// ---- Attributes. ----
+
+template <class Read>
+PyObject* get(PyObject* self, Read&& read) {
+  return guarded([&] { return read(object_of(self)->state); });
+}
+
+PyObject* get_shape(PyObject* self, void*) {
+  return get(self, [](const BufferState& state) { return from_integers(state.memory.view.shape.span()); });
+}
+PyObject* get_strides(PyObject* self, void*) {
+  return get(self, [](const BufferState& state) {
+    return from_integers(state.memory.view.strides_bytes.span());
+  });
+}
+PyObject* get_ndim(PyObject* self, void*) {
+  return PyLong_FromLong(object_of(self)->state.memory.view.ndim());
+}
+PyObject* get_dtype(PyObject* self, void*) {
+  return Py_NewRef(object_of(self)->dtype->numpy.get());
+}
+PyObject* get_nbytes(PyObject* self, void*) {
+  return PyLong_FromLongLong(object_of(self)->state.memory.nbytes());
+}
+PyObject* get_size(PyObject* self, void*) {
+  const BufferDescriptor& memory = object_of(self)->state.memory;
+  return PyLong_FromLongLong(memory.nbytes() / memory.view.itemsize_bytes);
+}
+PyObject* get_itemsize(PyObject* self, void*) {
+  return PyLong_FromLongLong(object_of(self)->state.memory.view.itemsize_bytes);
+}
+PyObject* get_dims(PyObject* self, void*) {
+  return get(self, [](const BufferState& state) { return from_dims(state.dims); });
+}
+PyObject* get_layout(PyObject* self, void*) {
+  return get(self, [](const BufferState& state) { return from_integers(state.layout.span()); });
+}
+PyObject* get_aligned_index(PyObject* self, void*) {
+  return get(self, [](const BufferState& state) { return from_integers(state.aligned_index.span()); });
+}
+PyObject* get_alignment_size(PyObject* self, void*) {
+  return PyLong_FromLongLong(object_of(self)->state.alignment_bytes);
+}
+PyObject* get_origin(PyObject* self, void*) {
+  return get(self, [](const BufferState& state) { return from_integers(origin_of(state).span()); });
+}
+PyObject* get_device(PyObject*, void*) { Py_RETURN_NONE; }
+PyObject* get_readonly(PyObject* self, void*) {
+  return PyBool_FromLong(object_of(self)->state.memory.readonly ? 1 : 0);
+}
+PyObject* get_base(PyObject* self, void*) {
+  PyObject* root = object_of(self)->root;
+  return Py_NewRef(root == nullptr ? Py_None : root);
+}
+PyObject* get_plan(PyObject* self, void*) {
+  return guarded([&] {
+    PyObject* root = object_of(self)->root;
+    PyObject* whole = root == nullptr ? self : root;
+    return make_plan_object(plan_of(whole), object_of(whole)->state.dims);
+  });
+}
+
+PyGetSetDef getters[] = {
+    {"shape", get_shape, nullptr, "Extents, in elements.", nullptr},
+    {"strides", get_strides, nullptr, "Bytes from an element to the next one, per dimension.", nullptr},
+    {"ndim", get_ndim, nullptr, "The number of dimensions.", nullptr},
+    {"dtype", get_dtype, nullptr, "The numpy.dtype of the elements.", nullptr},
+    {"nbytes", get_nbytes, nullptr, "Bytes of all elements, without padding.", nullptr},
+    {"size", get_size, nullptr, "The number of elements, without padding.", nullptr},
+    {"itemsize", get_itemsize, nullptr, "Bytes of one element.", nullptr},
+    {"dims", get_dims, nullptr, "Names of the dimensions: 'I', 'J', 'K' or the number of a data dimension.",
+     nullptr},
+    {"layout", get_layout, nullptr,
+     "The layout map: entry i is the rank of dimension i, 0 for the largest stride.", nullptr},
+    {"aligned_index", get_aligned_index, nullptr, "The index whose element is aligned.", nullptr},
+    {"alignment_size", get_alignment_size, nullptr,
+     "Bytes: the address of every element whose index in the contiguous dimension is aligned_index's\n"
+     "is a multiple of it. 1 means no constraint. A view has the alignment that still holds for it.",
+     nullptr},
+    {"device", get_device, nullptr, "None: the memory is the host's.", nullptr},
+    {"readonly", get_readonly, nullptr, "Whether exports forbid writing.", nullptr},
+    {"base", get_base, nullptr, "The Buffer of the whole allocation, or None if this is it.", nullptr},
+    {"plan", get_plan, nullptr, "The LayoutPlan of the allocation that this buffer shows all or a part of.",
+     nullptr},
+    {"T", transposed_getter, nullptr, "The view with the dimensions in reverse order.", nullptr},
+    {"__array_interface__", array_interface_getter, nullptr,
+     "NumPy's array interface, version 3. Absent for dtypes that it has no word for (bfloat16, FP8).",
+     nullptr},
+    {"__gt_dims__", get_dims, nullptr, "The names of the dimensions, for GT4Py.", nullptr},
+    {"__gt_origin__", get_origin, nullptr,
+     "The aligned index in the order I, J, K, 0, 1, ...: the default origin of a stencil call.", nullptr},
+    {"default_origin", get_origin, nullptr, "The same as __gt_origin__.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+
+template <class Function>
+PyCFunction method(Function function) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
+PyMethodDef methods[] = {
+    {"to_numpy", method(to_numpy_method), METH_NOARGS,
+     "to_numpy($self, /)\n--\n\nAn ndarray over the same memory."},
+    {"transpose", method(transpose_method), METH_FASTCALL,
+     "transpose($self, /, *axes)\n--\n\n"
+     "The view whose dimension i is dimension axes[i]; without axes, all in reverse order.\n"
+     "Names and aligned index follow. Raises IndexError or ValueError for axes that are no permutation."},
+    {"broadcast_to", method(broadcast_to_method), METH_O,
+     "broadcast_to($self, shape, /)\n--\n\n"
+     "A read-only view repeated to `shape` by NumPy's rule, without copying."},
+    {"toreadonly", method(to_readonly_method), METH_NOARGS,
+     "toreadonly($self, /)\n--\n\nA view whose exports forbid writing."},
+    {"copy", method(copy_method), METH_NOARGS,
+     "copy($self, /)\n--\n\nA new Buffer with the same elements, dims, layout and alignment."},
+    {"__copy__", method(copy_method), METH_NOARGS, "__copy__($self, /)\n--\n\nThe same as copy()."},
+    {"__deepcopy__", method(copy_method), METH_O,
+     "__deepcopy__($self, memo, /)\n--\n\nThe same as copy()."},
+    {"__reduce_ex__", method(reduce_method), METH_O,
+     "__reduce_ex__($self, protocol, /)\n--\n\nElements and all parameters, for pickle."},
+    {"__array__", method(array_method), METH_FASTCALL | METH_KEYWORDS,
+     "__array__($self, /, dtype=None, copy=None)\n--\n\n"
+     "An ndarray: a view unless `copy` or a conversion to `dtype` asks for another one."},
+    {"__dlpack__", method(dlpack_method), METH_FASTCALL | METH_KEYWORDS,
+     "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
+     "A DLPack capsule: versioned if max_version is (1, 0) or higher, else legacy.\n"
+     "Raises BufferError for what DLPack cannot describe."},
+    {"__dlpack_device__", method(dlpack_device_method), METH_NOARGS,
+     "__dlpack_device__($self, /)\n--\n\n(1, 0): host memory."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyMemberDef members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(BufferObject, weak_references), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
+};
+
+// ---- Text. ----
+
+std::string padding_text(const LayoutPlan& plan) {
+  Extents padding;
+  for (int axis = 0; axis < plan.ndim(); ++axis) {
+    padding.push_back(plan.padded_shape()[axis] - plan.shape()[axis]);
+  }
+  return "padding=" + to_string(padding);
+}
+
+std::string text_of(PyObject* self) {
+  const BufferObject& buffer = *object_of(self);
+  const BufferState& state = buffer.state;
+  std::string text = "gridbuf.Buffer(shape=" + to_string(state.memory.view.shape);
+  text += ", dtype=" + buffer.dtype->name;
+  text += ", dims=" + to_string(state.dims);
+  text += ", layout=" + to_string(state.layout) + ", ";
+  text += buffer.root == nullptr ? padding_text(plan_of(self))
+                                 : "strides=" + to_string(state.memory.view.strides_bytes);
+  text += ", alignment_size=" + std::to_string(state.alignment_bytes);
+  text += ", aligned_index=" + to_string(state.aligned_index);
+  text += ", device=None";
+  if (state.memory.readonly) text += ", readonly=True";
+  return text + (buffer.root == nullptr ? ")" : ", view)");
+}
+
+PyObject* repr(PyObject* self) {
+  return guarded([&] { return make_text(text_of(self)); });
+}
+
+constexpr char kDocumentation[] =
+    "Memory with its meaning: a padded, aligned n-dimensional array in a layout of choice.\n\n"
+    "Made by gridbuf.allocate. Exports __array_interface__, the buffer protocol, DLPack,\n"
+    "__gt_dims__ and __gt_origin__. Indexing with integers, slices, None and ... gives views that\n"
+    "share the memory; a full set of integers gives a NumPy scalar.";
+
+PyType_Slot slots[] = {
+    {Py_tp_doc, const_cast<char*>(kDocumentation)},
+    {Py_tp_new, reinterpret_cast<void*>(refuse_new)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(deallocate)},
+    {Py_tp_repr, reinterpret_cast<void*>(repr)},
+    {Py_tp_getset, getters},
+    {Py_tp_methods, methods},
+    {Py_tp_members, members},
+    {Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
+    {Py_mp_subscript, reinterpret_cast<void*>(subscript_slot)},
+    {Py_mp_length, reinterpret_cast<void*>(length_slot)},
+    {Py_sq_item, reinterpret_cast<void*>(item_slot)},
+    {Py_sq_length, reinterpret_cast<void*>(length_slot)},
+    {0, nullptr},
+};
+
+PyType_Spec spec = {
+    .name = "gridbuf.Buffer",
+    .basicsize = sizeof(BufferObject),
+    .itemsize = 0,
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = slots,
+};
+
+// ---- Allocation. ----
+
+[[noreturn]] void raise_out_of_memory(const absl::Status& status, const LayoutPlan& plan,
+                                      const DTypeRecord& dtype) {
+  raise(with_context(
+      status, "no memory for shape " + to_string(plan.shape()) + ", dtype " + dtype.name +
+                  ", layout " + to_string(plan.layout()) + ", padded shape " +
+                  to_string(plan.padded_shape()) + ", alignment " +
+                  std::to_string(plan.alignment_bytes()) + " bytes at index " +
+                  to_string(plan.aligned_index()) + ", device host, " +
+                  bytes_text(plan.total_bytes())));
+}
+
+absl::StatusOr<Block> allocate_block(const LayoutPlan& plan, const MemoryOptions& options) {
+  const AllocationRequest request{.total_bytes = plan.total_bytes(),
+                                  .alignment_bytes = plan.alignment_bytes(),
+                                  .aligned_offset_bytes = plan.aligned_offset_bytes(),
+                                  .zeroed = options.zeroed,
+                                  .populate = options.populate};
+  if (!options.populate) return host_resource().allocate(request);
+  PyThreadState* const thread = PyEval_SaveThread();  // Committing pages takes its time.
+  absl::StatusOr<Block> block = host_resource().allocate(request);
+  PyEval_RestoreThread(thread);
+  return block;
+}
+
+}  // namespace
+
+BufferObject* object_of(PyObject* buffer) { return reinterpret_cast<BufferObject*>(buffer); }
+
+void add_buffer_type(PyObject* module) {
+  buffer_type = reinterpret_cast<PyTypeObject*>(Ref::steal(PyType_FromSpec(&spec)).release());
+  check(PyModule_AddObjectRef(module, "Buffer", reinterpret_cast<PyObject*>(buffer_type)));
+}
+
+bool is_buffer(PyObject* object) { return Py_TYPE(object) == buffer_type; }
+
+const BufferState& state_of(PyObject* buffer) { return object_of(buffer)->state; }
+const DTypePtr& dtype_of(PyObject* buffer) { return object_of(buffer)->dtype; }
+
+Ref make_buffer(BufferState state, const DTypePtr& dtype, PyObject* root) {
+  Ref object = Ref::steal(reinterpret_cast<PyObject*>(PyObject_New(BufferObject, buffer_type)));
+  BufferObject* buffer = object_of(object.get());  // Nothing below can fail.
+  buffer->weak_references = nullptr;
+  buffer->root = Py_XNewRef(root);
+  std::construct_at(&buffer->dtype, dtype);
+  std::construct_at(&buffer->state, std::move(state));
+  return object;
+}
+
+Ref allocate_buffer(const LayoutPlan& plan, const Dims& dims, const DTypePtr& dtype,
+                    const MemoryOptions& options) {
+  absl::StatusOr<Block> block = allocate_block(plan, options);
+  if (!block.ok()) raise_out_of_memory(block.status(), plan, *dtype);
+  std::byte* const first_element = block->data();
+  absl::StatusOr<Owner> owner = share(*std::move(block));
+  if (!owner.ok()) raise_out_of_memory(owner.status(), plan, *dtype);
+  return make_buffer(BufferState{.memory = {.block = first_element,
+                                            .view = plan.view(),
+                                            .dtype = dtype->type,
+                                            .device = {},
+                                            .owner = *std::move(owner)},
+                                 .dims = dims,
+                                 .layout = plan.layout(),
+                                 .aligned_index = plan.aligned_index(),
+                                 .alignment_bytes = plan.alignment_bytes()},
+                     dtype, nullptr);
+}
+
+LayoutPlan plan_of(PyObject* buffer) {
+  PyObject* root = object_of(buffer)->root;
+  const BufferState& state = object_of(root == nullptr ? buffer : root)->state;
+  // The same request gives the same plan: it need not be kept.
+  return value_of(make_plan({.shape = state.memory.view.shape,
+                             .itemsize_bytes = state.memory.view.itemsize_bytes,
+                             .layout = state.layout,
+                             .alignment_bytes = state.alignment_bytes,
+                             .aligned_index = state.aligned_index}));
+}
+
+Extents origin_of(const BufferState& state) {
+  Extents origin;
+  // A rank per name in Dim's own order (I < J < K < 0 < 1 < ...), read the other way round.
+  LayoutMap order;
+  for (const Dim dim : state.dims) {
+    int position = 0;
+    for (const Dim other : state.dims) position += other < dim ? 1 : 0;
+    order.push_back(position);
+  }
+  for (const int axis : axes_by_rank(order)) origin.push_back(state.aligned_index[axis]);
+  return origin;
+}
+
+}  // namespace gridbuf::python

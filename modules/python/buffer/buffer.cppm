@@ -1,0 +1,128 @@
+// gridbuf.python.buffer: the type `gridbuf.Buffer`.
+//
+// Purpose. A Buffer is memory with its meaning: the descriptor from which every interface is
+// exported, the names of its dimensions, its layout map and the index at which it is aligned. Plain
+// arrays are ndarrays over one, storages will be built on one or two.
+//
+// Key choices. The type is written against CPython's slots and not with a binding library, because
+// its exports are the hot paths of the project. It cannot be made from Python, subclassed or changed:
+// an object exists only complete, so no method ever meets a half-made one. It holds no reference that
+// could lead back to itself, so it needs no cycle collection.
+//
+// A view is a Buffer of its own with a share in the same memory. It holds the Buffer of the whole
+// allocation, its `base`, from which it has the plan. Exports hold a share in the memory and not the
+// Buffer; the buffer protocol alone holds the object, because its consumers get pointers into it.
+//
+// All functions need the GIL. Long copies release it.
+
+module;
+
+#include <Python.h>
+
+#include <cstdint>
+
+export module gridbuf.python.buffer;
+
+import gridbuf.interface;
+import gridbuf.layout;
+import gridbuf.python.numpy;
+import gridbuf.python.object;
+
+export namespace gridbuf::python {
+
+/// Everything that a Buffer is but for its dtype object and its base.
+struct BufferState {
+  BufferDescriptor memory;  // offsets count from element (0, ..., 0) of the whole allocation
+  Dims dims;
+  LayoutMap layout;
+  Extents aligned_index;
+  std::int64_t alignment_bytes = 1;  // holds at aligned_index
+};
+
+/// What an allocation does with the memory it gets.
+struct MemoryOptions {
+  bool zeroed = false;
+  bool populate = false;
+};
+
+/// Adds the class to `module`. Called once, by the extension's initialisation.
+void add_buffer_type(PyObject* module);
+
+bool is_buffer(PyObject* object);
+
+/// The parts of a Buffer. They live while it does. Require is_buffer(object).
+const BufferState& state_of(PyObject* buffer);
+const DTypePtr& dtype_of(PyObject* buffer);
+
+/// A new Buffer with memory of its own, as `plan` says. MemoryError, naming everything that was
+/// asked for, if there is none.
+Ref allocate_buffer(const LayoutPlan& plan, const Dims& dims, const DTypePtr& dtype,
+                    const MemoryOptions& options);
+
+/// A read-only view, for restoring one.
+Ref readonly_view(PyObject* buffer);
+
+/// A new Buffer with the same parameters and elements.
+Ref copy_of(PyObject* buffer);
+
+/// An ndarray over the buffer's elements; its base is the buffer.
+Ref ndarray_of(PyObject* buffer);
+
+/// The plan of the memory that the buffer shows all or a part of.
+LayoutPlan plan_of(PyObject* buffer);
+
+/// The aligned index in the order of annotations: I, J, K, then data dimensions by number.
+Extents origin_of(const BufferState& state);
+
+/// Copies elements between views of one shape and item size; releases the GIL for long copies.
+/// Each block must be kept alive by the caller.
+void copy_memory(std::byte* target_block, const StridedView& target, const std::byte* source_block,
+                 const StridedView& source);
+
+/// Writes `element` (of the buffer's item size) to every element; releases the GIL for long fills.
+void fill_memory(const BufferState& target, const std::byte* element);
+
+}  // namespace gridbuf::python
+
+// What the implementation files share.
+namespace gridbuf::python {
+
+struct BufferObject {
+  PyObject ob_base;
+  PyObject* weak_references;
+  PyObject* root;  // the Buffer of the whole allocation; null in that one itself
+  DTypePtr dtype;
+  BufferState state;
+};
+
+BufferObject* object_of(PyObject* buffer);
+
+/// A Buffer of these parts. `root` is borrowed, and null for a whole allocation.
+Ref make_buffer(BufferState state, const DTypePtr& dtype, PyObject* root);
+
+// Slots and methods, by file.
+
+// exports.cc
+int get_buffer(PyObject* self, Py_buffer* view, int flags);
+PyObject* array_interface_getter(PyObject* self, void*);
+PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
+                        PyObject* keywords);
+PyObject* dlpack_device_method(PyObject* self, PyObject*);
+PyObject* array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
+                       PyObject* keywords);
+PyObject* to_numpy_method(PyObject* self, PyObject*);
+
+// views.cc
+PyObject* subscript_slot(PyObject* self, PyObject* key);
+PyObject* item_slot(PyObject* self, Py_ssize_t position);
+Py_ssize_t length_slot(PyObject* self);
+PyObject* transposed_getter(PyObject* self, void*);
+PyObject* transpose_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count);
+PyObject* broadcast_to_method(PyObject* self, PyObject* shape);
+PyObject* to_readonly_method(PyObject* self, PyObject*);
+
+// copies.cc
+PyObject* copy_method(PyObject* self, PyObject*);
+PyObject* reduce_method(PyObject* self, PyObject* protocol);
+
+}  // namespace gridbuf::python

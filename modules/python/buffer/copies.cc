@@ -1,0 +1,125 @@
+// Copies and pickles: the same elements and parameters in other memory.
+
+module;
+
+#include <Python.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+module gridbuf.python.buffer;
+
+import gridbuf.error;
+import gridbuf.interface;
+import gridbuf.layout;
+import gridbuf.python.arguments;
+import gridbuf.python.numpy;
+import gridbuf.python.object;
+import gridbuf.transfer;
+
+namespace gridbuf::python {
+namespace {
+
+/// Below this a copy is shorter than handing the GIL to another thread and back.
+constexpr std::int64_t kLongCopyBytes = std::int64_t{1} << 20;
+
+/// Runs `work`, without the GIL if it moves many bytes.
+template <class Work>
+absl::Status run_without_gil_if_long(std::int64_t bytes, Work&& work) {
+  if (bytes < kLongCopyBytes) return work();
+  PyThreadState* const thread = PyEval_SaveThread();
+  absl::Status status = work();
+  PyEval_RestoreThread(thread);
+  return status;
+}
+
+/// The plan of a copy: all parameters of the buffer, which may be a view, in memory of its own.
+LayoutPlan plan_of_copy(const BufferObject& buffer) {
+  const BufferState& state = buffer.state;
+  return value_of(make_plan({.shape = state.memory.view.shape,
+                             .itemsize_bytes = state.memory.view.itemsize_bytes,
+                             .layout = state.layout,
+                             .alignment_bytes = state.alignment_bytes,
+                             .aligned_index = state.aligned_index,
+                             .dtype_name = buffer.dtype->name}));
+}
+
+/// The elements in row-major order, without padding: for pickles.
+Ref element_bytes(PyObject* self) {
+  const BufferDescriptor& memory = object_of(self)->state.memory;
+  Ref bytes = Ref::steal(PyBytes_FromStringAndSize(nullptr, memory.nbytes()));
+  const LayoutPlan dense = value_of(make_plan({.shape = memory.view.shape,
+                                               .itemsize_bytes = memory.view.itemsize_bytes}));
+  copy_memory(reinterpret_cast<std::byte*>(PyBytes_AS_STRING(bytes.get())), dense.view(),
+              memory.block, memory.view);
+  return bytes;
+}
+
+/// The elements for a pickle; from protocol 5 on without copying, where the memory allows it.
+Ref pickled_elements(PyObject* self, std::int64_t protocol) {
+  const BufferDescriptor& memory = object_of(self)->state.memory;
+  const bool in_place =
+      protocol >= 5 && is_c_contiguous(memory.view) && memory.dtype.format() != nullptr;
+  return in_place ? Ref::steal(PyPickleBuffer_FromObject(self)) : element_bytes(self);
+}
+
+Ref reduced(PyObject* self, PyObject* protocol) {
+  const std::int64_t version = to_integer(protocol, "protocol");
+  const BufferObject& buffer = *object_of(self);
+  const BufferState& state = buffer.state;
+  const Ref core = Ref::steal(PyImport_ImportModule("gridbuf._core"));
+  const Ref restore = Ref::steal(PyObject_GetAttrString(core.get(), "_restore"));
+  const Ref shape = from_integers(state.memory.view.shape.span());
+  const Ref layout = from_integers(state.layout.span());
+  const Ref aligned_index = from_integers(state.aligned_index.span());
+  const Ref dims = from_dims(state.dims);
+  const Ref elements = pickled_elements(self, version);
+  return Ref::steal(Py_BuildValue("(O(OOOLOOOO))", restore.get(), shape.get(),
+                                  buffer.dtype->numpy.get(), layout.get(),
+                                  static_cast<long long>(state.alignment_bytes),
+                                  aligned_index.get(), dims.get(),
+                                  state.memory.readonly ? Py_True : Py_False, elements.get()));
+}
+
+}  // namespace
+
+void copy_memory(std::byte* target_block, const StridedView& target, const std::byte* source_block,
+                 const StridedView& source) {
+  const std::int64_t bytes = source.itemsize_bytes * checked::product(source.shape.span()).value_or(0);
+  check(run_without_gil_if_long(
+      bytes, [&] { return copy_elements(target_block, target, source_block, source); }));
+}
+
+void fill_memory(const BufferState& target, const std::byte* element) {
+  const BufferDescriptor& memory = target.memory;
+  const std::span element_bytes(element, static_cast<std::size_t>(memory.view.itemsize_bytes));
+  check(run_without_gil_if_long(memory.nbytes(), [&] {
+    return fill_elements(memory.block, memory.view, element_bytes);
+  }));
+}
+
+Ref copy_of(PyObject* buffer) {
+  const BufferObject& source = *object_of(buffer);
+  const LayoutPlan plan = plan_of_copy(source);
+  const bool padded = plan.total_bytes() != plan.nbytes();
+  Ref copied = allocate_buffer(plan, source.state.dims, source.dtype, {.zeroed = padded});
+  const BufferDescriptor& target = object_of(copied.get())->state.memory;
+  const BufferDescriptor& memory = source.state.memory;
+  copy_memory(target.block, target.view, memory.block, memory.view);
+  return copied;
+}
+
+PyObject* copy_method(PyObject* self, PyObject*) {
+  return guarded([&] { return copy_of(self); });
+}
+
+PyObject* reduce_method(PyObject* self, PyObject* protocol) {
+  return guarded([&] { return reduced(self, protocol); });
+}
+
+}  // namespace gridbuf::python

@@ -1,0 +1,466 @@
+module;
+
+#include <Python.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+module gridbuf.python.functions;
+
+import gridbuf.error;
+import gridbuf.interface;
+import gridbuf.layout;
+import gridbuf.layout.preset;
+import gridbuf.python.arguments;
+import gridbuf.python.buffer;
+import gridbuf.python.numpy;
+import gridbuf.python.object;
+import gridbuf.python.plan;
+import gridbuf.python.request;
+
+namespace gridbuf::python {
+namespace {
+
+// ---- Signatures: leading parameters, then the keywords that all share. ----
+
+constexpr const char* kShapeNames[] = {"shape",  "dtype",          "backend",       "device",
+                                       "layout", "alignment_size", "aligned_index", "dims",
+                                       "populate"};
+constexpr const char* kFullNames[] = {"shape",          "fill_value",    "dtype", "backend",
+                                      "device",         "layout",        "alignment_size",
+                                      "aligned_index",  "dims",          "populate"};
+constexpr const char* kLikeNames[] = {"data",   "dtype",          "backend",       "device",
+                                      "layout", "alignment_size", "aligned_index", "dims",
+                                      "populate"};
+constexpr const char* kFullLikeNames[] = {"data",           "fill_value",    "dtype", "backend",
+                                          "device",         "layout",        "alignment_size",
+                                          "aligned_index",  "dims",          "populate"};
+constexpr int kMostNames = 3 + kKeywordCount;
+
+/// The arguments of a vectorcall, sorted.
+class Arguments {
+ public:
+  Arguments(const Signature& signature, PyObject* const* arguments, Py_ssize_t count,
+            PyObject* keyword_names)
+      : leading_(static_cast<int>(signature.names.size()) - kKeywordCount) {
+    const std::span<PyObject*> values(values_, signature.names.size());
+    sort_arguments(signature, arguments, count, keyword_names, values, unknown_keyword);
+    keywords_ = to_keywords(values.subspan(static_cast<std::size_t>(leading_)));
+    if (values_[0] == nullptr) raise_missing(signature, 0);
+  }
+
+  PyObject* first() const { return values_[0]; }
+  PyObject* second(const Signature& signature) const {
+    if (values_[1] == nullptr) raise_missing(signature, 1);
+    return values_[1];
+  }
+  /// The last of the leading parameters; null if not given.
+  PyObject* dtype() const { return values_[leading_ - 1]; }
+  const Keywords& keywords() const { return keywords_; }
+
+ private:
+  [[noreturn]] static void raise_missing(const Signature& signature, int position) {
+    const std::string name = signature.names[static_cast<std::size_t>(position)];
+    raise(ErrorClass::kType, std::string(signature.function) + "() is underdetermined: " + name +
+                                 " is missing; pass it as argument " +
+                                 std::to_string(position + 1));
+  }
+
+  int leading_;
+  PyObject* values_[kMostNames] = {};
+  Keywords keywords_;
+};
+
+// ---- Filling. ----
+
+Ref allocate_for(const Request& request, bool zeroed) {
+  return allocate_buffer(request.plan, request.dims, request.dtype,
+                         {.zeroed = zeroed, .populate = request.populate});
+}
+
+/// Whether there are bytes that belong to no element: every function but `empty` zeroes them.
+bool has_padding(const LayoutPlan& plan) { return plan.total_bytes() != plan.nbytes(); }
+
+Ref make_filled(const Request& request, PyObject* fill_value) {
+  if (!is_scalar(fill_value)) {
+    const Ref buffer = allocate_for(request, has_padding(request.plan));
+    Ref array = ndarray_of(buffer.get());
+    copy_into(array.get(), fill_value);  // Broadcasts, as numpy.full does.
+    return array;
+  }
+  const Ref element = make_element(*request.dtype, fill_value);
+  const Ref buffer = allocate_for(request, has_padding(request.plan));
+  fill_memory(state_of(buffer.get()), fields_of(element.get()).first_element);
+  return ndarray_of(buffer.get());
+}
+
+Ref make_ones(const Request& request) {
+  const Ref one = Ref::steal(PyLong_FromLong(1));
+  return make_filled(request, one.get());
+}
+
+Ref make_empty(const Request& request) { return ndarray_of(allocate_for(request, false).get()); }
+Ref make_zeros(const Request& request) { return ndarray_of(allocate_for(request, true).get()); }
+
+// ---- The functions. ----
+
+using Make = Ref (*)(const Request&);
+
+/// shape, dtype=float64, keywords.
+template <Make make>
+PyObject* call_with_shape(const Signature& signature, PyObject* const* arguments, Py_ssize_t count,
+                          PyObject* keyword_names) {
+  return guarded([&] {
+    const Arguments given(signature, arguments, count, keyword_names);
+    return make(resolve(given.first(), given.dtype(), given.keywords()));
+  });
+}
+
+/// data, dtype=None, keywords.
+template <Make make>
+PyObject* call_with_data(const Signature& signature, PyObject* const* arguments, Py_ssize_t count,
+                         PyObject* keyword_names) {
+  return guarded([&] {
+    const Arguments given(signature, arguments, count, keyword_names);
+    return make(resolve_like(source_of(given.first()), given.dtype(), given.keywords()));
+  });
+}
+
+Ref make_buffer_only(const Request& request) { return allocate_for(request, false); }
+Ref make_plan_only(const Request& request) { return make_plan_object(request.plan, request.dims); }
+
+PyObject* allocate(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  static constexpr Signature kSignature{"allocate", kShapeNames, 2};
+  return call_with_shape<make_buffer_only>(kSignature, arguments, count, names);
+}
+PyObject* plan(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  static constexpr Signature kSignature{"plan", kShapeNames, 2};
+  return call_with_shape<make_plan_only>(kSignature, arguments, count, names);
+}
+PyObject* empty(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  static constexpr Signature kSignature{"empty", kShapeNames, 2};
+  return call_with_shape<make_empty>(kSignature, arguments, count, names);
+}
+PyObject* zeros(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  static constexpr Signature kSignature{"zeros", kShapeNames, 2};
+  return call_with_shape<make_zeros>(kSignature, arguments, count, names);
+}
+PyObject* ones(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  static constexpr Signature kSignature{"ones", kShapeNames, 2};
+  return call_with_shape<make_ones>(kSignature, arguments, count, names);
+}
+PyObject* empty_like(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  static constexpr Signature kSignature{"empty_like", kLikeNames, 2};
+  return call_with_data<make_empty>(kSignature, arguments, count, names);
+}
+PyObject* zeros_like(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  static constexpr Signature kSignature{"zeros_like", kLikeNames, 2};
+  return call_with_data<make_zeros>(kSignature, arguments, count, names);
+}
+PyObject* ones_like(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  static constexpr Signature kSignature{"ones_like", kLikeNames, 2};
+  return call_with_data<make_ones>(kSignature, arguments, count, names);
+}
+
+PyObject* full(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  return guarded([&] {
+    static constexpr Signature kSignature{"full", kFullNames, 3};
+    const Arguments given(kSignature, arguments, count, names);
+    PyObject* const fill_value = given.second(kSignature);
+    return make_filled(resolve(given.first(), given.dtype(), given.keywords()), fill_value);
+  });
+}
+
+PyObject* full_like(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  return guarded([&] {
+    static constexpr Signature kSignature{"full_like", kFullLikeNames, 3};
+    const Arguments given(kSignature, arguments, count, names);
+    PyObject* const fill_value = given.second(kSignature);
+    const Source source = source_of(given.first());
+    return make_filled(resolve_like(source, given.dtype(), given.keywords()), fill_value);
+  });
+}
+
+/// A copy of the elements of `array`, in the layout of `request`.
+Ref make_copy(const Request& request, const Ref& array) {
+  const Ref buffer = allocate_for(request, has_padding(request.plan));
+  const NdarrayFields source = fields_of(array.get());
+  if (source.dtype != request.dtype->numpy.get()) {
+    Ref target = ndarray_of(buffer.get());
+    copy_into(target.get(), array.get());  // A conversion, which is NumPy's.
+    return target;
+  }
+  const BufferDescriptor& memory = state_of(buffer.get()).memory;
+  copy_memory(memory.block, memory.view, source.first_element,
+              StridedView{.shape = source.shape,
+                          .strides_bytes = source.strides_bytes,
+                          .itemsize_bytes = memory.view.itemsize_bytes});
+  return ndarray_of(buffer.get());
+}
+
+PyObject* from_array(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  return guarded([&] {
+    static constexpr Signature kSignature{"from_array", kLikeNames, 2};
+    const Arguments given(kSignature, arguments, count, names);
+    Ref array;
+    const Source source = source_of(given.first(), &array);
+    return make_copy(resolve_like(source, given.dtype(), given.keywords()), array);
+  });
+}
+
+// ---- Unpickling. ----
+
+/// Holds a buffer of a pickle's bytes.
+class HeldBytes {
+ public:
+  explicit HeldBytes(PyObject* object) {
+    if (PyObject_GetBuffer(object, &view_, PyBUF_SIMPLE) < 0) throw PythonError();
+  }
+  ~HeldBytes() { PyBuffer_Release(&view_); }
+  HeldBytes(const HeldBytes&) = delete;
+  HeldBytes& operator=(const HeldBytes&) = delete;
+
+  const std::byte* data() const { return static_cast<const std::byte*>(view_.buf); }
+  std::int64_t length_bytes() const { return view_.len; }
+
+ private:
+  Py_buffer view_;
+};
+
+/// _restore(shape, dtype, layout, alignment_size, aligned_index, dims, readonly, elements). What a
+/// pickle holds is checked like any other arguments: it may come from anywhere.
+Ref restored(PyObject* const* arguments) {
+  const Keywords keywords{.layout = arguments[2],
+                          .alignment_size = arguments[3],
+                          .aligned_index = arguments[4],
+                          .dims = arguments[5]};
+  const Request request = resolve(arguments[0], arguments[1], keywords);
+  const bool readonly = to_flag(arguments[6], "readonly");
+  const HeldBytes elements(arguments[7]);
+  if (elements.length_bytes() != request.plan.nbytes()) {
+    raise(ErrorClass::kValue,
+          Problem{"the pickled elements' length", bytes_text(elements.length_bytes()),
+                  bytes_text(request.plan.nbytes()) + " for shape " +
+                      to_string(request.plan.shape()) + " of " + request.dtype->name,
+                  "pickle the buffer again"});
+  }
+  const Ref buffer = allocate_for(request, has_padding(request.plan));
+  const BufferDescriptor& memory = state_of(buffer.get()).memory;
+  const LayoutPlan dense = value_of(make_plan({.shape = memory.view.shape,
+                                               .itemsize_bytes = memory.view.itemsize_bytes}));
+  copy_memory(memory.block, memory.view, elements.data(), dense.view());
+  return readonly ? readonly_view(buffer.get()) : Ref::share(buffer.get());
+}
+
+PyObject* restore(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  return guarded([&] {
+    if (count != 8) {
+      raise(ErrorClass::kType, "_restore() takes 8 arguments, but " + std::to_string(count) +
+                                   " were given; it is for unpickling alone");
+    }
+    return restored(arguments);
+  });
+}
+
+// ---- Presets and names. ----
+
+PresetOrder to_order(PyObject* layout) {
+  constexpr char kAdvice[] = "pass the ranks of I, J and K such as (2, 1, 0), or \"C\" or \"F\"";
+  if (layout == nullptr || layout == Py_None) return PresetOrder::by_name(0, 1, 2);
+  if (PyUnicode_Check(layout) != 0) {
+    if (utf8(layout) == "C") return PresetOrder::row_major();
+    if (utf8(layout) == "F") return PresetOrder::column_major();
+    raise(ErrorClass::kValue, Problem{"layout", describe(layout), "three ranks, \"C\" or \"F\"", kAdvice});
+  }
+  const Extents ranks = to_integers(layout, "layout");
+  const bool known = ranks.size() == kSpatialAxes && [&] {
+    for (const std::int64_t rank : ranks) {
+      if (rank < 0 || rank >= kSpatialAxes) return false;
+    }
+    return true;
+  }();
+  if (!known) {
+    raise(ErrorClass::kValue,
+          Problem{"layout", describe(layout), "a permutation of (0, 1, 2)", kAdvice});
+  }
+  return PresetOrder::by_name(static_cast<int>(ranks[0]), static_cast<int>(ranks[1]),
+                              static_cast<int>(ranks[2]));
+}
+
+PresetDevice to_preset_device(PyObject* device) {
+  if (device == nullptr || device == Py_None) return PresetDevice::kHost;
+  if (PyUnicode_Check(device) != 0 && utf8(device) == "gpu") return PresetDevice::kGpu;
+  raise(PyUnicode_Check(device) != 0 ? ErrorClass::kValue : ErrorClass::kType,
+        Problem{"device", describe(device), "None or \"gpu\"", "pass None for host memory"});
+}
+
+PyObject* register_preset_function(PyObject*, PyObject* const* arguments, Py_ssize_t count,
+                                   PyObject* names) {
+  return guarded([&] {
+    static constexpr const char* kNames[] = {"name", "device", "alignment_size", "layout"};
+    static constexpr Signature kSignature{"register_preset", kNames, 1};
+    PyObject* values[4] = {};
+    sort_arguments(kSignature, arguments, count, names, values, unknown_keyword);
+    PyObject* const name = values[0];
+    if (name == nullptr || PyUnicode_Check(name) == 0) {
+      raise(ErrorClass::kType, Problem{"name", name == nullptr ? "missing" : describe(name), "a str",
+                                       "pass what backend=... shall accept"});
+    }
+    Preset preset{.device = to_preset_device(values[1]), .order = to_order(values[3])};
+    if (values[2] != nullptr && values[2] != Py_None) {
+      preset.alignment_bytes = to_integer(values[2], "alignment_size");
+    }
+    check(register_preset(utf8(name), preset));
+    return Ref::share(Py_None);
+  });
+}
+
+Ref layout_of_preset(const Preset& preset) {
+  switch (preset.order.kind) {
+    case PresetOrder::Kind::kRowMajor:
+      return make_text("C");
+    case PresetOrder::Kind::kColumnMajor:
+      return make_text("F");
+    case PresetOrder::Kind::kByName:
+      break;
+  }
+  return from_integers(std::span<const int>(preset.order.base_ranks));
+}
+
+Ref describe_preset(const Preset& preset) {
+  const bool gpu = preset.device == PresetDevice::kGpu;
+  const Ref device = gpu ? make_text("gpu") : Ref::share(Py_None);
+  const Ref layout = layout_of_preset(preset);
+  return Ref::steal(Py_BuildValue("{sOsLsO}", "device", device.get(), "alignment_size",
+                                  static_cast<long long>(preset.alignment_bytes), "layout",
+                                  layout.get()));
+}
+
+PyObject* presets_function(PyObject*, PyObject*) {
+  return guarded([&] {
+    Ref presets = Ref::steal(PyDict_New());
+    for (const std::string& name : preset_names()) {
+      const Ref entry = describe_preset(value_of(find_preset(name)));
+      check(PyDict_SetItem(presets.get(), make_text(name).get(), entry.get()));
+    }
+    return presets;
+  });
+}
+
+/// The number of dimensions: of the object if it says so, else of the names that it declares.
+int ndim_of(PyObject* object) {
+  const Ref ndim = Ref::steal_or_none(PyObject_GetAttrString(object, "ndim"));
+  if (!ndim) {
+    if (!take_error(PyExc_AttributeError)) throw PythonError();
+    return source_of(object).shape.size();
+  }
+  const std::int64_t value = to_integer(ndim.get(), "ndim");
+  if (value < 0 || value > kMaxNdim) {
+    raise(ErrorClass::kValue, Problem{"ndim", std::to_string(value),
+                                      "from 0 to " + std::to_string(kMaxNdim),
+                                      "pass an array with fewer dimensions"});
+  }
+  return static_cast<int>(value);
+}
+
+PyObject* get_dims(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  return guarded([&] {
+    static constexpr const char* kNames[] = {"obj", "annotation"};
+    static constexpr Signature kSignature{"get_dims", kNames, 2};
+    PyObject* values[2] = {};
+    sort_arguments(kSignature, arguments, count, names, values, unexpected_keyword);
+    PyObject* const object = values[0];
+    if (object == nullptr) raise(ErrorClass::kType, "get_dims() needs an object; pass an array");
+    const int ndim = ndim_of(object);
+    const std::optional<Dims> declared = declared_dims(object, ndim);
+    if (declared) return from_dims(*declared);
+    if (is_ndarray(object)) {  // A plain array of ours: its names are those of its buffer.
+      const std::optional<Dims> behind = dims_behind(object);
+      if (behind) return from_dims(*behind);
+    }
+    if (values[1] == nullptr || values[1] == Py_None) return Ref::share(Py_None);
+    return from_dims(to_dims(values[1], ndim));
+  });
+}
+
+// ---- The table. ----
+
+template <class Function>
+PyCFunction method(Function function) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
+// The parameters that all functions share, as their documentation and signature say them.
+#define GRIDBUF_KEYWORDS                                                        \
+  "*, backend=None, device=..., layout=None, alignment_size=None, aligned_index=None, dims=None, " \
+  "populate=False)\n--\n\n"
+#define GRIDBUF_ERRORS                                                                             \
+  "\n\nSizes are in elements, alignment_size is in bytes. Each keyword is looked up in this order: "  \
+  "passed, backend's preset,\ndata, fallback. Raises TypeError for values of a wrong kind, ValueError " \
+  "for values out of bounds,\nMemoryError, and DeviceUnavailableError for device=\"gpu\"."
+
+constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
+
+PyMethodDef functions[] = {
+    {"allocate", method(allocate), kFast,
+     "allocate(shape, dtype='float64', " GRIDBUF_KEYWORDS
+     "A Buffer with undefined elements." GRIDBUF_ERRORS},
+    {"plan", method(plan), kFast,
+     "plan(shape, dtype='float64', " GRIDBUF_KEYWORDS
+     "The LayoutPlan that allocate would use, without any memory." GRIDBUF_ERRORS},
+    {"empty", method(empty), kFast,
+     "empty(shape, dtype='float64', " GRIDBUF_KEYWORDS
+     "An ndarray with undefined elements; its base is a Buffer." GRIDBUF_ERRORS},
+    {"zeros", method(zeros), kFast,
+     "zeros(shape, dtype='float64', " GRIDBUF_KEYWORDS
+     "An ndarray of zeros; its base is a Buffer." GRIDBUF_ERRORS},
+    {"ones", method(ones), kFast,
+     "ones(shape, dtype='float64', " GRIDBUF_KEYWORDS
+     "An ndarray of ones; its base is a Buffer." GRIDBUF_ERRORS},
+    {"full", method(full), kFast,
+     "full(shape, fill_value, dtype='float64', " GRIDBUF_KEYWORDS
+     "An ndarray of fill_value, cast as numpy.full casts it." GRIDBUF_ERRORS},
+    {"empty_like", method(empty_like), kFast,
+     "empty_like(data, dtype=None, " GRIDBUF_KEYWORDS
+     "An ndarray with undefined elements; what is not given is taken from data." GRIDBUF_ERRORS},
+    {"zeros_like", method(zeros_like), kFast,
+     "zeros_like(data, dtype=None, " GRIDBUF_KEYWORDS
+     "An ndarray of zeros; what is not given is taken from data." GRIDBUF_ERRORS},
+    {"ones_like", method(ones_like), kFast,
+     "ones_like(data, dtype=None, " GRIDBUF_KEYWORDS
+     "An ndarray of ones; what is not given is taken from data." GRIDBUF_ERRORS},
+    {"full_like", method(full_like), kFast,
+     "full_like(data, fill_value, dtype=None, " GRIDBUF_KEYWORDS
+     "An ndarray of fill_value; what is not given is taken from data." GRIDBUF_ERRORS},
+    {"from_array", method(from_array), kFast,
+     "from_array(data, dtype=None, " GRIDBUF_KEYWORDS
+     "An ndarray with a copy of data; what is not given is taken from data." GRIDBUF_ERRORS},
+    {"register_preset", method(register_preset_function), kFast,
+     "register_preset(name, *, device=None, alignment_size=1, layout=(0, 1, 2))\n--\n\n"
+     "Makes a preset known to `backend`.\n\n"
+     "layout: the ranks of I, J and K (0 for the largest stride), or \"C\" or \"F\" for an order by\n"
+     "position. alignment_size: bytes. Raises ValueError for a name that has another preset."},
+    {"presets", presets_function, METH_NOARGS,
+     "presets()\n--\n\n"
+     "What each preset gives: {name: {\"device\": ..., \"alignment_size\": bytes, \"layout\": ...}}."},
+    {"get_dims", method(get_dims), kFast,
+     "get_dims(obj, annotation=None)\n--\n\n"
+     "The names of an array's dimensions: `__gt_dims__`, else a `dims` attribute of valid names, else\n"
+     "the annotation, else None. Raises ValueError for a `__gt_dims__` that is wrong."},
+    {"_restore", method(restore), METH_FASTCALL, "For unpickling."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+void add_functions(PyObject* module) { check(PyModule_AddFunctions(module, functions)); }
+
+}  // namespace gridbuf::python

@@ -1,0 +1,65 @@
+"""gridbuf: n-dimensional buffers for grid codes.
+
+Arrays in a layout of choice, padded and aligned at an index of choice, that any library can take without copying.
+
+Two ways in:
+
+* plain arrays: `empty`, `zeros`, `ones`, `full`, their `_like` forms and `from_array` return `numpy.ndarray`;
+* `allocate` returns a `Buffer`, which has names for its dimensions and exports the array interface, the buffer
+  protocol, DLPack, `__gt_dims__` and `__gt_origin__`.
+
+>>> import gridbuf
+>>> field = gridbuf.zeros((3, 4, 5), backend="gt:cpu_ifirst")
+>>> field.strides
+(8, 256, 64)
+>>> print(gridbuf.plan((3, 4), layout=(1, 0), alignment_size=64).padded_shape)
+(8, 4)
+"""
+
+from ._config import show_config
+from ._core import (
+    Buffer,
+    DeviceUnavailableError,
+    GTNoSuchBufferError,
+    LayoutPlan,
+    SyncConflictError,
+    allocate,
+    empty,
+    empty_like,
+    from_array,
+    full,
+    full_like,
+    get_dims,
+    ones,
+    ones_like,
+    plan,
+    presets,
+    register_preset,
+    zeros,
+    zeros_like,
+)
+from ._version import __version__
+
+__all__ = [
+    "Buffer",
+    "DeviceUnavailableError",
+    "GTNoSuchBufferError",
+    "LayoutPlan",
+    "SyncConflictError",
+    "__version__",
+    "allocate",
+    "empty",
+    "empty_like",
+    "from_array",
+    "full",
+    "full_like",
+    "get_dims",
+    "ones",
+    "ones_like",
+    "plan",
+    "presets",
+    "register_preset",
+    "show_config",
+    "zeros",
+    "zeros_like",
+]

@@ -1,0 +1,95 @@
+"""`show_config`: what a bug report should say about the machine and the build."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import Literal, overload
+
+import numpy as np
+
+from . import _core
+from ._version import __version__
+
+__all__ = ["show_config"]
+
+Config = dict[str, dict[str, str]]
+
+# The instruction sets that memory-moving code cares about, as the kernel spells them.
+_CPU_FLAGS = ("sse2", "avx", "avx2", "avx512f", "avx512bw", "asimd", "sve")
+
+
+def _read(path: str) -> str:
+    """The file's text; "unknown" where the system has no such file or hides it."""
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return "unknown"
+
+
+def _cpu() -> dict[str, str]:
+    lines = [line.partition(":") for line in _read("/proc/cpuinfo").splitlines()]
+    facts = {key.strip(): value.strip() for key, _, value in reversed(lines)}
+    flags = (facts.get("flags") or facts.get("Features") or "").split()
+    return {
+        "model": facts.get("model name", platform.processor() or "unknown"),
+        "instruction sets": " ".join(flag for flag in _CPU_FLAGS if flag in flags) or "unknown",
+        "count": str(os.cpu_count()),
+    }
+
+
+def _memory() -> dict[str, str]:
+    return {
+        "page size": f"{os.sysconf('SC_PAGE_SIZE')} bytes",
+        "transparent huge pages": _read("/sys/kernel/mm/transparent_hugepage/enabled"),
+        "host allocation": "C library, aligned by offset",
+    }
+
+
+def _devices() -> dict[str, str]:
+    cupy = importlib.util.find_spec("cupy")
+    return {
+        "host": "yes",
+        "gpu": "not in this release (plain arrays will use CuPy's allocator)",
+        "cupy": "not installed" if cupy is None else f"installed: {cupy.origin}",
+    }
+
+
+def _config() -> Config:
+    return {
+        "versions": {
+            "gridbuf": __version__,
+            "python": sys.version.split()[0],
+            "numpy": np.__version__,
+            "platform": platform.platform(),
+        },
+        "build": dict(_core._build_facts),
+        "cpu": _cpu(),
+        "memory": _memory(),
+        "devices": _devices(),
+    }
+
+
+@overload
+def show_config(mode: Literal["print"] = "print") -> None: ...
+@overload
+def show_config(mode: Literal["dict"]) -> Config: ...
+def show_config(mode: str = "print") -> Config | None:
+    """Versions, CPU, page policy and devices, for bug reports.
+
+    `mode="print"` prints them; `mode="dict"` returns them as {section: {key: text}}.
+    Raises ValueError for another mode.
+    """
+    if mode not in ("print", "dict"):
+        raise ValueError(f"mode is {mode!r}, but must be 'print' or 'dict'; leave it out to print")
+    config = _config()
+    if mode == "dict":
+        return config
+    for section, facts in config.items():
+        print(f"{section}:")
+        for key, value in facts.items():
+            print(f"  {key}: {value}")
+    return None

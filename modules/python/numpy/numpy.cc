@@ -1,0 +1,242 @@
+module;
+
+#include <Python.h>
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "absl/status/statusor.h"
+
+module gridbuf.python.numpy;
+
+import gridbuf.error;
+import gridbuf.interface.dtype;
+import gridbuf.layout.extents;
+import gridbuf.layout.view;
+import gridbuf.python.arguments;
+import gridbuf.python.object;
+
+namespace gridbuf::python {
+namespace {
+
+using NumpyApi = pybind11::detail::npy_api;
+
+// NumPy's type numbers: those of user-defined types (ml_dtypes) begin at 256, those that have no
+// fixed layout of their fields (variable-length text) at 2056.
+constexpr int kFirstUserType = 256;
+constexpr int kFirstNewStyleType = 2056;
+constexpr int kEnsureArray = 0x0040;
+
+const NumpyApi* api = nullptr;
+PyObject* copyto = nullptr;     // numpy.copyto
+PyObject* generic = nullptr;    // numpy.generic
+PyObject* unsafe_casting = nullptr;  // ("casting",)
+PyObject* unsafe = nullptr;          // "unsafe"
+
+int type_number(PyObject* dtype) {
+  return reinterpret_cast<pybind11::detail::PyArrayDescr_Proxy*>(dtype)->type_num;
+}
+
+Ref attribute(PyObject* object, const char* name) {
+  return Ref::steal(PyObject_GetAttrString(object, name));
+}
+
+[[noreturn]] void raise_dtype(PyObject* dtype, std::string_view bound, std::string_view advice) {
+  raise(ErrorClass::kType, Problem{"dtype", describe(dtype), bound, advice});
+}
+
+void check_fixed_size(PyObject* dtype) {
+  const int number = type_number(dtype);
+  const Ref has_object = attribute(dtype, "hasobject");
+  if (PyObject_IsTrue(has_object.get()) != 0) {
+    raise_dtype(dtype, "a type without Python objects", "use a number, text, date or record type");
+  }
+  if (number < 0 || number >= kFirstNewStyleType) {
+    raise_dtype(dtype, "a type of fixed size", "use a number, text, date or record type");
+  }
+  const Ref itemsize = attribute(dtype, "itemsize");
+  if (PyLong_AsLong(itemsize.get()) <= 0) {
+    raise_dtype(dtype, "a type of at least one byte", "give it its length, as in \"U8\" or \"S8\"");
+  }
+}
+
+/// NumPy's PEP 3118 format of a record type; empty where it has none.
+std::string buffer_format(PyObject* dtype) {
+  Py_INCREF(dtype);  // Stolen by the next call.
+  const Ref array = Ref::steal(api->PyArray_NewFromDescr_(api->PyArray_Type_, dtype, 0, nullptr,
+                                                          nullptr, nullptr, 0, nullptr));
+  Py_buffer view;
+  if (PyObject_GetBuffer(array.get(), &view, PyBUF_FULL_RO) < 0) {
+    PyErr_Clear();  // No word for one of its fields: a date, a narrow float.
+    return {};
+  }
+  std::string format = view.format == nullptr ? "B" : view.format;
+  PyBuffer_Release(&view);
+  return format;
+}
+
+/// The dtype's `descr`; none where NumPy has none (overlapping fields).
+Ref descr_of(PyObject* dtype) {
+  Ref descr = Ref::steal_or_none(PyObject_GetAttrString(dtype, "descr"));
+  if (!descr && !take_error(PyExc_ValueError)) throw PythonError();
+  return descr;
+}
+
+DType structured_type(PyObject* dtype, const Ref& descr) {
+  const Ref itemsize = attribute(dtype, "itemsize");
+  std::string text;
+  if (descr) {
+    const Ref literal = Ref::steal(PyObject_Repr(descr.get()));
+    text = utf8(literal.get());
+  }
+  return value_of(
+      DType::structured(PyLong_AsLongLong(itemsize.get()), buffer_format(dtype), std::move(text)));
+}
+
+DType interface_type(PyObject* dtype, const Ref& descr, const Ref& typestr) {
+  const Ref names = attribute(dtype, "names");
+  if (names.get() != Py_None) return structured_type(dtype, descr);
+  if (type_number(dtype) >= kFirstUserType) {
+    const Ref name = attribute(dtype, "name");
+    absl::StatusOr<DType> named = DType::from_name(utf8(name.get()));
+    if (named.ok()) return *std::move(named);
+  }
+  return value_of(DType::from_typestr(utf8(typestr.get())));
+}
+
+DTypePtr make_record(PyObject* dtype) {
+  check_fixed_size(dtype);
+  Ref descr = descr_of(dtype);
+  Ref typestr = attribute(dtype, "str");
+  const Ref name = attribute(dtype, "name");
+  DType type = interface_type(dtype, descr, typestr);
+  // NumPy calls every record "void104"; its repr says what it is.
+  std::string text = type.kind() == Kind::kStructured ? describe(dtype) : type.name();
+  return std::make_shared<const DTypeRecord>(Ref::share(dtype), std::move(type), std::move(typestr),
+                                             std::move(descr), std::move(text));
+}
+
+/// Records by the identity of the dtype object, which each record keeps alive. Bounded: dtypes that
+/// are made on the fly would otherwise pile up.
+class RecordCache {
+ public:
+  DTypePtr find_or_make(PyObject* dtype) {
+    const auto found = records_.find(dtype);
+    if (found != records_.end()) return found->second;
+    DTypePtr record = make_record(dtype);
+    if (records_.size() >= kCapacity) records_.clear();
+    records_.emplace(dtype, record);
+    return record;
+  }
+
+ private:
+  static constexpr std::size_t kCapacity = 256;
+  std::unordered_map<PyObject*, DTypePtr> records_;
+};
+
+/// Never destroyed: its references may not be dropped after the interpreter's end.
+RecordCache& record_cache() {
+  static RecordCache& cache = *new RecordCache();
+  return cache;
+}
+
+const DTypePtr& float64_record() {
+  static const DTypePtr& record =
+      *new DTypePtr(record_of(Ref::steal(api->PyArray_DescrFromType_(NumpyApi::NPY_DOUBLE_)).get()));
+  return record;
+}
+
+}  // namespace
+
+void load_numpy() {
+  try {
+    api = &NumpyApi::get();
+  } catch (pybind11::error_already_set& error) {
+    error.restore();
+    throw PythonError();
+  }
+  const Ref numpy = Ref::steal(PyImport_ImportModule("numpy"));
+  copyto = attribute(numpy.get(), "copyto").release();
+  generic = attribute(numpy.get(), "generic").release();
+  unsafe_casting = Ref::steal(Py_BuildValue("(s)", "casting")).release();
+  unsafe = make_text("unsafe").release();
+}
+
+DTypePtr record_of(PyObject* dtype) { return record_cache().find_or_make(dtype); }
+
+RequestedDType to_dtype(PyObject* object) {
+  if (object == nullptr || object == Py_None) return {float64_record(), {}};
+  PyObject* converted = nullptr;
+  if (api->PyArray_DescrConverter_(object, &converted) == 0) throw PythonError();
+  Ref dtype = Ref::steal(converted);
+  RequestedDType requested;
+  if (type_number(dtype.get()) == NumpyApi::NPY_VOID_) {
+    const Ref subarray = attribute(dtype.get(), "subdtype");
+    if (subarray.get() != Py_None) {
+      requested.subarray = to_integers(PyTuple_GetItem(subarray.get(), 1), "dtype");
+      dtype = Ref::share(PyTuple_GetItem(subarray.get(), 0));
+    }
+  }
+  requested.record = record_of(dtype.get());
+  return requested;
+}
+
+Ref make_ndarray(const DTypeRecord& dtype, const StridedView& view, std::byte* first_element,
+                 bool readonly, PyObject* base) {
+  Py_INCREF(dtype.numpy.get());  // Stolen by the next call.
+  Ref array = Ref::steal(api->PyArray_NewFromDescr_(
+      api->PyArray_Type_, dtype.numpy.get(), view.ndim(), view.shape.data(),
+      view.strides_bytes.data(), first_element, readonly ? 0 : NumpyApi::NPY_ARRAY_WRITEABLE_,
+      nullptr));
+  Py_INCREF(base);  // Stolen by the next call.
+  check(api->PyArray_SetBaseObject_(array.get(), base));
+  return array;
+}
+
+bool is_ndarray(PyObject* object) { return api->PyArray_Check_(object); }
+
+NdarrayFields fields_of(PyObject* object) {
+  const auto* array = reinterpret_cast<pybind11::detail::PyArray_Proxy*>(object);
+  const auto extents = [&](const Py_ssize_t* values) {
+    Extents result;
+    for (int axis = 0; axis < array->nd; ++axis) result.push_back(values[axis]);
+    return result;
+  };
+  return {extents(array->dimensions), extents(array->strides),
+          reinterpret_cast<std::byte*>(array->data), array->descr, array->base};
+}
+
+Ref as_ndarray(PyObject* object) {
+  return Ref::steal(api->PyArray_FromAny_(object, nullptr, 0, 0, kEnsureArray, nullptr));
+}
+
+void copy_into(PyObject* target, PyObject* source) {
+  PyObject* arguments[] = {target, source, unsafe};
+  Ref::steal(PyObject_Vectorcall(copyto, arguments, 2, unsafe_casting));
+}
+
+Ref make_element(const DTypeRecord& dtype, PyObject* value) {
+  Py_INCREF(dtype.numpy.get());  // Stolen by the next call.
+  Ref element = Ref::steal(api->PyArray_NewFromDescr_(
+      api->PyArray_Type_, dtype.numpy.get(), 0, nullptr, nullptr, nullptr, 0, nullptr));
+  copy_into(element.get(), value);
+  return element;
+}
+
+bool is_scalar(PyObject* value) {
+  if (PyLong_Check(value) != 0 || PyFloat_Check(value) != 0 || PyComplex_Check(value) != 0 ||
+      PyUnicode_Check(value) != 0 || PyBytes_Check(value) != 0) {
+    return true;
+  }
+  if (is_ndarray(value)) return fields_of(value).shape.empty();
+  return PyObject_TypeCheck(value, reinterpret_cast<PyTypeObject*>(generic)) != 0;
+}
+
+}  // namespace gridbuf::python

@@ -1,0 +1,90 @@
+// gridbuf.python.numpy: NumPy's dtypes and arrays, at the cost of NumPy's own C calls.
+//
+// Purpose. gridbuf's arrays are described with NumPy's dtypes and leave through NumPy's ndarray. This
+// module turns a dtype into what the interface modules know (`DType`) and makes arrays over memory
+// that a Buffer owns. It holds all that the bindings know of NumPy's C API.
+//
+// Key choices. The C API is reached through the table that pybind11 looks up, so that nothing is
+// built against one NumPy version's headers. What a dtype means is found out once: a `DTypeRecord`
+// holds it and is shared by all buffers of that dtype, and a small cache finds it by the identity of
+// the dtype object; the usual ones are single objects in NumPy. So a `float64` costs a look-up.
+//
+// Only dtypes of a fixed size without objects pass: text and raw types need their length, and a
+// record with an object field has no bytes that could be copied or exported.
+
+module;
+
+#include <Python.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+export module gridbuf.python.numpy;
+
+import gridbuf.interface.dtype;
+import gridbuf.layout.extents;
+import gridbuf.layout.view;
+import gridbuf.python.object;
+
+export namespace gridbuf::python {
+
+/// What is known of a NumPy dtype. Immutable and shared.
+struct DTypeRecord {
+  Ref numpy;     // numpy.dtype, without a subarray
+  DType type;    // what the interface modules know
+  Ref typestr;   // str, for the array interface
+  Ref descr;     // list, for the array interface; none if NumPy has no words for it
+  std::string name;  // "float64": for messages
+};
+using DTypePtr = std::shared_ptr<const DTypeRecord>;
+
+/// A dtype as passed: `subarray` is the shape that a subarray dtype adds to the array's, as in NumPy.
+struct RequestedDType {
+  DTypePtr record;
+  Extents subarray;
+};
+
+/// Imports NumPy and finds its C API. Raises ImportError if it is absent or too old.
+void load_numpy();
+
+/// The record of what a `dtype` parameter was given; float64 for null and None. NumPy's own errors
+/// for what is no dtype; TypeError for objects and for types without a fixed size.
+RequestedDType to_dtype(PyObject* object);
+
+/// The record of a numpy.dtype object.
+DTypePtr record_of(PyObject* dtype);
+
+/// An ndarray over memory: shape and strides of `view`, element (0, ..., 0) at `first_element`.
+/// `base`, a borrowed reference, is kept alive by it.
+Ref make_ndarray(const DTypeRecord& dtype, const StridedView& view, std::byte* first_element,
+                 bool readonly, PyObject* base);
+
+/// An ndarray is the one object whose fields can be read without asking it.
+struct NdarrayFields {
+  Extents shape;
+  Extents strides_bytes;
+  std::byte* first_element;
+  PyObject* dtype;  // Borrowed.
+  PyObject* base;   // Borrowed; null if it has none.
+};
+bool is_ndarray(PyObject* object);
+/// Requires is_ndarray(object).
+NdarrayFields fields_of(PyObject* object);
+
+/// `numpy.asarray(object)`.
+Ref as_ndarray(PyObject* object);
+
+/// `numpy.copyto(target, source, casting="unsafe")`: the cast of numpy.full and of astype.
+void copy_into(PyObject* target, PyObject* source);
+
+/// One element of dtype `dtype` that holds `value`, cast as numpy.full does; its bytes live while the
+/// returned 0-d ndarray does.
+Ref make_element(const DTypeRecord& dtype, PyObject* value);
+
+/// Whether `value` is one value and not an array of them: a Python number, text or bytes, a NumPy
+/// scalar, a 0-d array.
+bool is_scalar(PyObject* value);
+
+}  // namespace gridbuf::python

@@ -1,0 +1,122 @@
+module;
+
+#include <Python.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+
+module gridbuf.python.object;
+
+import gridbuf.error;
+
+namespace gridbuf::python {
+namespace {
+
+constexpr Py_ssize_t kDescribedCharacters = 100;
+
+// By row of the error table; written once, while the extension is imported, and kept for good.
+std::array<PyObject*, kErrorTable.size()> exception_classes{};
+
+PyObject* python_class(std::string_view name) {
+  PyObject* builtins = PyEval_GetBuiltins();  // Borrowed.
+  return PyDict_GetItemString(builtins, std::string(name).c_str());
+}
+
+const char* documentation(ErrorClass error_class) {
+  switch (error_class) {
+    case ErrorClass::kNoSuchBuffer:
+      return "The asked side (host or device) of an array does not exist.";
+    case ErrorClass::kDeviceUnavailable:
+      return "No device, or the library that drives it is absent.";
+    case ErrorClass::kSyncConflict:
+      return "Host and device both hold newer data in the same region.";
+    default:
+      return "";
+  }
+}
+
+PyObject* exception_class(ErrorClass error_class) {
+  PyObject* found = exception_classes[static_cast<std::size_t>(error_class)];
+  return found != nullptr ? found : PyExc_RuntimeError;
+}
+
+}  // namespace
+
+void add_exceptions(PyObject* module) {
+  for (const ErrorRow& row : kErrorTable) {
+    PyObject*& entry = exception_classes[static_cast<std::size_t>(row.error_class)];
+    if (row.python_base.empty()) {
+      entry = python_class(row.python_name);
+      Py_XINCREF(entry);
+      continue;
+    }
+    if (entry == nullptr) {
+      const std::string qualified = "gridbuf." + std::string(row.python_name);
+      entry = Ref::steal(PyErr_NewExceptionWithDoc(qualified.c_str(),
+                                                   documentation(row.error_class),
+                                                   python_class(row.python_base), nullptr))
+                  .release();
+    }
+    check(PyModule_AddObjectRef(module, std::string(row.python_name).c_str(), entry));
+  }
+}
+
+void raise(ErrorClass error_class, std::string_view message) {
+  const Ref text = make_text(message);
+  PyErr_SetObject(exception_class(error_class), text.get());
+  throw PythonError();
+}
+
+void raise(ErrorClass error_class, const Problem& problem) {
+  raise(error_class, problem_text(problem));
+}
+
+void raise(const absl::Status& status) {
+  const absl::string_view message = status.message();
+  raise(error_class_of(status), std::string_view(message.data(), message.size()));
+}
+
+bool take_error(PyObject* exception_class) noexcept {
+  if (PyErr_ExceptionMatches(exception_class) == 0) return false;
+  PyErr_Clear();
+  return true;
+}
+
+std::string describe(PyObject* object) {
+  try {
+    const Ref text = Ref::steal(PyObject_Repr(object));
+    const Py_ssize_t length = PyUnicode_GetLength(text.get());
+    const bool shorten = length > kDescribedCharacters;
+    const Ref kept =
+        Ref::steal(PyUnicode_Substring(text.get(), 0, shorten ? kDescribedCharacters : length));
+    const Ref bytes =
+        Ref::steal(PyUnicode_AsEncodedString(kept.get(), "utf-8", "backslashreplace"));
+    return PyBytes_AS_STRING(bytes.get()) + std::string(shorten ? "..." : "");
+  } catch (const PythonError&) {
+    PyErr_Clear();
+    // An int of thousands of digits has no repr either: Python limits that conversion.
+    const std::string size = PyLong_Check(object) != 0 ? " beyond 64 bits" : "";
+    return "<" + type_name(object) + size + ">";
+  }
+}
+
+std::string type_name(PyObject* object) { return Py_TYPE(object)->tp_name; }
+
+std::string_view utf8(PyObject* text) {
+  Py_ssize_t length = 0;
+  const char* characters = PyUnicode_AsUTF8AndSize(text, &length);
+  if (characters == nullptr) throw PythonError();
+  return {characters, static_cast<std::size_t>(length)};
+}
+
+Ref make_text(std::string_view text) {
+  return Ref::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()),
+                                         "backslashreplace"));
+}
+
+}  // namespace gridbuf::python

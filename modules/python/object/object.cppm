@@ -1,0 +1,143 @@
+// gridbuf.python.object: references, errors and texts at the border to Python.
+//
+// Purpose. Everything below modules/python speaks absl::Status and knows no Python; everything here
+// is called by an interpreter that wants a pointer or NULL with an exception set. This module is the
+// border: owning references, the way from a status to an exception class (by the table of
+// gridbuf.error and nothing else), and texts of foreign objects that are safe to put in a message.
+//
+// Key choice. Inside the bindings a failure is the C++ exception `PythonError`, which carries
+// nothing: the Python exception is already set. So code that reads arguments is written as plain
+// expressions, and every entry point is wrapped once in `guarded`, which turns whatever escapes
+// (a failed allocation of the C++ library included) into NULL with an exception. No C++ exception
+// ever reaches the interpreter.
+//
+// Everything here needs the GIL.
+
+module;
+
+#include <Python.h>
+
+#include <cstdint>
+#include <exception>
+#include <new>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+export module gridbuf.python.object;
+
+import gridbuf.error;
+
+export namespace gridbuf::python {
+
+/// Thrown when a Python exception has been set. Caught by `guarded`.
+struct PythonError {};
+
+/// An owning reference, or none.
+class Ref {
+ public:
+  Ref() noexcept = default;
+  Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  Ref& operator=(Ref&& other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  Ref(const Ref&) = delete;
+  Ref& operator=(const Ref&) = delete;
+  ~Ref() { Py_DecRef(object_); }
+
+  /// Takes over a reference; a null one means that an exception is set, and throws PythonError.
+  static Ref steal(PyObject* object) {
+    if (object == nullptr) throw PythonError();
+    return Ref(object);
+  }
+  /// Takes over a reference that may be null (and then is none).
+  static Ref steal_or_none(PyObject* object) noexcept { return Ref(object); }
+  /// A further reference to `object`, which may be null.
+  static Ref share(PyObject* object) noexcept {
+    Py_IncRef(object);
+    return Ref(object);
+  }
+
+  PyObject* get() const noexcept { return object_; }
+  /// Gives the reference away.
+  PyObject* release() noexcept { return std::exchange(object_, nullptr); }
+  explicit operator bool() const noexcept { return object_ != nullptr; }
+
+ private:
+  explicit Ref(PyObject* object) noexcept : object_(object) {}
+  PyObject* object_ = nullptr;
+};
+
+/// Throws PythonError if `result` is the -1 of a failed call of Python's C interface.
+inline void check(int result) {
+  if (result < 0) throw PythonError();
+}
+
+/// Creates the exception classes of the error table that Python does not have, as attributes of
+/// `module` (a module object). Called once, by the extension's initialisation.
+void add_exceptions(PyObject* module);
+
+/// Sets the exception that the error table names for `status`, and throws. Requires !status.ok().
+[[noreturn]] void raise(const absl::Status& status);
+
+/// Sets an exception of `error_class` with `message`, and throws.
+[[noreturn]] void raise(ErrorClass error_class, std::string_view message);
+[[noreturn]] void raise(ErrorClass error_class, const Problem& problem);
+
+/// Raises unless `status` is OK.
+inline void check(const absl::Status& status) {
+  if (!status.ok()) raise(status);
+}
+
+/// The value, or its error raised.
+template <class T>
+T value_of(absl::StatusOr<T> value) {
+  if (!value.ok()) raise(value.status());
+  return *std::move(value);
+}
+
+/// Whether an exception of the given class is set; if so, it is cleared.
+bool take_error(PyObject* exception_class) noexcept;
+
+/// The object's repr, shortened to about 100 characters; its type's name if repr itself raises.
+/// Leaves no exception set. For messages.
+std::string describe(PyObject* object);
+
+/// "int", "numpy.ndarray": the object's type, for messages.
+std::string type_name(PyObject* object);
+
+/// The UTF-8 text of a str; valid while the object lives. Raises for a str that has none
+/// (surrogates). Requires PyUnicode_Check(text).
+std::string_view utf8(PyObject* text);
+
+/// A new str.
+Ref make_text(std::string_view text);
+
+/// Runs `body` and returns its result; whatever it throws becomes an exception and `failure`.
+template <class Result, class Body>
+Result guarded(Result failure, Body&& body) noexcept {
+  try {
+    return body();
+  } catch (const PythonError&) {
+    return failure;
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+    return failure;
+  } catch (const std::exception& error) {
+    PyErr_Format(PyExc_RuntimeError, "gridbuf: %s; this is a defect of gridbuf, please report it",
+                 error.what());
+    return failure;
+  }
+}
+
+/// `guarded` for functions that return an object.
+template <class Body>
+PyObject* guarded(Body&& body) noexcept {
+  return guarded<PyObject*>(nullptr, [&body]() -> PyObject* { return body().release(); });
+}
+
+}  // namespace gridbuf::python

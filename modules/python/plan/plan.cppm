@@ -1,0 +1,28 @@
+// gridbuf.python.plan: `gridbuf.LayoutPlan`, a layout plan as a Python value.
+//
+// Purpose. A plan says where every element lies, before or without any memory. Python programs get
+// it from `gridbuf.plan(...)` or `Buffer.plan`, print it, compare it, draw it, or use it as a key.
+//
+// Key choice. The object is a value: immutable, compared by all that it holds, hashable, and pickled
+// as the request that made it, so that an unpickled plan has been checked like any other. It adds to
+// the C++ plan only the names of the dimensions, which a drawing needs. This is the one type of the
+// package that pybind11 makes, because nothing on it is called in a hurry.
+
+module;
+
+#include <Python.h>
+
+export module gridbuf.python.plan;
+
+import gridbuf.layout;
+import gridbuf.python.object;
+
+export namespace gridbuf::python {
+
+/// Adds the class to `module`. Called once, by the extension's initialisation.
+void add_plan_type(PyObject* module);
+
+/// A new `gridbuf.LayoutPlan`. `dims` has one name per dimension.
+Ref make_plan_object(const LayoutPlan& plan, const Dims& dims);
+
+}  // namespace gridbuf::python

@@ -1,0 +1,268 @@
+module;
+
+#include <Python.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/statusor.h"
+
+module gridbuf.python.request;
+
+import gridbuf.error;
+import gridbuf.interface;
+import gridbuf.layout;
+import gridbuf.layout.preset;
+import gridbuf.python.arguments;
+import gridbuf.python.buffer;
+import gridbuf.python.numpy;
+import gridbuf.python.object;
+
+namespace gridbuf::python {
+namespace {
+
+// ---- Spellings of earlier proposals. ----
+
+struct OldSpelling {
+  std::string_view name;
+  std::string_view today;
+};
+
+constexpr OldSpelling kOldSpellings[] = {
+    {"default_parameters", "its name is backend"},
+    {"defaults", "plain arrays and buffers call it backend; defaults belongs to storages"},
+    {"layout_map", "its name is layout"},
+    {"order", "pass layout, or backend=\"C\" or \"F\""},
+    {"ndims", "the number of dimensions is the length of shape; the attribute is ndim"},
+    {"gpu", "pass device=\"gpu\" or device=None"},
+    {"value", "its name is fill_value, of full and full_like"},
+    {"alignment", "its name is alignment_size, and its unit is bytes, not elements"},
+    {"default_origin", "its name is aligned_index"},
+    {"axes", "its name is dims"},
+    {"mask", "name the dimensions that there are with dims"},
+    {"halo", "only storages have a halo; for plain arrays and buffers pass aligned_index"},
+    {"managed", "only storages are managed; plain arrays and buffers have one memory"},
+    {"shape", "the shape is that of data and cannot be overridden"},
+};
+
+[[noreturn]] void raise_parameter(std::string_view name, PyObject* found, std::string_view bound,
+                                  std::string_view advice,
+                                  ErrorClass error_class = ErrorClass::kValue) {
+  raise(error_class, Problem{name, describe(found), bound, advice});
+}
+
+bool is_given(PyObject* parameter) { return parameter != nullptr && parameter != Py_None; }
+
+// ---- One function per parameter: explicit, preset, source, fallback. ----
+
+std::optional<Preset> to_preset(PyObject* backend) {
+  if (!is_given(backend)) return std::nullopt;
+  if (PyUnicode_Check(backend) == 0) {
+    raise_parameter("backend", backend, "the name of a preset",
+                    "pass a str such as \"gt:cpu_ifirst\"; gridbuf.presets() lists them",
+                    ErrorClass::kType);
+  }
+  return value_of(find_preset(utf8(backend)));
+}
+
+[[noreturn]] void raise_no_gpu(std::string_view asked_by) {
+  const Ref importlib = Ref::steal(PyImport_ImportModule("importlib.util"));
+  const Ref cupy = Ref::steal(PyObject_CallMethod(importlib.get(), "find_spec", "s", "cupy"));
+  const std::string_view found = cupy.get() == Py_None ? "not installed" : "installed";
+  raise(ErrorClass::kDeviceUnavailable,
+        std::string(asked_by) + " asks for GPU memory, which comes from CuPy's allocator; looked for "
+        "the package cupy: " + std::string(found) + ". This release allocates in host memory only; "
+        "pass device=None for host memory in the same layout");
+}
+
+/// Raises unless the memory is to be the host's.
+void check_device(PyObject* device, const std::optional<Preset>& preset, PyObject* backend) {
+  if (device == Py_None) return;
+  if (device == nullptr) {
+    if (preset && preset->device == PresetDevice::kGpu) raise_no_gpu("backend=" + describe(backend));
+    return;
+  }
+  if (PyUnicode_Check(device) == 0) {
+    raise_parameter("device", device, "None or \"gpu\"", "pass None for host memory",
+                    ErrorClass::kType);
+  }
+  if (utf8(device) != "gpu") {
+    raise_parameter("device", device, "None or \"gpu\"", "pass None for host memory");
+  }
+  raise_no_gpu("device='gpu'");
+}
+
+Dims choose_dims(PyObject* dims, const Source* source, int ndim) {
+  if (is_given(dims)) return to_dims(dims, ndim);
+  return source != nullptr ? source->dims : default_dims(ndim);
+}
+
+LayoutMap choose_layout(PyObject* layout, const std::optional<Preset>& preset, const Source* source,
+                        const Dims& dims) {
+  if (is_given(layout)) return to_layout(layout, dims);
+  if (preset) return preset_layout(*preset, dims);
+  return source != nullptr ? source->layout : LayoutMap();
+}
+
+std::int64_t choose_alignment(PyObject* alignment, const std::optional<Preset>& preset,
+                              const Source* source) {
+  if (is_given(alignment)) {
+    return to_integer(alignment, "alignment_size");
+  }
+  if (preset) return preset->alignment_bytes;
+  return source != nullptr ? source->alignment_bytes : 1;
+}
+
+Extents choose_aligned_index(PyObject* aligned_index, const Source* source, int ndim) {
+  if (!is_given(aligned_index)) return source != nullptr ? source->aligned_index : Extents();
+  const Extents index = to_integers(aligned_index, "aligned_index");
+  if (index.size() != ndim) {
+    raise_parameter("aligned_index", aligned_index,
+                    "one index per dimension, " + std::to_string(ndim) + " in all",
+                    "leave it out for zeros");
+  }
+  return index;
+}
+
+Request resolve_all(Extents shape, DTypePtr dtype, const Source* source, const Keywords& keywords) {
+  const std::optional<Preset> preset = to_preset(keywords.backend);
+  check_device(keywords.device, preset, keywords.backend);
+  const int ndim = shape.size();
+  Request request;
+  request.dims = choose_dims(keywords.dims, source, ndim);
+  request.populate = is_given(keywords.populate) && to_flag(keywords.populate, "populate");
+  const PlanRequest wanted{
+      .shape = shape,
+      .itemsize_bytes = dtype->type.itemsize_bytes(),
+      .layout = choose_layout(keywords.layout, preset, source, request.dims),
+      .alignment_bytes = choose_alignment(keywords.alignment_size, preset, source),
+      .aligned_index = choose_aligned_index(keywords.aligned_index, source, ndim),
+      .dtype_name = dtype->name};
+  // The text of an error is made only if there is one.
+  if (!plan_layout(wanted, request.plan).ok()) request.plan = value_of(make_plan(wanted));
+  request.dtype = std::move(dtype);
+  return request;
+}
+
+// ---- What an imitated array has. ----
+
+Source source_of_buffer(PyObject* buffer) {
+  const BufferState& state = state_of(buffer);
+  return {.dtype = dtype_of(buffer),
+          .shape = state.memory.view.shape,
+          .dims = state.dims,
+          .layout = state.layout,
+          .alignment_bytes = state.alignment_bytes,
+          .aligned_index = state.aligned_index};
+}
+
+/// The Buffer whose elements a plain array shows, all of them and in this order; null if none.
+PyObject* buffer_behind(const NdarrayFields& array) {
+  if (array.base == nullptr || !is_buffer(array.base)) return nullptr;
+  const BufferDescriptor& memory = state_of(array.base).memory;
+  const bool same = array.first_element == memory.first_element() &&
+                    array.shape == memory.view.shape &&
+                    array.strides_bytes == memory.view.strides_bytes &&
+                    array.dtype == dtype_of(array.base)->numpy.get();
+  return same ? array.base : nullptr;
+}
+
+Ref optional_attribute(PyObject* object, const char* name) {
+  Ref value = Ref::steal_or_none(PyObject_GetAttrString(object, name));
+  if (!value && !take_error(PyExc_AttributeError)) throw PythonError();
+  return value;
+}
+
+}  // namespace
+
+Keywords to_keywords(std::span<PyObject* const> values) {
+  return {values[0], values[1], values[2], values[3], values[4], values[5], values[6]};
+}
+
+void unknown_keyword(const Signature& signature, PyObject* keyword) {
+  for (const OldSpelling& old : kOldSpellings) {
+    if (utf8(keyword) == old.name) {
+      raise(ErrorClass::kType, std::string(signature.function) + "() has no parameter " +
+                                   describe(keyword) + ": " + std::string(old.today));
+    }
+  }
+  unexpected_keyword(signature, keyword);
+}
+
+std::optional<Dims> declared_dims(PyObject* object, int ndim) {
+  Ref declared = optional_attribute(object, "__gt_dims__");
+  if (declared) {
+    if (PyCallable_Check(declared.get()) != 0) {
+      declared = Ref::steal(PyObject_CallNoArgs(declared.get()));
+    }
+    return to_dims(declared.get(), ndim);
+  }
+  const Ref names = optional_attribute(object, "dims");
+  if (!names) return std::nullopt;
+  try {
+    return to_dims(names.get(), ndim);
+  } catch (const PythonError&) {
+    // An attribute of that name with other contents (xarray's own names) declares nothing.
+    if (take_error(PyExc_ValueError) || take_error(PyExc_TypeError)) return std::nullopt;
+    throw;
+  }
+}
+
+std::optional<Dims> dims_behind(PyObject* ndarray) {
+  PyObject* const buffer = buffer_behind(fields_of(ndarray));
+  if (buffer == nullptr) return std::nullopt;
+  return state_of(buffer).dims;
+}
+
+Source source_of(PyObject* data, Ref* array) {
+  if (is_buffer(data)) {
+    if (array != nullptr) *array = ndarray_of(data);
+    return source_of_buffer(data);
+  }
+  Ref read = as_ndarray(data);
+  const NdarrayFields fields = fields_of(read.get());
+  PyObject* const buffer = buffer_behind(fields);
+  Source source;
+  if (buffer != nullptr) {
+    source = source_of_buffer(buffer);
+  } else {
+    const int ndim = fields.shape.size();
+    source = {.dtype = record_of(fields.dtype),
+              .shape = fields.shape,
+              .dims = declared_dims(data, ndim).value_or(default_dims(ndim)),
+              .layout = layout_of(fields.shape, fields.strides_bytes),
+              .aligned_index = {}};
+  }
+  if (array != nullptr) *array = std::move(read);
+  return source;
+}
+
+Request resolve(PyObject* shape, PyObject* dtype, const Keywords& keywords) {
+  RequestedDType requested = to_dtype(dtype);
+  Extents extents = to_shape(shape, requested.record->name);
+  for (const std::int64_t extent : requested.subarray) {
+    if (extents.size() == kMaxNdim) {
+      raise(ErrorClass::kValue,
+            Problem{"dimensions of shape and dtype", "more than " + std::to_string(kMaxNdim),
+                    "at most " + std::to_string(kMaxNdim), "use fewer dimensions"});
+    }
+    extents.push_back(extent);
+  }
+  return resolve_all(extents, std::move(requested.record), nullptr, keywords);
+}
+
+Request resolve_like(const Source& source, PyObject* dtype, const Keywords& keywords) {
+  if (!is_given(dtype)) return resolve_all(source.shape, source.dtype, &source, keywords);
+  RequestedDType requested = to_dtype(dtype);
+  if (!requested.subarray.empty()) {
+    raise_parameter("dtype", dtype, "a type without a shape of its own, as data gives the shape",
+                    "pass its base type", ErrorClass::kType);
+  }
+  return resolve_all(source.shape, std::move(requested.record), &source, keywords);
+}
+
+}  // namespace gridbuf::python

@@ -1,0 +1,92 @@
+// gridbuf.python.request: from the keywords of an allocation to a layout plan.
+//
+// Purpose. Every function that allocates takes the same parameters, and each of them is looked up in
+// the same order: what the caller passed, else what the preset gives, else what the array to be
+// imitated has, else the fallback. This module is that order, written once.
+//
+// Key choice. "Not given" is a null pointer and nothing else. So `device=None`, which means the host,
+// overrides the "gpu" of a preset, while for the other parameters None means that nothing was passed
+// (storage spec 3.2). What an imitated array has is found out before, as a `Source`: a Buffer (or a
+// plain array over one) gives all of its parameters, an array that is not ours gives the order of its
+// strides and the names that it declares.
+//
+// Only host memory is allocated here. A request for the GPU, by name or by preset, ends in a
+// DeviceUnavailableError that says what was looked for.
+
+module;
+
+#include <Python.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+export module gridbuf.python.request;
+
+import gridbuf.layout;
+import gridbuf.python.arguments;
+import gridbuf.python.numpy;
+import gridbuf.python.object;
+
+export namespace gridbuf::python {
+
+/// The keyword-only parameters as passed: borrowed, null if not given.
+struct Keywords {
+  PyObject* backend = nullptr;
+  PyObject* device = nullptr;
+  PyObject* layout = nullptr;
+  PyObject* alignment_size = nullptr;
+  PyObject* aligned_index = nullptr;
+  PyObject* dims = nullptr;
+  PyObject* populate = nullptr;
+};
+
+/// Their names, in the order of `Keywords`.
+inline constexpr const char* kKeywordNames[] = {"backend",       "device", "layout",  "alignment_size",
+                                                "aligned_index", "dims",   "populate"};
+inline constexpr int kKeywordCount = 7;
+
+/// The keywords from their values in the order of kKeywordNames. Requires kKeywordCount of them.
+Keywords to_keywords(std::span<PyObject* const> values);
+
+/// What to say of a keyword that no allocation function has: names today's spelling of an old one,
+/// and the door that takes it. Sets a TypeError and throws.
+void unknown_keyword(const Signature& signature, PyObject* keyword);
+
+/// What an imitated array has.
+struct Source {
+  DTypePtr dtype;
+  Extents shape;
+  Dims dims;
+  LayoutMap layout;
+  std::int64_t alignment_bytes = 1;
+  Extents aligned_index;  // Empty: zeros.
+};
+
+/// What `data` has: a Buffer, an ndarray, or whatever numpy.asarray takes. `array`, if not null,
+/// receives the ndarray through which its elements can be read.
+Source source_of(PyObject* data, Ref* array = nullptr);
+
+/// The names that `object` declares: `__gt_dims__` (an attribute, or a method as it was once
+/// proposed), else a `dims` attribute whose names are all valid. Nothing if it declares none.
+/// ValueError for a `__gt_dims__` that is wrong.
+std::optional<Dims> declared_dims(PyObject* object, int ndim);
+
+/// The names of a plain array's buffer; nothing unless it shows one whole Buffer. Requires an ndarray.
+std::optional<Dims> dims_behind(PyObject* ndarray);
+
+/// A request for memory, resolved.
+struct Request {
+  LayoutPlan plan;
+  Dims dims;
+  DTypePtr dtype;
+  bool populate = false;
+};
+
+/// The request of a function that takes a shape. `dtype` may be null.
+Request resolve(PyObject* shape, PyObject* dtype, const Keywords& keywords);
+
+/// The request of a function that imitates `source`. `dtype` may be null.
+Request resolve_like(const Source& source, PyObject* dtype, const Keywords& keywords);
+
+}  // namespace gridbuf::python
