@@ -1,0 +1,7 @@
+"""What `bazel run //conformance` starts: the command, from outside the package, as an installed script does."""
+
+import sys
+
+from gridbuf_conformance.cli import main
+
+sys.exit(main())
