@@ -11,15 +11,20 @@ The names below are the suite's public interface. The judge is pure Python: it n
 judges (a worker process does), and it needs neither NumPy nor a compiler.
 """
 
-from .api import check, check_producer
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from .outcomes import ExitCode, Outcome
 from .plan import Plan
 from .producer import Capabilities, Producer, Unsupported
-from .report import Report
-from .targets import CannotLoad
+from .version import __version__
 
-__version__ = "0.1.0"
-"""Of the suite; `pyproject.toml` has the same, and a test holds them together."""
+if TYPE_CHECKING:
+    from .api import check, check_producer
+    from .report import Report
+    from .targets import CannotLoad
 
 __all__ = [
     "CannotLoad",
@@ -30,6 +35,22 @@ __all__ = [
     "Producer",
     "Report",
     "Unsupported",
+    "__version__",
     "check",
     "check_producer",
 ]
+
+_HOMES = {"CannotLoad": "targets", "Report": "report", "check": "api", "check_producer": "api"}
+
+
+def __getattr__(name: str) -> Any:
+    """The names that only a driver needs, when they are asked for: a worker starts in half the time."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -4,7 +4,7 @@
 both answer a plan with a `Result`. A worker that dies or hangs is an ordinary result here:
 
 - it died: the plan is asked once more in a fresh worker. If that dies too the result is "crash", else
-  "unstable";
+  "unstable". (Once a death at some step has repeated, the next ones there are believed at once);
 - it did not answer in time: "timeout". The process gets SIGABRT first, so that faulthandler says where it
   hangs, then SIGKILL with its whole process group.
 
@@ -114,6 +114,7 @@ class Worker:
         self._target = Target(target) if isinstance(target, str) else target
         self._time_limit_s = time_limit_s
         self._process: _Process | None = None
+        self._confirmed: set[str] = set()
         self.description = self._started().description
 
     def run(self, plan: Plan, groups: Iterable[str]) -> Result:
@@ -124,15 +125,19 @@ class Worker:
     def run_all(
         self, plans: Iterable[Plan], groups: Iterable[str]
     ) -> Iterator[tuple[Plan, Result]]:
-        """`run` for each plan, in order. The next plan is measured while the caller judges this one."""
+        """`run` for each plan, in order. The next plan is measured while the caller judges this one, but
+        after a death the caller's view is waited for: it may want no more plans."""
         groups = sorted(groups)
         ahead = iter(plans)
         try:
             upcoming = self._sent(next(ahead, None), groups)
             while upcoming is not None:
                 plan, result = upcoming, self._result(upcoming, groups)
-                upcoming = self._sent(next(ahead, None), groups)
+                is_alive = self._process is not None
+                upcoming = self._sent(next(ahead, None), groups) if is_alive else None
                 yield plan, result
+                if not is_alive:
+                    upcoming = self._sent(next(ahead, None), groups)
         except BaseException:  # an interrupt, or the caller gave up with a plan still under way
             self._discard()
             raise
@@ -168,12 +173,14 @@ class Worker:
         return plan
 
     def _result(self, plan: Plan, groups: list[str]) -> Result:
+        """The answer; a death is asked for once more, unless one at the same step has repeated before."""
         first = self._once()
-        if first.kind != "crash":
+        if first.kind != "crash" or first.step in self._confirmed:
             return first
         self._sent(plan, groups)
         second = self._once()
         if second.kind == "crash":
+            self._confirmed.add(second.step)
             return second
         reason = f"{first.reason}; the same plan did not do so in a fresh process"
         return Result("unstable", reason=reason, step=first.step, diagnosis=first.diagnosis)

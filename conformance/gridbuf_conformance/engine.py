@@ -33,11 +33,20 @@ from .plan import Plan
 from .producer import Capabilities
 from .report import SCHEMA, Report
 from .targets import CannotLoad, load, name_of
+from .version import __version__
 
 if TYPE_CHECKING:
     from .strategies import Declared
 
-__all__ = ["PROFILES", "Profile", "check", "check_producer", "profile_names", "replay"]
+__all__ = [
+    "PROFILES",
+    "Profile",
+    "check",
+    "check_plans",
+    "check_producer",
+    "profile_names",
+    "replay",
+]
 
 SUITE_NAME = "gridbuf-conformance"
 
@@ -72,8 +81,8 @@ PROFILES: dict[str, Profile] = {
 
 _FINDINGS = FAILED | {Outcome.ADVISORY, Outcome.ERROR}
 _TIMEOUTS_TAKEN = 3
-_CRASHES_TAKEN = 24
-_SHRINK_COST = {"crash": 8, "unstable": 8, "timeout": 40}
+_CRASHES_TAKEN = 12
+_SHRINK_COST = {"crash": 4, "unstable": 8, "timeout": 40}
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}\b")
 
 
@@ -125,10 +134,35 @@ def replay(
     on_event: Listener | None = None,
 ) -> Report:
     """Judges one rule (or a pattern of rules) on one plan; raises as `check_producer`. No Hypothesis."""
-    run = _Run(catalogue.select(rule), _shown(producer), "replay", 0, EventLog(on_event))
+    return check_plans(
+        producer,
+        [plan],
+        rules=rule,
+        profile="replay",
+        isolate=isolate,
+        time_limit_s=time_limit_s,
+        on_event=on_event,
+    )
+
+
+def check_plans(
+    producer: str | type | Any,
+    plans: Iterable[Plan],
+    *,
+    rules: str | None = None,
+    profile: str = "plans",
+    isolate: bool = True,
+    time_limit_s: float = PLAN_LIMIT_S,
+    on_event: Listener | None = None,
+) -> Report:
+    """Judges a producer on exactly these plans; nothing is drawn or shrunk. Raises as `check_producer`.
+
+    `profile` is what the report calls the run.
+    """
+    run = _Run(catalogue.select(rules), _shown(producer), profile, 0, EventLog(on_event))
     with _opened(producer, isolate, time_limit_s) as worker:
         run.start(worker.description)
-        run.ask(worker, [plan])
+        run.ask(worker, plans)
         run.judge_exit(worker.close())
     return run.finish()
 
@@ -209,6 +243,7 @@ class _Run:
         self, rules: Sequence[Rule], written: str, profile: str, seed: int, log: EventLog
     ) -> None:
         self.tallies = {rule.id: _Tally(rule) for rule in rules}
+        self._selected = list(self.tallies)
         self.seed = seed
         self.answers: dict[Plan, Result] = {}
         self._written = written
@@ -324,16 +359,16 @@ class _Run:
         self.answers[plan] = result
         self._asked += 1
         self._log.emit("plan", n=self._asked, of=self._of, plan=plan.to_dict(), result=result.kind)
-        for rule, verdict in _verdicts(plan, result, list(self.tallies)).items():
+        for rule, verdict in _verdicts(plan, result, self._selected).items():
             self.take_verdict(rule, plan, verdict)
 
     def take_verdict(self, rule: str, plan: Plan | None, verdict: Verdict) -> None:
-        """Adds one verdict; a rule that was not selected joins if the producer died at it."""
+        """Adds one verdict; a rule that was not selected joins if it kept the others from being judged."""
         if rule not in self.tallies:
             if not verdict.failed:
                 return
             self.tallies[rule] = _Tally(catalogue.load()[rule])
-            self.note(f"{rule} was not selected; it is reported because the process died there")
+            self.note(f"{rule} was not selected; its failure kept selected rules from being judged")
         self.tallies[rule].add(plan, verdict)
         if verdict.outcome in _FINDINGS:
             self._log.emit(
@@ -359,13 +394,13 @@ class _Run:
             result = Result("observation", observation)
         except Exception:
             result = Result("error", reason=traceback.format_exc())
-        for rule, verdict in _verdicts(None, result, list(self.tallies)).items():
+        for rule, verdict in _verdicts(None, result, self._selected).items():
             self.take_verdict(rule, None, verdict)
 
     def judge_exit(self, end: Result | None) -> None:
         """A process that dies while it ends is the producer's doing as well."""
         if end is not None:
-            for rule, verdict in _verdicts_of_death(end, list(self.tallies), Outcome.CRASH).items():
+            for rule, verdict in _verdicts_of_death(end, self._selected, Outcome.CRASH).items():
                 if verdict.failed:
                     self.take_verdict(rule, None, verdict)
 
@@ -471,7 +506,7 @@ def _shrink(run: _Run, worker: Any, rule: str, batches: Sequence[_Batch], budget
     """Looks for a smaller plan that fails the rule as badly; returns what that cost.
 
     Hypothesis shrinks within the kind of plan that failed. What it leaves at a value for no reason (the last
-    plan of a kind whose simplest is not reachable from there) is then set to its default, key by key.
+    plan of a kind whose simplest is not reachable from there) is then simplified, key by key.
     """
     from . import strategies
 
@@ -487,7 +522,8 @@ def _shrink(run: _Run, worker: Any, rule: str, batches: Sequence[_Batch], budget
     ]
     for candidates in (failing, [plan for plan in failing if not plan.views]):
         if candidates:
-            search.reset_keys(min(candidates, key=_weight))
+            simplest = strategies.simplest_plan(worker.description.capabilities)
+            search.reset_keys(min(candidates, key=_weight), simplest)
     return search.spent
 
 
@@ -516,11 +552,11 @@ class _Search:
         self.begun = self.begun or fails
         return fails
 
-    def reset_keys(self, plan: Plan) -> None:
-        """Sets each key to its default for which the plan still fails."""
-        for key, default in Plan().items():
+    def reset_keys(self, plan: Plan, simplest: Plan) -> None:
+        """Gives each key its value in the simplest plan for which the plan still fails."""
+        for key, value in simplest.items():
             try:
-                simpler = plan.replaced(**{key: default})
+                simpler = plan.replaced(**{key: value})
             except ValueError:  # another key depends on this one
                 continue
             if simpler != plan and self(simpler):
@@ -608,10 +644,6 @@ def _verdicts_of_death(result: Result, rules: list[str], outcome: Outcome) -> di
 
 def suite_version() -> str:
     """The version of this distribution."""
-    from . import (
-        __version__,
-    )  # not at the top: the package imports this module while it is being made
-
     return __version__
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "KEYS",
     "NDIM_LIMIT",
     "UNTOUCHED_FROM_BYTES",
+    "NoContent",
     "Plan",
     "fill_bytes",
 ]
@@ -189,7 +190,7 @@ class Plan(Mapping):
     def element_bytes(self, index: tuple[int, ...]) -> bytes:
         """The bytes that the produced element at `index` must hold (formula: `dtypes`).
 
-        Raises ValueError when `fill` is None: such a plan asks for no content.
+        Raises NoContent (a ValueError) when `fill` is None.
         """
         flat = 0
         for position, extent in zip(index, self.shape):
@@ -201,14 +202,15 @@ class Plan(Mapping):
         return self.element_bytes(self.view_map.base_index(index))
 
     def content(self) -> bytes:
-        """The bytes of all produced elements in row-major order: what a producer copies in."""
+        """The bytes of all produced elements in row-major order: what a producer copies in.
+
+        Raises NoContent when `fill` is None; a producer may let that pass, which declines the plan.
+        """
         return self._content(0, self.element_count)
 
     def _content(self, flat_index: int, count: int) -> bytes:
         if self.fill is None:
-            raise ValueError(
-                "fill is None: this plan asks for no content; fill nothing and read nothing"
-            )
+            raise NoContent("fill is None: this plan asks for untouched memory, without content")
         info = self.dtype_info
         raw = fill_bytes(self.fill, flat_index, info.itemsize, count)
         info.valid(raw)
@@ -297,6 +299,13 @@ class Plan(Mapping):
         _require(
             not touched, "fill", self.fill, "null from 2^30 bytes on", "such pages stay untouched"
         )
+
+
+class NoContent(ValueError):
+    """The content was asked of a plan that has none (`fill` None).
+
+    A producer need not look at `fill`: if it lets this exception pass, that counts as declining the plan.
+    """
 
 
 KEYS: tuple[str, ...] = tuple(field.name for field in fields(Plan))

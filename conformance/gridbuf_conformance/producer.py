@@ -116,10 +116,16 @@ class Capabilities:
                 f"alignment_bytes is {self.alignment_bytes}, must be (lowest, highest) within "
                 f"1..{ALIGNMENT_LIMIT_BYTES}; correct it"
             )
-        for key in ("max_extent", "max_nbytes"):
-            value = getattr(self, key)
-            if value is not None and value < 1:
-                raise ValueError(f"{key} is {value}, must be at least 1; leave it out for no limit")
+        if self.max_extent is not None and self.max_extent < 1:
+            raise ValueError(
+                f"max_extent is {self.max_extent}, must be at least 1; leave it out for no limit"
+            )
+        smallest_bytes = min(DTYPES[name].itemsize for name in self.dtypes or DTYPES)
+        if self.max_nbytes is not None and self.max_nbytes < smallest_bytes:
+            raise ValueError(
+                f"max_nbytes is {self.max_nbytes}, must hold one element ({smallest_bytes} bytes); "
+                "raise it, or leave it out for no limit"
+            )
 
 
 def _require_subset(key: str, values: tuple | None, known: tuple) -> None:

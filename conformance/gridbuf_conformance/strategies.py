@@ -42,6 +42,7 @@ __all__ = [
     "huge_plans",
     "rank_plans",
     "sample",
+    "simplest_plan",
     "smallest",
 ]
 
@@ -149,6 +150,18 @@ def huge_plans(can: Capabilities) -> st.SearchStrategy[Plan] | None:
     return draw_one()
 
 
+def simplest_plan(can: Capabilities) -> Plan:
+    """What every failure would come down to if it failed there: `Plan()`, as far as it can be asked."""
+    dtype = _dtypes(can)[0]
+    return Plan(
+        shape=(1,) * max(can.min_ndim, min(1, can.max_ndim)),
+        dtype=dtype,
+        byteorder=_byteorders(can, dtype)[0],
+        alignment_size=can.alignment_range_bytes[0],
+        readonly=(can.readonly or (False,))[0],
+    )
+
+
 class Declared(NamedTuple):
     """A declared capability: its name, the simplest plan that uses it, and how to see whether one does."""
 
@@ -163,9 +176,7 @@ def declared_plans(can: Capabilities) -> list[Declared]:
     shape += (1,) * (can.min_ndim - len(shape))
     if can.max_extent is not None:
         shape = tuple(min(extent, can.max_extent) for extent in shape)
-    simplest = Plan(shape=shape, dtype=(can.dtypes or ("float64",))[0])
-    if can.readonly is not None:
-        simplest = simplest.replaced(readonly=can.readonly[0])
+    simplest = simplest_plan(can).replaced(shape=shape)
     changes = [{"dtype": name} for name in can.dtypes or ()]
     changes += [{"readonly": value} for value in can.readonly or ()]
     swappable = [name for name in _dtypes(can) if "swapped" in _byteorders(can, name)]

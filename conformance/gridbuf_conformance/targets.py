@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from . import producers
 from .producer import Producer
 
 __all__ = ["CannotLoad", "Target", "load", "name_of"]
@@ -113,6 +112,8 @@ def _find(target: Target) -> Any:
 
 
 def _registered(name: str) -> Any:
+    from . import producers  # only targets without a module need the registry
+
     try:
         entry = producers.find(name)
     except producers.UnknownProducer as error:

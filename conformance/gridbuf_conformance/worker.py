@@ -28,7 +28,7 @@ from typing import Any
 
 from . import steps
 from .messages import receive, send
-from .plan import Plan
+from .plan import NoContent, Plan
 from .producer import Capabilities, Unsupported, python_view
 from .targets import CannotLoad, Target, load
 
@@ -120,6 +120,8 @@ def _produce(producer: Any, plan: Plan) -> tuple[Any] | dict[str, Any]:
     steps.enter("produce")
     try:
         made = producer.produce(plan)
+    except NoContent:
+        return {"kind": "unsupported", "reason": "it makes no array without content"}
     except MemoryError as error:
         return {"kind": "unsupported", "reason": f"MemoryError: {error}"}
     except BaseException as error:  # a producer that calls sys.exit must not end the run
