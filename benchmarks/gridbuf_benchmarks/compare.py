@@ -17,8 +17,16 @@ Change = tuple[str, str, Mapping[str, float], Mapping[str, float], str]
 """Title, peer, the old ratio, the new ratio, and one of 'faster', 'slower' and 'same'."""
 
 
+_LEAST_CHANGE = 0.1
+"""Two runs of one build differ by up to a tenth, which the spread within a run does not show."""
+
+
 def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
-    """The ratios that both results have. One counts as moved when the interquartile ranges do not overlap."""
+    """The ratios that both results have.
+
+    One counts as moved when the medians differ by more than a tenth and the interquartile ranges do not
+    overlap.
+    """
     before = {case["id"]: case for case in old["cases"]}
     for case in new["cases"]:
         past = before.get(case["id"], {"ratios": {}})["ratios"]
@@ -28,6 +36,8 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
 
 
 def _verdict(old: Mapping[str, float], new: Mapping[str, float]) -> str:
+    if abs(new["median"] / old["median"] - 1) <= _LEAST_CHANGE:
+        return "same"
     if new["upper_quartile"] < old["lower_quartile"]:
         return "faster"
     if new["lower_quartile"] > old["upper_quartile"]:
@@ -39,7 +49,7 @@ def print_changes(old: Mapping[str, Any], new: Mapping[str, Any], console: Conso
     """Prints every common ratio with its change."""
     table = Table(
         title=f"change of the ratios since {old['created']}",
-        caption="'same': the interquartile ranges overlap",
+        caption="'same': within 10 %, or the interquartile ranges overlap",
     )
     for column in ("case", "peer", "before", "now", "change", ""):
         table.add_column(column, justify="left" if column in ("case", "peer", "") else "right")

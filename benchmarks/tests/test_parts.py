@@ -259,7 +259,8 @@ def test_a_change_counts_when_the_ranges_do_not_overlap() -> None:
     for ratio, verdict in (
         (_spread(0.7, 0.8, 0.9), "faster"),
         (_spread(1.3, 1.4, 1.5), "slower"),
-        (_spread(1.15, 1.3, 1.5), "same"),
+        (_spread(1.15, 1.3, 1.5), "same"),  # the ranges overlap
+        (_spread(1.201, 1.205, 1.3), "same"),  # they do not, but the medians are within a tenth
     ):
         (change,) = compare.changes(before, result(ratio))
         assert change[-1] == verdict
