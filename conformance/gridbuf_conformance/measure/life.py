@@ -16,12 +16,20 @@ from typing import TYPE_CHECKING, Any
 from ..abi.arraystruct import read_array_struct
 from ..abi.dlpack import Counter, Exported
 from ..abi.memory import Memory
-from ..descriptors import Descriptor, Rejected, of_array_struct, of_buffer, of_dlpack
+from ..descriptors import (
+    Descriptor,
+    Rejected,
+    of_array_interface,
+    of_array_struct,
+    of_buffer,
+    of_dlpack,
+)
 from ..plan import Plan
 from ..producer import Unsupported
 from ..steps import enter
 from .buffer import hold_buffer
 from .capsules import NEWEST, export
+from .interface import interface_facts
 from .resizing import resize_facts
 from .values import attempt
 
@@ -41,7 +49,7 @@ def life_facts(
     """All lifetime facts of an object; without `again` only those that cannot harm it."""
     facts: dict[str, Any] = {}
     if "AI" in held.found:
-        facts["dict_dropped"] = _dict_dropped(obj, held.found["AI"], memory)
+        facts["dict_dropped"] = _dict_dropped(obj, memory)
     if "PB" in held.found:
         facts["buffer"] = _buffer_release(obj, memory)
     exporter = _exporter(obj, held, memory)
@@ -54,15 +62,19 @@ def life_facts(
     return facts
 
 
-def _dict_dropped(obj: Any, array: Descriptor, memory: Memory) -> dict[str, Any]:
+def _dict_dropped(obj: Any, memory: Memory) -> dict[str, Any]:
     """Is the memory that one dict named still mapped when that dict is gone and the object is not?"""
-    enter("ai:getter")
-    dictionary, error = attempt(lambda: obj.__array_interface__)
-    del dictionary
-    if error is not None or array.span is None:
+    facts, dictionary = interface_facts(obj, memory)
+    try:
+        span = of_array_interface(facts, None).span
+    except Rejected:
         return {}
+    if span is None or not memory.readable(*span):
+        return {}
+    enter("life:drop=dict")
+    del dictionary
     memory.map.refresh()
-    return {"mapped": memory.readable(*array.span)}
+    return {"mapped": memory.readable(*span)}
 
 
 # -- buffer protocol -----------------------------------------------------------------------------------
@@ -116,15 +128,13 @@ def _capsule_facts(
     facts, error = attempt(lambda: _counted(export_once))
     if error is not None:
         return {"error": error}
-    enter("dl:unconsumed")
     facts["unconsumed_growth"] = _growth(lambda: _drop(export_once()))
     if facts["deleter"] and not facts.get("destructor_called_deleter"):
-        enter("dl:deleter")
         facts["consumed_growth"] = _growth(lambda: _consume(export_once()))
         if risky:
-            enter("dl:foreign-thread")
             exported = export_once()
             exported.mark_used()
+            enter("dl:foreign-thread")
             facts["foreign_thread"] = exported.delete_on_foreign_thread()
     facts["references"] = _references_around(obj, export_once)
     return facts
@@ -160,10 +170,12 @@ def _counted(export_once: Callable[[], Exported]) -> dict[str, Any]:
 
 
 def _drop(exported: Exported) -> None:
+    enter("dl:unconsumed")
     exported.capsule = None
 
 
 def _consume(exported: Exported) -> None:
+    enter("dl:deleter")
     exported.mark_used()
     exported.capsule, capsule = None, exported.capsule
     exported.delete()
@@ -213,22 +225,24 @@ def _live_bytes() -> int:
 def _growth(action: Callable[[], None]) -> dict[str, Any]:
     """Live bytes (C allocator) and live blocks (Python's) gained in each of three rounds of repetitions.
 
-    A first, uncounted round fills caches and free lists. What grows in every round by at least one block an
-    iteration is never given back.
+    A first, uncounted round fills caches. What grows in every round by at least one block an iteration is
+    never given back. The collector runs between rounds, and only there: it frees what was left in cycles,
+    and it empties the interpreter's free lists, whose entries count as allocated.
     """
     collecting = gc.isenabled()
     gc.disable()
     try:
-        rounds = []
+        levels = []
         for _ in range(4):
-            before = _live_bytes(), sys.getallocatedblocks()
             for _ in range(_LEAK_ITERATIONS):
                 action()
-            rounds.append([_live_bytes() - before[0], sys.getallocatedblocks() - before[1]])
+            gc.collect()
+            levels.append((_live_bytes(), sys.getallocatedblocks()))
+        rounds = [[q - p for p, q in zip(*pair)] for pair in zip(levels, levels[1:])]
     finally:
         if collecting:
             gc.enable()
-    return {"iterations": _LEAK_ITERATIONS, "rounds": rounds[1:]}
+    return {"iterations": _LEAK_ITERATIONS, "rounds": rounds}
 
 
 # -- drop orders ---------------------------------------------------------------------------------------

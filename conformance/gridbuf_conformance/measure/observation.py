@@ -208,8 +208,10 @@ def _second(again: Callable[[], Any], memory: Memory) -> dict[str, Any]:
     if isinstance(other, Unsupported):
         return {"unsupported": other.reason}
     facts, kept = light_facts(other, memory)
-    kept.append(other)
     facts["mapping"] = mapping_facts(descriptors_of(facts), memory)
+    enter("life:drop=second")
+    kept.clear()
+    del other
     return facts
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from ..abi import typestr
@@ -135,10 +136,12 @@ def packed_bits_are_kind_t(s: Subject) -> Verdict:
     count = 1
     for extent in s.fields["shape"]["items"]:
         count *= extent["value"]
+    extents = [extent["value"] for extent in s.fields["shape"]["items"]]
+    packed_rows = prod(extents[:-1]) * ((extents[-1] + 7) // 8) if extents else 1
     packed = (count + 7) // 8
     for lender in (s.facts["ai"].get("data_buffer"), s.facts["pb"]):
         available = (lender or {}).get("SIMPLE", {}).get("view", {}).get("len")
-        if available is not None and packed <= available < count:
+        if available is not None and packed <= available <= packed_rows < count:
             return fail(
                 "kind 't' for packed bits, 'b' for one byte each",
                 f"{count} booleans declared over {available} bytes",

@@ -7,9 +7,10 @@ from math import prod
 from typing import Any
 
 from ..abi.dlpack import DEVICE_TYPES, FLAG_COPIED, FLAG_PADDED, TYPE_CODES
-from ..descriptors import Rejected, of_dlpack
+from ..descriptors import Descriptor, Rejected, of_dlpack
 from ..elements import of_dlpack as element_of
-from ..outcomes import Verdict
+from ..outcomes import Outcome, Verdict
+from .ai import moved_address_verdict
 from .common import hull_verdict, leaked, readonly_verdict, resize_verdict
 from .registry import check
 from .subject import Subject, overlap
@@ -46,8 +47,14 @@ def struct_has_the_layout(s: Subject) -> Verdict:
         version = facts["version"]
         if version is not None and (version[0] > 0xFFFF or version[1] > 0xFFFF):
             return fail("version, manager_ctx, deleter, flags, dl_tensor", "no version at offset 0")
+        if version is not None and facts["flags"] >> 32:
+            return fail(
+                "flags at offset 24", "no set of flags there, but what looks like an address"
+            )
         if not 0 <= facts["ndim"] <= 1024 or isinstance(facts["shape"], dict):
-            return fail("ndim and shape at their offsets", f"ndim {facts['ndim']}, or no mapped shape")
+            return fail(
+                "ndim and shape at their offsets", f"ndim {facts['ndim']}, or no mapped shape"
+            )
         return ok()
 
     return _every_capsule(s, plausible)
@@ -89,6 +96,8 @@ def copied_bit_says_what_happened(s: Subject) -> Verdict:
     if copied is not None and copied["flags"] is not None and _is_elsewhere(s, copied):
         if not copied["flags"] & FLAG_COPIED:
             return fail("is-copied set on a copy", "clear in what copy=True returned")
+    if not s.is_view and _copies_share_memory(s):
+        return fail("the bit clear on shared memory", "set, and two exports lie at one address")
     if not s.is_view and _moved_without_bit(s):
         return fail("is-copied set on a copy", "clear, and each export has another address")
     return ok()
@@ -103,14 +112,25 @@ def _is_elsewhere(s: Subject, facts: dict[str, Any]) -> bool:
     return not copy.is_empty and not any(overlap(copy, original) for original in originals)
 
 
+def _repeated_exports(s: Subject) -> Iterator[Descriptor]:
+    """The exports that were made while the first one was held."""
+    for repeated in s.observation["repeated"]:
+        try:
+            yield of_dlpack(repeated.get("main", {}))
+        except Rejected:
+            continue
+
+
+def _copies_share_memory(s: Subject) -> bool:
+    """Does an export that claims to be a copy lie where another one lies?"""
+    held = s.arrays["DL"]
+    return held.is_copy and any(o.is_copy and overlap(held, o) for o in _repeated_exports(s))
+
+
 def _moved_without_bit(s: Subject) -> bool:
     """Did an export made while the first one was held turn out to be memory of its own?"""
     held = s.arrays["DL"]
-    for repeated in s.observation["repeated"]:
-        try:
-            other = of_dlpack(repeated.get("main", {}))
-        except Rejected:
-            continue
+    for other in _repeated_exports(s):
         flagged = held.is_copy or other.is_copy or held.readonly is None or other.readonly is None
         if not flagged and held.hull and not overlap(held, other):
             return True
@@ -145,7 +165,9 @@ def shape_is_there(s: Subject) -> Verdict:
 def strides_are_there_from_1_2(s: Subject) -> Verdict:
     for _, facts in _versioned(s):
         if facts["version"] >= [1, 2] and facts["ndim"] and facts["strides"] is None:
-            return fail("strides non-NULL from version 1.2 on", f"NULL under {tuple(facts['version'])}")
+            return fail(
+                "strides non-NULL from version 1.2 on", f"NULL under {tuple(facts['version'])}"
+            )
     return ok()
 
 
@@ -175,13 +197,14 @@ def strides_count_elements(s: Subject) -> Verdict:
 def byte_offset_is_added(s: Subject) -> Verdict:
     offset, data = s.facts["main"]["byte_offset"], s.facts["main"]["data"]
     addresses = {other.address for other in s.others("DL").values() if not other.is_empty}
-    if not offset or s.arrays["DL"].is_copy:
-        return ok("byte_offset is 0, or the export is a copy")
-    if len(addresses) != 1:
-        return unsupported("no other interface says where the first element is")
-    if data in addresses:
-        return fail("data + byte_offset at the first element", f"data is there, offset {offset} past it")
-    return ok()
+    if s.arrays["DL"].is_copy:
+        return ok("the export is a copy")
+    if offset and len(addresses) == 1 and data in addresses:
+        return fail(
+            "data + byte_offset at the first element", f"data is there, offset {offset} past it"
+        )
+    moved = moved_address_verdict(s, "DL")
+    return moved if moved.failed or moved.outcome is Outcome.PASS else ok()
 
 
 @check("DL-11", needs="DL", believable=True)
@@ -189,7 +212,9 @@ def data_is_aligned(s: Subject) -> Verdict:
     remainder = s.facts["main"]["data"] % 256
     if not remainder:
         return ok()
-    return ok(f"data is {remainder} bytes past a multiple of 256; the header tells consumers to bear it")
+    return ok(
+        f"data is {remainder} bytes past a multiple of 256; the header tells consumers to bear it"
+    )
 
 
 @check("DL-12", needs="DL", believable=True)
@@ -242,14 +267,20 @@ def type_is_legal(s: Subject) -> Verdict:
 
 @check("DL-16", needs="DL")
 def swapped_order_is_refused(s: Subject) -> Verdict:
-    swapped = [n for n, other in s.others("DL").items() if other.element and other.element.is_swapped]
+    swapped = [
+        n for n, other in s.others("DL").items() if other.element and other.element.is_swapped
+    ]
     if swapped:
-        return fail("a clear error for swapped byte order", f"exported, while {swapped[0]} says swapped")
+        return fail(
+            "a clear error for swapped byte order", f"exported, while {swapped[0]} says swapped"
+        )
     asked = s.asked_element
     if asked is not None and asked.is_swapped and not s.others("DL"):
         wanted = s.expected_walk
         if wanted is not None and s.walks.get("DL") == wanted and _order_shows(s, wanted):
-            return fail("a clear error for swapped byte order", "the swapped bytes exported as native")
+            return fail(
+                "a clear error for swapped byte order", "the swapped bytes exported as native"
+            )
     return ok("byte order is native, or not known to be swapped")
 
 
@@ -291,7 +322,9 @@ def deleter_runs_exactly_once(s: Subject) -> Verdict:
 def deleter_takes_the_gil(s: Subject) -> Verdict:
     facts = s.life.get("capsule")
     if facts is None or s.observation["live"]:
-        return untested("only tried on a producer's objects: a wrong deleter takes the process down")
+        return untested(
+            "only tried on a producer's objects: a wrong deleter takes the process down"
+        )
     if not facts.get("foreign_thread"):
         return unsupported("no deleter to call")
     return ok("the deleter ran on a thread that Python did not know")
@@ -303,7 +336,9 @@ def metadata_lives_until_the_deleter(s: Subject) -> Verdict:
     if not drops:
         return untested("needs a producer: a live object is not dropped")
     if any("DL" in drop["changed"] for drop in drops):
-        return fail("shape and strides as exported, while the capsule lives", "they changed or vanished")
+        return fail(
+            "shape and strides as exported, while the capsule lives", "they changed or vanished"
+        )
     return ok()
 
 
@@ -322,7 +357,9 @@ def byte_offset_is_unsigned(s: Subject) -> Verdict:
 def elements_have_memory(s: Subject) -> Verdict:
     def judge(facts: dict[str, Any]) -> Verdict:
         if facts["ndim"] and not facts["data"] and prod(facts["shape"]):
-            return fail("data non-NULL for a tensor with elements", f"NULL for shape {facts['shape']}")
+            return fail(
+                "data non-NULL for a tensor with elements", f"NULL for shape {facts['shape']}"
+            )
         return ok()
 
     return _every_capsule(s, judge)
@@ -341,7 +378,7 @@ def lanes_count_in_the_element(s: Subject) -> Verdict:
     itemsize = element_of(code, bits, lanes).itemsize
     for name, other in s.others("DL").items():
         if other.itemsize != itemsize and other.shape == s.arrays["DL"].shape:
-            return fail(f"elements of {itemsize} bytes ({lanes} lanes)", f"{other.itemsize} in {name}")
+            return fail(
+                f"elements of {itemsize} bytes ({lanes} lanes)", f"{other.itemsize} in {name}"
+            )
     return ok()
-
-

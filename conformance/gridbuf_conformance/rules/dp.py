@@ -40,11 +40,11 @@ def _exports(s: Subject) -> bool:
 
 
 def _original(s: Subject) -> Descriptor | None:
-    """Where the array's own memory is: as another interface says, else as the held export does."""
+    """Where the array's own memory is: as another interface says, else as an export that is no copy does."""
     for array in s.others("DL").values():
         return array
-    held = s.arrays.get("DL")
-    return None if held is None or held.is_copy else held
+    exports = (s.arrays.get("DL"), s.tensor("copy=False"))
+    return next((export for export in exports if export is not None and not export.is_copy), None)
 
 
 @check("DP-01")
@@ -67,7 +67,9 @@ def device_is_a_pair_of_ints(s: Subject) -> Verdict:
     if "integers" not in facts:
         return fail("a tuple of two ints", shown(facts.get("first")))
     if facts["first"] != facts["second"]:
-        return fail("the same device each time", f"{shown(facts['first'])}, then {shown(facts['second'])}")
+        return fail(
+            "the same device each time", f"{shown(facts['first'])}, then {shown(facts['second'])}"
+        )
     return ok()
 
 
@@ -89,7 +91,9 @@ def capsule_is_on_the_device(s: Subject) -> Verdict:
         return unsupported("no device, or no capsule")
     for call, facts in s.capsules.items():
         if not call.startswith("dl_device") and facts["device"] != device:
-            return fail(f"device {tuple(device)}", f"device {tuple(facts['device'])} in the capsule")
+            return fail(
+                f"device {tuple(device)}", f"device {tuple(facts['device'])} in the capsule"
+            )
     return ok()
 
 
@@ -101,9 +105,13 @@ def unconsumed_capsule_frees(s: Subject) -> Verdict:
     gained = leaked(facts["unconsumed_growth"])
     references = facts["references"][1] - facts["references"][0]
     if references >= 8:
-        return fail("the tensor freed with its capsule", f"{references // 8} references kept by each")
+        return fail(
+            "the tensor freed with its capsule", f"{references // 8} references kept by each"
+        )
     if gained:
-        return fail("the tensor freed with its capsule", f"{gained} left when it is dropped unconsumed")
+        return fail(
+            "the tensor freed with its capsule", f"{gained} left when it is dropped unconsumed"
+        )
     return ok()
 
 
@@ -124,14 +132,18 @@ def names_are_static(s: Subject) -> Verdict:
         return unsupported("no capsule whose life can be followed")
     if facts["name_after"] == facts["name"]:
         return ok()
-    return fail(f"{facts['name']!r} in static storage", "other bytes there once the capsule was gone")
+    return fail(
+        f"{facts['name']!r} in static storage", "other bytes there once the capsule was gone"
+    )
 
 
 @check("DP-11", needs="DLPACK")
 def versions_are_negotiated(s: Subject) -> Verdict:
     for call in ("legacy", "max_version=None"):
         if s.calls.get(call, {}).get("name") == "dltensor_versioned":
-            return fail("a legacy capsule, or a refusal, without max_version", "a versioned capsule")
+            return fail(
+                "a legacy capsule, or a refusal, without max_version", "a versioned capsule"
+            )
     if not _takes(s, "max_version=None"):
         return unsupported("max_version is not taken")
     if s.calls["max_version=(1,0)"].get("name") == "dltensor":
@@ -141,8 +153,8 @@ def versions_are_negotiated(s: Subject) -> Verdict:
 
 @check("DP-12", needs="DLPACK")
 def lower_major_gets_no_newer_capsule(s: Subject) -> Verdict:
-    if not _takes(s, "max_version=None"):
-        return unsupported("max_version is not taken")
+    if not _takes(s, "max_version=None") or not _exports(s):
+        return unsupported("max_version is not taken, or every export is refused")
     for call in ("max_version=(0,1)", "max_version=(0,8)"):
         facts = s.calls[call]
         if facts.get("name") == "dltensor_versioned":
@@ -204,10 +216,12 @@ def copy_true_copies(s: Subject) -> Verdict:
         if _is(error, "BufferError"):
             return ok("it cannot copy, and says so")
         return fail("a copy, or BufferError", error["type"])
+    if facts is None:
+        return unsupported("the copy's capsule cannot be read")
     try:
         copy = of_dlpack(facts)
-    except (Rejected, TypeError, KeyError):
-        return unsupported("the copy's capsule cannot be read")
+    except Rejected:
+        return unsupported("the copy's capsule describes no array")
     if original is None or copy.is_empty or not copy.is_host:
         return unsupported("nothing to compare the copy with")
     if overlap(copy, original):
@@ -242,6 +256,8 @@ def default_reuses_memory(s: Subject) -> Verdict:
 
 def _same_memory_verdict(s: Subject, call: str) -> Verdict:
     tensor, original = s.tensor(call), _original(s)
+    if tensor is not None and tensor.is_copy and call == "copy=False":
+        return fail(f"the array's own memory for {call}", "an export that says it is a copy")
     if tensor is None or original is None or original.is_empty or not tensor.is_host:
         return unsupported("nothing to compare, or no elements")
     if overlap(tensor, original):
@@ -325,8 +341,6 @@ def legacy_capsules_are_writable(s: Subject) -> Verdict:
     says_so = any(f.get("flags") and f["flags"] & 1 for f in s.capsules.values())
     if not witnesses and not says_so:
         return unsupported("the memory is not known to be read-only")
-    if "legacy" in s.capsules:
+    if "legacy" in s.capsules and s.capsules["legacy"]["version"] is None:
         return fail("a refusal: a legacy capsule cannot say read-only", "a legacy capsule")
     return ok()
-
-

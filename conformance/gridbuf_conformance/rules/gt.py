@@ -229,7 +229,7 @@ def same_request_same_plan(s: Subject) -> Verdict:
     judged = False
     for name, other in _second(s).items():
         array = s.arrays.get(name)
-        if array is None or array.is_raw or array.shape != s.plan.shape:
+        if array is None or array.is_raw or array.is_copy or array.shape != s.plan.shape:
             continue
         judged = True
         if other.shape != array.shape or other.meaningful_strides != array.meaningful_strides:

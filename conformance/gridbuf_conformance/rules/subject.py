@@ -57,7 +57,9 @@ class Subject:
 
     def probe_error(self, interface: str) -> bool:
         """Whether the very question for the interface's attribute raised."""
-        attribute = {"AI": "__array_interface__", "AS": "__array_struct__"}.get(interface, "__dlpack__")
+        attribute = {"AI": "__array_interface__", "AS": "__array_struct__"}.get(
+            interface, "__dlpack__"
+        )
         return interface != "PB" and "error" in self.facts["probes"].get(attribute, {})
 
     # -- facts by theme ---------------------------------------------------------------------------------
@@ -159,7 +161,7 @@ class Subject:
     def expected_view(self, interface: str) -> Descriptor | None:
         """Where the plan's view operations put this view, computed from the produced array's descriptor."""
         base = self.root.arrays.get(interface)
-        if base is None or self.view_map is None or len(self.root.view_map.shape) != base.ndim:
+        if base is None or self.view_map is None or base.shape != self.plan.shape:
             return None
         return replace(
             base,
