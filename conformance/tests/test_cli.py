@@ -11,13 +11,13 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from command_line import PACKAGE_FOLDER, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gridbuf_conformance import cli
 from gridbuf_conformance.plan import KEYS
 
-PACKAGE_FOLDER = str(Path(cli.__file__).parents[1])
 COMMANDS = ("survey", "check", "list", "explain", "replay")
 
 # One dimension of bytes in a bytearray, with a getter for the array interface that breaks AI-01.
@@ -48,18 +48,6 @@ class Dying(Producer):
 class Absent(Producer):
     import a_module_that_nobody_has
 """
-
-
-def run(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess:
-    """The command in a process of its own, with its streams apart."""
-    path = os.pathsep.join([PACKAGE_FOLDER, *filter(None, [os.environ.get("PYTHONPATH")])])
-    environ = {**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8", **environment}
-    environ.pop("BUILD_WORKING_DIRECTORY", None)
-    environ.update(environment)
-    command = [sys.executable, "-m", "gridbuf_conformance", *arguments]
-    return subprocess.run(
-        command, cwd=cwd, env=environ, capture_output=True, text=True, encoding="utf-8", timeout=200
-    )
 
 
 @pytest.fixture

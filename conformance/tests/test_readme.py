@@ -1,0 +1,64 @@
+"""The README is true: its code is the example's, and its output is what the command prints."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from command_line import run
+
+FOLDER = Path(__file__).parents[1]
+README = (FOLDER / "README.md").read_text(encoding="utf-8")
+EXAMPLE = FOLDER / "examples" / "mylib.py"
+
+pytest.importorskip("numpy", reason="the README's example is NOT tested: pip install numpy")
+
+
+def test_the_code_is_the_examples():
+    """docs/ has the same test for the documents of the whole repository; this one travels with the suite."""
+    text = EXAMPLE.read_text(encoding="utf-8")
+    snippets = re.findall(r"<!-- snippet: \S+#(\w+) -->\n```\w*\n(.*?)```", README, re.DOTALL)
+    assert [name for name, _ in snippets] == ["library", "producer"]
+    for name, code in snippets:
+        region = re.search(rf"^# \[{name}\]\n(.*?)^# \[/{name}\]$", text, re.DOTALL | re.MULTILINE)
+        assert code.strip() == region[1].strip()
+
+
+def _lasting(output: str) -> list[str]:
+    """The output without what differs between interpreters and between versions of the catalogue."""
+    lines = [
+        re.sub(r"on \d+ plans|\d+ of \d+ rules", "on some", line) for line in output.splitlines()
+    ]
+    begin = next(number for number, line in enumerate(lines) if line.startswith("✗"))
+    return lines[begin:]
+
+
+def test_the_output_is_the_commands():
+    ((arguments, printed),) = re.findall(
+        r"<!-- output: (.*?) -->\n```console\n\$ [^\n]*\n(.*?)```", README, re.DOTALL
+    )
+    done = run(*arguments.split(), cwd=EXAMPLE.parent)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert _lasting(done.stdout) == _lasting(printed)
+
+
+def test_the_correction_it_names_is_one(tmp_path):
+    text = EXAMPLE.read_text(encoding="utf-8")
+    (tmp_path / "mylib.py").write_text(text.replace("strides=None", "strides=self._memory.strides"))
+    done = run("check", "mylib.py:Producer", "--profile", "smoke", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_exit_codes_are_all_there():
+    from gridbuf_conformance import ExitCode
+
+    table = README.split("## Exit codes")[1].split("##")[0]
+    assert re.findall(r"^\| (\d) \|", table, re.MULTILINE) == [str(int(code)) for code in ExitCode]
+
+
+def test_the_commands_are_all_there():
+    from gridbuf_conformance import cli
+
+    for command in re.findall(r"gridbuf-conformance (\w+)", README):
+        assert command in cli.parser().format_help(), command
