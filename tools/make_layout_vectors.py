@@ -251,7 +251,6 @@ class Axis:
     ]  # The source coordinate of each view point; zeros if there is no source.
     source: int | None = None  # The plan's dimension; None for a new one.
     name: str | None = None  # None until it is known which names are taken.
-    repeated: bool = False  # New or broadcast: all points show the same element.
     halo: tuple[bool, ...] = ()  # For each point, whether it lies in the halo ...
     lower: tuple[bool, ...] = ()  # ... and whether that is before the domain, in the view's order.
 
@@ -285,7 +284,7 @@ def whole(request: Json, dims: Sequence[str], halo: Sequence[Sequence[int]]) -> 
         before = tuple(i < lower for i in range(extent))
         after = tuple(i >= extent - upper for i in range(extent))
         either = tuple(b or a for b, a in zip(before, after))
-        axes.append(Axis(tuple(range(extent)), source, dims[source], False, either, before))
+        axes.append(Axis(tuple(range(extent)), source, dims[source], either, before))
     return View(
         strides=tuple(plan_answer(request)["strides_bytes"]),
         fixed=(),
@@ -306,8 +305,6 @@ def sliced(axis: Axis, key: slice) -> Axis:
 def followed(axis: Axis, key: slice, aligned: int) -> int:
     """The aligned position after slicing: the last kept position that is not past the aligned one."""
     kept = range(len(axis.points))[key]
-    if axis.repeated or len(kept) == 0:
-        return 0
     sign = 1 if (key.step or 1) > 0 else -1
     not_past = [k for k, position in enumerate(kept) if sign * position <= sign * aligned]
     return max(not_past, default=0)
@@ -346,7 +343,7 @@ def op_transpose(view: View, order: Sequence[int]) -> View:
 
 def op_newaxis(view: View, position: int) -> View:
     position = range(len(view.axes) + 1)[position]
-    axis = Axis((0,), None, None, True, (False,), (False,))
+    axis = Axis((0,), None, None, (False,), (False,))
     return replace(
         view,
         axes=(*view.axes[:position], axis, *view.axes[position:]),
@@ -363,7 +360,7 @@ def op_broadcast_to(view: View, target: Sequence[int]) -> View:
             continue
         assert len(axis.points) == 1
         no = (False,) * extent
-        stretched = replace(axis, points=axis.points * extent, repeated=True, halo=no, lower=no)
+        stretched = replace(axis, points=axis.points * extent, halo=no, lower=no)
         view = replace(
             view,
             axes=with_item(view.axes, position, stretched),

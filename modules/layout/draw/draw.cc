@@ -111,10 +111,12 @@ class Picture {
   }
 
   std::string key() const {
+    const bool has_halo = halo_ != no_halo(plan_.ndim());
     std::string text = "o element";
-    if (halo_ != no_halo(plan_.ndim())) absl::StrAppend(&text, "   h halo");
+    if (has_halo) absl::StrAppend(&text, "   h halo");
     if (plan_.alignment_bytes() > 1) {
-      absl::StrAppend(&text, "   A a address is a multiple of ", plan_.alignment_bytes(), " bytes");
+      absl::StrAppend(&text, "   A", has_halo ? " (a in the halo)" : "",
+                      " address is a multiple of ", plan_.alignment_bytes(), " bytes");
     }
     if (plan_.padded_shape() != plan_.shape()) absl::StrAppend(&text, "   . padding");
     return text;

@@ -9,8 +9,8 @@
 // tested once, and what a view means cannot drift away from where it lies. Composition is for free:
 // a map is refined in place, operation after operation, and then applied once.
 //
-// Conventions are NumPy's: negative indices and axes count from the end, slices are clipped. A
-// slice of fewer than two points has no step (it is set to 1) and one of no points starts at 0; so
+// Conventions are NumPy's: negative indices and axes count from the end, slices are clipped. Of the
+// step of a slice of one point only the direction is kept, and a slice of no points starts at 0; so
 // no map ever points outside its source, and applying it cannot overflow.
 //
 // Errors. An index or axis out of bounds is OutOfRange (IndexError in Python); every other fault is
@@ -76,7 +76,8 @@ constexpr SlicePoints slice_points(const Slice& slice, std::int64_t extent) noex
   // Clipped like Python's, so that it can be negated; no extent is long enough to tell.
   const std::int64_t step = slice.step < -checked::kMaxBytes ? -checked::kMaxBytes : slice.step;
   const std::int64_t points = (distance - 1) / (forwards ? step : -step) + 1;
-  return {start, points == 1 ? 1 : step, points};
+  if (points == 1) return {start, forwards ? 1 : -1, 1};
+  return {start, step, points};
 }
 
 /// `None` and `...` in a subscript.

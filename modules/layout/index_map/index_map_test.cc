@@ -23,7 +23,7 @@ static_assert(slice_points({}, 5) == SlicePoints{0, 1, 5});
 static_assert(slice_points({.step = -1}, 5) == SlicePoints{4, -1, 5});
 static_assert(slice_points({.start = 1, .stop = -1, .step = 2}, 6) == SlicePoints{1, 2, 2});
 static_assert(slice_points({.start = kMin, .stop = kMax}, 5) == SlicePoints{0, 1, 5});
-static_assert(slice_points({.step = kMin}, 5) == SlicePoints{4, 1, 1});
+static_assert(slice_points({.step = kMin}, 5) == SlicePoints{4, -1, 1});
 static_assert(slice_points({.start = 3, .stop = 3}, 5) == SlicePoints{0, 1, 0});
 static_assert(slice_points({}, 0) == SlicePoints{0, 1, 0});
 static_assert(slice_points({.start = 2, .stop = 3, .step = 7}, 5) == SlicePoints{2, 1, 1});

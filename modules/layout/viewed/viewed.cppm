@@ -98,8 +98,8 @@ constexpr Extents apply_to_index(const IndexMap& map, const Extents& index) noex
   return result;
 }
 
-/// `layout`, a layout map of the source, seen through `map`: dimensions that come from the source keep
-/// their order; new ones of extent 1 go outermost, where a copy of the view does not pad them;
+/// `layout`, a layout map of the source, seen through `map`: dimensions that come from the source
+/// keep their order; new ones of extent 1 go outermost, where a copy of the view does not pad them;
 /// broadcast ones, whose stride is 0, go innermost.
 constexpr LayoutMap apply_to_layout(const IndexMap& map, const LayoutMap& layout) noexcept {
   // A key per dimension that orders as the strides do.
