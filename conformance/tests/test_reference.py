@@ -1,0 +1,53 @@
+"""docs/conformance.md names every command, option, profile, format and exit code, and none that is not there."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+import pytest
+
+from gridbuf_conformance import ExitCode, cli, engine, render
+
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "conformance.md").read_text(encoding="utf-8")
+(COMMANDS,) = (
+    action.choices
+    for action in cli.parser()._actions
+    if isinstance(action, argparse._SubParsersAction)
+)
+
+
+def section(heading: str) -> str:
+    """The text below a heading that starts so, up to the next."""
+    found = re.search(
+        rf"^## `?{re.escape(heading)}.*?\n(.*?)(?=^## |\Z)", DOCUMENT, re.DOTALL | re.MULTILINE
+    )
+    assert found, f"no section {heading}"
+    return found[1]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_a_section(command):
+    assert section(command)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_is_named(command):
+    text = section(command) + (section("survey") if command == "check" else "")
+    for action in COMMANDS[command]._actions:
+        for option in action.option_strings:
+            assert f"`{option}" in text or option in ("-h", "--help"), f"{command} {option}"
+
+
+def test_no_option_is_invented():
+    known = {o for parser in COMMANDS.values() for a in parser._actions for o in a.option_strings}
+    assert set(re.findall(r"`(--[\w-]+)", DOCUMENT)) <= known
+
+
+def test_profiles_formats_and_exit_codes():
+    assert re.findall(r"^\| `(\w+)` \|", section("Profiles"), re.MULTILINE) == list(engine.PROFILES)
+    formats = re.findall(r"^\| `(\.\w+)` \|", section("Report formats"), re.MULTILINE)
+    assert sorted(formats) == sorted(render.FORMATS)
+    codes = re.findall(r"^\| (\d) \|", section("Exit codes"), re.MULTILINE)
+    assert codes == [str(int(code)) for code in ExitCode]
