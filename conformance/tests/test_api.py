@@ -1,0 +1,288 @@
+"""The public functions, used as a reader of the README would."""
+
+from __future__ import annotations
+
+import array
+import ctypes
+import json
+import mmap
+import subprocess
+import sys
+from functools import lru_cache
+from pathlib import Path
+from xml.etree import ElementTree
+
+import hostile_producers
+import pytest
+
+import gridbuf_conformance as gc
+
+PUBLIC = {
+    "__version__",
+    "CannotLoad",
+    "Capabilities",
+    "ExitCode",
+    "Outcome",
+    "Plan",
+    "Producer",
+    "Report",
+    "Unsupported",
+    "check",
+    "check_producer",
+}
+
+
+def test_the_public_names_are_those_that_work():
+    assert set(gc.__all__) == PUBLIC
+    assert all(hasattr(gc, name) for name in PUBLIC)
+
+
+# -- one object ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        b"some bytes",
+        bytearray(b"some bytes"),
+        array.array("d", range(5)),
+        memoryview(bytes(24)).cast("d", [3]),
+        memoryview(bytearray(24))[::-2],
+        mmap.mmap(-1, 4096),
+    ],
+    ids=lambda obj: type(obj).__name__,
+)
+def test_objects_of_the_standard_library_conform(obj):
+    report = gc.check(obj)
+    assert report.exit_code == 0 and report.failed == ()
+    assert report.outcomes["PB-03"] == "PASS"
+    assert report.outcomes["GT-20"] == "UNSUPPORTED", (
+        "nothing was asked, so nothing can be compared"
+    )
+
+
+def test_an_object_is_left_as_it_was():
+    obj = bytearray(range(64))
+    gc.check(obj)
+    assert obj == bytearray(range(64))
+    obj.append(1)  # no export is left behind, or this would be refused
+
+
+def test_a_departure_is_found_without_a_plan():
+    report = gc.check((ctypes.c_double * 3)())
+    assert report.exit_code == 1 and "PB-06" in report.failed
+    (entry,) = (entry for entry in report.data["rules"] if entry["id"] == "PB-06")
+    assert entry["failures"][0]["plan"] is None and entry["failures"][0]["replay"] == ""
+
+
+class Describes:
+    """An object that offers nothing but the description it is given."""
+
+    def __init__(self, **description):
+        self.__array_interface__ = {"version": 3, **description}
+
+
+def test_an_address_that_is_not_mapped_is_never_followed():
+    report = gc.check(Describes(shape=(4,), typestr="<f8", data=(4096, False)), rules="AI-*,XA-*")
+    assert report.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    "description",
+    [
+        {"shape": (-1,), "typestr": "<f8", "data": (4096, False)},
+        {"shape": (2**62, 8), "typestr": "<f8", "data": (4096, False)},
+        {"shape": [4], "typestr": 8, "data": "here"},
+        {"shape": (4,), "typestr": "<f8", "strides": (2**62,), "data": (2**63, False)},
+        {},
+    ],
+)
+def test_nonsense_is_judged_not_followed(description):
+    report = gc.check(Describes(**description))
+    assert report.exit_code == 1 and "ERROR" not in report.data["summary"]
+
+
+def test_an_object_that_offers_nothing_breaks_nothing():
+    report = gc.check(object())
+    assert report.failed == ()
+
+
+@pytest.mark.parametrize("numpy_is_there", [True, False])
+def test_rules_are_selected(numpy_is_there):
+    obj = pytest.importorskip("numpy").zeros((3, 4)) if numpy_is_there else bytearray(8)
+    report = gc.check(obj, rules="PB-03,PB-04")
+    assert report.outcomes == {"PB-03": "PASS", "PB-04": "PASS"}
+
+
+def test_unknown_rules_and_profiles_are_refused():
+    with pytest.raises(ValueError, match="no rule matches"):
+        gc.check(b"", rules="nothing")
+    with pytest.raises(ValueError, match="profile"):
+        gc.check(b"", profile="quick")
+
+
+# -- a producer ---------------------------------------------------------------------------------------------
+
+
+class Producer(gc.Producer):
+    """A producer in a test module: the worker finds it by module, or by the module's file."""
+
+    name = "mine"
+    capabilities = gc.Capabilities(
+        dtypes=("uint8",), min_ndim=1, max_ndim=1, max_nbytes=2**16, readonly=(False,)
+    )
+
+    def produce(self, plan: gc.Plan):
+        if plan["readonly"]:
+            return gc.Unsupported("bytearrays are writable")
+        return bytearray(plan.content())
+
+
+def test_a_producer_class_is_judged_in_a_worker():
+    report = gc.check_producer(Producer, profile="smoke")
+    assert report.exit_code == 0, str(report)
+    assert report.data["target"]["name"] == "mine"
+    assert report.outcomes["GT-20"] == "PASS"
+
+
+def test_a_producer_object_is_judged_without_isolation():
+    report = gc.check_producer(Producer(), isolate=False)
+    assert report.exit_code == 0
+    with pytest.raises(gc.CannotLoad, match="pass the class Producer, or isolate=False"):
+        gc.check_producer(Producer())
+
+
+def test_a_built_in_producer_is_judged_by_name():
+    report = gc.check_producer("array")
+    assert report.exit_code == 0 and report.data["target"]["name"] == "array"
+    assert report.data["target"]["version"] == sys.version.split()[0]
+
+
+def test_the_same_inputs_give_the_same_json():
+    first, second = (gc.check_producer("memoryview") for _ in range(2))
+    assert json.loads(first.to_json()) | {"timing": 0} == json.loads(second.to_json()) | {
+        "timing": 0
+    }
+    assert first.to_json().partition('"timing"')[0] == second.to_json().partition('"timing"')[0]
+
+
+@lru_cache
+def report_of_raising() -> gc.Report:
+    return gc.check_producer(hostile_producers.Raises)
+
+
+def test_the_report_says_itself():
+    report = report_of_raising()
+    assert "GT-20" in str(report) and "RuntimeError: no luck" in str(report)
+    assert repr(report) == f"<Report of good: 1 FAIL, {report.data['summary']['BLOCKED']} BLOCKED>"
+
+
+def test_a_report_has_exactly_its_published_keys():
+    report = report_of_raising()
+    assert list(report.data) == [
+        "schema",
+        "suite",
+        "target",
+        "profile",
+        "seed",
+        "summary",
+        "plans",
+        "rules",
+        "notes",
+        "timing",
+    ]
+    assert list(report.data["target"]) == ["name", "version", "python", "platform"]
+    keys = {"id", "level", "outcome", "plans", "failures", "note"}
+    assert all(set(rule) == keys for rule in report.data["rules"])
+    (found,) = (rule["failures"] for rule in report.data["rules"] if rule["id"] == "GT-20")
+    assert list(found[0]) == [
+        "plan",
+        "outcome",
+        "expected",
+        "actual",
+        "note",
+        "drawing",
+        "replay",
+    ]
+    assert gc.Plan.from_json(found[0]["plan"]) == gc.Plan()
+
+
+def test_reports_are_saved_by_suffix(tmp_path):
+    report = report_of_raising()
+    for suffix in (".json", ".html", ".xml", ".jsonl"):
+        report.save(tmp_path / f"report{suffix}")
+    assert json.loads((tmp_path / "report.json").read_text()) == report.data
+    assert "GT-20" in (tmp_path / "report.html").read_text()
+    assert ElementTree.parse(tmp_path / "report.xml").getroot().tag.startswith("testsuite")
+    lines = (tmp_path / "report.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in lines] == report.events
+    with pytest.raises(ValueError, match="use one of .*html"):
+        report.save(tmp_path / "report.pdf")
+
+
+def test_an_unsupported_answer_needs_a_reason():
+    with pytest.raises(ValueError, match="must be a sentence"):
+        gc.Unsupported("")
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"dtypes": ("f8",)},
+        {"dtypes": ()},
+        {"layouts": "F"},
+        {"min_ndim": 3, "max_ndim": 2},
+        {"max_ndim": 65},
+        {"alignment_bytes": (0, 8)},
+        {"alignment_bytes": (64, 8)},
+        {"byteorders": ("big",)},
+        {"declares": {"strides"}},
+        {"max_extent": 0},
+    ],
+)
+def test_capabilities_refuse_what_no_plan_could_ask(bad):
+    with pytest.raises(ValueError, match=next(iter(bad))):
+        gc.Capabilities(**bad)
+
+
+# -- installations ------------------------------------------------------------------------------------------
+
+
+def test_neither_numpy_nor_gridbuf_is_needed_or_imported(tmp_path):
+    """The whole of `check array` where NumPy and gridbuf cannot be imported, in the worker neither."""
+    for name in ("numpy", "gridbuf"):
+        (tmp_path / f"{name}.py").write_text("raise ImportError('this test takes it away')\n")
+    program = (
+        "import sys\n"
+        f"sys.path[:0] = {[str(tmp_path)] + [p for p in sys.path if p]!r}\n"
+        "import gridbuf_conformance as gc\n"
+        "assert gc.check_producer('array').exit_code == 0\n"
+        "assert gc.check(bytearray(8)).exit_code == 0\n"
+        "print('done')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout.strip() == "done", done.stderr
+
+
+def test_the_worker_takes_the_callers_import_path(tmp_path):
+    """What the caller can import the worker can, however the caller's path came about."""
+    (tmp_path / "library_of_this_test.py").write_text(
+        "class Producer:\n    name = 'found'\n    def produce(self, plan):\n        return b''\n"
+    )
+    program = (
+        "import sys\n"
+        f"sys.path = [{str(tmp_path)!r}] + {[p for p in sys.path if p]!r}\n"
+        "import gridbuf_conformance as gc\n"
+        "print(gc.check_producer('library_of_this_test:Producer', rules='GT-20').data['target']['name'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", program],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=Path(tmp_path).anchor,
+    )
+    assert done.stdout.strip() == "found", done.stderr
