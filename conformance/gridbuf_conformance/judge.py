@@ -79,19 +79,23 @@ def judge(
     view = observation.get("view")
     if view is not None and "probes" in view:
         judged.append(_Judged(Subject(view, observation, plan, root.subject), root))
-    return {id_: _verdict_over(id_, judged) for id_ in rule_ids}
+    rules = catalogue.load()
+    return {id_: _verdict_over(rules[id_], judged) for id_ in rule_ids}
 
 
-def _verdict_over(rule: str, judged: list[_Judged]) -> Verdict:
-    untestable = catalogue.load()[rule].untestable
-    if untestable is not None:
-        return Verdict(Outcome.UNTESTED, note=untestable)
-    verdicts = [one.verdict(rule) for one in judged]
+def _verdict_over(rule: Rule, judged: list[_Judged]) -> Verdict:
+    if rule.untestable is not None:
+        return Verdict(Outcome.UNTESTED, note=rule.untestable)
+    verdicts = [one.verdict(rule.id) for one in judged]
     outcome = worst(verdict.outcome for verdict in verdicts)
     chosen = next(verdict for verdict in verdicts if verdict.outcome is outcome)
     on_view = len(verdicts) > 1 and chosen is verdicts[1] and outcome is not Outcome.PASS
-    if on_view and not CHECKS[rule].once and chosen.actual:
-        note = f"{chosen.note}; after the view operations" if chosen.note else "after the view operations"
+    if on_view and not CHECKS[rule.id].once and chosen.actual:
+        note = (
+            f"{chosen.note}; after the view operations"
+            if chosen.note
+            else "after the view operations"
+        )
         return replace(chosen, note=note)
     return chosen
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ..abi.dlpack import Exported
@@ -24,7 +25,7 @@ from .interface import (
     probe_facts,
     struct_facts,
 )
-from .values import attempt, error_facts
+from .values import attempt
 
 __all__ = ["ALL_GROUPS", "Held", "observe"]
 
@@ -229,10 +230,9 @@ def _viewed(
     view = obj
     for operation in plan.views:
         enter(f"view:{operation[0]}")
-        try:
-            view = apply_view(view, operation)
-        except Exception as error:
-            return {"error": error_facts(error), "operation": list(operation)}
+        view, error = attempt(partial(apply_view, view, operation))
+        if error is not None:
+            return {"error": error, "operation": list(operation)}
         if isinstance(view, Unsupported):
             return {"unsupported": view.reason, "operation": list(operation)}
     held = Held(view, memory, groups, touch=touch, poke=True)

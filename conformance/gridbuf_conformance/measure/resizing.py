@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..abi.dlpack import Exported
@@ -132,7 +133,8 @@ def _hold_capsule(obj: Any, memory: Memory) -> tuple[Any, Descriptor | None]:
     for keywords in (NEWEST, {}):
         exported = export(obj, memory, "again", keywords)
         if isinstance(exported, Exported):
-            return exported, _read(lambda: of_dlpack(exported.facts()))
+            facts = exported.facts()
+            return exported, _read(partial(of_dlpack, facts))
     return None, None
 
 

@@ -182,7 +182,7 @@ def field_names_are_unique(s: Subject) -> Verdict:
         names.append(name["value"])
     repeated = {name for name in names if name and names.count(name) > 1}
     if repeated:
-        return fail("field names without duplicates", f"{sorted(repeated)[0]!r} stands twice")
+        return fail("field names without duplicates", f"{min(repeated)!r} stands twice")
     return ok()
 
 

@@ -101,9 +101,13 @@ def dimension_names_are_the_plans(s: Subject) -> Verdict:
     value = s.observation.get("gt4py", {}).get("__gt_dims__", {"t": "none"})
     if value.get("t") not in ("tuple", "list", "str"):
         return unsupported("no __gt_dims__")
-    names = list(value["value"]) if value["t"] == "str" else [e.get("value") for e in value["items"]]
+    names = (
+        list(value["value"]) if value["t"] == "str" else [e.get("value") for e in value["items"]]
+    )
     for name in names:
-        decimal = isinstance(name, str) and name.isascii() and name.isdigit() and str(int(name)) == name
+        decimal = (
+            isinstance(name, str) and name.isascii() and name.isdigit() and str(int(name)) == name
+        )
         if name not in _NAMES and not decimal:
             return fail("I, J, K and decimal integers", shown(value))
     asked = s.plan.dims if s.plan is not None else None
@@ -207,7 +211,9 @@ def the_whole_slab_is_aligned(s: Subject) -> Verdict:
                 f"every element with index {index[contiguous]} in dimension {contiguous} on a "
                 f"multiple of {alignment} bytes",
                 f"the stride of dimension {axis} is {stride} bytes: element {tuple(index)} is not",
-                drawing=drawing_of(array, (s.plan.aligned_element, "aligned"), (tuple(index), "not")),
+                drawing=drawing_of(
+                    array, (s.plan.aligned_element, "aligned"), (tuple(index), "not")
+                ),
             )
     return ok()
 

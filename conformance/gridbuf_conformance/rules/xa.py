@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import combinations
 
-from ..descriptors import Descriptor, Rejected, of_array_interface, of_buffer, best_buffer, of_dlpack
+from ..descriptors import (
+    Descriptor,
+    Rejected,
+    best_buffer,
+    of_array_interface,
+    of_buffer,
+    of_dlpack,
+)
 from ..elements import agree
 from ..outcomes import Verdict
 from .registry import check
@@ -122,7 +129,9 @@ def writability_agrees(s: Subject) -> Verdict:
 
 @check("XA-07")
 def swapped_arrays_have_no_dlpack(s: Subject) -> Verdict:
-    swapped = [n for n, other in s.others("DL").items() if other.element and other.element.is_swapped]
+    swapped = [
+        n for n, other in s.others("DL").items() if other.element and other.element.is_swapped
+    ]
     if not swapped or not s.offers("DLPACK"):
         return unsupported("no swapped byte order, or no __dlpack__")
     if "error" in s.facts["main"]:
@@ -137,7 +146,9 @@ def contents_agree(s: Subject) -> Verdict:
     contents.pop("DL strides as bytes", None)
     if not contents or (wanted is None and len(contents) < 2):
         return unsupported("no two sources of the elements' bytes")
-    reference_name, reference = ("the plan", wanted) if wanted is not None else next(iter(contents.items()))
+    reference_name, reference = (
+        ("the plan", wanted) if wanted is not None else next(iter(contents.items()))
+    )
     shape = s.view_map.shape if s.view_map else None
     for name, content in contents.items():
         array = s.arrays.get(name)
@@ -170,7 +181,9 @@ def writes_show_everywhere(s: Subject) -> Verdict:
         one, _, other = pair.partition(">")
         if seen or overlap(s.arrays[one], s.arrays[other]):
             continue  # overlapping memory at two addresses is XA-01's question
-        return fail("one memory behind all interfaces", f"a write through {one} does not show in {other}")
+        return fail(
+            "one memory behind all interfaces", f"a write through {one} does not show in {other}"
+        )
     writable = [a for a in s.comparable.values() if a.readonly is False and not a.is_copy]
     return ok() if len(writable) > 1 else unsupported("fewer than two writable interfaces")
 
@@ -217,7 +230,11 @@ def views_move_together(s: Subject) -> Verdict:
     judged = False
     for name, array in s.arrays.items():
         expected = s.expected_view(name)
-        if expected is None or array.is_raw or not (array.is_empty or s.shares_memory_with_root(name)):
+        if (
+            expected is None
+            or array.is_raw
+            or not (array.is_empty or s.shares_memory_with_root(name))
+        ):
             continue
         judged = True
         if array.shape != expected.shape:
@@ -284,7 +301,11 @@ def _difference(first: Descriptor, other: Descriptor) -> str | None:
 
 @check("XA-14")
 def refusals_agree_in_kind(s: Subject) -> Verdict:
-    buffer = {fact["error"]["type"] for n, fact in s.refusals.items() if n != "FORMAT"} if s.views else set()
+    buffer = (
+        {fact["error"]["type"] for n, fact in s.refusals.items() if n != "FORMAT"}
+        if s.views
+        else set()
+    )
     export = {s.facts["main"]["error"]["type"]} if "error" in s.facts.get("main", {}) else set()
     if not buffer or not export:
         return unsupported("not both the buffer protocol and DLPack refused something")
