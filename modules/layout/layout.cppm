@@ -169,7 +169,11 @@ constexpr PlanFault LayoutPlan::take(const PlanRequest& request) noexcept {
   shape_ = request.shape;
   itemsize_bytes_ = request.itemsize_bytes;
   alignment_bytes_ = request.alignment_bytes;
-  layout_ = request.layout.empty() ? c_order(ndim()) : request.layout;
+  if (request.layout.empty()) {
+    layout_ = c_order(ndim());
+  } else {
+    layout_ = request.layout;
+  }
   if (layout_.size() != ndim() || !is_permutation(layout_)) return {kLayoutMap};
   return take_aligned_index(request.aligned_index);
 }

@@ -53,7 +53,7 @@ struct Slice {
 };
 
 /// The points that a slice keeps: point k of the view is point start + step * k of the source.
-/// Fewer than two points have step 1; no points start at 0.
+/// A single point has step 1 or -1, for its direction; no points have start 0 and step 1.
 struct SlicePoints {
   std::int64_t start = 0;
   std::int64_t step = 1;
