@@ -1,12 +1,15 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <random>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
@@ -163,6 +166,38 @@ TEST(Share, MayBeDroppedOnAnyThread) {
     }
     EXPECT_EQ(released.times, 1);
   }
+}
+
+// [example]
+// A resource over an arena of its own: `place` decides where a block starts, so the alignment rule
+// is kept.
+class ArenaResource final : public MemoryResource {
+ public:
+  absl::StatusOr<Block> allocate(const AllocationRequest& request) override {
+    const absl::StatusOr<Placement> placement = place(request);
+    if (!placement.ok()) return placement.status();
+    if (placement->block_bytes > std::ssize(arena_) - used_bytes_) {
+      return out_of_memory(request, name(), "the arena is full");
+    }
+    std::byte* start = place_in(*placement, arena_.data() + used_bytes_);
+    used_bytes_ += placement->block_bytes;
+    return Block(start, request.total_bytes, {});  // nothing to release: the arena goes as a whole
+  }
+  std::string_view name() const noexcept override { return "arena"; }
+
+ private:
+  std::array<std::byte, 1024> arena_{};
+  std::int64_t used_bytes_ = 0;
+};
+// [/example]
+
+TEST(Example, OfTheReadme) {
+  ArenaResource arena;
+  const absl::StatusOr<Block> block =
+      arena.allocate({.total_bytes = 100, .alignment_bytes = 48, .aligned_offset_bytes = 16});
+  ASSERT_TRUE(block.ok());
+  EXPECT_EQ((reinterpret_cast<std::uintptr_t>(block->data()) + 16) % 48, 0U);
+  EXPECT_EQ(error_class_of(arena.allocate({.total_bytes = 1000}).status()), ErrorClass::kMemory);
 }
 
 TEST(OutOfMemory, SaysHowMuchFromWhereAndWhy) {

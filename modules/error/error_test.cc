@@ -1,3 +1,4 @@
+#include <cstdint>
 #include <set>
 #include <string>
 
@@ -66,6 +67,21 @@ TEST(ProblemText, SaysValueBoundAndAdvice) {
       "alignment_bytes is 0, but must be an integer from 1 to 1048576; pass 1 for no constraint";
   EXPECT_EQ(problem_text(problem), expected);
   EXPECT_EQ(make_error(ErrorClass::kValue, problem).message(), expected);
+}
+
+// [example]
+absl::Status check_extent(std::int64_t extent) {
+  if (extent >= 0) return absl::OkStatus();
+  return make_error(ErrorClass::kValue, {"extent", std::to_string(extent), "0 or more",
+                                         "check how the shape was computed"});
+}
+// [/example]
+
+TEST(Example, OfTheReadme) {
+  EXPECT_TRUE(check_extent(0).ok());
+  EXPECT_EQ(check_extent(-2).message(),
+            "extent is -2, but must be 0 or more; check how the shape was computed");
+  EXPECT_EQ(error_row(error_class_of(check_extent(-2))).python_name, "ValueError");
 }
 
 TEST(BytesText, ShowsTheExactNumberAndAReadableOne) {

@@ -1,12 +1,16 @@
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
+import gridbuf.alloc;
 import gridbuf.error;
 import gridbuf.interface;
 import gridbuf.interface.dtype;
@@ -89,6 +93,30 @@ TEST_F(Describe, RefusesWhat64BitsCannotHold) {
   bad.view.shape = {most / 8, 3};
   bad.view.strides_bytes = {0, 8};
   expect_refused(bad, "2^63 - 1 bytes");
+}
+
+// [example]
+// Describes rows x columns doubles that lie in `memory` and are kept alive by `owner`.
+absl::StatusOr<BufferDescriptor> describe_matrix(double* memory, std::int64_t rows,
+                                                 std::int64_t columns, Owner owner) {
+  return describe({.block = reinterpret_cast<std::byte*>(memory),
+                   .view = {.shape = {rows, columns},
+                            .strides_bytes = {columns * 8, 8},
+                            .offset_bytes = 0,
+                            .itemsize_bytes = 8},
+                   .dtype = DType(),
+                   .readonly = false,
+                   .device = {},
+                   .owner = std::move(owner)});
+}
+// [/example]
+
+TEST(Example, OfTheReadme) {
+  auto memory = std::make_shared<std::array<double, 6>>();
+  const auto descriptor = describe_matrix(memory->data(), 2, 3, memory);
+  ASSERT_TRUE(descriptor.ok());
+  EXPECT_EQ(descriptor->nbytes(), 48);
+  EXPECT_EQ(memory.use_count(), 2);
 }
 
 TEST(Device, HasANameForEveryType) {

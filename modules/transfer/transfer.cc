@@ -24,8 +24,7 @@ import gridbuf.layout.view;
 namespace gridbuf {
 namespace {
 
-// --- Checks
-// ---------------------------------------------------------------------------------------------------------
+// --- Checks --------------------------------------------------------------------------------------
 
 absl::Status check_view(std::string_view role, const std::byte* block, const StridedView& view) {
   if (!byte_hull(view)) {
@@ -65,8 +64,7 @@ absl::Status check_swap(std::int64_t swap_unit_bytes, std::int64_t itemsize_byte
                      "pass 1 to keep the bytes as they are"});
 }
 
-// --- Rows
-// -----------------------------------------------------------------------------------------------------------
+// --- Rows ----------------------------------------------------------------------------------------
 
 struct Row {
   std::int64_t extent;
@@ -133,8 +131,7 @@ void swap_row(std::byte* target, const std::byte* source, const Row& row, std::s
   }
 }
 
-// --- The loop nest
-// --------------------------------------------------------------------------------------------------
+// --- The loop nest -------------------------------------------------------------------------------
 
 // Two views walked together, outermost axis first. The hulls were checked, so no product here can
 // overflow.
@@ -235,8 +232,7 @@ void run(const Walk& walk) {
   }
 }
 
-// --- Overlap
-// --------------------------------------------------------------------------------------------------------
+// --- Overlap -------------------------------------------------------------------------------------
 
 struct AddressRange {
   std::uintptr_t begin;

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
@@ -91,6 +92,32 @@ TEST(FailingResource, FailsARangeOfCalls) {
   EXPECT_FALSE(resource.allocate({.total_bytes = 1}).ok());
   EXPECT_TRUE(resource.allocate({.total_bytes = 1}).ok());
 }
+
+// [example]
+// Runs `operation` with its first, second, … allocation failing, until none does. Whatever fails
+// must say so and leave nothing behind. Returns how many allocations the operation makes.
+template <class Operation>
+std::int64_t fail_each_allocation(const Operation& operation) {
+  CountingResource counting(host_resource());
+  for (std::int64_t n = 1;; ++n) {
+    FailingResource failing(counting, n);
+    const absl::Status status = operation(failing);
+    EXPECT_EQ(counting.counts().live_blocks, 0);
+    if (status.ok()) return n - 1;
+    EXPECT_EQ(error_class_of(status), ErrorClass::kMemory);
+  }
+}
+// [/example]
+
+absl::Status allocate_three(MemoryResource& resource) {
+  const absl::StatusOr<Block> first = resource.allocate({.total_bytes = 10});
+  if (!first.ok()) return first.status();
+  const absl::StatusOr<Block> second = resource.allocate({.total_bytes = 20});
+  if (!second.ok()) return second.status();
+  return resource.allocate({.total_bytes = 30}).status();
+}
+
+TEST(Example, OfTheReadme) { EXPECT_EQ(fail_each_allocation(&allocate_three), 3); }
 
 TEST(PoisoningResource, FillsFreshBytesWithAPattern) {
   PoisoningResource resource(host_resource());

@@ -45,6 +45,21 @@ TEST_F(ArrayInterface, DescribesAPaddedArray) {
   EXPECT_EQ(fields->version, 3);
 }
 
+// [example]
+// The dict of a descriptor as a Python literal, without strides.
+std::string literal(const ArrayInterfaceFields& fields) {
+  return "{'version': " + std::to_string(fields.version) + ", 'typestr': '" + fields.typestr +
+         "', 'shape': " + to_string(fields.shape) + ", 'data': (" +
+         std::to_string(fields.data_address) + ", " + (fields.readonly ? "True" : "False") + ")}";
+}
+// [/example]
+
+TEST_F(ArrayInterface, ExampleOfTheReadme) {
+  const std::string address = std::to_string(reinterpret_cast<std::uintptr_t>(bytes_ + 16));
+  EXPECT_EQ(literal(*array_interface(descriptor({3, 2}, {16, 8}))),
+            "{'version': 3, 'typestr': '<f8', 'shape': (3, 2), 'data': (" + address + ", False)}");
+}
+
 TEST_F(ArrayInterface, LeavesOutStridesOfContiguousArrays) {
   EXPECT_EQ(array_interface(descriptor({3, 2}, {16, 8}))->strides_bytes, std::nullopt);
   EXPECT_EQ(array_interface(descriptor({}, {}))->strides_bytes, std::nullopt);

@@ -104,6 +104,22 @@ TEST(BufferRequest, ShowsOneDimensionOfBytesWithoutShape) {
   EXPECT_EQ(fields->itemsize_bytes, 8);
 }
 
+// [example]
+// What a getbufferproc does: answer, copy the fields across, and raise BufferError otherwise.
+std::string answer_text(const BufferDescriptor& array, int flags) {
+  const absl::StatusOr<BufferFields> fields = answer_buffer_request(array, flags);
+  if (!fields.ok()) return "BufferError: " + std::string(fields.status().message());
+  return std::to_string(fields->len_bytes) + " bytes in " + std::to_string(fields->ndim) +
+         " dimensions of " + (fields->format == nullptr ? "bytes" : fields->format);
+}
+// [/example]
+
+TEST(Example, OfTheReadme) {
+  const BufferDescriptor array = descriptor({3, 2}, {32, 8});
+  EXPECT_EQ(answer_text(array, pybuf::kFullRo), "48 bytes in 2 dimensions of d");
+  EXPECT_EQ(answer_text(array, pybuf::kSimple).substr(0, 12), "BufferError:");
+}
+
 TEST(BufferRequest, GivesNoPointersForZeroDimensions) {
   for (const int flags : kRequests) {
     const BufferDescriptor scalar = descriptor({}, {});

@@ -44,8 +44,7 @@ BufferDescriptor descriptor(const Extents& shape, const Extents& strides_bytes,
 using Version = ExportRequest::Version;
 using WantedDevice = ExportRequest::WantedDevice;
 
-// --- The struct
-// -----------------------------------------------------------------------------------------------------
+// --- The struct ----------------------------------------------------------------------------------
 
 TEST(ExportVersioned, SpellsTheDescriptor) {
   const auto made = export_versioned(descriptor({3, 2}, {-32, 8}, 80));
@@ -149,8 +148,7 @@ TEST(ExportProperty, AddressesTheSameElements) {
   }
 }
 
-// --- Ownership
-// ------------------------------------------------------------------------------------------------------
+// --- Ownership -----------------------------------------------------------------------------------
 
 struct Memory {
   testing::CountingResource counting{host_resource()};
@@ -223,8 +221,26 @@ TEST(ExportOwner, MayBeDeletedOnAnyThread) {
   }
 }
 
-// --- Refusals
-// -------------------------------------------------------------------------------------------------------
+// [example]
+// What __dlpack__ does for an array that needs no copy: negotiate, then export. A capsule takes
+// `release()`.
+absl::StatusOr<VersionedExport> export_for_version_1(const BufferDescriptor& array) {
+  ExportRequest request;
+  request.max_version = ExportRequest::Version{1, 0};
+  const absl::StatusOr<ExportPlan> plan = negotiate(array, request);
+  if (!plan.ok()) return plan.status();
+  return export_versioned(array, /*copied=*/false, plan->minor_version);
+}
+// [/example]
+
+TEST(Example, OfTheReadme) {
+  const auto made = export_for_version_1(descriptor({3}, {8}));
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ((*made)->version.minor, 0U);
+  EXPECT_EQ((*made)->dl_tensor.data, bytes);
+}
+
+// --- Refusals ------------------------------------------------------------------------------------
 
 void expect_refused(const BufferDescriptor& array, std::string_view part) {
   for (const absl::Status& status :
@@ -269,8 +285,7 @@ TEST(Refusal, OfReadOnlyMemoryInALegacyCapsule) {
   EXPECT_TRUE(export_versioned(array).ok());
 }
 
-// --- Negotiation
-// ----------------------------------------------------------------------------------------------------
+// --- Negotiation ---------------------------------------------------------------------------------
 
 ExportRequest asking_version(std::int64_t major, std::int64_t minor) {
   ExportRequest request;

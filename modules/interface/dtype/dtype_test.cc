@@ -114,6 +114,20 @@ TEST_P(DTypeSpelling, SwapsItsOrderAndBack) {
 INSTANTIATE_TEST_SUITE_P(Table, DTypeSpelling, ::testing::ValuesIn(kSpellings),
                          [](const auto& info) { return std::string(info.param.name); });
 
+// [example]
+// "<i4" in the four languages.
+void spell_int32() {
+  const DType type = *DType::from_typestr("<i4");
+  EXPECT_EQ(type.name(), "int32");
+  EXPECT_EQ(type.itemsize_bytes(), 4);
+  EXPECT_STREQ(type.format(), "i");
+  EXPECT_EQ(*type.dlpack(), (DlpackType{.code = kDlpackInt, .bits = 32, .lanes = 1}));
+  EXPECT_EQ(type.byteswapped().typestr(), ">i4");
+}
+// [/example]
+
+TEST(Example, OfTheReadme) { spell_int32(); }
+
 TEST(DType, IsFloat64ByDefault) { EXPECT_EQ(DType(), named("float64")); }
 
 TEST(DType, KeepsEveryNarrowTypeApart) {
