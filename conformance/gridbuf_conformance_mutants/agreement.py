@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 
 from gridbuf_conformance.plan import Plan
 
@@ -11,6 +12,7 @@ from .capsules import Export
 from .mutant import Mutant, faulty
 from .reference import (
     FORMAT,
+    WRITABLE,
     Array,
     Memory,
     OffersArrayInterface,
@@ -28,14 +30,13 @@ class DictAndDLPack(OffersArrayInterface, OffersDLPack, Memory):
 
 
 @faulty("XA-01")
-class DLPackStartsAtTheSecondElement(DictAndDLPack):
-    """DLPack's first element is the array's second, where there is one along the last axis."""
+class DLPackStartsOneItemTooFar(DictAndDLPack):
+    """DLPack's address is one item too large, for the array and its views."""
 
     def describe_tensor(self, export: Export) -> None:
         super().describe_tensor(export)
-        if self.ndim and self.shape[-1] > 1 and not self.is_empty:
-            export.managed.tensor.data = self.address + self.strides[-1]
-            export.managed.tensor.shape[self.ndim - 1] -= 1
+        if self.total_bytes > self.item_bytes:
+            export.managed.tensor.data = self.address + self.item_bytes
 
 
 @faulty("XA-02")
@@ -69,42 +70,36 @@ class BooleansAreBytesInDLPack(DictAndDLPack):
 
 
 @faulty("XA-05")
-class DictHasDoubleItems(DictAndBuffer):
-    """The dict pairs 4-byte numbers into complex ones, over half the last axis."""
+class DictHasHalfItems(DictAndBuffer):
+    """The dict calls 8-byte floats 4-byte ones, with the strides of the 8-byte ones."""
 
     def array_interface(self) -> dict:
         answer = super().array_interface()
-        if self.element.format != "f" or not self.ndim or self.shape[-1] % 2:
+        if self.element.format != "d":
             return answer
-        typestr = answer["typestr"][0] + "c8"
-        shape = (*self.shape[:-1], self.shape[-1] // 2)
-        strides = (*self.strides[:-1], 2 * self.strides[-1])
-        return {
-            **answer,
-            "typestr": typestr,
-            "descr": [("", typestr)],
-            "shape": shape,
-            "strides": strides,
-        }
+        typestr = answer["typestr"][0] + "f4"
+        return {**answer, "typestr": typestr, "descr": [("", typestr)], "strides": self.strides}
 
 
-@faulty(advises=["XA-06"])
+@faulty(advises=["XA-06", "DP-27"])
 class WritableInDLPackOnly(OffersDLPack, Memory, OffersBuffer):
-    """The buffer is read-only, DLPack has no read-only bit; the pages themselves can be written."""
+    """The buffer of writable numbers is read-only, DLPack has no read-only bit, legacy capsules go out."""
+
+    @property
+    def lends_read_only(self) -> bool:
+        return self.element.dlpack is not None and not self.swapped
 
     def refuse_unmet(self, flags: int) -> None:
-        self.readonly = True
-        try:
-            super().refuse_unmet(flags)
-        finally:
-            self.readonly = False
+        if flags & WRITABLE and self.lends_read_only:
+            raise BufferError("this array lends its buffer for reading only")
+        super().refuse_unmet(flags)
 
     def describe(self, view: PyBuffer, flags: int) -> None:
         super().describe(view, flags)
-        view.readonly = 1
+        view.readonly = self.readonly or self.lends_read_only
 
 
-@faulty("XA-07", "DL-16")
+@faulty("DL-16")
 class SwappedBytesInDLPack(DictAndDLPack):
     """The dict tells the swapped byte order, DLPack exports the bytes as native."""
 
@@ -122,9 +117,7 @@ class _HiddenCopy(DictAndBuffer):
     @property
     def hidden(self) -> Memory:
         if not hasattr(self, "_hidden"):
-            self._hidden = self.copied()
-            if self.readonly:
-                self._hidden.readonly = True
+            self._hidden = self.duplicate()
         return self._hidden
 
     def array_interface(self) -> dict:
@@ -136,16 +129,16 @@ class DictReportsACopy(_HiddenCopy):
     """The dict reports a copy of the elements, made once; the buffer has the elements themselves."""
 
 
-@faulty("XA-01", "XA-08", "XA-09")
+@faulty("XA-01", "XA-09")
 class DictReportsZeros(_HiddenCopy):
     """The dict reports a fresh block of zeros."""
 
     @property
     def hidden(self) -> Memory:
-        made = not hasattr(self, "_hidden")
+        is_new = not hasattr(self, "_hidden") and not self.is_untouched and not self.readonly
         hidden = super().hidden
-        if made and not self.is_untouched:
-            ctypes.memset(hidden.address, 0, self.total_bytes)
+        if is_new:
+            ctypes.memset(hidden.block.low, 0, hidden.block.high - hidden.block.low)
         return hidden
 
 
@@ -179,8 +172,8 @@ class ViewsOutliveTheMemory(Array):
         return export
 
 
-@faulty("XA-12")
-class ReversalForgottenByTheBuffer(DictAndBuffer):
+@faulty("PB-19", "XA-02", "XA-03")
+class BufferIgnoresViews(DictAndBuffer):
     """After a view the buffer describes the array that the view was made from."""
 
     def reshaped(self, shape, strides, offset):
@@ -192,12 +185,43 @@ class ReversalForgottenByTheBuffer(DictAndBuffer):
         OffersBuffer.get_buffer(getattr(self, "base", self), view, flags)
 
 
+@faulty("XA-12")
+class TransposeForgetsTheStrides(Memory, OffersBuffer):
+    """A transposed view has the shape of the transposed array and the strides of the other one."""
+
+    def viewed(self, operation):
+        view = super().viewed(operation)
+        if operation[0] == "transpose":
+            view.strides = self.strides
+        return view
+
+
 @faulty("XA-13")
-class EveryOtherFormatDiffers(Memory, OffersBuffer):
-    """Every other request spells the format with an explicit byte order and another letter."""
+class OtherThreadsGetAnotherFormat(Memory, OffersBuffer):
+    """Requests from other threads than the main one call 8-byte integers floats."""
 
     def describe(self, view: PyBuffer, flags: int) -> None:
         super().describe(view, flags)
-        if flags & FORMAT and self.element.format == "q" and not self.swapped:
-            self.requests = getattr(self, "requests", 0) + 1
-            view.format = b"q" if self.requests % 2 else b"d"
+        is_main = threading.current_thread() is threading.main_thread()
+        if flags & FORMAT and self.element.format == "q" and not self.swapped and not is_main:
+            view.format = b"d"
+
+
+class FillsAnotherContent(Mutant):
+    """The elements hold another fill than the plan's."""
+
+    breaks = frozenset({"XA-08"})
+
+    def fill(self, array: Memory, plan: Plan) -> None:
+        super().fill(array, plan.replaced(fill=plan.fill + 1))
+
+
+@faulty("XA-08")
+class CopyLosesTheLastByte(Array):
+    """What copy=True returns has a zero in its last byte."""
+
+    def copied(self) -> Memory:
+        copy = super().copied()
+        if not self.is_empty and not self.is_untouched:
+            ctypes.memset(copy.address + self.total_bytes - 1, 0, 1)
+        return copy

@@ -149,19 +149,6 @@ class StridesVary(_Allocator):
         return tuple(s + unit * (s > element.itemsize) for s in strides)
 
 
-class AddressVaries(_Allocator):
-    """Every other request lies one item further into its pages; no alignment was asked."""
-
-    breaks = frozenset({"GT-23"})
-    requests: ClassVar = itertools.count()
-
-    def allocate(self, plan: Plan) -> Memory:
-        array = super().allocate(plan)
-        if plan.alignment_size > 1:
-            array.address += plan.alignment_size * (next(self.requests) % 2)
-        return array
-
-
 class OneBlockForAll(_Allocator):
     """Every result lies in the same block."""
 
@@ -208,24 +195,25 @@ class NegativeDataDimension(_Allocator):
 
 
 class ConvertedByCopy(_Allocator):
-    """The only way to `numpy.asarray` is `__array__`, which copies."""
+    """DLPack shares the memory, but the way to `numpy.asarray` is `__array__`, which copies."""
 
     breaks = frozenset({"GT-15"})
 
-    class array_type(Memory):
-        """An array that only `__array__` can convert."""
+    class array_type(Offers.DLPack):
+        """DLPack and `__array__`."""
 
         def __array__(self, dtype: object = None, copy: object = None) -> object:
-            answer = Offers.ArrayInterface(
-                self.block, self.element, self.shape, self.strides, self.address
-            )
-            return answer.copied()
+            strides, address = self.strides, self.address
+            return Offers.ArrayInterface(
+                self.block, self.element, self.shape, strides, address
+            ).copied()
 
 
 class NothingInRangeIsMade(_Allocator):
     """Every plan inside the declared capabilities is declined."""
 
     breaks = frozenset({"GT-20"})
+    drawn = True
 
     def produce(self, plan: Plan) -> object:
         return Unsupported("not today")

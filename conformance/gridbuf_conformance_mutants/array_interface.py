@@ -102,6 +102,14 @@ class ElementCountOverflows(_Edited):
 
 
 @faulty("AI-24")
+class ScalarWithoutShape(_Edited):
+    """A 0-d array says shape None."""
+
+    def edit(self) -> dict:
+        return {} if self.ndim else {"shape": None}
+
+
+@faulty("GT-20")
 class ScalarHasAnAxis(_Edited):
     """A 0-d array says shape (1,)."""
 
@@ -148,16 +156,16 @@ class ByteOrderNotRelevant(_Edited):
         return {} if self.swapped else {"typestr": typestr, "descr": [("", typestr)]}
 
 
-@faulty("AI-09")
+@faulty("AI-09", "GT-20")
 class ByteOrderInverted(_Edited):
-    """Little-endian bytes are declared big-endian and the other way round."""
+    """Little-endian bytes are declared big-endian and the other way round; empty arrays are, too."""
 
     def edit(self) -> dict:
         typestr = self.element.typestr(not self.swapped)
         return {"typestr": typestr, "descr": [("", typestr)]}
 
 
-@faulty("AI-10", "AI-16")
+@faulty("AI-10")
 class BitsDeclaredAsBooleans(_Edited):
     """Booleans are packed eight to a byte and declared as `|b1` (Pillow's mode "1")."""
 
@@ -231,7 +239,7 @@ class AddressIsNone(_Edited):
         return {"data": (None, self.readonly)}
 
 
-@faulty("AI-15", "XA-12")
+@faulty("AI-15")
 class SliceKeepsTheBaseAddress(Base):
     """A view reports the address of the array it was made from."""
 
@@ -258,16 +266,16 @@ class FreshCopyOnEachAccess(Base):
     """Each access copies the elements elsewhere and reports the copy."""
 
     def array_interface(self) -> dict:
-        self.copies = [*getattr(self, "copies", ()), self.copied()]
+        self.copies = [*getattr(self, "copies", ()), self.duplicate()]
         return OffersArrayInterface.array_interface(self.copies[-1])
 
 
 @faulty("AI-28")
 class DictOwnsTheMemory(Base):
-    """The memory is unmapped as soon as the dict that reported it is dropped."""
+    """Each access reports a copy, which is unmapped as soon as the dict that reported it is dropped."""
 
     def array_interface(self) -> dict:
-        copy = self.copied()
+        copy = self.duplicate()
         return {**OffersArrayInterface.array_interface(copy), "owner": copy.block}
 
 
@@ -363,6 +371,8 @@ class StridesLeaveTheBlock(_Edited):
     """The first stride is a mebibyte too long."""
 
     def edit(self) -> dict:
+        if self.is_untouched:
+            return {}
         return {"strides": tuple(s + 2**20 for s in self.strides[:1]) + self.strides[1:]}
 
 
@@ -370,6 +380,14 @@ class StridesLeaveTheBlock(_Edited):
 
 
 @faulty("AI-25")
+class ReadOnlyFlagMissing(_Edited):
+    """Pages that refuse writing are declared writable."""
+
+    def edit(self) -> dict:
+        return {"data": (self.address, False)}
+
+
+@faulty("AI-25", "GT-20")
 class ReadOnlyFlagInverted(_Edited):
     """Pages that refuse writing are declared writable, and the other way round."""
 
@@ -386,7 +404,7 @@ class MaskOfAnotherShape(_Edited):
         return {"mask": Base(block, ELEMENTS["bool"], (7, 11), (11, 1), block.low)}
 
 
-@faulty("XA-18", advises=["AI-29"])
+@faulty("XA-18")
 class GetterRaisesTypeError(Base):
     """The property raises TypeError where AttributeError would say "not supported"."""
 

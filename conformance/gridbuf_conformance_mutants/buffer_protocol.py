@@ -7,9 +7,11 @@ import threading
 from ctypes import c_ssize_t
 from typing import ClassVar
 
-from .buffer_type import PyBuffer
+from gridbuf_conformance.plan import Plan
+
+from .buffer_type import PyBuffer, static_text
 from .memory import Block
-from .mutant import faulty
+from .mutant import Mutant, faulty
 from .reference import (
     C_CONTIGUOUS,
     F_CONTIGUOUS,
@@ -20,6 +22,7 @@ from .reference import (
     WRITABLE,
     Memory,
     Offers,
+    OffersArrayInterface,
     OffersBuffer,
     asks,
 )
@@ -103,20 +106,20 @@ class WritableGrantedReadOnly(Base):
 
 
 @faulty("PB-02")
-class SimpleRequestLeavesItemSize(_Edited):
-    """`itemsize` is 0 when no shape was asked for."""
+class SimpleRequestLeavesLength(_Edited):
+    """`len` is 0 when no shape was asked for."""
 
     def edit(self, view: PyBuffer, flags: int) -> None:
         if not flags & ND:
-            view.itemsize = 0
+            view.len = 0
 
 
 @faulty("PB-02")
-class StridedRequestReportsOneAxis(_Edited):
-    """`ndim` is 1 unless strides were asked for."""
+class RequestWithoutStridesReportsOneAxis(_Edited):
+    """`ndim` is 1 where a shape was asked for and strides were not."""
 
     def edit(self, view: PyBuffer, flags: int) -> None:
-        if flags & ND and not asks(flags, STRIDES):
+        if self.ndim and flags & ND and not asks(flags, STRIDES):
             view.ndim = 1
 
 
@@ -125,8 +128,17 @@ class LengthOfTheFirstAxis(_Edited):
     """`len` covers the first axis only."""
 
     def edit(self, view: PyBuffer, flags: int) -> None:
-        if self.ndim:
+        if self.ndim and not self.is_empty:
             view.len = self.shape[0] * self.item_bytes
+
+
+@faulty("PB-17")
+class EmptyArrayHasLength(_Edited):
+    """`len` of an array without elements is one item."""
+
+    def edit(self, view: PyBuffer, flags: int) -> None:
+        if self.is_empty:
+            view.len = self.item_bytes
 
 
 @faulty("PB-04")
@@ -152,7 +164,7 @@ class FormatUnasked(_Edited):
     """`format` is filled whether asked for or not."""
 
     def edit(self, view: PyBuffer, flags: int) -> None:
-        view.format = self.element.buffer_format(self.swapped).encode()
+        view.format = static_text(self.element.buffer_format(self.swapped))
 
 
 @faulty("PB-07")
@@ -164,10 +176,11 @@ class FormatLeftOut(_Edited):
 
 
 @faulty("PB-07")
-class FormatOfAnotherKind(_Edited):
-    """Floating-point numbers of 8 bytes are called integers."""
+class FormatOfAnotherKind(OffersArrayInterface, Memory, OffersBuffer):
+    """Floating-point numbers of 8 bytes are called integers; the array interface beside it knows better."""
 
-    def edit(self, view: PyBuffer, flags: int) -> None:
+    def describe(self, view: PyBuffer, flags: int) -> None:
+        super().describe(view, flags)
         if flags & FORMAT and self.element.format == "d":
             view.format = b">q" if self.swapped else b"q"
 
@@ -178,7 +191,7 @@ class FormatUngrammatical(_Edited):
 
     def edit(self, view: PyBuffer, flags: int) -> None:
         if flags & FORMAT:
-            view.format = b"T{" + self.element.buffer_format(self.swapped).encode() + b":x:"
+            view.format = static_text("T{" + self.element.buffer_format(self.swapped) + ":x:")
 
 
 @faulty("PB-21")
@@ -254,16 +267,30 @@ class ExtentIsNegative(_Edited):
             view.shape[0] = -1
 
 
-@faulty(advises=["PB-18"])
-class StridesLeaveTheBlock(_Edited):
-    """The first stride is a mebibyte too long."""
+class StridesLeaveTheBlock(Mutant):
+    """The outer stride is a mebibyte too long for the block; all that follows from it is right."""
 
-    def edit(self, view: PyBuffer, flags: int) -> None:
-        if view.strides:
-            view.strides[0] += 2**20
+    breaks = frozenset({"GT-24"})
+    advises = frozenset({"PB-18"})
+    array_type = Base
+
+    def allocate(self, plan: Plan) -> Memory:
+        array = super().allocate(plan)
+        if self.has_fault(plan):
+            longest = max(array.strides)
+            array.strides = tuple(s + 2**20 * (s == longest) for s in array.strides)
+        return array
+
+    @staticmethod
+    def has_fault(plan: Plan) -> bool:
+        return plan.fill is not None and min(plan.shape, default=0) > 1 and plan.alignment_size == 1
+
+    def fill(self, array: Memory, plan: Plan) -> None:
+        if not self.has_fault(plan):  # else most of its pages are not there
+            super().fill(array, plan)
 
 
-@faulty("PB-19", "XA-12")
+@faulty("PB-19")
 class ReversedViewKeepsTheBaseAddress(_Edited):
     """A view's `buf` is that of the array it was made from."""
 
@@ -334,9 +361,8 @@ class FreshCopyForEachRequest(Base):
     """Each request copies the elements and hands out the copy."""
 
     def describe(self, view: PyBuffer, flags: int) -> None:
-        copy = self.copied()
-        self.copies = [*getattr(self, "copies", ()), copy]
-        OffersBuffer.describe(copy, view, flags)
+        self.copies = [*getattr(self, "copies", ()), self.duplicate()]
+        OffersBuffer.describe(self.copies[-1], view, flags)
 
 
 @faulty("PB-24")

@@ -27,8 +27,9 @@ from ctypes import (
     c_uint,
     c_void_p,
 )
+from functools import cache
 
-__all__ = ["BufferExporter", "PyBuffer", "retained"]
+__all__ = ["BufferExporter", "PyBuffer", "retained", "static_text"]
 
 
 class PyBuffer(Structure):
@@ -140,6 +141,12 @@ def retained(*objects: object) -> int:
     key = next(_keys)
     _retained[key] = objects
     return key
+
+
+@cache
+def static_text(text: str) -> bytes:
+    """Bytes that live for ever: `Py_buffer.format` is a bare address."""
+    return text.encode()
 
 
 def _object_at(address: int) -> BufferExporter:

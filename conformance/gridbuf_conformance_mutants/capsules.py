@@ -97,6 +97,7 @@ class Export:
         self.managed = managed
         self.owner = owner
         self.kept: list[object] = []
+        self.on_delete: Callable[[], None] | None = None
         self.address = ctypes.addressof(managed)
         self.name = _NAMES[type(managed)]
 
@@ -105,8 +106,7 @@ class Export:
         for field, values in (("shape", shape), ("strides", strides)):
             array = None if values is None else int64_array(values)
             self.kept.append(array)
-            pointer = None if array is None else ctypes.cast(array, POINTER(c_int64))
-            setattr(self.managed.tensor, field, pointer)
+            setattr(self.managed.tensor, field, array)
 
     def capsule(
         self, deleter: object = None, destructor: object = None, name_address: int | None = None
@@ -123,7 +123,9 @@ class Export:
 
 def delete(address: int) -> None:
     """What a right deleter does: let go of the owner and of the struct itself."""
-    _exports.pop(address, None)
+    export = _exports.pop(address, None)
+    if export is not None and export.on_delete is not None:
+        export.on_delete()
 
 
 def call_deleter_of(capsule_address: int, names: Sequence[bytes] = tuple(_NAMES.values())):

@@ -6,7 +6,10 @@ The arrays here offer nothing else, except where a fault can only be told by com
 from __future__ import annotations
 
 import ctypes
+import functools
 import itertools
+import weakref
+from typing import ClassVar
 
 from gridbuf_conformance.plan import Plan
 
@@ -21,6 +24,7 @@ from .reference import (
     READ_ONLY,
     Memory,
     Offers,
+    OffersArrayInterface,
     OffersBuffer,
     OffersDLPack,
 )
@@ -163,7 +167,7 @@ class StridesInBytes(_EditedTensor):
     """Strides count bytes."""
 
     def edit(self, export: Export, tensor: capsules.Tensor) -> None:
-        if self.ndim:
+        if self.ndim and not self.is_untouched:
             export.set_metadata(self.shape, self.strides)
 
 
@@ -182,26 +186,36 @@ class StridesLeaveTheBlock(_EditedTensor):
     """The first stride is a mebi-element too long."""
 
     def edit(self, export: Export, tensor: capsules.Tensor) -> None:
-        if self.ndim:
+        if self.ndim and not self.is_untouched:
             tensor.strides[0] += 2**20
 
 
 @faulty("DL-21")
-class MetadataUnmappedByTheNextExport(Base):
-    """Each export unmaps the shape and strides of the one before it."""
+class MetadataBelongsToTheArray(Base):
+    """The capsule keeps the memory alive, but its shape and strides are gone with the array."""
+
+    in_use = True
+
+    def copied(self) -> Memory:
+        copy = super().copied()
+        copy.in_use = False  # it lives for its one export only
+        return copy
 
     def describe_tensor(self, export: Export) -> None:
         super().describe_tensor(export)
-        tensor, page = export.managed.tensor, Block(16 * max(1, self.ndim))
-        for place, field in enumerate(("shape", "strides")):
-            pointer = getattr(tensor, field)
-            if pointer:
-                start = page.low + 8 * self.ndim * place
-                ctypes.memmove(start, pointer, 8 * self.ndim)
-                setattr(tensor, field, ctypes.cast(start, type(pointer)))
-        before, self.page = getattr(self, "page", None), page
-        if before is not None:
-            before.unmap()
+        if not self.in_use:
+            return
+        export.owner = self.block
+        if not hasattr(self, "words"):
+            self.words = (ctypes.c_int64 * 128)(*self.shape)
+            self.words[64 : 64 + self.ndim] = [s // self.item_bytes for s in self.strides]
+            whole = ctypes.sizeof(self.words)
+            weakref.finalize(self, ctypes.memset, self.words, 0x11, whole).atexit = False
+        export.kept.append(self.words)
+        tensor, start = export.managed.tensor, ctypes.addressof(self.words)
+        pointer = type(tensor.shape)
+        tensor.shape = ctypes.cast(start, pointer) if self.ndim else None
+        tensor.strides = ctypes.cast(start + 8 * 64, pointer) if self.ndim else None
 
 
 # --- element type and device ------------------------------------------------------------------------------
@@ -225,16 +239,13 @@ class BooleanOfOneBit(_EditedTensor):
 
 
 @faulty("DL-30")
-class LanesIgnored(_EditedTensor):
-    """Complex numbers are pairs of floats in two lanes, with strides that count one lane."""
+class LanesIgnored(OffersArrayInterface, OffersDLPack, Memory):
+    """Complex numbers of 8 bytes are two lanes of 8 bytes; the array interface beside it knows better."""
 
-    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+    def describe_tensor(self, export: Export) -> None:
+        super().describe_tensor(export)
         if self.element.kind == "c":
-            tensor.code, tensor.bits, tensor.lanes = 2, 4 * self.item_bytes, 2
-            export.set_metadata(
-                self.shape if self.ndim else None,
-                [2 * s // self.item_bytes for s in self.strides] if self.ndim else None,
-            )
+            export.managed.tensor.lanes = 2
 
 
 @faulty("DL-16")
@@ -264,18 +275,34 @@ class HostDeviceThree(Base):
 # --- address ----------------------------------------------------------------------------------------------
 
 
-@faulty("DL-10")
-class OffsetOfAViewLost(_EditedTensor):
-    """`data` is the block's start and `byte_offset` is left 0: a view starts at its base's first element."""
+class _RemembersItsBase(Base):
+    """A view knows where the array begins that it was made from."""
 
     def reshaped(self, shape, strides, offset):
         view = super().reshaped(shape, strides, offset)
         view.base_address = getattr(self, "base_address", self.address)
         return view
 
-    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+
+@faulty("DL-10")
+class OffsetOfAViewLost(_RemembersItsBase):
+    """`data` is the base's first element and `byte_offset` is left 0."""
+
+    def describe_tensor(self, export: Export) -> None:
+        super().describe_tensor(export)
         if not self.is_empty:
-            tensor.data = getattr(self, "base_address", self.address)
+            export.managed.tensor.data = getattr(self, "base_address", self.address)
+
+
+@faulty("DL-10")
+class OffsetCountedTwice(_RemembersItsBase):
+    """`data` is the view's first element, and `byte_offset` its distance from the base's once more."""
+
+    def describe_tensor(self, export: Export) -> None:
+        super().describe_tensor(export)
+        distance = self.address - getattr(self, "base_address", self.address)
+        if not self.is_empty:
+            export.managed.tensor.byte_offset = max(0, distance)
 
 
 @faulty("DL-13")
@@ -298,10 +325,11 @@ class ByteOffsetWraps(_EditedTensor):
 
 @faulty("DL-27")
 class DataIsNull(_EditedTensor):
-    """`data` is NULL for arrays that hold elements."""
+    """`data` is NULL for arrays with axes that hold elements."""
 
     def edit(self, export: Export, tensor: capsules.Tensor) -> None:
-        tensor.data = None
+        if self.ndim:
+            tensor.data = None
 
 
 @faulty(advises=["DL-12"])
@@ -387,7 +415,7 @@ class ConsumedCapsuleDeletesAgain(_Capsule):
         return export.capsule(destructor=_destroy_always)
 
 
-@faulty("DP-06")
+@faulty("DL-19")
 class UnconsumedCapsuleDeletesTwice(_Capsule):
     """The capsule's destructor calls the deleter twice."""
 
@@ -407,15 +435,20 @@ class ResizeWhileExported(Base):
 
 @faulty("DP-10")
 class CapsuleNameDangles(_Capsule):
-    """The capsule's name lies in memory that is unmapped when the next capsule is made."""
+    """The capsule's name lies in memory that the deleter gives back and the next one reuses."""
+
+    names: ClassVar[list[ctypes.Array]] = []
 
     def capsule_of(self, export: Export) -> object:
-        page, text = Block(64), export.name + b"\0"
-        ctypes.memmove(page.low, text, len(text))
-        before, self.page = getattr(self, "page", None), page
-        if before is not None:
-            before.unmap()
-        return export.capsule(name_address=page.low)
+        name = self.names.pop() if self.names else (ctypes.c_char * 64)()
+        name.value = export.name
+        export.on_delete = functools.partial(self.give_back, name)
+        return export.capsule(name_address=ctypes.addressof(name))
+
+    @classmethod
+    def give_back(cls, name: ctypes.Array) -> None:
+        name.value = b"given back"
+        cls.names.append(name)
 
 
 # --- the Python methods -----------------------------------------------------------------------------------
@@ -547,7 +580,7 @@ class CopyTrueAliases(_Capsule):
         return export.capsule()
 
 
-@faulty("DP-21", "DP-22")
+@faulty("DP-21")
 class AlwaysCopies(Base):
     """copy=False and copy=None copy as well."""
 
@@ -562,8 +595,9 @@ class CopiesUnlessForbidden(Base):
     """copy=None copies."""
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None) -> object:
+        copy = copy or (copy is None and not self.readonly)
         return super().__dlpack__(
-            stream=stream, max_version=max_version, dl_device=dl_device, copy=copy is not False
+            stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
         )
 
 
@@ -576,14 +610,13 @@ class AnyDevice(Base):
 
 
 @faulty(advises=["DP-25", "XA-14"])
-class RefusesWithRuntimeError(Base):
-    """What DLPack cannot describe raises RuntimeError."""
+class RefusesWithRuntimeError(WithBuffer):
+    """What DLPack cannot describe raises RuntimeError; the buffer protocol raises BufferError."""
 
     def check_describable(self, versioned: bool) -> None:
-        try:
-            super().check_describable(versioned)
-        except BufferError as error:
-            raise RuntimeError(str(error)) from None
+        if self.element.dlpack is None or self.swapped:
+            raise RuntimeError("unsupported element type")
+        super().check_describable(versioned)
 
 
 class StrideTruncated(Mutant):
@@ -593,12 +626,17 @@ class StrideTruncated(Mutant):
 
     def strides(self, plan: Plan, element: Element) -> tuple[int, ...]:
         strides = super().strides(plan, element)
+        if plan.alignment_size > 1 or plan.fill is None:
+            return strides
         return tuple(s + (s > element.itemsize > 1) for s in strides)
 
     class array_type(WithBuffer):
         def check_describable(self, versioned: bool) -> None:
-            if self.element.dlpack is None or self.swapped:
-                raise BufferError("DLPack has no word for this element type; convert it first")
+            strides, self.strides = self.strides, (0,) * self.ndim
+            try:
+                super().check_describable(versioned)
+            finally:
+                self.strides = strides
 
 
 @faulty(advises=["DP-27"])

@@ -126,8 +126,8 @@ class RaisesInProduce(Mutant):
         return super().produce(plan)
 
 
-class CrashesOnTheTwentiethPlan(Mutant):
-    """The process dies on its twentieth plan, whichever that is: a fresh process gets through."""
+class CrashesOnTheTenthPlan(Mutant):
+    """The process dies on its tenth plan, whichever that is: a fresh process gets through."""
 
     breaks = frozenset({"GT-20"})
 
@@ -136,7 +136,7 @@ class CrashesOnTheTwentiethPlan(Mutant):
 
     def produce(self, plan: Plan) -> object:
         self.seen.add(plan)
-        if len(self.seen) >= 20:
+        if len(self.seen) >= 10:
             os._exit(3)
         return super().produce(plan)
 

@@ -19,12 +19,14 @@ class Mutant(Reference):
 
     `breaks` is what `report.failed` must be: the id of the fault first, then those that follow from it and
     are no cascade (two interfaces that now disagree do disagree). `advises` are the ids whose outcome must
-    be ADVISORY. `since_python` is the first version on which the fault can be seen.
+    be ADVISORY. `since_python` is the first version on which the fault can be seen; `drawn` marks a fault
+    that shows only where plans are drawn from the capabilities.
     """
 
     breaks: ClassVar[frozenset[str]]
     advises: ClassVar[frozenset[str]] = frozenset()
     since_python: ClassVar[tuple[int, int]] = (3, 10)
+    drawn: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         cls.name = cls.__name__

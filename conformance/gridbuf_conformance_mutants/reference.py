@@ -19,7 +19,7 @@ from gridbuf_conformance.producer import Capabilities, Unsupported
 from gridbuf_conformance.views import ViewMap
 
 from . import capsules
-from .buffer_type import BufferExporter, PyBuffer, retained
+from .buffer_type import BufferExporter, PyBuffer, retained, static_text
 from .elements import ELEMENTS, Element
 from .memory import Block
 
@@ -42,6 +42,9 @@ C_CONTIGUOUS, F_CONTIGUOUS, ANY_CONTIGUOUS = 0x38, 0x58, 0x98
 CPU = (1, 0)
 READ_ONLY, IS_COPIED = 1, 2  # DLPack's flag bits
 DLPACK_VERSION = (1, 1)
+
+_SHIFT_BYTES = 3 * 2**14
+"""A duplicate lies this far from the original, or a multiple of it: aligned as the original is."""
 
 
 def asks(flags: int, request: int) -> bool:
@@ -136,6 +139,19 @@ class Memory:
             target = self.address + sum(i * s for i, s in zip(index, self.strides))
             ctypes.memmove(target, start + number * self.item_bytes, self.item_bytes)
 
+    def duplicate(self) -> Memory:
+        """The same array in a block of its own: the same strides, permission and alignment."""
+        if self.is_untouched:
+            return self
+        old, length_bytes = self.block, self.block.high - self.block.low
+        block = Block(length_bytes + _SHIFT_BYTES)
+        low = block.low + (old.low - block.low) % _SHIFT_BYTES
+        ctypes.memmove(low, old.low, length_bytes)
+        block.protect(writable=not self.readonly)
+        flags = {"swapped": self.swapped, "readonly": self.readonly}
+        address = low + self.address - old.low
+        return type(self)(block, self.element, self.shape, self.strides, address, **flags)
+
     def copied(self) -> Memory:
         """A row-major copy in a block of its own; huge arrays have no content to copy."""
         block = Block(self.total_bytes)
@@ -229,7 +245,7 @@ class OffersBuffer(BufferExporter):
         view.readonly = self.readonly
         view.ndim = self.ndim
         view.suboffsets = None
-        format_text = self.element.buffer_format(self.swapped).encode()
+        format_text = static_text(self.element.buffer_format(self.swapped))
         view.format = format_text if flags & FORMAT else None
         self.point_to_arrays(view, flags)
 
@@ -339,10 +355,14 @@ class Reference:
             return Unsupported(f"element type {plan.dtype} has no place in the zoo")
         array = self.allocate(plan)
         if plan.fill is not None:
-            array.fill(plan.content())
+            self.fill(array, plan)
         if plan.readonly:
             array.block.protect(writable=False)
         return array
+
+    def fill(self, array: Memory, plan: Plan) -> None:
+        """Write the plan's content."""
+        array.fill(plan.content())
 
     def allocate(self, plan: Plan) -> Memory:
         """The array of the plan, not yet filled."""

@@ -163,6 +163,8 @@ class Subject:
         base = self.root.arrays.get(interface)
         if base is None or self.view_map is None or base.shape != self.plan.shape:
             return None
+        if not self.root.mapping.get(interface, {}).get("read", True):
+            return None  # strides that leave the block lead nowhere
         return replace(
             base,
             address=base.address + self.view_map.offset(base.strides),
