@@ -67,18 +67,23 @@ def run_program(
 
 
 def rows_of(program: str, report: dict[str, Any]) -> Iterator[Row]:
-    """The rows of one report, in its order: its medians, each with its coefficient of variation."""
+    """The rows of one report: its medians, each with its coefficient of variation.
+
+    They come in the order of the source, which the random interleaving of the runs has lost.
+    """
     aggregates: dict[str, dict[str, dict[str, Any]]] = {}
-    for line in report["benchmarks"]:
+    lines = report["benchmarks"]
+    order = ("family_index", "per_family_instance_index")
+    for line in sorted(lines, key=lambda line: [line[index] for index in order]):
         if line["run_type"] == "aggregate":
             aggregates.setdefault(line["run_name"], {})[line["aggregate_name"]] = line
-    for name, lines in aggregates.items():
-        median = lines["median"]
+    for name, by_kind in aggregates.items():
+        median = by_kind["median"]
         yield Row(
             program=program,
             benchmark=name,
             nanoseconds=median["cpu_time"] * _NANOSECONDS[median["time_unit"]],
-            variation=lines["cv"]["cpu_time"],
+            variation=by_kind["cv"]["cpu_time"],
             bytes_per_second=median.get("bytes_per_second"),
             items_per_second=median.get("items_per_second"),
         )

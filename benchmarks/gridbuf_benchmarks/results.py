@@ -130,6 +130,8 @@ def _library(
     facts: dict[str, Any] = {"title": library.title, "state": "not needed", "version": None}
     if key in loaded:
         facts |= {"state": "present", "version": loaded[key].version}
+        if key == BASELINE:
+            facts["build"] = _build_facts(loaded)
         if key == "torch":
             facts["threads"] = loaded[key].module.get_num_threads()
     elif key in missing:
@@ -138,8 +140,17 @@ def _library(
 
 
 def _build_warnings(loaded: Mapping[str, Loaded]) -> list[str]:
-    """Says so when gridbuf's extension was built without optimisation."""
-    return []
+    """Says so when gridbuf's extension is a debugging build, whose times mean nothing."""
+    if _build_facts(loaded).get("assertions") == "off":
+        return []
+    return [
+        "gridbuf's extension is an unoptimised build (its assertions are on): these times say nothing; "
+        "`./bazelw run //benchmarks` and a wheel are optimised"
+    ]
+
+
+def _build_facts(loaded: Mapping[str, Loaded]) -> dict[str, str]:
+    return dict(loaded[BASELINE].module.show_config("dict")["build"])
 
 
 def _rounded(spread: Mapping[str, float], digits: int) -> dict[str, float]:

@@ -93,6 +93,12 @@ def test_target_of_the_small_allocation_is_judged(quick_run: tuple[dict[str, Any
     assert target["met"] == (target["reached"] <= 3.0)
 
 
+def test_an_unoptimised_build_is_called_one(quick_run: tuple[dict[str, Any], Path]) -> None:
+    result, _ = quick_run
+    debugging = result["libraries"]["gridbuf"]["build"]["assertions"] == "on"
+    assert any("unoptimised" in warning for warning in result["warnings"]) == debugging
+
+
 def test_plots_are_written(quick_run: tuple[dict[str, Any], Path]) -> None:
     result, folder = quick_run
     assert (folder / "run.png").read_bytes().startswith(b"\x89PNG")

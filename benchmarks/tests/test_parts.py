@@ -348,20 +348,40 @@ def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
 
 # The C++ table
 
+
+def _lines(name: str, family: int, instance: int, microseconds: float) -> list[dict[str, Any]]:
+    """What Google Benchmark writes for one benchmark: a run, then the aggregates of its repetitions."""
+    common = {
+        "run_name": name,
+        "family_index": family,
+        "per_family_instance_index": instance,
+        "time_unit": "us",
+    }
+    rates = {"cpu_time": microseconds, "bytes_per_second": 3e9}
+    return [
+        {**common, "run_type": "iteration", "cpu_time": 9.0},
+        {**common, "run_type": "aggregate", "aggregate_name": "median", **rates},
+        {**common, "run_type": "aggregate", "aggregate_name": "cv", "cpu_time": 0.05},
+    ]
+
+
 REPORT = {
     "benchmarks": [
-        {"run_type": "iteration", "run_name": "BM_Copy/8", "cpu_time": 9.0, "time_unit": "us"},
-        {"run_type": "aggregate", "run_name": "BM_Copy/8", "aggregate_name": "median", "cpu_time": 2.0,
-         "time_unit": "us", "bytes_per_second": 3e9},
-        {"run_type": "aggregate", "run_name": "BM_Copy/8", "aggregate_name": "cv", "cpu_time": 0.05,
-         "time_unit": "us"},
+        *_lines("BM_Fill/8", 1, 0, 1.0),
+        *_lines("BM_Copy/64", 0, 1, 5.0),
+        *_lines("BM_Copy/8", 0, 0, 2.0),
     ]
-}  # fmt: skip
+}
 
 
-def test_cpp_rows_are_medians_in_nanoseconds() -> None:
+def test_cpp_rows_are_medians_in_nanoseconds_and_in_the_order_of_the_source() -> None:
     assert list(cpp.rows_of("copy_benchmark", REPORT)) == [
-        cpp.Row("copy_benchmark", "BM_Copy/8", 2000.0, 0.05, 3e9, None)
+        cpp.Row("copy_benchmark", name, nanoseconds, 0.05, 3e9, None)
+        for name, nanoseconds in (
+            ("BM_Copy/8", 2000.0),
+            ("BM_Copy/64", 5000.0),
+            ("BM_Fill/8", 1000.0),
+        )
     ]
 
 
