@@ -7,6 +7,7 @@ it are untested.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 
 __all__ = ["AddressMap"]
@@ -24,8 +25,8 @@ class AddressMap:
 
     def __init__(self) -> None:
         self.known = True
-        self._starts: list[int] = []
-        self._regions: list[tuple[int, int, bytes]] = []
+        self._lines: list[tuple[bytes, bytes, bytes, bytes]] = []
+        self._last = _NOWHERE
         self.refresh()
 
     def refresh(self) -> AddressMap:
@@ -36,8 +37,9 @@ class AddressMap:
         except OSError:
             self.known = False
             return self
-        self._regions = [_region(line) for line in text.splitlines()]
-        self._starts = [region[0] for region in self._regions]
+        # Hundreds of lines, of which a search looks at a dozen: numbers are made of those only.
+        self._lines = _LINE.findall(text)
+        self._last = _NOWHERE
         return self
 
     def covers(self, low: int, high: int, access: str = "r") -> bool:
@@ -54,20 +56,29 @@ class AddressMap:
 
     def _covered(self, low: int, high: int, access: str) -> bool:
         letter = access.encode()
-        position = bisect_right(self._starts, low) - 1
+        start, end, granted = self._last
+        if start <= low and high <= end and letter in granted:
+            return True
+        position = bisect_right(self._lines, low, key=_first_address) - 1
         while low < high:
-            if position < 0 or position >= len(self._regions):
+            if position < 0 or position >= len(self._lines):
                 return False
-            start, end, granted = self._regions[position]
+            start, end, granted = self._last = _region(self._lines[position])
             if not start <= low < end or letter not in granted:
                 return False
             low, position = end, position + 1
         return True
 
 
-def _region(line: bytes) -> tuple[int, int, bytes]:
+_NOWHERE = (0, 0, b"---")
+_LINE = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) (\S+)(.*)$", re.MULTILINE)
+
+
+def _first_address(line: tuple[bytes, bytes, bytes, bytes]) -> int:
+    return int(line[0], 16)
+
+
+def _region(line: tuple[bytes, bytes, bytes, bytes]) -> tuple[int, int, bytes]:
     """(first address, address behind the last, granted accesses) of one line of the list."""
-    span, access, _ = line.split(b" ", 2)
-    start, _, end = span.partition(b"-")
-    special = line.endswith(_KERNEL_PAGES)
-    return int(start, 16), int(end, 16), b"---" if special else access
+    start, end, access, rest = line
+    return int(start, 16), int(end, 16), b"---" if rest.endswith(_KERNEL_PAGES) else access
