@@ -36,8 +36,8 @@ _STANDARD_BYTES = {
     **dict.fromkeys("qQd", 8),
 }
 _NAME = re.compile(r":[^:]*:")
-_DIGITS = re.compile(r"\d+")
-_SHAPE = re.compile(r"\(\s*\d+(?:\s*,\s*\d+)*\s*,?\s*\)")
+_DIGITS = re.compile(r"[0-9]{1,18}")
+_SHAPE = re.compile(r"\(\s*[0-9]{1,18}(?:\s*,\s*[0-9]{1,18})*\s*,?\s*\)")
 _PLATFORM_LETTERS = frozenset("hHiIlLqQnN")
 _DEPTH_LIMIT = 32
 
@@ -192,7 +192,9 @@ class _Parser:
             self.position = closing + 1
         else:
             pointee = _Parser(self.text, force_aligned=False)
-            pointee.position = self.position
+            pointee.position, pointee.depth = self.position, self.depth + 1
+            if pointee.depth > _DEPTH_LIMIT:
+                raise BadFormat(f"the format nests deeper than {_DEPTH_LIMIT} pointers")
             pointee._item()
             self.position = pointee.position
         return struct.calcsize("P"), struct.calcsize("P"), "pointer"
@@ -229,7 +231,7 @@ class _Parser:
         return {"<": "<", ">": ">", "!": ">"}.get(self.prefix, _NATIVE_ORDER)
 
     def _repeat_shape(self) -> int:
-        if self.text[self.position] != "(":
+        if not self.text.startswith("(", self.position):
             return 1
         count = 1
         for extent in _DIGITS.findall(self._take(_SHAPE, "a shape such as (2,3)")):

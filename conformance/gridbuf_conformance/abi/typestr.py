@@ -9,7 +9,7 @@ from .memory import POINTER_BYTES
 
 __all__ = ["BadTypestr", "Typestr", "descr_bytes", "legal_sizes", "parse"]
 
-_GRAMMAR = re.compile(r"([<>|])([tbiufcmMOSUV])(\d+)(\[\d*[a-zA-Zμ]+\])?")
+_GRAMMAR = re.compile(r"([<>|])([tbiufcmMOSUV])([0-9]{1,18})(\[[0-9]*[a-zA-Zμ]+\])?")
 
 
 class BadTypestr(ValueError):

@@ -1,0 +1,117 @@
+"""Reading capsules, renaming them, and counting their deleters, on the zoo's reference arrays."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+
+import pytest
+from gridbuf_conformance.abi import dlpack
+from gridbuf_conformance.abi.arraystruct import read_array_struct
+from gridbuf_conformance.abi.capsule import capsule_name, capsule_pointer, is_capsule
+from gridbuf_conformance.abi.dlpack import Exported
+from gridbuf_conformance.abi.memory import Memory
+from gridbuf_conformance.plan import Plan
+from gridbuf_conformance_mutants.reference import Reference
+
+MEMORY = Memory()
+NEW = {"max_version": (1, 3)}
+
+
+@pytest.fixture
+def array():
+    return Reference().produce(Plan(shape=(2, 3), dtype="int32"))
+
+
+def test_structs_have_the_sizes_of_the_header() -> None:
+    sizes = [ctypes.sizeof(s) for s in (dlpack._Tensor, dlpack._Managed, dlpack._ManagedVersioned)]
+    assert sizes == [48, 64, 80]
+    assert dlpack._Tensor.byte_offset.offset == 40
+    assert dlpack._ManagedVersioned.tensor.offset == 32
+
+
+@pytest.mark.parametrize("keywords", [{}, NEW])
+def test_fields_of_both_capsules(array, keywords: dict) -> None:
+    facts = Exported(array.__dlpack__(**keywords), MEMORY).facts()
+    assert facts["name"] == ("dltensor_versioned" if keywords else "dltensor")
+    assert (facts["version"] is None) == (not keywords)
+    assert (facts["ndim"], facts["shape"], facts["strides"]) == (2, [2, 3], [3, 1])
+    assert (facts["dtype"], facts["device"], facts["deleter"]) == ([0, 32, 1], [1, 0], "executable")
+    assert facts["data"] + facts["byte_offset"] == array.__array_interface__["data"][0]
+
+
+@pytest.mark.parametrize("value", [None, 7, "dltensor", object()])
+def test_what_is_no_capsule(value: object) -> None:
+    facts = Exported(value, MEMORY).facts()
+    assert facts == {"capsule": False, "name": None, "type": type(value).__name__}
+    assert not is_capsule(value)
+
+
+def test_foreign_capsules_are_named_and_not_read() -> None:
+    import datetime
+
+    facts = Exported(datetime.datetime_CAPI, MEMORY).facts()
+    assert facts == {"capsule": True, "name": "datetime.datetime_CAPI"}
+
+
+@pytest.mark.parametrize("keywords", [{}, NEW])
+def test_unconsumed_capsule_deletes_once(array, keywords: dict) -> None:
+    exported = Exported(array.__dlpack__(**keywords), MEMORY)
+    counter = exported.count_deletions()
+    assert counter.calls == 0
+    exported.capsule = None
+    assert counter.calls == 1
+
+
+@pytest.mark.parametrize("keywords", [{}, NEW])
+def test_consumed_capsule_leaves_the_deleter_to_the_consumer(array, keywords: dict) -> None:
+    exported = Exported(array.__dlpack__(**keywords), MEMORY)
+    counter = exported.count_deletions()
+    exported.mark_used()
+    assert capsule_name(exported.capsule, MEMORY).startswith("used_dltensor")
+    assert capsule_pointer(exported.capsule) == exported.pointer
+    exported.capsule = None
+    assert counter.calls == 0
+    assert exported.delete()
+    assert counter.calls == 1
+
+
+def test_deleter_on_a_foreign_thread_frees(array) -> None:
+    before = sys.getrefcount(array)
+    exported = Exported(array.__dlpack__(**NEW), MEMORY)
+    exported.mark_used()
+    counter = exported.count_deletions()
+    assert exported.delete_on_foreign_thread()
+    assert counter.calls == 1
+    assert sys.getrefcount(array) == before
+
+
+def test_deleter_that_is_no_code_is_never_called(array) -> None:
+    exported = Exported(array.__dlpack__(**NEW), MEMORY)
+    field = exported.pointer + dlpack._ManagedVersioned.deleter.offset
+    true_deleter = MEMORY.read(field, 8)
+    MEMORY.write(field, ctypes.addressof(ctypes.c_int(0)).to_bytes(8, sys.byteorder))
+    assert exported.facts()["deleter"] == "not executable"
+    assert exported.callable_deleter() is None
+    assert exported.count_deletions() is None
+    assert not exported.delete()
+    MEMORY.write(field, bytes(8))
+    assert exported.facts()["deleter"] == "NULL"
+    MEMORY.write(field, true_deleter)
+
+
+def test_struct_with_bad_pointers_is_not_followed(array) -> None:
+    exported = Exported(array.__dlpack__(**NEW), MEMORY)
+    shape = exported.pointer + dlpack._ManagedVersioned.tensor.offset + dlpack._Tensor.shape.offset
+    true_shape = MEMORY.read(shape, 8)
+    MEMORY.write(shape, (4096).to_bytes(8, sys.byteorder))
+    assert exported.facts()["shape"] == {"unmapped": True}
+    MEMORY.write(shape, true_shape)
+
+
+def test_array_struct(array) -> None:
+    facts = read_array_struct(array.__array_struct__, MEMORY)
+    assert (facts["two"], facts["nd"], facts["typekind"], facts["itemsize"]) == (2, 2, "i", 4)
+    assert (facts["shape"], facts["strides"]) == ([2, 3], [12, 4])
+    assert read_array_struct(7, MEMORY) == {"capsule": False}
+    assert read_array_struct(array.__dlpack__(), MEMORY)["name"] == "dltensor"
