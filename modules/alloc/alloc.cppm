@@ -44,13 +44,16 @@ inline constexpr std::int64_t kUnconstrainedAlignmentBytes = 64;
 inline constexpr std::int64_t kElementAlignmentBytes = 16;
 
 struct AllocationRequest {
-  std::int64_t total_bytes = 0;      // ≥ 0; 0 is legal and gives a block that nothing may touch
-  std::int64_t alignment_bytes = 1;  // 1 … kMaxAlignmentBytes, any integer; 1: no constraint
-  std::int64_t aligned_offset_bytes =
-      0;                // ≥ 0: (data + aligned_offset_bytes) % alignment_bytes == 0
-  bool zeroed = false;  // every byte of [data, data + total_bytes) is 0
-  bool populate =
-      false;  // pages are committed now: lack of memory is an error here, not a kill later
+  /// 0 or more; 0 is legal and gives a block that nothing may touch.
+  std::int64_t total_bytes = 0;
+  /// Any integer from 1 (no constraint) to kMaxAlignmentBytes.
+  std::int64_t alignment_bytes = 1;
+  /// 0 or more: (data + aligned_offset_bytes) % alignment_bytes == 0.
+  std::int64_t aligned_offset_bytes = 0;
+  /// Every byte of [data, data + total_bytes) is 0.
+  bool zeroed = false;
+  /// Pages are committed now, so that lack of memory is an error here and not a kill later.
+  bool populate = false;
 };
 
 /// Where data() goes inside a larger plain block: at the first address that is `remainder_bytes`
@@ -58,7 +61,7 @@ struct AllocationRequest {
 struct Placement {
   std::int64_t modulus_bytes;    // ≥ 2, a multiple of alignment_bytes
   std::int64_t remainder_bytes;  // in [0, modulus_bytes)
-  std::int64_t block_bytes;  // how much the plain block must hold: total_bytes + modulus_bytes - 1
+  std::int64_t block_bytes;      // what the plain block holds: total_bytes + modulus_bytes - 1
 
   friend constexpr bool operator==(const Placement&, const Placement&) = default;
 };
@@ -97,8 +100,8 @@ class Block {
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
   ~Block() {
-    if (allocation_.release != nullptr)
-      allocation_.release(allocation_.context, allocation_.address);
+    if (allocation_.release == nullptr) return;
+    allocation_.release(allocation_.context, allocation_.address);
   }
 
   /// The address of element (0, …, 0). Never null for a block that a resource returned, not even

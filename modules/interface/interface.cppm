@@ -57,13 +57,15 @@ constexpr bool is_host_readable(DeviceType type) {
 }
 
 struct BufferDescriptor {
-  std::byte* block =
-      nullptr;       // what view.offset_bytes counts from; may be null if there are no elements
-  StridedView view;  // shape, byte strides, offset of element (0, …, 0), itemsize
+  /// What view.offset_bytes counts from; may be null if there are no elements.
+  std::byte* block = nullptr;
+  /// Shape, byte strides, offset of element (0, …, 0), itemsize.
+  StridedView view;
   DType dtype;
   bool readonly = false;
   Device device;
-  Owner owner;  // may be empty: then the caller keeps the memory alive
+  /// Keeps the memory alive. May be empty: then the caller does.
+  Owner owner;
 
   /// The address of element (0, …, 0): what every protocol calls the data pointer (AI-15).
   std::byte* first_element() const { return block + view.offset_bytes; }

@@ -51,11 +51,11 @@ struct BufferFields {
   std::int64_t len_bytes = 0;           // elements × itemsize, also for strided memory (PB-03)
   std::int64_t itemsize_bytes = 0;      // whatever the flags (PB-05)
   bool readonly = false;                // of the memory, whatever was asked (PB-14)
-  int ndim = 0;                         //
+  int ndim = 0;                         // 0 or 1 without ND
   const char* format = nullptr;         // only if asked for (PB-06, PB-07)
   const std::int64_t* shape = nullptr;  // ndim entries, from ND up; null for 0-d (PB-08, PB-15)
-  const std::int64_t* strides_bytes =
-      nullptr;  // ndim entries, from STRIDES up; null for 0-d (PB-09, PB-15)
+  // ndim entries, from STRIDES up; null for 0-d (PB-09, PB-15)
+  const std::int64_t* strides_bytes = nullptr;
 };
 
 /// What the request `flags` gets. Error kBuffer, with what was asked and what the memory is, if it
