@@ -1,12 +1,22 @@
 """Python targets in the project's environment: libraries, programs, and tests that run pytest."""
 
+# Bazel would otherwise put an `__init__.py` into the folder of the workspace, which has the name of our package: `import
+# gridbuf` would find that folder instead.
+_NO_IMPLIED_PACKAGES = 0
+
 def gridbuf_py_library(name, **kwargs):
     """A py_library; here so that one file knows how Python is built."""
     native.py_library(name = name, srcs_version = "PY3", **kwargs)
 
 def gridbuf_py_binary(name, **kwargs):
     """A py_binary run with the environment that bazelw made."""
-    native.py_binary(name = name, python_version = "PY3", srcs_version = "PY3", **kwargs)
+    native.py_binary(
+        name = name,
+        legacy_create_init = _NO_IMPLIED_PACKAGES,
+        python_version = "PY3",
+        srcs_version = "PY3",
+        **kwargs
+    )
 
 def gridbuf_py_test(name, srcs, deps = [], data = [], args = [], env = {}, peers = False, **kwargs):
     """A test that runs pytest on its sources; fails when pytest finds no test in them.
@@ -29,6 +39,7 @@ def gridbuf_py_test(name, srcs, deps = [], data = [], args = [], env = {}, peers
         data = data + ([Label("@gridbuf_python//:peers")] if peers else []),
         deps = deps,
         env = dict(env, PYTHONDONTWRITEBYTECODE = "1"),
+        legacy_create_init = _NO_IMPLIED_PACKAGES,
         python_version = "PY3",
         srcs_version = "PY3",
         **kwargs

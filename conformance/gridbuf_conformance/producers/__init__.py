@@ -53,8 +53,14 @@ class Entry:
 
     @property
     def is_installed(self) -> bool:
-        """Whether the library can be found; nothing is imported."""
-        return self.needs is None or util.find_spec(self.needs) is not None
+        """Whether the library can be found; nothing is imported.
+
+        A mere folder of that name on the path (a namespace package, without origin) is not the library.
+        """
+        if self.needs is None:
+            return True
+        spec = util.find_spec(self.needs)
+        return spec is not None and spec.origin is not None
 
 
 class UnknownProducer(LookupError):
