@@ -1,0 +1,548 @@
+"""Types of the compiled core. Shapes and indices are in elements, sizes of memory in bytes."""
+
+from collections.abc import Callable, Iterator, Sequence
+from types import EllipsisType
+from typing import (
+    Any,
+    Final,
+    Literal,
+    SupportsIndex,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    final,
+    overload,
+)
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import CapsuleType
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+_DType: TypeAlias = type[_Scalar] | np.dtype[_Scalar]
+_Shape: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
+_Layout: TypeAlias = Sequence[SupportsIndex] | Callable[[tuple[str, ...]], Sequence[SupportsIndex]]
+_Dims: TypeAlias = str | Sequence[str]
+_Device: TypeAlias = Literal["gpu"] | None
+_Index: TypeAlias = SupportsIndex | slice | EllipsisType | None
+
+class _ArrayInterface(TypedDict, total=False):
+    shape: tuple[int, ...]
+    typestr: str
+    descr: list[Any]
+    data: tuple[int, bool]
+    strides: tuple[int, ...] | None
+    version: int
+
+class _Preset(TypedDict):
+    device: _Device
+    alignment_size: int
+    layout: tuple[int, int, int] | Literal["C", "F"]
+
+_build_facts: Final[dict[str, str]]
+
+class GTNoSuchBufferError(BufferError): ...
+class DeviceUnavailableError(RuntimeError): ...
+class SyncConflictError(RuntimeError): ...
+
+@final
+class LayoutPlan:
+    """Where the elements of an array lie: a value to print, compare, hash, pickle and draw."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def dims(self) -> tuple[str, ...]: ...
+    @property
+    def itemsize(self) -> int: ...
+    @property
+    def layout(self) -> tuple[int, ...]: ...
+    @property
+    def strides(self) -> tuple[int, ...]: ...
+    @property
+    def padded_shape(self) -> tuple[int, ...]: ...
+    @property
+    def alignment_size(self) -> int: ...
+    @property
+    def aligned_index(self) -> tuple[int, ...]: ...
+    @property
+    def aligned_offset(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def total_bytes(self) -> int: ...
+    def offset_rule(self) -> str: ...
+    def draw(self, *, max_columns: int = 24, max_rows: int = 32) -> str: ...
+    def difference(self, found: LayoutPlan, /) -> str: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class Buffer:
+    """Memory with its meaning: a padded, aligned n-dimensional array in a layout of choice."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def strides(self) -> tuple[int, ...]: ...
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def itemsize(self) -> int: ...
+    @property
+    def dims(self) -> tuple[str, ...]: ...
+    @property
+    def layout(self) -> tuple[int, ...]: ...
+    @property
+    def aligned_index(self) -> tuple[int, ...]: ...
+    @property
+    def alignment_size(self) -> int: ...
+    @property
+    def device(self) -> None: ...
+    @property
+    def readonly(self) -> bool: ...
+    @property
+    def base(self) -> Buffer | None: ...
+    @property
+    def plan(self) -> LayoutPlan: ...
+    @property
+    def T(self) -> Buffer: ...  # noqa: N802 (NumPy's name)
+    @property
+    def default_origin(self) -> tuple[int, ...]: ...
+    @property
+    def __gt_origin__(self) -> tuple[int, ...]: ...
+    @property
+    def __gt_dims__(self) -> tuple[str, ...]: ...
+    @property
+    def __array_interface__(self) -> _ArrayInterface: ...
+    def to_numpy(self) -> npt.NDArray[Any]: ...
+    @overload
+    def transpose(self, axes: Sequence[SupportsIndex] | None = None, /) -> Buffer: ...
+    @overload
+    def transpose(self, *axes: SupportsIndex) -> Buffer: ...
+    def broadcast_to(self, shape: _Shape, /) -> Buffer: ...
+    def toreadonly(self) -> Buffer: ...
+    def copy(self) -> Buffer: ...
+    def __copy__(self) -> Buffer: ...
+    def __deepcopy__(self, memo: object, /) -> Buffer: ...
+    def __reduce_ex__(self, protocol: SupportsIndex, /) -> tuple[Any, ...]: ...
+    # A full set of integers gives a NumPy scalar, everything else a Buffer; types cannot tell.
+    def __getitem__(self, key: _Index | tuple[_Index, ...], /) -> Any: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def __array__(
+        self, /, dtype: npt.DTypeLike | None = None, copy: bool | None = None
+    ) -> npt.NDArray[Any]: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+    def __dlpack__(
+        self,
+        /,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> CapsuleType: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
+def allocate(
+    shape: _Shape,
+    dtype: npt.DTypeLike | None = "float64",
+    *,
+    backend: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+) -> Buffer: ...
+def plan(
+    shape: _Shape,
+    dtype: npt.DTypeLike | None = "float64",
+    *,
+    backend: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+) -> LayoutPlan: ...
+@overload
+def empty(
+    shape: _Shape,
+    dtype: None = None,
+    *,
+    backend: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+) -> npt.NDArray[np.float64]: ...
+@overload
+def empty(
+    shape: _Shape,
+    dtype: _DType[_Scalar],
+    *,
+    backend: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+) -> npt.NDArray[_Scalar]: ...
+@overload
+def empty(
+    shape: _Shape,
+    dtype: npt.DTypeLike | None = "float64",
+    *,
+    backend: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+) -> npt.NDArray[Any]: ...
+@overload
+def zeros(
+    shape: _Shape,
+    dtype: None = None,
+    *,
+    backend: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+) -> npt.NDArray[np.float64]: ...
+@overload
+def zeros(
+    shape: _Shape,
+    dtype: _DType[_Scalar],
+    *,
+    backend: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+) -> npt.NDArray[_Scalar]: ...
+@overload
+def zeros(
+    shape: _Shape,
+    dtype: npt.DTypeLike | None = "float64",
+    *,
+    backend: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+) -> npt.NDArray[Any]: ...
+@overload
+def ones(
+    shape: _Shape,
+    dtype: None = None,
+    *,
+    backend: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+) -> npt.NDArray[np.float64]: ...
+@overload
+def ones(
+    shape: _Shape,
+    dtype: _DType[_Scalar],
+    *,
+    backend: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+) -> npt.NDArray[_Scalar]: ...
+@overload
+def ones(
+    shape: _Shape,
+    dtype: npt.DTypeLike | None = "float64",
+    *,
+    backend: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+) -> npt.NDArray[Any]: ...
+@overload
+def full(
+    shape: _Shape,
+    fill_value: object,
+    dtype: None = None,
+    *,
+    backend: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+) -> npt.NDArray[np.float64]: ...
+@overload
+def full(
+    shape: _Shape,
+    fill_value: object,
+    dtype: _DType[_Scalar],
+    *,
+    backend: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+) -> npt.NDArray[_Scalar]: ...
+@overload
+def full(
+    shape: _Shape,
+    fill_value: object,
+    dtype: npt.DTypeLike | None = "float64",
+    *,
+    backend: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+) -> npt.NDArray[Any]: ...
+@overload
+def empty_like(
+    data: npt.NDArray[_Scalar],
+    dtype: None = None,
+    *,
+    backend: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+) -> npt.NDArray[_Scalar]: ...
+@overload
+def empty_like(
+    data: object,
+    dtype: _DType[_Scalar],
+    *,
+    backend: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+) -> npt.NDArray[_Scalar]: ...
+@overload
+def empty_like(
+    data: object,
+    dtype: npt.DTypeLike | None = None,
+    *,
+    backend: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+) -> npt.NDArray[Any]: ...
+@overload
+def zeros_like(
+    data: npt.NDArray[_Scalar],
+    dtype: None = None,
+    *,
+    backend: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+) -> npt.NDArray[_Scalar]: ...
+@overload
+def zeros_like(
+    data: object,
+    dtype: _DType[_Scalar],
+    *,
+    backend: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+) -> npt.NDArray[_Scalar]: ...
+@overload
+def zeros_like(
+    data: object,
+    dtype: npt.DTypeLike | None = None,
+    *,
+    backend: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+) -> npt.NDArray[Any]: ...
+@overload
+def ones_like(
+    data: npt.NDArray[_Scalar],
+    dtype: None = None,
+    *,
+    backend: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+) -> npt.NDArray[_Scalar]: ...
+@overload
+def ones_like(
+    data: object,
+    dtype: _DType[_Scalar],
+    *,
+    backend: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+) -> npt.NDArray[_Scalar]: ...
+@overload
+def ones_like(
+    data: object,
+    dtype: npt.DTypeLike | None = None,
+    *,
+    backend: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+) -> npt.NDArray[Any]: ...
+@overload
+def full_like(
+    data: npt.NDArray[_Scalar],
+    fill_value: object,
+    dtype: None = None,
+    *,
+    backend: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+) -> npt.NDArray[_Scalar]: ...
+@overload
+def full_like(
+    data: object,
+    fill_value: object,
+    dtype: _DType[_Scalar],
+    *,
+    backend: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+) -> npt.NDArray[_Scalar]: ...
+@overload
+def full_like(
+    data: object,
+    fill_value: object,
+    dtype: npt.DTypeLike | None = None,
+    *,
+    backend: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+) -> npt.NDArray[Any]: ...
+@overload
+def from_array(
+    data: npt.NDArray[_Scalar],
+    dtype: None = None,
+    *,
+    backend: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+) -> npt.NDArray[_Scalar]: ...
+@overload
+def from_array(
+    data: object,
+    dtype: _DType[_Scalar],
+    *,
+    backend: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+) -> npt.NDArray[_Scalar]: ...
+@overload
+def from_array(
+    data: object,
+    dtype: npt.DTypeLike | None = None,
+    *,
+    backend: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+) -> npt.NDArray[Any]: ...
+def register_preset(
+    name: str,
+    *,
+    device: _Device = None,
+    alignment_size: SupportsIndex = 1,
+    layout: Sequence[SupportsIndex] | Literal["C", "F"] = (0, 1, 2),
+) -> None: ...
+def presets() -> dict[str, _Preset]: ...
+def get_dims(obj: object, annotation: _Dims | None = None) -> tuple[str, ...] | None: ...
+def _restore(*args: Any) -> Buffer: ...
