@@ -71,7 +71,7 @@ class Profile:
 PROFILES: dict[str, Profile] = {
     profile.name: profile
     for profile in (
-        Profile("smoke", 40, 30, 8, 6, shrink_per_rule=40, shrink_in_all=200),
+        Profile("smoke", 40, 30, 8, 6, shrink_per_rule=25, shrink_in_all=200),
         Profile("default", 200, 120, 16, 16, shrink_per_rule=150, shrink_in_all=1500),
         Profile("thorough", 2000, 1200, 60, 40, shrink_per_rule=600, shrink_in_all=10_000),
         Profile("soak", 600, 400, 30, 20, 300, 3000, time_box_s=15 * 60.0),
@@ -82,6 +82,7 @@ PROFILES: dict[str, Profile] = {
 _FINDINGS = FAILED | {Outcome.ADVISORY, Outcome.ERROR}
 _TIMEOUTS_TAKEN = 3
 _CRASHES_TAKEN = 12
+_RESET_BUDGET = 16
 _SHRINK_COST = {"crash": 4, "unstable": 8, "timeout": 40}
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}\b")
 
@@ -516,7 +517,7 @@ def _shrink(run: _Run, worker: Any, rule: str, batches: Sequence[_Batch], budget
         if any(search.is_known_to_fail(plan) for plan in batch.plans):
             strategies.smallest(batch.strategy, search, batch.draws, batch.seed)
             break
-    search.begun = True
+    search.begun, search.budget = True, search.spent + _RESET_BUDGET
     failing = [
         plan for plan in tally.findings if plan is not None and search.is_known_to_fail(plan)
     ]

@@ -99,7 +99,7 @@ class WritableInDLPackOnly(OffersDLPack, Memory, OffersBuffer):
         view.readonly = self.readonly or self.lends_read_only
 
 
-@faulty("DL-16")
+@faulty("XA-07")
 class SwappedBytesInDLPack(DictAndDLPack):
     """The dict tells the swapped byte order, DLPack exports the bytes as native."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 from typing import ClassVar
 
 from gridbuf_conformance.plan import Plan
@@ -217,3 +218,18 @@ class NothingInRangeIsMade(_Allocator):
 
     def produce(self, plan: Plan) -> object:
         return Unsupported("not today")
+
+
+class OriginIsTheStart(_Allocator):
+    """A field whose domain starts at 1 in every dimension gives 1 for its origin, not -1."""
+
+    breaks = frozenset()
+    advises = frozenset({"GT-19"})
+
+    class array_type(_PlainArray):
+        """An array with a domain, as fields of `gt4py.next` have."""
+
+        def __init__(self, *arguments: object, **keywords: object) -> None:
+            super().__init__(*arguments, **keywords)
+            self.domain = SimpleNamespace(ranges=[range(1, 1 + n) for n in self.shape])
+            self.__gt_origin__ = (1,) * self.ndim

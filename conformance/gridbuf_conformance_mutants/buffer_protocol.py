@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from gridbuf_conformance.plan import Plan
 
-from .buffer_type import PyBuffer, static_text
+from .buffer_type import BufferExporter, PyBuffer, static_text
 from .memory import Block
 from .mutant import Mutant, faulty
 from .reference import (
@@ -185,6 +185,16 @@ class FormatOfAnotherKind(OffersArrayInterface, Memory, OffersBuffer):
             view.format = b">q" if self.swapped else b"q"
 
 
+@faulty("PB-22")
+class ComplexCalledFloat(OffersArrayInterface, Memory, OffersBuffer):
+    """Complex numbers of 8 bytes have the format of a float; the array interface beside it knows better."""
+
+    def describe(self, view: PyBuffer, flags: int) -> None:
+        super().describe(view, flags)
+        if flags & FORMAT and self.element.format == "Zf":
+            view.format = b">d" if self.swapped else b"d"
+
+
 @faulty("PB-20")
 class FormatUngrammatical(_Edited):
     """The format opens a record and does not close it."""
@@ -283,7 +293,9 @@ class StridesLeaveTheBlock(Mutant):
 
     @staticmethod
     def has_fault(plan: Plan) -> bool:
-        return plan.fill is not None and min(plan.shape, default=0) > 1 and plan.alignment_size == 1
+        # A view may begin outside the block, where other memory may or may not be.
+        is_plain = plan.alignment_size == 1 and not plan.views
+        return is_plain and plan.fill is not None and min(plan.shape, default=0) > 1
 
     def fill(self, array: Memory, plan: Plan) -> None:
         if not self.has_fault(plan):  # else most of its pages are not there
@@ -373,6 +385,15 @@ class ResizeWhileExported(Base):
         old, self.block = self.block, Block(4096)
         self.address = self.block.low
         old.unmap()
+
+
+@faulty(advises=["PB-33"])
+class EveryRequestIsABufferError(Memory, BufferExporter):
+    """A type that lends nothing to anybody answers requests with BufferError, not with TypeError."""
+
+    def get_buffer(self, view: PyBuffer, flags: int) -> None:
+        view.obj = None
+        raise BufferError("this array is for nobody")
 
 
 # --- PEP 688 ----------------------------------------------------------------------------------------------

@@ -551,6 +551,14 @@ class StandardOf2022(Base):
         return super().__dlpack__(stream=stream)
 
 
+@faulty("DP-14")
+class KeywordsMissing(Base):
+    """Only the keywords `stream` and `max_version`: no device and no copy can be asked for."""
+
+    def __dlpack__(self, *, stream=None, max_version=None) -> object:
+        return super().__dlpack__(stream=stream, max_version=max_version)
+
+
 @faulty("DP-15")
 class AnyStream(Base):
     """Host memory accepts stream 1 in silence."""
@@ -607,6 +615,26 @@ class AnyDevice(Base):
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None) -> object:
         return super().__dlpack__(stream=stream, max_version=max_version, copy=copy)
+
+
+@faulty("DP-25")
+class RecordsAsLanes(OffersArrayInterface, OffersDLPack, Memory):
+    """Records are exported as vectors of bytes; the array interface beside it calls them records."""
+
+    def check_describable(self, versioned: bool) -> None:
+        if self.swapped or not self.element.fields:
+            super().check_describable(versioned)
+
+    def describe_tensor(self, export: Export) -> None:
+        if not self.element.fields:
+            super().describe_tensor(export)
+            return
+        element, self.element = self.element, self.element._replace(dlpack=(1, 8))
+        try:
+            super().describe_tensor(export)
+            export.managed.tensor.lanes = self.item_bytes
+        finally:
+            self.element = element
 
 
 @faulty(advises=["DP-25", "XA-14"])
