@@ -163,6 +163,8 @@ def sample_indices(shape: tuple[int, ...], limit: int = _SAMPLE_LIMIT) -> list[t
     shape always gives the same list.
     """
     count = prod(shape)
+    if not count:
+        return []  # `product` would first lay out every range, and extents beside a 0 have no bound
     if count <= limit:
         return list(product(*map(range, shape)))
     step = (count - 1) // (limit - 1)

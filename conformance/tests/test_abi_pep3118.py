@@ -8,9 +8,10 @@ import struct
 import sys
 
 import pytest
-from gridbuf_conformance.abi.pep3118 import BadFormat, parse
 from hypothesis import given
 from hypothesis import strategies as st
+
+from gridbuf_conformance.abi.pep3118 import BadFormat, parse
 
 NATIVE = "<" if sys.byteorder == "little" else ">"
 LONG_DOUBLE = ctypes.sizeof(ctypes.c_longdouble)
@@ -105,7 +106,7 @@ def test_letters_that_the_platform_sizes(letter: str, platform: bool) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["y", "Zi", "Z", "T{d", "Td}", "(2,d", "(,)d", "T{" * 40 + "}" * 40, "<n", "3", ":n:d", "X{d"],
+    ["y", "Zi", "Z", "T{d", "Td}", "(2,d", "(,)d", "T{" * 40 + "}" * 40, "<n", "3", ":n:d", "X{d", "&" * 5000, "9" * 5000 + "d"],
 )
 def test_bad_formats_are_refused(text: str) -> None:
     with pytest.raises(BadFormat):

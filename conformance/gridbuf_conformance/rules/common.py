@@ -48,7 +48,10 @@ def reach_verdict(s: Subject, interface: str) -> Verdict:
         return fail("elements inside the address space", f"the array reaches {reach}")
     if not s.observation["map_known"]:
         return untested("this system does not tell what is mapped")
-    if s.mapping[interface]["read"]:
+    mapping = s.mapping.get(interface)
+    if mapping is None:
+        return untested("its place was not looked up")
+    if mapping["read"]:
         return ok()
     return fail(
         "mapped memory under every element",

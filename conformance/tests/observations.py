@@ -1,0 +1,77 @@
+"""Observations of a right object, to be spoiled in one place by tests of the judge.
+
+The object is the zoo's reference array, which offers every interface and breaks no rule; each observation goes
+through JSON, as it does on the way from the worker.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from functools import cache
+from typing import Any
+
+from gridbuf_conformance.measure import observe
+from gridbuf_conformance.plan import Plan
+from gridbuf_conformance_mutants.reference import Reference
+
+__all__ = ["PLANS", "fresh_observation", "place", "remove"]
+
+PLANS = {
+    "matrix": Plan(shape=(3, 4)),
+    "fortran": Plan(shape=(3, 4), layout=(1, 0)),
+    "aligned": Plan(shape=(3, 5), layout=(1, 0), alignment_size=64, dims=("I", "J")),
+    "scalar": Plan(shape=()),
+    "empty": Plan(shape=(0, 3)),
+    "readonly": Plan(shape=(4,), readonly=True),
+    "swapped": Plan(shape=(2, 3), dtype="int32", byteorder="swapped"),
+    "int32": Plan(shape=(2, 3), dtype="int32"),
+    "int64": Plan(shape=(4,), dtype="int64"),
+    "complex": Plan(shape=(4,), dtype="complex128"),
+    "record": Plan(shape=(4,), dtype="struct"),
+    "booleans": Plan(shape=(64,), dtype="bool"),
+    "reversed": Plan(shape=(6,), views=(("reverse", 0),)),
+}
+
+
+@cache
+def _observed(name: str) -> str:
+    reference, plan = Reference(), PLANS[name]
+    observation = observe(
+        reference.produce(plan),
+        plan,
+        again=lambda: reference.produce(plan),
+        apply_view=reference.apply_view,
+    )
+    return json.dumps(observation)
+
+
+def fresh_observation(name: str) -> dict[str, Any]:
+    """The observation of the reference array for one of `PLANS`; yours to change."""
+    return json.loads(_observed(name))
+
+
+def place(facts: dict[str, Any], path: str, value: Any) -> None:
+    """Puts `value` at a dotted path; `*` stands for every entry, a name that is missing is added.
+
+    A callable is applied to the old value.
+    """
+    head, _, rest = path.partition(".")
+    keys = list(facts) if head == "*" else [int(head) if isinstance(facts, list) else head]
+    if isinstance(facts, list) and head == "*":
+        keys = range(len(facts))
+    for key in keys:
+        if rest:
+            place(facts[key], rest, value)
+        elif callable(value):
+            facts[key] = value(facts[key])
+        else:
+            facts[key] = copy.deepcopy(value)
+
+
+def remove(facts: dict[str, Any], path: str) -> None:
+    """Takes away what stands at a dotted path."""
+    head, _, last = path.rpartition(".")
+    for key in head.split(".") if head else ():
+        facts = facts[key]
+    del facts[last]

@@ -1,0 +1,378 @@
+"""Every check convicts what it is there for, and nothing else: a right observation, spoiled in one place.
+
+`SPOILED` holds for each rule one fault: the plan, and what the measurer would have seen instead. The rule must
+then fail (or advise), and on the unspoiled observation it must not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from observations import PLANS, fresh_observation, place, remove
+
+from gridbuf_conformance import catalogue
+from gridbuf_conformance.judge import judge
+from gridbuf_conformance.measure.values import describe
+from gridbuf_conformance.outcomes import Outcome
+from gridbuf_conformance.rules import CHECKS
+
+REMOVED = object()
+VALUE_ERROR = {"type": "ValueError", "mro": ["ValueError", "Exception"], "text": ""}
+TYPE_ERROR = {"type": "TypeError", "mro": ["TypeError", "Exception"], "text": ""}
+ASSERTION = {"type": "AssertionError", "mro": ["AssertionError", "Exception"], "text": ""}
+MOVED = {"refused": None, "mapped": False, "same_address": False}
+FOREIGN = {"t": "other", "type": "Lender", "callable": False}
+NO_AS = ("root.as", REMOVED)
+
+
+def lender(length: int) -> dict[str, Any]:
+    """The facts of a writable buffer of plain bytes, far from everything."""
+    view = {"buf": 2**40, "len": length, "readonly": 0}
+    return {"SIMPLE": {"view": view}}
+
+
+def capsule_of(name: str, **changes: Any) -> dict[str, Any]:
+    """The main capsule of another observation, with some fields changed."""
+    return {**fresh_observation(name)["root"]["main"], **changes}
+
+
+def fields(**changes: Any) -> list[tuple[str, Any]]:
+    return [(f"root.ai.fields.{key}", describe(value)) for key, value in changes.items()]
+
+
+def main(**changes: Any) -> list[tuple[str, Any]]:
+    return [(f"root.main.{key}", value) for key, value in changes.items()]
+
+
+def granted(name: str, **changes: Any) -> list[tuple[str, Any]]:
+    return [(f"root.pb.{name}.view.{key}", value) for key, value in changes.items()]
+
+
+def lost(survivor: str) -> dict[str, Any]:
+    loss = [{"dropped": "object", "survivor": survivor}]
+    return {"order": ["object", survivor], "lost": loss, "changed": []}
+
+
+FORMATTED = ("ND|FORMAT", "RECORDS_RO", "RECORDS", "FULL_RO", "FULL")
+
+
+def formats(text: str | None, **changes: Any) -> list[tuple[str, Any]]:
+    return [entry for n in FORMATTED for entry in granted(n, format=text, **changes)]
+
+
+def only_array_interface(facts: dict[str, Any]) -> None:
+    for name in ("as", "main", "dlpack"):
+        facts.pop(name, None)
+    facts["pb"] = {}
+
+
+def plain_request_granted(observation: dict[str, Any]) -> None:
+    requests = observation["root"]["pb"]
+    requests["ND"] = {"view": {**requests["STRIDES"]["view"], "strides": None}}
+
+
+def fortran_request_granted(observation: dict[str, Any]) -> None:
+    requests = observation["root"]["pb"]
+    requests["F_CONTIGUOUS"] = requests["C_CONTIGUOUS"]
+
+
+def offset_not_needed(observation: dict[str, Any]) -> None:
+    root = observation["root"]
+    address = root["ai"]["fields"]["data"]["items"][0]["value"]
+    root["main"].update(data=address, byte_offset=16)
+
+
+def swapped_bytes_exported(observation: dict[str, Any]) -> None:
+    root = observation["root"]
+    content = root["walk"]["AI"]
+    for name in ("ai", "as"):
+        del root[name]
+    root.update(pb={}, main=capsule_of("int32"), walk={"DL": content})
+
+
+def copy_is_the_original(observation: dict[str, Any]) -> None:
+    observation["root"]["copy_facts"] = observation["root"]["main"]
+
+
+def array_method_copies(observation: dict[str, Any]) -> None:
+    root = observation["root"]
+    observation["array_attribute"] = elsewhere = root.pop("ai")
+    elsewhere["fields"]["data"]["items"][0]["value"] += 2**30
+    del root["as"]
+    root["pb"] = {}
+
+
+def one_item_too_far(observation: dict[str, Any]) -> None:
+    only_array_interface(observation["root"])
+    place(observation, "root.ai.fields.data.items.0.value", lambda address: address + 8)
+
+
+def row_major(observation: dict[str, Any]) -> None:
+    only_array_interface(observation["root"])
+    place(observation, "root.ai.fields.strides", describe((32, 8)))
+
+
+def odd_padding(observation: dict[str, Any]) -> None:
+    only_array_interface(observation["root"])
+    place(observation, "root.ai.fields.strides", describe((8, 72)))
+
+
+def same_memory_twice(observation: dict[str, Any]) -> None:
+    observation["second"].update({name: observation["root"][name] for name in ("ai", "pb", "main")})
+
+
+def hidden_copy(observation: dict[str, Any]) -> None:
+    root = observation["root"]
+    for request in root["pb"].values():
+        if "view" in request:
+            request["view"]["buf"] += 2**30
+    root["poke"] = {"AI>PB": False}
+
+
+def view_with_the_strides_of_the_base(observation: dict[str, Any]) -> None:
+    only_array_interface(observation["view"])
+    place(observation, "view.ai.fields.strides", describe(None))
+
+
+# Rule → (plan, [(path, what stands there instead)], or a function that spoils the observation).
+SPOILED: dict[str, tuple[str, Any]] = {
+    "AI-01": ("matrix", [("root.ai", {"value": {**FOREIGN, "callable": True}})]),
+    "AI-02": ("matrix", [("root.ai.fields.version", REMOVED)]),
+    "AI-03": ("matrix", fields(shape=[3, 4])),
+    "AI-05": ("matrix", fields(shape=(2**62, 8), strides=None)),
+    "AI-06": ("matrix", fields(typestr="f8")),
+    "AI-07": ("matrix", fields(typestr="<i3")),
+    "AI-08": ("matrix", fields(typestr="|f8")),
+    "AI-09": ("matrix", fields(typestr=">f8")),
+    "AI-10": (
+        "booleans",
+        [("root.ai.fields.data", FOREIGN), ("root.ai.data_buffer", lender(8))],
+    ),
+    "AI-11": ("matrix", fields(typestr="|V8", descr=[("x", "<f4"), ("y", "|i1")])),
+    "AI-12": ("matrix", fields(typestr="|V8", descr=[("x", "<f4"), ("x", "<f4")])),
+    "AI-13": ("matrix", fields(descr=[("", "<f4")])),
+    "AI-14": ("matrix", fields(data=("0x7f", False))),
+    "AI-15": ("reversed", [("view.ai.fields.data.items.0.value", lambda address: address - 40)]),
+    "AI-16": (
+        "matrix",
+        [("root.ai.fields.data", FOREIGN), ("root.ai.data_buffer", lender(8))],
+    ),
+    "AI-17": ("matrix", [*fields(data=None), *granted("SIMPLE", len=8)]),
+    "AI-18": ("matrix", fields(data=None, offset=-64)),
+    "AI-19": ("matrix", [("root.ai.fields.data", REMOVED)]),
+    "AI-20": ("matrix", fields(data=(0, False))),
+    "AI-21": ("matrix", fields(strides=[32, 8])),
+    "AI-22": ("matrix", [("root.mapping.AI.read", False)]),
+    "AI-24": ("scalar", fields(shape=None)),
+    "AI-25": ("matrix", [("root.mapping.AI.write", False)]),
+    "AI-26": (
+        "matrix",
+        [("root.ai.fields.mask", FOREIGN), ("root.ai.mask_interface", {"fields": {}})],
+    ),
+    "AI-27": ("matrix", fields(version="3")),
+    "AI-28": ("matrix", [("life.dict_dropped.mapped", False)]),
+    "AI-30": ("int64", [("life.resizes", {"resize": {"AI": MOVED}})]),
+    "AI-33": (
+        "matrix",
+        [("repeated.0.ai.fields.data.items.0.value", lambda address: address + 64)],
+    ),
+    "AS-01": ("matrix", [("root.as", {"capsule": True, "name": "numpy"})]),
+    "AS-02": ("matrix", [("root.as.two", 3)]),
+    "AS-03": ("matrix", [("root.as.typekind", "d")]),
+    "AS-04": ("matrix", [("root.as.strides", None)]),
+    "AS-05": ("matrix", [("root.as.flags", lambda flags: flags | 0x2)]),
+    "AS-06": (
+        "matrix",
+        [("root.as.flags", lambda flags: flags | 0x800), ("root.as.has_descr_pointer", False)],
+    ),
+    "AS-07": ("matrix", [("life.drops.0", lost("AS"))]),
+    "AS-08": ("matrix", [("root.as.flags", 0x600), ("root.as.strides", [8, 24])]),
+    "PB-01": ("matrix", [("root.pb.F_CONTIGUOUS.error", VALUE_ERROR)]),
+    "PB-02": ("matrix", granted("STRIDES", ndim=1)),
+    "PB-03": ("matrix", granted("FULL_RO", len=24)),
+    "PB-04": ("matrix", formats("f")),
+    "PB-05": ("matrix", granted("ND", itemsize=1)),
+    "PB-06": ("matrix", granted("ND", format="d")),
+    "PB-07": ("matrix", formats(None)),
+    "PB-08": ("matrix", granted("SIMPLE", shape=[3, 4])),
+    "PB-09": ("matrix", granted("STRIDES", strides=None)),
+    "PB-10": ("matrix", granted("FULL_RO", suboffsets=[-1, -1])),
+    "PB-11": ("fortran", plain_request_granted),
+    "PB-12": ("matrix", fortran_request_granted),
+    "PB-13": ("matrix", granted("WRITABLE", readonly=1)),
+    "PB-14": ("matrix", granted("ND", readonly=1)),
+    "PB-15": ("scalar", granted("FULL_RO", shape=[])),
+    "PB-16": ("matrix", granted("FULL_RO", ndim=65)),
+    "PB-17": ("matrix", granted("FULL_RO", shape=[3, -4])),
+    "PB-18": ("matrix", [("root.mapping.PB.read", False)]),
+    "PB-19": ("reversed", [("view.pb.FULL_RO.view.buf", lambda address: address - 40)]),
+    "PB-20": ("matrix", formats("d}")),
+    "PB-21": ("int32", formats("l")),
+    "PB-22": ("complex", formats("dd")),
+    "PB-23": ("matrix", granted("FULL_RO", obj=None)),
+    "PB-24": ("matrix", [("life.buffer.references", [2, 10])]),
+    "PB-25": ("matrix", [("life.buffer.two_views.0.unchanged", False)]),
+    "PB-27": ("matrix", [("root.python.after_release", {"value": True})]),
+    "PB-28": (
+        "matrix",
+        [("root.python.__buffer__:FULL_RO", {"value": {"t": "bytes"}, "is_memoryview": False})],
+    ),
+    "PB-30": (
+        "matrix",
+        [("root.python.__buffer__:WRITABLE", {"is_memoryview": True, "readonly": True})],
+    ),
+    "PB-33": (
+        "matrix",
+        [
+            *[(f"root.{name}", REMOVED) for name in ("ai", "as", "main", "dlpack")],
+            ("root.pb", {}),
+            ("root.python.memoryview", {"error": VALUE_ERROR}),
+        ],
+    ),
+    "PB-34": ("matrix", [("life.buffer.two_views.0.same_address", False)]),
+    "DL-01": (
+        "matrix",
+        [("root.main", {"capsule": True, "name": "dltensor_versioned", "unmapped": True})],
+    ),
+    "DL-02": ("matrix", main(version=[0, 8])),
+    "DL-03": ("matrix", main(flags=8)),
+    "DL-04": ("matrix", [("root.mapping.DL.write", False)]),
+    "DL-05": ("matrix", [("root.copy_facts.flags", 0)]),
+    "DL-06": ("matrix", main(flags=4)),
+    "DL-07": ("matrix", main(shape=None)),
+    "DL-08": ("matrix", main(version=[1, 2], strides=None)),
+    "DL-09": ("matrix", main(strides=[32, 8])),
+    "DL-10": ("matrix", offset_not_needed),
+    "DL-12": ("empty", main(data=4096)),
+    "DL-13": ("scalar", main(data=0)),
+    "DL-14": ("matrix", main(strides=[2**62, 1])),
+    "DL-15": ("matrix", main(dtype=[200, 64, 1])),
+    "DL-16": ("swapped", swapped_bytes_exported),
+    "DL-17": ("matrix", main(device=[1, 3])),
+    "DL-19": ("matrix", main(deleter="not executable")),
+    "DL-21": (
+        "matrix",
+        [("life.drops.0.changed", ["DL"]), ("life.drops.0.order", ["object", "DL"])],
+    ),
+    "DL-24": ("matrix", main(byte_offset=2**64 - 40)),
+    "DL-27": ("matrix", main(data=0)),
+    "DL-29": ("int64", [("life.resizes", {"resize_": {"DL": MOVED}})]),
+    "DL-30": ("matrix", main(dtype=[2, 64, 2])),
+    "DP-01": ("matrix", [("root.probes.__dlpack_device__.offered", False)]),
+    "DP-02": ("matrix", [("root.device", {"first": describe("cpu"), "second": describe("cpu")})]),
+    "DP-03": ("matrix", [("root.main", {"capsule": True, "name": "dlpack"})]),
+    "DP-04": ("matrix", main(device=[2, 0])),
+    "DP-06": ("matrix", [("life.capsule.references", [2, 10])]),
+    "DP-07": ("matrix", [("life.capsule.destructor_called_deleter", True)]),
+    "DP-10": ("matrix", [("life.capsule.name_after", "\x01\x02")]),
+    "DP-11": ("matrix", [("root.dlpack.legacy.name", "dltensor_versioned")]),
+    "DP-12": ("matrix", [("root.dlpack.max_version=(0,8).name", "dltensor_versioned")]),
+    "DP-13": ("matrix", [("root.dlpack.max_version=[1,0]", capsule_of("matrix"))]),
+    "DP-14": ("matrix", [("root.dlpack.copy=None", {"error": TYPE_ERROR})]),
+    "DP-15": ("matrix", [("root.dlpack.stream=1", {"error": ASSERTION})]),
+    "DP-20": ("matrix", copy_is_the_original),
+    "DP-21": ("matrix", [("root.dlpack.copy=False.data", 2**40)]),
+    "DP-22": ("matrix", main(data=2**40, byte_offset=0, flags=2)),
+    "DP-23": ("matrix", [("root.dlpack.dl_device=(8,0)", capsule_of("matrix"))]),
+    "DP-25": ("record", [("root.main", capsule_of("matrix", ndim=1, shape=[4], strides=[1]))]),
+    "DP-26": ("matrix", fields(strides=(36, 12))),
+    "DP-27": (
+        "readonly",
+        [("root.dlpack.legacy", fresh_observation("int64")["root"]["dlpack"]["legacy"])],
+    ),
+    "GT-15": ("matrix", array_method_copies),
+    "GT-16": ("aligned", one_item_too_far),
+    "GT-17": ("fortran", row_major),
+    "GT-18": ("aligned", [("gt4py.__gt_dims__", describe(("I", "-1")))]),
+    "GT-19": (
+        "matrix",
+        [("gt4py.domain_starts", [describe(-1)]), ("gt4py.__gt_origin__", describe((-1,)))],
+    ),
+    "GT-20": ("matrix", [("gt4py", {})]),
+    "GT-21": ("matrix", same_memory_twice),
+    "GT-22": ("aligned", odd_padding),
+    "GT-23": ("matrix", [("second.ai.fields.strides", describe((40, 8)))]),
+    "GT-24": ("matrix", [("root.mapping.PB.read", False)]),
+    "XA-01": ("matrix", [("root.as.data", lambda address: address + 8)]),
+    "XA-02": ("matrix", [NO_AS, *fields(shape=(4, 3), strides=None)]),
+    "XA-03": ("matrix", [NO_AS, *fields(strides=(8, 24))]),
+    "XA-04": ("matrix", [NO_AS, *fields(typestr="<i8")]),
+    "XA-05": ("matrix", [NO_AS, *fields(typestr="<f4")]),
+    "XA-06": ("matrix", [NO_AS, ("root.ai.fields.data.items.1", describe(True))]),
+    "XA-07": ("swapped", [("root.main", capsule_of("int32"))]),
+    "XA-08": ("matrix", [("root.walk.AI", lambda content: "ff" + content[2:])]),
+    "XA-09": ("matrix", hidden_copy),
+    "XA-10": ("matrix", [("root.mapping.AI.first", False)]),
+    "XA-11": ("matrix", [("life.drops.0", lost("DL"))]),
+    "XA-12": ("reversed", view_with_the_strides_of_the_base),
+    "XA-13": ("matrix", [("repeated.1.main.shape", [4, 3])]),
+    "XA-14": ("swapped", [("root.main.error", VALUE_ERROR)]),
+    "XA-18": ("matrix", [("root.probes.__array_interface__", {"error": TYPE_ERROR})]),
+}
+NEVER_CONVICT = {
+    "DL-11": "the header takes its own demand back",
+    "DL-20": "a deleter that needs the lock ends the process: the driver sees it, not the judge",
+}
+ASKED = {"GT-20": PLANS["matrix"].replaced(dtype="float32")}
+"""Rules whose fault lies in what was asked, not in what was seen."""
+
+
+def spoil(observation: dict[str, Any], fault: Any) -> None:
+    if callable(fault):
+        fault(observation)
+        return
+    for path, value in fault:
+        if value is REMOVED:
+            remove(observation, path)
+        else:
+            place(observation, path, value)
+
+
+def test_every_check_has_its_fault() -> None:
+    assert SPOILED.keys() | NEVER_CONVICT.keys() == CHECKS.keys()
+
+
+@pytest.mark.parametrize("rule", SPOILED)
+def test_fault_is_convicted(rule: str) -> None:
+    name, fault = SPOILED[rule]
+    observation = fresh_observation(name)
+    spoil(observation, fault)
+    verdict = judge(observation, ASKED.get(rule, PLANS[name]), [rule])[rule]
+    level = catalogue.load()[rule].level
+    assert verdict.outcome is (Outcome.FAIL if level == "MUST" else Outcome.ADVISORY), verdict
+    assert verdict.expected
+    assert verdict.actual
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_right_object_is_not_convicted(name: str) -> None:
+    verdicts = judge(fresh_observation(name), PLANS[name], CHECKS)
+    convicted = {
+        rule: verdict
+        for rule, verdict in verdicts.items()
+        if verdict.outcome not in (Outcome.PASS, Outcome.UNSUPPORTED)
+    }
+    assert convicted == {}
+
+
+@pytest.mark.parametrize("rule", SPOILED)
+def test_no_check_stumbles_over_a_fault(rule: str) -> None:
+    """Whatever is wrong, every other check still says something: none of them raises."""
+    name, fault = SPOILED[rule]
+    observation = fresh_observation(name)
+    spoil(observation, fault)
+    verdicts = judge(observation, ASKED.get(rule, PLANS[name]), CHECKS)
+    assert {id_: v for id_, v in verdicts.items() if v.outcome is Outcome.ERROR} == {}
+
+
+def test_verdicts_hold_no_addresses() -> None:
+    for name, fault in SPOILED.values():
+        observation = fresh_observation(name)
+        spoil(observation, fault)
+        base = (
+            observation["root"].get("ai", {}).get("fields", {}).get("data", {}).get("items", [{}])
+        )
+        address = str(base[0].get("value", "none"))
+        for verdict in judge(observation, PLANS[name], CHECKS).values():
+            assert address == "0" or address not in f"{verdict.expected} {verdict.actual}"

@@ -1,0 +1,254 @@
+"""Measuring objects that lie, raise and point nowhere: always facts, never an exception or a crash."""
+
+from __future__ import annotations
+
+import array
+import ctypes
+import json
+import mmap
+
+import pytest
+
+from gridbuf_conformance.judge import judge
+from gridbuf_conformance.measure import observe
+from gridbuf_conformance.measure.values import attempt, describe, error_facts
+from gridbuf_conformance.outcomes import Outcome
+from gridbuf_conformance.plan import Plan
+from gridbuf_conformance.producer import Unsupported
+from gridbuf_conformance.rules import CHECKS
+
+
+class Describing:
+    """An object that says whatever it is told to say about 64 bytes of memory."""
+
+    def __init__(self, **changes: object) -> None:
+        self.memory = (ctypes.c_double * 8)(*range(8))
+        self.said = {
+            "shape": (8,),
+            "typestr": "<f8",
+            "data": (ctypes.addressof(self.memory), False),
+            "version": 3,
+        }
+        self.said.update(changes)
+
+    @property
+    def __array_interface__(self) -> dict:
+        return dict(self.said)
+
+
+def failed(obj: object, plan: Plan | None = None) -> set[str]:
+    observation = json.loads(json.dumps(observe(obj, plan)))
+    verdicts = judge(observation, plan, CHECKS)
+    assert not [v for v in verdicts.values() if v.outcome is Outcome.ERROR]
+    return {rule for rule, verdict in verdicts.items() if verdict.outcome is Outcome.FAIL}
+
+
+def test_truthful_object_breaks_nothing() -> None:
+    assert failed(Describing()) == set()
+    assert failed(Describing(shape=(2, 4), strides=(8, 16), descr=[("", "<f8")])) == set()
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({"data": (8, False)}, "XA-10"),
+        ({"data": (2**63, False)}, "XA-10"),
+        ({"data": (2**70, False)}, "XA-10"),
+        ({"data": (-8, False)}, "AI-14"),
+        ({"data": (0, False)}, "AI-20"),
+        ({"strides": (2**40,)}, "AI-22"),
+        ({"strides": (-(2**62),)}, "AI-22"),
+        ({"shape": (2**45,)}, "AI-22"),
+        ({"shape": (2**62, 8)}, "AI-05"),
+        ({"shape": None}, "AI-24"),
+        ({"shape": [8]}, "AI-03"),
+        ({"typestr": b"<f8"}, "AI-06"),
+        ({"data": object()}, "AI-16"),
+        ({"data": bytearray(8)}, "AI-16"),
+        ({"data": None}, "AI-17"),
+        ({"mask": 7}, "AI-26"),
+    ],
+)
+def test_addresses_that_metadata_or_map_reject_are_not_followed(changes: dict, rule: str) -> None:
+    assert failed(Describing(**changes)) == {rule}
+
+
+@pytest.mark.parametrize("extents", [(0,), (0, 2**40), (3, 0, 5)])
+def test_empty_arrays_may_point_anywhere(extents: tuple[int, ...]) -> None:
+    assert failed(Describing(shape=extents, data=(0, False))) == set()
+
+
+def test_addresses_in_forbidden_pages_are_not_read() -> None:
+    pages = mmap.mmap(-1, 2 * mmap.PAGESIZE)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(pages))
+    ctypes.CDLL(None).mprotect(ctypes.c_void_p(start), mmap.PAGESIZE, 0)
+    try:
+        assert failed(Describing(data=(start, False))) == {"XA-10"}
+    finally:
+        ctypes.CDLL(None).mprotect(ctypes.c_void_p(start), mmap.PAGESIZE, 3)
+
+
+def test_writable_claim_on_read_only_pages_is_convicted() -> None:
+    pages = mmap.mmap(-1, mmap.PAGESIZE)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(pages))
+    ctypes.CDLL(None).mprotect(ctypes.c_void_p(start), mmap.PAGESIZE, 1)
+    try:
+        assert failed(Describing(data=(start, False))) == {"AI-25"}
+        assert failed(Describing(data=(start, True))) == set()
+    finally:
+        ctypes.CDLL(None).mprotect(ctypes.c_void_p(start), mmap.PAGESIZE, 3)
+
+
+class Raising:
+    """Every interface raises something else, some of it unpleasant."""
+
+    class _Unprintable(RuntimeError):
+        def __str__(self) -> str:
+            raise ValueError("no text")
+
+    @property
+    def __array_interface__(self) -> dict:
+        raise TypeError("not today")
+
+    @property
+    def __array_struct__(self) -> object:
+        raise self._Unprintable
+
+    def __dlpack__(self, **keywords: object) -> object:
+        raise SystemExit(3)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        raise KeyError((1, 0))
+
+
+def test_raising_getters_are_facts() -> None:
+    assert {"XA-18", "DP-02"} <= failed(Raising())
+
+
+def test_interface_dict_that_cannot_be_iterated() -> None:
+    class Hostile(dict):
+        def items(self) -> object:
+            raise RuntimeError("no items")
+
+    class Holder:
+        __array_interface__ = Hostile(shape=(1,), typestr="<f8", version=3)
+
+    assert "AI-01" in failed(Holder())
+
+
+@pytest.mark.parametrize("value", [0, 7, "capsule", None, object(), (1, 0)])
+def test_dlpack_that_returns_no_capsule(value: object) -> None:
+    class Wrong:
+        def __dlpack__(self, **keywords: object) -> object:
+            return value
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return (1, 0)
+
+    assert failed(Wrong()) == {"DP-03"}
+
+
+def test_foreign_capsules_are_not_read() -> None:
+    import datetime
+
+    class Wrong:
+        __array_struct__ = datetime.datetime_CAPI
+
+        def __dlpack__(self, **keywords: object) -> object:
+            return datetime.datetime_CAPI
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return (1, 0)
+
+    assert failed(Wrong()) == {"DP-03", "AS-01"}
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        b"",
+        b"x",
+        b"gridbuf",
+        bytearray(),
+        bytearray(16),
+        array.array("d"),
+        array.array("h", range(5)),
+        memoryview(b"gridbuf")[::-2],
+        memoryview(array.array("i", range(12))).cast("B").cast("i", (3, 4)),
+        memoryview(bytearray(8)).cast("d", ()),
+        mmap.mmap(-1, 4096),
+    ],
+    ids=lambda obj: type(obj).__name__,
+)
+def test_live_objects_of_the_standard_library_conform(obj: object) -> None:
+    assert failed(obj) == set()
+
+
+@pytest.mark.parametrize("obj", [None, 3, "text", [1.0], object(), object])
+def test_what_is_no_array_breaks_nothing(obj: object) -> None:
+    assert failed(obj) == set()
+
+
+def test_live_objects_are_not_written_to() -> None:
+    obj = bytearray(b"\x00\x01\x02")
+    observation = observe(obj, None)
+    assert obj == b"\x00\x01\x02"
+    assert "poke" not in observation["root"]
+    assert "resizes" not in observation["life"]
+
+
+def test_huge_plans_are_measured_without_touching() -> None:
+    plan = Plan(shape=(2**31,), dtype="uint8", fill=None)
+    pages = mmap.mmap(-1, 2**31)
+    observation = observe(pages, plan, again=lambda: Unsupported("one is enough"))
+    assert "life" not in observation
+    assert observation["root"].get("walk", {}) == {}
+    assert judge(observation, plan, ["GT-24"])["GT-24"].outcome is Outcome.PASS
+    pages.close()
+
+
+def test_large_view_of_a_small_block_is_convicted_without_touching() -> None:
+    plan = Plan(shape=(2**33,), dtype="uint8", fill=None)
+    obj = Describing(shape=(2**33,), typestr="|u1")
+    verdicts = judge(observe(obj, plan), plan, CHECKS)
+    assert [r for r, v in verdicts.items() if v.outcome is Outcome.FAIL] == ["GT-24"]
+
+
+class TestValues:
+    @pytest.mark.parametrize(
+        ("value", "tag"),
+        [
+            (1, "int"),
+            (True, "bool"),
+            (1.0, "float"),
+            ("x", "str"),
+            (b"x", "bytes"),
+            (None, "none"),
+            ((1,), "tuple"),
+            ([1], "list"),
+            ({}, "dict"),
+            (object(), "other"),
+            (type("Int", (int,), {})(3), "other"),
+        ],
+    )
+    def test_types_are_kept_apart(self, value: object, tag: str) -> None:
+        assert describe(value)["t"] == tag
+
+    def test_endless_structures_end(self) -> None:
+        endless: list = []
+        endless.append(endless)
+        assert json.dumps(describe(endless))
+
+    def test_errors_lose_their_addresses(self) -> None:
+        assert "0x7f" not in error_facts(ValueError("at 0x7f12345678ab"))["text"]
+
+    def test_exits_are_facts_and_interrupts_are_not(self) -> None:
+        def exits() -> None:
+            raise SystemExit(1)
+
+        def interrupts() -> None:
+            raise KeyboardInterrupt
+
+        assert attempt(exits)[1]["type"] == "SystemExit"
+        with pytest.raises(KeyboardInterrupt):
+            attempt(interrupts)
