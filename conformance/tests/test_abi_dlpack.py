@@ -6,6 +6,7 @@ import ctypes
 import sys
 
 import pytest
+
 from gridbuf_conformance.abi import dlpack
 from gridbuf_conformance.abi.arraystruct import read_array_struct
 from gridbuf_conformance.abi.capsule import capsule_name, capsule_pointer, is_capsule

@@ -7,6 +7,7 @@ import ctypes
 import sys
 
 import pytest
+
 from gridbuf_conformance.abi.memory import Memory
 from gridbuf_conformance.abi.pybuffer import REQUESTS, PyBuffer, RefusedRequest, request
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 
 import pytest
+
 from gridbuf_conformance.abi.typestr import BadTypestr, descr_bytes, legal_sizes, parse
 from gridbuf_conformance.dtypes import DTYPES
 from gridbuf_conformance.measure.values import describe

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+
 from gridbuf_conformance import catalogue
 from gridbuf_conformance.judge import STEP_RULES
 from gridbuf_conformance.rules import CHECKS
