@@ -178,10 +178,14 @@ def _known_target(target: str) -> str:
     except producers.UnknownProducer as error:
         raise UsageError(_text_of(error)) from None
     if not entry.is_installed:
-        raise CannotLoad(
-            f"{entry.name} needs {entry.needs}, which is not installed; {entry.install}"
-        )
+        raise CannotLoad(f"{_absence(entry)}; {entry.install}")
     return target
+
+
+def _absence(entry: producers.Entry) -> str:
+    if entry.needs == entry.name:
+        return f"{entry.name} is not installed"
+    return f"{entry.name} needs {entry.needs}, which is not installed"
 
 
 def _survey_targets(names: list[str]) -> tuple[list[str], list[Absent]]:
@@ -198,7 +202,7 @@ def _survey_targets(names: list[str]) -> tuple[list[str], list[Absent]]:
         if entry.is_installed:
             targets.append(name)
         else:
-            absent.append(Absent(name, f"{entry.needs} is not installed", entry.install))
+            absent.append(Absent(name, _absence(entry), entry.install))
     return targets, absent
 
 

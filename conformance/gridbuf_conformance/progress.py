@@ -44,8 +44,9 @@ class Reporter(Protocol):
 
 @contextmanager
 def progress_on(console: Console, runs: int = 1) -> Iterator[Reporter]:
-    """A reporter for `runs` runs on `console`: a bar if it is a terminal, lines if not."""
-    if not console.is_terminal:
+    """A reporter for `runs` runs on `console`: a bar if it is a terminal that knows Unicode, else lines."""
+    has_unicode = (console.encoding or "").lower().startswith("utf")
+    if not (console.is_terminal and has_unicode):
         yield _Lines(console, runs)
         return
     columns = (
