@@ -29,7 +29,7 @@ class Numbers {
  public:
   explicit Numbers(std::uint64_t seed) : engine_(seed) {}
   std::int64_t any() {
-    const auto bits = static_cast<std::int64_t>(engine_() >> (engine_() % 64));
+    const auto bits = static_cast<std::int64_t>(engine_() >> (1 + engine_() % 63));
     const std::int64_t near[] = {bits, -bits, kMaxBytes - bits % 3, kMin + bits % 3};
     return near[engine_() % 4];
   }
