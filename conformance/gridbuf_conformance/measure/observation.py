@@ -11,7 +11,7 @@ from typing import Any
 from ..abi.dlpack import Exported
 from ..abi.memory import POINTER_BYTES, Memory
 from ..descriptors import Rejected, descriptors_of, of_dlpack
-from ..plan import UNTOUCHED_FROM_BYTES, Plan
+from ..plan import Plan
 from ..producer import Unsupported, python_view
 from ..steps import enter
 from . import life
@@ -67,12 +67,18 @@ def observe(
         facts["view"] = _viewed(obj, plan, apply_view or python_view, memory, groups, touch)
     if again is not None:
         facts["second"] = _second(again, memory)
-    small = plan is None or plan.nbytes < UNTOUCHED_FROM_BYTES
-    if small and touch:
+    if touch and not _is_large(subject):
         facts["life"] = life.life_facts(obj, subject, memory, again, plan)
     enter("teardown")
     subject.release()
     return facts
+
+
+def _is_large(subject: Held) -> bool:
+    """Whether making more of such objects costs too much: padding can make a large hull of few elements."""
+    return any(
+        a.hull and a.hull[1] - a.hull[0] >= _TOUCH_LIMIT_BYTES for a in subject.found.values()
+    )
 
 
 class Held:
