@@ -37,6 +37,12 @@ TEST(Halo, MustFitTheExtents) {
   expect_value_error(validate_halo({{0, 0}}, {3, 4}), "is 1, but must be 2");
 }
 
+TEST(Halo, OneNumberMeansBothEnds) {
+  EXPECT_EQ(HaloWidth::symmetric(2), (HaloWidth{2, 2}));
+  EXPECT_TRUE(validate_halo({HaloWidth::symmetric(2)}, {4}).ok());
+  EXPECT_FALSE(validate_halo({HaloWidth::symmetric(2)}, {3}).ok());
+}
+
 TEST(Halo, LowerWidthsAreTheDefaultAlignedIndex) {
   EXPECT_EQ(first_domain_index({{2, 1}, {0, 0}, {1, 1}}, {6, 0, 2}), (Extents{2, 0, 1}));
 }
