@@ -315,7 +315,10 @@ def _print_finding(printer: Printer, rule: Mapping[str, Any], catalogue: Mapping
     printer.field("requirement", text.requirement)
     if not failures:
         printer.field("note", _value(rule.get("note")))
-    for failure in failures:
+    for number, failure in enumerate(failures):
+        if number:
+            printer.line()
+            printer.field("also", clean(failure.get("outcome", rule["outcome"])))
         _print_failure(printer, failure)
     printer.field("to fix it", text.fix)
 

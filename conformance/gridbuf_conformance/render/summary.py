@@ -183,6 +183,12 @@ class Finding:
         """The worst outcome among the libraries."""
         return min((rule["outcome"] for _, rule in self.entries), key=_severity)
 
+    @property
+    def has_drawing(self) -> bool:
+        """Whether any failure is one of layout."""
+        failures = (failure for _, rule in self.entries for failure in rule.get("failures") or ())
+        return any(failure.get("drawing") for failure in failures)
+
 
 _ORDER = ("CRASH", "TIMEOUT", "UNSTABLE", "FAIL", "XPASS", "ERROR", "ADVISORY")
 
@@ -194,7 +200,8 @@ def _severity(outcome: str) -> int:
 def findings(reports: Iterable[ReportDict], kinds: Iterable[str]) -> list[Finding]:
     """The rules with an outcome of one of these kinds, one finding a rule, the most telling first.
 
-    Crashes come before failures; among equals the rule that more libraries break, then the group's order.
+    Crashes come before failures; among equals come layout faults (they have a drawing, and reach memory that
+    is not theirs), then the rule that more libraries break, then the group's order.
     """
     wanted = set(kinds)
     entries: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
@@ -204,10 +211,17 @@ def findings(reports: Iterable[ReportDict], kinds: Iterable[str]) -> list[Findin
                 entries.setdefault(rule["id"], []).append((report["target"]["name"], rule))
     groups = list(GROUPS)
 
-    def rank(finding: Finding) -> tuple[int, int, int, str]:
+    def rank(finding: Finding) -> tuple[int, bool, int, int, str]:
         group = group_of(finding.rule_id)
         column = groups.index(group) if group in groups else len(groups)
-        return _severity(finding.outcome), -len(finding.entries), column, finding.rule_id
+        breadth = -len(finding.entries)
+        return (
+            _severity(finding.outcome),
+            not finding.has_drawing,
+            breadth,
+            column,
+            finding.rule_id,
+        )
 
     found = (Finding(rule_id, es[0][1]["level"], tuple(es)) for rule_id, es in entries.items())
     return sorted(found, key=rank)
