@@ -404,7 +404,8 @@ class PythonBufferIgnoresWritable(Memory):
     """`__buffer__` answers a request for writable memory with a read-only view."""
 
     def __buffer__(self, flags: int) -> memoryview:
-        return _python_view(self).toreadonly()
+        view = memoryview(_lender_of(self))
+        return view.toreadonly() if flags & WRITABLE else view
 
 
 @faulty("PB-28", since_python=(3, 12))
@@ -412,8 +413,10 @@ class PythonBufferReturnsBytes(Memory):
     """`__buffer__` returns bytes."""
 
     def __buffer__(self, flags: int) -> bytes:
-        return bytes(_python_view(self))
+        return b"" if self.is_untouched else memoryview(_lender_of(self)).tobytes()
 
 
-def _python_view(array: Memory) -> memoryview:
-    return memoryview((ctypes.c_char * array.total_bytes).from_address(array.address))
+def _lender_of(array: Memory) -> Base:
+    """The same memory as an exporter of C's kind."""
+    flags = {"swapped": array.swapped, "readonly": array.readonly}
+    return Base(array.block, array.element, array.shape, array.strides, array.address, **flags)

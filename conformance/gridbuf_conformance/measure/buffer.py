@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import WrapperDescriptorType
 from typing import Any
 
 from ..abi.memory import Memory
@@ -65,7 +66,10 @@ def python_level_facts(obj: Any) -> dict[str, Any]:
         view.release()
         _, error = attempt(lambda: view.nbytes)
         facts["after_release"] = {"error": error} if error else {"value": True}
-    if getattr(type(obj), "__buffer__", None) is None:
+    method = getattr(type(obj), "__buffer__", None)
+    if method is None or isinstance(method, WrapperDescriptorType):
+        # The wrapper of a C exporter adds nothing of its own, and CPython 3.12 and 3.13 crash in it where
+        # an exporter keeps ndim above 1 for a request without shape, as the documentation has it.
         return facts
     for name in ("FULL_RO", "WRITABLE"):
         enter(f"pb:__buffer__={name}")
