@@ -66,6 +66,8 @@ def test_padded_size_is_the_compilers(letters: str) -> None:
         ("X{}", "pointer", "|", struct.calcsize("P")),
         ("2d", "struct", "|", 16),
         ("(2,3)h", "struct", "|", 12),
+        ("(2,3)<h", "struct", "|", 12),
+        ("T{<b:a:<d:b:(2)<h:c:}", "struct", "|", 13),
         ("dd", "struct", "|", 16),
         ("T{b:a:=d:b:(2)h:c:}", "struct", "|", 13),
         ("T{<b:a:7x<d:b:}", "struct", "|", 16),

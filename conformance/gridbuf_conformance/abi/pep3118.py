@@ -38,6 +38,7 @@ _STANDARD_BYTES = {
 _NAME = re.compile(r":[^:]*:")
 _DIGITS = re.compile(r"[0-9]{1,18}")
 _SHAPE = re.compile(r"\(\s*[0-9]{1,18}(?:\s*,\s*[0-9]{1,18})*\s*,?\s*\)")
+_PREFIXES = tuple("@=<>!^")
 _PLATFORM_LETTERS = frozenset("hHiIlLqQnN")
 _DEPTH_LIMIT = 32
 
@@ -126,7 +127,7 @@ class _Parser:
                 return found
             if character.isspace():
                 self.position += 1
-            elif character in "@=<>!^":
+            elif character in _PREFIXES:
                 self.prefix = character
                 self.position += 1
             elif character == ":" and found:
@@ -139,6 +140,9 @@ class _Parser:
 
     def _item(self) -> _Item:
         shape = self._repeat_shape()
+        while self.text.startswith(_PREFIXES, self.position):  # ctypes writes "(2,3)<h"
+            self.prefix = self.text[self.position]
+            self.position += 1
         digits = _DIGITS.match(self.text, self.position)
         if digits:
             self.position = digits.end()
