@@ -66,6 +66,18 @@ class RefusalLeavesTheOwner(Base):
         self.own(view)
 
 
+@faulty("PB-01")
+class RefusesWithoutException(Base):
+    """A refused request returns -1 and raises nothing."""
+
+    def get_buffer(self, view: PyBuffer, flags: int) -> int:
+        try:
+            super().get_buffer(view, flags)
+        except BufferError:
+            return -1
+        return 0
+
+
 @faulty("PB-11")
 class StridesLostInSilence(Base):
     """Requests without strides succeed for memory that is not C-contiguous."""
@@ -404,7 +416,7 @@ class PythonBufferIgnoresWritable(Memory):
     """`__buffer__` answers a request for writable memory with a read-only view."""
 
     def __buffer__(self, flags: int) -> memoryview:
-        view = memoryview(_lender_of(self))
+        view = _python_view(self)
         return view.toreadonly() if flags & WRITABLE else view
 
 
@@ -413,10 +425,14 @@ class PythonBufferReturnsBytes(Memory):
     """`__buffer__` returns bytes."""
 
     def __buffer__(self, flags: int) -> bytes:
-        return b"" if self.is_untouched else memoryview(_lender_of(self)).tobytes()
+        return b"" if self.is_untouched else _python_view(self).tobytes()
 
 
-def _lender_of(array: Memory) -> Base:
-    """The same memory as an exporter of C's kind."""
-    flags = {"swapped": array.swapped, "readonly": array.readonly}
-    return Base(array.block, array.element, array.shape, array.strides, array.address, **flags)
+def _python_view(array: Memory) -> memoryview:
+    """The memory as a memoryview that no ctypes callback serves: it would lose exceptions on their way."""
+    is_plain = array.is_contiguous("C") and not array.is_empty and not array.swapped
+    if not is_plain or array.element.format not in "bhiqBHIQfd?":
+        raise TypeError("memoryview.cast has no word for this array")
+    flat = memoryview((ctypes.c_ubyte * array.total_bytes).from_address(array.address))
+    view = flat.cast("B").cast(array.element.format, array.shape)
+    return view.toreadonly() if array.readonly else view

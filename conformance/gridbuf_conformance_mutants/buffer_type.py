@@ -156,10 +156,9 @@ def _object_at(address: int) -> BufferExporter:
 @_GETBUFFER
 def _getbuffer(self_address: int, view: ctypes._Pointer, flags: int) -> int:
     try:
-        _object_at(self_address).get_buffer(view[0], flags)
+        return _object_at(self_address).get_buffer(view[0], flags) or 0
     except Exception as error:  # noqa: BLE001 (becomes the C caller's exception, whatever it is)
         return _failure(error)
-    return 0
 
 
 @_RELEASEBUFFER
@@ -170,8 +169,11 @@ def _releasebuffer(self_address: int, view: ctypes._Pointer) -> None:
 class BufferExporter(_type_with_buffer("BufferBase", _getbuffer, _releasebuffer, object)):
     """A type whose buffer slots call `get_buffer` and `release_buffer`."""
 
-    def get_buffer(self, view: PyBuffer, flags: int) -> None:
-        """Fill the struct for a request with these `PyBUF_*` flags, or raise. Set `obj` by `own(view)`."""
+    def get_buffer(self, view: PyBuffer, flags: int) -> int | None:
+        """Fill the struct for a request with these `PyBUF_*` flags, or raise. Set `obj` by `own(view)`.
+
+        What it returns is what C gets; None stands for 0.
+        """
         raise NotImplementedError
 
     def own(self, view: PyBuffer) -> None:

@@ -136,7 +136,10 @@ def request(exporter: Any, flags: int) -> HeldBuffer:
     """Asks `exporter` for a buffer; raises `RefusedRequest` where it does not grant it."""
     view = PyBuffer()
     try:
-        _get_buffer(exporter, ctypes.byref(view), flags)
+        status = _get_buffer(exporter, ctypes.byref(view), flags)
     except Exception as error:
         raise RefusedRequest(error, view.obj is None) from None
+    if status != 0:
+        silent = SystemError(f"the exporter returned {status} and raised nothing")
+        raise RefusedRequest(silent, view.obj is None)
     return HeldBuffer(view, id(exporter))
