@@ -4,6 +4,17 @@
 # gridbuf` would find that folder instead.
 _NO_IMPLIED_PACKAGES = 0
 
+# With --config=asan the interpreter itself is not instrumented, so the sanitizer's runtime has to be there before it: and
+# the C++ runtime beside it, for whose exceptions the sanitizer looks when it starts. CPython keeps memory at exit, so leaks
+# are not looked for here; the tests count them.
+_ASAN_RUNTIME = "/usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.asan-x86_64.so"
+_ASAN_ENV = {
+    "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:detect_stack_use_after_return=0",
+    "LD_PRELOAD": _ASAN_RUNTIME + ":/usr/lib/x86_64-linux-gnu/libstdc++.so.6",
+    "PYTHONMALLOC": "malloc",
+    "UBSAN_OPTIONS": "print_stacktrace=1",
+}
+
 def gridbuf_py_library(name, **kwargs):
     """A py_library; here so that one file knows how Python is built."""
     native.py_library(name = name, srcs_version = "PY3", **kwargs)
@@ -31,6 +42,7 @@ def gridbuf_py_test(name, srcs, deps = [], data = [], args = [], env = {}, peers
       peers: whether the test uses the optional peers; it then runs again when they are installed or removed.
       **kwargs: size, timeout, tags, visibility, …
     """
+    env = dict(env, PYTHONDONTWRITEBYTECODE = "1")
     native.py_test(
         name = name,
         srcs = srcs + [Label("//build_defs:pytest_main.py")],
@@ -38,7 +50,10 @@ def gridbuf_py_test(name, srcs, deps = [], data = [], args = [], env = {}, peers
         args = ["$(location %s)" % src for src in srcs if src.split("/")[-1].split(":")[-1].startswith("test_")] + args,
         data = data + ([Label("@gridbuf_python//:peers")] if peers else []),
         deps = deps,
-        env = dict(env, PYTHONDONTWRITEBYTECODE = "1"),
+        env = select({
+            str(Label("//build_defs:asan")): dict(env, **_ASAN_ENV),
+            "//conditions:default": env,
+        }),
         legacy_create_init = _NO_IMPLIED_PACKAGES,
         python_version = "PY3",
         srcs_version = "PY3",

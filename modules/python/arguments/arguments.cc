@@ -2,6 +2,7 @@ module;
 
 #include <Python.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -244,13 +245,14 @@ LayoutMap to_layout(PyObject* object, const Dims& dims) {
                "pass one rank per dimension, 0 for the largest stride");
   }
   LayoutMap layout;
+  bool all_fit = true;
   for (const std::int64_t rank : to_integers(object, "layout")) {
-    // A rank beyond int is as wrong as any other that is too large.
-    layout.push_back(rank < 0 || rank > kMaxNdim ? (rank < 0 ? -1 : kMaxNdim)
-                                                 : static_cast<int>(rank));
+    all_fit = all_fit && rank >= -1 && rank <= kMaxNdim;
+    // What is outside is as wrong as the bounds themselves.
+    layout.push_back(static_cast<int>(std::clamp<std::int64_t>(rank, -1, kMaxNdim)));
   }
   const absl::Status status = validate_layout_map(layout, dims.size());
-  if (!status.ok()) raise(with_context(status, "layout=" + describe(object)));
+  if (!status.ok()) raise(all_fit ? status : with_context(status, "layout=" + describe(object)));
   return layout;
 }
 

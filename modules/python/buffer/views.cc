@@ -106,9 +106,12 @@ PyObject* subscript_slot(PyObject* self, PyObject* key) {
 
 PyObject* item_slot(PyObject* self, Py_ssize_t position) {
   return guarded([&] {
-    // Iteration ends with an IndexError, so it should be a cheap one.
     const Extents& shape = shape_of(self);
-    if (!shape.empty() && (position < 0 || position >= shape[0])) {
+    if (shape.empty()) {
+      raise(ErrorClass::kType, "a 0-dimensional Buffer cannot be iterated over; use buffer[()]");
+    }
+    // Iteration ends with an IndexError, so it should be a cheap one.
+    if (position < 0 || position >= shape[0]) {
       PyErr_SetString(PyExc_IndexError, "index out of range");
       throw PythonError();
     }

@@ -4,9 +4,11 @@ module;
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -61,14 +63,37 @@ void check_fixed_size(PyObject* dtype) {
   if (number < 0 || number >= kFirstNewStyleType) {
     raise_dtype(dtype, "a type of fixed size", "use a number, text, date or record type");
   }
-  const Ref itemsize = attribute(dtype, "itemsize");
-  if (PyLong_AsLong(itemsize.get()) <= 0) {
+  if (PyLong_AsLong(attribute(dtype, "itemsize").get()) <= 0) {
     raise_dtype(dtype, "a type of at least one byte", "give it its length, as in \"U8\" or \"S8\"");
   }
 }
 
-/// NumPy's PEP 3118 format of a record type; empty where it has none.
-std::string buffer_format(PyObject* dtype) {
+std::int64_t to_int64(const Ref& number) { return PyLong_AsLongLong(number.get()); }
+
+/// Where the last field of a record ends, in bytes; nothing if one of its fields is a record that goes
+/// on after its own last field.
+std::optional<std::int64_t> end_of_fields(PyObject* dtype) {
+  const Ref fields = attribute(dtype, "fields");
+  const Ref entries = Ref::steal(PyMapping_Values(fields.get()));
+  std::int64_t end = 0;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(entries.get()); ++i) {
+    PyObject* const entry = PyList_GET_ITEM(entries.get(), i);  // (dtype, offset[, title])
+    PyObject* const type = PyTuple_GetItem(entry, 0);
+    const std::int64_t length = to_int64(attribute(type, "itemsize"));
+    const std::int64_t offset = PyLong_AsLongLong(PyTuple_GetItem(entry, 1));
+    end = std::max(end, offset + length);
+    const Ref base = attribute(type, "base");
+    const Ref names = attribute(base.get(), "names");
+    if (names.get() == Py_None) continue;
+    if (end_of_fields(base.get()) != to_int64(attribute(base.get(), "itemsize"))) {
+      return std::nullopt;
+    }
+  }
+  return end;
+}
+
+/// NumPy's PEP 3118 format of one element; empty where it has none.
+std::string numpy_format(PyObject* dtype) {
   Py_INCREF(dtype);  // Stolen by the next call.
   const Ref array = Ref::steal(api->PyArray_NewFromDescr_(api->PyArray_Type_, dtype, 0, nullptr,
                                                           nullptr, nullptr, 0, nullptr));
@@ -82,6 +107,18 @@ std::string buffer_format(PyObject* dtype) {
   return format;
 }
 
+/// The PEP 3118 format of a record type; empty where it has none. NumPy's text stops at the last field
+/// (numpy #7797), but its size must be the item size (PB-04): what follows is written as padding. In
+/// a record inside of the record it cannot be; such a type has no format.
+std::string record_format(PyObject* dtype) {
+  const std::optional<std::int64_t> end = end_of_fields(dtype);
+  std::string format = end ? numpy_format(dtype) : std::string();
+  if (format.empty() || format.back() != '}') return {};
+  const std::int64_t rest = to_int64(attribute(dtype, "itemsize")) - *end;
+  format.insert(format.size() - 1, static_cast<std::size_t>(rest), 'x');
+  return format;
+}
+
 /// The dtype's `descr`; none where NumPy has none (overlapping fields).
 Ref descr_of(PyObject* dtype) {
   Ref descr = Ref::steal_or_none(PyObject_GetAttrString(dtype, "descr"));
@@ -90,14 +127,13 @@ Ref descr_of(PyObject* dtype) {
 }
 
 DType structured_type(PyObject* dtype, const Ref& descr) {
-  const Ref itemsize = attribute(dtype, "itemsize");
   std::string text;
   if (descr) {
     const Ref literal = Ref::steal(PyObject_Repr(descr.get()));
     text = utf8(literal.get());
   }
-  return value_of(
-      DType::structured(PyLong_AsLongLong(itemsize.get()), buffer_format(dtype), std::move(text)));
+  return value_of(DType::structured(to_int64(attribute(dtype, "itemsize")), record_format(dtype),
+                                    std::move(text)));
 }
 
 DType interface_type(PyObject* dtype, const Ref& descr, const Ref& typestr) {

@@ -143,7 +143,11 @@ Request resolve_all(Extents shape, DTypePtr dtype, const Source* source, const K
       .aligned_index = choose_aligned_index(keywords.aligned_index, source, ndim),
       .dtype_name = dtype->name};
   // The text of an error is made only if there is one.
-  if (!plan_layout(wanted, request.plan).ok()) request.plan = value_of(make_plan(wanted));
+  const PlanFault fault = plan_layout(wanted, request.plan);
+  if (!fault.ok()) {
+    const bool alignment = fault.kind == PlanFault::Kind::kAlignment;
+    raise(with_context(make_plan(wanted).status(), alignment ? "alignment_size" : "this request"));
+  }
   request.dtype = std::move(dtype);
   return request;
 }
