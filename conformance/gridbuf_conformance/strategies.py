@@ -3,23 +3,26 @@
 Four kinds of plans are drawn inside a producer's capabilities:
 
 - `general_plans`: one to a few dimensions, small extents, every key varied together;
-- `boundary_plans`: where libraries go wrong: extents 0, 1, primes and 2^k ± 1, alignments near the limits,
-  chains of views with negative and zero strides;
+- `boundary_plans`: where libraries go wrong: extents 0, 1, primes and 2^k ± 1, alignments near the
+  limits, chains of views with negative and zero strides;
 - `rank_plans`: no dimensions, and very many;
-- `huge_plans`: around 2^31 and 2^32 bytes, where 32-bit sizes wrap; their memory is asked for, never touched.
+- `huge_plans`: around 2^31 and 2^32 bytes, where 32-bit sizes wrap; their memory is asked for,
+  never touched.
 
-`declared_plans` is no strategy but a fixed list: for each declared capability the simplest plan that uses it.
+`declared_plans` is no strategy but a fixed list: for each declared capability the simplest plan
+that uses it.
 
-How it shrinks: the simplest plan is one dimension of extent 1, float64, row-major, unaligned. Each axis is
-drawn as one tuple (extent, place in the layout, name, aligned index, halo), so that a whole axis vanishes in
-one step; choices are listed simplest first. Bounds are computed from what was drawn before; nothing is ever
-drawn and then thrown away.
+How it shrinks: the simplest plan is one dimension of extent 1, float64, row-major, unaligned. Each
+axis is drawn as one tuple (extent, place in the layout, name, aligned index, halo), so that a whole
+axis vanishes in one step; choices are listed simplest first. Bounds are computed from what was
+drawn before; nothing is ever drawn and then thrown away.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from math import lcm, prod
 from random import Random
 from typing import Any, NamedTuple
 
@@ -47,7 +50,11 @@ __all__ = [
 ]
 
 _ELEMENT_LIMIT = 2048
-"""Elements of a plan that is walked: enough for three prime extents, few enough for a walk in pure Python."""
+"""Elements of a plan that is walked: enough for three prime extents, few enough for a walk in pure
+Python.
+"""
+_PADDED_LIMIT_BYTES = 2**26
+"""Padding of a plan that is walked: huge pages make every padded row as dear as its padding."""
 _SMALL_EXTENTS = (1, 2, 3, 4, 5, 7, 6, 8)
 _BOUNDARY_EXTENTS = (1, 0, 2, 3, 7, 9, 15, 16, 17, 31, 33, 63, 65, 127, 129, 13, 61, 251, 257)
 _RANK_EXTENTS = (1, 1, 1, 2, 1, 1, 0)
@@ -113,7 +120,9 @@ def boundary_plans(can: Capabilities) -> st.SearchStrategy[Plan]:
 
 
 def rank_plans(can: Capabilities) -> st.SearchStrategy[Plan] | None:
-    """Plans without dimensions and with very many; None if the capabilities leave the usual ones only."""
+    """Plans without dimensions and with very many; None if the capabilities leave the usual ones
+    only.
+    """
     counts = [n for n in (can.max_ndim, 0, 5, 8, 16, 32, 33) if can.min_ndim <= n <= can.max_ndim]
     counts = [n for n in dict.fromkeys(counts) if n > 4 or n == 0]
     if not counts:
@@ -151,7 +160,9 @@ def huge_plans(can: Capabilities) -> st.SearchStrategy[Plan] | None:
 
 
 def simplest_plan(can: Capabilities) -> Plan:
-    """What every failure would come down to if it failed there: `Plan()`, as far as it can be asked."""
+    """What every failure would come down to if it failed there: `Plan()`, as far as it can be
+    asked.
+    """
     dtype = _dtypes(can)[0]
     return Plan(
         shape=(1,) * max(can.min_ndim, min(1, can.max_ndim)),
@@ -163,7 +174,9 @@ def simplest_plan(can: Capabilities) -> Plan:
 
 
 class Declared(NamedTuple):
-    """A declared capability: its name, the simplest plan that uses it, and how to see whether one does."""
+    """A declared capability: its name, the simplest plan that uses it, and how to see whether one
+    does.
+    """
 
     name: str
     plan: Plan
@@ -187,8 +200,8 @@ def declared_plans(can: Capabilities) -> list[Declared]:
 
 
 def _declared(simplest: Plan, change: dict[str, Any]) -> Declared:
-    """A plan uses the capability if it has the first changed key's value (for keys of the storage spec:
-    if it asks for that key at all)."""
+    """A plan uses the capability if it has the first changed key's value (for keys of the storage
+    spec: if it asks for that key at all)."""
     key, value = next(iter(change.items()))
     default = getattr(Plan(), key)
     names_value = key in ("dtype", "readonly", "byteorder")
@@ -217,7 +230,8 @@ def _declared_changes(can: Capabilities, simplest: Plan) -> list[dict[str, Any]]
     return [change for key, changes in cases.items() if key in can.asked_keys for change in changes]
 
 
-# -- the parts of a plan --------------------------------------------------------------------------------
+# -- the parts of a plan
+# --------------------------------------------------------------------------------
 
 
 def _axes(
@@ -225,8 +239,8 @@ def _axes(
 ) -> st.SearchStrategy[list[_Axis]]:
     """Lists of as many axes as `counts` allows.
 
-    An axis is made of three choices only, its smaller numbers being digits of one: Hypothesis is sure to
-    find that an element of a list can go if the element is made of few choices.
+    An axis is made of three choices only, its smaller numbers being digits of one: Hypothesis is
+    sure to find that an element of a list can go if the element is made of few choices.
     """
     possible = [n for n in extents if can.max_extent is None or n <= can.max_extent]
     axis = st.builds(
@@ -289,7 +303,7 @@ def _plans(
         byteorder = orders[draw(st.integers(0, 1)) % len(orders)]
         shape = _bounded_shape([axis.extent for axis in drawn], _element_limit(can, dtype))
         asked = _draw_asked(draw, can)
-        alignment_bytes = draw(alignments)
+        alignment_bytes = _affordable(draw(alignments), can, shape, DTYPES[dtype].itemsize)
         return Plan(
             shape=shape,
             dtype=dtype,
@@ -302,6 +316,20 @@ def _plans(
         )
 
     return draw_one()
+
+
+def _affordable(
+    alignment_bytes: int, can: Capabilities, shape: Sequence[int], itemsize: int
+) -> int:
+    """The alignment, halved until the padding of all rows fits the limit (each row may grow by their lcm)."""
+    rows = prod(sorted(shape)[1:])
+    lowest = can.alignment_range_bytes[0]
+    while (
+        alignment_bytes // 2 >= lowest
+        and rows * lcm(alignment_bytes, itemsize) > _PADDED_LIMIT_BYTES
+    ):
+        alignment_bytes //= 2
+    return alignment_bytes
 
 
 def _draw_asked(draw: st.DrawFn, can: Capabilities) -> _Asked:
@@ -334,7 +362,9 @@ def _placement(
 
 
 def _layout_map(places: Sequence[int], can: Capabilities) -> tuple[int, ...]:
-    """The rank of each axis when axes are ordered by place; equal places keep their order (row-major)."""
+    """The rank of each axis when axes are ordered by place; equal places keep their order
+    (row-major).
+    """
     ndim = len(places)
     if can.layouts == "CF":
         return tuple(reversed(range(ndim))) if any(places) else tuple(range(ndim))
@@ -343,7 +373,9 @@ def _layout_map(places: Sequence[int], can: Capabilities) -> tuple[int, ...]:
 
 
 def _names(keys: Sequence[int]) -> tuple[str, ...]:
-    """Different dimension names, picked by the keys; "10" is among them, for it comes after "2" in number."""
+    """Different dimension names, picked by the keys; "10" is among them, for it comes after "2" in
+    number.
+    """
     decimal = [
         "0",
         "1",
@@ -372,7 +404,8 @@ def _element_limit(can: Capabilities, dtype: str) -> int:
     return max(1, min(_ELEMENT_LIMIT, can.max_nbytes // DTYPES[dtype].itemsize))
 
 
-# -- views ----------------------------------------------------------------------------------------------
+# -- views
+# ----------------------------------------------------------------------------------------------
 
 
 def _draw_views(draw: st.DrawFn, shape: tuple[int, ...], count: int) -> tuple[tuple, ...]:
@@ -412,7 +445,8 @@ def _draw_bounds(draw: st.DrawFn, extent: int) -> tuple[int, int | None, int]:
     return (start, None, step)
 
 
-# -- huge plans -----------------------------------------------------------------------------------------
+# -- huge plans
+# -----------------------------------------------------------------------------------------
 
 
 def _huge_shapes(itemsize: int) -> Iterator[tuple[int, ...]]:
@@ -435,14 +469,16 @@ def _is_within(can: Capabilities, shape: tuple[int, ...], itemsize: int) -> bool
     )
 
 
-# -- running Hypothesis ---------------------------------------------------------------------------------
+# -- running Hypothesis
+# ---------------------------------------------------------------------------------
 
 
 def sample(strategy: st.SearchStrategy[Plan], count: int, seed: int) -> list[Plan]:
     """Up to `count` different plans, always the same for the same arguments, in the order drawn.
 
-    Hypothesis spends part of its draws on small changes to the draw before. They help it to find rare
-    failures of cheap tests; a plan is dear, so a draw that changes fewer than three keys is passed over.
+    Hypothesis spends part of its draws on small changes to the draw before. They help it to find
+    rare failures of cheap tests; a plan is dear, so a draw that changes fewer than three keys is
+    passed over.
     """
     kept: dict[Plan, None] = {}
     last = [Plan(shape=(0,), dtype="bytes5", fill=1)]
@@ -463,7 +499,8 @@ def smallest(
 ) -> Plan | None:
     """The smallest plan for which `fails` holds, if one of `draws` plans does; else None.
 
-    Draws what `sample(strategy, draws // DRAWS_PER_PLAN, seed)` drew until one fails, then shrinks that one.
+    Draws what `sample(strategy, draws // DRAWS_PER_PLAN, seed)` drew until one fails, then shrinks
+    that one.
     """
     with _reproducible():
         try:
@@ -475,7 +512,9 @@ def smallest(
 
 
 def _own_settings(draws: int) -> hypothesis_settings:
-    """Every setting that matters is given, so that nothing comes from the profile of the user's own tests."""
+    """Every setting that matters is given, so that nothing comes from the profile of the user's own
+    tests.
+    """
     return hypothesis_settings(
         max_examples=draws,
         derandomize=False,  # the seed is given to each search
@@ -494,8 +533,9 @@ def _own_settings(draws: int) -> hypothesis_settings:
 def _reproducible() -> Iterator[None]:
     """Keeps what else is imported out of what is drawn.
 
-    Hypothesis (from 6.131 on) mixes integer literals of the local modules it finds imported into its draws.
-    Plans would then depend on which modules happen to be loaded, and two runs in one process could differ.
+    Hypothesis (from 6.131 on) mixes integer literals of the local modules it finds imported into
+    its draws. Plans would then depend on which modules happen to be loaded, and two runs in one
+    process could differ.
     """
     name, cache = "_get_local_constants", "CONSTANTS_CACHE"
     if not (hasattr(hypothesis_providers, name) and hasattr(hypothesis_providers, cache)):
