@@ -6,16 +6,24 @@ import array
 import ctypes
 import json
 import mmap
+import sys
+import threading
 
 import pytest
 
+from gridbuf_conformance.abi.dlpack import Exported
+from gridbuf_conformance.abi.memory import Memory
+from gridbuf_conformance.descriptors import Descriptor
+from gridbuf_conformance.elements import Element
 from gridbuf_conformance.judge import judge
 from gridbuf_conformance.measure import observe
+from gridbuf_conformance.measure.content import poke_facts
 from gridbuf_conformance.measure.values import attempt, describe, error_facts
 from gridbuf_conformance.outcomes import Outcome
 from gridbuf_conformance.plan import Plan
 from gridbuf_conformance.producer import Unsupported
 from gridbuf_conformance.rules import CHECKS
+from gridbuf_conformance_mutants.reference import Reference
 
 
 class Describing:
@@ -195,6 +203,58 @@ def test_live_objects_are_not_written_to() -> None:
     assert obj == b"\x00\x01\x02"
     assert "poke" not in observation["root"]
     assert "resizes" not in observation["life"]
+
+
+def test_large_live_arrays_are_not_copied() -> None:
+    calls: list[dict] = []
+
+    class Large:
+        """80 MiB by DLPack's word; the pages are never touched."""
+
+        def __init__(self) -> None:
+            self.array = Reference().produce(Plan(shape=(1,), dtype="uint8"))
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return (1, 0)
+
+        def __dlpack__(self, **keywords: object) -> object:
+            calls.append(keywords)
+            capsule = self.array.__dlpack__(**keywords)
+            exported = Exported(capsule, Memory())
+            extent = exported.read().tensor.shape
+            Memory().write(extent, (80 * 2**20).to_bytes(8, sys.byteorder))
+            return capsule
+
+    observe(Large(), None)
+    assert calls
+    assert not any(keywords.get("copy") for keywords in calls)
+
+
+def test_nothing_is_counted_while_other_threads_allocate() -> None:
+    done = threading.Event()
+    thread = threading.Thread(target=done.wait)
+    thread.start()
+    try:
+        plan = Plan(shape=(3,))
+        facts = observe(Reference().produce(plan), None)
+    finally:
+        done.set()
+        thread.join()
+    assert facts["life"]["capsule"]["unconsumed_growth"]["rounds"] == []
+    assert judge(facts, None, ["DP-06"])["DP-06"].outcome is Outcome.PASS
+
+
+def test_pointers_to_objects_are_not_poked() -> None:
+    def array_of(kind: str, address: int) -> Descriptor:
+        element = Element(kind, 8, "|")
+        return Descriptor("AI", address, (1,), (8,), 8, element, False)
+
+    cells = (ctypes.c_uint64 * 2)()
+    first = ctypes.addressof(cells)
+    for kind, poked in (("object", {}), ("float", {"AI>PB": False, "PB>AI": False})):
+        found = {"AI": array_of(kind, first), "PB": array_of(kind, first + 8)}
+        assert poke_facts(found, Memory()) == poked
+        assert list(cells) == [0, 0]
 
 
 def test_huge_plans_are_measured_without_touching() -> None:

@@ -81,7 +81,7 @@ def call_facts(obj: Any, memory: Memory, name: str, keywords: dict[str, Any]) ->
 
 
 def variant_facts(obj: Any, memory: Memory, *, may_copy: bool) -> dict[str, Any]:
-    """The calls beside the main one: {name: facts}, and under "unversioned" whether max_version is unknown.
+    """What `__dlpack__` answers to each call: {name: facts}; `may_copy` allows the one that asks for a copy.
 
     The keyword calls carry `max_version` where the producer takes it. Nothing more is asked of an object
     that refuses both main forms: it cannot be exported at all.

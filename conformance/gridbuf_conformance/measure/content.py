@@ -45,12 +45,16 @@ def poke_facts(found: dict[str, Descriptor], memory: Memory) -> dict[str, bool]:
     """{"AI>PB": seen}: does a byte written through one interface show through the other?
 
     Only where both claim to be writable, are mapped writable, and name different addresses: at the same
-    address it is the same memory. The byte is put back.
+    address it is the same memory. The byte is put back. Pointers to objects are never changed.
     """
     claims = {
         name: array
         for name, array in found.items()
-        if array.readonly is False and array.is_host and not array.is_copy and not array.is_empty
+        if array.readonly is False
+        and array.is_host
+        and not array.is_copy
+        and not array.is_empty
+        and not (array.element and array.element.kind == "object")
     }
     facts = {}
     for one, other in permutations(claims, 2):

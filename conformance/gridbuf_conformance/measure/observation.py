@@ -81,6 +81,14 @@ def _is_large(subject: Held) -> bool:
     )
 
 
+def _is_small(capsule: dict[str, Any]) -> bool:
+    """Whether the tensor of a capsule can be copied without much ado."""
+    try:
+        return of_dlpack(capsule).nbytes < _TOUCH_LIMIT_BYTES
+    except Rejected:  # refused, or no array: there is nothing large to copy
+        return True
+
+
 class Held:
     """One object with everything that it lent: facts, and the descriptors that stay valid until `release`."""
 
@@ -120,9 +128,10 @@ class Held:
         if "__dlpack_device__" in offered:
             facts["device"] = device_facts(obj)
         if "__dlpack__" in offered:
-            if groups & {"DL", "DP", "XA"}:
-                facts["dlpack"] = variant_facts(obj, memory, may_copy=may_copy)
             facts["main"] = self._hold_export(obj)
+            if groups & {"DL", "DP", "XA"}:
+                small = may_copy and _is_small(facts["main"])
+                facts["dlpack"] = variant_facts(obj, memory, may_copy=small)
 
     def _hold_export(self, obj: Any) -> dict[str, Any]:
         """Keeps one capsule: versioned if there is such a thing, else legacy."""

@@ -106,6 +106,8 @@ def resize_verdict(s: Subject, interface: str, *, convict_on_move: bool) -> Verd
 def leaked(growth: dict) -> str | None:
     """What every round of repetitions gained and never gave back, or None."""
     iterations = growth["iterations"]
+    if not growth["rounds"]:
+        return None
     least_bytes = min(round_[0] for round_ in growth["rounds"])
     least_blocks = min(round_[1] for round_ in growth["rounds"])
     if least_bytes >= 16 * iterations:

@@ -93,9 +93,9 @@ def copied_bit_says_what_happened(s: Subject) -> Verdict:
         if held.is_copy and overlap(held, other) and held.address == other.address:
             return fail("the bit clear on shared memory", f"set at the address of {name}")
     copied = s.facts.get("copy_facts")
-    if copied is not None and copied["flags"] is not None and _is_elsewhere(s, copied):
-        if not copied["flags"] & FLAG_COPIED:
-            return fail("is-copied set on a copy", "clear in what copy=True returned")
+    says_copied = copied is None or copied["flags"] is None or copied["flags"] & FLAG_COPIED
+    if not says_copied and _is_elsewhere(s, copied):
+        return fail("is-copied set on a copy", "clear in what copy=True returned")
     if not s.is_view and _copies_share_memory(s):
         return fail("the bit clear on shared memory", "set, and two exports lie at one address")
     if not s.is_view and _moved_without_bit(s):
