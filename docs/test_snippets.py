@@ -1,17 +1,19 @@
 """The code in README.md and docs/ is a region of a file that the tests run: what is printed is what works.
 
-A fenced block preceded by `<!-- snippet: FILE#REGION -->` must equal the lines between `# [REGION]` and `# [/REGION]`.
+A fenced block preceded by `<!-- snippet: FILE#REGION -->` must equal the lines between `# [REGION]` and `# [/REGION]` (`//` in C++).
 """
 
 import pathlib
 import re
 import runpy
+import textwrap
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "modules").rglob("*.md"), *ROOT.glob("*/README.md")])
-SNIPPET = re.compile(r"<!-- snippet: (\S+)#(\w+) -->\n```\w*\n(.*?)```", re.DOTALL)
+FOLDERS = ("docs", "modules", "conformance")
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(p for d in FOLDERS for p in (ROOT / d).rglob("*.md"))])
+SNIPPET = re.compile(r"<!-- (?:c\+\+ )?snippet: (\S+)#(\w+) -->\n+```[\w+]*\n(.*?)```", re.DOTALL)
 EXAMPLES = sorted((ROOT / "examples/python").glob("*.py"))
 
 
@@ -20,9 +22,10 @@ def snippets() -> list[tuple[pathlib.Path, str, str, str]]:
 
 
 def region(path: pathlib.Path, name: str) -> str:
-    found = re.search(rf"^# \[{name}\]\n(.*?)^# \[/{name}\]$", path.read_text(), re.DOTALL | re.MULTILINE)
+    mark = r"^ *(?:#|//) "
+    found = re.search(rf"{mark}\[{name}\]\n(.*?){mark}\[/{name}\]$", path.read_text(), re.DOTALL | re.MULTILINE)
     assert found, f"{path} has no region [{name}]"
-    return found[1]
+    return textwrap.dedent(found[1])
 
 
 def test_the_readme_has_snippets():
@@ -31,7 +34,7 @@ def test_the_readme_has_snippets():
 
 @pytest.mark.parametrize("document, path, name, code", snippets(), ids=lambda v: getattr(v, "name", None))
 def test_snippet_is_the_region_it_names(document, path, name, code):
-    assert code.strip() == region(ROOT / path, name).strip()
+    assert textwrap.dedent(code).strip() == region(ROOT / path, name).strip()
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda p: p.stem)

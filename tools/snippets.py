@@ -2,22 +2,24 @@
 
 import pathlib
 import re
+import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-SNIPPET = re.compile(r"(<!-- snippet: (\S+)#(\w+) -->\n```\w*\n).*?(```)", re.DOTALL)
+SNIPPET = re.compile(r"(<!-- (?:c\+\+ )?snippet: (\S+)#(\w+) -->\n+```[\w+]*\n).*?(```)", re.DOTALL)
 
 
 def region(path: str, name: str) -> str:
-    found = re.search(
-        rf"^# \[{name}\]\n(.*?)^# \[/{name}\]$", (ROOT / path).read_text(), re.DOTALL | re.MULTILINE
-    )
+    mark = r"^ *(?:#|//) "
+    text = (ROOT / path).read_text()
+    found = re.search(rf"{mark}\[{name}\]\n(.*?){mark}\[/{name}\]$", text, re.DOTALL | re.MULTILINE)
     if not found:
         raise SystemExit(f"{path} has no region [{name}]; mark it with '# [{name}]' and '# [/{name}]'")
-    return found[1]
+    return textwrap.dedent(found[1])
 
 
 def main() -> None:
-    for document in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
+    folders = ("docs", "modules", "conformance")
+    for document in [*ROOT.glob("*.md"), *(p for d in folders for p in (ROOT / d).rglob("*.md"))]:
         old = document.read_text()
         new = SNIPPET.sub(lambda m: m[1] + region(m[2], m[3]) + m[4], old)
         if new != old:
