@@ -7,8 +7,8 @@ print(gc.check(obj))                  # one live object
 print(gc.check_producer("numpy"))     # a library, on many drawn plans, in a process of its own
 ```
 
-The names below are the suite's public interface. The judge is pure Python: it never imports the library it
-judges (a worker process does), and it needs neither NumPy nor a compiler.
+The names below are the suite's public interface. The judge is pure Python: it never imports the
+library it judges (a worker process does), and it needs neither NumPy nor a compiler.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ _HOMES = {"CannotLoad": "targets", "Report": "report", "check": "api", "check_pr
 
 
 def __getattr__(name: str) -> Any:
-    """The names that only a driver needs, when they are asked for: a worker starts in half the time."""
+    """The names that only a driver needs, when they are asked for: a worker starts in half the
+    time.
+    """
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = getattr(import_module(f".{_HOMES[name]}", __name__), name)

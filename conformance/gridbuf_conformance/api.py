@@ -21,12 +21,13 @@ def check(obj: Any, rules: str | Iterable[str] | None = None, profile: str = "de
     print(report)
     ```
 
-    Which interfaces the object offers is found out; each is judged by itself and against the others. The
-    rules that compare an object with what was asked for need a producer and come out as UNSUPPORTED. No
-    address is followed that the rules on its description reject, and the object is left as it was.
+    Which interfaces the object offers is found out; each is judged by itself and against the
+    others. The rules that compare an object with what was asked for need a producer and come out as
+    UNSUPPORTED. No address is followed that the rules on its description reject, and the object is
+    left as it was.
 
-    `rules` selects by ids and wildcards, as text ("DL-*,XA-03") or as a sequence; `profile` is recorded.
-    Raises ValueError for a rule or a profile that does not exist.
+    `rules` selects by ids and wildcards, as text ("DL-*,XA-03") or as a sequence; `profile` is
+    recorded. Raises ValueError for a rule or a profile that does not exist.
     """
     return engine.check(obj, rules=rules, profile=profile)
 
@@ -49,15 +50,17 @@ def check_producer(
     report = gridbuf_conformance.check_producer(Producer, isolate=False)  # under a debugger
     ```
 
-    `producer` is the name of a built-in producer, `package.module:Class`, `path/to/file.py:Class`, or a
-    producer class that a module holds; without isolation any object with a method `produce(plan)` will do.
-    A producer that crashes, hangs or raises is reported as that, and the run goes on (with isolation).
+    `producer` is the name of a built-in producer, `package.module:Class`, `path/to/file.py:Class`,
+    or a producer class that a module holds; without isolation any object with a method
+    `produce(plan)` will do. A producer that crashes, hangs or raises is reported as that, and the
+    run goes on (with isolation).
 
-    `profile` is "smoke", "default", "thorough" or "soak"; `seed` varies the plans (same seed, same report);
-    `time_limit_s` bounds each plan; `on_event` is called with each event of the stream (`events`).
+    `profile` is "smoke", "default", "thorough" or "soak"; `seed` varies the plans (same seed, same
+    report); `time_limit_s` bounds each plan; `on_event` is called with each event of the stream
+    (`events`).
 
-    Raises CannotLoad if the producer cannot be loaded, ValueError for a rule or a profile that does not
-    exist.
+    Raises CannotLoad if the producer cannot be loaded, ValueError for a rule or a profile that does
+    not exist.
     """
     return engine.check_producer(
         producer,

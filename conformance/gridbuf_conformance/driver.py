@@ -1,12 +1,14 @@
 """The driver: starts a worker, gives it plans, and survives whatever the producer does to it.
 
-`Worker` runs the producer in a spawned process, `LocalWorker` in this one (for debuggers and sanitizers);
-both answer a plan with a `Result`. A worker that dies or hangs is an ordinary result here:
+`Worker` runs the producer in a spawned process, `LocalWorker` in this one (for debuggers and
+sanitizers); both answer a plan with a `Result`. A worker that dies or hangs is an ordinary result
+here:
 
-- it died: the plan is asked once more in a fresh worker. If that dies too the result is "crash", else
-  "unstable". (Once a death at some step has repeated, the next ones there are believed at once);
-- it did not answer in time: "timeout". The process gets SIGABRT first, so that faulthandler says where it
-  hangs, then SIGKILL with its whole process group.
+- it died: the plan is asked once more in a fresh worker. If that dies too the result is "crash",
+  else "unstable". (Once a death at some step has repeated, the next ones there are believed at
+  once);
+- it did not answer in time: "timeout". The process gets SIGABRT first, so that faulthandler says
+  where it hangs, then SIGKILL with its whole process group.
 
 The result names the step at which it happened, read from the page that the worker writes (`steps`).
 """
@@ -60,10 +62,10 @@ class Description:
 class Result:
     """What one plan came to.
 
-    `kind`: "observation", "unsupported" (declined), "raised" (`produce` raised), "crash", "unstable",
-    "timeout", or "error" (the suite's own fault). `reason` says why in one sentence fit for reports;
-    `step` is where a crash or timeout happened; `diagnosis` is the end of what the process wrote, for
-    people only (it may hold paths and addresses).
+    `kind`: "observation", "unsupported" (declined), "raised" (`produce` raised), "crash",
+    "unstable", "timeout", or "error" (the suite's own fault). `reason` says why in one sentence fit
+    for reports; `step` is where a crash or timeout happened; `diagnosis` is the end of what the
+    process wrote, for people only (it may hold paths and addresses).
     """
 
     kind: str
@@ -106,8 +108,8 @@ class LocalWorker:
 class Worker:
     """The producer in a process of its own, restarted when it dies.
 
-    Starting raises CannotLoad. Use it as a context manager, or call `close`: whatever happens, no process
-    and no file descriptor is left behind.
+    Starting raises CannotLoad. Use it as a context manager, or call `close`: whatever happens, no
+    process and no file descriptor is left behind.
     """
 
     def __init__(self, target: Target | str, *, time_limit_s: float = PLAN_LIMIT_S) -> None:
@@ -125,8 +127,8 @@ class Worker:
     def run_all(
         self, plans: Iterable[Plan], groups: Iterable[str]
     ) -> Iterator[tuple[Plan, Result]]:
-        """`run` for each plan, in order. The next plan is measured while the caller judges this one, but
-        after a death the caller's view is waited for: it may want no more plans."""
+        """`run` for each plan, in order. The next plan is measured while the caller judges this
+        one, but after a death the caller's view is waited for: it may want no more plans."""
         groups = sorted(groups)
         ahead = iter(plans)
         try:
@@ -173,7 +175,9 @@ class Worker:
         return plan
 
     def _result(self, plan: Plan, groups: list[str]) -> Result:
-        """The answer; a death is asked for once more, unless one at the same step has repeated before."""
+        """The answer; a death is asked for once more, unless one at the same step has repeated
+        before.
+        """
         first = self._once()
         if first.kind != "crash" or first.step in self._confirmed:
             return first
@@ -240,7 +244,8 @@ class _Process:
     def kill(self) -> None:
         """Ends the process and all it started; closes everything. Safe to call twice."""
         if self._popen.returncode is None:
-            # Not reaped yet, so its process id still is the group's, even if it has ended by itself.
+            # Not reaped yet, so its process id still is the group's, even if it has ended by
+            # itself.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._popen.pid, signal.SIGKILL)
             self._popen.wait()
@@ -271,8 +276,8 @@ class _Process:
         received = bytearray()
         wanted = messages.HEADER.size
         while len(received) < wanted:
-            # Asked before the read: children of a dead process may hold its socket open, so that no end
-            # of file comes, yet all it wrote can be read.
+            # Asked before the read: children of a dead process may hold its socket open, so that no
+            # end of file comes, yet all it wrote can be read.
             dead = self._exit_code() is not None
             self._wait(0.0 if dead else 0.1)
             try:
@@ -293,7 +298,9 @@ class _Process:
         return messages.decode(bytes(received[messages.HEADER.size :]))
 
     def _wait(self, at_most_s: float) -> None:
-        """Waits for news, and takes in what the producer prints so that it never blocks on a full pipe."""
+        """Waits for news, and takes in what the producer prints so that it never blocks on a full
+        pipe.
+        """
         poller = select.poll()
         if self._channel.fileno() >= 0:
             poller.register(self._channel, select.POLLIN)
@@ -399,10 +406,11 @@ _STANDARD_FOLDER = os.path.dirname(os.__file__) + os.sep
 
 
 def _innermost_frame(text: str) -> str:
-    """Where in the producer's code it happened, by faulthandler's last report: `file.py:12 function`.
+    """Where in the producer's code it happened, by faulthandler's last report: `file.py:12
+    function`.
 
-    An empty string if the suite's own reading was at work. Only the file's own name is kept: reports hold
-    no absolute paths.
+    An empty string if the suite's own reading was at work. Only the file's own name is kept:
+    reports hold no absolute paths.
     """
     report = text.rpartition("(most recent call first):")[2]
     for frame in _FRAME.finditer(report):

@@ -1,19 +1,22 @@
 """The element types that a plan can name, and the bytes that a plan's elements hold.
 
-This is a closed list, in the order in which Hypothesis shrinks: `float64` is the simplest. A producer that
-cannot make one of them answers `Unsupported`.
+This is a closed list, in the order in which Hypothesis shrinks: `float64` is the simplest. A
+producer that cannot make one of them answers `Unsupported`.
 
-The content of an element follows from the plan's `fill` seed, the element's row-major index and its type.
-The formula uses nothing but integers, so that a producer in any language can follow it:
+The content of an element follows from the plan's `fill` seed, the element's row-major index and its
+type. The formula uses nothing but integers, so that a producer in any language can follow it:
 
-1. `x[0] = 1`, `x[n+1] = 16807 * x[n] mod (2^31 - 1)`, and `table[n] = 1 + x[n] mod 123` for n < 4093;
+1. `x[0] = 1`, `x[n+1] = 16807 * x[n] mod (2^31 - 1)`, and `table[n] = 1 + x[n] mod 123` for n <
+   4093;
 2. byte k of element i is `table[(769 * seed + i * itemsize + k) mod 4093]`;
-3. the bytes are then made a valid value of the type (`DType.valid`): a bool is the lowest bit of its byte,
-   a character keeps its lowest byte, a long double gets its integer bit and zeroed padding;
+3. the bytes are then made a valid value of the type (`DType.valid`): a bool is the lowest bit of
+   its byte, a character keeps its lowest byte, a long double gets its integer bit and zeroed
+   padding;
 4. for the byte order "swapped", the bytes of each number in the element are reversed.
 
-No byte lies above 0x7b before step 3: every floating-point pattern is finite and none is a NaN, which a copy
-could legally change. The period is prime, so that rows of any usual length do not repeat each other.
+No byte lies above 0x7b before step 3: every floating-point pattern is finite and none is a NaN,
+which a copy could legally change. The period is prime, so that rows of any usual length do not
+repeat each other.
 """
 
 from __future__ import annotations
@@ -34,10 +37,11 @@ _LONG_DOUBLE_BYTES = ctypes.sizeof(ctypes.c_longdouble)
 class DType:
     """One element type: what each interface calls it, in native byte order.
 
-    `kind` is the letter of the array interface's typestr ("f" also for bfloat16 and the 8-bit floats, which
-    have no typestr of their own: `typestr` is None). `format` is the buffer protocol's format, None where it
-    has no word for the type. `dlpack` is (type code, bits), None where DLPack must refuse. `numbers` lists
-    (offset, width) in bytes of every number inside the element: what byte swapping reverses.
+    `kind` is the letter of the array interface's typestr ("f" also for bfloat16 and the 8-bit
+    floats, which have no typestr of their own: `typestr` is None). `format` is the buffer
+    protocol's format, None where it has no word for the type. `dlpack` is (type code, bits), None
+    where DLPack must refuse. `numbers` lists (offset, width) in bytes of every number inside the
+    element: what byte swapping reverses.
     """
 
     name: str
@@ -56,7 +60,7 @@ class DType:
         return any(width > 1 for _, width in self.numbers)
 
     def valid(self, raw: bytearray) -> None:
-        """Turns the raw bytes of whole elements into valid values of this type, in place (step 3)."""
+        """Turns raw bytes of whole elements into valid values, in place (step 3)."""
         if self.fields:
             return
         if self.kind == "b":
@@ -95,7 +99,7 @@ def _table() -> bytes:
 
 
 def fill_bytes(seed: int, flat_index: int, itemsize: int, count: int = 1) -> bytearray:
-    """Raw bytes of `count` elements from row-major index `flat_index` on (steps 1 and 2 of the formula)."""
+    """Raw bytes of `count` elements from row-major index `flat_index` on (steps 1 and 2)."""
     table = _table()
     start = (_SEED_STEP * seed + flat_index * itemsize) % _PERIOD
     wanted = count * itemsize

@@ -1,10 +1,11 @@
-"""The engine: asks a producer many plans, collects verdicts rule by rule, and makes each failure small.
+"""The engine: asks a producer many plans, collects verdicts rule by rule, and makes each failure
+small.
 
 A run has three parts. First the *plans*: the declared capabilities one by one, then plans drawn by
-Hypothesis (`strategies`), all of them fixed before the producer is touched. Then the *shrinking*: for each
-rule that failed, Hypothesis looks for the smallest plan that fails it in the same way; every plan is asked
-at most once, and the number of new ones is bounded, not the time, so that two runs do the same. Last the
-*summary*: a rule's outcome is the worst of its verdicts.
+Hypothesis (`strategies`), all of them fixed before the producer is touched. Then the *shrinking*:
+for each rule that failed, Hypothesis looks for the smallest plan that fails it in the same way;
+every plan is asked at most once, and the number of new ones is bounded, not the time, so that two
+runs do the same. Last the *summary*: a rule's outcome is the worst of its verdicts.
 
 Hypothesis is imported only when plans are drawn: `replay` and `check` work without it.
 """
@@ -55,7 +56,8 @@ SUITE_NAME = "gridbuf-conformance"
 class Profile:
     """How much a run asks: plans of each kind (`strategies`), and new plans that shrinking may ask.
 
-    `time_box_s`: instead of one round with seed 0, rounds with new seeds until this time has passed.
+    `time_box_s`: instead of one round with seed 0, rounds with new seeds until this time has
+    passed.
     """
 
     name: str
@@ -77,7 +79,9 @@ PROFILES: dict[str, Profile] = {
         Profile("soak", 600, 400, 30, 20, 300, 3000, time_box_s=15 * 60.0),
     )
 }
-"""By name. The first three are the same on every run; "soak" takes a new seed each time and reports it."""
+"""By name. The first three are the same on every run; "soak" takes a new seed each time and reports
+it.
+"""
 
 _FINDINGS = FAILED | {Outcome.ADVISORY, Outcome.ERROR}
 _TIMEOUTS_TAKEN = 3
@@ -104,11 +108,12 @@ def check_producer(
 ) -> Report:
     """Judges a producer on the plans of a profile.
 
-    `producer` is a written target (`targets`) or a producer class; without isolation also an object.
-    `rules` selects by ids and wildcards ("DL-*,XA-03"); None takes all, or what the producer's registry
-    entry says. `seed` varies the plans. `time_limit_s` bounds each plan.
+    `producer` is a written target (`targets`) or a producer class; without isolation also an
+    object. `rules` selects by ids and wildcards ("DL-*,XA-03"); None takes all, or what the
+    producer's registry entry says. `seed` varies the plans. `time_limit_s` bounds each plan.
 
-    Raises CannotLoad if the producer cannot be loaded, ValueError for a profile or a rule that is unknown.
+    Raises CannotLoad if the producer cannot be loaded, ValueError for a profile or a rule that is
+    unknown.
     """
     chosen = PROFILES.get(profile)
     if chosen is None:
@@ -134,7 +139,9 @@ def replay(
     time_limit_s: float = PLAN_LIMIT_S,
     on_event: Listener | None = None,
 ) -> Report:
-    """Judges one rule (or a pattern of rules) on one plan; raises as `check_producer`. No Hypothesis."""
+    """Judges one rule (or a pattern of rules) on one plan; raises as `check_producer`. No
+    Hypothesis.
+    """
     return check_plans(
         producer,
         [plan],
@@ -156,7 +163,8 @@ def check_plans(
     time_limit_s: float = PLAN_LIMIT_S,
     on_event: Listener | None = None,
 ) -> Report:
-    """Judges a producer on exactly these plans; nothing is drawn or shrunk. Raises as `check_producer`.
+    """Judges a producer on exactly these plans; nothing is drawn or shrunk. Raises as
+    `check_producer`.
 
     `profile` is what the report calls the run.
     """
@@ -175,10 +183,11 @@ def check(
     profile: str = "default",
     on_event: Listener | None = None,
 ) -> Report:
-    """Judges a live object in this process, by what its interfaces say of themselves and of each other.
+    """Judges a live object in this process, by what its interfaces say of themselves and of each
+    other.
 
-    Nothing was asked of anybody, so the rules that compare with a plan are UNSUPPORTED. No address is
-    followed that the rules on its description reject.
+    Nothing was asked of anybody, so the rules that compare with a plan are UNSUPPORTED. No address
+    is followed that the rules on its description reject.
     """
     if profile not in PROFILES:
         raise ValueError(f"profile is {profile!r}, must be one of {', '.join(PROFILES)}; pick one")
@@ -190,7 +199,7 @@ def check(
     return run.finish()
 
 
-# -- one run ----------------------------------------------------------------------------------------------
+# -- one run ---------------------------------------------------------------------------
 
 
 @dataclass
@@ -255,7 +264,7 @@ class _Run:
         self._marks = [("start", time.perf_counter())]
         self._asked, self._of = 0, 0
 
-    # -- the stream
+    # -- the stream --------------------------------------------------------------------
 
     def start(self, description: Description) -> None:
         """The producer is there; says so."""
@@ -296,7 +305,9 @@ class _Run:
         return Report.of(self._log.events)
 
     def _timing(self) -> dict[str, float]:
-        """Seconds in all and by phase, and plans per second: the only part that differs between runs."""
+        """Seconds in all and by phase, and plans per second: the only part that differs between
+        runs.
+        """
         self.mark("")
         timing = {"total_s": round(self._marks[-1][1] - self._marks[0][1], 3)}
         for (phase, begin), (_, end) in zip(self._marks, self._marks[1:]):
@@ -326,7 +337,7 @@ class _Run:
             "replay": shlex.join([*command, plan.to_json(brief=True)]) if plan is not None else "",
         }
 
-    # -- asking
+    # -- asking ------------------------------------------------------------------------
 
     def ask(self, worker: Any, plans: Iterable[Plan]) -> None:
         """Asks the plans that were not asked before, and takes in what they come to."""
@@ -336,7 +347,9 @@ class _Run:
             self._take(plan, result)
 
     def _affordable(self, plans: Sequence[Plan]) -> Iterable[Plan]:
-        """The plans, as long as the producer neither hangs nor dies time and again, and memory suffices."""
+        """The plans, as long as the producer neither hangs nor dies time and again, and memory
+        suffices.
+        """
         for plan in plans:
             too_often = self.given_up
             if too_often:
@@ -364,7 +377,9 @@ class _Run:
             self.take_verdict(rule, plan, verdict)
 
     def take_verdict(self, rule: str, plan: Plan | None, verdict: Verdict) -> None:
-        """Adds one verdict; a rule that was not selected joins if it kept the others from being judged."""
+        """Adds one verdict; a rule that was not selected joins if it kept the others from being
+        judged.
+        """
         if rule not in self.tallies:
             if not verdict.failed:
                 return
@@ -417,7 +432,7 @@ class _Run:
         )
 
 
-# -- plans and shrinking ----------------------------------------------------------------------------------
+# -- plans and shrinking ---------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -476,7 +491,7 @@ def _ask_round(
 
 
 def _judge_declared(run: _Run, declared: Sequence[Declared]) -> None:
-    """A declared capability that every plan which uses it was refused is a broken promise (GT-20)."""
+    """A declared capability that was refused on every plan is a broken promise (GT-20)."""
     for capability in declared:
         answers = [run.answers[p] for p in run.answers if capability.used_by(p)]
         if "GT-20" in run.tallies and all(answer.kind == "unsupported" for answer in answers):
@@ -490,7 +505,9 @@ def _judge_declared(run: _Run, declared: Sequence[Declared]) -> None:
 
 
 def _shrink_all(run: _Run, worker: Any, batches: Sequence[_Batch], profile: Profile) -> None:
-    """Shrinks each failing rule, those included that fail for the first time while others are shrunk."""
+    """Shrinks each failing rule, those included that fail for the first time while others are
+    shrunk.
+    """
     left, done = profile.shrink_in_all, set()
     while True:
         failing = [id_ for id_, tally in run.tallies.items() if tally.findings and id_ not in done]
@@ -506,8 +523,9 @@ def _shrink_all(run: _Run, worker: Any, batches: Sequence[_Batch], profile: Prof
 def _shrink(run: _Run, worker: Any, rule: str, batches: Sequence[_Batch], budget: int) -> int:
     """Looks for a smaller plan that fails the rule as badly; returns what that cost.
 
-    Hypothesis shrinks within the kind of plan that failed. What it leaves at a value for no reason (the last
-    plan of a kind whose simplest is not reachable from there) is then simplified, key by key.
+    Hypothesis shrinks within the kind of plan that failed. What it leaves at a value for no reason
+    (the last plan of a kind whose simplest is not reachable from there) is then simplified, key by
+    key.
     """
     from . import strategies
 
@@ -530,10 +548,11 @@ def _shrink(run: _Run, worker: Any, rule: str, batches: Sequence[_Batch], budget
 
 @dataclass
 class _Search:
-    """Whether a plan fails one rule as badly as the worst so far: the question that Hypothesis asks.
+    """Whether a plan fails one rule as badly as the worst so far: the question that Hypothesis
+    asks.
 
-    No plan is asked of the producer before Hypothesis has drawn its way to a failure that is known, none
-    twice, and none when the budget is spent.
+    No plan is asked of the producer before Hypothesis has drawn its way to a failure that is known,
+    none twice, and none when the budget is spent.
     """
 
     run: _Run
@@ -579,7 +598,7 @@ def _weight(plan: Plan | None) -> tuple:
     return (1, parts, sum(plan.shape), len(text), text)
 
 
-# -- verdicts of what is no observation -------------------------------------------------------------------
+# -- verdicts of what is no observation ------------------------------------------------
 
 
 def _verdicts(plan: Plan | None, result: Result, rules: list[str]) -> dict[str, Verdict]:
@@ -617,7 +636,9 @@ def _suite_error(text: str) -> Verdict:
 
 
 def _verdicts_of_raising(result: Result, rules: list[str]) -> dict[str, Verdict]:
-    """`produce` raised: it neither gave what was asked nor declined (GT-20); nothing else can be said."""
+    """`produce` raised: it neither gave what was asked nor declined (GT-20); nothing else can be
+    said.
+    """
     broken = Verdict(
         Outcome.FAIL,
         expected="produce returns an object, or Unsupported(reason)",
@@ -628,7 +649,7 @@ def _verdicts_of_raising(result: Result, rules: list[str]) -> dict[str, Verdict]
 
 
 def _verdicts_of_death(result: Result, rules: list[str], outcome: Outcome) -> dict[str, Verdict]:
-    """The process died or hung: that counts against the step it was at, and hides everything else."""
+    """The process died or hung: that counts against its step, and hides everything else."""
     from .judge import STEP_RULES
 
     prefix = result.step.partition(":")[0]
@@ -640,7 +661,7 @@ def _verdicts_of_death(result: Result, rules: list[str], outcome: Outcome) -> di
     return {**dict.fromkeys(rules, blocked), **dict.fromkeys(blamed, broken)}
 
 
-# -- small things -----------------------------------------------------------------------------------------
+# -- small things ----------------------------------------------------------------------
 
 
 def suite_version() -> str:

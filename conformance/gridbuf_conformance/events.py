@@ -1,15 +1,16 @@
-"""The event stream: everything a run finds out, one JSON object after the other, in the order it happened.
+"""The event stream: everything a run finds out, one JSON object after the other, in the order it
+happened.
 
-The stream is the product; the report is one rendering of it (`report.Report.of`), and a progress bar, a log
-or a dashboard are others. Each event is a dict with the key "event":
+The stream is the product; the report is one rendering of it (`report.Report.of`), and a progress
+bar, a log or a dashboard are others. Each event is a dict with the key "event":
 
 | event | when | other keys |
 |---|---|---|
 | `start` | once, first | `schema, suite, target, profile, seed, rules` (ids) |
-| `plan` | a plan was asked and judged | `n`, `of` (numbers of plans), `plan`, `result` (`driver.Result.kind`) |
+| `plan` | a plan was asked and judged | `n`, `of` (counts), `plan`, `result` (`Result.kind`) |
 | `verdict` | a rule was found wanting on that plan | `rule, outcome, plan, expected, actual` |
-| `shrunk` | a failing rule's plan was made smaller | `rule`, `outcome`, `plan`, `asked` (plans it took) |
-| `rule` | once for each rule, at the end | a rule of the report: `id, level, outcome, plans, failures, note` |
+| `shrunk` | a failing rule's plan was made smaller | `rule, outcome, plan, asked` (plans it took) |
+| `rule` | once for each rule, at the end | `id, level, outcome, plans, failures, note` |
 | `end` | once, last | `summary`, `plans` (counts by result), `notes`, `timing` |
 
 Only `timing` differs between two runs with the same inputs.

@@ -13,7 +13,7 @@ HEADER = struct.Struct("<Q")
 
 
 def send(channel: socket.socket, message: dict[str, Any]) -> None:
-    """Sends one message; raises BrokenPipeError or ConnectionResetError if the other side has gone."""
+    """Sends one message; BrokenPipeError or ConnectionResetError if the other side has gone."""
     body = json.dumps(message, separators=(",", ":")).encode()
     channel.sendall(HEADER.pack(len(body)) + body)
 

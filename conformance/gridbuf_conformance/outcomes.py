@@ -1,7 +1,8 @@
 """Outcomes of rules, the verdict of one rule on one plan, and the exit codes of the command.
 
-A *verdict* is what the judge says about one rule on one plan. A rule's *outcome* over a whole run is the
-worst of its verdicts, by the order of `worst`. A run's *exit code* follows from its rules' outcomes.
+A *verdict* is what the judge says about one rule on one plan. A rule's *outcome* over a whole run
+is the worst of its verdicts, by the order of `worst`. A run's *exit code* follows from its rules'
+outcomes.
 """
 
 from __future__ import annotations
@@ -52,9 +53,9 @@ class ExitCode(IntEnum):
 class Verdict:
     """The judge's word on one rule for one plan.
 
-    `expected` and `actual` are short sentences without addresses or absolute paths; `note` explains a
-    verdict that is no failure (the blocking rule's id, the reason of a refusal); `drawing` is the data of
-    a layout drawing, or None.
+    `expected` and `actual` are short sentences without addresses or absolute paths; `note` explains
+    a verdict that is no failure (the blocking rule's id, the reason of a refusal); `drawing` is the
+    data of a layout drawing, or None.
     """
 
     outcome: Outcome
@@ -89,8 +90,8 @@ _SEVERITY = {outcome: rank for rank, outcome in enumerate(_WORST_FIRST)}
 def worst(outcomes: Iterable[Outcome]) -> Outcome:
     """The outcome of a rule over many plans; UNTESTED when there was none.
 
-    A rule that passed somewhere and was unsupported elsewhere has passed: PASS stands above BLOCKED,
-    UNTESTED and UNSUPPORTED because those say nothing about the producer.
+    A rule that passed somewhere and was unsupported elsewhere has passed: PASS stands above
+    BLOCKED, UNTESTED and UNSUPPORTED because those say nothing about the producer.
     """
     return min(outcomes, key=_SEVERITY.__getitem__, default=Outcome.UNTESTED)
 

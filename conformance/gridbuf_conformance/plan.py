@@ -1,14 +1,17 @@
 """The plan: one request for one array, plain JSON, complete before the producer is touched.
 
-A plan says what array to make (`shape` … `readonly`), what its elements hold (`fill`), and which view
-operations the suite applies to the result before it measures it (`views`). Because a plan is data, the same
-request can be run in another process, replayed from a command line, shrunk, and shared with other languages.
+A plan says what array to make (`shape` … `readonly`), what its elements hold (`fill`), and which
+view operations the suite applies to the result before it measures it (`views`). Because a plan is
+data, the same request can be run in another process, replayed from a command line, shrunk, and
+shared with other languages.
 
-A plan is a read-only mapping with the keys of `plan.schema.json` (`KEYS`), and an immutable, hashable value.
-None can exist that is not valid: the constructor checks every bound that `Plan.validate` documents.
+A plan is a read-only mapping with the keys of `plan.schema.json` (`KEYS`), and an immutable,
+hashable value. None can exist that is not valid: the constructor checks every bound that
+`Plan.validate` documents.
 
-The meaning of `None`, everywhere: *not asked*. A producer that does not know a key may ignore it when it is
-None (and `alignment_size` when it is 1); it must answer `Unsupported` to what it cannot give.
+The meaning of `None`, everywhere: *not asked*. A producer that does not know a key may ignore it
+when it is None (and `alignment_size` when it is 1); it must answer `Unsupported` to what it cannot
+give.
 """
 
 from __future__ import annotations
@@ -38,7 +41,9 @@ NDIM_LIMIT = 64
 """No plan has more dimensions: the buffer protocol's own limit (PB-16)."""
 ALIGNMENT_LIMIT_BYTES = 2**20
 UNTOUCHED_FROM_BYTES = 2**30
-"""Plans of this many bytes and more have `fill` None: their pages are never touched, only asked for."""
+"""Plans of this many bytes and more have `fill` None: their pages are never touched, only asked
+for.
+"""
 _SPAN_LIMIT_BYTES = 2**40
 _FILL_LIMIT = 2**32
 
@@ -51,12 +56,12 @@ class Plan(Mapping):
     |---|---|---|
     | `shape` | extents | up to 64 integers ≥ 0 |
     | `dtype` | element type | a name of `DTYPES` |
-    | `byteorder` | order of each number's bytes | "native", or "swapped" where the type has an order |
-    | `layout` | layout map: entry i is the rank of dimension i, 0 the largest stride | a permutation, or None |
-    | `alignment_size` | bytes; the address of the aligned element is a multiple of it | 1 (none) … 2^20 |
-    | `aligned_index` | the aligned element | ndim integers in [0, extent), or None: lower halos, else zeros |
+    | `byteorder` | order of each number's bytes | "native"; "swapped" if the type has an order |
+    | `layout` | layout map: rank of each dimension, 0 the largest stride | a permutation, or None |
+    | `alignment_size` | bytes that divide the aligned element's address | 1 (none) … 2^20 |
+    | `aligned_index` | the aligned element | ndim integers in [0, extent); None: lower halos or 0 |
     | `dims` | dimension names | ndim different names of "I", "J", "K", "0", "1", …, or None |
-    | `halo` | (lower, upper) of each dimension | ndim pairs with lower + upper ≤ extent, or None |
+    | `halo` | (lower, upper) of each dimension | ndim pairs, sum ≤ extent, or None |
     | `device` | where the memory lies | None, the host |
     | `readonly` | whether writing must be impossible | bool |
     | `views` | operations on the result, in this order | see `views.ViewMap` |
@@ -81,7 +86,7 @@ class Plan(Mapping):
             object.__setattr__(self, key, _as_tuples(getattr(self, key)))
         self.validate()
 
-    # -- the mapping ------------------------------------------------------------------------------------
+    # -- the mapping -------------------------------------------------------------------
 
     def __getitem__(self, key: str) -> Any:
         if key not in KEYS:
@@ -97,13 +102,15 @@ class Plan(Mapping):
     def __repr__(self) -> str:
         return f"Plan({', '.join(f'{key}={value!r}' for key, value in self._asked().items())})"
 
-    # -- JSON -------------------------------------------------------------------------------------------
+    # -- JSON --------------------------------------------------------------------------
 
     @classmethod
     def from_json(cls, text: str | Mapping[str, Any]) -> Plan:
-        """The plan of a JSON object, given as text or already decoded; keys left out take their defaults.
+        """The plan of a JSON object, given as text or already decoded; keys left out take their
+        defaults.
 
-        Raises ValueError for text that is no JSON object, for unknown keys and for what `validate` rejects.
+        Raises ValueError for text that is no JSON object, for unknown keys and for what `validate`
+        rejects.
         """
         raw = text
         if isinstance(text, str):
@@ -127,14 +134,16 @@ class Plan(Mapping):
         return {key: _as_lists(value) for key, value in self.items()}
 
     def to_json(self, *, brief: bool = False) -> str:
-        """Canonical JSON: fixed key order, no spaces. `brief` leaves out the keys that have their default."""
+        """Canonical JSON: fixed key order, no spaces. `brief` leaves out the keys that have their
+        default.
+        """
         chosen = self._asked() if brief else dict(self)
         return json.dumps({k: _as_lists(v) for k, v in chosen.items()}, separators=(",", ":"))
 
     def _asked(self) -> dict[str, Any]:
         return {f.name: self[f.name] for f in fields(self) if self[f.name] != f.default}
 
-    # -- what follows from the keys ---------------------------------------------------------------------
+    # -- what follows from the keys ----------------------------------------------------
 
     @property
     def ndim(self) -> int:
@@ -160,9 +169,11 @@ class Plan(Mapping):
 
     @property
     def aligned_element(self) -> tuple[int, ...]:
-        """The index that the alignment is asked for: `aligned_index`, else the lower halos, else zeros.
+        """The index that the alignment is asked for: `aligned_index`, else the lower halos, else
+        zeros.
 
-        A lower halo that covers its whole dimension leaves no element behind it; 0 stands for it there.
+        A lower halo that covers its whole dimension leaves no element behind it; 0 stands for it
+        there.
         """
         if self.aligned_index is not None:
             return self.aligned_index
@@ -185,7 +196,7 @@ class Plan(Mapping):
         """A plan with some keys changed; raises as the constructor."""
         return Plan(**{**dict(self), **changes})
 
-    # -- content ----------------------------------------------------------------------------------------
+    # -- content -----------------------------------------------------------------------
 
     def element_bytes(self, index: tuple[int, ...]) -> bytes:
         """The bytes that the produced element at `index` must hold (formula: `dtypes`).
@@ -216,10 +227,12 @@ class Plan(Mapping):
         info.valid(raw)
         return info.swapped(bytes(raw)) if self.byteorder == "swapped" else bytes(raw)
 
-    # -- bounds -----------------------------------------------------------------------------------------
+    # -- bounds ------------------------------------------------------------------------
 
     def validate(self) -> None:
-        """Raises ValueError naming the value, its bound and what to do; the table above holds the bounds."""
+        """Raises ValueError naming the value, its bound and what to do; the table above holds the
+        bounds.
+        """
         self._validate_shape()
         self._validate_element_type()
         self._validate_placement()
@@ -304,7 +317,8 @@ class Plan(Mapping):
 class NoContent(ValueError):
     """The content was asked of a plan that has none (`fill` None).
 
-    A producer need not look at `fill`: if it lets this exception pass, that counts as declining the plan.
+    A producer need not look at `fill`: if it lets this exception pass, that counts as declining the
+    plan.
     """
 
 

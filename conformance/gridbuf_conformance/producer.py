@@ -1,8 +1,10 @@
-"""What a producer is to the suite: an object that answers plans with arrays, and what it says it can do.
+"""What a producer is to the suite: an object that answers plans with arrays, and what it says it
+can do.
 
-Only `name` and `produce` are needed. Everything else narrows what is asked (`capabilities`), names the
-version in reports (`version`), or teaches the suite how this library makes views (`apply_view`). Which
-exchange interfaces an object offers is discovered on the object, never declared.
+Only `name` and `produce` are needed. Everything else narrows what is asked (`capabilities`), names
+the version in reports (`version`), or teaches the suite how this library makes views
+(`apply_view`). Which exchange interfaces an object offers is discovered on the object, never
+declared.
 """
 
 from __future__ import annotations
@@ -40,16 +42,17 @@ _ASKABLE = frozenset({"layout", "alignment_size", "aligned_index", "dims", "halo
 class Capabilities:
     """What a producer says it can make. Plans are drawn inside it; None leaves the key undeclared.
 
-    What is declared is a promise: if every plan that uses it is answered `Unsupported`, rule GT-20 fails.
-    Without a promise, shape, dtype, byte order and read-only are asked over their whole range (and may be
-    declined), and the keys of the storage spec (layout, alignment, dims, halo) are not asked at all.
+    What is declared is a promise: if every plan that uses it is answered `Unsupported`, rule GT-20
+    fails. Without a promise, shape, dtype, byte order and read-only are asked over their whole
+    range (and may be declined), and the keys of the storage spec (layout, alignment, dims, halo)
+    are not asked at all.
 
-    `dtypes`: names of `plan.DTYPES`. `min_ndim`, `max_ndim`, `max_extent`, `max_nbytes` (bytes without
-    padding) bound the shape. `layouts`: "C" (C order only, no layout is asked), "CF" (C and Fortran order)
-    or "any" (every permutation). `alignment_bytes`: (lowest, highest) that may be asked. `byteorders`,
-    `readonly`: the values it can make. `dims`, `halo`: whether these keys mean something to it.
-    `declares`: the plan keys of "layout", "alignment_size", "aligned_index", "dims", "halo" that it takes;
-    the keys that another field already implies need not be repeated.
+    `dtypes`: names of `plan.DTYPES`. `min_ndim`, `max_ndim`, `max_extent`, `max_nbytes` (bytes
+    without padding) bound the shape. `layouts`: "C" (C order only, no layout is asked), "CF" (C and
+    Fortran order) or "any" (every permutation). `alignment_bytes`: (lowest, highest) that may be
+    asked. `byteorders`, `readonly`: the values it can make. `dims`, `halo`: whether these keys mean
+    something to it. `declares`: the plan keys of "layout", "alignment_size", "aligned_index",
+    "dims", "halo" that it takes; the keys that another field already implies need not be repeated.
 
     Raises ValueError for a value outside its range.
     """
@@ -164,17 +167,19 @@ class Producer:
         return ""
 
     def produce(self, plan: Plan) -> Any:
-        """An object as the plan asks, its elements holding `plan.content()`, or `Unsupported(reason)`.
+        """An object as the plan asks, its elements holding `plan.content()`, or
+        `Unsupported(reason)`.
 
-        Nothing may be substituted in silence (GT-20). With `fill` None, the memory must not be touched.
+        Nothing may be substituted in silence (GT-20). With `fill` None, the memory must not be
+        touched.
         """
         raise NotImplementedError(f"{type(self).__name__}.produce(plan) must return an object")
 
     def apply_view(self, obj: Any, operation: Sequence[Any]) -> Any:
         """A view of `obj` by one operation of `plan["views"]`, or `Unsupported(reason)`.
 
-        This default indexes the object and calls its `transpose`; override it for a library that spells
-        views differently. Types whose slices are copies are declined.
+        This default indexes the object and calls its `transpose`; override it for a library that
+        spells views differently. Types whose slices are copies are declined.
         """
         return python_view(obj, operation)
 

@@ -1,14 +1,14 @@
 """The report: what a run came to, as data, as text, and as a file in any of the formats.
 
-`Report.of(events)` renders the event stream into one JSON-able object, whose keys are part of the suite's
-public interface (schema `gridbuf-conformance-report/1`):
+`Report.of(events)` renders the event stream into one JSON-able object, whose keys are part of the
+suite's public interface (schema `gridbuf-conformance-report/1`):
 
 `schema`, `suite` (name, version), `target` (name, version, python, platform), `profile`, `seed`,
-`summary` (count by outcome), `plans` (count by what the producer answered), `rules` (id, level, outcome,
-plans, failures, note), `notes` (what the run left out, and why), `timing`.
+`summary` (count by outcome), `plans` (count by what the producer answered), `rules` (id, level,
+outcome, plans, failures, note), `notes` (what the run left out, and why), `timing`.
 
-A failure is `plan`, `expected`, `actual`, `note`, `drawing` and `replay`, the command that shows it again.
-Two runs with the same inputs differ in `timing` only.
+A failure is `plan`, `expected`, `actual`, `note`, `drawing` and `replay`, the command that shows it
+again. Two runs with the same inputs differ in `timing` only.
 """
 
 from __future__ import annotations

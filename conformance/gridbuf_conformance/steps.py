@@ -1,9 +1,9 @@
 """Where the measurement stands: one short name, kept where it outlives the process that wrote it.
 
 A producer can take its whole process down. The measurer therefore says what it is about to do
-(`enter("produce")`, `enter("dlpack:capsule")`) just before it does it. In a worker the name goes into a page
-shared with the driver, so that after a crash or a hang the driver knows at which step it happened, and with
-`judge.STEP_RULES` which rules that counts against.
+(`enter("produce")`, `enter("dl:deleter")`) just before it does it. In a worker the name goes into a
+page shared with the driver, so that after a crash or a hang the driver knows at which step it
+happened, and with `judge.STEP_RULES` which rules that counts against.
 """
 
 from __future__ import annotations

@@ -50,9 +50,7 @@ __all__ = [
 ]
 
 _ELEMENT_LIMIT = 2048
-"""Elements of a plan that is walked: enough for three prime extents, few enough for a walk in pure
-Python.
-"""
+"""Elements of a plan that is walked: few enough for a walk in pure Python."""
 _PADDED_LIMIT_BYTES = 2**26
 """Padding of a plan that is walked: huge pages make every padded row as dear as its padding."""
 _SMALL_EXTENTS = (1, 2, 3, 4, 5, 7, 6, 8)
@@ -120,9 +118,7 @@ def boundary_plans(can: Capabilities) -> st.SearchStrategy[Plan]:
 
 
 def rank_plans(can: Capabilities) -> st.SearchStrategy[Plan] | None:
-    """Plans without dimensions and with very many; None if the capabilities leave the usual ones
-    only.
-    """
+    """Plans without dimensions and with very many; None if the capabilities allow neither."""
     counts = [n for n in (can.max_ndim, 0, 5, 8, 16, 32, 33) if can.min_ndim <= n <= can.max_ndim]
     counts = [n for n in dict.fromkeys(counts) if n > 4 or n == 0]
     if not counts:
@@ -160,9 +156,7 @@ def huge_plans(can: Capabilities) -> st.SearchStrategy[Plan] | None:
 
 
 def simplest_plan(can: Capabilities) -> Plan:
-    """What every failure would come down to if it failed there: `Plan()`, as far as it can be
-    asked.
-    """
+    """The plan that every failure should come down to: `Plan()`, as far as it can be asked."""
     dtype = _dtypes(can)[0]
     return Plan(
         shape=(1,) * max(can.min_ndim, min(1, can.max_ndim)),
@@ -174,9 +168,7 @@ def simplest_plan(can: Capabilities) -> Plan:
 
 
 class Declared(NamedTuple):
-    """A declared capability: its name, the simplest plan that uses it, and how to see whether one
-    does.
-    """
+    """A declared capability: its name, the simplest plan that uses it, and which plans do."""
 
     name: str
     plan: Plan
@@ -230,8 +222,7 @@ def _declared_changes(can: Capabilities, simplest: Plan) -> list[dict[str, Any]]
     return [change for key, changes in cases.items() if key in can.asked_keys for change in changes]
 
 
-# -- the parts of a plan
-# --------------------------------------------------------------------------------
+# -- the parts of a plan ---------------------------------------------------------------
 
 
 def _axes(
@@ -321,7 +312,7 @@ def _plans(
 def _affordable(
     alignment_bytes: int, can: Capabilities, shape: Sequence[int], itemsize: int
 ) -> int:
-    """The alignment, halved until the padding of all rows fits the limit (each row may grow by their lcm)."""
+    """The alignment, halved until the padding fits (each row may grow by the lcm)."""
     rows = prod(sorted(shape)[1:])
     lowest = can.alignment_range_bytes[0]
     while (
@@ -362,9 +353,7 @@ def _placement(
 
 
 def _layout_map(places: Sequence[int], can: Capabilities) -> tuple[int, ...]:
-    """The rank of each axis when axes are ordered by place; equal places keep their order
-    (row-major).
-    """
+    """The rank of each axis when axes are ordered by place; equal places stay row-major."""
     ndim = len(places)
     if can.layouts == "CF":
         return tuple(reversed(range(ndim))) if any(places) else tuple(range(ndim))
@@ -373,9 +362,7 @@ def _layout_map(places: Sequence[int], can: Capabilities) -> tuple[int, ...]:
 
 
 def _names(keys: Sequence[int]) -> tuple[str, ...]:
-    """Different dimension names, picked by the keys; "10" is among them, for it comes after "2" in
-    number.
-    """
+    """Different dimension names, picked by the keys; "10", which comes after "2", is one."""
     decimal = [
         "0",
         "1",
@@ -404,8 +391,7 @@ def _element_limit(can: Capabilities, dtype: str) -> int:
     return max(1, min(_ELEMENT_LIMIT, can.max_nbytes // DTYPES[dtype].itemsize))
 
 
-# -- views
-# ----------------------------------------------------------------------------------------------
+# -- views -----------------------------------------------------------------------------
 
 
 def _draw_views(draw: st.DrawFn, shape: tuple[int, ...], count: int) -> tuple[tuple, ...]:
@@ -445,8 +431,7 @@ def _draw_bounds(draw: st.DrawFn, extent: int) -> tuple[int, int | None, int]:
     return (start, None, step)
 
 
-# -- huge plans
-# -----------------------------------------------------------------------------------------
+# -- huge plans ------------------------------------------------------------------------
 
 
 def _huge_shapes(itemsize: int) -> Iterator[tuple[int, ...]]:
@@ -469,8 +454,7 @@ def _is_within(can: Capabilities, shape: tuple[int, ...], itemsize: int) -> bool
     )
 
 
-# -- running Hypothesis
-# ---------------------------------------------------------------------------------
+# -- running Hypothesis ----------------------------------------------------------------
 
 
 def sample(strategy: st.SearchStrategy[Plan], count: int, seed: int) -> list[Plan]:
@@ -512,9 +496,7 @@ def smallest(
 
 
 def _own_settings(draws: int) -> hypothesis_settings:
-    """Every setting that matters is given, so that nothing comes from the profile of the user's own
-    tests.
-    """
+    """Every setting that matters is given: nothing comes from the profile of a user's tests."""
     return hypothesis_settings(
         max_examples=draws,
         derandomize=False,  # the seed is given to each search

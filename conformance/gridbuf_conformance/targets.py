@@ -33,8 +33,8 @@ class CannotLoad(Exception):
 class Target:
     """A producer that another process can find: `written` is what a person types to name it.
 
-    `file` is where the module's source lies, for modules that only their own process can import by name
-    (a script, a test module).
+    `file` is where the module's source lies, for modules that only their own process can import by
+    name (a script, a test module).
     """
 
     written: str
@@ -72,17 +72,19 @@ def name_of(producer: str | type | Any) -> Target:
     if producer.__module__ == "__main__":
         if file is None:
             raise CannotLoad(
-                f"{producer.__qualname__} was typed into an interactive session, which no worker can "
-                "import; put it into a file, or pass isolate=False"
+                f"{producer.__qualname__} was typed into an interactive session, where no worker "
+                "finds it; put it into a file, or pass isolate=False"
             )
         return Target(f"{os.path.relpath(file)}:{producer.__qualname__}")
     return Target(f"{producer.__module__}:{producer.__qualname__}", file)
 
 
 def load(target: Target | str) -> Any:
-    """The producer object that a target names. Runs the producer's import: only for the worker's use.
+    """The producer object that a target names. Runs the producer's import: only for the worker's
+    use.
 
-    Raises CannotLoad for a name that means nothing, an import that fails, and an object that is none.
+    Raises CannotLoad for a name that means nothing, an import that fails, and an object that is
+    none.
     """
     target = Target(target) if isinstance(target, str) else target
     try:

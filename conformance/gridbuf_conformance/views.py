@@ -1,18 +1,20 @@
-"""View operations: what each does to a shape, and where a view's elements lie in the produced array.
+"""View operations: what each does to a shape, and where a view's elements lie in the produced
+array.
 
 An operation is a short JSON list:
 
 | operation | meaning | in Python |
 |---|---|---|
-| `["slice", axis, start, stop, step]` | as Python's slice; start and stop may be null | `x[..., start:stop:step]` |
+| `["slice", axis, start, stop, step]` | start, stop may be null | `x[..., start:stop:step]` |
 | `["reverse", axis]` | a negative stride | `x[..., ::-1]` |
 | `["empty", axis]` | extent 0 | `x[..., 0:0]` |
 | `["transpose", [perm]]` | axis i of the view is axis perm[i] | `x.transpose(perm)` |
 | `["newaxis", axis]` | a new axis of extent 1 before `axis` | `x[..., None]` |
 | `["broadcast", axis, n]` | an axis of extent 1 becomes extent n with stride 0 | `broadcast_to` |
 
-A chain of such operations is affine: `ViewMap` holds it as one start index in the produced array and, for each
-axis of the view, the axis of the produced array it runs along (or none) and its step in that axis's elements.
+A chain of such operations is affine: `ViewMap` holds it as one start index in the produced array
+and, for each axis of the view, the axis of the produced array it runs along (or none) and its step
+in that axis's elements.
 """
 
 from __future__ import annotations
@@ -30,8 +32,9 @@ _NDIM_LIMIT = 64
 class ViewMap:
     """Where the elements of a view lie in the produced array ("base").
 
-    Element `index` of the view is element `start + Σ index[a] · step[a]` (along base axis `axis[a]`) of the
-    base. `axes[a]` is None for a new axis; `steps[a]` is then 0, as it is for a broadcast axis.
+    Element `index` of the view is element `start + Σ index[a] · step[a]` (along base axis
+    `axis[a]`) of the base. `axes[a]` is None for a new axis; `steps[a]` is then 0, as it is for a
+    broadcast axis.
     """
 
     shape: tuple[int, ...]
@@ -41,7 +44,9 @@ class ViewMap:
 
     @classmethod
     def of(cls, base_shape: Sequence[int], operations: Sequence[Sequence[Any]]) -> ViewMap:
-        """The map of a chain of operations; raises ValueError naming the operation that does not fit."""
+        """The map of a chain of operations; raises ValueError naming the operation that does not
+        fit.
+        """
         ndim = len(base_shape)
         view = cls(tuple(base_shape), (0,) * ndim, tuple(range(ndim)), (1,) * ndim)
         if not isinstance(operations, (list, tuple)):
@@ -53,7 +58,9 @@ class ViewMap:
         return view
 
     def after(self, operation: Sequence[Any]) -> ViewMap:
-        """The map with one more operation; raises ValueError naming the operation and what it needs."""
+        """The map with one more operation; raises ValueError naming the operation and what it
+        needs.
+        """
         try:
             name, *arguments = operation
             apply, kinds = OPERATIONS[name]
@@ -84,7 +91,9 @@ class ViewMap:
         return tuple(0 if axis is None else step * base_strides[axis] for axis, step in steps)
 
     def offset(self, base_strides: Sequence[int]) -> int:
-        """Distance of the view's first element from the base's first, in the unit of `base_strides`."""
+        """Distance of the view's first element from the base's first, in the unit of
+        `base_strides`.
+        """
         return sum(start * stride for start, stride in zip(self.start, base_strides))
 
     def _existing(self, axis: int) -> None:

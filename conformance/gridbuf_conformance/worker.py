@@ -1,12 +1,13 @@
 """The worker: a process of its own in which the producer is imported, called and measured.
 
-The driver starts it by `COMMAND` as a fresh interpreter (never a fork: no locks, threads or device contexts
-of the parent come along) with the driver's `sys.path`, and talks to it over one socket: messages are JSON
-with their length before them, one answer for each request. The producer's standard output is free for its
-own use. Where the worker stands is written to a shared page (`steps`), which outlives it.
+The driver starts it by `COMMAND` as a fresh interpreter (never a fork: no locks, threads or device
+contexts of the parent come along) with the driver's `sys.path`, and talks to it over one socket:
+messages are JSON with their length before them, one answer for each request. The producer's
+standard output is free for its own use. Where the worker stands is written to a shared page
+(`steps`), which outlives it.
 
-The worker holds no opinion: what it answers is what it saw. `serve` is all of it; `answer` is the same for
-the path without isolation.
+The worker holds no opinion: what it answers is what it saw. `serve` is all of it; `answer` is the
+same for the path without isolation.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ COMMAND = (
     "import json, sys; setup = json.loads(sys.argv.pop(1)); sys.path[:] = setup.pop('path'); "
     "from gridbuf_conformance.worker import serve; serve(**setup)"
 )
-"""What the worker's interpreter runs: it takes the driver's import path before anything is imported."""
+"""What the worker's interpreter runs: it takes the driver's import path before anything is
+imported.
+"""
 
 _PR_SET_PDEATHSIG = 1
 
@@ -79,7 +82,9 @@ def _settle() -> None:
 
 
 def describe(producer: Any) -> dict[str, Any]:
-    """Name, version and capabilities of a producer, JSON-able; raises CannotLoad if they are not proper."""
+    """Name, version and capabilities of a producer, JSON-able; raises CannotLoad if they are not
+    proper.
+    """
     capabilities = getattr(producer, "capabilities", None) or Capabilities()
     if not isinstance(capabilities, Capabilities):
         kind = type(capabilities).__name__
@@ -99,10 +104,8 @@ def describe(producer: Any) -> dict[str, Any]:
 
 
 def answer(producer: Any, request: dict[str, Any]) -> dict[str, Any]:
-    """What one plan came to, as a message: its `kind` is one of
-
-    "observation" (with `observation`), "unsupported" (with `reason`), "raised" (`produce` raised: `reason`),
-    "error" (the suite itself went wrong: `reason`).
+    """What one plan came to, as a message. Its `kind` is "observation" (with `observation`) or, with
+    a `reason`, "unsupported", "raised" (`produce` raised), "error" (the suite itself went wrong).
     """
     try:
         plan = Plan.from_json(request["plan"])
@@ -116,7 +119,9 @@ def answer(producer: Any, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _produce(producer: Any, plan: Plan) -> tuple[Any] | dict[str, Any]:
-    """The object (in a tuple, for it may itself be anything), or the message that says why there is none."""
+    """The object (in a tuple, for it may itself be anything), or the message that says why there is
+    none.
+    """
     steps.enter("produce")
     try:
         made = producer.produce(plan)

@@ -1,4 +1,4 @@
-"""A validator for the part of JSON Schema that `plan.schema.json` uses, so that tests need no other package."""
+"""A validator for the part of JSON Schema that `plan.schema.json` uses."""
 
 from __future__ import annotations
 

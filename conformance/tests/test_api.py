@@ -37,7 +37,7 @@ def test_the_public_names_are_those_that_work():
     assert all(hasattr(gc, name) for name in PUBLIC)
 
 
-# -- one object ---------------------------------------------------------------------------------------------
+# -- one object ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_unknown_rules_and_profiles_are_refused():
         gc.check(b"", profile="quick")
 
 
-# -- a producer ---------------------------------------------------------------------------------------------
+# -- a producer ------------------------------------------------------------------------
 
 
 class Producer(gc.Producer):
@@ -245,11 +245,11 @@ def test_capabilities_refuse_what_no_plan_could_ask(bad):
         gc.Capabilities(**bad)
 
 
-# -- installations ------------------------------------------------------------------------------------------
+# -- installations ---------------------------------------------------------------------
 
 
 def test_neither_numpy_nor_gridbuf_is_needed_or_imported(tmp_path):
-    """The whole of `check array` where NumPy and gridbuf cannot be imported, in the worker neither."""
+    """All of `check array` where neither process can import NumPy or gridbuf."""
     for name in ("numpy", "gridbuf"):
         (tmp_path / f"{name}.py").write_text("raise ImportError('this test takes it away')\n")
     program = (
@@ -275,7 +275,8 @@ def test_the_worker_takes_the_callers_import_path(tmp_path):
         "import sys\n"
         f"sys.path = [{str(tmp_path)!r}] + {[p for p in sys.path if p]!r}\n"
         "import gridbuf_conformance as gc\n"
-        "print(gc.check_producer('library_of_this_test:Producer', rules='GT-20').data['target']['name'])\n"
+        "report = gc.check_producer('library_of_this_test:Producer', rules='GT-20')\n"
+        "print(report.data['target']['name'])\n"
     )
     done = subprocess.run(
         [sys.executable, "-I", "-c", program],

@@ -1,4 +1,4 @@
-"""The driver: whatever the producer does, an ordinary result comes back and no process is left behind."""
+"""The driver: whatever a producer does, a result comes back and no process is left behind."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def nothing_left_behind():
         os.waitpid(-1, os.WNOHANG)
 
 
-# -- results ------------------------------------------------------------------------------------------------
+# -- results ---------------------------------------------------------------------------
 
 
 def test_a_good_producer_is_described_and_observed():
@@ -137,7 +137,7 @@ def test_a_flood_costs_little_memory():
     assert result.kind == "observation"
 
 
-# -- loading ------------------------------------------------------------------------------------------------
+# -- loading ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_classes_that_no_worker_could_import_are_refused():
         name_of(Local())
 
 
-# -- ends ---------------------------------------------------------------------------------------------------
+# -- ends ------------------------------------------------------------------------------
 
 
 def test_giving_up_in_the_middle_ends_the_worker():
@@ -231,7 +231,7 @@ with Worker({target!r}, time_limit_s=100) as worker:
     "name, sent", list(itertools.product(["Sleeps", "HangsInC"], [signal.SIGINT, signal.SIGKILL]))
 )
 def test_the_worker_ends_with_its_driver(name, sent):
-    """An interrupt kills the worker; a driver that is killed takes even a hanging worker with it."""
+    """An interrupt kills the worker; a killed driver takes even a hanging worker with it."""
     program = _DRIVER_PROGRAM.format(path=[str(HERE.parent), str(HERE)], target=target(name))
     with subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -255,7 +255,7 @@ def _is_running(pid: int) -> bool:
         return False
 
 
-# -- without isolation --------------------------------------------------------------------------------------
+# -- without isolation -----------------------------------------------------------------
 
 
 def test_without_isolation_the_answers_are_the_same():

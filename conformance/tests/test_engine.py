@@ -1,4 +1,4 @@
-"""The engine: one outcome a rule over many plans, failures made small, and runs that always do the same."""
+"""The engine: one outcome a rule, failures made small, and runs that always do the same."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def without_timing(report: Report) -> str:
     return json.dumps({**report.data, "timing": None})
 
 
-# -- a good producer ----------------------------------------------------------------------------------------
+# -- a good producer -------------------------------------------------------------------
 
 
 def test_a_good_producer_conforms():
@@ -90,7 +90,7 @@ def test_another_seed_asks_other_plans():
     assert (first.data["seed"], second.data["seed"]) == (1, 2)
 
 
-# -- bad producers ------------------------------------------------------------------------------------------
+# -- bad producers ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_a_fault_of_the_suite_is_an_error_and_exit_code_3(monkeypatch):
     assert "KeyError: 'a fault of the suite' (test_engine.py:" in failure(report, "PB-03")["actual"]
 
 
-# -- selection and refusals ---------------------------------------------------------------------------------
+# -- selection and refusals ------------------------------------------------------------
 
 
 def test_rules_are_selected_by_text_or_by_sequence():
@@ -219,7 +219,7 @@ def test_what_does_not_exist_is_refused():
         engine.check_producer("no-such-library")
 
 
-# -- ways to run --------------------------------------------------------------------------------------------
+# -- ways to run -----------------------------------------------------------------------
 
 
 def test_without_isolation_the_report_is_the_same():
@@ -273,7 +273,7 @@ def test_a_soak_takes_a_seed_of_its_own_and_stops_in_time(monkeypatch):
     assert again.data["seed"] == first.data["seed"]
 
 
-# -- the stream ---------------------------------------------------------------------------------------------
+# -- the stream ------------------------------------------------------------------------
 
 
 def test_the_events_come_in_order_and_make_the_report():
@@ -300,7 +300,7 @@ def test_no_plan_is_asked_twice():
     assert len(plans) == len(set(plans))
 
 
-# -- outcomes -----------------------------------------------------------------------------------------------
+# -- outcomes --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,7 @@ def test_the_aligned_element_defaults_to_the_lower_halos(given_keys, expected):
     assert Plan(shape=(3, 4), **given_keys).aligned_element == expected
 
 
-# -- content ------------------------------------------------------------------------------------------------
+# -- content ---------------------------------------------------------------------------
 
 
 def reference_content(plan: Plan) -> bytes:
@@ -234,7 +234,7 @@ def test_fill_bytes_of_a_run_are_those_of_its_elements():
     assert run == b"".join(bytes(fill_bytes(9, i, 6)) for i in range(1000, 2500))
 
 
-# -- views --------------------------------------------------------------------------------------------------
+# -- views -----------------------------------------------------------------------------
 
 
 def nested(shape, flat=0):
@@ -294,7 +294,7 @@ def test_viewed_element_bytes_are_those_of_the_base_element():
     assert plan.without_views == Plan(shape=(3, 4))
 
 
-# -- the schema ---------------------------------------------------------------------------------------------
+# -- the schema ------------------------------------------------------------------------
 
 
 def test_the_schema_says_what_the_plan_says():

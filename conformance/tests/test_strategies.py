@@ -1,4 +1,4 @@
-"""Drawn plans: inside the capabilities, the same on every run, at the boundaries often, shrinking well."""
+"""Drawn plans: inside the capabilities, reproducible, often at boundaries, shrinking well."""
 
 from __future__ import annotations
 
