@@ -13,6 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import pytest
+
 from gridbuf_conformance import catalogue
 from gridbuf_conformance.engine import PROFILES, Profile, check_plans, check_producer
 from gridbuf_conformance.report import Report

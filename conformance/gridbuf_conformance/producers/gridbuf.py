@@ -29,6 +29,14 @@ def _keywords(plan: Plan) -> dict[str, Any]:
     return asked
 
 
+class _Described:
+    """The array interface alone: NumPy would take the buffer, and cannot read the format of a swapped `g`."""
+
+    def __init__(self, array: gridbuf.Buffer) -> None:
+        self.owner = array
+        self.__array_interface__ = array.__array_interface__
+
+
 class BufferProducer(HostProducer):
     """`gridbuf.allocate`: a `gridbuf.Buffer`."""
 
@@ -48,7 +56,7 @@ class BufferProducer(HostProducer):
 
     def make(self, plan: Plan) -> gridbuf.Buffer:
         result = gridbuf.allocate(plan.shape, numpy_dtype(plan), **_keywords(plan))
-        write_content(np.asarray(result), plan)
+        write_content(np.asarray(_Described(result)), plan)
         return result
 
     def apply_view(self, obj: gridbuf.Buffer, operation: Sequence[Any]) -> Any:

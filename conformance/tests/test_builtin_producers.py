@@ -1,0 +1,128 @@
+"""What the suite says of real libraries: the exact set of required rules that each breaks.
+
+Each id below was checked by hand against the published text and against the library, without the suite; the
+line beside it says why it is a real departure. A set that changes means that the library has changed, or
+that the suite is wrong: look before adjusting it.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from gridbuf_conformance import producers
+from gridbuf_conformance.engine import check_producer
+from gridbuf_conformance.report import Report
+
+NUMPY_VERSION, TORCH_VERSION, GT4PY_VERSION = "2.4.6", "2.13.0", "1.1.12"
+
+CTYPES = {
+    "PB-04",  # a packed Structure of 13 bytes is exported with format "B", one byte
+    "PB-06",  # format is filled for requests without FORMAT: PyCData's getbuffer never looks at the flags
+    "PB-08",  # shape is filled for SIMPLE, for the same reason
+    "PB-09",  # strides stays NULL for STRIDES: it is never filled, though consumers may rely on it
+    "PB-12",  # a 2-d array in C order grants F_CONTIGUOUS, for the same reason
+}
+NUMPY = {
+    "PB-01",  # refusals are ValueError ("ndarray is not Fortran contiguous"), the text wants BufferError
+}
+NUMPY_ADVICE = {
+    "DL-12",  # an empty array exports its real address; the header asks for NULL, the Python text does not
+    "XA-06",  # structured arrays: `flags &= NPY_ARR_HAS_DESCR` clears "writable" in __array_struct__
+    "XA-14",  # what neither can export is ValueError through the buffer protocol, BufferError through DLPack
+}
+TORCH = {
+    "DL-05",  # copy=True copies to another address and leaves the flags 0
+    "DL-29",  # resize_() reallocates the storage while a capsule lives: its data pointer is unmapped
+    "DP-15",  # stream=1 on the CPU is refused by AssertionError
+}
+TORCH_ADVICE = {
+    "DP-13",  # max_version=[1, 0] is taken: only max_version[0] is looked at
+    "DP-23",  # dl_device=(8, 0) raises NotImplementedError from the dispatcher
+}
+GT4PY = {
+    "GT-20",  # shapes whose wrapped size is negative end in an AssertionError instead of an answer
+    "GT-24",  # extents are multiplied as numpy.int32: 1024^3 float64 is a view of 8 GiB over a few bytes
+    *NUMPY,  # its arrays are NumPy's
+}
+
+
+@cache
+def _report(name: str) -> Report:
+    return check_producer(name, profile="smoke")
+
+
+def _checked(name: str, version: str | None = None) -> Report:
+    entry = producers.find(name)
+    if not entry.is_installed:
+        pytest.skip(f"{entry.needs} is not installed; {entry.install}")
+    report = _report(name)
+    found = report.data["target"]["version"].partition("+")[0]
+    if version not in (None, found):
+        pytest.skip(f"{name} {found} is installed, this set was verified on {version}")
+    assert "ERROR" not in report.outcomes.values()
+    return report
+
+
+def _advice(report: Report) -> set[str]:
+    return {id_ for id_, outcome in report.outcomes.items() if outcome == "ADVISORY"}
+
+
+def _failure(report: Report, rule: str) -> dict:
+    entry = next(entry for entry in report.data["rules"] if entry["id"] == rule)
+    return entry["failures"][0]
+
+
+@pytest.mark.parametrize("name", ["array", "bytes", "bytearray", "memoryview", "mmap"])
+def test_the_standard_librarys_flat_types_break_nothing(name: str) -> None:
+    report = _checked(name)
+    assert report.failed == (), report.to_json()
+    assert _advice(report) == set()
+    assert report.exit_code == 0
+
+
+def test_ctypes() -> None:
+    report = _checked("ctypes")
+    assert set(report.failed) == CTYPES
+    assert _advice(report) == set()
+    assert _failure(report, "PB-12")["plan"]["shape"] == [2, 2]
+
+
+def test_numpy() -> None:
+    report = _checked("numpy", NUMPY_VERSION)
+    assert set(report.failed) == NUMPY
+    assert _advice(report) == NUMPY_ADVICE
+    assert report.exit_code == 1
+    failure = _failure(report, "PB-01")
+    assert "ValueError" in failure["actual"]
+    assert failure["replay"].startswith("gridbuf-conformance replay numpy PB-01 ")
+
+
+def test_torch() -> None:
+    report = _checked("torch", TORCH_VERSION)
+    assert set(report.failed) == TORCH
+    assert _advice(report) == TORCH_ADVICE
+
+
+def test_gt4py_wraps_at_32_bits_and_nobody_touches_the_memory() -> None:
+    report = _checked("gt4py", GT4PY_VERSION)
+    assert set(report.failed) == GT4PY
+    assert report.outcomes["GT-24"] == "FAIL", "found by looking, not by a crash"
+    assert "not all mapped" in _failure(report, "GT-24")["actual"]
+    assert "crash" not in report.data["plans"]
+    plan = _failure(report, "GT-24")["plan"]
+    assert plan["fill"] is None
+
+
+def test_gridbuf_breaks_nothing_and_answers_its_range() -> None:
+    report = _checked("gridbuf")
+    assert report.failed == (), report.to_json()
+    answered = report.data["plans"]
+    assert answered["observation"] >= 0.95 * sum(answered.values()), answered
+
+
+def test_gridbufs_plain_arrays_are_judged_as_allocations() -> None:
+    report = _checked("gridbuf.plain")
+    assert {rule.partition("-")[0] for rule in report.outcomes} == {"GT"}
+    assert report.failed == (), report.to_json()
