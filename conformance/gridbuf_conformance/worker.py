@@ -104,7 +104,7 @@ def describe(producer: Any) -> dict[str, Any]:
 
 
 def answer(producer: Any, request: dict[str, Any]) -> dict[str, Any]:
-    """What one plan came to, as a message. Its `kind` is "observation" (with `observation`) or, with
+    """What one plan came to, as a message. `kind` is "observation" (with `observation`) or, with
     a `reason`, "unsupported", "raised" (`produce` raised), "error" (the suite itself went wrong).
     """
     try:
