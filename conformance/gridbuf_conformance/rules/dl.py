@@ -209,12 +209,10 @@ def byte_offset_is_added(s: Subject) -> Verdict:
 
 @check("DL-11", needs="DL", believable=True)
 def data_is_aligned(s: Subject) -> Verdict:
-    remainder = s.facts["main"]["data"] % 256
-    if not remainder:
+    if s.facts["main"]["data"] % 256 == 0:
         return ok()
-    return ok(
-        f"data is {remainder} bytes past a multiple of 256; the header tells consumers to bear it"
-    )
+    # How far off it is changes from run to run; reports do not.
+    return ok("data is no multiple of 256 bytes; the header tells consumers to bear it")
 
 
 @check("DL-12", needs="DL", believable=True)
