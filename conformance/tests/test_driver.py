@@ -268,19 +268,3 @@ def test_without_isolation_the_answers_are_the_same():
         ):
             assert there.kind == here.kind == "observation"
             assert there.observation.keys() == here.observation.keys()
-
-
-def test_isolation_costs_less_than_two_thirds_of_the_rate():
-    """One round trip a plan: the isolated rate is at least 0.3 of the one in this process."""
-    groups = ("AI", "PB", "DL", "DP", "XA", "GT")
-    plans = [Plan(shape=(n % 7 + 1,), fill=n) for n in range(120)]
-    with Worker(target("Good")) as worker, LocalWorker(load(target("Good"))) as local:
-        rates = [_rate(each, plans, groups) for each in (local, worker, local, worker)]
-    assert max(rates[1::2]) >= 0.3 * max(rates[0::2]), rates
-
-
-def _rate(worker: Worker | LocalWorker, plans: list[Plan], groups: tuple[str, ...]) -> float:
-    begin = time.perf_counter()
-    for _, result in worker.run_all(plans, groups):
-        assert result.kind == "observation"
-    return len(plans) / (time.perf_counter() - begin)
