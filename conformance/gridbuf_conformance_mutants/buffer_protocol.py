@@ -30,6 +30,10 @@ from .reference import (
 Base = Offers.Buffer
 
 
+_NO_SUBOFFSETS = (c_ssize_t * 64)(*[-1] * 64)
+_NO_EXTENTS = (c_ssize_t * 1)(0)
+
+
 class _Edited(Base):
     """A right answer with some fields changed afterwards."""
 
@@ -252,8 +256,7 @@ class SuboffsetsAllNegative(_Edited):
 
     def edit(self, view: PyBuffer, flags: int) -> None:
         if asks(flags, INDIRECT) and self.ndim:
-            self.suboffsets = (c_ssize_t * self.ndim)(*[-1] * self.ndim)
-            view.suboffsets = self.suboffsets
+            view.suboffsets = _NO_SUBOFFSETS
 
 
 @faulty("PB-15")
@@ -262,8 +265,7 @@ class ScalarHasAShape(_Edited):
 
     def edit(self, view: PyBuffer, flags: int) -> None:
         if not self.ndim and flags & ND:
-            self.empty = (c_ssize_t * 1)(0)
-            view.shape = self.empty
+            view.shape = _NO_EXTENTS
 
 
 @faulty("PB-16")
