@@ -25,21 +25,32 @@ import gridbuf.python.object;
 namespace gridbuf::python {
 namespace {
 
-[[noreturn]] void raise_kind(std::string_view what, PyObject* found, std::string_view bound,
+/// What messages call a value: "shape", "shape[2]". The text is made only if there is a message.
+struct Name {
+  std::string_view parameter;
+  Py_ssize_t position = -1;  // In a sequence; -1 if it is the parameter itself.
+
+  std::string text() const {
+    const std::string name(parameter);
+    return position < 0 ? name : name + "[" + std::to_string(position) + "]";
+  }
+};
+
+[[noreturn]] void raise_kind(const Name& name, PyObject* found, std::string_view bound,
                              std::string_view advice) {
   const std::string text = describe(found) + " (" + type_name(found) + ")";
-  raise(ErrorClass::kType, Problem{what, text, bound, advice});
+  raise(ErrorClass::kType, Problem{name.text(), text, bound, advice});
 }
 
 /// The integer, or nothing if it does not fit in 64 bits. TypeError if it is none.
-std::optional<std::int64_t> read_integer(PyObject* object, std::string_view what) {
+std::optional<std::int64_t> read_integer(PyObject* object, const Name& name) {
   if (PyBool_Check(object) != 0) {
-    raise_kind(what, object, "an integer", "write 0 or 1 if that is what you mean");
+    raise_kind(name, object, "an integer", "write 0 or 1 if that is what you mean");
   }
   Ref index;
   if (PyLong_CheckExact(object) == 0) {
     if (PyIndex_Check(object) == 0) {
-      raise_kind(what, object, "an integer", "pass an int or a NumPy integer");
+      raise_kind(name, object, "an integer", "pass an int or a NumPy integer");
     }
     index = Ref::steal(PyNumber_Index(object));
     object = index.get();
@@ -51,13 +62,9 @@ std::optional<std::int64_t> read_integer(PyObject* object, std::string_view what
   return value;
 }
 
-std::string entry_name(std::string_view what, Py_ssize_t position) {
-  return std::string(what) + "[" + std::to_string(position) + "]";
-}
-
-[[noreturn]] void raise_beyond_64_bits(std::string_view what, PyObject* found) {
+[[noreturn]] void raise_beyond_64_bits(const Name& name, PyObject* found) {
   raise(ErrorClass::kValue,
-        Problem{what, describe(found), "an integer of 64 bits (at most 9223372036854775807)",
+        Problem{name.text(), describe(found), "an integer of 64 bits (at most 9223372036854775807)",
                 "pass a smaller number"});
 }
 
@@ -109,10 +116,10 @@ SubscriptItem to_subscript_item(PyObject* item) {
   if (item == Py_Ellipsis) return Ellipsis{};
   if (PySlice_Check(item) != 0) return to_slice(item);
   if (PyBool_Check(item) != 0 || PyIndex_Check(item) == 0) {
-    raise_kind("index", item, "an integer, a slice, None or ...",
+    raise_kind({"index"}, item, "an integer, a slice, None or ...",
                "use to_numpy()[...] for indexing with arrays, lists and masks");
   }
-  const std::optional<std::int64_t> index = read_integer(item, "index");
+  const std::optional<std::int64_t> index = read_integer(item, {"index"});
   if (!index) {
     raise(ErrorClass::kIndex, Problem{"index", describe(item), "within the extent of its dimension",
                                       "pass an index that exists"});
@@ -160,8 +167,8 @@ void sort_arguments(const Signature& signature, PyObject* const* arguments,
 }
 
 std::int64_t to_integer(PyObject* object, std::string_view what) {
-  const std::optional<std::int64_t> value = read_integer(object, what);
-  if (!value) raise_beyond_64_bits(what, object);
+  const std::optional<std::int64_t> value = read_integer(object, {what});
+  if (!value) raise_beyond_64_bits({what}, object);
   return *value;
 }
 
@@ -172,12 +179,12 @@ bool is_sequence(PyObject* object) {
 
 Extents to_integers(PyObject* object, std::string_view what) {
   if (!is_sequence(object)) {
-    raise_kind(what, object, "a sequence of integers", "pass a tuple, one entry per dimension");
+    raise_kind({what}, object, "a sequence of integers", "pass a tuple, one entry per dimension");
   }
   Extents values;
   for_each_entry(object, what, [&](PyObject* item, Py_ssize_t position) {
-    const std::optional<std::int64_t> value = read_integer(item, entry_name(what, position));
-    if (!value) raise_beyond_64_bits(entry_name(what, position), item);
+    const std::optional<std::int64_t> value = read_integer(item, {what, position});
+    if (!value) raise_beyond_64_bits({what, position}, item);
     values.push_back(*value);
   });
   return values;
@@ -185,8 +192,8 @@ Extents to_integers(PyObject* object, std::string_view what) {
 
 Extents to_shape(PyObject* object, std::string_view dtype) {
   Extents shape;
-  const auto take = [&](PyObject* item, const std::string& what) {
-    const std::optional<std::int64_t> extent = read_integer(item, what);
+  const auto take = [&](PyObject* item, Py_ssize_t position) {
+    const std::optional<std::int64_t> extent = read_integer(item, {"shape", position});
     if (!extent) {
       raise_extent(object, "at most 9223372036854775807 bytes in all", "use smaller extents", dtype);
     }
@@ -195,28 +202,26 @@ Extents to_shape(PyObject* object, std::string_view dtype) {
   };
   if (!is_sequence(object)) {
     if (PyIndex_Check(object) == 0) {
-      raise_kind("shape", object, "a sequence of integers", "pass a tuple, one extent per dimension");
+      raise_kind({"shape"}, object, "a sequence of integers", "pass a tuple, one extent per dimension");
     }
-    take(object, "shape");
+    take(object, -1);
     return shape;
   }
-  for_each_entry(object, "shape", [&](PyObject* item, Py_ssize_t position) {
-    take(item, entry_name("shape", position));
-  });
+  for_each_entry(object, "shape", take);
   return shape;
 }
 
 Dims to_dims(PyObject* object, int ndim) {
   if (PyUnicode_Check(object) != 0) return value_of(parse_dims(utf8(object), ndim));
   if (!is_sequence(object)) {
-    raise_kind("dims", object, "a str or a sequence of str",
+    raise_kind({"dims"}, object, "a str or a sequence of str",
                "pass names such as \"IJK\" or (\"I\", \"J\", \"0\")");
   }
   std::vector<Ref> held;  // Their texts are read below.
   std::vector<std::string_view> names;
   for_each_entry(object, "dims", [&](PyObject* item, Py_ssize_t position) {
     if (PyUnicode_Check(item) == 0) {
-      raise_kind(entry_name("dims", position), item, "a str",
+      raise_kind({"dims", position}, item, "a str",
                  "name data dimensions by a number in quotes, such as \"0\"");
     }
     held.push_back(Ref::share(item));
@@ -241,7 +246,7 @@ LayoutMap to_layout(PyObject* object, const Dims& dims) {
     object = returned.get();
   }
   if (!is_sequence(object)) {
-    raise_kind("layout", object, "a sequence of integers or a callable of the dims",
+    raise_kind({"layout"}, object, "a sequence of integers or a callable of the dims",
                "pass one rank per dimension, 0 for the largest stride");
   }
   LayoutMap layout;
@@ -259,7 +264,7 @@ LayoutMap to_layout(PyObject* object, const Dims& dims) {
 bool to_flag(PyObject* object, std::string_view what) {
   if (object == Py_True) return true;
   if (object == Py_False) return false;
-  raise_kind(what, object, "True or False", "pass a bool");
+  raise_kind({what}, object, "True or False", "pass a bool");
 }
 
 std::vector<SubscriptItem> to_subscript(PyObject* key) {

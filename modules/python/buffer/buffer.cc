@@ -34,6 +34,33 @@ PyTypeObject* buffer_type = nullptr;  // Made once, kept for good.
 
 // ---- Lifetime. ----
 
+/// Memory of Buffers that are gone, for those to come. The GIL guards it. A Buffer is longer than the
+/// blocks that Python's and the C library's allocators keep at hand, so this is a fifth of the time of
+/// a small allocation. Not with the address sanitizer, which could not see a use after free.
+class SpareObjects {
+ public:
+  void* take() noexcept {
+    return count_ > 0 ? objects_[--count_] : PyObject_Malloc(sizeof(BufferObject));
+  }
+  void give_back(void* object) noexcept {
+    if (count_ < kCapacity) {
+      objects_[count_++] = object;
+    } else {
+      PyObject_Free(object);
+    }
+  }
+
+ private:
+#if __has_feature(address_sanitizer)
+  static constexpr int kCapacity = 0;
+#else
+  static constexpr int kCapacity = 16;
+#endif
+  int count_ = 0;
+  void* objects_[16];
+};
+SpareObjects spare_objects;
+
 PyObject* refuse_new(PyTypeObject*, PyObject*, PyObject*) {
   PyErr_SetString(PyExc_TypeError,
                   "gridbuf.Buffer cannot be called; use gridbuf.allocate(shape, dtype, ...)");
@@ -47,7 +74,7 @@ void deallocate(PyObject* self) {
   Py_XDECREF(buffer->root);
   std::destroy_at(&buffer->state);
   std::destroy_at(&buffer->dtype);
-  type->tp_free(self);
+  spare_objects.give_back(self);
   Py_DECREF(type);
 }
 
@@ -287,13 +314,15 @@ bool is_buffer(PyObject* object) { return Py_TYPE(object) == buffer_type; }
 const BufferState& state_of(PyObject* buffer) { return object_of(buffer)->state; }
 const DTypePtr& dtype_of(PyObject* buffer) { return object_of(buffer)->dtype; }
 
-Ref make_buffer(BufferState state, const DTypePtr& dtype, PyObject* root) {
-  Ref object = Ref::steal(reinterpret_cast<PyObject*>(PyObject_New(BufferObject, buffer_type)));
+Ref new_buffer(const DTypePtr& dtype, PyObject* root) {
+  auto* memory = static_cast<PyObject*>(spare_objects.take());
+  if (memory == nullptr) throw std::bad_alloc();
+  Ref object = Ref::steal(PyObject_Init(memory, buffer_type));
   BufferObject* buffer = object_of(object.get());  // Nothing below can fail.
   buffer->weak_references = nullptr;
   buffer->root = Py_XNewRef(root);
   std::construct_at(&buffer->dtype, dtype);
-  std::construct_at(&buffer->state, std::move(state));
+  std::construct_at(&buffer->state);
   return object;
 }
 
@@ -304,16 +333,20 @@ Ref allocate_buffer(const LayoutPlan& plan, const Dims& dims, const DTypePtr& dt
   std::byte* const first_element = block->data();
   absl::StatusOr<Owner> owner = share(*std::move(block));
   if (!owner.ok()) raise_out_of_memory(owner.status(), plan, *dtype);
-  return make_buffer(BufferState{.memory = {.block = first_element,
-                                            .view = plan.view(),
-                                            .dtype = dtype->type,
-                                            .device = {},
-                                            .owner = *std::move(owner)},
-                                 .dims = dims,
-                                 .layout = plan.layout(),
-                                 .aligned_index = plan.aligned_index(),
-                                 .alignment_bytes = plan.alignment_bytes()},
-                     dtype, nullptr);
+
+  Ref buffer = new_buffer(dtype, nullptr);
+  BufferState& state = object_of(buffer.get())->state;
+  state.memory.block = first_element;
+  state.memory.view.shape = plan.shape();
+  state.memory.view.strides_bytes = plan.strides_bytes();
+  state.memory.view.itemsize_bytes = plan.itemsize_bytes();
+  state.memory.dtype = dtype->type;
+  state.memory.owner = *std::move(owner);
+  state.dims = dims;
+  state.layout = plan.layout();
+  state.aligned_index = plan.aligned_index();
+  state.alignment_bytes = plan.alignment_bytes();
+  return buffer;
 }
 
 LayoutPlan plan_of(PyObject* buffer) {

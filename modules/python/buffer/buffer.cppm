@@ -97,8 +97,9 @@ struct BufferObject {
 
 BufferObject* object_of(PyObject* buffer);
 
-/// A Buffer of these parts. `root` is borrowed, and null for a whole allocation.
-Ref make_buffer(BufferState state, const DTypePtr& dtype, PyObject* root);
+/// A Buffer that has no memory yet: the caller fills its state before anybody sees it. `root` is
+/// borrowed, and null for a whole allocation.
+Ref new_buffer(const DTypePtr& dtype, PyObject* root);
 
 // Slots and methods, by file.
 

@@ -36,14 +36,19 @@ Ref view_through(PyObject* source, const IndexMap& map, bool readonly = false) {
                                                   .halo = no_halo(ndim),
                                                   .aligned_index = state.aligned_index,
                                                   .alignment_bytes = state.alignment_bytes});
-  BufferState view{.memory = state.memory,
-                   .dims = viewed.dims,
-                   .layout = apply_to_layout(map, state.layout),
-                   .aligned_index = viewed.aligned_index,
-                   .alignment_bytes = viewed.alignment_bytes};
-  view.memory.view = viewed.memory;
-  view.memory.readonly = state.memory.readonly || readonly;
-  return make_buffer(std::move(view), buffer.dtype, buffer.root == nullptr ? source : buffer.root);
+  Ref view = new_buffer(buffer.dtype, buffer.root == nullptr ? source : buffer.root);
+  object_of(view.get())->state = {
+      .memory = {.block = state.memory.block,
+                 .view = viewed.memory,
+                 .dtype = state.memory.dtype,
+                 .readonly = state.memory.readonly || readonly,
+                 .device = state.memory.device,
+                 .owner = state.memory.owner},
+      .dims = viewed.dims,
+      .layout = apply_to_layout(map, state.layout),
+      .aligned_index = viewed.aligned_index,
+      .alignment_bytes = viewed.alignment_bytes};
+  return view;
 }
 
 const Extents& shape_of(PyObject* buffer) { return object_of(buffer)->state.memory.view.shape; }

@@ -1,14 +1,13 @@
 module;
 
 #include <Python.h>
-#include <pybind11/operators.h>
-#include <pybind11/pybind11.h>
 
-#include <cstddef>
+#include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <limits>
+#include <memory>
 #include <string>
-#include <utility>
 
 #include "absl/status/statusor.h"
 
@@ -23,152 +22,242 @@ import gridbuf.python.object;
 namespace gridbuf::python {
 namespace {
 
-namespace py = pybind11;
-
-/// What the Python object holds.
-struct NamedPlan {
+struct PlanObject {
+  PyObject ob_base;
   LayoutPlan plan;
   Dims dims;
-
-  friend bool operator==(const NamedPlan&, const NamedPlan&) = default;
 };
 
-/// Runs `body` for pybind11, which wants its own exception for one that is already set.
-template <class Body>
-py::object bound(Body&& body) {
-  try {
-    return py::reinterpret_steal<py::object>(body().release());
-  } catch (const PythonError&) {
-    throw py::error_already_set();
-  }
+PyTypeObject* plan_type = nullptr;  // Made once, kept for good.
+
+const PlanObject& object_of(PyObject* self) { return *reinterpret_cast<PlanObject*>(self); }
+const LayoutPlan& plan_of(PyObject* self) { return object_of(self).plan; }
+
+PyObject* refuse_new(PyTypeObject*, PyObject*, PyObject*) {
+  PyErr_SetString(PyExc_TypeError,
+                  "gridbuf.LayoutPlan cannot be called; use gridbuf.plan(shape, dtype, ...)");
+  return nullptr;
 }
 
-template <class Read>
-auto tuple_of(Read read) {
-  return [read](const NamedPlan& self) {
-    return bound([&] { return from_integers(std::invoke(read, self.plan).span()); });
-  };
+void deallocate(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  std::destroy_at(&reinterpret_cast<PlanObject*>(self)->plan);
+  std::destroy_at(&reinterpret_cast<PlanObject*>(self)->dims);
+  type->tp_free(self);
+  Py_DECREF(type);
 }
 
-std::string text_of(const NamedPlan& self) {
+// ---- Attributes: one getter per kind of value. ----
+
+template <const Extents& (LayoutPlan::*read)() const noexcept>
+PyObject* get_extents(PyObject* self, void*) {
+  return guarded([&] { return from_integers((plan_of(self).*read)().span()); });
+}
+template <std::int64_t (LayoutPlan::*read)() const noexcept>
+PyObject* get_number(PyObject* self, void*) {
+  return PyLong_FromLongLong((plan_of(self).*read)());
+}
+PyObject* get_layout(PyObject* self, void*) {
+  return guarded([&] { return from_integers(plan_of(self).layout().span()); });
+}
+PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLong(plan_of(self).ndim()); }
+PyObject* get_dims(PyObject* self, void*) {
+  return guarded([&] { return from_dims(object_of(self).dims); });
+}
+
+PyGetSetDef getters[] = {
+    {"shape", get_extents<&LayoutPlan::shape>, nullptr, "Extents, in elements.", nullptr},
+    {"ndim", get_ndim, nullptr, "The number of dimensions.", nullptr},
+    {"dims", get_dims, nullptr, "Names of the dimensions.", nullptr},
+    {"itemsize", get_number<&LayoutPlan::itemsize_bytes>, nullptr, "Bytes of one element.", nullptr},
+    {"layout", get_layout, nullptr, "The layout map: ranks, 0 for the largest stride.", nullptr},
+    {"strides", get_extents<&LayoutPlan::strides_bytes>, nullptr,
+     "Bytes from an element to the next one, per dimension.", nullptr},
+    {"padded_shape", get_extents<&LayoutPlan::padded_shape>, nullptr,
+     "The shape with the contiguous extent rounded up.", nullptr},
+    {"alignment_size", get_number<&LayoutPlan::alignment_bytes>, nullptr,
+     "Bytes; 1 means no constraint.", nullptr},
+    {"aligned_index", get_extents<&LayoutPlan::aligned_index>, nullptr,
+     "The index whose element is aligned.", nullptr},
+    {"aligned_offset", get_number<&LayoutPlan::aligned_offset_bytes>, nullptr,
+     "Bytes from element (0, ..., 0) to the one at aligned_index.", nullptr},
+    {"size", get_number<&LayoutPlan::element_count>, nullptr,
+     "The number of elements, without padding.", nullptr},
+    {"nbytes", get_number<&LayoutPlan::nbytes>, nullptr,
+     "Bytes of all elements, without padding.", nullptr},
+    {"total_bytes", get_number<&LayoutPlan::total_bytes>, nullptr,
+     "Bytes from element (0, ..., 0) to the end, padding included.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+
+// ---- Text, comparison, pickle. ----
+
+std::string text_of(PyObject* self) {
   // The C++ text closes with a parenthesis; the names go before it.
-  std::string text = "gridbuf." + to_string(self.plan);
+  std::string text = "gridbuf." + to_string(plan_of(self));
   text.pop_back();
-  return text + ", dims " + to_string(self.dims) + ")";
+  return text + ", dims " + to_string(object_of(self).dims) + ")";
 }
 
-std::string drawing_of(const NamedPlan& self, int max_columns, int max_rows) {
-  if (max_columns < 1 || max_rows < 1) {
-    throw py::value_error(problem_text(
-        {"max_columns, max_rows", std::to_string(max_columns) + ", " + std::to_string(max_rows),
-         "1 or more", "leave them out for 24 columns and 32 rows"}));
+PyObject* repr(PyObject* self) {
+  return guarded([&] { return make_text(text_of(self)); });
+}
+
+PyObject* compare(PyObject* self, PyObject* other, int operation) {
+  if (Py_TYPE(other) != plan_type || (operation != Py_EQ && operation != Py_NE)) {
+    Py_RETURN_NOTIMPLEMENTED;
   }
-  return draw(self.plan,
-              {.dims = self.dims, .max_columns = max_columns, .max_rows = max_rows});
+  const bool equal =
+      plan_of(self) == plan_of(other) && object_of(self).dims == object_of(other).dims;
+  return PyBool_FromLong(equal == (operation == Py_EQ) ? 1 : 0);
 }
 
-std::string differences(const NamedPlan& wanted, const NamedPlan& found) {
-  return difference(wanted.plan, found.plan);
+Py_hash_t hash(PyObject* self) {
+  return guarded<Py_hash_t>(-1, [&] {
+    // The text holds all that a plan is made from. -1 would mean an error.
+    const auto value = static_cast<Py_hash_t>(std::hash<std::string>()(text_of(self)));
+    return value == -1 ? Py_hash_t{-2} : value;
+  });
 }
 
-std::size_t hash_of(const NamedPlan& self) {
-  return std::hash<std::string>()(text_of(self));  // The text holds all that a plan is made from.
+PyObject* reduce(PyObject* self, PyObject*) {
+  return guarded([&] {
+    const LayoutPlan& plan = plan_of(self);
+    const Ref core = Ref::steal(PyImport_ImportModule("gridbuf._core"));
+    const Ref restore = Ref::steal(PyObject_GetAttrString(core.get(), "_restore_plan"));
+    const Ref shape = from_integers(plan.shape().span());
+    const Ref layout = from_integers(plan.layout().span());
+    const Ref aligned_index = from_integers(plan.aligned_index().span());
+    const Ref dims = from_dims(object_of(self).dims);
+    return Ref::steal(Py_BuildValue("(O(OLOLOO))", restore.get(), shape.get(),
+                                    static_cast<long long>(plan.itemsize_bytes()), layout.get(),
+                                    static_cast<long long>(plan.alignment_bytes()),
+                                    aligned_index.get(), dims.get()));
+  });
 }
 
-py::tuple state_of(const NamedPlan& self) {
-  const LayoutPlan& plan = self.plan;
-  return py::make_tuple(tuple_of(&LayoutPlan::shape)(self), plan.itemsize_bytes(),
-                        tuple_of(&LayoutPlan::layout)(self), plan.alignment_bytes(),
-                        tuple_of(&LayoutPlan::aligned_index)(self),
-                        bound([&] { return from_dims(self.dims); }));
-}
-
-NamedPlan restore(const py::tuple& state) {
-  if (state.size() != 6) {
-    throw py::value_error("a pickled LayoutPlan has 6 entries, but this one has " +
-                          std::to_string(state.size()) + "; pickle the plan again");
-  }
-  try {
-    const Extents shape = to_integers(state[0].ptr(), "shape");
-    const Dims dims = to_dims(state[5].ptr(), shape.size());
+/// _restore_plan(shape, itemsize, layout, alignment_size, aligned_index, dims), all checked.
+PyObject* restore(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  return guarded([&] {
+    if (count != 6) {
+      raise(ErrorClass::kType, "_restore_plan() takes 6 arguments, but " + std::to_string(count) +
+                                   " were given; it is for unpickling alone");
+    }
+    const Extents shape = to_shape(arguments[0], "a plan");
+    const Dims dims = to_dims(arguments[5], shape.size());
     const PlanRequest request{.shape = shape,
-                              .itemsize_bytes = to_integer(state[1].ptr(), "itemsize"),
-                              .layout = to_layout(state[2].ptr(), dims),
-                              .alignment_bytes = to_integer(state[3].ptr(), "alignment_size"),
-                              .aligned_index = to_integers(state[4].ptr(), "aligned_index")};
-    return {value_of(make_plan(request)), dims};
-  } catch (const PythonError&) {
-    throw py::error_already_set();
-  }
+                              .itemsize_bytes = to_integer(arguments[1], "itemsize"),
+                              .layout = to_layout(arguments[2], dims),
+                              .alignment_bytes = to_integer(arguments[3], "alignment_size"),
+                              .aligned_index = to_integers(arguments[4], "aligned_index")};
+    return make_plan_object(value_of(make_plan(request)), dims);
+  });
 }
 
-void add_members(py::class_<NamedPlan>& type) {
-  type.def_property_readonly("shape", tuple_of(&LayoutPlan::shape), "Extents, in elements.")
-      .def_property_readonly("ndim", [](const NamedPlan& self) { return self.plan.ndim(); },
-                             "The number of dimensions.")
-      .def_property_readonly("dims",
-                             [](const NamedPlan& self) { return bound([&] { return from_dims(self.dims); }); },
-                             "Names of the dimensions.")
-      .def_property_readonly("itemsize",
-                             [](const NamedPlan& self) { return self.plan.itemsize_bytes(); },
-                             "Bytes of one element.")
-      .def_property_readonly("layout", tuple_of(&LayoutPlan::layout),
-                             "The layout map: ranks, 0 for the largest stride.")
-      .def_property_readonly("strides", tuple_of(&LayoutPlan::strides_bytes),
-                             "Bytes from an element to the next one, per dimension.")
-      .def_property_readonly("padded_shape", tuple_of(&LayoutPlan::padded_shape),
-                             "The shape with the contiguous extent rounded up.")
-      .def_property_readonly("alignment_size",
-                             [](const NamedPlan& self) { return self.plan.alignment_bytes(); },
-                             "Bytes; 1 means no constraint.")
-      .def_property_readonly("aligned_index", tuple_of(&LayoutPlan::aligned_index),
-                             "The index whose element is aligned.")
-      .def_property_readonly("aligned_offset",
-                             [](const NamedPlan& self) { return self.plan.aligned_offset_bytes(); },
-                             "Bytes from element (0, ..., 0) to the one at aligned_index.")
-      .def_property_readonly("size", [](const NamedPlan& self) { return self.plan.element_count(); },
-                             "The number of elements, without padding.")
-      .def_property_readonly("nbytes", [](const NamedPlan& self) { return self.plan.nbytes(); },
-                             "Bytes of all elements, without padding.")
-      .def_property_readonly("total_bytes",
-                             [](const NamedPlan& self) { return self.plan.total_bytes(); },
-                             "Bytes from element (0, ..., 0) to the end, padding included.");
+// ---- Methods. ----
+
+PyObject* offset_rule_method(PyObject* self, PyObject*) {
+  return guarded([&] { return make_text(offset_rule(plan_of(self))); });
 }
+
+/// A number of rows or columns; what is beyond int is more than any drawing has.
+int to_count(PyObject* object, const char* name, int fallback) {
+  if (object == nullptr) return fallback;
+  const std::int64_t count = to_integer(object, name);
+  if (count < 1) {
+    raise(ErrorClass::kValue, Problem{name, std::to_string(count), "1 or more", "leave it out"});
+  }
+  return static_cast<int>(std::min<std::int64_t>(count, std::numeric_limits<int>::max()));
+}
+
+PyObject* draw_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
+                      PyObject* keywords) {
+  return guarded([&] {
+    static constexpr const char* kNames[] = {"max_columns", "max_rows"};
+    static constexpr Signature kSignature{"draw", kNames, 0};
+    PyObject* values[2] = {};
+    sort_arguments(kSignature, arguments, count, keywords, values, unexpected_keyword);
+    const DrawOptions fallback;
+    const DrawOptions options{
+        .dims = object_of(self).dims,
+        .max_columns = to_count(values[0], kNames[0], fallback.max_columns),
+        .max_rows = to_count(values[1], kNames[1], fallback.max_rows)};
+    return make_text(draw(plan_of(self), options));
+  });
+}
+
+PyObject* difference_method(PyObject* self, PyObject* other) {
+  return guarded([&] {
+    if (Py_TYPE(other) != plan_type) {
+      raise(ErrorClass::kType, Problem{"found", describe(other), "a gridbuf.LayoutPlan",
+                                       "pass Buffer.plan or the result of gridbuf.plan"});
+    }
+    return make_text(difference(plan_of(self), plan_of(other)));
+  });
+}
+
+template <class Function>
+PyCFunction method(Function function) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
+PyMethodDef methods[] = {
+    {"offset_rule", offset_rule_method, METH_NOARGS,
+     "offset_rule($self, /)\n--\n\nThe offset of an element as a formula of its index, in bytes."},
+    {"draw", method(draw_method), METH_FASTCALL | METH_KEYWORDS,
+     "draw($self, /, *, max_columns=24, max_rows=32)\n--\n\n"
+     "Memory as text: a line per row, a mark per element (o element, A aligned, . padding)."},
+    {"difference", difference_method, METH_O,
+     "difference($self, found, /)\n--\n\n"
+     "What differs from another plan, a line per property; '' if nothing does."},
+    {"__reduce__", reduce, METH_NOARGS,
+     "__reduce__($self, /)\n--\n\nThe request that makes this plan, for pickle."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyMethodDef functions[] = {
+    {"_restore_plan", method(restore), METH_FASTCALL, "For unpickling."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+constexpr char kDocumentation[] =
+    "Where the elements of an array lie, without any memory: a value to print, compare and draw.\n\n"
+    "Made by gridbuf.plan(...) and Buffer.plan.";
+
+PyType_Slot slots[] = {
+    {Py_tp_doc, const_cast<char*>(kDocumentation)},
+    {Py_tp_new, reinterpret_cast<void*>(refuse_new)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(deallocate)},
+    {Py_tp_repr, reinterpret_cast<void*>(repr)},
+    {Py_tp_richcompare, reinterpret_cast<void*>(compare)},
+    {Py_tp_hash, reinterpret_cast<void*>(hash)},
+    {Py_tp_getset, getters},
+    {Py_tp_methods, methods},
+    {0, nullptr},
+};
+
+PyType_Spec spec = {
+    .name = "gridbuf.LayoutPlan",
+    .basicsize = sizeof(PlanObject),
+    .itemsize = 0,
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = slots,
+};
 
 }  // namespace
 
 void add_plan_type(PyObject* module) {
-  try {
-    py::class_<NamedPlan> type(
-        py::reinterpret_borrow<py::module_>(module), "LayoutPlan", py::is_final(),
-        "Where the elements of an array lie, without any memory: a value to print, compare and draw.\n\n"
-        "Made by gridbuf.plan(...) and Buffer.plan.");
-    add_members(type);
-    type.def("offset_rule", [](const NamedPlan& self) { return offset_rule(self.plan); },
-             "The offset of an element as a formula of its index, in bytes.")
-        .def("draw", drawing_of, py::kw_only(), py::arg("max_columns") = 24,
-             py::arg("max_rows") = 32,
-             "Memory as text: a line per row, a mark per element (o domain, A aligned, . padding).")
-        .def("difference", differences, py::arg("found"), py::pos_only(),
-             "What differs from another plan, a line per property; '' if nothing does.")
-        .def(py::self == py::self)
-        .def("__hash__", hash_of)
-        .def("__repr__", text_of)
-        .def(py::pickle(&state_of, &restore));
-    type.attr("__module__") = "gridbuf";
-  } catch (py::error_already_set& error) {
-    error.restore();
-    throw PythonError();
-  }
+  plan_type = reinterpret_cast<PyTypeObject*>(Ref::steal(PyType_FromSpec(&spec)).release());
+  check(PyModule_AddObjectRef(module, "LayoutPlan", reinterpret_cast<PyObject*>(plan_type)));
+  check(PyModule_AddFunctions(module, functions));
 }
 
 Ref make_plan_object(const LayoutPlan& plan, const Dims& dims) {
-  try {
-    return Ref::steal(py::cast(NamedPlan{plan, dims}).release().ptr());
-  } catch (py::error_already_set& error) {
-    error.restore();
-    throw PythonError();
-  }
+  Ref object = Ref::steal(reinterpret_cast<PyObject*>(PyObject_New(PlanObject, plan_type)));
+  auto* named = reinterpret_cast<PlanObject*>(object.get());  // Nothing below can fail.
+  std::construct_at(&named->plan, plan);
+  std::construct_at(&named->dims, dims);
+  return object;
 }
 
 }  // namespace gridbuf::python

@@ -5,8 +5,8 @@
 //
 // Key choice. The object is a value: immutable, compared by all that it holds, hashable, and pickled
 // as the request that made it, so that an unpickled plan has been checked like any other. It adds to
-// the C++ plan only the names of the dimensions, which a drawing needs. This is the one type of the
-// package that pybind11 makes, because nothing on it is called in a hurry.
+// the C++ plan only the names of the dimensions, which a drawing needs. Like a Buffer it cannot be
+// made by calling its type, so that none exists without contents.
 
 module;
 
@@ -19,7 +19,8 @@ import gridbuf.python.object;
 
 export namespace gridbuf::python {
 
-/// Adds the class to `module`. Called once, by the extension's initialisation.
+/// Adds the class, and the function that unpickles it, to `module`. Called once, by the extension's
+/// initialisation.
 void add_plan_type(PyObject* module);
 
 /// A new `gridbuf.LayoutPlan`. `dims` has one name per dimension.

@@ -171,6 +171,20 @@ def test_reduce_ex_wants_a_protocol() -> None:
             gridbuf.allocate((2,)).__reduce_ex__(bad)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [(), ((2,),), ((2, 3), -1, (0, 1), 1, (0, 0), "IJ"), ((2, 3), 8, (0, 1), 0, (0, 0), "IJ"),
+     ((2, 3), 8, (0, 1), 1, (0, 5), "IJ"), ((2, 3), 8, (0, 0), 1, (0, 0), "IJ"),
+     ((2, 3), 8, (0, 1), 1, (0, 0), "II"), ((2**62, 3), 8, (0, 1), 1, (0, 0), "IJ")],
+    ids=str,
+)  # fmt: skip
+def test_a_tampered_plan_is_an_error(arguments: tuple[Any, ...]) -> None:
+    from gridbuf import _core
+
+    with pytest.raises((TypeError, ValueError)):
+        _core._restore_plan(*arguments)
+
+
 def test_plans_are_copied_and_pickled() -> None:
     plan = gridbuf.plan((3, 4, 5), "f4", layout=(2, 0, 1), alignment_size=32, dims="KJI")
     for way in (copy.copy, copy.deepcopy, through_pickle(2), through_pickle(5)):

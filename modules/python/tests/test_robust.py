@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import inspect
-import pickle
 import sys
 import weakref
 from collections.abc import Callable
@@ -262,24 +261,14 @@ def test_a_buffer_cannot_be_made_by_calling_the_type() -> None:
         lambda: gridbuf.Buffer((2, 3)),
         lambda: gridbuf.Buffer.__new__(gridbuf.Buffer),
         lambda: object.__new__(gridbuf.Buffer),
-        lambda: gridbuf.LayoutPlan(),
+        gridbuf.LayoutPlan,
+        lambda: gridbuf.LayoutPlan.__new__(gridbuf.LayoutPlan),
+        lambda: object.__new__(gridbuf.LayoutPlan),
     ):
         with pytest.raises(TypeError):
             make()
     with pytest.raises(TypeError, match="gridbuf.allocate"):
         gridbuf.Buffer()
-
-
-def test_a_plan_without_contents_answers() -> None:
-    try:
-        plan = gridbuf.LayoutPlan.__new__(gridbuf.LayoutPlan)
-    except TypeError:
-        return
-    for name in dir(gridbuf.LayoutPlan):
-        if name not in ("__class__", "__new__", "__init_subclass__", "__subclasshook__"):
-            attempt(lambda name=name: getattr(plan, name))
-    for use in (repr, hash, lambda p: p == p, lambda p: p.draw(), pickle.dumps):
-        attempt(use, plan)
 
 
 def test_the_types_cannot_be_subclassed_or_changed() -> None:
@@ -296,7 +285,6 @@ def test_the_types_cannot_be_subclassed_or_changed() -> None:
         lambda: setattr(buffer, "__class__", int),
         lambda: buffer.__setitem__(0, 1),
         lambda: buffer.__setstate__({}),
-        lambda: buffer.__init__(1, 2),
     ):
         with pytest.raises((AttributeError, TypeError)):
             change()
@@ -304,14 +292,14 @@ def test_the_types_cannot_be_subclassed_or_changed() -> None:
 
 
 def test_descriptors_refuse_other_objects() -> None:
-    for name in dir(gridbuf.Buffer):
-        descriptor = inspect.getattr_static(gridbuf.Buffer, name)
-        if hasattr(descriptor, "__get__") and type(descriptor).__name__ == "getset_descriptor":
-            with pytest.raises(TypeError):
-                descriptor.__get__(object(), object)
-        elif type(descriptor).__name__ == "method_descriptor" and name in gridbuf.Buffer.__dict__:
-            with pytest.raises(TypeError):
-                descriptor(object())
+    for kind in (gridbuf.Buffer, gridbuf.LayoutPlan):
+        for descriptor in vars(kind).values():
+            if inspect.isgetsetdescriptor(descriptor):
+                with pytest.raises(TypeError):
+                    descriptor.__get__(object(), object)
+            elif inspect.ismethoddescriptor(descriptor) and not isinstance(descriptor, staticmethod):
+                with pytest.raises(TypeError):
+                    descriptor(object())
 
 
 def test_support_probes_never_raise() -> None:
