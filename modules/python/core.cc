@@ -37,9 +37,9 @@ Ref build_facts() {
 #else
   constexpr char kAssertions[] = "on";
 #endif
-  return Ref::steal(Py_BuildValue("{ssssssss}", "compiler", "clang " __clang_version__, "assertions",
-                                  kAssertions, "dlpack", dlpack.c_str(), "array interface",
-                                  std::to_string(kArrayInterfaceVersion).c_str()));
+  return Ref::steal(Py_BuildValue(
+      "{ssssssss}", "compiler", "clang " __clang_version__, "assertions", kAssertions, "dlpack",
+      dlpack.c_str(), "array interface", std::to_string(kArrayInterfaceVersion).c_str()));
 }
 
 Ref make_module() {

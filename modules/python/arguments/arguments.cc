@@ -195,14 +195,16 @@ Extents to_shape(PyObject* object, std::string_view dtype) {
   const auto take = [&](PyObject* item, Py_ssize_t position) {
     const std::optional<std::int64_t> extent = read_integer(item, {"shape", position});
     if (!extent) {
-      raise_extent(object, "at most 9223372036854775807 bytes in all", "use smaller extents", dtype);
+      raise_extent(object, "at most 9223372036854775807 bytes in all", "use smaller extents",
+                   dtype);
     }
     if (*extent < 0) raise_extent(object, "of extents ≥ 0", "use extents of 0 or more", dtype);
     shape.push_back(*extent);
   };
   if (!is_sequence(object)) {
     if (PyIndex_Check(object) == 0) {
-      raise_kind({"shape"}, object, "a sequence of integers", "pass a tuple, one extent per dimension");
+      raise_kind({"shape"}, object, "a sequence of integers",
+                 "pass a tuple, one extent per dimension");
     }
     take(object, -1);
     return shape;
@@ -276,9 +278,8 @@ std::vector<SubscriptItem> to_subscript(PyObject* key) {
   const Py_ssize_t length = PyTuple_GET_SIZE(key);
   // At most every dimension, every new axis and one ellipsis; more than that never fits.
   if (length > 2 * kMaxNdim + 1) {
-    raise(ErrorClass::kIndex,
-          Problem{"number of indices", std::to_string(length),
-                  "at most one per dimension and new axis", "pass fewer"});
+    raise(ErrorClass::kIndex, Problem{"number of indices", std::to_string(length),
+                                      "at most one per dimension and new axis", "pass fewer"});
   }
   items.reserve(static_cast<std::size_t>(length));
   for (Py_ssize_t i = 0; i < length; ++i) {

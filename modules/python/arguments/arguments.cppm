@@ -1,15 +1,16 @@
 // gridbuf.python.arguments: from whatever a Python caller passed to values of gridbuf.
 //
 // Purpose. A parameter may be any object at all: an int of a thousand digits, a list that changes
-// while it is read, a class whose __len__ raises, a generator that never ends. Here is the one place
-// that looks at such objects. What comes out is a value of gridbuf.layout or an exception: TypeError
-// for the wrong kind, ValueError for a value out of bounds, the object's own exception if it raised.
+// while it is read, a class whose __len__ raises, a generator that never ends. Here is the one
+// place that looks at such objects. What comes out is a value of gridbuf.layout or an exception:
+// TypeError for the wrong kind, ValueError for a value out of bounds, the object's own exception if
+// it raised.
 //
 // Key choices. Integers are what `operator.index` accepts, so that NumPy's integers work and floats
 // do not; but bool is refused, because `shape=(True, 3)` is a mistake and not a 1. Sequences are
-// asked for their length first and are never read beyond kMaxNdim entries, so that nothing is copied
-// before it is bounded. Rules of values (is it a permutation? is the name known?) are not here: they
-// belong to gridbuf.layout, and this module hands over what it read.
+// asked for their length first and are never read beyond kMaxNdim entries, so that nothing is
+// copied before it is bounded. Rules of values (is it a permutation? is the name known?) are not
+// here: they belong to gridbuf.layout, and this module hands over what it read.
 
 module;
 
@@ -32,16 +33,17 @@ export namespace gridbuf::python {
 /// What a call passed, sorted to the parameters of a signature: borrowed references, null for what
 /// was not given.
 struct Signature {
-  const char* function;              // For messages: "empty".
+  const char* function;                // For messages: "empty".
   std::span<const char* const> names;  // All parameters, positional ones first.
-  int positional;                    // How many of them may be passed by position.
+  int positional;                      // How many of them may be passed by position.
 };
 
 /// What to say of a keyword that the signature does not have: sets a TypeError and throws.
 using UnknownKeyword = void (*)(const Signature& signature, PyObject* keyword);
 
-/// Sorts the arguments of a vectorcall into `values` (one entry per name, all null before). TypeError
-/// for too many positional arguments and for a parameter given twice; `unknown` for other names.
+/// Sorts the arguments of a vectorcall into `values` (one entry per name, all null before).
+/// TypeError for too many positional arguments and for a parameter given twice; `unknown` for other
+/// names.
 void sort_arguments(const Signature& signature, PyObject* const* arguments,
                     Py_ssize_t positional_count, PyObject* keyword_names,
                     std::span<PyObject*> values, UnknownKeyword unknown);

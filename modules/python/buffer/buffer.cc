@@ -34,9 +34,10 @@ PyTypeObject* buffer_type = nullptr;  // Made once, kept for good.
 
 // ---- Lifetime. ----
 
-/// Memory of Buffers that are gone, for those to come. The GIL guards it. A Buffer is longer than the
-/// blocks that Python's and the C library's allocators keep at hand, so this is a fifth of the time of
-/// a small allocation. Not with the address sanitizer, which could not see a use after free.
+/// Memory of Buffers that are gone, for those to come. The GIL guards it. A Buffer is longer than
+/// the blocks that Python's and the C library's allocators keep at hand, so this is a fifth of the
+/// time of a small allocation. Not with the address sanitizer, which could not see a use after
+/// free.
 class SpareObjects {
  public:
   void* take() noexcept {
@@ -86,7 +87,8 @@ PyObject* get(PyObject* self, Read&& read) {
 }
 
 PyObject* get_shape(PyObject* self, void*) {
-  return get(self, [](const BufferState& state) { return from_integers(state.memory.view.shape.span()); });
+  return get(
+      self, [](const BufferState& state) { return from_integers(state.memory.view.shape.span()); });
 }
 PyObject* get_strides(PyObject* self, void*) {
   return get(self, [](const BufferState& state) {
@@ -116,7 +118,8 @@ PyObject* get_layout(PyObject* self, void*) {
   return get(self, [](const BufferState& state) { return from_integers(state.layout.span()); });
 }
 PyObject* get_aligned_index(PyObject* self, void*) {
-  return get(self, [](const BufferState& state) { return from_integers(state.aligned_index.span()); });
+  return get(self,
+             [](const BufferState& state) { return from_integers(state.aligned_index.span()); });
 }
 PyObject* get_alignment_size(PyObject* self, void*) {
   return PyLong_FromLongLong(object_of(self)->state.alignment_bytes);
@@ -142,33 +145,39 @@ PyObject* get_plan(PyObject* self, void*) {
 
 PyGetSetDef getters[] = {
     {"shape", get_shape, nullptr, "Extents, in elements.", nullptr},
-    {"strides", get_strides, nullptr, "Bytes from an element to the next one, per dimension.", nullptr},
+    {"strides", get_strides, nullptr, "Bytes from an element to the next one, per dimension.",
+     nullptr},
     {"ndim", get_ndim, nullptr, "The number of dimensions.", nullptr},
     {"dtype", get_dtype, nullptr, "The numpy.dtype of the elements.", nullptr},
     {"nbytes", get_nbytes, nullptr, "Bytes of all elements, without padding.", nullptr},
     {"size", get_size, nullptr, "The number of elements, without padding.", nullptr},
     {"itemsize", get_itemsize, nullptr, "Bytes of one element.", nullptr},
-    {"dims", get_dims, nullptr, "Names of the dimensions: 'I', 'J', 'K' or the number of a data dimension.",
-     nullptr},
+    {"dims", get_dims, nullptr,
+     "Names of the dimensions: 'I', 'J', 'K' or the number of a data dimension.", nullptr},
     {"layout", get_layout, nullptr,
      "The layout map: entry i is the rank of dimension i, 0 for the largest stride.", nullptr},
     {"aligned_index", get_aligned_index, nullptr, "The index whose element is aligned.", nullptr},
     {"alignment_size", get_alignment_size, nullptr,
-     "Bytes: the address of every element whose index in the contiguous dimension is aligned_index's\n"
-     "is a multiple of it. 1 means no constraint. A view has the alignment that still holds for it.",
+     "Bytes: the address of every element whose index in the contiguous dimension is "
+     "aligned_index's\n"
+     "is a multiple of it. 1 means no constraint. A view has the alignment that still holds for "
+     "it.",
      nullptr},
     {"device", get_device, nullptr, "None: the memory is the host's.", nullptr},
     {"readonly", get_readonly, nullptr, "Whether exports forbid writing.", nullptr},
-    {"base", get_base, nullptr, "The Buffer of the whole allocation, or None if this is it.", nullptr},
-    {"plan", get_plan, nullptr, "The LayoutPlan of the allocation that this buffer shows all or a part of.",
+    {"base", get_base, nullptr, "The Buffer of the whole allocation, or None if this is it.",
      nullptr},
+    {"plan", get_plan, nullptr,
+     "The LayoutPlan of the allocation that this buffer shows all or a part of.", nullptr},
     {"T", transposed_getter, nullptr, "The view with the dimensions in reverse order.", nullptr},
     {"__array_interface__", array_interface_getter, nullptr,
-     "NumPy's array interface, version 3. Absent for dtypes that it has no word for (bfloat16, FP8).",
+     "NumPy's array interface, version 3. Absent for dtypes that it has no word for (bfloat16, "
+     "FP8).",
      nullptr},
     {"__gt_dims__", get_dims, nullptr, "The names of the dimensions, for GT4Py.", nullptr},
     {"__gt_origin__", get_origin, nullptr,
-     "The aligned index in the order I, J, K, 0, 1, ...: the default origin of a stencil call.", nullptr},
+     "The aligned index in the order I, J, K, 0, 1, ...: the default origin of a stencil call.",
+     nullptr},
     {"default_origin", get_origin, nullptr, "The same as __gt_origin__.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
@@ -184,7 +193,8 @@ PyMethodDef methods[] = {
     {"transpose", method(transpose_method), METH_FASTCALL,
      "transpose($self, /, *axes)\n--\n\n"
      "The view whose dimension i is dimension axes[i]; without axes, all in reverse order.\n"
-     "Names and aligned index follow. Raises IndexError or ValueError for axes that are no permutation."},
+     "Names and aligned index follow. Raises IndexError or ValueError for axes that are no "
+     "permutation."},
     {"broadcast_to", method(broadcast_to_method), METH_O,
      "broadcast_to($self, shape, /)\n--\n\n"
      "A read-only view repeated to `shape` by NumPy's rule, without copying."},
@@ -278,13 +288,12 @@ PyType_Spec spec = {
 
 [[noreturn]] void raise_out_of_memory(const absl::Status& status, const LayoutPlan& plan,
                                       const DTypeRecord& dtype) {
-  raise(with_context(
-      status, "no memory for shape " + to_string(plan.shape()) + ", dtype " + dtype.name +
-                  ", layout " + to_string(plan.layout()) + ", padded shape " +
-                  to_string(plan.padded_shape()) + ", alignment " +
-                  std::to_string(plan.alignment_bytes()) + " bytes at index " +
-                  to_string(plan.aligned_index()) + ", device host, " +
-                  bytes_text(plan.total_bytes())));
+  raise(with_context(status, "no memory for shape " + to_string(plan.shape()) + ", dtype " +
+                                 dtype.name + ", layout " + to_string(plan.layout()) +
+                                 ", padded shape " + to_string(plan.padded_shape()) +
+                                 ", alignment " + std::to_string(plan.alignment_bytes()) +
+                                 " bytes at index " + to_string(plan.aligned_index()) +
+                                 ", device host, " + bytes_text(plan.total_bytes())));
 }
 
 absl::StatusOr<Block> allocate_block(const LayoutPlan& plan, const MemoryOptions& options) {

@@ -5,13 +5,14 @@
 // arrays are ndarrays over one, storages will be built on one or two.
 //
 // Key choices. The type is written against CPython's slots and not with a binding library, because
-// its exports are the hot paths of the project. It cannot be made from Python, subclassed or changed:
-// an object exists only complete, so no method ever meets a half-made one. It holds no reference that
-// could lead back to itself, so it needs no cycle collection.
+// its exports are the hot paths of the project. It cannot be made from Python, subclassed or
+// changed: an object exists only complete, so no method ever meets a half-made one. It holds no
+// reference that could lead back to itself, so it needs no cycle collection.
 //
 // A view is a Buffer of its own with a share in the same memory. It holds the Buffer of the whole
-// allocation, its `base`, from which it has the plan. Exports hold a share in the memory and not the
-// Buffer; the buffer protocol alone holds the object, because its consumers get pointers into it.
+// allocation, its `base`, from which it has the plan. Exports hold a share in the memory and not
+// the Buffer; the buffer protocol alone holds the object, because its consumers get pointers into
+// it.
 //
 // All functions need the GIL. Long copies release it.
 

@@ -53,8 +53,8 @@ LayoutPlan plan_of_copy(const BufferObject& buffer) {
 Ref element_bytes(PyObject* self) {
   const BufferDescriptor& memory = object_of(self)->state.memory;
   Ref bytes = Ref::steal(PyBytes_FromStringAndSize(nullptr, memory.nbytes()));
-  const LayoutPlan dense = value_of(make_plan({.shape = memory.view.shape,
-                                               .itemsize_bytes = memory.view.itemsize_bytes}));
+  const LayoutPlan dense = value_of(
+      make_plan({.shape = memory.view.shape, .itemsize_bytes = memory.view.itemsize_bytes}));
   copy_memory(reinterpret_cast<std::byte*>(PyBytes_AS_STRING(bytes.get())), dense.view(),
               memory.block, memory.view);
   return bytes;
@@ -79,18 +79,18 @@ Ref reduced(PyObject* self, PyObject* protocol) {
   const Ref aligned_index = from_integers(state.aligned_index.span());
   const Ref dims = from_dims(state.dims);
   const Ref elements = pickled_elements(self, version);
-  return Ref::steal(Py_BuildValue("(O(OOOLOOOO))", restore.get(), shape.get(),
-                                  buffer.dtype->numpy.get(), layout.get(),
-                                  static_cast<long long>(state.alignment_bytes),
-                                  aligned_index.get(), dims.get(),
-                                  state.memory.readonly ? Py_True : Py_False, elements.get()));
+  return Ref::steal(Py_BuildValue(
+      "(O(OOOLOOOO))", restore.get(), shape.get(), buffer.dtype->numpy.get(), layout.get(),
+      static_cast<long long>(state.alignment_bytes), aligned_index.get(), dims.get(),
+      state.memory.readonly ? Py_True : Py_False, elements.get()));
 }
 
 }  // namespace
 
 void copy_memory(std::byte* target_block, const StridedView& target, const std::byte* source_block,
                  const StridedView& source) {
-  const std::int64_t bytes = source.itemsize_bytes * checked::product(source.shape.span()).value_or(0);
+  const std::int64_t bytes =
+      source.itemsize_bytes * checked::product(source.shape.span()).value_or(0);
   check(run_without_gil_if_long(
       bytes, [&] { return copy_elements(target_block, target, source_block, source); }));
 }
@@ -98,9 +98,8 @@ void copy_memory(std::byte* target_block, const StridedView& target, const std::
 void fill_memory(const BufferState& target, const std::byte* element) {
   const BufferDescriptor& memory = target.memory;
   const std::span element_bytes(element, static_cast<std::size_t>(memory.view.itemsize_bytes));
-  check(run_without_gil_if_long(memory.nbytes(), [&] {
-    return fill_elements(memory.block, memory.view, element_bytes);
-  }));
+  check(run_without_gil_if_long(
+      memory.nbytes(), [&] { return fill_elements(memory.block, memory.view, element_bytes); }));
 }
 
 Ref copy_of(PyObject* buffer) {

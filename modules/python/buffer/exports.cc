@@ -77,8 +77,9 @@ Ref make_array_interface(const BufferObject& buffer) {
   set_item(interface, "data",
            Ref::steal(Py_BuildValue("(NN)", PyLong_FromUnsignedLongLong(fields.data_address),
                                     PyBool_FromLong(fields.readonly ? 1 : 0))));
-  set_item(interface, "strides",
-           fields.strides_bytes ? from_integers(fields.strides_bytes->span()) : Ref::share(Py_None));
+  set_item(
+      interface, "strides",
+      fields.strides_bytes ? from_integers(fields.strides_bytes->span()) : Ref::share(Py_None));
   set_item(interface, "version", Ref::steal(PyLong_FromLong(fields.version)));
   return interface;
 }
@@ -132,7 +133,8 @@ std::optional<dlpack::ExportRequest::WantedDevice> to_device(PyObject* object) {
       PyTuple_GET_SIZE(object) != 2 || PyIndex_Check(PyTuple_GET_ITEM(object, 0)) != 0) {
     return to_pair<dlpack::ExportRequest::WantedDevice>(object, "dl_device");
   }
-  const Ref value = Ref::steal_or_none(PyObject_GetAttrString(PyTuple_GET_ITEM(object, 0), "value"));
+  const Ref value =
+      Ref::steal_or_none(PyObject_GetAttrString(PyTuple_GET_ITEM(object, 0), "value"));
   if (!value) PyErr_Clear();
   return dlpack::ExportRequest::WantedDevice{
       to_integer(value ? value.get() : PyTuple_GET_ITEM(object, 0), "dl_device"),
@@ -166,8 +168,7 @@ PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t c
     static constexpr Signature kSignature{"__dlpack__", kNames, 0};
     PyObject* values[4] = {};
     sort_arguments(kSignature, arguments, count, keywords, values, unexpected_keyword);
-    const dlpack::ExportRequest request =
-        read_request(values[0], values[1], values[2], values[3]);
+    const dlpack::ExportRequest request = read_request(values[0], values[1], values[2], values[3]);
     const BufferDescriptor& memory = object_of(self)->state.memory;
     const dlpack::ExportPlan plan = value_of(dlpack::negotiate(memory, request));
     if (!plan.copy) return export_capsule(memory, plan);
@@ -208,12 +209,13 @@ PyObject* array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t co
     PyObject* const own_dtype = object_of(self)->dtype->numpy.get();
     PyObject* const wanted = dtype == nullptr || dtype == Py_None ? own_dtype : dtype;
     // astype answers with the array itself where nothing is to be converted.
-    Ref result = Ref::steal(PyObject_CallMethod(view.get(), "astype", "OssOO", wanted, "K", "unsafe",
-                                                Py_True, must_copy == true ? Py_True : Py_False));
+    Ref result =
+        Ref::steal(PyObject_CallMethod(view.get(), "astype", "OssOO", wanted, "K", "unsafe",
+                                       Py_True, must_copy == true ? Py_True : Py_False));
     if (must_copy == false && result.get() != view.get()) {
-      raise(ErrorClass::kValue, Problem{"copy", "False with dtype " + describe(wanted),
-                                        "True or None where elements must be converted",
-                                        "leave copy out"});
+      raise(ErrorClass::kValue,
+            Problem{"copy", "False with dtype " + describe(wanted),
+                    "True or None where elements must be converted", "leave copy out"});
     }
     return result;
   });

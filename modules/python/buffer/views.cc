@@ -37,17 +37,16 @@ Ref view_through(PyObject* source, const IndexMap& map, bool readonly = false) {
                                                   .aligned_index = state.aligned_index,
                                                   .alignment_bytes = state.alignment_bytes});
   Ref view = new_buffer(buffer.dtype, buffer.root == nullptr ? source : buffer.root);
-  object_of(view.get())->state = {
-      .memory = {.block = state.memory.block,
-                 .view = viewed.memory,
-                 .dtype = state.memory.dtype,
-                 .readonly = state.memory.readonly || readonly,
-                 .device = state.memory.device,
-                 .owner = state.memory.owner},
-      .dims = viewed.dims,
-      .layout = apply_to_layout(map, state.layout),
-      .aligned_index = viewed.aligned_index,
-      .alignment_bytes = viewed.alignment_bytes};
+  object_of(view.get())->state = {.memory = {.block = state.memory.block,
+                                             .view = viewed.memory,
+                                             .dtype = state.memory.dtype,
+                                             .readonly = state.memory.readonly || readonly,
+                                             .device = state.memory.device,
+                                             .owner = state.memory.owner},
+                                  .dims = viewed.dims,
+                                  .layout = apply_to_layout(map, state.layout),
+                                  .aligned_index = viewed.aligned_index,
+                                  .alignment_bytes = viewed.alignment_bytes};
   return view;
 }
 
@@ -144,10 +143,10 @@ PyObject* broadcast_to_method(PyObject* self, PyObject* shape) {
   return guarded([&] {
     const BufferObject& buffer = *object_of(self);
     const Extents target = to_shape(shape, buffer.dtype->name);
-    return view_through(self,
-                        value_of(broadcast_map(shape_of(self), target,
-                                               buffer.state.memory.view.itemsize_bytes)),
-                        /*readonly=*/true);
+    return view_through(
+        self,
+        value_of(broadcast_map(shape_of(self), target, buffer.state.memory.view.itemsize_bytes)),
+        /*readonly=*/true);
   });
 }
 

@@ -31,18 +31,18 @@ namespace {
 
 // ---- Signatures: leading parameters, then the keywords that all share. ----
 
-constexpr const char* kShapeNames[] = {"shape",  "dtype",          "backend",       "device",
-                                       "layout", "alignment_size", "aligned_index", "dims",
-                                       "populate"};
-constexpr const char* kFullNames[] = {"shape",          "fill_value",    "dtype", "backend",
-                                      "device",         "layout",        "alignment_size",
-                                      "aligned_index",  "dims",          "populate"};
-constexpr const char* kLikeNames[] = {"data",   "dtype",          "backend",       "device",
-                                      "layout", "alignment_size", "aligned_index", "dims",
-                                      "populate"};
-constexpr const char* kFullLikeNames[] = {"data",           "fill_value",    "dtype", "backend",
-                                          "device",         "layout",        "alignment_size",
-                                          "aligned_index",  "dims",          "populate"};
+constexpr const char* kShapeNames[] = {"shape",         "dtype",  "backend",
+                                       "device",        "layout", "alignment_size",
+                                       "aligned_index", "dims",   "populate"};
+constexpr const char* kFullNames[] = {"shape",  "fill_value", "dtype",          "backend",
+                                      "device", "layout",     "alignment_size", "aligned_index",
+                                      "dims",   "populate"};
+constexpr const char* kLikeNames[] = {"data",          "dtype",  "backend",
+                                      "device",        "layout", "alignment_size",
+                                      "aligned_index", "dims",   "populate"};
+constexpr const char* kFullLikeNames[] = {"data",   "fill_value", "dtype",          "backend",
+                                          "device", "layout",     "alignment_size", "aligned_index",
+                                          "dims",   "populate"};
 constexpr int kMostNames = 3 + kKeywordCount;
 
 /// The arguments of a vectorcall, sorted.
@@ -254,8 +254,8 @@ Ref restored(PyObject* const* arguments) {
   }
   const Ref buffer = allocate_for(request, has_padding(request.plan));
   const BufferDescriptor& memory = state_of(buffer.get()).memory;
-  const LayoutPlan dense = value_of(make_plan({.shape = memory.view.shape,
-                                               .itemsize_bytes = memory.view.itemsize_bytes}));
+  const LayoutPlan dense = value_of(
+      make_plan({.shape = memory.view.shape, .itemsize_bytes = memory.view.itemsize_bytes}));
   copy_memory(memory.block, memory.view, elements.data(), dense.view());
   return readonly ? readonly_view(buffer.get()) : Ref::share(buffer.get());
 }
@@ -278,7 +278,8 @@ PresetOrder to_order(PyObject* layout) {
   if (PyUnicode_Check(layout) != 0) {
     if (utf8(layout) == "C") return PresetOrder::row_major();
     if (utf8(layout) == "F") return PresetOrder::column_major();
-    raise(ErrorClass::kValue, Problem{"layout", describe(layout), "three ranks, \"C\" or \"F\"", kAdvice});
+    raise(ErrorClass::kValue,
+          Problem{"layout", describe(layout), "three ranks, \"C\" or \"F\"", kAdvice});
   }
   const Extents ranks = to_integers(layout, "layout");
   const bool known = ranks.size() == kSpatialAxes && [&] {
@@ -311,8 +312,8 @@ PyObject* register_preset_function(PyObject*, PyObject* const* arguments, Py_ssi
     sort_arguments(kSignature, arguments, count, names, values, unknown_keyword);
     PyObject* const name = values[0];
     if (name == nullptr || PyUnicode_Check(name) == 0) {
-      raise(ErrorClass::kType, Problem{"name", name == nullptr ? "missing" : describe(name), "a str",
-                                       "pass what backend=... shall accept"});
+      raise(ErrorClass::kType, Problem{"name", name == nullptr ? "missing" : describe(name),
+                                       "a str", "pass what backend=... shall accept"});
     }
     Preset preset{.device = to_preset_device(values[1]), .order = to_order(values[3])};
     if (values[2] != nullptr && values[2] != Py_None) {
@@ -364,9 +365,9 @@ int ndim_of(PyObject* object) {
   }
   const std::int64_t value = to_integer(ndim.get(), "ndim");
   if (value < 0 || value > kMaxNdim) {
-    raise(ErrorClass::kValue, Problem{"ndim", std::to_string(value),
-                                      "from 0 to " + std::to_string(kMaxNdim),
-                                      "pass an array with fewer dimensions"});
+    raise(ErrorClass::kValue,
+          Problem{"ndim", std::to_string(value), "from 0 to " + std::to_string(kMaxNdim),
+                  "pass an array with fewer dimensions"});
   }
   return static_cast<int>(value);
 }
@@ -399,12 +400,14 @@ PyCFunction method(Function function) {
 }
 
 // The parameters that all functions share, as their documentation and signature say them.
-#define GRIDBUF_KEYWORDS                                                        \
+#define GRIDBUF_KEYWORDS                                                                           \
   "*, backend=None, device=..., layout=None, alignment_size=None, aligned_index=None, dims=None, " \
   "populate=False)\n--\n\n"
-#define GRIDBUF_ERRORS                                                                             \
-  "\n\nSizes are in elements, alignment_size is in bytes. Each keyword is looked up in this order: "  \
-  "passed, backend's preset,\ndata, fallback. Raises TypeError for values of a wrong kind, ValueError " \
+#define GRIDBUF_ERRORS                                                                        \
+  "\n\nSizes are in elements, alignment_size is in bytes. Each keyword is looked up in this " \
+  "order: "                                                                                   \
+  "passed, backend's preset,\ndata, fallback. Raises TypeError for values of a wrong kind, "  \
+  "ValueError "                                                                               \
   "for values out of bounds,\nMemoryError, and DeviceUnavailableError for device=\"gpu\"."
 
 constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
@@ -446,14 +449,17 @@ PyMethodDef functions[] = {
     {"register_preset", method(register_preset_function), kFast,
      "register_preset(name, *, device=None, alignment_size=1, layout=(0, 1, 2))\n--\n\n"
      "Makes a preset known to `backend`.\n\n"
-     "layout: the ranks of I, J and K (0 for the largest stride), or \"C\" or \"F\" for an order by\n"
+     "layout: the ranks of I, J and K (0 for the largest stride), or \"C\" or \"F\" for an order "
+     "by\n"
      "position. alignment_size: bytes. Raises ValueError for a name that has another preset."},
     {"presets", presets_function, METH_NOARGS,
      "presets()\n--\n\n"
-     "What each preset gives: {name: {\"device\": ..., \"alignment_size\": bytes, \"layout\": ...}}."},
+     "What each preset gives: {name: {\"device\": ..., \"alignment_size\": bytes, \"layout\": "
+     "...}}."},
     {"get_dims", method(get_dims), kFast,
      "get_dims(obj, annotation=None)\n--\n\n"
-     "The names of an array's dimensions: `__gt_dims__`, else a `dims` attribute of valid names, else\n"
+     "The names of an array's dimensions: `__gt_dims__`, else a `dims` attribute of valid names, "
+     "else\n"
      "the annotation, else None. Raises ValueError for a `__gt_dims__` that is wrong."},
     {"_restore", method(restore), METH_FASTCALL, "For unpickling."},
     {nullptr, nullptr, 0, nullptr},

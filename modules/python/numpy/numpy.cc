@@ -37,8 +37,8 @@ constexpr int kFirstNewStyleType = 2056;
 constexpr int kEnsureArray = 0x0040;
 
 const NumpyApi* api = nullptr;
-PyObject* copyto = nullptr;     // numpy.copyto
-PyObject* generic = nullptr;    // numpy.generic
+PyObject* copyto = nullptr;          // numpy.copyto
+PyObject* generic = nullptr;         // numpy.generic
 PyObject* unsafe_casting = nullptr;  // ("casting",)
 PyObject* unsafe = nullptr;          // "unsafe"
 
@@ -70,8 +70,8 @@ void check_fixed_size(PyObject* dtype) {
 
 std::int64_t to_int64(const Ref& number) { return PyLong_AsLongLong(number.get()); }
 
-/// Where the last field of a record ends, in bytes; nothing if one of its fields is a record that goes
-/// on after its own last field.
+/// Where the last field of a record ends, in bytes; nothing if one of its fields is a record that
+/// goes on after its own last field.
 std::optional<std::int64_t> end_of_fields(PyObject* dtype) {
   const Ref fields = attribute(dtype, "fields");
   const Ref entries = Ref::steal(PyMapping_Values(fields.get()));
@@ -107,9 +107,9 @@ std::string numpy_format(PyObject* dtype) {
   return format;
 }
 
-/// The PEP 3118 format of a record type; empty where it has none. NumPy's text stops at the last field
-/// (numpy #7797), but its size must be the item size (PB-04): what follows is written as padding. In
-/// a record inside of the record it cannot be; such a type has no format.
+/// The PEP 3118 format of a record type; empty where it has none. NumPy's text stops at the last
+/// field (numpy #7797), but its size must be the item size (PB-04): what follows is written as
+/// padding. In a record inside of the record it cannot be; such a type has no format.
 std::string record_format(PyObject* dtype) {
   const std::optional<std::int64_t> end = end_of_fields(dtype);
   std::string format = end ? numpy_format(dtype) : std::string();
@@ -184,8 +184,8 @@ RecordCache& record_cache() {
 }
 
 const DTypePtr& float64_record() {
-  static const DTypePtr& record =
-      *new DTypePtr(record_of(Ref::steal(api->PyArray_DescrFromType_(NumpyApi::NPY_DOUBLE_)).get()));
+  static const DTypePtr& record = *new DTypePtr(
+      record_of(Ref::steal(api->PyArray_DescrFromType_(NumpyApi::NPY_DOUBLE_)).get()));
   return record;
 }
 
@@ -227,10 +227,10 @@ RequestedDType to_dtype(PyObject* object) {
 Ref make_ndarray(const DTypeRecord& dtype, const StridedView& view, std::byte* first_element,
                  bool readonly, PyObject* base) {
   Py_INCREF(dtype.numpy.get());  // Stolen by the next call.
-  Ref array = Ref::steal(api->PyArray_NewFromDescr_(
-      api->PyArray_Type_, dtype.numpy.get(), view.ndim(), view.shape.data(),
-      view.strides_bytes.data(), first_element, readonly ? 0 : NumpyApi::NPY_ARRAY_WRITEABLE_,
-      nullptr));
+  Ref array = Ref::steal(
+      api->PyArray_NewFromDescr_(api->PyArray_Type_, dtype.numpy.get(), view.ndim(),
+                                 view.shape.data(), view.strides_bytes.data(), first_element,
+                                 readonly ? 0 : NumpyApi::NPY_ARRAY_WRITEABLE_, nullptr));
   Py_INCREF(base);  // Stolen by the next call.
   check(api->PyArray_SetBaseObject_(array.get(), base));
   return array;
@@ -260,8 +260,8 @@ void copy_into(PyObject* target, PyObject* source) {
 
 Ref make_element(const DTypeRecord& dtype, PyObject* value) {
   Py_INCREF(dtype.numpy.get());  // Stolen by the next call.
-  Ref element = Ref::steal(api->PyArray_NewFromDescr_(
-      api->PyArray_Type_, dtype.numpy.get(), 0, nullptr, nullptr, nullptr, 0, nullptr));
+  Ref element = Ref::steal(api->PyArray_NewFromDescr_(api->PyArray_Type_, dtype.numpy.get(), 0,
+                                                      nullptr, nullptr, nullptr, 0, nullptr));
   copy_into(element.get(), value);
   return element;
 }

@@ -1,13 +1,13 @@
 // gridbuf.python.numpy: NumPy's dtypes and arrays, at the cost of NumPy's own C calls.
 //
-// Purpose. gridbuf's arrays are described with NumPy's dtypes and leave through NumPy's ndarray. This
-// module turns a dtype into what the interface modules know (`DType`) and makes arrays over memory
-// that a Buffer owns. It holds all that the bindings know of NumPy's C API.
+// Purpose. gridbuf's arrays are described with NumPy's dtypes and leave through NumPy's ndarray.
+// This module turns a dtype into what the interface modules know (`DType`) and makes arrays over
+// memory that a Buffer owns. It holds all that the bindings know of NumPy's C API.
 //
 // Key choices. The C API is reached through the table that pybind11 looks up, so that nothing is
 // built against one NumPy version's headers. What a dtype means is found out once: a `DTypeRecord`
-// holds it and is shared by all buffers of that dtype, and a small cache finds it by the identity of
-// the dtype object; the usual ones are single objects in NumPy. So a `float64` costs a look-up.
+// holds it and is shared by all buffers of that dtype, and a small cache finds it by the identity
+// of the dtype object; the usual ones are single objects in NumPy. So a `float64` costs a look-up.
 //
 // Only dtypes of a fixed size without objects pass: text and raw types need their length, and a
 // record with an object field has no bytes that could be copied or exported.
@@ -32,15 +32,16 @@ export namespace gridbuf::python {
 
 /// What is known of a NumPy dtype. Immutable and shared.
 struct DTypeRecord {
-  Ref numpy;     // numpy.dtype, without a subarray
-  DType type;    // what the interface modules know
-  Ref typestr;   // str, for the array interface
-  Ref descr;     // list, for the array interface; none if NumPy has no words for it
+  Ref numpy;         // numpy.dtype, without a subarray
+  DType type;        // what the interface modules know
+  Ref typestr;       // str, for the array interface
+  Ref descr;         // list, for the array interface; none if NumPy has no words for it
   std::string name;  // "float64": for messages
 };
 using DTypePtr = std::shared_ptr<const DTypeRecord>;
 
-/// A dtype as passed: `subarray` is the shape that a subarray dtype adds to the array's, as in NumPy.
+/// A dtype as passed: `subarray` is the shape that a subarray dtype adds to the array's, as in
+/// NumPy.
 struct RequestedDType {
   DTypePtr record;
   Extents subarray;
@@ -79,8 +80,8 @@ Ref as_ndarray(PyObject* object);
 /// `numpy.copyto(target, source, casting="unsafe")`: the cast of numpy.full and of astype.
 void copy_into(PyObject* target, PyObject* source);
 
-/// One element of dtype `dtype` that holds `value`, cast as numpy.full does; its bytes live while the
-/// returned 0-d ndarray does.
+/// One element of dtype `dtype` that holds `value`, cast as numpy.full does; its bytes live while
+/// the returned 0-d ndarray does.
 Ref make_element(const DTypeRecord& dtype, PyObject* value);
 
 /// Whether `value` is one value and not an array of them: a Python number, text or bytes, a NumPy

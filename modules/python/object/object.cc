@@ -57,10 +57,10 @@ void add_exceptions(PyObject* module) {
     }
     if (entry == nullptr) {
       const std::string qualified = "gridbuf." + std::string(row.python_name);
-      entry = Ref::steal(PyErr_NewExceptionWithDoc(qualified.c_str(),
-                                                   documentation(row.error_class),
-                                                   python_class(row.python_base), nullptr))
-                  .release();
+      entry =
+          Ref::steal(PyErr_NewExceptionWithDoc(qualified.c_str(), documentation(row.error_class),
+                                               python_class(row.python_base), nullptr))
+              .release();
     }
     check(PyModule_AddObjectRef(module, std::string(row.python_name).c_str(), entry));
   }
@@ -115,8 +115,8 @@ std::string_view utf8(PyObject* text) {
 }
 
 Ref make_text(std::string_view text) {
-  return Ref::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()),
-                                         "backslashreplace"));
+  return Ref::steal(
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
 }
 
 }  // namespace gridbuf::python

@@ -1,8 +1,8 @@
 // gridbuf.python.object: references, errors and texts at the border to Python.
 //
 // Purpose. Everything below modules/python speaks absl::Status and knows no Python; everything here
-// is called by an interpreter that wants a pointer or NULL with an exception set. This module is the
-// border: owning references, the way from a status to an exception class (by the table of
+// is called by an interpreter that wants a pointer or NULL with an exception set. This module is
+// the border: owning references, the way from a status to an exception class (by the table of
 // gridbuf.error and nothing else), and texts of foreign objects that are safe to put in a message.
 //
 // Key choice. Inside the bindings a failure is the C++ exception `PythonError`, which carries

@@ -69,7 +69,8 @@ PyGetSetDef getters[] = {
     {"shape", get_extents<&LayoutPlan::shape>, nullptr, "Extents, in elements.", nullptr},
     {"ndim", get_ndim, nullptr, "The number of dimensions.", nullptr},
     {"dims", get_dims, nullptr, "Names of the dimensions.", nullptr},
-    {"itemsize", get_number<&LayoutPlan::itemsize_bytes>, nullptr, "Bytes of one element.", nullptr},
+    {"itemsize", get_number<&LayoutPlan::itemsize_bytes>, nullptr, "Bytes of one element.",
+     nullptr},
     {"layout", get_layout, nullptr, "The layout map: ranks, 0 for the largest stride.", nullptr},
     {"strides", get_extents<&LayoutPlan::strides_bytes>, nullptr,
      "Bytes from an element to the next one, per dimension.", nullptr},
@@ -83,8 +84,8 @@ PyGetSetDef getters[] = {
      "Bytes from element (0, ..., 0) to the one at aligned_index.", nullptr},
     {"size", get_number<&LayoutPlan::element_count>, nullptr,
      "The number of elements, without padding.", nullptr},
-    {"nbytes", get_number<&LayoutPlan::nbytes>, nullptr,
-     "Bytes of all elements, without padding.", nullptr},
+    {"nbytes", get_number<&LayoutPlan::nbytes>, nullptr, "Bytes of all elements, without padding.",
+     nullptr},
     {"total_bytes", get_number<&LayoutPlan::total_bytes>, nullptr,
      "Bytes from element (0, ..., 0) to the end, padding included.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
@@ -178,10 +179,9 @@ PyObject* draw_method(PyObject* self, PyObject* const* arguments, Py_ssize_t cou
     PyObject* values[2] = {};
     sort_arguments(kSignature, arguments, count, keywords, values, unexpected_keyword);
     const DrawOptions fallback;
-    const DrawOptions options{
-        .dims = object_of(self).dims,
-        .max_columns = to_count(values[0], kNames[0], fallback.max_columns),
-        .max_rows = to_count(values[1], kNames[1], fallback.max_rows)};
+    const DrawOptions options{.dims = object_of(self).dims,
+                              .max_columns = to_count(values[0], kNames[0], fallback.max_columns),
+                              .max_rows = to_count(values[1], kNames[1], fallback.max_rows)};
     return make_text(draw(plan_of(self), options));
   });
 }
@@ -221,7 +221,8 @@ PyMethodDef functions[] = {
 };
 
 constexpr char kDocumentation[] =
-    "Where the elements of an array lie, without any memory: a value to print, compare and draw.\n\n"
+    "Where the elements of an array lie, without any memory: a value to print, compare and "
+    "draw.\n\n"
     "Made by gridbuf.plan(...) and Buffer.plan.";
 
 PyType_Slot slots[] = {

@@ -3,10 +3,10 @@
 // Purpose. A plan says where every element lies, before or without any memory. Python programs get
 // it from `gridbuf.plan(...)` or `Buffer.plan`, print it, compare it, draw it, or use it as a key.
 //
-// Key choice. The object is a value: immutable, compared by all that it holds, hashable, and pickled
-// as the request that made it, so that an unpickled plan has been checked like any other. It adds to
-// the C++ plan only the names of the dimensions, which a drawing needs. Like a Buffer it cannot be
-// made by calling its type, so that none exists without contents.
+// Key choice. The object is a value: immutable, compared by all that it holds, hashable, and
+// pickled as the request that made it, so that an unpickled plan has been checked like any other.
+// It adds to the C++ plan only the names of the dimensions, which a drawing needs. Like a Buffer it
+// cannot be made by calling its type, so that none exists without contents.
 
 module;
 

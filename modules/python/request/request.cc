@@ -74,16 +74,20 @@ std::optional<Preset> to_preset(PyObject* backend) {
   const Ref cupy = Ref::steal(PyObject_CallMethod(importlib.get(), "find_spec", "s", "cupy"));
   const std::string_view found = cupy.get() == Py_None ? "not installed" : "installed";
   raise(ErrorClass::kDeviceUnavailable,
-        std::string(asked_by) + " asks for GPU memory, which comes from CuPy's allocator; looked for "
-        "the package cupy: " + std::string(found) + ". This release allocates in host memory only; "
-        "pass device=None for host memory in the same layout");
+        std::string(asked_by) +
+            " asks for GPU memory, which comes from CuPy's allocator; looked for "
+            "the package cupy: " +
+            std::string(found) +
+            ". This release allocates in host memory only; "
+            "pass device=None for host memory in the same layout");
 }
 
 /// Raises unless the memory is to be the host's.
 void check_device(PyObject* device, const std::optional<Preset>& preset, PyObject* backend) {
   if (device == Py_None) return;
   if (device == nullptr) {
-    if (preset && preset->device == PresetDevice::kGpu) raise_no_gpu("backend=" + describe(backend));
+    if (preset && preset->device == PresetDevice::kGpu)
+      raise_no_gpu("backend=" + describe(backend));
     return;
   }
   if (PyUnicode_Check(device) == 0) {

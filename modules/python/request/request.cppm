@@ -1,14 +1,14 @@
 // gridbuf.python.request: from the keywords of an allocation to a layout plan.
 //
-// Purpose. Every function that allocates takes the same parameters, and each of them is looked up in
-// the same order: what the caller passed, else what the preset gives, else what the array to be
+// Purpose. Every function that allocates takes the same parameters, and each of them is looked up
+// in the same order: what the caller passed, else what the preset gives, else what the array to be
 // imitated has, else the fallback. This module is that order, written once.
 //
-// Key choice. "Not given" is a null pointer and nothing else. So `device=None`, which means the host,
-// overrides the "gpu" of a preset, while for the other parameters None means that nothing was passed
-// (storage spec 3.2). What an imitated array has is found out before, as a `Source`: a Buffer (or a
-// plain array over one) gives all of its parameters, an array that is not ours gives the order of its
-// strides and the names that it declares.
+// Key choice. "Not given" is a null pointer and nothing else. So `device=None`, which means the
+// host, overrides the "gpu" of a preset, while for the other parameters None means that nothing was
+// passed (storage spec 3.2). What an imitated array has is found out before, as a `Source`: a
+// Buffer (or a plain array over one) gives all of its parameters, an array that is not ours gives
+// the order of its strides and the names that it declares.
 //
 // Only host memory is allocated here. A request for the GPU, by name or by preset, ends in a
 // DeviceUnavailableError that says what was looked for.
@@ -42,8 +42,8 @@ struct Keywords {
 };
 
 /// Their names, in the order of `Keywords`.
-inline constexpr const char* kKeywordNames[] = {"backend",       "device", "layout",  "alignment_size",
-                                                "aligned_index", "dims",   "populate"};
+inline constexpr const char* kKeywordNames[] = {
+    "backend", "device", "layout", "alignment_size", "aligned_index", "dims", "populate"};
 inline constexpr int kKeywordCount = 7;
 
 /// The keywords from their values in the order of kKeywordNames. Requires kKeywordCount of them.
@@ -72,7 +72,8 @@ Source source_of(PyObject* data, Ref* array = nullptr);
 /// ValueError for a `__gt_dims__` that is wrong.
 std::optional<Dims> declared_dims(PyObject* object, int ndim);
 
-/// The names of a plain array's buffer; nothing unless it shows one whole Buffer. Requires an ndarray.
+/// The names of a plain array's buffer; nothing unless it shows one whole Buffer. Requires an
+/// ndarray.
 std::optional<Dims> dims_behind(PyObject* ndarray);
 
 /// A request for memory, resolved.

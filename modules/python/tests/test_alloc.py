@@ -141,7 +141,9 @@ def test_aligned_index_may_be_zero_where_there_is_no_element() -> None:
 
 def test_the_same_request_gives_the_same_strides_and_address_modulo_alignment() -> None:
     def facts() -> tuple[Any, int]:
-        array = gridbuf.empty((5, 7, 3), alignment_size=48, layout=(1, 2, 0), aligned_index=(1, 2, 0))
+        array = gridbuf.empty(
+            (5, 7, 3), alignment_size=48, layout=(1, 2, 0), aligned_index=(1, 2, 0)
+        )
         return array.strides, array.ctypes.data % 48
 
     held = [facts() for _ in range(20)]
@@ -166,7 +168,19 @@ def test_one_integer_is_a_shape_of_one_dimension() -> None:
 
 @pytest.mark.parametrize("name", [*SHAPED, "full"])
 def test_what_is_no_shape(name: str) -> None:
-    for bad in ("34", b"34", bytearray(b"3"), 3.0, (3.0,), ("3",), (None,), (True,), None, {}, {3, 4}):
+    for bad in (
+        "34",
+        b"34",
+        bytearray(b"3"),
+        3.0,
+        (3.0,),
+        ("3",),
+        (None,),
+        (True,),
+        None,
+        {},
+        {3, 4},
+    ):
         with pytest.raises(TypeError, match="shape"):
             call(name, bad)
     for bad in (iter((3, 4)), object(), lambda: 0):
@@ -192,7 +206,10 @@ def test_sizes_are_those_of_big_integers_or_an_error(
     expected = plan(shape, dtype.itemsize, alignment=alignment)
     dense = math.prod(max(extent, 1) for extent in shape) * dtype.itemsize
     biggest = max(
-        [dense, *(max(n, 1) * s for n, s in zip(expected.padded_shape, expected.strides, strict=True))]
+        [
+            dense,
+            *(max(n, 1) * s for n, s in zip(expected.padded_shape, expected.strides, strict=True)),
+        ]
     )
     if biggest <= LIMIT_BYTES:
         found = gridbuf.plan(shape, dtype, alignment_size=alignment)
@@ -206,9 +223,13 @@ def test_sizes_are_those_of_big_integers_or_an_error(
 
 
 def test_the_error_of_a_size_names_shape_dtype_and_limit() -> None:
-    with pytest.raises(ValueError, match=r"\(1099511627776, 1099511627776\).*float32.*9223372036854775807"):
+    with pytest.raises(
+        ValueError, match=r"\(1099511627776, 1099511627776\).*float32.*9223372036854775807"
+    ):
         gridbuf.empty((2**40, 2**40), np.float32)
-    with pytest.raises(ValueError, match=r"\(3, 1180591620717411303424\).*float64.*9223372036854775807"):
+    with pytest.raises(
+        ValueError, match=r"\(3, 1180591620717411303424\).*float64.*9223372036854775807"
+    ):
         gridbuf.empty((3, 2**70))
 
 
@@ -298,7 +319,11 @@ def test_the_default_dtype_is_float64_and_like_functions_take_that_of_the_data()
 
 
 def test_a_subarray_dtype_adds_its_shape_as_in_numpy() -> None:
-    assert gridbuf.zeros((2,), ("f4", (3, 4))).shape == np.zeros((2,), ("f4", (3, 4))).shape == (2, 3, 4)
+    assert (
+        gridbuf.zeros((2,), ("f4", (3, 4))).shape
+        == np.zeros((2,), ("f4", (3, 4))).shape
+        == (2, 3, 4)
+    )
     with pytest.raises(TypeError, match="dtype"):
         gridbuf.zeros_like(np.zeros(2), ("f4", (3,)))
 
@@ -331,7 +356,17 @@ def test_a_layout_may_be_a_callable_of_the_dims() -> None:
 
 @pytest.mark.parametrize("name", EVERY)
 def test_what_are_no_dims(name: str) -> None:
-    for bad in ("II", "IL", "I", "IJK", ("I", "I"), ("I", "-1"), ("I", "01"), ("I", ""), ["I", "é"]):
+    for bad in (
+        "II",
+        "IL",
+        "I",
+        "IJK",
+        ("I", "I"),
+        ("I", "-1"),
+        ("I", "01"),
+        ("I", ""),
+        ["I", "é"],
+    ):
         with pytest.raises(ValueError, match="dim"):
             call(name, dims=bad)
     for bad in (5, ("I", 0), (None, "J"), {"I", "J"}, b"IJ"):
@@ -388,7 +423,7 @@ def test_presets_lists_what_can_be_asked_for() -> None:
 
 @pytest.mark.parametrize("name", EVERY)
 def test_an_unknown_backend_lists_close_matches(name: str) -> None:
-    with pytest.raises(ValueError, match='gt:cpu_ifirst'):
+    with pytest.raises(ValueError, match="gt:cpu_ifirst"):
         call(name, backend="gt:cpu_ifrist")
     for bad in (5, b"debug", ("debug",)):
         with pytest.raises(TypeError, match="backend"):
@@ -462,7 +497,11 @@ def test_none_means_not_given_but_for_the_device() -> None:
 
 @pytest.mark.parametrize("name", EVERY)
 def test_gpu_memory_is_refused_with_what_was_looked_for(name: str) -> None:
-    for keywords in ({"device": "gpu"}, {"backend": "gt:gpu"}, {"backend": "debug", "device": "gpu"}):
+    for keywords in (
+        {"device": "gpu"},
+        {"backend": "gt:gpu"},
+        {"backend": "debug", "device": "gpu"},
+    ):
         with pytest.raises(gridbuf.DeviceUnavailableError, match="cupy"):
             call(name, **keywords)
     for bad, error in (("cpu", ValueError), ("", ValueError), (0, TypeError), (False, TypeError)):
@@ -600,7 +639,9 @@ def test_full_casts_as_numpy_does(value: Any, dtype: Any) -> None:
         assert raw(gridbuf.full_like(np.zeros((2, 3)), value, dtype)) == raw(expected)
 
 
-@pytest.mark.parametrize(("value", "dtype"), [("x", "f8"), ([1, 2], "f8"), (None, "i4"), (300, "u1")])
+@pytest.mark.parametrize(
+    ("value", "dtype"), [("x", "f8"), ([1, 2], "f8"), (None, "i4"), (300, "u1")]
+)
 def test_full_fails_as_numpy_does(value: Any, dtype: str) -> None:
     with pytest.raises(Exception) as expected:  # noqa: PT011 (NumPy's class is the expectation)
         np.full((2, 3), value, dtype)

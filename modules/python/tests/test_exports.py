@@ -119,7 +119,12 @@ def test_consumers_see_the_same_elements_through_every_interface(
         assert np.asarray(buffer).itemsize == np.asarray(memoryview(expected)).itemsize == 7
         return
     ways = [np.asarray(buffer), np.array(buffer, copy=None)]
-    if dtype.kind in "fiu?bc" and dtype.isnative and dtype.char not in "gG" and dtype.isbuiltin == 1:
+    if (
+        dtype.kind in "fiu?bc"
+        and dtype.isnative
+        and dtype.char not in "gG"
+        and dtype.isbuiltin == 1
+    ):
         ways.append(np.from_dlpack(buffer))
     for seen in ways:
         assert seen.dtype == dtype
@@ -379,7 +384,9 @@ def test_all_interfaces_agree_after_any_views(request: dict[str, Any], data: st.
 
 
 def test_the_origin_is_in_annotation_order() -> None:
-    buffer = gridbuf.allocate((9, 8, 7, 6, 5), dims=("10", "K", "2", "J", "I"), aligned_index=(1, 2, 3, 4, 0))
+    buffer = gridbuf.allocate(
+        (9, 8, 7, 6, 5), dims=("10", "K", "2", "J", "I"), aligned_index=(1, 2, 3, 4, 0)
+    )
     assert buffer.__gt_dims__ == ("10", "K", "2", "J", "I")
     assert buffer.__gt_origin__ == buffer.default_origin == (0, 4, 2, 3, 1)
     assert gridbuf.allocate((3, 4)).__gt_origin__ == (0, 0)

@@ -137,7 +137,9 @@ def test_the_deleter_of_a_consumed_capsule_frees_the_memory() -> None:
 
 LOOPS: dict[str, Callable[[], Any]] = {
     "allocate": lambda: gridbuf.allocate((3, 4)),
-    "keywords": lambda: gridbuf.empty((3, 4), "f4", backend="gtmc", dims="KI", aligned_index=(1, 1)),
+    "keywords": lambda: gridbuf.empty(
+        (3, 4), "f4", backend="gtmc", dims="KI", aligned_index=(1, 1)
+    ),
     "empty": lambda: gridbuf.empty((3, 4)),
     "full": lambda: gridbuf.full((3, 4), 2.0),
     "full array": lambda: gridbuf.full((3, 4), [1, 2, 3, 4]),

@@ -65,9 +65,7 @@ def test_importing_needs_neither_cuda_nor_cupy() -> None:
         "assert gridbuf.ones((2,)).sum() == 2\n"
         "assert not any(m.startswith(('cupy', 'torch', 'ml_dtypes')) for m in sys.modules)\n"
     )
-    subprocess.run(
-        [sys.executable, "-c", code], check=True, env={"PYTHONPATH": environment_path()}
-    )
+    subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": environment_path()})
 
 
 def test_the_text_of_a_buffer() -> None:
@@ -90,7 +88,12 @@ def test_the_text_of_a_buffer() -> None:
 
 
 def test_a_plan_holds_what_the_buffer_will_be() -> None:
-    keywords = {"layout": (2, 0, 1), "alignment_size": 64, "aligned_index": (1, 2, 3), "dims": "KIJ"}
+    keywords = {
+        "layout": (2, 0, 1),
+        "alignment_size": 64,
+        "aligned_index": (1, 2, 3),
+        "dims": "KIJ",
+    }
     plan = gridbuf.plan((3, 4, 5), "f4", **keywords)
     buffer = gridbuf.allocate((3, 4, 5), "f4", **keywords)
     assert buffer.plan == plan
@@ -161,7 +164,11 @@ def test_show_config_prints_what_bug_reports_need(capsys: pytest.CaptureFixture[
 
 def test_the_version_is_that_of_the_project() -> None:
     project = next(
-        (parent / "pyproject.toml" for parent in HERE.parents if (parent / "pyproject.toml").exists()),
+        (
+            parent / "pyproject.toml"
+            for parent in HERE.parents
+            if (parent / "pyproject.toml").exists()
+        ),
         None,
     )
     assert project is not None, "pyproject.toml must be among the data of this test"
@@ -170,7 +177,7 @@ def test_the_version_is_that_of_the_project() -> None:
 
 # ---- Types. ----
 
-SAMPLE = '''
+SAMPLE = """
 from typing import Any, assert_type
 
 import gridbuf
@@ -193,8 +200,8 @@ assert_type(buffer.plan.draw(max_rows=3), str)
 assert_type(gridbuf.get_dims(array, "IJ"), tuple[str, ...] | None)
 gridbuf.register_preset("mine", alignment_size=64, layout=(2, 0, 1))
 assert_type(gridbuf.show_config("dict"), dict[str, dict[str, str]])
-'''
-WRONG = '''
+"""
+WRONG = """
 import gridbuf
 
 gridbuf.empty((3, 4), halo=1)
@@ -202,14 +209,23 @@ gridbuf.empty("34")
 gridbuf.zeros((3,), alignment_size="64")
 gridbuf.allocate((3,)).shape = (4,)
 gridbuf.allocate((3,), device="cpu")
-'''
+"""
 
 
 def mypy(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
     sample = folder / "sample.py"
     sample.write_text(text, "utf-8")
     return subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--cache-dir", folder / "cache", sample],
+        [
+            sys.executable,
+            "-m",
+            "mypy",
+            "--strict",
+            "--config-file=",
+            "--cache-dir",
+            folder / "cache",
+            sample,
+        ],
         capture_output=True,
         text=True,
         env={"MYPYPATH": str(PACKAGE.parent), "PYTHONPATH": environment_path()},

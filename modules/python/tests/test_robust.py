@@ -297,14 +297,21 @@ def test_descriptors_refuse_other_objects() -> None:
             if inspect.isgetsetdescriptor(descriptor):
                 with pytest.raises(TypeError):
                     descriptor.__get__(object(), object)
-            elif inspect.ismethoddescriptor(descriptor) and not isinstance(descriptor, staticmethod):
+            elif inspect.ismethoddescriptor(descriptor) and not isinstance(
+                descriptor, staticmethod
+            ):
                 with pytest.raises(TypeError):
                     descriptor(object())
 
 
 def test_support_probes_never_raise() -> None:
     buffer = gridbuf.allocate((2,), "M8[s]")
-    for name in ("__array_interface__", "__cuda_array_interface__", "__dlpack__", "__array_struct__"):
+    for name in (
+        "__array_interface__",
+        "__cuda_array_interface__",
+        "__dlpack__",
+        "__array_struct__",
+    ):
         assert hasattr(buffer, name) in (True, False)
     for name in ("__gt_dims__", "__gt_origin__", "__gt_data_interface__", "default_origin"):
         assert hasattr(buffer, name) in (True, False)

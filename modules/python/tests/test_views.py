@@ -85,7 +85,9 @@ def _is_view(buffer: gridbuf.Buffer, key: Any) -> bool:
 
 
 @given(requests(max_ndim=4), st.data())
-def test_the_layout_of_a_view_orders_its_strides(request: dict[str, Any], data: st.DataObject) -> None:
+def test_the_layout_of_a_view_orders_its_strides(
+    request: dict[str, Any], data: st.DataObject
+) -> None:
     buffer = gridbuf.allocate(**request)
     view = buffer.transpose(data.draw(st.permutations(range(buffer.ndim))))[
         (..., *(slice(None, None, data.draw(st.sampled_from([1, 2, -1]))) for _ in buffer.shape))
@@ -100,8 +102,23 @@ def test_the_layout_of_a_view_orders_its_strides(request: dict[str, Any], data: 
 
 @pytest.mark.parametrize(
     "key",
-    [[0], [0, 1], (0, [1]), np.array([0]), np.array([True, False, True]), True, (0, False), 1.0, "0",
-     (0, 1.5), {}, object(), slice("a", None), slice(None, 1.5), np.bool_(True)],
+    [
+        [0],
+        [0, 1],
+        (0, [1]),
+        np.array([0]),
+        np.array([True, False, True]),
+        True,
+        (0, False),
+        1.0,
+        "0",
+        (0, 1.5),
+        {},
+        object(),
+        slice("a", None),
+        slice(None, 1.5),
+        np.bool_(True),
+    ],
     ids=str,
 )
 def test_advanced_and_wrong_keys_are_a_type_error(key: Any) -> None:
@@ -169,8 +186,10 @@ def test_views_keep_the_memory_alive() -> None:
 def test_transpose_is_numpys(request: dict[str, Any], data: st.DataObject) -> None:
     buffer = gridbuf.allocate(**request)
     array = buffer.to_numpy()
-    axes = tuple(axis - data.draw(st.sampled_from([0, buffer.ndim]))
-                 for axis in data.draw(st.permutations(range(buffer.ndim))))
+    axes = tuple(
+        axis - data.draw(st.sampled_from([0, buffer.ndim]))
+        for axis in data.draw(st.permutations(range(buffer.ndim)))
+    )
     for found, expected in [
         (buffer.transpose(*axes), array.transpose(axes)),
         (buffer.transpose(axes), array.transpose(axes)),
@@ -226,7 +245,10 @@ def test_read_only_views_cannot_be_written() -> None:
     buffer = gridbuf.allocate((3, 4))
     frozen = buffer.toreadonly()
     assert (buffer.readonly, frozen.readonly, frozen[1:].readonly, frozen.T.readonly) == (
-        False, True, True, True,
+        False,
+        True,
+        True,
+        True,
     )
     assert not frozen.to_numpy().flags.writeable
     assert not np.asarray(frozen).flags.writeable
