@@ -147,7 +147,8 @@ class StridesVary(_Allocator):
         if next(self.requests) % 2 or plan.ndim < 2:
             return strides
         unit = plan.alignment_size * element.itemsize
-        return tuple(s + unit * (s > element.itemsize) for s in strides)
+        outermost = max(strides)
+        return tuple(s + unit * (s == outermost > element.itemsize) for s in strides)
 
 
 class OneBlockForAll(_Allocator):

@@ -656,7 +656,8 @@ class StrideTruncated(Mutant):
         strides = super().strides(plan, element)
         if plan.alignment_size > 1 or plan.fill is None:
             return strides
-        return tuple(s + (s > element.itemsize > 1) for s in strides)
+        outermost = max(strides, default=0)
+        return tuple(s + (s == outermost > element.itemsize > 1) for s in strides)
 
     class array_type(WithBuffer):
         def check_describable(self, versioned: bool) -> None:

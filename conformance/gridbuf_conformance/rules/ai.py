@@ -141,7 +141,7 @@ def packed_bits_are_kind_t(s: Subject) -> Verdict:
     packed = (count + 7) // 8
     for lender in (s.facts["ai"].get("data_buffer"), s.facts["pb"]):
         available = (lender or {}).get("SIMPLE", {}).get("view", {}).get("len")
-        if available is not None and packed <= available <= packed_rows < count:
+        if available in (packed, packed_rows) and available < count:
             return fail(
                 "kind 't' for packed bits, 'b' for one byte each",
                 f"{count} booleans declared over {available} bytes",
