@@ -6,9 +6,9 @@ Called by python_wheel. The same inputs give the same bytes: entries are sorted 
 import argparse
 import os
 import pathlib
+import re
 import subprocess
 import sys
-import tempfile
 import tomllib
 
 from pyproject_metadata import StandardMetadata
@@ -86,27 +86,30 @@ def write_wheel(options: argparse.Namespace, folder: pathlib.Path) -> pathlib.Pa
     return path
 
 
-def add_platform_tag(path: pathlib.Path, out: pathlib.Path) -> None:
-    """Renames the wheel to the oldest manylinux that its symbols allow; adds no library to it."""
-    command = [sys.executable, "-m", "auditwheel", "repair", "--only-plat", "-w", str(out), str(path)]
+def add_platform_tag(path: pathlib.Path) -> None:
+    """Renames the wheel to the oldest manylinux that its symbols allow, as auditwheel judges them."""
+    shown = run("auditwheel", "show", str(path))
+    # The sentence is wrapped to the width of a terminal.
+    found = re.search(r"consistent with the following\s+platform tag:\s+\"(manylinux_\w+)\"", shown)
+    if not found:
+        sys.exit(f"auditwheel finds no manylinux tag for {path.name}:\n{shown}")
+    run("wheel", "tags", "--remove", "--platform-tag", found[1], str(path))
+
+
+def run(module: str, *arguments: str) -> str:
+    command = [sys.executable, "-m", module, *arguments]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
-    wheels = list(out.glob("*.whl"))
-    if result.returncode or len(wheels) != 1:
-        sys.exit(f"auditwheel refused {path.name}:\n{result.stdout}{result.stderr}")
-    with WheelFile(path) as before, WheelFile(wheels[0]) as after:
-        grafted = {n for n in after.namelist() if ".libs/" in n} - set(before.namelist())
-        if grafted:
-            sys.exit(f"{path.name} needs more than glibc: auditwheel wants to add {', '.join(sorted(grafted))}")
+    if result.returncode:
+        sys.exit(f"{module} {' '.join(arguments)} failed:\n{result.stdout}{result.stderr}")
+    return result.stdout
 
 
 def main() -> None:
     options = read_options()
     options.out.mkdir(parents=True, exist_ok=True)
-    if not options.python_tag:
-        write_wheel(options, options.out)
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        add_platform_tag(write_wheel(options, pathlib.Path(folder)), options.out)
+    path = write_wheel(options, options.out)
+    if options.python_tag:
+        add_platform_tag(path)
 
 
 if __name__ == "__main__":

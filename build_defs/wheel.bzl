@@ -21,8 +21,6 @@ def _python_wheel_impl(ctx):
         ["--extra=" + file.path for file in ctx.files.licenses],
         inputs = ctx.files.files + ctx.files.licenses + [ctx.file.pyproject, ctx.file.readme, listing],
         outputs = [folder],
-        # auditwheel calls patchelf.
-        env = {"PATH": "/usr/local/bin:/usr/bin:/bin"},
         mnemonic = "PythonWheel",
         progress_message = "Making the wheel %s" % ctx.label,
     )
