@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from gridbuf_benchmarks import compare, plot, results, table
+from gridbuf_benchmarks import compare, markdown, plot, results, table
 from gridbuf_benchmarks.case import Case
 from gridbuf_benchmarks.cases import select
 from gridbuf_benchmarks.command import console_for_output, user_path
@@ -86,13 +86,22 @@ def _parser() -> argparse.ArgumentParser:
         "--json", type=user_path, metavar="PATH", help="write the result, all samples included"
     )
     parser.add_argument(
-        "--plot", type=user_path, metavar="PATH", help="draw the ratios: PATH.png and PATH.svg"
+        "--plot",
+        type=user_path,
+        metavar="PATH",
+        help="draw the ratios; PATH ends in .png or .svg, or both are written",
     )
     parser.add_argument(
         "--compare",
         type=user_path,
         metavar="OLD.json",
         help="also print how the ratios changed since OLD.json",
+    )
+    parser.add_argument(
+        "--markdown",
+        type=user_path,
+        metavar="PATH",
+        help="replace the recorded result in the document PATH, between its two marker lines",
     )
     parser.add_argument("--list", action="store_true", help="print the selected cases and stop")
     return parser
@@ -126,7 +135,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except WrongWork as error:
         print(f"benchmarks: {error}", file=sys.stderr)
         return 1
-    _report(result, old, options, console)
+    try:
+        _report(result, old, options, console)
+    except (OSError, ValueError) as error:
+        print(f"benchmarks: {error}", file=sys.stderr)
+        return 2
     return 0
 
 
@@ -158,7 +171,10 @@ def _report(
         results.write(result, options.json)
         console.print(f"result: {options.json}")
     if options.plot:
-        console.print("plots: {} and {}".format(*plot.save(result, options.plot)))
+        console.print("plot:", *plot.save(result, options.plot))
+    if options.markdown:
+        markdown.record(result, options.markdown)
+        console.print(f"recorded in: {options.markdown}")
 
 
 def _case_list(cases: Sequence[Case]) -> Table:

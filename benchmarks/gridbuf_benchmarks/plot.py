@@ -19,6 +19,11 @@ _STYLE = {
     "gt4py": ("#009E73", "D", 0.2),
 }
 _GROUP_GAP = 1.4
+# Without a date and a program's version in it, an unchanged result gives an unchanged file.
+_FORMATS: dict[str, dict[str, Any]] = {
+    ".png": {"dpi": 96, "metadata": {"Software": None}, "pil_kwargs": {"optimize": True}},
+    ".svg": {"metadata": {"Date": None}},
+}
 _GROUP_TITLES = {
     "allocate/small": "Allocation, 4 KiB",
     "allocate/medium": "Allocation, 2.5 MiB",
@@ -32,21 +37,21 @@ _GROUP_TITLES = {
 }
 
 
-def save(result: Mapping[str, Any], path: Path) -> tuple[Path, Path]:
-    """Draws the result and writes it beside each other as PNG and SVG; returns both paths.
+def save(result: Mapping[str, Any], path: Path) -> list[Path]:
+    """Draws the result; returns the files written.
 
-    `path` may end in .png, .svg or neither.
+    A `path` ending in .png or .svg is that one file; any other is the common stem of both.
     """
     import matplotlib
 
     matplotlib.use("Agg")  # no display is needed, and none may be asked for
     matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "gridbuf", "font.size": 10})
     figure = _draw(result)
-    stem = path.with_suffix("") if path.suffix in (".png", ".svg") else path
-    png, svg = stem.with_name(stem.name + ".png"), stem.with_name(stem.name + ".svg")
-    figure.savefig(png, dpi=110, metadata={"Software": None})
-    figure.savefig(svg, metadata={"Date": None})
-    return png, svg
+    one = path.suffix in _FORMATS
+    files = [path] if one else [path.with_name(path.name + suffix) for suffix in _FORMATS]
+    for file in files:
+        figure.savefig(file, **_FORMATS[file.suffix])
+    return files
 
 
 def _draw(result: Mapping[str, Any]) -> Any:

@@ -13,7 +13,14 @@ from rich.text import Text
 
 from gridbuf_benchmarks.libraries import BASELINE, LIBRARIES
 
-__all__ = ["format_bandwidth", "format_time", "print_result", "print_warnings"]
+__all__ = [
+    "format_bandwidth",
+    "format_ratio",
+    "format_spread",
+    "format_time",
+    "print_result",
+    "print_warnings",
+]
 
 _PEERS = tuple(key for key in LIBRARIES if key != BASELINE)
 _CLEAR = 1.1
@@ -91,7 +98,7 @@ def _table(result: Mapping[str, Any]) -> Table:
 def _row(case: Mapping[str, Any], peers: Sequence[str]) -> list[Text]:
     contenders = {contender["library"]: contender for contender in case["contenders"]}
     spread = contenders[BASELINE]["nanoseconds"]
-    own = f"{format_time(spread['median'])} {_plus_minus(spread)}"
+    own = f"{format_time(spread['median'])} {format_spread(spread)}"
     if case["work"]["bytes_moved"]:
         own += f"\n{format_bandwidth(case['work']['bytes_moved'], spread['median'])}"
     cells = [Text(case["title"]), Text(own)]
@@ -109,20 +116,21 @@ def _ratio_cell(
     style = "green" if median * _CLEAR < 1 else "red" if median > _CLEAR else ""
     time = contenders[key]["nanoseconds"]["median"]
     moved = case["work"]["bytes_moved"]
-    cell = Text(_format_ratio(median), style=f"bold {style}".strip())
-    cell.append(f" {_plus_minus(ratio)}", style="dim not bold")
+    cell = Text(format_ratio(median), style=f"bold {style}".strip())
+    cell.append(f" {format_spread(ratio)}", style="dim not bold")
     cell.append(f"  {format_time(time)}", style="dim not bold")
     if moved:
         cell.append(f"\n{format_bandwidth(moved, time)}", style="dim not bold")
     return cell
 
 
-def _format_ratio(ratio: float) -> str:
+def format_ratio(ratio: float) -> str:
     """Three digits above 1, two below, where the reader asks only how many times faster."""
     return f"{ratio:.3g}×" if ratio >= 1 else f"{ratio:.2g}×"
 
 
-def _plus_minus(spread: Mapping[str, float]) -> str:
+def format_spread(spread: Mapping[str, float]) -> str:
+    """Half the interquartile range in percent of the median."""
     half = (spread["upper_quartile"] - spread["lower_quartile"]) / 2 / spread["median"]
     return f"±{half:.0%}".rjust(4) if half < 1 else "±≥100%"
 

@@ -13,7 +13,7 @@ import jsonschema  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 
-from gridbuf_benchmarks import cli, results
+from gridbuf_benchmarks import cli, markdown, plot, results
 from gridbuf_benchmarks.cases import ALL_CASES, select
 from gridbuf_benchmarks.libraries import LIBRARIES
 
@@ -105,6 +105,8 @@ def test_plots_are_written(quick_run: tuple[dict[str, Any], Path]) -> None:
     picture = (folder / "run.svg").read_text()
     for case in result["cases"]:
         assert case["title"].replace("&", "&amp;") in picture
+    assert plot.save(result, folder / "one.svg") == [folder / "one.svg"]
+    assert not (folder / "one.png").exists()
 
 
 @pytest.mark.parametrize("key", [key for key in LIBRARIES if key not in ("gridbuf", "numpy")])
@@ -172,3 +174,23 @@ def test_comparison_with_an_old_result(
 
 def _scaled(spread: Mapping[str, float], factor: float) -> dict[str, float]:
     return {name: value * factor for name, value in spread.items()}
+
+
+def test_result_is_recorded_between_the_markers(
+    quick_run: tuple[dict[str, Any], Path], tmp_path: Path
+) -> None:
+    result, _ = quick_run
+    document = tmp_path / "performance.md"
+    document.write_text(f"above\n{markdown.BEGIN}\nold\n{markdown.END}\nbelow\n")
+    markdown.record(result, document)
+    first = document.read_text()
+    assert first.startswith("above\n") and first.endswith("\nbelow\n")
+    assert "old" not in first.splitlines()
+    rows = [line for line in first.splitlines() if line.startswith("| ")]
+    assert len(rows) == 1 + len(result["cases"])
+    assert len({row.count("|") for row in rows}) == 1
+    markdown.record(result, document)
+    assert document.read_text() == first, "recording again replaces"
+    document.write_text("no markers")
+    with pytest.raises(ValueError, match="performance.md has no lines"):
+        markdown.record(result, document)
