@@ -1,7 +1,6 @@
 """The plans of the kill matrix: few, and together enough to show every fault of the zoo.
 
-A real run draws its plans; here they are fixed, so that the whole matrix takes seconds. `check` in
-`__main__` runs the zoo on a drawn profile instead.
+A real run draws its plans; here they are fixed, so that the whole matrix takes about a minute.
 """
 
 from __future__ import annotations
