@@ -90,7 +90,7 @@ def add_platform_tag(path: pathlib.Path) -> None:
     """Renames the wheel to the oldest manylinux that its symbols allow, as auditwheel judges them."""
     shown = run("auditwheel", "show", str(path))
     # The sentence is wrapped to the width of a terminal.
-    found = re.search(r"consistent with the following\s+platform tag:\s+\"(manylinux_\w+)\"", shown)
+    found = re.search(r"consistent\s+with\s+the\s+following\s+platform\s+tag:\s+\"(manylinux_\w+)\"", shown)
     if not found:
         sys.exit(f"auditwheel finds no manylinux tag for {path.name}:\n{shown}")
     run("wheel", "tags", "--remove", "--platform-tag", found[1], str(path))
