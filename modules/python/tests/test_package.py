@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import subprocess
 import sys
 import tomllib
@@ -16,9 +17,10 @@ PACKAGE = Path(gridbuf.__file__).parent
 HERE = Path(__file__).parent
 
 
-def environment_path() -> str:
-    """PYTHONPATH of a child that shall import what this process imports."""
-    return ":".join(path for path in sys.path if path)
+def environment() -> dict[str, str]:
+    """The environment of a child that shall import what this process imports."""
+    path = ":".join(path for path in sys.path if path)
+    return {**os.environ, "PYTHONPATH": path, "MYPYPATH": str(PACKAGE.parent)}
 
 
 def test_every_public_name_is_documented() -> None:
@@ -65,7 +67,7 @@ def test_importing_needs_neither_cuda_nor_cupy() -> None:
         "assert gridbuf.ones((2,)).sum() == 2\n"
         "assert not any(m.startswith(('cupy', 'torch', 'ml_dtypes')) for m in sys.modules)\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": environment_path()})
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment())
 
 
 def test_the_text_of_a_buffer() -> None:
@@ -228,7 +230,7 @@ def mypy(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
         ],
         capture_output=True,
         text=True,
-        env={"MYPYPATH": str(PACKAGE.parent), "PYTHONPATH": environment_path()},
+        env=environment(),
         cwd=folder,
         check=False,
     )
@@ -253,7 +255,7 @@ def test_the_stubs_say_what_the_extension_has(tmp_path: Path) -> None:
         [*command, "--ignore-unused-allowlist"],
         capture_output=True,
         text=True,
-        env={"MYPYPATH": str(PACKAGE.parent), "PYTHONPATH": environment_path()},
+        env=environment(),
         cwd=tmp_path,
         check=False,
     )
