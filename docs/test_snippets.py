@@ -40,3 +40,13 @@ def test_snippet_is_the_region_it_names(document, path, name, code):
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda p: p.stem)
 def test_example_runs(example):
     runpy.run_path(str(example))
+
+
+LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_inside_the_repository_lead_somewhere(document):
+    text = re.sub(r"```.*?```|`[^`]*`", "", document.read_text(), flags=re.DOTALL)
+    dead = [target for target in LINK.findall(text) if not (document.parent / target).exists()]
+    assert not dead
