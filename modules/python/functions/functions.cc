@@ -2,8 +2,11 @@ module;
 
 #include <Python.h>
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <string>
@@ -31,18 +34,19 @@ namespace {
 
 // ---- Signatures: leading parameters, then the keywords that all share. ----
 
-constexpr const char* kShapeNames[] = {"shape",         "dtype",  "backend",
-                                       "device",        "layout", "alignment_size",
-                                       "aligned_index", "dims",   "populate"};
-constexpr const char* kFullNames[] = {"shape",  "fill_value", "dtype",          "backend",
-                                      "device", "layout",     "alignment_size", "aligned_index",
-                                      "dims",   "populate"};
-constexpr const char* kLikeNames[] = {"data",          "dtype",  "backend",
-                                      "device",        "layout", "alignment_size",
-                                      "aligned_index", "dims",   "populate"};
-constexpr const char* kFullLikeNames[] = {"data",   "fill_value", "dtype",          "backend",
-                                          "device", "layout",     "alignment_size", "aligned_index",
-                                          "dims",   "populate"};
+template <std::size_t count>
+constexpr std::array<const char*, count + kKeywordCount> with_keywords(
+    const char* const (&leading)[count]) {
+  std::array<const char*, count + kKeywordCount> names{};
+  std::copy(leading, leading + count, names.begin());
+  std::copy(std::begin(kKeywordNames), std::end(kKeywordNames), names.begin() + count);
+  return names;
+}
+
+constexpr auto kShapeNames = with_keywords({"shape", "dtype"});
+constexpr auto kFullNames = with_keywords({"shape", "fill_value", "dtype"});
+constexpr auto kLikeNames = with_keywords({"data", "dtype"});
+constexpr auto kFullLikeNames = with_keywords({"data", "fill_value", "dtype"});
 constexpr int kMostNames = 3 + kKeywordCount;
 
 /// The arguments of a vectorcall, sorted.

@@ -9,6 +9,7 @@ module;
 #include <string_view>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 module gridbuf.python.request;
@@ -149,8 +150,9 @@ Request resolve_all(Extents shape, DTypePtr dtype, const Source* source, const K
   // The text of an error is made only if there is one.
   const PlanFault fault = plan_layout(wanted, request.plan);
   if (!fault.ok()) {
+    const absl::Status status = make_plan(wanted).status();
     const bool alignment = fault.kind == PlanFault::Kind::kAlignment;
-    raise(with_context(make_plan(wanted).status(), alignment ? "alignment_size" : "this request"));
+    raise(alignment ? with_context(status, "alignment_size") : status);
   }
   request.dtype = std::move(dtype);
   return request;
