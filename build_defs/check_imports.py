@@ -23,7 +23,9 @@ def main() -> int:
     parser.add_argument("--source", required=True)
     parser.add_argument("--label", required=True)
     parser.add_argument("--own", default="", help="the target's own module")
-    parser.add_argument("--allow", action="append", default=[], help="a module of a direct dependency")
+    parser.add_argument(
+        "--allow", action="append", default=[], help="a module of a direct dependency"
+    )
     parser.add_argument("--scan", required=True, help="where the scanner's JSON goes")
     parser.add_argument("--stamp", required=True)
     options = parser.parse_args(ours)

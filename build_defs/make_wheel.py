@@ -21,12 +21,18 @@ os.environ["SOURCE_DATE_EPOCH"] = "315532800"
 def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pyproject", type=pathlib.Path, required=True)
-    parser.add_argument("--files", type=pathlib.Path, required=True, help="lines: path, tab, workspace path")
+    parser.add_argument(
+        "--files", type=pathlib.Path, required=True, help="lines: path, tab, workspace path"
+    )
     parser.add_argument("--strip", required=True, help="the folder above the package")
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--python-tag", help="e.g. cp311; absent: a pure Python wheel")
-    parser.add_argument("--extension-suffix", default="", help="e.g. .cpython-311-x86_64-linux-gnu.so")
-    parser.add_argument("--extra", type=pathlib.Path, action="append", default=[], help="a licence file")
+    parser.add_argument(
+        "--extension-suffix", default="", help="e.g. .cpython-311-x86_64-linux-gnu.so"
+    )
+    parser.add_argument(
+        "--extra", type=pathlib.Path, action="append", default=[], help="a licence file"
+    )
     return parser.parse_args()
 
 
@@ -52,7 +58,11 @@ def wheel_tag(options: argparse.Namespace) -> str:
 
 
 def entry_points(project: StandardMetadata) -> str:
-    groups = {"console_scripts": project.scripts, "gui_scripts": project.gui_scripts, **project.entrypoints}
+    groups = {
+        "console_scripts": project.scripts,
+        "gui_scripts": project.gui_scripts,
+        **project.entrypoints,
+    }
     return "\n".join(
         f"[{group}]\n" + "".join(f"{name} = {target}\n" for name, target in sorted(entries.items()))
         for group, entries in sorted(groups.items())
@@ -90,7 +100,9 @@ def add_platform_tag(path: pathlib.Path) -> None:
     """Renames the wheel to the oldest manylinux that its symbols allow, as auditwheel judges them."""
     shown = run("auditwheel", "show", str(path))
     # The sentence is wrapped to the width of a terminal.
-    found = re.search(r"consistent\s+with\s+the\s+following\s+platform\s+tag:\s+\"(manylinux_\w+)\"", shown)
+    found = re.search(
+        r"consistent\s+with\s+the\s+following\s+platform\s+tag:\s+\"(manylinux_\w+)\"", shown
+    )
     if not found:
         sys.exit(f"auditwheel finds no manylinux tag for {path.name}:\n{shown}")
     run("wheel", "tags", "--remove", "--platform-tag", found[1], str(path))

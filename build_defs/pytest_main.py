@@ -7,13 +7,24 @@ import pytest
 
 
 def main() -> int:
-    arguments = ["-p", "no:cacheprovider", "-q", "--color=yes", "-rsxX", "--strict-markers", "--import-mode=importlib"]
+    arguments = [
+        "-p",
+        "no:cacheprovider",
+        "-q",
+        "--color=yes",
+        "-rsxX",
+        "--strict-markers",
+        "--import-mode=importlib",
+    ]
     arguments += ["-o", "junit_family=xunit2", "-o", "addopts="]
     report = os.environ.get("XML_OUTPUT_FILE")
     if report:
         arguments.append(f"--junitxml={report}")
     # Hypothesis keeps its example database here instead of in the read-only source tree.
-    os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", os.path.join(os.environ.get("TEST_TMPDIR", "."), "hypothesis"))
+    os.environ.setdefault(
+        "HYPOTHESIS_STORAGE_DIRECTORY",
+        os.path.join(os.environ.get("TEST_TMPDIR", "."), "hypothesis"),
+    )
     return pytest.main(arguments + sys.argv[1:])
 
 

@@ -23,7 +23,9 @@ def snippets() -> list[tuple[pathlib.Path, str, str, str]]:
 
 def region(path: pathlib.Path, name: str) -> str:
     mark = r"^ *(?:#|//) "
-    found = re.search(rf"{mark}\[{name}\]\n(.*?){mark}\[/{name}\]$", path.read_text(), re.DOTALL | re.MULTILINE)
+    found = re.search(
+        rf"{mark}\[{name}\]\n(.*?){mark}\[/{name}\]$", path.read_text(), re.DOTALL | re.MULTILINE
+    )
     assert found, f"{path} has no region [{name}]"
     return textwrap.dedent(found[1])
 
@@ -32,7 +34,9 @@ def test_the_readme_has_snippets():
     assert [d for d, *_ in snippets() if d == ROOT / "README.md"]
 
 
-@pytest.mark.parametrize("document, path, name, code", snippets(), ids=lambda v: getattr(v, "name", None))
+@pytest.mark.parametrize(
+    "document, path, name, code", snippets(), ids=lambda v: getattr(v, "name", None)
+)
 def test_snippet_is_the_region_it_names(document, path, name, code):
     assert textwrap.dedent(code).strip() == region(ROOT / path, name).strip()
 

@@ -49,8 +49,12 @@ def test_item_names_a_test_that_exists(number):
             file, _, function = name.partition("::")
             (path,) = list((ROOT / package).rglob(pathlib.Path(file).name)) or [None]
             assert path, f"item {number}: no file {file} below {package}"
-            assert re.search(rf"def {function.split('[')[0]}\b", path.read_text()), f"item {number}: no {name}"
+            assert re.search(rf"def {function.split('[')[0]}\b", path.read_text()), (
+                f"item {number}: no {name}"
+            )
         else:
             suite, _, test = name.rpartition(".")
             pattern = GTEST.format(suite=suite.split("/")[-1], test=test)
-            assert re.search(pattern, text_of(package)), f"item {number}: no test {name} below {package}"
+            assert re.search(pattern, text_of(package)), (
+                f"item {number}: no test {name} below {package}"
+            )

@@ -25,12 +25,21 @@ def entry(arguments: list[str], execution_root: str) -> dict | None:
     """One entry for a compile or precompile of a file of ours."""
     for source in arguments:
         path = ROOT / source
-        if source.endswith((".cc", ".cppm")) and not source.startswith("external/") and path.is_file():
+        if (
+            source.endswith((".cc", ".cppm"))
+            and not source.startswith("external/")
+            and path.is_file()
+        ):
             break
     else:
         return None
     output = arguments[arguments.index("-o") + 1] if "-o" in arguments else None
-    return {"directory": execution_root, "file": str(path), "arguments": arguments, "output": output}
+    return {
+        "directory": execution_root,
+        "file": str(path),
+        "arguments": arguments,
+        "output": output,
+    }
 
 
 def main() -> None:

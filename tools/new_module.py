@@ -66,10 +66,14 @@ cc_module_test(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("name", help="the folder below modules/, e.g. storage or interface/cuda_array_interface")
+    parser.add_argument(
+        "name", help="the folder below modules/, e.g. storage or interface/cuda_array_interface"
+    )
     name = parser.parse_args().name.strip("/")
     if not re.fullmatch(r"[a-z][a-z0-9_]*(/[a-z][a-z0-9_]*)*", name):
-        sys.exit(f"{name!r} is no module folder: use lower-case names joined by '/', e.g. interface/dlpack")
+        sys.exit(
+            f"{name!r} is no module folder: use lower-case names joined by '/', e.g. interface/dlpack"
+        )
     folder = ROOT / "modules" / name
     if folder.exists():
         sys.exit(f"modules/{name} exists already; choose another name")

@@ -13,7 +13,9 @@ def region(path: str, name: str) -> str:
     text = (ROOT / path).read_text()
     found = re.search(rf"{mark}\[{name}\]\n(.*?){mark}\[/{name}\]$", text, re.DOTALL | re.MULTILINE)
     if not found:
-        raise SystemExit(f"{path} has no region [{name}]; mark it with '# [{name}]' and '# [/{name}]'")
+        raise SystemExit(
+            f"{path} has no region [{name}]; mark it with '# [{name}]' and '# [/{name}]'"
+        )
     return textwrap.dedent(found[1])
 
 

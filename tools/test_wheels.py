@@ -34,14 +34,26 @@ def install(wheel: pathlib.Path, folder: pathlib.Path, packages: list[str]) -> p
     (ours,) = (p for p in map(pathlib.Path, sys.path) if (p / "hypothesis").is_dir())
     for package in packages:
         source = ours / package
-        (site / package).symlink_to(source) if source.exists() else pytest.fail(f"{source} is not there")
+        (site / package).symlink_to(source) if source.exists() else pytest.fail(
+            f"{source} is not there"
+        )
     return folder / "bin/python"
 
 
 def run(python: pathlib.Path, *arguments: str, **kwargs) -> subprocess.CompletedProcess:
-    environ = {"PATH": "/usr/bin:/bin", "HOME": os.environ.get("TEST_TMPDIR", "/tmp"), "LANG": "C.UTF-8"}
+    environ = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": os.environ.get("TEST_TMPDIR", "/tmp"),
+        "LANG": "C.UTF-8",
+    }
     return subprocess.run(
-        [str(python), "-P", *arguments], env=environ, capture_output=True, text=True, timeout=120, check=False, **kwargs
+        [str(python), "-P", *arguments],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        **kwargs,
     )
 
 
@@ -55,7 +67,9 @@ def unpacked(tmp_path_factory) -> pathlib.Path:
 
 def test_gridbuf_wheel_has_one_extension_that_needs_only_glibc(unpacked):
     (extension,) = unpacked.rglob("*.so*")
-    dynamic = subprocess.run(["readelf", "-d", extension], capture_output=True, text=True, check=True).stdout
+    dynamic = subprocess.run(
+        ["readelf", "-d", extension], capture_output=True, text=True, check=True
+    ).stdout
     needed = re.findall(r"NEEDED.*\[(.+)\]", dynamic)
     assert needed
     assert [name for name in needed if not GLIBC.match(name)] == []
@@ -63,7 +77,9 @@ def test_gridbuf_wheel_has_one_extension_that_needs_only_glibc(unpacked):
 
 def test_gridbuf_extension_shows_only_its_init_function(unpacked):
     (extension,) = unpacked.rglob("*.so*")
-    symbols = subprocess.run(["nm", "-D", "--defined-only", extension], capture_output=True, text=True, check=True)
+    symbols = subprocess.run(
+        ["nm", "-D", "--defined-only", extension], capture_output=True, text=True, check=True
+    )
     names = [line.split()[-1] for line in symbols.stdout.splitlines()]
     assert names == ["PyInit__core"]
 
@@ -71,10 +87,15 @@ def test_gridbuf_extension_shows_only_its_init_function(unpacked):
 def test_gridbuf_wheel_has_the_tag_that_auditwheel_gives():
     wheel = only_wheel(GRIDBUF)
     shown = subprocess.run(
-        [sys.executable, "-m", "auditwheel", "show", wheel], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "auditwheel", "show", wheel],
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout
     assert "manylinux" in wheel.name
-    consistent = re.search(r"platform tag:\s*\"?(manylinux_\d+_\d+_x86_64)", shown.replace("\n", " "))
+    consistent = re.search(
+        r"platform tag:\s*\"?(manylinux_\d+_\d+_x86_64)", shown.replace("\n", " ")
+    )
     assert consistent, shown
     assert consistent[1] in wheel.name
 
@@ -106,10 +127,14 @@ def test_conformance_wheel_is_pure_and_checks_array_without_numpy_and_gridbuf(tm
     python = install(wheel, tmp_path / "env", SUITE_NEEDS)
     for absent in ("numpy", "gridbuf"):
         assert run(python, "-c", f"import {absent}").returncode != 0
-    result = run(python, "-m", "gridbuf_conformance", "check", "array", "--profile", "smoke", cwd=tmp_path)
+    result = run(
+        python, "-m", "gridbuf_conformance", "check", "array", "--profile", "smoke", cwd=tmp_path
+    )
     assert result.returncode == 0, result.stdout + result.stderr
     # A conformant verdict must come from rules that ran, and NumPy's absence must be said, not skipped.
-    absent = run(python, "-m", "gridbuf_conformance", "check", "numpy", "--profile", "smoke", cwd=tmp_path)
+    absent = run(
+        python, "-m", "gridbuf_conformance", "check", "numpy", "--profile", "smoke", cwd=tmp_path
+    )
     assert absent.returncode == 4
     assert "pip install numpy" in absent.stdout + absent.stderr
     shutil.rmtree(tmp_path / "env")

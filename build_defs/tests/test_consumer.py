@@ -13,9 +13,17 @@ def test_consumer_workspace_builds_and_prints_a_plan(tmp_path):
     command = ["run", "--symlink_prefix=/", "--noshow_progress", "//:field_layout"]
     environ = {**os.environ, "HOME": str(tmp_path), "USER": "test"}
     result = subprocess.run(
-        startup + command, cwd=EXAMPLE, env=environ, capture_output=True, text=True, timeout=600, check=False
+        startup + command,
+        cwd=EXAMPLE,
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
     )
-    subprocess.run([*startup, "shutdown"], cwd=EXAMPLE, env=environ, capture_output=True, check=False)
+    subprocess.run(
+        [*startup, "shutdown"], cwd=EXAMPLE, env=environ, capture_output=True, check=False
+    )
     assert result.returncode == 0, result.stderr
     # 20 doubles in the contiguous dimension, padded to whole cache lines of 8: a row of 24, 192 bytes.
     assert "strides (8, 192, 1920) bytes" in result.stdout

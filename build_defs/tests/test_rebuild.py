@@ -52,14 +52,25 @@ class Workspace:
         for name, text in FILES.items():
             (self.folder / name).write_text(text)
         for part in ("build_defs", "third_party"):
-            shutil.copytree(SOURCES / part, self.folder / part, ignore=shutil.ignore_patterns("tests"))
+            shutil.copytree(
+                SOURCES / part, self.folder / part, ignore=shutil.ignore_patterns("tests")
+            )
 
     def bazel(self, *arguments: str) -> subprocess.CompletedProcess:
         command, *rest = arguments
         return subprocess.run(
-            ["bazel-4", f"--output_base={self.output_base}", "--max_idle_secs=60", "--host_jvm_args=-Xmx512m"]
+            [
+                "bazel-4",
+                f"--output_base={self.output_base}",
+                "--max_idle_secs=60",
+                "--host_jvm_args=-Xmx512m",
+            ]
             + [command, "--repo_env=CC=clang-19", f"--repo_env=GRIDBUF_ENVIRONMENT={sys.prefix}"]
-            + (["--force_pic", "--subcommands", "--nosandbox_debug"] if command in ("build", "run") else [])
+            + (
+                ["--force_pic", "--subcommands", "--nosandbox_debug"]
+                if command in ("build", "run")
+                else []
+            )
             + rest,
             cwd=self.folder,
             env={**os.environ, "HOME": str(self.output_base.parent), "USER": "test"},
@@ -100,7 +111,9 @@ def test_edited_interface_rebuilds_its_importers_and_nothing_else(workspace):
 
 
 def test_edited_implementation_recompiles_no_importer(workspace):
-    rebuilt = workspace.rebuilt("low.cc", FILES["low.cc"] + "// Another comment.\nstatic_assert(true);\n")
+    rebuilt = workspace.rebuilt(
+        "low.cc", FILES["low.cc"] + "// Another comment.\nstatic_assert(true);\n"
+    )
     assert "low" in rebuilt
     assert not {"high", "aside", "program_objects"} & rebuilt
 
@@ -115,9 +128,17 @@ SEMANTIC = ("-std=", "-fsanitize", "-O", "-D", "-U", "-fno-exceptions", "-fno-rt
 COMPILING = {"CppModulePrecompile", "CppModuleCompile", "CppCompile"}
 
 
-@pytest.mark.parametrize("options", [[], ["--copt=-fsanitize=address"], ["-c", "opt", "--cxxopt=-DCHOICE=1"]])
+@pytest.mark.parametrize(
+    "options", [[], ["--copt=-fsanitize=address"], ["-c", "opt", "--cxxopt=-DCHOICE=1"]]
+)
 def test_flags_agree_everywhere(workspace, options):
-    result = workspace.bazel("aquery", "//:low + //:high + //:program_objects", "--output=jsonproto", "--force_pic", *options)
+    result = workspace.bazel(
+        "aquery",
+        "//:low + //:high + //:program_objects",
+        "--output=jsonproto",
+        "--force_pic",
+        *options,
+    )
     assert result.returncode == 0, result.stderr
     actions = [a for a in json.loads(result.stdout)["actions"] if a["mnemonic"] in COMPILING]
     assert {a["mnemonic"] for a in actions} == COMPILING

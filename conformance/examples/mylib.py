@@ -16,6 +16,8 @@ class Grid:
     @property
     def __array_interface__(self):
         return dict(self._memory.__array_interface__, shape=self._shape, strides=None)
+
+
 # [/library]
 
 
@@ -33,4 +35,6 @@ class Producer(gc.Producer):
         if plan["readonly"] or plan["fill"] is None:
             return gc.Unsupported("mylib makes writable grids, and always fills them")
         return Grid(np.frombuffer(plan.content()).reshape(plan["shape"]))
+
+
 # [/producer]

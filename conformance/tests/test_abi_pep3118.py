@@ -108,7 +108,22 @@ def test_letters_that_the_platform_sizes(letter: str, platform: bool) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["y", "Zi", "Z", "T{d", "Td}", "(2,d", "(,)d", "T{" * 40 + "}" * 40, "<n", "3", ":n:d", "X{d", "&" * 5000, "9" * 5000 + "d"],
+    [
+        "y",
+        "Zi",
+        "Z",
+        "T{d",
+        "Td}",
+        "(2,d",
+        "(,)d",
+        "T{" * 40 + "}" * 40,
+        "<n",
+        "3",
+        ":n:d",
+        "X{d",
+        "&" * 5000,
+        "9" * 5000 + "d",
+    ],
 )
 def test_bad_formats_are_refused(text: str) -> None:
     with pytest.raises(BadFormat):

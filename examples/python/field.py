@@ -14,7 +14,9 @@ assert temperature[3, 77, 12:13].ctypes.data % 64 == 0  # and so is every other 
 # [/field]
 
 # [buffer]
-buffer = gridbuf.allocate((20, 10, 80), layout=(2, 0, 1), alignment_size=64, aligned_index=(3, 3, 0))
+buffer = gridbuf.allocate(
+    (20, 10, 80), layout=(2, 0, 1), alignment_size=64, aligned_index=(3, 3, 0)
+)
 print(buffer)  # shape, dims, layout, padding and alignment at a glance
 print(buffer.plan.draw())  # where its elements lie
 

@@ -15,11 +15,18 @@ class Producer:
     name = "mylib"
 
     def produce(self, plan):
-        if len(plan["shape"]) != 1 or plan["dtype"] != "float64" or plan["byteorder"] != "native" or plan["readonly"]:
+        if (
+            len(plan["shape"]) != 1
+            or plan["dtype"] != "float64"
+            or plan["byteorder"] != "native"
+            or plan["readonly"]
+        ):
             return gc.Unsupported("mylib makes writable 1-d arrays of float64")
         if plan["fill"] is None:
             return gc.Unsupported("mylib writes every byte it makes")
         made = array.array("d", bytes(8 * plan["shape"][0]))
         memoryview(made).cast("B")[:] = plan.content()
         return made
+
+
 # [/producer]

@@ -20,13 +20,24 @@ def _pyproject() -> dict:
 
 def _bazel(*arguments: str) -> str:
     # pip's build environment must not leak into the project's own: bazelw makes another one from the lock files.
-    environ = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME", "PYTHONNOUSERSITE")}
+    environ = {
+        k: v
+        for k, v in os.environ.items()
+        if k not in ("PYTHONPATH", "PYTHONHOME", "PYTHONNOUSERSITE")
+    }
     environ.setdefault("GRIDBUF_PYTHON", sys.executable)
     result = subprocess.run(
-        [str(ROOT / "bazelw"), *arguments], cwd=ROOT, env=environ, stdout=subprocess.PIPE, text=True, check=False
+        [str(ROOT / "bazelw"), *arguments],
+        cwd=ROOT,
+        env=environ,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
     )
     if result.returncode:
-        raise SystemExit(f"bazelw {' '.join(arguments)} failed with exit status {result.returncode}; see its messages above")
+        raise SystemExit(
+            f"bazelw {' '.join(arguments)} failed with exit status {result.returncode}; see its messages above"
+        )
     return result.stdout.strip()
 
 
