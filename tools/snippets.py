@@ -23,7 +23,7 @@ def main() -> None:
     folders = ("docs", "modules", "conformance")
     for document in [*ROOT.glob("*.md"), *(p for d in folders for p in (ROOT / d).rglob("*.md"))]:
         old = document.read_text()
-        new = SNIPPET.sub(lambda m: m[1] + region(m[2], m[3]) + m[4], old)
+        new = SNIPPET.sub(lambda m: m[1] + region(m[2], m[3]).strip("\n") + "\n" + m[4], old)
         if new != old:
             document.write_text(new)
             print(f"{document.relative_to(ROOT)}: snippets copied")
