@@ -21,7 +21,7 @@ def bazel(*arguments: str) -> str:
     return result.stdout
 
 
-def entry(arguments: list[str], execution_root: str) -> dict | None:
+def entry(arguments: list[str], execution_root: str) -> dict[str, object] | None:
     """One entry for a compile or precompile of a file of ours."""
     for source in arguments:
         path = ROOT / source
