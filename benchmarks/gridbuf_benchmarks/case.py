@@ -89,7 +89,10 @@ class Target:
 
 @dataclass(frozen=True)
 class Case:
-    """One row of the table. The first entry is gridbuf's; `quick` cases are part of `--quick`."""
+    """One row of the table. The first entry is gridbuf's; `quick` cases are part of `--quick`.
+
+    `consumer` is a library that takes part in every entry, so that the case needs it.
+    """
 
     id: str
     title: str
@@ -98,6 +101,7 @@ class Case:
     entries: tuple[Entry, ...]
     quick: bool = True
     target: Target | None = None
+    consumer: str | None = None
 
     def __post_init__(self) -> None:
         libraries = [entry.library for entry in self.entries]

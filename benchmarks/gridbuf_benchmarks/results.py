@@ -47,6 +47,7 @@ def run(
       WrongWork: when an entry does not do the work of its case.
     """
     facts = machine.describe()
+    needy = [case for case in cases if case.consumer not in (None, *loaded)]
     return {
         "schema": SCHEMA,
         "schema_version": SCHEMA_VERSION,
@@ -55,8 +56,10 @@ def run(
         "budget": asdict(budget),
         "machine": facts,
         "libraries": {key: _library(key, loaded, missing) for key in LIBRARIES},
-        "warnings": machine.disturbances(facts) + _build_warnings(loaded),
-        "cases": [run_case(case, loaded, budget, progress) for case in cases],
+        "warnings": machine.disturbances(facts)
+        + _build_warnings(loaded)
+        + [f"{case.title} was not run: it needs {case.consumer}" for case in needy],
+        "cases": [run_case(case, loaded, budget, progress) for case in cases if case not in needy],
     }
 
 

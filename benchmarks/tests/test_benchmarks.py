@@ -38,7 +38,9 @@ def test_result_follows_its_schema(quick_run: tuple[dict[str, Any], Path]) -> No
 
 def test_every_quick_case_is_reported(quick_run: tuple[dict[str, Any], Path]) -> None:
     result, _ = quick_run
-    assert [case["id"] for case in result["cases"]] == [case.id for case in select([], quick=True)]
+    present = {key for key, facts in result["libraries"].items() if facts["state"] == "present"}
+    cases = [case for case in select([], quick=True) if case.consumer in (None, *present)]
+    assert [case["id"] for case in result["cases"]] == [case.id for case in cases]
     for case in result["cases"]:
         assert case["rounds"] == 2
         assert all(len(entry["samples_nanoseconds"]) == 2 for entry in case["contenders"])
@@ -136,6 +138,17 @@ def test_absent_peer_is_named_with_its_remedy(
     assert result["libraries"]["torch"]["state"] == "absent"
     assert "torch" not in result["cases"][0]["ratios"]
     jsonschema.validate(result, results.schema())
+
+
+def test_a_case_whose_consumer_is_absent_is_named_and_not_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    path = tmp_path / "run.json"
+    assert cli.main([*QUICK, "--filter", "from_dlpack", "--json", str(path)]) == 0
+    result = results.read(path)
+    assert [case["id"] for case in result["cases"]] == ["exchange/from_dlpack"]
+    assert "torch.from_dlpack(x) was not run: it needs torch" in result["warnings"]
 
 
 def test_without_gridbuf_there_is_nothing_to_measure(

@@ -88,6 +88,7 @@ CASES: tuple[Case, ...] = (
             Entry(key, "from_dlpack(x)", _torch_import(key))
             for key in ("gridbuf", "numpy", "torch")
         ),
+        consumer="torch",
     ),
     Case(
         id="exchange/array_interface",
