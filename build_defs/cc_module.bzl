@@ -295,7 +295,8 @@ def py_module_extension(name, srcs, deps = [], copts = [], linkopts = [], export
         linkshared = True,
         linkstatic = True,
         # The C++ runtime goes in, so that a wheel asks for glibc alone; sanitizer builds share the process's own.
-        linkopts = linkopts + ["-Wl,--version-script=$(location %s)" % exports] + select({
+        # lld, because gold keeps thread-local symbols visible against the version script.
+        linkopts = linkopts + ["-fuse-ld=lld", "-Wl,--version-script=$(location %s)" % exports] + select({
             str(Label("//build_defs:sanitized")): [],
             "//conditions:default": ["-Wl,--as-needed", "-l:libstdc++.a", "-static-libgcc", "-Wl,--exclude-libs,ALL"],
         }),

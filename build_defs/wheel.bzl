@@ -24,7 +24,7 @@ def _python_wheel_impl(ctx):
         mnemonic = "PythonWheel",
         progress_message = "Making the wheel %s" % ctx.label,
     )
-    return [DefaultInfo(files = depset([folder]))]
+    return [DefaultInfo(files = depset([folder]), runfiles = ctx.runfiles(files = [folder]))]
 
 python_wheel = rule(
     implementation = _python_wheel_impl,

@@ -117,8 +117,19 @@ def test_versions_agree():
 
 
 SUITE_NEEDS = [
-    "attr", "attrs", "hypothesis", "sortedcontainers", "rich", "markdown_it", "mdurl", "pygments", "jinja2", "markupsafe",
-]  # fmt: skip
+    "attr",
+    "attrs",
+    "hypothesis",
+    "_hypothesis_ftz_detector.py",
+    "_hypothesis_globals.py",
+    "sortedcontainers",
+    "rich",
+    "markdown_it",
+    "mdurl",
+    "pygments",
+    "jinja2",
+    "markupsafe",
+]
 
 
 def test_conformance_wheel_is_pure_and_checks_array_without_numpy_and_gridbuf(tmp_path):
