@@ -4,6 +4,14 @@ import os
 import sys
 
 import pytest
+from hypothesis import settings
+
+
+def choose_hypothesis_profile() -> None:
+    """The same examples every time, for Bazel caches results; GRIDBUF_HYPOTHESIS=random explores others."""
+    exploring = os.environ.get("GRIDBUF_HYPOTHESIS") == "random"
+    settings.register_profile("gridbuf", derandomize=not exploring, deadline=None)
+    settings.load_profile("gridbuf")
 
 
 def main() -> int:
@@ -25,6 +33,7 @@ def main() -> int:
         "HYPOTHESIS_STORAGE_DIRECTORY",
         os.path.join(os.environ.get("TEST_TMPDIR", "."), "hypothesis"),
     )
+    choose_hypothesis_profile()
     return pytest.main(arguments + sys.argv[1:])
 
 

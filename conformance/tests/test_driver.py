@@ -251,7 +251,7 @@ def _is_running(pid: int) -> bool:
     """Whether the process exists and is no zombie that its new parent has still to collect."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # gone before the open, or before the read
         return False
 
 
