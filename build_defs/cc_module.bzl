@@ -120,7 +120,6 @@ def _cc_module_impl(ctx):
 
     objects = []
     exported = interfaces
-    stamps = []
     if module:
         source = ctx.file.interface
         stamp = _scan_imports(ctx, source, flags, compiler, inputs, allowed, module)
@@ -147,40 +146,33 @@ def _cc_module_impl(ctx):
             progress_message = "Compiling module %s" % module,
         )
         objects.append(module_object)
-        stamps.append(stamp)
 
-    compile_outputs = []
-    if ctx.files.srcs:
-        visible = allowed + ([module] if module else [])
-        for source in ctx.files.srcs:
-            if source.extension in ["cc", "cpp"]:
-                stamps.append(_scan_imports(ctx, source, flags, compiler, inputs, visible, module))
-        own_inputs = cc_common.create_compilation_context(
-            headers = depset([interface.pcm for interface in exported.to_list()] + stamps),
+    # Not cc_common.compile: afterwards Bazel keeps as inputs only what the compiler lists in its .d file, clang 19 lists no
+    # .pcm there, and an edited interface would leave the objects of its importers as they were.
+    visible = allowed + ([module] if module else [])
+    private_headers = ctx.files.hdrs + [source for source in ctx.files.srcs if source.extension == "h"]
+    for source in ctx.files.srcs:
+        if source.extension not in ["cc", "cpp"]:
+            continue
+        stamp = _scan_imports(ctx, source, flags, compiler, depset(private_headers, transitive = [inputs]), visible, module)
+        object = ctx.actions.declare_file("_objs/%s/%s.pic.o" % (ctx.label.name, source.basename[:-len(source.extension) - 1]))
+        ctx.actions.run(
+            executable = compiler,
+            arguments = flags + _module_flags(exported) + ["-c", source.path, "-o", object.path],
+            inputs = depset(
+                [source, stamp] + private_headers + [interface.pcm for interface in exported.to_list()],
+                transitive = [inputs],
+            ),
+            outputs = [object],
+            mnemonic = "CppCompile",
+            progress_message = "Compiling %s" % source.short_path,
         )
-        _, compile_outputs = cc_common.compile(
-            name = ctx.label.name,
-            actions = ctx.actions,
-            feature_configuration = features,
-            cc_toolchain = cc_toolchain,
-            srcs = [source for source in ctx.files.srcs if source.extension in ["cc", "cpp"]],
-            private_hdrs = ctx.files.hdrs + [source for source in ctx.files.srcs if source.extension == "h"],
-            user_compile_flags = copts + _module_flags(exported),
-            compilation_contexts = [context, own_inputs],
-            disallow_nopic_outputs = True,
-        )
+        objects.append(object)
 
     outputs = cc_common.create_compilation_outputs(
         pic_objects = depset(objects),
         objects = depset(objects),
     )
-    if compile_outputs:
-        outputs = cc_common.merge_compilation_outputs(compilation_outputs = [outputs, compile_outputs])
-        pic_objects = objects + compile_outputs.pic_objects
-        outputs = cc_common.create_compilation_outputs(
-            pic_objects = depset(pic_objects),
-            objects = depset(pic_objects),
-        )
     linking_context, _ = cc_common.create_linking_context_from_compilation_outputs(
         actions = ctx.actions,
         name = ctx.label.name,

@@ -21,6 +21,7 @@ module;
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -42,6 +43,49 @@ inline constexpr std::int64_t kUnconstrainedAlignmentBytes = 64;
 /// … and what data() gets, as far as the request allows, where it asks for one: enough for every
 /// element type, so that an alignment of 3 does not put a double on an odd address.
 inline constexpr std::int64_t kElementAlignmentBytes = 16;
+
+/// The values are DLPack's DLDeviceType (DL-17), so that no second table is needed.
+enum class DeviceType : std::int32_t {
+  kHost = 1,
+  kCuda = 2,
+  kCudaHost = 3,  // pinned
+  kRocm = 10,
+  kRocmHost = 11,  // pinned
+  kCudaManaged = 13,
+};
+
+struct Device {
+  DeviceType type = DeviceType::kHost;
+  std::int32_t id = 0;  // 0 for host, pinned and managed memory
+
+  friend constexpr bool operator==(const Device&, const Device&) = default;
+};
+
+/// "host", "cuda:1", "device type 7:0".
+std::string to_string(const Device& device);
+
+/// Whether plain loads and stores of the processor reach this memory: host, pinned and managed.
+constexpr bool is_host_readable(DeviceType type) {
+  return type == DeviceType::kHost || type == DeviceType::kCudaHost ||
+         type == DeviceType::kRocmHost || type == DeviceType::kCudaManaged;
+}
+
+/// How the pages of a block came about.
+enum class PageKind : std::uint8_t {
+  kShared,  // among the small blocks of the C library or the driver
+  kSmall,   // pages of its own, of the system's usual size
+  kHuge,    // pages of its own, on which the system was asked for transparent huge pages
+};
+
+/// What a source of memory tells of a block: where it is, and how it was made.
+struct BlockFacts {
+  std::string_view resource_name = {};  // static text: "host", "pinned", "device"
+  Device device = {};
+  PageKind pages = PageKind::kShared;
+  bool from_cache = false;         // its pages had been used before
+  std::int64_t stagger_bytes = 0;  // how far data() was moved to spread starts over cache sets
+  std::uint64_t stream = 0;        // on which a stream-ordered source made it; 0: no stream
+};
 
 struct AllocationRequest {
   /// 0 or more; 0 is legal and gives a block that nothing may touch.
@@ -87,6 +131,7 @@ class Block {
     std::int64_t allocation_bytes = 0;  // what it really costs, placement included
     ReleaseFunction release = nullptr;
     void* context = nullptr;
+    BlockFacts facts = {};
   };
 
   Block() noexcept = default;  // owns nothing
@@ -109,6 +154,7 @@ class Block {
   std::byte* data() const noexcept { return data_; }
   std::int64_t total_bytes() const noexcept { return total_bytes_; }
   std::int64_t allocation_bytes() const noexcept { return allocation_.allocation_bytes; }
+  const BlockFacts& facts() const noexcept { return allocation_.facts; }
   explicit operator bool() const noexcept { return data_ != nullptr; }
 
   void swap(Block& other) noexcept {

@@ -20,25 +20,6 @@ import gridbuf.layout.view;
 
 namespace gridbuf {
 
-std::string to_string(const Device& device) {
-  switch (device.type) {
-    case DeviceType::kHost:
-      return "host";
-    case DeviceType::kCuda:
-      return "cuda:" + std::to_string(device.id);
-    case DeviceType::kCudaHost:
-      return "pinned host (CUDA)";
-    case DeviceType::kRocm:
-      return "rocm:" + std::to_string(device.id);
-    case DeviceType::kRocmHost:
-      return "pinned host (ROCm)";
-    case DeviceType::kCudaManaged:
-      return "managed (CUDA)";
-  }
-  return "device type " + std::to_string(static_cast<std::int32_t>(device.type)) + ":" +
-         std::to_string(device.id);
-}
-
 std::int64_t BufferDescriptor::nbytes() const {
   // `describe` has checked that neither leaves 64 bits.
   const auto elements = checked::product(view.shape.span());

@@ -17,7 +17,6 @@ module;
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -29,32 +28,6 @@ import gridbuf.interface.dtype;
 import gridbuf.layout.view;
 
 export namespace gridbuf {
-
-/// The values are DLPack's DLDeviceType (DL-17), so that no second table is needed.
-enum class DeviceType : std::int32_t {
-  kHost = 1,
-  kCuda = 2,
-  kCudaHost = 3,  // pinned
-  kRocm = 10,
-  kRocmHost = 11,  // pinned
-  kCudaManaged = 13,
-};
-
-struct Device {
-  DeviceType type = DeviceType::kHost;
-  std::int32_t id = 0;  // 0 for host, pinned and managed memory
-
-  friend constexpr bool operator==(const Device&, const Device&) = default;
-};
-
-/// "host", "cuda:1", "device type 7:0".
-std::string to_string(const Device& device);
-
-/// Whether plain loads and stores of the processor reach this memory: host, pinned and managed.
-constexpr bool is_host_readable(DeviceType type) {
-  return type == DeviceType::kHost || type == DeviceType::kCudaHost ||
-         type == DeviceType::kRocmHost || type == DeviceType::kCudaManaged;
-}
 
 struct BufferDescriptor {
   /// What view.offset_bytes counts from; may be null if there are no elements.

@@ -45,8 +45,9 @@ absl::StatusOr<Block> HostResource::allocate(const AllocationRequest& request) {
   if (allocation == nullptr) {
     return out_of_memory(request, name(), "the C library has no block of that length");
   }
-  Block block(place_in(*placement, static_cast<std::byte*>(allocation)), request.total_bytes,
-              {allocation, placement->block_bytes, &release_to_libc, nullptr});
+  Block block(
+      place_in(*placement, static_cast<std::byte*>(allocation)), request.total_bytes,
+      {allocation, placement->block_bytes, &release_to_libc, nullptr, {.resource_name = "host"}});
   if (request.populate) {
     if (absl::Status status = pages::commit(block.data(), block.total_bytes()); !status.ok()) {
       return out_of_memory(request, name(), status.message());

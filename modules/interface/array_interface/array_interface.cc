@@ -9,6 +9,7 @@ module;
 
 module gridbuf.interface.array_interface;
 
+import gridbuf.alloc;
 import gridbuf.error;
 import gridbuf.interface;
 import gridbuf.interface.dtype;

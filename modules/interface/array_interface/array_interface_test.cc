@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
+import gridbuf.alloc;
 import gridbuf.error;
 import gridbuf.interface;
 import gridbuf.interface.array_interface;

@@ -10,6 +10,7 @@ module;
 
 module gridbuf.interface.buffer;
 
+import gridbuf.alloc;
 import gridbuf.error;
 import gridbuf.interface;
 import gridbuf.interface.dtype;

@@ -13,6 +13,7 @@ module;
 
 module gridbuf.python.buffer;
 
+import gridbuf.alloc;
 import gridbuf.error;
 import gridbuf.interface;
 import gridbuf.interface.array_interface;
