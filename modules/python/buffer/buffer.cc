@@ -340,6 +340,8 @@ Ref allocate_buffer(const LayoutPlan& plan, const Dims& dims, const DTypePtr& dt
   absl::StatusOr<Block> block = allocate_block(plan, options);
   if (!block.ok()) raise_out_of_memory(block.status(), plan, *dtype);
   std::byte* const first_element = block->data();
+  const BlockFacts facts = block->facts();
+  const std::int64_t allocation_bytes = block->allocation_bytes();
   absl::StatusOr<Owner> owner = share(*std::move(block));
   if (!owner.ok()) raise_out_of_memory(owner.status(), plan, *dtype);
 
@@ -355,6 +357,8 @@ Ref allocate_buffer(const LayoutPlan& plan, const Dims& dims, const DTypePtr& dt
   state.layout = plan.layout();
   state.aligned_index = plan.aligned_index();
   state.alignment_bytes = plan.alignment_bytes();
+  state.facts = facts;
+  state.allocation_bytes = allocation_bytes;
   return buffer;
 }
 

@@ -24,6 +24,7 @@ module;
 
 export module gridbuf.python.buffer;
 
+import gridbuf.alloc;
 import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.numpy;
@@ -38,6 +39,10 @@ struct BufferState {
   LayoutMap layout;
   Extents aligned_index;
   std::int64_t alignment_bytes = 1;  // holds at aligned_index
+
+  // How a whole allocation came about; a view's base has them.
+  BlockFacts facts;
+  std::int64_t allocation_bytes = 0;  // what the block costs, placement included; 0: not known
 };
 
 /// What an allocation does with the memory it gets.
