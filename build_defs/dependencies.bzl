@@ -6,6 +6,7 @@ local: Debian's packages and what `bazelw --setup` unpacked; nothing is fetched 
 """
 
 load("//build_defs:cuda_repository.bzl", "cuda_repository")
+load("//build_defs:gridtools_repository.bzl", "gridtools_repository")
 load("//build_defs:python_repository.bzl", "python_repository")
 
 def _state_repository_impl(repository_ctx):
@@ -87,4 +88,6 @@ def gridbuf_dependencies():
         python_repository(name = "gridbuf_python")
     if not native.existing_rule("gridbuf_cuda"):
         cuda_repository(name = "gridbuf_cuda")
+    if not native.existing_rule("gridtools"):
+        gridtools_repository(name = "gridtools")
     native.register_toolchains("@gridbuf_python//:toolchain")
