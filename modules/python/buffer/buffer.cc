@@ -139,6 +139,7 @@ PyObject* get_plan(PyObject* self, void*) {
   return guarded([&] {
     PyObject* root = object_of(self)->root;
     PyObject* whole = root == nullptr ? self : root;
+    if (!has_plan(whole)) return Ref::share(Py_None);
     return make_plan_object(plan_of(whole), object_of(whole)->state.dims);
   });
 }
@@ -168,7 +169,9 @@ PyGetSetDef getters[] = {
     {"base", get_base, nullptr, "The Buffer of the whole allocation, or None if this is it.",
      nullptr},
     {"plan", get_plan, nullptr,
-     "The LayoutPlan of the allocation that this buffer shows all or a part of.", nullptr},
+     "The LayoutPlan of the allocation that this buffer shows all or a part of; None where the\n"
+     "memory is not gridbuf's.",
+     nullptr},
     {"T", transposed_getter, nullptr, "The view with the dimensions in reverse order.", nullptr},
     {"__array_interface__", array_interface_getter, nullptr,
      "NumPy's array interface, version 3. Absent for dtypes that it has no word for (bfloat16, "
@@ -241,8 +244,9 @@ std::string text_of(PyObject* self) {
   text += ", dtype=" + buffer.dtype->name;
   text += ", dims=" + to_string(state.dims);
   text += ", layout=" + to_string(state.layout) + ", ";
-  text += buffer.root == nullptr ? padding_text(plan_of(self))
-                                 : "strides=" + to_string(state.memory.view.strides_bytes);
+  text += buffer.root == nullptr && has_plan(self)
+              ? padding_text(plan_of(self))
+              : "strides=" + to_string(state.memory.view.strides_bytes);
   text += ", alignment_size=" + std::to_string(state.alignment_bytes);
   text += ", aligned_index=" + to_string(state.aligned_index);
   text += ", device=None";
@@ -330,6 +334,7 @@ Ref new_buffer(const DTypePtr& dtype, PyObject* root) {
   BufferObject* buffer = object_of(object.get());  // Nothing below can fail.
   buffer->weak_references = nullptr;
   buffer->root = Py_XNewRef(root);
+  buffer->adopted = false;
   std::construct_at(&buffer->dtype, dtype);
   std::construct_at(&buffer->state);
   return object;
@@ -360,6 +365,19 @@ Ref allocate_buffer(const LayoutPlan& plan, const Dims& dims, const DTypePtr& dt
   state.facts = facts;
   state.allocation_bytes = allocation_bytes;
   return buffer;
+}
+
+Ref adopt_buffer(BufferState state, const DTypePtr& dtype, PyObject* keep_alive) {
+  state.memory.owner = share_object(std::move(state.memory.owner), keep_alive);
+  Ref buffer = new_buffer(dtype, nullptr);
+  object_of(buffer.get())->adopted = true;
+  object_of(buffer.get())->state = std::move(state);
+  return buffer;
+}
+
+bool has_plan(PyObject* buffer) {
+  PyObject* root = object_of(buffer)->root;
+  return !object_of(root == nullptr ? buffer : root)->adopted;
 }
 
 LayoutPlan plan_of(PyObject* buffer) {

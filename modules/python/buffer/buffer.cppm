@@ -41,7 +41,7 @@ struct BufferState {
   std::int64_t alignment_bytes = 1;  // holds at aligned_index
 
   // How a whole allocation came about; a view's base has them.
-  BlockFacts facts;
+  BlockFacts facts = {};
   std::int64_t allocation_bytes = 0;  // what the block costs, placement included; 0: not known
 };
 
@@ -65,6 +65,12 @@ const DTypePtr& dtype_of(PyObject* buffer);
 Ref allocate_buffer(const LayoutPlan& plan, const Dims& dims, const DTypePtr& dtype,
                     const MemoryOptions& options);
 
+/// A Buffer over memory that is not ours. `state` is complete: a checked descriptor (`describe`),
+/// names, a layout map, an aligned index and the alignment that holds there. `keep_alive`, if not
+/// null, is referred to until the Buffer, its views and all that was exported from them are gone;
+/// it is let go of on whatever thread that happens, see `share_object`.
+Ref adopt_buffer(BufferState state, const DTypePtr& dtype, PyObject* keep_alive);
+
 /// A read-only view, for restoring one.
 Ref readonly_view(PyObject* buffer);
 
@@ -74,8 +80,10 @@ Ref copy_of(PyObject* buffer);
 /// An ndarray over the buffer's elements; its base is the buffer.
 Ref ndarray_of(PyObject* buffer);
 
-/// The plan of the memory that the buffer shows all or a part of.
+/// The plan of the memory that the buffer shows all or a part of. Requires memory of ours: foreign
+/// memory was laid out by no plan (`has_plan`).
 LayoutPlan plan_of(PyObject* buffer);
+bool has_plan(PyObject* buffer);
 
 /// The aligned index in the order of annotations: I, J, K, then data dimensions by number.
 Extents origin_of(const BufferState& state);
@@ -97,6 +105,7 @@ struct BufferObject {
   PyObject ob_base;
   PyObject* weak_references;
   PyObject* root;  // the Buffer of the whole allocation; null in that one itself
+  bool adopted;    // the memory is not ours
   DTypePtr dtype;
   BufferState state;
 };

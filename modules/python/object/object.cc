@@ -3,10 +3,13 @@ module;
 #include <Python.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/status.h"
 
@@ -106,6 +109,58 @@ std::string describe(PyObject* object) {
 }
 
 std::string type_name(PyObject* object) { return Py_TYPE(object)->tp_name; }
+
+namespace {
+
+// ---- References that are dropped on any thread. ----
+
+/// A reference in a list of those that were dropped without the GIL.
+struct SharedObject {
+  std::shared_ptr<const void> inner;
+  PyObject* object;
+  SharedObject* next = nullptr;
+};
+
+std::atomic<SharedObject*> dropped_objects = nullptr;
+
+/// Lets go of all that was dropped without the GIL. Runs with it, on the main thread.
+int drop_objects(void* /*unused*/) {
+  SharedObject* shared = dropped_objects.exchange(nullptr, std::memory_order_acquire);
+  while (shared != nullptr) {
+    const std::unique_ptr<SharedObject> owned(std::exchange(shared, shared->next));
+    Py_DECREF(owned->object);
+  }
+  return 0;
+}
+
+/// Whether this thread may touch Python objects. Python's own check says yes after the end as well.
+bool has_gil() { return Py_IsInitialized() != 0 && PyGILState_Check() != 0; }
+
+void drop_shared(SharedObject* shared) noexcept {
+  shared->inner.reset();
+  if (has_gil()) {
+    Py_DECREF(shared->object);
+    delete shared;
+    return;
+  }
+  shared->next = dropped_objects.load(std::memory_order_relaxed);
+  while (!dropped_objects.compare_exchange_weak(shared->next, shared, std::memory_order_release,
+                                                std::memory_order_relaxed)) {
+  }
+  // If Python's own list is full the next object that is shared takes ours along.
+  if (Py_IsInitialized() != 0) Py_AddPendingCall(drop_objects, nullptr);
+}
+
+}  // namespace
+
+std::shared_ptr<const void> share_object(std::shared_ptr<const void> inner, PyObject* object) {
+  if (object == nullptr) return inner;
+  drop_objects(nullptr);
+  auto shared = std::make_unique<SharedObject>(std::move(inner), object);
+  SharedObject* const given = shared.release();
+  Py_INCREF(object);  // Also if the next line fails, which drops what it is given.
+  return std::shared_ptr<const void>(given, [](SharedObject* dropped) { drop_shared(dropped); });
+}
 
 std::string_view utf8(PyObject* text) {
   Py_ssize_t length = 0;

@@ -19,6 +19,7 @@ module;
 
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <new>
 #include <string>
 #include <string_view>
@@ -116,6 +117,12 @@ std::string_view utf8(PyObject* text);
 
 /// A new str.
 Ref make_text(std::string_view text);
+
+/// A share in `inner` (which may be empty) and in `object` (which may be null): for memory that an
+/// object keeps alive. The last share may be dropped on any thread, with or without the GIL, before
+/// or after the interpreter's end. With it the reference goes at once; without it, when the main
+/// thread next runs Python, so that nothing ever waits for the GIL; after the end, never.
+std::shared_ptr<const void> share_object(std::shared_ptr<const void> inner, PyObject* object);
 
 /// Runs `body` and returns its result; whatever it throws becomes an exception and `failure`.
 template <class Result, class Body>
