@@ -1,7 +1,8 @@
-"""Buffers and plain arrays go into the optional peers as they are: PyTorch and GT4Py, the released packages."""
+"""Buffers and plain arrays go into GT4Py and PyTorch, the released packages, as they are; layouts agree with GT4Py's."""
 
 # No `from __future__ import annotations`: GT4Py evaluates a stencil's annotations, which are names of its own here.
 import importlib.util
+import itertools
 from pathlib import Path
 
 import gridbuf
@@ -78,3 +79,75 @@ def test_a_gt4py_stencil_takes_buffers_and_plain_arrays(
     plain = gridbuf.zeros((6, 5, 4), backend="gt:cpu_kfirst")
     stencil(source=source, target=plain)
     assert (plain == 6.0).all()
+
+
+# What GT4Py calls differently on purpose: its CPU presets ask for no alignment, its "gt:gpu" for 32 bytes.
+OUR_ALIGNMENT_BYTES = {"gt:cpu_ifirst": 64, "gt:gpu": 128}
+
+# The orders of dimensions in which the released GT4Py follows names. It appends data dimensions by position and has lost
+# the order of I, J and K (GT4Py #2574), so it is no oracle for the others.
+CANONICAL_ORDERS = [
+    (*spatial, *map(str, range(count)))
+    for length in (1, 2, 3)
+    for spatial in itertools.combinations("IJK", length)
+    for count in range(3)
+]
+
+
+def gt4py_presets() -> list[str]:
+    if importlib.util.find_spec("gt4py") is None:
+        return []
+    from gt4py.storage.cartesian import layout_registry
+
+    return sorted(layout_registry.REGISTRY)
+
+
+@needs("gt4py")
+def test_gt4py_has_presets_and_we_know_them_all() -> None:
+    assert set(gt4py_presets()) >= {
+        "gt:cpu_kfirst",
+        "gt:cpu_ifirst",
+        "gt:gpu",
+        "dace:cpu",
+        "dace:gpu",
+    }
+    assert set(gt4py_presets()) <= set(gridbuf.presets())
+
+
+@needs("gt4py")
+@pytest.mark.parametrize("preset", gt4py_presets())
+def test_presets_are_gt4pys(preset: str) -> None:
+    from gt4py.storage.cartesian import layout_registry
+
+    theirs = layout_registry.from_name(preset)
+    ours = gridbuf.presets()[preset]
+    assert ours["device"] == (None if theirs["device"] == "cpu" else "gpu")
+    assert ours["alignment_size"] == OUR_ALIGNMENT_BYTES.get(preset, theirs["alignment"])
+    for dims in CANONICAL_ORDERS:
+        plan = gridbuf.plan((3,) * len(dims), backend=preset, device=None, dims=dims)
+        assert plan.layout == theirs["layout_map"](dims), dims
+
+
+@needs("gt4py")
+@pytest.mark.parametrize("preset", gt4py_presets())
+@pytest.mark.parametrize("alignment_bytes", [1, 32, 64, 128])
+def test_strides_and_alignment_are_gt4pys(preset: str, alignment_bytes: int) -> None:
+    from gt4py.storage.cartesian import layout_registry, utils
+
+    layout_map = layout_registry.from_name(preset)["layout_map"]
+    for dims, dtype in itertools.product(CANONICAL_ORDERS, ("f8", "f4", "i1")):
+        shape = (5, 6, 7, 3, 2)[: len(dims)]
+        index = tuple(extent // 2 for extent in shape)
+        _, theirs = utils.allocate_cpu(shape, layout_map(dims), dtype, alignment_bytes, index)
+        ours = gridbuf.empty(
+            shape,
+            dtype,
+            dims=dims,
+            layout=layout_map(dims),
+            alignment_size=alignment_bytes,
+            aligned_index=index,
+        )
+        assert ours.strides == theirs.strides, (dims, dtype)
+        for array in (ours, theirs):
+            offset = sum(i * stride for i, stride in zip(index, array.strides, strict=True))
+            assert (array.ctypes.data + offset) % alignment_bytes == 0
