@@ -135,26 +135,33 @@ class Block {
   };
 
   Block() noexcept = default;  // owns nothing
-  Block(std::byte* data, std::int64_t total_bytes, const Allocation& allocation) noexcept
+  inline Block(std::byte* data, std::int64_t total_bytes, const Allocation& allocation) noexcept
       : data_(data), total_bytes_(total_bytes), allocation_(allocation) {}
-  Block(Block&& other) noexcept { swap(other); }
+  // Inline, which a member of a class in a module is not by itself: small arrays are made of such
+  // moves.
+  inline Block(Block&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)),
+        total_bytes_(std::exchange(other.total_bytes_, 0)),
+        allocation_(other.allocation_) {
+    other.allocation_.release = nullptr;
+  }
   Block& operator=(Block&& other) noexcept {
     Block(std::move(other)).swap(*this);
     return *this;
   }
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
-  ~Block() {
+  inline ~Block() {
     if (allocation_.release == nullptr) return;
     allocation_.release(allocation_.context, allocation_.address);
   }
 
   /// The address of element (0, …, 0). Never null for a block that a resource returned, not even
   /// for 0 bytes.
-  std::byte* data() const noexcept { return data_; }
-  std::int64_t total_bytes() const noexcept { return total_bytes_; }
-  std::int64_t allocation_bytes() const noexcept { return allocation_.allocation_bytes; }
-  const BlockFacts& facts() const noexcept { return allocation_.facts; }
+  inline std::byte* data() const noexcept { return data_; }
+  inline std::int64_t total_bytes() const noexcept { return total_bytes_; }
+  inline std::int64_t allocation_bytes() const noexcept { return allocation_.allocation_bytes; }
+  inline const BlockFacts& facts() const noexcept { return allocation_.facts; }
   explicit operator bool() const noexcept { return data_ != nullptr; }
 
   void swap(Block& other) noexcept {

@@ -19,6 +19,7 @@ module;
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <initializer_list>
 #include <span>
 #include <string>
@@ -119,6 +120,8 @@ class SmallVec {
   }
 
  private:
+  static constexpr int kUsualNdim = 4;
+
   static constexpr void require(bool invariant) noexcept {
     if (!invariant) __builtin_trap();
   }
@@ -128,8 +131,14 @@ class SmallVec {
     }
   }
   constexpr void copy_live(const SmallVec& other) noexcept {
-    for (int i = 0; i < other.size_; ++i) entries_[i] = other.entries_[i];
     size_ = other.size_;
+    if (!std::is_constant_evaluated() && size_ <= kUsualNdim) {
+      // A fixed length is two moves of the processor, where a loop over 3 entries is as long as a
+      // malloc. What lies behind the live entries is copied unread.
+      std::memcpy(entries_, other.entries_, kUsualNdim * sizeof(T));
+      return;
+    }
+    for (int i = 0; i < other.size_; ++i) entries_[i] = other.entries_[i];
   }
 
   int size_ = 0;

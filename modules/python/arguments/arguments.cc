@@ -3,6 +3,7 @@ module;
 #include <Python.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -136,24 +137,43 @@ void unexpected_keyword(const Signature& signature, PyObject* keyword) {
                                describe(keyword) + "; its parameters are " + names);
 }
 
-void sort_arguments(const Signature& signature, PyObject* const* arguments,
-                    Py_ssize_t positional_count, PyObject* keyword_names,
-                    std::span<PyObject*> values, UnknownKeyword unknown) {
-  if (positional_count > signature.positional) {
-    raise(ErrorClass::kType, std::string(signature.function) + "() takes at most " +
-                                 std::to_string(signature.positional) +
-                                 " arguments by position, but " + std::to_string(positional_count) +
-                                 " were given; pass the others by name");
+namespace {
+
+[[noreturn]] void raise_too_many(const Signature& signature, Py_ssize_t count) {
+  raise(ErrorClass::kType, std::string(signature.function) + "() takes at most " +
+                               std::to_string(signature.positional) +
+                               " arguments by position, but " + std::to_string(count) +
+                               " were given; pass the others by name");
+}
+
+void intern_names(const Signature& signature) {
+  for (std::size_t i = 0; i < signature.names.size(); ++i) {
+    signature.interned[i] = Ref::steal(PyUnicode_InternFromString(signature.names[i])).release();
   }
-  for (Py_ssize_t i = 0; i < positional_count; ++i) values[i] = arguments[i];
-  if (keyword_names == nullptr) return;
+}
+
+/// The position of a keyword; the number of parameters if there is none of that name.
+std::size_t find_name(const Signature& signature, PyObject* keyword) {
+  const std::size_t count = signature.names.size();
+  const auto interned = std::span(signature.interned).first(count);
+  const auto same = std::find(interned.begin(), interned.end(), keyword);
+  if (same != interned.end()) return static_cast<std::size_t>(same - interned.begin());
+  // A name that was put together at run time, as in f(**{"ba" + "ckend": ...}), is another object.
+  std::size_t position = 0;
+  while (position < count &&
+         PyUnicode_CompareWithASCIIString(keyword, signature.names[position]) != 0) {
+    ++position;
+  }
+  return position;
+}
+
+void sort_keywords(const Signature& signature, PyObject* const* arguments, PyObject* keyword_names,
+                   std::span<PyObject*> values, UnknownKeyword unknown) {
+  // The last one, so that a failure half way is tried again.
+  if (signature.interned[signature.names.size() - 1] == nullptr) intern_names(signature);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keyword_names); ++i) {
-    PyObject* keyword = PyTuple_GET_ITEM(keyword_names, i);
-    std::size_t position = 0;
-    while (position < signature.names.size() &&
-           PyUnicode_CompareWithASCIIString(keyword, signature.names[position]) != 0) {
-      ++position;
-    }
+    PyObject* const keyword = PyTuple_GET_ITEM(keyword_names, i);
+    const std::size_t position = find_name(signature, keyword);
     if (position == signature.names.size()) {
       unknown(signature, keyword);
       throw PythonError();
@@ -162,8 +182,19 @@ void sort_arguments(const Signature& signature, PyObject* const* arguments,
       raise(ErrorClass::kType, std::string(signature.function) + "() got the parameter " +
                                    describe(keyword) + " twice; pass it once");
     }
-    values[position] = arguments[positional_count + i];
+    values[position] = arguments[i];
   }
+}
+
+}  // namespace
+
+void sort_arguments(const Signature& signature, PyObject* const* arguments,
+                    Py_ssize_t positional_count, PyObject* keyword_names,
+                    std::span<PyObject*> values, UnknownKeyword unknown) {
+  if (positional_count > signature.positional) raise_too_many(signature, positional_count);
+  std::copy_n(arguments, positional_count, values.begin());
+  if (keyword_names == nullptr) return;
+  sort_keywords(signature, arguments + positional_count, keyword_names, values, unknown);
 }
 
 std::int64_t to_integer(PyObject* object, std::string_view what) {

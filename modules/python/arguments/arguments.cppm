@@ -16,6 +16,7 @@ module;
 
 #include <Python.h>
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -30,12 +31,20 @@ import gridbuf.python.object;
 
 export namespace gridbuf::python {
 
-/// What a call passed, sorted to the parameters of a signature: borrowed references, null for what
-/// was not given.
+/// The most parameters that a signature has.
+inline constexpr int kMaxParameters = 16;
+
+/// The parameters of a function: its name, for messages ("empty"), the names of all parameters,
+/// positional ones first, and how many of them may be passed by position. One static object per
+/// function: it keeps the names as Python's own text objects, of which there is one per name in a
+/// process, so that a keyword is found by its address. Comparing text would take longer than a
+/// small allocation.
 struct Signature {
-  const char* function;                // For messages: "empty".
-  std::span<const char* const> names;  // All parameters, positional ones first.
-  int positional;                      // How many of them may be passed by position.
+  const char* function;
+  std::span<const char* const> names;
+  int positional;
+  mutable std::array<PyObject*, kMaxParameters> interned =
+      {};  // Made by the first call with keywords.
 };
 
 /// What to say of a keyword that the signature does not have: sets a TypeError and throws.

@@ -336,7 +336,8 @@ Ref new_buffer(const DTypePtr& dtype, PyObject* root) {
   buffer->root = Py_XNewRef(root);
   buffer->adopted = false;
   std::construct_at(&buffer->dtype, dtype);
-  std::construct_at(&buffer->state);
+  // Without (), which would write zeros to all the entries that nobody reads.
+  ::new (static_cast<void*>(&buffer->state)) BufferState;
   return object;
 }
 

@@ -37,39 +37,42 @@ export namespace gridbuf::python {
 /// Thrown when a Python exception has been set. Caught by `guarded`.
 struct PythonError {};
 
-/// An owning reference, or none.
+/// An owning reference, or none. Its members are declared inline, which those of a class in a
+/// module are not by themselves.
 class Ref {
  public:
   Ref() noexcept = default;
-  Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
-  Ref& operator=(Ref&& other) noexcept {
+  inline Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  inline Ref& operator=(Ref&& other) noexcept {
     std::swap(object_, other.object_);
     return *this;
   }
   Ref(const Ref&) = delete;
   Ref& operator=(const Ref&) = delete;
-  ~Ref() { Py_DecRef(object_); }
+  inline ~Ref() {
+    if (object_ != nullptr) Py_DecRef(object_);
+  }
 
   /// Takes over a reference; a null one means that an exception is set, and throws PythonError.
-  static Ref steal(PyObject* object) {
+  static inline Ref steal(PyObject* object) {
     if (object == nullptr) throw PythonError();
     return Ref(object);
   }
   /// Takes over a reference that may be null (and then is none).
-  static Ref steal_or_none(PyObject* object) noexcept { return Ref(object); }
+  static inline Ref steal_or_none(PyObject* object) noexcept { return Ref(object); }
   /// A further reference to `object`, which may be null.
-  static Ref share(PyObject* object) noexcept {
+  static inline Ref share(PyObject* object) noexcept {
     Py_IncRef(object);
     return Ref(object);
   }
 
-  PyObject* get() const noexcept { return object_; }
+  inline PyObject* get() const noexcept { return object_; }
   /// Gives the reference away.
-  PyObject* release() noexcept { return std::exchange(object_, nullptr); }
-  explicit operator bool() const noexcept { return object_ != nullptr; }
+  inline PyObject* release() noexcept { return std::exchange(object_, nullptr); }
+  inline explicit operator bool() const noexcept { return object_ != nullptr; }
 
  private:
-  explicit Ref(PyObject* object) noexcept : object_(object) {}
+  inline explicit Ref(PyObject* object) noexcept : object_(object) {}
   PyObject* object_ = nullptr;
 };
 
