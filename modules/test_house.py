@@ -9,11 +9,15 @@ import pytest
 MAY_USE = {
     "error": set(),
     "layout": {"error"},
-    "alloc": {"error", "layout"},
-    # Overlapping copies take scratch memory.
-    "transfer": {"error", "layout", "alloc"},
+    # What the machine reports; it decides nothing, so it needs nobody.
+    "system": set(),
+    "threads": {"error", "system"},
+    # Large blocks are touched and zeroed by several threads, and cached as the machine allows.
+    "alloc": {"error", "layout", "system", "threads"},
+    # Overlapping copies take scratch memory; large fills take threads.
+    "transfer": {"error", "layout", "system", "threads", "alloc"},
     # A description of memory holds a share in its owner, which is alloc's.
-    "interface": {"error", "layout", "alloc"},
+    "interface": {"error", "layout", "system", "threads", "alloc"},
 }
 
 
