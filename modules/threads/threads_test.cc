@@ -149,6 +149,8 @@ TEST_F(Threads, TakeNoSignals) {
   EXPECT_EQ(sigismember(&mask, SIGTERM), 0);
 }
 
+using ThreadsDeathTest = Threads;
+
 // In a child that may map no further memory, and so no stack of a thread: the caller does all the
 // work.
 int loop_without_threads() {
@@ -165,10 +167,12 @@ int loop_without_threads() {
   return sum == 4950 ? 0 : 4;
 }
 
-TEST_F(Threads, AreMissedByNobodyWhereTheSystemGivesNone) {
+TEST_F(ThreadsDeathTest, AreMissedByNobodyWhereTheSystemGivesNone) {
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
   GTEST_SKIP() << "a sanitizer maps memory for itself, and ends without";
 #endif
+  // In a process of its own: the C library keeps the stacks of threads that were.
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(std::_Exit(loop_without_threads()), ::testing::ExitedWithCode(0), "");
 }
 
@@ -216,9 +220,9 @@ std::string in_a_fresh_process(const char* value) {
   return std::to_string(thread_count()) + " " + thread_count_origin();
 }
 
-// The default is settled at the first use, so each case has a process of its own (and none of them
-// has chosen a number yet: this test fixture is not used).
+// The default is settled at the first use, so each case has a process of its own.
 void expect_in_child(const char* value, const std::string& wanted) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {
         const std::string found = in_a_fresh_process(value);
@@ -229,7 +233,7 @@ void expect_in_child(const char* value, const std::string& wanted) {
       << (value == nullptr ? "unset" : value);
 }
 
-TEST(ThreadsDeathTest, AreSetByTheEnvironmentOrTheMachine) {
+TEST(ThreadCountDeathTest, IsSetByTheEnvironmentOrTheMachine) {
   const std::string cpus = std::to_string(std::min(system::usable_cpu_count(), kMaxThreadCount));
   expect_in_child(nullptr, cpus + " processors of this process");
   expect_in_child("3", "3 GRIDBUF_NUM_THREADS");
