@@ -13,6 +13,7 @@ module gridbuf.alloc.host;
 import gridbuf.alloc;
 import gridbuf.alloc.pages;
 import gridbuf.error;
+import gridbuf.system;
 
 namespace gridbuf {
 namespace {
@@ -25,7 +26,7 @@ void release_to_libc(void* /*context*/, void* allocation) noexcept { std::free(a
 // Refuses what the machine cannot hold, before anything is touched.
 absl::Status check_committable(const AllocationRequest& request) {
   if (request.total_bytes < kReportedCommitBytes) return absl::OkStatus();
-  const std::int64_t committable = pages::committable_bytes();
+  const std::int64_t committable = system::committable_bytes();
   if (request.total_bytes <= committable) return absl::OkStatus();
   return out_of_memory(
       request, "host",

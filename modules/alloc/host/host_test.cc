@@ -17,9 +17,9 @@
 
 import gridbuf.alloc;
 import gridbuf.alloc.host;
-import gridbuf.alloc.pages;
 import gridbuf.alloc.testing.contract;
 import gridbuf.error;
+import gridbuf.system;
 
 // A sanitizer's malloc ends the process where the C library's answers null; the contract is about
 // the answer.
@@ -112,7 +112,7 @@ TEST(HostResource, CostsLittleMoreThanWasAsked) {
 // Without the check the kernel would find no pages half way, and its out-of-memory killer would end
 // the process.
 TEST(HostResource, RefusesToPopulateMoreThanTheMachineHas) {
-  const std::int64_t committable = pages::committable_bytes();
+  const std::int64_t committable = system::committable_bytes();
   const absl::StatusOr<Block> block =
       host_resource().allocate({.total_bytes = committable + kGiB, .populate = true});
   ASSERT_FALSE(block.ok());

@@ -1,58 +1,85 @@
 module;
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 module gridbuf.alloc.pages;
 
+import gridbuf.alloc;
 import gridbuf.error;
+import gridbuf.system;
+import gridbuf.threads;
 
 namespace gridbuf::pages {
 namespace {
 
-std::uintptr_t page_bytes() {
-  static const auto bytes = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+// The length of a transparent huge page here.
+std::int64_t huge_page_bytes() {
+  static const std::int64_t bytes = system::huge_pages().page_bytes;
   return bytes;
 }
 
-// The number in a file that holds one, such as memory.max. Nothing if the file is absent or says
-// "max".
-std::optional<std::int64_t> read_number(const std::string& path) {
-  std::ifstream file(path);
-  std::int64_t number = 0;
-  return file >> number ? std::optional(number) : std::nullopt;
+std::int64_t round_down(std::int64_t value, std::int64_t multiple) {
+  return value - value % multiple;
 }
 
-// The number behind `key` in lines of "key number …" (meminfo, memory.stat).
-std::optional<std::int64_t> read_keyed(const std::string& path, const std::string& key) {
-  std::ifstream file(path);
-  std::string word;
-  while (file >> word) {
-    std::int64_t number = 0;
-    if (word == key && file >> number) return number;
-    file.clear();
-    file.ignore(4096, '\n');
-  }
-  return std::nullopt;
+std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
+  return round_down(value - 1, multiple) + multiple;
 }
+
+std::int64_t number_of(const std::byte* address) {
+  return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(address));
+}
+
+std::byte* address_of(std::int64_t number) {
+  return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(number));
+}
+
+// ---- Mapping. ----
+
+// Anonymous memory; null, with errno, if there is none.
+std::byte* map(std::int64_t length_bytes) {
+  void* const address = mmap(nullptr, static_cast<std::size_t>(length_bytes),
+                             PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return address == MAP_FAILED ? nullptr : static_cast<std::byte*>(address);
+}
+
+void unmap(std::byte* address, std::int64_t length_bytes) noexcept {
+  if (length_bytes > 0) munmap(address, static_cast<std::size_t>(length_bytes));
+}
+
+// `length_bytes` that begin on a border of huge pages: a longer piece, without its ends.
+std::byte* map_on_border(std::int64_t length_bytes) {
+  const std::int64_t huge = huge_page_bytes();
+  std::byte* const address = map(length_bytes);
+  if (address == nullptr || number_of(address) % huge == 0) return address;  // newer kernels do it
+  unmap(address, length_bytes);
+  std::byte* const wide = map(length_bytes + huge);
+  if (wide == nullptr) return nullptr;
+  const std::int64_t before = round_up(number_of(wide), huge) - number_of(wide);
+  unmap(wide, before);
+  unmap(wide + before + length_bytes, huge - before);
+  return wide + before;
+}
+
+// ---- Committing. ----
 
 // Asks the kernel to commit whole pages; 0 or the error number.
-int populate([[maybe_unused]] std::uintptr_t first, [[maybe_unused]] std::size_t length_bytes) {
+int populate([[maybe_unused]] std::byte* first, [[maybe_unused]] std::int64_t length_bytes) {
 #ifdef MADV_POPULATE_WRITE
   int result = 0;
   do {
-    result = madvise(reinterpret_cast<void*>(first), length_bytes, MADV_POPULATE_WRITE);
+    result = madvise(first, static_cast<std::size_t>(length_bytes), MADV_POPULATE_WRITE);
   } while (result != 0 && (errno == EAGAIN || errno == EINTR));
   return result == 0 ? 0 : errno;
 #else
@@ -64,98 +91,85 @@ int populate([[maybe_unused]] std::uintptr_t first, [[maybe_unused]] std::size_t
 // not be written, so it is asked once about a page where only the first can be meant.
 bool kernel_populates() {
   static const bool answer = [] {
-    void* page =
-        mmap(nullptr, page_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED) return false;
-    const int error = populate(reinterpret_cast<std::uintptr_t>(page), page_bytes());
-    munmap(page, page_bytes());
+    std::byte* const page = map(system::page_bytes());
+    if (page == nullptr) return false;
+    const int error = populate(page, system::page_bytes());
+    unmap(page, system::page_bytes());
     return error == 0;
   }();
   return answer;
 }
 
-std::int64_t system_bytes(const MemoryReports& reports, std::int64_t swap_bytes) {
-  const auto available = read_keyed(reports.meminfo, "MemAvailable:");
-  return available ? *available * 1024 + swap_bytes : kUnlimitedBytes;
-}
-
-// What one cgroup still allows, given the names of its limit and use files.
-std::int64_t group_bytes(const std::string& folder, const char* limit_name, const char* use_name,
-                         const char* file_prefix, std::int64_t swap_bytes) {
-  const auto limit = read_number(folder + "/" + limit_name);
-  const auto used = read_number(folder + "/" + use_name);
-  if (!limit || !used) return kUnlimitedBytes;
-  // A first-version cgroup says "no limit" with a number near 2^63.
-  if (*limit >= (std::int64_t{1} << 60)) return kUnlimitedBytes;
-  const std::string stat = folder + "/memory.stat";
-  const std::string prefix(file_prefix);
-  const std::int64_t file_bytes = read_keyed(stat, prefix + "inactive_file").value_or(0) +
-                                  read_keyed(stat, prefix + "active_file").value_or(0);
-  return std::max<std::int64_t>(0, *limit - *used + file_bytes) + swap_bytes;
-}
-
-// The least over a cgroup and its ancestors. `path` is "/a/b" or "/", relative to `mount`.
-std::int64_t branch_bytes(const std::string& mount, std::string path, bool second_version,
-                          std::int64_t swap_bytes) {
-  std::int64_t least = kUnlimitedBytes;
-  while (true) {
-    const std::string folder = mount + (path == "/" ? "" : path);
-    least = std::min(
-        least, second_version ? group_bytes(folder, "memory.max", "memory.current", "", swap_bytes)
-                              : group_bytes(folder, "memory.limit_in_bytes",
-                                            "memory.usage_in_bytes", "total_", swap_bytes));
-    if (path.empty() || path == "/") return least;
-    path.resize(path.find_last_of('/'));
+// Commits the pages of [begin, end); 0 or the error number.
+int commit_range(std::byte* begin, std::byte* end) {
+  if (!kernel_populates()) {
+    touch(begin, end - begin);
+    return 0;
   }
+  std::byte* const first = address_of(round_down(number_of(begin), system::page_bytes()));
+  return populate(first, end - first);
 }
 
-std::int64_t cgroup_bytes(const MemoryReports& reports, std::int64_t swap_bytes) {
-  std::int64_t least = kUnlimitedBytes;
-  std::ifstream file(reports.own_cgroups);
-  // A line is "hierarchy:controllers:path"; the second version has hierarchy 0 and no controllers.
-  for (std::string line; std::getline(file, line);) {
-    const std::size_t first = line.find(':');
-    const std::size_t second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    const std::string path = line.substr(second + 1);
-    if (controllers == ",,") {
-      least = std::min(least, branch_bytes(reports.cgroup_mount, path, true, swap_bytes));
-    } else if (controllers.find(",memory,") != std::string::npos) {
-      least =
-          std::min(least, branch_bytes(reports.cgroup_mount + "/memory", path, false, swap_bytes));
-    }
-  }
-  return least;
+// The same with several threads, each huge page by one of them.
+int commit_parallel(std::byte* data, std::int64_t total_bytes) {
+  std::byte* const border = address_of(round_down(number_of(data), huge_page_bytes()));
+  std::atomic<int> first_error = 0;
+  parallel_for(data + total_bytes - border, huge_page_bytes(),
+               [&](std::int64_t begin, std::int64_t end) {
+                 if (first_error.load(std::memory_order_relaxed) != 0) return;
+                 const int error = commit_range(std::max(data, border + begin), border + end);
+                 int none = 0;
+                 if (error != 0) first_error.compare_exchange_strong(none, error);
+               });
+  return first_error;
 }
 
 }  // namespace
 
-std::int64_t committable_bytes(const MemoryReports& reports) {
-  const std::int64_t swap_bytes = read_keyed(reports.meminfo, "SwapFree:").value_or(0) * 1024;
-  return std::min(system_bytes(reports, swap_bytes), cgroup_bytes(reports, swap_bytes));
+std::int64_t mapped_length(std::int64_t length_bytes, PageKind pages) {
+  const std::int64_t whole_pages = round_up(length_bytes, system::page_bytes());
+  const std::int64_t huge = huge_page_bytes();
+  if (pages != PageKind::kHuge || whole_pages % huge < huge / 4) return whole_pages;
+  return round_up(whole_pages, huge);
+}
+
+absl::StatusOr<Mapping> map_pages(std::int64_t length_bytes, PageKind pages) {
+  const std::int64_t length = mapped_length(length_bytes, pages);
+  const bool huge = pages == PageKind::kHuge;
+  std::byte* const address = huge ? map_on_border(length) : map(length);
+  if (address == nullptr) {
+    return make_error(ErrorClass::kMemory, "the kernel could not map " + bytes_text(length) + " (" +
+                                               std::strerror(errno) +
+                                               "); ask for a smaller shape or free some memory");
+  }
+  madvise(address, static_cast<std::size_t>(length), huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+  return Mapping{address, length, pages};
+}
+
+void unmap_pages(const Mapping& mapping) noexcept { unmap(mapping.address, mapping.length_bytes); }
+
+void offer_pages(std::byte* address, std::int64_t length_bytes) noexcept {
+  const std::int64_t begin = round_up(number_of(address), system::page_bytes());
+  const std::int64_t end = round_down(number_of(address) + length_bytes, system::page_bytes());
+  if (begin < end) madvise(address_of(begin), static_cast<std::size_t>(end - begin), MADV_FREE);
 }
 
 void touch(std::byte* data, std::int64_t total_bytes) {
   if (total_bytes <= 0) return;
-  const auto page = static_cast<std::int64_t>(page_bytes());
   const auto rewrite = [](std::byte* address) {
     volatile std::byte* byte = address;
     *byte = *byte;
   };
-  for (std::int64_t offset = 0; offset < total_bytes; offset += page) rewrite(data + offset);
+  for (std::int64_t offset = 0; offset < total_bytes; offset += system::page_bytes()) {
+    rewrite(data + offset);
+  }
   rewrite(data + total_bytes - 1);
 }
 
 absl::Status commit(std::byte* data, std::int64_t total_bytes) {
   if (total_bytes <= 0) return absl::OkStatus();
-  if (!kernel_populates()) {
-    touch(data, total_bytes);
-    return absl::OkStatus();
-  }
-  const auto address = reinterpret_cast<std::uintptr_t>(data);
-  const std::uintptr_t first = address & ~(page_bytes() - 1);
-  const int error = populate(first, address + static_cast<std::uintptr_t>(total_bytes) - first);
+  const int error = total_bytes < kParallelBytes ? commit_range(data, data + total_bytes)
+                                                 : commit_parallel(data, total_bytes);
   if (error == 0) return absl::OkStatus();
   return make_error(ErrorClass::kMemory, "the kernel could not commit " + bytes_text(total_bytes) +
                                              " (" + std::strerror(error) +
