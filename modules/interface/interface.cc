@@ -20,13 +20,6 @@ import gridbuf.layout.view;
 
 namespace gridbuf {
 
-std::int64_t BufferDescriptor::nbytes() const {
-  // `describe` has checked that neither leaves 64 bits.
-  const auto elements = checked::product(view.shape.span());
-  const auto bytes = elements ? checked::mul(*elements, view.itemsize_bytes) : std::nullopt;
-  return bytes.value_or(checked::kMaxBytes);
-}
-
 absl::StatusOr<BufferDescriptor> describe(BufferDescriptor descriptor) {
   const StridedView& view = descriptor.view;
   const auto elements = checked::product(view.shape.span());

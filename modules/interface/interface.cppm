@@ -25,6 +25,7 @@ export module gridbuf.interface;
 
 import gridbuf.alloc;
 import gridbuf.interface.dtype;
+import gridbuf.layout.checked;
 import gridbuf.layout.view;
 
 export namespace gridbuf {
@@ -41,10 +42,14 @@ struct BufferDescriptor {
   Owner owner;
 
   /// The address of element (0, …, 0): what every protocol calls the data pointer (AI-15).
-  std::byte* first_element() const { return block + view.offset_bytes; }
-  bool is_empty() const { return gridbuf::is_empty(view.shape); }
+  inline std::byte* first_element() const { return block + view.offset_bytes; }
+  inline bool is_empty() const { return gridbuf::is_empty(view.shape); }
   /// Number of elements × itemsize, without padding (PB-03).
-  std::int64_t nbytes() const;
+  inline std::int64_t nbytes() const {
+    // `describe` has checked that neither leaves 64 bits.
+    return checked::mul(checked::product(view.shape.span()).value_or(0), view.itemsize_bytes)
+        .value_or(checked::kMaxBytes);
+  }
 };
 
 /// A checked descriptor. Errors, all kValue: negative extents or unequal numbers of extents and

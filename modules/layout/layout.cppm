@@ -173,8 +173,8 @@ constexpr PlanFault LayoutPlan::take(const PlanRequest& request) noexcept {
     layout_ = c_order(ndim());
   } else {
     layout_ = request.layout;
+    if (layout_.size() != ndim() || !is_permutation(layout_)) return {kLayoutMap};
   }
-  if (layout_.size() != ndim() || !is_permutation(layout_)) return {kLayoutMap};
   return take_aligned_index(request.aligned_index);
 }
 

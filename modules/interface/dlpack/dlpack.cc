@@ -1,6 +1,7 @@
 module;
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -26,10 +27,29 @@ import gridbuf.layout.view;
 namespace gridbuf::dlpack {
 namespace {
 
-// Whether the stride of `axis` says anything (DP-33).
-bool stride_matters(const StridedView& view, int axis) {
-  return view.shape[axis] > 1 && !is_empty(view.shape);
-}
+// Divides byte strides by an itemsize. That is nearly always a power of two, which takes no
+// division of the processor: a handful of those would be as long as the rest of an export.
+class ElementUnit {
+ public:
+  explicit ElementUnit(std::int64_t itemsize_bytes)
+      : itemsize_bytes_(itemsize_bytes),
+        shift_(std::has_single_bit(static_cast<std::uint64_t>(itemsize_bytes))
+                   ? std::countr_zero(static_cast<std::uint64_t>(itemsize_bytes))
+                   : -1) {}
+
+  bool divides(std::int64_t stride_bytes) const {
+    return shift_ >= 0 ? (stride_bytes & (itemsize_bytes_ - 1)) == 0
+                       : stride_bytes % itemsize_bytes_ == 0;
+  }
+  // Requires divides(stride_bytes).
+  std::int64_t elements(std::int64_t stride_bytes) const {
+    return shift_ >= 0 ? stride_bytes >> shift_ : stride_bytes / itemsize_bytes_;
+  }
+
+ private:
+  std::int64_t itemsize_bytes_;
+  int shift_;  // -1: no power of two
+};
 
 struct StreamAnswer {
   StreamOrder order;
@@ -96,20 +116,38 @@ absl::StatusOr<StreamAnswer> stream_for(DeviceType own, DeviceType exported,
   return bad_stream(stream.value_or(0), "for a device that gridbuf knows", "export from the host");
 }
 
-// DP-23: the device it lies on, or the host where the host can read it as it is.
-absl::StatusOr<Device> device_for(const BufferDescriptor& descriptor,
-                                  const std::optional<ExportRequest::WantedDevice>& wanted) {
+struct DeviceAnswer {
+  Device device;
+  bool copy = false;
+};
+
+// DP-20 … DP-23: the device it lies on, or the host: as it is where the host can read it, else as a
+// copy.
+absl::StatusOr<DeviceAnswer> device_for(const BufferDescriptor& descriptor,
+                                        const ExportRequest& request) {
   const Device own = descriptor.device;
-  if (!wanted) return own;
-  if (wanted->type == static_cast<std::int64_t>(own.type) && wanted->id == own.id) return own;
-  const bool wants_host = wanted->type == static_cast<std::int64_t>(DeviceType::kHost);
-  if (wants_host && wanted->id == 0 && is_host_readable(own.type)) return Device{};
-  return make_error(
-      ErrorClass::kBuffer,
-      {"dl_device", "(" + std::to_string(wanted->type) + ", " + std::to_string(wanted->id) + ")",
-       "the array's own device (" + to_string(own) + ")" +
-           (is_host_readable(own.type) ? " or the host, (1, 0)" : ""),
-       "leave it out and move the array yourself"});
+  const bool copy = request.copy.value_or(false);
+  const auto& wanted = request.dl_device;
+  if (!wanted || (wanted->type == static_cast<std::int64_t>(own.type) && wanted->id == own.id)) {
+    return DeviceAnswer{own, copy};
+  }
+  const bool wants_host =
+      wanted->type == static_cast<std::int64_t>(DeviceType::kHost) && wanted->id == 0;
+  if (!wants_host) {
+    return make_error(
+        ErrorClass::kBuffer,
+        {"dl_device", "(" + std::to_string(wanted->type) + ", " + std::to_string(wanted->id) + ")",
+         "the array's own device (" + to_string(own) + ") or the host, (1, 0)",
+         "leave it out and move the array yourself"});
+  }
+  if (is_host_readable(own.type)) return DeviceAnswer{Device{}, copy};
+  if (request.copy == false) {
+    return make_error(ErrorClass::kBuffer,
+                      {"copy", "False with dl_device (1, 0)",
+                       "True or None for memory that the host cannot read (" + to_string(own) + ")",
+                       "leave copy out"});
+  }
+  return DeviceAnswer{Device{}, true};
 }
 
 // The first minor version that has the element type's code: FP8, FP6 and FP4 came with 1.1.
@@ -142,12 +180,14 @@ absl::Status check_legacy(const BufferDescriptor& descriptor, bool readonly) {
 
 }  // namespace
 
-absl::Status check_exportable(const BufferDescriptor& descriptor) {
-  if (const auto type = descriptor.dtype.dlpack(); !type.ok()) return type.status();
-  const StridedView& view = descriptor.view;
+namespace {
+
+absl::Status check_strides(const StridedView& view) {
+  if (is_empty(view.shape))
+    return absl::OkStatus();  // No stride of an empty array matters (DP-33).
+  const ElementUnit unit(view.itemsize_bytes);
   for (int axis = 0; axis < view.ndim(); ++axis) {
-    if (!stride_matters(view, axis)) continue;
-    if (view.strides_bytes[axis] % view.itemsize_bytes == 0) continue;
+    if (view.shape[axis] == 1 || unit.divides(view.strides_bytes[axis])) continue;
     return make_error(ErrorClass::kBuffer,
                       {"stride of axis " + std::to_string(axis),
                        std::to_string(view.strides_bytes[axis]) + " bytes",
@@ -158,24 +198,32 @@ absl::Status check_exportable(const BufferDescriptor& descriptor) {
   return absl::OkStatus();
 }
 
+}  // namespace
+
+absl::Status check_exportable(const BufferDescriptor& descriptor) {
+  if (const auto type = descriptor.dtype.dlpack(); !type.ok()) return type.status();
+  return check_strides(descriptor.view);
+}
+
 absl::StatusOr<ExportPlan> negotiate(const BufferDescriptor& descriptor,
                                      const ExportRequest& request) {
-  const absl::StatusOr<Device> device = device_for(descriptor, request.dl_device);
+  const absl::StatusOr<DeviceAnswer> device = device_for(descriptor, request);
   if (!device.ok()) return device.status();
   const absl::StatusOr<StreamAnswer> stream =
-      stream_for(descriptor.device.type, device->type, request.stream);
+      stream_for(descriptor.device.type, device->device.type, request.stream);
   if (!stream.ok()) return stream.status();
   const absl::StatusOr<DlpackType> type = descriptor.dtype.dlpack();
   if (!type.ok()) return type.status();
   ExportPlan plan;
-  plan.copy = request.copy.value_or(false);
-  plan.device = *device;
+  plan.copy = device->copy;
+  plan.device = device->device;
+  plan.type = *type;
   plan.stream_order = stream->order;
   plan.stream = stream->stream;
   choose_version(request.max_version, *type, plan);
   // A copy gets strides of its own and may be written.
   if (!plan.copy) {
-    if (absl::Status status = check_exportable(descriptor); !status.ok()) return status;
+    if (absl::Status status = check_strides(descriptor.view); !status.ok()) return status;
   }
   if (!plan.versioned) {
     const bool readonly = descriptor.readonly && !plan.copy;
@@ -205,72 +253,117 @@ struct Export {
 
 // Element strides: those of the view where they matter, else those of a dense array (DL-09, DP-33).
 void fill_strides(const StridedView& view, std::int64_t* strides_elements) {
+  const ElementUnit unit(view.itemsize_bytes);
+  const bool empty = is_empty(view.shape);
   std::int64_t dense = 1;
   for (int axis = view.ndim() - 1; axis >= 0; --axis) {
-    strides_elements[axis] =
-        stride_matters(view, axis) ? view.strides_bytes[axis] / view.itemsize_bytes : dense;
+    const std::int64_t extent = view.shape[axis];
+    strides_elements[axis] = extent > 1 && !empty ? unit.elements(view.strides_bytes[axis]) : dense;
     // Cannot leave 64 bits: the extents' product fits, by `describe`, and zeros are left out.
-    if (view.shape[axis] != 0) {
-      dense = checked::mul(dense, view.shape[axis]).value_or(checked::kMaxBytes);
-    }
+    if (extent != 0) dense = checked::mul(dense, extent).value_or(checked::kMaxBytes);
   }
 }
 
-void fill_tensor(const BufferDescriptor& descriptor, const DlpackType& type, std::int64_t* shape,
-                 DLTensor& tensor) {
-  const StridedView& view = descriptor.view;
-  const int ndim = view.ndim();
-  std::copy(view.shape.begin(), view.shape.end(), shape);
-  fill_strides(view, shape + ndim);
+// The tensor itself; `shape` and `strides_elements` are what it shall point to.
+void fill_tensor(const BufferDescriptor& descriptor, const Device& device, const DlpackType& type,
+                 std::int64_t* shape, std::int64_t* strides_elements, DLTensor& tensor) {
+  const int ndim = descriptor.view.ndim();
   tensor.data = descriptor.is_empty() ? nullptr : descriptor.first_element();
-  tensor.device = {static_cast<std::int32_t>(descriptor.device.type), descriptor.device.id};
+  tensor.device = {static_cast<std::int32_t>(device.type), device.id};
   tensor.ndim = ndim;
   tensor.dtype = {type.code, type.bits, type.lanes};
   // A 0-d tensor has neither; null can be taken for nothing else (DL-13).
   tensor.shape = ndim == 0 ? nullptr : shape;
-  tensor.strides = ndim == 0 ? nullptr : shape + ndim;
+  tensor.strides = ndim == 0 ? nullptr : strides_elements;
   tensor.byte_offset = 0;
 }
 
-// Builds an Export; the result's managed tensor is all but for version and flags.
+// Builds an Export; the result's managed tensor is all but for version and flags. Null: no memory.
 template <class Managed>
-absl::StatusOr<Managed*> make_export(const BufferDescriptor& descriptor,
-                                     DLTensor Managed::* tensor) {
+Managed* make_export(const BufferDescriptor& descriptor, const ExportPlan& plan,
+                     DLTensor Managed::* tensor) {
   static_assert(sizeof(Export<Managed>) % alignof(std::int64_t) == 0);
-  if (absl::Status status = check_exportable(descriptor); !status.ok()) return status;
-  const auto extents = static_cast<std::size_t>(2 * descriptor.view.ndim());
+  const StridedView& view = descriptor.view;
+  const auto extents = static_cast<std::size_t>(2 * view.ndim());
   void* memory =
       ::operator new(sizeof(Export<Managed>) + extents * sizeof(std::int64_t), std::nothrow);
-  if (memory == nullptr) {
-    return make_error(ErrorClass::kMemory,
-                      "no memory for a DLPack export; free some arrays and try again");
-  }
+  if (memory == nullptr) return nullptr;
   auto* made = new (memory) Export<Managed>{{}, descriptor.owner};
-  fill_tensor(descriptor, *descriptor.dtype.dlpack(), made->shape(), made->managed.*tensor);
+  std::int64_t* const shape = made->shape();
+  std::copy(view.shape.begin(), view.shape.end(), shape);
+  fill_strides(view, shape + view.ndim());
+  fill_tensor(descriptor, plan.device, plan.type, shape, shape + view.ndim(),
+              made->managed.*tensor);
   made->managed.manager_ctx = made;
   made->managed.deleter = &Export<Managed>::destroy;
   return &made->managed;
 }
 
+absl::Status no_memory() {
+  return make_error(ErrorClass::kMemory,
+                    "no memory for a DLPack export; free some arrays and try again");
+}
+
+// The plan of an export that nobody negotiated: as it is, where it is.
+absl::StatusOr<ExportPlan> plain_plan(const BufferDescriptor& descriptor) {
+  const absl::StatusOr<DlpackType> type = descriptor.dtype.dlpack();
+  if (!type.ok()) return type.status();
+  if (absl::Status status = check_strides(descriptor.view); !status.ok()) return status;
+  ExportPlan plan;
+  plan.device = descriptor.device;
+  plan.type = *type;
+  return plan;
+}
+
 }  // namespace
+
+absl::StatusOr<LegacyExport> export_legacy(const BufferDescriptor& descriptor,
+                                           const ExportPlan& plan) {
+  DLManagedTensor* const managed = make_export(descriptor, plan, &DLManagedTensor::dl_tensor);
+  if (managed == nullptr) return no_memory();
+  return LegacyExport(managed);
+}
+
+absl::StatusOr<VersionedExport> export_versioned(const BufferDescriptor& descriptor,
+                                                 const ExportPlan& plan) {
+  DLManagedTensorVersioned* const managed =
+      make_export(descriptor, plan, &DLManagedTensorVersioned::dl_tensor);
+  if (managed == nullptr) return no_memory();
+  managed->version = {kMajorVersion, plan.minor_version};
+  managed->flags = (descriptor.readonly ? kFlagReadOnly : 0) | (plan.copy ? kFlagIsCopied : 0) |
+                   (descriptor.dtype.is_padded_subbyte() ? kFlagSubbytePadded : 0);
+  return VersionedExport(managed);
+}
 
 absl::StatusOr<LegacyExport> export_legacy(const BufferDescriptor& descriptor) {
   if (absl::Status status = check_legacy(descriptor, descriptor.readonly); !status.ok()) {
     return status;
   }
-  const auto managed = make_export(descriptor, &DLManagedTensor::dl_tensor);
-  if (!managed.ok()) return managed.status();
-  return LegacyExport(*managed);
+  const absl::StatusOr<ExportPlan> plan = plain_plan(descriptor);
+  if (!plan.ok()) return plan.status();
+  return export_legacy(descriptor, *plan);
 }
 
 absl::StatusOr<VersionedExport> export_versioned(const BufferDescriptor& descriptor, bool copied,
                                                  std::uint32_t minor_version) {
-  const auto managed = make_export(descriptor, &DLManagedTensorVersioned::dl_tensor);
-  if (!managed.ok()) return managed.status();
-  (*managed)->version = {kMajorVersion, minor_version};
-  (*managed)->flags = (descriptor.readonly ? kFlagReadOnly : 0) | (copied ? kFlagIsCopied : 0) |
-                      (descriptor.dtype.is_padded_subbyte() ? kFlagSubbytePadded : 0);
-  return VersionedExport(*managed);
+  absl::StatusOr<ExportPlan> plan = plain_plan(descriptor);
+  if (!plan.ok()) return plan.status();
+  plan->copy = copied;
+  plan->minor_version = minor_version;
+  return export_versioned(descriptor, *plan);
+}
+
+absl::Status describe_tensor(const BufferDescriptor& descriptor, Extents& strides_elements,
+                             DLTensor& tensor) {
+  const absl::StatusOr<DlpackType> type = descriptor.dtype.dlpack();
+  if (!type.ok()) return type.status();
+  if (absl::Status status = check_strides(descriptor.view); !status.ok()) return status;
+  strides_elements = descriptor.view.strides_bytes;
+  fill_strides(descriptor.view, strides_elements.data());
+  fill_tensor(descriptor, descriptor.device, *type,
+              const_cast<std::int64_t*>(descriptor.view.shape.data()), strides_elements.data(),
+              tensor);
+  return absl::OkStatus();
 }
 
 }  // namespace gridbuf::dlpack

@@ -29,6 +29,8 @@ export module gridbuf.interface.dlpack;
 
 import gridbuf.alloc;
 import gridbuf.interface;
+import gridbuf.interface.dtype;
+import gridbuf.layout.extents;
 
 export namespace gridbuf::dlpack {
 
@@ -125,16 +127,19 @@ enum class StreamOrder : std::uint8_t {
 struct ExportPlan {
   bool versioned = false;
   std::uint32_t minor_version = 0;  // what a versioned export is stamped with
-  bool copy = false;                // the caller copies first, and exports the copy with `copied`
-  Device device;  // where the export lies; put it into the descriptor that is exported
+  bool copy = false;  // the caller copies first, to memory of `device`, and exports the copy
+  Device device;      // where the export says that it lies
+  DlpackType type;    // what it says that an element is
   StreamOrder stream_order = StreamOrder::kNothing;
   std::uint64_t stream = 0;  // for kHandle
 };
 
-/// What a consumer that asks `request` of `descriptor` gets. Errors: kValue for a stream the device
-/// has not (DP-15 … DP-17); kBuffer for a device it cannot be put on (DP-23), read-only memory
-/// asked for without a version, as a legacy capsule cannot say so (DP-27), and everything DLPack
-/// cannot describe: see `check_exportable`.
+/// What a consumer that asks `request` of `descriptor` gets. Memory that the host cannot read goes
+/// to it as a copy; pinned and managed memory as it is, when its pending work has ended. Errors:
+/// kValue for a stream the device has not (DP-15 … DP-17); kBuffer for a device it cannot be put on
+/// (DP-23), or not without the copy that was forbidden (DP-21), read-only memory asked for without
+/// a version, as a legacy capsule cannot say so (DP-27), and everything DLPack cannot describe: see
+/// `check_exportable`.
 absl::StatusOr<ExportPlan> negotiate(const BufferDescriptor& descriptor,
                                      const ExportRequest& request);
 
@@ -163,5 +168,18 @@ absl::StatusOr<LegacyExport> export_legacy(const BufferDescriptor& descriptor);
 absl::StatusOr<VersionedExport> export_versioned(const BufferDescriptor& descriptor,
                                                  bool copied = false,
                                                  std::uint32_t minor_version = kMinorVersion);
+
+/// The same as `negotiate` planned, without checking again: device, element type, version and the
+/// copied flag are the plan's. `descriptor` is what was negotiated, or the copy that was planned.
+/// Requires a legacy or a versioned plan. Error: kMemory.
+absl::StatusOr<LegacyExport> export_legacy(const BufferDescriptor& descriptor,
+                                           const ExportPlan& plan);
+absl::StatusOr<VersionedExport> export_versioned(const BufferDescriptor& descriptor,
+                                                 const ExportPlan& plan);
+
+/// The memory as a tensor that owns nothing: its shape is the descriptor's, its strides are written
+/// to `strides_elements`, and both must stay while it is used (DX-07). Errors as check_exportable.
+absl::Status describe_tensor(const BufferDescriptor& descriptor, Extents& strides_elements,
+                             DLTensor& tensor);
 
 }  // namespace gridbuf::dlpack

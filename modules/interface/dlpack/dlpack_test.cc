@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -389,11 +390,63 @@ TEST(Negotiate, ServesManagedMemoryOnTheHostAfterItsWorkHasEnded) {
   const auto plan = negotiate(array, request);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->device, Device{});
+  EXPECT_FALSE(plan->copy);
   EXPECT_EQ(plan->stream_order, StreamOrder::kFinish);
+}
+
+TEST(Negotiate, ServesDeviceMemoryOnTheHostAsACopy) {
+  BufferDescriptor array = descriptor({2}, {8});
   array.device = {DeviceType::kCuda, 0};
+  ExportRequest request;
+  request.dl_device = WantedDevice{1, 0};
+  const auto plan = negotiate(array, request);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_TRUE(plan->copy);
+  EXPECT_EQ(plan->device, Device{});
+  EXPECT_EQ(plan->stream_order, StreamOrder::kFinish);
+  request.stream = 1;  // The host has none (DP-24).
+  EXPECT_EQ(error_class_of(negotiate(array, request).status()), ErrorClass::kValue);
+  request.stream.reset();
+  request.copy = false;  // DP-21
   EXPECT_EQ(error_class_of(negotiate(array, request).status()), ErrorClass::kBuffer);
+  request.copy.reset();
   request.dl_device = WantedDevice{2, 1};
   EXPECT_FALSE(negotiate(array, request).ok());
+}
+
+TEST(PlannedExport, LiesWhereThePlanSays) {
+  BufferDescriptor array = descriptor({3, 2}, {16, 8});
+  array.device = {DeviceType::kCudaManaged, 0};
+  ExportRequest request = asking_version(1, 1);
+  request.dl_device = WantedDevice{1, 0};
+  const auto plan = negotiate(array, request);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const auto versioned = export_versioned(array, *plan);
+  ASSERT_TRUE(versioned.ok()) << versioned.status();
+  EXPECT_EQ((*versioned)->dl_tensor.device.device_type, 1);
+  EXPECT_EQ((*versioned)->version.minor, 1U);
+  EXPECT_EQ((*versioned)->flags, 0U);
+  const auto legacy = export_legacy(array, *plan);
+  ASSERT_TRUE(legacy.ok()) << legacy.status();
+  EXPECT_EQ((*legacy)->dl_tensor.device.device_type, 1);
+}
+
+TEST(DescribeTensor, SaysTheSameAsAnExportAndOwnsNothing) {
+  const BufferDescriptor array = descriptor({3, 1, 2}, {-32, 5, 8}, 80);
+  Extents strides_elements;
+  DLTensor tensor{};
+  ASSERT_TRUE(describe_tensor(array, strides_elements, tensor).ok());
+  const auto exported = export_versioned(array);
+  ASSERT_TRUE(exported.ok());
+  const DLTensor& owned = (*exported)->dl_tensor;
+  EXPECT_EQ(tensor.data, owned.data);
+  EXPECT_EQ(tensor.ndim, owned.ndim);
+  EXPECT_EQ(tensor.shape, array.view.shape.data());
+  EXPECT_EQ(tensor.strides, strides_elements.data());
+  EXPECT_EQ(Extents(std::span<const std::int64_t>(tensor.strides, 3)),
+            Extents(std::span<const std::int64_t>(owned.strides, 3)));
+  EXPECT_EQ(error_class_of(describe_tensor(descriptor({2}, {12}), strides_elements, tensor)),
+            ErrorClass::kBuffer);
 }
 
 struct StreamCase {

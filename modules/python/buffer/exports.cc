@@ -154,10 +154,11 @@ dlpack::ExportRequest read_request(PyObject* stream, PyObject* max_version, PyOb
 
 Ref export_capsule(const BufferDescriptor& memory, const dlpack::ExportPlan& plan) {
   if (plan.versioned) {
-    return make_capsule(value_of(dlpack::export_versioned(memory, plan.copy, plan.minor_version)),
-                        dlpack::kVersionedName, destroy_versioned);
+    return make_capsule(value_of(dlpack::export_versioned(memory, plan)), dlpack::kVersionedName,
+                        destroy_versioned);
   }
-  return make_capsule(value_of(dlpack::export_legacy(memory)), dlpack::kLegacyName, destroy_legacy);
+  return make_capsule(value_of(dlpack::export_legacy(memory, plan)), dlpack::kLegacyName,
+                      destroy_legacy);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@ module;
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -155,8 +155,8 @@ DTypePtr make_record(PyObject* dtype) {
   DType type = interface_type(dtype, descr, typestr);
   // NumPy calls every record "void104"; its repr says what it is.
   std::string text = type.kind() == Kind::kStructured ? describe(dtype) : type.name();
-  return std::make_shared<const DTypeRecord>(Ref::share(dtype), std::move(type), std::move(typestr),
-                                             std::move(descr), std::move(text));
+  return DTypePtr(new DTypeRecord{Ref::share(dtype), std::move(type), std::move(typestr),
+                                  std::move(descr), std::move(text)});
 }
 
 /// Records by the identity of the dtype object, which each record keeps alive. Bounded: dtypes that

@@ -18,8 +18,8 @@ module;
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
+#include <utility>
 
 export module gridbuf.python.numpy;
 
@@ -37,8 +37,35 @@ struct DTypeRecord {
   Ref typestr;       // str, for the array interface
   Ref descr;         // list, for the array interface; none if NumPy has no words for it
   std::string name;  // "float64": for messages
+  mutable std::int64_t shares = 0;
 };
-using DTypePtr = std::shared_ptr<const DTypeRecord>;
+
+/// A share in a record, or none. Counted without atomics, as all that holds one is made and dropped
+/// with the GIL: two pairs of them would be a tenth of a small allocation.
+class DTypePtr {
+ public:
+  inline DTypePtr() noexcept = default;
+  inline explicit DTypePtr(const DTypeRecord* record) noexcept : record_(record) { take(); }
+  inline DTypePtr(const DTypePtr& other) noexcept : record_(other.record_) { take(); }
+  inline DTypePtr(DTypePtr&& other) noexcept : record_(std::exchange(other.record_, nullptr)) {}
+  inline DTypePtr& operator=(DTypePtr other) noexcept {
+    std::swap(record_, other.record_);
+    return *this;
+  }
+  inline ~DTypePtr() {
+    if (record_ != nullptr && --record_->shares == 0) delete record_;
+  }
+
+  inline const DTypeRecord* operator->() const noexcept { return record_; }
+  inline const DTypeRecord& operator*() const noexcept { return *record_; }
+  inline explicit operator bool() const noexcept { return record_ != nullptr; }
+
+ private:
+  inline void take() const noexcept {
+    if (record_ != nullptr) ++record_->shares;
+  }
+  const DTypeRecord* record_ = nullptr;
+};
 
 /// A dtype as passed: `subarray` is the shape that a subarray dtype adds to the array's, as in
 /// NumPy.
