@@ -16,6 +16,7 @@ module;
 module gridbuf.alloc.device;
 
 import gridbuf.error;
+import gridbuf.layout.checked;
 
 namespace gridbuf {
 namespace {
@@ -25,6 +26,25 @@ thread_local StreamHandle this_threads_stream = kLegacyDefaultStream;
 std::atomic<bool> exiting = false;
 
 constexpr std::array<std::string_view, 4> kKindNames{"host", "pinned", "managed", "device"};
+
+// The rows of one side as a view of bytes: its hull is what they reach over.
+absl::StatusOr<std::int64_t> extent_of_rows(std::string_view side, const RowCopy& rows,
+                                            std::int64_t pitch_bytes) {
+  if (rows.row_count > 1 && pitch_bytes < rows.row_bytes) {
+    return make_error(ErrorClass::kValue,
+                      {std::string(side).append("_pitch_bytes"), std::to_string(pitch_bytes),
+                       "at least row_bytes, " + std::to_string(rows.row_bytes),
+                       "copy rows that overlap one by one"});
+  }
+  const std::array<std::int64_t, 2> shape{rows.row_count, rows.row_bytes};
+  const std::array<std::int64_t, 2> strides{pitch_bytes, 1};
+  const auto hull = checked::byte_hull(shape, strides, 1, 0);
+  if (hull) return hull->length_bytes();
+  return make_error(ErrorClass::kValue,
+                    {std::string("the extent of the ").append(side).append("'s rows"),
+                     std::to_string(rows.row_count) + " rows at " + std::to_string(pitch_bytes),
+                     "at most 2^63 - 1 bytes", "copy fewer rows"});
+}
 
 }  // namespace
 
@@ -37,6 +57,22 @@ absl::StatusOr<MemoryKind> memory_kind(std::string_view name) {
   return make_error(ErrorClass::kValue, {"memory", "'" + std::string(name) + "'",
                                          "'host', 'pinned', 'managed' or 'device'",
                                          "leave it out for memory of the host"});
+}
+
+absl::Status check_length(std::string_view name, std::int64_t length_bytes) {
+  if (length_bytes >= 0) return absl::OkStatus();
+  return make_error(ErrorClass::kValue, {name, std::to_string(length_bytes), "0 or more",
+                                         "check how the size was computed"});
+}
+
+absl::StatusOr<RowExtents> check(const RowCopy& rows) {
+  if (absl::Status status = check_length("row_bytes", rows.row_bytes); !status.ok()) return status;
+  if (absl::Status status = check_length("row_count", rows.row_count); !status.ok()) return status;
+  const auto target = extent_of_rows("target", rows, rows.target_pitch_bytes);
+  if (!target.ok()) return target.status();
+  const auto source = extent_of_rows("source", rows, rows.source_pitch_bytes);
+  if (!source.ok()) return source.status();
+  return RowExtents{*target, *source};
 }
 
 StreamHandle current_stream() noexcept { return this_threads_stream; }

@@ -99,6 +99,18 @@ struct RowCopy {
   std::int64_t row_count = 0;
 };
 
+/// How many bytes a RowCopy reaches over, from the begin of its first row to the end of its last.
+struct RowExtents {
+  std::int64_t target_bytes = 0;
+  std::int64_t source_bytes = 0;
+};
+
+/// Errors: kValue for negative numbers, rows that overlap, and extents beyond 2^63 - 1 bytes.
+absl::StatusOr<RowExtents> check(const RowCopy& rows);
+
+/// kValue unless 0 or more.
+absl::Status check_length(std::string_view name, std::int64_t length_bytes);
+
 enum class StreamKind : std::uint8_t {
   kBlocking,     // ordered with the legacy default stream
   kNonBlocking,  // ordered with nothing but events

@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <thread>
@@ -54,6 +55,25 @@ TEST(StreamNumber, IsNeverZero) {
   const absl::Status status = check_stream_number(0);
   EXPECT_EQ(error_class_of(status), ErrorClass::kValue);
   EXPECT_NE(status.message().find("pass 1"), std::string::npos) << status;
+}
+
+TEST(RowCopy, ReachesFromItsFirstRowToItsLast) {
+  const RowCopy rows{
+      .target_pitch_bytes = 10, .source_pitch_bytes = 7, .row_bytes = 4, .row_count = 3};
+  EXPECT_EQ(check(rows)->target_bytes, 24);
+  EXPECT_EQ(check(rows)->source_bytes, 18);
+  EXPECT_EQ(check(RowCopy{.row_bytes = 4, .row_count = 1})->target_bytes, 4);
+  EXPECT_EQ(check(RowCopy{.target_pitch_bytes = 4, .row_bytes = 4})->target_bytes, 0);
+}
+
+TEST(RowCopy, RefusesWhatIsNoRows) {
+  const std::int64_t far = std::int64_t{1} << 62;
+  for (const RowCopy& rows :
+       {RowCopy{.row_bytes = -1, .row_count = 1}, RowCopy{.row_bytes = 1, .row_count = -1},
+        RowCopy{nullptr, 3, nullptr, 4, 4, 2}, RowCopy{nullptr, 4, nullptr, -4, 4, 2},
+        RowCopy{nullptr, far, nullptr, far, 4, 3}}) {
+    EXPECT_EQ(error_class_of(check(rows).status()), ErrorClass::kValue);
+  }
 }
 
 TEST(DriverProcess, EndsAtFork) {
