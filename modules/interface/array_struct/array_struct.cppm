@@ -9,6 +9,9 @@
 // that is not set claims nothing, so where alignment has no meaning (records, whose fields are not
 // known here) its bit stays clear.
 //
+// On import the flags are believed only where they say something that cannot be computed: the byte
+// order and that the memory may be written. Whatever is claimed of contiguity, the strides count.
+//
 // An export is one allocation: the struct, its shape and strides, and a share in the memory's
 // owner. The capsule around it needs no Python to be freed, except for `descr`, a list that the
 // bindings may add for types with fields (AS-06).
@@ -24,6 +27,8 @@ export module gridbuf.interface.array_struct;
 
 import gridbuf.alloc;
 import gridbuf.interface;
+import gridbuf.interface.array_interface;
+import gridbuf.interface.imported;
 
 export namespace gridbuf::array_struct {
 
@@ -68,5 +73,11 @@ using Export = std::unique_ptr<ArrayStruct, Destroy>;
 /// kNoSuchBuffer if the host does not read the memory; kBuffer for element types that the struct
 /// cannot name (dates, bfloat16, FP8, more than 2^31 - 1 bytes, no bytes); kMemory.
 absl::StatusOr<Export> export_array_struct(const BufferDescriptor& descriptor);
+
+/// The memory that somebody else's struct describes. `descr` is what lies behind `found.descr`,
+/// which is the caller's to read (absent where kHasDescr is not set). Errors begin with the id of
+/// the rule that is broken; kValue, or kType for elements that have no bytes of their own.
+absl::StatusOr<ImportedView> read_array_struct(const ArrayStruct& found,
+                                               const Found<RawDescr>& descr = {});
 
 }  // namespace gridbuf::array_struct

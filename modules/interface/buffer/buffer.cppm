@@ -10,16 +10,23 @@
 // Choices where the documents leave one. Requests without a shape see one dimension of bytes, as a
 // memoryview answers them (consumers such as hashlib accept exactly that); 0-d stays 0-d. FORMAT
 // without ND is refused: such a request already means unsigned bytes. Nothing ever has suboffsets.
+//
+// The other way round, `read_buffer` checks the fields of a Py_buffer that an exporter filled in
+// for a request with strides and format. Pointers of pointers (suboffsets) are refused, because no
+// strides say where such elements lie (PB-32).
 module;
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 
 export module gridbuf.interface.buffer;
 
 import gridbuf.interface;
+import gridbuf.interface.imported;
 
 export namespace gridbuf {
 
@@ -62,5 +69,23 @@ struct BufferFields {
 /// cannot be met: no format for the element type, a contiguity the memory has not, writing on
 /// read-only memory, unknown flags. Error kNoSuchBuffer: the memory is not readable by the host.
 absl::StatusOr<BufferFields> answer_buffer_request(const BufferDescriptor& descriptor, int flags);
+
+/// A Py_buffer as an exporter filled it in for kFullRo or kFull. The pointers lead to what the
+/// exporter keeps until the buffer is released; nothing beyond `ndim` entries is read.
+struct ForeignBuffer {
+  const void* buf = nullptr;
+  std::int64_t len_bytes = 0;
+  std::int64_t itemsize_bytes = 0;
+  bool readonly = false;
+  int ndim = 0;
+  std::optional<std::string_view> format;  // nothing: unsigned bytes (PB-07)
+  const std::int64_t* shape = nullptr;
+  const std::int64_t* strides_bytes = nullptr;  // null: C order (PB-09)
+  const std::int64_t* suboffsets = nullptr;
+};
+
+/// The memory of a Py_buffer, on the host; or an error of class kBuffer that begins with the id of
+/// the rule that is broken. The view must not be used after the buffer was released (PB-35).
+absl::StatusOr<ImportedView> read_buffer(const ForeignBuffer& found);
 
 }  // namespace gridbuf

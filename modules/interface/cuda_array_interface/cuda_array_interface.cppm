@@ -12,6 +12,10 @@
 // Choices where the protocol leaves one. `strides` is absent exactly when the memory is
 // C-contiguous (CAI-10). `stream` is always given, because the library cannot know that no work is
 // pending (CAI-19), and never 0, which could mean either default stream (CAI-16).
+//
+// On import, what only the driver knows (which device, how far its allocation reaches) is passed in
+// by the caller, as `PointerFacts`; without it the address is believed. A version beyond 3 is
+// refused: the last two changed what a consumer has to do before it may touch the memory.
 module;
 
 #include <cstdint>
@@ -24,6 +28,8 @@ export module gridbuf.interface.cuda_array_interface;
 
 import gridbuf.alloc;
 import gridbuf.interface;
+import gridbuf.interface.array_interface;
+import gridbuf.interface.imported;
 import gridbuf.layout.extents;
 
 export namespace gridbuf {
@@ -55,5 +61,33 @@ constexpr bool is_cuda_accessible(DeviceType type) {
 /// Errors: kNoSuchBuffer if CUDA devices do not reach the memory; kValue for stream 0.
 absl::StatusOr<CudaArrayInterfaceFields> cuda_array_interface(const BufferDescriptor& descriptor,
                                                               std::uint64_t stream);
+
+// ---- Import. ----
+
+/// What the driver says of an address.
+struct PointerFacts {
+  Device device;
+  bool device_accessible = true;
+  std::optional<KnownMemory> allocation;  // that the address lies in; nothing if it cannot tell
+};
+
+/// The dict, as found.
+struct RawCudaArrayInterface {
+  Found<RawExtents> shape;
+  Found<std::string> typestr;
+  Found<RawDescr> descr;
+  Found<RawPointer> data;
+  Found<RawExtents> strides_bytes;
+  bool has_mask = false;
+  Found<std::int64_t> version;
+  Found<std::int64_t> stream;
+};
+
+/// The memory that the dict describes, on the device that `facts` names or else on device 0, with
+/// the stream to wait on; or an error that begins with the id of the rule it breaks: kType for a
+/// field of a wrong kind, kValue for one out of its bounds, kBuffer for a mask (CAI-15) and for
+/// memory that devices do not reach (CAI-07).
+absl::StatusOr<ImportedView> read_cuda_array_interface(
+    const RawCudaArrayInterface& raw, const std::optional<PointerFacts>& facts = std::nullopt);
 
 }  // namespace gridbuf

@@ -10,18 +10,26 @@
 // The key choice: an entry is a whole array interface of its side (NumPy's for the host, CUDA's for
 // "gpu"), so that a consumer may hand it on as one (GT-02, GT-06). `strides` is always written out,
 // because the proposal asks for it and array interfaces allow it.
+//
+// On import an entry is read as the array interface of its side, whatever else is in it (GT-06).
+// Names of dimensions are passed on as they are: which ones are known is for the caller to say.
 module;
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 export module gridbuf.interface.data_interface;
 
 import gridbuf.interface;
+import gridbuf.interface.array_interface;
+import gridbuf.interface.cuda_array_interface;
+import gridbuf.interface.imported;
 import gridbuf.layout.dims;
 import gridbuf.layout.extents;
 import gridbuf.layout.halo;
@@ -63,5 +71,36 @@ bool has_side(const BufferDescriptor& descriptor, DataSide side);
 absl::StatusOr<DataInterfaceFields> data_interface(const BufferDescriptor& descriptor,
                                                    DataSide side, const Dims& dims,
                                                    const Halo& halo, std::uint64_t stream);
+
+// ---- Import. ----
+
+/// An entry, as found: of `host` and `gpu` the one of its side.
+struct RawDataInterface {
+  DataSide side = DataSide::kHost;
+  RawArrayInterface host;
+  RawCudaArrayInterface gpu;
+  Found<std::vector<std::string>> dims;
+  Found<std::vector<HaloWidth>> halo;
+  // Whether each is callable.
+  Found<bool> acquire;
+  Found<bool> release;
+  Found<bool> touch;
+};
+
+/// An entry that passed all checks.
+struct ImportedEntry {
+  ImportedView view;
+  std::vector<std::string> dims;  // ndim names, or none if the entry has none
+  Halo halo;                      // ndim pairs, or none if the entry has none
+};
+
+/// The memory that an entry describes; errors as those of its side's array interface, and of kType
+/// and kValue for what only entries have (GT-03 … GT-05). `facts` are those of the address, for the
+/// device's side.
+absl::StatusOr<ImportedEntry> read_data_interface(
+    const RawDataInterface& raw, const std::optional<PointerFacts>& facts = std::nullopt);
+
+/// Whether the functions of an entry can be called; to be asked before `acquire` is (GT-03).
+absl::Status check_hooks(const RawDataInterface& raw);
 
 }  // namespace gridbuf
