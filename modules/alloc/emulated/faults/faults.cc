@@ -38,31 +38,26 @@ absl::StatusOr<Operation> operation(std::string_view name) {
                                          "one of " + all_names(), "or None for any"});
 }
 
-void Faults::inject(const Fault& fault) {
+std::int64_t Faults::inject(const Fault& fault) {
   const std::lock_guard lock(mutex_);
-  armed_.push_back({fault, 0});
+  armed_.push_back({++last_number_, fault});
+  return last_number_;
 }
 
-void Faults::set_delay(std::optional<Operation> operation, std::int64_t milliseconds) {
+void Faults::remove(std::int64_t number) {
   const std::lock_guard lock(mutex_);
-  if (operation) {
-    delays_[static_cast<std::size_t>(*operation)] = milliseconds;
-  } else {
-    delays_.fill(milliseconds);
-  }
+  std::erase_if(armed_, [number](const Armed& armed) { return armed.number == number; });
 }
 
 void Faults::clear() {
   const std::lock_guard lock(mutex_);
   armed_.clear();
-  delays_.fill(0);
 }
 
 Verdict Faults::judge(Operation operation) {
   const std::lock_guard lock(mutex_);
-  const auto row = static_cast<std::size_t>(operation);
-  ++calls_[row];
-  Verdict verdict{.delay_milliseconds = delays_[row]};
+  ++calls_[static_cast<std::size_t>(operation)];
+  Verdict verdict;
   for (Armed& armed : armed_) {
     const Fault& fault = armed.fault;
     if (fault.operation && *fault.operation != operation) continue;
@@ -70,7 +65,9 @@ Verdict Faults::judge(Operation operation) {
     const bool strikes =
         armed.seen >= fault.first_call && armed.seen - fault.first_call < fault.call_count;
     if (!strikes) continue;
-    (fault.when_run ? verdict.when_run : verdict.at_call) = fault.error;
+    verdict.delay_milliseconds += fault.delay_milliseconds;
+    absl::Status& error = fault.when_run ? verdict.when_run : verdict.at_call;
+    if (error.ok()) error = fault.error;
   }
   return verdict;
 }

@@ -44,39 +44,42 @@ absl::StatusOr<Operation> operation(std::string_view name);
 
 struct Fault {
   std::optional<Operation> operation = {};  // none: any
-  std::int64_t first_call = 1;              // counted from now
+  std::int64_t first_call = 1;              // counted from the injection
   std::int64_t call_count = 1;
-  absl::Status error = {};  // what the call, or the work, answers
+  absl::Status error = {};  // what the call, or the work, answers; OK: it only dawdles
   bool when_run = false;    // for copy, fill and launch: the work fails, not the call
+  std::int64_t delay_milliseconds = 0;
 };
 
 /// What an operation has to do besides: nothing in ordinary life.
 struct Verdict {
   absl::Status at_call = {};
   absl::Status when_run = {};
-  std::int64_t delay_milliseconds = 0;
+  std::int64_t delay_milliseconds = 0;  // after the call, at least, before the work runs
 };
 
 class Faults {
  public:
-  void inject(const Fault& fault);
-  void set_delay(std::optional<Operation> operation, std::int64_t milliseconds);
-  /// Takes all failures and delays back. The numbers of calls stay.
+  /// Returns a number for `remove`.
+  std::int64_t inject(const Fault& fault);
+  void remove(std::int64_t number);
   void clear();
 
-  /// Counts the call and says what is to happen.
+  /// Counts the call and says what is to happen. Of several failures the first one injected counts,
+  /// of several delays their sum.
   Verdict judge(Operation operation);
   /// How often an operation (none: any) was called.
   std::int64_t calls(std::optional<Operation> operation);
 
  private:
   struct Armed {
+    std::int64_t number;
     Fault fault;
     std::int64_t seen = 0;
   };
   std::mutex mutex_;
+  std::int64_t last_number_ = 0;
   std::vector<Armed> armed_;
-  std::array<std::int64_t, kOperationNames.size()> delays_{};
   std::array<std::int64_t, kOperationNames.size()> calls_{};
 };
 

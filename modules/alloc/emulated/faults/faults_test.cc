@@ -1,3 +1,4 @@
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -44,15 +45,24 @@ TEST(Faults, CanWaitForTheWork) {
   EXPECT_EQ(verdict.when_run, kFailure);
 }
 
-TEST(Faults, DelayAndClear) {
+TEST(Faults, DelayWithoutFailing) {
   Faults faults;
-  faults.set_delay(std::nullopt, 3);
-  faults.set_delay(Operation::kCopy, 5);
-  faults.inject({.error = kFailure});
-  EXPECT_EQ(faults.judge(Operation::kCopy).delay_milliseconds, 5);
+  faults.inject({.call_count = 2, .delay_milliseconds = 3});
+  faults.inject({.operation = Operation::kCopy, .delay_milliseconds = 5});
+  const Verdict verdict = faults.judge(Operation::kCopy);
+  EXPECT_EQ(verdict.delay_milliseconds, 8);
+  EXPECT_TRUE(verdict.at_call.ok());
   EXPECT_EQ(faults.judge(Operation::kFill).delay_milliseconds, 3);
+}
+
+TEST(Faults, AreTakenBack) {
+  Faults faults;
+  const std::int64_t first = faults.inject({.call_count = 100, .error = kFailure});
+  faults.inject({.operation = Operation::kCopy, .call_count = 100, .error = kFailure});
+  faults.remove(first);
+  EXPECT_TRUE(faults.judge(Operation::kFill).at_call.ok());
+  EXPECT_FALSE(faults.judge(Operation::kCopy).at_call.ok());
   faults.clear();
-  EXPECT_EQ(faults.judge(Operation::kFill).delay_milliseconds, 0);
   EXPECT_TRUE(faults.judge(Operation::kCopy).at_call.ok());
 }
 
