@@ -148,6 +148,12 @@ absl::StatusOr<Mapping> map_pages(std::int64_t length_bytes, PageKind pages) {
 
 void unmap_pages(const Mapping& mapping) noexcept { unmap(mapping.address, mapping.length_bytes); }
 
+bool seal_pages(const Mapping& mapping) noexcept {
+  constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+  return mmap(mapping.address, static_cast<std::size_t>(mapping.length_bytes), PROT_NONE, kFlags,
+              -1, 0) != MAP_FAILED;
+}
+
 void offer_pages(std::byte* address, std::int64_t length_bytes) noexcept {
   const std::int64_t begin = round_up(number_of(address), system::page_bytes());
   const std::int64_t end = round_down(number_of(address) + length_bytes, system::page_bytes());

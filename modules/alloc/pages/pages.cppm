@@ -61,6 +61,11 @@ absl::StatusOr<Mapping> map_pages(std::int64_t length_bytes, PageKind pages);
 /// Gives pages back to the kernel.
 void unmap_pages(const Mapping& mapping) noexcept;
 
+/// Takes the memory of a mapping but keeps its addresses: whoever reads or writes there ends with a
+/// segmentation fault. Until it is unmapped. Returns false, and leaves all as it was, if the kernel
+/// refuses.
+bool seal_pages(const Mapping& mapping) noexcept;
+
 /// Lets the kernel take the pages of [address, address + length_bytes) when it runs short of
 /// memory, until they are written again. Their bytes are then undefined: the old ones, or 0. Whole
 /// pages inside the range only. A hint: where the kernel does not know it, nothing happens.

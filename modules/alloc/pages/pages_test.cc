@@ -198,6 +198,20 @@ TEST(OfferPages, LeavesMemoryThatCanBeWritten) {
   unmap_pages(*mapping);
 }
 
+TEST(SealPagesDeathTest, MakesEveryAccessFatalAndTakesTheMemory) {
+  const absl::StatusOr<Mapping> mapping = map_pages(kHugeBytes, PageKind::kHuge);
+  ASSERT_TRUE(mapping.ok());
+  std::fill_n(mapping->address, mapping->length_bytes, std::byte{1});
+  ASSERT_TRUE(seal_pages(*mapping));
+  volatile std::byte* const byte = mapping->address + kMiB;
+  EXPECT_DEATH(*byte = std::byte{0}, "");
+  EXPECT_DEATH(std::_Exit(static_cast<int>(*byte)), "");
+  const auto found = system::mapped_pages(mapping->address, mapping->length_bytes);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->resident_bytes, 0);
+  unmap_pages(*mapping);
+}
+
 // [example]
 // Memory on huge pages that is really there, or the reason why there is none.
 absl::StatusOr<Mapping> present_pages(std::int64_t length_bytes) {

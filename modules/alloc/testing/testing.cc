@@ -15,34 +15,16 @@ module;
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#include <sanitizer/asan_interface.h>
-#define GRIDBUF_ASAN 1
-#endif
-#endif
-
 module gridbuf.alloc.testing;
 
 import gridbuf.alloc;
+import gridbuf.alloc.poison;
 import gridbuf.layout.checked;
 import gridbuf.layout.extents;
 import gridbuf.layout.view;
 
 namespace gridbuf::testing {
 namespace {
-
-void poison([[maybe_unused]] const std::byte* begin, [[maybe_unused]] std::int64_t length_bytes) {
-#ifdef GRIDBUF_ASAN
-  __asan_poison_memory_region(begin, static_cast<std::size_t>(length_bytes));
-#endif
-}
-
-void unpoison([[maybe_unused]] const std::byte* begin, [[maybe_unused]] std::int64_t length_bytes) {
-#ifdef GRIDBUF_ASAN
-  __asan_unpoison_memory_region(begin, static_cast<std::size_t>(length_bytes));
-#endif
-}
 
 // A byte that depends on where it lies, so that copying one trap over another does not go unseen.
 std::byte trap(std::int64_t position) {
@@ -51,11 +33,11 @@ std::byte trap(std::int64_t position) {
 
 void set_traps(std::byte* begin, std::int64_t length_bytes) {
   for (std::int64_t i = 0; i < length_bytes; ++i) begin[i] = trap(i);
-  poison(begin, length_bytes);
+  poison_bytes(begin, length_bytes);
 }
 
 bool traps_intact(const std::byte* begin, std::int64_t length_bytes) {
-  unpoison(begin, length_bytes);
+  unpoison_bytes(begin, length_bytes);
   for (std::int64_t i = 0; i < length_bytes; ++i) {
     if (begin[i] != trap(i)) return false;
   }
@@ -75,14 +57,6 @@ Block wrap(std::unique_ptr<Node> node, std::byte* data, std::int64_t total_bytes
 }
 
 }  // namespace
-
-bool poison_is_fatal() {
-#ifdef GRIDBUF_ASAN
-  return true;
-#else
-  return false;
-#endif
-}
 
 struct CountingResource::Counted {
   Block block;
@@ -208,7 +182,7 @@ PaddingGuard::PaddingGuard(std::byte* block, std::int64_t total_bytes, const Str
 }
 
 PaddingGuard::~PaddingGuard() {
-  for (const Run& run : runs_) unpoison(run.begin, run.length_bytes);
+  for (const Run& run : runs_) unpoison_bytes(run.begin, run.length_bytes);
 }
 
 std::int64_t PaddingGuard::padding_bytes() const {
@@ -221,7 +195,7 @@ bool PaddingGuard::intact() const {
   bool all = true;
   for (const Run& run : runs_) {
     all = traps_intact(run.begin, run.length_bytes) && all;
-    poison(run.begin, run.length_bytes);
+    poison_bytes(run.begin, run.length_bytes);
   }
   return all;
 }

@@ -36,9 +36,6 @@ import gridbuf.layout.view;
 
 export namespace gridbuf::testing {
 
-/// Whether this build has AddressSanitizer, so that touching poisoned bytes ends the process.
-bool poison_is_fatal();
-
 struct AllocationCounts {
   std::int64_t allocations = 0;  // that succeeded
   std::int64_t failures = 0;

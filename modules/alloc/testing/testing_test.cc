@@ -10,6 +10,7 @@
 
 import gridbuf.alloc;
 import gridbuf.alloc.host;
+import gridbuf.alloc.poison;
 import gridbuf.alloc.testing;
 import gridbuf.alloc.testing.contract;
 import gridbuf.error;

@@ -1,0 +1,93 @@
+module;
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+module gridbuf.alloc.cache;
+
+import gridbuf.alloc;
+import gridbuf.alloc.pages;
+
+namespace gridbuf {
+
+using pages::Mapping;
+
+std::int64_t MappingCache::Victims::total_bytes() const {
+  std::int64_t total = 0;
+  for (const Mapping& mapping : *this) total += mapping.length_bytes;
+  return total;
+}
+
+std::optional<Mapping> MappingCache::take(std::int64_t length_bytes) {
+  int best = -1;
+  for (int place = 0; place < count_; ++place) {
+    const Entry& entry = entries_[static_cast<std::size_t>(place)];
+    const std::int64_t found = entry.mapping.length_bytes;
+    if (found < length_bytes || found - length_bytes > length_bytes / kWasteDivisor) continue;
+    if (best >= 0) {
+      const Entry& other = entries_[static_cast<std::size_t>(best)];
+      if (found > other.mapping.length_bytes) continue;
+      if (found == other.mapping.length_bytes && entry.last_use < other.last_use) continue;
+    }
+    best = place;
+  }
+  if (best < 0) return std::nullopt;
+  const Mapping mapping = remove(best);
+  surplus_bytes_ += mapping.length_bytes - length_bytes;
+  return mapping;
+}
+
+MappingCache::Victims MappingCache::give(const Mapping& mapping, std::int64_t length_bytes) {
+  forget(mapping, length_bytes);
+  Victims victims;
+  const std::int64_t room_bytes = limit_bytes_ - surplus_bytes_ - mapping.length_bytes;
+  if (room_bytes < 0) {
+    victims.add(mapping);
+    return victims;
+  }
+  shrink_to(room_bytes, kCapacity - 1, victims);
+  entries_[static_cast<std::size_t>(count_++)] = {mapping, ++uses_};
+  cached_bytes_ += mapping.length_bytes;
+  return victims;
+}
+
+void MappingCache::forget(const Mapping& mapping, std::int64_t length_bytes) {
+  surplus_bytes_ -= mapping.length_bytes - length_bytes;
+}
+
+MappingCache::Victims MappingCache::set_limit(std::int64_t limit_bytes) {
+  limit_bytes_ = limit_bytes;
+  return trim(limit_bytes - surplus_bytes_);
+}
+
+MappingCache::Victims MappingCache::trim(std::int64_t keep_bytes) {
+  Victims victims;
+  shrink_to(std::max<std::int64_t>(keep_bytes, 0), kCapacity, victims);
+  return victims;
+}
+
+Mapping MappingCache::remove(int place) {
+  Entry& entry = entries_[static_cast<std::size_t>(place)];
+  const Mapping mapping = entry.mapping;
+  entry = entries_[static_cast<std::size_t>(--count_)];
+  cached_bytes_ -= mapping.length_bytes;
+  return mapping;
+}
+
+// Requires count_ > 0.
+int MappingCache::oldest() const {
+  const auto* const end = entries_.begin() + count_;
+  const auto* const found =
+      std::min_element(entries_.begin(), end,
+                       [](const Entry& a, const Entry& b) { return a.last_use < b.last_use; });
+  return static_cast<int>(found - entries_.begin());
+}
+
+void MappingCache::shrink_to(std::int64_t keep_bytes, int keep_count, Victims& victims) {
+  while (cached_bytes_ > keep_bytes || count_ > keep_count) victims.add(remove(oldest()));
+}
+
+}  // namespace gridbuf

@@ -1,0 +1,93 @@
+// gridbuf.alloc.policy: which pages a large block gets.
+//
+// Transparent huge pages make the first touch of memory four to nine times faster and its use a
+// little: one entry of the address-translation cache covers 2 MiB and not 4 KiB. But they are not
+// free everywhere. An administrator may forbid them, and where memory is fragmented the kernel has
+// to move other pages to make room, which can cost more than small pages do.
+//
+// So the choice is adaptive, and visible. The system's setting comes first: "never" is never. Then
+// the user's wish. With the wish kAuto the policy measures: every first touch that is timed anyway
+// (zeros, populate) is recorded here. While huge pages come at the usual speed there is nothing to
+// decide. Where they come so slowly that small ones may be faster, one block is tried on small
+// pages, and from then on the faster kind is taken; the other one is tried again now and then,
+// because fragmentation comes and goes.
+//
+// The key choice: no fixed verdict by machine, kernel or size, because reports differ by a factor
+// of ten in both directions between machines of one kind; and no measurement of its own, because
+// that would cost every short program what only long ones can earn back.
+module;
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+export module gridbuf.alloc.policy;
+
+import gridbuf.alloc;
+import gridbuf.system;
+
+export namespace gridbuf {
+
+/// What the user wants.
+enum class HugePages : std::uint8_t {
+  kAuto,    // as the measurements say
+  kAlways,  // wherever the system allows
+  kNever,
+};
+
+/// "auto", "always", "never".
+std::string_view to_string(HugePages wish);
+
+/// Chooses pages. Safe on any thread, without locks.
+class PagePolicy {
+ public:
+  /// First touches slower than this per mebibyte make the policy try small pages. Usual are 45 to
+  /// 90 µs on huge pages, and 200 to 500 µs on small ones.
+  static constexpr std::int64_t kSuspiciousNanoseconds = 150'000;
+  /// So many mebibytes make a measurement; fewer say nothing.
+  static constexpr std::int64_t kTrialMebibytes = 64;
+  /// After so many choices of the faster kind the other one is tried again.
+  static constexpr int kChoicesBetweenTrials = 64;
+
+  explicit PagePolicy(const system::HugePageReport& report = system::huge_pages())
+      : report_(report) {}
+
+  HugePages wish() const { return wish_.load(std::memory_order_relaxed); }
+  void set_wish(HugePages wish) { wish_.store(wish, std::memory_order_relaxed); }
+
+  /// The pages for a block of this length: kHuge or kSmall. Blocks shorter than a huge page, and
+  /// systems that have none for us, get small ones.
+  PageKind choose(std::int64_t length_bytes);
+
+  /// That the first touch of `length_bytes` on such pages took so long.
+  void record(PageKind pages, std::int64_t length_bytes, std::int64_t nanoseconds);
+
+  /// The decision for people: "huge pages (system: madvise)", "small pages: the system's setting is
+  /// never", "small pages: measured 500 µs per MiB on huge ones and 210 µs on small ones".
+  std::string text() const;
+
+ private:
+  // The running figures of one kind of pages.
+  struct Measured {
+    std::atomic<std::int64_t> mebibytes = 0;
+    std::atomic<std::int64_t> nanoseconds = 0;
+
+    void add(std::int64_t more_mebibytes, std::int64_t more_nanoseconds);
+    /// Nanoseconds per mebibyte; 0 before kTrialMebibytes are known.
+    std::int64_t rate() const;
+    void forget();
+  };
+
+  bool system_has_them() const;
+  bool huge_is_suspicious() const;
+  PageKind faster() const;
+
+  const system::HugePageReport report_;
+  std::atomic<HugePages> wish_ = HugePages::kAuto;
+  Measured huge_;
+  Measured small_;
+  std::atomic<int> choices_ = 0;  // since the last trial
+};
+
+}  // namespace gridbuf
