@@ -21,6 +21,7 @@ import gridbuf.interface.dtype;
 import gridbuf.interface.imported;
 import gridbuf.layout.checked;
 import gridbuf.layout.extents;
+import gridbuf.layout.view;
 
 namespace gridbuf::dlpack {
 namespace {
