@@ -38,6 +38,7 @@ from ._core import (
     zeros,
     zeros_like,
 )
+from ._stream import stream
 from ._version import __version__
 
 __all__ = [
@@ -60,6 +61,7 @@ __all__ = [
     "presets",
     "register_preset",
     "show_config",
+    "stream",
     "zeros",
     "zeros_like",
 ]

@@ -53,7 +53,7 @@ def _devices() -> dict[str, str]:
     cupy = importlib.util.find_spec("cupy")
     return {
         "host": "yes",
-        "gpu": "not in this release (plain arrays will use CuPy's allocator)",
+        **_core._device_facts(),
         "cupy": "not installed" if cupy is None else f"installed: {cupy.origin}",
     }
 

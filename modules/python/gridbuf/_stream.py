@@ -1,0 +1,70 @@
+"""`stream`: on which stream of the device this thread's arrays are made, and which one exports name."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, SupportsIndex
+
+from . import _core
+
+__all__ = ["stream"]
+
+_LEGACY_DEFAULT = 1
+
+
+def _handle_of(source: Any) -> int:
+    """The handle of an int or of a library's stream object.
+
+    A plain 0 is refused, for it means different streams to different libraries (DP-16); a stream *object* of CuPy or
+    PyTorch whose handle is 0 is the legacy default stream, and that is 1 in every protocol.
+    """
+    if hasattr(source, "__cuda_stream__"):
+        protocol = source.__cuda_stream__
+        _, handle = protocol() if callable(protocol) else protocol
+    elif hasattr(source, "cuda_stream"):  # PyTorch
+        handle = source.cuda_stream
+    elif hasattr(source, "ptr"):  # CuPy
+        handle = source.ptr
+    else:
+        return source  # type: ignore[no-any-return]  # _core says what it must be
+    return _LEGACY_DEFAULT if handle == 0 else handle
+
+
+class stream:  # noqa: N801  (used like a function)
+    """`with gridbuf.stream(handle):` device arrays of this thread are made on, and exported with, this stream.
+
+    handle: 1 (legacy default), 2 (per-thread default), the handle of a live stream, or a stream of CuPy, PyTorch or any
+    library with `__cuda_stream__`. It must live as long as the arrays made on it do: they are freed there (CAI-22).
+
+    Without it, work goes to the legacy default stream. The setting belongs to the thread; blocks nest.
+
+    Raises TypeError for what is no stream, ValueError for 0 and for streams that the device does not know,
+    DeviceUnavailableError without a device. All when it is made, not when it is entered.
+    """
+
+    __slots__ = ("_previous", "_source", "handle")
+
+    handle: int
+    """The number that exports name."""
+
+    def __init__(self, handle: SupportsIndex | Any) -> None:
+        number = _handle_of(handle)
+        _core._device_check_stream(number)
+        self.handle = int(number)
+        self._source = handle  # a stream object lives at least as long as this
+        self._previous: list[int] = []
+
+    def __enter__(self) -> stream:
+        self._previous.append(_core._device_exchange_stream(self.handle))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        _core._device_exchange_stream(self._previous.pop())
+
+    def __repr__(self) -> str:
+        return f"gridbuf.stream({self.handle})"
