@@ -20,6 +20,7 @@ import gridbuf.error;
 import gridbuf.layout.checked;
 import gridbuf.layout.extents;
 import gridbuf.layout.view;
+import gridbuf.transfer.walk;
 
 namespace gridbuf {
 namespace {
@@ -66,11 +67,8 @@ absl::Status check_swap(std::int64_t swap_unit_bytes, std::int64_t itemsize_byte
 
 // --- Rows ----------------------------------------------------------------------------------------
 
-struct Row {
-  std::int64_t extent;
-  std::int64_t target_stride_bytes;
-  std::int64_t source_stride_bytes;
-};
+// The innermost axis of a walk.
+using Row = walk::Axis;
 
 // Elements of a length known to the compiler, which makes each memcpy a load and a store.
 template <std::size_t kItemsize>
@@ -133,91 +131,37 @@ void swap_row(std::byte* target, const std::byte* source, const Row& row, std::s
 
 // --- The loop nest -------------------------------------------------------------------------------
 
-// Two views walked together, outermost axis first. The hulls were checked, so no product here can
-// overflow.
-struct Walk {
-  std::byte* target;
-  const std::byte* source;
-  SmallVec<Row> axes;
+// What is moved, beside where.
+struct Elements {
   std::size_t itemsize;
   std::size_t swap_unit;
 };
 
-Walk make_walk(std::byte* target_block, const StridedView& target, const std::byte* source_block,
-               const StridedView& source, std::int64_t swap_unit_bytes) {
-  Walk walk{target_block + target.offset_bytes,
-            source_block + source.offset_bytes,
-            {},
-            static_cast<std::size_t>(target.itemsize_bytes),
-            static_cast<std::size_t>(std::max<std::int64_t>(swap_unit_bytes, 1))};
-  for (int axis = 0; axis < target.ndim(); ++axis) {
-    if (target.shape[axis] == 1) continue;
-    walk.axes.push_back(
-        {target.shape[axis], target.strides_bytes[axis], source.strides_bytes[axis]});
+void run_row(const Elements& elements, std::byte* target, const std::byte* source, const Row& row) {
+  if (elements.swap_unit > 1) {
+    return swap_row(target, source, row, elements.itemsize, elements.swap_unit);
   }
-  return walk;
-}
-
-std::int64_t magnitude(std::int64_t stride_bytes) {
-  return stride_bytes < 0 ? -stride_bytes : stride_bytes;
-}
-
-// Turns axes round so that the target is walked upwards, and sorts them so that its smallest stride
-// runs innermost.
-void order_by_target(Walk& walk) {
-  for (Row& axis : walk.axes) {
-    if (axis.target_stride_bytes >= 0) continue;
-    walk.target += (axis.extent - 1) * axis.target_stride_bytes;
-    walk.source += (axis.extent - 1) * axis.source_stride_bytes;
-    axis.target_stride_bytes = -axis.target_stride_bytes;
-    axis.source_stride_bytes = -axis.source_stride_bytes;
-  }
-  std::sort(walk.axes.begin(), walk.axes.end(), [](const Row& a, const Row& b) {
-    return a.target_stride_bytes > b.target_stride_bytes;
-  });
-}
-
-// Merges an axis with the next inner one where one step of it is a whole pass of the inner one on
-// both sides.
-void merge_axes(Walk& walk) {
-  SmallVec<Row> merged;
-  for (const Row& axis : walk.axes) {
-    if (!merged.empty()) {
-      Row& outer = merged[merged.size() - 1];
-      if (outer.target_stride_bytes == axis.target_stride_bytes * axis.extent &&
-          outer.source_stride_bytes == axis.source_stride_bytes * axis.extent) {
-        outer = {outer.extent * axis.extent, axis.target_stride_bytes, axis.source_stride_bytes};
-        continue;
-      }
-    }
-    merged.push_back(axis);
-  }
-  walk.axes = merged;
-}
-
-void run_row(const Walk& walk, std::byte* target, const std::byte* source, const Row& row) {
-  if (walk.swap_unit > 1) return swap_row(target, source, row, walk.itemsize, walk.swap_unit);
-  const auto itemsize = static_cast<std::int64_t>(walk.itemsize);
+  const auto itemsize = static_cast<std::int64_t>(elements.itemsize);
   if (row.target_stride_bytes == itemsize && row.source_stride_bytes == itemsize) {
-    std::memcpy(target, source, static_cast<std::size_t>(row.extent) * walk.itemsize);
+    std::memcpy(target, source, static_cast<std::size_t>(row.extent) * elements.itemsize);
   } else if (row.target_stride_bytes == itemsize && row.source_stride_bytes == 0) {
-    repeat_element(target, source, walk.itemsize,
-                   static_cast<std::size_t>(row.extent) * walk.itemsize);
+    repeat_element(target, source, elements.itemsize,
+                   static_cast<std::size_t>(row.extent) * elements.itemsize);
   } else {
-    copy_row(target, source, row, walk.itemsize);
+    copy_row(target, source, row, elements.itemsize);
   }
 }
 
 // Runs the innermost axis as a row for every index of the others, in row-major order.
-void run(const Walk& walk) {
-  if (walk.axes.empty()) return run_row(walk, walk.target, walk.source, {1, 0, 0});
+void run(const Elements& elements, const walk::Walk& walk) {
+  if (walk.axes.empty()) return run_row(elements, walk.target, walk.source, {1, 0, 0});
   const int innermost = walk.axes.size() - 1;
   const Row& row = walk.axes[innermost];
   Extents index(innermost, 0);
   std::byte* target = walk.target;
   const std::byte* source = walk.source;
   while (true) {
-    run_row(walk, target, source, row);
+    run_row(elements, target, source, row);
     int axis = innermost - 1;
     for (; axis >= 0; --axis) {
       const Row& outer = walk.axes[axis];
@@ -232,70 +176,18 @@ void run(const Walk& walk) {
   }
 }
 
-// --- Overlap -------------------------------------------------------------------------------------
-
-struct AddressRange {
-  std::uintptr_t begin;
-  std::uintptr_t end;
-};
-
-// Requires a sound view.
-AddressRange range_of(const std::byte* block, const StridedView& view) {
-  const checked::ByteHull hull = *byte_hull(view);
-  const auto address = reinterpret_cast<std::uintptr_t>(block);
-  return {address + static_cast<std::uintptr_t>(hull.lowest_bytes),
-          address + static_cast<std::uintptr_t>(hull.highest_bytes)};
-}
-
-bool overlap(const AddressRange& a, const AddressRange& b) {
-  return a.begin < b.end && b.begin < a.end;
-}
-
-// Whether two indices of the view may name a common byte. Sure of "no" for views of ordinary arrays
-// (each stride steps over all that the smaller ones reach); says "maybe" otherwise.
-bool may_overlap_itself(const StridedView& view) {
-  SmallVec<Row> axes;
-  for (int axis = 0; axis < view.ndim(); ++axis) {
-    if (view.shape[axis] != 1) {
-      axes.push_back({view.shape[axis], magnitude(view.strides_bytes[axis]), 0});
-    }
-  }
-  std::sort(axes.begin(), axes.end(), [](const Row& a, const Row& b) {
-    return a.target_stride_bytes < b.target_stride_bytes;
-  });
-  std::int64_t reach_bytes = view.itemsize_bytes;
-  for (const Row& axis : axes) {
-    if (axis.target_stride_bytes < reach_bytes) return true;
-    reach_bytes += (axis.extent - 1) * axis.target_stride_bytes;
-  }
-  return false;
-}
-
 // Copies between blocks that share no byte.
 void copy_apart(std::byte* target_block, const StridedView& target, const std::byte* source_block,
                 const StridedView& source, std::int64_t swap_unit_bytes) {
-  Walk walk = make_walk(target_block, target, source_block, source, swap_unit_bytes);
+  walk::Walk walk = walk::make_walk(target_block, target, source_block, source);
   // Where elements of the target share bytes, the order of writing shows: it stays row-major.
-  if (!may_overlap_itself(target)) {
-    order_by_target(walk);
-    merge_axes(walk);
+  if (!walk::may_overlap_itself(target)) {
+    walk::order_by_target(walk);
+    walk::merge_axes(walk);
   }
-  run(walk);
-}
-
-// The same elements without gaps, row-major from offset 0; nothing if they are too many bytes for
-// 64 bits.
-std::optional<StridedView> packed(const StridedView& view) {
-  StridedView result{.shape = view.shape,
-                     .strides_bytes = Extents(view.ndim(), 0),
-                     .itemsize_bytes = view.itemsize_bytes};
-  std::optional<std::int64_t> stride = view.itemsize_bytes;
-  for (int axis = view.ndim() - 1; axis >= 0; --axis) {
-    result.strides_bytes[axis] = *stride;
-    stride = checked::mul(*stride, view.shape[axis]);
-    if (!stride) return std::nullopt;
-  }
-  return result;
+  run({static_cast<std::size_t>(target.itemsize_bytes),
+       static_cast<std::size_t>(std::max<std::int64_t>(swap_unit_bytes, 1))},
+      walk);
 }
 
 MemoryResource& scratch_of(const CopyOptions& options) {
@@ -306,7 +198,7 @@ MemoryResource& scratch_of(const CopyOptions& options) {
 absl::Status copy_overlapping(std::byte* target_block, const StridedView& target,
                               const std::byte* source_block, const StridedView& source,
                               const CopyOptions& options) {
-  const std::optional<StridedView> between = packed(source);
+  const std::optional<StridedView> between = walk::packed(source);
   const std::optional<checked::ByteHull> hull = between ? byte_hull(*between) : std::nullopt;
   if (!hull) {
     return make_error(ErrorClass::kValue, {"the source", to_string(source),
@@ -318,18 +210,6 @@ absl::Status copy_overlapping(std::byte* target_block, const StridedView& target
   copy_apart(scratch->data(), *between, source_block, source, 1);
   copy_apart(target_block, target, scratch->data(), *between, options.swap_unit_bytes);
   return absl::OkStatus();
-}
-
-// Whether every element of the source is the target's element at the same index.
-bool same_elements(const std::byte* target_block, const StridedView& target,
-                   const std::byte* source_block, const StridedView& source) {
-  if (target_block + target.offset_bytes != source_block + source.offset_bytes) return false;
-  for (int axis = 0; axis < target.ndim(); ++axis) {
-    if (target.shape[axis] > 1 && target.strides_bytes[axis] != source.strides_bytes[axis]) {
-      return false;
-    }
-  }
-  return true;
 }
 
 }  // namespace
@@ -344,13 +224,13 @@ absl::Status copy_elements(std::byte* target_block, const StridedView& target,
     if (!status.ok()) return status;
   }
   if (is_empty(target.shape) || target.itemsize_bytes == 0) return absl::OkStatus();
-  if (!overlap(range_of(target_block, target), range_of(source_block, source))) {
+  if (!walk::overlap(walk::range_of(target_block, target), walk::range_of(source_block, source))) {
     copy_apart(target_block, target, source_block, source, options.swap_unit_bytes);
     return absl::OkStatus();
   }
   const bool keeps_bytes = options.swap_unit_bytes <= 1;
-  if (keeps_bytes && !may_overlap_itself(target) &&
-      same_elements(target_block, target, source_block, source)) {
+  if (keeps_bytes && !walk::may_overlap_itself(target) &&
+      walk::same_elements(target_block, target, source_block, source)) {
     return absl::OkStatus();
   }
   return copy_overlapping(target_block, target, source_block, source, options);
@@ -372,8 +252,9 @@ absl::Status fill_elements(std::byte* target_block, const StridedView& target,
     return status;
   }
   const auto element_begin = reinterpret_cast<std::uintptr_t>(element.data());
-  const AddressRange element_range{element_begin, element_begin + element.size()};
-  if (is_empty(target.shape) || !overlap(range_of(target_block, target), element_range)) {
+  const walk::AddressRange element_range{element_begin, element_begin + element.size()};
+  if (is_empty(target.shape) ||
+      !walk::overlap(walk::range_of(target_block, target), element_range)) {
     return copy_elements(target_block, target, element.data(), source, options);
   }
   const absl::StatusOr<Block> kept =
