@@ -17,6 +17,7 @@ module;
 
 module gridbuf.python.arguments;
 
+import gridbuf.alloc.device;
 import gridbuf.error;
 import gridbuf.layout.dims;
 import gridbuf.layout.extents;
@@ -292,6 +293,15 @@ LayoutMap to_layout(PyObject* object, const Dims& dims) {
   const absl::Status status = validate_layout_map(layout, dims.size());
   if (!status.ok()) raise(all_fit ? status : with_context(status, "layout=" + describe(object)));
   return layout;
+}
+
+std::optional<MemoryKind> to_memory_kind(PyObject* object) {
+  if (object == nullptr || object == Py_None) return std::nullopt;
+  if (PyUnicode_Check(object) == 0) {
+    raise_kind({"memory"}, object, "None, \"host\", \"pinned\", \"managed\" or \"device\"",
+               "pass the name of a kind of memory");
+  }
+  return value_of(memory_kind(utf8(object)));
 }
 
 bool to_flag(PyObject* object, std::string_view what) {

@@ -18,12 +18,14 @@ module;
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 export module gridbuf.python.arguments;
 
+import gridbuf.alloc.device;
 import gridbuf.layout.dims;
 import gridbuf.layout.extents;
 import gridbuf.layout.index_map;
@@ -83,6 +85,9 @@ Ref from_dims(const Dims& dims);
 
 /// A layout map: a sequence of integers, or a callable of the tuple of names that returns one.
 LayoutMap to_layout(PyObject* object, const Dims& dims);
+
+/// A kind of memory by its name; nothing for null and None.
+std::optional<MemoryKind> to_memory_kind(PyObject* object);
 
 /// True or False; TypeError for anything else.
 bool to_flag(PyObject* object, std::string_view what);

@@ -18,9 +18,13 @@ module;
 module gridbuf.python.buffer;
 
 import gridbuf.alloc;
+import gridbuf.alloc.device;
+import gridbuf.alloc.devices;
 import gridbuf.alloc.host;
 import gridbuf.error;
 import gridbuf.interface;
+import gridbuf.interface.dlpack;
+import gridbuf.interface.exchange;
 import gridbuf.layout;
 import gridbuf.python.arguments;
 import gridbuf.python.numpy;
@@ -127,7 +131,6 @@ PyObject* get_alignment_size(PyObject* self, void*) {
 PyObject* get_origin(PyObject* self, void*) {
   return get(self, [](const BufferState& state) { return from_integers(origin_of(state).span()); });
 }
-PyObject* get_device(PyObject*, void*) { Py_RETURN_NONE; }
 PyObject* get_readonly(PyObject* self, void*) {
   return PyBool_FromLong(object_of(self)->state.memory.readonly ? 1 : 0);
 }
@@ -164,7 +167,14 @@ PyGetSetDef getters[] = {
      "is a multiple of it. 1 means no constraint. A view has the alignment that still holds for "
      "it.",
      nullptr},
-    {"device", get_device, nullptr, "None: the memory is the host's.", nullptr},
+    {"memory", memory_getter, nullptr,
+     "Where the elements lie: 'host', 'pinned', 'managed' or 'device'.", nullptr},
+    {"device", device_getter, nullptr,
+     "'gpu' for device and managed memory, None for host and pinned memory.", nullptr},
+    {"stream", stream_getter, nullptr,
+     "The CUDA stream that orders gridbuf's own work on the memory, as an integer (1: the legacy\n"
+     "default stream); None for host memory.",
+     nullptr},
     {"readonly", get_readonly, nullptr, "Whether exports forbid writing.", nullptr},
     {"base", get_base, nullptr, "The Buffer of the whole allocation, or None if this is it.",
      nullptr},
@@ -176,6 +186,19 @@ PyGetSetDef getters[] = {
     {"__array_interface__", array_interface_getter, nullptr,
      "NumPy's array interface, version 3. Absent for dtypes that it has no word for (bfloat16, "
      "FP8).",
+     nullptr},
+    {"__array_struct__", array_struct_getter, nullptr,
+     "NumPy's array interface as a C struct in a capsule. Absent for what it cannot name.",
+     nullptr},
+    {"__cuda_array_interface__", cuda_array_interface_getter, nullptr,
+     "The CUDA array interface, version 3, with stream. Absent for memory that CUDA devices do "
+     "not\n"
+     "reach.",
+     nullptr},
+    {"__gt_data_interface__", data_interface_getter, nullptr,
+     "For GT4Py: an entry under None for the host and under 'gpu' for the device, each an array\n"
+     "interface with dims and halo. Memory of both sides has both entries; acquire of its host\n"
+     "entry waits for the device.",
      nullptr},
     {"__gt_dims__", get_dims, nullptr, "The names of the dimensions, for GT4Py.", nullptr},
     {"__gt_origin__", get_origin, nullptr,
@@ -203,10 +226,17 @@ PyMethodDef methods[] = {
      "A read-only view repeated to `shape` by NumPy's rule, without copying."},
     {"toreadonly", method(to_readonly_method), METH_NOARGS,
      "toreadonly($self, /)\n--\n\nA view whose exports forbid writing."},
-    {"copy", method(copy_method), METH_NOARGS,
-     "copy($self, /)\n--\n\nA new Buffer with the same elements, dims, layout and alignment."},
-    {"__copy__", method(copy_method), METH_NOARGS, "__copy__($self, /)\n--\n\nThe same as copy()."},
-    {"__deepcopy__", method(copy_method), METH_O,
+    {"copy", method(copy_method), METH_FASTCALL | METH_KEYWORDS,
+     "copy($self, /, memory=None)\n--\n\n"
+     "A new Buffer with the same elements, dims, layout and alignment, in memory 'host', "
+     "'pinned',\n"
+     "'managed' or 'device'; None: the same as now."},
+    {"synchronize", method(synchronize_method), METH_NOARGS,
+     "synchronize($self, /)\n--\n\n"
+     "Waits for what is pending on the Buffer's stream. Returns at once for host memory."},
+    {"__copy__", method(plain_copy_method), METH_NOARGS,
+     "__copy__($self, /)\n--\n\nThe same as copy()."},
+    {"__deepcopy__", method(plain_copy_method), METH_O,
      "__deepcopy__($self, memo, /)\n--\n\nThe same as copy()."},
     {"__reduce_ex__", method(reduce_method), METH_O,
      "__reduce_ex__($self, protocol, /)\n--\n\nElements and all parameters, for pickle."},
@@ -215,10 +245,14 @@ PyMethodDef methods[] = {
      "An ndarray: a view unless `copy` or a conversion to `dtype` asks for another one."},
     {"__dlpack__", method(dlpack_method), METH_FASTCALL | METH_KEYWORDS,
      "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
-     "A DLPack capsule: versioned if max_version is (1, 0) or higher, else legacy.\n"
-     "Raises BufferError for what DLPack cannot describe."},
+     "A DLPack capsule: versioned if max_version is (1, 0) or higher, else legacy. Work that is\n"
+     "pending on the memory is ordered before `stream`. dl_device=(1, 0) gets memory of a device "
+     "as\n"
+     "a copy on the host. Raises BufferError for what DLPack cannot describe, ValueError for a\n"
+     "stream that the device does not have."},
     {"__dlpack_device__", method(dlpack_device_method), METH_NOARGS,
-     "__dlpack_device__($self, /)\n--\n\n(1, 0): host memory."},
+     "__dlpack_device__($self, /)\n--\n\n"
+     "(1, 0) for host memory, (3, 0) pinned, (13, 0) managed, (2, number) for a device's."},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -249,7 +283,9 @@ std::string text_of(PyObject* self) {
               : "strides=" + to_string(state.memory.view.strides_bytes);
   text += ", alignment_size=" + std::to_string(state.alignment_bytes);
   text += ", aligned_index=" + to_string(state.aligned_index);
-  text += ", device=None";
+  const MemoryKind kind = kind_of(state);
+  if (kind != MemoryKind::kHost) text += ", memory=" + std::string(to_string(kind));
+  if (is_emulated(buffer)) text += ", emulated";
   if (state.memory.readonly) text += ", readonly=True";
   return text + (buffer.root == nullptr ? ")" : ", view)");
 }
@@ -260,8 +296,10 @@ PyObject* repr(PyObject* self) {
 
 constexpr char kDocumentation[] =
     "Memory with its meaning: a padded, aligned n-dimensional array in a layout of choice.\n\n"
-    "Made by gridbuf.allocate. Exports __array_interface__, the buffer protocol, DLPack,\n"
-    "__gt_dims__ and __gt_origin__. Indexing with integers, slices, None and ... gives views that\n"
+    "Made by gridbuf.allocate, in memory of the host or of a device. Exports the array interface\n"
+    "(dict and struct), the CUDA array interface, the buffer protocol, DLPack (capsules and the C\n"
+    "exchange table), __gt_data_interface__, __gt_dims__ and __gt_origin__. Indexing with "
+    "integers, slices, None and ... gives views that\n"
     "share the memory; a full set of integers gives a NumPy scalar.";
 
 PyType_Slot slots[] = {
@@ -284,20 +322,22 @@ PyType_Spec spec = {
     .name = "gridbuf.Buffer",
     .basicsize = sizeof(BufferObject),
     .itemsize = 0,
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .flags = Py_TPFLAGS_DEFAULT,  // and, once it is complete, immutable
     .slots = slots,
 };
 
 // ---- Allocation. ----
 
-[[noreturn]] void raise_out_of_memory(const absl::Status& status, const LayoutPlan& plan,
-                                      const DTypeRecord& dtype) {
+[[noreturn]] void raise_no_block(const absl::Status& status, const LayoutPlan& plan,
+                                 const DTypeRecord& dtype, MemoryKind kind) {
+  if (error_class_of(status) != ErrorClass::kMemory) raise(status);
   raise(with_context(status, "no memory for shape " + to_string(plan.shape()) + ", dtype " +
                                  dtype.name + ", layout " + to_string(plan.layout()) +
                                  ", padded shape " + to_string(plan.padded_shape()) +
                                  ", alignment " + std::to_string(plan.alignment_bytes()) +
                                  " bytes at index " + to_string(plan.aligned_index()) +
-                                 ", device host, " + bytes_text(plan.total_bytes())));
+                                 ", memory " + std::string(to_string(kind)) + ", " +
+                                 bytes_text(plan.total_bytes())));
 }
 
 absl::StatusOr<Block> allocate_block(const LayoutPlan& plan, const MemoryOptions& options) {
@@ -306,9 +346,12 @@ absl::StatusOr<Block> allocate_block(const LayoutPlan& plan, const MemoryOptions
                                   .aligned_offset_bytes = plan.aligned_offset_bytes(),
                                   .zeroed = options.zeroed,
                                   .populate = options.populate};
-  if (!options.populate) return host_resource().allocate(request);
-  PyThreadState* const thread = PyEval_SaveThread();  // Committing pages takes its time.
-  absl::StatusOr<Block> block = host_resource().allocate(request);
+  const bool host = options.kind == MemoryKind::kHost;
+  if (host && !options.populate) return host_resource().allocate(request);
+  const absl::StatusOr<MemoryResource*> resource = memory_resource(options.kind);
+  if (!resource.ok()) return resource.status();
+  PyThreadState* const thread = PyEval_SaveThread();  // Pages and drivers take their time.
+  absl::StatusOr<Block> block = (*resource)->allocate(request);
   PyEval_RestoreThread(thread);
   return block;
 }
@@ -318,7 +361,13 @@ absl::StatusOr<Block> allocate_block(const LayoutPlan& plan, const MemoryOptions
 BufferObject* object_of(PyObject* buffer) { return reinterpret_cast<BufferObject*>(buffer); }
 
 void add_buffer_type(PyObject* module) {
-  buffer_type = reinterpret_cast<PyTypeObject*>(Ref::steal(PyType_FromSpec(&spec)).release());
+  make_interface_keys();
+  const Ref type = Ref::steal(PyType_FromSpec(&spec));
+  // An attribute of the type and not of its objects (DX-01); nobody changes it after this.
+  check(PyObject_SetAttrString(type.get(), dlpack::kExchangeAttribute,
+                               make_exchange_capsule().get()));
+  buffer_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(type.get()));
+  buffer_type->tp_flags |= Py_TPFLAGS_IMMUTABLETYPE;
   check(PyModule_AddObjectRef(module, "Buffer", reinterpret_cast<PyObject*>(buffer_type)));
 }
 
@@ -338,18 +387,19 @@ Ref new_buffer(const DTypePtr& dtype, PyObject* root) {
   std::construct_at(&buffer->dtype, dtype);
   // Without (), which would write zeros to all the entries that nobody reads.
   ::new (static_cast<void*>(&buffer->state)) BufferState;
+  ::new (static_cast<void*>(&buffer->strides_elements)) Extents;
   return object;
 }
 
 Ref allocate_buffer(const LayoutPlan& plan, const Dims& dims, const DTypePtr& dtype,
                     const MemoryOptions& options) {
   absl::StatusOr<Block> block = allocate_block(plan, options);
-  if (!block.ok()) raise_out_of_memory(block.status(), plan, *dtype);
+  if (!block.ok()) raise_no_block(block.status(), plan, *dtype, options.kind);
   std::byte* const first_element = block->data();
   const BlockFacts facts = block->facts();
   const std::int64_t allocation_bytes = block->allocation_bytes();
   absl::StatusOr<Owner> owner = share(*std::move(block));
-  if (!owner.ok()) raise_out_of_memory(owner.status(), plan, *dtype);
+  if (!owner.ok()) raise_no_block(owner.status(), plan, *dtype, options.kind);
 
   Ref buffer = new_buffer(dtype, nullptr);
   BufferState& state = object_of(buffer.get())->state;
@@ -363,6 +413,7 @@ Ref allocate_buffer(const LayoutPlan& plan, const Dims& dims, const DTypePtr& dt
   state.layout = plan.layout();
   state.aligned_index = plan.aligned_index();
   state.alignment_bytes = plan.alignment_bytes();
+  state.memory.device = facts.device;
   state.facts = facts;
   state.allocation_bytes = allocation_bytes;
   return buffer;

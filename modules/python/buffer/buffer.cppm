@@ -20,12 +20,17 @@ module;
 
 #include <Python.h>
 
+#include <cstddef>
 #include <cstdint>
+
+#include "absl/status/status.h"
 
 export module gridbuf.python.buffer;
 
 import gridbuf.alloc;
+import gridbuf.alloc.device;
 import gridbuf.interface;
+import gridbuf.interface.dlpack;
 import gridbuf.layout;
 import gridbuf.python.numpy;
 import gridbuf.python.object;
@@ -45,10 +50,11 @@ struct BufferState {
   std::int64_t allocation_bytes = 0;  // what the block costs, placement included; 0: not known
 };
 
-/// What an allocation does with the memory it gets.
+/// What an allocation wants of its memory.
 struct MemoryOptions {
   bool zeroed = false;
   bool populate = false;
+  MemoryKind kind = MemoryKind::kHost;
 };
 
 /// Adds the class to `module`. Called once, by the extension's initialisation.
@@ -60,8 +66,9 @@ bool is_buffer(PyObject* object);
 const BufferState& state_of(PyObject* buffer);
 const DTypePtr& dtype_of(PyObject* buffer);
 
-/// A new Buffer with memory of its own, as `plan` says. MemoryError, naming everything that was
-/// asked for, if there is none.
+/// A new Buffer with memory of its own, as `plan` says; that of a device on the thread's current
+/// stream. MemoryError, naming everything that was asked for, if there is none; and
+/// DeviceUnavailableError.
 Ref allocate_buffer(const LayoutPlan& plan, const Dims& dims, const DTypePtr& dtype,
                     const MemoryOptions& options);
 
@@ -74,11 +81,20 @@ Ref adopt_buffer(BufferState state, const DTypePtr& dtype, PyObject* keep_alive)
 /// A read-only view, for restoring one.
 Ref readonly_view(PyObject* buffer);
 
-/// A new Buffer with the same parameters and elements.
-Ref copy_of(PyObject* buffer);
+/// A new Buffer with the same parameters and elements, in memory of kind `kind`.
+Ref copy_of(PyObject* buffer, MemoryKind kind);
 
-/// An ndarray over the buffer's elements; its base is the buffer.
+/// An ndarray over the buffer's elements; its base is the buffer. Waits for what a device still
+/// does to them. GTNoSuchBufferError for memory that the host does not read.
 Ref ndarray_of(PyObject* buffer);
+
+/// In which kind of memory a Buffer lies.
+MemoryKind kind_of(const BufferState& state);
+
+/// Copies all elements between Buffers of one shape and item size, in whatever memory they lie.
+/// What the host reads has been written at return; between two Buffers of a device the copy is
+/// enqueued on the target's stream.
+void copy_buffer(PyObject* target, PyObject* source);
 
 /// The plan of the memory that the buffer shows all or a part of. Requires memory of ours: foreign
 /// memory was laid out by no plan (`has_plan`).
@@ -108,6 +124,7 @@ struct BufferObject {
   bool adopted;    // the memory is not ours
   DTypePtr dtype;
   BufferState state;
+  Extents strides_elements;  // what a DLPack tensor that owns nothing points to; filled when asked
 };
 
 BufferObject* object_of(PyObject* buffer);
@@ -120,13 +137,44 @@ Ref new_buffer(const DTypePtr& dtype, PyObject* root);
 
 // exports.cc
 int get_buffer(PyObject* self, Py_buffer* view, int flags);
-PyObject* array_interface_getter(PyObject* self, void*);
-PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
-                        PyObject* keywords);
-PyObject* dlpack_device_method(PyObject* self, PyObject*);
 PyObject* array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
                        PyObject* keywords);
 PyObject* to_numpy_method(PyObject* self, PyObject*);
+
+// interfaces.cc
+void make_interface_keys();
+PyObject* array_interface_getter(PyObject* self, void*);
+PyObject* array_struct_getter(PyObject* self, void*);
+PyObject* cuda_array_interface_getter(PyObject* self, void*);
+PyObject* data_interface_getter(PyObject* self, void*);
+
+// dlpack.cc
+PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
+                        PyObject* keywords);
+PyObject* dlpack_device_method(PyObject* self, PyObject*);
+
+// exchange.cc
+/// The capsule of DLPack's C exchange table, of which there is one in a process (DX-01, DX-02).
+Ref make_exchange_capsule();
+
+// memory.cc
+/// The stream on which the Buffer's memory was made and all that gridbuf does to it is ordered.
+StreamHandle stream_of(const BufferObject& buffer);
+/// Waits until a device has done with memory that the host reads as well. Nothing for host memory.
+void wait_for_host(const BufferObject& buffer);
+/// Orders what is pending on the memory before what a consumer of an export does (DP-18, DP-24).
+void order_pending(const BufferObject& buffer, const dlpack::ExportPlan& plan);
+/// An error if the memory is the emulated device's and that is switched off: then nobody may take
+/// it for a GPU's.
+absl::Status check_device_is_on(const BufferObject& buffer);
+/// Copies elements where at least one of the two is memory of the device alone.
+void copy_on_device(const BufferObject& target, const BufferObject& source);
+/// Whether the memory is the emulated device's.
+bool is_emulated(const BufferObject& buffer);
+PyObject* memory_getter(PyObject* self, void*);
+PyObject* device_getter(PyObject* self, void*);
+PyObject* stream_getter(PyObject* self, void*);
+PyObject* synchronize_method(PyObject* self, PyObject*);
 
 // views.cc
 PyObject* subscript_slot(PyObject* self, PyObject* key);
@@ -138,7 +186,17 @@ PyObject* broadcast_to_method(PyObject* self, PyObject* shape);
 PyObject* to_readonly_method(PyObject* self, PyObject*);
 
 // copies.cc
-PyObject* copy_method(PyObject* self, PyObject*);
+/// Runs `work`, which returns a status and touches no Python object, without the GIL.
+template <class Work>
+absl::Status run_without_gil(Work&& work) {
+  PyThreadState* const thread = PyEval_SaveThread();
+  absl::Status status = work();
+  PyEval_RestoreThread(thread);
+  return status;
+}
+PyObject* copy_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
+                      PyObject* keywords);
+PyObject* plain_copy_method(PyObject* self, PyObject*);
 PyObject* reduce_method(PyObject* self, PyObject* protocol);
 
 }  // namespace gridbuf::python

@@ -14,6 +14,8 @@ module;
 
 module gridbuf.python.buffer;
 
+import gridbuf.alloc;
+import gridbuf.alloc.device;
 import gridbuf.error;
 import gridbuf.interface;
 import gridbuf.layout;
@@ -31,11 +33,7 @@ constexpr std::int64_t kLongCopyBytes = std::int64_t{1} << 20;
 /// Runs `work`, without the GIL if it moves many bytes.
 template <class Work>
 absl::Status run_without_gil_if_long(std::int64_t bytes, Work&& work) {
-  if (bytes < kLongCopyBytes) return work();
-  PyThreadState* const thread = PyEval_SaveThread();
-  absl::Status status = work();
-  PyEval_RestoreThread(thread);
-  return status;
+  return bytes < kLongCopyBytes ? work() : run_without_gil(work);
 }
 
 /// The plan of a copy: all parameters of the buffer, which may be a view, in memory of its own.
@@ -52,6 +50,10 @@ LayoutPlan plan_of_copy(const BufferObject& buffer) {
 /// The elements in row-major order, without padding: for pickles.
 Ref element_bytes(PyObject* self) {
   const BufferDescriptor& memory = object_of(self)->state.memory;
+  if (!is_host_readable(memory.device.type)) {
+    return element_bytes(copy_of(self, MemoryKind::kHost).get());
+  }
+  wait_for_host(*object_of(self));
   Ref bytes = Ref::steal(PyBytes_FromStringAndSize(nullptr, memory.nbytes()));
   const LayoutPlan dense = value_of(
       make_plan({.shape = memory.view.shape, .itemsize_bytes = memory.view.itemsize_bytes}));
@@ -63,8 +65,8 @@ Ref element_bytes(PyObject* self) {
 /// The elements for a pickle; from protocol 5 on without copying, where the memory allows it.
 Ref pickled_elements(PyObject* self, std::int64_t protocol) {
   const BufferDescriptor& memory = object_of(self)->state.memory;
-  const bool in_place =
-      protocol >= 5 && is_c_contiguous(memory.view) && memory.dtype.format() != nullptr;
+  const bool in_place = protocol >= 5 && is_host_readable(memory.device.type) &&
+                        is_c_contiguous(memory.view) && memory.dtype.format() != nullptr;
   return in_place ? Ref::steal(PyPickleBuffer_FromObject(self)) : element_bytes(self);
 }
 
@@ -79,10 +81,11 @@ Ref reduced(PyObject* self, PyObject* protocol) {
   const Ref aligned_index = from_integers(state.aligned_index.span());
   const Ref dims = from_dims(state.dims);
   const Ref elements = pickled_elements(self, version);
+  const Ref memory = make_text(to_string(kind_of(state)));
   return Ref::steal(Py_BuildValue(
-      "(O(OOOLOOOO))", restore.get(), shape.get(), buffer.dtype->numpy.get(), layout.get(),
+      "(O(OOOLOOOOO))", restore.get(), shape.get(), buffer.dtype->numpy.get(), layout.get(),
       static_cast<long long>(state.alignment_bytes), aligned_index.get(), dims.get(),
-      state.memory.readonly ? Py_True : Py_False, elements.get()));
+      state.memory.readonly ? Py_True : Py_False, elements.get(), memory.get()));
 }
 
 }  // namespace
@@ -102,19 +105,44 @@ void fill_memory(const BufferState& target, const std::byte* element) {
       memory.nbytes(), [&] { return fill_elements(memory.block, memory.view, element_bytes); }));
 }
 
-Ref copy_of(PyObject* buffer) {
+Ref copy_of(PyObject* buffer, MemoryKind kind) {
   const BufferObject& source = *object_of(buffer);
   const LayoutPlan plan = plan_of_copy(source);
   const bool padded = plan.total_bytes() != plan.nbytes();
-  Ref copied = allocate_buffer(plan, source.state.dims, source.dtype, {.zeroed = padded});
-  const BufferDescriptor& target = object_of(copied.get())->state.memory;
-  const BufferDescriptor& memory = source.state.memory;
-  copy_memory(target.block, target.view, memory.block, memory.view);
+  Ref copied =
+      allocate_buffer(plan, source.state.dims, source.dtype, {.zeroed = padded, .kind = kind});
+  copy_buffer(copied.get(), buffer);
   return copied;
 }
 
-PyObject* copy_method(PyObject* self, PyObject*) {
-  return guarded([&] { return copy_of(self); });
+void copy_buffer(PyObject* target, PyObject* source) {
+  const BufferObject& to = *object_of(target);
+  const BufferObject& from = *object_of(source);
+  const BufferDescriptor& target_memory = to.state.memory;
+  const BufferDescriptor& source_memory = from.state.memory;
+  if (!is_host_readable(target_memory.device.type) ||
+      !is_host_readable(source_memory.device.type)) {
+    return copy_on_device(to, from);
+  }
+  wait_for_host(from);
+  wait_for_host(to);
+  copy_memory(target_memory.block, target_memory.view, source_memory.block, source_memory.view);
+}
+
+PyObject* copy_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
+                      PyObject* keywords) {
+  return guarded([&] {
+    static constexpr const char* kNames[] = {"memory"};
+    static constexpr Signature kSignature{"copy", kNames, 1};
+    PyObject* values[1] = {};
+    sort_arguments(kSignature, arguments, count, keywords, values, unexpected_keyword);
+    const MemoryKind own = kind_of(object_of(self)->state);
+    return copy_of(self, to_memory_kind(values[0]).value_or(own));
+  });
+}
+
+PyObject* plain_copy_method(PyObject* self, PyObject*) {
+  return guarded([&] { return copy_of(self, kind_of(object_of(self)->state)); });
 }
 
 PyObject* reduce_method(PyObject* self, PyObject* protocol) {

@@ -15,6 +15,8 @@ module;
 
 module gridbuf.python.buffer;
 
+import gridbuf.alloc;
+import gridbuf.alloc.device;
 import gridbuf.error;
 import gridbuf.interface;
 import gridbuf.layout;
@@ -63,6 +65,9 @@ Ref subscript(PyObject* self, std::span<const SubscriptItem> items) {
   const Extents shape = shape_of(self);
   Ref view = view_through(self, value_of(subscript_map(shape, items)));
   if (!fixes_all_dimensions(items, shape.size())) return view;
+  // An element of the device comes to the host, as NumPy's scalars are of the host.
+  const bool on_host = is_host_readable(object_of(self)->state.memory.device.type);
+  if (!on_host) view = copy_of(view.get(), MemoryKind::kHost);
   const Ref element = ndarray_of(view.get());
   const Ref everything = Ref::steal(PyTuple_New(0));
   return Ref::steal(PyObject_GetItem(element.get(), everything.get()));

@@ -18,12 +18,15 @@ module;
 
 module gridbuf.python.functions;
 
+import gridbuf.alloc.device;
 import gridbuf.error;
 import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.layout.preset;
 import gridbuf.python.arguments;
 import gridbuf.python.buffer;
+import gridbuf.python.cupy;
+import gridbuf.python.imports;
 import gridbuf.python.numpy;
 import gridbuf.python.object;
 import gridbuf.python.plan;
@@ -87,13 +90,21 @@ class Arguments {
 
 Ref allocate_for(const Request& request, bool zeroed) {
   return allocate_buffer(request.plan, request.dims, request.dtype,
-                         {.zeroed = zeroed, .populate = request.populate});
+                         {.zeroed = zeroed, .populate = request.populate, .kind = request.memory});
 }
+
+/// A plain array in memory that only a GPU reads is CuPy's.
+bool is_for_cupy(const Request& request) { return request.memory == MemoryKind::kDevice; }
 
 /// Whether there are bytes that belong to no element: every function but `empty` zeroes them.
 bool has_padding(const LayoutPlan& plan) { return plan.total_bytes() != plan.nbytes(); }
 
 Ref make_filled(const Request& request, PyObject* fill_value) {
+  if (is_for_cupy(request)) {
+    Ref array = make_cupy_array(request.plan, *request.dtype, has_padding(request.plan));
+    copy_into_cupy(array.get(), fill_value);
+    return array;
+  }
   if (!is_scalar(fill_value)) {
     const Ref buffer = allocate_for(request, has_padding(request.plan));
     Ref array = ndarray_of(buffer.get());
@@ -111,8 +122,13 @@ Ref make_ones(const Request& request) {
   return make_filled(request, one.get());
 }
 
-Ref make_empty(const Request& request) { return ndarray_of(allocate_for(request, false).get()); }
-Ref make_zeros(const Request& request) { return ndarray_of(allocate_for(request, true).get()); }
+template <bool zeroed>
+Ref make_unfilled(const Request& request) {
+  if (is_for_cupy(request)) return make_cupy_array(request.plan, *request.dtype, zeroed);
+  return ndarray_of(allocate_for(request, zeroed).get());
+}
+constexpr auto make_empty = make_unfilled<false>;
+constexpr auto make_zeros = make_unfilled<true>;
 
 // ---- The functions. ----
 
@@ -195,6 +211,7 @@ PyObject* full_like(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyO
 
 /// A copy of the elements of `array`, in the layout of `request`.
 Ref make_copy(const Request& request, const Ref& array) {
+  if (is_for_cupy(request)) return make_filled(request, array.get());
   const Ref buffer = allocate_for(request, has_padding(request.plan));
   const NdarrayFields source = fields_of(array.get());
   if (source.dtype != request.dtype->numpy.get()) {
@@ -214,9 +231,12 @@ PyObject* from_array(PyObject*, PyObject* const* arguments, Py_ssize_t count, Py
   return guarded([&] {
     static constexpr Signature kSignature{"from_array", kLikeNames, 2};
     const Arguments given(kSignature, arguments, count, names);
+    const Ref data = importable_or_same(given.first());
     Ref array;
-    const Source source = source_of(given.first(), &array);
-    return make_copy(resolve_like(source, given.dtype(), given.keywords()), array);
+    const Source source = source_of(data.get(), &array);
+    const Request request = resolve_like(source, given.dtype(), given.keywords());
+    if (!array) array = ndarray_of(copy_of(data.get(), MemoryKind::kHost).get());
+    return make_copy(request, array);
   });
 }
 
@@ -239,13 +259,27 @@ class HeldBytes {
   Py_buffer view_;
 };
 
-/// _restore(shape, dtype, layout, alignment_size, aligned_index, dims, readonly, elements). What a
-/// pickle holds is checked like any other arguments: it may come from anywhere.
+/// A Buffer in any memory with the elements that lie dense at `elements`.
+Ref buffer_of(const Request& request, const std::byte* elements) {
+  Request on_host = request;
+  if (request.memory == MemoryKind::kDevice) on_host.memory = MemoryKind::kHost;
+  const Ref buffer = allocate_for(on_host, has_padding(request.plan));
+  const BufferDescriptor& memory = state_of(buffer.get()).memory;
+  const LayoutPlan dense = value_of(
+      make_plan({.shape = memory.view.shape, .itemsize_bytes = memory.view.itemsize_bytes}));
+  copy_memory(memory.block, memory.view, elements, dense.view());
+  return on_host.memory == request.memory ? Ref::share(buffer.get())
+                                          : copy_of(buffer.get(), request.memory);
+}
+
+/// _restore(shape, dtype, layout, alignment_size, aligned_index, dims, readonly, elements, memory).
+/// What a pickle holds is checked like any other arguments: it may come from anywhere.
 Ref restored(PyObject* const* arguments) {
   const Keywords keywords{.layout = arguments[2],
                           .alignment_size = arguments[3],
                           .aligned_index = arguments[4],
-                          .dims = arguments[5]};
+                          .dims = arguments[5],
+                          .memory = arguments[8]};
   const Request request = resolve(arguments[0], arguments[1], keywords);
   const bool readonly = to_flag(arguments[6], "readonly");
   const HeldBytes elements(arguments[7]);
@@ -256,18 +290,14 @@ Ref restored(PyObject* const* arguments) {
                       to_string(request.plan.shape()) + " of " + request.dtype->name,
                   "pickle the buffer again"});
   }
-  const Ref buffer = allocate_for(request, has_padding(request.plan));
-  const BufferDescriptor& memory = state_of(buffer.get()).memory;
-  const LayoutPlan dense = value_of(
-      make_plan({.shape = memory.view.shape, .itemsize_bytes = memory.view.itemsize_bytes}));
-  copy_memory(memory.block, memory.view, elements.data(), dense.view());
+  const Ref buffer = buffer_of(request, elements.data());
   return readonly ? readonly_view(buffer.get()) : Ref::share(buffer.get());
 }
 
 PyObject* restore(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   return guarded([&] {
-    if (count != 8) {
-      raise(ErrorClass::kType, "_restore() takes 8 arguments, but " + std::to_string(count) +
+    if (count != 9) {
+      raise(ErrorClass::kType, "_restore() takes 9 arguments, but " + std::to_string(count) +
                                    " were given; it is for unpickling alone");
     }
     return restored(arguments);
@@ -406,13 +436,14 @@ PyCFunction method(Function function) {
 // The parameters that all functions share, as their documentation and signature say them.
 #define GRIDBUF_KEYWORDS                                                                           \
   "*, backend=None, device=..., layout=None, alignment_size=None, aligned_index=None, dims=None, " \
-  "populate=False)\n--\n\n"
-#define GRIDBUF_ERRORS                                                                        \
-  "\n\nSizes are in elements, alignment_size is in bytes. Each keyword is looked up in this " \
-  "order: "                                                                                   \
-  "passed, backend's preset,\ndata, fallback. Raises TypeError for values of a wrong kind, "  \
-  "ValueError "                                                                               \
-  "for values out of bounds,\nMemoryError, and DeviceUnavailableError for device=\"gpu\"."
+  "populate=False, memory=None)\n--\n\n"
+#define GRIDBUF_ERRORS                                                                            \
+  "\n\nSizes are in elements, alignment_size is in bytes. Each keyword is looked up in this "     \
+  "order: "                                                                                       \
+  "passed, backend's preset,\ndata, fallback. memory: 'host', 'pinned', 'managed' or 'device'; "  \
+  "device='gpu' means memory='device'. Raises TypeError\nfor values of a wrong kind, ValueError " \
+  "for values out of bounds, MemoryError, and DeviceUnavailableError where there\nis no device, " \
+  "or no CuPy for a plain array on one."
 
 constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
 

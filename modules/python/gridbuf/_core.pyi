@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import EllipsisType
 from typing import (
     Any,
+    ClassVar,
     Final,
     Literal,
     SupportsIndex,
@@ -24,6 +25,7 @@ _Shape: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 _Layout: TypeAlias = Sequence[SupportsIndex] | Callable[[tuple[str, ...]], Sequence[SupportsIndex]]
 _Dims: TypeAlias = str | Sequence[str]
 _Device: TypeAlias = Literal["gpu"] | None
+_Memory: TypeAlias = Literal["host", "pinned", "managed", "device"]
 _Index: TypeAlias = SupportsIndex | slice | EllipsisType | None
 
 class _ArrayInterface(TypedDict, total=False):
@@ -33,6 +35,14 @@ class _ArrayInterface(TypedDict, total=False):
     data: tuple[int, bool]
     strides: tuple[int, ...] | None
     version: int
+
+class _CudaArrayInterface(_ArrayInterface, total=False):
+    stream: int
+
+class _DataInterface(_CudaArrayInterface, total=False):
+    dims: tuple[str, ...]
+    halo: tuple[tuple[int, int], ...]
+    acquire: Callable[[], None]
 
 class _Preset(TypedDict):
     device: _Device
@@ -109,13 +119,17 @@ class Buffer:
     @property
     def alignment_size(self) -> int: ...
     @property
-    def device(self) -> None: ...
+    def memory(self) -> _Memory: ...
+    @property
+    def device(self) -> _Device: ...
+    @property
+    def stream(self) -> int | None: ...
     @property
     def readonly(self) -> bool: ...
     @property
     def base(self) -> Buffer | None: ...
     @property
-    def plan(self) -> LayoutPlan: ...
+    def plan(self) -> LayoutPlan | None: ...
     @property
     def T(self) -> Buffer: ...  # noqa: N802 (NumPy's name)
     @property
@@ -126,6 +140,13 @@ class Buffer:
     def __gt_dims__(self) -> tuple[str, ...]: ...
     @property
     def __array_interface__(self) -> _ArrayInterface: ...
+    @property
+    def __array_struct__(self) -> CapsuleType: ...
+    @property
+    def __cuda_array_interface__(self) -> _CudaArrayInterface: ...
+    @property
+    def __gt_data_interface__(self) -> dict[Literal["gpu"] | None, _DataInterface]: ...
+    __dlpack_c_exchange_api__: ClassVar[CapsuleType]
     def to_numpy(self) -> npt.NDArray[Any]: ...
     @overload
     def transpose(self, axes: Sequence[SupportsIndex] | None = None, /) -> Buffer: ...
@@ -133,7 +154,8 @@ class Buffer:
     def transpose(self, *axes: SupportsIndex) -> Buffer: ...
     def broadcast_to(self, shape: _Shape, /) -> Buffer: ...
     def toreadonly(self) -> Buffer: ...
-    def copy(self) -> Buffer: ...
+    def copy(self, memory: _Memory | None = None) -> Buffer: ...
+    def synchronize(self) -> None: ...
     def __copy__(self) -> Buffer: ...
     def __deepcopy__(self, memo: object, /) -> Buffer: ...
     def __reduce_ex__(self, protocol: SupportsIndex, /) -> tuple[Any, ...]: ...
@@ -167,6 +189,7 @@ def allocate(
     aligned_index: Sequence[SupportsIndex] | None = None,
     dims: _Dims | None = None,
     populate: bool = False,
+    memory: _Memory | None = None,
 ) -> Buffer: ...
 def plan(
     shape: _Shape,
@@ -179,6 +202,7 @@ def plan(
     aligned_index: Sequence[SupportsIndex] | None = None,
     dims: _Dims | None = None,
     populate: bool = False,
+    memory: _Memory | None = None,
 ) -> LayoutPlan: ...
 @overload
 def empty(
@@ -192,6 +216,7 @@ def empty(
     aligned_index: Sequence[SupportsIndex] | None = None,
     dims: _Dims | None = None,
     populate: bool = False,
+    memory: _Memory | None = None,
 ) -> npt.NDArray[np.float64]: ...
 @overload
 def empty(
@@ -205,6 +230,7 @@ def empty(
     aligned_index: Sequence[SupportsIndex] | None = None,
     dims: _Dims | None = None,
     populate: bool = False,
+    memory: _Memory | None = None,
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def empty(
@@ -218,6 +244,7 @@ def empty(
     aligned_index: Sequence[SupportsIndex] | None = None,
     dims: _Dims | None = None,
     populate: bool = False,
+    memory: _Memory | None = None,
 ) -> npt.NDArray[Any]: ...
 @overload
 def zeros(
@@ -231,6 +258,7 @@ def zeros(
     aligned_index: Sequence[SupportsIndex] | None = None,
     dims: _Dims | None = None,
     populate: bool = False,
+    memory: _Memory | None = None,
 ) -> npt.NDArray[np.float64]: ...
 @overload
 def zeros(
@@ -244,6 +272,7 @@ def zeros(
     aligned_index: Sequence[SupportsIndex] | None = None,
     dims: _Dims | None = None,
     populate: bool = False,
+    memory: _Memory | None = None,
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def zeros(
@@ -257,6 +286,7 @@ def zeros(
     aligned_index: Sequence[SupportsIndex] | None = None,
     dims: _Dims | None = None,
     populate: bool = False,
+    memory: _Memory | None = None,
 ) -> npt.NDArray[Any]: ...
 @overload
 def ones(
@@ -270,6 +300,7 @@ def ones(
     aligned_index: Sequence[SupportsIndex] | None = None,
     dims: _Dims | None = None,
     populate: bool = False,
+    memory: _Memory | None = None,
 ) -> npt.NDArray[np.float64]: ...
 @overload
 def ones(
@@ -283,6 +314,7 @@ def ones(
     aligned_index: Sequence[SupportsIndex] | None = None,
     dims: _Dims | None = None,
     populate: bool = False,
+    memory: _Memory | None = None,
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def ones(
@@ -296,6 +328,7 @@ def ones(
     aligned_index: Sequence[SupportsIndex] | None = None,
     dims: _Dims | None = None,
     populate: bool = False,
+    memory: _Memory | None = None,
 ) -> npt.NDArray[Any]: ...
 @overload
 def full(
@@ -310,6 +343,7 @@ def full(
     aligned_index: Sequence[SupportsIndex] | None = None,
     dims: _Dims | None = None,
     populate: bool = False,
+    memory: _Memory | None = None,
 ) -> npt.NDArray[np.float64]: ...
 @overload
 def full(
@@ -324,6 +358,7 @@ def full(
     aligned_index: Sequence[SupportsIndex] | None = None,
     dims: _Dims | None = None,
     populate: bool = False,
+    memory: _Memory | None = None,
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def full(
@@ -338,6 +373,7 @@ def full(
     aligned_index: Sequence[SupportsIndex] | None = None,
     dims: _Dims | None = None,
     populate: bool = False,
+    memory: _Memory | None = None,
 ) -> npt.NDArray[Any]: ...
 @overload
 def empty_like(
@@ -351,6 +387,7 @@ def empty_like(
     aligned_index: Sequence[SupportsIndex] | None = None,
     dims: _Dims | None = None,
     populate: bool = False,
+    memory: _Memory | None = None,
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def empty_like(
@@ -364,6 +401,7 @@ def empty_like(
     aligned_index: Sequence[SupportsIndex] | None = None,
     dims: _Dims | None = None,
     populate: bool = False,
+    memory: _Memory | None = None,
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def empty_like(
@@ -377,6 +415,7 @@ def empty_like(
     aligned_index: Sequence[SupportsIndex] | None = None,
     dims: _Dims | None = None,
     populate: bool = False,
+    memory: _Memory | None = None,
 ) -> npt.NDArray[Any]: ...
 @overload
 def zeros_like(
@@ -390,6 +429,7 @@ def zeros_like(
     aligned_index: Sequence[SupportsIndex] | None = None,
     dims: _Dims | None = None,
     populate: bool = False,
+    memory: _Memory | None = None,
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def zeros_like(
@@ -403,6 +443,7 @@ def zeros_like(
     aligned_index: Sequence[SupportsIndex] | None = None,
     dims: _Dims | None = None,
     populate: bool = False,
+    memory: _Memory | None = None,
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def zeros_like(
@@ -416,6 +457,7 @@ def zeros_like(
     aligned_index: Sequence[SupportsIndex] | None = None,
     dims: _Dims | None = None,
     populate: bool = False,
+    memory: _Memory | None = None,
 ) -> npt.NDArray[Any]: ...
 @overload
 def ones_like(
@@ -429,6 +471,7 @@ def ones_like(
     aligned_index: Sequence[SupportsIndex] | None = None,
     dims: _Dims | None = None,
     populate: bool = False,
+    memory: _Memory | None = None,
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def ones_like(
@@ -442,6 +485,7 @@ def ones_like(
     aligned_index: Sequence[SupportsIndex] | None = None,
     dims: _Dims | None = None,
     populate: bool = False,
+    memory: _Memory | None = None,
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def ones_like(
@@ -455,6 +499,7 @@ def ones_like(
     aligned_index: Sequence[SupportsIndex] | None = None,
     dims: _Dims | None = None,
     populate: bool = False,
+    memory: _Memory | None = None,
 ) -> npt.NDArray[Any]: ...
 @overload
 def full_like(
@@ -469,6 +514,7 @@ def full_like(
     aligned_index: Sequence[SupportsIndex] | None = None,
     dims: _Dims | None = None,
     populate: bool = False,
+    memory: _Memory | None = None,
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def full_like(
@@ -483,6 +529,7 @@ def full_like(
     aligned_index: Sequence[SupportsIndex] | None = None,
     dims: _Dims | None = None,
     populate: bool = False,
+    memory: _Memory | None = None,
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def full_like(
@@ -497,6 +544,7 @@ def full_like(
     aligned_index: Sequence[SupportsIndex] | None = None,
     dims: _Dims | None = None,
     populate: bool = False,
+    memory: _Memory | None = None,
 ) -> npt.NDArray[Any]: ...
 @overload
 def from_array(
@@ -510,6 +558,7 @@ def from_array(
     aligned_index: Sequence[SupportsIndex] | None = None,
     dims: _Dims | None = None,
     populate: bool = False,
+    memory: _Memory | None = None,
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def from_array(
@@ -523,6 +572,7 @@ def from_array(
     aligned_index: Sequence[SupportsIndex] | None = None,
     dims: _Dims | None = None,
     populate: bool = False,
+    memory: _Memory | None = None,
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def from_array(
@@ -536,6 +586,7 @@ def from_array(
     aligned_index: Sequence[SupportsIndex] | None = None,
     dims: _Dims | None = None,
     populate: bool = False,
+    memory: _Memory | None = None,
 ) -> npt.NDArray[Any]: ...
 def register_preset(
     name: str,
@@ -546,6 +597,18 @@ def register_preset(
 ) -> None: ...
 def presets() -> dict[str, _Preset]: ...
 def get_dims(obj: object, annotation: _Dims | None = None) -> tuple[str, ...] | None: ...
+def get_origin(obj: object, /) -> tuple[int, ...] | None: ...
+def as_numpy(obj: object, /) -> npt.NDArray[Any]: ...
+# A cupy.ndarray; CuPy is no dependency.
+def as_cupy(obj: object, sync: bool = True) -> Any: ...
+def as_buffer(obj: object, *, dims: _Dims | None = None) -> Buffer: ...
+def from_interface(
+    descriptor: dict[Any, Any],
+    owner: object = None,
+    sync: bool = True,
+    *,
+    device: _Device = ...,
+) -> Buffer: ...
 def _restore(*args: Any) -> Buffer: ...
 def _restore_plan(*args: Any) -> LayoutPlan: ...
 

@@ -207,6 +207,21 @@ void load_numpy() {
 
 DTypePtr record_of(PyObject* dtype) { return record_cache().find_or_make(dtype); }
 
+DTypePtr record_of(const DType& type) {
+  if (type.kind() != Kind::kNarrow) return to_dtype(make_text(type.typestr()).get()).record;
+  Ref found;
+  const Ref module = Ref::steal_or_none(PyImport_ImportModule("ml_dtypes"));
+  if (module) {
+    found = Ref::steal_or_none(PyObject_GetAttrString(module.get(), type.name().c_str()));
+  }
+  if (!found) {
+    PyErr_Clear();
+    raise(ErrorClass::kBuffer, Problem{"dtype", type.name(), "one that NumPy or ml_dtypes has",
+                                       "install the package ml_dtypes"});
+  }
+  return to_dtype(found.get()).record;
+}
+
 RequestedDType to_dtype(PyObject* object) {
   if (object == nullptr || object == Py_None) return {float64_record(), {}};
   PyObject* converted = nullptr;
@@ -238,6 +253,8 @@ Ref make_ndarray(const DTypeRecord& dtype, const StridedView& view, std::byte* f
 
 bool is_ndarray(PyObject* object) { return api->PyArray_Check_(object); }
 
+bool is_exact_ndarray(PyObject* object) { return Py_TYPE(object) == api->PyArray_Type_; }
+
 NdarrayFields fields_of(PyObject* object) {
   const auto* array = reinterpret_cast<pybind11::detail::PyArray_Proxy*>(object);
   const auto extents = [&](const Py_ssize_t* values) {
@@ -246,7 +263,8 @@ NdarrayFields fields_of(PyObject* object) {
     return result;
   };
   return {extents(array->dimensions), extents(array->strides),
-          reinterpret_cast<std::byte*>(array->data), array->descr, array->base};
+          reinterpret_cast<std::byte*>(array->data), array->descr, array->base,
+          (array->flags & NumpyApi::NPY_ARRAY_WRITEABLE_) == 0};
 }
 
 Ref as_ndarray(PyObject* object) {

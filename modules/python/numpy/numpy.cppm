@@ -84,6 +84,11 @@ RequestedDType to_dtype(PyObject* object);
 /// The record of a numpy.dtype object.
 DTypePtr record_of(PyObject* dtype);
 
+/// The record of what the interface modules know, which is no structured type. Types that only
+/// DLPack can name (bfloat16, FP8) are those of the package ml_dtypes: BufferError without it, and
+/// for those that it does not have.
+DTypePtr record_of(const DType& type);
+
 /// An ndarray over memory: shape and strides of `view`, element (0, ..., 0) at `first_element`.
 /// `base`, a borrowed reference, is kept alive by it.
 Ref make_ndarray(const DTypeRecord& dtype, const StridedView& view, std::byte* first_element,
@@ -96,8 +101,11 @@ struct NdarrayFields {
   std::byte* first_element;
   PyObject* dtype;  // Borrowed.
   PyObject* base;   // Borrowed; null if it has none.
+  bool readonly;
 };
 bool is_ndarray(PyObject* object);
+/// An ndarray and no subclass, which may mean more (a mask, an interface) than its fields say.
+bool is_exact_ndarray(PyObject* object);
 /// Requires is_ndarray(object).
 NdarrayFields fields_of(PyObject* object);
 

@@ -14,6 +14,8 @@ module;
 
 module gridbuf.python.request;
 
+import gridbuf.alloc;
+import gridbuf.alloc.device;
 import gridbuf.error;
 import gridbuf.interface;
 import gridbuf.layout;
@@ -46,7 +48,7 @@ constexpr OldSpelling kOldSpellings[] = {
     {"axes", "its name is dims"},
     {"mask", "name the dimensions that there are with dims"},
     {"halo", "only storages have a halo; for plain arrays and buffers pass aligned_index"},
-    {"managed", "only storages are managed; plain arrays and buffers have one memory"},
+    {"managed", "it belongs to storages; plain arrays and buffers take memory=\"managed\""},
     {"shape", "the shape is that of data and cannot be overridden"},
 };
 
@@ -70,27 +72,10 @@ std::optional<Preset> to_preset(PyObject* backend) {
   return value_of(find_preset(utf8(backend)));
 }
 
-[[noreturn]] void raise_no_gpu(std::string_view asked_by) {
-  const Ref importlib = Ref::steal(PyImport_ImportModule("importlib.util"));
-  const Ref cupy = Ref::steal(PyObject_CallMethod(importlib.get(), "find_spec", "s", "cupy"));
-  const std::string_view found = cupy.get() == Py_None ? "not installed" : "installed";
-  raise(ErrorClass::kDeviceUnavailable,
-        std::string(asked_by) +
-            " asks for GPU memory, which comes from CuPy's allocator; looked for "
-            "the package cupy: " +
-            std::string(found) +
-            ". This release allocates in host memory only; "
-            "pass device=None for host memory in the same layout");
-}
-
-/// Raises unless the memory is to be the host's.
-void check_device(PyObject* device, const std::optional<Preset>& preset, PyObject* backend) {
-  if (device == Py_None) return;
-  if (device == nullptr) {
-    if (preset && preset->device == PresetDevice::kGpu)
-      raise_no_gpu("backend=" + describe(backend));
-    return;
-  }
+/// Whether `device` asks for the GPU; nothing if it was not given. None asks for the host.
+std::optional<bool> wants_gpu(PyObject* device) {
+  if (device == nullptr) return std::nullopt;
+  if (device == Py_None) return false;
   if (PyUnicode_Check(device) == 0) {
     raise_parameter("device", device, "None or \"gpu\"", "pass None for host memory",
                     ErrorClass::kType);
@@ -98,7 +83,27 @@ void check_device(PyObject* device, const std::optional<Preset>& preset, PyObjec
   if (utf8(device) != "gpu") {
     raise_parameter("device", device, "None or \"gpu\"", "pass None for host memory");
   }
-  raise_no_gpu("device='gpu'");
+  return true;
+}
+
+MemoryKind choose_memory(const Keywords& keywords, const std::optional<Preset>& preset,
+                         const Source* source) {
+  const std::optional<bool> gpu = wants_gpu(keywords.device);
+  if (const std::optional<MemoryKind> named = to_memory_kind(keywords.memory)) {
+    const bool on_gpu = *named == MemoryKind::kDevice || *named == MemoryKind::kManaged;
+    if (gpu && *gpu != on_gpu) {
+      raise_parameter(
+          "device", keywords.device,
+          (on_gpu ? "\"gpu\" with memory=" : "None with memory=") + describe(keywords.memory),
+          "pass one of the two");
+    }
+    return *named;
+  }
+  if (gpu) return *gpu ? MemoryKind::kDevice : MemoryKind::kHost;
+  if (preset) {
+    return preset->device == PresetDevice::kGpu ? MemoryKind::kDevice : MemoryKind::kHost;
+  }
+  return source != nullptr ? source->memory : MemoryKind::kHost;
 }
 
 Dims choose_dims(PyObject* dims, const Source* source, int ndim) {
@@ -135,9 +140,9 @@ Extents choose_aligned_index(PyObject* aligned_index, const Source* source, int 
 
 Request resolve_all(Extents shape, DTypePtr dtype, const Source* source, const Keywords& keywords) {
   const std::optional<Preset> preset = to_preset(keywords.backend);
-  check_device(keywords.device, preset, keywords.backend);
   const int ndim = shape.size();
   Request request;
+  request.memory = choose_memory(keywords, preset, source);
   request.dims = choose_dims(keywords.dims, source, ndim);
   request.populate = is_given(keywords.populate) && to_flag(keywords.populate, "populate");
   const PlanRequest wanted{
@@ -167,7 +172,8 @@ Source source_of_buffer(PyObject* buffer) {
           .dims = state.dims,
           .layout = state.layout,
           .alignment_bytes = state.alignment_bytes,
-          .aligned_index = state.aligned_index};
+          .aligned_index = state.aligned_index,
+          .memory = kind_of(state)};
 }
 
 /// The Buffer whose elements a plain array shows, all of them and in this order; null if none.
@@ -190,7 +196,7 @@ Ref optional_attribute(PyObject* object, const char* name) {
 }  // namespace
 
 Keywords to_keywords(std::span<PyObject* const> values) {
-  return {values[0], values[1], values[2], values[3], values[4], values[5], values[6]};
+  return {values[0], values[1], values[2], values[3], values[4], values[5], values[6], values[7]};
 }
 
 void unknown_keyword(const Signature& signature, PyObject* keyword) {
@@ -230,7 +236,8 @@ std::optional<Dims> dims_behind(PyObject* ndarray) {
 
 Source source_of(PyObject* data, Ref* array) {
   if (is_buffer(data)) {
-    if (array != nullptr) *array = ndarray_of(data);
+    const bool on_host = is_host_readable(state_of(data).memory.device.type);
+    if (array != nullptr && on_host) *array = ndarray_of(data);
     return source_of_buffer(data);
   }
   Ref read = as_ndarray(data);

@@ -10,8 +10,9 @@
 // Buffer (or a plain array over one) gives all of its parameters, an array that is not ours gives
 // the order of its strides and the names that it declares.
 //
-// Only host memory is allocated here. A request for the GPU, by name or by preset, ends in a
-// DeviceUnavailableError that says what was looked for.
+// Where the memory lies is one answer out of two keywords: `memory` names a kind, `device` says
+// host or GPU, and a preset knows a device as well. Two that contradict each other are a
+// ValueError; what has not been said by either is not guessed from the machine.
 
 module;
 
@@ -23,6 +24,7 @@ module;
 
 export module gridbuf.python.request;
 
+import gridbuf.alloc.device;
 import gridbuf.layout;
 import gridbuf.python.arguments;
 import gridbuf.python.numpy;
@@ -39,12 +41,13 @@ struct Keywords {
   PyObject* aligned_index = nullptr;
   PyObject* dims = nullptr;
   PyObject* populate = nullptr;
+  PyObject* memory = nullptr;
 };
 
 /// Their names, in the order of `Keywords`.
 inline constexpr const char* kKeywordNames[] = {
-    "backend", "device", "layout", "alignment_size", "aligned_index", "dims", "populate"};
-inline constexpr int kKeywordCount = 7;
+    "backend", "device", "layout", "alignment_size", "aligned_index", "dims", "populate", "memory"};
+inline constexpr int kKeywordCount = 8;
 
 /// The keywords from their values in the order of kKeywordNames. Requires kKeywordCount of them.
 Keywords to_keywords(std::span<PyObject* const> values);
@@ -61,10 +64,12 @@ struct Source {
   LayoutMap layout;
   std::int64_t alignment_bytes = 1;
   Extents aligned_index;  // Empty: zeros.
+  MemoryKind memory = MemoryKind::kHost;
 };
 
 /// What `data` has: a Buffer, an ndarray, or whatever numpy.asarray takes. `array`, if not null,
-/// receives the ndarray through which its elements can be read.
+/// receives the ndarray through which its elements can be read; none for a Buffer that the host
+/// cannot read.
 Source source_of(PyObject* data, Ref* array = nullptr);
 
 /// The names that `object` declares: `__gt_dims__` (an attribute, or a method as it was once
@@ -82,6 +87,7 @@ struct Request {
   Dims dims;
   DTypePtr dtype;
   bool populate = false;
+  MemoryKind memory = MemoryKind::kHost;
 };
 
 /// The request of a function that takes a shape. `dtype` may be null.

@@ -129,3 +129,76 @@ def consumed(capsule: Any) -> Managed | ManagedVersioned:
     struct = opened(capsule)
     _rename_capsule(capsule, USED_NAMES[_capsule_name(capsule)])
     return struct
+
+
+# ---- __array_struct__. ----
+
+
+class ArrayStruct(ctypes.Structure):
+    _fields_ = [
+        ("two", ctypes.c_int),
+        ("nd", ctypes.c_int),
+        ("typekind", ctypes.c_char),
+        ("itemsize", ctypes.c_int),
+        ("flags", ctypes.c_int),
+        ("shape", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("strides", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("data", ctypes.c_void_p),
+        ("descr", ctypes.c_void_p),
+    ]
+
+    def entries(self, name: str) -> tuple[int, ...]:
+        return tuple(getattr(self, name)[i] for i in range(self.nd))
+
+
+_capsule_context = ctypes.pythonapi.PyCapsule_GetContext
+_capsule_context.argtypes = [ctypes.py_object]
+_capsule_context.restype = ctypes.c_void_p
+
+
+def array_struct(capsule: Any) -> ArrayStruct:
+    """The struct in an `__array_struct__` capsule, which has no name and is kept by the caller."""
+    return ArrayStruct.from_address(_capsule_pointer(capsule, None))
+
+
+def capsule_context(capsule: Any) -> int | None:
+    return _capsule_context(capsule)
+
+
+# ---- DLPack's C exchange table. ----
+
+# Functions that set Python's exception on failure: ctypes then raises it.
+_FromObject = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(ctypes.c_void_p))
+_ToObject = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.py_object))
+_Borrow = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(DLTensor))
+_Stream = ctypes.PYFUNCTYPE(
+    ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p)
+)
+SetError = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p)
+# Runs without the GIL, as the standard allows.
+_Allocate = ctypes.CFUNCTYPE(
+    ctypes.c_int,
+    ctypes.POINTER(DLTensor),
+    ctypes.POINTER(ctypes.c_void_p),
+    ctypes.c_void_p,
+    SetError,
+)
+
+
+class ExchangeTable(ctypes.Structure):
+    _fields_ = [
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("previous", ctypes.c_void_p),
+        ("allocate", _Allocate),
+        ("from_object", _FromObject),
+        ("to_object", _ToObject),
+        ("borrow", _Borrow),
+        ("stream", _Stream),
+    ]
+
+
+def exchange_table(kind: type) -> ExchangeTable:
+    """The table of a type, overlaid where it lies."""
+    capsule = kind.__dlpack_c_exchange_api__  # type: ignore[attr-defined]
+    return ExchangeTable.from_address(_capsule_pointer(capsule, b"dlpack_exchange_api"))

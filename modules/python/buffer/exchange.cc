@@ -1,0 +1,224 @@
+// DLPack's C exchange table (DX-01 ... DX-12): arrays in and out without a Python call.
+
+module;
+
+#include <Python.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+module gridbuf.python.buffer;
+
+import gridbuf.alloc;
+import gridbuf.alloc.device;
+import gridbuf.alloc.devices;
+import gridbuf.error;
+import gridbuf.interface;
+import gridbuf.interface.dlpack;
+import gridbuf.interface.dlpack.reader;
+import gridbuf.interface.dtype;
+import gridbuf.interface.exchange;
+import gridbuf.interface.imported;
+import gridbuf.layout;
+import gridbuf.python.numpy;
+import gridbuf.python.object;
+
+namespace gridbuf::python {
+namespace {
+
+using dlpack::DLManagedTensorVersioned;
+using dlpack::DLTensor;
+
+/// A Buffer, or a TypeError: the table serves its own type alone (DX-11).
+BufferObject& to_buffer(void* py_object) {
+  auto* const object = static_cast<PyObject*>(py_object);
+  if (object == nullptr || !is_buffer(object)) {
+    raise(ErrorClass::kType, Problem{"the object", object == nullptr ? "null" : describe(object),
+                                     "a gridbuf.Buffer, whose table this is",
+                                     "look the table up on the object's own type"});
+  }
+  return *object_of(object);
+}
+
+/// Consumers work on the stream that `current_work_stream` names: what is pending on another one is
+/// ordered before it. Enqueues, and waits for nothing.
+void order_for_current_stream(const BufferObject& buffer) {
+  dlpack::ExportPlan plan;
+  plan.stream_order = dlpack::StreamOrder::kHandle;
+  plan.stream = current_stream();
+  order_pending(buffer, plan);
+}
+
+// ---- Out. ----
+
+int export_owned(void* py_object, DLManagedTensorVersioned** out) {
+  return guarded(-1, [&] {
+    const BufferObject& buffer = to_buffer(py_object);
+    order_for_current_stream(buffer);
+    *out = value_of(dlpack::export_versioned(buffer.state.memory)).release();
+    return 0;
+  });
+}
+
+/// Shape and strides lie in the object, so that nothing is allocated and nothing counted (DX-07).
+int export_borrowed(void* py_object, DLTensor* out) {
+  return guarded(-1, [&] {
+    BufferObject& buffer = to_buffer(py_object);
+    order_for_current_stream(buffer);
+    check(dlpack::describe_tensor(buffer.state.memory, buffer.strides_elements, *out));
+    return 0;
+  });
+}
+
+// ---- In. ----
+
+int import_owned(DLManagedTensorVersioned* tensor, void** out_py_object) {
+  return guarded(-1, [&] {
+    ImportedView view = value_of(dlpack::take(tensor));  // Owns it from here on (DX-08).
+    const DTypePtr dtype = record_of(view.memory.dtype);
+    const StridedView& seen = view.memory.view;
+    const int ndim = seen.ndim();
+    BufferState state{.memory = view.memory,
+                      .dims = default_dims(ndim),
+                      .layout = layout_of(seen.shape, seen.strides_bytes),
+                      .aligned_index = Extents(ndim, 0)};
+    // What is pending on it is ordered on the stream that both sides know.
+    state.facts = {
+        .resource_name = "foreign", .device = view.memory.device, .stream = current_stream()};
+    *out_py_object = adopt_buffer(std::move(state), dtype, nullptr).release();
+    return 0;
+  });
+}
+
+// ---- New. Runs with or without the GIL, so there is no Python below. ----
+
+/// What DLPack once promised of every tensor, and some consumers still rely on (DL-11).
+constexpr std::int64_t kTensorAlignmentBytes = 256;
+
+absl::StatusOr<MemoryKind> kind_on(const dlpack::DLDevice& device) {
+  switch (static_cast<DeviceType>(device.device_type)) {
+    case DeviceType::kHost:
+      return MemoryKind::kHost;
+    case DeviceType::kCuda:
+      return MemoryKind::kDevice;
+    case DeviceType::kCudaHost:
+      return MemoryKind::kPinned;
+    case DeviceType::kCudaManaged:
+      return MemoryKind::kManaged;
+    default:
+      return make_error(ErrorClass::kBuffer,
+                        {"device", "type " + std::to_string(device.device_type),
+                         "1, 2, 3 or 13: the host's memory or CUDA's", "allocate it elsewhere"});
+  }
+}
+
+/// Of a prototype only element type, shape and device are read (DX-10).
+absl::StatusOr<LayoutPlan> plan_for(const DLTensor& prototype, const DType& type) {
+  if (prototype.ndim < 0 || prototype.ndim > kMaxNdim ||
+      (prototype.ndim > 0 && prototype.shape == nullptr)) {
+    return make_error(ErrorClass::kValue,
+                      {"ndim", std::to_string(prototype.ndim),
+                       "from 0 to " + std::to_string(kMaxNdim) + " with as many extents",
+                       "give the prototype a shape"});
+  }
+  const std::span shape(prototype.shape, static_cast<std::size_t>(prototype.ndim));
+  return make_plan({.shape = Extents(std::span<const std::int64_t>(shape)),
+                    .itemsize_bytes = type.itemsize_bytes(),
+                    .dtype_name = type.name()});
+}
+
+absl::StatusOr<dlpack::VersionedExport> make_tensor(const DLTensor& prototype) {
+  const dlpack::DLDataType& wanted = prototype.dtype;
+  const absl::StatusOr<DType> type = DType::from_dlpack({wanted.code, wanted.bits, wanted.lanes});
+  if (!type.ok()) return type.status();
+  const absl::StatusOr<MemoryKind> kind = kind_on(prototype.device);
+  if (!kind.ok()) return kind.status();
+  const absl::StatusOr<LayoutPlan> plan = plan_for(prototype, *type);
+  if (!plan.ok()) return plan.status();
+  const absl::StatusOr<MemoryResource*> resource = memory_resource(*kind);
+  if (!resource.ok()) return resource.status();
+  absl::StatusOr<Block> block = (*resource)->allocate(
+      {.total_bytes = plan->total_bytes(), .alignment_bytes = kTensorAlignmentBytes});
+  if (!block.ok()) return block.status();
+  BufferDescriptor descriptor{.block = block->data(),
+                              .view = plan->view(),
+                              .dtype = *type,
+                              .device = block->facts().device,
+                              .owner = {}};
+  if (descriptor.device.id != prototype.device.device_id) {
+    return make_error(ErrorClass::kBuffer,
+                      {"device_id", std::to_string(prototype.device.device_id),
+                       std::to_string(descriptor.device.id) + ", the current device",
+                       "make that device current first"});
+  }
+  absl::StatusOr<Owner> owner = share(*std::move(block));
+  if (!owner.ok()) return owner.status();
+  descriptor.owner = *std::move(owner);
+  return dlpack::export_versioned(descriptor);
+}
+
+using SetError = void (*)(void* error_ctx, const char* kind, const char* message);
+
+int allocate_tensor(DLTensor* prototype, DLManagedTensorVersioned** out, void* error_ctx,
+                    SetError set_error) {
+  try {
+    absl::StatusOr<dlpack::VersionedExport> made = make_tensor(*prototype);
+    if (made.ok()) {
+      *out = made->release();
+      return 0;
+    }
+    const std::string kind(error_row(error_class_of(made.status())).python_name);
+    const std::string message(made.status().message());
+    set_error(error_ctx, kind.c_str(), message.c_str());
+  } catch (const std::bad_alloc&) {
+    set_error(error_ctx, "MemoryError", "no memory for a DLPack tensor; free some arrays");
+  }
+  return -1;
+}
+
+// ---- The stream. ----
+
+int find_current_stream(std::int32_t device_type, std::int32_t /*device_id*/, void** out_stream) {
+  return guarded(-1, [&] {
+    switch (static_cast<DeviceType>(device_type)) {
+      case DeviceType::kHost:
+        *out_stream = nullptr;
+        return 0;
+      case DeviceType::kCuda:
+      case DeviceType::kCudaHost:
+      case DeviceType::kCudaManaged:
+        // CUDA's own handles of the two default streams are 1 and 2 as well.
+        *out_stream = reinterpret_cast<void*>(current_stream());
+        return 0;
+      default:
+        raise(ErrorClass::kBuffer,
+              Problem{"device type", std::to_string(device_type), "the host (1) or CUDA (2, 3, 13)",
+                      "ask the library whose device it is"});
+    }
+  });
+}
+
+// One for the whole process, for as long as it lives (DX-02).
+constinit dlpack::ExchangeApi exchange_table = {
+    .header = {.version = {dlpack::kMajorVersion, dlpack::kMinorVersion}, .prev_api = nullptr},
+    .managed_tensor_allocator = allocate_tensor,
+    .managed_tensor_from_py_object_no_sync = export_owned,
+    .managed_tensor_to_py_object_no_sync = import_owned,
+    .dltensor_from_py_object_no_sync = export_borrowed,
+    .current_work_stream = find_current_stream,
+};
+
+}  // namespace
+
+Ref make_exchange_capsule() {
+  return Ref::steal(PyCapsule_New(&exchange_table, dlpack::kExchangeCapsuleName, nullptr));
+}
+
+}  // namespace gridbuf::python

@@ -1,0 +1,155 @@
+// The memory behind a Buffer: its kind, its stream, and who has to wait for whom.
+
+module;
+
+#include <Python.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+module gridbuf.python.buffer;
+
+import gridbuf.alloc;
+import gridbuf.alloc.device;
+import gridbuf.alloc.devices;
+import gridbuf.error;
+import gridbuf.interface;
+import gridbuf.interface.dlpack;
+import gridbuf.layout;
+import gridbuf.python.object;
+import gridbuf.transfer.device;
+
+namespace gridbuf::python {
+namespace {
+
+/// The Buffer of the whole allocation, which knows how that came about.
+const BufferObject& whole(const BufferObject& buffer) {
+  return buffer.root == nullptr ? buffer : *object_of(buffer.root);
+}
+
+/// The driver that made the memory; null for host memory, and for memory that no driver knows.
+DeviceDriver* driver_behind(const BufferObject& buffer) {
+  const BufferDescriptor& memory = buffer.state.memory;
+  if (memory.device.type == DeviceType::kHost || memory.block == nullptr) return nullptr;
+  return driver_of(memory.block);
+}
+
+/// The stream that a consumer works on, by what it asked.
+StreamHandle consumer_stream(const dlpack::ExportPlan& plan) {
+  switch (plan.stream_order) {
+    case dlpack::StreamOrder::kPerThreadDefault:
+      return kPerThreadDefaultStream;
+    case dlpack::StreamOrder::kHandle:
+      return plan.stream;
+    default:
+      return kLegacyDefaultStream;
+  }
+}
+
+}  // namespace
+
+MemoryKind kind_of(const BufferState& state) {
+  switch (state.memory.device.type) {
+    case DeviceType::kHost:
+      return MemoryKind::kHost;
+    case DeviceType::kCudaHost:
+    case DeviceType::kRocmHost:
+      return MemoryKind::kPinned;
+    case DeviceType::kCudaManaged:
+      return MemoryKind::kManaged;
+    case DeviceType::kCuda:
+    case DeviceType::kRocm:
+      break;
+  }
+  return MemoryKind::kDevice;
+}
+
+StreamHandle stream_of(const BufferObject& buffer) {
+  const std::uint64_t stream = whole(buffer).state.facts.stream;
+  return stream == 0 ? kLegacyDefaultStream : stream;
+}
+
+void wait_for_host(const BufferObject& buffer) {
+  if (buffer.state.memory.device.type == DeviceType::kHost) return;
+  DeviceDriver* const driver = driver_behind(buffer);
+  if (driver == nullptr) return;  // Whoever brought the memory here has waited.
+  check(run_without_gil([&] { return driver->synchronize(stream_of(buffer)); }));
+}
+
+absl::Status check_device_is_on(const BufferObject& buffer) {
+  if (!is_emulated(buffer) || emulated_device_is_on()) return absl::OkStatus();
+  return make_error(ErrorClass::kBuffer,
+                    "its memory is the emulated device's, which is switched off; switch it on with "
+                    "gridbuf.testing.emulated_device()");
+}
+
+void order_pending(const BufferObject& buffer, const dlpack::ExportPlan& plan) {
+  if (buffer.state.memory.device.type == DeviceType::kHost) return;
+  if (plan.stream_order == dlpack::StreamOrder::kFinish) return wait_for_host(buffer);
+  check(check_device_is_on(buffer));
+  DeviceDriver* const driver = driver_behind(buffer);
+  if (driver == nullptr || plan.stream_order == dlpack::StreamOrder::kNothing) return;
+  const StreamHandle consumer = consumer_stream(plan);
+  check(driver->order_after(stream_of(buffer), consumer));
+  driver->note_use(buffer.state.memory.block, consumer);
+}
+
+void copy_on_device(const BufferObject& target, const BufferObject& source) {
+  const BufferDescriptor& to = target.state.memory;
+  const BufferDescriptor& from = source.state.memory;
+  if (to.is_empty()) return;
+  const bool to_device = !is_host_readable(to.device.type);
+  DeviceDriver* const driver = driver_behind(to_device ? target : source);
+  if (driver == nullptr) {
+    raise(ErrorClass::kDeviceUnavailable,
+          "no device knows this memory; copy it with the library that it came from");
+  }
+  const StreamHandle stream = stream_of(to_device ? target : source);
+  const bool host_takes_part = !to_device || is_host_readable(from.device.type);
+  check(run_without_gil([&]() -> absl::Status {
+    for (const BufferObject* buffer : {&target, &source}) {
+      if (driver_behind(*buffer) == nullptr) continue;
+      absl::Status status = driver->order_after(stream_of(*buffer), stream);
+      if (!status.ok()) return status;
+    }
+    absl::Status status =
+        copy_elements_on(*driver, to.block, to.view, from.block, from.view, stream);
+    return status.ok() && host_takes_part ? driver->synchronize(stream) : status;
+  }));
+  // The source may go before the copy has run.
+  if (!host_takes_part) driver->note_use(from.block, stream);
+}
+
+bool is_emulated(const BufferObject& buffer) {
+  const DeviceDriver* const driver = driver_behind(buffer);
+  return driver != nullptr && driver->is_emulated();
+}
+
+PyObject* memory_getter(PyObject* self, void*) {
+  return guarded([&] { return make_text(to_string(kind_of(object_of(self)->state))); });
+}
+
+PyObject* device_getter(PyObject* self, void*) {
+  const MemoryKind kind = kind_of(object_of(self)->state);
+  const bool gpu = kind == MemoryKind::kDevice || kind == MemoryKind::kManaged;
+  return gpu ? PyUnicode_FromString("gpu") : Py_NewRef(Py_None);
+}
+
+PyObject* stream_getter(PyObject* self, void*) {
+  const BufferObject& buffer = *object_of(self);
+  if (kind_of(buffer.state) == MemoryKind::kHost) Py_RETURN_NONE;
+  return PyLong_FromUnsignedLongLong(stream_of(buffer));
+}
+
+PyObject* synchronize_method(PyObject* self, PyObject*) {
+  return guarded([&] {
+    wait_for_host(*object_of(self));
+    return Ref::share(Py_None);
+  });
+}
+
+}  // namespace gridbuf::python
