@@ -9,6 +9,7 @@ import gridbuf.interface.dlpack;
 import gridbuf.python.buffer;
 import gridbuf.python.device;
 import gridbuf.python.functions;
+import gridbuf.python.imports;
 import gridbuf.python.numpy;
 import gridbuf.python.object;
 import gridbuf.python.plan;
@@ -50,6 +51,7 @@ Ref make_module() {
   add_buffer_type(module.get());
   add_plan_type(module.get());
   add_functions(module.get());
+  add_import_functions(module.get());
   add_device_functions(module.get());
   check(PyModule_AddObjectRef(module.get(), "_build_facts", build_facts().get()));
   return module;

@@ -1,0 +1,499 @@
+// What Python objects say of memory, as the readers of gridbuf.interface take it.
+
+module;
+
+#include <Python.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+module gridbuf.python.imports;
+
+import gridbuf.alloc;
+import gridbuf.alloc.device;
+import gridbuf.alloc.devices;
+import gridbuf.error;
+import gridbuf.interface;
+import gridbuf.interface.array_interface;
+import gridbuf.interface.array_struct;
+import gridbuf.interface.cuda_array_interface;
+import gridbuf.interface.data_interface;
+import gridbuf.interface.dtype;
+import gridbuf.interface.imported;
+import gridbuf.layout;
+import gridbuf.python.object;
+
+namespace gridbuf::python {
+namespace {
+
+/// The most entries of a descr, nested ones included: lists may hold one another many times over,
+/// and then a few of them are millions of entries.
+constexpr int kMaxDescrEntries = 1024;
+/// The most names of dimensions, or pairs of a halo, that are read: one more than there can be.
+constexpr Py_ssize_t kMostPerDimension = kMaxNdim + 1;
+
+/// The value under `key`, kept alive: messages may run code that changes the dict. None without it.
+Ref item(PyObject* dict, const char* key) {
+  const Ref name = make_text(key);
+  PyObject* const found = PyDict_GetItemWithError(dict, name.get());
+  if (found == nullptr && PyErr_Occurred() != nullptr) throw PythonError();
+  return Ref::share(found);
+}
+
+template <class T>
+std::optional<Found<T>> without_value(const Ref& value) {
+  if (!value) return Found<T>();
+  if (value.get() == Py_None) return Found<T>::none();
+  return std::nullopt;
+}
+
+bool is_int(PyObject* object) { return PyLong_Check(object) != 0 && PyBool_Check(object) == 0; }
+
+Found<std::int64_t> to_number(const Ref& value) {
+  if (const auto other = without_value<std::int64_t>(value)) return *other;
+  if (!is_int(value.get())) return Found<std::int64_t>::wrong_kind(describe(value.get()));
+  int overflow = 0;
+  const std::int64_t number = PyLong_AsLongLongAndOverflow(value.get(), &overflow);
+  if (overflow != 0) return Found<std::int64_t>::out_of_range(describe(value.get()));
+  return Found<std::int64_t>::of(number);
+}
+
+/// Text; of a wrong kind if it is none, or has no UTF-8 form.
+Found<std::string> to_string_field(const Ref& value) {
+  if (const auto other = without_value<std::string>(value)) return *other;
+  if (PyUnicode_Check(value.get()) != 0) {
+    Py_ssize_t length = 0;
+    const char* text = PyUnicode_AsUTF8AndSize(value.get(), &length);
+    if (text != nullptr) {
+      return Found<std::string>::of(std::string(text, static_cast<std::size_t>(length)));
+    }
+    PyErr_Clear();
+  }
+  return Found<std::string>::wrong_kind(describe(value.get()));
+}
+
+/// A tuple of ints, of which at most kMaxNdim are kept.
+Found<RawExtents> to_raw_extents(const Ref& value) {
+  if (const auto other = without_value<RawExtents>(value)) return *other;
+  if (PyTuple_Check(value.get()) == 0) return Found<RawExtents>::wrong_kind(describe(value.get()));
+  RawExtents extents{.count = PyTuple_GET_SIZE(value.get()), .values = {}};
+  for (Py_ssize_t axis = 0; axis < extents.count && axis < kMaxNdim; ++axis) {
+    const Found<std::int64_t> number = to_number(Ref::share(PyTuple_GET_ITEM(value.get(), axis)));
+    if (number.state == Found<std::int64_t>::State::kOutOfRange) {
+      return Found<RawExtents>::out_of_range(describe(value.get()));
+    }
+    if (!number.has_value()) return Found<RawExtents>::wrong_kind(describe(value.get()));
+    extents.values.push_back(number.value);
+  }
+  return Found<RawExtents>::of(extents);
+}
+
+/// (address, read-only flag) (AI-14, CAI-05).
+Found<RawPointer> to_pointer(const Ref& value) {
+  if (const auto other = without_value<RawPointer>(value)) return *other;
+  const auto wrong = [&] { return Found<RawPointer>::wrong_kind(describe(value.get())); };
+  if (PyTuple_Check(value.get()) == 0 || PyTuple_GET_SIZE(value.get()) != 2) return wrong();
+  PyObject* const address = PyTuple_GET_ITEM(value.get(), 0);
+  if (!is_int(address)) return wrong();
+  const unsigned long long number = PyLong_AsUnsignedLongLong(address);
+  if (number == ~0ULL && PyErr_Occurred() != nullptr) {  // Negative, or beyond 64 bits.
+    PyErr_Clear();
+    return Found<RawPointer>::out_of_range(describe(value.get()));
+  }
+  const int readonly = PyObject_IsTrue(PyTuple_GET_ITEM(value.get(), 1));
+  check(readonly);
+  return Found<RawPointer>::of({.address = number, .readonly = readonly != 0});
+}
+
+/// Reads lists of (name, type[, repeat]); `budget` counts entries down.
+class DescrReader {
+ public:
+  Found<RawDescr> read(const Ref& value) {
+    if (const auto other = without_value<RawDescr>(value)) return *other;
+    RawDescr descr;
+    if (!read_list(value.get(), 0, descr.fields)) {
+      return Found<RawDescr>::wrong_kind("<" + type_name(value.get()) + " that is no descr>");
+    }
+    const Ref literal = Ref::steal(PyObject_Repr(value.get()));  // Short: entries were counted.
+    descr.literal = utf8(literal.get());
+    return Found<RawDescr>::of(std::move(descr));
+  }
+
+ private:
+  bool read_list(PyObject* list, int depth, std::vector<RawDescrField>& fields) {
+    if (PyList_Check(list) == 0 || depth > kMaxNdim) return false;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
+      const Ref entry = Ref::share(PyList_GET_ITEM(list, i));
+      if (--budget_ < 0 || !read_entry(entry.get(), depth, fields.emplace_back())) return false;
+    }
+    return true;
+  }
+
+  bool read_entry(PyObject* entry, int depth, RawDescrField& field) {
+    if (PyTuple_Check(entry) == 0) return false;
+    const Py_ssize_t length = PyTuple_GET_SIZE(entry);
+    if (length != 2 && length != 3) return false;
+    PyObject* name = PyTuple_GET_ITEM(entry, 0);
+    if (PyTuple_Check(name) != 0 && PyTuple_GET_SIZE(name) == 2) {  // (title, name)
+      name = PyTuple_GET_ITEM(name, 1);
+    }
+    const Found<std::string> text = to_string_field(Ref::share(name));
+    if (!text.has_value()) return false;
+    field.name = text.value;
+    PyObject* const type = PyTuple_GET_ITEM(entry, 1);
+    if (PyUnicode_Check(type) != 0) {
+      field.typestr = to_string_field(Ref::share(type));
+    } else if (!read_list(type, depth + 1, field.fields)) {
+      return false;
+    }
+    return length == 2 || read_repeat(PyTuple_GET_ITEM(entry, 2), field.repeat);
+  }
+
+  static bool read_repeat(PyObject* repeat, std::vector<std::int64_t>& extents) {
+    if (is_int(repeat)) {
+      extents.push_back(to_number(Ref::share(repeat)).value);
+      return true;
+    }
+    const Found<RawExtents> found = to_raw_extents(Ref::share(repeat));
+    if (!found.has_value() || found.value.count > kMaxNdim) return false;
+    extents.assign(found.value.values.begin(), found.value.values.end());
+    return true;
+  }
+
+  int budget_ = kMaxDescrEntries;
+};
+
+// ---- Buffers that a dict lends. ----
+
+void release_held(PyObject* capsule) {
+  auto* view = static_cast<Py_buffer*>(PyCapsule_GetPointer(capsule, nullptr));
+  PyBuffer_Release(view);
+  delete view;
+}
+
+/// A capsule that holds the bytes of `object` until it goes (PB-24, PB-35); none, with its error
+/// set, if it lends none.
+Ref hold_bytes(PyObject* object, RawBuffer& lent) {
+  auto view = std::make_unique<Py_buffer>();
+  bool readonly = false;
+  if (PyObject_GetBuffer(object, view.get(), PyBUF_WRITABLE) < 0) {
+    if (!take_error(PyExc_BufferError)) return Ref();
+    readonly = true;
+    if (PyObject_GetBuffer(object, view.get(), PyBUF_SIMPLE) < 0) return Ref();
+  }
+  lent = {
+      .memory = {.address = reinterpret_cast<std::uintptr_t>(view->buf), .length_bytes = view->len},
+      .readonly = readonly || view->readonly != 0};
+  PyObject* const capsule = PyCapsule_New(view.get(), nullptr, release_held);
+  if (capsule == nullptr) {
+    PyBuffer_Release(view.get());
+    throw PythonError();
+  }
+  view.release();
+  return Ref::steal(capsule);
+}
+
+/// `data` where it is no tuple: a buffer, or None for the object's own (AI-16, AI-17).
+Ref lend(const Ref& data, PyObject* self, RawArrayInterface& raw) {
+  const bool own = !data || data.get() == Py_None;
+  PyObject* const lender = own ? self : data.get();
+  if (lender == nullptr || PyTuple_Check(lender) != 0) return Ref();
+  const std::string_view rule = own ? "AI-17" : "AI-16";
+  RawBuffer lent;
+  if (PyObject_CheckBuffer(lender) == 0) {
+    check(refuse(rule, ErrorClass::kType,
+                 {"data", own ? "None" : describe(lender),
+                  own ? "a tuple, because the object has no buffer of its own"
+                      : "a tuple (address, read-only flag), a buffer or None",
+                  "pass the address of the first element as an int"}));
+  }
+  Ref held = hold_bytes(lender, lent);
+  if (!held) throw PythonError();
+  raw.data = {};
+  raw.lent = lent;
+  return held;
+}
+
+/// The numpy.dtype where the interface has fields; none where the view's type says all.
+Ref dtype_with_fields(const ImportedView& view, PyObject* descr) {
+  return view.memory.dtype.kind() == Kind::kStructured ? dtype_of_descr(descr) : Ref();
+}
+
+void check_is_dict(PyObject* dict, std::string_view rule, std::string_view name) {
+  if (PyDict_Check(dict) != 0) return;
+  check(refuse(rule, ErrorClass::kType,
+               {name, describe(dict), "a dict", "return a dict from the property"}));
+}
+
+RawArrayInterface array_fields(PyObject* dict, const Ref& data) {
+  RawArrayInterface raw{.shape = to_raw_extents(item(dict, "shape")),
+                        .typestr = to_string_field(item(dict, "typestr")),
+                        .descr = DescrReader().read(item(dict, "descr")),
+                        .data = {},
+                        .lent = std::nullopt,
+                        .offset_bytes = to_number(item(dict, "offset")),
+                        .strides_bytes = to_raw_extents(item(dict, "strides")),
+                        .has_mask = false,
+                        .version = to_number(item(dict, "version"))};
+  const Ref mask = item(dict, "mask");
+  raw.has_mask = mask && mask.get() != Py_None;
+  raw.data = to_pointer(data);
+  return raw;
+}
+
+RawCudaArrayInterface cuda_fields(PyObject* dict) {
+  RawArrayInterface common = array_fields(dict, item(dict, "data"));
+  return {.shape = std::move(common.shape),
+          .typestr = std::move(common.typestr),
+          .descr = std::move(common.descr),
+          .data = std::move(common.data),
+          .strides_bytes = std::move(common.strides_bytes),
+          .has_mask = common.has_mask,
+          .version = std::move(common.version),
+          .stream = to_number(item(dict, "stream"))};
+}
+
+/// What the driver says of the address. DeviceUnavailableError without a device; nothing for
+/// address 0, which no driver knows.
+std::optional<PointerFacts> facts_of(const Found<RawPointer>& data) {
+  if (!data.has_value() || data.value.address == 0) return std::nullopt;
+  const void* const address = reinterpret_cast<const void*>(data.value.address);
+  DeviceDriver* driver = driver_of(address);
+  if (driver == nullptr) driver = value_of(device_driver());
+  const PointerInfo info = value_of(driver->pointer_info(address));
+  PointerFacts facts{.device = info.device,
+                     .device_accessible = info.device_accessible,
+                     .allocation = std::nullopt};
+  if (info.length_bytes > 0) {
+    facts.allocation = KnownMemory{.address = info.base, .length_bytes = info.length_bytes};
+  }
+  return facts;
+}
+
+// ---- Entries of __gt_data_interface__. ----
+
+Found<bool> to_hook(const Ref& value) {
+  if (const auto other = without_value<bool>(value)) return *other;
+  if (PyCallable_Check(value.get()) != 0) return Found<bool>::of(true);
+  return Found<bool>::wrong_kind(describe(value.get()));
+}
+
+Found<std::vector<std::string>> to_names(const Ref& value) {
+  using Names = Found<std::vector<std::string>>;
+  if (const auto other = without_value<std::vector<std::string>>(value)) return *other;
+  const Ref list = Ref::steal_or_none(PySequence_Fast(value.get(), ""));
+  if (!list) {
+    if (!take_error(PyExc_TypeError)) throw PythonError();
+    return Names::wrong_kind(describe(value.get()));
+  }
+  std::vector<std::string> names;
+  const Py_ssize_t count = std::min(PySequence_Fast_GET_SIZE(list.get()), kMostPerDimension);
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    const auto name = to_string_field(Ref::share(PySequence_Fast_GET_ITEM(list.get(), i)));
+    if (!name.has_value()) return Names::wrong_kind(describe(value.get()));
+    names.push_back(name.value);
+  }
+  return Names::of(std::move(names));
+}
+
+std::optional<HaloWidth> to_width(PyObject* pair) {
+  const Ref items = Ref::steal_or_none(PySequence_Fast(pair, ""));
+  if (!items) {
+    if (!take_error(PyExc_TypeError)) throw PythonError();
+    return std::nullopt;
+  }
+  if (PySequence_Fast_GET_SIZE(items.get()) != 2) return std::nullopt;
+  const auto lower = to_number(Ref::share(PySequence_Fast_GET_ITEM(items.get(), 0)));
+  const auto upper = to_number(Ref::share(PySequence_Fast_GET_ITEM(items.get(), 1)));
+  if (!lower.has_value() || !upper.has_value()) return std::nullopt;
+  return HaloWidth{lower.value, upper.value};
+}
+
+Found<std::vector<HaloWidth>> to_widths(const Ref& value) {
+  using Widths = Found<std::vector<HaloWidth>>;
+  if (const auto other = without_value<std::vector<HaloWidth>>(value)) return *other;
+  const Ref list = Ref::steal_or_none(PySequence_Fast(value.get(), ""));
+  if (!list) {
+    if (!take_error(PyExc_TypeError)) throw PythonError();
+    return Widths::wrong_kind(describe(value.get()));
+  }
+  std::vector<HaloWidth> widths;
+  const Py_ssize_t count = std::min(PySequence_Fast_GET_SIZE(list.get()), kMostPerDimension);
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    const Ref pair = Ref::share(PySequence_Fast_GET_ITEM(list.get(), i));
+    const auto width = to_width(pair.get());
+    if (!width) return Widths::wrong_kind(describe(value.get()));
+    widths.push_back(*width);
+  }
+  return Widths::of(std::move(widths));
+}
+
+/// Calls `release` of an entry when the memory is let go of (GT-07). An exception has nobody to go
+/// to then.
+void run_release(PyObject* capsule) {
+  auto* const held = static_cast<PyObject*>(PyCapsule_GetPointer(capsule, nullptr));
+  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+  PyErr_Fetch(&type, &value, &traceback);  // The capsule may go while an exception is on its way.
+  PyObject* const release = PyTuple_GET_ITEM(held, 0);
+  PyObject* const result = PyObject_CallNoArgs(release);
+  if (result == nullptr) PyErr_WriteUnraisable(release);
+  Py_XDECREF(result);
+  Py_DECREF(held);
+  PyErr_Restore(type, value, traceback);
+}
+
+/// A thing that keeps `alive` alive and calls `release` when it goes.
+Ref releasing(const Ref& release, const Ref& alive) {
+  Ref held = Ref::steal(PyTuple_Pack(2, release.get(), alive.get()));
+  Ref capsule = Ref::steal(PyCapsule_New(held.get(), nullptr, run_release));
+  held.release();
+  return capsule;
+}
+
+RawDataInterface hooks_of(PyObject* entry, DataSide side) {
+  RawDataInterface raw;
+  raw.side = side;
+  raw.acquire = to_hook(item(entry, "acquire"));
+  raw.release = to_hook(item(entry, "release"));
+  raw.touch = to_hook(item(entry, "touch"));
+  return raw;
+}
+
+}  // namespace
+
+Ref keep_both(PyObject* first, PyObject* second) {
+  if (first == nullptr) return Ref::share(second);
+  if (second == nullptr) return Ref::share(first);
+  return Ref::steal(PyTuple_Pack(2, first, second));
+}
+
+Ref dtype_of_descr(PyObject* descr) {
+  // NumPy's own reading of a descr: padding is dropped, titles and offsets are kept.
+  const Ref format = Ref::steal(PyImport_ImportModule("numpy.lib.format"));
+  return Ref::steal(PyObject_CallMethod(format.get(), "descr_to_dtype", "O", descr));
+}
+
+Foreign read_array_dict(PyObject* dict, PyObject* self) {
+  check_is_dict(dict, "AI-01", "__array_interface__");
+  const Ref data = item(dict, "data");
+  RawArrayInterface raw = array_fields(dict, data);
+  const Ref lent = raw.data.has_value() ? Ref() : lend(data, self, raw);
+  Foreign foreign;
+  foreign.view = value_of(read_array_interface(raw));
+  foreign.dtype = dtype_with_fields(foreign.view, item(dict, "descr").get());
+  const Ref described = keep_both(dict, self);
+  foreign.keep_alive = keep_both(lent.get(), described.get());
+  return foreign;
+}
+
+Foreign read_cuda_dict(PyObject* dict, PyObject* self) {
+  check_is_dict(dict, "CAI-01", "__cuda_array_interface__");
+  const RawCudaArrayInterface raw = cuda_fields(dict);
+  // What is wrong with the dict itself is said without a device.
+  check(read_cuda_array_interface(raw).status());
+  Foreign foreign;
+  foreign.view = value_of(read_cuda_array_interface(raw, facts_of(raw.data)));
+  foreign.dtype = dtype_with_fields(foreign.view, item(dict, "descr").get());
+  foreign.keep_alive = keep_both(dict, self);
+  return foreign;
+}
+
+bool is_data_dict(PyObject* dict) {
+  const int host = PyDict_Contains(dict, Py_None);
+  check(host);
+  return host != 0 || item(dict, "gpu");
+}
+
+namespace {
+
+/// The entry of a side; none if there is none.
+Ref entry_under(PyObject* dict, DataSide side) {
+  if (side == DataSide::kGpu) return item(dict, "gpu");
+  PyObject* const found = PyDict_GetItemWithError(dict, Py_None);
+  if (found == nullptr && PyErr_Occurred() != nullptr) throw PythonError();
+  return Ref::share(found);
+}
+
+Ref data_dict_of(PyObject* object) { return optional_attribute(object, "__gt_data_interface__"); }
+
+/// The dict's entry, acquired and read again afterwards: acquiring may move memory.
+Ref acquired_entry(PyObject* dict, PyObject* self, DataSide side) {
+  Ref entry = entry_under(dict, side);
+  check_is_dict(entry.get(), "GT-02", "an entry of __gt_data_interface__");
+  check(check_hooks(hooks_of(entry.get(), side)));
+  const Ref acquire = item(entry.get(), "acquire");
+  if (!acquire || acquire.get() == Py_None) return entry;
+  Ref::steal(PyObject_CallNoArgs(acquire.get()));
+  const Ref again = self == nullptr ? Ref() : data_dict_of(self);
+  if (!again || PyDict_Check(again.get()) == 0) return entry;
+  Ref fresh = entry_under(again.get(), side);
+  return fresh && PyDict_Check(fresh.get()) != 0 ? std::move(fresh) : std::move(entry);
+}
+
+void read_meaning(PyObject* entry, DataSide side, Foreign& foreign) {
+  // The memory has been read and checked; only names and halo are new.
+  RawDataInterface raw = hooks_of(entry, side);
+  const RawExtents shape{.count = foreign.view.memory.view.ndim(),
+                         .values = foreign.view.memory.view.shape};
+  raw.side = DataSide::kHost;
+  raw.host.shape = Found<RawExtents>::of(shape);
+  raw.host.typestr = Found<std::string>::of(foreign.view.memory.dtype.typestr());
+  raw.host.data = Found<RawPointer>::of(
+      {.address = reinterpret_cast<std::uintptr_t>(foreign.view.memory.block)});
+  raw.host.strides_bytes = Found<RawExtents>::of(
+      {.count = shape.count, .values = foreign.view.memory.view.strides_bytes});
+  raw.host.version = Found<std::int64_t>::of(3);
+  raw.dims = to_names(item(entry, "dims"));
+  raw.halo = to_widths(item(entry, "halo"));
+  foreign.dims = value_of(read_data_interface(raw)).dims;
+}
+
+}  // namespace
+
+Foreign read_data_dict(PyObject* dict, PyObject* self, std::optional<DataSide> side) {
+  check_is_dict(dict, "GT-01", "__gt_data_interface__");
+  if (!side) side = entry_under(dict, DataSide::kHost) ? DataSide::kHost : DataSide::kGpu;
+  if (!entry_under(dict, *side)) {
+    check(refuse("GT-01", ErrorClass::kValue,
+                 {"__gt_data_interface__", describe(dict),
+                  "a dict with an entry under None or \"gpu\"", "use None for the host"}));
+  }
+  const Ref entry = acquired_entry(dict, self, *side);
+  const Ref release = item(entry.get(), "release");
+  Ref guard;  // Releases also if what follows raises.
+  const Ref alive = keep_both(entry.get(), self);
+  if (release && release.get() != Py_None) guard = releasing(release, alive);
+  Foreign foreign = *side == DataSide::kHost ? read_array_dict(entry.get(), self)
+                                             : read_cuda_dict(entry.get(), self);
+  read_meaning(entry.get(), *side, foreign);
+  foreign.keep_alive = keep_both(guard.get(), foreign.keep_alive.get());
+  return foreign;
+}
+
+Foreign read_struct_capsule(PyObject* capsule, PyObject* self) {
+  if (PyCapsule_CheckExact(capsule) == 0 || PyCapsule_IsValid(capsule, nullptr) == 0) {
+    check(refuse("AS-01", ErrorClass::kType,
+                 {"__array_struct__", describe(capsule), "a capsule without a name",
+                  "make it with PyCapsule_New(struct, NULL, destructor)"}));
+  }
+  const auto* found =
+      static_cast<const array_struct::ArrayStruct*>(PyCapsule_GetPointer(capsule, nullptr));
+  const bool has_descr = found->two == 2 && (found->flags & array_struct::kHasDescr) != 0;
+  const Ref descr = has_descr ? Ref::share(static_cast<PyObject*>(found->descr)) : Ref();  // AS-06
+  Foreign foreign;
+  foreign.view = value_of(array_struct::read_array_struct(*found, DescrReader().read(descr)));
+  foreign.dtype = dtype_with_fields(foreign.view, descr.get());
+  foreign.keep_alive = keep_both(capsule, self);  // AS-07: the capsule, not only the object.
+  return foreign;
+}
+
+}  // namespace gridbuf::python

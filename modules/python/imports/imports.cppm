@@ -1,0 +1,123 @@
+// gridbuf.python.imports: memory of other libraries, as Buffers, ndarrays and CuPy arrays.
+//
+// Purpose. An array from anywhere comes in through one door: `import_buffer` finds the cheapest
+// interface that the object offers, hands what it says to that protocol's reader
+// (gridbuf.interface.*), waits for the stream that it names, and adopts the memory as a Buffer that
+// keeps the producer alive. Nothing is copied, and nothing is dereferenced before it passed.
+//
+// The order, cheapest first: a Buffer is itself; an ndarray's fields are read; then
+// `__gt_data_interface__` (whose `acquire` must run before anything is read, so nothing may come
+// before it), DLPack's C table of exactly that type (DX-11), the buffer protocol, `__dlpack__`,
+// `__array_struct__`, `__array_interface__`, `__cuda_array_interface__`. A producer that declines
+// with a BufferError is asked through its next interface, and its first answer is raised if all
+// decline. A descriptor that breaks a rule is an error at once: its producer is wrong, and what it
+// says elsewhere is no better. So is whatever else a getter raises; only AttributeError means "not
+// offered" (AI-29).
+//
+// Key choice: what keeps foreign memory alive is one Python object. A Py_buffer is held by a
+// memoryview (or a capsule), a struct by its capsule, a dict together with its object, as some
+// dicts own what they describe (numpy #31036). Only a DLPack tensor is owned by the descriptor
+// itself; after the interpreter's end it is left alone. All functions need the GIL.
+
+module;
+
+#include <Python.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+export module gridbuf.python.imports;
+
+import gridbuf.interface.array_interface;
+import gridbuf.interface.cuda_array_interface;
+import gridbuf.interface.data_interface;
+import gridbuf.interface.imported;
+import gridbuf.layout;
+import gridbuf.python.object;
+
+export namespace gridbuf::python {
+
+struct ImportOptions {
+  bool sync = true;           // wait for the stream that the producer names
+  bool allow_copied = false;  // take memory that the producer copied for this import
+};
+
+/// A Buffer over the memory of `object`; none if it offers no interface. `dims`, which may be null,
+/// is the parameter of that name; without it the names are those that the object declares.
+/// Exceptions: those of the producer; TypeError, ValueError or BufferError that begin with the id
+/// of a broken rule; DeviceUnavailableError for memory of a device that is not there.
+Ref import_or_none(PyObject* object, PyObject* dims, const ImportOptions& options);
+
+/// The same, with a TypeError that lists the interfaces if there is none.
+Ref import_buffer(PyObject* object, PyObject* dims, const ImportOptions& options);
+
+/// `object` as something whose elements the host can read by its fields: an ndarray or a Buffer; a
+/// new Buffer over its memory if it is neither and offers an interface; else `object` itself.
+Ref importable_or_same(PyObject* object);
+
+/// Adds as_numpy, as_cupy, as_buffer, from_interface and get_origin to `module`.
+void add_import_functions(PyObject* module);
+
+}  // namespace gridbuf::python
+
+// What the implementation files share.
+namespace gridbuf::python {
+
+/// Memory that came in through one interface.
+struct Foreign {
+  ImportedView view = {};
+  Ref dtype;                           // numpy.dtype where the view's type does not say all: fields
+  Ref keep_alive;                      // none if view.memory.owner keeps the memory alive
+  std::vector<std::string> dims = {};  // that the interface names; empty: none
+};
+
+/// Thrown when a producer declined with a BufferError, which is set: the next interface may do.
+struct Declined {};
+
+/// The attribute, or none if looking it up raised AttributeError.
+Ref optional_attribute(PyObject* object, const char* name);
+
+/// (first, second): a thing that keeps both alive. Null ones are left out.
+Ref keep_both(PyObject* first, PyObject* second);
+
+// descriptors.cc: what Python objects say, as the readers take it.
+
+/// An array interface's dict. `self` is whose buffer is meant where `data` says None; may be null.
+Foreign read_array_dict(PyObject* dict, PyObject* self);
+/// The same for the CUDA array interface.
+Foreign read_cuda_dict(PyObject* dict, PyObject* self);
+/// A `__gt_data_interface__` or a dict of that form; `side` nothing: the host's if there is one.
+/// Acquires; the result's keep_alive releases when it goes.
+Foreign read_data_dict(PyObject* dict, PyObject* self, std::optional<DataSide> side);
+/// Whether the dict has an entry under None or "gpu".
+bool is_data_dict(PyObject* dict);
+/// An array struct in its capsule (AS-01).
+Foreign read_struct_capsule(PyObject* capsule, PyObject* self);
+/// The numpy.dtype of an array interface's descr.
+Ref dtype_of_descr(PyObject* descr);
+
+// protocols.cc: one function per interface; nothing if the object does not offer it.
+
+std::optional<Foreign> through_ndarray(PyObject* object);
+std::optional<Foreign> through_data_interface(PyObject* object);
+std::optional<Foreign> through_exchange_table(PyObject* object);
+std::optional<Foreign> through_buffer(PyObject* object);
+std::optional<Foreign> through_dlpack(PyObject* object, const ImportOptions& options);
+std::optional<Foreign> through_array_struct(PyObject* object);
+std::optional<Foreign> through_array_interface(PyObject* object);
+std::optional<Foreign> through_cuda_array_interface(PyObject* object);
+
+// functions.cc
+PyObject* as_numpy(PyObject*, PyObject* object);
+PyObject* as_cupy(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names);
+PyObject* as_buffer(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names);
+PyObject* from_interface(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names);
+PyObject* get_origin(PyObject*, PyObject* object);
+
+/// A Buffer over what came in; waits for its stream.
+Ref adopt(Foreign foreign, PyObject* object, PyObject* dims, const ImportOptions& options);
+
+}  // namespace gridbuf::python

@@ -1,0 +1,325 @@
+// One function per interface: asks the object, and hands its answer to the protocol's reader.
+
+module;
+
+#include <Python.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+module gridbuf.python.imports;
+
+import gridbuf.alloc;
+import gridbuf.alloc.device;
+import gridbuf.alloc.devices;
+import gridbuf.error;
+import gridbuf.interface;
+import gridbuf.interface.buffer;
+import gridbuf.interface.dlpack;
+import gridbuf.interface.dlpack.reader;
+import gridbuf.interface.dtype;
+import gridbuf.interface.exchange;
+import gridbuf.interface.imported;
+import gridbuf.layout;
+import gridbuf.python.numpy;
+import gridbuf.python.object;
+
+namespace gridbuf::python {
+namespace {
+
+/// Throws Declined if a BufferError is set, else PythonError.
+[[noreturn]] void raise_or_decline() {
+  if (PyErr_ExceptionMatches(PyExc_BufferError) != 0) throw Declined();
+  throw PythonError();
+}
+
+/// The memory of `inner`, which nobody gives back once the interpreter has ended: a producer's
+/// deleter may call into Python (DL-20).
+Owner kept_after_the_end(Owner inner) {
+  auto held = std::make_unique<Owner>(std::move(inner));
+  Owner* const given = held.release();
+  return std::shared_ptr<const void>(given, [](Owner* owner) {
+    if (Py_IsInitialized() != 0) delete owner;
+  });
+}
+
+Foreign foreign_of(absl::StatusOr<ImportedView> taken) {
+  Foreign foreign;
+  foreign.view = value_of(std::move(taken));
+  foreign.view.memory.owner = kept_after_the_end(std::move(foreign.view.memory.owner));
+  return foreign;
+}
+
+// ---- Masked arrays are ndarrays whose mask would be lost (AI-26). ----
+
+bool has_masked_elements(PyObject* ndarray) {
+  const Ref module = Ref::steal(PyImport_ImportModule("numpy.ma"));
+  const Ref is_masked = Ref::steal(PyObject_CallMethod(module.get(), "is_masked", "O", ndarray));
+  const int masked = PyObject_IsTrue(is_masked.get());
+  check(masked);
+  return masked != 0;
+}
+
+// ---- The exchange table. ----
+
+/// The table of exactly the object's type, not of one of its bases (DX-11); null if it has none.
+const dlpack::ExchangeApi* exchange_table_of(PyObject* object) {
+#if PY_VERSION_HEX >= 0x030C0000
+  const Ref attributes = Ref::steal(PyType_GetDict(Py_TYPE(object)));
+#else
+  const Ref attributes = Ref::share(Py_TYPE(object)->tp_dict);
+#endif
+  const Ref name = make_text(dlpack::kExchangeAttribute);
+  PyObject* const found = PyDict_GetItemWithError(attributes.get(), name.get());
+  if (found == nullptr) {
+    if (PyErr_Occurred() != nullptr) throw PythonError();
+    return nullptr;
+  }
+  if (PyCapsule_IsValid(found, dlpack::kExchangeCapsuleName) == 0) return nullptr;
+  const void* const header = PyCapsule_GetPointer(found, dlpack::kExchangeCapsuleName);
+  return dlpack::find_exchange_api(static_cast<const dlpack::ExchangeApiHeader*>(header));
+}
+
+/// The stream that the library works on; nothing for memory without streams.
+std::optional<std::uint64_t> work_stream(const dlpack::ExchangeApi& table, const Device& device) {
+  if (is_host_readable(device.type) && device.type != DeviceType::kCudaManaged) return std::nullopt;
+  void* stream = nullptr;
+  if (table.current_work_stream(static_cast<std::int32_t>(device.type), device.id, &stream) != 0) {
+    raise_or_decline();
+  }
+  const auto handle = reinterpret_cast<std::uintptr_t>(stream);
+  // A null pointer is CUDA's own name of the legacy default stream.
+  return handle == 0 ? kLegacyDefaultStream : static_cast<std::uint64_t>(handle);
+}
+
+// ---- __dlpack__. ----
+
+struct DlpackDevice {
+  std::int64_t type;
+  std::int64_t id;
+};
+
+/// An int, or an enum member whose value is one (DP-02).
+std::optional<std::int64_t> to_device_number(PyObject* object) {
+  Ref value = Ref::share(object);
+  if (PyLong_Check(object) == 0) {
+    value = optional_attribute(object, "value");
+    if (!value || PyLong_Check(value.get()) == 0) return std::nullopt;
+  }
+  int overflow = 0;
+  const std::int64_t number = PyLong_AsLongLongAndOverflow(value.get(), &overflow);
+  return overflow == 0 ? std::optional(number) : std::nullopt;
+}
+
+DlpackDevice queried_device(PyObject* object) {
+  const Ref method = optional_attribute(object, "__dlpack_device__");
+  if (!method) {
+    check(refuse("DP-01", ErrorClass::kType,
+                 {"__dlpack_device__", "missing", "offered together with __dlpack__",
+                  "add the method that names the device"}));
+  }
+  const Ref answer = Ref::steal_or_none(PyObject_CallNoArgs(method.get()));
+  if (!answer) raise_or_decline();
+  if (PyTuple_Check(answer.get()) != 0 && PyTuple_GET_SIZE(answer.get()) == 2) {
+    const auto type = to_device_number(PyTuple_GET_ITEM(answer.get(), 0));
+    const auto id = to_device_number(PyTuple_GET_ITEM(answer.get(), 1));
+    if (type && id) return {*type, *id};
+  }
+  raise(refuse("DP-02", ErrorClass::kType,
+               {"what __dlpack_device__ returned", describe(answer.get()),
+                "a tuple (device type, device id) of ints", "return a tuple such as (1, 0)"}));
+}
+
+/// The stream to pass (DP-16, DP-19); nothing for the host.
+std::optional<std::int64_t> stream_to_pass(const DlpackDevice& device,
+                                           const ImportOptions& options) {
+  const bool has_streams = device.type == static_cast<std::int64_t>(DeviceType::kCuda) ||
+                           device.type == static_cast<std::int64_t>(DeviceType::kCudaManaged);
+  if (!has_streams) return std::nullopt;
+  if (!options.sync) return -1;
+  value_of(device_driver());  // Somebody must be able to wait.
+  return static_cast<std::int64_t>(current_stream());
+}
+
+void set_keyword(const Ref& keywords, const char* name, const Ref& value) {
+  check(PyDict_SetItemString(keywords.get(), name, value.get()));
+}
+
+/// Calls __dlpack__; producers of the first standard know `stream` alone (DP-14).
+Ref call_dlpack(const Ref& method, const DlpackDevice& device, const ImportOptions& options) {
+  const Ref keywords = Ref::steal(PyDict_New());
+  const Ref none = Ref::steal(PyTuple_New(0));
+  if (const auto stream = stream_to_pass(device, options)) {
+    set_keyword(keywords, "stream", Ref::steal(PyLong_FromLongLong(*stream)));
+  }
+  const Ref old = Ref::steal(PyDict_Copy(keywords.get()));
+  set_keyword(keywords, "max_version",
+              Ref::steal(Py_BuildValue("(II)", dlpack::kMajorVersion, dlpack::kMinorVersion)));
+  if (!options.allow_copied) set_keyword(keywords, "copy", Ref::share(Py_False));
+  Ref capsule = Ref::steal_or_none(PyObject_Call(method.get(), none.get(), keywords.get()));
+  if (!capsule && take_error(PyExc_TypeError)) {
+    capsule = Ref::steal_or_none(PyObject_Call(method.get(), none.get(), old.get()));
+  }
+  if (!capsule) raise_or_decline();
+  return capsule;
+}
+
+template <class Managed>
+absl::StatusOr<ImportedView> consume(PyObject* capsule, const char* name, const char* used_name) {
+  auto* const managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, name));
+  // Before anything else can fail: from here on the tensor is ours alone (DP-08).
+  check(PyCapsule_SetName(capsule, used_name));
+  return dlpack::take(managed);
+}
+
+absl::StatusOr<ImportedView> consume_capsule(PyObject* capsule) {
+  if (PyCapsule_IsValid(capsule, dlpack::kVersionedName) != 0) {
+    return consume<dlpack::DLManagedTensorVersioned>(capsule, dlpack::kVersionedName,
+                                                     dlpack::kUsedVersionedName);
+  }
+  if (PyCapsule_IsValid(capsule, dlpack::kLegacyName) != 0) {
+    return consume<dlpack::DLManagedTensor>(capsule, dlpack::kLegacyName, dlpack::kUsedLegacyName);
+  }
+  const bool used = PyCapsule_IsValid(capsule, dlpack::kUsedVersionedName) != 0 ||
+                    PyCapsule_IsValid(capsule, dlpack::kUsedLegacyName) != 0;
+  return refuse(used ? "DP-05" : "DP-03", used ? ErrorClass::kBuffer : ErrorClass::kType,
+                {"what __dlpack__ returned", describe(capsule),
+                 used ? "a capsule that nobody has consumed yet"
+                      : "a capsule named dltensor or dltensor_versioned",
+                 "return a new capsule from every call"});
+}
+
+void check_taken(const ImportedView& view, const DlpackDevice& device,
+                 const ImportOptions& options) {
+  if (static_cast<std::int64_t>(view.memory.device.type) != device.type) {
+    check(refuse("DP-04", ErrorClass::kBuffer,
+                 {"the capsule's device", to_string(view.memory.device),
+                  "of type " + std::to_string(device.type) + ", as __dlpack_device__ says",
+                  "make the two methods agree"}));
+  }
+  if (view.is_copied && !options.allow_copied) {
+    check(refuse("DP-21", ErrorClass::kBuffer,
+                 {"the tensor", "a copy", "the object's own memory, as copy=False asks",
+                  "use from_array, which copies"}));
+  }
+}
+
+}  // namespace
+
+Ref optional_attribute(PyObject* object, const char* name) {
+  Ref value = Ref::steal_or_none(PyObject_GetAttrString(object, name));
+  if (!value && !take_error(PyExc_AttributeError)) throw PythonError();
+  return value;
+}
+
+std::optional<Foreign> through_ndarray(PyObject* object) {
+  if (!is_ndarray(object)) return std::nullopt;
+  if (!is_exact_ndarray(object) && has_masked_elements(object)) {
+    check(refuse("AI-26", ErrorClass::kBuffer,
+                 {"the array", "masked", "without masked elements, which would be read as values",
+                  "fill them first: array.filled(value)"}));
+  }
+  const NdarrayFields fields = fields_of(object);
+  Foreign foreign;
+  foreign.dtype = Ref::share(fields.dtype);
+  const DTypePtr dtype = record_of(fields.dtype);
+  // NumPy made the strides, but anyone may have made NumPy do so: the hull is checked.
+  foreign.view.memory =
+      value_of(gridbuf::describe({.block = fields.first_element,
+                                  .view = {.shape = fields.shape,
+                                           .strides_bytes = fields.strides_bytes,
+                                           .offset_bytes = 0,
+                                           .itemsize_bytes = dtype->type.itemsize_bytes()},
+                                  .dtype = dtype->type,
+                                  .readonly = fields.readonly,
+                                  .device = {},
+                                  .owner = {}}));
+  foreign.keep_alive = Ref::share(object);
+  return foreign;
+}
+
+std::optional<Foreign> through_data_interface(PyObject* object) {
+  const Ref dict = optional_attribute(object, "__gt_data_interface__");
+  if (!dict) return std::nullopt;
+  return read_data_dict(dict.get(), object, std::nullopt);
+}
+
+std::optional<Foreign> through_exchange_table(PyObject* object) {
+  const dlpack::ExchangeApi* const table = exchange_table_of(object);
+  if (table == nullptr) return std::nullopt;
+  dlpack::DLManagedTensorVersioned* managed = nullptr;
+  if (table->managed_tensor_from_py_object_no_sync(object, &managed) != 0) {
+    if (PyErr_Occurred() == nullptr) {
+      raise(refuse("DX-05", ErrorClass::kBuffer,
+                   {"the exchange table's export", "-1", "accompanied by a Python exception",
+                    "report it to the library that made the array"}));
+    }
+    raise_or_decline();
+  }
+  Foreign foreign = foreign_of(dlpack::take(managed));
+  foreign.view.stream = work_stream(*table, foreign.view.memory.device);
+  return foreign;
+}
+
+std::optional<Foreign> through_buffer(PyObject* object) {
+  if (PyObject_CheckBuffer(object) == 0) return std::nullopt;
+  // Holds the Py_buffer and gives it back when it goes (PB-24, PB-35).
+  Ref view = Ref::steal_or_none(PyMemoryView_FromObject(object));
+  if (!view) raise_or_decline();
+  const Py_buffer& found = *PyMemoryView_GET_BUFFER(view.get());
+  ForeignBuffer buffer{.buf = found.buf,
+                       .len_bytes = found.len,
+                       .itemsize_bytes = found.itemsize,
+                       .readonly = found.readonly != 0,
+                       .ndim = found.ndim,
+                       .format = std::nullopt,
+                       .shape = found.shape,
+                       .strides_bytes = found.strides,
+                       .suboffsets = found.suboffsets};
+  if (found.format != nullptr) buffer.format = found.format;
+  Foreign foreign;
+  foreign.view = value_of(read_buffer(buffer));
+  if (foreign.view.memory.dtype.kind() == Kind::kStructured) {
+    const Ref array = as_ndarray(view.get());  // NumPy reads formats with fields.
+    foreign.dtype = Ref::share(fields_of(array.get()).dtype);
+  }
+  foreign.keep_alive = std::move(view);
+  return foreign;
+}
+
+std::optional<Foreign> through_dlpack(PyObject* object, const ImportOptions& options) {
+  const Ref method = optional_attribute(object, "__dlpack__");
+  if (!method) return std::nullopt;
+  const DlpackDevice device = queried_device(object);
+  const Ref capsule = call_dlpack(method, device, options);
+  Foreign foreign = foreign_of(consume_capsule(capsule.get()));
+  check_taken(foreign.view, device, options);
+  return foreign;
+}
+
+std::optional<Foreign> through_array_struct(PyObject* object) {
+  const Ref capsule = optional_attribute(object, "__array_struct__");
+  if (!capsule) return std::nullopt;
+  return read_struct_capsule(capsule.get(), object);
+}
+
+std::optional<Foreign> through_array_interface(PyObject* object) {
+  const Ref dict = optional_attribute(object, "__array_interface__");
+  if (!dict) return std::nullopt;
+  return read_array_dict(dict.get(), object);
+}
+
+std::optional<Foreign> through_cuda_array_interface(PyObject* object) {
+  const Ref dict = optional_attribute(object, "__cuda_array_interface__");
+  if (!dict) return std::nullopt;
+  return read_cuda_dict(dict.get(), object);
+}
+
+}  // namespace gridbuf::python
