@@ -1,6 +1,6 @@
 """What each interface says of an array, in one form: address, shape, byte strides, element type.
 
-`of_array_interface`, `of_array_struct`, `of_buffer` and `of_dlpack` turn raw facts (see `measure`) into a
+`of_array_interface`, `of_array_struct`, `of_buffer`, `of_dlpack`, `of_cuda_interface` and `of_entry` turn raw facts (see `measure`) into a
 `Descriptor`, or raise `Rejected` with the id of the rule that the facts break. Both sides use them: the
 measurer to decide which addresses may be followed at all, the judge to compare interfaces. They are pure,
 and all arithmetic is on Python's unbounded integers.
@@ -9,7 +9,7 @@ and all arithmetic is on Python's unbounded integers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from math import prod
@@ -17,7 +17,8 @@ from typing import Any
 
 from . import elements
 from .abi import pep3118, typestr
-from .abi.dlpack import CPU, FLAG_COPIED, FLAG_READONLY
+from .abi.device import LEGACY_STREAM
+from .abi.dlpack import CPU, CUDA, CUDA_MANAGED, FLAG_COPIED, FLAG_READONLY, HOST_READABLE
 from .elements import Element
 
 __all__ = [
@@ -33,7 +34,10 @@ __all__ = [
     "of_array_interface",
     "of_array_struct",
     "of_buffer",
+    "of_cuda_interface",
     "of_dlpack",
+    "of_entry",
+    "of_tensor",
     "readers",
     "sample_indices",
 ]
@@ -57,8 +61,9 @@ class Descriptor:
     """An array as one interface describes it; strides in bytes, `element` None where it is not known.
 
     `readonly` is None where the interface cannot say; `is_copy` is True where it says that this export is
-    a copy; `device` is DLPack's (type, id); `is_raw` marks memory lent as plain bytes, `is_indirect`
-    arrays of pointers: neither is compared or walked.
+    a copy; `device` is DLPack's (type, id), for the CUDA array interface (2, 0) until a driver says more;
+    `stream` is what that interface names, None for no pending work; `is_raw` marks memory lent as plain bytes,
+    `is_indirect` arrays of pointers: neither is compared or walked.
     """
 
     interface: str
@@ -72,6 +77,7 @@ class Descriptor:
     device: tuple[int, int] = (CPU, 0)
     is_indirect: bool = False
     is_raw: bool = False
+    stream: int | None = None
 
     @property
     def ndim(self) -> int:
@@ -92,7 +98,20 @@ class Descriptor:
 
     @property
     def is_host(self) -> bool:
-        return self.device[0] == CPU
+        """Whether the interface says that the host can read this memory."""
+        return self.device[0] in HOST_READABLE
+
+    @property
+    def is_managed(self) -> bool:
+        """Whether the driver moves this memory between host and device."""
+        return self.device[0] == CUDA_MANAGED
+
+    @property
+    def sides(self) -> frozenset[str]:
+        """Who can reach this memory by what the interface says: "host", "device" or both."""
+        if self.device[0] == CPU:
+            return frozenset({"host"})
+        return frozenset({"host", "device"} if self.is_host else {"device"})
 
     @cached_property
     def hull(self) -> tuple[int, int] | None:
@@ -181,7 +200,7 @@ def _unravelled(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def descriptors_of(facts: dict[str, Any]) -> dict[str, Descriptor]:
-    """The arrays that the interfaces of one object describe: "AI", "AS", "PB", "DL"; not the rejected ones."""
+    """The arrays that an object's interfaces describe: "AI", "AS", "PB", "DL", "CAI"; not the rejected ones."""
     found: dict[str, Descriptor] = {}
     for name, read in readers(facts).items():
         try:
@@ -203,6 +222,8 @@ def readers(facts: dict[str, Any]) -> dict[str, Callable[[], Descriptor]]:
         offered["PB"] = lambda: of_buffer(granted[1])
     if "main" in facts and "error" not in facts["main"]:
         offered["DL"] = lambda: of_dlpack(facts["main"])
+    if "cai" in facts and "error" not in facts["cai"]:
+        offered["CAI"] = lambda: of_cuda_interface(facts["cai"])
     return offered
 
 
@@ -214,26 +235,95 @@ def of_array_interface(facts: dict[str, Any], buffer: dict[str, Any] | None) -> 
 
     Raises `Rejected` naming the AI rule that the dict breaks.
     """
+    fields = _present(facts, ("shape", "typestr", "version"), _AI)
+    raw = fields.get("data", {"t": "none"})["t"] != "tuple"
+    array = _of_fields("AI", fields, _AI, lambda: _interface_data(facts, fields, buffer))
+    return replace(array, is_raw=raw)
+
+
+def of_cuda_interface(facts: dict[str, Any]) -> Descriptor:
+    """The descriptor of a `__cuda_array_interface__` dict; raises `Rejected` naming the CAI rule that it breaks.
+
+    Before version 3 there was no word on streams: everything is ordered behind the legacy default stream.
+    """
+    fields = _present(facts, ("shape", "typestr", "data", "version"), _CAI)
+    array = _of_fields("CAI", fields, _CAI, lambda: _address_and_flag(fields["data"], _CAI))
+    version, stream = fields["version"], fields.get("stream", {"t": "none"})
+    named = stream["value"] if stream["t"] == "int" and stream["value"] else None
+    has_streams = version["t"] == "int" and version["value"] >= 3
+    return replace(array, device=(CUDA, 0), stream=named if has_streams else LEGACY_STREAM)
+
+
+def of_entry(facts: dict[str, Any], key: str) -> Descriptor:
+    """The descriptor of one entry of `__gt_data_interface__`, `key` being "None" or "gpu".
+
+    Raises `Rejected` with GT-02 for an entry that describes no array.
+    """
+    fields = _present(facts, ("shape", "typestr", "data"), _GT)
+    array = _of_fields("GT", fields, _GT, lambda: _address_and_flag(fields["data"], _GT))
+    stream = fields.get("stream", {"t": "none"})
+    named = stream["value"] if stream["t"] == "int" and stream["value"] else None
+    if key == "None":
+        return array
+    return replace(array, interface="CAI", device=(CUDA, 0), stream=named or LEGACY_STREAM)
+
+
+@dataclass(frozen=True)
+class _DictRules:
+    """Which rule each mistake in an array interface dict breaks."""
+
+    is_dict: str
+    keys: str
+    shape: str
+    grammar: str
+    sizes: str
+    bits: str
+    total: str
+    strides: str
+    data: str
+    address: str
+
+
+_AI = _DictRules(
+    *("AI-01", "AI-02", "AI-03", "AI-06", "AI-07", "AI-10", "AI-05", "AI-21", "AI-14", "AI-20")
+)
+_CAI = _DictRules(
+    *("CAI-01", "CAI-02", "CAI-03", "CAI-04", "CAI-04"),
+    *("CAI-04", "CAI-12", "CAI-11", "CAI-05", "CAI-07"),
+)
+_GT = _DictRules("GT-01", *("GT-02",) * 9)
+
+
+def _present(facts: dict[str, Any], keys: tuple[str, ...], ids: _DictRules) -> dict[str, Any]:
     fields = facts.get("fields")
     if fields is None:
-        raise Rejected("AI-01", "the attribute is no dict")
-    for key in ("shape", "typestr", "version"):
+        raise Rejected(ids.is_dict, "the attribute is no dict")
+    for key in keys:
         if key not in fields:
-            raise Rejected("AI-02", f"the key {key!r} is missing")
-    shape = _extents(fields["shape"], "AI-03")
-    parsed = _typestr(fields["typestr"])
+            raise Rejected(ids.keys, f"the key {key!r} is missing")
+    return fields
+
+
+def _of_fields(
+    interface: str,
+    fields: dict[str, Any],
+    ids: _DictRules,
+    data: Callable[[], tuple[int, bool]],
+) -> Descriptor:
+    """What the array interfaces have in common: shape, typestr, strides, and where `data` says the memory is."""
+    shape = _extents(fields["shape"], ids.shape)
+    parsed = _typestr(fields["typestr"], ids)
     if parsed.kind == "t":
-        raise Rejected("AI-10", "elements are bits")
+        raise Rejected(ids.bits, "elements are bits")
     itemsize = parsed.itemsize
     if prod(shape) * itemsize > SIZE_LIMIT_BYTES:
-        raise Rejected("AI-05", "the total size cannot be represented")
-    strides = _interface_strides(fields.get("strides"), shape, itemsize)
-    address, readonly = _interface_data(facts, fields, buffer)
+        raise Rejected(ids.total, "the total size cannot be represented")
+    strides = _interface_strides(fields.get("strides"), shape, itemsize, ids.strides)
+    address, readonly = data()
     if not address and prod(shape) * itemsize:
-        raise Rejected("AI-20", "the address is 0")
-    raw = fields.get("data", {"t": "none"})["t"] != "tuple"
+        raise Rejected(ids.address, "the address is 0")
     element = elements.of_typestr(parsed)
-    return Descriptor("AI", address, shape, strides, itemsize, element, readonly, is_raw=raw)
+    return Descriptor(interface, address, shape, strides, itemsize, element, readonly)
 
 
 def _extents(value: dict[str, Any], rule: str) -> tuple[int, ...]:
@@ -244,28 +334,28 @@ def _extents(value: dict[str, Any], rule: str) -> tuple[int, ...]:
     return tuple(item["value"] for item in value["items"])
 
 
-def _typestr(value: dict[str, Any]) -> typestr.Typestr:
+def _typestr(value: dict[str, Any], ids: _DictRules) -> typestr.Typestr:
     if value["t"] != "str":
-        raise Rejected("AI-06", "typestr is no string")
+        raise Rejected(ids.grammar, "typestr is no string")
     try:
         parsed = typestr.parse(value["value"])
     except typestr.BadTypestr as error:
-        raise Rejected("AI-06", str(error)) from None
+        raise Rejected(ids.grammar, str(error)) from None
     sizes = typestr.legal_sizes(parsed.kind)
     if sizes is not None and parsed.number not in sizes:
-        raise Rejected("AI-07", f"{parsed.number} is no size of kind {parsed.kind}")
+        raise Rejected(ids.sizes, f"{parsed.number} is no size of kind {parsed.kind}")
     return parsed
 
 
 def _interface_strides(
-    value: dict[str, Any] | None, shape: tuple[int, ...], itemsize: int
+    value: dict[str, Any] | None, shape: tuple[int, ...], itemsize: int, rule: str
 ) -> tuple[int, ...]:
     if value is None or value["t"] == "none":
         return c_strides(shape, itemsize)
     if value["t"] != "tuple" or len(value["items"]) != len(shape):
-        raise Rejected("AI-21", "strides is no tuple of ndim integers")
+        raise Rejected(rule, "strides is no tuple of ndim integers")
     if any(item["t"] != "int" for item in value["items"]):
-        raise Rejected("AI-21", "strides holds something else than integers")
+        raise Rejected(rule, "strides holds something else than integers")
     return tuple(item["value"] for item in value["items"])
 
 
@@ -274,10 +364,7 @@ def _interface_data(
 ) -> tuple[int, bool]:
     data = fields.get("data", {"t": "none"})
     if data["t"] == "tuple":
-        items = data["items"]
-        if len(items) != 2 or items[0]["t"] != "int" or items[0]["value"] < 0:
-            raise Rejected("AI-14", "data is no (address, read-only flag)")
-        return items[0]["value"], _truth(items[1])
+        return _address_and_flag(data, _AI)
     own = data["t"] == "none"
     lender = buffer if own else facts.get("data_buffer")
     simple = (lender or {}).get("SIMPLE", {}).get("view")
@@ -287,6 +374,13 @@ def _interface_data(
     if offset["t"] != "int" or offset["value"] < 0:
         raise Rejected("AI-18", "offset is no non-negative integer")
     return simple["buf"] + offset["value"], bool(simple["readonly"])
+
+
+def _address_and_flag(data: dict[str, Any], ids: _DictRules) -> tuple[int, bool]:
+    items = data.get("items", []) if data["t"] == "tuple" else []
+    if len(items) != 2 or items[0]["t"] != "int" or items[0]["value"] < 0:
+        raise Rejected(ids.data, "data is no (address, read-only flag)")
+    return items[0]["value"], _truth(items[1])
 
 
 def _truth(value: dict[str, Any]) -> bool:
@@ -401,6 +495,16 @@ def of_dlpack(facts: dict[str, Any]) -> Descriptor:
     version = facts["version"]
     if version is not None and version[0] != 1:
         raise Rejected("DL-02", "unknown major version")
+    flags = facts["flags"]
+    return replace(
+        of_tensor(facts, version),
+        readonly=None if flags is None else bool(flags & FLAG_READONLY),
+        is_copy=bool(flags and flags & FLAG_COPIED),
+    )
+
+
+def of_tensor(facts: dict[str, Any], version: list[int] | None = None) -> Descriptor:
+    """The descriptor of a bare `DLTensor`, which says nothing of writing; `version` is that of its capsule."""
     ndim = facts["ndim"]
     if not 0 <= ndim <= 1024:
         raise Rejected("DL-07", "ndim out of range")
@@ -411,33 +515,23 @@ def of_dlpack(facts: dict[str, Any]) -> Descriptor:
     element = elements.of_dlpack(code, bits, lanes)
     if element is None or lanes < 1 or bits < 1:
         raise Rejected("DL-15", "the type is unknown or has no whole number of bytes")
-    strides = _dlpack_strides(facts, shape, element.itemsize)
+    strides = _dlpack_strides(facts, version, shape, element.itemsize)
     if facts["byte_offset"] >= 2**63:
         raise Rejected("DL-24", "byte_offset is negative")
     if not facts["data"] and prod(shape):
         raise Rejected("DL-27" if ndim else "DL-13", "data is NULL")
-    flags = facts["flags"]
-    return Descriptor(
-        "DL",
-        facts["data"] + facts["byte_offset"],
-        shape,
-        strides,
-        element.itemsize,
-        element,
-        None if flags is None else bool(flags & FLAG_READONLY),
-        is_copy=bool(flags and flags & FLAG_COPIED),
-        device=tuple(facts["device"]),
-    )
+    address = facts["data"] + facts["byte_offset"]
+    device = tuple(facts["device"])
+    return Descriptor("DL", address, shape, strides, element.itemsize, element, None, device=device)
 
 
 def _dlpack_strides(
-    facts: dict[str, Any], shape: tuple[int, ...], itemsize: int
+    facts: dict[str, Any], version: list[int] | None, shape: tuple[int, ...], itemsize: int
 ) -> tuple[int, ...]:
     if not shape:
         return ()
     strides = facts["strides"]
     if strides is None:
-        version = facts["version"]
         if version is not None and tuple(version) >= (1, 2):
             raise Rejected("DL-08", "strides is NULL")
         return c_strides(shape, itemsize)

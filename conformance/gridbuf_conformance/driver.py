@@ -35,7 +35,7 @@ from . import messages, steps
 from .plan import Plan
 from .producer import Capabilities
 from .targets import CannotLoad, Target
-from .worker import COMMAND, answer, describe
+from .worker import COMMAND, answer, describe, devices_of
 
 __all__ = ["CannotLoad", "Description", "LocalWorker", "Result", "Worker"]
 
@@ -80,11 +80,12 @@ class LocalWorker:
 
     def __init__(self, producer: Any) -> None:
         self._producer = producer
+        self._devices = devices_of(producer)
         self.description = _description(describe(producer))
 
     def run(self, plan: Plan, groups: Iterable[str]) -> Result:
         """Asks and measures one plan."""
-        return Result(**answer(self._producer, _request(plan, groups)))
+        return Result(**answer(self._producer, _request(plan, groups), self._devices))
 
     def run_all(
         self, plans: Iterable[Plan], groups: Iterable[str]

@@ -15,6 +15,7 @@ from typing import Any
 
 from . import catalogue
 from .abi.pybuffer import REQUESTS
+from .measure.interface import HOOKS
 from .catalogue import Rule
 from .outcomes import Outcome, Verdict, worst
 from .plan import Plan
@@ -32,6 +33,17 @@ STEP_RULES: MappingProxyType[str, tuple[str, ...]] = MappingProxyType(
         "ai": ("XA-18",),
         "as": ("XA-18",),
         "as:struct": ("AS-01",),
+        "cai": ("XA-18",),
+        "cai:stream": ("CAI-17",),
+        "cai:stream-after": ("CAI-22",),
+        "dx": ("DX-01",),
+        "dx:export": ("DX-05",),
+        "dx:deleter": ("DX-06",),
+        "dx:bare": ("DX-07",),
+        "dx:import": ("DX-08",),
+        "dx:stream": ("DX-09",),
+        "dx:allocate": ("DX-10",),
+        "slow": ("DP-18",),
         "pb": ("PB-02",),
         "pb:metadata": ("PB-25",),
         "pb:memoryview": ("PB-02",),
@@ -40,6 +52,8 @@ STEP_RULES: MappingProxyType[str, tuple[str, ...]] = MappingProxyType(
         "dp": ("DP-03",),
         "dp:device": ("DP-02",),
         **dict.fromkeys(("dp:call=stream=1", "dp:call=stream=0", "dp:call=stream=-1"), ("DP-15",)),
+        **dict.fromkeys(("dp:call=stream=2", "dp:call=stream='1'"), ("DP-16",)),
+        "dp:call=slow": ("DP-18",),
         **dict.fromkeys(("dp:call=dl_device=(8,0)", "dp:call=dl_device='cpu'"), ("DP-23",)),
         **dict.fromkeys(("dp:call=max_version=(0,1)", "dp:call=max_version=(0,8)"), ("DP-12",)),
         "dp:call=max_version=[1,0]": ("DP-13",),
@@ -59,6 +73,10 @@ STEP_RULES: MappingProxyType[str, tuple[str, ...]] = MappingProxyType(
         **dict.fromkeys((f"pb:release={name}" for name in REQUESTS), ("PB-24",)),
         "life:release": ("PB-24",),
         "gt": ("GT-15",),
+        "gt:data-interface": ("GT-01",),
+        **dict.fromkeys(
+            (f"gt:hook={hook} of {key}" for hook in HOOKS for key in ("None", "gpu")), ("GT-03",)
+        ),
         "teardown": ("XA-11",),
         "idle": ("XA-11",),
         "exit": ("XA-11",),
@@ -153,6 +171,9 @@ class _Judged:
 _MISSING = {
     "AI": "the object has no __array_interface__",
     "AS": "the object has no __array_struct__",
+    "CAI": "the object has no __cuda_array_interface__",
+    "DX": "the object's type has no __dlpack_c_exchange_api__",
+    "GTD": "the object has no __gt_data_interface__",
     "PB": "the object does not support the buffer protocol",
     "DL": "the object gave no DLPack capsule",
     "DLPACK": "the object has no __dlpack__",

@@ -28,6 +28,7 @@ from .views import ViewMap
 
 __all__ = [
     "ALIGNMENT_LIMIT_BYTES",
+    "DEVICES",
     "DTYPES",
     "KEYS",
     "NDIM_LIMIT",
@@ -40,6 +41,9 @@ __all__ = [
 NDIM_LIMIT = 64
 """No plan has more dimensions: the buffer protocol's own limit (PB-16)."""
 ALIGNMENT_LIMIT_BYTES = 2**20
+DEVICES: tuple[str | None, ...] = (None, "gpu", "pinned", "managed")
+"""Where a plan can ask the memory to lie: ordinary host memory, device memory, page-locked host memory that
+the device can reach, and memory that both sides reach and the driver moves."""
 UNTOUCHED_FROM_BYTES = 2**30
 """Plans of this many bytes and more have `fill` None: their pages are never touched, only asked
 for.
@@ -62,7 +66,7 @@ class Plan(Mapping):
     | `aligned_index` | the aligned element | ndim integers in [0, extent); None: lower halos or 0 |
     | `dims` | dimension names | ndim different names of "I", "J", "K", "0", "1", …, or None |
     | `halo` | (lower, upper) of each dimension | ndim pairs, sum ≤ extent, or None |
-    | `device` | where the memory lies | None, the host |
+    | `device` | where the memory lies | None (the host), "gpu", "pinned" or "managed" |
     | `readonly` | whether writing must be impossible | bool |
     | `views` | operations on the result, in this order | see `views.ViewMap` |
     | `fill` | seed of the elements' bytes | 0 … 2^32-1, or None: any content |
@@ -76,7 +80,7 @@ class Plan(Mapping):
     aligned_index: tuple[int, ...] | None = None
     dims: tuple[str, ...] | None = None
     halo: tuple[tuple[int, int], ...] | None = None
-    device: None = None
+    device: str | None = None
     readonly: bool = False
     views: tuple[tuple, ...] = ()
     fill: int | None = 0
@@ -237,9 +241,8 @@ class Plan(Mapping):
         self._validate_element_type()
         self._validate_placement()
         self._validate_names_and_halo()
-        _require(
-            self.device is None, "device", self.device, "None", "this release plans host memory"
-        )
+        shown = ", ".join("null" if name is None else f'"{name}"' for name in DEVICES)
+        _require(self.device in DEVICES, "device", self.device, f"one of {shown}")
         _require(type(self.readonly) is bool, "readonly", self.readonly, "true or false")
         self._validate_fill()
         self.view_map  # noqa: B018 (computing it checks every operation)

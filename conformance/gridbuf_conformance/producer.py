@@ -2,8 +2,8 @@
 can do.
 
 Only `name` and `produce` are needed. Everything else narrows what is asked (`capabilities`), names
-the version in reports (`version`), or teaches the suite how this library makes views
-(`apply_view`). Which exchange interfaces an object offers is discovered on the object, never
+the version in reports (`version`), teaches the suite how this library makes views
+(`apply_view`), or leads it to device memory and streams (`device_table`, `on_stream`). Which exchange interfaces an object offers is discovered on the object, never
 declared.
 """
 
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .dtypes import DTYPES
-from .plan import ALIGNMENT_LIMIT_BYTES, NDIM_LIMIT, Plan
+from .plan import ALIGNMENT_LIMIT_BYTES, DEVICES, NDIM_LIMIT, Plan
 
 __all__ = ["Capabilities", "Producer", "Unsupported"]
 
@@ -50,8 +50,8 @@ class Capabilities:
     `dtypes`: names of `plan.DTYPES`. `min_ndim`, `max_ndim`, `max_extent`, `max_nbytes` (bytes
     without padding) bound the shape. `layouts`: "C" (C order only, no layout is asked), "CF" (C and
     Fortran order) or "any" (every permutation). `alignment_bytes`: (lowest, highest) that may be
-    asked. `byteorders`, `readonly`: the values it can make. `dims`, `halo`: whether these keys mean
-    something to it. `declares`: the plan keys of "layout", "alignment_size", "aligned_index",
+    asked. `byteorders`, `readonly`: the values it can make. `devices`: the kinds of memory it makes, of
+    `plan.DEVICES`; without it, host memory only. `dims`, `halo`: whether these keys mean something to it. `declares`: the plan keys of "layout", "alignment_size", "aligned_index",
     "dims", "halo" that it takes; the keys that another field already implies need not be repeated.
 
     Raises ValueError for a value outside its range.
@@ -66,16 +66,22 @@ class Capabilities:
     alignment_bytes: tuple[int, int] | None = None
     byteorders: tuple[str, ...] | None = None
     readonly: tuple[bool, ...] | None = None
+    devices: tuple[str | None, ...] | None = None
     dims: bool | None = None
     halo: bool | None = None
     declares: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "declares", frozenset(self.declares))
-        for key in ("dtypes", "alignment_bytes", "byteorders", "readonly"):
+        for key in ("dtypes", "alignment_bytes", "byteorders", "readonly", "devices"):
             value = getattr(self, key)
             object.__setattr__(self, key, None if value is None else tuple(value))
         self._validate()
+
+    @property
+    def asked_devices(self) -> tuple[str | None, ...]:
+        """The kinds of memory that plans may ask."""
+        return self.devices or (None,)
 
     @property
     def asked_keys(self) -> frozenset[str]:
@@ -103,6 +109,7 @@ class Capabilities:
         _require_subset("dtypes", self.dtypes, tuple(DTYPES))
         _require_subset("byteorders", self.byteorders, ("native", "swapped"))
         _require_subset("readonly", self.readonly, (False, True))
+        _require_subset("devices", self.devices, DEVICES)
         _require_subset("declares", tuple(sorted(self.declares)), tuple(sorted(_ASKABLE)))
         if self.layouts not in (None, "C", "CF", "any"):
             raise ValueError(
@@ -182,6 +189,21 @@ class Producer:
         spells views differently. Types whose slices are copies are declined.
         """
         return python_view(obj, operation)
+
+    def device_table(self) -> Any:
+        """The capsule of a C table (`abi.device`) by which this producer's device memory is read, or None.
+
+        Without one the CUDA driver is asked, where there is one. Only needed for devices that it does not know.
+        """
+        return None
+
+    def on_stream(self, stream: int) -> Any:
+        """A context manager inside which the library works on this stream, or None if it has no such thing.
+
+        `stream` is a handle as in the CUDA array interface. With it the suite can keep work pending on a stream
+        of its choice and see whether an export waits for it (CAI-18, DP-18, DP-24, DX-09).
+        """
+        return None
 
 
 def python_view(obj: Any, operation: Sequence[Any]) -> Any:

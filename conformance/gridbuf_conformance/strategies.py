@@ -149,6 +149,7 @@ def huge_plans(can: Capabilities) -> st.SearchStrategy[Plan] | None:
             dtype=dtype,
             layout=_layout_map(places, can) if asked.layout else None,
             alignment_size=draw(_alignments(can, (1, 32, 64, 128, 12))),
+            device=_draw_device(draw, can),
             fill=None,
         )
 
@@ -161,6 +162,7 @@ def simplest_plan(can: Capabilities) -> Plan:
     return Plan(
         shape=(1,) * max(can.min_ndim, min(1, can.max_ndim)),
         dtype=dtype,
+        device=can.asked_devices[0],
         byteorder=_byteorders(can, dtype)[0],
         alignment_size=can.alignment_range_bytes[0],
         readonly=(can.readonly or (False,))[0],
@@ -184,6 +186,7 @@ def declared_plans(can: Capabilities) -> list[Declared]:
     simplest = simplest_plan(can).replaced(shape=shape)
     changes = [{"dtype": name} for name in can.dtypes or ()]
     changes += [{"readonly": value} for value in can.readonly or ()]
+    changes += [{"device": name} for name in can.devices or ()]
     swappable = [name for name in _dtypes(can) if "swapped" in _byteorders(can, name)]
     if can.byteorders and swappable:
         changes.append({"byteorder": "swapped", "dtype": swappable[0]})
@@ -196,7 +199,7 @@ def _declared(simplest: Plan, change: dict[str, Any]) -> Declared:
     spec: if it asks for that key at all)."""
     key, value = next(iter(change.items()))
     default = getattr(Plan(), key)
-    names_value = key in ("dtype", "readonly", "byteorder")
+    names_value = key in ("dtype", "readonly", "device", "byteorder")
     name = f"{key} {value}" if names_value else key
     if names_value:
         return Declared(name, simplest.replaced(**change), lambda plan: plan[key] == value)
@@ -301,6 +304,7 @@ def _plans(
             byteorder=byteorder,
             alignment_size=alignment_bytes,
             readonly=draw(readonly),
+            device=_draw_device(draw, can),
             fill=draw(st.integers(0, _MAX_FILL)),
             views=_draw_views(draw, shape, draw(st.integers(0, most_views))),
             **_placement(drawn, shape, asked, can, alignment_bytes),
@@ -321,6 +325,12 @@ def _affordable(
     ):
         alignment_bytes //= 2
     return alignment_bytes
+
+
+def _draw_device(draw: st.DrawFn, can: Capabilities) -> str | None:
+    """The kind of memory; where there is one only, nothing is drawn."""
+    first, *others = can.asked_devices
+    return draw(st.sampled_from(can.asked_devices)) if others else first
 
 
 def _draw_asked(draw: st.DrawFn, can: Capabilities) -> _Asked:

@@ -28,12 +28,13 @@ from collections.abc import Callable
 from typing import Any
 
 from . import steps
+from .abi.device import Devices
 from .messages import receive, send
 from .plan import NoContent, Plan
 from .producer import Capabilities, Unsupported, python_view
 from .targets import CannotLoad, Target, load
 
-__all__ = ["COMMAND", "answer", "describe", "serve"]
+__all__ = ["COMMAND", "answer", "describe", "devices_of", "serve"]
 
 COMMAND = (
     "import json, sys; setup = json.loads(sys.argv.pop(1)); sys.path[:] = setup.pop('path'); "
@@ -64,8 +65,9 @@ def serve(socket_fd: int, slot_fd: int, target: dict[str, Any]) -> None:
     gc.collect()
     gc.freeze()  # what is loaded by now stays: collections during a measurement need not look at it
     steps.enter("idle")
+    devices = devices_of(producer)
     while (request := receive(channel)) is not None:
-        send(channel, answer(producer, request))
+        send(channel, answer(producer, request, devices))
         steps.enter("idle")
     steps.enter("exit")
 
@@ -103,7 +105,12 @@ def describe(producer: Any) -> dict[str, Any]:
     }
 
 
-def answer(producer: Any, request: dict[str, Any]) -> dict[str, Any]:
+def devices_of(producer: Any) -> Devices:
+    """The way to the producer's device memory: by its own table if it offers one, else by the CUDA driver."""
+    return Devices(getattr(producer, "device_table", None))
+
+
+def answer(producer: Any, request: dict[str, Any], devices: Devices) -> dict[str, Any]:
     """What one plan came to, as a message. `kind` is "observation" (with `observation`) or, with
     a `reason`, "unsupported", "raised" (`produce` raised), "error" (the suite itself went wrong).
     """
@@ -115,7 +122,7 @@ def answer(producer: Any, request: dict[str, Any]) -> dict[str, Any]:
     made = _produce(producer, plan)
     if isinstance(made, dict):
         return made
-    return _observe(producer, made[0], plan, groups)
+    return _observe(producer, made[0], plan, groups, devices)
 
 
 def _produce(producer: Any, plan: Plan) -> tuple[Any] | dict[str, Any]:
@@ -136,7 +143,9 @@ def _produce(producer: Any, plan: Plan) -> tuple[Any] | dict[str, Any]:
     return (made,)
 
 
-def _observe(producer: Any, made: Any, plan: Plan, groups: frozenset[str]) -> dict[str, Any]:
+def _observe(
+    producer: Any, made: Any, plan: Plan, groups: frozenset[str], devices: Devices
+) -> dict[str, Any]:
     try:
         from .measure import observe
 
@@ -146,6 +155,8 @@ def _observe(producer: Any, made: Any, plan: Plan, groups: frozenset[str]) -> di
             groups=groups,
             again=_again(producer, plan),
             apply_view=getattr(producer, "apply_view", python_view),
+            devices=devices,
+            on_stream=getattr(producer, "on_stream", None),
         )
     except Exception:
         return {"kind": "error", "reason": traceback.format_exc()}

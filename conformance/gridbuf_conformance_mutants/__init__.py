@@ -11,9 +11,8 @@ This package is test material: it is not part of the distribution.
 from __future__ import annotations
 
 import importlib
-import sys
 
-from .mutant import Mutant, mutants_of
+from .mutant import Mutant, can_be_shown, mutants_of
 
 __all__ = ["MODULES", "Mutant", "target", "zoo"]
 
@@ -22,6 +21,10 @@ MODULES = (
     "array_struct",
     "buffer_protocol",
     "dlpack",
+    "cuda_interface",
+    "device_dlpack",
+    "exchange",
+    "data_interface",
     "agreement",
     "allocation",
     "dying",
@@ -30,14 +33,12 @@ MODULES = (
 
 
 def zoo(*, every_python: bool = False) -> list[type[Mutant]]:
-    """All mutants whose fault this interpreter can show; with `every_python`, all there are."""
+    """All mutants whose fault can be shown here; with `every_python`, all there are."""
     found = []
     for name in MODULES:
         module = importlib.import_module(f"{__name__}.{name}")
         found += [
-            kind
-            for kind in mutants_of(module.__name__)
-            if every_python or sys.version_info >= kind.since_python
+            kind for kind in mutants_of(module.__name__) if every_python or can_be_shown(kind)
         ]
     return found
 

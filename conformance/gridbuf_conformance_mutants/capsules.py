@@ -25,7 +25,15 @@ from ctypes import (
     c_void_p,
 )
 
-__all__ = ["ArrayStruct", "Export", "Managed", "Tensor", "VersionedManaged", "live_exports"]
+__all__ = [
+    "ArrayStruct",
+    "Export",
+    "Managed",
+    "Tensor",
+    "VersionedManaged",
+    "live_exports",
+    "new_capsule",
+]
 
 _DELETER = CFUNCTYPE(None, c_void_p)
 _DESTRUCTOR = _CALL_WITH_LOCK = PYFUNCTYPE(None, c_void_p)
@@ -112,13 +120,23 @@ class Export:
         self, deleter: object = None, destructor: object = None, name_address: int | None = None
     ) -> object:
         """The capsule. `deleter` and `destructor` (ctypes functions) replace the right ones."""
-        deleter = _deleter if deleter is None else deleter
         destructor = _destructor if destructor is None else destructor
+        self.publish(deleter)
+        name = ctypes.cast(c_char_p(self.name), c_void_p) if name_address is None else name_address
+        return _api.PyCapsule_New(self.address, name, ctypes.cast(destructor, c_void_p))
+
+    def publish(self, deleter: object = None) -> int:
+        """Give the struct its deleter and keep it until that runs; returns the struct's address."""
+        deleter = _deleter if deleter is None else deleter
         self.managed.deleter = ctypes.cast(deleter, c_void_p)
         self.managed.manager_ctx = self.address
         _exports[self.address] = self
-        name = ctypes.cast(c_char_p(self.name), c_void_p) if name_address is None else name_address
-        return _api.PyCapsule_New(self.address, name, ctypes.cast(destructor, c_void_p))
+        return self.address
+
+
+def new_capsule(address: int, name: bytes) -> object:
+    """A capsule without destructor; `name` has to live as long as it does."""
+    return _api.PyCapsule_New(address, ctypes.cast(c_char_p(name), c_void_p), None)
 
 
 def delete(address: int) -> None:

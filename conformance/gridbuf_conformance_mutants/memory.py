@@ -11,7 +11,7 @@ import ctypes
 import mmap
 import weakref
 
-__all__ = ["Block"]
+__all__ = ["Block", "protect_pages"]
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mmap.restype = ctypes.c_void_p
@@ -28,6 +28,11 @@ def _check(result: int, call: str) -> int:
     if result in (-1, _FAILED):
         raise MemoryError(f"{call} failed with errno {ctypes.get_errno()}; ask for less memory")
     return result
+
+
+def protect_pages(low: int, high: int, permission: int) -> None:
+    """Give pages a permission: `mmap.PROT_READ` and so on, 0 for none."""
+    _check(_libc.mprotect(low, high - low, permission), "mprotect")
 
 
 class Block:
@@ -50,7 +55,7 @@ class Block:
     def protect(self, *, writable: bool) -> None:
         """Make the pages read-write or read-only."""
         permission = mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0)
-        _check(_libc.mprotect(self.low, self.high - self.low, permission), "mprotect")
+        protect_pages(self.low, self.high, permission)
 
     def unmap(self) -> None:
         """Give the pages back now, whoever still looks at them."""

@@ -9,9 +9,14 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import ClassVar
 
+from gridbuf_conformance.plan import Plan
+
+from .device import DeviceReference
+from .exchange_table import AVAILABLE as TABLES_AVAILABLE
+from .plans import PLANS, on_device
 from .reference import Memory, Reference
 
-__all__ = ["Mutant", "faulty"]
+__all__ = ["DeviceMutant", "Mutant", "faulty", "faulty_on"]
 
 
 class Mutant(Reference):
@@ -19,37 +24,76 @@ class Mutant(Reference):
 
     `breaks` is what `report.failed` must be: the id of the fault first, then those that follow from it and
     are no cascade (two interfaces that now disagree do disagree). `advises` are the ids whose outcome must
-    be ADVISORY. `since_python` is the first version on which the fault can be seen; `drawn` marks a fault
-    that shows only where plans are drawn from the capabilities.
+    be ADVISORY. `since_python` is the first version on which the fault can be seen, `needs_table` says that it
+    is in an exchange table, which not every machine can show; `drawn` marks a fault that shows only where plans
+    are drawn from the capabilities, `plans` are the ones that are asked otherwise.
     """
 
     breaks: ClassVar[frozenset[str]]
     advises: ClassVar[frozenset[str]] = frozenset()
     since_python: ClassVar[tuple[int, int]] = (3, 10)
+    needs_table: ClassVar[bool] = False
     drawn: ClassVar[bool] = False
+    plans: ClassVar[tuple[Plan, ...]] = PLANS
 
     def __init_subclass__(cls) -> None:
         cls.name = cls.__name__
 
 
+class DeviceMutant(DeviceReference, Mutant):
+    """The same on the zoo's device."""
+
+    plans = on_device("gpu")
+
+
 def faulty(
-    *breaks: str, advises: Iterable[str] = (), since_python: tuple[int, int] = (3, 10)
+    *breaks: str,
+    advises: Iterable[str] = (),
+    since_python: tuple[int, int] = (3, 10),
+    needs_table: bool = False,
 ) -> Callable[[type[Memory]], type[Mutant]]:
     """Turns a faulty array type into the mutant that hands it out; the docstring comes along."""
 
     def as_producer(array_type: type[Memory]) -> type[Mutant]:
-        members = {
-            "__doc__": array_type.__doc__,
-            "__module__": array_type.__module__,
-            "__qualname__": array_type.__qualname__,
-            "array_type": array_type,
-            "breaks": frozenset(breaks),
-            "advises": frozenset(advises),
-            "since_python": since_python,
-        }
-        return type(array_type.__name__, (Mutant,), members)
+        members = {"since_python": since_python, "needs_table": needs_table}
+        return _producer(array_type, Mutant, breaks, advises, members)
 
     return as_producer
+
+
+def faulty_on(
+    device: str, *breaks: str, advises: Iterable[str] = (), needs_table: bool = False
+) -> Callable[[type[Memory]], type[DeviceMutant]]:
+    """The same for an array type in memory of a kind ("gpu", "pinned", "managed") of the zoo's device."""
+
+    def as_producer(array_type: type[Memory]) -> type[DeviceMutant]:
+        members = {"plans": on_device(device), "needs_table": needs_table}
+        return _producer(array_type, DeviceMutant, breaks, advises, members)
+
+    return as_producer
+
+
+def _producer(
+    array_type: type[Memory],
+    base: type[Mutant],
+    breaks: Iterable[str],
+    advises: Iterable[str],
+    members: dict[str, object],
+) -> type[Mutant]:
+    named = {
+        "__doc__": array_type.__doc__,
+        "__module__": array_type.__module__,
+        "__qualname__": array_type.__qualname__,
+        "array_type": array_type,
+        "breaks": frozenset(breaks),
+        "advises": frozenset(advises),
+    }
+    return type(array_type.__name__, (base,), {**named, **members})
+
+
+def can_be_shown(mutant: type[Mutant]) -> bool:
+    """Whether this interpreter on this machine can show the mutant's fault."""
+    return sys.version_info >= mutant.since_python and (TABLES_AVAILABLE or not mutant.needs_table)
 
 
 def mutants_of(module_name: str) -> list[type[Mutant]]:

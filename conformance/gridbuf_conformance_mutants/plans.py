@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from gridbuf_conformance.plan import Plan
 
-__all__ = ["PLANS"]
+__all__ = ["PLANS", "on_device"]
 
 _TURNED = (1, 2, 0)  # a 3-cycle: it differs from its inverse
 
@@ -31,3 +31,8 @@ PLANS: tuple[Plan, ...] = (
     Plan(shape=(1024, 1024, 1024), fill=None),
     Plan(shape=(2**31 + 4096,), dtype="int8", fill=None),
 )
+
+
+def on_device(kind: str) -> tuple[Plan, ...]:
+    """The same plans for memory of another kind."""
+    return tuple(plan.replaced(device=kind) for plan in PLANS)

@@ -21,6 +21,7 @@ from gridbuf_conformance.views import ViewMap
 from . import capsules
 from .buffer_type import BufferExporter, PyBuffer, retained, static_text
 from .elements import ELEMENTS, Element
+from .exchange_table import OffersExchange
 from .memory import Block
 
 __all__ = [
@@ -31,7 +32,9 @@ __all__ = [
     "OffersBuffer",
     "OffersDLPack",
     "Reference",
+    "SHIFT_BYTES",
     "asks",
+    "is_int_pair",
     "strides_of",
 ]
 
@@ -43,7 +46,7 @@ CPU = (1, 0)
 READ_ONLY, IS_COPIED = 1, 2  # DLPack's flag bits
 DLPACK_VERSION = (1, 1)
 
-_SHIFT_BYTES = 3 * 2**14
+SHIFT_BYTES = 3 * 2**14
 """A duplicate lies this far from the original, or a multiple of it: aligned as the original is."""
 
 
@@ -144,8 +147,8 @@ class Memory:
         if self.is_untouched:
             return self
         old, length_bytes = self.block, self.block.high - self.block.low
-        block = Block(length_bytes + _SHIFT_BYTES)
-        low = block.low + (old.low - block.low) % _SHIFT_BYTES
+        block = Block(length_bytes + SHIFT_BYTES)
+        low = block.low + (old.low - block.low) % SHIFT_BYTES
         ctypes.memmove(low, old.low, length_bytes)
         block.protect(writable=not self.readonly)
         flags = {"swapped": self.swapped, "readonly": self.readonly}
@@ -274,9 +277,9 @@ class OffersDLPack:
     def check_keywords(self, stream, max_version, dl_device) -> None:
         if stream is not None:
             raise BufferError(f"stream is {stream!r}, must be None: host memory has no streams")
-        if max_version is not None and not _is_int_pair(max_version):
+        if max_version is not None and not is_int_pair(max_version):
             raise TypeError(f"max_version is {max_version!r}, must be a tuple of two ints")
-        if dl_device is not None and not _is_int_pair(dl_device):
+        if dl_device is not None and not is_int_pair(dl_device):
             raise TypeError(f"dl_device is {dl_device!r}, must be a tuple of two ints")
         if dl_device not in (None, CPU):
             raise BufferError(f"dl_device is {dl_device!r}, must be {CPU}: this is host memory")
@@ -309,7 +312,7 @@ class OffersDLPack:
         export.set_metadata(self.shape if self.ndim else None, strides if self.ndim else None)
 
 
-def _is_int_pair(value: object) -> bool:
+def is_int_pair(value: object) -> bool:
     return isinstance(value, tuple) and len(value) == 2 and all(type(n) is int for n in value)
 
 
@@ -329,7 +332,9 @@ class Offers:
         """Only DLPack."""
 
 
-class Array(OffersArrayInterface, OffersArrayStruct, OffersDLPack, Memory, OffersBuffer):
+class Array(
+    OffersArrayInterface, OffersArrayStruct, OffersDLPack, OffersExchange, Memory, OffersBuffer
+):
     """All host interfaces over one memory."""
 
 

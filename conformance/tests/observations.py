@@ -1,7 +1,7 @@
 """Observations of a right object, to be spoiled in one place by tests of the judge.
 
-The object is the zoo's reference array, which offers every interface and breaks no rule; each observation goes
-through JSON, as it does on the way from the worker.
+The object is the zoo's reference array, which offers every interface and breaks no rule (for plans of another
+device the one on the zoo's device); each observation goes through JSON, as it does on the way from the worker.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ import json
 from functools import cache
 from typing import Any
 
+from gridbuf_conformance.abi.device import Devices
 from gridbuf_conformance.measure import observe
 from gridbuf_conformance.plan import Plan
+from gridbuf_conformance_mutants.device import DeviceReference
 from gridbuf_conformance_mutants.reference import Reference
 
 __all__ = ["PLANS", "fresh_observation", "place", "remove"]
@@ -31,17 +33,29 @@ PLANS = {
     "record": Plan(shape=(4,), dtype="struct"),
     "booleans": Plan(shape=(64,), dtype="bool"),
     "reversed": Plan(shape=(6,), views=(("reverse", 0),)),
+    "device": Plan(shape=(3, 4), dims=("I", "J"), device="gpu"),
+    "device fortran": Plan(shape=(3, 4), layout=(1, 0), device="gpu"),
+    "device empty": Plan(shape=(0, 3), device="gpu"),
+    "device scalar": Plan(shape=(), device="gpu"),
+    "device readonly": Plan(shape=(4,), readonly=True, device="gpu"),
+    "device record": Plan(shape=(4,), dtype="struct", device="gpu"),
+    "pinned": Plan(shape=(3, 4), dims=("I", "J"), device="pinned"),
+    "managed": Plan(shape=(3, 4), device="managed"),
 }
 
 
 @cache
 def _observed(name: str) -> str:
-    reference, plan = Reference(), PLANS[name]
+    plan = PLANS[name]
+    reference = Reference() if plan.device is None else DeviceReference()
+    devices = Devices(getattr(reference, "device_table", None))
     observation = observe(
         reference.produce(plan),
         plan,
         again=lambda: reference.produce(plan),
         apply_view=reference.apply_view,
+        devices=devices,
+        on_stream=getattr(reference, "on_stream", None),
     )
     return json.dumps(observation)
 

@@ -25,10 +25,10 @@ def array():
 
 
 def test_structs_have_the_sizes_of_the_header() -> None:
-    sizes = [ctypes.sizeof(s) for s in (dlpack._Tensor, dlpack._Managed, dlpack._ManagedVersioned)]
+    sizes = [ctypes.sizeof(s) for s in (dlpack.Tensor, dlpack.Managed, dlpack.VersionedManaged)]
     assert sizes == [48, 64, 80]
-    assert dlpack._Tensor.byte_offset.offset == 40
-    assert dlpack._ManagedVersioned.tensor.offset == 32
+    assert dlpack.Tensor.byte_offset.offset == 40
+    assert dlpack.VersionedManaged.tensor.offset == 32
 
 
 @pytest.mark.parametrize("keywords", [{}, NEW])
@@ -89,7 +89,7 @@ def test_deleter_on_a_foreign_thread_frees(array) -> None:
 
 def test_deleter_that_is_no_code_is_never_called(array) -> None:
     exported = Exported(array.__dlpack__(**NEW), MEMORY)
-    field = exported.pointer + dlpack._ManagedVersioned.deleter.offset
+    field = exported.pointer + dlpack.VersionedManaged.deleter.offset
     true_deleter = MEMORY.read(field, 8)
     MEMORY.write(field, ctypes.addressof(ctypes.c_int(0)).to_bytes(8, sys.byteorder))
     assert exported.facts()["deleter"] == "not executable"
@@ -103,7 +103,7 @@ def test_deleter_that_is_no_code_is_never_called(array) -> None:
 
 def test_struct_with_bad_pointers_is_not_followed(array) -> None:
     exported = Exported(array.__dlpack__(**NEW), MEMORY)
-    shape = exported.pointer + dlpack._ManagedVersioned.tensor.offset + dlpack._Tensor.shape.offset
+    shape = exported.pointer + dlpack.VersionedManaged.tensor.offset + dlpack.Tensor.shape.offset
     true_shape = MEMORY.read(shape, 8)
     MEMORY.write(shape, (4096).to_bytes(8, sys.byteorder))
     assert exported.facts()["shape"] == {"unmapped": True}

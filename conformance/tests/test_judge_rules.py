@@ -118,6 +118,44 @@ def odd_padding(observation: dict[str, Any]) -> None:
     place(observation, "root.ai.fields.strides", describe((8, 72)))
 
 
+def cuda(**changes: Any) -> list[tuple[str, Any]]:
+    return [(f"root.cai.fields.{key}", describe(value)) for key, value in changes.items()]
+
+
+def entry(key: str, **changes: Any) -> list[tuple[str, Any]]:
+    path = f"root.gt_data.entries.{key}.fields"
+    return [(f"{path}.{name}", describe(value)) for name, value in changes.items()]
+
+
+def exchange(path: str, value: Any) -> list[tuple[str, Any]]:
+    return [(f"root.exchange.{path}", value)]
+
+
+def on_rocm(*changes: tuple[str, Any]) -> list[tuple[str, Any]]:
+    """The object says that it is a ROCm array."""
+    return [("root.device.integers", [10, 0]), *changes]
+
+
+def host_array_with_the_attribute(observation: dict[str, Any]) -> None:
+    place(observation, "root.probes.__cuda_array_interface__", {"offered": True})
+    place(observation, "root.cai", {"value": describe(None)})
+
+
+def content_of_the_other_order(observation: dict[str, Any]) -> None:
+    root = observation["root"]
+    content = bytes.fromhex(root["walk"]["CAI"])
+    flipped = b"".join(content[i : i + 8][::-1] for i in range(0, len(content), 8))
+    root["walk"]["CAI"] = flipped.hex()
+
+
+def far_mirror(observation: dict[str, Any]) -> None:
+    place(observation, "root.cai.fields.data.items.0.value", lambda address: address + 2**30)
+    place(observation, "root.walk.CAI", lambda content: "ff" + content[2:])
+
+
+ACCEPTED: dict[str, Any] = {"capsule": True, "name": "dltensor_versioned"}
+
+
 def same_memory_twice(observation: dict[str, Any]) -> None:
     observation["second"].update({name: observation["root"][name] for name in ("ai", "pb", "main")})
 
@@ -308,6 +346,60 @@ SPOILED: dict[str, tuple[str, Any]] = {
     "XA-12": ("reversed", view_with_the_strides_of_the_base),
     "XA-13": ("matrix", [("repeated.1.main.shape", [4, 3])]),
     "XA-14": ("swapped", [("root.main.error", VALUE_ERROR)]),
+    "CAI-01": ("device", [("root.cai", {"value": describe([])})]),
+    "CAI-02": ("device", [("root.cai.fields.version", REMOVED)]),
+    "CAI-03": ("device", cuda(shape=[3, 4])),
+    "CAI-04": ("device", cuda(typestr="f8")),
+    "CAI-05": ("device", cuda(data=(None, False))),
+    "CAI-06": ("device empty", cuda(data=(4096, False))),
+    "CAI-07": ("device", [("root.mapping.CAI.info.device", False)]),
+    "CAI-08": ("device readonly", [("root.cai.fields.data.items.1", describe(False))]),
+    "CAI-09": ("device", cuda(version=4)),
+    "CAI-10": ("device fortran", cuda(strides=None)),
+    "CAI-11": ("device", cuda(strides=[32, 8])),
+    "CAI-12": ("device", [("root.mapping.CAI.read", False)]),
+    "CAI-14": ("device", cuda(descr=[("a",)])),
+    "CAI-15": ("device", cuda(mask=3)),
+    "CAI-16": ("device", cuda(stream=0)),
+    "CAI-17": ("device", [("root.stream", {"live": False, "error": "stream_query"})]),
+    "CAI-18": ("device", [("pending.CAI", False)]),
+    "CAI-19": ("device", [*cuda(stream=None), ("root.late.CAI", True)]),
+    "CAI-22": ("device", [("root.stream.live_after", False)]),
+    "CAI-23": ("device", [("life.cai_references.1", lambda count: count + 8)]),
+    "CAI-24": ("matrix", host_array_with_the_attribute),
+    "CAI-25": ("device", [("root.mapping.CAI.info.id", 1)]),
+    "CAI-26": ("device", content_of_the_other_order),
+    "CAI-27": ("device", cuda(version=1, strides=(32, 8))),
+    "CAI-28": ("device", on_rocm(*cuda(stream=1))),
+    "CAI-29": ("device scalar", cuda(strides=(8,))),
+    "CAI-30": ("device", [("repeated.0.cai.fields.data.items.0.value", lambda a: a + 8)]),
+    "DL-18": ("managed", [("root.mapping.DL.info.type", 3)]),
+    "DP-16": ("device", [("root.dlpack.stream=0", ACCEPTED)]),
+    "DP-17": ("device", on_rocm(("root.dlpack.stream=0", ACCEPTED))),
+    "DP-18": ("device", [("pending.DL", False)]),
+    "DP-24": ("device", [("pending.DL dl_device", False)]),
+    "DX-01": ("matrix", exchange("name", "c_dlpack_exchange_api")),
+    "DX-02": ("matrix", exchange("again.same_address", False)),
+    "DX-03": ("matrix", exchange("chain", "endless")),
+    "DX-04": ("matrix", exchange("entries.current_work_stream", "NULL")),
+    "DX-05": ("matrix", exchange("stream.result", -1)),
+    "DX-06": ("matrix", exchange("export.strides", [32, 8])),
+    "DX-07": ("matrix", exchange("bare.references.1", lambda count: count + 8)),
+    "DX-08": ("matrix", exchange("import.calls", 2)),
+    "DX-09": ("device", [("pending.DX stream", False)]),
+    "DX-10": ("matrix", exchange("allocation_refused.reported", [])),
+    "DX-12": ("record", exchange("export.error", VALUE_ERROR)),
+    "GT-01": ("device", [("root.gt_data.keys.0", describe("cpu"))]),
+    "GT-02": ("device", [("root.gt_data.entries.gpu.fields.data", REMOVED)]),
+    "GT-03": ("device", [("root.gt_data.entries.gpu.hooks.acquire.call", {"error": TYPE_ERROR})]),
+    "GT-04": ("device", entry("gpu", dims=("I",))),
+    "GT-05": ("device", entry("gpu", halo=((3, 1), (0, 0)))),
+    "GT-09": ("pinned", [("root.gt_data.entries.gpu.walk", lambda content: "ff" + content[2:])]),
+    "GT-12": ("pinned", entry("gpu", dims=("J", "I")) + entry("None", dims=("J", "I"))),
+    "GT-13": ("aligned", [("gt4py.__gt_dims__", describe(("I", "I")))]),
+    "GT-14": ("matrix", [("gt4py.__gt_origin__", describe((0.0, 0.0)))]),
+    "XA-16": ("device", exchange("stream.value", 4096)),
+    "XA-17": ("pinned", far_mirror),
     "XA-18": ("matrix", [("root.probes.__array_interface__", {"error": TYPE_ERROR})]),
 }
 NEVER_CONVICT = {

@@ -17,23 +17,33 @@ import pytest
 from gridbuf_conformance import catalogue
 from gridbuf_conformance.engine import PROFILES, Profile, check_plans, check_producer
 from gridbuf_conformance.report import Report
-from gridbuf_conformance_mutants import Mutant, target, zoo
+from gridbuf_conformance_mutants import Mutant, exchange_table, target, zoo
 from gridbuf_conformance_mutants.kills import KILLS_FILE, UNKILLED, render, rules_without_mutant
-from gridbuf_conformance_mutants.plans import PLANS
+from gridbuf_conformance.plan import Plan
+from gridbuf_conformance_mutants.plans import PLANS, on_device
 
 DRAWN = Profile(
     "drawn", general=12, boundary=10, rank=2, huge=2, shrink_per_rule=0, shrink_in_all=0
 )
 TIME_LIMIT_S = 3.0
 REFERENCE = "gridbuf_conformance_mutants.reference:Reference"
-RIGHT_PRODUCERS = (REFERENCE, "array", "bytes", "bytearray", "memoryview")
+DEVICE_REFERENCE = "gridbuf_conformance_mutants.device:DeviceReference"
+RIGHT_PRODUCERS = (
+    REFERENCE,
+    DEVICE_REFERENCE,
+    "array",
+    "bytes",
+    "bytearray",
+    "memoryview",
+)
+ON_DEVICE = tuple(plan for kind in ("gpu", "pinned", "managed") for plan in on_device(kind))
 MUTANTS = [pytest.param(mutant, id=mutant.__qualname__) for mutant in zoo()]
 
 
-def _run(name: str, drawn: bool) -> dict[str, Any]:
-    """The report of one run; in a process of the pool, which starts the worker's process."""
-    if not drawn:
-        return check_plans(name, PLANS, time_limit_s=TIME_LIMIT_S).data
+def _run(name: str, plans: tuple[Plan, ...] | None) -> dict[str, Any]:
+    """The report of one run, None for drawn plans; in a process of the pool, which starts the worker's process."""
+    if plans is not None:
+        return check_plans(name, plans, time_limit_s=TIME_LIMIT_S).data
     PROFILES[DRAWN.name] = DRAWN
     return check_producer(name, profile=DRAWN.name, time_limit_s=TIME_LIMIT_S).data
 
@@ -43,10 +53,15 @@ def report_of() -> Iterator[Callable[[str], Report]]:
     """Reports by target; all runs start at once and are awaited one by one."""
     spawned = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(os.cpu_count(), mp_context=spawned) as pool:
-        runs = {name: pool.submit(_run, name, True) for name in RIGHT_PRODUCERS}
-        runs |= {target(m): pool.submit(_run, target(m), m.drawn) for m in zoo()}
+        runs = {name: pool.submit(_run, name, None) for name in RIGHT_PRODUCERS}
+        runs[FIXED_DEVICE_RUN] = pool.submit(_run, DEVICE_REFERENCE, ON_DEVICE)
+        asked = {target(m): None if m.drawn else m.plans for m in zoo()}
+        runs |= {name: pool.submit(_run, name, plans) for name, plans in asked.items()}
         yield lambda name: Report(runs[name].result())
         pool.shutdown(cancel_futures=True)
+
+
+FIXED_DEVICE_RUN = "the device reference on the fixed plans"
 
 
 def _with_outcome(report: Report, outcome: str) -> set[str]:
@@ -78,6 +93,19 @@ def test_reference_is_advised_nothing_and_passes_most_rules(
     assert _with_outcome(report, "ADVISORY") == set()
     assert _with_outcome(report, "BLOCKED") == set()
     assert len(_with_outcome(report, "PASS")) > 100, "rules that nothing applies to prove nothing"
+
+
+def test_device_reference_passes_the_device_rules(report_of: Callable[[str], Report]) -> None:
+    report = report_of(FIXED_DEVICE_RUN)
+    assert report.failed == (), report.to_json()
+    assert _with_outcome(report, "ADVISORY") == set()
+    passed = _with_outcome(report, "PASS")
+    assert {
+        f"CAI-{n:02}" for n in (*range(1, 13), 14, 16, 17, 18, 22, 23, 25, 26, 29, 30)
+    } <= passed
+    assert {"DL-18", "DP-16", "DP-18", "DP-24", "XA-10", "XA-17", "GT-09", "GT-24"} <= passed
+    if exchange_table.AVAILABLE:
+        assert {f"DX-{n:02}" for n in (*range(1, 11), 12)} | {"XA-16"} <= passed
 
 
 @pytest.mark.parametrize(

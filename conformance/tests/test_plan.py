@@ -103,7 +103,7 @@ BAD = [
     ("halo", {"shape": (8,), "halo": ((5, 5),)}),
     ("halo", {"shape": (8,), "halo": ((-1, 0),)}),
     ("halo", {"shape": (8,), "halo": (1,)}),
-    ("device", {"device": "gpu"}),
+    ("device", {"device": "cpu"}),
     ("readonly", {"readonly": 1}),
     ("fill", {"fill": -1}),
     ("fill", {"fill": 2**32}),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .memory import Memory
+if TYPE_CHECKING:
+    from .memory import Memory
 
 __all__ = [
     "capsule_name",
@@ -15,7 +16,8 @@ __all__ = [
     "rename_capsule",
 ]
 
-_api = ctypes.pythonapi
+_api = ctypes.PyDLL(None)
+"""Not `ctypes.pythonapi`, whose argument types any library in the process may change."""
 _api.PyCapsule_GetName.argtypes = [ctypes.py_object]
 _api.PyCapsule_GetName.restype = ctypes.c_void_p
 _api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_void_p]

@@ -24,15 +24,30 @@ from .memory import POINTER_BYTES, Memory
 
 __all__ = [
     "CPU",
+    "CUDA",
+    "CUDA_HOST",
+    "CUDA_MANAGED",
     "DEVICE_TYPES",
     "FLAG_COPIED",
     "FLAG_PADDED",
     "FLAG_READONLY",
+    "HOST_READABLE",
+    "ROCM",
     "TYPE_CODES",
+    "Counter",
     "Exported",
+    "Managed",
+    "Tensor",
+    "VersionedManaged",
+    "callable_deleter",
+    "count_deletions",
+    "managed_facts",
+    "tensor_facts",
 ]
 
-CPU = 1
+CPU, CUDA, CUDA_HOST, ROCM, CUDA_MANAGED = 1, 2, 3, 10, 13
+HOST_READABLE = frozenset({CPU, CUDA_HOST, 11, CUDA_MANAGED})
+"""The device types whose memory the host can read as well."""
 DEVICE_TYPES = MappingProxyType(
     {
         1: "CPU",
@@ -84,7 +99,7 @@ _NDIM_LIMIT = 1024
 _USED = {"dltensor": b"used_dltensor", "dltensor_versioned": b"used_dltensor_versioned"}
 
 
-class _Tensor(ctypes.Structure):
+class Tensor(ctypes.Structure):
     """`DLTensor` (48 bytes)."""
 
     _fields_ = [
@@ -101,17 +116,17 @@ class _Tensor(ctypes.Structure):
     ]
 
 
-class _Managed(ctypes.Structure):
+class Managed(ctypes.Structure):
     """`DLManagedTensor` (64 bytes), what a legacy capsule holds."""
 
     _fields_ = [
-        ("tensor", _Tensor),
+        ("tensor", Tensor),
         ("manager_ctx", ctypes.c_void_p),
         ("deleter", ctypes.c_void_p),
     ]
 
 
-class _ManagedVersioned(ctypes.Structure):
+class VersionedManaged(ctypes.Structure):
     """`DLManagedTensorVersioned` (80 bytes)."""
 
     _fields_ = [
@@ -120,14 +135,77 @@ class _ManagedVersioned(ctypes.Structure):
         ("manager_ctx", ctypes.c_void_p),
         ("deleter", ctypes.c_void_p),
         ("flags", ctypes.c_uint64),
-        ("tensor", _Tensor),
+        ("tensor", Tensor),
     ]
 
 
-_STRUCTS = {"dltensor": _Managed, "dltensor_versioned": _ManagedVersioned}
+_STRUCTS = {"dltensor": Managed, "dltensor_versioned": VersionedManaged}
 _DELETER = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 _COUNTING_DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _THREAD_START = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+
+
+def tensor_facts(tensor: Tensor, memory: Memory) -> dict[str, Any]:
+    """A tensor as plain values; `shape` and `strides` are lists, None (NULL) or {"unmapped": True}."""
+    return {
+        "data": tensor.data or 0,
+        "device": [tensor.device_type, tensor.device_id],
+        "ndim": tensor.ndim,
+        "dtype": [tensor.code, tensor.bits, tensor.lanes],
+        "byte_offset": tensor.byte_offset,
+        "shape": _entries(tensor.shape, tensor.ndim, memory),
+        "strides": _entries(tensor.strides, tensor.ndim, memory),
+    }
+
+
+def managed_facts(managed: Managed | VersionedManaged, memory: Memory) -> dict[str, Any]:
+    """A managed tensor as plain values: version, flags, deleter, and the tensor's."""
+    versioned = isinstance(managed, VersionedManaged)
+    return {
+        "version": [managed.major, managed.minor] if versioned else None,
+        "flags": managed.flags if versioned else None,
+        "deleter": _code_word(managed.deleter, memory),
+        **tensor_facts(managed.tensor, memory),
+    }
+
+
+def _entries(pointer: int | None, count: int, memory: Memory) -> Any:
+    if not pointer:
+        return None
+    if count == 0:
+        return []
+    if not 0 <= count <= _NDIM_LIMIT or pointer % POINTER_BYTES:
+        return {"unmapped": True}
+    entries = memory.integers(pointer, count)
+    return {"unmapped": True} if entries is None else entries
+
+
+def _code_word(address: int | None, memory: Memory) -> str:
+    if not address:
+        return "NULL"
+    executable = memory.map.covers(address, address + 1, "x")
+    return "executable" if executable else "not executable"
+
+
+def callable_deleter(managed: Managed | VersionedManaged, memory: Memory) -> int | None:
+    """The deleter's address, or None where it is NULL or cannot be code."""
+    return managed.deleter if _code_word(managed.deleter, memory) == "executable" else None
+
+
+def count_deletions(
+    pointer: int, managed: Managed | VersionedManaged | None, memory: Memory
+) -> Counter | None:
+    """Replaces the deleter of the struct at `pointer`, of which `managed` is a copy, by one that counts and then
+    calls the original; None if it cannot. The counter has to live as long as anybody can call the deleter.
+    """
+    original = None if managed is None else callable_deleter(managed, memory)
+    if original is None:
+        return None
+    counter = Counter(_DELETER(original))
+    field = pointer + type(managed).deleter.offset
+    address = ctypes.cast(counter.function, ctypes.c_void_p).value
+    written = memory.write(field, address.to_bytes(POINTER_BYTES, sys.byteorder))
+    return counter if written else None
 
 
 class Exported:
@@ -167,58 +245,19 @@ class Exported:
         managed = self.read()
         if managed is None:
             return {**facts, "unmapped": True}
-        versioned = self._struct is _ManagedVersioned
-        facts["version"] = [managed.major, managed.minor] if versioned else None
-        facts["flags"] = managed.flags if versioned else None
-        facts["deleter"] = self._deleter_word(managed.deleter)
-        tensor = managed.tensor
-        facts.update(
-            data=tensor.data or 0,
-            device=[tensor.device_type, tensor.device_id],
-            ndim=tensor.ndim,
-            dtype=[tensor.code, tensor.bits, tensor.lanes],
-            byte_offset=tensor.byte_offset,
-            shape=self._entries(tensor.shape, tensor.ndim),
-            strides=self._entries(tensor.strides, tensor.ndim),
-        )
-        return facts
-
-    def _entries(self, pointer: int | None, count: int) -> Any:
-        if not pointer:
-            return None
-        if count == 0:
-            return []
-        if not 0 <= count <= _NDIM_LIMIT or pointer % POINTER_BYTES:
-            return {"unmapped": True}
-        entries = self.memory.integers(pointer, count)
-        return {"unmapped": True} if entries is None else entries
-
-    def _deleter_word(self, deleter: int | None) -> str:
-        if not deleter:
-            return "NULL"
-        executable = self.memory.map.covers(deleter, deleter + 1, "x")
-        return "executable" if executable else "not executable"
+        return {**facts, **managed_facts(managed, self.memory)}
 
     def callable_deleter(self) -> int | None:
         """The deleter's address, or None where it is NULL or cannot be code."""
         managed = self.read()
-        if managed is None or self._deleter_word(managed.deleter) != "executable":
-            return None
-        return managed.deleter
+        return None if managed is None else callable_deleter(managed, self.memory)
 
     def count_deletions(self) -> Counter | None:
         """Replaces the deleter by one that counts and then calls the original; None if it cannot.
 
         The returned counter has to be kept for as long as anybody can call the deleter.
         """
-        original = self.callable_deleter()
-        if original is None:
-            return None
-        counter = Counter(_DELETER(original))
-        field = self.pointer + self._struct.deleter.offset
-        address = ctypes.cast(counter.function, ctypes.c_void_p).value
-        written = self.memory.write(field, address.to_bytes(POINTER_BYTES, sys.byteorder))
-        return counter if written else None
+        return count_deletions(self.pointer, self.read(), self.memory)
 
     def mark_used(self) -> None:
         """Renames the capsule as a consumer does when it takes the tensor over."""

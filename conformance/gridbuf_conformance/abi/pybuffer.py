@@ -63,10 +63,11 @@ class PyBuffer(ctypes.Structure):
     ]
 
 
-_get_buffer = ctypes.pythonapi.PyObject_GetBuffer
+_api = ctypes.PyDLL(None)  # not ctypes.pythonapi, whose argument types any library may change
+_get_buffer = _api.PyObject_GetBuffer
 _get_buffer.argtypes = [ctypes.py_object, ctypes.POINTER(PyBuffer), ctypes.c_int]
 _get_buffer.restype = ctypes.c_int
-_release_buffer = ctypes.pythonapi.PyBuffer_Release
+_release_buffer = _api.PyBuffer_Release
 _release_buffer.argtypes = [ctypes.POINTER(PyBuffer)]
 _release_buffer.restype = None
 

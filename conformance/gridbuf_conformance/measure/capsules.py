@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..abi.dlpack import Exported
+from ..abi.dlpack import CPU, Exported
 from ..abi.memory import Memory
 from ..steps import enter
 from .values import attempt, describe
@@ -38,6 +38,11 @@ KEYWORD_CALLS: dict[str, dict[str, Any]] = {
     "copy=False": {"copy": False},
 }
 COPY_CALLS: dict[str, dict[str, Any]] = {"copy=True": {"copy": True}}
+STREAM_CALLS: dict[str, dict[str, Any]] = {
+    "stream=2": {"stream": 2},
+    "stream='1'": {"stream": "1"},
+}
+"""Only asked of devices that have streams."""
 NEWEST = {"max_version": (1, 3)}
 
 
@@ -80,8 +85,10 @@ def call_facts(obj: Any, memory: Memory, name: str, keywords: dict[str, Any]) ->
     return facts
 
 
-def variant_facts(obj: Any, memory: Memory, *, may_copy: bool) -> dict[str, Any]:
-    """What `__dlpack__` answers to each call: {name: facts}; `may_copy` allows the one that asks for a copy.
+def variant_facts(
+    obj: Any, memory: Memory, *, may_copy: bool, device_type: int = CPU
+) -> dict[str, Any]:
+    """What `__dlpack__` answers to each call: {name: facts}; `may_copy` allows the ones that ask for a copy.
 
     The keyword calls carry `max_version` where the producer takes it. Nothing more is asked of an object
     that refuses both main forms: it cannot be exported at all.
@@ -91,6 +98,10 @@ def variant_facts(obj: Any, memory: Memory, *, may_copy: bool) -> dict[str, Any]
         return facts
     base = {} if "error" in facts["max_version=(1,3)"] else NEWEST
     calls = {**KEYWORD_CALLS, **(COPY_CALLS if may_copy else {})}
+    if device_type != CPU:
+        calls.update(STREAM_CALLS)
+        if not may_copy:
+            del calls["dl_device=(1,0)"]  # the way to the host is a copy, too
     for name, keywords in {
         **BAD_VERSION_CALLS,
         **{n: {**base, **kw} for n, kw in calls.items()},

@@ -1,10 +1,16 @@
-"""Facts of the memory itself: is it mapped, what do the elements hold, does a write show everywhere."""
+"""Facts of the memory itself: is it mapped, what do the elements hold, does a write show everywhere.
+
+Host memory is looked at where it is, device memory through the driver (`Memory.space_of`); without a driver there
+are no facts of device memory.
+"""
 
 from __future__ import annotations
 
 from itertools import permutations
 from typing import Any
 
+from ..abi.device import DeviceSpace
+from ..abi.dlpack import CPU
 from ..abi.memory import Memory
 from ..descriptors import Descriptor
 from ..steps import enter
@@ -13,31 +19,51 @@ __all__ = ["mapping_facts", "poke_facts", "walk"]
 
 
 def mapping_facts(found: dict[str, Descriptor], memory: Memory) -> dict[str, Any]:
-    """For each interface's host array: is its first element mapped, all of it readable, all of it writable.
+    """For each interface's array: is its first element there, all of it readable, all of it writable.
 
-    {"first": bool, "read": bool, "write": bool}; empty arrays and other devices have no entry.
+    {"first": bool, "read": bool, "write": bool}, by the system's map for what the host can read, by the driver's
+    word for the rest. Where an interface speaks of a device, "info" is what the driver says of the first
+    address: {"type", "id", "host", "device"}, in DLPack's codes. Empty arrays have no entry.
     """
-    facts = {}
-    if not memory.map.known:
-        return facts
+    facts: dict[str, Any] = {}
+    on_devices = any(array.device[0] != CPU for array in found.values())
     for name, array in found.items():
-        if array.span is None or not array.is_host or array.is_indirect:
+        known = memory.map.known if array.is_host else memory.devices.access is not None
+        if array.span is None or array.is_indirect or not known:
             continue
+        space = memory if array.is_host else memory.space_of(array)
         low, high = array.span
         facts[name] = {
-            "first": memory.readable(array.address, array.address + array.itemsize),
-            "read": memory.readable(low, high),
-            "write": memory.writable(low, high),
+            "first": space.readable(array.address, array.address + array.itemsize),
+            "read": space.readable(low, high),
+            "write": space.writable(low, high),
         }
+        info = _info(array, memory) if on_devices else None
+        if info is not None:
+            facts[name]["info"] = info
     return facts
+
+
+def _info(array: Descriptor, memory: Memory) -> dict[str, Any] | None:
+    info = DeviceSpace(memory.devices.access, None).info(array.address)
+    if info is None:
+        return None
+    return {
+        "type": info.device_type,
+        "id": info.device_id,
+        "host": info.host_accessible,
+        "device": info.device_accessible,
+    }
 
 
 def walk(array: Descriptor, memory: Memory) -> str | None:
     """The bytes of the sampled elements in hexadecimal; None where they must not or cannot be read."""
-    if not array.is_host or array.is_indirect:
+    if array.is_indirect:
         return None
     enter(f"walk:{array.interface}")
-    raw = memory.elements(array.address, array.hull, array.sample_offsets(), array.itemsize)
+    raw = memory.space_of(array).elements(
+        array.address, array.hull, array.sample_offsets(), array.itemsize
+    )
     return None if raw is None else raw.hex()
 
 
@@ -51,7 +77,6 @@ def poke_facts(found: dict[str, Descriptor], memory: Memory) -> dict[str, bool]:
         name: array
         for name, array in found.items()
         if array.readonly is False
-        and array.is_host
         and not array.is_copy
         and not array.is_empty
         and not (array.element and array.element.kind == "object")
@@ -59,21 +84,22 @@ def poke_facts(found: dict[str, Descriptor], memory: Memory) -> dict[str, bool]:
     facts = {}
     for one, other in permutations(claims, 2):
         source, target = claims[one], claims[other]
-        if source.address == target.address:
+        if source.address == target.address or not source.sides & target.sides:
             continue
         enter(f"poke:{one}>{other}")
-        seen = _shows(source.address, target.address, memory)
+        seen = _shows(source, target, memory)
         if seen is not None:
             facts[f"{one}>{other}"] = seen
     return facts
 
 
-def _shows(source: int, target: int, memory: Memory) -> bool | None:
-    before, seen_before = memory.read(source, 1), memory.read(target, 1)
+def _shows(source: Descriptor, target: Descriptor, memory: Memory) -> bool | None:
+    there, here = memory.space_of(source), memory.space_of(target)
+    before, seen_before = there.read(source.address, 1), here.read(target.address, 1)
     if before is None or seen_before is None:
         return None
-    if not memory.write(source, bytes([before[0] ^ 1])):
+    if not there.write(source.address, bytes([before[0] ^ 1])):
         return None
-    after = memory.read(target, 1)
-    memory.write(source, before)
+    after = here.read(target.address, 1)
+    there.write(source.address, before)
     return after == bytes([seen_before[0] ^ 1])

@@ -11,8 +11,11 @@ from .buffer import simple_request
 from .values import attempt, describe
 
 __all__ = [
+    "HOOKS",
     "PROBED",
     "array_attribute_facts",
+    "data_interface_facts",
+    "hook_facts",
     "gt4py_facts",
     "interface_facts",
     "probe_facts",
@@ -29,6 +32,7 @@ PROBED = (
     "__gt_dims__",
     "__gt_origin__",
     "__buffer__",
+    "__dlpack_c_exchange_api__",
 )
 """The attributes by which consumers find out what an object offers."""
 
@@ -43,31 +47,79 @@ def probe_facts(obj: Any) -> dict[str, Any]:
     return facts
 
 
-def interface_facts(obj: Any, memory: Memory, *, with_mask: bool = True) -> tuple[dict, Any]:
-    """`__array_interface__` read once: (facts, the value itself).
+_STEPS = {"__array_interface__": "ai", "__cuda_array_interface__": "cai"}
+
+
+def interface_facts(
+    obj: Any, memory: Memory, *, attribute: str = "__array_interface__", with_mask: bool = True
+) -> tuple[dict, Any]:
+    """An array interface dict read once: (facts, the value itself).
 
     The facts are {"error": …} or {"value": …} and, for a dict, its "fields". A `data` object adds the facts
     of its buffer ("data_buffer"), a `mask` object those of its own interface ("mask_interface"). The value
     has to live while its address is used: some dicts own the memory that they describe (AI-28).
     """
-    enter("ai:getter")
-    value, error = attempt(lambda: obj.__array_interface__)
+    enter(f"{_STEPS[attribute]}:getter")
+    value, error = attempt(lambda: getattr(obj, attribute))
     if error is not None:
         return {"error": error}, None
     facts: dict[str, Any] = {"value": describe(value)}
     if not isinstance(value, dict):
         return facts, value
-    fields, error = attempt(lambda: {str(key): describe(item) for key, item in value.items()})
+    fields, error = attempt(lambda: _described(value))
     if error is not None:
         return {"error": error}, value
     facts["fields"] = fields
     data = value.get("data")
-    if data is not None and not isinstance(data, tuple):
+    if attribute == "__array_interface__" and data is not None and not isinstance(data, tuple):
         facts["data_buffer"] = {"SIMPLE": simple_request(data, memory)}
     mask = value.get("mask")
     if with_mask and mask is not None:
-        facts["mask_interface"], _ = interface_facts(mask, memory, with_mask=False)
+        facts["mask_interface"], _ = interface_facts(
+            mask, memory, attribute=attribute, with_mask=False
+        )
     return facts, value
+
+
+def _described(value: dict) -> dict[str, Any]:
+    return {str(key): describe(item) for key, item in value.items()}
+
+
+HOOKS = ("acquire", "touch", "release")
+"""The functions of a data interface's entry, in the order in which a consumer calls them."""
+
+
+def data_interface_facts(obj: Any) -> tuple[dict[str, Any], Any]:
+    """(facts of `__gt_data_interface__`, the value itself).
+
+    For a dict: its "keys" and, for each entry that is a dict, "entries": {key: {"fields", "hooks"}}. A hook that
+    is given has the facts {"callable": bool}; what comes of calling it is added by `hook_facts`.
+    """
+    enter("gt:data-interface")
+    value, error = attempt(lambda: obj.__gt_data_interface__)
+    if error is not None:
+        return {"error": error}, None
+    facts: dict[str, Any] = {"value": describe(value)}
+    if type(value) is not dict:
+        return facts, value
+    facts["keys"] = [describe(key) for key in value]
+    facts["entries"] = {}
+    for key, entry in value.items():
+        name = str(key)
+        if not isinstance(entry, dict):
+            facts["entries"][name] = {"value": describe(entry)}
+            continue
+        given = {hook: entry[hook] for hook in HOOKS if entry.get(hook) is not None}
+        hooks = {hook: {"callable": callable(function)} for hook, function in given.items()}
+        facts["entries"][name] = {"fields": _described(entry), "hooks": hooks}
+    return facts, value
+
+
+def hook_facts(key: str, hook: str, function: Any) -> dict[str, Any]:
+    """What calling one hook without arguments came to: {} or {"error"}."""
+    enter(f"gt:hook={hook} of {key}")
+    _, error = attempt(function)
+    return {} if error is None else {"error": error}
 
 
 def struct_facts(obj: Any, memory: Memory) -> tuple[dict[str, Any], Any]:
@@ -83,7 +135,7 @@ def struct_facts(obj: Any, memory: Memory) -> tuple[dict[str, Any], Any]:
 def gt4py_facts(obj: Any) -> dict[str, Any]:
     """The attributes of GT4Py's protocol and of `gt4py.next` fields that the allocation rules read."""
     facts = {}
-    for name in ("__gt_dims__", "__gt_origin__"):
+    for name in ("__gt_dims__", "__gt_origin__", "default_origin"):
         enter(f"gt:{name}")
         value, error = attempt(lambda name=name: getattr(obj, name, None))
         facts[name] = {"error": error} if error is not None else describe(value)

@@ -53,6 +53,8 @@ def life_facts(
     facts: dict[str, Any] = {}
     if "AI" in held.found:
         facts["dict_dropped"] = _dict_dropped(obj, memory)
+    if "CAI" in held.found:
+        facts["cai_references"] = _references_of_dicts(obj, memory)
     if "PB" in held.found:
         facts["buffer"] = _buffer_release(obj, memory)
     exporter = _exporter(obj, held, memory)
@@ -78,6 +80,16 @@ def _dict_dropped(obj: Any, memory: Memory) -> dict[str, Any]:
     del dictionary
     memory.map.refresh()
     return {"mapped": memory.readable(*span)}
+
+
+def _references_of_dicts(obj: Any, memory: Memory) -> list[int]:
+    """Reference counts before, and while eight dicts of the CUDA array interface are held."""
+    attribute = "__cuda_array_interface__"
+    before = sys.getrefcount(obj)
+    dictionaries = [interface_facts(obj, memory, attribute=attribute)[1] for _ in range(8)]
+    counts = [before, sys.getrefcount(obj)]
+    dictionaries.clear()
+    return counts
 
 
 # -- buffer protocol -----------------------------------------------------------------------------------
@@ -295,7 +307,7 @@ class _Holders:
     def __init__(self, obj: Any, memory: Memory) -> None:
         self._memory = memory
         self._held: dict[str, Any] = {"object": obj}
-        self._spans: dict[str, tuple[int, int]] = {}
+        self._spans: dict[str, tuple[Any, tuple[int, int]]] = {}
         self._reads: dict[str, tuple[Descriptor, Callable[[], Descriptor]]] = {}
         self._hold_buffer(obj)
         self._hold_capsule(obj)
@@ -330,7 +342,10 @@ class _Holders:
         return {"lost": lost, "changed": changed}
 
     def _is_mapped(self, name: str) -> bool:
-        return name not in self._spans or self._memory.readable(*self._spans[name])
+        if name not in self._spans:
+            return True
+        space, span = self._spans[name]
+        return space.readable(*span)
 
     def _has_changed(self, name: str) -> bool:
         if name not in self._reads:
@@ -354,8 +369,9 @@ class _Holders:
         except Rejected:
             return
         self._reads[name] = array, read
-        if array.span is not None and array.is_host and self._memory.readable(*array.span):
-            self._spans[name] = array.span
+        space = self._memory.space_of(array)
+        if array.span is not None and space.readable(*array.span):
+            self._spans[name] = space, array.span
 
     def _hold_buffer(self, obj: Any) -> None:
         view = hold_buffer(obj)

@@ -8,9 +8,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ..abi.dlpack import Exported
+from ..abi.device import DeviceError, Devices
+from ..abi.dlpack import CPU, Exported
 from ..abi.memory import POINTER_BYTES, Memory
-from ..descriptors import Rejected, descriptors_of, of_dlpack
+from ..descriptors import Rejected, descriptors_of, of_dlpack, of_entry
 from ..plan import Plan
 from ..producer import Unsupported, python_view
 from ..steps import enter
@@ -18,18 +19,22 @@ from . import life
 from .buffer import MAIN_REQUESTS, buffer_facts, hold_buffer, python_level_facts
 from .capsules import NEWEST, call_facts, device_facts, export, variant_facts
 from .content import mapping_facts, poke_facts, walk
+from .exchange import exchange_facts
 from .interface import (
     array_attribute_facts,
+    data_interface_facts,
     gt4py_facts,
+    hook_facts,
     interface_facts,
     probe_facts,
     struct_facts,
 )
+from .streams import pending_facts, stream_facts
 from .values import attempt
 
 __all__ = ["ALL_GROUPS", "Held", "observe"]
 
-ALL_GROUPS = frozenset({"AI", "AS", "PB", "DL", "DP", "XA", "GT"})
+ALL_GROUPS = frozenset({"AI", "AS", "CAI", "PB", "DL", "DP", "DX", "XA", "GT"})
 _TOUCH_LIMIT_BYTES = 2**26
 
 
@@ -40,15 +45,18 @@ def observe(
     groups: frozenset[str] = ALL_GROUPS,
     again: Callable[[], Any] | None = None,
     apply_view: Callable[[Any, Any], Any] | None = None,
+    devices: Devices | None = None,
+    on_stream: Callable[[int], Any] | None = None,
 ) -> dict[str, Any]:
     """Measures `obj`, and returns facts that survive JSON. Never raises for a faulty object.
 
     `plan` is what was asked; None for a live object that nobody planned, which is never written to and
     never put at risk. `again` makes a second object from the same plan; without it nothing is said about
     second products and drop orders. `apply_view` applies one view operation (default: Python's own means).
+    `devices` reaches device memory, `on_stream` makes the producer work on a stream (`Producer.on_stream`).
     `groups` are the rule groups that will be judged: what none of them needs is not measured.
     """
-    memory = Memory()
+    memory = Memory(devices)
     facts: dict[str, Any] = {
         "type": type(obj).__qualname__,
         "pointer_bytes": POINTER_BYTES,
@@ -59,9 +67,9 @@ def observe(
     subject = Held(obj, memory, groups, touch=touch, poke=plan is not None)
     facts["root"] = subject.facts
     facts["repeated"] = _repeated(obj, memory)
-    if "GT" in groups and plan is not None:
+    if "GT" in groups:
         facts["gt4py"] = gt4py_facts(obj)
-        if not subject.found or set(subject.found) == {"DL"}:
+        if plan is not None and (not subject.found or set(subject.found) == {"DL"}):
             facts["array_attribute"] = array_attribute_facts(obj, memory)
     if plan is not None:
         facts["view"] = _viewed(obj, plan, apply_view or python_view, memory, groups, touch)
@@ -69,9 +77,31 @@ def observe(
         facts["second"] = _second(again, memory)
     if touch and not _is_large(subject):
         facts["life"] = life.life_facts(obj, subject, memory, again, plan)
+        if again is not None and plan is not None and plan.ndim <= 2 and not plan.views:
+            facts["pending"] = _pending(subject, again, on_stream, memory)
+    facts["driver"] = _driver(memory.devices, subject)
     enter("teardown")
     subject.release()
     return facts
+
+
+def _pending(
+    subject: Held, again: Callable[[], Any], on_stream: Callable[[int], Any] | None, memory: Memory
+) -> dict[str, Any] | None:
+    if all(array.device[0] == CPU for array in subject.found.values()):
+        return None
+    try:
+        return pending_facts(again, on_stream, memory)
+    except DeviceError as error:
+        return {"error": str(error)}
+
+
+def _driver(devices: Devices, subject: Held) -> dict[str, Any]:
+    """Who answered for device memory: {"name": …}, or {"name": None, "reason": …}; asked only where it matters."""
+    if all(array.device[0] == CPU for array in subject.found.values()):
+        return {"name": None, "reason": "the array is in host memory"}
+    access = devices.access
+    return {"name": access.name} if access else {"name": None, "reason": devices.reason}
 
 
 def _is_large(subject: Held) -> bool:
@@ -93,15 +123,25 @@ class Held:
     """One object with everything that it lent: facts, and the descriptors that stay valid until `release`."""
 
     def __init__(
-        self, obj: Any, memory: Memory, groups: frozenset[str], *, touch: bool, poke: bool
+        self,
+        obj: Any,
+        memory: Memory,
+        groups: frozenset[str],
+        *,
+        touch: bool,
+        poke: bool,
+        is_view: bool = False,
     ) -> None:
         self.memory = memory
+        self._deep = touch and poke and not is_view
         self.facts: dict[str, Any] = {"probes": probe_facts(obj)}
         self._kept: list[Any] = []
         self._buffer = None
         offered = {name for name, fact in self.facts["probes"].items() if fact.get("offered")}
         self._read_metadata(obj, offered, groups, may_copy=touch)
         self.found = descriptors_of(self.facts)
+        if "CAI" in self.found:
+            self.facts["stream"] = stream_facts(obj, self.found["CAI"], memory)
         self.facts["mapping"] = mapping_facts(self.found, memory)
         if touch:
             self._read_content(obj, poke)
@@ -122,6 +162,13 @@ class Held:
         if "__array_struct__" in offered:
             facts["as"], capsule = struct_facts(obj, memory)
             self._kept.append(capsule)
+        if "__cuda_array_interface__" in offered:
+            facts["cai"], dictionary = interface_facts(
+                obj, memory, attribute="__cuda_array_interface__"
+            )
+            self._kept.append(dictionary)
+        if "__gt_data_interface__" in offered:
+            facts["gt_data"], self._entries = data_interface_facts(obj)
         facts["pb"] = buffer_facts(obj, memory)
         facts["python"] = python_level_facts(obj)
         self._buffer = hold_buffer(obj)
@@ -130,8 +177,17 @@ class Held:
         if "__dlpack__" in offered:
             facts["main"] = self._hold_export(obj)
             if groups & {"DL", "DP", "XA"}:
-                small = may_copy and _is_small(facts["main"])
-                facts["dlpack"] = variant_facts(obj, memory, may_copy=small)
+                facts["dlpack"] = variant_facts(
+                    obj,
+                    memory,
+                    may_copy=may_copy and _is_small(facts["main"]),
+                    device_type=facts.get("device", {}).get("integers", [CPU])[0],
+                )
+        if "DX" in groups:
+            device = facts.get("device", {}).get("integers", [CPU, 0])
+            exchange = exchange_facts(obj, memory, device=device, deep=self._deep)
+            if exchange is not None:
+                facts["exchange"] = exchange
 
     def _hold_export(self, obj: Any) -> dict[str, Any]:
         """Keeps one capsule: versioned if there is such a thing, else legacy."""
@@ -147,6 +203,7 @@ class Held:
 
     def _read_content(self, obj: Any, poke: bool) -> None:
         walks = {name: walk(array, self.memory) for name, array in self.found.items()}
+        walks.update(self._settled(walks))
         walks.update(self._copied_content(obj))
         if set(self.found) == {"DL"}:
             walks["DL strides as bytes"] = self._walk_as_if_strides_were_bytes()
@@ -155,6 +212,44 @@ class Held:
         }
         if poke:
             self.facts["poke"] = poke_facts(self.found, self.memory)
+        if self._deep and "entries" in self.facts.get("gt_data", {}):
+            self._enter_entries()
+
+    def _settled(self, walks: dict[str, str | None]) -> dict[str, str | None]:
+        """Device content once more after the whole device has come to rest; "late" says where it had not."""
+        on_device = [name for name, array in self.found.items() if array.device[0] != CPU]
+        access = self.memory.devices.access if on_device else None
+        if access is None:
+            return {}
+        try:
+            access.synchronize(0)
+        except DeviceError as error:
+            self.facts["device_error"] = str(error)
+            return {}
+        settled = {name: walk(self.found[name], self.memory) for name in on_device}
+        self.facts["late"] = {
+            name: settled[name] != walks[name]
+            for name in on_device
+            if None not in (settled[name], walks[name])
+        }
+        return settled
+
+    def _enter_entries(self) -> None:
+        """Each entry of the data interface as a consumer uses it: acquire, read, touch, release."""
+        for key, entry in self._entries.items():
+            name = str(key)
+            facts = self.facts["gt_data"]["entries"][name]
+            for hook in ("acquire", "touch", "release"):
+                if facts.get("hooks", {}).get(hook, {}).get("callable"):
+                    facts["hooks"][hook]["call"] = hook_facts(name, hook, entry[hook])
+                if hook == "acquire":
+                    facts["walk"] = self._entry_content(facts, name)
+
+    def _entry_content(self, facts: dict[str, Any], name: str) -> str | None:
+        try:
+            return walk(of_entry(facts, name), self.memory)
+        except Rejected:
+            return None
 
     def _walk_as_if_strides_were_bytes(self) -> str | None:
         """Where DLPack alone describes an array, the reading that a producer of byte strides would mean."""
@@ -187,6 +282,12 @@ def light_facts(obj: Any, memory: Memory) -> tuple[dict[str, Any], list[Any]]:
     offered, _ = attempt(lambda: hasattr(obj, "__array_interface__"))
     if offered:
         facts["ai"], dictionary = interface_facts(obj, memory)
+        kept.append(dictionary)
+    offered, _ = attempt(lambda: hasattr(obj, "__cuda_array_interface__"))
+    if offered:
+        facts["cai"], dictionary = interface_facts(
+            obj, memory, attribute="__cuda_array_interface__"
+        )
         kept.append(dictionary)
     facts["pb"] = buffer_facts(obj, memory, MAIN_REQUESTS)
     offered, _ = attempt(lambda: hasattr(obj, "__dlpack__"))
@@ -250,7 +351,7 @@ def _viewed(
             return {"error": error, "operation": list(operation)}
         if isinstance(view, Unsupported):
             return {"unsupported": view.reason, "operation": list(operation)}
-    held = Held(view, memory, groups, touch=touch, poke=True)
+    held = Held(view, memory, groups, touch=touch, poke=True, is_view=True)
     facts = {**held.facts, "type": type(view).__qualname__}
     held.release()
     return facts

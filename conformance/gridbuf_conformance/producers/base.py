@@ -77,8 +77,9 @@ def _other(plan: Plan, can: Capabilities) -> str:
         return "it knows no halo"
     if plan.readonly not in (can.readonly or (plan.readonly,)):
         return f"it makes {'writable' if plan.readonly else 'read-only'} memory only"
-    if plan.device is not None:
-        return f"device {plan.device!r}, it makes host memory only"
+    if plan.device not in can.asked_devices:
+        made = ", ".join(name or "host" for name in can.asked_devices)
+        return f"{plan.device or 'host'} memory, it makes {made} memory only"
     return ""
 
 

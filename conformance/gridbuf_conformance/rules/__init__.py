@@ -5,8 +5,21 @@ proof: what the facts leave open is PASS with a note, UNSUPPORTED or UNTESTED, n
 levels and merging are the judge's business, not the checks'.
 """
 
-from . import ai, array_struct, dl, dp, gt, pb, xa
+from . import ai, array_struct, cai, dl, dp, dx, gt, pb, xa
 from .registry import CHECKS, Check
 from .subject import Subject
 
-__all__ = ["CHECKS", "Check", "Subject", "ai", "array_struct", "dl", "dp", "gt", "pb", "xa"]
+__all__ = [
+    "CHECKS",
+    "Check",
+    "Subject",
+    "ai",
+    "array_struct",
+    "cai",
+    "dl",
+    "dp",
+    "dx",
+    "gt",
+    "pb",
+    "xa",
+]

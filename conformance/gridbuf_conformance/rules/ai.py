@@ -9,58 +9,36 @@ from ..abi import typestr
 from ..descriptors import SIZE_LIMIT_BYTES, Rejected, of_array_interface
 from ..outcomes import Verdict
 from .common import hull_verdict, readonly_verdict, resize_verdict
+from .dicts import (
+    byte_order_verdict,
+    descr_verdict,
+    is_dict_verdict,
+    keys_verdict,
+    mask_verdict,
+    shape_verdict,
+    shown,
+    size_verdict,
+    strides_verdict,
+    typestr_verdict,
+)
 from .registry import check
 from .subject import Subject
 from .verdicts import drawing_of, fail, ok, unsupported, untested
 
-_REQUIRED = ("shape", "typestr", "version")
-
-
-def shown(value: dict[str, Any] | None) -> str:
-    """A described value as a reader would write it."""
-    if value is None:
-        return "no such key"
-    if value["t"] in ("tuple", "list"):
-        inner = ", ".join(map(shown, value["items"]))
-        if value["t"] == "list":
-            return f"[{inner}]"
-        return f"({inner},)" if len(value["items"]) == 1 else f"({inner})"
-    if value["t"] == "none":
-        return "None"
-    if value["t"] == "dict":
-        return "a dict"
-    if value["t"] == "other":
-        return f"a {value['type']}"
-    return repr(value["value"])
-
 
 @check("AI-01", needs="AI")
 def attribute_is_a_dict(s: Subject) -> Verdict:
-    facts = s.facts["ai"]
-    if "error" in facts:
-        return fail("a dict", f"the attribute raised {facts['error']['type']}")
-    if "fields" in facts:
-        return ok()
-    value = facts["value"]
-    what = "a method" if value.get("callable") else shown(value)
-    return fail("a dict", what)
+    return is_dict_verdict(s.facts["ai"])
 
 
 @check("AI-02", needs="AI")
 def required_keys_are_present(s: Subject) -> Verdict:
-    missing = [key for key in _REQUIRED if key not in s.fields]
-    if missing:
-        return fail(f"keys {', '.join(_REQUIRED)}", f"without {', '.join(missing)}")
-    return ok()
+    return keys_verdict(s.fields, ("shape", "typestr", "version"))
 
 
 @check("AI-03", needs="AI")
 def shape_is_a_tuple_of_ints(s: Subject) -> Verdict:
-    shape = s.fields["shape"]
-    entries = shape.get("items", [])
-    if shape["t"] == "tuple" and all(e["t"] == "int" and e["value"] >= 0 for e in entries):
-        return ok()
-    return fail("a tuple of non-negative Python ints", shown(shape))
+    return shape_verdict(s.fields)
 
 
 @check("AI-05", needs="AI")
@@ -77,23 +55,12 @@ def total_size_is_representable(s: Subject) -> Verdict:
 
 @check("AI-06", needs="AI")
 def typestr_matches_the_grammar(s: Subject) -> Verdict:
-    value = s.fields["typestr"]
-    if value["t"] != "str":
-        return fail("a str such as '<f8'", shown(value))
-    try:
-        typestr.parse(value["value"])
-    except typestr.BadTypestr as error:
-        return fail("byte order, kind letter, digits: '<f8'", str(error))
-    return ok()
+    return typestr_verdict(s.fields)
 
 
 @check("AI-07", needs="AI")
 def size_is_legal_for_the_kind(s: Subject) -> Verdict:
-    parsed = typestr.parse(s.fields["typestr"]["value"])
-    sizes = typestr.legal_sizes(parsed.kind)
-    if sizes is None or parsed.number in sizes:
-        return ok()
-    return fail(f"kind {parsed.kind!r} with one of the sizes {sizes}", shown(s.fields["typestr"]))
+    return size_verdict(s.fields)
 
 
 @check("AI-08", needs="AI")
@@ -106,26 +73,7 @@ def no_order_only_where_it_cannot_matter(s: Subject) -> Verdict:
 
 @check("AI-09", needs="AI")
 def byte_order_is_the_one_in_memory(s: Subject) -> Verdict:
-    if s.expected_walk is None or "AI" not in s.walks:
-        return unsupported("needs a plan with known content, and memory that can be read")
-    declared = s.arrays["AI"].element if "AI" in s.arrays else None
-    asked = s.asked_element
-    if asked is None or declared is None or "|" in (declared.order, asked.order):
-        return ok("the order of one byte, or of opaque elements, cannot be wrong")
-    if declared.itemsize != asked.itemsize or declared.kind != asked.kind:
-        return unsupported("the type is another one than the plan's")
-    held, wanted = bytes.fromhex(s.walks["AI"]), bytes.fromhex(s.expected_walk)
-    reversed_wanted = s.plan.dtype_info.swapped(wanted)
-    if wanted == reversed_wanted:
-        return ok("the content reads the same in both orders")
-    in_memory = {wanted: asked.order, reversed_wanted: _flipped(asked.order)}.get(held)
-    if in_memory is None or in_memory == declared.order:
-        return ok()
-    return fail(f"typestr with {in_memory!r}, the order in memory", shown(s.fields["typestr"]))
-
-
-def _flipped(order: str) -> str:
-    return "<" if order == ">" else ">"
+    return byte_order_verdict(s, "AI", s.fields)
 
 
 @check("AI-10", needs="AI")
@@ -151,17 +99,7 @@ def packed_bits_are_kind_t(s: Subject) -> Verdict:
 
 @check("AI-11", needs="AI")
 def descr_is_well_formed(s: Subject) -> Verdict:
-    descr = s.fields.get("descr")
-    if descr is None or descr["t"] == "none":
-        return unsupported("no descr")
-    parsed = typestr.parse(s.fields["typestr"]["value"])
-    try:
-        total = typestr.descr_bytes(descr)
-    except typestr.BadTypestr as error:
-        return fail("a list of (name, type[, repeat]) tuples", str(error))
-    if parsed.kind == "V" and total != parsed.itemsize:
-        return fail(f"fields of {parsed.itemsize} bytes in total", f"{total} bytes")
-    return ok()
+    return descr_verdict(s.fields)
 
 
 @check("AI-12", needs="AI")
@@ -310,14 +248,7 @@ def address_zero_only_without_bytes(s: Subject) -> Verdict:
 
 @check("AI-21", needs="AI")
 def strides_are_ints_in_bytes(s: Subject) -> Verdict:
-    strides = s.fields.get("strides")
-    if strides is None or strides["t"] == "none":
-        return ok()
-    ndim = len(s.fields["shape"]["items"])
-    entries = strides.get("items", [])
-    if strides["t"] == "tuple" and len(entries) == ndim and all(e["t"] == "int" for e in entries):
-        return ok()
-    return fail(f"None or a tuple of {ndim} ints", shown(strides))
+    return strides_verdict(s.fields)
 
 
 @check("AI-22", needs="AI", believable=True)
@@ -344,19 +275,7 @@ def read_only_flag_is_true(s: Subject) -> Verdict:
 
 @check("AI-26", needs="AI")
 def mask_is_an_array_or_none(s: Subject) -> Verdict:
-    mask = s.fields.get("mask")
-    if mask is None or mask["t"] == "none":
-        return unsupported("no mask")
-    facts = s.facts["ai"].get("mask_interface", {})
-    try:
-        array = of_array_interface(facts, None)
-    except Rejected as rejection:
-        return fail("None or an object with this interface", str(rejection))
-    shape = [extent["value"] for extent in s.fields["shape"]["items"]]
-    aligned = list(zip(reversed(array.shape), reversed(shape)))
-    if array.ndim <= len(shape) and all(m in (1, extent) for m, extent in aligned):
-        return ok()
-    return fail(f"a mask that broadcasts to {tuple(shape)}", f"a mask of shape {array.shape}")
+    return mask_verdict(s.facts["ai"], lambda facts: of_array_interface(facts, None))
 
 
 @check("AI-27", needs="AI")

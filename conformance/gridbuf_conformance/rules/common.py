@@ -20,6 +20,7 @@ __all__ = [
 _NAMES = {
     "AI": "the array interface",
     "AS": "the array struct",
+    "CAI": "the CUDA array interface",
     "PB": "the buffer protocol",
     "DL": "DLPack",
 }
@@ -38,25 +39,26 @@ def hull_verdict(s: Subject, interface: str) -> Verdict:
 def reach_verdict(s: Subject, interface: str) -> Verdict:
     """The same at any size."""
     array = s.arrays[interface]
-    if not array.is_host or array.is_indirect:
-        return untested("not host memory, or an array of pointers")
+    if array.is_indirect:
+        return untested("an array of pointers")
     if array.span is None:
         return ok("no byte is touched")
     low, high = array.span
     if low < 0 or high > ADDRESS_LIMIT:
         reach = f"{array.hull[0]} … {array.hull[1]} bytes from its first element"
         return fail("elements inside the address space", f"the array reaches {reach}")
-    if not s.observation["map_known"]:
+    if array.is_host and not s.observation["map_known"]:
         return untested("this system does not tell what is mapped")
     mapping = s.mapping.get(interface)
     if mapping is None:
-        return untested("its place was not looked up")
+        return untested(s.no_driver or "its place was not looked up")
     if mapping["read"]:
         return ok()
+    where = "all mapped" if array.is_host else "all in one allocation of the device"
     return fail(
         "mapped memory under every element",
         f"the array reaches bytes {array.hull[0]} … {array.hull[1]} from its first element, "
-        "which are not all mapped",
+        f"which are not {where}",
         drawing=drawing_of(array),
     )
 

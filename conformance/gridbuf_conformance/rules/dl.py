@@ -6,7 +6,16 @@ from collections.abc import Callable, Iterator
 from math import prod
 from typing import Any
 
-from ..abi.dlpack import DEVICE_TYPES, FLAG_COPIED, FLAG_PADDED, TYPE_CODES
+from ..abi.dlpack import (
+    CPU,
+    CUDA,
+    CUDA_HOST,
+    CUDA_MANAGED,
+    DEVICE_TYPES,
+    FLAG_COPIED,
+    FLAG_PADDED,
+    TYPE_CODES,
+)
 from ..descriptors import Descriptor, Rejected, of_dlpack
 from ..elements import of_dlpack as element_of
 from ..outcomes import Outcome, Verdict
@@ -81,8 +90,8 @@ def read_only_bit_is_true(s: Subject) -> Verdict:
     array = s.arrays["DL"]
     if array.readonly is None:
         return unsupported("a legacy capsule cannot say")
-    if array.is_copy or not array.is_host:
-        return unsupported("a copy, or another device")
+    if array.is_copy:
+        return unsupported("a copy")
     return readonly_verdict(s, "DL")
 
 
@@ -293,6 +302,27 @@ def device_is_known(s: Subject) -> Verdict:
         return ok()
 
     return _every_capsule(s, judge)
+
+
+@check("DL-18", needs="DL", believable=True)
+def device_type_matches_the_memory(s: Subject) -> Verdict:
+    array = s.arrays["DL"]
+    if array.is_empty or array.device[0] == CPU:
+        return unsupported("no elements, or host memory")
+    if array.device[0] not in (CUDA, CUDA_HOST, CUDA_MANAGED):
+        return untested(f"no driver here knows device type {array.device[0]}")
+    if s.no_driver:
+        return untested(s.no_driver)
+    info = s.mapping.get("DL", {}).get("info")
+    if info is None:
+        return untested("the driver has no word on this address")
+    if info["type"] == array.device[0]:
+        return ok()
+    found = DEVICE_TYPES.get(info["type"], str(info["type"]))
+    return fail(
+        f"device type {info['type']} ({found}), as the driver says",
+        f"{array.device[0]} ({DEVICE_TYPES[array.device[0]]})",
+    )
 
 
 @check("DL-19", needs="DL", once=True)

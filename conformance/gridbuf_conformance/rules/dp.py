@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..abi.dlpack import CPU
+from ..abi.dlpack import CPU, CUDA, ROCM
 from ..descriptors import Descriptor, Rejected, of_dlpack
 from ..outcomes import Verdict
-from .ai import shown
 from .common import leaked
+from .dicts import shown
 from .registry import check
 from .subject import Subject, overlap
-from .verdicts import advise, fail, ok, unsupported
+from .verdicts import advise, fail, ok, unsupported, untested
 
 _NAMES = ("dltensor", "dltensor_versioned")
 _KEYWORDS = ("stream=None", "max_version=None", "dl_device=None", "copy=None")
@@ -207,6 +207,64 @@ def cpu_takes_no_stream(s: Subject) -> Verdict:
     return ok(note)
 
 
+@check("DP-16", needs="DLPACK")
+def cuda_streams_have_their_meaning(s: Subject) -> Verdict:
+    device = s.facts.get("device", {}).get("integers", [0])
+    if device[0] != CUDA or not _takes(s, "stream=None"):
+        return unsupported("not on a CUDA device, or stream is not taken")
+    for call in ("stream=None", "stream=-1", "stream=1", "stream=2"):
+        error = _error(s, call)
+        if error is not None:
+            return fail(f"an export for {call}", error["type"])
+    if _error(s, "stream=0") is None:
+        return fail("a refusal of stream=0, which is ambiguous", "accepted")
+    error = _error(s, "stream='1'")
+    if error is None or not _is(error, "TypeError"):
+        return fail("TypeError for stream='1'", "accepted" if error is None else error["type"])
+    return ok()
+
+
+@check("DP-17", needs="DLPACK")
+def rocm_streams_have_their_meaning(s: Subject) -> Verdict:
+    device = s.facts.get("device", {}).get("integers", [0])
+    if device[0] != ROCM or not _takes(s, "stream=None"):
+        return unsupported("not on a ROCm device, or stream is not taken")
+    for call in ("stream=None", "stream=-1", "stream=0"):
+        error = _error(s, call)
+        if error is not None:
+            return fail(f"an export for {call}", error["type"])
+    for call in ("stream=1", "stream=2"):
+        if _error(s, call) is None:
+            return fail(f"a refusal of {call}, which has no meaning on ROCm", "accepted")
+    return ok()
+
+
+@check("DP-18", needs="DLPACK", once=True)
+def pending_work_comes_before_the_consumer(s: Subject) -> Verdict:
+    wanted = "the finished content for work on the consumer's stream"
+    if s.facts.get("late", {}).get("DL"):
+        return fail(wanted, "content that changed once the whole device was at rest")
+    return _pending_verdict(s, "DL", wanted)
+
+
+@check("DP-24", needs="DLPACK", once=True)
+def host_copies_are_synchronized(s: Subject) -> Verdict:
+    return _pending_verdict(s, "DL dl_device", "the finished content in host memory")
+
+
+def _pending_verdict(s: Subject, way: str, wanted: str) -> Verdict:
+    """Did an export made while work was pending give the bytes of that work?"""
+    device = s.facts.get("device", {}).get("integers", [CPU])
+    if device[0] == CPU:
+        return unsupported("host memory has no streams")
+    if s.no_driver or s.device_error:
+        return untested(s.no_driver or s.device_error)
+    fresh = (s.observation.get("pending") or {}).get(way)
+    if fresh is None:
+        return unsupported("no such export, or no stream on which work could be kept pending")
+    return ok() if fresh else fail(wanted, "bytes from before the work that was pending on it")
+
+
 @check("DP-20", needs="DLPACK")
 def copy_true_copies(s: Subject) -> Verdict:
     facts, original = s.facts.get("copy_facts"), _original(s)
@@ -223,7 +281,7 @@ def copy_true_copies(s: Subject) -> Verdict:
         copy = of_dlpack(facts)
     except Rejected:
         return unsupported("the copy's capsule describes no array")
-    if original is None or copy.is_empty or not copy.is_host:
+    if original is None or copy.is_empty:
         return unsupported("nothing to compare the copy with")
     if overlap(copy, original):
         return fail("memory of its own", "the array's own memory")
@@ -260,7 +318,7 @@ def _same_memory_verdict(s: Subject, call: str) -> Verdict:
     claims_copy = tensor is not None and tensor.is_copy and not tensor.is_empty
     if claims_copy and call == "copy=False" and not s.is_view:  # whether the claim is true: DL-05
         return fail(f"the array's own memory for {call}", "an export that says it is a copy")
-    if tensor is None or original is None or original.is_empty or not tensor.is_host:
+    if tensor is None or original is None or original.is_empty:
         return unsupported("nothing to compare, or no elements")
     if overlap(tensor, original):
         return ok()
@@ -289,7 +347,7 @@ def devices_are_served_or_refused(s: Subject) -> Verdict:
 
 @check("DP-25", needs="DLPACK")
 def indescribable_arrays_are_refused(s: Subject) -> Verdict:
-    why = _indescribable(s)
+    why = indescribable(s)
     if why is None:
         return unsupported("DLPack can describe this array")
     if _exports(s):
@@ -306,7 +364,7 @@ def indescribable_arrays_are_refused(s: Subject) -> Verdict:
 _NO_DLPACK_TYPE = frozenset({"object", "datetime", "timedelta", "text", "struct"})
 
 
-def _indescribable(s: Subject) -> str | None:
+def indescribable(s: Subject) -> str | None:
     """What of this array has no word in DLPack, by the plan or by another interface."""
     if s.plan is not None and s.plan.dtype_info.dlpack is None:
         return f"elements of type {s.plan.dtype}"
@@ -332,7 +390,7 @@ def uneven_strides_are_refused(s: Subject) -> Verdict:
         if uneven:
             return ok()
         meaningless = any(b % array.itemsize for b in array.strides)
-        if meaningless and not _exports(s) and _indescribable(s) is None:
+        if meaningless and not _exports(s) and indescribable(s) is None:
             return fail("an export: only axes of extent 1 have uneven strides", "a refusal")
     return unsupported("every stride is a multiple of itemsize")
 

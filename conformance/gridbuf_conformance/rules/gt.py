@@ -1,21 +1,26 @@
-"""Checks of GT4Py's conventions and of the storage spec, GT-15 … GT-24: did the producer give what was asked?"""
+"""Checks of GT4Py's conventions (GT-01 … GT-14) and of the storage spec (GT-15 … GT-24): did the producer give
+what was asked?"""
 
 from __future__ import annotations
 
+from typing import Any
+
+from ..abi.dlpack import CUDA, CUDA_HOST, CUDA_MANAGED, ROCM
 from ..descriptors import (
     Descriptor,
     Rejected,
     descriptors_of,
     of_array_interface,
+    of_entry,
     sample_indices,
 )
 from ..elements import agree
 from ..outcomes import Verdict
-from .ai import shown
 from .common import reach_verdict
+from .dicts import shown
 from .registry import check
 from .subject import Subject, overlap
-from .verdicts import drawing_of, fail, ok, unsupported, untested
+from .verdicts import advise, drawing_of, fail, ok, unsupported
 
 _NO_PLAN = "needs a producer: nobody asked for this object"
 _NAMES = ("I", "J", "K")
@@ -33,9 +38,238 @@ def _placed(s: Subject) -> Descriptor | None:
     return next((a for a in _arrays(s).values() if a.shape == shape and not a.is_indirect), None)
 
 
+# -- the data interface --------------------------------------------------------------------------------
+
+
+def _entries(s: Subject) -> dict[str, dict[str, Any]]:
+    """The entries of the data interface by key, "None" or "gpu"."""
+    return s.facts["gt_data"]["entries"]
+
+
+def _described_arrays(s: Subject) -> dict[str, Descriptor]:
+    """The entries that describe an array."""
+    found = {}
+    for key, entry in _entries(s).items():
+        try:
+            found[key] = of_entry(entry, key)
+        except Rejected:
+            continue
+    return found
+
+
+@check("GT-01", needs="GTD")
+def data_interface_is_keyed_by_device(s: Subject) -> Verdict:
+    facts = s.facts["gt_data"]
+    if "error" in facts:
+        return fail("a dict", f"the attribute raised {facts['error']['type']}")
+    if "entries" not in facts:
+        value = facts["value"]
+        return fail("a dict", "a method" if value.get("callable") else shown(value))
+    if not facts["keys"]:
+        return fail("an entry for None or 'gpu'", "no entry")
+    for key in facts["keys"]:
+        if key["t"] != "none" and (key["t"], key.get("value")) != ("str", "gpu"):
+            return fail("the keys None and 'gpu'", f"the key {shown(key)}")
+    return ok()
+
+
+@check("GT-02", needs="GTD")
+def entries_describe_arrays(s: Subject) -> Verdict:
+    for key, entry in _entries(s).items():
+        try:
+            array = of_entry(entry, key)
+        except Rejected as rejection:
+            return fail("shape, typestr, data and strides as in an array interface", str(rejection))
+        interface = "CAI" if key == "gpu" else "AI"
+        if interface in s.arrays and array.hull and not overlap(array, s.arrays[interface]):
+            return fail(f"the memory that {interface} describes", f"other memory (entry {key})")
+    return ok()
+
+
+@check("GT-03", needs="GTD")
+def hooks_take_no_argument(s: Subject) -> Verdict:
+    for key, entry in _entries(s).items():
+        for hook, facts in entry["hooks"].items():
+            if not facts["callable"]:
+                return fail(f"{hook} None or a function", f"no function (entry {key})")
+            if "error" in facts.get("call", {}):
+                raised = facts["call"]["error"]["type"]
+                return fail(f"{hook}() without arguments", f"{raised} (entry {key})")
+    return ok()
+
+
+@check("GT-04", needs="GTD")
+def dims_are_ndim_strings(s: Subject) -> Verdict:
+    judged = False
+    for key, entry in _entries(s).items():
+        dims = entry["fields"].get("dims", {"t": "none"})
+        ndim = len(entry["fields"]["shape"]["items"])
+        if dims["t"] == "none":
+            continue
+        judged = True
+        names = [{"t": "str"}] * len(dims["value"]) if dims["t"] == "str" else dims.get("items", [])
+        if dims["t"] not in ("tuple", "list", "str") or any(n["t"] != "str" for n in names):
+            return fail(f"a sequence of {ndim} strings", f"{shown(dims)} (entry {key})")
+        if len(names) != ndim:
+            return fail(f"{ndim} names", f"{len(names)} in {shown(dims)} (entry {key})")
+    return ok() if judged else unsupported("no dims")
+
+
+@check("GT-05", needs="GTD")
+def halo_fits_the_shape(s: Subject) -> Verdict:
+    judged = False
+    for entry in _entries(s).values():
+        halo = entry["fields"].get("halo", {"t": "none"})
+        extents = [extent["value"] for extent in entry["fields"]["shape"]["items"]]
+        if halo["t"] == "none":
+            continue
+        judged = True
+        pairs = [_pair(entry_) for entry_ in halo.get("items", [])]
+        if halo["t"] not in ("tuple", "list") or None in pairs or len(pairs) != len(extents):
+            return fail(f"{len(extents)} pairs of ints >= 0", shown(halo))
+        for (lower, upper), extent in zip(pairs, extents):
+            if lower + upper > extent:
+                return fail(f"lower + upper <= {extent}, the extent", f"{lower} + {upper}")
+    if not judged:
+        return unsupported("no halo")
+    return _asked_halo(s)
+
+
+def _pair(value: dict[str, Any]) -> tuple[int, int] | None:
+    items = value.get("items", [])
+    if value["t"] not in ("tuple", "list") or len(items) != 2:
+        return None
+    if any(item["t"] != "int" or item["value"] < 0 for item in items):
+        return None
+    return items[0]["value"], items[1]["value"]
+
+
+def _asked_halo(s: Subject) -> Verdict:
+    """A halo that the plan asks for is the one that is shown."""
+    if s.plan is None or s.plan.halo is None or s.is_view:
+        return ok()
+    for key, entry in _entries(s).items():
+        halo = entry["fields"].get("halo", {"t": "none"})
+        pairs = tuple(map(_pair, halo.get("items", ())))
+        if halo["t"] != "none" and pairs != s.plan.halo:
+            return fail(f"halo {s.plan.halo}, as asked", f"{shown(halo)} (entry {key})")
+    return ok()
+
+
+@check("GT-09", needs="GTD")
+def mirrors_agree(s: Subject) -> Verdict:
+    arrays = _described_arrays(s)
+    if len(arrays) < 2:
+        return unsupported("fewer than two entries")
+    host, device = arrays["None"], arrays["gpu"]
+    if host.shape != device.shape:
+        return fail(f"shape {host.shape} in both entries", f"{device.shape} in the entry gpu")
+    if not agree(host.element, device.element):
+        return fail(f"{host.element} in both entries", f"{device.element} in the entry gpu")
+    dims = [entry["fields"].get("dims", {"t": "none"}) for entry in _entries(s).values()]
+    if shown(dims[0]) != shown(dims[1]):
+        return fail(f"dims {shown(dims[0])} in both entries", shown(dims[1]))
+    walks = [entry.get("walk") for entry in _entries(s).values()]
+    if None in walks or walks[0] == walks[1]:
+        return ok()
+    return fail("equal content after acquire", "the two entries show different content")
+
+
+@check("GT-12", needs="GTD")
+def entries_agree_with_the_interfaces(s: Subject) -> Verdict:
+    judged = False
+    for key, array in _described_arrays(s).items():
+        name = "CAI" if key == "gpu" else "AI"
+        other = s.arrays.get(name)
+        if other is None or other.is_raw:
+            continue
+        judged = True
+        for field, one, two in (
+            ("shape", other.shape, array.shape),
+            ("byte strides", other.meaningful_strides, array.meaningful_strides),
+            ("elements of", str(other.element), str(array.element)),
+        ):
+            if one != two:
+                return fail(f"{field} {one} ({name})", f"{two} (entry {key})")
+        if not array.is_empty and array.address != other.address:
+            return fail(f"the address of {name}", f"another address (entry {key})")
+    verdict = _dims_verdict(s)
+    return verdict if verdict.failed or judged else unsupported("no interface beside it")
+
+
+def _dims_verdict(s: Subject) -> Verdict:
+    """`dims` of the entries and `__gt_dims__` are the same names."""
+    stated = s.observation.get("gt4py", {}).get("__gt_dims__", {"t": "none"})
+    if s.is_view or _names_of(stated) is None:
+        return ok()
+    for key, entry in _entries(s).items():
+        names = _names_of(entry["fields"].get("dims", {"t": "none"}))
+        if names is not None and names != _names_of(stated):
+            return fail(f"dims {shown(stated)}, as __gt_dims__", f"{names} (entry {key})")
+    return ok()
+
+
+# -- dimensions and origin -----------------------------------------------------------------------------
+
+
+def _names_of(value: dict[str, Any]) -> list[Any] | None:
+    """The names in a described sequence, or None for anything else."""
+    if value.get("t") == "str":
+        return list(value["value"])
+    if value.get("t") in ("tuple", "list"):
+        return [entry.get("value") for entry in value["items"]]
+    return None
+
+
+@check("GT-13", once=True)
+def dimension_names_are_a_sequence(s: Subject) -> Verdict:
+    value = s.observation.get("gt4py", {}).get("__gt_dims__", {"t": "none"})
+    if value.get("t") == "none":
+        return unsupported("no __gt_dims__")
+    if "error" in value:
+        return fail("a sequence of names", f"the attribute raised {value['error']['type']}")
+    if value.get("callable"):
+        return advise(
+            "an attribute, as GT4Py's code reads it", "a method, as the proposal shows it"
+        )
+    names, ndim = _names_of(value), _ndim(s)
+    if names is None or any(not isinstance(name, str) for name in names):
+        return fail("a sequence of strings", shown(value))
+    if ndim is not None and len(names) != ndim:
+        return fail(f"{ndim} names", f"{len(names)} in {shown(value)}")
+    if len(set(names)) != len(names):
+        return fail("names without repeats", shown(value))
+    return ok()
+
+
+def _ndim(s: Subject) -> int | None:
+    return next((array.ndim for array in _arrays(s).values()), None)
+
+
+@check("GT-14", once=True)
+def origin_is_ndim_ints(s: Subject) -> Verdict:
+    judged = False
+    for name in ("__gt_origin__", "default_origin"):
+        value = s.observation.get("gt4py", {}).get(name, {"t": "none"})
+        if "error" in value:
+            return fail(f"{name} a tuple of ints", f"the attribute raised {value['error']['type']}")
+        if value.get("t") == "none" or value.get("callable"):
+            continue
+        judged = True
+        entries, ndim = value.get("items", []), _ndim(s)
+        if value["t"] not in ("tuple", "list") or any(entry["t"] != "int" for entry in entries):
+            return fail(f"{name} a tuple of ints", shown(value))
+        if ndim is not None and len(entries) != ndim:
+            return fail(f"{ndim} ints in {name}", f"{len(entries)} in {shown(value)}")
+    return ok() if judged else unsupported("no __gt_origin__ and no default_origin")
+
+
+# -- what was asked ------------------------------------------------------------------------------------
+
+
 @check("GT-15", once=True)
 def numpy_gets_a_view(s: Subject) -> Verdict:
-    if any(name in s.arrays for name in ("AI", "AS", "PB")):
+    if any(name in s.arrays for name in ("AI", "AS", "PB", "CAI")):
         return ok()
     facts = s.observation.get("array_attribute")
     held = s.arrays.get("DL")
@@ -150,11 +384,32 @@ def _asked_and_given(s: Subject, arrays: dict[str, Descriptor]):
     yield f"shape {plan.shape}", f"shape {first.shape}", any(a.shape == plan.shape for a in every)
     asked = s.asked_element
     yield f"elements of {asked}", f"{first.element}", any(agree(a.element, asked) for a in every)
-    yield "host memory", f"device {first.device}", any(a.is_host for a in every)
+    yield _asked_kind(plan.device), *_given_kind(s, plan.device, every)
     claims = [a.readonly for a in every if a.readonly is not None]
     words = {True: "read-only", False: "writable"}
     given = words[claims[0]] if claims else ""
     yield words[plan.readonly], given, not claims or plan.readonly in claims
+
+
+_KINDS = {"gpu": (CUDA, ROCM), "pinned": (CUDA_HOST,), "managed": (CUDA_MANAGED,)}
+_KIND_NAMES = {None: "host memory", "gpu": "device memory"}
+
+
+def _asked_kind(device: str | None) -> str:
+    return _KIND_NAMES.get(device, f"{device} memory")
+
+
+def _given_kind(s: Subject, device: str | None, every: list[Descriptor]) -> tuple[str, bool]:
+    """(what kind of memory it is, whether it is the one that was asked), by DLPack's and the driver's word."""
+    if device is None:
+        return f"device {every[0].device}", any(array.is_host for array in every)
+    stated = {array.device[0] for array in every if array.interface == "DL"}
+    stated |= {facts["info"]["type"] for facts in s.mapping.values() if "info" in facts}
+    if all(array.is_empty for array in every):
+        return "no memory at all", True
+    if not stated:  # CUDA's interface alone says only that the device reaches the memory
+        return "host memory", any(array.interface == "CAI" for array in every)
+    return f"device type {min(stated)}", bool(stated & set(_KINDS[device]))
 
 
 @check("GT-21", once=True)
@@ -254,11 +509,9 @@ def same_request_same_plan(s: Subject) -> Verdict:
 def hull_is_mapped_memory(s: Subject) -> Verdict:
     if s.plan is None:
         return unsupported(_NO_PLAN)
-    names = [name for name in ("PB", "AI", "AS", "DL") if name in s.arrays]
+    names = [name for name in ("PB", "AI", "AS", "DL", "CAI") if name in s.arrays]
     if not names:
         return unsupported("no interface describes this array")
-    if not s.observation["map_known"]:
-        return untested("this system does not tell what is mapped")
     verdict = reach_verdict(s, names[0])
     if verdict.failed:
         size = s.plan.nbytes

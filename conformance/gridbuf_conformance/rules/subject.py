@@ -15,10 +15,27 @@ from ..views import ViewMap
 __all__ = ["Subject", "overlap"]
 
 
+_FACTS = {
+    "AI": "ai",
+    "AS": "as",
+    "CAI": "cai",
+    "DLPACK": "main",
+    "DX": "exchange",
+    "GTD": "gt_data",
+}
+_ATTRIBUTES = {
+    "AI": "__array_interface__",
+    "AS": "__array_struct__",
+    "CAI": "__cuda_array_interface__",
+    "DX": "__dlpack_c_exchange_api__",
+    "GTD": "__gt_data_interface__",
+}
+
+
 class Subject:
     """One measured array: the produced one (`is_view` False), or what the plan's views made of it.
 
-    `arrays` holds a descriptor for every interface whose metadata can be believed ("AI", "AS", "PB", "DL");
+    `arrays` holds a descriptor for every interface whose metadata can be believed ("AI", "AS", "PB", "DL", "CAI");
     `rejected` the id of the rule that each of the others breaks.
     """
 
@@ -47,19 +64,18 @@ class Subject:
     def offers(self, interface: str) -> bool:
         """Whether the object has an interface at all, right or wrong.
 
-        "DLPACK" is the method `__dlpack__`, "DL" a capsule that it gave.
+        "DLPACK" is the method `__dlpack__`, "DL" a capsule that it gave, "DX" the exchange table of its type, "GTD"
+        `__gt_data_interface__`.
         """
         if interface == "PB":
             return bool(self.views)
         if interface == "DL":
             return "error" not in self.facts.get("main", {"error": None})
-        return {"AI": "ai", "AS": "as", "DLPACK": "main"}[interface] in self.facts
+        return _FACTS[interface] in self.facts
 
     def probe_error(self, interface: str) -> bool:
         """Whether the very question for the interface's attribute raised."""
-        attribute = {"AI": "__array_interface__", "AS": "__array_struct__"}.get(
-            interface, "__dlpack__"
-        )
+        attribute = _ATTRIBUTES.get(interface, "__dlpack__")
         return interface != "PB" and "error" in self.facts["probes"].get(attribute, {})
 
     # -- facts by theme ---------------------------------------------------------------------------------
@@ -68,6 +84,29 @@ class Subject:
     def fields(self) -> dict[str, Any]:
         """The described items of the array interface's dict."""
         return self.facts["ai"]["fields"]
+
+    @property
+    def cuda_fields(self) -> dict[str, Any]:
+        """The described items of the CUDA array interface's dict."""
+        return self.facts["cai"]["fields"]
+
+    @property
+    def cuda_version(self) -> int:
+        """The version that the CUDA array interface states: it picks the rules. 0 where it states none."""
+        version = self.cuda_fields.get("version", {})
+        return version["value"] if version.get("t") == "int" else 0
+
+    @property
+    def no_driver(self) -> str:
+        """Why nobody could be asked about device memory; empty where somebody could."""
+        driver = self.observation["driver"]
+        return "" if driver["name"] else driver["reason"]
+
+    @property
+    def device_error(self) -> str:
+        """What the device answered instead of working, where streams were to be looked at; usually nothing."""
+        pending = self.observation.get("pending") or {}
+        return self.facts.get("device_error") or pending.get("error", "")
 
     @cached_property
     def views(self) -> dict[str, dict[str, Any]]:
@@ -136,20 +175,28 @@ class Subject:
     # -- comparing --------------------------------------------------------------------------------------
 
     def others(self, interface: str) -> dict[str, Descriptor]:
-        """The believable host arrays of the other interfaces, raw and indirect ones left out."""
-        return {name: array for name, array in self.comparable.items() if name != interface}
+        """The believable arrays of the other interfaces over the same memory, raw and indirect ones left out.
+
+        The host's and the device's interface of one object may speak of two mirrors: those are not compared here.
+        """
+        mine = self.arrays.get(interface)
+        return {
+            name: array
+            for name, array in self.comparable.items()
+            if name != interface and (mine is None or mine.sides & array.sides)
+        }
 
     @cached_property
     def comparable(self) -> dict[str, Descriptor]:
         """The arrays that can be compared with each other.
 
         An array interface that lends plain bytes (AI-17) is only compared by what it is, not with the
-        buffer that it borrows from; arrays of pointers and other devices are left out.
+        buffer that it borrows from; arrays of pointers are left out.
         """
         return {
             name: array
             for name, array in self.arrays.items()
-            if array.is_host and not array.is_indirect and not array.is_raw
+            if not array.is_indirect and not array.is_raw
         }
 
     def shares_memory_with_root(self, interface: str) -> bool:

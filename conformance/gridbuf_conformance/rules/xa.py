@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import combinations
 
+from ..abi.device import LEGACY_STREAM
+from ..abi.dlpack import CPU
 from ..descriptors import (
     Descriptor,
     Rejected,
     best_buffer,
     of_array_interface,
     of_buffer,
+    of_cuda_interface,
     of_dlpack,
 )
 from ..elements import agree
@@ -20,7 +23,7 @@ from .subject import Subject, overlap
 from .verdicts import advise, drawing_of, fail, ok, unsupported, untested
 
 _STRICT = frozenset({"AI", "AS", "PB"})
-"""The interfaces that must agree on form; no spec asks the same of DLPack beside them."""
+"""The interfaces that must agree on form; no spec asks the same of DLPack and the CUDA interface beside them."""
 _FEW = "fewer than two interfaces describe this array"
 
 
@@ -34,10 +37,16 @@ def _compare(
     differs: Callable[[Descriptor, Descriptor], tuple[str, str] | None],
     *,
     strict_only: bool = False,
+    one_memory: bool = False,
 ) -> Verdict:
-    """FAIL at the first pair that differs; ADVISORY instead where the rule only binds `_STRICT` pairs."""
+    """FAIL at the first pair that differs; ADVISORY instead where the rule only binds `_STRICT` pairs.
+
+    `one_memory` leaves out pairs of a host and a device interface, which may speak of two mirrors (XA-17).
+    """
     verdict = unsupported(_FEW)
     for one, a, other, b in _pairs(s):
+        if one_memory and not a.sides & b.sides:
+            continue
         difference = differs(a, b)
         if difference is None:
             verdict = ok() if not verdict.expected else verdict
@@ -63,7 +72,7 @@ def addresses_agree(s: Subject) -> Verdict:
         far = "other memory" if not overlap(a, b) else f"{apart:+d} bytes away"
         return "element (0, …) at one address", far
 
-    verdict = _compare(s, differs)
+    verdict = _compare(s, differs, one_memory=True)
     if temporary and not verdict.failed:
         return advise("one address", "the array struct is a temporary of this immutable scalar")
     return verdict
@@ -124,7 +133,7 @@ def writability_agrees(s: Subject) -> Verdict:
         words = {True: "read-only", False: "writable"}
         return words[a.readonly], words[b.readonly]
 
-    return _compare(s, differs)
+    return _compare(s, differs, one_memory=True)
 
 
 @check("XA-07")
@@ -189,19 +198,26 @@ def writes_show_everywhere(s: Subject) -> Verdict:
 
 
 @check("XA-10")
-def first_element_is_host_memory(s: Subject) -> Verdict:
+def first_element_is_where_it_should_be(s: Subject) -> Verdict:
     if not s.observation["map_known"]:
         return untested("this system does not tell what is mapped")
     if not s.arrays:
         return unsupported("no interface describes this array")
-    unmapped = [name for name, mapping in s.mapping.items() if not mapping["first"]]
+    on_host = {name: array for name, array in s.arrays.items() if array.is_host}
+    unmapped = [name for name in on_host if not s.mapping.get(name, {"first": True})["first"]]
     if unmapped:
         return fail("a first element that the host can read", f"unmapped memory ({unmapped[0]})")
     lost = [n for n, view in s.views.items() if not view["buf"] and view["len"]]
     if lost:
         return fail("a first element that the host can read", f"buf NULL for {lost[0]}")
-    if not s.mapping and any(not array.is_host for array in s.arrays.values()):
-        return untested("another device's memory, and no driver to ask")
+    if all(array.device[0] == CPU for array in s.arrays.values()):
+        return ok()
+    if s.no_driver:
+        return untested(s.no_driver)
+    for name, array in s.arrays.items():
+        info = s.mapping.get(name, {}).get("info")
+        if array.device[0] != CPU and not array.is_empty and not (info and info["device"]):
+            return fail("a first element that the device can reach", f"no device memory ({name})")
     return ok()
 
 
@@ -275,6 +291,7 @@ def _again(facts: dict) -> dict[str, Descriptor | Rejected]:
         "AI": (lambda: of_array_interface(facts["ai"], facts["pb"])) if "ai" in facts else None,
         "PB": (lambda: of_buffer(granted[1])) if granted else None,
         "DL": (lambda: of_dlpack(facts["main"])) if "main" in facts else None,
+        "CAI": (lambda: of_cuda_interface(facts["cai"])) if "cai" in facts else None,
     }
     found: dict[str, Descriptor | Rejected] = {}
     for name, read in reads.items():
@@ -288,7 +305,7 @@ def _again(facts: dict) -> dict[str, Descriptor | Rejected]:
 
 
 def _difference(first: Descriptor, other: Descriptor) -> str | None:
-    for attribute in ("shape", "itemsize", "element", "device"):
+    for attribute in ("shape", "itemsize", "element", "device", "stream"):
         if getattr(first, attribute) != getattr(other, attribute):
             return attribute
     if first.meaningful_strides != other.meaningful_strides:
@@ -315,6 +332,40 @@ def refusals_agree_in_kind(s: Subject) -> Verdict:
         "BufferError from both",
         f"{', '.join(sorted(buffer))} from the buffer protocol, {', '.join(sorted(export))} from DLPack",
     )
+
+
+@check("XA-16", once=True)
+def streams_agree(s: Subject) -> Verdict:
+    array, answer = s.arrays.get("CAI"), s.facts.get("exchange", {}).get("stream", {})
+    if array is None or array.stream is None or answer.get("result") != 0:
+        return unsupported("not both interfaces name a stream")
+    named = answer["value"] or LEGACY_STREAM
+    if named == array.stream:
+        return ok()
+    words = {LEGACY_STREAM: "the legacy default stream", 2: "the per-thread default stream"}
+    return fail(
+        f"{words.get(array.stream, 'a stream of its own')} (CAI)",
+        f"{words.get(named, 'another stream')} (exchange table)",
+    )
+
+
+@check("XA-17", once=True)
+def mirrors_have_equal_content(s: Subject) -> Verdict:
+    host = next((n for n in ("AI", "AS", "PB") if n in s.arrays and not s.arrays[n].is_raw), None)
+    if host is None or "CAI" not in s.arrays:
+        return unsupported("not both a host and a device interface")
+    if s.arrays[host].shape != s.arrays["CAI"].shape:
+        return fail(f"shape {s.arrays[host].shape} ({host})", f"{s.arrays['CAI'].shape} (CAI)")
+    if s.arrays[host].is_empty or s.arrays[host].address == s.arrays["CAI"].address:
+        return ok("one memory, or no elements")
+    if s.no_driver:
+        return untested(s.no_driver)
+    contents = s.walks.get(host), s.walks.get("CAI")
+    if None in contents:
+        return unsupported("memory that is not touched")
+    if contents[0] == contents[1]:
+        return ok("two mirrors with equal content")
+    return fail(f"the content that {host} shows", "other content in the device's mirror")
 
 
 @check("XA-18")

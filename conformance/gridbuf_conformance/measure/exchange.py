@@ -1,0 +1,239 @@
+"""Facts of DLPack's C exchange table: what the struct holds, and what each of its functions does."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import sys
+from typing import Any
+
+from ..abi.capsule import capsule_pointer
+from ..abi.dlpack import (
+    Counter,
+    Tensor,
+    VersionedManaged,
+    callable_deleter,
+    count_deletions,
+    managed_facts,
+    tensor_facts,
+)
+from ..abi.exchange import ATTRIBUTE, Answer, ExchangeTable, read_table, table_facts
+from ..abi.memory import Memory
+from ..steps import enter
+from .values import attempt, error_facts
+
+__all__ = ["exchange_facts", "exchange_table"]
+
+_REPEATS = 8
+_JUNK_ADDRESS, _JUNK_OFFSET = 8, 2**40 + 1
+_NEW_SHAPE = (2, 3)
+_FLOAT32, _NO_TYPE = (2, 32), (200, 7)
+_IMMORTAL: list[Counter] = []
+"""Counting deleters that a leaked tensor still points to: they must never be freed."""
+
+
+def exchange_facts(
+    obj: Any, memory: Memory, *, device: list[int], deep: bool
+) -> dict[str, Any] | None:
+    """Facts of the table that `type(obj)` offers; None where neither the type nor the object has one.
+
+    `device` is where the object says it is: the allocator and the current stream are asked for that. `deep` also imports and allocates, which a live object's library is not asked to do.
+    """
+    enter("dx:table")
+    kind = type(obj)
+    value, error = attempt(lambda: getattr(kind, ATTRIBUTE, None))
+    if error is not None:
+        return {"error": error}
+    if value is None:
+        offered, _ = attempt(lambda: getattr(obj, ATTRIBUTE, None) is not None)
+        return {"on_type": False} if offered else None
+    table, facts = read_table(value, memory)
+    facts["on_type"] = True
+    if table is None:
+        return facts
+    facts.update(table_facts(table, memory))
+    if _is_callable(facts):
+        facts.update(_called(obj, table, facts, memory, device if deep else None))
+        enter("dx:stream")
+        facts["stream"] = _outcome(table.current_stream(device))
+    facts["again"] = _again(kind, value, table, memory)
+    return facts
+
+
+def exchange_table(obj: Any, memory: Memory) -> ExchangeTable | None:
+    """The table of the object's type, if its functions can be called."""
+    value, _ = attempt(lambda: getattr(type(obj), ATTRIBUTE, None))
+    table, facts = read_table(value, memory)
+    if table is None or not _is_callable({**facts, **table_facts(table, memory)}):
+        return None
+    return table
+
+
+def _is_callable(facts: dict[str, Any]) -> bool:
+    """Whether the functions lie where this version of the struct has them, and are functions."""
+    entries = dict(facts["entries"])
+    optional = entries.pop("dltensor_from_py_object_no_sync")
+    return (
+        facts["name"] == "dlpack_exchange_api"
+        and facts["version"][0] == 1
+        and set(entries.values()) == {"executable"}
+        and optional != "not executable"
+    )
+
+
+def _again(kind: type, value: Any, table: ExchangeTable, memory: Memory) -> dict[str, bool]:
+    """Is it the same table on a second look, with the same content?"""
+    second_value, error = attempt(lambda: getattr(kind, ATTRIBUTE))
+    second, facts = read_table(second_value, memory) if error is None else (None, {})
+    if second is None:
+        return {"same_address": False, "same_content": False}
+    return {
+        "same_address": capsule_pointer(value) == capsule_pointer(second_value),
+        "same_content": bytes(second) == bytes(table),
+    }
+
+
+# -- what the functions do -----------------------------------------------------------------------------
+
+
+def _called(
+    obj: Any,
+    table: ExchangeTable,
+    facts: dict[str, Any],
+    memory: Memory,
+    allocate_on: list[int] | None,
+) -> dict[str, Any]:
+    found: dict[str, Any] = {"export": _exported(obj, table, memory)}
+    if facts["entries"]["dltensor_from_py_object_no_sync"] == "executable":
+        found["bare"] = _bare(obj, table, memory)
+    if allocate_on is not None:
+        if "deleter" in found["export"]:
+            found["import"] = _imported(obj, table, memory)
+        found["allocated"] = _allocated(table, allocate_on, memory)
+        found["allocation_refused"] = _refused_allocation(table, allocate_on, memory)
+    return found
+
+
+def _outcome(answer: Answer) -> dict[str, Any]:
+    facts: dict[str, Any] = {"result": answer.result}
+    if answer.error is not None:
+        facts["error"] = error_facts(answer.error)
+    if isinstance(answer.value, int) or answer.value is None:
+        facts["value"] = answer.value
+    return facts
+
+
+def _read(address: int | None, memory: Memory) -> VersionedManaged | None:
+    raw = memory.read(address, ctypes.sizeof(VersionedManaged)) if address else None
+    return None if raw is None else VersionedManaged.from_buffer_copy(raw)
+
+
+def _delete(address: int, memory: Memory) -> None:
+    deleter = callable_deleter(_read(address, memory), memory)
+    if deleter is not None:
+        enter("dx:deleter")
+        ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(deleter)(address)
+
+
+def _exported(obj: Any, table: ExchangeTable, memory: Memory) -> dict[str, Any]:
+    """The owning export: its fields, what its deleter gives back, or how it was refused."""
+    enter("dx:export")
+    answer = table.export(obj)
+    managed = _read(answer.value, memory) if answer.result == 0 else None
+    facts = {**_outcome(answer), "capsule": True}
+    facts.pop("value", None)
+    if managed is None:
+        return facts
+    facts.update(managed_facts(managed, memory))
+    _delete(answer.value, memory)
+    before = sys.getrefcount(obj)
+    for _ in range(_REPEATS):
+        enter("dx:export")
+        _delete(table.export(obj).value, memory)
+    return {**facts, "references": [before, sys.getrefcount(obj)]}
+
+
+def _bare(obj: Any, table: ExchangeTable, memory: Memory) -> dict[str, Any]:
+    """The borrowed export, and the references it leaves."""
+    enter("dx:bare")
+    before = sys.getrefcount(obj)
+    answers = [table.export_bare(obj) for _ in range(_REPEATS)]
+    after = sys.getrefcount(obj)
+    answer = answers[-1]
+    facts = {**_outcome(answer), "references": [before, after]}
+    if answer.result == 0:
+        facts.update(tensor_facts(answer.value, memory))
+    return facts
+
+
+def _imported(obj: Any, table: ExchangeTable, memory: Memory) -> dict[str, Any]:
+    """A tensor of the object's own memory taken in again: what came of it, and how often the deleter ran."""
+    enter("dx:export")
+    address = table.export(obj).value
+    counter = count_deletions(address, _read(address, memory), memory)
+    if counter is None:
+        return {"uncounted": True}
+    _IMMORTAL.append(counter)
+    enter("dx:import")
+    answer = table.take(address)
+    facts = _outcome(answer)
+    facts.pop("value", None)
+    if answer.result != 0 or answer.value is None:
+        facts["null"] = answer.result == 0
+        return {**facts, "calls_after_refusal": counter.calls}
+    facts["type"] = type(answer.value).__qualname__
+    facts["own_type"] = type(answer.value) is type(obj)
+    facts["calls_while_held"] = counter.calls
+    enter("dx:import")
+    answer.value = None
+    if not counter.calls:
+        gc.collect()
+    facts["calls"] = counter.calls
+    if counter.calls == 1:
+        _IMMORTAL.remove(counter)
+    return facts
+
+
+def _prototype(device: list[int], dtype: tuple[int, int]) -> tuple[Tensor, Any]:
+    """A prototype with junk in every field that an allocator must not look at, and the shape it points to."""
+    shape = (ctypes.c_int64 * len(_NEW_SHAPE))(*_NEW_SHAPE)
+    prototype = Tensor(
+        data=_JUNK_ADDRESS,
+        device_type=device[0],
+        device_id=device[1],
+        ndim=len(_NEW_SHAPE),
+        code=dtype[0],
+        bits=dtype[1],
+        lanes=1,
+        shape=ctypes.addressof(shape),
+        strides=_JUNK_ADDRESS,
+        byte_offset=_JUNK_OFFSET,
+    )
+    return prototype, shape
+
+
+def _allocated(table: ExchangeTable, device: list[int], memory: Memory) -> dict[str, Any]:
+    """A new tensor of two by three float32: what it says of itself, and what was reported."""
+    prototype, shape = _prototype(device, _FLOAT32)
+    enter("dx:allocate")
+    answer = table.allocate(prototype)
+    facts: dict[str, Any] = {**_outcome(answer), "reported": answer.reported, "asked": list(shape)}
+    facts.pop("value", None)
+    managed = _read(answer.value, memory) if answer.result == 0 else None
+    if managed is None:
+        return facts
+    facts.update(capsule=True, device_asked=device, **managed_facts(managed, memory))
+    _delete(answer.value, memory)
+    return facts
+
+
+def _refused_allocation(table: ExchangeTable, device: list[int], memory: Memory) -> dict[str, Any]:
+    """The same for an element type that does not exist."""
+    prototype, _ = _prototype(device, _NO_TYPE)
+    enter("dx:allocate")
+    answer = table.allocate(prototype)
+    if answer.result == 0 and answer.value:
+        _delete(answer.value, memory)
+    facts = {**_outcome(answer), "reported": answer.reported}
+    facts.pop("value", None)
+    return facts

@@ -1,0 +1,206 @@
+"""Facts of streams: is the one that an interface names alive, and does an export wait for the work on it?
+
+Work is kept pending on purpose: a slow fill is put on a stream, then the array is exported and read as a consumer
+would. Old bytes mean that nobody ordered the consumer behind the work. The stream is one of the suite's own if
+the producer can be told to work on it (`Producer.on_stream`), else the one that the array itself names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from collections.abc import Callable
+from typing import Any
+
+from ..abi.device import DeviceAccess, DeviceError, DeviceSpace
+from ..abi.dlpack import CPU, Exported
+from ..abi.memory import Memory
+from ..descriptors import Descriptor, Rejected, of_cuda_interface, of_dlpack
+from ..producer import Unsupported
+from ..steps import enter
+from .capsules import NEWEST, export
+from .exchange import exchange_table
+from .interface import interface_facts
+from .values import attempt
+
+__all__ = ["pending_facts", "stream_facts"]
+
+_SLOW_MILLISECONDS = 20
+
+
+def stream_facts(obj: Any, array: Descriptor, memory: Memory) -> dict[str, Any] | None:
+    """Is the stream that the CUDA array interface names alive, also when its dict is gone? None without a driver.
+
+    {"live": bool, "live_after": bool}, with the driver's word in "error".
+    """
+    access = memory.devices.access
+    if access is None or array.stream is None:
+        return None
+    enter("cai:stream")
+    error = _dead(access, array.stream)
+    if error is not None:
+        return {"live": False, "error": error}
+    facts, dictionary = interface_facts(obj, memory, attribute="__cuda_array_interface__")
+    try:
+        stream = of_cuda_interface(facts).stream
+    except Rejected:
+        return {"live": True}
+    enter("cai:stream-after")
+    del dictionary
+    gc.collect()
+    error = None if stream is None else _dead(access, stream)
+    return {"live": True, "live_after": error is None, "error": error}
+
+
+def _dead(access: DeviceAccess, stream: int) -> str | None:
+    try:
+        access.check_stream(stream)
+    except DeviceError as error:
+        return str(error).partition(":")[0]
+    return None
+
+
+def pending_facts(
+    again: Callable[[], Any], on_stream: Callable[[int], Any] | None, memory: Memory
+) -> dict[str, Any] | None:
+    """For each way out of a fresh object with pending work: did the reader get the bytes of that work?
+
+    {"CAI": bool, "DL": bool, "DL dl_device": bool}, None for a way that is not there or cannot be read;
+    "CAI stream" tells whether that interface named a stream, "DX stream" whether the exchange table named the
+    suite's own. None without a device or a driver.
+    """
+    access = memory.devices.access
+    if access is None:
+        return None
+    stream = access.create_stream()
+    try:
+        context = on_stream(stream) if on_stream is not None else None
+        with context or contextlib.nullcontext():
+            enter("again:produce")
+            fresh, error = attempt(again)
+            if error is not None or isinstance(fresh, Unsupported):
+                return None
+            facts = _Pending(fresh, access, memory, stream if context is not None else None).facts()
+        enter("slow:teardown")
+        access.synchronize(0)
+        return facts
+    finally:
+        access.destroy_stream(stream)
+
+
+class _Pending:
+    """One fresh object, and the stream that its work is put on."""
+
+    def __init__(self, obj: Any, access: DeviceAccess, memory: Memory, stream: int | None) -> None:
+        self._obj, self._access, self._memory = obj, access, memory
+        self._own_stream = stream
+        self._value = 0x41
+
+    def facts(self) -> dict[str, Any] | None:
+        array, named = self._array()
+        stream = self._own_stream if self._own_stream is not None else named
+        if array is None or array.span is None or stream is None:
+            return None
+        if not DeviceSpace(self._access, None).readable(*array.span):
+            return None
+        facts: dict[str, Any] = {"own_stream": self._own_stream is not None}
+        facts["CAI"] = self._through_cuda_interface(array, stream, facts)
+        facts["DL"] = self._through_dlpack(array, stream)
+        facts["DL dl_device"] = self._to_the_host(array, stream)
+        if self._own_stream is not None:
+            facts["DX stream"] = self._exchange_stream(array)
+        return facts
+
+    def _array(self) -> tuple[Descriptor | None, int | None]:
+        """Where the memory is, and the stream that the object itself names."""
+        facts, _ = interface_facts(self._obj, self._memory, attribute="__cuda_array_interface__")
+        with contextlib.suppress(Rejected):
+            if "error" not in facts:
+                array = of_cuda_interface(facts)
+                return array, array.stream
+        exported = export(self._obj, self._memory, "again", NEWEST)
+        with contextlib.suppress(Rejected):
+            if isinstance(exported, Exported):
+                return of_dlpack(exported.facts()), None
+        return None, None
+
+    def _through_cuda_interface(
+        self, array: Descriptor, stream: int, facts: dict[str, Any]
+    ) -> bool | None:
+        value = self._keep_pending(array, stream)
+        read, dictionary = interface_facts(
+            self._obj, self._memory, attribute="__cuda_array_interface__"
+        )
+        try:
+            exported = of_cuda_interface(read)
+        except Rejected:
+            return None
+        if (
+            exported.address != array.address
+        ):  # another array on each access: CAI-30 and XA-13 say so
+            return None
+        facts["CAI stream"] = exported.stream is not None
+        fresh = self._holds(exported, DeviceSpace(self._access, exported.stream), value)
+        del dictionary
+        return fresh
+
+    def _through_dlpack(self, array: Descriptor, stream: int) -> bool | None:
+        if not hasattr(self._obj, "__dlpack__"):
+            return None
+        value = self._keep_pending(array, stream)
+        consumer = self._access.create_stream()
+        try:
+            keywords = {**NEWEST, "stream": consumer}
+            exported = export(self._obj, self._memory, "slow", keywords)
+            if not isinstance(exported, Exported):
+                return None
+            return self._holds(
+                of_dlpack(exported.facts()), DeviceSpace(self._access, consumer), value
+            )
+        except Rejected:
+            return None
+        finally:
+            self._access.synchronize(consumer)
+            self._access.destroy_stream(consumer)
+
+    def _to_the_host(self, array: Descriptor, stream: int) -> bool | None:
+        if not hasattr(self._obj, "__dlpack__"):
+            return None
+        value = self._keep_pending(array, stream)
+        exported = export(self._obj, self._memory, "slow", {**NEWEST, "dl_device": (CPU, 0)})
+        if not isinstance(exported, Exported):
+            return None
+        try:
+            copy = of_dlpack(exported.facts())
+        except Rejected:
+            return None
+        return self._holds(copy, self._memory, value) if copy.device[0] == CPU else None
+
+    def _exchange_stream(self, array: Descriptor) -> bool | None:
+        table = exchange_table(self._obj, self._memory)
+        if table is None:
+            return None
+        enter("dx:stream")
+        device = export(self._obj, self._memory, "again", NEWEST)
+        pair = (
+            device.facts().get("device", array.device)
+            if isinstance(device, Exported)
+            else array.device
+        )
+        answer = table.current_stream(pair)
+        return answer.result == 0 and answer.value == self._own_stream
+
+    def _keep_pending(self, array: Descriptor, stream: int) -> int:
+        """Settles everything, then leaves a slow fill of the whole hull on the stream; returns its byte."""
+        self._access.synchronize(0)
+        self._value += 1
+        low, high = array.span
+        enter("slow:fill")
+        self._access.slow_fill(low, self._value, high - low, _SLOW_MILLISECONDS, stream)
+        return self._value
+
+    @staticmethod
+    def _holds(array: Descriptor, space: Any, value: int) -> bool | None:
+        enter("slow:read")
+        held = space.read(array.address, array.itemsize)
+        return None if held is None else held == bytes([value]) * array.itemsize

@@ -1,0 +1,120 @@
+"""Faults of DLPack on devices with streams, on the zoo's device: DL-18, DP-16 … DP-18, DP-24.
+
+The arrays here offer DLPack alone.
+"""
+
+from __future__ import annotations
+
+from .device import DEVICE, DeviceBlock, DeviceMemory, OffersDeviceDLPack
+from .memory import Block
+from .mutant import faulty_on
+from .reference import Array
+
+
+class Base(OffersDeviceDLPack, DeviceMemory):
+    """Only DLPack."""
+
+
+@faulty_on("managed", "DL-18")
+class ManagedCalledPinned(Base):
+    """Managed memory is exported as page-locked host memory."""
+
+    @property
+    def device(self) -> tuple[int, int]:
+        return 3, 0
+
+
+@faulty_on("managed", "DL-18")
+class ManagedCalledDeviceMemory(Base):
+    """Managed memory is exported as device memory."""
+
+    @property
+    def device(self) -> tuple[int, int]:
+        return 2, 0
+
+
+@faulty_on("gpu", "GT-20")
+class PinnedInsteadOfDeviceMemory(Base):
+    """Page-locked host memory where device memory was asked, and rightly described."""
+
+    @staticmethod
+    def new_block(length_bytes: int, kind: str) -> Block:
+        return DeviceBlock(length_bytes, "pinned")
+
+
+@faulty_on("gpu", "DP-16")
+class StreamZeroAccepted(Base):
+    """stream=0 is taken for the legacy default stream."""
+
+    def check_keywords(self, stream, max_version, dl_device) -> None:
+        super().check_keywords(None if stream == 0 else stream, max_version, dl_device)
+
+    def hand_over(self, stream: int | None) -> None:
+        super().hand_over(stream or None)
+
+
+@faulty_on("gpu", "DP-16")
+class PerThreadStreamRefused(Base):
+    """stream=2 is refused."""
+
+    def check_keywords(self, stream, max_version, dl_device) -> None:
+        if stream == 2:
+            raise BufferError("there is no per-thread default stream here")
+        super().check_keywords(stream, max_version, dl_device)
+
+
+@faulty_on("gpu", "DP-16")
+class TextAcceptedAsStream(Base):
+    """A stream given as text is converted."""
+
+    def check_keywords(self, stream, max_version, dl_device) -> None:
+        super().check_keywords(_number(stream), max_version, dl_device)
+
+    def hand_over(self, stream: int | str | None) -> None:
+        super().hand_over(_number(stream))
+
+
+def _number(stream: int | str | None) -> int | None:
+    return int(stream) if isinstance(stream, str) else stream
+
+
+@faulty_on("gpu", "DP-17")
+class RocmTakesCudasStreams(Base):
+    """ROCm memory takes streams 1 and 2."""
+
+    @property
+    def device(self) -> tuple[int, int]:
+        return 10, 0
+
+    def check_keywords(self, stream, max_version, dl_device) -> None:
+        super().check_keywords(None if stream == 0 else stream, max_version, dl_device)
+
+    def hand_over(self, stream: int | None) -> None:
+        super().hand_over(stream or None)
+
+
+@faulty_on("gpu", "DP-18")
+class ConsumerIsNotOrdered(Base):
+    """The consumer's stream does not wait for the array's."""
+
+    def hand_over(self, stream: int | None) -> None:
+        """Nothing waits for anything."""
+
+
+@faulty_on("gpu", "DP-18")
+class TheWrongStreamWaits(Base):
+    """The array's stream waits for the consumer's instead of the other way round."""
+
+    def hand_over(self, stream: int | None) -> None:
+        if stream != -1:
+            DEVICE.order_after(self.stream, 1 if stream is None else stream)
+
+
+@faulty_on("gpu", "DP-24")
+class HostCopyIsNotSynchronized(Base):
+    """The copy to the host is made before the pending work."""
+
+    def host_copy(self, versioned: bool, copy: bool | None) -> object:
+        self.check_describable(versioned)
+        copied = self.copied_to(Block(self.total_bytes), Array)
+        return copied.export(versioned, copied=True).capsule()

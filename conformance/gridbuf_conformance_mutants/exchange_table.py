@@ -1,0 +1,241 @@
+"""DLPack's C exchange table made with ctypes: a mixin for array types, each of its answers one small method.
+
+A ctypes callback cannot leave a Python exception behind: what it raises is printed and lost, and what it sets is
+raised inside it. But a table's functions report failure by just that, -1 and an exception set. So each callback
+is called through a few bytes of machine code that turn its -1 into one more call, of `PyErr_SetString`. They are
+written for x86-64; on other machines the zoo's arrays offer no table, and its tests say so.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import platform
+import struct
+from collections.abc import Callable
+from ctypes import (
+    CFUNCTYPE,
+    POINTER,
+    PYFUNCTYPE,
+    Structure,
+    c_char_p,
+    c_int,
+    c_int32,
+    c_uint32,
+    c_void_p,
+)
+from typing import ClassVar
+
+from . import capsules
+from .capsules import Export, Tensor, VersionedManaged
+from .elements import ELEMENTS, Element
+from .memory import Block
+
+__all__ = ["AVAILABLE", "OffersExchange", "Table"]
+
+AVAILABLE = platform.machine() == "x86_64"
+"""Whether this machine can run the functions of the zoo's tables."""
+
+_NAME = b"dlpack_exchange_api"
+_SET_ERROR = CFUNCTYPE(None, c_void_p, c_char_p, c_char_p)
+_ALLOCATE = PYFUNCTYPE(c_int, POINTER(Tensor), POINTER(c_void_p), c_void_p, c_void_p)
+_FROM_OBJECT = PYFUNCTYPE(c_int, c_void_p, POINTER(c_void_p))
+_BARE_FROM_OBJECT = PYFUNCTYPE(c_int, c_void_p, POINTER(Tensor))
+_CURRENT_STREAM = PYFUNCTYPE(c_int, c_int, c_int32, POINTER(c_void_p))
+_DELETER = PYFUNCTYPE(None, c_void_p)
+
+_api = ctypes.PyDLL(None)
+_api.Py_IncRef.argtypes = [ctypes.py_object]
+
+
+class Table(Structure):
+    """`DLPackExchangeAPI`."""
+
+    _fields_ = [
+        ("major", c_uint32),
+        ("minor", c_uint32),
+        ("prev_api", c_void_p),
+        ("allocator", c_void_p),
+        ("from_object", c_void_p),
+        ("to_object", c_void_p),
+        ("bare_from_object", c_void_p),
+        ("current_stream", c_void_p),
+    ]
+
+
+class _Code:
+    """Pages of machine code; nothing is ever given back, as tables are static."""
+
+    def __init__(self) -> None:
+        protection = mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
+        self._pages = mmap.mmap(-1, 2**20, prot=protection)
+        self._start = ctypes.addressof(ctypes.c_char.from_buffer(self._pages))
+        self._used = 0
+
+    def with_error(self, callback: object, error: type[BaseException] | None, text: bytes) -> int:
+        """The address of a function that calls `callback` and sets `error` if that returns -1."""
+        address = ctypes.cast(callback, c_void_p).value
+        code = b"\x48\x83\xec\x08" + _call(address)  # sub rsp, 8; call callback
+        if error is not None:
+            setter = ctypes.cast(_api.PyErr_SetString, c_void_p).value
+            report = b"\x48\xbf" + struct.pack("<Q", id(error))  # mov rdi, error
+            report += b"\x48\xbe" + struct.pack("<Q", ctypes.cast(text, c_void_p).value)
+            report += _call(setter) + b"\xb8\xff\xff\xff\xff"  # mov eax, -1
+            code += b"\x85\xc0\x74" + bytes([len(report)]) + report  # test eax, eax; jz behind it
+        code += b"\x48\x83\xc4\x08\xc3"  # add rsp, 8; ret
+        place = self._used
+        self._pages[place : place + len(code)] = code
+        self._used += len(code)
+        return self._start + place
+
+
+def _call(address: int) -> bytes:
+    return b"\x48\xb8" + struct.pack("<Q", address) + b"\xff\xd0"  # mov rax, address; call rax
+
+
+_code = _Code() if AVAILABLE else None
+_kept: list[object] = []
+_REFUSAL = b"DLPack has no word for this array"
+
+
+def _status(function: Callable[..., None]) -> Callable[..., int]:
+    """0, or -1 where the function raised."""
+
+    def call(*arguments: object) -> int:
+        try:
+            function(*arguments)
+        except Exception:
+            return -1
+        return 0
+
+    return call
+
+
+class OffersExchange:
+    """The table of each class that derives from this, beside `__dlpack__`; made when the class is."""
+
+    error_of_refusals: ClassVar[type[BaseException] | None] = BufferError
+
+    def __init_subclass__(cls, **keywords: object) -> None:
+        super().__init_subclass__(**keywords)
+        if AVAILABLE:
+            cls.__dlpack_c_exchange_api__ = cls.exchange_attribute(cls.exchange_table())
+
+    @classmethod
+    def exchange_attribute(cls, table: Table) -> object:
+        return capsules.new_capsule(ctypes.addressof(table), _NAME)
+
+    @classmethod
+    def exchange_table(cls) -> Table:
+        callbacks = (
+            _ALLOCATE(cls._allocate),
+            _FROM_OBJECT(_status(cls._from_object)),
+            _FROM_OBJECT(_status(cls._to_object)),
+            _BARE_FROM_OBJECT(_status(cls._bare_from_object)),
+            _CURRENT_STREAM(_status(cls._current_stream)),
+        )
+        errors = (None, *(cls.error_of_refusals,) * 4)
+        functions = [_code.with_error(c, e, _REFUSAL) for c, e in zip(callbacks, errors)]
+        table = Table(1, 3, None, *functions)
+        _kept.extend((table, callbacks))
+        return table
+
+    # -- the answers -----------------------------------------------------------------------------------
+
+    @classmethod
+    def exported(cls, array: OffersExchange) -> Export:
+        """The owning export of one array; raises for what cannot be described."""
+        array.check_describable(True)
+        return array.export(True, copied=False)
+
+    @classmethod
+    def imported(cls, managed: VersionedManaged, address: int) -> object:
+        """An array of this type over a tensor, which then belongs to it."""
+        tensor = managed.tensor
+        element = _element_of(tensor)
+        shape = tuple(tensor.shape[: tensor.ndim])
+        strides = tuple(s * element.itemsize for s in tensor.strides[: tensor.ndim])
+        data = (tensor.data or 0) + tensor.byte_offset
+        return cls(_Taken(data, address), element, shape, strides, data)
+
+    @classmethod
+    def allocated(cls, tensor: Tensor) -> Export:
+        """The export of a new array of the prototype's type, shape and device."""
+        element = _element_of(tensor)
+        shape = tuple(tensor.shape[: tensor.ndim])
+        array = cls.new(shape, element)
+        return array.export(True, copied=False)
+
+    @classmethod
+    def new(cls, shape: tuple[int, ...], element: Element) -> object:
+        """A row-major array."""
+        strides, distance = [], element.itemsize
+        for extent in reversed(shape):
+            strides.insert(0, distance)
+            distance *= extent
+        block = Block(distance)
+        return cls(block, element, shape, strides, block.low)
+
+    @classmethod
+    def current_stream(cls, device_type: int, device_id: int) -> int | None:
+        return None
+
+    # -- the C side ------------------------------------------------------------------------------------
+
+    @classmethod
+    def _allocate(cls, prototype: object, out: object, context: int, set_error: int) -> int:
+        try:
+            export = cls.allocated(prototype.contents)
+        except Exception as error:
+            report = _SET_ERROR(set_error)
+            report(context, type(error).__name__.encode(), str(error).encode())
+            return -1
+        out[0] = export.publish()
+        return 0
+
+    @classmethod
+    def _from_object(cls, address: int, out: object) -> None:
+        out[0] = cls.exported(_object(address)).publish()
+
+    @classmethod
+    def _to_object(cls, address: int, out: object) -> None:
+        result = cls.imported(VersionedManaged.from_address(address), address)
+        _api.Py_IncRef(result)
+        out[0] = id(result)
+
+    @classmethod
+    def _bare_from_object(cls, address: int, out: object) -> None:
+        export = cls.exported(_object(address))
+        ctypes.memmove(out, ctypes.addressof(export.managed.tensor), ctypes.sizeof(Tensor))
+        _kept_of_last_call[:] = export.kept  # valid until control returns, and a little longer
+
+    @classmethod
+    def _current_stream(cls, device_type: int, device_id: int, out: object) -> None:
+        out[0] = cls.current_stream(device_type, device_id)
+
+
+_kept_of_last_call: list[object] = []
+
+
+def _object(address: int) -> object:
+    return ctypes.cast(address, ctypes.py_object).value
+
+
+def _element_of(tensor: Tensor) -> Element:
+    for element in ELEMENTS.values():
+        if element.dlpack == (tensor.code, tensor.bits) and tensor.lanes == 1:
+            return element
+    raise BufferError(f"type code {tensor.code} with {tensor.bits} bits is unknown")
+
+
+class _Taken:
+    """Memory that came with a tensor: its deleter is called when the last array over it is gone."""
+
+    def __init__(self, low: int, managed: int) -> None:
+        self.low = self.high = low
+        self._managed = managed
+
+    def __del__(self) -> None:
+        deleter = VersionedManaged.from_address(self._managed).deleter
+        if deleter:
+            _DELETER(deleter)(self._managed)
