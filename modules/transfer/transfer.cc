@@ -20,6 +20,7 @@ import gridbuf.error;
 import gridbuf.layout.checked;
 import gridbuf.layout.extents;
 import gridbuf.layout.view;
+import gridbuf.threads;
 import gridbuf.transfer.walk;
 
 namespace gridbuf {
@@ -118,6 +119,23 @@ void repeat_element(std::byte* target, const std::byte* element, std::size_t ite
   }
 }
 
+// Long rows are filled by all threads. Each piece is filled by the thread that touches it first:
+// fresh pages are zeroed and filled while they are in its cache, and come to lie near it.
+constexpr std::int64_t kParallelFillBytes = std::int64_t{1} << 23;
+constexpr std::int64_t kFillChunkBytes = std::int64_t{1} << 21;
+
+void fill_row(std::byte* target, const std::byte* element, std::size_t itemsize,
+              std::int64_t length_bytes) {
+  if (length_bytes < kParallelFillBytes) {
+    return repeat_element(target, element, itemsize, static_cast<std::size_t>(length_bytes));
+  }
+  const auto item = static_cast<std::int64_t>(itemsize);
+  const std::int64_t chunk = std::max(item, kFillChunkBytes / item * item);
+  parallel_for(length_bytes, chunk, [&](std::int64_t begin, std::int64_t end) {
+    repeat_element(target + begin, element, itemsize, static_cast<std::size_t>(end - begin));
+  });
+}
+
 void swap_row(std::byte* target, const std::byte* source, const Row& row, std::size_t itemsize,
               std::size_t unit) {
   for (std::int64_t i = 0; i < row.extent; ++i) {
@@ -145,8 +163,7 @@ void run_row(const Elements& elements, std::byte* target, const std::byte* sourc
   if (row.target_stride_bytes == itemsize && row.source_stride_bytes == itemsize) {
     std::memcpy(target, source, static_cast<std::size_t>(row.extent) * elements.itemsize);
   } else if (row.target_stride_bytes == itemsize && row.source_stride_bytes == 0) {
-    repeat_element(target, source, elements.itemsize,
-                   static_cast<std::size_t>(row.extent) * elements.itemsize);
+    fill_row(target, source, elements.itemsize, row.extent * itemsize);
   } else {
     copy_row(target, source, row, elements.itemsize);
   }

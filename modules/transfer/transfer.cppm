@@ -6,11 +6,13 @@
 // source elements were read first, and then written to the target one after the other in row-major
 // order of the index. Bytes that belong to no element (padding) are neither read nor written.
 //
-// This is the reference. Faster code (tiles, threads, devices) will be tested against it, so it is
-// written to be evidently right: there is one loop nest, and a fill is a copy from a view whose
-// strides are all 0. What it does for speed is what everyone does: axes that lie behind one another
-// in both views are merged, the axis with the smallest target stride runs innermost, and rows that
-// are dense on both sides are one memcpy. A copy between equal layouts is a single one.
+// This is the reference. Faster code (tiles, devices) will be tested against it, so it is written
+// to be evidently right: there is one loop nest, and a fill is a copy from a view whose strides are
+// all 0. What it does for speed is what everyone does: axes that lie behind one another in both
+// views are merged, the axis with the smallest target stride runs innermost, and rows that are
+// dense on both sides are one memcpy. A copy between equal layouts is a single one. Only the fill
+// of a long dense row uses the threads of gridbuf.threads: it is often the first touch of fresh
+// memory, which is the one thing here that a single thread cannot do at the speed of the machine.
 //
 // Conversions between element types are not copies; they belong to whoever knows numbers (NumPy, in
 // Python). Swapping the bytes of an element is a copy, because it needs to know only lengths.

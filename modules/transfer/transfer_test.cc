@@ -22,6 +22,7 @@ import gridbuf.error;
 import gridbuf.layout.checked;
 import gridbuf.layout.extents;
 import gridbuf.layout.view;
+import gridbuf.threads;
 import gridbuf.transfer;
 
 namespace gridbuf {
@@ -195,6 +196,33 @@ TEST(CopyElements, CopiesBeyondFourGibibytesOfAddresses) {
   ASSERT_TRUE(copy_elements(block->data(), far, source.data(), near).ok());
   ASSERT_TRUE(copy_elements(back.data(), near, block->data(), far).ok());
   EXPECT_EQ(back, source);
+}
+
+// Long fills are cut into chunks for several threads: no element may be cut, and no byte beside the
+// row touched.
+TEST(FillElements, FillsLongRowsWithAllThreads) {
+  constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+  for (const int threads : {1, 2, 5}) {
+    ASSERT_TRUE(set_thread_count(threads).ok());
+    for (const std::int64_t itemsize : {1L, 8L, 12L, 3 * kMiB + 1}) {
+      const std::int64_t extent = (9 * kMiB + itemsize) / itemsize;
+      const StridedView target{.shape = {extent},
+                               .strides_bytes = {itemsize},
+                               .offset_bytes = 5,
+                               .itemsize_bytes = itemsize};
+      Bytes bytes(static_cast<std::size_t>(5 + extent * itemsize + 5), std::byte{0xEE});
+      const Bytes element = counted_bytes(itemsize, 3);
+      ASSERT_TRUE(fill_elements(bytes.data(), target, element).ok());
+      for (std::int64_t i = 0; i < extent; ++i) {
+        ASSERT_EQ(std::memcmp(bytes.data() + 5 + i * itemsize, element.data(), element.size()), 0)
+            << threads << " threads, item " << i << " of " << itemsize << " bytes";
+      }
+      for (std::size_t i = 0; i < 5; ++i) {
+        EXPECT_EQ(bytes[i], std::byte{0xEE});
+        EXPECT_EQ(bytes[bytes.size() - 1 - i], std::byte{0xEE});
+      }
+    }
+  }
 }
 
 // [example]

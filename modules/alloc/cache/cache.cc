@@ -40,33 +40,26 @@ std::optional<Mapping> MappingCache::take(std::int64_t length_bytes) {
   return mapping;
 }
 
-MappingCache::Victims MappingCache::give(const Mapping& mapping, std::int64_t length_bytes) {
+void MappingCache::give(const Mapping& mapping, std::int64_t length_bytes, Victims& victims) {
   forget(mapping, length_bytes);
-  Victims victims;
   const std::int64_t room_bytes = limit_bytes_ - surplus_bytes_ - mapping.length_bytes;
-  if (room_bytes < 0) {
-    victims.add(mapping);
-    return victims;
-  }
+  if (room_bytes < 0) return victims.add(mapping);
   shrink_to(room_bytes, kCapacity - 1, victims);
   entries_[static_cast<std::size_t>(count_++)] = {mapping, ++uses_};
   cached_bytes_ += mapping.length_bytes;
-  return victims;
 }
 
 void MappingCache::forget(const Mapping& mapping, std::int64_t length_bytes) {
   surplus_bytes_ -= mapping.length_bytes - length_bytes;
 }
 
-MappingCache::Victims MappingCache::set_limit(std::int64_t limit_bytes) {
+void MappingCache::set_limit(std::int64_t limit_bytes, Victims& victims) {
   limit_bytes_ = limit_bytes;
-  return trim(limit_bytes - surplus_bytes_);
+  trim(limit_bytes - surplus_bytes_, victims);
 }
 
-MappingCache::Victims MappingCache::trim(std::int64_t keep_bytes) {
-  Victims victims;
+void MappingCache::trim(std::int64_t keep_bytes, Victims& victims) {
   shrink_to(std::max<std::int64_t>(keep_bytes, 0), kCapacity, victims);
-  return victims;
 }
 
 Mapping MappingCache::remove(int place) {

@@ -36,20 +36,28 @@ class MappingCache {
   /// A kept mapping serves requests that it is longer than by at most this part of them.
   static constexpr std::int64_t kWasteDivisor = 8;
 
-  /// Mappings that must be given back to the kernel: by the caller, once it holds no lock.
+  /// Mappings that must be given back to the kernel: by the caller, once it holds no lock. Filled
+  /// by the functions below.
   class Victims {
    public:
-    const pages::Mapping* begin() const { return mappings_.data(); }
-    const pages::Mapping* end() const { return mappings_.data() + count_; }
+    const pages::Mapping* begin() const { return &mappings_[0].mapping; }
+    const pages::Mapping* end() const { return begin() + count_; }
     int count() const { return count_; }
     std::int64_t total_bytes() const;
 
    private:
     friend class MappingCache;
+    // Not initialised: every release would write the whole table.
+    union Place {
+      Place() {}
+      pages::Mapping mapping;
+    };
+    static_assert(sizeof(Place) == sizeof(pages::Mapping));
+
     void add(const pages::Mapping& mapping) {
-      mappings_[static_cast<std::size_t>(count_++)] = mapping;
+      mappings_[static_cast<std::size_t>(count_++)].mapping = mapping;
     }
-    std::array<pages::Mapping, kCapacity + 1> mappings_;
+    std::array<Place, kCapacity + 1> mappings_;
     int count_ = 0;
   };
 
@@ -61,17 +69,17 @@ class MappingCache {
 
   /// A mapping that served `length_bytes` is free: it is kept as far as limit and places allow,
   /// those not used for longest go first.
-  Victims give(const pages::Mapping& mapping, std::int64_t length_bytes);
+  void give(const pages::Mapping& mapping, std::int64_t length_bytes, Victims& victims);
 
   /// A mapping that served `length_bytes` is gone, and shall not be kept.
   void forget(const pages::Mapping& mapping, std::int64_t length_bytes);
 
   /// How many bytes may be kept (or lent as surplus); 0 keeps nothing.
   std::int64_t limit_bytes() const { return limit_bytes_; }
-  Victims set_limit(std::int64_t limit_bytes);
+  void set_limit(std::int64_t limit_bytes, Victims& victims);
 
   /// Gives up what was not used for longest, until at most `keep_bytes` are kept.
-  Victims trim(std::int64_t keep_bytes = 0);
+  void trim(std::int64_t keep_bytes, Victims& victims);
 
   int count() const { return count_; }
   std::int64_t cached_bytes() const { return cached_bytes_; }

@@ -35,9 +35,9 @@ std::uintptr_t number_of(const std::optional<Mapping>& mapping) {
 // What give() does in most tests: the mapping served its whole length.
 std::vector<std::uintptr_t> give(MappingCache& cache, const Mapping& mapping) {
   std::vector<std::uintptr_t> numbers;
-  for (const Mapping& victim : cache.give(mapping, mapping.length_bytes)) {
-    numbers.push_back(number_of(victim));
-  }
+  MappingCache::Victims victims;
+  cache.give(mapping, mapping.length_bytes, victims);
+  for (const Mapping& victim : victims) numbers.push_back(number_of(victim));
   return numbers;
 }
 
@@ -104,7 +104,8 @@ TEST(MappingCache, CountsLentSurplusAgainstTheLimit) {
   EXPECT_EQ(cache.surplus_bytes(), kMiB);
   EXPECT_EQ(give(cache, mapping(2, 10 * kMiB)), Numbers({2}));
   EXPECT_EQ(give(cache, mapping(3, 9 * kMiB)), Numbers());
-  const MappingCache::Victims victims = cache.give(*taken, 8 * kMiB);
+  MappingCache::Victims victims;
+  cache.give(*taken, 8 * kMiB, victims);
   EXPECT_EQ(victims.count(), 1);
   EXPECT_EQ(victims.total_bytes(), 9 * kMiB);
   EXPECT_EQ(cache.surplus_bytes(), 0);
@@ -122,18 +123,23 @@ TEST(MappingCache, ForgetsTheSurplusOfWhatIsGone) {
 TEST(MappingCache, TrimsTheOldestFirst) {
   MappingCache cache(100 * kMiB);
   for (std::uintptr_t i = 1; i <= 4; ++i) give(cache, mapping(i, 10 * kMiB));
-  const MappingCache::Victims victims = cache.trim(25 * kMiB);
+  MappingCache::Victims victims;
+  cache.trim(25 * kMiB, victims);
   ASSERT_EQ(victims.count(), 2);
   EXPECT_EQ(number_of(victims.begin()[0]), 1U);
   EXPECT_EQ(number_of(victims.begin()[1]), 2U);
-  EXPECT_EQ(cache.trim().count(), 2);
-  EXPECT_EQ(cache.trim().count(), 0);
+  cache.trim(0, victims);
+  EXPECT_EQ(victims.count(), 4);
+  cache.trim(0, victims);
+  EXPECT_EQ(victims.count(), 4);
 }
 
 TEST(MappingCache, ALowerLimitHoldsAtOnce) {
   MappingCache cache(100 * kMiB);
   for (std::uintptr_t i = 1; i <= 4; ++i) give(cache, mapping(i, 10 * kMiB));
-  EXPECT_EQ(cache.set_limit(20 * kMiB).count(), 2);
+  MappingCache::Victims victims;
+  cache.set_limit(20 * kMiB, victims);
+  EXPECT_EQ(victims.count(), 2);
   EXPECT_EQ(cache.cached_bytes(), 20 * kMiB);
 }
 
@@ -148,6 +154,7 @@ TEST(MappingCacheProperty, LosesNothingAndKeepsItsLimit) {
     for (const Mapping& victim : victims) ASSERT_EQ(kept.erase(number_of(victim)), 1U);
   };
   for (int step = 0; step < 20000; ++step) {
+    MappingCache::Victims victims;
     const std::int64_t length = (1 + static_cast<std::int64_t>(random() % 40)) * kMiB;
     if (random() % 2 == 0) {
       const std::optional<Mapping> taken = cache.take(length);
@@ -160,11 +167,12 @@ TEST(MappingCacheProperty, LosesNothingAndKeepsItsLimit) {
     } else if (!lent.empty()) {
       std::swap(lent[random() % lent.size()], lent.back());
       kept[number_of(lent.back().first)] = lent.back().first.length_bytes;
-      drop(cache.give(lent.back().first, lent.back().second));
+      cache.give(lent.back().first, lent.back().second, victims);
       lent.pop_back();
     } else {
-      drop(cache.trim(static_cast<std::int64_t>(random() % 300) * kMiB));
+      cache.trim(static_cast<std::int64_t>(random() % 300) * kMiB, victims);
     }
+    drop(victims);
     std::int64_t total = 0;
     for (const auto& [number, bytes] : kept) total += bytes;
     ASSERT_EQ(cache.cached_bytes(), total);

@@ -1,8 +1,13 @@
 module;
 
+#include <pthread.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
+#include <new>
+#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -11,54 +16,72 @@ module;
 module gridbuf.alloc.host;
 
 import gridbuf.alloc;
+import gridbuf.alloc.large;
 import gridbuf.alloc.pages;
-import gridbuf.error;
-import gridbuf.system;
 
 namespace gridbuf {
 namespace {
 
-// Below this, reading the system's reports would cost far more than it could save.
-constexpr std::int64_t kReportedCommitBytes = std::int64_t{1} << 20;
-
 void release_to_libc(void* /*context*/, void* allocation) noexcept { std::free(allocation); }
 
-// Refuses what the machine cannot hold, before anything is touched.
-absl::Status check_committable(const AllocationRequest& request) {
-  if (request.total_bytes < kReportedCommitBytes) return absl::OkStatus();
-  const std::int64_t committable = system::committable_bytes();
-  if (request.total_bytes <= committable) return absl::OkStatus();
-  return out_of_memory(
-      request, "host",
-      "populate was asked for and only " + bytes_text(committable) + " could be committed now");
+void* allocate_from_libc(std::size_t bytes, bool zeroed) {
+  return zeroed ? std::calloc(bytes, 1) : std::malloc(bytes);
+}
+
+// kMemory; a bare status where there is no memory for the message.
+absl::Status no_small_block(const AllocationRequest& request, std::string_view cause) noexcept {
+  try {
+    return out_of_memory(request, "host", cause);
+  } catch (const std::bad_alloc&) {
+    return absl::Status(absl::StatusCode::kResourceExhausted, "");
+  }
 }
 
 }  // namespace
 
 absl::StatusOr<Block> HostResource::allocate(const AllocationRequest& request) {
+  if (request.total_bytes >= kLargeBlockBytes) return large_.allocate(request);
+  return allocate_small(request);
+}
+
+absl::StatusOr<Block> HostResource::allocate_small(const AllocationRequest& request) {
   const absl::StatusOr<Placement> placement = place(request);
   if (!placement.ok()) return placement.status();
-  if (request.populate) {
-    if (absl::Status status = check_committable(request); !status.ok()) return status;
-  }
   const auto bytes = static_cast<std::size_t>(placement->block_bytes);
-  void* allocation = request.zeroed ? std::calloc(bytes, 1) : std::malloc(bytes);
+  void* allocation = allocate_from_libc(bytes, request.zeroed);
+  if (allocation == nullptr && large_.trim() > 0) {
+    allocation = allocate_from_libc(bytes, request.zeroed);
+  }
   if (allocation == nullptr) {
-    return out_of_memory(request, name(), "the C library has no block of that length");
+    return no_small_block(request, "the C library has no block of that length");
   }
   Block block(
       place_in(*placement, static_cast<std::byte*>(allocation)), request.total_bytes,
       {allocation, placement->block_bytes, &release_to_libc, nullptr, {.resource_name = "host"}});
   if (request.populate) {
-    if (absl::Status status = pages::commit(block.data(), block.total_bytes()); !status.ok()) {
-      return out_of_memory(request, name(), status.message());
-    }
+    const absl::Status status = pages::commit(block.data(), block.total_bytes());
+    if (!status.ok()) return no_small_block(request, status.message());
+  }
+  if (poisons() && !request.zeroed) {
+    std::memset(block.data(), static_cast<int>(kPoison),
+                static_cast<std::size_t>(request.total_bytes));
   }
   return block;
 }
 
+// Called once, for the process's own resource: handlers of a fork cannot be taken back.
+void HostResource::survive_forks() {
+  pthread_atfork([] { host_resource().large_.lock_for_fork(); },
+                 [] { host_resource().large_.unlock_in_parent(); },
+                 [] { host_resource().large_.unlock_in_child(); });
+}
+
 HostResource& host_resource() {
-  static HostResource& resource = *new HostResource;
+  static HostResource& resource = *[] {
+    auto* const made = new HostResource;
+    made->survive_forks();
+    return made;
+  }();
   return resource;
 }
 

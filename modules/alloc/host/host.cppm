@@ -1,35 +1,75 @@
-// gridbuf.alloc.host: memory of this process, from the C library.
+// gridbuf.alloc.host: memory of this process, the small blocks and the large ones.
 //
-// malloc of a slightly larger block plus an offset, calloc where zeros are asked for. That is all
-// on purpose. glibc serves small blocks from per-thread lists in about 25 ns, four times faster
-// than its aligned functions, and calloc of a large block is fresh pages of the kernel that are
-// zero already: nothing is written and nothing is committed until the first touch. Pools and huge
-// pages belong to a resource above this one.
+// Two sources behind one door, because no single one is good at both. Blocks below 2 MiB come from
+// the C library: malloc of a slightly larger block plus an offset, calloc where zeros are asked
+// for. glibc serves them from per-thread lists in about 25 ns, four times faster than its aligned
+// functions, and nothing that we could add would pay. From 2 MiB on, where the time of a block is
+// the time of its pages, gridbuf.alloc.large takes over: huge pages, a cache of freed mappings,
+// parallel first touch, staggered starts.
 //
-// The resource has no state. It may be used before and after main, from any thread, in a child
-// after fork, and its blocks may outlive everything but the process.
+// The border is the length of a huge page: a shorter block could not have one. It is compared with
+// what was asked for and not with what placement adds, so that equal requests go the same way.
+//
+// `host_resource` is the one that a process uses. It may be used at any time, from any thread and
+// in a child after fork, and it is never destroyed: blocks may be released at any moment of the
+// exit. Its kept mappings are given back when the C library has no memory for a small block, too.
 module;
 
+#include <cstdint>
+#include <string>
 #include <string_view>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 export module gridbuf.alloc.host;
 
 import gridbuf.alloc;
+import gridbuf.alloc.large;
 
 export namespace gridbuf {
 
+/// Blocks of this length and more have pages of their own.
+inline constexpr std::int64_t kLargeBlockBytes = std::int64_t{1} << 21;
+
+/// What can be set, and what is counted: of large blocks. (Small ones are the C library's; counting
+/// them would cost as much as they do.) `poison` holds for all.
+using HostOptions = LargeOptions;
+using HostStatistics = LargeStatistics;
+
 class HostResource final : public MemoryResource {
  public:
-  /// Errors: kValue for a bad request; kMemory if the C library has none, or, with `populate`, if
-  /// the machine or a cgroup could not commit that much (nothing is then touched).
+  /// `source` is where the pages of large blocks come from: the kernel if null.
+  explicit HostResource(const HostOptions& options = {}, PageSource* source = nullptr)
+      : large_("host", options, source) {}
+
+  /// Errors: kValue for a bad request; kMemory if there is none, or, with `populate`, if the
+  /// machine or a cgroup could not commit that much (nothing is then touched).
   absl::StatusOr<Block> allocate(const AllocationRequest& request) override;
 
   std::string_view name() const noexcept override { return "host"; }
+
+  HostOptions options() const { return large_.options(); }
+  /// Error: kValue for negative limits.
+  absl::Status configure(const HostOptions& options) { return large_.configure(options); }
+  HostStatistics statistics() const { return large_.statistics(); }
+  /// Gives kept mappings back until at most `keep_bytes` are left; returns how many bytes went.
+  std::int64_t trim(std::int64_t keep_bytes = 0) { return large_.trim(keep_bytes); }
+  /// How pages are chosen for large blocks now, for people.
+  std::string page_policy_text() const { return large_.page_policy_text(); }
+  /// Poison mode: fresh bytes hold kPoison, freed large blocks fault.
+  bool poisons() const { return large_.poisons(); }
+
+ private:
+  friend HostResource& host_resource();
+
+  absl::StatusOr<Block> allocate_small(const AllocationRequest& request);
+  void survive_forks();
+
+  LargeResource large_;
 };
 
-/// The process's host memory. Never destroyed, so blocks may be released at any moment of the exit.
+/// The process's host memory. Never destroyed.
 HostResource& host_resource();
 
 }  // namespace gridbuf

@@ -1,13 +1,16 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -17,6 +20,7 @@
 
 import gridbuf.alloc;
 import gridbuf.alloc.host;
+import gridbuf.alloc.large;
 import gridbuf.alloc.testing.contract;
 import gridbuf.error;
 import gridbuf.system;
@@ -29,10 +33,29 @@ extern "C" const char* __tsan_default_options() { return "allocator_may_return_n
 namespace gridbuf {
 namespace {
 
+constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+constexpr std::int64_t kGiB = std::int64_t{1} << 30;
+
+// The process's own host memory.
 class HostContract : public ::testing::TestWithParam<testing::ContractCheck> {};
 
 TEST_P(HostContract, Holds) {
   for (const std::string& violation : GetParam().run(host_resource())) ADD_FAILURE() << violation;
+}
+
+TEST_P(HostContract, HoldsWithATinyCache) {
+  HostResource resource({.cache_limit_bytes = 3 * kMiB});
+  for (const std::string& violation : GetParam().run(resource)) ADD_FAILURE() << violation;
+}
+
+TEST_P(HostContract, HoldsWithTheCacheOff) {
+  HostResource resource({.cache_limit_bytes = 0});
+  for (const std::string& violation : GetParam().run(resource)) ADD_FAILURE() << violation;
+}
+
+TEST_P(HostContract, HoldsInPoisonMode) {
+  HostResource resource({.poison = true});
+  for (const std::string& violation : GetParam().run(resource)) ADD_FAILURE() << violation;
 }
 
 INSTANTIATE_TEST_SUITE_P(Host, HostContract, ::testing::ValuesIn(testing::resource_contract()),
@@ -51,18 +74,31 @@ std::int64_t present_bytes(const Block& block) {
                               [](unsigned char flags) { return (flags & 1) != 0; });
 }
 
-constexpr std::int64_t kMiB = std::int64_t{1} << 20;
-constexpr std::int64_t kGiB = std::int64_t{1} << 30;
-
-TEST(HostResource, LeavesLargeZerosToTheFirstTouch) {
-#if __has_feature(thread_sanitizer)
-  GTEST_SKIP() << "ThreadSanitizer's calloc writes the zeros itself";
-#endif
+// An untouched field that is much of the machine costs nothing, zeros or not.
+TEST(HostResource, LeavesTheLargestZerosToTheFirstTouch) {
+  const std::int64_t total_bytes = system::committable_bytes() / 4;
   const absl::StatusOr<Block> block =
-      host_resource().allocate({.total_bytes = 256 * kMiB, .alignment_bytes = 64, .zeroed = true});
+      host_resource().allocate({.total_bytes = total_bytes, .alignment_bytes = 64, .zeroed = true});
   ASSERT_TRUE(block.ok()) << block.status();
   EXPECT_LT(present_bytes(*block), 8 * kMiB);
-  EXPECT_EQ(block->data()[128 * kMiB], std::byte{0});
+  EXPECT_EQ(block->data()[total_bytes / 2], std::byte{0});
+}
+
+TEST(HostResource, GivesPagesOfTheirOwnToLargeBlocksOnly) {
+  const Block small = *host_resource().allocate({.total_bytes = kLargeBlockBytes - 1});
+  EXPECT_EQ(small.facts().pages, PageKind::kShared);
+  EXPECT_EQ(small.facts().resource_name, "host");
+  const Block large = *host_resource().allocate({.total_bytes = kLargeBlockBytes});
+  EXPECT_NE(large.facts().pages, PageKind::kShared);
+  EXPECT_EQ(large.facts().resource_name, "host");
+}
+
+TEST(HostResource, FillsFreshBytesInPoisonMode) {
+  HostResource resource({.poison = true});
+  for (const std::int64_t total_bytes : {100L, 3 * kMiB}) {
+    const Block block = *resource.allocate({.total_bytes = total_bytes});
+    EXPECT_EQ(std::count(block.data(), block.data() + total_bytes, kPoison), total_bytes);
+  }
 }
 
 TEST(HostResource, PopulateCommitsEveryPageNow) {
@@ -144,13 +180,113 @@ TEST(HostResourceDeathTest, TurnsAnAddressSpaceLimitIntoAStatus) {
   EXPECT_EXIT(std::_Exit(allocate_under_a_limit()), ::testing::ExitedWithCode(0), "");
 }
 
-TEST(HostResource, ServesAChildAfterFork) {
-  EXPECT_EXIT(
-      {
-        const auto block = host_resource().allocate({.total_bytes = kMiB, .zeroed = true});
-        std::_Exit(block.ok() ? 0 : 1);
-      },
-      ::testing::ExitedWithCode(0), "");
+// What a child after fork sees: nothing kept, and memory that works.
+int use_memory_in_a_child() {
+  if (host_resource().statistics().cached_blocks != 0) return 1;
+  for (int i = 0; i < 3; ++i) {
+    const auto block = host_resource().allocate({.total_bytes = 10 * kMiB, .zeroed = true});
+    if (!block.ok()) return 2;
+    for (std::int64_t at = 0; at < 10 * kMiB; at += 4096) {
+      if (block->data()[at] != std::byte{0}) return 3;
+    }
+    std::fill_n(block->data(), 10 * kMiB, std::byte{0xFF});
+  }
+  return 0;
+}
+
+// The process's memory with a cache, whatever the build; as it was when the test ends.
+class WithCache {
+ public:
+  WithCache() : before_(host_resource().options()) {
+    EXPECT_TRUE(host_resource().configure({.cache_limit_bytes = 256 * kMiB}).ok());
+  }
+  ~WithCache() { EXPECT_TRUE(host_resource().configure(before_).ok()); }
+
+ private:
+  HostOptions before_;
+};
+
+TEST(HostResourceFork, LeavesTheKeptBlocksToTheParent) {
+  const WithCache cache;
+  const Block held = *host_resource().allocate({.total_bytes = 4 * kMiB});
+  std::fill_n(held.data(), 4 * kMiB, std::byte{7});
+  {
+    const Block block = *host_resource().allocate({.total_bytes = 10 * kMiB});
+  }
+  ASSERT_EQ(host_resource().statistics().cached_blocks, 1);
+  const pid_t child = fork();
+  if (child == 0) {
+    if (held.data()[4 * kMiB - 1] != std::byte{7}) std::_Exit(4);
+    std::_Exit(use_memory_in_a_child());
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(host_resource().statistics().cached_blocks, 1);
+  EXPECT_TRUE(host_resource().allocate({.total_bytes = 10 * kMiB})->facts().from_cache);
+}
+
+// Forks at any moment of other threads' allocations: no child may find a lock taken or books half
+// written.
+TEST(HostResourceFork, MayHappenWhileOtherThreadsAllocate) {
+#if __has_feature(thread_sanitizer)
+  GTEST_SKIP() << "ThreadSanitizer allows no new threads in a child of a process with threads";
+#endif
+  const WithCache cache;
+  std::atomic<bool> stop = false;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&stop, t] {
+      while (!stop) {
+        const auto block = host_resource().allocate({.total_bytes = (2 + t) * kMiB});
+        if (!block.ok()) std::abort();
+        block->data()[0] = std::byte{1};
+      }
+    });
+  }
+  for (int i = 0; i < 20; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(60);  // a lock that nobody will open
+      std::_Exit(use_memory_in_a_child());
+    }
+    int status = -1;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0) << "child " << i;
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+}
+
+// In a child with an address-space limit: want of memory empties the cache, for blocks of any
+// length.
+int take_the_cache_back() {
+  HostResource& host = host_resource();
+  if (!host.configure({.cache_limit_bytes = kGiB}).ok()) return 2;
+  const auto limit = static_cast<rlim_t>(address_space_bytes() + 300 * kMiB);
+  const rlimit limits{limit, limit};
+  if (setrlimit(RLIMIT_AS, &limits) != 0) return 3;
+  {
+    const auto block = host.allocate({.total_bytes = 200 * kMiB});
+  }
+  if (host.statistics().cached_blocks != 1) return 4;
+  if (!host.allocate({.total_bytes = 150 * kMiB}).ok()) return 5;  // did not fit beside the other
+  if (host.statistics().cached_blocks != 1) return 6;
+  std::vector<Block> small;
+  while (host.statistics().cached_blocks > 0) {
+    absl::StatusOr<Block> block = host.allocate({.total_bytes = kLargeBlockBytes - 1});
+    if (!block.ok()) return 7;  // the cache was not given up for it
+    small.push_back(*std::move(block));
+  }
+  return 0;
+}
+
+TEST(HostResourceDeathTest, GivesTheCacheUpBeforeItRefuses) {
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+  GTEST_SKIP() << "a sanitizer maps memory for itself, and ends without";
+#endif
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(std::_Exit(take_the_cache_back()), ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 module;
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <string>
@@ -33,25 +35,17 @@ std::string_view to_string(HugePages wish) {
   return "auto";
 }
 
-// Old figures fade: beyond a few trials' worth, both sums are halved. Two threads at once may lose
-// one record or halve twice; a running average bears that.
-void PagePolicy::Measured::add(std::int64_t more_mebibytes, std::int64_t more_nanoseconds) {
-  nanoseconds.fetch_add(more_nanoseconds, std::memory_order_relaxed);
-  const std::int64_t sum =
-      mebibytes.fetch_add(more_mebibytes, std::memory_order_relaxed) + more_mebibytes;
-  if (sum < 4 * kTrialMebibytes) return;
-  mebibytes.store(sum / 2, std::memory_order_relaxed);
-  nanoseconds.store(nanoseconds.load(std::memory_order_relaxed) / 2, std::memory_order_relaxed);
+void PagePolicy::Measured::add(std::int64_t rate) {
+  const std::uint32_t place = count_.fetch_add(1, std::memory_order_relaxed) % kTouches;
+  rates_[place].store(std::max<std::int64_t>(rate, 1), std::memory_order_relaxed);
 }
 
 std::int64_t PagePolicy::Measured::rate() const {
-  const std::int64_t sum = mebibytes.load(std::memory_order_relaxed);
-  return sum < kTrialMebibytes ? 0 : nanoseconds.load(std::memory_order_relaxed) / sum;
-}
-
-void PagePolicy::Measured::forget() {
-  mebibytes.store(0, std::memory_order_relaxed);
-  nanoseconds.store(0, std::memory_order_relaxed);
+  std::int64_t fastest = rates_[0].load(std::memory_order_relaxed);
+  for (const std::atomic<std::int64_t>& rate : rates_) {
+    fastest = std::min(fastest, rate.load(std::memory_order_relaxed));
+  }
+  return fastest;  // a place that was not written yet holds 0
 }
 
 bool PagePolicy::system_has_them() const {
@@ -73,16 +67,13 @@ PageKind PagePolicy::choose(std::int64_t length_bytes) {
   const PageKind best = faster();
   if (!huge_is_suspicious() || small_.rate() == 0) return best;
   if (choices_.fetch_add(1, std::memory_order_relaxed) < kChoicesBetweenTrials) return best;
-  // The slower kind is measured afresh, with what is allocated next.
   choices_.store(0, std::memory_order_relaxed);
-  Measured& slower = best == PageKind::kSmall ? huge_ : small_;
-  slower.forget();
   return best == PageKind::kSmall ? PageKind::kHuge : PageKind::kSmall;
 }
 
 void PagePolicy::record(PageKind pages, std::int64_t length_bytes, std::int64_t nanoseconds) {
-  if (length_bytes < kMiB) return;
-  (pages == PageKind::kHuge ? huge_ : small_).add(length_bytes / kMiB, nanoseconds);
+  if (length_bytes < kShortestBytes) return;
+  (pages == PageKind::kHuge ? huge_ : small_).add(nanoseconds / (length_bytes / kMiB));
 }
 
 std::string PagePolicy::text() const {

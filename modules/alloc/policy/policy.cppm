@@ -8,15 +8,17 @@
 // So the choice is adaptive, and visible. The system's setting comes first: "never" is never. Then
 // the user's wish. With the wish kAuto the policy measures: every first touch that is timed anyway
 // (zeros, populate) is recorded here. While huge pages come at the usual speed there is nothing to
-// decide. Where they come so slowly that small ones may be faster, one block is tried on small
-// pages, and from then on the faster kind is taken; the other one is tried again now and then,
-// because fragmentation comes and goes.
+// decide. Where four in a row come so slowly that small ones may be faster, small ones are tried,
+// and from then on the faster kind is taken; the other one is tried again now and then, because
+// fragmentation comes and goes. Disturbances only ever make a touch slower (the first one of a
+// virtual machine takes twenty times as long), so the best of the last four stands for a kind.
 //
 // The key choice: no fixed verdict by machine, kernel or size, because reports differ by a factor
 // of ten in both directions between machines of one kind; and no measurement of its own, because
 // that would cost every short program what only long ones can earn back.
 module;
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <string>
@@ -45,10 +47,12 @@ class PagePolicy {
   /// First touches slower than this per mebibyte make the policy try small pages. Usual are 45 to
   /// 90 µs on huge pages, and 200 to 500 µs on small ones.
   static constexpr std::int64_t kSuspiciousNanoseconds = 150'000;
-  /// So many mebibytes make a measurement; fewer say nothing.
-  static constexpr std::int64_t kTrialMebibytes = 64;
+  /// So many first touches make a measurement; the fastest counts.
+  static constexpr int kTouches = 4;
+  /// First touches of shorter ranges say nothing.
+  static constexpr std::int64_t kShortestBytes = std::int64_t{1} << 23;
   /// After so many choices of the faster kind the other one is tried again.
-  static constexpr int kChoicesBetweenTrials = 64;
+  static constexpr int kChoicesBetweenTrials = 16;
 
   explicit PagePolicy(const system::HugePageReport& report = system::huge_pages())
       : report_(report) {}
@@ -68,15 +72,16 @@ class PagePolicy {
   std::string text() const;
 
  private:
-  // The running figures of one kind of pages.
-  struct Measured {
-    std::atomic<std::int64_t> mebibytes = 0;
-    std::atomic<std::int64_t> nanoseconds = 0;
-
-    void add(std::int64_t more_mebibytes, std::int64_t more_nanoseconds);
-    /// Nanoseconds per mebibyte; 0 before kTrialMebibytes are known.
+  // The last first touches on one kind of pages, in nanoseconds per mebibyte.
+  class Measured {
+   public:
+    void add(std::int64_t rate);
+    /// The fastest of the last kTouches; 0 before there are as many.
     std::int64_t rate() const;
-    void forget();
+
+   private:
+    std::array<std::atomic<std::int64_t>, kTouches> rates_{};
+    std::atomic<std::uint32_t> count_ = 0;
   };
 
   bool system_has_them() const;

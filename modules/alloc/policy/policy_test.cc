@@ -19,8 +19,10 @@ PagePolicy with_mode(system::HugePageMode mode) {
 }
 
 void record(PagePolicy& policy, PageKind pages, std::int64_t nanoseconds_per_mebibyte,
-            std::int64_t mebibytes = PagePolicy::kTrialMebibytes) {
-  policy.record(pages, mebibytes * kMiB, mebibytes * nanoseconds_per_mebibyte);
+            int touches = PagePolicy::kTouches) {
+  for (int i = 0; i < touches; ++i) {
+    policy.record(pages, 64 * kMiB, 64 * nanoseconds_per_mebibyte);
+  }
 }
 
 TEST(PagePolicy, TheSystemsNeverIsNever) {
@@ -66,10 +68,14 @@ TEST(PagePolicy, StaysWithHugePagesOfUsualSpeed) {
   EXPECT_EQ(policy.text(), "huge pages: the system's setting is madvise; measured 60 µs per MiB");
 }
 
-TEST(PagePolicy, OneSlowBlockOfFewMebibytesSaysNothing) {
+TEST(PagePolicy, DisturbancesSayNothing) {
   PagePolicy policy = with_mode(system::HugePageMode::kMadvise);
-  record(policy, PageKind::kHuge, 100 * kSlow, PagePolicy::kTrialMebibytes - 1);
-  policy.record(PageKind::kHuge, kMiB - 1, 1'000'000'000);
+  for (int i = 0; i < 10; ++i) {
+    record(policy, PageKind::kHuge, 100 * kSlow, PagePolicy::kTouches - 1);
+    EXPECT_EQ(policy.choose(64 * kMiB), PageKind::kHuge);
+    record(policy, PageKind::kHuge, kUsual, 1);
+  }
+  policy.record(PageKind::kHuge, PagePolicy::kShortestBytes - 1, 1'000'000'000);
   EXPECT_EQ(policy.choose(64 * kMiB), PageKind::kHuge);
 }
 
@@ -99,14 +105,14 @@ TEST(PagePolicy, TriesTheSlowerKindAgainNowAndThen) {
     EXPECT_EQ(policy.choose(64 * kMiB), PageKind::kSmall) << i;
   }
   EXPECT_EQ(policy.choose(64 * kMiB), PageKind::kHuge);  // fragmentation may be over
-  record(policy, PageKind::kHuge, kUsual);
+  record(policy, PageKind::kHuge, kUsual, 1);
   for (int i = 0; i < 100; ++i) EXPECT_EQ(policy.choose(64 * kMiB), PageKind::kHuge) << i;
 }
 
-TEST(PagePolicy, OldMeasurementsFade) {
+TEST(PagePolicy, FollowsTheLastTouches) {
   PagePolicy policy = with_mode(system::HugePageMode::kMadvise);
   for (int i = 0; i < 100; ++i) record(policy, PageKind::kHuge, kUsual);
-  for (int i = 0; i < 8; ++i) record(policy, PageKind::kHuge, kSlow);
+  record(policy, PageKind::kHuge, kSlow);
   EXPECT_EQ(policy.choose(64 * kMiB), PageKind::kSmall);
 }
 
