@@ -202,3 +202,50 @@ def exchange_table(kind: type) -> ExchangeTable:
     """The table of a type, overlaid where it lies."""
     capsule = kind.__dlpack_c_exchange_api__  # type: ignore[attr-defined]
     return ExchangeTable.from_address(_capsule_pointer(capsule, b"dlpack_exchange_api"))
+
+
+# ---- The C table of a device. ----
+
+_Copy = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64
+)
+_SlowFill = ctypes.CFUNCTYPE(
+    ctypes.c_int,
+    ctypes.c_uint64,
+    ctypes.c_int32,
+    ctypes.c_uint64,
+    ctypes.c_uint32,
+    ctypes.c_uint64,
+)
+
+
+class DeviceTable(ctypes.Structure):
+    """The first entries of gridbuf_device_table, as far as tests here call it."""
+
+    _fields_ = [
+        ("version", ctypes.c_uint32),
+        ("struct_bytes", ctypes.c_uint32),
+        ("name", ctypes.c_char_p),
+        ("_copy", _Copy),
+        ("_synchronize", ctypes.c_void_p),
+        ("_pointer_info", ctypes.c_void_p),
+        ("_slow_fill", _SlowFill),
+    ]
+
+    def copy(self, target: int, source: int, length_bytes: int, stream: int) -> None:
+        """Copies on `stream` and waits for it."""
+        assert self._copy(target, source, length_bytes, stream) == 0
+
+    def slow_fill(
+        self, target: int, value: int, length_bytes: int, milliseconds: int, stream: int
+    ) -> None:
+        """Enqueues a wait and a fill."""
+        assert self._slow_fill(target, value, length_bytes, milliseconds, stream) == 0
+
+
+def device_table() -> DeviceTable:
+    """The table of the device in use."""
+    import gridbuf.testing
+
+    capsule = gridbuf.testing.device_table()
+    return DeviceTable.from_address(_capsule_pointer(capsule, b"gridbuf_device_table_v1"))

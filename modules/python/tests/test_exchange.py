@@ -246,7 +246,7 @@ def test_the_allocator_reads_type_shape_and_device_alone(shape: tuple[int, ...])
         (prototype((2,), lanes=2), "BufferError"),
         (prototype((2,), device_type=4), "BufferError"),
         (prototype((2,), device_id=5), "BufferError"),
-        (prototype((2**60,), bits=8), "MemoryError"),
+        (prototype((2**60,), code=1, bits=8), "MemoryError"),
     ],
 )
 def test_the_allocator_reports_through_its_callback(wrong: DLTensor, kind: str) -> None:
