@@ -10,6 +10,7 @@ import gridbuf.python.buffer;
 import gridbuf.python.device;
 import gridbuf.python.functions;
 import gridbuf.python.imports;
+import gridbuf.python.memory;
 import gridbuf.python.numpy;
 import gridbuf.python.object;
 import gridbuf.python.plan;
@@ -53,6 +54,7 @@ Ref make_module() {
   add_functions(module.get());
   add_import_functions(module.get());
   add_device_functions(module.get());
+  add_memory_functions(module.get());
   check(PyModule_AddObjectRef(module.get(), "_build_facts", build_facts().get()));
   return module;
 }

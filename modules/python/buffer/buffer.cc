@@ -21,6 +21,7 @@ import gridbuf.alloc;
 import gridbuf.alloc.device;
 import gridbuf.alloc.devices;
 import gridbuf.alloc.host;
+import gridbuf.alloc.poison;
 import gridbuf.error;
 import gridbuf.interface;
 import gridbuf.interface.dlpack;
@@ -340,6 +341,19 @@ PyType_Spec spec = {
                                  bytes_text(plan.total_bytes())));
 }
 
+/// Zeroing less than this is shorter than handing the GIL to another thread and back.
+constexpr std::int64_t kLongBytes = std::int64_t{1} << 20;
+
+/// Poison mode: nobody has any business between the rows. Taken off when the memory is freed.
+void poison_padding(const LayoutPlan& plan, const std::byte* first_element) {
+  for (int axis = 0; axis < plan.ndim(); ++axis) {
+    if (plan.layout()[axis] != plan.ndim() - 1) continue;
+    poison_row_padding(first_element, plan.total_bytes(),
+                       plan.padded_shape()[axis] * plan.itemsize_bytes(),
+                       plan.shape()[axis] * plan.itemsize_bytes());
+  }
+}
+
 absl::StatusOr<Block> allocate_block(const LayoutPlan& plan, const MemoryOptions& options) {
   const AllocationRequest request{.total_bytes = plan.total_bytes(),
                                   .alignment_bytes = plan.alignment_bytes(),
@@ -347,7 +361,8 @@ absl::StatusOr<Block> allocate_block(const LayoutPlan& plan, const MemoryOptions
                                   .zeroed = options.zeroed,
                                   .populate = options.populate};
   const bool host = options.kind == MemoryKind::kHost;
-  if (host && !options.populate) return host_resource().allocate(request);
+  const bool long_work = options.populate || (options.zeroed && plan.total_bytes() >= kLongBytes);
+  if (host && !long_work) return host_resource().allocate(request);
   const absl::StatusOr<MemoryResource*> resource = memory_resource(options.kind);
   if (!resource.ok()) return resource.status();
   PyThreadState* const thread = PyEval_SaveThread();  // Pages and drivers take their time.
@@ -397,6 +412,9 @@ Ref allocate_buffer(const LayoutPlan& plan, const Dims& dims, const DTypePtr& dt
   if (!block.ok()) raise_no_block(block.status(), plan, *dtype, options.kind);
   std::byte* const first_element = block->data();
   const BlockFacts facts = block->facts();
+  if (options.kind == MemoryKind::kHost && host_resource().poisons()) {
+    poison_padding(plan, first_element);
+  }
   const std::int64_t allocation_bytes = block->allocation_bytes();
   absl::StatusOr<Owner> owner = share(*std::move(block));
   if (!owner.ok()) raise_no_block(owner.status(), plan, *dtype, options.kind);

@@ -45,6 +45,7 @@ from ._core import (
 )
 from ._stream import stream
 from ._version import __version__
+from .memory import alloc_info, get_num_threads, set_num_threads
 
 __all__ = [
     "Buffer",
@@ -53,6 +54,7 @@ __all__ = [
     "LayoutPlan",
     "SyncConflictError",
     "__version__",
+    "alloc_info",
     "allocate",
     "as_buffer",
     "as_cupy",
@@ -64,12 +66,14 @@ __all__ = [
     "full",
     "full_like",
     "get_dims",
+    "get_num_threads",
     "get_origin",
     "ones",
     "ones_like",
     "plan",
     "presets",
     "register_preset",
+    "set_num_threads",
     "show_config",
     "stream",
     "zeros",

@@ -42,11 +42,29 @@ def _cpu() -> dict[str, str]:
 
 
 def _memory() -> dict[str, str]:
+    options = _core._memory_options()
+    limit = options["limit_bytes"]
+    threads, origin = _core._memory_threads()
     return {
         "page size": f"{os.sysconf('SC_PAGE_SIZE')} bytes",
         "transparent huge pages": _read("/sys/kernel/mm/transparent_hugepage/enabled"),
-        "host allocation": "C library, aligned by offset",
+        "blocks below 2 MiB": "C library, aligned by offset",
+        "blocks from 2 MiB on": _core._memory_policy(),
+        "kept for reuse": _kept(),
+        "limit": "none" if limit is None else f"{limit} bytes",
+        "poison": "on" if options["poison"] else "off",
+        "threads": f"{threads} ({origin})",
     }
+
+
+def _kept() -> str:
+    limit = _core._memory_options()["cache_limit_bytes"]
+    found = _core._memory_statistics()
+    rule = "follows the machine" if limit is None else f"{limit} bytes"
+    return (
+        f"{found['cached_bytes']} bytes in {found['cached_blocks']} blocks; limit: {rule};"
+        f" {found['hits']} hits, {found['misses']} misses"
+    )
 
 
 def _devices() -> dict[str, str]:

@@ -1,0 +1,281 @@
+"""Host memory: what was handed out, what is kept, and how it is chosen.
+
+Arrays below 2 MiB come from the C library. From 2 MiB on each has pages of its own: transparent huge pages where the system
+allows them and they pay, kept after their array is gone for the next one of that length, touched by all threads where zeros must
+come from the kernel, and with starts that are spread over the cache sets. This module shows and sets that; nothing of it needs to
+be called.
+
+Three variables set the same at the start of the process: `GRIDBUF_CACHE_LIMIT_BYTES`, `GRIDBUF_HUGE_PAGES`
+and `GRIDBUF_POISON` (0 or 1). `GRIDBUF_NUM_THREADS` sets the number of threads.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import warnings
+from typing import Any, Final, Literal, SupportsIndex, TypedDict, cast
+
+import numpy as np
+
+from . import _core
+
+__all__ = [
+    "AllocationInfo",
+    "Statistics",
+    "alloc_info",
+    "configure",
+    "get_num_threads",
+    "options",
+    "set_num_threads",
+    "statistics",
+    "trim",
+]
+
+
+class Statistics(TypedDict):
+    """Of host blocks of 2 MiB and more; lengths are those of their pages, with all that placement costs."""
+
+    live_blocks: int
+    live_bytes: int
+    peak_live_bytes: int
+    cached_blocks: int
+    cached_bytes: int
+    cache_limit_bytes: int
+    hits: int
+    misses: int
+    refusals: int
+
+
+class Options(TypedDict):
+    """The settings in force."""
+
+    cache_limit_bytes: int | Literal["auto"]
+    limit_bytes: int | None
+    huge_pages: Literal["auto", "always", "never"]
+    poison: bool
+
+
+class AllocationInfo(TypedDict):
+    """Where an array's memory is and how it came about; None is what gridbuf does not know.
+
+    resource: "host", "pinned", "managed", "device"; None for memory that is not gridbuf's.
+    device: "host", "cuda:0", …; None likewise.
+    pages: "huge" or "small" (pages of its own; huge ones were asked for), "shared" (among the C library's blocks).
+    from_cache: its pages had served another array before.
+    stagger_bytes: how far its start was moved to spread starts over cache sets.
+    address: of element (0, …, 0) of the whole allocation; of the lowest element for memory that is not gridbuf's.
+    total_bytes: of the whole allocation, padding included, or what the elements span.
+    allocation_bytes: what that costs, with alignment, stagger and the rest of the last page.
+    alignment_size, aligned_index: what was asked for.
+    resident_bytes, huge_page_bytes: what is in memory now, and how much of it on transparent huge pages, as the kernel
+      counts it for the mappings that hold these bytes (an upper bound where blocks share a mapping). None for memory that the
+      host does not read, or where the kernel does not tell.
+    note: what is not known, and why; "" if all is.
+    """
+
+    resource: str | None
+    device: str | None
+    pages: str | None
+    from_cache: bool | None
+    stagger_bytes: int | None
+    address: int
+    total_bytes: int
+    allocation_bytes: int | None
+    alignment_size: int | None
+    aligned_index: tuple[int, ...] | None
+    resident_bytes: int | None
+    huge_page_bytes: int | None
+    note: str
+
+
+class _Keep:
+    def __repr__(self) -> str:
+        return "<unchanged>"
+
+
+_KEEP: Final = _Keep()
+
+
+# ---- Figures. ----
+
+
+def statistics() -> Statistics:
+    """How much host memory is in use and kept, the peak, and how often the cache helped.
+
+    Counts blocks of 2 MiB and more; smaller ones are the C library's, and not counted.
+    """
+    return cast(Statistics, _core._memory_statistics())
+
+
+def trim(keep_bytes: SupportsIndex = 0) -> int:
+    """Gives kept memory back to the system until at most `keep_bytes` are left; returns how many bytes went.
+
+    Happens by itself when memory runs short. Raises ValueError for negative numbers.
+    """
+    return _core._memory_trim(keep_bytes)
+
+
+def _buffer_of(array: Any) -> _core.Buffer | None:
+    """The Buffer that owns the memory of an array or view, or None."""
+    seen = array
+    while isinstance(seen, np.ndarray):
+        seen = seen.base
+    if isinstance(seen, memoryview):
+        seen = seen.obj
+    if not isinstance(seen, _core.Buffer):
+        return None
+    return seen if seen.base is None else seen.base
+
+
+def _foreign_info(array: Any) -> AllocationInfo:
+    view = array if isinstance(array, np.ndarray) else np.asarray(array)
+    low, high = np.lib.array_utils.byte_bounds(view)
+    return {
+        "resource": None,
+        "device": None,
+        "pages": None,
+        "from_cache": None,
+        "stagger_bytes": None,
+        "address": low,
+        "total_bytes": high - low,
+        "allocation_bytes": None,
+        "alignment_size": None,
+        "aligned_index": None,
+        "resident_bytes": None,
+        "huge_page_bytes": None,
+        "note": "not gridbuf's memory: who made it, and how, is not known",
+    }
+
+
+def alloc_info(array: Any) -> AllocationInfo:
+    """Where the memory of `array` is and how it came about.
+
+    array: a plain array of gridbuf, a `Buffer`, a view of either; for anything else that NumPy takes without a copy, only what
+    the kernel says of its pages. Raises TypeError for what is no array.
+
+    >>> import gridbuf
+    >>> info = gridbuf.alloc_info(gridbuf.zeros((512, 1024), alignment_size=64))
+    >>> info["resource"], info["from_cache"], info["total_bytes"]
+    ('host', False, 4194304)
+    """
+    buffer = _buffer_of(array)
+    facts = None if buffer is None else _core._memory_block_facts(buffer)
+    if facts is None:
+        if not hasattr(array, "__array_interface__") and not _exports_buffer(array):
+            raise TypeError(
+                f"array is a {type(array).__name__}, but must be an array or a gridbuf.Buffer;"
+                " pass one whose memory NumPy can see"
+            )
+        info = _foreign_info(array)
+        readable = True
+    else:
+        readable = facts.pop("host_readable")
+        info = cast(
+            AllocationInfo, {**facts, "resident_bytes": None, "huge_page_bytes": None, "note": ""}
+        )
+    if not readable:
+        info["note"] = "memory of a device: the host's kernel knows nothing of its pages"
+    elif (found := _core._memory_mapped_pages(info["address"], info["total_bytes"])) is not None:
+        info["resident_bytes"], info["huge_page_bytes"] = found
+    elif not info["note"]:
+        info["note"] = "the kernel does not tell which pages are in memory"
+    return info
+
+
+def _exports_buffer(array: Any) -> bool:
+    try:
+        memoryview(array).release()
+    except (TypeError, BufferError):
+        return False
+    return True
+
+
+# ---- Settings. ----
+
+
+def options() -> Options:
+    """The settings in force, as `configure` takes them."""
+    found = _core._memory_options()
+    if found["cache_limit_bytes"] is None:
+        found["cache_limit_bytes"] = "auto"
+    return cast(Options, found)
+
+
+def configure(
+    *,
+    cache_limit_bytes: SupportsIndex | Literal["auto"] | _Keep = _KEEP,
+    limit_bytes: SupportsIndex | None | _Keep = _KEEP,
+    huge_pages: Literal["auto", "always", "never"] | _Keep = _KEEP,
+    poison: bool | _Keep = _KEEP,
+) -> None:
+    """Sets how host memory of 2 MiB and more is handled; what is not given stays as it is.
+
+    cache_limit_bytes: how many bytes of freed memory are kept for the next arrays; 0 keeps none; "auto" follows the machine: a
+      quarter of what could still be committed (the system's memory or the tightest cgroup's).
+    limit_bytes: of memory in use and kept together; beyond it allocation is a MemoryError. None: no limit.
+    huge_pages: transparent huge pages "always" where the system allows them, "never", or "auto": while they are not slower to
+      get than small pages, which is measured. A system whose own setting is "never" has none.
+    poison: fresh memory holds bytes of 0xCB, freed blocks of 2 MiB and more are taken from the process, so that a use after
+      free is a segmentation fault; with AddressSanitizer, touching the padding between rows ends the process. For tests.
+
+    Takes effect at once. Raises TypeError or ValueError, and then nothing has changed.
+    """
+    if isinstance(cache_limit_bytes, str) and cache_limit_bytes != "auto":
+        raise ValueError(
+            f"cache_limit_bytes is {cache_limit_bytes!r}, but must be a number of bytes or 'auto';"
+            " pass 0 to keep nothing"
+        )
+    wanted = _core._memory_options()
+    if not isinstance(cache_limit_bytes, _Keep):
+        wanted["cache_limit_bytes"] = None if cache_limit_bytes == "auto" else cache_limit_bytes
+    if not isinstance(limit_bytes, _Keep):
+        wanted["limit_bytes"] = limit_bytes
+    if not isinstance(huge_pages, _Keep):
+        wanted["huge_pages"] = huge_pages
+    if not isinstance(poison, _Keep):
+        wanted["poison"] = poison
+    _core._memory_configure(
+        wanted["cache_limit_bytes"], wanted["limit_bytes"], wanted["huge_pages"], wanted["poison"]
+    )
+
+
+def get_num_threads() -> int:
+    """How many threads large allocations and fills may use, the caller's included.
+
+    What `set_num_threads` set; else the variable GRIDBUF_NUM_THREADS; else the processors that this process may use (its
+    affinity and the quotas of its cgroups).
+    """
+    return _core._memory_threads()[0]
+
+
+def set_num_threads(n: SupportsIndex) -> None:
+    """Sets how many threads large allocations and fills may use, in the whole process.
+
+    n: 1 to 256; 1 does all work on the calling thread. Raises ValueError for other numbers.
+    """
+    _core._memory_set_threads(operator.index(n) if not isinstance(n, bool) else n)
+
+
+def _configure_from_environment() -> None:
+    """Applies the variables; one that cannot be applied is a warning, as nobody has called anything yet."""
+    readers = {
+        "GRIDBUF_CACHE_LIMIT_BYTES": lambda text: {
+            "cache_limit_bytes": text if text == "auto" else int(text)
+        },
+        "GRIDBUF_HUGE_PAGES": lambda text: {"huge_pages": text},
+        "GRIDBUF_POISON": lambda text: {"poison": {"0": False, "1": True}[text]},
+    }
+    for name, read in readers.items():
+        text = os.environ.get(name, "")
+        if not text:
+            continue
+        try:
+            configure(**read(text))
+        except (KeyError, ValueError) as error:
+            warnings.warn(
+                f"{name} is {text!r} and was ignored: {error}", RuntimeWarning, stacklevel=2
+            )
+
+
+_configure_from_environment()

@@ -1,0 +1,237 @@
+module;
+
+#include <Python.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+
+module gridbuf.python.memory;
+
+import gridbuf.alloc;
+import gridbuf.alloc.host;
+import gridbuf.alloc.large;
+import gridbuf.alloc.policy;
+import gridbuf.error;
+import gridbuf.layout;
+import gridbuf.python.arguments;
+import gridbuf.python.buffer;
+import gridbuf.python.object;
+import gridbuf.system;
+import gridbuf.threads;
+
+namespace gridbuf::python {
+namespace {
+
+// ---- Dicts. ----
+
+/// A dict that is filled key by key.
+class Dict {
+ public:
+  void set(const char* key, Ref value) {
+    check(PyDict_SetItemString(dict_.get(), key, value.get()));
+  }
+  void set(const char* key, std::int64_t number) {
+    set(key, Ref::steal(PyLong_FromLongLong(number)));
+  }
+  void set(const char* key, std::string_view text) { set(key, make_text(text)); }
+  void set_flag(const char* key, bool flag) { set(key, Ref::steal(PyBool_FromLong(flag ? 1 : 0))); }
+  Ref take() { return std::move(dict_); }
+
+ private:
+  Ref dict_ = Ref::steal(PyDict_New());
+};
+
+// ---- Statistics and settings. ----
+
+PyObject* statistics(PyObject*, PyObject*) {
+  return guarded([] {
+    const HostStatistics found = host_resource().statistics();
+    Dict dict;
+    dict.set("live_blocks", found.live_blocks);
+    dict.set("live_bytes", found.live_bytes);
+    dict.set("peak_live_bytes", found.peak_live_bytes);
+    dict.set("cached_blocks", found.cached_blocks);
+    dict.set("cached_bytes", found.cached_bytes);
+    dict.set("cache_limit_bytes", found.cache_limit_bytes);
+    dict.set("hits", found.hits);
+    dict.set("misses", found.misses);
+    dict.set("refusals", found.refusals);
+    return dict.take();
+  });
+}
+
+/// None stands for "follows the machine" and "no limit".
+PyObject* options(PyObject*, PyObject*) {
+  return guarded([] {
+    const HostOptions found = host_resource().options();
+    Dict dict;
+    if (found.cache_limit_bytes) {
+      dict.set("cache_limit_bytes", *found.cache_limit_bytes);
+    } else {
+      dict.set("cache_limit_bytes", Ref::share(Py_None));
+    }
+    if (found.limit_bytes == system::kUnlimitedBytes) {
+      dict.set("limit_bytes", Ref::share(Py_None));
+    } else {
+      dict.set("limit_bytes", found.limit_bytes);
+    }
+    dict.set("huge_pages", to_string(found.huge_pages));
+    dict.set_flag("poison", found.poison);
+    return dict.take();
+  });
+}
+
+std::optional<std::int64_t> to_limit(PyObject* object, std::string_view name) {
+  if (object == Py_None) return std::nullopt;
+  return to_integer(object, name);
+}
+
+HugePages to_huge_pages(PyObject* object) {
+  if (PyUnicode_Check(object) == 0) {
+    raise(ErrorClass::kType, Problem{"huge_pages", describe(object), "a str",
+                                     "pass \"auto\", \"always\" or \"never\""});
+  }
+  for (const HugePages wish : {HugePages::kAuto, HugePages::kAlways, HugePages::kNever}) {
+    if (utf8(object) == to_string(wish)) return wish;
+  }
+  raise(ErrorClass::kValue, Problem{"huge_pages", describe(object),
+                                    "\"auto\", \"always\" or \"never\"", "pass one of them"});
+}
+
+/// (cache_limit_bytes, limit_bytes, huge_pages, poison), all of them.
+PyObject* configure(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  return guarded([&] {
+    if (count != 4) raise(ErrorClass::kType, "_memory_configure() takes 4 arguments");
+    const HostOptions wanted{
+        .cache_limit_bytes = to_limit(arguments[0], "cache_limit_bytes"),
+        .limit_bytes = to_limit(arguments[1], "limit_bytes").value_or(system::kUnlimitedBytes),
+        .huge_pages = to_huge_pages(arguments[2]),
+        .poison = to_flag(arguments[3], "poison")};
+    check(host_resource().configure(wanted));
+    return Ref::share(Py_None);
+  });
+}
+
+PyObject* trim(PyObject*, PyObject* argument) {
+  return guarded([&] {
+    const std::int64_t keep_bytes = to_integer(argument, "keep_bytes");
+    if (keep_bytes < 0) {
+      raise(ErrorClass::kValue, Problem{"keep_bytes", std::to_string(keep_bytes), "0 or more",
+                                        "pass 0 to keep nothing"});
+    }
+    PyThreadState* const thread = PyEval_SaveThread();
+    const std::int64_t trimmed = host_resource().trim(keep_bytes);
+    PyEval_RestoreThread(thread);
+    return Ref::steal(PyLong_FromLongLong(trimmed));
+  });
+}
+
+PyObject* policy(PyObject*, PyObject*) {
+  return guarded([] { return make_text(host_resource().page_policy_text()); });
+}
+
+// ---- Threads. ----
+
+PyObject* get_threads(PyObject*, PyObject*) {
+  return guarded([] {
+    const std::string origin = thread_count_origin();
+    return Ref::steal(Py_BuildValue("(is)", thread_count(), origin.c_str()));
+  });
+}
+
+PyObject* set_threads(PyObject*, PyObject* argument) {
+  return guarded([&] {
+    const std::int64_t count = to_integer(argument, "n");
+    constexpr std::int64_t kMost = std::numeric_limits<int>::max();
+    check(set_thread_count(static_cast<int>(count < 0 || count > kMost ? 0 : count)));
+    return Ref::share(Py_None);
+  });
+}
+
+// ---- Facts of a block. ----
+
+std::string_view page_text(PageKind pages) {
+  switch (pages) {
+    case PageKind::kSmall:
+      return "small";
+    case PageKind::kHuge:
+      return "huge";
+    case PageKind::kShared:
+      break;
+  }
+  return "shared";
+}
+
+/// The facts of a Buffer of a whole allocation; None for memory that is not ours.
+PyObject* block_facts(PyObject*, PyObject* buffer) {
+  return guarded([&] {
+    if (!is_buffer(buffer)) {
+      raise(ErrorClass::kType,
+            Problem{"buffer", describe(buffer), "a gridbuf.Buffer", "pass an array's base"});
+    }
+    if (!has_plan(buffer)) return Ref::share(Py_None);
+    const BufferState& state = state_of(buffer);
+    const auto address = reinterpret_cast<std::uintptr_t>(state.memory.block);
+    Dict dict;
+    dict.set("resource", state.facts.resource_name);
+    dict.set("device", to_string(state.facts.device));
+    dict.set_flag("host_readable", is_host_readable(state.facts.device.type));
+    dict.set("pages", page_text(state.facts.pages));
+    dict.set_flag("from_cache", state.facts.from_cache);
+    dict.set("stagger_bytes", state.facts.stagger_bytes);
+    dict.set("address", Ref::steal(PyLong_FromUnsignedLongLong(address)));
+    dict.set("total_bytes", plan_of(buffer).total_bytes());
+    dict.set("allocation_bytes", state.allocation_bytes);
+    dict.set("alignment_size", state.alignment_bytes);
+    dict.set("aligned_index", from_integers(state.aligned_index.span()));
+    return dict.take();
+  });
+}
+
+/// (address, length_bytes) → (resident_bytes, huge_bytes), or None.
+PyObject* mapped_pages(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  return guarded([&] {
+    if (count != 2) raise(ErrorClass::kType, "_memory_mapped_pages() takes 2 arguments");
+    const Ref number = Ref::steal(PyNumber_Index(arguments[0]));
+    const unsigned long long address = PyLong_AsUnsignedLongLong(number.get());
+    if (PyErr_Occurred() != nullptr) throw PythonError();
+    const std::int64_t length_bytes = to_integer(arguments[1], "length_bytes");
+    if (length_bytes <= 0) return Ref::share(Py_None);
+    const auto pages = system::mapped_pages(reinterpret_cast<const void*>(address), length_bytes);
+    if (!pages) return Ref::share(Py_None);
+    return Ref::steal(Py_BuildValue("(LL)", static_cast<long long>(pages->resident_bytes),
+                                    static_cast<long long>(pages->huge_bytes)));
+  });
+}
+
+template <class Function>
+PyCFunction method(Function function) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
+PyMethodDef functions[] = {
+    {"_memory_statistics", statistics, METH_NOARGS, "Of large host blocks: {key: number}."},
+    {"_memory_options", options, METH_NOARGS, "The settings in force."},
+    {"_memory_configure", method(configure), METH_FASTCALL, "Sets all of them."},
+    {"_memory_trim", trim, METH_O, "Gives kept memory back but for so many bytes."},
+    {"_memory_policy", policy, METH_NOARGS, "The page policy's decision, for people."},
+    {"_memory_block_facts", block_facts, METH_O, "How a Buffer's memory came about, or None."},
+    {"_memory_mapped_pages", method(mapped_pages), METH_FASTCALL,
+     "What is in memory of a range: (bytes, on huge pages), or None."},
+    {"_memory_threads", get_threads, METH_NOARGS, "The number of threads, and where it is from."},
+    {"_memory_set_threads", set_threads, METH_O, "Sets the number of threads."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+void add_memory_functions(PyObject* module) { check(PyModule_AddFunctions(module, functions)); }
+
+}  // namespace gridbuf::python
