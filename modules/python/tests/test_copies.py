@@ -102,7 +102,7 @@ def restore(*arguments: Any) -> Any:
     return _core._restore(*arguments)
 
 
-GOOD = ((2, 3), np.dtype("f4"), (1, 0), 8, (0, 1), ("K", "I"), False, bytes(24))
+GOOD = ((2, 3), np.dtype("f4"), (1, 0), 8, (0, 1), ("K", "I"), False, bytes(24), "host")
 
 
 def test_restore_makes_what_was_pickled() -> None:
@@ -121,6 +121,7 @@ def test_restore_makes_what_was_pickled() -> None:
         (5, "KK"), (5, ("K", 5)), (5, "XY"),
         (6, 1), (6, None),
         (7, bytes(23)), (7, bytes(25)), (7, "text"), (7, None), (7, memoryview(bytes(48))[::2]),
+        (8, "gpu"), (8, b"host"), (8, 3),
     ],
     ids=str,
 )  # fmt: skip

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import enum
+import gc
 import math
+import sys
 from typing import Any
 
 import gridbuf
 import ml_dtypes
 import numpy as np
 import pytest
-from abi import REQUESTS, capsule_name, opened, requested
+from abi import REQUESTS, array_struct, capsule_context, capsule_name, opened, requested
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import DTYPES, RECORD, address, as_bytes, fill_bytes, requests
@@ -91,8 +93,6 @@ def test_flags_that_are_no_request_are_refused(flags: int) -> None:
 
 
 def test_a_failed_request_leaves_no_owner_and_no_reference() -> None:
-    import sys
-
     from abi import PyBuffer
 
     buffer = example(view="transposed")[::-1]
@@ -203,8 +203,65 @@ def test_types_that_the_array_interface_cannot_name_do_not_pretend() -> None:
 
 
 def test_no_device_interface_is_offered() -> None:
-    for name in ("__cuda_array_interface__", "__hip_array_interface__", "__array_struct__"):
+    for name in ("__cuda_array_interface__", "__hip_array_interface__"):
         assert not hasattr(example(), name)
+
+
+# ---- __array_struct__. ----
+
+C_CONTIGUOUS, F_CONTIGUOUS, ALIGNED, NATIVE, WRITABLE, HAS_DESCR = 1, 2, 0x100, 0x200, 0x400, 0x800
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_the_array_struct_says_what_numpys_says(view: str) -> None:
+    buffer = example(view=view)
+    capsule = buffer.__array_struct__
+    assert capsule_name(capsule) is None  # AS-01
+    assert capsule_context(capsule) == id(buffer)  # AS-07
+    found = array_struct(capsule)
+    array = buffer.to_numpy()
+    assert (found.two, found.nd, found.typekind, found.itemsize) == (2, buffer.ndim, b"f", 8)
+    assert (found.entries("shape"), found.entries("strides")) == (buffer.shape, buffer.strides)
+    assert found.data == address(buffer)
+    flags = array.flags
+    true = flags.c_contiguous * C_CONTIGUOUS | flags.f_contiguous * F_CONTIGUOUS
+    true |= ALIGNED | NATIVE | flags.writeable * WRITABLE
+    assert found.flags & ~true == 0  # AS-05: what is set is true.
+    assert bool(found.flags & WRITABLE) == (not buffer.readonly)
+
+
+def test_numpy_reads_the_array_struct() -> None:
+    class Only:
+        def __init__(self, buffer: gridbuf.Buffer) -> None:
+            self.__array_struct__ = buffer.__array_struct__
+
+    for dtype in ("f8", ">i4", "c16", RECORD):
+        buffer = example(dtype)
+        seen = np.asarray(Only(buffer))
+        expected = buffer.to_numpy()
+        assert seen.dtype == expected.dtype and seen.strides == expected.strides
+        assert seen.tobytes() == expected.tobytes()
+        start = address(buffer)
+        del buffer, expected
+        gc.collect()
+        assert seen.ctypes.data == start and seen.tobytes()  # The capsule keeps the memory.
+
+
+def test_the_array_struct_is_absent_where_it_has_no_word() -> None:
+    for dtype in ("M8[ns]", ml_dtypes.bfloat16):
+        assert not hasattr(gridbuf.allocate((2,), dtype), "__array_struct__")
+    record = array_struct(capsule := example(RECORD).__array_struct__)
+    assert record.flags & HAS_DESCR and record.descr
+    del capsule
+
+
+def test_the_array_struct_holds_its_object_until_it_goes() -> None:
+    buffer = example()
+    before = sys.getrefcount(buffer)
+    capsule = buffer.__array_struct__
+    assert sys.getrefcount(buffer) == before + 1
+    del capsule
+    assert sys.getrefcount(buffer) == before
 
 
 # ---- __array__. ----

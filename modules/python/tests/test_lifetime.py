@@ -9,17 +9,26 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import gridbuf
+import gridbuf.memory
 import numpy as np
 import pytest
 from abi import Managed, consumed, opened
 
 SANITIZED = "libclang_rt" in os.environ.get("LD_PRELOAD", "")
-BIG = (5 << 20,)  # doubles: 40 MiB, more than the C library ever keeps when it is freed
+BIG = (5 << 20,)  # doubles: 40 MiB, with pages of their own
+
+
+@pytest.fixture(autouse=True)
+def _freed_pages_go_back() -> Iterator[None]:
+    """Without the cache of freed mappings, memory that is freed is memory that is gone."""
+    gridbuf.memory.configure(cache_limit_bytes=0)
+    yield
+    gridbuf.memory.configure(cache_limit_bytes="auto")
 
 
 def resident_bytes() -> int:
