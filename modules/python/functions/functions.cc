@@ -231,7 +231,7 @@ PyObject* from_array(PyObject*, PyObject* const* arguments, Py_ssize_t count, Py
   return guarded([&] {
     static constexpr Signature kSignature{"from_array", kLikeNames, 2};
     const Arguments given(kSignature, arguments, count, names);
-    const Ref data = importable_or_same(given.first());
+    const Ref data = importable_or_same(given.first(), given.keywords().dims);
     Ref array;
     const Source source = source_of(data.get(), &array);
     const Request request = resolve_like(source, given.dtype(), given.keywords());

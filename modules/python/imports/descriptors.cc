@@ -386,7 +386,7 @@ Foreign read_array_dict(PyObject* dict, PyObject* self) {
   check_is_dict(dict, "AI-01", "__array_interface__");
   const Ref data = item(dict, "data");
   RawArrayInterface raw = array_fields(dict, data);
-  const Ref lent = raw.data.has_value() ? Ref() : lend(data, self, raw);
+  const ShieldedRef lent = raw.data.has_value() ? Ref() : lend(data, self, raw);
   Foreign foreign;
   foreign.view = value_of(read_array_interface(raw));
   foreign.dtype = dtype_with_fields(foreign.view, item(dict, "descr").get());
@@ -469,7 +469,7 @@ Foreign read_data_dict(PyObject* dict, PyObject* self, std::optional<DataSide> s
   }
   const Ref entry = acquired_entry(dict, self, *side);
   const Ref release = item(entry.get(), "release");
-  Ref guard;  // Releases also if what follows raises.
+  ShieldedRef guard;  // Releases also if what follows raises.
   const Ref alive = keep_both(entry.get(), self);
   if (release && release.get() != Py_None) guard = releasing(release, alive);
   Foreign foreign = *side == DataSide::kHost ? read_array_dict(entry.get(), self)

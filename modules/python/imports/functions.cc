@@ -147,7 +147,7 @@ Ref origin_of_object(PyObject* object) {
 PyObject* as_numpy(PyObject*, PyObject* object) {
   return guarded([&] {
     if (is_exact_ndarray(object)) return Ref::share(object);
-    const Ref buffer = import_buffer(object, nullptr, {});
+    const Ref buffer = import_buffer(object, nullptr, {.use_names = false});
     return ndarray_of(buffer.get());
   });
 }
@@ -165,7 +165,8 @@ PyObject* as_cupy(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObj
     if (Py_TYPE(values[0]) == reinterpret_cast<PyTypeObject*>(type.get())) {
       return Ref::share(values[0]);
     }
-    return cupy_view(cupy, import_buffer(values[0], nullptr, {.sync = sync}), sync);
+    return cupy_view(cupy, import_buffer(values[0], nullptr, {.sync = sync, .use_names = false}),
+                     sync);
   });
 }
 

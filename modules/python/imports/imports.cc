@@ -105,9 +105,11 @@ Dims entry_dims(const std::vector<std::string>& names, int ndim) {
   raise(with_context(dims.status(), "the array's own names cannot be used; pass dims="));
 }
 
-Dims dims_of(const Foreign& foreign, PyObject* object, PyObject* dims) {
+Dims dims_of(const Foreign& foreign, PyObject* object, PyObject* dims,
+             const ImportOptions& options) {
   const int ndim = foreign.view.memory.view.ndim();
   if (dims != nullptr && dims != Py_None) return to_dims(dims, ndim);
+  if (!options.use_names) return default_dims(ndim);
   if (!foreign.dims.empty()) return entry_dims(foreign.dims, ndim);
   // A plain ndarray has no attributes to look for.
   if (object == nullptr || is_exact_ndarray(object)) return default_dims(ndim);
@@ -151,7 +153,7 @@ StreamHandle wait_for_producer(const ImportedView& view, const ImportOptions& op
 Ref adopt(Foreign foreign, PyObject* object, PyObject* dims, const ImportOptions& options) {
   const DTypePtr dtype = record_for(foreign);
   BufferState state;
-  state.dims = dims_of(foreign, object, dims);
+  state.dims = dims_of(foreign, object, dims, options);
   state.memory = std::move(foreign.view.memory);
   state.memory.dtype = dtype->type;
   const StridedView& view = state.memory.view;
@@ -187,10 +189,10 @@ Ref import_buffer(PyObject* object, PyObject* dims, const ImportOptions& options
                 "make an array of it first, for example with numpy.asarray"});
 }
 
-Ref importable_or_same(PyObject* object) {
+Ref importable_or_same(PyObject* object, PyObject* dims) {
   // Text and NumPy's scalars lend their bytes, but are values and no arrays of bytes.
   if (is_ndarray(object) || is_buffer(object) || is_scalar(object)) return Ref::share(object);
-  Ref buffer = import_or_none(object, nullptr, {.sync = true, .allow_copied = true});
+  Ref buffer = import_or_none(object, dims, {.sync = true, .allow_copied = true});
   return buffer ? std::move(buffer) : Ref::share(object);
 }
 

@@ -27,6 +27,7 @@ module;
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 export module gridbuf.python.imports;
@@ -43,6 +44,7 @@ export namespace gridbuf::python {
 struct ImportOptions {
   bool sync = true;           // wait for the stream that the producer names
   bool allow_copied = false;  // take memory that the producer copied for this import
+  bool use_names = true;      // of the dimensions, as the object declares them
 };
 
 /// A Buffer over the memory of `object`; none if it offers no interface. `dims`, which may be null,
@@ -56,7 +58,8 @@ Ref import_buffer(PyObject* object, PyObject* dims, const ImportOptions& options
 
 /// `object` as something whose elements the host can read by its fields: an ndarray or a Buffer; a
 /// new Buffer over its memory if it is neither and offers an interface; else `object` itself.
-Ref importable_or_same(PyObject* object);
+/// `dims` is the parameter of the caller, which may be null.
+Ref importable_or_same(PyObject* object, PyObject* dims);
 
 /// Adds as_numpy, as_cupy, as_buffer, from_interface and get_origin to `module`.
 void add_import_functions(PyObject* module);
@@ -66,11 +69,37 @@ void add_import_functions(PyObject* module);
 // What the implementation files share.
 namespace gridbuf::python {
 
+/// A reference whose end may run a producer's own code (a capsule's destructor, the release of a
+/// Py_buffer). That code must find no exception set, and an exception that is on its way must
+/// survive it (DP-09).
+class ShieldedRef {
+ public:
+  ShieldedRef() noexcept = default;
+  ShieldedRef(Ref object) noexcept : object_(std::move(object)) {}
+  ShieldedRef(ShieldedRef&&) noexcept = default;
+  ShieldedRef& operator=(ShieldedRef&&) noexcept = default;
+  ShieldedRef(const ShieldedRef&) = delete;
+  ShieldedRef& operator=(const ShieldedRef&) = delete;
+  ~ShieldedRef() {
+    if (!object_ || PyErr_Occurred() == nullptr) return;
+    PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+    PyErr_Fetch(&type, &value, &traceback);
+    Py_DecRef(object_.release());
+    PyErr_Restore(type, value, traceback);
+  }
+
+  PyObject* get() const noexcept { return object_.get(); }
+  explicit operator bool() const noexcept { return static_cast<bool>(object_); }
+
+ private:
+  Ref object_;
+};
+
 /// Memory that came in through one interface.
 struct Foreign {
   ImportedView view = {};
   Ref dtype;                           // numpy.dtype where the view's type does not say all: fields
-  Ref keep_alive;                      // none if view.memory.owner keeps the memory alive
+  ShieldedRef keep_alive;              // none if view.memory.owner keeps the memory alive
   std::vector<std::string> dims = {};  // that the interface names; empty: none
 };
 

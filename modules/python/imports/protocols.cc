@@ -271,7 +271,7 @@ std::optional<Foreign> through_exchange_table(PyObject* object) {
 std::optional<Foreign> through_buffer(PyObject* object) {
   if (PyObject_CheckBuffer(object) == 0) return std::nullopt;
   // Holds the Py_buffer and gives it back when it goes (PB-24, PB-35).
-  Ref view = Ref::steal_or_none(PyMemoryView_FromObject(object));
+  ShieldedRef view = Ref::steal_or_none(PyMemoryView_FromObject(object));
   if (!view) raise_or_decline();
   const Py_buffer& found = *PyMemoryView_GET_BUFFER(view.get());
   ForeignBuffer buffer{.buf = found.buf,
@@ -298,14 +298,14 @@ std::optional<Foreign> through_dlpack(PyObject* object, const ImportOptions& opt
   const Ref method = optional_attribute(object, "__dlpack__");
   if (!method) return std::nullopt;
   const DlpackDevice device = queried_device(object);
-  const Ref capsule = call_dlpack(method, device, options);
+  const ShieldedRef capsule = call_dlpack(method, device, options);
   Foreign foreign = foreign_of(consume_capsule(capsule.get()));
   check_taken(foreign.view, device, options);
   return foreign;
 }
 
 std::optional<Foreign> through_array_struct(PyObject* object) {
-  const Ref capsule = optional_attribute(object, "__array_struct__");
+  const ShieldedRef capsule = optional_attribute(object, "__array_struct__");
   if (!capsule) return std::nullopt;
   return read_struct_capsule(capsule.get(), object);
 }
