@@ -27,7 +27,11 @@ def _cuda_objects_impl(ctx):
         unsupported_features = ctx.disabled_features,
     )
     dep_infos = [dep[CcInfo] for dep in ctx.attr.deps]
-    headers = cc_common.create_compilation_context(headers = depset(ctx.files.hdrs))
+    headers = cc_common.create_compilation_context(
+        headers = depset(ctx.files.hdrs),
+        # As cc_library has it: headers are included by their paths in the workspace.
+        quote_includes = depset([".", ctx.genfiles_dir.path]),
+    )
     context = cc_common.merge_cc_infos(
         cc_infos = dep_infos + [CcInfo(compilation_context = headers)],
     ).compilation_context

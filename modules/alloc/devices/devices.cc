@@ -12,6 +12,7 @@ module;
 
 module gridbuf.alloc.devices;
 
+import gridbuf.alloc.cuda;
 import gridbuf.alloc.emulated;
 import gridbuf.alloc.host;
 import gridbuf.error;
@@ -48,7 +49,9 @@ absl::Status check_environment() {
 absl::StatusOr<DeviceDriver*> device_driver() {
   if (emulated_device_is_on()) return &emulated_driver();
   if (absl::Status status = check_environment(); !status.ok()) return status;
-  return make_error(ErrorClass::kDeviceUnavailable, "CUDA is not built in");
+  const absl::StatusOr<CudaDriver*> cuda = cuda_driver();
+  if (!cuda.ok()) return cuda.status();
+  return *cuda;
 }
 
 absl::StatusOr<MemoryResource*> memory_resource(MemoryKind kind) {
@@ -62,7 +65,8 @@ absl::StatusOr<MemoryResource*> memory_resource(MemoryKind kind) {
 
 DeviceDriver* driver_of(const void* address) {
   if (emulated_driver().owns(address)) return &emulated_driver();
-  return nullptr;
+  CudaDriver* cuda = started_cuda_driver();
+  return cuda != nullptr && cuda->owns(address) ? cuda : nullptr;
 }
 
 bool emulated_device_is_on() { return emulated_switch().load(); }
@@ -70,8 +74,18 @@ bool emulated_device_is_on() { return emulated_switch().load(); }
 bool switch_emulated_device(bool on) { return emulated_switch().exchange(on); }
 
 Facts device_facts() {
-  Facts facts;
-  facts.emplace_back("emulated device", emulated_device_is_on() ? "on" : "off");
+  Facts facts = cuda_facts();
+  if (CudaDriver* cuda = started_cuda_driver()) {
+    for (auto& fact : cuda->facts()) facts.push_back(std::move(fact));
+  }
+  if (!emulated_device_is_on()) {
+    facts.emplace_back("emulated device", "off");
+    return facts;
+  }
+  facts.emplace_back("emulated device", "on: every device array is in the memory of the host");
+  for (auto& [key, text] : emulated_driver().facts()) {
+    facts.emplace_back("emulated " + key, std::move(text));
+  }
   return facts;
 }
 

@@ -180,13 +180,19 @@ absl::Status EmulatedDriver::slow_fill(void* target, std::byte value, std::int64
 // --- Kernels -------------------------------------------------------------------------------------
 
 absl::StatusOr<std::byte*> KernelMemory::at(const void* address, std::int64_t length_bytes) {
-  absl::StatusOr<RangePtr> range = memory_.range_of("a kernel's operand", address, length_bytes);
+  constexpr std::string_view kRole = "a kernel's operand";
+  absl::StatusOr<RangePtr> range = memory_.range_in_work(kRole, address, length_bytes);
   if (!range.ok()) return make_error(ErrorClass::kInternal, range.status().message());
   if (*range == nullptr) {
-    return make_error(ErrorClass::kInternal, unknown_to_device("a kernel's operand").message());
+    if (memory_.was_released(address)) {
+      return make_error(ErrorClass::kInternal,
+                        {kRole, "memory that was freed", "memory that lives while the kernel runs",
+                         "order the stream that frees it after the kernel's"});
+    }
+    return make_error(ErrorClass::kInternal, unknown_to_device(kRole).message());
   }
   used_.push_back(*range);
-  return memory_.translate("a kernel's operand", **range, address);
+  return memory_.translate(kRole, **range, address);
 }
 
 absl::Status EmulatedDriver::launch(StreamHandle stream, Kernel kernel) {

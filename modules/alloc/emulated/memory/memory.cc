@@ -237,6 +237,11 @@ absl::StatusOr<RangePtr> Memory::range_of(std::string_view role, const void* add
                       {role, hex(number_of(address)), "memory that has not been released",
                        "keep the array (or its owner) until the work that uses it is enqueued"});
   }
+  return range_in_work(role, address, length_bytes);
+}
+
+absl::StatusOr<RangePtr> Memory::range_in_work(std::string_view role, const void* address,
+                                               std::int64_t length_bytes) {
   RangePtr range = find(address);
   if (range == nullptr) return range;
   const auto offset = static_cast<std::int64_t>(number_of(address) - range->begin);

@@ -93,6 +93,10 @@ class Memory {
   absl::StatusOr<RangePtr> range_of(std::string_view role, const void* address,
                                     std::int64_t length_bytes);
 
+  /// The same for work that runs now, which may use what its owner has released meanwhile.
+  absl::StatusOr<RangePtr> range_in_work(std::string_view role, const void* address,
+                                         std::int64_t length_bytes);
+
   /// Where work of the device finds the bytes of `address` now. kInternal if the range may not be
   /// used at this moment: its allocation has not run yet, or it is gone.
   absl::StatusOr<std::byte*> translate(std::string_view role, const Range& range,

@@ -91,11 +91,11 @@ constexpr std::array<std::int64_t, 22> kAlignments{1,
                                                    kMaxAlignmentBytes - 1,
                                                    kMaxAlignmentBytes};
 
-Violations has_a_name(MemoryResource& resource) {
+Violations has_a_name(MemoryResource& resource, ByteAccess& /*bytes*/) {
   return resource.name().empty() ? Violations{"name() is empty"} : Violations{};
 }
 
-Violations aligns_any_integer(MemoryResource& resource) {
+Violations aligns_any_integer(MemoryResource& resource, ByteAccess& /*bytes*/) {
   Violations violations;
   for (const std::int64_t alignment : kAlignments) {
     for (const std::int64_t offset : {0, 1, 8, 40, 4095}) {
@@ -111,7 +111,7 @@ Violations aligns_any_integer(MemoryResource& resource) {
   return violations;
 }
 
-Violations aligns_random_requests(MemoryResource& resource) {
+Violations aligns_random_requests(MemoryResource& resource, ByteAccess& /*bytes*/) {
   Violations violations;
   std::mt19937_64 random(20261121);
   for (int i = 0; i < 2000; ++i) {
@@ -125,7 +125,8 @@ Violations aligns_random_requests(MemoryResource& resource) {
   return violations;
 }
 
-Violations starts_unconstrained_blocks_on_a_cache_line(MemoryResource& resource) {
+Violations starts_unconstrained_blocks_on_a_cache_line(MemoryResource& resource,
+                                                       ByteAccess& /*bytes*/) {
   Violations violations;
   for (const std::int64_t total_bytes : {0, 1, 63, 64, 65, 1000, 100000}) {
     const AllocationRequest request{.total_bytes = total_bytes, .aligned_offset_bytes = 24};
@@ -136,7 +137,8 @@ Violations starts_unconstrained_blocks_on_a_cache_line(MemoryResource& resource)
   return violations;
 }
 
-Violations aligns_elements_where_the_request_leaves_room(MemoryResource& resource) {
+Violations aligns_elements_where_the_request_leaves_room(MemoryResource& resource,
+                                                         ByteAccess& /*bytes*/) {
   Violations violations;
   for (const std::int64_t alignment : {3, 5, 12, 24, 1000, 4095}) {
     for (const std::int64_t index : {0, 1, 2, 5}) {
@@ -151,7 +153,8 @@ Violations aligns_elements_where_the_request_leaves_room(MemoryResource& resourc
   return violations;
 }
 
-Violations repeats_the_address_modulo_the_alignment(MemoryResource& resource) {
+Violations repeats_the_address_modulo_the_alignment(MemoryResource& resource,
+                                                    ByteAccess& /*bytes*/) {
   Violations violations;
   std::mt19937_64 random(23);
   for (int i = 0; i < 100; ++i) {
@@ -166,7 +169,7 @@ Violations repeats_the_address_modulo_the_alignment(MemoryResource& resource) {
   return violations;
 }
 
-Violations serves_zero_bytes(MemoryResource& resource) {
+Violations serves_zero_bytes(MemoryResource& resource, ByteAccess& /*bytes*/) {
   Violations violations;
   std::vector<Block> blocks;
   for (const std::int64_t alignment : {1, 7, 64}) {
@@ -180,48 +183,42 @@ Violations serves_zero_bytes(MemoryResource& resource) {
   return violations;
 }
 
-// Whether every byte of the block is zero.
-bool all_zero(const Block& block) {
-  return std::all_of(block.data(), block.data() + block.total_bytes(),
-                     [](std::byte byte) { return byte == std::byte{0}; });
-}
-
-Violations zeroes_reused_memory(MemoryResource& resource) {
+Violations zeroes_reused_memory(MemoryResource& resource, ByteAccess& bytes) {
   Violations violations;
   for (const std::int64_t total_bytes : {1, 8, 100, 1000, 5000, 200000, 3000000}) {
     for (const bool populate : {false, true}) {
       AllocationRequest request{.total_bytes = total_bytes, .alignment_bytes = 48};
       {
         const Block dirty = must_allocate(resource, request, violations);
-        std::fill_n(dirty.data(), dirty.total_bytes(), std::byte{0xFF});
+        bytes.fill(dirty.data(), dirty.total_bytes(), std::byte{0xFF});
       }
       request.zeroed = true;
       request.populate = populate;
       const Block block = must_allocate(resource, request, violations);
-      if (!all_zero(block)) violations.push_back(text_of(request) + ": not all bytes are 0");
+      if (!bytes.holds(block.data(), block.total_bytes(), std::byte{0}))
+        violations.push_back(text_of(request) + ": not all bytes are 0");
     }
   }
   return violations;
 }
 
-Violations lends_every_byte_to_one_block(MemoryResource& resource) {
+Violations lends_every_byte_to_one_block(MemoryResource& resource, ByteAccess& bytes) {
   Violations violations;
   std::mt19937_64 random(7);
   std::vector<Block> blocks;
   for (int i = 0; i < 250; ++i) {
     blocks.push_back(must_allocate(resource, random_request(random, 3000), violations));
-    std::fill_n(blocks.back().data(), blocks.back().total_bytes(), static_cast<std::byte>(i));
+    bytes.fill(blocks.back().data(), blocks.back().total_bytes(), static_cast<std::byte>(i));
   }
   for (std::size_t i = 0; i < blocks.size(); ++i) {
-    const auto mine = [i](std::byte byte) { return byte == static_cast<std::byte>(i); };
-    if (!std::all_of(blocks[i].data(), blocks[i].data() + blocks[i].total_bytes(), mine)) {
+    if (!bytes.holds(blocks[i].data(), blocks[i].total_bytes(), static_cast<std::byte>(i))) {
       violations.push_back("block " + std::to_string(i) + " shares bytes with another");
     }
   }
   return violations;
 }
 
-Violations refuses_bad_requests(MemoryResource& resource) {
+Violations refuses_bad_requests(MemoryResource& resource, ByteAccess& /*bytes*/) {
   Violations violations;
   const std::array<AllocationRequest, 6> bad{{
       {.total_bytes = -1},
@@ -242,7 +239,7 @@ Violations refuses_bad_requests(MemoryResource& resource) {
   return violations;
 }
 
-Violations reports_want_of_memory(MemoryResource& resource) {
+Violations reports_want_of_memory(MemoryResource& resource, ByteAccess& /*bytes*/) {
   Violations violations;
   // More than the address space of any processor, whatever the system's overcommit policy.
   for (const bool flag : {false, true}) {
@@ -265,7 +262,7 @@ Violations reports_want_of_memory(MemoryResource& resource) {
   return violations;
 }
 
-Violations releases_on_another_thread(MemoryResource& resource) {
+Violations releases_on_another_thread(MemoryResource& resource, ByteAccess& /*bytes*/) {
   Violations violations;
   std::vector<Block> blocks;
   for (int i = 0; i < 100; ++i) {
@@ -275,20 +272,19 @@ Violations releases_on_another_thread(MemoryResource& resource) {
   return violations;
 }
 
-Violations serves_threads_at_once(MemoryResource& resource) {
+Violations serves_threads_at_once(MemoryResource& resource, ByteAccess& bytes) {
   constexpr int kThreads = 4;
   std::array<Violations, kThreads> found;
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&resource, &mine = found[static_cast<std::size_t>(t)], t] {
+    threads.emplace_back([&resource, &bytes, &mine = found[static_cast<std::size_t>(t)], t] {
       std::mt19937_64 random(static_cast<std::uint64_t>(t));
       std::vector<Block> held(8);
       for (int i = 0; i < 400; ++i) {
         Block block = must_allocate(resource, random_request(random, 2000), mine);
-        std::fill_n(block.data(), block.total_bytes(), static_cast<std::byte>(t));
+        bytes.fill(block.data(), block.total_bytes(), static_cast<std::byte>(t));
         Block& slot = held[random() % held.size()];
-        const auto own = [t](std::byte byte) { return byte == static_cast<std::byte>(t); };
-        if (!std::all_of(slot.data(), slot.data() + slot.total_bytes(), own)) {
+        if (!bytes.holds(slot.data(), slot.total_bytes(), static_cast<std::byte>(t))) {
           mine.push_back("thread " + std::to_string(t) + " found another's bytes in its block");
         }
         slot = std::move(block);
@@ -326,7 +322,23 @@ constexpr std::array<ContractCheck, 13> kContract{{
     {"ServesThreadsAtOnce", "allocate and release are safe on any thread", &serves_threads_at_once},
 }};
 
+class HostAccess final : public ByteAccess {
+ public:
+  void fill(std::byte* begin, std::int64_t length_bytes, std::byte value) override {
+    std::fill_n(begin, length_bytes, value);
+  }
+  bool holds(const std::byte* begin, std::int64_t length_bytes, std::byte value) override {
+    return std::all_of(begin, begin + length_bytes,
+                       [value](std::byte byte) { return byte == value; });
+  }
+};
+
 }  // namespace
+
+ByteAccess& host_access() {
+  static HostAccess access;
+  return access;
+}
 
 std::span<const ContractCheck> resource_contract() { return kContract; }
 

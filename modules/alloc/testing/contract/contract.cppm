@@ -8,8 +8,13 @@
 // checks then serve any test framework, and they can be tested themselves. Broken resources are put
 // through them, and each must be caught by the check that names its fault; a check that cannot fail
 // would be found there.
+//
+// The checks write to blocks and read them by way of a `ByteAccess`, so that memory which the host
+// cannot touch keeps the same contract, and not a shorter one.
 module;
 
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,12 +26,29 @@ import gridbuf.alloc;
 
 export namespace gridbuf::testing {
 
+/// How the checks reach the bytes of a block. Memory that the host cannot touch brings its own.
+class ByteAccess {
+ public:
+  virtual ~ByteAccess() = default;
+  /// Writes `value` to every byte; done at return.
+  virtual void fill(std::byte* begin, std::int64_t length_bytes, std::byte value) = 0;
+  /// Whether every byte is `value`, after all that was enqueued before.
+  virtual bool holds(const std::byte* begin, std::int64_t length_bytes, std::byte value) = 0;
+};
+
+/// Plain loads and stores.
+ByteAccess& host_access();
+
 struct ContractCheck {
   std::string_view name;     // an identifier, to name a test after
   std::string_view promise;  // the sentence that is checked
+  std::vector<std::string> (*check)(MemoryResource& resource, ByteAccess& bytes);
+
   /// Runs the check; each string is a violation, with the request and the value found. Empty: the
-  /// promise holds.
-  std::vector<std::string> (*run)(MemoryResource& resource);
+  /// promise holds. `bytes` is used from several threads at once.
+  std::vector<std::string> run(MemoryResource& resource, ByteAccess& bytes = host_access()) const {
+    return check(resource, bytes);
+  }
 };
 
 /// All checks. Together they take some tens of milliseconds and at most about 100 MiB. They need a
