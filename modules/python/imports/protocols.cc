@@ -40,20 +40,29 @@ namespace {
   throw PythonError();
 }
 
-/// The memory of `inner`, which nobody gives back once the interpreter has ended: a producer's
-/// deleter may call into Python (DL-20).
-Owner kept_after_the_end(Owner inner) {
+/// Drops a producer's memory. Its deleter may call into Python: once the interpreter has ended it
+/// is left alone (DL-20), and an exception that is on its way here survives it (DP-09).
+void drop_tensor(Owner* owner) {
+  if (Py_IsInitialized() == 0) return;
+  if (PyGILState_Check() == 0 || PyErr_Occurred() == nullptr) {
+    delete owner;
+    return;
+  }
+  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+  PyErr_Fetch(&type, &value, &traceback);
+  delete owner;
+  PyErr_Restore(type, value, traceback);
+}
+
+Owner dropped_with_care(Owner inner) {
   auto held = std::make_unique<Owner>(std::move(inner));
-  Owner* const given = held.release();
-  return std::shared_ptr<const void>(given, [](Owner* owner) {
-    if (Py_IsInitialized() != 0) delete owner;
-  });
+  return std::shared_ptr<const void>(held.release(), [](Owner* owner) { drop_tensor(owner); });
 }
 
 Foreign foreign_of(absl::StatusOr<ImportedView> taken) {
   Foreign foreign;
   foreign.view = value_of(std::move(taken));
-  foreign.view.memory.owner = kept_after_the_end(std::move(foreign.view.memory.owner));
+  foreign.view.memory.owner = dropped_with_care(std::move(foreign.view.memory.owner));
   return foreign;
 }
 

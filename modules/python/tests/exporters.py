@@ -178,9 +178,9 @@ _type_from_spec.argtypes = [ctypes.POINTER(_Spec)]
 
 
 def exporter(
-    fill: Callable[[abi.PyBuffer], None], release: Callable[[], None] = lambda: None
+    fill: Callable[[abi.PyBuffer], None], release: Callable[[], None] | None = None
 ) -> Any:
-    """An object that answers every buffer request with what `fill` writes; `release` is told of each release."""
+    """An object that answers every buffer request with what `fill` writes; `release`, if given, is told of each release."""
 
     def get_buffer(owner: Any, view: Any, _flags: int) -> int:
         view = view.contents
@@ -190,12 +190,13 @@ def exporter(
         return 0
 
     def release_buffer(_owner: Any, _view: Any) -> None:
+        assert release is not None
         release()
 
     get, put = _GetBuffer(get_buffer), _ReleaseBuffer(release_buffer)
     slots = (_Slot * 3)(
         _Slot(_GET_BUFFER, ctypes.cast(get, ctypes.c_void_p)),
-        _Slot(_RELEASE_BUFFER, ctypes.cast(put, ctypes.c_void_p)),
+        _Slot(_RELEASE_BUFFER, ctypes.cast(put, ctypes.c_void_p)) if release else _Slot(0, None),
         _Slot(0, None),
     )
     spec = _Spec(b"tests.Exporter", 16, 0, 1 << 18, slots)
