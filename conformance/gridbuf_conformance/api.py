@@ -13,7 +13,13 @@ from .report import Report
 __all__ = ["check", "check_producer"]
 
 
-def check(obj: Any, rules: str | Iterable[str] | None = None, profile: str = "default") -> Report:
+def check(
+    obj: Any,
+    rules: str | Iterable[str] | None = None,
+    profile: str = "default",
+    *,
+    device_table: Any = None,
+) -> Report:
     """Judges one live object, in this process.
 
     ```python
@@ -27,9 +33,11 @@ def check(obj: Any, rules: str | Iterable[str] | None = None, profile: str = "de
     left as it was.
 
     `rules` selects by ids and wildcards, as text ("DL-*,XA-03") or as a sequence; `profile` is
-    recorded. Raises ValueError for a rule or a profile that does not exist.
+    recorded. `device_table` is the capsule of a C table by which device memory is read
+    (`abi.device`); without it the CUDA driver is asked. Raises ValueError for a rule or a profile
+    that does not exist, and for a capsule that holds no such table.
     """
-    return engine.check(obj, rules=rules, profile=profile)
+    return engine.check(obj, rules=rules, profile=profile, device_table=device_table)
 
 
 def check_producer(

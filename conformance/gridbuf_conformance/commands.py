@@ -177,15 +177,21 @@ def _known_target(target: str) -> str:
         entry = producers.find(target)
     except producers.UnknownProducer as error:
         raise UsageError(_text_of(error)) from None
-    if not entry.is_installed:
-        raise CannotLoad(f"{_absence(entry)}; {entry.install}")
+    if not entry.is_usable:
+        raise CannotLoad(f"{_absence(entry)}; {_remedy(entry)}")
     return target
 
 
 def _absence(entry: producers.Entry) -> str:
+    if entry.is_installed:
+        return f"{entry.name} needs a CUDA device, and this system shows none"
     if entry.needs == entry.name:
         return f"{entry.name} is not installed"
     return f"{entry.name} needs {entry.needs}, which is not installed"
+
+
+def _remedy(entry: producers.Entry) -> str:
+    return "run it on a machine that has one" if entry.is_installed else entry.install
 
 
 def _survey_targets(names: list[str]) -> tuple[list[str], list[Absent]]:
@@ -199,10 +205,10 @@ def _survey_targets(names: list[str]) -> tuple[list[str], list[Absent]]:
             entry = producers.find(name)
         except producers.UnknownProducer as error:
             raise UsageError(_text_of(error)) from None
-        if entry.is_installed:
+        if entry.is_usable:
             targets.append(name)
         else:
-            absent.append(Absent(name, _absence(entry), entry.install))
+            absent.append(Absent(name, _absence(entry), _remedy(entry)))
     return targets, absent
 
 

@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from . import catalogue, producers
+from .abi.device import Devices, TableAccess
 from .catalogue import Rule
 from .driver import PLAN_LIMIT_S, Description, LocalWorker, Result, Worker
 from .events import EventLog, Listener
@@ -181,6 +182,7 @@ def check(
     *,
     rules: str | Iterable[str] | None = None,
     profile: str = "default",
+    device_table: Any = None,
     on_event: Listener | None = None,
 ) -> Report:
     """Judges a live object in this process, by what its interfaces say of themselves and of each
@@ -194,8 +196,11 @@ def check(
     selected = catalogue.select(_patterns(rules, None))
     run = _Run(selected, "", profile, 0, EventLog(on_event))
     run.start(_description_of_object(obj))
+    devices = Devices(None if device_table is None else lambda: device_table)
+    if device_table is not None:
+        TableAccess(device_table)  # a capsule that is no table is the caller's mistake
     if selected:
-        run.look_at(obj)
+        run.look_at(obj, devices)
     return run.finish()
 
 
@@ -401,12 +406,12 @@ class _Run:
         for tally in self.tallies.values():
             tally.add(plan, Verdict(Outcome.UNTESTED, note=reason))
 
-    def look_at(self, obj: Any) -> None:
+    def look_at(self, obj: Any, devices: Devices) -> None:
         """Measures and judges a live object."""
         from .measure import observe
 
         try:
-            observation = observe(obj, None, groups=self._groups, again=None, apply_view=None)
+            observation = observe(obj, None, groups=self._groups, devices=devices)
             result = Result("observation", observation)
         except Exception:
             result = Result("error", reason=traceback.format_exc())

@@ -123,6 +123,8 @@ def _registered(name: str) -> Any:
     if not entry.is_installed:
         hint = f"; install it with: {entry.install}" if entry.install else ""
         raise CannotLoad(f"{name}: {entry.needs} is not installed{hint}")
+    if not entry.is_usable:
+        raise CannotLoad(f"{name}: it needs a CUDA device, and this system shows none")
     return _find(Target(entry.target))
 
 

@@ -97,7 +97,6 @@ class Device:
         self.lock = threading.RLock()
         self.current = LEGACY
         self._next = _FIRST_HANDLE
-        self._error = b""
 
     # -- memory ----------------------------------------------------------------------------------------
 
@@ -174,7 +173,10 @@ class Device:
         }
         if not hasattr(self, "_capsule"):
             functions = {name: fields[name](self._coded(f)) for name, f in operations.items()}
-            error_text = fields["error_text"](lambda: self._error)
+            # A callback that returns bytes would never let them go: it returns an address instead.
+            self._text = ctypes.create_string_buffer(256)
+            self._say = ctypes.CFUNCTYPE(ctypes.c_void_p)(lambda: ctypes.addressof(self._text))
+            error_text = ctypes.cast(self._say, fields["error_text"])
             size = ctypes.sizeof(abi.DeviceTable)
             self._table = abi.DeviceTable(1, size, b"zoo", *functions.values(), error_text)
             self._name = abi.TABLE_NAME.encode()
@@ -186,7 +188,7 @@ class Device:
             try:
                 operation(*arguments)
             except Exception as error:
-                self._error = str(error).encode()
+                self._text.value = str(error).encode()[:255]
                 return 1
             return 0
 

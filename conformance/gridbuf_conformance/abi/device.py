@@ -391,6 +391,11 @@ class Devices:
         self._looked = False
         self.reason = ""
 
+    def settle(self) -> None:
+        """Waits for the whole device, if one is in use: pending work holds memory that is no leak."""
+        if self._access is not None:
+            self._access.synchronize()
+
     @property
     def access(self) -> DeviceAccess | None:
         """The access, or None."""

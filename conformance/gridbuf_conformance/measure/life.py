@@ -143,9 +143,10 @@ def _capsule_facts(
     facts, error = attempt(lambda: _counted(export_once))
     if error is not None:
         return {"error": error}
-    facts["unconsumed_growth"] = _growth(lambda: _drop(export_once()))
+    settle = memory.devices.settle
+    facts["unconsumed_growth"] = _growth(lambda: _drop(export_once()), settle)
     if facts["deleter"] and not facts.get("destructor_called_deleter"):
-        facts["consumed_growth"] = _growth(lambda: _consume(export_once()))
+        facts["consumed_growth"] = _growth(lambda: _consume(export_once()), settle)
         if risky:
             exported = export_once()
             exported.mark_used()
@@ -237,8 +238,10 @@ def _live_bytes() -> int:
     return info.uordblks + info.hblkhd
 
 
-def _growth(action: Callable[[], None]) -> dict[str, Any]:
+def _growth(action: Callable[[], None], settle: Callable[[], None]) -> dict[str, Any]:
     """Live bytes (C allocator) and live blocks (Python's) gained in each of three rounds of repetitions.
+
+    `settle` lets a device finish what it was given before anything is counted.
 
     A first, uncounted round fills caches. What grows in every round by at least one block an iteration is
     never given back. Only where something seems to grow is it done once more with a collection after each
@@ -250,22 +253,25 @@ def _growth(action: Callable[[], None]) -> dict[str, Any]:
     collecting = gc.isenabled()
     gc.disable()
     try:
-        rounds = _gained(action, collect=False)
+        rounds = _gained(action, settle, collect=False)
         if all(
             bytes_ >= _LEAK_ITERATIONS or blocks >= _LEAK_ITERATIONS for bytes_, blocks in rounds
         ):
-            rounds = _gained(action, collect=True)
+            rounds = _gained(action, settle, collect=True)
     finally:
         if collecting:
             gc.enable()
     return {"iterations": _LEAK_ITERATIONS, "rounds": rounds}
 
 
-def _gained(action: Callable[[], None], *, collect: bool) -> list[list[int]]:
+def _gained(
+    action: Callable[[], None], settle: Callable[[], None], *, collect: bool
+) -> list[list[int]]:
     levels = []
     for _ in range(4):
         for _ in range(_LEAK_ITERATIONS):
             action()
+        settle()
         if collect:
             gc.collect()
         levels.append((_live_bytes(), sys.getallocatedblocks()))

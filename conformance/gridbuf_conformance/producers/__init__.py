@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import os
 from dataclasses import dataclass
 from importlib import metadata, util
 from typing import Any
@@ -28,6 +29,7 @@ __all__ = [
     "UnknownProducer",
     "entries",
     "find",
+    "has_gpu",
     "load",
     "names",
 ]
@@ -40,7 +42,7 @@ class Entry:
     """One producer by name.
 
     `target` is what a worker loads, `needs` the import name without which it cannot, `install` the command
-    that brings it. `rules` is the selection that a run takes by default: the plain-array door of a library
+    that brings it. `needs_gpu` says that it makes nothing without a CUDA device. `rules` is the selection that a run takes by default: the plain-array door of a library
     that hands out somebody else's arrays answers for the allocation, not for the arrays' exports.
     """
 
@@ -50,6 +52,12 @@ class Entry:
     needs: str | None = None
     install: str = ""
     rules: str | None = None
+    needs_gpu: bool = False
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the library is installed, and the device that it needs is there."""
+        return self.is_installed and (not self.needs_gpu or has_gpu())
 
     @property
     def is_installed(self) -> bool:
@@ -63,6 +71,11 @@ class Entry:
         return spec is not None and spec.origin is not None
 
 
+def has_gpu() -> bool:
+    """Whether the system shows a CUDA device; no driver is loaded."""
+    return any(os.path.exists(device) for device in ("/dev/nvidiactl", "/dev/dxg"))
+
+
 class UnknownProducer(LookupError):
     """A name that is neither built in nor announced; the message lists close matches."""
 
@@ -71,7 +84,7 @@ class NotInstalled(ImportError):
     """A known producer whose library is absent; the message says how to install it."""
 
 
-def _entry(name: str, module: str, kind: str, summary: str, **more: str) -> Entry:
+def _entry(name: str, module: str, kind: str, summary: str, **more: Any) -> Entry:
     return Entry(name, f"{__name__}.{module}:{kind}", summary, **more)
 
 
@@ -102,7 +115,86 @@ BUILT_IN: dict[str, Entry] = {
             needs="torch",
             install="pip install torch",
         ),
+        _entry(
+            "jax",
+            "jax",
+            "JaxProducer",
+            "jax.Array on the CPU, immutable",
+            needs="jax",
+            install="pip install jax",
+        ),
+        _entry(
+            "pyarrow",
+            "pyarrow",
+            "ArrayProducer",
+            "pyarrow.Array, immutable",
+            needs="pyarrow",
+            install="pip install pyarrow",
+        ),
+        _entry(
+            "pyarrow.tensor",
+            "pyarrow",
+            "TensorProducer",
+            "pyarrow.Tensor",
+            needs="pyarrow",
+            install="pip install pyarrow",
+        ),
+        _entry(
+            "pillow",
+            "pillow",
+            "PillowProducer",
+            "PIL.Image.Image of one band",
+            needs="PIL",
+            install="pip install pillow",
+        ),
+        _entry(
+            "xarray",
+            "xarray",
+            "XarrayProducer",
+            "xarray.DataArray over NumPy arrays",
+            needs="xarray",
+            install="pip install xarray",
+        ),
+        _entry(
+            "cupy",
+            "cupy",
+            "CuPyProducer",
+            "cupy.ndarray in device and managed memory",
+            needs="cupy",
+            install="pip install cupy-cuda12x",
+            needs_gpu=True,
+        ),
+        _entry(
+            "numba",
+            "numba",
+            "NumbaProducer",
+            "numba.cuda device arrays",
+            needs="numba",
+            install="pip install numba numba-cuda",
+            needs_gpu=True,
+        ),
         _entry("gridbuf", "gridbuf", "BufferProducer", "gridbuf.Buffer", **_GRIDBUF),
+        _entry(
+            "gridbuf.device",
+            "gridbuf",
+            "DeviceProducer",
+            "gridbuf.Buffer in device memory (emulated without a CUDA device)",
+            **_GRIDBUF,
+        ),
+        _entry(
+            "gridbuf.pinned",
+            "gridbuf",
+            "PinnedProducer",
+            "gridbuf.Buffer in pinned memory (emulated without a CUDA device)",
+            **_GRIDBUF,
+        ),
+        _entry(
+            "gridbuf.managed",
+            "gridbuf",
+            "ManagedProducer",
+            "gridbuf.Buffer in managed memory (emulated without a CUDA device)",
+            **_GRIDBUF,
+        ),
         _entry(
             "gridbuf.plain",
             "gridbuf",

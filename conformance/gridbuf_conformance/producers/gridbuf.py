@@ -1,22 +1,33 @@
 """gridbuf's two doors: the native `Buffer` with every interface, and the plain-array functions.
 
-Both are judged from outside like everyone else's: only their public allocation functions are used.
+Both are judged from outside like everyone else's: only their public allocation functions are used. Buffers in
+device, pinned and managed memory are made on a CUDA device where there is one, and on gridbuf's emulated device
+elsewhere, which the version in the report then says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import gridbuf
+import gridbuf.testing
 import numpy as np
 
+from ..abi.device import TableAccess
 from ..plan import ALIGNMENT_LIMIT_BYTES, Plan
 from ..producer import Capabilities
 from .base import HostProducer, viewed
 from .numpy import NumPyProducer, numpy_dtype, write_content
 
-__all__ = ["BufferProducer", "PlainProducer"]
+__all__ = [
+    "BufferProducer",
+    "DeviceProducer",
+    "ManagedProducer",
+    "PinnedProducer",
+    "PlainProducer",
+]
 
 _KEYS = frozenset({"layout", "alignment_size", "aligned_index", "dims"})
 
@@ -61,6 +72,75 @@ class BufferProducer(HostProducer):
 
     def apply_view(self, obj: gridbuf.Buffer, operation: Sequence[Any]) -> Any:
         return viewed(obj, operation, broadcast=gridbuf.Buffer.broadcast_to)
+
+
+class _OnDevice(BufferProducer):
+    """Buffers in memory that the device reaches."""
+
+    memory = ""
+
+    def __init__(self) -> None:
+        try:
+            self._table = gridbuf.testing.device_table()
+        except gridbuf.DeviceUnavailableError:
+            gridbuf.testing.emulated_device()
+            self._table = gridbuf.testing.device_table()
+
+    def version(self) -> str:
+        emulated = " on the emulated device" if gridbuf.testing.is_emulated() else ""
+        return f"{gridbuf.__version__}{emulated}"
+
+    def device_table(self) -> Any:
+        return self._table
+
+    def on_stream(self, stream: int) -> Any:
+        return gridbuf.stream(stream)
+
+    def make(self, plan: Plan) -> gridbuf.Buffer:
+        dtype = numpy_dtype(plan)
+        result = gridbuf.allocate(plan.shape, dtype, memory=self.memory, **_keywords(plan))
+        self.write(result, plan)
+        return result
+
+    def write(self, result: gridbuf.Buffer, plan: Plan) -> None:
+        """Puts the plan's content in; the host does it where it can."""
+        write_content(np.asarray(_Described(result)), plan)
+
+
+class PinnedProducer(_OnDevice):
+    """`gridbuf.allocate(memory="pinned")`."""
+
+    name = "gridbuf.pinned"
+    memory = "pinned"
+    capabilities = replace(BufferProducer.capabilities, devices=("pinned",))
+
+
+class ManagedProducer(_OnDevice):
+    """`gridbuf.allocate(memory="managed")`."""
+
+    name = "gridbuf.managed"
+    memory = "managed"
+    capabilities = replace(BufferProducer.capabilities, devices=("managed",))
+
+
+class DeviceProducer(_OnDevice):
+    """`gridbuf.allocate(memory="device")`."""
+
+    name = "gridbuf.device"
+    memory = "device"
+    capabilities = replace(BufferProducer.capabilities, devices=("gpu",))
+
+    def write(self, result: gridbuf.Buffer, plan: Plan) -> None:
+        """Lays the array out in host memory and copies its hull over, on the buffer's own stream."""
+        if plan.fill is None or not plan.nbytes:
+            return
+        interface = result.__cuda_array_interface__
+        strides = result.strides
+        hull_bytes = plan.itemsize + sum(s * (n - 1) for s, n in zip(strides, plan.shape))
+        image = np.zeros(hull_bytes, np.uint8)
+        write_content(np.ndarray(plan.shape, numpy_dtype(plan), image, 0, strides), plan)
+        target, stream = interface["data"][0], interface["stream"]
+        TableAccess(self._table).copy(target, image.ctypes.data, hull_bytes, stream)
 
 
 class PlainProducer(HostProducer):

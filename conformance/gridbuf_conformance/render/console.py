@@ -227,8 +227,9 @@ def _print_groups(printer: Printer, table: Matrix) -> None:
 
 
 def _print_rules(printer: Printer, report: Mapping[str, Any], catalogue: Mapping[str, Any]) -> None:
-    """Every rule in one line; a rule that was not judged says why."""
+    """Every rule in one line, with the number of plans that reached it; a rule that was not judged says why."""
     printer.line()
+    printer.line((f"  {'rule':<7}{'outcome':<12}{'plans':>6}  requirement", "dim"))
     for rule in report["rules"]:
         kind = kind_of(rule["outcome"])
         why = clean(rule.get("note") or "") if kind == "silent" else ""
@@ -237,6 +238,7 @@ def _print_rules(printer: Printer, report: Mapping[str, Any], catalogue: Mapping
         printer.line(
             (f"{printer.sign(kind)} {rule['id']:<7}", style),
             (f"{rule['outcome']:<12}", style),
+            (f"{rule['plans']:>6,}  ", "dim"),
             (shorten(words, 140), "dim" if kind == "silent" else ""),
         )
 

@@ -40,6 +40,7 @@ ReportDict = Mapping[str, Any]
 
 GROUPS: dict[str, str] = {
     "AI": "NumPy array interface",
+    "AS": "NumPy array struct",
     "CAI": "CUDA array interface",
     "PB": "Buffer protocol",
     "DL": "DLPack C structs",
@@ -49,9 +50,6 @@ GROUPS: dict[str, str] = {
     "GT": "Storage and GT4Py",
 }
 """Rule groups in the order of the matrix's columns, each with the title its heading has."""
-
-# The legacy struct is part of the same published protocol as the dict.
-_GROUP_ALIASES = {"AS": "AI"}
 
 KINDS: dict[str, tuple[str, str, str]] = {
     "failed": ("✗", "x", "a MUST is broken, or the producer crashed or hung"),
@@ -76,9 +74,8 @@ def kind_of(outcome: str) -> str:
 
 
 def group_of(rule_id: str) -> str:
-    """The matrix column of a rule: the letters of its id, with AS under AI."""
-    letters = rule_id.split("-", 1)[0]
-    return _GROUP_ALIASES.get(letters, letters)
+    """The matrix column of a rule: the letters of its id."""
+    return rule_id.split("-", 1)[0]
 
 
 @dataclass(frozen=True)

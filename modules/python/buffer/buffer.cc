@@ -433,6 +433,10 @@ Ref allocate_buffer(const LayoutPlan& plan, const Dims& dims, const DTypePtr& dt
   state.alignment_bytes = plan.alignment_bytes();
   state.memory.device = facts.device;
   state.facts = facts;
+  // Pinned and managed memory is not made on a stream, but worked on, and exported, on a stream.
+  if (facts.stream == 0 && options.kind != MemoryKind::kHost) {
+    state.facts.stream = current_stream();
+  }
   state.allocation_bytes = allocation_bytes;
   return buffer;
 }

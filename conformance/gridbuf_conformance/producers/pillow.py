@@ -1,0 +1,37 @@
+"""Pillow's images: two dimensions of one band; `__array_interface__` lends a copy of the pixels as bytes."""
+
+from __future__ import annotations
+
+from PIL import Image, __version__
+
+from ..plan import Plan
+from ..producer import Capabilities
+from .base import HostProducer
+
+__all__ = ["PillowProducer"]
+
+_MODES = {"uint8": "L", "int32": "I", "float32": "F", "uint16": "I;16"}
+
+
+class PillowProducer(HostProducer):
+    """`Image.frombytes`; an image's pixels are reached through methods only, so it is read-only."""
+
+    name = "pillow"
+    capabilities = Capabilities(
+        dtypes=tuple(_MODES),
+        min_ndim=2,
+        max_ndim=2,
+        max_nbytes=2**26,
+        layouts="C",
+        byteorders=("native",),
+        readonly=(True,),
+    )
+
+    def version(self) -> str:
+        return __version__
+
+    def make(self, plan: Plan) -> Image.Image:
+        height, width = plan.shape
+        if 0 in plan.shape:
+            return Image.new(_MODES[plan.dtype], (width, height))
+        return Image.frombytes(_MODES[plan.dtype], (width, height), plan.content())

@@ -1,0 +1,71 @@
+"""PyArrow's arrays (one dimension, DLPack) and tensors (any number, the buffer protocol)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow
+
+from ..plan import Plan
+from ..producer import Capabilities, Unsupported
+from .base import HostProducer
+from .numpy import numpy_dtype
+
+__all__ = ["ArrayProducer", "TensorProducer"]
+
+_DTYPES = (
+    *("float64", "float32", "float16"),
+    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (64, 32, 16, 8)),
+)
+_TOUCHED_BYTES = 2**26
+
+
+class _ArrowProducer(HostProducer):
+    def version(self) -> str:
+        return pyarrow.__version__
+
+    def apply_view(self, obj: Any, operation: Sequence[Any]) -> Any:
+        name, *arguments = operation
+        if name == "slice" and isinstance(obj, pyarrow.Array) and arguments[3] == 1:
+            start, stop = arguments[1] or 0, arguments[2]
+            return obj.slice(start, None if stop is None else max(stop - start, 0))
+        return Unsupported(f"pyarrow: it has slices of arrays with step 1, not {name}")
+
+
+class ArrayProducer(_ArrowProducer):
+    """`pyarrow.Array` over a buffer of Arrow's own memory; arrays are immutable."""
+
+    name = "pyarrow"
+    capabilities = Capabilities(
+        dtypes=_DTYPES,
+        min_ndim=1,
+        max_ndim=1,
+        max_nbytes=_TOUCHED_BYTES,
+        layouts="C",
+        byteorders=("native",),
+        readonly=(True,),
+    )
+
+    def make(self, plan: Plan) -> pyarrow.Array:
+        return pyarrow.array(np.frombuffer(plan.content(), numpy_dtype(plan)))
+
+
+class TensorProducer(_ArrowProducer):
+    """`pyarrow.Tensor` over a NumPy array."""
+
+    name = "pyarrow.tensor"
+    capabilities = Capabilities(
+        dtypes=_DTYPES,
+        min_ndim=1,
+        max_nbytes=_TOUCHED_BYTES,
+        layouts="CF",
+        byteorders=("native",),
+        readonly=(False,),
+    )
+
+    def make(self, plan: Plan) -> pyarrow.Tensor:
+        order = "C" if plan.layout in (None, (*range(plan.ndim),)) else "F"
+        content = np.frombuffer(plan.content(), numpy_dtype(plan)).reshape(plan.shape)
+        return pyarrow.Tensor.from_numpy(np.array(content, order=order))
