@@ -79,6 +79,9 @@ def test_lent_buffers_come_in_exactly_when_the_model_says_so(data, shape, typest
             gridbuf.as_buffer(Dict(described))
         return
     array = gridbuf.as_numpy(Dict(described))
+    assert array.shape == tuple(shape)
+    if 0 in shape:
+        return
     if math.prod(shape) > 10_000:  # Strides of 0: the corners say enough.
         array = array[tuple(slice(None, None, max(extent - 1, 1)) for extent in shape)]
         strides = [

@@ -1,0 +1,190 @@
+"""Arrays of other libraries come in without a copy, with their values, and keep their owner alive."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gridbuf
+
+
+def test_pytorch():
+    torch = pytest.importorskip("torch")
+    for tensor in (
+        torch.arange(12.0).reshape(3, 4),
+        torch.arange(12).reshape(3, 4).T[1:],
+        torch.tensor(3.0),
+        torch.empty(0, 3),
+        torch.ones(2, 3, dtype=torch.complex64),
+        torch.ones(3, dtype=torch.bool),
+    ):
+        found = gridbuf.as_numpy(tensor)
+        np.testing.assert_array_equal(found, tensor.numpy())
+        assert tensor.numel() == 0 or found.ctypes.data == tensor.data_ptr()
+    half = gridbuf.as_buffer(torch.ones(3, dtype=torch.bfloat16))
+    assert half.dtype.name == "bfloat16"
+
+
+def test_pytorch_what_has_no_strides_is_an_error():
+    torch = pytest.importorskip("torch")
+    with pytest.raises((BufferError, RuntimeError)):
+        gridbuf.as_buffer(torch.eye(3).to_sparse())
+
+
+def test_pytorch_a_subclass_is_not_read_through_its_base_classs_table():
+    torch = pytest.importorskip("torch")  # DX-11
+
+    class Tagged(torch.Tensor):
+        pass
+
+    tagged = torch.arange(3.0).as_subclass(Tagged)
+    assert gridbuf.as_numpy(tagged).tolist() == [0.0, 1.0, 2.0]
+
+
+def test_pytorch_memory_lives_while_the_import_does():
+    torch = pytest.importorskip("torch")
+    tensor = torch.arange(1000.0)
+    buffer = gridbuf.as_buffer(tensor)
+    del tensor
+    gc.collect()
+    np.testing.assert_array_equal(buffer.to_numpy(), np.arange(1000.0))
+
+
+def test_jax():
+    pytest.importorskip("jax")
+    import jax.numpy as jnp
+
+    values = jnp.arange(12.0).reshape(3, 4)
+    found = gridbuf.as_numpy(values)
+    np.testing.assert_array_equal(found, np.asarray(values))
+    assert found.ctypes.data == values.unsafe_buffer_pointer()
+
+
+def test_pyarrow():
+    arrow = pytest.importorskip("pyarrow")
+    values = np.arange(6, dtype=np.int64)
+    assert gridbuf.as_numpy(arrow.array(values)).tolist() == values.tolist()
+    tensor = arrow.Tensor.from_numpy(values.reshape(2, 3))
+    assert gridbuf.as_numpy(tensor).tolist() == values.reshape(2, 3).tolist()
+    assert gridbuf.as_numpy(arrow.py_buffer(b"abc")).tolist() == [97, 98, 99]
+
+
+def test_pillow():
+    image = pytest.importorskip("PIL.Image")
+    picture = image.new("RGB", (4, 3), (1, 2, 3))
+    # Pillow's interface makes bytes for each reading of it: a snapshot, which is read-only.
+    found = gridbuf.as_numpy(picture)
+    assert found.shape == (3, 4, 3)
+    assert not found.flags.writeable
+    np.testing.assert_array_equal(found, np.asarray(picture))
+
+
+def test_numba_compiled_code_takes_an_import():
+    numba = pytest.importorskip("numba")
+    total = numba.njit(lambda values: values.sum())
+    assert total(gridbuf.as_numpy(memoryview(np.arange(4.0)))) == 6.0
+
+
+def test_xarray():
+    xarray = pytest.importorskip("xarray")
+    import gridbuf.xarray  # noqa: F401
+
+    values = np.arange(6.0).reshape(2, 3)
+    field = xarray.DataArray(values, dims=("K", "I"))
+    assert field.__gt_dims__ == ("K", "I")
+    entry = field.__gt_data_interface__[None]
+    assert entry["dims"] == ("K", "I")
+    buffer = gridbuf.as_buffer(field)
+    assert buffer.dims == ("K", "I")
+    assert np.shares_memory(buffer.to_numpy(), values)
+    assert gridbuf.get_dims(field) == ("K", "I")
+    # Not kept from before.
+    other = np.ones((2, 3))
+    field.data = other
+    assert np.shares_memory(gridbuf.as_numpy(field), other)
+
+
+def test_xarray_other_names_need_dims():
+    xarray = pytest.importorskip("xarray")
+    import gridbuf.xarray  # noqa: F401
+
+    field = xarray.DataArray(np.zeros((2, 3)), dims=("lat", "lon"))
+    assert field.__gt_data_interface__[None]["dims"] == ("lat", "lon")
+    with pytest.raises(ValueError, match="pass dims="):
+        gridbuf.as_buffer(field)
+    assert gridbuf.as_buffer(field, dims="IJ").dims == ("I", "J")
+    assert gridbuf.from_array(field, dims="IJ").shape == (2, 3)
+    assert gridbuf.as_numpy(field).shape == (2, 3)
+
+
+class Field(np.ndarray):
+    """An array with a data interface of its own."""
+
+    own_dims: Any = None
+
+    @property
+    def __gt_data_interface__(self) -> dict[Any, Any]:
+        entry = dict(self.__array_interface__) | {"halo": ((0, 0), (1, 1))}
+        return {None: entry if self.own_dims is None else entry | {"dims": self.own_dims}}
+
+
+def test_xarray_gt_11_names_of_the_data_must_agree():
+    xarray = pytest.importorskip("xarray")
+    from gridbuf.xarray import data_interface
+
+    data = np.zeros((2, 3)).view(Field)
+
+    class Array:
+        """As a DataArray, whose constructor would take the subclass away."""
+
+        dims = ("I", "J")
+
+    array = Array()
+    array.data = data  # type: ignore[attr-defined]
+    assert data_interface(array)[None]["dims"] == ("I", "J")
+    assert data_interface(array)[None]["halo"] == ((0, 0), (1, 1))
+    data.own_dims = ["I", "J"]
+    assert data_interface(array)[None]["dims"] == ("I", "J")
+    data.own_dims = ["J", "I"]
+    with pytest.raises(ValueError, match="^GT-11: "):
+        data_interface(array)
+    assert xarray.DataArray.__gt_dims__ is not None
+
+
+def test_xarray_data_without_an_interface_has_none():
+    xarray = pytest.importorskip("xarray")
+    from gridbuf.xarray import data_interface
+
+    class Array:
+        data, dims = object(), ()
+
+    with pytest.raises(AttributeError, match="load or compute"):
+        data_interface(Array())
+    assert hasattr(xarray.DataArray([1.0]), "__gt_data_interface__")
+
+
+def test_xarray_users_override_it():
+    xarray = pytest.importorskip("xarray")
+    import gridbuf.xarray
+
+    own = {None: np.arange(2.0).__array_interface__}
+    with pytest.warns(match="overriding"):
+        xarray.register_dataarray_accessor("__gt_data_interface__")(lambda _: own)
+    try:
+        assert xarray.DataArray([5.0]).__gt_data_interface__ is own
+    finally:
+        xarray.DataArray.__gt_data_interface__ = property(gridbuf.xarray.data_interface)
+
+
+def test_nothing_of_a_peer_is_left_when_an_import_goes():
+    torch = pytest.importorskip("torch")
+    tensor = torch.arange(3.0)
+    storage = weakref.ref(tensor.untyped_storage())
+    buffer = gridbuf.as_buffer(tensor)
+    del tensor, buffer
+    gc.collect()
+    assert storage() is None
