@@ -1,30 +1,48 @@
-"""A workspace of its own depends on one gridbuf target: examples/bazel_consumer builds, runs and prints a plan."""
+"""Workspaces of their own depend on one gridbuf module each: the examples build, run and print what they should."""
 
 import os
 import pathlib
 import subprocess
 
-# The example finds gridbuf at ../.., so it is run where it really lies, with an output base of the test's own.
-EXAMPLE = (pathlib.Path(__file__).parents[2] / "examples/bazel_consumer/WORKSPACE").resolve().parent
+import pytest
+
+# The examples find gridbuf at ../.., so they are run where they really lie, with an output base of the test's own.
+WORKSPACE = pathlib.Path(__file__).parents[2] / "examples/bazel_consumer/WORKSPACE"
+EXAMPLES = WORKSPACE.resolve().parents[1]
+
+# 20 doubles in the contiguous dimension, padded to whole cache lines of 8: a row of 24, 192 bytes.
+PRINTED = {
+    "bazel_consumer": (
+        "field_layout",
+        ["strides (8, 192, 1920) bytes", "padded shape (24, 10, 80)"],
+    ),
+    "alloc_consumer": ("aligned_block", ["153600 bytes", "'host'", "at 0 modulo 64"]),
+    "interface_consumer": (
+        "exchange_tensor",
+        ["float64 (3, 4), element (1, 1) is 42", "DL-14: strides[0] is 4611686018427387904"],
+    ),
+}
 
 
-def test_consumer_workspace_builds_and_prints_a_plan(tmp_path):
+@pytest.mark.parametrize("example", PRINTED)
+def test_consumer_workspace_builds_and_prints(example, tmp_path):
+    program, expected = PRINTED[example]
+    folder = EXAMPLES / example
     startup = ["bazel-4", f"--output_base={tmp_path}/output_base", "--max_idle_secs=30"]
-    command = ["run", "--symlink_prefix=/", "--noshow_progress", "//:field_layout"]
+    command = ["run", "--symlink_prefix=/", "--noshow_progress", f"//:{program}"]
     environ = {**os.environ, "HOME": str(tmp_path), "USER": "test"}
     result = subprocess.run(
         startup + command,
-        cwd=EXAMPLE,
+        cwd=folder,
         env=environ,
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=900,
         check=False,
     )
     subprocess.run(
-        [*startup, "shutdown"], cwd=EXAMPLE, env=environ, capture_output=True, check=False
+        [*startup, "shutdown"], cwd=folder, env=environ, capture_output=True, check=False
     )
     assert result.returncode == 0, result.stderr
-    # 20 doubles in the contiguous dimension, padded to whole cache lines of 8: a row of 24, 192 bytes.
-    assert "strides (8, 192, 1920) bytes" in result.stdout
-    assert "padded shape (24, 10, 80)" in result.stdout
+    for text in expected:
+        assert text in result.stdout
