@@ -24,6 +24,9 @@ CATALOGUE = {
         Rule("AI-01", "MUST", "The attribute is a dict", "array interface v3", since="3"),
         Rule("AI-22", "MUST", "The hull stays inside the producer's memory", "array interface v3"),
         Rule(
+            "CAI-18", "MUST", "Waiting on stream covers all pending work", "CUDA array interface v3"
+        ),
+        Rule(
             "PB-01",
             "MUST",
             "A request that cannot be met raises BufferError",

@@ -16,6 +16,8 @@ import hostile_producers
 import pytest
 
 import gridbuf_conformance as gc
+from gridbuf_conformance.plan import Plan
+from gridbuf_conformance_mutants.device import DeviceReference
 
 PUBLIC = {
     "__version__",
@@ -290,3 +292,33 @@ def test_the_worker_takes_the_callers_import_path(tmp_path):
         cwd=Path(tmp_path).anchor,
     )
     assert done.stdout.strip() == "found", done.stderr
+
+
+# --- device memory ----------------------------------------------------------------------------------------------
+
+
+def test_a_live_object_in_device_memory_is_judged_through_a_table() -> None:
+    producer = DeviceReference()
+    array = producer.produce(Plan(shape=(3, 4), device="gpu"))
+    report = gc.check(array, device_table=producer.device_table())
+    assert report.failed == (), report.to_json()
+    assert {"CAI-07", "CAI-12", "CAI-17", "DL-18", "XA-10"} <= {
+        id_ for id_, outcome in report.outcomes.items() if outcome == "PASS"
+    }
+    assert report.outcomes["DX-08"] == "UNTESTED", "a live object's library is asked for nothing"
+
+
+def test_without_a_driver_nothing_about_device_memory_passes() -> None:
+    array = DeviceReference().produce(Plan(shape=(3, 4), device="gpu"))
+    report = gc.check(array)
+    if report.outcomes["CAI-12"] == "FAIL":
+        pytest.skip("UNTESTED here: there is a CUDA driver, and it does not know the zoo's device")
+    for rule in ("CAI-07", "CAI-12", "CAI-17", "CAI-18", "CAI-22", "CAI-26", "DL-18", "XA-10"):
+        assert report.outcomes[rule] == "UNTESTED", rule
+    assert report.failed == (), report.to_json()
+    assert report.outcomes["CAI-16"] == "PASS"
+
+
+def test_a_capsule_that_is_no_table_is_the_callers_mistake() -> None:
+    with pytest.raises(ValueError, match="must be a capsule"):
+        gc.check(object(), device_table=3)

@@ -14,8 +14,10 @@ import pytest
 from gridbuf_conformance import producers
 from gridbuf_conformance.engine import check_producer
 from gridbuf_conformance.report import Report
+from gridbuf_conformance.targets import CannotLoad
 
 NUMPY_VERSION, TORCH_VERSION, GT4PY_VERSION = "2.4.6", "2.13.0", "1.1.12"
+JAX_VERSION, PYARROW_VERSION, PILLOW_VERSION = "0.10.2", "26.0.1", "13.0.0"
 
 CTYPES = {
     "PB-04",  # a packed Structure of 13 bytes is exported with format "B", one byte
@@ -46,6 +48,29 @@ GT4PY = {
     "GT-24",  # extents are multiplied as numpy.int32: 1024^3 float64 is a view of 8 GiB over a few bytes
     *NUMPY,  # its arrays are NumPy's
 }
+JAX_ADVICE = {
+    "DL-12",  # an empty array exports its real address
+    "DP-13",  # max_version=(1, 0, 0) is taken: it is compared with (1, 0) as any tuple is
+    "DP-23",  # dl_device="cpu" is unpacked: ValueError (too many values) instead of TypeError
+    "DP-27",  # without max_version, an immutable array goes out in a legacy capsule, which cannot say so
+}
+PYARROW_ADVICE = {
+    "DP-13",  # max_version=(1, 0, 0) is taken, for the same reason
+    "DP-23",  # dl_device="cpu" is compared with the array's own device: BufferError instead of TypeError
+}
+PYARROW_TENSOR = {
+    "PB-06",  # format is filled for requests without FORMAT: Tensor.__getbuffer__ never looks at the flags
+    "PB-08",  # shape is filled for SIMPLE, for the same reason
+    "PB-09",  # strides are filled for SIMPLE, for the same reason
+    "PB-11",  # SIMPLE and ND succeed for tensors that are not C-contiguous, for the same reason
+    "PB-12",  # a tensor in C order grants F_CONTIGUOUS, for the same reason
+}
+GRIDBUF_IN_DEVICE_MEMORY = {
+    *(f"CAI-{n:02}" for n in (*range(1, 8), 9, 10, 11, 12, 14, 16, 17, 18, 22, 23, 26, 29, 30)),
+    *("DL-18", "DP-18", "DP-24", *(f"DX-{n:02}" for n in range(1, 11)), "XA-16"),
+    *("GT-01", "GT-02", "GT-03", "GT-04", "GT-12", "GT-13", "GT-14", "GT-20", "GT-24", "XA-10"),
+}
+"""What gridbuf's memory on a device must have been judged by, and must pass."""
 
 
 @cache
@@ -120,6 +145,62 @@ def test_gridbuf_breaks_nothing_and_answers_its_range() -> None:
     assert report.failed == (), report.to_json()
     answered = report.data["plans"]
     assert answered["observation"] >= 0.95 * sum(answered.values()), answered
+
+
+@pytest.mark.parametrize("name", ["gridbuf.device", "gridbuf.pinned", "gridbuf.managed"])
+def test_gridbuf_breaks_nothing_in_memory_of_a_device(name: str) -> None:
+    report = _checked(name)
+    assert report.failed == (), report.to_json()
+    passed = {id_ for id_, outcome in report.outcomes.items() if outcome == "PASS"}
+    assert passed >= GRIDBUF_IN_DEVICE_MEMORY
+    if name != "gridbuf.device":
+        assert {"AI-25", "AS-05", "PB-13", "XA-01", "XA-17", "GT-09"} <= passed
+    else:
+        assert {"CAI-25", "DP-16"} <= passed
+    assert report.data["plans"]["observation"] >= 0.9 * sum(report.data["plans"].values())
+
+
+def test_the_exchange_tables_of_gridbuf_and_torch_are_judged() -> None:
+    for name in ("gridbuf", "torch"):
+        outcomes = _checked(name).outcomes
+        passed = {id_ for id_, outcome in outcomes.items() if outcome == "PASS"}
+        if outcomes["DX-01"] == "UNSUPPORTED":
+            pytest.skip(f"this {name} has no exchange table")
+        assert {f"DX-{n:02}" for n in range(1, 11)} <= passed
+
+
+def test_jax() -> None:
+    report = _checked("jax", JAX_VERSION)
+    assert report.failed == (), report.to_json()
+    assert _advice(report) == JAX_ADVICE
+
+
+def test_pyarrow() -> None:
+    report = _checked("pyarrow", PYARROW_VERSION)
+    assert report.failed == (), report.to_json()
+    assert _advice(report) == PYARROW_ADVICE | {"DP-27"}
+    report = _checked("pyarrow.tensor", PYARROW_VERSION)
+    assert set(report.failed) == PYARROW_TENSOR
+    assert _advice(report) == PYARROW_ADVICE
+
+
+def test_pillow_and_xarray() -> None:
+    for name, version in (("pillow", PILLOW_VERSION), ("xarray", None)):
+        report = _checked(name, version)
+        assert report.failed == (), report.to_json()
+        assert _advice(report) == set()
+
+
+def test_producers_without_a_device_say_so() -> None:
+    for name in ("cupy", "numba"):
+        entry = producers.find(name)
+        if entry.is_usable:
+            assert "ERROR" not in _report(name).outcomes.values()
+        elif entry.is_installed:
+            with pytest.raises(CannotLoad, match="needs a CUDA device"):
+                _report(name)
+    if not producers.has_gpu():
+        pytest.skip("UNTESTED here: no CUDA device; CuPy and Numba are judged where there is one")
 
 
 def test_gridbufs_plain_arrays_are_judged_as_allocations() -> None:

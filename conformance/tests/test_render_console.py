@@ -9,6 +9,7 @@ from rendering import CASES, CATALOGUE, assert_golden, load_case
 from rich.console import Console
 
 from gridbuf_conformance.render import console as console_renderer
+from gridbuf_conformance.render.summary import GROUPS
 
 
 def console_of(width: int = 100, encoding: str = "utf-8") -> Console:
@@ -34,6 +35,20 @@ def rendered(name: str, width: int = 100, encoding: str = "utf-8", **options: bo
 @pytest.mark.parametrize("name", CASES)
 def test_golden(name):
     assert_golden(f"{name}.txt", rendered(name))
+
+
+@pytest.mark.parametrize("width", [40, 80, 100])
+def test_a_matrix_of_all_groups_is_cut_into_tables_that_fit(width):
+    """Nine columns are too many for most terminals beside the names; none may be cropped."""
+    reports, absent = load_case("devices")
+    console = console_of(width)
+    console_renderer.render_survey(reports, console, absent=absent, catalogue=CATALOGUE)
+    text = text_of(console)
+    assert_golden(f"devices.survey{width}.txt", text)
+    heads = [line for line in text.splitlines() if line.startswith("library")]
+    assert [word for line in heads for word in line.split()[1:]] == [*GROUPS, "plans"]
+    matrix = text[: text.index("rules that hold")].splitlines()
+    assert all(len(line) <= width for line in matrix)
 
 
 def test_golden_verbose():

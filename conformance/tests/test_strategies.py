@@ -207,3 +207,22 @@ def test_each_declared_capability_is_asked_for():
     for declared in strategies.declared_plans(SMALL) + everything:
         assert declared.used_by(declared.plan)
         assert not declared.used_by(Plan(dtype="bfloat16", byteorder="swapped"))
+
+
+def test_kinds_of_memory_are_drawn_and_declared() -> None:
+    can = Capabilities(devices=("gpu", "managed"))
+    drawn = strategies.sample(strategies.general_plans(can), 30, seed=0)
+    assert {plan.device for plan in drawn} == {"gpu", "managed"}
+    assert strategies.simplest_plan(can).device == "gpu"
+    declared = {capability.name: capability for capability in strategies.declared_plans(can)}
+    assert declared["device managed"].plan.device == "managed"
+    assert declared["device gpu"].used_by(drawn[0]) == (drawn[0].device == "gpu")
+    huge = strategies.sample(strategies.huge_plans(can), 10, seed=0)
+    assert {plan.device for plan in huge} <= {"gpu", "managed"}
+
+
+def test_without_a_declaration_host_memory_is_asked() -> None:
+    drawn = strategies.sample(strategies.general_plans(Capabilities()), 20, seed=0)
+    assert {plan.device for plan in drawn} == {None}
+    with pytest.raises(ValueError, match="devices holds 'cpu'"):
+        Capabilities(devices=("cpu",))

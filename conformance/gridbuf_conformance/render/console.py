@@ -24,6 +24,7 @@ from .summary import (
     Cell,
     Finding,
     Matrix,
+    Row,
     conclusion,
     findings,
     kind_of,
@@ -247,23 +248,30 @@ def _print_rules(printer: Printer, report: Mapping[str, Any], catalogue: Mapping
 
 
 def _print_matrix(printer: Printer, table: Matrix) -> None:
-    view = printer.table()
-    view.add_column("library", no_wrap=True)
-    for group in table.groups:
-        view.add_column(group, justify="right", no_wrap=True)
-    view.add_column("plans", justify="right", no_wrap=True, style="dim")
-    for row in table.rows:
-        kind = row.total.kind
-        name = Text.assemble(
-            (f"{printer.sign(kind)} ", _STYLES[kind]),
-            (printer.encodable(shorten(clean(row.name), 24)), "bold"),
-            (printer.encodable(shorten(f" {clean(row.version)}".rstrip(), 16)), "dim"),
-        )
-        cells = [_matrix_cell(printer, row.cells.get(group, Cell())) for group in table.groups]
-        plans = max((rule["plans"] for rule in row.report["rules"]), default=0)
-        view.add_row(name, *cells, f"{plans:,}")
-    printer.console.print(view)
-    printer.line()
+    """A row a library, a column a rule group; what does not fit beside the names follows in tables below."""
+    widest = max(20, printer.console.width // 3)
+    names = [_matrix_name(printer, row) for row in table.rows]
+    for name in names:
+        name.truncate(widest, overflow="ellipsis")
+    cells = {
+        group: [_matrix_cell(printer, row.cells.get(group, Cell())) for row in table.rows]
+        for group in table.groups
+    }
+    room = printer.console.width - max((len(name) for name in names), default=0) - _PLANS_WIDTH
+    blocks = _blocks(cells, room)
+    for block in blocks:
+        view = printer.table()
+        view.add_column("library", no_wrap=True)
+        for group in block:
+            view.add_column(group, justify="right", no_wrap=True)
+        if block is blocks[-1]:
+            view.add_column("plans", justify="right", no_wrap=True, style="dim")
+        for number, (row, name) in enumerate(zip(table.rows, names)):
+            plans = max((rule["plans"] for rule in row.report["rules"]), default=0)
+            last = [f"{plans:,}"] if block is blocks[-1] else []
+            view.add_row(name, *(cells[group][number] for group in block), *last)
+        printer.console.print(view)
+        printer.line()
     legend = (
         f"{printer.sign('passed')} rules that hold",
         f"{printer.sign('failed')} failed/judged",
@@ -272,6 +280,32 @@ def _print_matrix(printer: Printer, table: Matrix) -> None:
     )
     printer.flow(legend)
     printer.flow([f"{group} {GROUPS[group]}" for group in table.groups if group in GROUPS])
+
+
+_COLUMN_GAP, _PLANS_WIDTH = 3, 9
+
+
+def _blocks(cells: Mapping[str, Sequence[Text]], room: int) -> list[list[str]]:
+    """The groups in order, as many in each block as its columns leave room for; at least one."""
+    blocks: list[list[str]] = [[]]
+    used = 0
+    for group, column in cells.items():
+        width = max([len(group), *map(len, column)]) + _COLUMN_GAP
+        if blocks[-1] and used + width > room:
+            blocks.append([])
+            used = 0
+        blocks[-1].append(group)
+        used += width
+    return blocks
+
+
+def _matrix_name(printer: Printer, row: Row) -> Text:
+    kind = row.total.kind
+    return Text.assemble(
+        (f"{printer.sign(kind)} ", _STYLES[kind]),
+        (printer.encodable(shorten(clean(row.name), 24)), "bold"),
+        (printer.encodable(shorten(f" {clean(row.version)}".rstrip(), 16)), "dim"),
+    )
 
 
 def _matrix_cell(printer: Printer, cell: Cell) -> Text:
