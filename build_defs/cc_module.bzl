@@ -30,6 +30,10 @@ _STANDARD = ["-std=c++20"]
 # Abseil 20220623's headers use type-trait builtins that clang 19 calls deprecated; drop the exception with a newer Abseil.
 _WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-deprecated-builtins"]
 
+# Optimised builds get glibc's fortified memcpy and its kin, inline functions that wrap the builtins. clang 19 forgets their
+# definitions when they arrive through a module ("undefined symbol: memcpy.inline"); drop this with a compiler that does not.
+_OPTIMISED = ["-U_FORTIFY_SOURCE"]
+
 # A .pcm names the files it was made from, and clang 19 reopens them when it reports from them. Bazel's sandbox has another
 # path for every action, so the files go into the .pcm and paths are kept relative to the working directory where clang can.
 _PRECOMPILE = ["-Xclang", "-fmodules-embed-all-files", "-Xclang", "-fmodule-file-home-is-cwd"]
@@ -111,7 +115,8 @@ def _cc_module_impl(ctx):
         cc_infos = dep_infos + [CcInfo(compilation_context = headers)],
     ).compilation_context
 
-    copts = _STANDARD + _WARNINGS + ctx.attr.copts
+    optimised = ctx.var["COMPILATION_MODE"] == "opt"
+    copts = _STANDARD + _WARNINGS + (_OPTIMISED if optimised else []) + ctx.attr.copts
     flags = _toolchain_flags(ctx, cc_toolchain, features, context, copts)
     compiler = cc_common.get_tool_for_action(feature_configuration = features, action_name = CPP_COMPILE_ACTION_NAME)
     pcms = depset([interface.pcm for interface in interfaces.to_list()])
