@@ -2,9 +2,11 @@ module;
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,10 +14,16 @@ module;
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
 module gridbuf.interface.fuzz;
 
+import gridbuf.alloc;
 import gridbuf.interface;
 import gridbuf.interface.array_interface;
+import gridbuf.interface.cuda_array_interface;
+import gridbuf.interface.dtype;
 import gridbuf.interface.imported;
 import gridbuf.layout.extents;
 import gridbuf.layout.view;
@@ -168,19 +176,86 @@ std::int64_t Lines::number_or(std::string_view key, std::int64_t fallback) const
   return found.has_value() ? found.value : fallback;
 }
 
+namespace {
+
+/// "lent 4096 100": the address and the length of a buffer.
+std::optional<KnownMemory> memory_of(const Lines& lines, std::string_view key) {
+  const std::vector<std::int64_t> numbers = lines.numbers(key);
+  if (numbers.size() < 2 || numbers[1] < 0) return std::nullopt;
+  return KnownMemory{.address = static_cast<std::uintptr_t>(numbers[0]),
+                     .length_bytes = numbers[1]};
+}
+
+}  // namespace
+
+RawArrayInterface array_fields(const Lines& lines) {
+  RawArrayInterface raw{.shape = lines.extents("shape"),
+                        .typestr = lines.text("typestr"),
+                        .descr = lines.descr("descr"),
+                        .data = lines.pointer("data"),
+                        .lent = std::nullopt,
+                        .offset_bytes = lines.number("offset"),
+                        .strides_bytes = lines.extents("strides"),
+                        .has_mask = lines.has("mask"),
+                        .version = lines.number("version")};
+  if (const auto memory = memory_of(lines, "lent")) raw.lent = RawBuffer{.memory = *memory};
+  return raw;
+}
+
+RawCudaArrayInterface cuda_fields(const Lines& lines) {
+  return {.shape = lines.extents("shape"),
+          .typestr = lines.text("typestr"),
+          .descr = lines.descr("descr"),
+          .data = lines.pointer("data"),
+          .strides_bytes = lines.extents("strides"),
+          .has_mask = lines.has("mask"),
+          .version = lines.number("version"),
+          .stream = lines.number("stream")};
+}
+
+std::optional<PointerFacts> pointer_facts(const Lines& lines) {
+  if (!lines.has("facts")) return std::nullopt;
+  return PointerFacts{.device = {DeviceType::kCuda, 1},
+                      .device_accessible = !lines.has("unreachable"),
+                      .allocation = memory_of(lines, "facts")};
+}
+
+std::unique_ptr<std::int64_t[]> entries(const Lines& lines, std::string_view key,
+                                        std::size_t count) {
+  const std::vector<std::int64_t> numbers = lines.numbers(key);
+  if (numbers.size() != count || count == 0) return nullptr;
+  auto array = std::make_unique<std::int64_t[]>(count);
+  for (std::size_t i = 0; i < count; ++i) array[i] = numbers[i];
+  return array;
+}
+
+int claimed_ndim(const Lines& lines, std::size_t count) {
+  const std::int64_t claim = lines.number_or("ndim", 0);
+  return static_cast<int>(claim < 0 || claim > 64 ? claim : static_cast<std::int64_t>(count));
+}
+
 void require(bool condition) {
   if (condition) return;
   std::fputs("a reader let something pass that it must not\n", stderr);
   std::abort();
 }
 
-void require_rule(std::string_view message) {
+void check(const absl::Status& error) {
+  const std::string message(error.message());
   const std::size_t colon = message.find(": ");
-  require(colon != std::string_view::npos && colon >= 5 && colon <= 6);
+  require(colon != std::string::npos && colon >= 5 && colon <= 6);
   require(message[colon - 3] == '-');
 }
 
-void require_sound(const ImportedView& view, const std::optional<KnownMemory>& memory) {
+void check(const absl::StatusOr<ImportedView>& result, const std::optional<KnownMemory>& memory) {
+  if (result.ok()) {
+    check(*result, memory);
+  } else {
+    check(result.status());
+  }
+}
+
+void check(const ImportedView& view, const std::optional<KnownMemory>& memory) {
   using Wide = __int128;
   const StridedView& found = view.memory.view;
   require(found.shape.size() == found.strides_bytes.size());

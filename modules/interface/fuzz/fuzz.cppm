@@ -6,20 +6,26 @@
 // near the interesting borders. Each target turns lines into the fields that its reader takes;
 // what no line says is absent.
 //
-// `require_sound` is the oracle of all of them. It knows nothing of how the readers work: it
+// `check` is the oracle of all of them. It knows nothing of how the readers work: it
 // computes with 128-bit integers, in which nothing here can overflow, whether the view stays where
 // it may be, and ends the program if not.
 module;
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
 export module gridbuf.interface.fuzz;
 
 import gridbuf.interface.array_interface;
+import gridbuf.interface.cuda_array_interface;
 import gridbuf.interface.imported;
 import gridbuf.layout.extents;
 
@@ -50,14 +56,36 @@ class Lines {
   std::vector<std::vector<std::string>> lines_;
 };
 
-/// Ends the program unless every element of `view` lies in the address space (and in `memory` if
-/// that is known), its counts agree, and its address is not 0 where there are elements.
-void require_sound(const ImportedView& view, const std::optional<KnownMemory>& memory = {});
+// ---- What several targets read. ----
 
-/// Ends the program unless `condition`.
+RawArrayInterface array_fields(const Lines& lines);
+RawCudaArrayInterface cuda_fields(const Lines& lines);
+
+/// "facts 4096 100": what a driver says of the address; "unreachable": that devices are not there.
+std::optional<PointerFacts> pointer_facts(const Lines& lines);
+
+/// The numbers of a line if there are `count` of them, else null: exactly as many entries, so that
+/// reading one more is seen.
+std::unique_ptr<std::int64_t[]> entries(const Lines& lines, std::string_view key,
+                                        std::size_t count);
+
+/// How many dimensions a struct claims that has `count` of them: that, or what no reader may
+/// believe.
+int claimed_ndim(const Lines& lines, std::size_t count);
+
+// ---- What must hold; the program ends if it does not. ----
+
 void require(bool condition);
 
-/// Ends the program unless `message` begins with a rule's id, a colon and a space.
-void require_rule(std::string_view message);
+/// Every element of `view` lies in the address space (and in `memory` if that is known), its counts
+/// agree, and its address is not 0 where there are elements.
+void check(const ImportedView& view, const std::optional<KnownMemory>& memory = {});
+
+/// An error's message begins with a rule's id, a colon and a space.
+void check(const absl::Status& error);
+
+/// Whichever it is.
+void check(const absl::StatusOr<ImportedView>& result,
+           const std::optional<KnownMemory>& memory = {});
 
 }  // namespace gridbuf::fuzz
