@@ -11,7 +11,7 @@ from functools import cache
 
 import pytest
 
-from gridbuf_conformance import producers
+from gridbuf_conformance import catalogue, producers
 from gridbuf_conformance.engine import check_producer
 from gridbuf_conformance.report import Report
 from gridbuf_conformance.targets import CannotLoad
@@ -145,6 +145,32 @@ def test_gridbuf_breaks_nothing_and_answers_its_range() -> None:
     assert report.failed == (), report.to_json()
     answered = report.data["plans"]
     assert answered["observation"] >= 0.95 * sum(answered.values()), answered
+
+
+NOT_OFFERED = {
+    "AI-16": "its dicts name addresses, never a buffer object",
+    "AI-17": "its dicts name addresses, never None",
+    "AI-18": "its dicts have no offset",
+    "AI-26": "it has no masks",
+    "AI-30": "its memory cannot be resized",
+    "CAI-15": "it has no masks",
+    "CAI-19": "it always names the stream",
+    "DL-29": "its memory cannot be resized",
+    "DL-30": "its elements have one lane",
+    "DP-17": "it does not run on ROCm",
+    "DP-26": "its strides are multiples of the item size",
+    "PB-28": "its buffers are a C type's, not a method's",
+    "PB-30": "its buffers are a C type's, not a method's",
+}
+"""The required rules that say nothing of gridbuf, because it has nothing that they are about."""
+
+
+def test_every_required_rule_reaches_gridbuf_in_some_memory() -> None:
+    reached: set[str] = set()
+    for name in ("gridbuf", "gridbuf.device", "gridbuf.pinned", "gridbuf.managed"):
+        reached |= {entry["id"] for entry in _checked(name).data["rules"] if entry["plans"]}
+    required = {r.id for r in catalogue.select() if r.level == "MUST" and not r.untestable}
+    assert required - reached <= NOT_OFFERED.keys()
 
 
 @pytest.mark.parametrize("name", ["gridbuf.device", "gridbuf.pinned", "gridbuf.managed"])

@@ -153,8 +153,8 @@ class PlainProducer(HostProducer):
         return gridbuf.__version__
 
     def make(self, plan: Plan) -> np.ndarray:
-        # Plans without content come as large as the system allows: zeros must not touch those pages either.
-        allocate = gridbuf.zeros if plan.fill is None else gridbuf.empty
+        # Plans without content come as large as the system allows, and zeros commits its pages.
+        allocate = gridbuf.zeros if plan.fill else gridbuf.empty
         result = allocate(plan.shape, numpy_dtype(plan), **_keywords(plan))
         write_content(result, plan)
         return result
