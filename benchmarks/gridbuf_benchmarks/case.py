@@ -91,7 +91,8 @@ class Target:
 class Case:
     """One row of the table. The first entry is gridbuf's; `quick` cases are part of `--quick`.
 
-    `consumer` is a library that takes part in every entry, so that the case needs it.
+    `consumer` is a library that takes part in every entry, so that the case needs it. `fresh_process` times the
+    first call of a process, in a new one for every sample (see `fresh`).
     """
 
     id: str
@@ -102,6 +103,7 @@ class Case:
     quick: bool = True
     target: Target | None = None
     consumer: str | None = None
+    fresh_process: bool = False
 
     def __post_init__(self) -> None:
         libraries = [entry.library for entry in self.entries]

@@ -6,12 +6,14 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timezone
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from gridbuf_benchmarks import machine
 from gridbuf_benchmarks.case import Case
+from gridbuf_benchmarks.fresh import measure_fresh
 from gridbuf_benchmarks.libraries import BASELINE, LIBRARIES, Loaded, Missing
 from gridbuf_benchmarks.timing import Budget, Samples, measure, ratio_of, spread_of
 from gridbuf_benchmarks.work import Done, check_work
@@ -77,11 +79,12 @@ def run_case(
         key: check_work(case, entry, eval(entry.statement, names[key]))
         for key, entry in entries.items()
     }
-    samples = measure(
-        {key: (entry.statement, names[key]) for key, entry in entries.items()},
-        budget,
-        lambda finished, wanted: progress(case, finished, wanted),
-    )
+    on_round = partial(progress, case)
+    if case.fresh_process:
+        samples = measure_fresh(case, list(entries), budget, on_round)
+    else:
+        statements = {key: (entry.statement, names[key]) for key, entry in entries.items()}
+        samples = measure(statements, budget, on_round)
     ratios = {
         key: _rounded(asdict(ratio_of(samples[BASELINE], samples[key])), 4)
         for key in entries

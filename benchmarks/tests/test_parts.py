@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from gridbuf_benchmarks import cli, compare, cpp, machine, results, timing
 from gridbuf_benchmarks.case import Case, Entry, Work
 from gridbuf_benchmarks.cases import ALL_CASES, select
+from gridbuf_benchmarks.fresh import measure_fresh
 from gridbuf_benchmarks.table import format_bandwidth, format_time
 from gridbuf_benchmarks.timing import Budget, Samples, measure, ratio_of, spread_of
 from gridbuf_benchmarks.work import WrongWork, check_work, view_of
@@ -59,6 +60,26 @@ def _samples(rounds: list[tuple[float, float]]) -> tuple[Samples, Samples]:
 
 
 # Timing
+
+
+def test_a_fresh_process_times_its_first_call() -> None:
+    """Every sample is a process of its own: gridbuf and NumPy are imported there, and each does one call."""
+    (case,) = select(["allocate/small/zeros"], quick=True)
+    budget = Budget(rounds=2, min_sample_seconds=1e-6, case_seconds=60.0)
+    seen: list[tuple[int, int]] = []
+    samples = measure_fresh(
+        case, ["numpy"], budget, lambda done, wanted: seen.append((done, wanted))
+    )
+    assert seen == [(1, 2), (2, 2)]
+    assert samples["numpy"].loops == 1
+    assert len(samples["numpy"].nanoseconds) == 2
+    assert all(0 < value < 60e9 for value in samples["numpy"].nanoseconds)
+
+
+def test_a_failing_fresh_process_is_an_error_with_its_text() -> None:
+    (case,) = select(["allocate/small/zeros"], quick=True)
+    with pytest.raises(RuntimeError, match=r"nobody failed .* at case allocate/small/zeros"):
+        measure_fresh(case, ["nobody"], Budget(1, 1e-6, 1.0))
 
 
 class FakeClock:

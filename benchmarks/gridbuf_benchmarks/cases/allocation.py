@@ -40,12 +40,25 @@ def touch(result: Any) -> npt.NDArray[Any]:
     return view
 
 
+def write_all(result: Any) -> npt.NDArray[Any]:
+    """Writes every element, by one NumPy assignment."""
+    view = view_of(result)
+    view[...] = _FILL
+    return view
+
+
 def _call(function: str, shape: tuple[int, ...]) -> Mapping[str, Entry]:
     """The entries of one of empty, zeros, ones, full, for all libraries and without keywords but the needed."""
     value = ", value" if function == "full" else ""
 
     def plain(module: ModuleType) -> dict[str, Any]:
-        return {function: getattr(module, function), "shape": shape, "value": _FILL, "touch": touch}
+        return {
+            function: getattr(module, function),
+            "shape": shape,
+            "value": _FILL,
+            "touch": touch,
+            "write_all": write_all,
+        }
 
     def torch(module: ModuleType) -> dict[str, Any]:
         return {**plain(module), "float64": module.float64}
@@ -110,6 +123,47 @@ def _large_cases() -> Iterator[Case]:
                     for key, entry in _call(function, shape).items()
                 ),
                 quick=size == "64MiB",
+            )
+
+
+_GIBIBYTE = (512, 512, 512)
+_GIBIBYTE_NOTES = {
+    False: "Warm: allocation, the write and the release in a loop; every library has just freed a block of this size.",
+    True: "Cold: the first call of a fresh process, a new one for every sample. Where the hypervisor took memory back, "
+    "getting it again is part of the sample.",
+}
+# What follows the allocation: (id, title, statement around the call, values, target warm, target cold).
+_GIBIBYTE_WORK = (
+    ("zeros", "zeros 1 GiB + a write to every page", "touch({})", 0.0, 1 / 2.5, 1 / 1.5),
+    (
+        "zeros-all",
+        "zeros 1 GiB + a write to every element",
+        "write_all({})",
+        _FILL,
+        1 / 2.5,
+        1 / 1.5,
+    ),
+    ("full", "full 1 GiB", "{}", _FILL, 1 / 2, None),
+)
+
+
+def _gibibyte_cases() -> Iterator[Case]:
+    for fresh_process, note in _GIBIBYTE_NOTES.items():
+        for name, title, statement, values, warm, cold in _GIBIBYTE_WORK:
+            ratio = cold if fresh_process else warm
+            yield Case(
+                id=f"allocate/1GiB{'-cold' if fresh_process else ''}/{name}",
+                title=title + (", cold" if fresh_process else ""),
+                note=f"{note} The write is the same NumPy statement for all.",
+                work=Work(_GIBIBYTE, values=values),
+                entries=tuple(
+                    Entry(key, statement.format(entry.statement), entry.names)
+                    for key, entry in _call(name.partition("-")[0], _GIBIBYTE).items()
+                    if key != "gt4py"  # wraps at 32 bits for this length
+                ),
+                quick=False,
+                target=None if ratio is None else Target("numpy", round(ratio, 3)),
+                fresh_process=fresh_process,
             )
 
 
@@ -212,4 +266,5 @@ CASES: tuple[Case, ...] = (
     _alignment_case("small", _SMALL),
     _alignment_case("medium", _MEDIUM),
     *_large_cases(),
+    *_gibibyte_cases(),
 )

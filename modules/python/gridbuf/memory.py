@@ -11,7 +11,6 @@ and `GRIDBUF_POISON` (0 or 1). `GRIDBUF_NUM_THREADS` sets the number of threads.
 
 from __future__ import annotations
 
-import operator
 import os
 import warnings
 from typing import Any, Final, Literal, SupportsIndex, TypedDict, cast
@@ -254,7 +253,7 @@ def set_num_threads(n: SupportsIndex) -> None:
 
     n: 1 to 256; 1 does all work on the calling thread. Raises ValueError for other numbers.
     """
-    _core._memory_set_threads(operator.index(n) if not isinstance(n, bool) else n)
+    _core._memory_set_threads(n)
 
 
 def _configure_from_environment() -> None:

@@ -2,6 +2,7 @@ module;
 
 #include <Python.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -149,8 +150,9 @@ PyObject* get_threads(PyObject*, PyObject*) {
 PyObject* set_threads(PyObject*, PyObject* argument) {
   return guarded([&] {
     const std::int64_t count = to_integer(argument, "n");
-    constexpr std::int64_t kMost = std::numeric_limits<int>::max();
-    check(set_thread_count(static_cast<int>(count < 0 || count > kMost ? 0 : count)));
+    using Limits = std::numeric_limits<int>;
+    check(set_thread_count(
+        static_cast<int>(std::clamp<std::int64_t>(count, Limits::min(), Limits::max()))));
     return Ref::share(Py_None);
   });
 }
