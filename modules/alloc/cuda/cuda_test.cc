@@ -57,7 +57,7 @@ class CudaDriverTest : public ::testing::Test {
     return byte;
   }
 
-  CudaDriver& driver = *new CudaDriver(cuda::fake_runtime());  // outlives what exits leave behind
+  CudaDriver driver{cuda::fake_runtime()};
 };
 
 TEST_F(CudaDriverTest, BlocksSayWhereTheyAre) {
@@ -97,7 +97,7 @@ TEST_F(CudaDriverTest, AReleaseSetsTheBlocksDeviceAndPutsTheCallersBack) {
 TEST_F(CudaDriverTest, ZerosAreZero) {
   for (const bool has_pools : {true, false}) {
     fake().has_pools = has_pools;
-    CudaDriver& fresh = *new CudaDriver(cuda::fake_runtime());
+    CudaDriver fresh(cuda::fake_runtime());
     const auto block =
         fresh.resource(MemoryKind::kDevice).allocate({.total_bytes = 8, .zeroed = true});
     EXPECT_EQ(first_byte(*block), std::byte{0});
@@ -265,7 +265,7 @@ TEST_F(CudaDriverTest, AFailureOfAnyCallIsReportedOrCounted) {
   std::int64_t calls = 0;
   std::int64_t borne = 0;
   for (std::int64_t n = 1;; ++n) {
-    CudaDriver& fresh = *new CudaDriver(cuda::fake_runtime());
+    CudaDriver fresh(cuda::fake_runtime());
     fake().failing_call = n;
     const absl::Status status = everyday_use(fresh);
     const bool none_failed = fake().failing_call > 0;

@@ -37,6 +37,10 @@ std::set<StreamHandle>& blocking_streams() {
 struct Event {
   StreamHandle stream;
 };
+std::set<Event*>& events() {  // those that a test let nobody destroy stay reachable
+  static auto& set = *new std::set<Event*>;
+  return set;
+}
 
 // Counts the call, and says whether it is the one that fails.
 bool fails(std::string_view function) {
@@ -256,7 +260,8 @@ int device_synchronize() {
 
 int event_create(void** event) {
   GRIDBUF_FAKE(event_create);
-  *event = new Event{*fake_device().create_stream(StreamKind::kNonBlocking)};
+  *event =
+      *events().insert(new Event{*fake_device().create_stream(StreamKind::kNonBlocking)}).first;
   ++fake().live_events;
   return 0;
 }
@@ -275,6 +280,7 @@ int stream_wait(std::uint64_t stream, void* event) {
 int event_destroy(void* event) {
   GRIDBUF_FAKE(event_destroy);
   const absl::Status status = fake_device().destroy_stream(static_cast<Event*>(event)->stream);
+  events().erase(static_cast<Event*>(event));
   delete static_cast<Event*>(event);
   --fake().live_events;
   return code_of(status);
