@@ -1,6 +1,6 @@
-// What an aligned block costs over the C library's plain one, and what zeros and committed pages
-// cost. The small blocks are the ones that matter: below about 1 MiB, the time of gridbuf.empty is
-// this and the Python around it.
+// What an aligned block costs over the C library's plain one, and what zeros, committed pages and
+// large blocks cost. Below about 1 MiB the time of gridbuf.empty is this and the Python around it;
+// from 2 MiB on it is the time of the pages.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +12,7 @@
 
 import gridbuf.alloc;
 import gridbuf.alloc.host;
+import gridbuf.alloc.large;
 
 namespace gridbuf {
 namespace {
@@ -91,6 +92,55 @@ void BM_HostPopulated(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * state.range(0));
 }
 BENCHMARK(BM_HostPopulated)->Arg(64)->Arg(4096)->Arg(64 * kMiB);
+
+// ---- Large blocks: what the pages cost, and what keeping them saves. ----
+
+// Allocates, writes a byte of every page, frees.
+void allocate_and_touch(benchmark::State& state, HostResource& host, bool zeroed) {
+  const std::int64_t total_bytes = state.range(0) * kMiB;
+  for (auto _ : state) {
+    const absl::StatusOr<Block> block =
+        host.allocate({.total_bytes = total_bytes, .alignment_bytes = 64, .zeroed = zeroed});
+    for (std::int64_t at = 0; at < total_bytes; at += 4096) block->data()[at] = std::byte{1};
+    benchmark::ClobberMemory();
+  }
+  state.SetBytesProcessed(state.iterations() * total_bytes);
+}
+
+// The time of a wall clock: the work is several threads'. Lengths are in mebibytes.
+void large(benchmark::internal::Benchmark* registered) {
+  registered->Arg(4)->Arg(64)->Arg(1024)->UseRealTime()->Unit(benchmark::kMillisecond);
+}
+
+void BM_CallocTouched(benchmark::State& state) {
+  const std::int64_t total_bytes = state.range(0) * kMiB;
+  for (auto _ : state) {
+    auto* data = static_cast<std::byte*>(std::calloc(static_cast<std::size_t>(total_bytes), 1));
+    for (std::int64_t at = 0; at < total_bytes; at += 4096) data[at] = std::byte{1};
+    benchmark::ClobberMemory();
+    std::free(data);
+  }
+  state.SetBytesProcessed(state.iterations() * total_bytes);
+}
+BENCHMARK(BM_CallocTouched)->Apply(&large);
+
+void BM_HostZerosKept(benchmark::State& state) {
+  HostResource host({.cache_limit_bytes = std::int64_t{1} << 31});
+  allocate_and_touch(state, host, true);
+}
+BENCHMARK(BM_HostZerosKept)->Apply(&large);
+
+void BM_HostZerosFresh(benchmark::State& state) {
+  HostResource host({.cache_limit_bytes = 0});
+  allocate_and_touch(state, host, true);
+}
+BENCHMARK(BM_HostZerosFresh)->Apply(&large);
+
+void BM_HostEmptyKept(benchmark::State& state) {
+  HostResource host({.cache_limit_bytes = std::int64_t{1} << 31});
+  allocate_and_touch(state, host, false);
+}
+BENCHMARK(BM_HostEmptyKept)->Apply(&large);
 
 }  // namespace
 }  // namespace gridbuf

@@ -272,7 +272,7 @@ absl::Status LargeResource::refuse(const AllocationRequest& request, std::string
 // ---- What the machine can hold. ----
 
 // What could be committed now; nothing if there is no memory to read the reports with.
-std::int64_t LargeResource::read_committable() noexcept {
+std::int64_t LargeResource::read_committable() const noexcept {
   try {
     return source_.committable_bytes();
   } catch (const std::bad_alloc&) {
@@ -281,7 +281,7 @@ std::int64_t LargeResource::read_committable() noexcept {
 }
 
 // The same by a reading that is not old.
-std::int64_t LargeResource::committable_bytes() noexcept {
+std::int64_t LargeResource::committable_bytes() const noexcept {
   const std::int64_t now = steady_nanoseconds();
   const std::int64_t read_at = committable_read_at_.load(std::memory_order_relaxed);
   if (read_at == 0 || now - read_at > kReadingNanoseconds) {
@@ -292,11 +292,11 @@ std::int64_t LargeResource::committable_bytes() noexcept {
 }
 
 // Whether a block may be touched that nobody asked to touch: never more than a part of the machine.
-bool LargeResource::may_commit_unasked(std::int64_t total_bytes) {
+bool LargeResource::may_commit_unasked(std::int64_t total_bytes) const noexcept {
   return total_bytes <= committable_bytes() / kEagerDivisor;
 }
 
-bool LargeResource::pays_to_touch(std::int64_t total_bytes) {
+bool LargeResource::pays_to_touch(std::int64_t total_bytes) const noexcept {
   return total_bytes >= kEagerBytes && thread_count() > 1 && may_commit_unasked(total_bytes);
 }
 
@@ -306,7 +306,7 @@ bool LargeResource::could_commit(std::int64_t total_bytes) {
   return trim() > 0 && total_bytes <= read_committable();
 }
 
-std::int64_t LargeResource::cache_limit() noexcept {
+std::int64_t LargeResource::cache_limit() const noexcept {
   const std::int64_t fixed = fixed_cache_limit_.load(std::memory_order_relaxed);
   if (fixed >= 0) return fixed;
   return kSanitized ? 0 : committable_bytes() / kCacheDivisor;
@@ -409,11 +409,12 @@ absl::Status LargeResource::configure(const LargeOptions& options) {
 }
 
 LargeStatistics LargeResource::statistics() const {
+  const std::int64_t limit = cache_limit();
   const std::lock_guard lock(mutex_);
   LargeStatistics found = statistics_;
   found.cached_blocks = cache_.count();
   found.cached_bytes = cache_.cached_bytes();
-  found.cache_limit_bytes = cache_.limit_bytes();
+  found.cache_limit_bytes = limit;
   return found;
 }
 
@@ -426,10 +427,13 @@ std::int64_t LargeResource::trim(std::int64_t keep_bytes) {
     std::swap(sealed, sealed_);
   }
   unmap_all(victims);
+  std::int64_t total_bytes = victims.total_bytes();
   for (const Mapping& mapping : sealed) {
-    if (mapping.address != nullptr) source_.unmap(mapping);
+    if (mapping.address == nullptr) continue;
+    source_.unmap(mapping);
+    total_bytes += mapping.length_bytes;
   }
-  return victims.total_bytes();
+  return total_bytes;
 }
 
 // What was kept is the parent's: to write into it here would copy it, page by page.

@@ -126,7 +126,8 @@ class LargeResource final : public MemoryResource {
 
   LargeStatistics statistics() const;
   /// Gives kept mappings back until at most `keep_bytes` are left, those not used for longest
-  /// first, and ends the sealing of freed ones. Returns how many bytes went.
+  /// first, and ends the sealing of freed ones. Returns how many bytes went, of memory or of
+  /// sealed addresses.
   std::int64_t trim(std::int64_t keep_bytes = 0);
 
   bool poisons() const { return poison_.load(std::memory_order_relaxed); }
@@ -148,12 +149,12 @@ class LargeResource final : public MemoryResource {
   std::int64_t next_stagger(const Placement& placement);
   absl::Status refuse(const AllocationRequest& request, std::string_view cause);
 
-  std::int64_t read_committable() noexcept;
-  std::int64_t committable_bytes() noexcept;
-  bool may_commit_unasked(std::int64_t total_bytes);
-  bool pays_to_touch(std::int64_t total_bytes);
+  std::int64_t read_committable() const noexcept;
+  std::int64_t committable_bytes() const noexcept;
+  bool may_commit_unasked(std::int64_t total_bytes) const noexcept;
+  bool pays_to_touch(std::int64_t total_bytes) const noexcept;
   bool could_commit(std::int64_t total_bytes);
-  std::int64_t cache_limit() noexcept;
+  std::int64_t cache_limit() const noexcept;
 
   static void release(void* context, void* allocation) noexcept;
   void take_back(const Lent& lent) noexcept;
@@ -173,8 +174,8 @@ class LargeResource final : public MemoryResource {
   std::atomic<bool> poison_ = false;
   std::atomic<std::int64_t> fixed_cache_limit_ = -1;  // -1: follows the machine
   std::atomic<std::uint32_t> blocks_ = 0;             // counts up; the stagger follows it
-  std::atomic<std::int64_t> committable_ = 0;
-  std::atomic<std::int64_t> committable_read_at_ = 0;  // steady nanoseconds; 0: never
+  mutable std::atomic<std::int64_t> committable_ = 0;
+  mutable std::atomic<std::int64_t> committable_read_at_ = 0;  // steady nanoseconds; 0: never
 
   mutable std::mutex mutex_;  // guards all below
   LargeOptions options_;

@@ -256,22 +256,36 @@ def set_num_threads(n: SupportsIndex) -> None:
     _core._memory_set_threads(n)
 
 
+def _cache_limit(text: str) -> dict[str, Any]:
+    return {"cache_limit_bytes": text if text == "auto" else int(text)}
+
+
+def _huge_pages(text: str) -> dict[str, Any]:
+    return {"huge_pages": text}
+
+
+def _poison(text: str) -> dict[str, Any]:
+    if text not in ("0", "1"):
+        raise ValueError("it must be 0 or 1")
+    return {"poison": text == "1"}
+
+
+_VARIABLES = {
+    "GRIDBUF_CACHE_LIMIT_BYTES": _cache_limit,
+    "GRIDBUF_HUGE_PAGES": _huge_pages,
+    "GRIDBUF_POISON": _poison,
+}
+
+
 def _configure_from_environment() -> None:
     """Applies the variables; one that cannot be applied is a warning, as nobody has called anything yet."""
-    readers = {
-        "GRIDBUF_CACHE_LIMIT_BYTES": lambda text: {
-            "cache_limit_bytes": text if text == "auto" else int(text)
-        },
-        "GRIDBUF_HUGE_PAGES": lambda text: {"huge_pages": text},
-        "GRIDBUF_POISON": lambda text: {"poison": {"0": False, "1": True}[text]},
-    }
-    for name, read in readers.items():
+    for name, read in _VARIABLES.items():
         text = os.environ.get(name, "")
         if not text:
             continue
         try:
             configure(**read(text))
-        except (KeyError, ValueError) as error:
+        except ValueError as error:
             warnings.warn(
                 f"{name} is {text!r} and was ignored: {error}", RuntimeWarning, stacklevel=2
             )
