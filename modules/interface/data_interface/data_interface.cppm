@@ -87,11 +87,16 @@ struct RawDataInterface {
   Found<bool> touch;
 };
 
+/// What an entry says beyond an array interface.
+struct EntryMeaning {
+  std::vector<std::string> dims;  // ndim names, or none if the entry has none
+  Halo halo;                      // ndim pairs, or none if the entry has none
+};
+
 /// An entry that passed all checks.
 struct ImportedEntry {
   ImportedView view;
-  std::vector<std::string> dims;  // ndim names, or none if the entry has none
-  Halo halo;                      // ndim pairs, or none if the entry has none
+  EntryMeaning meaning;
 };
 
 /// The memory that an entry describes; errors as those of its side's array interface, and of kType
@@ -99,6 +104,9 @@ struct ImportedEntry {
 /// device's side.
 absl::StatusOr<ImportedEntry> read_data_interface(
     const RawDataInterface& raw, const std::optional<PointerFacts>& facts = std::nullopt);
+
+/// Names and halo alone, for an array of `shape` (GT-04, GT-05).
+absl::StatusOr<EntryMeaning> read_meaning(const RawDataInterface& raw, const Extents& shape);
 
 /// Whether the functions of an entry can be called; to be asked before `acquire` is (GT-03).
 absl::Status check_hooks(const RawDataInterface& raw);

@@ -76,6 +76,14 @@ absl::Status check_hooks(const RawDataInterface& raw) {
   return check_hook(raw.touch, kTouchKey);
 }
 
+absl::StatusOr<EntryMeaning> read_meaning(const RawDataInterface& raw, const Extents& shape) {
+  absl::StatusOr<std::vector<std::string>> dims = read_dims(raw.dims, shape.size());
+  if (!dims.ok()) return dims.status();
+  const absl::StatusOr<Halo> halo = read_halo(raw.halo, shape);
+  if (!halo.ok()) return halo.status();
+  return EntryMeaning{.dims = *std::move(dims), .halo = *halo};
+}
+
 absl::StatusOr<ImportedEntry> read_data_interface(const RawDataInterface& raw,
                                                   const std::optional<PointerFacts>& facts) {
   if (absl::Status status = check_hooks(raw); !status.ok()) return status;
@@ -83,12 +91,9 @@ absl::StatusOr<ImportedEntry> read_data_interface(const RawDataInterface& raw,
                                           ? read_array_interface(raw.host)
                                           : read_cuda_array_interface(raw.gpu, facts);
   if (!view.ok()) return view.status();
-  const Extents& shape = view->memory.view.shape;
-  absl::StatusOr<std::vector<std::string>> dims = read_dims(raw.dims, shape.size());
-  if (!dims.ok()) return dims.status();
-  absl::StatusOr<Halo> halo = read_halo(raw.halo, shape);
-  if (!halo.ok()) return halo.status();
-  return ImportedEntry{.view = *std::move(view), .dims = *std::move(dims), .halo = *halo};
+  absl::StatusOr<EntryMeaning> meaning = read_meaning(raw, view->memory.view.shape);
+  if (!meaning.ok()) return meaning.status();
+  return ImportedEntry{.view = *std::move(view), .meaning = *std::move(meaning)};
 }
 
 }  // namespace gridbuf

@@ -50,8 +50,8 @@ TEST(ReadDataInterface, Gt02ReadsAForwardedArrayInterface) {
   const auto host = read_data_interface(entry_of(DataSide::kHost));
   ASSERT_TRUE(host.ok()) << host.status();
   EXPECT_EQ(host->view.memory.view.strides_bytes, (Extents{16, 8}));
-  EXPECT_TRUE(host->dims.empty());
-  EXPECT_TRUE(host->halo.empty());
+  EXPECT_TRUE(host->meaning.dims.empty());
+  EXPECT_TRUE(host->meaning.halo.empty());
   RawDataInterface device = entry_of(DataSide::kGpu);
   device.gpu.stream = Found<std::int64_t>::of(2);
   const auto gpu = read_data_interface(device);
@@ -84,7 +84,7 @@ TEST(ReadDataInterface, Gt04CountsNames) {
   found.dims = Names::of({"lat", "K"});
   const auto entry = read_data_interface(found);
   ASSERT_TRUE(entry.ok());
-  EXPECT_EQ(entry->dims, (std::vector<std::string>{"lat", "K"}));
+  EXPECT_EQ(entry->meaning.dims, (std::vector<std::string>{"lat", "K"}));
   found.dims = Names::of({"I"});
   EXPECT_EQ(rule_of(found), "GT-04");
   found.dims = Names::of({"I", "I"});
@@ -98,7 +98,7 @@ TEST(ReadDataInterface, Gt05ChecksTheHalo) {
   found.halo = Widths::of({{1, 2}, {0, 0}});
   const auto entry = read_data_interface(found);
   ASSERT_TRUE(entry.ok());
-  EXPECT_EQ(entry->halo, (Halo{{1, 2}, {0, 0}}));
+  EXPECT_EQ(entry->meaning.halo, (Halo{{1, 2}, {0, 0}}));
   found.halo = Widths::of({{3, 2}, {0, 0}});
   EXPECT_EQ(rule_of(found), "GT-05");
   found.halo = Widths::of({{-1, 2}, {0, 0}});

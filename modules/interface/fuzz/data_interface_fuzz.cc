@@ -41,7 +41,7 @@ void read_entry(const Lines& lines, DataSide side) {
   }
   check(entry->view);
   const auto ndim = static_cast<std::size_t>(entry->view.memory.view.ndim());
-  require(entry->dims.empty() || entry->dims.size() == ndim);
+  require(entry->meaning.dims.empty() || entry->meaning.dims.size() == ndim);
 }
 
 void run(const Lines& lines) {

@@ -41,10 +41,27 @@ constexpr int kMaxDescrEntries = 1024;
 /// The most names of dimensions, or pairs of a halo, that are read: one more than there can be.
 constexpr Py_ssize_t kMostPerDimension = kMaxNdim + 1;
 
+namespace keys {
+AttributeName acquire("acquire");
+AttributeName data("data");
+AttributeName descr("descr");
+AttributeName dims("dims");
+AttributeName gpu("gpu");
+AttributeName halo("halo");
+AttributeName mask("mask");
+AttributeName offset("offset");
+AttributeName release("release");
+AttributeName shape("shape");
+AttributeName stream("stream");
+AttributeName strides("strides");
+AttributeName touch("touch");
+AttributeName typestr("typestr");
+AttributeName version("version");
+}  // namespace keys
+
 /// The value under `key`, kept alive: messages may run code that changes the dict. None without it.
-Ref item(PyObject* dict, const char* key) {
-  const Ref name = make_text(key);
-  PyObject* const found = PyDict_GetItemWithError(dict, name.get());
+Ref item(PyObject* dict, AttributeName& key) {
+  PyObject* const found = PyDict_GetItemWithError(dict, key.get());
   if (found == nullptr && PyErr_Occurred() != nullptr) throw PythonError();
   return Ref::share(found);
 }
@@ -235,23 +252,23 @@ void check_is_dict(PyObject* dict, std::string_view rule, std::string_view name)
 }
 
 RawArrayInterface array_fields(PyObject* dict, const Ref& data) {
-  RawArrayInterface raw{.shape = to_raw_extents(item(dict, "shape")),
-                        .typestr = to_string_field(item(dict, "typestr")),
-                        .descr = DescrReader().read(item(dict, "descr")),
+  RawArrayInterface raw{.shape = to_raw_extents(item(dict, keys::shape)),
+                        .typestr = to_string_field(item(dict, keys::typestr)),
+                        .descr = DescrReader().read(item(dict, keys::descr)),
                         .data = {},
                         .lent = std::nullopt,
-                        .offset_bytes = to_number(item(dict, "offset")),
-                        .strides_bytes = to_raw_extents(item(dict, "strides")),
+                        .offset_bytes = to_number(item(dict, keys::offset)),
+                        .strides_bytes = to_raw_extents(item(dict, keys::strides)),
                         .has_mask = false,
-                        .version = to_number(item(dict, "version"))};
-  const Ref mask = item(dict, "mask");
+                        .version = to_number(item(dict, keys::version))};
+  const Ref mask = item(dict, keys::mask);
   raw.has_mask = mask && mask.get() != Py_None;
   raw.data = to_pointer(data);
   return raw;
 }
 
 RawCudaArrayInterface cuda_fields(PyObject* dict) {
-  RawArrayInterface common = array_fields(dict, item(dict, "data"));
+  RawArrayInterface common = array_fields(dict, item(dict, keys::data));
   return {.shape = std::move(common.shape),
           .typestr = std::move(common.typestr),
           .descr = std::move(common.descr),
@@ -259,7 +276,7 @@ RawCudaArrayInterface cuda_fields(PyObject* dict) {
           .strides_bytes = std::move(common.strides_bytes),
           .has_mask = common.has_mask,
           .version = std::move(common.version),
-          .stream = to_number(item(dict, "stream"))};
+          .stream = to_number(item(dict, keys::stream))};
 }
 
 /// What the driver says of the address. DeviceUnavailableError without a device; nothing for
@@ -362,9 +379,9 @@ Ref releasing(const Ref& release, const Ref& alive) {
 RawDataInterface hooks_of(PyObject* entry, DataSide side) {
   RawDataInterface raw;
   raw.side = side;
-  raw.acquire = to_hook(item(entry, "acquire"));
-  raw.release = to_hook(item(entry, "release"));
-  raw.touch = to_hook(item(entry, "touch"));
+  raw.acquire = to_hook(item(entry, keys::acquire));
+  raw.release = to_hook(item(entry, keys::release));
+  raw.touch = to_hook(item(entry, keys::touch));
   return raw;
 }
 
@@ -384,12 +401,12 @@ Ref dtype_of_descr(PyObject* descr) {
 
 Foreign read_array_dict(PyObject* dict, PyObject* self) {
   check_is_dict(dict, "AI-01", "__array_interface__");
-  const Ref data = item(dict, "data");
+  const Ref data = item(dict, keys::data);
   RawArrayInterface raw = array_fields(dict, data);
   const ShieldedRef lent = raw.data.has_value() ? Ref() : lend(data, self, raw);
   Foreign foreign;
   foreign.view = value_of(read_array_interface(raw));
-  foreign.dtype = dtype_with_fields(foreign.view, item(dict, "descr").get());
+  foreign.dtype = dtype_with_fields(foreign.view, item(dict, keys::descr).get());
   const Ref described = keep_both(dict, self);
   foreign.keep_alive = keep_both(lent.get(), described.get());
   return foreign;
@@ -402,7 +419,7 @@ Foreign read_cuda_dict(PyObject* dict, PyObject* self) {
   check(read_cuda_array_interface(raw).status());
   Foreign foreign;
   foreign.view = value_of(read_cuda_array_interface(raw, facts_of(raw.data)));
-  foreign.dtype = dtype_with_fields(foreign.view, item(dict, "descr").get());
+  foreign.dtype = dtype_with_fields(foreign.view, item(dict, keys::descr).get());
   foreign.keep_alive = keep_both(dict, self);
   return foreign;
 }
@@ -410,51 +427,41 @@ Foreign read_cuda_dict(PyObject* dict, PyObject* self) {
 bool is_data_dict(PyObject* dict) {
   const int host = PyDict_Contains(dict, Py_None);
   check(host);
-  return host != 0 || item(dict, "gpu");
+  return host != 0 || item(dict, keys::gpu);
 }
 
 namespace {
 
 /// The entry of a side; none if there is none.
 Ref entry_under(PyObject* dict, DataSide side) {
-  if (side == DataSide::kGpu) return item(dict, "gpu");
+  if (side == DataSide::kGpu) return item(dict, keys::gpu);
   PyObject* const found = PyDict_GetItemWithError(dict, Py_None);
   if (found == nullptr && PyErr_Occurred() != nullptr) throw PythonError();
   return Ref::share(found);
 }
 
-Ref data_dict_of(PyObject* object) { return optional_attribute(object, "__gt_data_interface__"); }
+AttributeName data_interface_name("__gt_data_interface__");
 
 /// The dict's entry, acquired and read again afterwards: acquiring may move memory.
 Ref acquired_entry(PyObject* dict, PyObject* self, DataSide side) {
   Ref entry = entry_under(dict, side);
   check_is_dict(entry.get(), "GT-02", "an entry of __gt_data_interface__");
   check(check_hooks(hooks_of(entry.get(), side)));
-  const Ref acquire = item(entry.get(), "acquire");
+  const Ref acquire = item(entry.get(), keys::acquire);
   if (!acquire || acquire.get() == Py_None) return entry;
   Ref::steal(PyObject_CallNoArgs(acquire.get()));
-  const Ref again = self == nullptr ? Ref() : data_dict_of(self);
+  const Ref again = self == nullptr ? Ref() : optional_attribute(self, data_interface_name);
   if (!again || PyDict_Check(again.get()) == 0) return entry;
   Ref fresh = entry_under(again.get(), side);
   return fresh && PyDict_Check(fresh.get()) != 0 ? std::move(fresh) : std::move(entry);
 }
 
-void read_meaning(PyObject* entry, DataSide side, Foreign& foreign) {
-  // The memory has been read and checked; only names and halo are new.
+/// The names that the entry gives; its halo is checked and has no place in a Buffer.
+std::vector<std::string> names_of(PyObject* entry, DataSide side, const Extents& shape) {
   RawDataInterface raw = hooks_of(entry, side);
-  const RawExtents shape{.count = foreign.view.memory.view.ndim(),
-                         .values = foreign.view.memory.view.shape};
-  raw.side = DataSide::kHost;
-  raw.host.shape = Found<RawExtents>::of(shape);
-  raw.host.typestr = Found<std::string>::of(foreign.view.memory.dtype.typestr());
-  raw.host.data = Found<RawPointer>::of(
-      {.address = reinterpret_cast<std::uintptr_t>(foreign.view.memory.block)});
-  raw.host.strides_bytes = Found<RawExtents>::of(
-      {.count = shape.count, .values = foreign.view.memory.view.strides_bytes});
-  raw.host.version = Found<std::int64_t>::of(3);
-  raw.dims = to_names(item(entry, "dims"));
-  raw.halo = to_widths(item(entry, "halo"));
-  foreign.dims = value_of(read_data_interface(raw)).dims;
+  raw.dims = to_names(item(entry, keys::dims));
+  raw.halo = to_widths(item(entry, keys::halo));
+  return value_of(read_meaning(raw, shape)).dims;
 }
 
 }  // namespace
@@ -468,13 +475,13 @@ Foreign read_data_dict(PyObject* dict, PyObject* self, std::optional<DataSide> s
                   "a dict with an entry under None or \"gpu\"", "use None for the host"}));
   }
   const Ref entry = acquired_entry(dict, self, *side);
-  const Ref release = item(entry.get(), "release");
+  const Ref release = item(entry.get(), keys::release);
   ShieldedRef guard;  // Releases also if what follows raises.
   const Ref alive = keep_both(entry.get(), self);
   if (release && release.get() != Py_None) guard = releasing(release, alive);
   Foreign foreign = *side == DataSide::kHost ? read_array_dict(entry.get(), self)
                                              : read_cuda_dict(entry.get(), self);
-  read_meaning(entry.get(), *side, foreign);
+  foreign.dims = names_of(entry.get(), *side, foreign.view.memory.view.shape);
   foreign.keep_alive = keep_both(guard.get(), foreign.keep_alive.get());
   return foreign;
 }

@@ -120,7 +120,7 @@ Foreign read_descriptor(PyObject* descriptor, PyObject* owner, std::optional<Dat
 // ---- Origins. ----
 
 /// An attribute, or what it returns: the form of the proposal was a method.
-Ref declared(PyObject* object, const char* name) {
+Ref declared(PyObject* object, AttributeName& name) {
   Ref value = optional_attribute(object, name);
   if (value && PyCallable_Check(value.get()) != 0) {
     return Ref::steal(PyObject_CallNoArgs(value.get()));
@@ -130,10 +130,11 @@ Ref declared(PyObject* object, const char* name) {
 
 Ref origin_of_object(PyObject* object) {
   if (is_buffer(object)) return from_integers(origin_of(state_of(object)).span());
-  for (const char* name : {"__gt_origin__", "default_origin"}) {
+  static AttributeName names[] = {AttributeName("__gt_origin__"), AttributeName("default_origin")};
+  for (AttributeName& name : names) {
     const Ref value = declared(object, name);
     if (value && value.get() != Py_None)
-      return from_integers(to_integers(value.get(), name).span());
+      return from_integers(to_integers(value.get(), utf8(name.get())).span());
   }
   if (is_ndarray(object)) {
     PyObject* const base = fields_of(object).base;

@@ -106,9 +106,6 @@ struct Foreign {
 /// Thrown when a producer declined with a BufferError, which is set: the next interface may do.
 struct Declined {};
 
-/// The attribute, or none if looking it up raised AttributeError.
-Ref optional_attribute(PyObject* object, const char* name);
-
 /// (first, second): a thing that keeps both alive. Null ones are left out.
 Ref keep_both(PyObject* first, PyObject* second);
 

@@ -34,6 +34,15 @@ import gridbuf.python.object;
 namespace gridbuf::python {
 namespace {
 
+AttributeName data_interface_name("__gt_data_interface__");
+AttributeName dlpack_name("__dlpack__");
+AttributeName dlpack_device_name("__dlpack_device__");
+AttributeName exchange_name(dlpack::kExchangeAttribute);
+AttributeName array_struct_name("__array_struct__");
+AttributeName array_interface_name("__array_interface__");
+AttributeName cuda_array_interface_name("__cuda_array_interface__");
+AttributeName value_name("value");
+
 /// Throws Declined if a BufferError is set, else PythonError.
 [[noreturn]] void raise_or_decline() {
   if (PyErr_ExceptionMatches(PyExc_BufferError) != 0) throw Declined();
@@ -85,8 +94,7 @@ const dlpack::ExchangeApi* exchange_table_of(PyObject* object) {
 #else
   const Ref attributes = Ref::share(Py_TYPE(object)->tp_dict);
 #endif
-  const Ref name = make_text(dlpack::kExchangeAttribute);
-  PyObject* const found = PyDict_GetItemWithError(attributes.get(), name.get());
+  PyObject* const found = PyDict_GetItemWithError(attributes.get(), exchange_name.get());
   if (found == nullptr) {
     if (PyErr_Occurred() != nullptr) throw PythonError();
     return nullptr;
@@ -119,7 +127,7 @@ struct DlpackDevice {
 std::optional<std::int64_t> to_device_number(PyObject* object) {
   Ref value = Ref::share(object);
   if (PyLong_Check(object) == 0) {
-    value = optional_attribute(object, "value");
+    value = optional_attribute(object, value_name);
     if (!value || PyLong_Check(value.get()) == 0) return std::nullopt;
   }
   int overflow = 0;
@@ -128,7 +136,7 @@ std::optional<std::int64_t> to_device_number(PyObject* object) {
 }
 
 DlpackDevice queried_device(PyObject* object) {
-  const Ref method = optional_attribute(object, "__dlpack_device__");
+  const Ref method = optional_attribute(object, dlpack_device_name);
   if (!method) {
     check(refuse("DP-01", ErrorClass::kType,
                  {"__dlpack_device__", "missing", "offered together with __dlpack__",
@@ -222,12 +230,6 @@ void check_taken(const ImportedView& view, const DlpackDevice& device,
 
 }  // namespace
 
-Ref optional_attribute(PyObject* object, const char* name) {
-  Ref value = Ref::steal_or_none(PyObject_GetAttrString(object, name));
-  if (!value && !take_error(PyExc_AttributeError)) throw PythonError();
-  return value;
-}
-
 std::optional<Foreign> through_ndarray(PyObject* object) {
   if (!is_ndarray(object)) return std::nullopt;
   if (!is_exact_ndarray(object) && has_masked_elements(object)) {
@@ -255,7 +257,7 @@ std::optional<Foreign> through_ndarray(PyObject* object) {
 }
 
 std::optional<Foreign> through_data_interface(PyObject* object) {
-  const Ref dict = optional_attribute(object, "__gt_data_interface__");
+  const Ref dict = optional_attribute(object, data_interface_name);
   if (!dict) return std::nullopt;
   return read_data_dict(dict.get(), object, std::nullopt);
 }
@@ -304,7 +306,7 @@ std::optional<Foreign> through_buffer(PyObject* object) {
 }
 
 std::optional<Foreign> through_dlpack(PyObject* object, const ImportOptions& options) {
-  const Ref method = optional_attribute(object, "__dlpack__");
+  const Ref method = optional_attribute(object, dlpack_name);
   if (!method) return std::nullopt;
   const DlpackDevice device = queried_device(object);
   const ShieldedRef capsule = call_dlpack(method, device, options);
@@ -314,19 +316,19 @@ std::optional<Foreign> through_dlpack(PyObject* object, const ImportOptions& opt
 }
 
 std::optional<Foreign> through_array_struct(PyObject* object) {
-  const ShieldedRef capsule = optional_attribute(object, "__array_struct__");
+  const ShieldedRef capsule = optional_attribute(object, array_struct_name);
   if (!capsule) return std::nullopt;
   return read_struct_capsule(capsule.get(), object);
 }
 
 std::optional<Foreign> through_array_interface(PyObject* object) {
-  const Ref dict = optional_attribute(object, "__array_interface__");
+  const Ref dict = optional_attribute(object, array_interface_name);
   if (!dict) return std::nullopt;
   return read_array_dict(dict.get(), object);
 }
 
 std::optional<Foreign> through_cuda_array_interface(PyObject* object) {
-  const Ref dict = optional_attribute(object, "__cuda_array_interface__");
+  const Ref dict = optional_attribute(object, cuda_array_interface_name);
   if (!dict) return std::nullopt;
   return read_cuda_dict(dict.get(), object);
 }

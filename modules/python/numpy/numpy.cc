@@ -13,6 +13,7 @@ module;
 #include <string_view>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -207,7 +208,9 @@ void load_numpy() {
 
 DTypePtr record_of(PyObject* dtype) { return record_cache().find_or_make(dtype); }
 
-DTypePtr record_of(const DType& type) {
+namespace {
+
+DTypePtr make_record_of(const DType& type) {
   if (type.kind() != Kind::kNarrow) return to_dtype(make_text(type.typestr()).get()).record;
   Ref found;
   const Ref module = Ref::steal_or_none(PyImport_ImportModule("ml_dtypes"));
@@ -220,6 +223,21 @@ DTypePtr record_of(const DType& type) {
                                        "install the package ml_dtypes"});
   }
   return to_dtype(found.get()).record;
+}
+
+}  // namespace
+
+DTypePtr record_of(const DType& type) {
+  // The few types that come in again and again; never destroyed, as above.
+  constexpr std::size_t kCapacity = 32;
+  static auto& known = *new std::vector<std::pair<DType, DTypePtr>>();
+  for (const auto& [known_type, record] : known) {
+    if (known_type == type) return record;
+  }
+  DTypePtr record = make_record_of(type);
+  if (known.size() == kCapacity) known.clear();
+  known.emplace_back(type, record);
+  return record;
 }
 
 RequestedDType to_dtype(PyObject* object) {
@@ -262,8 +280,11 @@ NdarrayFields fields_of(PyObject* object) {
     for (int axis = 0; axis < array->nd; ++axis) result.push_back(values[axis]);
     return result;
   };
-  return {extents(array->dimensions), extents(array->strides),
-          reinterpret_cast<std::byte*>(array->data), array->descr, array->base,
+  return {extents(array->dimensions),
+          extents(array->strides),
+          reinterpret_cast<std::byte*>(array->data),
+          array->descr,
+          array->base,
           (array->flags & NumpyApi::NPY_ARRAY_WRITEABLE_) == 0};
 }
 

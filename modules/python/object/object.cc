@@ -84,6 +84,16 @@ void raise(const absl::Status& status) {
   raise(error_class_of(status), std::string_view(message.data(), message.size()));
 }
 
+Ref optional_attribute(PyObject* object, AttributeName& name) {
+  PyObject* value = nullptr;
+#if PY_VERSION_HEX >= 0x030D0000
+  check(PyObject_GetOptionalAttr(object, name.get(), &value));
+#else
+  check(_PyObject_LookupAttr(object, name.get(), &value));  // The same, before it was public.
+#endif
+  return Ref::steal_or_none(value);
+}
+
 bool take_error(PyObject* exception_class) noexcept {
   if (PyErr_ExceptionMatches(exception_class) == 0) return false;
   PyErr_Clear();

@@ -104,6 +104,25 @@ T value_of(absl::StatusOr<T> value) {
   return *std::move(value);
 }
 
+/// The name of an attribute as Python's own interned text, made at its first use and kept for good.
+/// For static variables.
+class AttributeName {
+ public:
+  explicit constexpr AttributeName(const char* text) noexcept : text_(text) {}
+  PyObject* get() {
+    if (object_ == nullptr) object_ = Ref::steal(PyUnicode_InternFromString(text_)).release();
+    return object_;
+  }
+
+ private:
+  const char* text_;
+  PyObject* object_ = nullptr;
+};
+
+/// The attribute, or none if looking it up raised AttributeError. That it is missing costs a
+/// look-up and no exception, as most of these attributes are missing of most objects.
+Ref optional_attribute(PyObject* object, AttributeName& name);
+
 /// Whether an exception of the given class is set; if so, it is cleared.
 bool take_error(PyObject* exception_class) noexcept;
 

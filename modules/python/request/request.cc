@@ -187,11 +187,8 @@ PyObject* buffer_behind(const NdarrayFields& array) {
   return same ? array.base : nullptr;
 }
 
-Ref optional_attribute(PyObject* object, const char* name) {
-  Ref value = Ref::steal_or_none(PyObject_GetAttrString(object, name));
-  if (!value && !take_error(PyExc_AttributeError)) throw PythonError();
-  return value;
-}
+AttributeName gt_dims_name("__gt_dims__");
+AttributeName dims_name("dims");
 
 }  // namespace
 
@@ -210,14 +207,14 @@ void unknown_keyword(const Signature& signature, PyObject* keyword) {
 }
 
 std::optional<Dims> declared_dims(PyObject* object, int ndim) {
-  Ref declared = optional_attribute(object, "__gt_dims__");
+  Ref declared = optional_attribute(object, gt_dims_name);
   if (declared) {
     if (PyCallable_Check(declared.get()) != 0) {
       declared = Ref::steal(PyObject_CallNoArgs(declared.get()));
     }
     return to_dims(declared.get(), ndim);
   }
-  const Ref names = optional_attribute(object, "dims");
+  const Ref names = optional_attribute(object, dims_name);
   if (!names) return std::nullopt;
   try {
     return to_dims(names.get(), ndim);

@@ -54,7 +54,7 @@ def elements(
 
 
 def found_elements(array: np.ndarray[Any, Any]) -> list[bytes]:
-    return [array[index].tobytes() for index in np.ndindex(array.shape)]
+    return [array[(*index, ...)].tobytes() for index in np.ndindex(array.shape)]
 
 
 @given(
