@@ -49,7 +49,9 @@ def data_interface(data_array: xarray.DataArray) -> dict[str | None, dict[str, A
 
 
 def _entries_of(data: object) -> dict[str | None, dict[str, Any]]:
-    interface = getattr(data, "__gt_data_interface__", None)
+    interface: dict[str | None, dict[str, Any]] | None = getattr(
+        data, "__gt_data_interface__", None
+    )
     if interface is not None:
         return interface
     found = {
