@@ -19,7 +19,6 @@ module;
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <initializer_list>
 #include <span>
 #include <string>
@@ -134,8 +133,9 @@ class SmallVec {
     size_ = other.size_;
     if (!std::is_constant_evaluated() && size_ <= kUsualNdim) {
       // A fixed length is two moves of the processor, where a loop over 3 entries is as long as a
-      // malloc. What lies behind the live entries is copied unread.
-      std::memcpy(entries_, other.entries_, kUsualNdim * sizeof(T));
+      // malloc. What lies behind the live entries is copied unread. (The builtin, as clang 19
+      // confuses glibc's fortified memcpy of two importing modules.)
+      __builtin_memcpy(entries_, other.entries_, kUsualNdim * sizeof(T));
       return;
     }
     for (int i = 0; i < other.size_; ++i) entries_[i] = other.entries_[i];

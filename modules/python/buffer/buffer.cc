@@ -365,10 +365,8 @@ absl::StatusOr<Block> allocate_block(const LayoutPlan& plan, const MemoryOptions
   if (host && !long_work) return host_resource().allocate(request);
   const absl::StatusOr<MemoryResource*> resource = memory_resource(options.kind);
   if (!resource.ok()) return resource.status();
-  PyThreadState* const thread = PyEval_SaveThread();  // Pages and drivers take their time.
-  absl::StatusOr<Block> block = (*resource)->allocate(request);
-  PyEval_RestoreThread(thread);
-  return block;
+  const ReleasedGil released;  // Pages and drivers take their time.
+  return (*resource)->allocate(request);
 }
 
 }  // namespace

@@ -320,9 +320,7 @@ def test_dlpack_with_every_keyword(
         return
     struct = opened(capsule := buffer.__dlpack__(**keywords))
     tensor = struct.tensor
-    assert (tensor.device_type, tensor.device_id) == (
-        (1, 0) if to_host else DLPACK_DEVICE[memory]
-    )
+    assert (tensor.device_type, tensor.device_id) == ((1, 0) if to_host else DLPACK_DEVICE[memory])
     shared = opened(own := buffer.__dlpack__()).tensor.data == tensor.data
     made_copy = copied is True or (to_host and memory == "device")
     assert shared != made_copy

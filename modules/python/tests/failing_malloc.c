@@ -1,0 +1,93 @@
+/* A malloc whose calls from one library fail on demand, and that knows which of its blocks live.
+
+   Preloaded (LD_PRELOAD) into a process whose extension is to be tested without memory. Calls from everywhere else,
+   Python's own allocator included, pass untouched. Only the calling address counts: the extension's C++ runtime is linked
+   into it, so `new` calls malloc from there. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+extern void* __libc_malloc(size_t);
+extern void* __libc_calloc(size_t, size_t);
+extern void __libc_free(void*);
+
+enum { kSlots = 1 << 16 };
+static void* live[kSlots]; /* Open addressing; a freed slot holds `gone`. */
+static char gone_mark;
+#define GONE ((void*)&gone_mark)
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uintptr_t base, end; /* The watched library; 0: none. */
+static int64_t live_count, calls, failing_call, failures;
+
+static size_t slot_of(void* block) { return ((uintptr_t)block >> 4) * 0x9E3779B97F4A7C15u >> 48; }
+
+static void remember(void* block) {
+  pthread_mutex_lock(&lock);
+  size_t slot = slot_of(block);
+  while (live[slot] != NULL && live[slot] != GONE) slot = (slot + 1) % kSlots;
+  live[slot] = block;
+  ++live_count;
+  pthread_mutex_unlock(&lock);
+}
+
+static void forget(void* block) {
+  pthread_mutex_lock(&lock);
+  for (size_t slot = slot_of(block); live[slot] != NULL; slot = (slot + 1) % kSlots) {
+    if (live[slot] != block) continue;
+    live[slot] = GONE;
+    --live_count;
+    break;
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+static int is_watched(void* caller) { return (uintptr_t)caller >= base && (uintptr_t)caller < end; }
+
+static int must_fail(void) {
+  int64_t call = __atomic_add_fetch(&calls, 1, __ATOMIC_SEQ_CST);
+  if (call != failing_call) return 0;
+  ++failures;
+  errno = ENOMEM;
+  return 1;
+}
+
+void* malloc(size_t length) {
+  if (!is_watched(__builtin_return_address(0))) return __libc_malloc(length);
+  if (must_fail()) return NULL;
+  void* block = __libc_malloc(length);
+  if (block != NULL) remember(block);
+  return block;
+}
+
+void* calloc(size_t count, size_t length) {
+  if (!is_watched(__builtin_return_address(0))) return __libc_calloc(count, length);
+  if (must_fail()) return NULL;
+  void* block = __libc_calloc(count, length);
+  if (block != NULL) remember(block);
+  return block;
+}
+
+void free(void* block) {
+  if (block != NULL && base != 0) forget(block);
+  __libc_free(block);
+}
+
+/* Watches the library that lies at [first, last). */
+void failing_malloc_watch(uintptr_t first, uintptr_t last) {
+  base = first;
+  end = last;
+}
+
+/* Call number `call` from now on fails; 0: none. */
+void failing_malloc_arm(int64_t call) {
+  calls = 0;
+  failures = 0;
+  failing_call = call;
+}
+
+int64_t failing_malloc_failures(void) { return failures; }
+int64_t failing_malloc_live(void) { return live_count; }
