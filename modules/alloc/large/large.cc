@@ -1,5 +1,7 @@
 module;
 
+#include <time.h>
+
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
@@ -61,6 +63,13 @@ std::int64_t steady_nanoseconds() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
       .count();
+}
+
+// Of all threads of this process.
+std::int64_t processor_nanoseconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
 PageSource& kernel() {
@@ -240,9 +249,16 @@ absl::Status LargeResource::make_ready(const AllocationRequest& request, std::by
 
 absl::Status LargeResource::touch(std::byte* data, std::int64_t total_bytes, const Lent& lent) {
   const std::int64_t started = steady_nanoseconds();
+  const std::int64_t processors_started = processor_nanoseconds();
   absl::Status status = without_throwing([&] { return source_.commit(data, total_bytes); });
-  if (status.ok() && !lent.from_cache) {
-    policy_.record(lent.mapping.pages, total_bytes, steady_nanoseconds() - started);
+  if (!status.ok() || lent.from_cache) return status;
+  const std::int64_t passed = steady_nanoseconds() - started;
+  policy_.record(lent.mapping.pages, total_bytes, passed);
+  // Other programs have the processors: touching early gains nothing, and loses what a first write
+  // finds in its cache.
+  const bool alone = processor_nanoseconds() - processors_started < passed + passed / 4;
+  if (alone && total_bytes >= kEagerBytes) {
+    lazy_blocks_.store(kLazyBlocks, std::memory_order_relaxed);
   }
   return status;
 }
@@ -296,8 +312,12 @@ bool LargeResource::may_commit_unasked(std::int64_t total_bytes) const noexcept 
   return total_bytes <= committable_bytes() / kEagerDivisor;
 }
 
-bool LargeResource::pays_to_touch(std::int64_t total_bytes) const noexcept {
-  return total_bytes >= kEagerBytes && thread_count() > 1 && may_commit_unasked(total_bytes);
+bool LargeResource::pays_to_touch(std::int64_t total_bytes) noexcept {
+  if (total_bytes < kEagerBytes || thread_count() == 1) return false;
+  if (!may_commit_unasked(total_bytes)) return false;
+  if (lazy_blocks_.load(std::memory_order_relaxed) <= 0) return true;
+  lazy_blocks_.fetch_sub(1, std::memory_order_relaxed);
+  return false;
 }
 
 // Whether `populate` can work; kept pages are given up for it.

@@ -52,6 +52,9 @@ export namespace gridbuf {
 inline constexpr std::int64_t kEagerBytes = pages::kParallelBytes;
 /// … and up to this part of what could be committed now.
 inline constexpr std::int64_t kEagerDivisor = 8;
+/// … but for so many blocks after a touch in which the threads did not run at the same time,
+/// because others use the processors.
+inline constexpr int kLazyBlocks = 8;
 /// The part of what could be committed now that the cache may hold, unless a limit was given.
 inline constexpr std::int64_t kCacheDivisor = 4;
 /// The pages of kept mappings of this length and more are offered to the kernel.
@@ -152,7 +155,7 @@ class LargeResource final : public MemoryResource {
   std::int64_t read_committable() const noexcept;
   std::int64_t committable_bytes() const noexcept;
   bool may_commit_unasked(std::int64_t total_bytes) const noexcept;
-  bool pays_to_touch(std::int64_t total_bytes) const noexcept;
+  bool pays_to_touch(std::int64_t total_bytes) noexcept;
   bool could_commit(std::int64_t total_bytes);
   std::int64_t cache_limit() const noexcept;
 
@@ -174,6 +177,7 @@ class LargeResource final : public MemoryResource {
   std::atomic<bool> poison_ = false;
   std::atomic<std::int64_t> fixed_cache_limit_ = -1;  // -1: follows the machine
   std::atomic<std::uint32_t> blocks_ = 0;             // counts up; the stagger follows it
+  std::atomic<int> lazy_blocks_ = 0;                  // so many zeros are not touched eagerly
   mutable std::atomic<std::int64_t> committable_ = 0;
   mutable std::atomic<std::int64_t> committable_read_at_ = 0;  // steady nanoseconds; 0: never
 

@@ -134,6 +134,7 @@ class FailingSource final : public PageSource {
   }
   absl::Status commit(std::byte* data, std::int64_t total_bytes) override {
     ++commits;
+    std::this_thread::sleep_for(commit_delay);
     if (fail_commits) return make_error(ErrorClass::kMemory, "no commit in this test; advice");
     return PageSource::commit(data, total_bytes);
   }
@@ -146,6 +147,7 @@ class FailingSource final : public PageSource {
   std::atomic<int> failing_maps = 0;
   std::atomic<int> commits = 0;
   bool fail_commits = false;
+  std::chrono::milliseconds commit_delay{0};
   std::atomic<int> readings = 0;
   std::atomic<std::int64_t> committable = 64 * kGiB;
   std::atomic<std::int64_t> mapped_bytes = 0;
@@ -327,6 +329,22 @@ TEST_F(LargeBlocks, OfZerosStayLazyWhereThatIsBetter) {
   ASSERT_TRUE(set_thread_count(1).ok());
   EXPECT_TRUE(resource.allocate({.total_bytes = 32 * kMiB, .zeroed = true}).ok());
   EXPECT_EQ(source_.commits, 0);
+}
+
+// Where other programs have the processors, the threads wait for one another, and the touch takes
+// more time than processor time.
+TEST_F(LargeBlocks, OfZerosStayLazyWhileTheProcessorsAreTaken) {
+  LargeResource& resource = with({.cache_limit_bytes = 0});
+  source_.commit_delay = std::chrono::milliseconds(100);
+  const auto allocate = [&] {
+    ASSERT_TRUE(resource.allocate({.total_bytes = kEagerBytes, .zeroed = true}).ok());
+  };
+  allocate();
+  EXPECT_EQ(source_.commits, 1);
+  for (int i = 0; i < kLazyBlocks; ++i) allocate();
+  EXPECT_EQ(source_.commits, 1);
+  allocate();  // tried again
+  EXPECT_EQ(source_.commits, 2);
 }
 
 TEST_F(LargeBlocks, OfUndefinedBytesAreNotTouched) {
