@@ -82,7 +82,7 @@ def _cuda_missing_impl(ctx):
     fail(("%s needs the CUDA toolkit (--config=cuda was given), and none was found: set CUDA_HOME, or install it to " +
           "/usr/local/cuda, or the PyPI toolkit wheels into the environment") % ctx.label)
 
-_cuda_missing = rule(implementation = _cuda_missing_impl, doc = "Fails at analysis: the toolkit was insisted on.")
+cuda_missing = rule(implementation = _cuda_missing_impl, doc = "Fails at analysis: the toolkit was insisted on.")
 
 def cuda_library(name, srcs, stub_srcs, hdrs = [], deps = [], **kwargs):
     """CUDA code with a C border.
@@ -95,10 +95,8 @@ def cuda_library(name, srcs, stub_srcs, hdrs = [], deps = [], **kwargs):
       deps: further cc_library targets.
       **kwargs: visibility, tags.
     """
-    if CUDA_AVAILABLE:
-        _cuda_objects(name = name, srcs = srcs, hdrs = hdrs, deps = deps + [Label("@gridbuf_cuda//:cudart_static")], **kwargs)
-        return
-    _cuda_missing(name = name + "_required", tags = ["manual"])
+
+    # Built where tests ask for it on every machine, so that a stub cannot rot where the toolkit is.
     native.cc_library(
         name = name + "_stub",
         srcs = stub_srcs,
@@ -106,6 +104,10 @@ def cuda_library(name, srcs, stub_srcs, hdrs = [], deps = [], **kwargs):
         deps = deps,
         **kwargs
     )
+    if CUDA_AVAILABLE:
+        _cuda_objects(name = name, srcs = srcs, hdrs = hdrs, deps = deps + [Label("@gridbuf_cuda//:cudart_static")], **kwargs)
+        return
+    cuda_missing(name = name + "_required", tags = ["manual"])
     native.alias(
         name = name,
         actual = select({

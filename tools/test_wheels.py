@@ -111,6 +111,26 @@ def test_gridbuf_wheel_imports_without_cuda_and_carries_stubs(tmp_path, unpacked
     assert list(unpacked.glob("gridbuf/*.pyi"))
 
 
+# CUDA's static runtime and our few kernels: beside the rest it should not show.
+MOST_EXTENSION_BYTES = 16 << 20
+
+
+def test_gridbuf_wheel_carries_cuda_code_exactly_if_built_with_the_toolkit(tmp_path, unpacked):
+    (extension,) = unpacked.rglob("*.so*")
+    assert extension.stat().st_size < MOST_EXTENSION_BYTES
+    built = os.environ["GRIDBUF_BUILT_WITH_CUDA"] == "1"
+    # nvcc puts the code of GPUs into a section of this name.
+    sections = subprocess.run(
+        ["readelf", "-S", "-W", extension], capture_output=True, text=True, check=True
+    ).stdout
+    assert (".nv_fatbin" in sections) == built
+    python = install(only_wheel(GRIDBUF), tmp_path / "env", ["numpy", "numpy.libs"])
+    code = "import gridbuf; print(gridbuf.show_config('dict')['devices']['cuda'])"
+    result = run(python, "-c", code)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("built in, runtime" if built else "not built in"), result.stdout
+
+
 def test_versions_agree():
     text = (HERE.parent / "pyproject.toml").read_text()
     assert tomllib.loads(text)["project"]["version"] == only_wheel(GRIDBUF).name.split("-")[1]

@@ -87,6 +87,7 @@ class CudaDriver final : public DeviceDriver {
   void note_use(const void* address, StreamHandle stream) noexcept override;
   void prefetch(const void* address, std::int64_t length_bytes, bool to_device,
                 StreamHandle stream) noexcept override;
+  void advise(const void* address, std::int64_t length_bytes, Advice advice) noexcept override;
   std::vector<std::pair<std::string, std::string>> facts() override;
 
   /// Whether the address lies in a block of this driver.

@@ -362,14 +362,19 @@ TEST_F(CudaDriverTest, AnExitingProcessMakesNoCall) {
 
 // --- The rest ------------------------------------------------------------------------------------
 
-TEST_F(CudaDriverTest, PrefetchIsAHintForManagedMemory) {
+TEST_F(CudaDriverTest, PrefetchAndAdviceAreHintsForManagedMemory) {
   const Block managed = must_allocate(MemoryKind::kManaged, {.total_bytes = 8});
   const Block device = must_allocate(MemoryKind::kDevice, {.total_bytes = 8});
-  const std::int64_t before = fake_device().prefetches();
+  const std::int64_t before = fake_device().hints();
   driver.prefetch(managed.data(), 8, true, 1);
   driver.prefetch(device.data(), 8, true, 1);
   driver.prefetch(&device, 8, true, 1);
-  EXPECT_EQ(fake_device().prefetches() - before, 1);
+  for (const Advice advice :
+       {Advice::kNone, Advice::kReadMostly, Advice::kPreferDevice, Advice::kPreferHost}) {
+    driver.advise(managed.data(), 8, advice);
+    driver.advise(device.data(), 8, advice);
+  }
+  EXPECT_EQ(fake_device().hints() - before, 5);
   fake().failing_function = "prefetch";
   fake().failing_call = 1;
   driver.prefetch(managed.data(), 8, false, 1);  // fails, and nobody hears of it

@@ -245,6 +245,17 @@ void CudaDriver::prefetch(const void* address, std::int64_t length_bytes, bool t
   runtime_.prefetch(address, unsigned_of(length_bytes), to_device ? device : -1, stream);
 }
 
+void CudaDriver::advise(const void* address, std::int64_t length_bytes, Advice advice) noexcept {
+  if (!process_.is_this_process() || process_is_exiting() || length_bytes <= 0) return;
+  int device = 0;
+  if (runtime_.get_device(&device) != GRIDBUF_CUDA_DONE) return;
+  if (!moves_managed_memory(address, device)) return;
+  const bool prefers = advice == Advice::kPreferDevice || advice == Advice::kPreferHost;
+  const int kind = prefers ? 2 : advice == Advice::kReadMostly ? 1 : 0;
+  runtime_.advise(address, unsigned_of(length_bytes), kind,
+                  advice == Advice::kPreferHost ? -1 : device);
+}
+
 // --- What there is -------------------------------------------------------------------------------
 
 std::vector<std::pair<std::string, std::string>> CudaDriver::facts() {

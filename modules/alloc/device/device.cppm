@@ -116,6 +116,14 @@ enum class StreamKind : std::uint8_t {
   kNonBlocking,  // ordered with nothing but events
 };
 
+/// How managed memory will be used, for DeviceDriver::advise.
+enum class Advice : std::uint8_t {
+  kNone,          // takes the others back
+  kReadMostly,    // read on both sides, seldom written: each side may keep a copy
+  kPreferDevice,  // stays on the device where it can
+  kPreferHost,    // stays on the host where it can
+};
+
 /// A device, and the software that drives it. Drivers live as long as the process.
 //
 /// Errors of every function that can fail: kDeviceUnavailable after fork; kValue for a stream that
@@ -187,6 +195,8 @@ class DeviceDriver {
   /// does nothing for other memory or where the system cannot.
   virtual void prefetch(const void* address, std::int64_t length_bytes, bool to_device,
                         StreamHandle stream) noexcept = 0;
+  /// Another hint for managed memory, by the same rules.
+  virtual void advise(const void* address, std::int64_t length_bytes, Advice advice) noexcept = 0;
 
   /// What a bug report should say, in order: ("runtime", "13.0"), ("device 0", …).
   virtual std::vector<std::pair<std::string, std::string>> facts() = 0;

@@ -101,7 +101,7 @@ absl::StatusOr<RangePtr> EmulatedDriver::map(MemoryKind kind, const AllocationRe
   if (range.ok() || emulated::inside_work()) return range;
   const emulated::MemoryStatistics now = memory_.statistics();
   if (now.held_bytes == now.live_bytes) return range;
-  streams_.run_device();
+  streams_.run_device(/*may_wait=*/false);
   return try_it();
 }
 
@@ -225,15 +225,25 @@ absl::StatusOr<PointerInfo> EmulatedDriver::pointer_info(const void* address) {
 
 void EmulatedDriver::prefetch(const void* address, std::int64_t /*length_bytes*/,
                               bool /*to_device*/, StreamHandle /*stream*/) noexcept {
+  take_hint(address);
+}
+
+void EmulatedDriver::advise(const void* address, std::int64_t /*length_bytes*/,
+                            Advice /*advice*/) noexcept {
+  take_hint(address);
+}
+
+void EmulatedDriver::take_hint(const void* address) noexcept {
+  if (!process_.is_this_process()) return;
   const RangePtr range = memory_.find(address);
   if (range == nullptr || range->kind != MemoryKind::kManaged) return;
   const std::lock_guard lock(mutex_);
-  ++prefetches_;
+  ++hints_;
 }
 
-std::int64_t EmulatedDriver::prefetches() {
+std::int64_t EmulatedDriver::hints() {
   const std::lock_guard lock(mutex_);
-  return prefetches_;
+  return hints_;
 }
 
 bool EmulatedDriver::owns(const void* address) {

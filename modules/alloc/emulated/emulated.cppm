@@ -113,6 +113,7 @@ class EmulatedDriver final : public DeviceDriver {
   void note_use(const void* address, StreamHandle stream) noexcept override;
   void prefetch(const void* address, std::int64_t length_bytes, bool to_device,
                 StreamHandle stream) noexcept override;
+  void advise(const void* address, std::int64_t length_bytes, Advice advice) noexcept override;
   std::vector<std::pair<std::string, std::string>> facts() override;
 
   // --- What only the emulated device has ---------------------------------------------------------
@@ -125,8 +126,8 @@ class EmulatedDriver final : public DeviceDriver {
   /// How many bytes the device has; allocations beyond are kMemory.
   void set_capacity(std::int64_t capacity_bytes);
   emulated::Faults& faults() { return faults_; }
-  /// How often prefetch found memory that could move.
-  std::int64_t prefetches();
+  /// How often prefetch and advise found memory that they are for.
+  std::int64_t hints();
 
  private:
   friend class emulated::Resource;
@@ -143,6 +144,7 @@ class EmulatedDriver final : public DeviceDriver {
   static void release(void* context, void* allocation) noexcept;
   void release(BlockRecord& record);
   void add_use(const emulated::RangePtr& range, const emulated::Point& point);
+  void take_hint(const void* address) noexcept;
   emulated::Points take_uses(const emulated::Range& range);
 
   DriverProcess process_;
@@ -152,7 +154,7 @@ class EmulatedDriver final : public DeviceDriver {
   std::vector<std::unique_ptr<emulated::Resource>> resources_;  // pinned, managed, device
   std::mutex mutex_;                                            // of what follows
   std::unordered_map<std::uintptr_t, emulated::Points> uses_;   // by range: who else uses it
-  std::int64_t prefetches_ = 0;
+  std::int64_t hints_ = 0;
 };
 
 /// The process's emulated device. Never destroyed: memory may be released at any moment of the

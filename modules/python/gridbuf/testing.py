@@ -15,15 +15,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, cast
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from . import _core
 
 if TYPE_CHECKING:
     from typing_extensions import CapsuleType
 
+    from ._core import _Operation
+
 __all__ = [
-    "Operation",
     "Statistics",
     "calls",
     "create_stream",
@@ -37,11 +38,6 @@ __all__ = [
     "statistics",
     "synchronize",
 ]
-
-Operation: TypeAlias = Literal[
-    "allocate", "copy", "fill", "launch", "synchronize", "order", "stream", "pointer_info"
-]
-"""What can be made to fail or to dawdle."""
 
 
 class Statistics(TypedDict):
@@ -126,7 +122,7 @@ def synchronize(stream: int | None = None) -> None:
 
 @contextmanager
 def failing(
-    operation: Operation | None = None,
+    operation: _Operation | None = None,
     *,
     call: int = 1,
     count: int = 1,
@@ -135,6 +131,8 @@ def failing(
     when_run: bool = False,
 ) -> Iterator[None]:
     """Within the block, calls number `call` … `call + count - 1` of an operation (None: any) fail.
+
+    operation: "allocate", "copy", "fill", "launch", "synchronize", "order", "stream" or "pointer_info".
 
     error: an exception class that gridbuf raises. when_run: the call succeeds and the work fails, as a CUDA kernel does;
     the next synchronisation raises it. Raises ValueError for unknown operations and errors.
@@ -147,7 +145,7 @@ def failing(
 
 
 @contextmanager
-def delayed(operation: Operation | None = None, *, milliseconds: int) -> Iterator[None]:
+def delayed(operation: _Operation | None = None, *, milliseconds: int) -> Iterator[None]:
     """Within the block, the work of an operation (None: any) ends this long after its call, at the earliest."""
     number = _core._device_inject(operation, 1, 2**62, None, "", False, milliseconds)
     try:
@@ -166,7 +164,7 @@ def limited(capacity_bytes: int) -> Iterator[None]:
         _core._device_set_capacity(None)
 
 
-def calls(operation: Operation | None = None) -> int:
+def calls(operation: _Operation | None = None) -> int:
     """How often an operation (None: any) of the emulated device was called so far."""
     return _core._device_calls(operation)
 

@@ -226,6 +226,14 @@ int prefetch(const void* address, std::uint64_t length_bytes, int device, std::u
   return 0;
 }
 
+int advise(const void* address, std::uint64_t length_bytes, int advice, int device) {
+  GRIDBUF_FAKE(advise);
+  const Advice preference = device < 0 ? Advice::kPreferHost : Advice::kPreferDevice;
+  fake_device().advise(address, static_cast<std::int64_t>(length_bytes),
+                       advice == 2 ? preference : static_cast<Advice>(advice));
+  return 0;
+}
+
 int stream_create(std::uint64_t* stream, int non_blocking) {
   GRIDBUF_FAKE(stream_create);
   *stream = *fake_device().create_stream(non_blocking != 0 ? StreamKind::kNonBlocking
@@ -331,6 +339,7 @@ const gridbuf_cuda_runtime& fake_runtime() {
                                           fill,
                                           spin,
                                           prefetch,
+                                          advise,
                                           stream_create,
                                           stream_destroy,
                                           stream_synchronize,

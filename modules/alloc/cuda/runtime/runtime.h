@@ -75,6 +75,8 @@ typedef struct {
   int (*spin)(uint32_t milliseconds, uint64_t stream);  // a kernel that lasts so long
   int (*prefetch)(const void* address, uint64_t length_bytes, int device /* -1: host */,
                   uint64_t stream);
+  // 0: none, 1: mostly read, 2: stays on `device` (-1: the host)
+  int (*advise)(const void* address, uint64_t length_bytes, int advice, int device);
 
   int (*stream_create)(uint64_t* stream, int non_blocking);
   int (*stream_destroy)(uint64_t stream);

@@ -298,16 +298,16 @@ absl::Status LateStreams::synchronize(StreamHandle stream) {
 }
 
 absl::Status LateStreams::synchronize_device() {
-  run_device();
+  run_device(/*may_wait=*/true);
   const Lock lock(mutex_);
   return take_error();
 }
 
-void LateStreams::run_device() {
+void LateStreams::run_device(bool may_wait) {
   Lock lock(mutex_);
   Points points;
   for (const auto& queue : queues_) points.push_back(tail_of(queue));
-  run(lock, std::move(points), /*may_wait=*/true);
+  run(lock, std::move(points), may_wait);
   forget_drained_queues();
 }
 

@@ -86,8 +86,9 @@ class LateStreams {
   /// Runs what is pending and returns the first failure since the last synchronisation.
   absl::Status synchronize(StreamHandle stream);
   absl::Status synchronize_device();
-  /// The same without the report: a failure stays for the next synchronisation.
-  void run_device();
+  /// The same without the report: a failure stays for the next synchronisation. If it may not wait,
+  /// as far as that needs no other thread's work.
+  void run_device(bool may_wait);
   absl::StatusOr<bool> is_idle(StreamHandle stream);
 
   std::int64_t pending_operations();
