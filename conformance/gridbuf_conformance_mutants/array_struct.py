@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from gridbuf_conformance.plan import Plan
+
 from . import capsules
-from .mutant import faulty
+from .mutant import Mutant, faulty
 from .reference import Memory, Offers, OffersArrayInterface, OffersArrayStruct
 
 Base = Offers.ArrayStruct
@@ -122,6 +124,43 @@ class DescrBitWithoutDescr(_Flags):
 
     def edit_flags(self, flags: int) -> int:
         return flags | 0x800
+
+
+@faulty("AS-06")
+class DescrOfAnotherSize(_Edited):
+    """`descr` describes fields of eight bytes whatever the element is."""
+
+    def edit(self, struct: capsules.ArrayStruct) -> None:
+        struct.flags |= 0x800
+        struct.descr = id(_EIGHT_BYTES)
+
+
+@faulty("AS-06")
+class DescrIsNoList(_Edited):
+    """`descr` points to a dict."""
+
+    def edit(self, struct: capsules.ArrayStruct) -> None:
+        struct.flags |= 0x800
+        struct.descr = id(_NO_LIST)
+
+
+_EIGHT_BYTES, _NO_LIST = [("a", "<f8")], {"a": "<f8"}
+
+
+class AlignedBitOnOddAddresses(Mutant):
+    """Arrays at odd addresses claim to be aligned."""
+
+    breaks = frozenset({"AS-05"})
+
+    class array_type(Base):  # noqa: N801  (the name of an attribute)
+        def array_struct_flags(self) -> int:
+            return super().array_struct_flags() | 0x100
+
+    def allocate(self, plan: Plan) -> Memory:
+        array = super().allocate(plan)
+        if plan.fill is not None and plan.alignment_size == 1:
+            array.address += 1
+        return array
 
 
 @faulty("AS-07")

@@ -18,7 +18,8 @@ def run(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedP
     """The command in a process of its own, with its streams apart."""
     path = os.pathsep.join([PACKAGE_FOLDER, *filter(None, [os.environ.get("PYTHONPATH")])])
     environ = {**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8", **environment}
-    environ.pop("BUILD_WORKING_DIRECTORY", None)
+    for inherited in ("BUILD_WORKING_DIRECTORY", "COLUMNS"):
+        environ.pop(inherited, None)
     environ.update(environment)
     command = [sys.executable, "-m", "gridbuf_conformance", *arguments]
     return subprocess.run(

@@ -8,7 +8,7 @@ from typing import Any
 from .capsule import capsule_name, capsule_pointer, is_capsule
 from .memory import POINTER_BYTES, Memory
 
-__all__ = ["FLAG_NAMES", "read_array_struct"]
+__all__ = ["FLAG_NAMES", "announced_descr", "read_array_struct"]
 
 FLAG_NAMES = {
     0x1: "C-contiguous",
@@ -18,6 +18,7 @@ FLAG_NAMES = {
     0x400: "writable",
     0x800: "has descr",
 }
+_HAS_DESCR = 0x800
 _NDIM_LIMIT = 1024
 
 
@@ -42,7 +43,7 @@ def read_array_struct(capsule: Any, memory: Memory) -> dict[str, Any]:
 
     {"capsule": False} for anything but a capsule; {"name": …} alone where the name is not NULL; {"name":
     None, "unmapped": True} where the struct is not mapped. Pointers to arrays become lists, None (NULL) or
-    {"unmapped": True}; `descr` tells only whether the pointer is NULL, and is followed nowhere.
+    {"unmapped": True}; of `descr` only whether it is NULL is told here (`announced_descr`).
     """
     if not is_capsule(capsule):
         return {"capsule": False}
@@ -66,6 +67,23 @@ def read_array_struct(capsule: Any, memory: Memory) -> dict[str, Any]:
     for field in ("shape", "strides"):
         facts[field] = _entries(memory, getattr(struct, field), struct.nd)
     return facts
+
+
+def announced_descr(capsule: Any, memory: Memory) -> Any:
+    """The object that `descr` points to, where the flags announce one and it is a list; else None.
+
+    Whether it is one is read from the type pointer in the head of the object, before it is taken for an object.
+    """
+    raw = memory.read(capsule_pointer(capsule), ctypes.sizeof(_ArrayInterface))
+    struct = _ArrayInterface.from_buffer_copy(raw)
+    if not struct.flags & _HAS_DESCR or not struct.descr or struct.descr % POINTER_BYTES:
+        return None
+    place = (
+        struct.descr + object.__basicsize__ - POINTER_BYTES
+    )  # ob_type ends the head of every object
+    if memory.integers(place, 1) != [id(list)]:
+        return None
+    return ctypes.cast(struct.descr, ctypes.py_object).value
 
 
 def _entries(memory: Memory, pointer: int | None, count: int) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..abi.arraystruct import read_array_struct
+from ..abi.arraystruct import announced_descr, read_array_struct
 from ..abi.memory import Memory
 from ..steps import enter
 from .buffer import simple_request
@@ -129,7 +129,10 @@ def struct_facts(obj: Any, memory: Memory) -> tuple[dict[str, Any], Any]:
     if error is not None:
         return {"error": error}, None
     enter("as:struct")
-    return read_array_struct(capsule, memory), capsule
+    facts = read_array_struct(capsule, memory)
+    if facts.get("has_descr_pointer"):
+        facts["descr"] = describe(announced_descr(capsule, memory))
+    return facts, capsule
 
 
 def gt4py_facts(obj: Any) -> dict[str, Any]:

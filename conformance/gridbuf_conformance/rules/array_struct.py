@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..abi.arraystruct import FLAG_NAMES
-from ..abi.typestr import legal_sizes
+from ..abi.typestr import BadTypestr, descr_bytes, legal_sizes
+from ..descriptors import Descriptor
 from ..elements import TYPESTR_KINDS, agree
 from ..outcomes import Verdict
 from .registry import check
@@ -74,6 +75,8 @@ def set_flags_are_true(s: Subject) -> Verdict:
         false.append(0x1)
     if flags & 0x2 and not array.is_contiguous("F"):
         false.append(0x2)
+    if flags & 0x100 and not _is_aligned(array, s.facts["as"]["typekind"]):
+        false.append(0x100)
     if flags & 0x200 and _swapped_elsewhere(s):
         false.append(0x200)
     if flags & 0x400 and _not_writable(s):
@@ -82,6 +85,16 @@ def set_flags_are_true(s: Subject) -> Verdict:
         named = ", ".join(FLAG_NAMES[bit] for bit in false)
         return fail("set bits that are true of the memory", f"{named} is set and is not true")
     return ok()
+
+
+def _is_aligned(array: Descriptor, kind: str) -> bool:
+    """Whether every element lies on a multiple of what its numbers need; no platform asks more than 8 bytes here."""
+    number_bytes = {"c": array.itemsize // 2, "U": 4, "S": 1, "V": 1}.get(kind, array.itemsize)
+    unit = min(number_bytes, 8)
+    if array.is_empty or unit < 2 or unit & (unit - 1):
+        return True
+    strides = [stride for stride in array.meaningful_strides if stride is not None]
+    return not any(place % unit for place in (array.address, *strides))
 
 
 def _swapped_elsewhere(s: Subject) -> bool:
@@ -100,9 +113,17 @@ def descr_is_there_when_announced(s: Subject) -> Verdict:
     facts = s.facts["as"]
     if not facts["flags"] & 0x800:
         return unsupported("no descr is announced")
-    if facts["has_descr_pointer"]:
-        return ok("the pointer is not followed: nothing outside the struct says what it holds")
-    return fail("a descr, as flag 0x800 says", "NULL")
+    if not facts["has_descr_pointer"]:
+        return fail("a descr, as flag 0x800 says", "NULL")
+    if facts["descr"]["t"] == "none":
+        return fail("a list of (name, type[, repeat]) tuples", "a pointer to something else")
+    try:
+        total = descr_bytes(facts["descr"])
+    except BadTypestr as error:
+        return fail("a list of (name, type[, repeat]) tuples", str(error))
+    if total == facts["itemsize"]:
+        return ok()
+    return fail(f"fields of {facts['itemsize']} bytes in total", f"{total} bytes")
 
 
 @check("AS-07", needs="AS", once=True)
