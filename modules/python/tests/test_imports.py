@@ -229,6 +229,13 @@ def test_from_interface_reads_bare_dicts():
         gridbuf.from_interface({None: VALUES.__array_interface__}, device="gpu")
 
 
+def test_from_interface_reads_the_dict_it_was_given():
+    producer = Recording()
+    chosen = {None: {**VALUES.__array_interface__, "acquire": producer.acquire}}
+    assert gridbuf.from_interface(chosen, producer).shape == VALUES.shape
+    assert producer.calls == ["acquire"]
+
+
 def test_from_interface_keeps_the_owner():
     values = np.arange(3.0)
     dead = weakref.ref(values)
@@ -695,6 +702,9 @@ class Recording:
         self.values = np.arange(3.0)
         self.calls: list[str] = []
         self.changes = changes
+
+    def acquire(self) -> None:
+        self.calls.append("acquire")
 
     @property
     def __gt_data_interface__(self) -> dict[Any, Any]:
