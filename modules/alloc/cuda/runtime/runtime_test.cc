@@ -37,10 +37,15 @@ TEST(CudaRuntime, KnowsItsErrorsAndVersions) {
   int driver = 0;
   EXPECT_EQ(table->versions(&runtime, &driver), GRIDBUF_CUDA_DONE);
   EXPECT_GE(runtime, 12050);
+}
+
+TEST(CudaRuntime, DescribesTheFirstDevice) {
+  const gridbuf_cuda_runtime* table = gridbuf_cuda_runtime_table();
+  if (table == nullptr) GTEST_SKIP() << "NOT RUN: built without the CUDA toolkit";
   int count = 0;
   const int error = table->device_count(&count);
   if (error != GRIDBUF_CUDA_DONE || count == 0) {
-    GTEST_SKIP() << "NOT RUN further, no GPU: " << table->error_name(error);
+    GTEST_SKIP() << "NOT RUN, no GPU: " << table->error_name(error);
   }
   gridbuf_cuda_device facts{};
   EXPECT_EQ(table->device_facts(0, &facts), GRIDBUF_CUDA_DONE);
