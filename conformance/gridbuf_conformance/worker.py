@@ -28,7 +28,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import steps
-from .abi.device import Devices
+from .abi.device import Devices, TableAccess
 from .messages import receive, send
 from .plan import NoContent, Plan
 from .producer import Capabilities, Unsupported, python_view
@@ -56,6 +56,7 @@ def serve(socket_fd: int, slot_fd: int, target: dict[str, Any]) -> None:
     steps.enter("import")
     try:
         producer = load(Target(**target))
+        devices = devices_of(producer)
         send(channel, {"kind": "loaded", **describe(producer)})
     except CannotLoad as error:
         send(channel, {"kind": "cannot_load", "reason": str(error)})
@@ -65,7 +66,6 @@ def serve(socket_fd: int, slot_fd: int, target: dict[str, Any]) -> None:
     gc.collect()
     gc.freeze()  # what is loaded by now stays: collections during a measurement need not look at it
     steps.enter("idle")
-    devices = devices_of(producer)
     while (request := receive(channel)) is not None:
         send(channel, answer(producer, request, devices))
         steps.enter("idle")
@@ -106,8 +106,21 @@ def describe(producer: Any) -> dict[str, Any]:
 
 
 def devices_of(producer: Any) -> Devices:
-    """The way to the producer's device memory: by its own table if it offers one, else by the CUDA driver."""
-    return Devices(getattr(producer, "device_table", None))
+    """The way to the producer's device memory: by its own table if it offers one, else by the CUDA driver.
+
+    Raises CannotLoad for a table that cannot be had or read.
+    """
+    offer = getattr(producer, "device_table", None)
+    if offer is None:
+        return Devices()
+    try:
+        capsule = offer()
+        if capsule is not None:
+            TableAccess(capsule)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise CannotLoad(f"device_table() gives no device table: {reason}") from error
+    return Devices(lambda: capsule)
 
 
 def answer(producer: Any, request: dict[str, Any], devices: Devices) -> dict[str, Any]:

@@ -339,3 +339,17 @@ def test_exit_codes(seen, code):
 
 def test_a_verdict_knows_whether_it_counts():
     assert Verdict(Outcome.FAIL).failed and not Verdict(Outcome.ADVISORY).failed
+
+
+def test_a_device_table_that_is_none_is_a_producer_that_cannot_be_loaded():
+    class Offering:
+        name = "offering"
+
+        def produce(self, plan):
+            return bytes(8)
+
+        def device_table(self):
+            return 3
+
+    with pytest.raises(CannotLoad, match="device_table.* must be a capsule"):
+        engine.check_producer(Offering(), isolate=False)

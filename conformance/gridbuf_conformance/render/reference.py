@@ -30,6 +30,14 @@ ORACLES = {
 """The ways in which rules are checked, in words."""
 
 
+def _availability(entry: Any) -> Text:
+    if not entry.is_installed:
+        return Text(f"no: {entry.install}", "yellow")
+    if not entry.is_usable:
+        return Text("yes, but it needs a CUDA device", "yellow")
+    return Text("yes", "green")
+
+
 def print_producers(entries: Sequence[Any], console: Console) -> None:
     """The producers: installed ones first named with what they are, absent ones with how to get them."""
     printer = Printer(console)
@@ -37,9 +45,7 @@ def print_producers(entries: Sequence[Any], console: Console) -> None:
     for heading in ("producer", "makes", "installed"):
         table.add_column(heading)
     for entry in entries:
-        state = (
-            Text("yes", "green") if entry.is_installed else Text(f"no: {entry.install}", "yellow")
-        )
+        state = _availability(entry)
         table.add_row(Text(entry.name, "bold"), printer.encodable(clean(entry.summary)), state)
     console.print(table)
     console.print()
