@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <stdexcept>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -372,6 +372,32 @@ TEST_F(EmulatedDriverTest, ServesThreadsAtOnce) {
   for (std::thread& thread : threads) thread.join();
   ASSERT_TRUE(driver.synchronize_device().ok());
   EXPECT_EQ(driver.statistics().held_bytes, 0);
+}
+
+std::int64_t resident_bytes() {
+  std::int64_t total_pages = 0;
+  std::int64_t resident_pages = 0;
+  std::ifstream("/proc/self/statm") >> total_pages >> resident_pages;
+  return resident_pages * 4096;
+}
+
+// Nobody waits for anything here: queues and the memory of released blocks are bounded all the
+// same.
+TEST_F(EmulatedDriverTest, ManyBlocksLeaveTheMemoryFlat) {
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+  GTEST_SKIP() << "sanitizers keep freed memory";
+#endif
+  const auto cycles = [this](int count) {
+    for (int i = 0; i < count; ++i) {
+      const Block block = must_allocate(MemoryKind::kDevice, {.total_bytes = 800});
+      fill(block, 1, kLegacyDefaultStream);
+    }
+  };
+  cycles(10'000);
+  const std::int64_t before_bytes = resident_bytes();
+  cycles(50'000);
+  EXPECT_LT(resident_bytes() - before_bytes, std::int64_t{2} << 20);
+  EXPECT_TRUE(driver.synchronize(kLegacyDefaultStream).ok());
 }
 
 int use_after_fork(EmulatedDriver& driver, Block block) {

@@ -174,7 +174,7 @@ void Memory::give_back(const Range& range, std::uintptr_t mapping,
   statistics_.held_bytes -= range.length_bytes;
   quarantine_.push_back({range.begin, mapped_bytes});
   quarantine_bytes_ += mapped_bytes;
-  while (quarantine_bytes_ > kQuarantineBytes) {
+  while (quarantine_bytes_ > kQuarantineBytes || quarantine_.size() > kQuarantineRanges) {
     const Quarantined oldest = quarantine_.front();
     quarantine_.pop_front();
     quarantine_bytes_ -= oldest.mapped_bytes;

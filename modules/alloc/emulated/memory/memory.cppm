@@ -10,8 +10,8 @@
 // Managed and pinned memory is one ordinary mapping that the device knows.
 //
 // Every range is known by its address for as long as possible: released memory becomes unreadable
-// and its addresses are kept out of use for a while (kQuarantineBytes), so that a stale pointer
-// faults on the host, and on the device is named for what it is.
+// and its addresses are kept out of use for a while (kQuarantineBytes, kQuarantineRanges), so that
+// a stale pointer faults on the host, and on the device is named for what it is.
 module;
 
 #include <cstddef>
@@ -64,8 +64,9 @@ class Memory {
   static constexpr std::int64_t kFreshBytes = std::int64_t{16} << 20;
   /// Device and managed addresses are multiples of this and of no more, as CUDA promises no more.
   static constexpr std::int64_t kAlignmentBytes = 256;
-  /// How much address space of released ranges is kept out of use.
+  /// How much address space of released ranges is kept out of use, and how many of them.
   static constexpr std::int64_t kQuarantineBytes = std::int64_t{1} << 32;
+  static constexpr std::size_t kQuarantineRanges = 4096;
 
   Memory() = default;
   Memory(const Memory&) = delete;
