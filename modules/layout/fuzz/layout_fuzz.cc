@@ -71,8 +71,8 @@ void check_plan(const PlanRequest& request, const LayoutPlan& plan) {
     require(plan.strides_bytes()[axis] >= 0, "strides go forwards");
     // What all rows share: they start alike (storage layout, alignment).
     const bool padded = plan.ndim() > 1 && axis != plan.contiguous_axis();
-    require(!padded || request.itemsize_bytes == 0 ||
-                plan.strides_bytes()[axis] % request.alignment_bytes == 0,
+    const bool has_rows = padded && !is_empty(plan.shape()) && request.itemsize_bytes != 0;
+    require(!has_rows || plan.strides_bytes()[axis] % request.alignment_bytes == 0,
             "rows start alike");
     offset += Wide{plan.strides_bytes()[axis]} * plan.aligned_index()[axis];
   }
