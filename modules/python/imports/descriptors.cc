@@ -442,15 +442,27 @@ Ref entry_under(PyObject* dict, DataSide side) {
 
 AttributeName data_interface_name("__gt_data_interface__");
 
-/// The dict's entry, acquired and read again afterwards: acquiring may move memory.
-Ref acquired_entry(PyObject* dict, PyObject* self, DataSide side) {
+/// The dict's entry of a side, checked as far as its functions.
+Ref checked_entry(PyObject* dict, DataSide side) {
   Ref entry = entry_under(dict, side);
   check_is_dict(entry.get(), "GT-02", "an entry of __gt_data_interface__");
   check(check_hooks(hooks_of(entry.get(), side)));
-  const Ref acquire = item(entry.get(), keys::acquire);
-  if (!acquire || acquire.get() == Py_None) return entry;
-  Ref::steal(PyObject_CallNoArgs(acquire.get()));
-  const Ref again = self == nullptr ? Ref() : optional_attribute(self, data_interface_name);
+  return entry;
+}
+
+/// Calls `acquire` if there is one; a thing that calls `release` when it goes, or none (GT-07).
+Ref acquire(const Ref& entry, PyObject* self) {
+  const Ref function = item(entry.get(), keys::acquire);
+  const bool given = function && function.get() != Py_None;
+  if (given) Ref::steal(PyObject_CallNoArgs(function.get()));
+  const Ref release = item(entry.get(), keys::release);
+  if (!release || release.get() == Py_None) return Ref();
+  return releasing(release, keep_both(entry.get(), self));
+}
+
+/// The entry as `source` gives it now; `entry` if there is no source or it gives none.
+Ref read_again(Ref entry, DataSide side, PyObject* source) {
+  const Ref again = source == nullptr ? Ref() : optional_attribute(source, data_interface_name);
   if (!again || PyDict_Check(again.get()) == 0) return entry;
   Ref fresh = entry_under(again.get(), side);
   return fresh && PyDict_Check(fresh.get()) != 0 ? std::move(fresh) : std::move(entry);
@@ -466,7 +478,8 @@ std::vector<std::string> names_of(PyObject* entry, DataSide side, const Extents&
 
 }  // namespace
 
-Foreign read_data_dict(PyObject* dict, PyObject* self, std::optional<DataSide> side) {
+Foreign read_data_dict(PyObject* dict, PyObject* self, std::optional<DataSide> side,
+                       PyObject* source) {
   check_is_dict(dict, "GT-01", "__gt_data_interface__");
   if (!side) side = entry_under(dict, DataSide::kHost) ? DataSide::kHost : DataSide::kGpu;
   if (!entry_under(dict, *side)) {
@@ -474,11 +487,9 @@ Foreign read_data_dict(PyObject* dict, PyObject* self, std::optional<DataSide> s
                  {"__gt_data_interface__", describe(dict),
                   "a dict with an entry under None or \"gpu\"", "use None for the host"}));
   }
-  const Ref entry = acquired_entry(dict, self, *side);
-  const Ref release = item(entry.get(), keys::release);
-  ShieldedRef guard;  // Releases also if what follows raises.
-  const Ref alive = keep_both(entry.get(), self);
-  if (release && release.get() != Py_None) guard = releasing(release, alive);
+  Ref first = checked_entry(dict, *side);
+  const ShieldedRef guard = acquire(first, self);  // Releases also if what follows raises.
+  const Ref entry = read_again(std::move(first), *side, source);
   Foreign foreign = *side == DataSide::kHost ? read_array_dict(entry.get(), self)
                                              : read_cuda_dict(entry.get(), self);
   foreign.dims = names_of(entry.get(), *side, foreign.view.memory.view.shape);

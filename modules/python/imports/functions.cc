@@ -111,7 +111,7 @@ Foreign read_descriptor(PyObject* descriptor, PyObject* owner, std::optional<Dat
           Problem{"descriptor", describe(descriptor), "a dict",
                   "pass the value of an array interface, or the object itself to as_buffer"});
   }
-  if (is_data_dict(descriptor)) return read_data_dict(descriptor, owner, side);
+  if (is_data_dict(descriptor)) return read_data_dict(descriptor, owner, side, nullptr);
   const bool names_stream = PyDict_GetItemString(descriptor, "stream") != nullptr;
   const bool gpu = side ? *side == DataSide::kGpu : names_stream;
   return gpu ? read_cuda_dict(descriptor, owner) : read_array_dict(descriptor, owner);

@@ -116,8 +116,10 @@ Foreign read_array_dict(PyObject* dict, PyObject* self);
 /// The same for the CUDA array interface.
 Foreign read_cuda_dict(PyObject* dict, PyObject* self);
 /// A `__gt_data_interface__` or a dict of that form; `side` nothing: the host's if there is one.
-/// Acquires; the result's keep_alive releases when it goes.
-Foreign read_data_dict(PyObject* dict, PyObject* self, std::optional<DataSide> side);
+/// Acquires; the result's keep_alive releases when it goes. The dict is read again from `source`
+/// afterwards, where it came from, as acquiring may move memory; null: it stays as it is.
+Foreign read_data_dict(PyObject* dict, PyObject* self, std::optional<DataSide> side,
+                       PyObject* source);
 /// Whether the dict has an entry under None or "gpu".
 bool is_data_dict(PyObject* dict);
 /// An array struct in its capsule (AS-01).

@@ -259,7 +259,7 @@ std::optional<Foreign> through_ndarray(PyObject* object) {
 std::optional<Foreign> through_data_interface(PyObject* object) {
   const Ref dict = optional_attribute(object, data_interface_name);
   if (!dict) return std::nullopt;
-  return read_data_dict(dict.get(), object, std::nullopt);
+  return read_data_dict(dict.get(), object, std::nullopt, object);
 }
 
 std::optional<Foreign> through_exchange_table(PyObject* object) {
