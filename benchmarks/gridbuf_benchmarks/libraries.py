@@ -38,6 +38,13 @@ LIBRARIES: Mapping[str, Library] = {
             "gridbuf",
             "./bazelw run //benchmarks builds it and puts it on the path",
         ),
+        Library(
+            "gridbuf_dlpack",
+            "gridbuf's __dlpack__()",
+            "gridbuf",
+            "gridbuf",
+            "it comes with gridbuf",
+        ),
         Library("numpy", "NumPy", "numpy", "numpy", "./bazelw --setup"),
         Library("torch", "PyTorch", "torch", "torch", "./bazelw --peers"),
         Library("gt4py", "GT4Py", "gt4py.storage", "gt4py", "./bazelw --peers"),

@@ -17,6 +17,7 @@ _STYLE = {
     "numpy": ("#0072B2", "o", 0.0),
     "torch": ("#D55E00", "s", -0.2),
     "gt4py": ("#009E73", "D", 0.2),
+    "gridbuf_dlpack": ("#CC79A7", "^", 0.0),
 }
 _GROUP_GAP = 1.4
 # Without a date and a program's version in it, an unchanged result gives an unchanged file.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gridbuf_benchmarks.case import Case, Entry, Names, Work
+from gridbuf_benchmarks.case import Case, Entry, Names, Target, Work
 
 __all__ = ["CASES"]
 
@@ -49,6 +49,19 @@ def _torch_import(library: str) -> Names:
     return names
 
 
+_HAND_OVERS = 1000
+
+
+def _loops(module: ModuleType) -> dict[str, Any]:
+    from gridbuf_benchmarks import _loops as loops
+
+    return {
+        "x": _source("gridbuf", module),
+        "through_table": loops.through_table,
+        "through_method": loops.through_method,
+    }
+
+
 CASES: tuple[Case, ...] = (
     Case(
         id="exchange/memoryview",
@@ -59,6 +72,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         id="exchange/asarray",
+        target=Target("numpy", 1.2),
         title="np.asarray(x)",
         note=(
             "A new ndarray over foreign memory. NumPy's entry wraps a memoryview of an ndarray, made beforehand, "
@@ -74,6 +88,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         id="exchange/from_dlpack",
+        target=Target("numpy", 1.2),
         title="np.from_dlpack(x)",
         note=f"NumPy as the consumer of a DLPack capsule from each library's own array. {_COMMON}",
         work=_WORK,
@@ -112,5 +127,19 @@ CASES: tuple[Case, ...] = (
         entries=tuple(
             _entry(key, "x.__dlpack__(max_version=(1, 0))") for key in ("gridbuf", "numpy", "torch")
         ),
+    ),
+    Case(
+        id="exchange/c_table",
+        title=f"{_HAND_OVERS} exports in C",
+        note=(
+            f"{_HAND_OVERS} exports and releases in a loop of C: through DLPack's C exchange table, and by calling "
+            f"__dlpack__ from the same C. The peer is gridbuf itself. {_COMMON}"
+        ),
+        work=_WORK,
+        entries=(
+            Entry("gridbuf", f"through_table(x, {_HAND_OVERS})", _loops),
+            Entry("gridbuf_dlpack", f"through_method(x, {_HAND_OVERS})", _loops),
+        ),
+        target=Target("gridbuf_dlpack", 0.5),
     ),
 )

@@ -230,7 +230,7 @@ absl::StatusOr<VersionedExport> export_for_version_1(const BufferDescriptor& arr
   request.max_version = ExportRequest::Version{1, 0};
   const absl::StatusOr<ExportPlan> plan = negotiate(array, request);
   if (!plan.ok()) return plan.status();
-  return export_versioned(array, /*copied=*/false, plan->minor_version);
+  return export_versioned(array, *plan);
 }
 // [/example]
 

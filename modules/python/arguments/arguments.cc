@@ -46,11 +46,11 @@ struct Name {
 
 /// The integer, or nothing if it does not fit in 64 bits. TypeError if it is none.
 std::optional<std::int64_t> read_integer(PyObject* object, const Name& name) {
-  if (PyBool_Check(object) != 0) {
-    raise_kind(name, object, "an integer", "write 0 or 1 if that is what you mean");
-  }
   Ref index;
   if (PyLong_CheckExact(object) == 0) {
+    if (PyBool_Check(object) != 0) {
+      raise_kind(name, object, "an integer", "write 0 or 1 if that is what you mean");
+    }
     if (PyIndex_Check(object) == 0) {
       raise_kind(name, object, "an integer", "pass an int or a NumPy integer");
     }

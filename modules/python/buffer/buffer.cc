@@ -7,6 +7,7 @@ module;
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <new>
 #include <string>
@@ -401,6 +402,7 @@ Ref new_buffer(const DTypePtr& dtype, PyObject* root) {
   // Without (), which would write zeros to all the entries that nobody reads.
   ::new (static_cast<void*>(&buffer->state)) BufferState;
   ::new (static_cast<void*>(&buffer->strides_elements)) Extents;
+  buffer->granted_flags = std::numeric_limits<std::int64_t>::min();
   return object;
 }
 

@@ -30,6 +30,7 @@ export module gridbuf.python.buffer;
 import gridbuf.alloc;
 import gridbuf.alloc.device;
 import gridbuf.interface;
+import gridbuf.interface.buffer;
 import gridbuf.interface.dlpack;
 import gridbuf.layout;
 import gridbuf.python.numpy;
@@ -125,6 +126,11 @@ struct BufferObject {
   DTypePtr dtype;
   BufferState state;
   Extents strides_elements;  // what a DLPack tensor that owns nothing points to; filled when asked
+  // The last buffer request that was granted, and its answer: the object does not change, so it is
+  // the answer to the next request with these flags, and most are the same. Beyond every int: none
+  // yet.
+  std::int64_t granted_flags;
+  BufferFields granted;
 };
 
 BufferObject* object_of(PyObject* buffer);

@@ -50,6 +50,7 @@ BufferObject& to_buffer(void* py_object) {
 /// Consumers work on the stream that `current_work_stream` names: what is pending on another one is
 /// ordered before it. Enqueues, and waits for nothing.
 void order_for_current_stream(const BufferObject& buffer) {
+  if (buffer.state.memory.device.type == DeviceType::kHost) return;
   dlpack::ExportPlan plan;
   plan.stream_order = dlpack::StreamOrder::kHandle;
   plan.stream = current_stream();

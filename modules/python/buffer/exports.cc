@@ -32,8 +32,12 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   view->obj = nullptr;  // PB-01: also on failure.
   return guarded(-1, [&] {
     // The answer leads into the object, which the request then holds (PB-25).
-    const BufferObject& buffer = *object_of(self);
-    const BufferFields fields = value_of(answer_buffer_request(buffer.state.memory, flags));
+    BufferObject& buffer = *object_of(self);
+    if (flags != buffer.granted_flags) {
+      buffer.granted = value_of(answer_buffer_request(buffer.state.memory, flags));
+      buffer.granted_flags = flags;
+    }
+    const BufferFields& fields = buffer.granted;
     wait_for_host(buffer);
     view->buf = fields.buf;
     view->len = fields.len_bytes;
