@@ -285,8 +285,7 @@ std::string text_of(PyObject* self) {
               : "strides=" + to_string(state.memory.view.strides_bytes);
   text += ", alignment_size=" + std::to_string(state.alignment_bytes);
   text += ", aligned_index=" + to_string(state.aligned_index);
-  const MemoryKind kind = kind_of(state);
-  if (kind != MemoryKind::kHost) text += ", memory=" + std::string(to_string(kind));
+  text += ", memory=" + std::string(to_string(kind_of(state)));
   if (is_emulated(buffer)) text += ", emulated";
   if (state.memory.readonly) text += ", readonly=True";
   return text + (buffer.root == nullptr ? ")" : ", view)");

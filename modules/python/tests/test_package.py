@@ -76,11 +76,11 @@ def test_the_text_of_a_buffer() -> None:
     )
     assert repr(buffer) == (
         "gridbuf.Buffer(shape=(3, 4, 5), dtype=float64, dims=('I', 'J', 'K'), layout=(2, 0, 1), "
-        "padding=(5, 0, 0), alignment_size=64, aligned_index=(1, 1, 1), device=None)"
+        "padding=(5, 0, 0), alignment_size=64, aligned_index=(1, 1, 1), memory=host)"
     )
     assert repr(buffer[1].toreadonly()) == (
         "gridbuf.Buffer(shape=(4, 5), dtype=float64, dims=('J', 'K'), layout=(0, 1), "
-        "strides=(320, 64), alignment_size=64, aligned_index=(1, 1), device=None, readonly=True, view)"
+        "strides=(320, 64), alignment_size=64, aligned_index=(1, 1), memory=host, readonly=True, view)"
     )
     record = gridbuf.allocate((), [("a", "i4"), ("b", "f8")])
     assert "dtype=dtype([('a', '<i4'), ('b', '<f8')])" in repr(record)
@@ -198,7 +198,9 @@ assert_type(np.asarray(buffer), npt.NDArray[Any])
 memoryview(buffer)
 np.from_dlpack(buffer)
 buffer[1:, ..., None].transpose(0, 2, 1)
-assert_type(buffer.plan.draw(max_rows=3), str)
+plan = buffer.plan
+assert plan is not None
+assert_type(plan.draw(max_rows=3), str)
 assert_type(gridbuf.get_dims(array, "IJ"), tuple[str, ...] | None)
 gridbuf.register_preset("mine", alignment_size=64, layout=(2, 0, 1))
 assert_type(gridbuf.show_config("dict"), dict[str, dict[str, str]])
