@@ -59,7 +59,9 @@ class Dim {
 
  private:
   explicit constexpr Dim(std::int32_t code) noexcept : code_(code) {}
-  std::int32_t code_ = 0;  // -3, -2, -1 for I, J, K; the number for data dimensions.
+  // -3, -2, -1 for I, J, K; the number for data dimensions. Without an initialiser, so that a list
+  // of dimensions costs nothing to make; `Dim{}` is data dimension 0.
+  std::int32_t code_;
 };
 
 inline constexpr Dim kDimI = Dim::spatial(0);

@@ -129,13 +129,31 @@ class SmallVec {
       for (T& entry : entries_) entry = T{};
     }
   }
+  /// One move of the processor. Entries are mostly copied just after they were written one by one;
+  /// moves of several at once, which the compiler would make of this, then wait until the writes
+  /// have left the processor's store buffer.
+  static void copy_entry(T& target, const T& source) noexcept {
+    if constexpr (sizeof(T) == sizeof(std::uint64_t)) {
+      move_word<std::uint64_t>(target, source);
+    } else if constexpr (sizeof(T) == sizeof(std::uint32_t)) {
+      move_word<std::uint32_t>(target, source);
+    } else {
+      __builtin_memcpy(&target, &source, sizeof(T));
+    }
+  }
+  template <class Word>
+  static void move_word(T& target, const T& source) noexcept {
+    Word word;
+    __builtin_memcpy(&word, &source, sizeof(word));
+    asm("" : "+r"(word));  // keeps the compiler from joining it with its neighbours
+    __builtin_memcpy(&target, &word, sizeof(word));
+  }
   constexpr void copy_live(const SmallVec& other) noexcept {
     size_ = other.size_;
     if (!std::is_constant_evaluated() && size_ <= kUsualNdim) {
-      // A fixed length is two moves of the processor, where a loop over 3 entries is as long as a
-      // malloc. What lies behind the live entries is copied unread. (The builtin, as clang 19
-      // confuses glibc's fortified memcpy of two importing modules.)
-      __builtin_memcpy(entries_, other.entries_, kUsualNdim * sizeof(T));
+      // A fixed number of moves, where a loop over 3 entries is as long as a malloc. What lies
+      // behind the live entries is copied unread.
+      for (int i = 0; i < kUsualNdim; ++i) copy_entry(entries_[i], other.entries_[i]);
       return;
     }
     for (int i = 0; i < other.size_; ++i) entries_[i] = other.entries_[i];
