@@ -32,7 +32,10 @@ _WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-deprecated-builtins"]
 
 # Optimised builds get glibc's fortified memcpy and its kin, inline functions that wrap the builtins. clang 19 forgets their
 # definitions when they arrive through a module ("undefined symbol: memcpy.inline"); drop this with a compiler that does not.
-_OPTIMISED = ["-U_FORTIFY_SOURCE"]
+# And they are optimised once more when they are linked: a module's functions are inlined across its border only then. lld reads
+# the objects that this makes.
+_OPTIMISED = ["-U_FORTIFY_SOURCE", "-flto=thin"]
+_OPTIMISED_LINK = ["-fuse-ld=lld"]
 
 # A .pcm names the files it was made from, and clang 19 reopens them when it reports from them. Bazel's sandbox has another
 # path for every action, so the files go into the .pcm and paths are kept relative to the working directory where clang can.
@@ -185,7 +188,7 @@ def _cc_module_impl(ctx):
         cc_toolchain = cc_toolchain,
         compilation_outputs = outputs,
         linking_contexts = [info.linking_context for info in dep_infos],
-        user_link_flags = ctx.attr.linkopts,
+        user_link_flags = ctx.attr.linkopts + (_OPTIMISED_LINK if optimised else []),
         # A target without an interface is a test, a program or an extension: nothing refers to its objects by name.
         alwayslink = not module,
         disallow_dynamic_library = True,

@@ -93,6 +93,7 @@ def test_target_of_the_small_allocation_is_judged(quick_run: tuple[dict[str, Any
         "allocate/small/empty",
         "exchange/asarray",
         "exchange/from_dlpack",
+        "exchange/as_buffer",
         "exchange/c_table",
     }
     target = targets["allocate/small/empty"]

@@ -49,6 +49,10 @@ def _torch_import(library: str) -> Names:
     return names
 
 
+def _import(module: ModuleType) -> dict[str, Any]:
+    return {"x": _source("numpy", np), "as_buffer": module.as_buffer}
+
+
 _HAND_OVERS = 1000
 
 
@@ -104,6 +108,20 @@ CASES: tuple[Case, ...] = (
             for key in ("gridbuf", "numpy", "torch")
         ),
         consumer="torch",
+    ),
+    Case(
+        id="exchange/as_buffer",
+        title="gridbuf.as_buffer(ndarray)",
+        note=(
+            "gridbuf as the consumer of an ndarray. NumPy's entry is the cheapest view of one there is, a memoryview, which "
+            f"knows neither names of dimensions nor a layout map. {_COMMON}"
+        ),
+        work=_WORK,
+        entries=(
+            Entry("gridbuf", "as_buffer(x)", _import, "of an ndarray"),
+            _entry("numpy", "memoryview(x)"),
+        ),
+        target=Target("numpy", 2.0),
     ),
     Case(
         id="exchange/array_interface",
