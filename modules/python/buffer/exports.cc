@@ -37,7 +37,8 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
       buffer.granted = value_of(answer_buffer_request(buffer.state.memory, flags));
       buffer.granted_flags = flags;
     }
-    const BufferFields& fields = buffer.granted;
+    // By value: waiting gives the GIL away, and another thread may then ask with other flags.
+    const BufferFields fields = buffer.granted;
     wait_for_host(buffer);
     view->buf = fields.buf;
     view->len = fields.len_bytes;

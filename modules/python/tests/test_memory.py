@@ -7,8 +7,10 @@ import ctypes
 import gc
 import itertools
 import pickle
+import sys
 import threading
 import weakref
+import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -508,3 +510,27 @@ def test_a_full_device_is_a_memory_error_that_says_so() -> None:
         gridbuf.allocate((1024, 1024), memory="device", layout=(1, 0))
     text = str(caught.value)
     assert "memory device" in text and "(1024, 1024)" in text and "float64" in text
+
+
+def test_two_threads_that_ask_with_other_flags_get_their_own_answers() -> None:
+    """Waiting for the stream gives the GIL away in the middle of a request."""
+    buffer = gridbuf.allocate((3, 63), memory="pinned")
+    stop = threading.Event()
+
+    def ask_without_a_shape() -> None:
+        while not stop.is_set():
+            zlib.crc32(buffer)
+
+    threads = [threading.Thread(target=ask_without_a_shape) for _ in range(2)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        shapes = {memoryview(buffer).shape for _ in range(20_000)}
+    finally:
+        stop.set()
+        sys.setswitchinterval(interval)
+        for thread in threads:
+            thread.join()
+    assert shapes == {(3, 63)}
