@@ -192,24 +192,6 @@ PyObject* broadcast_to_method(PyObject* self, PyObject* shape);
 PyObject* to_readonly_method(PyObject* self, PyObject*);
 
 // copies.cc
-/// Lets other threads run while it lives, whatever is thrown.
-class ReleasedGil {
- public:
-  ReleasedGil() : thread_(PyEval_SaveThread()) {}
-  ~ReleasedGil() { PyEval_RestoreThread(thread_); }
-  ReleasedGil(const ReleasedGil&) = delete;
-  ReleasedGil& operator=(const ReleasedGil&) = delete;
-
- private:
-  PyThreadState* thread_;
-};
-
-/// Runs `work`, which returns a status and touches no Python object, without the GIL.
-template <class Work>
-absl::Status run_without_gil(Work&& work) {
-  const ReleasedGil released;
-  return work();
-}
 PyObject* copy_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
                       PyObject* keywords);
 PyObject* plain_copy_method(PyObject* self, PyObject*);

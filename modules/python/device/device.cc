@@ -26,15 +26,6 @@ import gridbuf.python.object;
 namespace gridbuf::python {
 namespace {
 
-// Runs `body` without the GIL and returns its status or value.
-template <class Body>
-auto without_gil(const Body& body) {
-  PyThreadState* state = PyEval_SaveThread();
-  auto result = body();
-  PyEval_RestoreThread(state);
-  return result;
-}
-
 Ref none() { return Ref::share(Py_None); }
 
 Ref from_handle(StreamHandle stream) { return Ref::steal(PyLong_FromUnsignedLongLong(stream)); }
@@ -113,11 +104,11 @@ PyObject* synchronize(PyObject*, PyObject* stream) {
   return guarded([stream] {
     DeviceDriver& driver = *value_of(device_driver());
     if (stream == Py_None) {
-      check(without_gil([&driver] { return driver.synchronize_device(); }));
+      check(run_without_gil([&driver] { return driver.synchronize_device(); }));
       return none();
     }
     const StreamHandle handle = to_stream_handle(stream);
-    check(without_gil([&driver, handle] { return driver.synchronize(handle); }));
+    check(run_without_gil([&driver, handle] { return driver.synchronize(handle); }));
     return none();
   });
 }
@@ -136,7 +127,7 @@ PyObject* emulated_is_on(PyObject*, PyObject*) {
 
 PyObject* get_facts(PyObject*, PyObject*) {
   return guarded([] {
-    const auto facts = without_gil([] { return device_facts(); });
+    const auto facts = run_without_gil([] { return device_facts(); });
     Ref result = Ref::steal(PyDict_New());
     for (const auto& [key, text] : facts) {
       check(PyDict_SetItem(result.get(), make_text(key).get(), make_text(text).get()));

@@ -127,9 +127,8 @@ PyObject* trim(PyObject*, PyObject* argument) {
       raise(ErrorClass::kValue, Problem{"keep_bytes", std::to_string(keep_bytes), "0 or more",
                                         "pass 0 to keep nothing"});
     }
-    PyThreadState* const thread = PyEval_SaveThread();
-    const std::int64_t trimmed = host_resource().trim(keep_bytes);
-    PyEval_RestoreThread(thread);
+    const std::int64_t trimmed =
+        run_without_gil([keep_bytes] { return host_resource().trim(keep_bytes); });
     return Ref::steal(PyLong_FromLongLong(trimmed));
   });
 }

@@ -146,6 +146,26 @@ Ref make_text(std::string_view text);
 /// thread next runs Python, so that nothing ever waits for the GIL; after the end, never.
 std::shared_ptr<const void> share_object(std::shared_ptr<const void> inner, PyObject* object);
 
+/// Lets other threads run while it lives, whatever is thrown. Nothing of Python may be touched
+/// then.
+class ReleasedGil {
+ public:
+  ReleasedGil() : thread_(PyEval_SaveThread()) {}
+  ~ReleasedGil() { PyEval_RestoreThread(thread_); }
+  ReleasedGil(const ReleasedGil&) = delete;
+  ReleasedGil& operator=(const ReleasedGil&) = delete;
+
+ private:
+  PyThreadState* thread_;
+};
+
+/// Runs `body`, which touches no Python object, without the GIL; its value or status.
+template <class Body>
+auto run_without_gil(Body&& body) {
+  const ReleasedGil released;
+  return body();
+}
+
 /// Runs `body` and returns its result; whatever it throws becomes an exception and `failure`.
 template <class Result, class Body>
 Result guarded(Result failure, Body&& body) noexcept {
