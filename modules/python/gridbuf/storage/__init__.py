@@ -1,0 +1,115 @@
+"""Storages: arrays on a grid that know their halo, and keep a host and a device buffer in step.
+
+A storage is a plain array with a meaning: names for its dimensions, a halo, an alignment; in memory of the host, of a
+device, or of both. Which class it has follows from `device` and `managed`:
+
+* `CPUStorage`: memory of the host;
+* `GPUStorage` (`device="gpu", managed=None`): memory of a device;
+* `SoftwareManagedGPUStorage` (`device="gpu"`): a buffer on each side. gridbuf sees every access that goes through the
+  storage, and copies what is newer on the other side, and only that, just before it is read;
+* `CUDAManagedGPUStorage` (`device="gpu", managed="cuda"`): one memory that both sides reach.
+
+Nobody makes them by calling a class; the functions below do.
+
+>>> import numpy, gridbuf.storage
+>>> field = gridbuf.storage.zeros((12, 12, 8), defaults="gt:cpu_ifirst", halo=(2, 2, 0))
+>>> field.aligned_index, field.domain_view.shape
+((2, 2, 0), (8, 8, 8))
+>>> field[2, 2] = numpy.arange(8.0)
+>>> float(field.domain_view[0, 0, 7])
+7.0
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from .. import _core
+from .._core import (
+    DevicePointer,
+    SyncState,
+)
+from .._core import _storage_as_storage as as_storage
+from .._core import _storage_empty as empty
+from .._core import _storage_empty_like as empty_like
+from .._core import _storage_full as full
+from .._core import _storage_full_like as full_like
+from .._core import _storage_ones as ones
+from .._core import _storage_ones_like as ones_like
+from .._core import _storage_storage as storage
+from .._core import _storage_zeros as zeros
+from .._core import _storage_zeros_like as zeros_like
+
+__all__ = [
+    "CPUStorage",
+    "CUDAManagedGPUStorage",
+    "DevicePointer",
+    "GPUStorage",
+    "SoftwareManagedGPUStorage",
+    "Storage",
+    "SyncState",
+    "as_storage",
+    "empty",
+    "empty_like",
+    "full",
+    "full_like",
+    "ones",
+    "ones_like",
+    "storage",
+    "zeros",
+    "zeros_like",
+]
+
+
+class Storage(_core.StorageBase, NDArrayOperatorsMixin):
+    """An array on a grid. For `isinstance`; made by the functions of this module.
+
+    Attributes: see `docs/reference/python-api.md`. Operators and NumPy's functions broadcast by the names of dimensions.
+    """
+
+    __slots__ = ()
+
+
+class CPUStorage(Storage):
+    """A storage in memory of the host."""
+
+    __slots__ = ()
+    __array_priority__ = 10
+
+
+class GPUStorage(Storage):
+    """A storage in memory of a device, which the host cannot read."""
+
+    __slots__ = ()
+    __array_priority__ = 10
+
+
+class SoftwareManagedGPUStorage(Storage):
+    """A storage with a buffer on the host and one on a device, which gridbuf keeps in step."""
+
+    __slots__ = ()
+    __array_priority__ = 11
+
+
+class CUDAManagedGPUStorage(Storage):
+    """A storage in memory that host and device both reach."""
+
+    __slots__ = ()
+    __array_priority__ = 11
+
+
+# From here on the classes are closed: nobody calls, extends or changes them.
+_core._set_storage_types(CPUStorage, GPUStorage, SoftwareManagedGPUStorage, CUDAManagedGPUStorage)
+
+
+def __getattr__(name: str) -> Any:
+    """Functions of earlier proposals: calling them says what they are called today."""
+    if name != "asstorage":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def asstorage(*arguments: object, **keywords: object) -> Storage:
+        raise TypeError("there is no asstorage(): its name is gridbuf.storage.as_storage")
+
+    return asstorage
