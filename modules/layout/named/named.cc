@@ -1,6 +1,8 @@
 module;
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "absl/status/status.h"
@@ -35,10 +37,7 @@ absl::Status missing_dim(Dim dim, const Dims& target) {
        .advice = "select a point of it with an integer index, or take a target that has it"});
 }
 
-absl::Status status_of(const JoinFault& fault) {
-  if (fault.kind == JoinFault::Kind::kExtents) {
-    return different_extents(fault.dim, fault.extent, fault.other_extent);
-  }
+absl::Status too_many_dims() {
   return make_error(ErrorClass::kValue,
                     {.name = "the number of dimensions of all operands",
                      .found = absl::StrCat("more than ", kMaxNdim),
@@ -46,13 +45,88 @@ absl::Status status_of(const JoinFault& fault) {
                      .advice = "give dimensions that mean the same the same name"});
 }
 
+// Adds the names of `array` to those of `all`.
+absl::Status add_names(const Dims& dims, const Extents& shape, NamedShape& all) {
+  for (int axis = 0; axis < dims.size(); ++axis) {
+    const int known = position_of(dims[axis], all.dims);
+    if (known < 0) {
+      if (all.dims.size() == kMaxNdim) return too_many_dims();
+      all.dims.push_back(dims[axis]);
+      all.shape.push_back(shape[axis]);
+    } else if (all.shape[known] != shape[axis]) {
+      return different_extents(dims[axis], shape[axis], all.shape[known]);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<NamedShape> all_names(std::span<const NamedLayout> fields,
+                                     std::span<const NamedShape> others) {
+  NamedShape all;
+  for (const NamedLayout& field : fields) {
+    const absl::Status added = add_names(field.dims, field.shape, all);
+    if (!added.ok()) return added;
+  }
+  for (const NamedShape& other : others) {
+    const absl::Status added = add_names(other.dims, other.shape, all);
+    if (!added.ok()) return added;
+  }
+  return all;
+}
+
+// The names of a result that has all of `dims`, in its order.
+Dims joined_order(const Dims& dims, std::span<const NamedLayout> fields) {
+  for (const NamedLayout& field : fields) {
+    if (field.dims.size() == dims.size()) return field.dims;
+  }
+  Dims order = dims;
+  std::sort(order.begin(), order.end());
+  return order;
+}
+
+// Appends extent, halo and aligned index of the result's dimension `dim`.
+void join_dimension(std::span<const NamedLayout> fields, Dim dim, std::int64_t extent,
+                    NamedLayout& result) {
+  std::optional<HaloWidth> first_halo;
+  HaloWidth halo = {};
+  std::int64_t aligned = 0;  // Extents are equal, so the largest is an index, too.
+  for (const NamedLayout& field : fields) {
+    const int axis = position_of(dim, field.dims);
+    if (axis < 0) continue;
+    if (!first_halo) first_halo = field.halo[axis];
+    halo.lower = std::max(halo.lower, field.halo[axis].lower);
+    halo.upper = std::max(halo.upper, field.halo[axis].upper);
+    aligned = std::max(aligned, field.aligned_index[axis]);
+  }
+  const bool fits = halo.lower <= extent - halo.upper;
+  result.shape.push_back(extent);
+  result.halo.push_back(fits ? halo : *first_halo);
+  result.aligned_index.push_back(aligned);
+}
+
+std::int64_t joined_alignment_bytes(std::span<const NamedLayout> fields) {
+  if (fields.empty()) return 1;
+  std::optional<std::int64_t> multiple = 1;
+  for (const NamedLayout& field : fields) {
+    if (multiple) multiple = common_alignment_bytes(*multiple, field.alignment_bytes);
+  }
+  return multiple.value_or(fields.front().alignment_bytes);
+}
+
 }  // namespace
 
 absl::StatusOr<NamedLayout> join(std::span<const NamedLayout> fields,
                                  std::span<const NamedShape> others) {
+  const absl::StatusOr<NamedShape> all = all_names(fields, others);
+  if (!all.ok()) return all.status();
   NamedLayout result;
-  const JoinFault fault = join_layouts(fields, others, result);
-  if (!fault.ok()) return status_of(fault);
+  result.dims = joined_order(all->dims, fields);
+  for (const Dim dim : result.dims) {
+    join_dimension(fields, dim, all->shape[position_of(dim, all->dims)], result);
+  }
+  result.layout = fields.empty() ? extended_layout({}, {}, result.dims)
+                                 : extended_layout(fields[0].dims, fields[0].layout, result.dims);
+  result.alignment_bytes = joined_alignment_bytes(fields);
   return result;
 }
 

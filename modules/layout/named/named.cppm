@@ -21,13 +21,11 @@
 
 module;
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 export module gridbuf.layout.named;
@@ -62,21 +60,6 @@ struct NamedLayout {
   std::int64_t alignment_bytes = 1;
 
   friend constexpr bool operator==(const NamedLayout&, const NamedLayout&) noexcept = default;
-};
-
-/// Why arrays cannot be joined.
-struct JoinFault {
-  enum class Kind {
-    kNone,
-    kExtents,      // `dim` has `extent` in one operand and `other_extent` in an earlier one.
-    kTooManyDims,  // More than kMaxNdim names in all.
-  };
-  Kind kind = Kind::kNone;
-  Dim dim = {};
-  std::int64_t extent = 0;
-  std::int64_t other_extent = 0;
-
-  constexpr bool ok() const noexcept { return kind == Kind::kNone; }
 };
 
 /// The position of `dim` in `dims`, or -1.
@@ -172,98 +155,11 @@ constexpr LayoutMap extended_layout(const Dims& dims, const LayoutMap& layout,
   return result;
 }
 
-/// The larger of two halos at either end.
-constexpr HaloWidth larger(const HaloWidth& a, const HaloWidth& b) noexcept {
-  return {std::max(a.lower, b.lower), std::max(a.upper, b.upper)};
-}
-
-/// Whether points are left, or at least none are missing: lower + upper <= extent. Requires widths
-/// of at most `extent`.
-constexpr bool fits(const HaloWidth& width, std::int64_t extent) noexcept {
-  return width.lower <= extent - width.upper;
-}
-
-/// lcm(a, b), or nothing if it is above kMaxAlignmentBytes. Requires alignments.
-constexpr std::optional<std::int64_t> common_alignment(std::int64_t a, std::int64_t b) noexcept {
+/// The least common multiple of two alignments, or nothing if it is above kMaxAlignmentBytes.
+constexpr std::optional<std::int64_t> common_alignment_bytes(std::int64_t a,
+                                                             std::int64_t b) noexcept {
   const std::optional<std::int64_t> multiple = checked::mul(checked::padding_multiple(a, b), b);
   return multiple && *multiple <= checked::kMaxAlignmentBytes ? multiple : std::nullopt;
-}
-
-/// Adds the names of `shape` to those of `all`, or says in which extent they differ.
-constexpr JoinFault add_names(const NamedShape& array, NamedShape& all) noexcept {
-  for (int axis = 0; axis < array.dims.size(); ++axis) {
-    const Dim dim = array.dims[axis];
-    const int known = position_of(dim, all.dims);
-    if (known < 0) {
-      if (all.dims.size() == kMaxNdim) return {JoinFault::Kind::kTooManyDims, dim};
-      all.dims.push_back(dim);
-      all.shape.push_back(array.shape[axis]);
-    } else if (all.shape[known] != array.shape[axis]) {
-      return {JoinFault::Kind::kExtents, dim, array.shape[axis], all.shape[known]};
-    }
-  }
-  return {};
-}
-
-/// The names of `dims` in the order of a joined result.
-constexpr Dims joined_order(const Dims& dims, std::span<const NamedLayout> fields) noexcept {
-  for (const NamedLayout& field : fields) {
-    if (field.dims.size() == dims.size()) return field.dims;
-  }
-  Dims order;
-  for (const Dim dim : dims) {
-    int position = 0;
-    while (position < order.size() && order[position] < dim) ++position;
-    order.insert(position, dim);
-  }
-  return order;
-}
-
-/// Halo and aligned index of the result's dimension `axis`.
-constexpr void join_dimension(std::span<const NamedLayout> fields, int axis,
-                              NamedLayout& result) noexcept {
-  std::optional<HaloWidth> first_halo;
-  HaloWidth halo = {};
-  std::int64_t aligned = 0;  // Extents are equal, so the largest is an index, too.
-  for (const NamedLayout& field : fields) {
-    const int position = position_of(result.dims[axis], field.dims);
-    if (position < 0) continue;
-    if (!first_halo) first_halo = field.halo[position];
-    halo = larger(halo, field.halo[position]);
-    aligned = std::max(aligned, field.aligned_index[position]);
-  }
-  result.halo.push_back(fits(halo, result.shape[axis]) ? halo : *first_halo);
-  result.aligned_index.push_back(aligned);
-}
-
-/// The arithmetic of `join`: writes `result` and returns no fault, or returns the first fault.
-constexpr JoinFault join_layouts(std::span<const NamedLayout> fields,
-                                 std::span<const NamedShape> others, NamedLayout& result) noexcept {
-  NamedShape all;
-  for (const NamedLayout& field : fields) {
-    const JoinFault fault = add_names({field.dims, field.shape}, all);
-    if (!fault.ok()) return fault;
-  }
-  for (const NamedShape& other : others) {
-    const JoinFault fault = add_names(other, all);
-    if (!fault.ok()) return fault;
-  }
-  result = {};
-  result.dims = joined_order(all.dims, fields);
-  for (int axis = 0; axis < result.dims.size(); ++axis) {
-    result.shape.push_back(all.shape[position_of(result.dims[axis], all.dims)]);
-    join_dimension(fields, axis, result);
-  }
-  const NamedLayout none;
-  const NamedLayout& first = fields.empty() ? none : fields.front();
-  result.layout = extended_layout(first.dims, first.layout, result.dims);
-  std::optional<std::int64_t> alignment_bytes = first.alignment_bytes;
-  for (const NamedLayout& field : fields) {
-    if (alignment_bytes)
-      alignment_bytes = common_alignment(*alignment_bytes, field.alignment_bytes);
-  }
-  result.alignment_bytes = alignment_bytes.value_or(first.alignment_bytes);
-  return {};
 }
 
 /// What is left of `field` when `axes` are reduced to a point: without them, or, with `keep`, with

@@ -41,20 +41,8 @@ constexpr NamedLayout kProfile{.dims = {kDimK},
                                .layout = {0},
                                .alignment_bytes = 64};
 
-constexpr NamedLayout joined(std::span<const NamedLayout> fields) {
-  NamedLayout result;
-  if (!join_layouts(fields, {}, result).ok()) __builtin_trap();
-  return result;
-}
-
-// A join is known at compile time: (I, J) and (K) are (I, J, K).
-constexpr std::array kSurfaceAndProfile{kSurface, kProfile};
-static_assert(joined(kSurfaceAndProfile) == NamedLayout{.dims = {kDimI, kDimJ, kDimK},
-                                                        .shape = {7, 8, 5},
-                                                        .halo = {{1, 2}, {0, 3}, {1, 1}},
-                                                        .aligned_index = {1, 0, 1},
-                                                        .layout = {2, 1, 0},
-                                                        .alignment_bytes = 192});
+static_assert(common_alignment_bytes(48, 64) == 192);
+static_assert(!common_alignment_bytes((1 << 20) - 1, 2).has_value());
 static_assert(extended_layout({kDimJ, kDimK}, {1, 0}, {kDimI, kDimJ, kDimK}) == LayoutMap{2, 1, 0});
 static_assert(extended_layout({kDimK, kDimI}, {1, 0}, {kDimK, kDimI, kDimJ, kData0}) ==
               LayoutMap{3, 1, 2, 0});
@@ -83,6 +71,15 @@ NamedLayout plain(const Dims& dims, const Extents& shape) {
 absl::StatusOr<NamedLayout> join_of(const std::vector<NamedLayout>& fields,
                                     const std::vector<NamedShape>& others = {}) {
   return join(fields, others);
+}
+
+TEST(Join, PairsDimensionsByName) {
+  EXPECT_EQ(*join_of({kSurface, kProfile}), (NamedLayout{.dims = {kDimI, kDimJ, kDimK},
+                                                         .shape = {7, 8, 5},
+                                                         .halo = {{1, 2}, {0, 3}, {1, 1}},
+                                                         .aligned_index = {1, 0, 1},
+                                                         .layout = {2, 1, 0},
+                                                         .alignment_bytes = 192}));
 }
 
 TEST(Join, TakesTheOrderOfTheFirstFieldThatHasAllDimensions) {
