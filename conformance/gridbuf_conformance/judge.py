@@ -77,6 +77,7 @@ STEP_RULES: MappingProxyType[str, tuple[str, ...]] = MappingProxyType(
         **dict.fromkeys(
             (f"gt:hook={hook} of {key}" for hook in HOOKS for key in ("None", "gpu")), ("GT-03",)
         ),
+        "gt:write": ("GT-09",),
         "teardown": ("XA-11",),
         "idle": ("XA-11",),
         "exit": ("XA-11",),

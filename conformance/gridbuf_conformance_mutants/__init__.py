@@ -25,6 +25,7 @@ MODULES = (
     "device_dlpack",
     "exchange",
     "data_interface",
+    "mirrors",
     "agreement",
     "allocation",
     "dying",

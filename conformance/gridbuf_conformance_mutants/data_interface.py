@@ -1,18 +1,10 @@
-"""Faults of GT4Py's attributes: `__gt_data_interface__`, `__gt_dims__`, `__gt_origin__` (GT-01 … GT-14), mirrors."""
+"""Faults of GT4Py's attributes: `__gt_data_interface__`, `__gt_dims__`, `__gt_origin__` (GT-01 … GT-14)."""
 
 from __future__ import annotations
 
-from .device import (
-    DEVICE,
-    DeviceBlock,
-    DeviceMemory,
-    HostReadableArray,
-    OffersCudaInterface,
-    OffersDataInterface,
-)
-from .memory import Block
-from .mutant import faulty, faulty_on
-from .reference import SHIFT_BYTES, Memory, OffersArrayInterface
+from .mutant import faulty
+from .device import OffersDataInterface
+from .reference import Memory, OffersArrayInterface
 
 
 class Base(OffersDataInterface, OffersArrayInterface, Memory):
@@ -98,6 +90,14 @@ class HaloOfFloats(_Edited):
         return {**entry, "halo": ((0.0, 0.0),) * self.ndim}
 
 
+@faulty("GT-05")
+class HaloIsForgotten(_Edited):
+    """The halo is one of zeros, whatever was asked."""
+
+    def edit(self, entry: dict) -> dict:
+        return {**entry, "halo": ((0, 0),) * self.ndim}
+
+
 @faulty("GT-12")
 class EntryAndDictDisagree(_Edited):
     """The entry has row-major strides whatever the array interface says."""
@@ -162,71 +162,3 @@ class OriginTooShort(_Named):
     @property
     def default_origin(self) -> tuple[int, ...]:
         return (0,) * (self.ndim + 1)
-
-
-# --- mirrors ------------------------------------------------------------------------------------------------
-
-
-class _Mirrored(OffersArrayInterface, OffersCudaInterface, DeviceMemory):
-    """A host array, and on the device a mirror of it that the CUDA array interface describes."""
-
-    @staticmethod
-    def new_block(length_bytes: int, kind: str) -> Block:
-        block = Block(length_bytes)
-        block.mirror = DeviceBlock(block.high - block.low + SHIFT_BYTES, kind)
-        return block
-
-    @property
-    def mirror_low(self) -> int:
-        """Where the mirror starts, aligned as the block is."""
-        low = self.block.mirror.low
-        return low + (self.block.low - low) % SHIFT_BYTES
-
-    def fill(self, content: bytes) -> None:
-        Memory.fill(self, content)
-        self.update()
-
-    def update(self) -> None:
-        """Bring the mirror up to date."""
-        DEVICE.move(self.mirror_low, self.block.low, self.block.high - self.block.low)
-
-    def cuda_interface(self) -> dict:
-        address = self.mirror_low + self.address - self.block.low
-        return {
-            **super().cuda_interface(),
-            "data": (0 if self.is_empty else address, self.readonly),
-        }
-
-
-class Mirrors(OffersDataInterface, _Mirrored):
-    """Both sides, and entries for both."""
-
-
-@faulty_on("gpu", "XA-17")
-class MirrorIsStale(_Mirrored):
-    """The mirror is never brought up to date."""
-
-    def update(self) -> None:
-        """Nobody copies anything."""
-
-
-@faulty_on("gpu", "GT-09", "XA-17")
-class AcquireDoesNothing(Mirrors):
-    """The same, and the data interface's `acquire` does nothing about it."""
-
-    def update(self) -> None:
-        """Nobody copies anything."""
-
-    def acquire(self) -> None:
-        """Nor here."""
-
-
-@faulty_on("pinned", "GT-09")
-class EntriesHaveOtherDims(HostReadableArray):
-    """The device's entry names the dimensions in another order."""
-
-    def data_interface(self) -> dict:
-        entries = super().data_interface()
-        names = getattr(self, "__gt_dims__", ("I", "J", "K", "0", "1")[: self.ndim])
-        entries[None]["dims"], entries["gpu"]["dims"] = names, tuple(reversed(names))
-        return entries

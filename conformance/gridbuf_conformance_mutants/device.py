@@ -383,9 +383,13 @@ class OffersDataInterface:
         return entries
 
     def entry(self, interface: dict) -> dict:
-        names = getattr(self, "__gt_dims__", None)
-        more = {} if names is None else {"dims": names}
-        return {**interface, "acquire": self.acquire, "touch": self.touch, **more}
+        hooks = {"acquire": self.acquire, "touch": self.touch}
+        return {**interface, **hooks, **self.names_and_halo()}
+
+    def names_and_halo(self) -> dict:
+        """What an entry says beyond an array interface, as far as it was asked."""
+        said = {"dims": getattr(self, "__gt_dims__", None), "halo": self.halo}
+        return {key: value for key, value in said.items() if value is not None}
 
     def acquire(self) -> None:
         DEVICE.synchronize(self.stream)

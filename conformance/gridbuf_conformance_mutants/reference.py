@@ -82,6 +82,7 @@ class Memory:
         swapped: bool = False,
         readonly: bool = False,
         dims: tuple[str, ...] | None = None,
+        halo: tuple[tuple[int, int], ...] | None = None,
     ) -> None:
         self.block = block
         self.element = element
@@ -90,6 +91,7 @@ class Memory:
         self.address = address
         self.swapped = swapped
         self.readonly = readonly
+        self.halo = halo
         if dims is not None:
             self.__gt_dims__ = dims
 
@@ -380,7 +382,7 @@ class Reference:
         address = block.low + -(block.low + distance) % plan.alignment_size
         order = {"swapped": plan.byteorder == "swapped", "readonly": plan.readonly}
         return self.array_type(
-            block, element, plan.shape, strides, address, dims=plan.dims, **order
+            block, element, plan.shape, strides, address, dims=plan.dims, halo=plan.halo, **order
         )
 
     def strides(self, plan: Plan, element: Element) -> tuple[int, ...]:

@@ -17,7 +17,9 @@ import pytest
 
 import gridbuf_conformance as gc
 from gridbuf_conformance.plan import Plan
+from gridbuf_conformance_mutants import mirrors
 from gridbuf_conformance_mutants.device import DeviceReference
+from gridbuf_conformance_mutants.mirrors import MirrorReference
 
 PUBLIC = {
     "__version__",
@@ -308,6 +310,26 @@ def test_a_live_object_in_device_memory_is_judged_through_a_table() -> None:
     assert report.outcomes["DX-08"] == "UNTESTED", "a live object's library is asked for nothing"
 
 
+def test_a_live_object_with_two_sides_is_judged_and_left_as_it_was() -> None:
+    """An object with `__gt_data_interface__` that nobody planned: acquired and read, neither written nor touched."""
+    producer = MirrorReference()
+    array = producer.produce(Plan(shape=(3, 4), device="gpu", halo=((1, 1), (1, 1)), fill=3))
+    touched = []
+    array.touched = touched.append
+    report = gc.check(array, device_table=producer.device_table())
+    assert report.failed == (), report.to_json()
+    assert {"GT-03", "GT-05", "GT-09", "GT-12", "XA-17"} <= {
+        id_ for id_, outcome in report.outcomes.items() if outcome == "PASS"
+    }
+    assert touched == []
+
+
+def test_a_live_object_whose_mirror_is_stale_is_found() -> None:
+    array = mirrors.AcquireDoesNothing().produce(Plan(shape=(3, 4), device="gpu", fill=3))
+    report = gc.check(array, device_table=MirrorReference().device_table())
+    assert set(report.failed) == {"GT-09", "XA-17"}
+
+
 def test_without_a_driver_nothing_about_device_memory_passes() -> None:
     array = DeviceReference().produce(Plan(shape=(3, 4), device="gpu"))
     report = gc.check(array)
@@ -317,6 +339,8 @@ def test_without_a_driver_nothing_about_device_memory_passes() -> None:
         assert report.outcomes[rule] == "UNTESTED", rule
     assert report.failed == (), report.to_json()
     assert report.outcomes["CAI-16"] == "PASS"
+    two_sides = MirrorReference().produce(Plan(shape=(3, 4), device="gpu"))
+    assert gc.check(two_sides).outcomes["GT-09"] == "UNTESTED"
 
 
 def test_a_capsule_that_is_no_table_is_the_callers_mistake() -> None:

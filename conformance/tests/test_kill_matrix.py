@@ -28,9 +28,11 @@ DRAWN = Profile(
 TIME_LIMIT_S = 3.0
 REFERENCE = "gridbuf_conformance_mutants.reference:Reference"
 DEVICE_REFERENCE = "gridbuf_conformance_mutants.device:DeviceReference"
+MIRROR_REFERENCE = "gridbuf_conformance_mutants.mirrors:MirrorReference"
 RIGHT_PRODUCERS = (
     REFERENCE,
     DEVICE_REFERENCE,
+    MIRROR_REFERENCE,
     "array",
     "bytes",
     "bytearray",

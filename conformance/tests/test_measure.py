@@ -11,6 +11,7 @@ import threading
 
 import pytest
 
+from gridbuf_conformance.abi.device import Devices
 from gridbuf_conformance.abi.dlpack import Exported
 from gridbuf_conformance.abi.memory import Memory
 from gridbuf_conformance.descriptors import Descriptor
@@ -23,6 +24,9 @@ from gridbuf_conformance.outcomes import Outcome
 from gridbuf_conformance.plan import Plan
 from gridbuf_conformance.producer import Unsupported
 from gridbuf_conformance.rules import CHECKS
+from gridbuf_conformance_mutants import mirrors
+from gridbuf_conformance_mutants.device import DEVICE
+from gridbuf_conformance_mutants.mirrors import MirrorReference
 from gridbuf_conformance_mutants.reference import Reference
 
 
@@ -255,6 +259,22 @@ def test_pointers_to_objects_are_not_poked() -> None:
         found = {"AI": array_of(kind, first), "PB": array_of(kind, first + 8)}
         assert poke_facts(found, Memory()) == poked
         assert list(cells) == [0, 0]
+
+
+@pytest.mark.parametrize("mutant", [MirrorReference, mirrors.AcquireCopiesTheWrongWay])
+def test_what_is_written_through_entries_is_put_back(mutant: type) -> None:
+    """Also on a side that the object itself left with the other bytes."""
+    plan = Plan(shape=(2, 3), dtype="int32", device="gpu", fill=5)
+    producer = mutant()
+    array = producer.produce(plan)
+    facts = observe(array, plan, devices=Devices(producer.device_table))
+    passed_on = facts["root"]["gt_data"]["passed_on"]
+    assert passed_on == dict.fromkeys(("None>gpu", "gpu>None"), mutant is MirrorReference)
+    assert ctypes.string_at(array.address, plan.nbytes) == plan.content()
+    seen = ctypes.create_string_buffer(plan.nbytes)
+    on_device = array.__cuda_array_interface__["data"][0]
+    DEVICE.move(ctypes.addressof(seen), on_device, plan.nbytes)
+    assert seen.raw == plan.content()
 
 
 def test_huge_plans_are_measured_without_touching() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from ..abi.device import DeviceError, Devices
 from ..abi.dlpack import CPU, Exported
 from ..abi.memory import POINTER_BYTES, Memory
-from ..descriptors import Rejected, descriptors_of, of_dlpack, of_entry
+from ..descriptors import Rejected, descriptors_of, of_dlpack
 from ..plan import Plan
 from ..producer import Unsupported, python_view
 from ..steps import enter
@@ -19,12 +19,12 @@ from . import life
 from .buffer import MAIN_REQUESTS, buffer_facts, hold_buffer, python_level_facts
 from .capsules import NEWEST, call_facts, device_facts, export, variant_facts
 from .content import mapping_facts, poke_facts, walk
+from .entries import use_entries
 from .exchange import exchange_facts
 from .interface import (
     array_attribute_facts,
     data_interface_facts,
     gt4py_facts,
-    hook_facts,
     interface_facts,
     probe_facts,
     struct_facts,
@@ -134,6 +134,7 @@ class Held:
     ) -> None:
         self.memory = memory
         self._deep = touch and poke and not is_view
+        self._is_view = is_view
         self.facts: dict[str, Any] = {"probes": probe_facts(obj)}
         self._kept: list[Any] = []
         self._buffer = None
@@ -212,8 +213,8 @@ class Held:
         }
         if poke:
             self.facts["poke"] = poke_facts(self.found, self.memory)
-        if self._deep and "entries" in self.facts.get("gt_data", {}):
-            self._enter_entries()
+        if not self._is_view and "entries" in self.facts.get("gt_data", {}):
+            use_entries(obj, self._entries, self.facts["gt_data"], self.memory, write=poke)
 
     def _settled(self, walks: dict[str, str | None]) -> dict[str, str | None]:
         """Device content once more after the whole device has come to rest; "late" says where it had not."""
@@ -233,23 +234,6 @@ class Held:
             if None not in (settled[name], walks[name])
         }
         return settled
-
-    def _enter_entries(self) -> None:
-        """Each entry of the data interface as a consumer uses it: acquire, read, touch, release."""
-        for key, entry in self._entries.items():
-            name = str(key)
-            facts = self.facts["gt_data"]["entries"][name]
-            for hook in ("acquire", "touch", "release"):
-                if facts.get("hooks", {}).get(hook, {}).get("callable"):
-                    facts["hooks"][hook]["call"] = hook_facts(name, hook, entry[hook])
-                if hook == "acquire":
-                    facts["walk"] = self._entry_content(facts, name)
-
-    def _entry_content(self, facts: dict[str, Any], name: str) -> str | None:
-        try:
-            return walk(of_entry(facts, name), self.memory)
-        except Rejected:
-            return None
 
     def _walk_as_if_strides_were_bytes(self) -> str | None:
         """Where DLPack alone describes an array, the reading that a producer of byte strides would mean."""

@@ -20,7 +20,7 @@ from .common import reach_verdict
 from .dicts import shown
 from .registry import check
 from .subject import Subject, overlap
-from .verdicts import advise, drawing_of, fail, ok, unsupported
+from .verdicts import advise, drawing_of, fail, ok, unsupported, untested
 
 _NO_PLAN = "needs a producer: nobody asked for this object"
 _NAMES = ("I", "J", "K")
@@ -166,13 +166,30 @@ def mirrors_agree(s: Subject) -> Verdict:
         return fail(f"shape {host.shape} in both entries", f"{device.shape} in the entry gpu")
     if not agree(host.element, device.element):
         return fail(f"{host.element} in both entries", f"{device.element} in the entry gpu")
-    dims = [entry["fields"].get("dims", {"t": "none"}) for entry in _entries(s).values()]
-    if shown(dims[0]) != shown(dims[1]):
-        return fail(f"dims {shown(dims[0])} in both entries", shown(dims[1]))
-    walks = [entry.get("walk") for entry in _entries(s).values()]
-    if None in walks or walks[0] == walks[1]:
-        return ok()
-    return fail("equal content after acquire", "the two entries show different content")
+    entries = _entries(s)
+    for field in ("dims", "halo"):
+        stated = [entries[key]["fields"].get(field, {"t": "none"}) for key in ("None", "gpu")]
+        if shown(stated[0]) != shown(stated[1]):
+            return fail(f"{field} {shown(stated[0])} in both entries", shown(stated[1]))
+    return _currency_verdict(s, [entries[key].get("walk") for key in ("None", "gpu")])
+
+
+def _currency_verdict(s: Subject, walks: list[str | None]) -> Verdict:
+    """After `acquire`, does a side show what the other one holds, also after a write there?"""
+    if None in walks:
+        if s.no_driver:
+            return untested(s.no_driver)
+        return ok() if s.is_view else unsupported("memory that is not touched")
+    if walks[0] != walks[1]:
+        return fail("equal content after acquire", "the two entries show different content")
+    for direction, seen in s.facts["gt_data"].get("passed_on", {}).items():
+        if seen is False:
+            source, _, target = direction.partition(">")
+            return fail(
+                f"the entry {target} current after its acquire",
+                f"what was written through the entry {source}, and touched, is not there",
+            )
+    return ok()
 
 
 @check("GT-12", needs="GTD")

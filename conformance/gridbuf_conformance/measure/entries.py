@@ -1,0 +1,165 @@
+"""Facts of `__gt_data_interface__` in use: its hooks called in order, and what the acquired side then holds.
+
+An object with an entry for the host and one for the device may keep two copies. Whether they are kept equal shows
+only when somebody writes: through one entry, as a stencil would (acquire, write, touch, release), and then reads
+through the other (acquire, read, release). On the device the write is left pending on the stream that the entry
+names, for that is how stencils write. Everything written is put back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import Any
+
+from ..abi.device import LEGACY_STREAM, DeviceError
+from ..abi.dlpack import CPU
+from ..abi.memory import Memory
+from ..descriptors import Descriptor, Rejected, of_entry
+from ..steps import enter
+from .content import walk
+from .interface import HOOKS, data_interface_facts, hook_facts
+
+__all__ = ["use_entries"]
+
+_SLOW_MILLISECONDS = 5
+
+
+def use_entries(
+    obj: Any, value: Any, facts: dict[str, Any], memory: Memory, *, write: bool
+) -> None:
+    """Uses each entry of a data interface as a consumer does, and adds what was seen to `facts`.
+
+    `value` is the dict and `facts` what `data_interface_facts` said of it. Each entry gains the outcome of its hooks
+    and, under "walk", its content after `acquire`; with two entries and `write`, `facts["passed_on"]` says for
+    "None>gpu" and "gpu>None" whether what was written through the first is read through the second. Without `write`
+    nothing is written and nothing is touched.
+    """
+    for key, entry in value.items():
+        _use(entry, str(key), facts["entries"][str(key)], memory, write)
+    if write and set(facts["entries"]) == {"None", "gpu"}:
+        host, device = _Side(obj, None, memory), _Side(obj, "gpu", memory)
+        facts["passed_on"] = {
+            "None>gpu": _passed_on(host, device),
+            "gpu>None": _passed_on(device, host),
+        }
+
+
+def _use(entry: Any, name: str, facts: dict[str, Any], memory: Memory, write: bool) -> None:
+    array = _described(facts, name)
+    hooks = facts.get("hooks", {})
+    for hook in HOOKS:
+        # What may not be written is not touched: that would say that it was.
+        may_be_called = hook != "touch" or (write and array is not None and not array.readonly)
+        if may_be_called and hooks.get(hook, {}).get("callable"):
+            hooks[hook]["call"] = hook_facts(name, hook, entry[hook])
+        if hook == "acquire":
+            facts["walk"] = array and walk(array, memory)
+
+
+def _described(entry_facts: dict[str, Any], name: str) -> Descriptor | None:
+    try:
+        return of_entry(entry_facts, name)
+    except Rejected:
+        return None
+
+
+@dataclass
+class _Side:
+    """One entry, read anew at each use: `acquire` may change what it says."""
+
+    obj: Any
+    key: str | None
+    memory: Memory
+
+    def acquire(self) -> Descriptor | None:
+        """The array that this side shows after its `acquire`; None if it shows none."""
+        self._call("acquire")
+        facts, _ = data_interface_facts(self.obj)
+        return _described(facts.get("entries", {}).get(str(self.key), {}), str(self.key))
+
+    def release(self, *, touched: bool = False) -> None:
+        if touched:
+            self._call("touch")
+        self._call("release")
+
+    def _call(self, hook: str) -> None:
+        _, value = data_interface_facts(self.obj)
+        entry = value.get(self.key) if isinstance(value, dict) else None
+        function = entry.get(hook) if isinstance(entry, dict) else None
+        if callable(function):
+            hook_facts(str(self.key), hook, function)
+
+    def read(self, array: Descriptor) -> list[bytes | None]:
+        """A byte of the first and of the last element, as a consumer reads: on the device behind the stream that
+        the entry names."""
+        space = self.memory.space_of(array)
+        return [space.read(address, 1) for address in _places(array)]
+
+    def write(self, array: Descriptor, values: list[bytes]) -> None:
+        """Writes those bytes at once."""
+        space = self.memory.space_of(array)
+        for address, value in zip(_places(array), values):
+            space.write(address, value)
+
+    def write_late(self, array: Descriptor, values: list[bytes]) -> None:
+        """The same as a stencil would: what it writes on the device is pending when this returns."""
+        if array.device[0] == CPU:
+            self.write(array, values)
+            return
+        access, stream = self.memory.devices.access, array.stream or LEGACY_STREAM
+        for address, value in zip(_places(array), values):
+            access.slow_fill(address, value[0], 1, _SLOW_MILLISECONDS, stream)
+
+
+def _places(array: Descriptor) -> list[int]:
+    """The addresses of the first and the last element: a copy that stops too early shows, as one that never starts."""
+    last = tuple(extent - 1 for extent in array.shape)
+    return [array.address, array.address + array.offset_of(last)]
+
+
+def _passed_on(source: _Side, target: _Side) -> bool | None:
+    """Whether bytes written through one entry are read through the other; None where that cannot be tried."""
+    enter(f"gt:write={source.key}")
+    written = source.acquire()
+    if not _can_be_tried(written, source.memory):
+        return None
+    before = source.read(written)
+    if None in before:
+        return None
+    values = [bytes([byte[0] ^ 1]) for byte in before]
+    if written.element_count == 1:
+        values[1] = values[0]
+    try:
+        source.write_late(written, values)
+        source.release(touched=True)
+        shown = target.acquire()
+        seen = target.read(shown) if shown and shown.shape == written.shape else [None]
+        target.release()
+    except DeviceError:
+        seen = [None]
+    _put_back(source, target, before)
+    return None if None in seen else seen == values
+
+
+def _can_be_tried(array: Descriptor | None, memory: Memory) -> bool:
+    """Whether there is something that may be written: no read-only memory, no pointers, a way to the device."""
+    return (
+        array is not None
+        and not array.is_empty
+        and array.readonly is False
+        and memory.devices.access is not None
+        and memory.space_of(array).writable(*array.span)
+        and not (array.element and array.element.kind == "object")
+    )
+
+
+def _put_back(source: _Side, target: _Side, before: list[bytes]) -> None:
+    """The old bytes, written as the new ones were; and directly on a side that the object left with others."""
+    with contextlib.suppress(DeviceError):
+        source.memory.devices.access.synchronize(0)
+    for side, touched in ((source, True), (target, False), (source, False)):
+        array = side.acquire()
+        if array is not None and side.read(array) != before:
+            side.write(array, before)
+        side.release(touched=touched)
