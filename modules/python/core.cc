@@ -11,6 +11,7 @@ import gridbuf.python.device;
 import gridbuf.python.functions;
 import gridbuf.python.imports;
 import gridbuf.python.memory;
+import gridbuf.python.named;
 import gridbuf.python.numpy;
 import gridbuf.python.object;
 import gridbuf.python.plan;
@@ -55,6 +56,7 @@ Ref make_module() {
   add_import_functions(module.get());
   add_device_functions(module.get());
   add_memory_functions(module.get());
+  add_named_functions(module.get());
   check(PyModule_AddObjectRef(module.get(), "_build_facts", build_facts().get()));
   return module;
 }

@@ -659,3 +659,23 @@ def _memory_mapped_pages(
 ) -> tuple[int, int] | None: ...
 def _memory_threads() -> tuple[int, str]: ...
 def _memory_set_threads(n: SupportsIndex, /) -> None: ...
+
+# The array functions of storages are made of these: broadcasting by dimension names.
+_Field: TypeAlias = tuple[
+    tuple[str, ...],  # dims
+    tuple[int, ...],  # shape
+    tuple[tuple[int, int], ...],  # halo
+    tuple[int, ...],  # aligned_index
+    tuple[int, ...],  # layout
+    int,  # alignment_size
+]
+
+def _join(
+    fields: tuple[tuple[Any, ...], ...],
+    others: tuple[tuple[tuple[str, ...], tuple[int, ...]], ...],
+    /,
+) -> _Field: ...
+def _reduce(field: tuple[Any, ...], axes: tuple[int, ...], keep: bool, /) -> _Field: ...
+def _align(
+    dims: tuple[str, ...], shape: tuple[int, ...], target: tuple[str, ...], /
+) -> tuple[tuple[int, ...], tuple[int, ...]]: ...
