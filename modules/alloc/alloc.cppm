@@ -118,6 +118,9 @@ absl::StatusOr<Placement> place(const AllocationRequest& request);
 /// The first fitting address at or after `block`; at most modulus_bytes - 1 further.
 std::byte* place_in(const Placement& placement, std::byte* block);
 
+/// What `share` needs for a count inside of an allocation.
+inline constexpr std::int64_t kOwnerRoomBytes = 64;
+
 /// Memory with one owner. Move-only; gives the memory back when it goes. Its source must outlive
 /// it.
 class Block {
@@ -132,6 +135,10 @@ class Block {
     ReleaseFunction release = nullptr;
     void* context = nullptr;
     BlockFacts facts = {};
+    /// kOwnerRoomBytes of the allocation outside of data(), on 16 bytes, for the count of `share`;
+    /// null if there is none. A small block costs one call of the C library with it, and two
+    /// without.
+    void* owner_room = nullptr;
   };
 
   Block() noexcept = default;  // owns nothing
@@ -162,6 +169,14 @@ class Block {
   inline std::int64_t total_bytes() const noexcept { return total_bytes_; }
   inline std::int64_t allocation_bytes() const noexcept { return allocation_.allocation_bytes; }
   inline const BlockFacts& facts() const noexcept { return allocation_.facts; }
+  inline bool has_owner_room() const noexcept { return allocation_.owner_room != nullptr; }
+  /// Gives the duty to release away: who has the answer must do it, once.
+  inline Allocation detach() noexcept {
+    data_ = nullptr;
+    const Allocation allocation = allocation_;
+    allocation_.release = nullptr;
+    return allocation;
+  }
   explicit operator bool() const noexcept { return data_ != nullptr; }
 
   void swap(Block& other) noexcept {
@@ -181,9 +196,10 @@ class Block {
 /// DP-31).
 using Owner = std::shared_ptr<const void>;
 
-/// Gives the block a shared owner. Error: kMemory if there is no room for the count (the block is
-/// then released).
-absl::StatusOr<Owner> share(Block block);
+/// Gives the block a shared owner, which points to data(). The count lies in the block's own
+/// allocation if that has room.
+/// Error: kMemory if there is no memory for the count (the block is then released).
+absl::StatusOr<Owner> share(Block&& block);
 
 /// A source of memory.
 //

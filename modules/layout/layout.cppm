@@ -81,7 +81,8 @@ std::string to_string(const LayoutPlan& plan);
 /// all of this is equal. The default is the plan of one element of one byte.
 class LayoutPlan {
  public:
-  constexpr LayoutPlan() noexcept = default;
+  // Not defaulted, because `LayoutPlan{}` would then write zeros to all the entries first.
+  constexpr LayoutPlan() noexcept {}
 
   constexpr int ndim() const noexcept { return shape_.size(); }
   constexpr const Extents& shape() const noexcept { return shape_; }
@@ -129,6 +130,7 @@ class LayoutPlan {
  private:
   constexpr PlanFault take(const PlanRequest& request) noexcept;
   constexpr PlanFault take_aligned_index(const Extents& aligned_index) noexcept;
+  constexpr PlanFault pad(const Axes& axis_of_rank) noexcept;
   constexpr PlanFault lay_out() noexcept;
 
   Extents shape_;
@@ -193,39 +195,47 @@ constexpr PlanFault LayoutPlan::take_aligned_index(const Extents& aligned_index)
   return {};
 }
 
+/// Rounds the contiguous extent up, so that every row is a whole number of alignments.
+constexpr PlanFault LayoutPlan::pad(const Axes& axis_of_rank) noexcept {
+  padded_shape_ = shape_;
+  if (ndim() <= 1 || alignment_bytes_ == 1) return {};
+  const int axis = axis_of_rank[ndim() - 1];
+  const std::optional<std::int64_t> padded =
+      checked::align_up(shape_[axis], checked::padding_multiple(alignment_bytes_, itemsize_bytes_));
+  if (!padded) return {PlanFault::Kind::kOverflow};
+  padded_shape_[axis] = *padded;
+  return {};
+}
+
 /// Computes all sizes. The order of multiplications is that of memory, smallest stride first, so
-/// that an overflow anywhere is an overflow of the total.
+/// that an overflow anywhere is an overflow of the total. An extent of 0 counts as 1: the others
+/// must fit all the same, because strides are made of them.
 constexpr PlanFault LayoutPlan::lay_out() noexcept {
   constexpr PlanFault kTooLarge{PlanFault::Kind::kOverflow};
-  const std::optional<std::int64_t> count = checked::product(shape_.span());
-  if (!count) return kTooLarge;
-  const std::optional<std::int64_t> nbytes = checked::mul(*count, itemsize_bytes_);
-  if (!nbytes) return kTooLarge;
-  element_count_ = *count;
-  nbytes_ = *nbytes;
-
   const Axes axis_of_rank = axes_by_rank(layout_);
-  padded_shape_ = shape_;
-  if (ndim() > 1 && alignment_bytes_ > 1) {
-    const int axis = axis_of_rank[ndim() - 1];
-    const std::optional<std::int64_t> padded = checked::align_up(
-        shape_[axis], checked::padding_multiple(alignment_bytes_, itemsize_bytes_));
-    if (!padded) return kTooLarge;
-    padded_shape_[axis] = *padded;
-  }
-  strides_bytes_ = shape_;
-  aligned_offset_bytes_ = 0;
+  if (const PlanFault fault = pad(axis_of_rank); !fault.ok()) return fault;
+  strides_bytes_ = Extents(ndim(), 0);
   std::int64_t stride_bytes = itemsize_bytes_;
+  std::int64_t aligned_offset_bytes = 0;
+  std::int64_t count = 1;
+  bool any_zero = false;
   for (int rank = ndim() - 1; rank >= 0; --rank) {
     const int axis = axis_of_rank[rank];
+    const std::int64_t extent = shape_[axis];
+    const std::int64_t padded_extent = padded_shape_[axis];
+    any_zero = any_zero || extent == 0;
+    const auto next = checked::mul(stride_bytes, padded_extent == 0 ? 1 : padded_extent);
+    const auto next_count = checked::mul(count, extent == 0 ? 1 : extent);
+    if (!next || !next_count) return kTooLarge;
     strides_bytes_[axis] = stride_bytes;
-    aligned_offset_bytes_ += aligned_index_[axis] * stride_bytes;  // Less than the total.
-    const std::int64_t extent = padded_shape_[axis] == 0 ? 1 : padded_shape_[axis];
-    const std::optional<std::int64_t> next = checked::mul(stride_bytes, extent);
-    if (!next) return kTooLarge;
+    aligned_offset_bytes += aligned_index_[axis] * stride_bytes;  // Less than the total.
     stride_bytes = *next;
+    count = *next_count;
   }
-  total_bytes_ = element_count_ == 0 ? 0 : stride_bytes;
+  element_count_ = any_zero ? 0 : count;
+  nbytes_ = element_count_ * itemsize_bytes_;  // At most the total.
+  total_bytes_ = any_zero ? 0 : stride_bytes;
+  aligned_offset_bytes_ = aligned_offset_bytes;
   return {};
 }
 

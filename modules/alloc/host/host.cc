@@ -22,6 +22,14 @@ import gridbuf.alloc.pages;
 namespace gridbuf {
 namespace {
 
+// Small blocks begin with the room for the count of their owners. Not with the address sanitizer,
+// which could not see that somebody writes before the elements.
+#if __has_feature(address_sanitizer)
+constexpr std::int64_t kRoomBytes = 0;
+#else
+constexpr std::int64_t kRoomBytes = kOwnerRoomBytes;
+#endif
+
 void release_to_libc(void* /*context*/, void* allocation) noexcept { std::free(allocation); }
 
 void* allocate_from_libc(std::size_t bytes, bool zeroed) {
@@ -47,7 +55,8 @@ absl::StatusOr<Block> HostResource::allocate(const AllocationRequest& request) {
 absl::StatusOr<Block> HostResource::allocate_small(const AllocationRequest& request) {
   const absl::StatusOr<Placement> placement = place(request);
   if (!placement.ok()) return placement.status();
-  const auto bytes = static_cast<std::size_t>(placement->block_bytes);
+  const std::int64_t allocation_bytes = placement->block_bytes + kRoomBytes;  // Few.
+  const auto bytes = static_cast<std::size_t>(allocation_bytes);
   void* allocation = allocate_from_libc(bytes, request.zeroed);
   if (allocation == nullptr && large_.trim() > 0) {
     allocation = allocate_from_libc(bytes, request.zeroed);
@@ -55,9 +64,13 @@ absl::StatusOr<Block> HostResource::allocate_small(const AllocationRequest& requ
   if (allocation == nullptr) {
     return no_small_block(request, "the C library has no block of that length");
   }
-  Block block(
-      place_in(*placement, static_cast<std::byte*>(allocation)), request.total_bytes,
-      {allocation, placement->block_bytes, &release_to_libc, nullptr, {.resource_name = "host"}});
+  Block block(place_in(*placement, static_cast<std::byte*>(allocation) + kRoomBytes),
+              request.total_bytes,
+              {.address = allocation,
+               .allocation_bytes = allocation_bytes,
+               .release = &release_to_libc,
+               .facts = {.resource_name = "host"},
+               .owner_room = kRoomBytes > 0 ? allocation : nullptr});
   if (request.populate) {
     const absl::Status status = pages::commit(block.data(), block.total_bytes());
     if (!status.ok()) return no_small_block(request, status.message());

@@ -134,15 +134,15 @@ absl::StatusOr<Owner> aligned_plane() {
 TEST(Example, OfTheReadme) {
   const absl::StatusOr<Owner> owner = aligned_plane();
   ASSERT_TRUE(owner.ok());
-  const auto* block = static_cast<const Block*>(owner->get());
-  EXPECT_EQ((reinterpret_cast<std::uintptr_t>(block->data()) + 16) % 64, 0U);
+  EXPECT_EQ((reinterpret_cast<std::uintptr_t>(owner->get()) + 16) % 64, 0U);
 }
 
 TEST(HostResource, CostsLittleMoreThanWasAsked) {
   const absl::StatusOr<Block> block =
       host_resource().allocate({.total_bytes = 1000, .alignment_bytes = 64});
   ASSERT_TRUE(block.ok());
-  EXPECT_EQ(block->allocation_bytes(), 1063);
+  EXPECT_GE(block->allocation_bytes(), 1063);
+  EXPECT_LE(block->allocation_bytes(), 1063 + kOwnerRoomBytes);
 }
 
 // Without the check the kernel would find no pages half way, and its out-of-memory killer would end

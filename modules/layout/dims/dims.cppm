@@ -83,9 +83,9 @@ std::string quoted_name(std::string_view name);
 
 /// The names when none are given: I, J, K, then 0, 1, ... Requires 0 <= ndim <= kMaxNdim.
 constexpr Dims default_dims(int ndim) noexcept {
-  Dims dims;
-  for (int axis = 0; axis < ndim; ++axis) {
-    dims.push_back(axis < kSpatialAxes ? Dim::spatial(axis) : Dim::data(axis - kSpatialAxes));
+  Dims dims(ndim, kDimI);
+  for (int axis = 1; axis < ndim; ++axis) {
+    dims[axis] = axis < kSpatialAxes ? Dim::spatial(axis) : Dim::data(axis - kSpatialAxes);
   }
   return dims;
 }
@@ -116,8 +116,8 @@ constexpr Dim unused_data_dim(const Dims& dims) noexcept {
 
 /// C order: rank = position, the last dimension contiguous.
 constexpr LayoutMap c_order(int ndim) noexcept {
-  LayoutMap layout;
-  for (int axis = 0; axis < ndim; ++axis) layout.push_back(axis);
+  LayoutMap layout(ndim, 0);
+  for (int axis = 1; axis < ndim; ++axis) layout[axis] = axis;
   return layout;
 }
 

@@ -49,7 +49,10 @@ class SmallVec {
   /// `count` times `value`. Requires 0 <= count <= kMaxNdim.
   constexpr SmallVec(int count, const T& value) noexcept : SmallVec() {
     require(count >= 0 && count <= kMaxNdim);
-    for (; size_ < count; ++size_) entries_[size_] = value;
+    size_ = count;
+    // As in copies: a fixed number of writes where a loop would be longer.
+    for (int i = 0; i < kUsualNdim; ++i) entries_[i] = value;
+    for (int i = kUsualNdim; i < count; ++i) entries_[i] = value;
   }
 
   /// The values listed. Requires at most kMaxNdim of them.

@@ -25,8 +25,9 @@ export namespace gridbuf {
 
 /// The halo of one dimension, in points: `lower` at index 0, `upper` at the end.
 struct HaloWidth {
-  std::int64_t lower = 0;
-  std::int64_t upper = 0;
+  // Without initialisers, so that a halo costs nothing to make; `HaloWidth{}` is (0, 0).
+  std::int64_t lower;
+  std::int64_t upper;
 
   /// The short form: `width` points at both ends.
   static constexpr HaloWidth symmetric(std::int64_t width) noexcept { return {width, width}; }

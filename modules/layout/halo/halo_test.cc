@@ -54,7 +54,7 @@ TEST(Halo, ALowerWidthOfTheWholeExtentGivesTheLastIndex) {
 // The definition: count the view's points that show halo points of the source.
 HaloWidth counted(HaloWidth halo, std::int64_t extent, const std::vector<std::int64_t>& points,
                   bool backwards) {
-  HaloWidth result;
+  HaloWidth result{};
   for (const std::int64_t point : points) {
     const bool below = point < halo.lower;
     const bool above = point >= extent - halo.upper;

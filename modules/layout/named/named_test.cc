@@ -292,7 +292,7 @@ TEST(NamedProperty, AJoinIsAValidFieldThatFollowsTheRules) {
       ASSERT_EQ(used, axis >= 0);
       if (!used) continue;
       ASSERT_EQ(result->shape[axis], extent);
-      HaloWidth halo;
+      HaloWidth halo{};
       for (const NamedLayout& field : fields) {
         const int position = position_of(dim, field.dims);
         if (position < 0) continue;
