@@ -1,0 +1,457 @@
+module;
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+module gridbuf.storage;
+
+import gridbuf.alloc.devices;
+import gridbuf.alloc.host;
+import gridbuf.alloc.poison;
+import gridbuf.error;
+
+// Making storages, and what they know of themselves.
+
+namespace gridbuf {
+
+std::string_view to_string(StorageKind kind) {
+  constexpr std::array<std::string_view, 4> kNames{"CPU", "GPU", "software-managed GPU",
+                                                   "CUDA-managed GPU"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+namespace {
+
+MemoryKind memory_kind_of(StorageKind kind, Side side) {
+  if (kind == StorageKind::kCudaManaged) return MemoryKind::kManaged;
+  if (side == Side::kDevice) return MemoryKind::kDevice;
+  return kind == StorageKind::kSoftwareManaged ? MemoryKind::kPinned : MemoryKind::kHost;
+}
+
+bool kind_has(StorageKind kind, Side side) {
+  return side == Side::kHost ? kind != StorageKind::kGpu : kind != StorageKind::kCpu;
+}
+
+// Poison mode: nobody has any business between the rows. Taken off when the memory is freed.
+void poison_padding(const LayoutPlan& plan, const std::byte* first_element) {
+  const int axis = plan.contiguous_axis();
+  if (axis < 0 || !host_resource().poisons()) return;
+  poison_row_padding(first_element, plan.total_bytes(),
+                     plan.padded_shape()[axis] * plan.itemsize_bytes(),
+                     plan.shape()[axis] * plan.itemsize_bytes());
+}
+
+absl::Status no_memory_for(const absl::Status& status, const LayoutPlan& plan, const DType& dtype,
+                           MemoryKind kind) {
+  if (error_class_of(status) != ErrorClass::kMemory) return status;
+  std::string context = "a storage of shape " + to_string(plan.shape()) + ", " + dtype.name();
+  context += ", layout " + to_string(plan.layout()) + ", padded to ";
+  context += to_string(plan.padded_shape()) + ", alignment ";
+  context += std::to_string(plan.alignment_bytes()) + " bytes, in " + std::string(to_string(kind));
+  return with_context(status, context + " memory of " + bytes_text(plan.total_bytes()));
+}
+
+absl::Status no_memory() {
+  return make_error(ErrorClass::kMemory, "no memory for a storage; free some arrays and try again");
+}
+
+// One buffer of new memory.
+struct NewBuffer {
+  std::byte* block;
+  Owner owner;
+  BlockFacts facts;
+};
+
+absl::StatusOr<NewBuffer> allocate_buffer(const StorageRequest& request, MemoryKind kind) {
+  const LayoutPlan& plan = request.plan;
+  const absl::StatusOr<MemoryResource*> resource = memory_resource(kind);
+  if (!resource.ok()) return resource.status();
+  absl::StatusOr<Block> block =
+      (*resource)->allocate({.total_bytes = plan.total_bytes(),
+                             .alignment_bytes = plan.alignment_bytes(),
+                             .aligned_offset_bytes = plan.aligned_offset_bytes(),
+                             .zeroed = request.zeroed,
+                             .populate = request.populate});
+  if (!block.ok()) return no_memory_for(block.status(), plan, request.dtype, kind);
+  if (kind == MemoryKind::kHost) poison_padding(plan, block->data());
+  NewBuffer buffer{block->data(), nullptr, block->facts()};
+  absl::StatusOr<Owner> owner = share(*std::move(block));
+  if (!owner.ok()) return owner.status();
+  buffer.owner = *std::move(owner);
+  return buffer;
+}
+
+absl::Status check_request(const StorageRequest& request) {
+  if (request.dtype.itemsize_bytes() == request.plan.itemsize_bytes()) return absl::OkStatus();
+  return make_error(ErrorClass::kValue,
+                    {"dtype", request.dtype.name(),
+                     "of the plan's item size, " + bytes_text(request.plan.itemsize_bytes()),
+                     "make the plan for this element type"});
+}
+
+}  // namespace
+
+// --- The base ------------------------------------------------------------------------------------
+
+Storage::Base::Buffer& Storage::Base::of(Side side) { return side == Side::kHost ? host : device; }
+const Storage::Base::Buffer& Storage::Base::of(Side side) const {
+  return side == Side::kHost ? host : device;
+}
+
+absl::Status Storage::Base::start() {
+  if (kind == StorageKind::kCpu) return absl::OkStatus();
+  try {
+    if (kind == StorageKind::kSoftwareManaged) {
+      if (sync == nullptr) sync = std::make_shared<SyncState>(kSyncClean);
+      if (absl::Status status = attach(); !status.ok()) return status;
+      order = std::shared_ptr<DeviceOrder>(sync, &sync->order());
+    } else {
+      order = std::make_shared<DeviceOrder>();
+    }
+  } catch (const std::bad_alloc&) {
+    return no_memory();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Storage::Base::attach() {
+  SyncedBuffers buffers;
+  buffers.shape = host.view.shape;
+  buffers.itemsize_bytes = host.view.itemsize_bytes;
+  for (const Side side : {Side::kHost, Side::kDevice}) {
+    const auto position = static_cast<std::size_t>(side);
+    buffers.first_element[position] = of(side).block + of(side).view.offset_bytes;
+    buffers.strides_bytes[position] = of(side).view.strides_bytes;
+  }
+  return sync->attach(buffers);
+}
+
+absl::StatusOr<Storage> Storage::allocate(const StorageRequest& request) {
+  if (absl::Status status = check_request(request); !status.ok()) return status;
+  const absl::StatusOr<ViewedPlan> seen = view_plan(request.plan, request.dims, request.halo);
+  if (!seen.ok()) return seen.status();
+  std::shared_ptr<Base> base;
+  try {
+    base = std::make_shared<Base>();
+  } catch (const std::bad_alloc&) {
+    return no_memory();
+  }
+  base->kind = request.kind;
+  base->dtype = request.dtype;
+  for (const Side side : {Side::kHost, Side::kDevice}) {
+    if (!kind_has(request.kind, side)) continue;
+    if (request.kind == StorageKind::kCudaManaged && side == Side::kDevice) {
+      base->device = base->host;
+      continue;
+    }
+    absl::StatusOr<NewBuffer> made = allocate_buffer(request, memory_kind_of(request.kind, side));
+    if (!made.ok()) return made.status();
+    base->of(side) = {.block = made->block,
+                      .view = request.plan.view(),
+                      .device = made->facts.device,
+                      .owner = std::move(made->owner),
+                      .facts = made->facts};
+  }
+  if (request.kind != StorageKind::kCpu) {
+    const absl::StatusOr<DeviceDriver*> driver = device_driver();
+    if (!driver.ok()) return driver.status();
+    base->driver = *driver;
+  }
+  if (request.kind == StorageKind::kSoftwareManaged) {
+    base->common_bytes = request.plan.total_bytes();
+  }
+  if (absl::Status status = base->start(); !status.ok()) return status;
+  if (base->order != nullptr) base->order->stream = current_stream();
+  return Storage(std::move(base), Window(request.plan.shape()), *seen, request.plan.layout());
+}
+
+// --- Memory that is there ------------------------------------------------------------------------
+
+namespace {
+
+absl::Status check_sides(const StorageParts& parts) {
+  const bool one_buffer = parts.kind == StorageKind::kCudaManaged;
+  const bool may_lack_one = parts.kind == StorageKind::kSoftwareManaged;
+  const bool wants_host = parts.kind != StorageKind::kGpu;
+  const bool wants_device = parts.kind == StorageKind::kGpu || may_lack_one;
+  const bool fits = may_lack_one ? parts.host || parts.device
+                                 : parts.host.has_value() == wants_host &&
+                                       parts.device.has_value() == wants_device;
+  if (!fits) {
+    const std::string found = std::string(parts.host ? "a host" : "no host") + " and " +
+                              (parts.device ? "a device" : "no device") + " buffer";
+    return make_error(ErrorClass::kValue,
+                      {"a " + std::string(to_string(parts.kind)) + " storage", found,
+                       one_buffer     ? "made of one managed buffer, passed as the host's"
+                       : may_lack_one ? "made of one or both"
+                       : wants_host   ? "made of a host buffer alone"
+                                      : "made of a device buffer alone",
+                       "pass another device or managed, or other buffers"});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status check_device_of(const StorageParts& parts, Side side) {
+  const BufferDescriptor& buffer = side == Side::kHost ? *parts.host : *parts.device;
+  const DeviceType type = buffer.device.type;
+  bool fits = side == Side::kHost ? is_host_readable(type) : type == DeviceType::kCuda;
+  if (side == Side::kDevice) fits = fits || type == DeviceType::kCudaManaged;
+  if (parts.kind == StorageKind::kCudaManaged) fits = type == DeviceType::kCudaManaged;
+  if (fits) return absl::OkStatus();
+  return make_error(
+      ErrorClass::kValue,
+      {"the memory of the " + std::string(to_string(side)) + "'s buffer", to_string(buffer.device),
+       parts.kind == StorageKind::kCudaManaged ? "managed (CUDA)"
+       : side == Side::kHost                   ? "readable by the host"
+                                               : "a CUDA device's",
+       "pass it as the other side's, or copy it"});
+}
+
+absl::Status check_pair(const BufferDescriptor& host, const BufferDescriptor& device) {
+  if (host.view.shape != device.view.shape) {
+    return make_error(
+        ErrorClass::kValue,
+        {"the device buffer's shape", to_string(device.view.shape),
+         "the host buffer's, " + to_string(host.view.shape), "pass two buffers of one array"});
+  }
+  if (host.dtype == device.dtype) return absl::OkStatus();
+  return make_error(ErrorClass::kValue,
+                    {"the device buffer's dtype", device.dtype.name(),
+                     "the host buffer's, " + host.dtype.name(), "pass two buffers of one array"});
+}
+
+absl::Status check_state(const StorageParts& parts) {
+  const bool two = parts.host && parts.device;
+  if (parts.kind == StorageKind::kSoftwareManaged && two && parts.sync == nullptr) {
+    return make_error(ErrorClass::kValue,
+                      {"sync_state", "not given", "given with two buffers",
+                       "pass SyncState(state) to say which buffer is the newer one"});
+  }
+  if ((parts.kind == StorageKind::kSoftwareManaged && two) || parts.sync == nullptr) {
+    return absl::OkStatus();
+  }
+  return make_error(ErrorClass::kValue, {"sync_state", "given",
+                                         "left out where there are not two "
+                                         "buffers to choose from",
+                                         "leave it out"});
+}
+
+absl::Status check_alignment(const BufferDescriptor& buffer, const StorageParts& parts) {
+  if (buffer.is_empty() || parts.alignment_bytes <= 1) return absl::OkStatus();
+  const auto address = reinterpret_cast<std::uintptr_t>(
+      buffer.block + byte_offset(buffer.view, parts.aligned_index));
+  const auto excess = address % static_cast<std::uintptr_t>(parts.alignment_bytes);
+  if (excess == 0) return absl::OkStatus();
+  return make_error(ErrorClass::kValue,
+                    {"alignment_size", std::to_string(parts.alignment_bytes),
+                     "kept by the element at aligned_index " + to_string(parts.aligned_index) +
+                         ", whose address is " + std::to_string(excess) + " modulo it",
+                     "leave it out, or copy the array"});
+}
+
+absl::Status check_meaning(const StorageParts& parts, const Extents& shape) {
+  const int ndim = shape.size();
+  for (const absl::Status& status :
+       {validate_dims(parts.dims, ndim), validate_halo(parts.halo, shape),
+        validate_layout_map(parts.layout, ndim)}) {
+    if (!status.ok()) return status;
+  }
+  bool fits = parts.aligned_index.size() == ndim;
+  for (int axis = 0; fits && axis < ndim; ++axis) {
+    const std::int64_t index = parts.aligned_index[axis];
+    fits = index >= 0 && (index < shape[axis] || index == 0);
+  }
+  if (fits && parts.alignment_bytes >= 1) return absl::OkStatus();
+  return make_error(ErrorClass::kValue,
+                    {"aligned_index", to_string(parts.aligned_index),
+                     "an index of shape " + to_string(shape) + ", with an alignment of 1 or more",
+                     "leave both out"});
+}
+
+// Defaults filled in.
+StorageParts completed(const StorageParts& parts) {
+  StorageParts full = parts;
+  const StridedView& view = parts.host ? parts.host->view : parts.device->view;
+  if (full.dims.empty()) full.dims = default_dims(view.ndim());
+  if (full.halo.empty()) full.halo = no_halo(view.ndim());
+  if (full.aligned_index.empty()) full.aligned_index = Extents(view.ndim(), 0);
+  if (full.layout.empty()) full.layout = layout_of(view.shape, view.strides_bytes);
+  return full;
+}
+
+absl::Status check(const StorageParts& parts) {
+  const StridedView& view = parts.host ? parts.host->view : parts.device->view;
+  if (absl::Status status = check_meaning(parts, view.shape); !status.ok()) return status;
+  for (const Side side : {Side::kHost, Side::kDevice}) {
+    const auto& buffer = side == Side::kHost ? parts.host : parts.device;
+    if (!buffer) continue;
+    if (absl::Status status = describe(*buffer).status(); !status.ok()) return status;
+    if (absl::Status status = check_device_of(parts, side); !status.ok()) return status;
+    if (absl::Status status = check_alignment(*buffer, parts); !status.ok()) return status;
+  }
+  if (!parts.host || !parts.device) return absl::OkStatus();
+  return check_pair(*parts.host, *parts.device);
+}
+
+// The buffer that a software-managed storage lacks, laid out as the one that is there.
+absl::StatusOr<BufferDescriptor> missing_buffer(const StorageParts& parts, Side side) {
+  const BufferDescriptor& given = parts.host ? *parts.host : *parts.device;
+  const absl::StatusOr<LayoutPlan> plan = make_plan({.shape = given.view.shape,
+                                                     .itemsize_bytes = given.view.itemsize_bytes,
+                                                     .layout = parts.layout,
+                                                     .alignment_bytes = parts.alignment_bytes,
+                                                     .aligned_index = parts.aligned_index});
+  if (!plan.ok()) return plan.status();
+  absl::StatusOr<NewBuffer> made =
+      allocate_buffer({.plan = *plan, .dtype = given.dtype}, memory_kind_of(parts.kind, side));
+  if (!made.ok()) return made.status();
+  return BufferDescriptor{.block = made->block,
+                          .view = plan->view(),
+                          .dtype = given.dtype,
+                          .device = made->facts.device,
+                          .owner = std::move(made->owner)};
+}
+
+// Two buffers and a state that says which one was given.
+absl::Status complete_pair(StorageParts& parts) {
+  if (parts.kind != StorageKind::kSoftwareManaged || (parts.host && parts.device)) {
+    return absl::OkStatus();
+  }
+  const Side missing = parts.host ? Side::kDevice : Side::kHost;
+  absl::StatusOr<BufferDescriptor> made = missing_buffer(parts, missing);
+  if (!made.ok()) return made.status();
+  (missing == Side::kHost ? parts.host : parts.device) = *std::move(made);
+  absl::StatusOr<std::shared_ptr<SyncState>> state =
+      SyncState::make(missing == Side::kHost ? kSyncDeviceDirty : kSyncHostDirty);
+  if (!state.ok()) return state.status();
+  parts.sync = *std::move(state);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<DeviceDriver*> driver_for(const BufferDescriptor& buffer) {
+  DeviceDriver* known = driver_of(buffer.first_element());
+  if (known != nullptr) return known;
+  return device_driver();
+}
+
+}  // namespace
+
+absl::StatusOr<Storage> Storage::wrap(const StorageParts& given) {
+  for (const absl::Status& status : {check_sides(given), check_state(given)}) {
+    if (!status.ok()) return status;
+  }
+  StorageParts parts = completed(given);
+  for (absl::Status status : {check(parts), complete_pair(parts)}) {
+    if (!status.ok()) return status;
+  }
+  std::shared_ptr<Base> base;
+  try {
+    base = std::make_shared<Base>();
+  } catch (const std::bad_alloc&) {
+    return no_memory();
+  }
+  if (parts.kind == StorageKind::kCudaManaged) parts.device = parts.host;
+  const BufferDescriptor& main = parts.host ? *parts.host : *parts.device;
+  base->kind = parts.kind;
+  base->dtype = main.dtype;
+  base->sync = parts.sync;
+  for (const Side side : {Side::kHost, Side::kDevice}) {
+    const auto& buffer = side == Side::kHost ? parts.host : parts.device;
+    if (!buffer) continue;
+    base->of(side) = {.block = buffer->block,
+                      .view = buffer->view,
+                      .device = buffer->device,
+                      .readonly = buffer->readonly,
+                      .owner = buffer->owner,
+                      .facts = {.resource_name = "foreign", .device = buffer->device}};
+  }
+  if (parts.kind != StorageKind::kCpu) {
+    const absl::StatusOr<DeviceDriver*> driver = driver_for(*parts.device);
+    if (!driver.ok()) return driver.status();
+    base->driver = *driver;
+  }
+  const bool has_order = parts.sync != nullptr && parts.sync->is_attached();
+  if (absl::Status status = base->start(); !status.ok()) return status;
+  if (base->order != nullptr && !has_order) base->order->stream = current_stream();
+  const ViewedPlan seen{main.view, parts.dims, parts.halo, parts.aligned_index,
+                        parts.alignment_bytes};
+  return Storage(std::move(base), Window(main.view.shape), seen, parts.layout);
+}
+
+// --- What it knows of itself ---------------------------------------------------------------------
+
+StorageKind Storage::kind() const { return base_->kind; }
+const DType& Storage::dtype() const { return base_->dtype; }
+bool Storage::has(Side side) const { return kind_has(base_->kind, side); }
+bool Storage::readonly() const { return base_->host.readonly || base_->device.readonly; }
+const BlockFacts& Storage::facts(Side side) const { return base_->of(side).facts; }
+
+std::int64_t Storage::nbytes() const {
+  // Checked when the base was made, and no view has more.
+  return checked::mul(checked::product(shape().span()).value_or(0), base_->dtype.itemsize_bytes())
+      .value_or(checked::kMaxBytes);
+}
+
+bool Storage::is_emulated() const {
+  return base_->driver != nullptr && base_->driver->is_emulated();
+}
+
+const std::shared_ptr<SyncState>& Storage::sync_state() const { return base_->sync; }
+
+absl::Status Storage::set_halo(const Halo& halo) {
+  if (absl::Status status = validate_halo(halo, shape()); !status.ok()) return status;
+  seen_.halo = halo;
+  return absl::OkStatus();
+}
+
+Storage Storage::view(const IndexMap& map) const {
+  return Storage(base_, window_.through(map), apply(map, seen_), apply_to_layout(map, layout_));
+}
+
+Storage Storage::domain_view() const {
+  IndexMap map(shape());
+  for (int axis = 0; axis < ndim(); ++axis) {
+    const HaloWidth& halo = seen_.halo[axis];
+    map.keep(axis, slice_points({halo.lower, shape()[axis] - halo.upper}, shape()[axis]));
+  }
+  return view(map);
+}
+
+BufferDescriptor Storage::memory(Side side) const {
+  const Base::Buffer& buffer = base_->of(side);
+  const bool is_main = side == Side::kHost || base_->kind != StorageKind::kSoftwareManaged;
+  return {.block = buffer.block,
+          .view = is_main ? seen_.memory : base_->seen_through(window_, shape(), side),
+          .dtype = base_->dtype,
+          .readonly = buffer.readonly,
+          .device = buffer.device,
+          .owner = buffer.owner};
+}
+
+StridedView Storage::Base::seen_through(const Window& window, const Extents& shape,
+                                        Side side) const {
+  const StridedView& whole = of(side).view;
+  StridedView view{shape, shape, whole.offset_bytes, whole.itemsize_bytes};
+  const bool has_elements = !is_empty(whole.shape);
+  if (has_elements) view.offset_bytes = byte_offset(whole, window.start());
+  for (int axis = 0; axis < shape.size(); ++axis) {
+    const ViewAxis& seen = window.axes()[axis];
+    std::int64_t stride_bytes = seen.has_source() ? whole.strides_bytes[seen.source] : 0;
+    if (has_elements && seen.extent > 1) stride_bytes *= seen.step;
+    view.strides_bytes[axis] = stride_bytes;
+  }
+  return view;
+}
+
+}  // namespace gridbuf
