@@ -44,24 +44,29 @@ struct Name {
   raise(ErrorClass::kType, Problem{name.text(), text, bound, advice});
 }
 
-/// The integer, or nothing if it does not fit in 64 bits. TypeError if it is none.
-std::optional<std::int64_t> read_integer(PyObject* object, const Name& name) {
-  Ref index;
-  if (PyLong_CheckExact(object) == 0) {
-    if (PyBool_Check(object) != 0) {
-      raise_kind(name, object, "an integer", "write 0 or 1 if that is what you mean");
-    }
-    if (PyIndex_Check(object) == 0) {
-      raise_kind(name, object, "an integer", "pass an int or a NumPy integer");
-    }
-    index = Ref::steal(PyNumber_Index(object));
-    object = index.get();
-  }
+std::optional<std::int64_t> read_int(PyObject* number) {
   int overflow = 0;
-  const std::int64_t value = PyLong_AsLongLongAndOverflow(object, &overflow);
+  const std::int64_t value = PyLong_AsLongLongAndOverflow(number, &overflow);
   if (overflow != 0) return std::nullopt;
   if (value == -1 && PyErr_Occurred() != nullptr) throw PythonError();
   return value;
+}
+
+/// What `operator.index` makes of an object that is no int.
+Ref to_int(PyObject* object, const Name& name) {
+  if (PyBool_Check(object) != 0) {
+    raise_kind(name, object, "an integer", "write 0 or 1 if that is what you mean");
+  }
+  if (PyIndex_Check(object) == 0) {
+    raise_kind(name, object, "an integer", "pass an int or a NumPy integer");
+  }
+  return Ref::steal(PyNumber_Index(object));
+}
+
+/// The integer, or nothing if it does not fit in 64 bits. TypeError if it is none.
+inline std::optional<std::int64_t> read_integer(PyObject* object, const Name& name) {
+  if (PyLong_CheckExact(object) != 0) [[likely]] return read_int(object);
+  return read_int(to_int(object, name).get());
 }
 
 [[noreturn]] void raise_beyond_64_bits(const Name& name, PyObject* found) {
@@ -72,7 +77,8 @@ std::optional<std::int64_t> read_integer(PyObject* object, const Name& name) {
 
 /// The length of a sequence, checked against the most dimensions that an array can have.
 Py_ssize_t bounded_length(PyObject* sequence, std::string_view what) {
-  const Py_ssize_t length = PySequence_Size(sequence);
+  const Py_ssize_t length = PyTuple_CheckExact(sequence) != 0 ? PyTuple_GET_SIZE(sequence)
+                                                              : PySequence_Size(sequence);
   if (length < 0) throw PythonError();
   if (length > kMaxNdim) {
     raise(ErrorClass::kValue,
@@ -85,7 +91,7 @@ Py_ssize_t bounded_length(PyObject* sequence, std::string_view what) {
 /// Calls `take(item, position)` for each entry. The sequence may change meanwhile: entries are held
 /// while they are read, and one that has gone away is the sequence's own IndexError.
 template <class Take>
-void for_each_entry(PyObject* sequence, std::string_view what, Take&& take) {
+inline void for_each_entry(PyObject* sequence, std::string_view what, Take&& take) {
   const Py_ssize_t length = bounded_length(sequence, what);
   const bool is_tuple = PyTuple_CheckExact(sequence) != 0;  // Cannot change: no need to hold.
   for (Py_ssize_t position = 0; position < length; ++position) {
@@ -205,6 +211,7 @@ std::int64_t to_integer(PyObject* object, std::string_view what) {
 }
 
 bool is_sequence(PyObject* object) {
+  if (PyTuple_CheckExact(object) != 0) return true;
   return PySequence_Check(object) != 0 && PyUnicode_Check(object) == 0 &&
          PyBytes_Check(object) == 0 && PyByteArray_Check(object) == 0;
 }

@@ -384,12 +384,23 @@ void add_buffer_type(PyObject* module) {
   check(PyModule_AddObjectRef(module, "Buffer", reinterpret_cast<PyObject*>(buffer_type)));
 }
 
+namespace {
+ArrayDoor array_door{.is_array = nullptr, .to_buffer = nullptr};
+}  // namespace
+
+void set_array_door(const ArrayDoor& door) { array_door = door; }
+
+Ref buffer_of_array(PyObject* object, DataSide side, bool shown) {
+  if (array_door.is_array == nullptr || !array_door.is_array(object)) return Ref();
+  return array_door.to_buffer(object, side, shown);
+}
+
 bool is_buffer(PyObject* object) { return Py_TYPE(object) == buffer_type; }
 
 const BufferState& state_of(PyObject* buffer) { return object_of(buffer)->state; }
 const DTypePtr& dtype_of(PyObject* buffer) { return object_of(buffer)->dtype; }
 
-Ref new_buffer(const DTypePtr& dtype, PyObject* root) {
+Ref new_object(const DTypePtr& dtype, PyObject* root) {
   auto* memory = static_cast<PyObject*>(spare_objects.take());
   if (memory == nullptr) throw std::bad_alloc();
   Ref object = Ref::steal(PyObject_Init(memory, buffer_type));
@@ -399,7 +410,6 @@ Ref new_buffer(const DTypePtr& dtype, PyObject* root) {
   buffer->adopted = false;
   std::construct_at(&buffer->dtype, dtype);
   // Without (), which would write zeros to all the entries that nobody reads.
-  ::new (static_cast<void*>(&buffer->state)) BufferState;
   ::new (static_cast<void*>(&buffer->strides_elements)) Extents;
   buffer->granted_flags = std::numeric_limits<std::int64_t>::min();
   return object;
@@ -410,41 +420,35 @@ Ref allocate_buffer(const LayoutPlan& plan, const Dims& dims, const DTypePtr& dt
   absl::StatusOr<Block> block = allocate_block(plan, options);
   if (!block.ok()) raise_no_block(block.status(), plan, *dtype, options.kind);
   std::byte* const first_element = block->data();
-  const BlockFacts facts = block->facts();
   if (options.kind == MemoryKind::kHost && host_resource().poisons()) {
     poison_padding(plan, first_element);
   }
+  BlockFacts facts = block->facts();
+  // Pinned and managed memory is not made on a stream, but worked on, and exported, on a stream.
+  if (facts.stream == 0 && options.kind != MemoryKind::kHost) facts.stream = current_stream();
   const std::int64_t allocation_bytes = block->allocation_bytes();
   absl::StatusOr<Owner> owner = share(*std::move(block));
   if (!owner.ok()) raise_no_block(owner.status(), plan, *dtype, options.kind);
-
-  Ref buffer = new_buffer(dtype, nullptr);
-  BufferState& state = object_of(buffer.get())->state;
-  state.memory.block = first_element;
-  state.memory.view.shape = plan.shape();
-  state.memory.view.strides_bytes = plan.strides_bytes();
-  state.memory.view.itemsize_bytes = plan.itemsize_bytes();
-  state.memory.dtype = dtype->type;
-  state.memory.owner = *std::move(owner);
-  state.dims = dims;
-  state.layout = plan.layout();
-  state.aligned_index = plan.aligned_index();
-  state.alignment_bytes = plan.alignment_bytes();
-  state.memory.device = facts.device;
-  state.facts = facts;
-  // Pinned and managed memory is not made on a stream, but worked on, and exported, on a stream.
-  if (facts.stream == 0 && options.kind != MemoryKind::kHost) {
-    state.facts.stream = current_stream();
-  }
-  state.allocation_bytes = allocation_bytes;
-  return buffer;
+  return new_buffer(dtype, nullptr, [&]() noexcept -> BufferState {
+    return {.memory = {.block = first_element,
+                       .view = plan.view(),
+                       .dtype = dtype->type,
+                       .device = facts.device,
+                       .owner = *std::move(owner)},
+            .dims = dims,
+            .layout = plan.layout(),
+            .aligned_index = plan.aligned_index(),
+            .alignment_bytes = plan.alignment_bytes(),
+            .facts = facts,
+            .allocation_bytes = allocation_bytes};
+  });
 }
 
 Ref adopt_buffer(BufferState state, const DTypePtr& dtype, PyObject* keep_alive) {
   state.memory.owner = share_object(std::move(state.memory.owner), keep_alive);
-  Ref buffer = new_buffer(dtype, nullptr);
+  Ref buffer =
+      new_buffer(dtype, nullptr, [&]() noexcept -> BufferState { return std::move(state); });
   object_of(buffer.get())->adopted = true;
-  object_of(buffer.get())->state = std::move(state);
   return buffer;
 }
 
@@ -464,17 +468,21 @@ LayoutPlan plan_of(PyObject* buffer) {
                              .aligned_index = state.aligned_index}));
 }
 
-Extents origin_of(const BufferState& state) {
-  Extents origin;
+Extents in_annotation_order(const Dims& dims, const Extents& entries) {
+  Extents ordered;
   // A rank per name in Dim's own order (I < J < K < 0 < 1 < ...), read the other way round.
   LayoutMap order;
-  for (const Dim dim : state.dims) {
+  for (const Dim dim : dims) {
     int position = 0;
-    for (const Dim other : state.dims) position += other < dim ? 1 : 0;
+    for (const Dim other : dims) position += other < dim ? 1 : 0;
     order.push_back(position);
   }
-  for (const int axis : axes_by_rank(order)) origin.push_back(state.aligned_index[axis]);
-  return origin;
+  for (const int axis : axes_by_rank(order)) ordered.push_back(entries[axis]);
+  return ordered;
+}
+
+Extents origin_of(const BufferState& state) {
+  return in_annotation_order(state.dims, state.aligned_index);
 }
 
 }  // namespace gridbuf::python

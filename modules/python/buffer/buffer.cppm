@@ -22,6 +22,7 @@ module;
 
 #include <cstddef>
 #include <cstdint>
+#include <new>
 
 #include "absl/status/status.h"
 
@@ -31,7 +32,9 @@ import gridbuf.alloc;
 import gridbuf.alloc.device;
 import gridbuf.interface;
 import gridbuf.interface.buffer;
+import gridbuf.interface.data_interface;
 import gridbuf.interface.dlpack;
+import gridbuf.interface.exchange;
 import gridbuf.layout;
 import gridbuf.python.numpy;
 import gridbuf.python.object;
@@ -102,7 +105,36 @@ void copy_buffer(PyObject* target, PyObject* source);
 LayoutPlan plan_of(PyObject* buffer);
 bool has_plan(PyObject* buffer);
 
-/// The aligned index in the order of annotations: I, J, K, then data dimensions by number.
+/// What modules above this one make known of their arrays, so that those below them can take one
+/// wherever they take a Buffer.
+struct ArrayDoor {
+  bool (*is_array)(PyObject* object);
+  /// A Buffer over the memory of a side, or of the other one if that is all there is. `shown`: it
+  /// leaves gridbuf, so it is brought up to date and watched; else it is for its parameters alone.
+  Ref (*to_buffer)(PyObject* array, DataSide side, bool shown);
+};
+/// Called once, by the extension's initialisation.
+void set_array_door(const ArrayDoor& door);
+/// The Buffer of such an array; none for every other object.
+Ref buffer_of_array(PyObject* object, DataSide side, bool shown);
+
+/// What `__dlpack__` of the buffer returns to a vectorcall with these arguments.
+Ref export_dlpack(PyObject* buffer, PyObject* const* arguments, Py_ssize_t count,
+                  PyObject* keywords);
+
+/// DLPack's C exchange table of the type; those of other types may take over its functions that
+/// need no object.
+const dlpack::ExchangeApi& buffer_exchange_table();
+
+/// One side's entry of `__gt_data_interface__`, over the buffer's memory. `acquire` and `touch` are
+/// callables, or null for none. Requires that the side reaches the memory.
+Ref make_data_entry(PyObject* buffer, DataSide side, const Halo& halo, PyObject* acquire,
+                    PyObject* touch);
+
+/// Entries per dimension, in the order of annotations: I, J, K, then data dimensions by number.
+Extents in_annotation_order(const Dims& dims, const Extents& entries);
+
+/// The aligned index in that order.
 Extents origin_of(const BufferState& state);
 
 /// Copies elements between views of one shape and item size; releases the GIL for long copies.
@@ -130,14 +162,23 @@ struct BufferObject {
   // the answer to the next request with these flags, and most are the same. Beyond every int: none
   // yet.
   std::int64_t granted_flags;
-  BufferFields granted;
+  Py_buffer granted;  // without its obj
 };
 
 BufferObject* object_of(PyObject* buffer);
 
-/// A Buffer that has no memory yet: the caller fills its state before anybody sees it. `root` is
-/// borrowed, and null for a whole allocation.
-Ref new_buffer(const DTypePtr& dtype, PyObject* root);
+/// A new object whose state is not there yet. `root` is borrowed, and null for a whole allocation.
+Ref new_object(const DTypePtr& dtype, PyObject* root);
+
+/// A new Buffer with the state that `make_state` returns. It is made in its place, because a state
+/// is two kilobytes of which a few words are in use. `make_state` must not throw.
+template <class MakeState>
+Ref new_buffer(const DTypePtr& dtype, PyObject* root, const MakeState& make_state) {
+  static_assert(noexcept(make_state()));
+  Ref object = new_object(dtype, root);
+  ::new (static_cast<void*>(&object_of(object.get())->state)) BufferState(make_state());
+  return object;
+}
 
 // Slots and methods, by file.
 

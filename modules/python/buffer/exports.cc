@@ -24,6 +24,25 @@ namespace gridbuf::python {
 
 // ---- The buffer protocol (PB-01 ... PB-25). ----
 
+namespace {
+
+/// The answer to a request that can be met, but for the owner.
+Py_buffer answer_of(const BufferDescriptor& memory, int flags) {
+  const BufferFields fields = value_of(answer_buffer_request(memory, flags));
+  Py_buffer answer{};
+  answer.buf = fields.buf;
+  answer.len = fields.len_bytes;
+  answer.itemsize = fields.itemsize_bytes;
+  answer.readonly = fields.readonly ? 1 : 0;
+  answer.ndim = fields.ndim;
+  answer.format = const_cast<char*>(fields.format);
+  answer.shape = const_cast<Py_ssize_t*>(fields.shape);
+  answer.strides = const_cast<Py_ssize_t*>(fields.strides_bytes);
+  return answer;
+}
+
+}  // namespace
+
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   if (view == nullptr) {
     PyErr_SetString(PyExc_BufferError, "a buffer request needs a Py_buffer to fill; pass one");
@@ -34,22 +53,12 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     // The answer leads into the object, which the request then holds (PB-25).
     BufferObject& buffer = *object_of(self);
     if (flags != buffer.granted_flags) {
-      buffer.granted = value_of(answer_buffer_request(buffer.state.memory, flags));
+      buffer.granted = answer_of(buffer.state.memory, flags);
       buffer.granted_flags = flags;
     }
-    // By value: waiting gives the GIL away, and another thread may then ask with other flags.
-    const BufferFields fields = buffer.granted;
-    wait_for_host(buffer);
-    view->buf = fields.buf;
-    view->len = fields.len_bytes;
-    view->itemsize = fields.itemsize_bytes;
-    view->readonly = fields.readonly ? 1 : 0;
-    view->ndim = fields.ndim;
-    view->format = const_cast<char*>(fields.format);
-    view->shape = const_cast<Py_ssize_t*>(fields.shape);
-    view->strides = const_cast<Py_ssize_t*>(fields.strides_bytes);
-    view->suboffsets = nullptr;
-    view->internal = nullptr;
+    // Before waiting, which gives the GIL away: another thread may then ask with other flags.
+    *view = buffer.granted;
+    if (buffer.state.memory.device.type != DeviceType::kHost) wait_for_host(buffer);
     view->obj = Py_NewRef(self);
     return 0;
   });

@@ -38,18 +38,19 @@ Ref view_through(PyObject* source, const IndexMap& map, bool readonly = false) {
                                                   .halo = no_halo(ndim),
                                                   .aligned_index = state.aligned_index,
                                                   .alignment_bytes = state.alignment_bytes});
-  Ref view = new_buffer(buffer.dtype, buffer.root == nullptr ? source : buffer.root);
-  object_of(view.get())->state = {.memory = {.block = state.memory.block,
-                                             .view = viewed.memory,
-                                             .dtype = state.memory.dtype,
-                                             .readonly = state.memory.readonly || readonly,
-                                             .device = state.memory.device,
-                                             .owner = state.memory.owner},
-                                  .dims = viewed.dims,
-                                  .layout = apply_to_layout(map, state.layout),
-                                  .aligned_index = viewed.aligned_index,
-                                  .alignment_bytes = viewed.alignment_bytes};
-  return view;
+  return new_buffer(buffer.dtype, buffer.root == nullptr ? source : buffer.root,
+                    [&]() noexcept -> BufferState {
+                      return {.memory = {.block = state.memory.block,
+                                         .view = viewed.memory,
+                                         .dtype = state.memory.dtype,
+                                         .readonly = state.memory.readonly || readonly,
+                                         .device = state.memory.device,
+                                         .owner = state.memory.owner},
+                              .dims = viewed.dims,
+                              .layout = apply_to_layout(map, state.layout),
+                              .aligned_index = viewed.aligned_index,
+                              .alignment_bytes = viewed.alignment_bytes};
+                    });
 }
 
 const Extents& shape_of(PyObject* buffer) { return object_of(buffer)->state.memory.view.shape; }

@@ -66,7 +66,8 @@ def test_the_facts_of_a_large_array() -> None:
 def test_the_facts_of_a_small_array() -> None:
     info = gridbuf.alloc_info(gridbuf.ones((3, 4)))
     assert (info["pages"], info["from_cache"], info["stagger_bytes"]) == ("shared", False, 0)
-    assert info["allocation_bytes"] == 3 * 4 * 8 + 63
+    # The room for the owner's count is another block where the address sanitizer watches.
+    assert info["allocation_bytes"] - (3 * 4 * 8 + 63) in (0, 64)
 
 
 def test_what_was_written_is_in_memory() -> None:
