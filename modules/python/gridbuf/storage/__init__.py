@@ -41,6 +41,10 @@ from .._core import _storage_ones_like as ones_like
 from .._core import _storage_storage as storage
 from .._core import _storage_zeros as zeros
 from .._core import _storage_zeros_like as zeros_like
+from ._functions import array_function as _array_function
+from ._show import html as _html
+from ._show import text as _text
+from ._ufuncs import array_ufunc as _array_ufunc
 
 __all__ = [
     "CPUStorage",
@@ -70,6 +74,11 @@ class Storage(_core.StorageBase, NDArrayOperatorsMixin):
     """
 
     __slots__ = ()
+
+    __array_ufunc__ = _array_ufunc
+    __array_function__ = _array_function
+    __repr__ = _text
+    _repr_html_ = _html
 
 
 class CPUStorage(Storage):

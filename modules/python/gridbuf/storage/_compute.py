@@ -1,0 +1,181 @@
+"""How an array function is carried out, whatever it computes.
+
+`compute` finds out what the result looks like, brings every operand up to date on one side, in one order of dimensions,
+lets NumPy (or CuPy, on a device) do the work on real memory, and marks what was written. As NumPy sees the memory itself,
+overlapping inputs and outputs come out right. On the emulated device NumPy runs inside a kernel.
+
+All that can be refused is refused before an output is touched: dimensions, shapes, dtypes and casts. What raises later
+(a floating-point error that NumPy was told to raise) leaves in the output what was written so far, as in NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from contextvars import copy_context
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+from .. import _core
+from ._operands import (
+    Operand,
+    decider,
+    is_named,
+    is_storage,
+    kind_of,
+    place,
+    read,
+    side_of,
+)
+from ._others import Other, Side, taken
+
+__all__ = [
+    "FIELD",
+    "Work",
+    "assign",
+    "compute",
+    "joined",
+    "new_storage",
+    "reduced",
+    "require_all_dims",
+    "require_shape",
+    "run",
+]
+
+FIELD = 6
+"""`_parameters` begin with so many that make a field: dims, shape, halo, aligned_index, layout, alignment_size."""
+
+joined = lru_cache(maxsize=1024)(_core._join)
+reduced = lru_cache(maxsize=1024)(_core._reduce)
+
+Work = Callable[[Sequence[Any], Sequence[Any], Any], Any]
+"""What is to be done, with the arrays of the inputs, those of the outputs, and `where`."""
+
+
+def compute(
+    work: Work,
+    dtypes: Callable[[], tuple[np.dtype[Any], ...]],
+    operands: Sequence[Operand],
+    mask: Operand,
+    outputs: Sequence[Operand],
+) -> list[Operand]:
+    """Runs `work` on operands and outputs as arrays in one order of dimensions. Makes the outputs that are None."""
+    arrays = [*operands, mask]
+    side = side_of(arrays, outputs)
+    with taken(side, arrays, outputs):
+        field = _result_field(operands, mask, outputs)
+        kind = kind_of(decider([*arrays, *outputs]))
+        made = [
+            new_storage(field, dtype, kind) if old is None else old
+            for dtype, old in zip(dtypes(), outputs)
+        ]
+        run(work, operands, mask, made, field[0], side, whole=mask is True)
+        return made
+
+
+def _result_field(
+    operands: Sequence[Operand], mask: Operand, outputs: Sequence[Operand]
+) -> tuple[Any, ...]:
+    """Dims, shape, halo, aligned index, layout and alignment of the result; all operands fit it when this returns."""
+    named = [value for value in operands if is_named(value)]
+    fields = tuple(value._parameters[:FIELD] for value in named if is_storage(value))
+    names = [(value.dims, value.shape) for value in named if not is_storage(value)]
+    names += [(value.dims, value.shape) for value in (mask, *outputs) if is_named(value)]
+    field = joined(fields, tuple(names))
+    require_all_dims(field[0], outputs)
+    out = next((value for value in outputs if is_storage(value)), None)
+    if out is not None:
+        field = out._parameters[:FIELD]
+        named.append(out)
+    for value in (*operands, mask):
+        if isinstance(value, Other) and value.dims is None:
+            place(value, field[1], named)
+    for value in outputs:
+        if isinstance(value, Other) and value.dims is None:
+            require_shape(value, field)
+    return field
+
+
+def require_shape(out: Other, field: tuple[Any, ...]) -> None:
+    if out.shape != field[1]:
+        raise ValueError(
+            f"out is an array of shape {out.shape}, but must have the shape of the result, {field[1]}, for dimensions "
+            f"{field[0]}; pass such an array, or a storage, whose dimensions have names"
+        )
+
+
+def require_all_dims(dims: tuple[str, ...], outputs: Sequence[Operand]) -> None:
+    """The names of all that takes part must be in every output that has names."""
+    for value in outputs:
+        missing = [name for name in dims if is_named(value) and name not in value.dims]
+        if missing:
+            raise ValueError(
+                f"out has the dimensions {value.dims}, but must have all of {dims}, those that take part; it lacks "
+                f"{missing[0]!r}: pass a storage that has it, or select a point of it in the operand"
+            )
+
+
+def new_storage(
+    field: tuple[Any, ...], dtype: np.dtype[Any], kind: tuple[str | None, str | None]
+) -> Any:
+    dims, shape, halo, aligned_index, layout, alignment_size = field
+    return _core._storage_empty(
+        shape,
+        dtype,
+        dims=dims,
+        halo=halo,
+        aligned_index=aligned_index,
+        layout=layout,
+        alignment_size=alignment_size,
+        device=kind[0],
+        managed=kind[1],
+    )
+
+
+def run(
+    work: Work,
+    operands: Sequence[Operand],
+    mask: Operand,
+    outputs: Sequence[Operand],
+    dims: tuple[str, ...],
+    side: Side,
+    *,
+    whole: bool,
+    out_dims: tuple[str, ...] | None = None,
+) -> Any:
+    """Reads, works, and marks; what `work` returns. Outputs that were begun are ended, whatever is raised."""
+    arrays = [read(value, side, dims) for value in (*operands, mask)]
+    count = len(arrays)
+
+    def kernel(*arrays: Any) -> Any:
+        return work(arrays[: count - 1], arrays[count:], arrays[count - 1])
+
+    with ExitStack() as written:
+        for value in outputs:
+            arrays.append(value._write_array(side, out_dims or dims, whole=whole))
+            written.callback(value._written, side)
+        return _on_side(side, kernel, arrays)
+
+
+def _on_side(side: Side, kernel: Callable[..., Any], arrays: Sequence[Any]) -> Any:
+    """Runs `kernel(*arrays)`: here, in a kernel of the emulated device, or by CuPy on the stream in use."""
+    if side == "host":
+        return kernel(*arrays)
+    if not any(hasattr(array, "__cuda_array_interface__") for array in arrays):
+        # In our context: numpy.errstate holds in a kernel, too.
+        return _core._run_kernel(partial(copy_context().run, kernel), *arrays)
+    import cupy  # They are its arrays.
+
+    with cupy.cuda.ExternalStream(_core._device_current_stream()):
+        return kernel(*arrays)
+
+
+def assign(target: Operand, source: Any, side: Side) -> None:
+    """target[...] = source, along the dimensions that `source` does not have. Requires that it fits."""
+
+    def work(arrays: Sequence[Any], targets: Sequence[Any], mask: Any) -> None:
+        np.copyto(targets[0], arrays[0], casting="same_kind")
+
+    run(work, [source], True, [target], target.dims, side, whole=True)

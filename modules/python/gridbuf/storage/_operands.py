@@ -1,0 +1,187 @@
+"""What takes part in an array function, and the side on which all of it meets.
+
+An operand is a storage, an `Other` (an array of someone else's), or anything else, which counts as a number and is for
+NumPy to judge. An `Other` without names for its dimensions joins if its shape leaves no doubt, which `place` decides.
+
+Where the work is done follows from the storages (`side_of`): memory of the host on the host, memory of a device on the
+device; storages of both kinds decide by who is current. It is never done elsewhere because something is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import _core
+from ._others import BOTH, DEVICE, HOST, Other, Side, sides_of
+
+__all__ = [
+    "NUMBERS",
+    "Operand",
+    "decider",
+    "is_array",
+    "is_named",
+    "is_storage",
+    "kind_of",
+    "operand",
+    "output",
+    "place",
+    "read",
+    "side_of",
+]
+
+NUMBERS = frozenset(
+    {bool, int, float, complex, np.bool_, np.float64, np.float32, np.int64, np.int32}
+)
+
+# By (device, managed): the sides that a storage has, and what it is called.
+_KINDS: dict[tuple[str | None, str | None], tuple[tuple[Side, ...], str]] = {
+    (None, None): (HOST, "CPUStorage"),
+    ("gpu", None): (DEVICE, "GPUStorage"),
+    ("gpu", "gt4py"): (BOTH, "SoftwareManagedGPUStorage"),
+    ("gpu", "cuda"): (BOTH, "CUDAManagedGPUStorage"),
+}
+
+Operand = Any
+"""A storage, an `Other`, or anything else, which counts as a number."""
+
+
+def operand(value: object) -> Operand:
+    """`value` as an operand. NotImplemented for arrays that want to handle NumPy's functions and offer no memory."""
+    if (
+        isinstance(value, _core.StorageBase)
+        or type(value) in NUMBERS
+        or isinstance(value, np.generic)
+    ):
+        return value
+    if isinstance(value, np.ndarray):
+        return Other(value) if value.ndim > 0 else value
+    if isinstance(value, (list, tuple)):
+        return Other(np.asarray(value))
+    if sides_of(value):
+        return Other(value)
+    return NotImplemented if hasattr(value, "__array_ufunc__") else value
+
+
+def output(value: Any) -> Operand:
+    """An output as an operand: an array even if it has no dimensions. None stays None."""
+    return (
+        Other(value)
+        if isinstance(value, np.ndarray)
+        else value
+        if value is None
+        else operand(value)
+    )
+
+
+def is_storage(value: Operand) -> bool:
+    return isinstance(value, _core.StorageBase)
+
+
+def is_array(value: Operand) -> bool:
+    return isinstance(value, (_core.StorageBase, Other))
+
+
+def is_named(value: Operand) -> bool:
+    """Whether the dimensions of an array have names. Others must be taken."""
+    return isinstance(value, _core.StorageBase) or (
+        isinstance(value, Other) and value.dims is not None
+    )
+
+
+def read(value: Operand, side: Side, dims: tuple[str, ...]) -> Any:
+    """The operand as an array in the order of `dims`; a number as it is. Copies a host storage that a device needs."""
+    if not is_array(value):
+        return value
+    if side == "device" and is_storage(value) and _sides(value) == HOST:
+        value = _core._storage_storage(value, device="gpu", managed=None)
+    return value._read_array(side, dims)
+
+
+def place(other: Other, shape: tuple[int, ...], named: Sequence[Operand]) -> None:
+    """Finds out what the dimensions of an array without names are: those of the result, or of a storage.
+
+    Raises ValueError if its shape is neither the result's (1 for any extent) nor that of a storage, or that of storages
+    with different dimensions.
+    """
+    own = other.shape
+    if len(own) == len(shape) and all(a in (1, b) for a, b in zip(own, shape)):
+        return
+    dims = {storage.dims for storage in named if storage.shape == own}
+    if len(dims) != 1:
+        found = (
+            f"there are storages of that shape with dims {' and '.join(map(str, sorted(dims)))}"
+            if dims
+            else ""
+        )
+        raise ValueError(
+            f"an array of shape {own} without names of dimensions takes part, but must have the shape of the result, "
+            f"{shape} (1 for extents along which it is repeated), or that of one of the storages"
+            f"{'; ' + found if found else ''}; name its dimensions with gridbuf.storage.as_storage(array, dims=...)"
+        )
+    (other.dims,) = dims
+
+
+# ---- The side. ----
+
+
+def kind_of(storage: Any) -> tuple[str | None, str | None]:
+    """(device, managed) of a storage."""
+    return storage._parameters[-2:]  # type: ignore[no-any-return]
+
+
+def _sides(value: Operand) -> tuple[Side, ...]:
+    return value.sides if isinstance(value, Other) else _KINDS[kind_of(value)][0]
+
+
+def decider(arrays: Sequence[Operand]) -> Any:
+    """The storage that decides: the first managed one, else the first."""
+    storages = [value for value in arrays if isinstance(value, _core.StorageBase)]
+    return next((storage for storage in storages if kind_of(storage)[1] is not None), storages[0])
+
+
+def side_of(operands: Sequence[Operand], outputs: Sequence[Operand]) -> Side:
+    """Where to compute. Requires at least one storage.
+
+    Memory of the host needs operands that the host can read, memory of a device such that a device can; else TypeError.
+    Where a storage with both takes part it is the outputs that must be reachable; beyond that, a CUDA-managed one means
+    the device if any operand offers a device interface, a software-managed one the device unless every operand is
+    current on the host only. Operands that only the host has are then copied to the device.
+    """
+    inputs = [value for value in operands if is_array(value)]
+    outputs = [value for value in outputs if value is not None]
+    first = decider([*inputs, *outputs])
+    kind = kind_of(first)
+    if kind[1] is None:
+        side = _KINDS[kind][0][0]
+        _require(side, [*inputs, *outputs], _KINDS[kind][1])
+        return side
+    for side in BOTH:
+        if any(_sides(value) == (side,) for value in outputs):
+            _require(side, outputs, "the output")
+            if side == "host":
+                _require(side, inputs, "the output")
+            return side
+    if kind[1] == "cuda":
+        return "device" if any("device" in _sides(value) for value in inputs) else "host"
+    return "host" if all(_is_on_host_only(value) for value in inputs) else "device"
+
+
+def _is_on_host_only(value: Operand) -> bool:
+    if isinstance(value, _core.StorageBase) and kind_of(value) == ("gpu", "gt4py"):
+        return bool(value._current_sides() == HOST)
+    return _sides(value) == HOST
+
+
+def _require(side: Side, arrays: Sequence[Operand], who: str) -> None:
+    for value in arrays:
+        if side in _sides(value):
+            continue
+        name = value.name if isinstance(value, Other) else type(value).__name__
+        where, copied = ("host", "None") if side == "host" else ("device", '"gpu"')
+        raise TypeError(
+            f"{who} is computed with on the {where}, but a {name} takes part that the {where} cannot reach; "
+            f"copy it: gridbuf.storage.storage(array, device={copied})"
+        )

@@ -1,0 +1,184 @@
+"""Arrays of others that take part in an array function: what they offer, and how their memory is taken and let go.
+
+An object that offers `__gt_data_interface__` is acquired before anything of it is read, told with `touch` when it was
+written, and released afterwards, also when the function raises: within `taken` it is ours. `as_storage` does the first
+two, as it wraps the memory; the third follows when the wrapper goes.
+
+Some have names for their dimensions (a Buffer, a DataArray, an entry of `__gt_data_interface__` with `dims`) and join by
+them, like a storage. An ndarray has none, whatever memory it shows: it joins by its shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from traceback import clear_frames
+from typing import Any, Literal
+
+import numpy as np
+
+from .. import _core
+
+__all__ = ["BOTH", "DEVICE", "HOST", "Other", "Side", "sides_of", "taken"]
+
+Side = Literal["host", "device"]
+HOST: tuple[Side, ...] = ("host",)
+DEVICE: tuple[Side, ...] = ("device",)
+BOTH: tuple[Side, ...] = ("host", "device")
+
+# The device types of DLPack that gridbuf knows: host, CUDA, pinned, managed.
+_DLPACK_SIDES: dict[int, tuple[Side, ...]] = {1: HOST, 2: DEVICE, 3: HOST, 13: BOTH}
+
+
+class Other:
+    """An array that is no storage, with the few methods of one that an array function needs.
+
+    `sides` says where it can be reached. `dims` (None: it has no names), `shape` and `dtype` are known within `taken`.
+    """
+
+    __slots__ = ("_held", "_source", "dims", "dtype", "shape", "sides")
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+        self._held: Any = (
+            source  # what is read and written: an ndarray, or a storage over the memory
+        )
+        self.dims: tuple[str, ...] | None = None
+        self.sides = HOST if isinstance(source, (np.ndarray, list, tuple)) else sides_of(source)
+        self.shape: tuple[int, ...] = ()
+        self.dtype: np.dtype[Any] = np.dtype(np.void)
+
+    @property
+    def name(self) -> str:
+        return type(self._source).__name__
+
+    def open(self, side: Side, *, writing: bool = False) -> None:
+        """Takes hold of the memory on `side`; copies to the device what only the host has, unless it is an output."""
+        own = side if side in self.sides else self.sides[0]
+        self._held = self._view(own, writing)
+        self.shape = self._held.shape
+        self.dtype = self._held.dtype
+        if _declares_names(self._source, own):
+            named = self._held if isinstance(self._held, _core.StorageBase) else self._source
+            self.dims = tuple(named.dims)
+        if own != side:
+            self._held = _core._storage_storage(self._held, device="gpu", managed=None)
+
+    def _view(self, side: Side, writing: bool) -> Any:
+        source = self._source
+        if type(source) is np.ndarray:
+            return source
+        if side == "device":
+            return _core._storage_as_storage(device_data=source, device="gpu", managed=None)
+        if isinstance(source, (list, tuple)) or not _offers_memory(source):
+            if writing:
+                raise TypeError(
+                    f"out is a {self.name}, which offers no memory to write to; pass a storage or an array"
+                )
+            return np.asarray(source)
+        return (
+            _core.as_numpy(source)
+            if isinstance(source, np.ndarray)
+            else _core._storage_as_storage(source, device=None)
+        )
+
+    def close(self) -> None:
+        """Lets go of the memory; a data interface is released with it."""
+        self._held = None
+
+    def _read_array(self, side: Side, dims: tuple[str, ...] | None = None) -> Any:
+        held = (
+            self._held._read_array(side)
+            if isinstance(self._held, _core.StorageBase)
+            else self._held
+        )
+        return held if dims is None or self.dims is None else align(held, self.dims, dims)
+
+    def _write_array(
+        self, side: Side, dims: tuple[str, ...] | None = None, *, whole: bool = True
+    ) -> Any:
+        held = self._held
+        if isinstance(held, _core.StorageBase):
+            held = held._write_array(side, whole=whole)
+        return held if dims is None or self.dims is None else align(held, self.dims, dims)
+
+    def _written(self, side: Side) -> None:
+        if isinstance(self._held, _core.StorageBase):
+            self._held._written(side)
+
+
+@contextmanager
+def taken(side: Side, inputs: Sequence[Any], outputs: Sequence[Any]) -> Iterator[None]:
+    """Within the block the memory of all others among the operands is ours, on `side`."""
+    others = [value for value in (*inputs, *outputs) if isinstance(value, Other)]
+    try:
+        for value in others:
+            value.open(side, writing=any(value is output for output in outputs))
+        yield
+    except BaseException as error:
+        if others:
+            clear_frames(error.__traceback__)  # They would keep the memory, which is released now.
+        raise
+    finally:
+        for value in others:
+            value.close()
+
+
+# ---- Interfaces of others. ----
+
+
+def sides_of(source: object) -> tuple[Side, ...]:
+    """Where the memory of an object can be reached, by the interfaces that it offers; () if it offers none."""
+    entries = getattr(source, "__gt_data_interface__", None)
+    if isinstance(entries, dict):
+        return tuple(side for side, key in (("host", None), ("device", "gpu")) if key in entries)  # type: ignore[misc]
+    if hasattr(source, "__dlpack_device__"):
+        return _DLPACK_SIDES.get(int(source.__dlpack_device__()[0]), ())
+    host = _offers_memory(source) or hasattr(source, "__array__")
+    device = hasattr(source, "__cuda_array_interface__")
+    return HOST * host + DEVICE * device
+
+
+def _offers_memory(source: object) -> bool:
+    """Whether the host can take a view of the object's memory, without the object making an array for it."""
+    names = ("__gt_data_interface__", "__array_interface__", "__array_struct__", "__dlpack__")
+    if any(hasattr(source, name) for name in names):
+        return True
+    try:
+        memoryview(source).release()  # type: ignore[arg-type]
+    except TypeError:
+        return False
+    return True
+
+
+def _declares_names(source: object, side: Side) -> bool:
+    if isinstance(source, np.ndarray):
+        return False
+    entries = getattr(source, "__gt_data_interface__", None)
+    if isinstance(entries, dict):
+        entry = entries.get(None if side == "host" else "gpu")
+        if isinstance(entry, dict) and entry.get("dims") is not None:
+            return True
+    return hasattr(source, "ndim") and _core.get_dims(source) is not None
+
+
+# ---- Dimensions. ----
+
+
+@lru_cache(maxsize=1024)
+def _alignment(
+    dims: tuple[str, ...], ndim: int, target: tuple[str, ...]
+) -> tuple[tuple[int, ...], Any]:
+    axes, new = _core._align(dims, (1,) * ndim, target)
+    index = tuple(None if axis in new else slice(None) for axis in range(len(target)))
+    return axes, index if new else None
+
+
+def align(array: Any, dims: tuple[str, ...], target: tuple[str, ...]) -> Any:
+    """A view of `array`, which has `dims`, in the order of `target`, with extents of 1 for what it has not."""
+    if dims == target:
+        return array
+    axes, index = _alignment(dims, array.ndim, target)
+    array = array.transpose(axes)
+    return array if index is None else array[index]

@@ -1,0 +1,156 @@
+"""Reductions of storages: `ufunc.reduce`, which drops the dimensions that it reduces."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ._compute import (
+    FIELD,
+    assign,
+    joined,
+    new_storage,
+    reduced,
+    require_all_dims,
+    require_shape,
+    run,
+)
+from ._operands import (
+    Operand,
+    decider,
+    is_array,
+    is_named,
+    is_storage,
+    kind_of,
+    operand,
+    output,
+    place,
+    side_of,
+)
+from ._others import taken
+
+__all__ = ["reduce"]
+
+
+def reduce(
+    ufunc: np.ufunc,
+    array: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    out: tuple[Any, ...] = (None,),
+    keepdims: bool = False,
+    where: Any = True,
+    **initial: Any,
+) -> Any:
+    """`ufunc.reduce`: a storage without the reduced dimensions, or a scalar if no dimension is left.
+
+    `axis` counts as in NumPy, or names dimensions: `numpy.add.reduce(field, axis="K")`.
+    """
+    if not is_storage(array):
+        raise TypeError(
+            f"numpy.{ufunc.__name__}.reduce reduces a {type(array).__name__}, whose dimensions have no names, but out or "
+            "where is a storage; wrap it with gridbuf.storage.as_storage(array, dims=...)"
+        )
+    mask, target = operand(where), output(out[0])
+    if mask is NotImplemented or target is NotImplemented:
+        return NotImplemented
+    axes = _axes_of(axis, array.dims)
+    options = {"dtype": dtype, "keepdims": bool(keepdims), **initial}
+
+    def work(arrays: Sequence[Any], targets: Sequence[Any], mask: Any) -> Any:
+        masked = {} if mask is True else {"where": mask}
+        written = {"out": targets[0]} if targets else {}
+        result = ufunc.reduce(arrays[0], axis=axes, **masked, **written, **options)
+        return None if targets else result
+
+    side = side_of([array, mask], [target])
+    with taken(side, [array, mask], [target]):
+        _fit_mask(mask, array)
+        result_dtype = _dtype_of_result(ufunc, array, axes, target, options)
+        left = reduced(array._parameters[:FIELD], axes, bool(keepdims))
+        if target is None and not left[0]:
+            return _scalar(run(work, [array], mask, [], array.dims, side, whole=True))
+        direct = _has_just(left, target)
+        kind = kind_of(decider([array, mask, target]))
+        result = target if direct else new_storage(left, result_dtype, kind)
+        run(work, [array], mask, [result], array.dims, side, whole=True, out_dims=left[0])
+        if target is None:
+            return result
+        if not direct:
+            assign(target, result, side)  # It has more dimensions, and is filled along them.
+        return out[0]
+
+
+def _axes_of(axis: Any, dims: tuple[str, ...]) -> tuple[int, ...]:
+    """The axes, ascending. `axis`: None for all, an integer or a name, or a tuple of them."""
+    if axis is None:
+        return tuple(range(len(dims)))
+    axes = [_axis_of(item, dims) for item in (axis if isinstance(axis, tuple) else (axis,))]
+    if len(set(axes)) != len(axes):
+        raise ValueError(
+            f"axis is {axis!r}, which names a dimension twice; name each of {dims} at most once"
+        )
+    return tuple(sorted(axes))
+
+
+def _axis_of(item: Any, dims: tuple[str, ...]) -> int:
+    if isinstance(item, str):
+        if item not in dims:
+            raise ValueError(
+                f"axis is {item!r}, but must be one of the dimensions {dims}; name one of them, or count it"
+            )
+        return dims.index(item)
+    number = operator.index(item)
+    if not -len(dims) <= number < len(dims):
+        raise np.exceptions.AxisError(number, len(dims))
+    return number % len(dims)
+
+
+def _fit_mask(mask: Operand, array: Any) -> None:
+    """`where` of a reduction has dimensions of the array only."""
+    if is_named(mask):
+        field = joined((), ((array.dims, array.shape), (mask.dims, mask.shape)))
+        if len(field[0]) != len(array.dims):
+            raise ValueError(
+                f"where has the dimensions {mask.dims}, but must have none beyond the array's, {array.dims}; select a "
+                "point of the others"
+            )
+    elif is_array(mask):
+        place(mask, array.shape, [array])
+
+
+@lru_cache(maxsize=256)
+def _one_element(dtype: np.dtype[Any], ndim: int) -> np.ndarray[Any, Any]:
+    return np.zeros((1,) * ndim, dtype)
+
+
+def _dtype_of_result(
+    ufunc: np.ufunc, array: Any, axes: tuple[int, ...], target: Operand, options: dict[str, Any]
+) -> np.dtype[Any]:
+    """The dtype of the result. Raises what NumPy raises, before anything is written."""
+    one = _one_element(array.dtype, array.ndim)
+    result = np.asarray(ufunc.reduce(one, axis=axes, **options))
+    if target is not None:
+        ufunc.reduce(one, axis=axes, out=np.zeros(result.shape, target.dtype), **options)
+    return result.dtype
+
+
+def _has_just(left: tuple[Any, ...], target: Operand) -> bool:
+    """Whether an output has the dimensions of the result and no others. ValueError if it lacks one."""
+    if target is None:
+        return False
+    if not is_named(target):
+        require_shape(target, left)
+        return True
+    joined((), (left[:2], (target.dims, target.shape)))
+    require_all_dims(left[0], [target])
+    return len(target.dims) == len(left[0])
+
+
+def _scalar(value: Any) -> Any:
+    """A number of CuPy's comes to the host; NumPy's is there."""
+    return value.get()[()] if hasattr(value, "__cuda_array_interface__") else value

@@ -1,0 +1,113 @@
+"""ufuncs on storages: `__array_ufunc__`, and with it all operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+from ._compute import FIELD, compute, new_storage
+from ._operands import NUMBERS, Operand, is_array, is_storage, operand, output
+from ._reductions import reduce
+from ._refusals import refused
+
+__all__ = ["array_ufunc", "sample"]
+
+
+def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+    """`__array_ufunc__`: `__call__` and `reduce`, on storages.
+
+    Raises:
+      TypeError: any other method, a generalised ufunc, operands that cannot be reached from one side, or what NumPy says
+        of the dtypes.
+      ValueError: dimensions that do not fit together.
+      DeviceUnavailableError: work for a real device without CuPy.
+    """
+    if method == "__call__" and ufunc.signature is None:
+        return _call(ufunc, inputs, **options) if options else _call_again(ufunc, inputs)
+    if method == "reduce":
+        return reduce(ufunc, *inputs, **options)
+    name = f"numpy.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
+    return refused(name, [*inputs, *options.get("out", ())])
+
+
+def _call(
+    ufunc: np.ufunc,
+    inputs: tuple[Any, ...],
+    out: tuple[Any, ...] = (),
+    where: Any = True,
+    **options: Any,
+) -> Any:
+    operands = [operand(value) for value in inputs]
+    mask = operand(where)
+    outputs = [output(value) for value in out] or [None] * ufunc.nout
+    if any(value is NotImplemented for value in (*operands, mask, *outputs)):
+        return NotImplemented
+    _refuse_order(options)
+
+    def work(arrays: Sequence[Any], targets: Sequence[Any], mask: Any) -> None:
+        masked = {} if mask is True else {"where": mask}
+        ufunc(*arrays, out=tuple(targets), **masked, **options)
+
+    def dtypes() -> tuple[np.dtype[Any], ...]:
+        samples = [sample(value) if is_array(value) else value for value in operands]
+        given = [None if value is None else sample(value) for value in outputs]
+        results = ufunc(*samples, **({"out": tuple(given)} if out else {}), **options)
+        return tuple(result.dtype for result in (results if ufunc.nout > 1 else (results,)))
+
+    made = compute(work, dtypes, operands, mask, outputs)
+    results = [new if old is None else old for new, old in zip(made, out or outputs)]
+    return results[0] if ufunc.nout == 1 else tuple(results)
+
+
+# What was found out about host storages of such parameters, for the next time: the result's dims and how to make it.
+_plans: dict[tuple[Any, ...], tuple[tuple[str, ...], Callable[[], Any]]] = {}
+_MAX_PLANS = 1024
+
+
+def _call_again(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
+    """`_call` without options. An expression in a time loop meets the same parameters again and again; what it takes to
+    look at them would be a third of the time that NumPy adds 64x64x64 numbers in."""
+    key = (ufunc, *[value._parameters if is_storage(value) else type(value) for value in inputs])
+    plan = _plans.get(key)
+    if plan is None:
+        result = _call(ufunc, inputs)
+        _remember(key, inputs, result)
+        return result
+    dims, make = plan
+    result = make()
+    arrays = [value._read_array("host", dims) if is_storage(value) else value for value in inputs]
+    ufunc(*arrays, out=result._write_array("host"))
+    result._written("host")
+    return result
+
+
+def _remember(key: tuple[Any, ...], inputs: Sequence[Any], result: Any) -> None:
+    """Numbers of one type give the same dtype whatever their value, so types are all that a plan needs of them."""
+    if not is_storage(result) or result.device is not None:
+        return
+    if all(is_storage(value) or type(value) in NUMBERS for value in inputs):
+        if len(_plans) >= _MAX_PLANS:
+            _plans.clear()
+        make = partial(new_storage, result._parameters[:FIELD], result.dtype, (None, None))
+        _plans[key] = (result.dims, make)
+
+
+@lru_cache(maxsize=256)
+def _no_elements(dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    return np.empty(0, dtype)
+
+
+def sample(value: Operand) -> np.ndarray[Any, Any]:
+    """An array of the operand's dtype without elements: what NumPy says of it, it says of the operand."""
+    return _no_elements(value.dtype)
+
+
+def _refuse_order(options: dict[str, Any]) -> None:
+    if options.get("order", "K") not in ("K", None) or options.get("subok", True) is not True:
+        raise TypeError(
+            "order and subok do not apply to storages: the layout of a result is that of the first storage; pass out= "
+            "for another one"
+        )
