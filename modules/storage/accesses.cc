@@ -17,6 +17,7 @@ import gridbuf.alloc.devices;
 import gridbuf.alloc.host;
 import gridbuf.error;
 import gridbuf.transfer;
+import gridbuf.transfer.boxes;
 import gridbuf.transfer.device;
 
 // Accesses, exports and transfers.
@@ -82,8 +83,10 @@ absl::Status Storage::Base::copy_box(const Box& box, Side target) const {
   if (whole && common_bytes > 0 && !host_resource().poisons()) {
     return driver->copy(to.block, from.block, common_bytes, stream);
   }
-  return copy_elements_on(*driver, to.block, box_view(box, target), from.block,
-                          box_view(box, other(target)), stream);
+  const SideElements on_host{host.block, box_view(box, Side::kHost)};
+  const SideElements on_device{device.block, box_view(box, Side::kDevice)};
+  return target == Side::kHost ? copy_to_host(*driver, on_host, on_device, stream)
+                               : copy_to_device(*driver, on_device, on_host, stream);
 }
 
 // Hold order->transfers.

@@ -261,7 +261,9 @@ EmulatedStatistics EmulatedDriver::statistics() {
           memory.held_bytes,
           memory.peak_live_bytes,
           streams_.pending_operations(),
-          streams_.live_streams()};
+          streams_.live_streams(),
+          host_to_device_bytes_,
+          device_to_host_bytes_};
 }
 
 std::vector<std::pair<std::string, std::string>> EmulatedDriver::facts() {

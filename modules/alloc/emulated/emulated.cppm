@@ -21,6 +21,7 @@
 // What it is not: fast, or a model of time. Kernels are functions of the host.
 module;
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -73,6 +74,9 @@ struct EmulatedStatistics {
   std::int64_t peak_live_bytes = 0;
   std::int64_t pending_operations = 0;
   std::int64_t live_streams = 0;  // created and not destroyed
+  // What copies have moved between memory of the host (pinned or not) and of the device.
+  std::int64_t host_to_device_bytes = 0;
+  std::int64_t device_to_host_bytes = 0;
 };
 
 class EmulatedDriver final : public DeviceDriver {
@@ -146,6 +150,8 @@ class EmulatedDriver final : public DeviceDriver {
   void add_use(const emulated::RangePtr& range, const emulated::Point& point);
   void take_hint(const void* address) noexcept;
   emulated::Points take_uses(const emulated::Range& range);
+  void count_moved(const emulated::Range* target, const emulated::Range* source,
+                   std::int64_t bytes);
 
   DriverProcess process_;
   emulated::Memory memory_;
@@ -155,6 +161,8 @@ class EmulatedDriver final : public DeviceDriver {
   std::mutex mutex_;                                            // of what follows
   std::unordered_map<std::uintptr_t, emulated::Points> uses_;   // by range: who else uses it
   std::int64_t hints_ = 0;
+  std::atomic<std::int64_t> host_to_device_bytes_ = 0;
+  std::atomic<std::int64_t> device_to_host_bytes_ = 0;
 };
 
 /// The process's emulated device. Never destroyed: memory may be released at any moment of the

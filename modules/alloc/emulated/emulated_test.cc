@@ -470,6 +470,20 @@ TEST_F(EmulatedDriverTest, SaysWhatItIs) {
   EXPECT_NE(driver.facts()[0].second.find("no GPU"), std::string::npos);
 }
 
+TEST(EmulatedStatistics, CountWhatCopiesMoveBetweenTheSides) {
+  EmulatedDriver driver;
+  const Block device = *driver.resource(MemoryKind::kDevice).allocate({.total_bytes = 64});
+  const Block pinned = *driver.resource(MemoryKind::kPinned).allocate({.total_bytes = 64});
+  std::array<std::byte, 64> pageable{};
+  ASSERT_TRUE(driver.copy(device.data(), pinned.data(), 40, 1).ok());
+  EXPECT_EQ(driver.statistics().host_to_device_bytes, 0);  // enqueued, not moved
+  ASSERT_TRUE(driver.copy_rows({pageable.data(), 16, device.data(), 16, 8, 3}, 1).ok());
+  ASSERT_TRUE(driver.copy(device.data(), device.data() + 32, 32, 1).ok());
+  ASSERT_TRUE(driver.synchronize(1).ok());
+  EXPECT_EQ(driver.statistics().host_to_device_bytes, 40);
+  EXPECT_EQ(driver.statistics().device_to_host_bytes, 24);
+}
+
 }  // namespace
 
 bool leaks_are_meant() { return ends_with_live_memory; }

@@ -112,6 +112,19 @@ absl::Status EmulatedDriver::enqueue(StreamHandle stream, const Verdict& verdict
 
 // --- Copies and fills ----------------------------------------------------------------------------
 
+// Managed memory is on neither side, and ordinary memory of the host in no range.
+void EmulatedDriver::count_moved(const emulated::Range* target, const emulated::Range* source,
+                                 std::int64_t bytes) {
+  const auto is_hosts = [](const emulated::Range* range) {
+    return range == nullptr || range->kind == MemoryKind::kPinned;
+  };
+  const auto is_devices = [](const emulated::Range* range) {
+    return range != nullptr && range->kind == MemoryKind::kDevice;
+  };
+  if (is_devices(target) && is_hosts(source)) host_to_device_bytes_ += bytes;
+  if (is_hosts(target) && is_devices(source)) device_to_host_bytes_ += bytes;
+}
+
 absl::Status EmulatedDriver::copy(void* target, const void* source, std::int64_t length_bytes,
                                   StreamHandle stream) {
   return copy_rows({target, length_bytes, source, length_bytes, length_bytes, 1}, stream);
@@ -145,6 +158,7 @@ absl::Status EmulatedDriver::copy_rows(const RowCopy& rows, StreamHandle stream)
     const absl::StatusOr<std::byte*> from = bytes_of(memory_, source);
     if (!from.ok()) return from.status();
     move_rows(*to, *from, rows);
+    count_moved(target.range.get(), source.range.get(), rows.row_bytes * rows.row_count);
     return absl::OkStatus();
   };
   if (absl::Status status = enqueue(stream, verdict, work, used); !status.ok()) return status;

@@ -181,10 +181,11 @@ PyObject* count_calls(PyObject*, PyObject* operation) {
 PyObject* get_statistics(PyObject*, PyObject*) {
   return guarded([] {
     const EmulatedStatistics now = emulated_driver().statistics();
-    return Ref::steal(Py_BuildValue("{sLsLsLsLsLsL}", "live_blocks", now.live_blocks, "live_bytes",
-                                    now.live_bytes, "held_bytes", now.held_bytes, "peak_live_bytes",
-                                    now.peak_live_bytes, "pending_operations",
-                                    now.pending_operations, "live_streams", now.live_streams));
+    return Ref::steal(Py_BuildValue(
+        "{sLsLsLsLsLsLsLsL}", "live_blocks", now.live_blocks, "live_bytes", now.live_bytes,
+        "held_bytes", now.held_bytes, "peak_live_bytes", now.peak_live_bytes, "pending_operations",
+        now.pending_operations, "live_streams", now.live_streams, "host_to_device_bytes",
+        now.host_to_device_bytes, "device_to_host_bytes", now.device_to_host_bytes));
   });
 }
 

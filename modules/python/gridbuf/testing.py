@@ -53,6 +53,8 @@ class Statistics(TypedDict):
     pending_operations: int
     """Work that nobody has waited for."""
     live_streams: int
+    host_to_device_bytes: int
+    device_to_host_bytes: int
 
 
 class emulated_device:  # noqa: N801  (used like a function)
