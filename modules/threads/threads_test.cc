@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -257,6 +258,93 @@ std::int64_t sum_of(const std::vector<std::int64_t>& numbers) {
 // [/example]
 
 TEST(Example, OfTheReadme) { EXPECT_EQ(sum_of(std::vector<std::int64_t>(3 << 20, 2)), 6 << 20); }
+
+// ---- The loop in the background. ----
+
+class Background : public Threads {};
+
+TEST_F(Background, VisitsEveryChunkOnce) {
+  for (const int threads : {2, 4}) {
+    ASSERT_TRUE(set_thread_count(threads).ok());
+    for (const std::int64_t total : {1, 63, 64, 1000}) {
+      std::vector<std::atomic<int>> visits(static_cast<std::size_t>(total));
+      const auto loop = BackgroundLoop::start(total, 7, [&](std::int64_t begin, std::int64_t end) {
+        EXPECT_LE(end - begin, 7);
+        for (; begin < end; ++begin) ++visits[static_cast<std::size_t>(begin)];
+      });
+      ASSERT_NE(loop, nullptr);
+      loop->wait();
+      EXPECT_TRUE(std::all_of(visits.begin(), visits.end(), [](const auto& n) { return n == 1; }));
+    }
+  }
+}
+
+TEST_F(Background, RunsBesideTheCaller) {
+  std::atomic<bool> go = false;
+  std::atomic<int> done = 0;
+  const auto loop = BackgroundLoop::start(10, 1, [&](std::int64_t, std::int64_t) {
+    while (!go) std::this_thread::yield();
+    ++done;
+  });
+  ASSERT_NE(loop, nullptr);
+  EXPECT_EQ(done, 0);
+  go = true;
+  loop->wait();
+  EXPECT_EQ(done, 10);
+}
+
+// A chunk that has begun is finished before the destructor returns; no other one begins.
+TEST_F(Background, StopsWhenItGoes) {
+  ASSERT_TRUE(set_thread_count(2).ok());
+  std::atomic<int> begun = 0;
+  std::atomic<int> finished = 0;
+  std::atomic<bool> go = false;
+  auto loop = BackgroundLoop::start(1'000'000, 1, [&](std::int64_t, std::int64_t) {
+    ++begun;
+    while (!go) std::this_thread::yield();
+    ++finished;
+  });
+  ASSERT_NE(loop, nullptr);
+  while (begun == 0) std::this_thread::yield();
+  std::thread opener([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    go = true;
+  });
+  loop.reset();
+  EXPECT_EQ(finished, begun);
+  EXPECT_LT(begun, 1'000'000);
+  const int then = begun;
+  opener.join();
+  EXPECT_EQ(begun, then);
+}
+
+TEST_F(Background, HasNoThreadsOfASingleOne) {
+  ASSERT_TRUE(set_thread_count(1).ok());
+  const auto never = [](std::int64_t, std::int64_t) { ADD_FAILURE() << "called"; };
+  EXPECT_EQ(BackgroundLoop::start(10, 1, never), nullptr);
+}
+
+TEST_F(Background, IsGoneInAChild) {
+#if __has_feature(thread_sanitizer)
+  GTEST_SKIP() << "ThreadSanitizer allows no fork of a process with threads that then joins";
+#endif
+  std::atomic<bool> go = false;
+  auto loop = BackgroundLoop::start(100, 1, [&](std::int64_t, std::int64_t) {
+    while (!go) std::this_thread::yield();
+  });
+  ASSERT_NE(loop, nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    loop.reset();  // waits for nobody
+    std::_Exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  go = true;
+  loop->wait();
+}
 
 }  // namespace
 }  // namespace gridbuf

@@ -226,6 +226,34 @@ TEST(HostResourceFork, LeavesTheKeptBlocksToTheParent) {
   EXPECT_TRUE(host_resource().allocate({.total_bytes = 10 * kMiB})->facts().from_cache);
 }
 
+// The pages of a long block of zeros are still being touched when the process forks: the child has
+// the block, and none of the threads.
+TEST(HostResourceFork, MayHappenWhileZerosAreTouched) {
+#if __has_feature(thread_sanitizer)
+  GTEST_SKIP() << "ThreadSanitizer allows no new threads in a child of a process with threads";
+#endif
+  constexpr std::int64_t kBytes = 256 * kMiB;
+  for (int i = 0; i < 5; ++i) {
+    absl::StatusOr<Block> block = host_resource().allocate({.total_bytes = kBytes, .zeroed = true});
+    ASSERT_TRUE(block.ok());
+    block->data()[kBytes / 2] = std::byte{5};
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(60);  // for a thread that is not there
+      const bool kept = block->data()[kBytes / 2] == std::byte{5};
+      const bool zero = block->data()[kBytes - 1] == std::byte{0};
+      const int failure = use_memory_in_a_child();
+      *block = Block();
+      std::_Exit(kept && zero ? failure : 4);
+    }
+    block->data()[kBytes - 1] = std::byte{6};
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(block->data()[kBytes - 2], std::byte{0});
+  }
+}
+
 // Forks at any moment of other threads' allocations: no child may find a lock taken or books half
 // written.
 TEST(HostResourceFork, MayHappenWhileOtherThreadsAllocate) {

@@ -65,13 +65,6 @@ std::int64_t steady_nanoseconds() {
       .count();
 }
 
-// Of all threads of this process.
-std::int64_t processor_nanoseconds() {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
-
 PageSource& kernel() {
   static PageSource& source = *new PageSource;
   return source;
@@ -106,6 +99,10 @@ void zero(std::byte* data, std::int64_t total_bytes) {
   std::memset(data + head + body, 0, static_cast<std::size_t>(total_bytes - head - body));
 }
 
+std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
 // What must be mapped for a placement, stagger included; none if no machine has it.
 std::optional<std::int64_t> needed_bytes(const Placement& placement) {
   const std::optional<std::int64_t> bytes = checked::add(placement.block_bytes, kStaggerBytes);
@@ -136,6 +133,7 @@ struct LargeResource::Lent {
   PageKind pages;             // that were wanted
   Mapping mapping = {};       // what served it, perhaps a longer kept one
   bool from_cache = false;
+  std::unique_ptr<BackgroundLoop> touching = nullptr;  // ends before the mapping does
 };
 
 absl::StatusOr<Mapping> PageSource::map(std::int64_t length_bytes, PageKind pages) {
@@ -146,6 +144,11 @@ absl::Status PageSource::commit(std::byte* data, std::int64_t total_bytes) {
   return pages::commit(data, total_bytes);
 }
 std::int64_t PageSource::committable_bytes() { return system::committable_bytes(); }
+std::int64_t PageSource::processor_nanoseconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
 
 LargeResource::LargeResource(std::string_view name, const LargeOptions& options, PageSource* source)
     : name_(name), source_(source == nullptr ? kernel() : *source) {
@@ -233,12 +236,12 @@ absl::StatusOr<Mapping> LargeResource::map_or_trim(std::int64_t length_bytes, Pa
 
 // Brings the bytes of a block into the state that was asked for.
 absl::Status LargeResource::make_ready(const AllocationRequest& request, std::byte* data,
-                                       const Lent& lent) {
-  const bool eager = !lent.from_cache && request.zeroed && pays_to_touch(request.total_bytes);
-  if (request.populate || eager) {
+                                       Lent& lent) {
+  if (request.populate) {
     const absl::Status status = touch(data, request.total_bytes, lent);
-    // A hint that failed leaves the pages to their first use.
-    if (request.populate && !status.ok()) return status;
+    if (!status.ok()) return status;
+  } else if (request.zeroed && !lent.from_cache && pays_to_touch(request.total_bytes)) {
+    touch_zeros(data, request.total_bytes, lent);
   }
   if (request.zeroed && lent.from_cache) zero(data, request.total_bytes);
   if (!request.zeroed && poisons() && may_commit_unasked(request.total_bytes)) {
@@ -247,16 +250,48 @@ absl::Status LargeResource::make_ready(const AllocationRequest& request, std::by
   return absl::OkStatus();
 }
 
+// Touches what nobody asked to touch: where it fails, the pages are left to their first use. The
+// first piece of a long block shows how fast pages come, and whether there are processors for the
+// rest.
+void LargeResource::touch_zeros(std::byte* data, std::int64_t total_bytes, Lent& lent) {
+  if (total_bytes < kBackgroundBytes || !pages::commits_beside_users()) {
+    touch(data, total_bytes, lent).IgnoreError();
+    return;
+  }
+  std::byte* const mapping = lent.mapping.address;  // on a border of huge pages
+  const std::int64_t piece_bytes = std::max(total_bytes / kForegroundDivisor, kEagerBytes);
+  const std::int64_t border = round_up(data - mapping + piece_bytes, kChunkBytes);
+  const absl::Status status = touch(data, mapping + border - data, lent);
+  const bool processors_taken = lazy_blocks_.load(std::memory_order_relaxed) > 0;
+  if (!status.ok() || processors_taken) return;
+  touch_in_background(mapping + border, data + total_bytes - (mapping + border), lent);
+}
+
+// A single thread touches pages two to three times as slowly as a program writes to those that are
+// there. So it begins after the third that a program, coming from the begin, will have touched by
+// itself meanwhile, and ends with what is left of that. Several are faster than any writer.
+void LargeResource::touch_in_background(std::byte* from, std::int64_t length_bytes, Lent& lent) {
+  const std::int64_t rounded_bytes = round_up(length_bytes, kChunkBytes);
+  const bool single = thread_count() == 2;
+  const std::int64_t first = single ? round_up(length_bytes / 3, kChunkBytes) : 0;
+  const auto commit = [=, this](std::int64_t begin, std::int64_t end) {
+    const std::int64_t at = (begin + first) % rounded_bytes;
+    const std::int64_t chunk_bytes = std::min(end - begin, length_bytes - at);
+    without_throwing([&] { return source_.commit(from + at, chunk_bytes); }).IgnoreError();
+  };
+  lent.touching = BackgroundLoop::start(rounded_bytes, kChunkBytes, commit);
+}
+
 absl::Status LargeResource::touch(std::byte* data, std::int64_t total_bytes, const Lent& lent) {
   const std::int64_t started = steady_nanoseconds();
-  const std::int64_t processors_started = processor_nanoseconds();
+  const std::int64_t processors_started = source_.processor_nanoseconds();
   absl::Status status = without_throwing([&] { return source_.commit(data, total_bytes); });
   if (!status.ok() || lent.from_cache) return status;
   const std::int64_t passed = steady_nanoseconds() - started;
   policy_.record(lent.mapping.pages, total_bytes, passed);
   // Other programs have the processors: touching early gains nothing, and loses what a first write
   // finds in its cache.
-  const bool alone = processor_nanoseconds() - processors_started < passed + passed / 4;
+  const bool alone = source_.processor_nanoseconds() - processors_started < passed + passed / 4;
   if (alone && total_bytes >= kEagerBytes) {
     lazy_blocks_.store(kLazyBlocks, std::memory_order_relaxed);
   }
@@ -336,6 +371,7 @@ std::int64_t LargeResource::cache_limit() const noexcept {
 
 void LargeResource::release(void* context, void* /*allocation*/) noexcept {
   const std::unique_ptr<Lent> lent(static_cast<Lent*>(context));
+  lent->touching.reset();
   lent->owner->take_back(*lent);
 }
 

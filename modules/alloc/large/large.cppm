@@ -10,12 +10,14 @@
 //             tenth of a second. The pages of long mappings are offered to the kernel meanwhile, so
 //             memory pressure takes them without asking us; and a want of memory empties the cache
 //             before anything is refused.
-//   touched   zeros that must come from the kernel are touched now, by all threads, instead of
-//   later
-//             by one. Eagerly only for blocks of kEagerBytes and up to an eighth of what could be
+//   touched   zeros that must come from the kernel are touched early, by all threads, instead of
+//             later by one. Only in blocks of kEagerBytes and up to an eighth of what could be
 //             committed now: a field that is larger may never be touched as a whole, and stays
-//             lazy. Memory whose bytes do not matter (empty) is never touched here: its user's
-//             threads do that, and so it comes to lie near them.
+//             lazy. Of long ones the first piece is touched before they are handed out, and the
+//             rest in the background while their user writes the beginning: the kernel commits
+//             pages without looking at their bytes, so nobody can tell but by the clock. Memory
+//             whose bytes do not matter (empty) is never touched here: its user's threads do
+//             that, and so it comes to lie near them.
 //   staggered the start moves by a number of cache lines that changes from block to block, so that
 //             ten fields read in one loop do not fight for the same cache sets. The alignment at an
 //             offset is kept, of course; equal requests start equal modulo their alignment.
@@ -55,6 +57,10 @@ inline constexpr std::int64_t kEagerDivisor = 8;
 /// … but for so many blocks after a touch in which the threads did not run at the same time,
 /// because others use the processors.
 inline constexpr int kLazyBlocks = 8;
+/// Zeros of this length and more are touched in the background, but for a piece at their begin:
+/// this part of them, and kEagerBytes at least.
+inline constexpr std::int64_t kBackgroundBytes = std::int64_t{1} << 27;
+inline constexpr std::int64_t kForegroundDivisor = 16;
 /// The part of what could be committed now that the cache may hold, unless a limit was given.
 inline constexpr std::int64_t kCacheDivisor = 4;
 /// The pages of kept mappings of this length and more are offered to the kernel.
@@ -94,7 +100,7 @@ struct LargeStatistics {
   friend bool operator==(const LargeStatistics&, const LargeStatistics&) = default;
 };
 
-/// Where pages come from. The kernel, but for tests.
+/// Where pages come from. The kernel, but for tests. `commit` is called on several threads.
 class PageSource {
  public:
   PageSource() = default;
@@ -106,6 +112,8 @@ class PageSource {
   virtual void unmap(const pages::Mapping& mapping) noexcept;
   virtual absl::Status commit(std::byte* data, std::int64_t total_bytes);
   virtual std::int64_t committable_bytes();
+  /// The processor time that all threads of this process have had.
+  virtual std::int64_t processor_nanoseconds();
 };
 
 class LargeResource final : public MemoryResource {
@@ -147,7 +155,9 @@ class LargeResource final : public MemoryResource {
 
   absl::Status obtain(Lent& lent);
   absl::StatusOr<pages::Mapping> map_or_trim(std::int64_t length_bytes, PageKind pages);
-  absl::Status make_ready(const AllocationRequest& request, std::byte* data, const Lent& lent);
+  absl::Status make_ready(const AllocationRequest& request, std::byte* data, Lent& lent);
+  void touch_zeros(std::byte* data, std::int64_t total_bytes, Lent& lent);
+  void touch_in_background(std::byte* from, std::int64_t length_bytes, Lent& lent);
   absl::Status touch(std::byte* data, std::int64_t total_bytes, const Lent& lent);
   std::int64_t next_stagger(const Placement& placement);
   absl::Status refuse(const AllocationRequest& request, std::string_view cause);

@@ -133,8 +133,9 @@ class FailingSource final : public PageSource {
     PageSource::unmap(mapping);
   }
   absl::Status commit(std::byte* data, std::int64_t total_bytes) override {
-    ++commits;
-    std::this_thread::sleep_for(commit_delay);
+    // The first one is the measured one.
+    const bool delayed = ++commits > 1 || !delay_later_commits;
+    if (delayed) std::this_thread::sleep_for(commit_delay);
     if (fail_commits) return make_error(ErrorClass::kMemory, "no commit in this test; advice");
     return PageSource::commit(data, total_bytes);
   }
@@ -142,12 +143,19 @@ class FailingSource final : public PageSource {
     ++readings;
     return committable;
   }
+  std::int64_t processor_nanoseconds() override {
+    return processors_are_ours ? (faked_nanoseconds += 1'000'000'000'000)
+                               : PageSource::processor_nanoseconds();
+  }
 
   std::atomic<int> maps = 0;
   std::atomic<int> failing_maps = 0;
   std::atomic<int> commits = 0;
   bool fail_commits = false;
   std::chrono::milliseconds commit_delay{0};
+  bool delay_later_commits = false;
+  bool processors_are_ours = false;  // whatever else this machine does
+  std::atomic<std::int64_t> faked_nanoseconds = 0;
   std::atomic<int> readings = 0;
   std::atomic<std::int64_t> committable = 64 * kGiB;
   std::atomic<std::int64_t> mapped_bytes = 0;
@@ -345,6 +353,91 @@ TEST_F(LargeBlocks, OfZerosStayLazyWhileTheProcessorsAreTaken) {
   EXPECT_EQ(source_.commits, 1);
   allocate();  // tried again
   EXPECT_EQ(source_.commits, 2);
+}
+
+// ---- What is touched in the background. ----
+
+class LongBlocksOfZeros : public LargeBlocks {
+ protected:
+  LongBlocksOfZeros() {
+    source_.processors_are_ours = true;
+    with({.cache_limit_bytes = 0});
+  }
+  Block allocate() {
+    return *resource_->allocate({.total_bytes = kBackgroundBytes, .zeroed = true});
+  }
+  static bool becomes_present(const Block& block) {
+    for (int i = 0; i < 3000 && present_bytes(block) < block.total_bytes(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return present_bytes(block) >= block.total_bytes();
+  }
+};
+
+TEST_F(LongBlocksOfZeros, AreTouchedInTheEnd) {
+  if (!pages::commits_beside_users()) GTEST_SKIP() << "the kernel commits no pages unseen";
+#if __has_feature(thread_sanitizer)
+  GTEST_SKIP() << "ThreadSanitizer's own pages are counted, too";
+#endif
+  for (const int threads : {2, 3}) {
+    ASSERT_TRUE(set_thread_count(threads).ok());
+    source_.commit_delay = std::chrono::milliseconds(1);
+    source_.delay_later_commits = true;
+    source_.commits = 0;
+    const Block block = allocate();
+    EXPECT_LT(present_bytes(block), kBackgroundBytes) << "somebody waited for all of it";
+    EXPECT_TRUE(becomes_present(block)) << present_bytes(block);
+  }
+}
+
+TEST_F(LongBlocksOfZeros, HoldZerosAndWhatIsWrittenMeanwhile) {
+  for (const std::int64_t stride_bytes : {std::int64_t{64}, std::int64_t{4096}}) {
+    const Block block = allocate();
+    std::byte* const data = block.data();
+    for (std::int64_t at = 0; at < kBackgroundBytes; at += stride_bytes) data[at] = std::byte{7};
+    std::int64_t wrong = 0;
+    for (std::int64_t at = 0; at < kBackgroundBytes; at += 32) {
+      const std::byte expected = at % stride_bytes == 0 ? std::byte{7} : std::byte{0};
+      wrong += data[at] == expected ? 0 : 1;
+    }
+    EXPECT_EQ(wrong, 0);
+  }
+}
+
+TEST_F(LongBlocksOfZeros, MayBeFreedMeanwhile) {
+  if (!pages::commits_beside_users()) GTEST_SKIP() << "the kernel commits no pages unseen";
+  source_.commit_delay = std::chrono::milliseconds(2);
+  source_.delay_later_commits = true;
+  allocate();
+  const int commits = source_.commits;
+  EXPECT_LT(commits, kBackgroundBytes / (2 * kMiB)) << "somebody waited for all of it";
+  EXPECT_EQ(source_.mapped_bytes, 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(source_.commits, commits) << "pages that are gone were touched";
+}
+
+TEST_F(LongBlocksOfZeros, DoNotMindAFailure) {
+  source_.fail_commits = true;
+  const Block block = allocate();
+  EXPECT_EQ(block.data()[0], std::byte{0});
+  EXPECT_EQ(block.data()[kBackgroundBytes - 1], std::byte{0});
+}
+
+TEST_F(LongBlocksOfZeros, StayLazyWhileTheProcessorsAreTaken) {
+  source_.processors_are_ours = false;
+  source_.commit_delay = std::chrono::milliseconds(100);
+  allocate();
+  EXPECT_EQ(source_.commits, 1);
+}
+
+TEST_F(LongBlocksOfZeros, AreTouchedBeforeIfThatWasAskedFor) {
+#if __has_feature(thread_sanitizer)
+  GTEST_SKIP() << "ThreadSanitizer's own pages are counted, too";
+#endif
+  const Block block =
+      *resource_->allocate({.total_bytes = kBackgroundBytes, .zeroed = true, .populate = true});
+  EXPECT_GE(present_bytes(block), kBackgroundBytes);
+  EXPECT_EQ(source_.commits, 1);
 }
 
 TEST_F(LargeBlocks, OfUndefinedBytesAreNotTouched) {

@@ -160,6 +160,8 @@ void offer_pages(std::byte* address, std::int64_t length_bytes) noexcept {
   if (begin < end) madvise(address_of(begin), static_cast<std::size_t>(end - begin), MADV_FREE);
 }
 
+bool commits_beside_users() { return kernel_populates(); }
+
 void touch(std::byte* data, std::int64_t total_bytes) {
   if (total_bytes <= 0) return;
   const auto rewrite = [](std::byte* address) {

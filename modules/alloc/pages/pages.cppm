@@ -72,10 +72,15 @@ bool seal_pages(const Mapping& mapping) noexcept;
 void offer_pages(std::byte* address, std::int64_t length_bytes) noexcept;
 
 /// Makes every page of [data, data + total_bytes) present and writable, its bytes unchanged; with
-/// several threads from kParallelBytes on. The memory must be writable and must not be used by
-/// another thread meanwhile. 0 bytes: nothing happens. Error: kMemory if the kernel has no pages
-/// for it. (Where it cannot say so, it may still kill: see above.)
+/// several threads from kParallelBytes on. The memory must be writable and, unless
+/// commits_beside_users(), must not be used by another thread meanwhile. 0 bytes: nothing happens.
+/// Error: kMemory if the kernel has no pages for it. (Where it cannot say so, it may still kill:
+/// see above.)
 absl::Status commit(std::byte* data, std::int64_t total_bytes);
+
+/// Whether `commit` may run while others write to the memory: the kernel commits pages, and nobody
+/// reads or writes a byte for it.
+bool commits_beside_users();
 
 /// The fallback of `commit` on kernels without MADV_POPULATE_WRITE: rewrites one byte of each page.
 void touch(std::byte* data, std::int64_t total_bytes);
