@@ -53,14 +53,31 @@ absl::Status Storage::Base::enter_stream() const {
   return absl::OkStatus();
 }
 
+// What others have enqueued, on whatever stream. Hold order->transfers.
+absl::Status Storage::Base::wait_for_foreign_work() const {
+  const bool exported =
+      sync != nullptr ? sync->has_exports(Side::kDevice) : order->device_exports.load() > 0;
+  if (!exported && !order->foreign_work) return absl::OkStatus();
+  if (absl::Status status = driver->synchronize_device(); !status.ok()) return status;
+  order->foreign_work = false;
+  return absl::OkStatus();
+}
+
 // Managed memory: the host waits for what the device does with it. Hold order->transfers.
 absl::Status Storage::Base::wait_for_device() const {
-  if (order->device_exports.load() > 0) {
-    if (absl::Status status = driver->synchronize_device(); !status.ok()) return status;
-  } else if (order->busy) {
+  if (absl::Status status = wait_for_foreign_work(); !status.ok()) return status;
+  if (order->busy) {
     if (absl::Status status = driver->synchronize(order->stream); !status.ok()) return status;
   }
-  order->busy = false;
+  order->busy = order->device_exports.load() > 0;
+  return absl::OkStatus();
+}
+
+// What a transfer that failed has left behind. Hold order->transfers.
+absl::Status Storage::Base::finish() const {
+  if (!order->unfinished) return absl::OkStatus();
+  if (absl::Status status = driver->synchronize(order->stream); !status.ok()) return status;
+  order->unfinished = false;
   return absl::OkStatus();
 }
 
@@ -97,22 +114,33 @@ absl::Status Storage::Base::carry_out(const TransferPlan& plan) const {
                       {"the " + std::string(to_string(plan.target)) + "'s buffer", "read-only",
                        "writable to be brought up to date", "wrap writable memory"});
   }
-  if (absl::Status status = enter_stream(); !status.ok()) return status;
-  // What others do with the device's buffer may be on any stream.
-  if (sync->has_exports(Side::kDevice)) {
-    if (absl::Status status = driver->synchronize_device(); !status.ok()) return status;
+  for (const absl::Status& status : {enter_stream(), wait_for_foreign_work(), finish()}) {
+    if (!status.ok()) return status;
   }
+  order->unfinished = true;
+  absl::Status status;
   for (const Box& box : plan.boxes) {
-    if (absl::Status status = copy_box(box, plan.target); !status.ok()) return status;
+    if (status.ok()) status = copy_box(box, plan.target);
   }
-  return driver->synchronize(order->stream);
+  // Waited for in any case: what has been enqueued must not write when nobody expects it.
+  const absl::Status waited = driver->synchronize(order->stream);
+  if (waited.ok()) order->unfinished = false;
+  return status.ok() ? waited : status;
 }
 
+// Again if the source was marked while it was copied; a thread that marks it all the time is not
+// waited for, as its order and ours are no business of anybody's.
 absl::Status Storage::Base::bring(Side target, const Box& hull) const {
+  constexpr int kPatience = 16;
   try {
-    const TransferPlan plan = sync->plan(target, hull);
-    if (absl::Status status = carry_out(plan); !status.ok()) return status;
-    sync->commit(plan);
+    Box wanted = hull;
+    for (int round = 0; round < kPatience; ++round) {
+      const TransferPlan plan = sync->plan(target, wanted);
+      if (absl::Status status = carry_out(plan); !status.ok()) return status;
+      const SyncState::Commit commit = sync->commit(plan);
+      if (commit == SyncState::Commit::kDone) break;
+      if (commit == SyncState::Commit::kFull) wanted = whole_box(host.view.shape);
+    }
     return absl::OkStatus();
   } catch (const std::bad_alloc&) {
     return no_memory();
@@ -151,11 +179,13 @@ absl::Status Storage::check_side(Side side) const {
 bool Storage::is_ready(Side side) const noexcept {
   const Base& base = *base_;
   if (base.kind == StorageKind::kCpu) return side == Side::kHost;
-  if (!has(side)) return false;
+  if (!has(side) || base.order->unfinished) return false;
   if (side == Side::kDevice && base.order->stream.load() != current_stream()) return false;
   if (base.kind == StorageKind::kSoftwareManaged) return base.sync->is_current(side, hull());
   if (base.kind == StorageKind::kGpu) return true;
-  if (side == Side::kHost) return !base.order->busy && base.order->device_exports.load() == 0;
+  if (side == Side::kHost) {
+    return !base.order->busy && !base.order->foreign_work && base.order->device_exports.load() == 0;
+  }
   return base.order->busy;
 }
 
@@ -179,6 +209,7 @@ absl::Status Storage::read(Side side) const {
   if (absl::Status status = check_side(side); !status.ok()) return status;
   if (is_ready(side)) return absl::OkStatus();
   const Lock lock(base_->order->transfers);
+  if (absl::Status status = base_->finish(); !status.ok()) return status;
   if (base_->sync != nullptr) {
     if (absl::Status status = base_->bring(side, hull()); !status.ok()) return status;
   }
@@ -197,9 +228,12 @@ absl::Status Storage::begin_write(Side side, Coverage coverage) const {
   if (is_empty(box)) return absl::OkStatus();
   if (coverage == Coverage::kPart || !window_.is_dense()) {
     if (absl::Status status = read(side); !status.ok()) return status;
-  } else if (side == Side::kDevice && base.order->stream.load() != current_stream()) {
+  } else if (base.order->unfinished ||
+             (side == Side::kDevice && base.order->stream.load() != current_stream())) {
     const Lock lock(base.order->transfers);
-    if (absl::Status status = prepare(side); !status.ok()) return status;
+    for (const absl::Status& status : {base.finish(), prepare(side)}) {
+      if (!status.ok()) return status;
+    }
   }
   return take_over(side, box);
 }
@@ -246,12 +280,11 @@ void Storage::Base::add_export(Side side, const Box& box) const noexcept {
   if (kind == StorageKind::kCudaManaged && side == Side::kDevice) ++order->device_exports;
 }
 
+// What the holder has enqueued on the device is still to be waited for.
 void Storage::Base::drop_export(Side side, const Box& box) const noexcept {
+  if (side == Side::kDevice && order != nullptr) order->foreign_work = true;
   if (sync != nullptr) sync->drop_export(side, box);
-  if (kind == StorageKind::kCudaManaged && side == Side::kDevice) {
-    order->busy = true;  // what the holder enqueued is still to be waited for …
-    --order->device_exports;
-  }
+  if (kind == StorageKind::kCudaManaged && side == Side::kDevice) --order->device_exports;
 }
 
 void Storage::add_export(Side side) const noexcept { base_->add_export(side, hull()); }
@@ -298,6 +331,8 @@ absl::Status Storage::mark(Side side) const {
   if (base_->sync == nullptr) return absl::OkStatus();
   const Box box = hull();
   if (is_empty(box)) return absl::OkStatus();
+  // Who says so may have used any stream.
+  if (side == Side::kDevice) base_->order->foreign_work = true;
   while (true) {
     const absl::StatusOr<bool> marked = base_->sync->mark(side, box);
     if (!marked.ok()) return marked.status();

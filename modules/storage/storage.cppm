@@ -252,7 +252,9 @@ struct Storage::Base {
 
   // With order->transfers held.
   absl::Status enter_stream() const;
+  absl::Status wait_for_foreign_work() const;
   absl::Status wait_for_device() const;
+  absl::Status finish() const;
   absl::Status copy_box(const Box& box, Side target) const;
   absl::Status carry_out(const TransferPlan& plan) const;
   absl::Status bring(Side target, const Box& hull) const;

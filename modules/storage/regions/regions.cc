@@ -132,12 +132,17 @@ void subtract(const Box& box, const Regions& holes, std::vector<Box>& parts) {
   parts.insert(parts.end(), left.begin(), left.end());
 }
 
+bool Forbidden::overlaps(const Box& other) const {
+  return (dirt != nullptr && dirt->overlaps(other)) || (held != nullptr && held->overlaps(other)) ||
+         (box != nullptr && overlap(*box, other));
+}
+
 // --- Regions -------------------------------------------------------------------------------------
 
 // What an operation has so far: boxes in the half that is not in use, one more than may stay.
 struct Regions::Draft {
   Regions& owner;
-  const Regions& forbidden;
+  const Forbidden& forbidden;
   const Box* hole;  // whose points must not come back; or null
   int count = 0;
 
@@ -152,8 +157,11 @@ struct Regions::Draft {
   };
   Box box(int position) const { return owner.load(1 - owner.half_, position); }
   void store(int position, const Box& box) const { owner.store(1 - owner.half_, position, box); }
-  bool is_allowed(const Box& around) const {
-    return !forbidden.overlaps(around) && (hole == nullptr || !overlap(*hole, around));
+  // A merger that adds no point is; others must not touch what they could cover.
+  bool is_allowed(const Merger& merger) const {
+    if (volume(merger.around) == merger.part_points) return true;
+    if (hole != nullptr && overlap(*hole, merger.around)) return false;
+    return !forbidden.overlaps(merger.around);
   }
   Merger merger_of(int i, int j) const;
   void carry_out(const Merger& merger);
@@ -194,7 +202,7 @@ bool Regions::Draft::merge_newest() {
     const Merger merger = merger_of(i, count - 1);
     const std::int64_t most_points =
         merger.part_points / 10 * kNoWasteTenths + merger.part_points % 10 * kNoWasteTenths / 10;
-    if (volume(merger.around) > most_points || !is_allowed(merger.around)) continue;
+    if (volume(merger.around) > most_points || !is_allowed(merger)) continue;
     carry_out(merger);
     return true;
   }
@@ -219,7 +227,7 @@ bool Regions::Draft::make_room() {
     }
     if (best < 0) return false;
     const Merger merger = merger_of(best / kBoxes, best % kBoxes);
-    if (is_allowed(merger.around)) {
+    if (is_allowed(merger)) {
       carry_out(merger);
       return true;
     }
@@ -305,7 +313,7 @@ void Regions::assign(const Regions& set) {
   std::copy_n(set.corners_of(set.half_, 0), count_ * 2 * ndim_, corners_of(0, 0));
 }
 
-bool Regions::add(const Box& added, const Regions& forbidden) {
+bool Regions::add(const Box& added, const Forbidden& forbidden) {
   if (is_empty(added) || covers(added)) return true;
   Draft draft{*this, forbidden, nullptr};
   bool fits = true;
@@ -322,7 +330,7 @@ bool Regions::add(const Box& added, const Regions& forbidden) {
   return fits;
 }
 
-bool Regions::subtract(const Box& removed, const Regions& forbidden) {
+bool Regions::subtract(const Box& removed, const Forbidden& forbidden) {
   if (is_empty(removed) || !overlaps(removed)) return true;
   Draft draft{*this, forbidden, &removed};
   bool fits = true;

@@ -59,61 +59,6 @@ Box hull(const Box& a, const Box& b);
 /// "[0:3, 5:8]".
 std::string to_string(const Box& box);
 
-/// A set of points of one array, as at most kMostBoxes disjoint boxes.
-class Regions {
- public:
-  static constexpr int kMostBoxes = 16;
-
-  /// The empty set, of an array with `ndim` dimensions. Throws std::bad_alloc.
-  explicit Regions(int ndim);
-
-  bool empty() const { return count_ == 0; }
-  int size() const { return count_; }
-  Box box(int position) const;
-  std::int64_t points() const;
-
-  bool overlaps(const Box& box) const;
-  /// Whether one of the boxes holds all of `box`: sure of "yes" only.
-  bool covers(const Box& box) const;
-
-  void clear() { count_ = 0; }
-  /// Becomes equal to a set of as many dimensions.
-  void assign(const Regions& set);
-
-  /// Adds a box. The set may then hold more points than it was given, but none of `forbidden` that
-  /// it did not hold before and that are not in `box`. False, with nothing changed, where that is
-  /// impossible with kMostBoxes boxes.
-  bool add(const Box& box, const Regions& forbidden);
-
-  /// Removes the points of `box`, and of no other. Where what is left takes too many boxes it is
-  /// rounded up as above, to no point of `box` nor of `forbidden`; false, with nothing changed,
-  /// where that is impossible.
-  bool subtract(const Box& box, const Regions& forbidden);
-
-  /// Appends what this set and `box` have in common to `parts`, as disjoint boxes.
-  void cut(const Box& box, std::vector<Box>& parts) const;
-
-  friend void swap(Regions& a, Regions& b) noexcept;
-
- private:
-  // Boxes are pairs of corners of ndim_ numbers each, one after the other; the second half of the
-  // memory is where an operation works until it is sure to succeed.
-  struct Draft;
-  std::int64_t* corners_of(int half, int position) const;
-  void store(int half, int position, const Box& box);
-  Box load(int half, int position) const;
-  void adopt(const Draft& draft);
-
-  int ndim_;
-  int count_ = 0;
-  int half_ = 0;
-  std::unique_ptr<std::int64_t[]> corners_;
-};
-
-/// Appends the points of `box` that are in none of `holes`, as disjoint boxes, to `parts`.
-void subtract(const Box& box, const Regions& holes, std::vector<Box>& parts);
-void subtract(const Box& box, const Box& hole, std::vector<Box>& parts);
-
 /// Boxes that are held by somebody: each counted as often as it was added. At most kMostBoxes
 /// different ones are told apart; those beyond share one box around them until all of them are
 /// gone. Allocates when it is made, and never after.
@@ -145,6 +90,75 @@ class HeldBoxes {
   std::array<std::int64_t, kMostBoxes + 1> counts_{};  // the last one: the shared box
   std::unique_ptr<std::int64_t[]> corners_;            // … and after it the kept one
 };
+
+class Regions;
+
+/// What merging must not add points of: where the other side may hold something of its own. Any of
+/// it may be null.
+struct Forbidden {
+  const Regions* dirt = nullptr;
+  const HeldBoxes* held = nullptr;
+  const Box* box = nullptr;
+
+  Forbidden(const Regions& regions) : dirt(&regions) {}  // NOLINT: the usual case
+  Forbidden(const Regions* regions, const HeldBoxes* held_boxes, const Box* one_box)
+      : dirt(regions), held(held_boxes), box(one_box) {}
+  bool overlaps(const Box& other) const;
+};
+
+/// A set of points of one array, as at most kMostBoxes disjoint boxes.
+class Regions {
+ public:
+  static constexpr int kMostBoxes = 16;
+
+  /// The empty set, of an array with `ndim` dimensions. Throws std::bad_alloc.
+  explicit Regions(int ndim);
+
+  bool empty() const { return count_ == 0; }
+  int size() const { return count_; }
+  Box box(int position) const;
+  std::int64_t points() const;
+
+  bool overlaps(const Box& box) const;
+  /// Whether one of the boxes holds all of `box`: sure of "yes" only.
+  bool covers(const Box& box) const;
+
+  void clear() { count_ = 0; }
+  /// Becomes equal to a set of as many dimensions.
+  void assign(const Regions& set);
+
+  /// Adds a box. The set may then hold more points than it was given, but no further ones of
+  /// `forbidden`. False, with nothing changed, where that is impossible with kMostBoxes boxes.
+  bool add(const Box& box, const Forbidden& forbidden);
+
+  /// Removes the points of `box`, and of no other. Where what is left takes too many boxes it is
+  /// rounded up as above, to no point of `box` nor of `forbidden`; false, with nothing changed,
+  /// where that is impossible.
+  bool subtract(const Box& box, const Forbidden& forbidden);
+
+  /// Appends what this set and `box` have in common to `parts`, as disjoint boxes.
+  void cut(const Box& box, std::vector<Box>& parts) const;
+
+  friend void swap(Regions& a, Regions& b) noexcept;
+
+ private:
+  // Boxes are pairs of corners of ndim_ numbers each, one after the other; the second half of the
+  // memory is where an operation works until it is sure to succeed.
+  struct Draft;
+  std::int64_t* corners_of(int half, int position) const;
+  void store(int half, int position, const Box& box);
+  Box load(int half, int position) const;
+  void adopt(const Draft& draft);
+
+  int ndim_;
+  int count_ = 0;
+  int half_ = 0;
+  std::unique_ptr<std::int64_t[]> corners_;
+};
+
+/// Appends the points of `box` that are in none of `holes`, as disjoint boxes, to `parts`.
+void subtract(const Box& box, const Regions& holes, std::vector<Box>& parts);
+void subtract(const Box& box, const Box& hole, std::vector<Box>& parts);
 
 /// Which points of a base a view shows.
 class Window {

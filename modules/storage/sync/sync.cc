@@ -120,6 +120,12 @@ bool SyncState::is_current(Side side, const Box& box) const {
   return !presumes(other(side)) || !source.exports.overlaps(box);
 }
 
+// What a side's dirt must not be rounded up to: whatever may be the other side's own.
+Forbidden SyncState::forbidden_to(Side side) const {
+  const SideRecord& others = of(other(side));
+  return {&others.dirt, &others.exports, others.once ? &*others.once : nullptr};
+}
+
 // --- Marks ---------------------------------------------------------------------------------------
 
 absl::StatusOr<bool> SyncState::mark(Side side, const Box& box) {
@@ -137,7 +143,7 @@ absl::StatusOr<bool> SyncState::mark(Side side, const Box& box) {
          "synchronize() before modifying, or call " + other_name + "_to_" + name +
              "(force=True) or set_synchronized() to give one side up"});
   }
-  if (!of(side).dirt.add(box, dirt)) return false;
+  if (!of(side).dirt.add(box, forbidden_to(side))) return false;
   ++of(side).marks;
   publish();
   return true;
@@ -148,8 +154,10 @@ std::optional<Side> SyncState::take_over(Side side, const Box& box) {
   SideRecord& own = of(side);
   SideRecord& others = of(other(side));
   record_->draft.assign(others.dirt);
-  if (!record_->draft.subtract(box, own.dirt)) return other(side);
-  if (!own.dirt.add(box, record_->draft)) return side;
+  if (!record_->draft.subtract(box, forbidden_to(other(side)))) return other(side);
+  Forbidden forbidden = forbidden_to(side);
+  forbidden.dirt = &record_->draft;
+  if (!own.dirt.add(box, forbidden)) return side;
   swap(others.dirt, record_->draft);
   ++own.marks;
   publish();
@@ -158,6 +166,11 @@ std::optional<Side> SyncState::take_over(Side side, const Box& box) {
 
 void SyncState::note_written(Side side, const Box& box) noexcept {
   const Lock lock(mutex_);
+  note_written_locked(side, box);
+  publish();
+}
+
+void SyncState::note_written_locked(Side side, const Box& box) noexcept {
   SideRecord& own = of(side);
   if (is_empty(box)) return;
   ++own.marks;
@@ -166,12 +179,11 @@ void SyncState::note_written(Side side, const Box& box) noexcept {
   try {
     std::vector<Box> parts;
     subtract(box, of(other(side)).dirt, parts);
-    for (const Box& part : parts) fits = fits && own.dirt.add(part, of(other(side)).dirt);
+    for (const Box& part : parts) fits = fits && own.dirt.add(part, forbidden_to(side));
   } catch (const std::bad_alloc&) {
     fits = false;
   }
   if (!fits) own.once = own.once ? hull(*own.once, box) : box;
-  publish();
 }
 
 void SyncState::set_clean() {
@@ -204,21 +216,41 @@ void SyncState::close_write(Side side, const Box& box) noexcept {
 }
 
 void SyncState::add_export(Side side, const Box& box) noexcept {
+  if (is_empty(box)) return;
   const Lock lock(mutex_);
+  const bool presumed = presumes(other(side));
   of(side).exports.hold(box);
+  if (presumed) end_presumption(side, box);
   publish();
 }
 
+// What the other side's exports may have written outside of `current`, which was just copied.
+void SyncState::end_presumption(Side side, const Box& current) noexcept {
+  try {
+    std::vector<Box> held;
+    std::vector<Box> parts;
+    of(other(side)).exports.append(held);
+    for (const Box& box : held) subtract(box, current, parts);
+    for (const Box& part : parts) note_written_locked(other(side), part);
+  } catch (const std::bad_alloc&) {
+    of(other(side)).once = whole_box(buffers_.shape);
+  }
+}
+
 void SyncState::drop_export(Side side, const Box& box) noexcept {
-  note_written(side, box);
+  if (is_empty(box)) return;
   const Lock lock(mutex_);
+  note_written_locked(side, box);
   of(side).exports.let_go(box);
   publish();
 }
 
 void SyncState::keep_export(Side side, const Box& box) noexcept {
+  if (is_empty(box)) return;
   const Lock lock(mutex_);
+  const bool presumed = presumes(other(side));
   of(side).exports.keep(box);
+  if (presumed) end_presumption(side, box);
   publish();
 }
 
@@ -257,16 +289,19 @@ TransferPlan SyncState::plan(Side target, const Box& hull) const {
   return plan;
 }
 
-void SyncState::commit(const TransferPlan& plan) noexcept {
+SyncState::Commit SyncState::commit(const TransferPlan& plan) noexcept {
   const Lock lock(mutex_);
-  SideRecord& source = of(other(plan.target));
-  if (source.marks != plan.marks) return;
+  const Side side = other(plan.target);
+  SideRecord& source = of(side);
+  if (source.marks != plan.marks) return Commit::kOvertaken;
+  record_->draft.assign(source.dirt);
   for (const Box& box : plan.boxes) {
-    // Where there is no room it stays marked, which is the safe mistake.
-    (void)source.dirt.subtract(box, of(plan.target).dirt);
+    if (!record_->draft.subtract(box, forbidden_to(side))) return Commit::kFull;
   }
+  swap(source.dirt, record_->draft);
   if (source.once && contains(plan.hull, *source.once)) source.once.reset();
   publish();
+  return Commit::kDone;
 }
 
 }  // namespace gridbuf

@@ -18,8 +18,9 @@
 // kernels in Python. Marks that are made during a transfer are counted, and its commit then takes
 // nothing back that is newer than its plan.
 //
-// What is marked dirty although it is clean costs a copy; the reverse loses data. Every decision
-// here errs to the first side.
+// What is marked dirty although it is clean costs a copy, and the reverse loses data; so decisions
+// err to the first side. But not where the other side may hold something of its own, its dirt or
+// an export: there a mark that nobody made would let a copy destroy what somebody wrote.
 module;
 
 #include <array>
@@ -60,9 +61,14 @@ struct DeviceOrder {
   std::mutex transfers;
   /// Of the last device work.
   std::atomic<StreamHandle> stream = kLegacyDefaultStream;
+  /// Others may have work pending on streams that nobody knows: wait for the whole device.
+  std::atomic<bool> foreign_work = false;
+  /// A transfer failed, and what it had enqueued may not have run: it must not write later what
+  /// somebody else has written meanwhile.
+  std::atomic<bool> unfinished = false;
   /// Managed memory: the device may be at work on it, so the host must wait before it touches it.
   std::atomic<bool> busy = false;
-  /// Managed memory: device exports that live, and whether some live for ever.
+  /// Managed memory: device exports that live; those of unknown life are never taken off.
   std::atomic<std::int64_t> device_exports = 0;
 };
 
@@ -129,7 +135,9 @@ class SyncState {
   absl::Status open_write(Side side, const Box& box);
   void close_write(Side side, const Box& box) noexcept;
 
-  /// A writable export lives. None of these allocates or waits.
+  /// A writable export lives; the side is current in its box. None of these waits. If it is the
+  /// side's first and the other side has some, what those may have written elsewhere becomes dirt,
+  /// for it is presumed no more.
   void add_export(Side side, const Box& box) noexcept;
   void drop_export(Side side, const Box& box) noexcept;  // and notes the box as written
   void keep_export(Side side, const Box& box) noexcept;  // lives for ever
@@ -138,8 +146,13 @@ class SyncState {
   /// What must be copied so that the side is current in `hull`. Throws std::bad_alloc. Hold
   /// order().transfers from here to the commit.
   TransferPlan plan(Side target, const Box& hull) const;
-  /// All of the plan has been copied.
-  void commit(const TransferPlan& plan) noexcept;
+  /// All of the plan has been copied: what it held is clean.
+  enum class Commit : std::uint8_t {
+    kDone,
+    kOvertaken,  // the source was marked meanwhile: nothing is clean, plan again
+    kFull,       // what is left takes too many boxes: nothing is clean, copy all of the dirt
+  };
+  Commit commit(const TransferPlan& plan) noexcept;
 
   DeviceOrder& order() { return order_; }
 
@@ -157,12 +170,15 @@ class SyncState {
     explicit Record(int ndim) : host(ndim), device(ndim), draft(ndim) {}
     SideRecord host;
     SideRecord device;
-    Regions draft;  // where two changes are made that must both succeed
+    Regions draft;  // where changes are made that must all succeed
   };
 
+  Forbidden forbidden_to(Side side) const;
   SideRecord& of(Side side) const { return side == Side::kHost ? record_->host : record_->device; }
   bool presumes(Side side) const;
   void add_presumed(const TransferPlan& plan, std::vector<Box>& boxes) const;
+  void end_presumption(Side side, const Box& current) noexcept;
+  void note_written_locked(Side side, const Box& box) noexcept;
   void publish() noexcept;
 
   DeviceOrder order_;
