@@ -15,6 +15,7 @@ import gridbuf.python.named;
 import gridbuf.python.numpy;
 import gridbuf.python.object;
 import gridbuf.python.plan;
+import gridbuf.python.storage;
 
 namespace gridbuf::python {
 namespace {
@@ -57,6 +58,7 @@ Ref make_module() {
   add_device_functions(module.get());
   add_memory_functions(module.get());
   add_named_functions(module.get());
+  add_storage_types(module.get());
   check(PyModule_AddObjectRef(module.get(), "_build_facts", build_facts().get()));
   return module;
 }

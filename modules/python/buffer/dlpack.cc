@@ -111,15 +111,18 @@ Ref export_as_requested(PyObject* self, const dlpack::ExportRequest& request) {
 
 }  // namespace
 
+Ref export_dlpack(PyObject* buffer, PyObject* const* arguments, Py_ssize_t count,
+                  PyObject* keywords) {
+  static constexpr const char* kNames[] = {"stream", "max_version", "dl_device", "copy"};
+  static constexpr Signature kSignature{"__dlpack__", kNames, 0};
+  PyObject* values[4] = {};
+  sort_arguments(kSignature, arguments, count, keywords, values, unexpected_keyword);
+  return export_as_requested(buffer, read_request(values[0], values[1], values[2], values[3]));
+}
+
 PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
                         PyObject* keywords) {
-  return guarded([&] {
-    static constexpr const char* kNames[] = {"stream", "max_version", "dl_device", "copy"};
-    static constexpr Signature kSignature{"__dlpack__", kNames, 0};
-    PyObject* values[4] = {};
-    sort_arguments(kSignature, arguments, count, keywords, values, unexpected_keyword);
-    return export_as_requested(self, read_request(values[0], values[1], values[2], values[3]));
-  });
+  return guarded([&] { return export_dlpack(self, arguments, count, keywords); });
 }
 
 PyObject* dlpack_device_method(PyObject* self, PyObject*) {

@@ -218,6 +218,8 @@ constinit dlpack::ExchangeApi exchange_table = {
 
 }  // namespace
 
+const dlpack::ExchangeApi& buffer_exchange_table() { return exchange_table; }
+
 Ref make_exchange_capsule() {
   return Ref::steal(PyCapsule_New(&exchange_table, dlpack::kExchangeCapsuleName, nullptr));
 }

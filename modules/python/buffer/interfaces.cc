@@ -43,11 +43,12 @@ enum class Key : std::uint8_t {
   kVersion,
   kStream,
   kAcquire,
+  kTouch,
   kDims,
   kHalo,
 };
-constexpr std::array kKeyTexts{"shape",   "typestr", "descr",   "data", "strides",
-                               "version", "stream",  "acquire", "dims", "halo"};
+constexpr std::array kKeyTexts{"shape",  "typestr", "descr", "data", "strides", "version",
+                               "stream", "acquire", "touch", "dims", "halo"};
 std::array<PyObject*, kKeyTexts.size()> keys{};
 
 /// A dict in the making.
@@ -188,26 +189,14 @@ Ref from_halo(const Halo& halo) {
   return pairs;
 }
 
-/// One side's entry. `acquire`, on the host, waits for what the device still does to memory that
-/// both reach; memory of one side alone is always current there and has no functions to call.
+/// A Buffer's own entry. `acquire`, on the host, waits for what the device still does to memory
+/// that both reach; memory of one side alone is always current there and has no functions to call.
 Ref make_entry(PyObject* self, DataSide side) {
   const BufferObject& buffer = *object_of(self);
-  const DataInterfaceFields fields =
-      value_of(data_interface(buffer.state.memory, side, buffer.state.dims,
-                              no_halo(buffer.state.memory.view.ndim()), stream_of(buffer)));
-  Dictionary dictionary;
-  dictionary.set(Key::kShape, from_integers(fields.shape.span()));
-  dictionary.set_dtype(*buffer.dtype);
-  dictionary.set_data(fields.data_address, fields.readonly);
-  dictionary.set(Key::kStrides, from_integers(fields.strides_bytes.span()));
-  dictionary.set(Key::kVersion, static_cast<std::uint64_t>(fields.version));
-  if (fields.stream) dictionary.set(Key::kStream, *fields.stream);
-  dictionary.set(Key::kDims, from_dims(fields.dims));
-  dictionary.set(Key::kHalo, from_halo(fields.halo));
-  if (side == DataSide::kHost && has_side(buffer.state.memory, DataSide::kGpu)) {
-    dictionary.set(Key::kAcquire, Ref::steal(PyObject_GetAttrString(self, "synchronize")));
-  }
-  return dictionary.take();
+  const bool waits = side == DataSide::kHost && has_side(buffer.state.memory, DataSide::kGpu);
+  const Ref acquire = waits ? Ref::steal(PyObject_GetAttrString(self, "synchronize")) : Ref();
+  return make_data_entry(self, side, no_halo(buffer.state.memory.view.ndim()), acquire.get(),
+                         nullptr);
 }
 
 Ref make_data_interface(PyObject* self) {
@@ -227,6 +216,25 @@ Ref make_data_interface(PyObject* self) {
 }
 
 }  // namespace
+
+Ref make_data_entry(PyObject* self, DataSide side, const Halo& halo, PyObject* acquire,
+                    PyObject* touch) {
+  const BufferObject& buffer = *object_of(self);
+  const DataInterfaceFields fields = value_of(
+      data_interface(buffer.state.memory, side, buffer.state.dims, halo, stream_of(buffer)));
+  Dictionary dictionary;
+  dictionary.set(Key::kShape, from_integers(fields.shape.span()));
+  dictionary.set_dtype(*buffer.dtype);
+  dictionary.set_data(fields.data_address, fields.readonly);
+  dictionary.set(Key::kStrides, from_integers(fields.strides_bytes.span()));
+  dictionary.set(Key::kVersion, static_cast<std::uint64_t>(fields.version));
+  if (fields.stream) dictionary.set(Key::kStream, *fields.stream);
+  dictionary.set(Key::kDims, from_dims(fields.dims));
+  dictionary.set(Key::kHalo, from_halo(fields.halo));
+  if (acquire != nullptr) dictionary.set(Key::kAcquire, acquire);
+  if (touch != nullptr) dictionary.set(Key::kTouch, touch);
+  return dictionary.take();
+}
 
 void make_interface_keys() {
   for (std::size_t i = 0; i < keys.size(); ++i) {

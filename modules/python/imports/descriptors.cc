@@ -424,12 +424,6 @@ Foreign read_cuda_dict(PyObject* dict, PyObject* self) {
   return foreign;
 }
 
-bool is_data_dict(PyObject* dict) {
-  const int host = PyDict_Contains(dict, Py_None);
-  check(host);
-  return host != 0 || item(dict, keys::gpu);
-}
-
 namespace {
 
 /// The entry of a side; none if there is none.
@@ -439,6 +433,16 @@ Ref entry_under(PyObject* dict, DataSide side) {
   if (found == nullptr && PyErr_Occurred() != nullptr) throw PythonError();
   return Ref::share(found);
 }
+
+}  // namespace
+
+bool has_entry(PyObject* dict, DataSide side) { return static_cast<bool>(entry_under(dict, side)); }
+
+bool is_data_dict(PyObject* dict) {
+  return has_entry(dict, DataSide::kHost) || has_entry(dict, DataSide::kGpu);
+}
+
+namespace {
 
 AttributeName data_interface_name("__gt_data_interface__");
 
@@ -468,12 +472,16 @@ Ref read_again(Ref entry, DataSide side, PyObject* source) {
   return fresh && PyDict_Check(fresh.get()) != 0 ? std::move(fresh) : std::move(entry);
 }
 
-/// The names that the entry gives; its halo is checked and has no place in a Buffer.
-std::vector<std::string> names_of(PyObject* entry, DataSide side, const Extents& shape) {
+/// Fills in what the entry says beyond an array interface.
+void read_meaning_of(PyObject* entry, DataSide side, Foreign& foreign) {
   RawDataInterface raw = hooks_of(entry, side);
   raw.dims = to_names(item(entry, keys::dims));
   raw.halo = to_widths(item(entry, keys::halo));
-  return value_of(read_meaning(raw, shape)).dims;
+  EntryMeaning meaning = value_of(read_meaning(raw, foreign.view.memory.view.shape));
+  foreign.dims = std::move(meaning.dims);
+  foreign.meaning.halo = meaning.halo;
+  Ref touch = item(entry, keys::touch);
+  if (touch && touch.get() != Py_None) foreign.meaning.touch = std::move(touch);
 }
 
 }  // namespace
@@ -492,7 +500,7 @@ Foreign read_data_dict(PyObject* dict, PyObject* self, std::optional<DataSide> s
   const Ref entry = read_again(std::move(first), *side, source);
   Foreign foreign = *side == DataSide::kHost ? read_array_dict(entry.get(), self)
                                              : read_cuda_dict(entry.get(), self);
-  foreign.dims = names_of(entry.get(), *side, foreign.view.memory.view.shape);
+  read_meaning_of(entry.get(), *side, foreign);
   foreign.keep_alive = keep_both(guard.get(), foreign.keep_alive.get());
   return foreign;
 }

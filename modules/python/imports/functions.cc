@@ -64,7 +64,6 @@ StreamHandle stream_of_cupy(const Ref& cuda) {
   return handle == 0 ? kLegacyDefaultStream : handle;
 }
 
-/// A cupy.ndarray over the buffer's memory, which keeps the buffer.
 Ref cupy_view(const Ref& cupy, const Ref& buffer, bool sync) {
   const BufferState& state = state_of(buffer.get());
   const BufferDescriptor& memory = state.memory;
@@ -145,10 +144,13 @@ Ref origin_of_object(PyObject* object) {
 
 }  // namespace
 
+Ref make_cupy_view(const Ref& buffer, bool sync) { return cupy_view(load_cupy(), buffer, sync); }
+
 PyObject* as_numpy(PyObject*, PyObject* object) {
   return guarded([&] {
     if (is_exact_ndarray(object)) return Ref::share(object);
-    const Ref buffer = import_buffer(object, nullptr, {.use_names = false});
+    const Ref buffer =
+        import_buffer(object, nullptr, {.use_names = false, .side = DataSide::kHost});
     return ndarray_of(buffer.get());
   });
 }
@@ -166,7 +168,9 @@ PyObject* as_cupy(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObj
     if (Py_TYPE(values[0]) == reinterpret_cast<PyTypeObject*>(type.get())) {
       return Ref::share(values[0]);
     }
-    return cupy_view(cupy, import_buffer(values[0], nullptr, {.sync = sync, .use_names = false}),
+    return cupy_view(cupy,
+                     import_buffer(values[0], nullptr,
+                                   {.sync = sync, .use_names = false, .side = DataSide::kGpu}),
                      sync);
   });
 }

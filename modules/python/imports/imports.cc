@@ -21,6 +21,7 @@ import gridbuf.alloc.device;
 import gridbuf.alloc.devices;
 import gridbuf.error;
 import gridbuf.interface;
+import gridbuf.interface.data_interface;
 import gridbuf.interface.dtype;
 import gridbuf.interface.imported;
 import gridbuf.layout;
@@ -85,7 +86,7 @@ std::optional<Foreign> find_memory(PyObject* object, const ImportOptions& option
   const auto one_of = [&](auto&& through) {
     if (!found) found = attempt(refusal, through);
   };
-  one_of([&] { return through_data_interface(object); });
+  one_of([&] { return through_data_interface(object, options.side); });
   one_of([&] { return through_ndarray(object); });
   one_of([&] { return through_exchange_table(object); });
   one_of([&] { return through_buffer(object); });
@@ -114,6 +115,16 @@ Dims dims_of(const Foreign& foreign, PyObject* object, PyObject* dims,
   // A plain ndarray has no attributes to look for.
   if (object == nullptr || is_exact_ndarray(object)) return default_dims(ndim);
   return declared_dims(object, ndim).value_or(default_dims(ndim));
+}
+
+/// The Buffer itself, or one over its memory with other names.
+Ref with_dims(PyObject* buffer, PyObject* dims) {
+  const bool same = dims == nullptr || dims == Py_None ||
+                    to_dims(dims, state_of(buffer).memory.view.ndim()) == state_of(buffer).dims;
+  if (same) return Ref::share(buffer);
+  BufferState state = state_of(buffer);
+  state.dims = to_dims(dims, state.memory.view.ndim());
+  return adopt_buffer(std::move(state), dtype_of(buffer), buffer);
 }
 
 DTypePtr record_for(const Foreign& foreign) {
@@ -165,21 +176,22 @@ Ref adopt(Foreign foreign, PyObject* object, PyObject* dims, const ImportOptions
   return adopt_buffer(std::move(state), dtype, foreign.keep_alive.get());
 }
 
-Ref import_or_none(PyObject* object, PyObject* dims, const ImportOptions& options) {
-  if (is_buffer(object)) {
-    const bool same = dims == nullptr || dims == Py_None ||
-                      to_dims(dims, state_of(object).memory.view.ndim()) == state_of(object).dims;
-    if (same) return Ref::share(object);
-    BufferState state = state_of(object);
-    state.dims = to_dims(dims, state.memory.view.ndim());
-    return adopt_buffer(std::move(state), dtype_of(object), object);
+Ref import_or_none(PyObject* object, PyObject* dims, const ImportOptions& options,
+                   Meaning* meaning) {
+  if (is_buffer(object)) return with_dims(object, dims);
+  const DataSide side = options.side.value_or(DataSide::kHost);
+  if (const Ref ours = buffer_of_array(object, side, /*shown=*/true)) {
+    return with_dims(ours.get(), dims);
   }
   std::optional<Foreign> found = find_memory(object, options);
-  return found ? adopt(*std::move(found), object, dims, options) : Ref();
+  if (!found) return Ref();
+  if (meaning != nullptr) *meaning = std::move(found->meaning);
+  return adopt(*std::move(found), object, dims, options);
 }
 
-Ref import_buffer(PyObject* object, PyObject* dims, const ImportOptions& options) {
-  Ref buffer = import_or_none(object, dims, options);
+Ref import_buffer(PyObject* object, PyObject* dims, const ImportOptions& options,
+                  Meaning* meaning) {
+  Ref buffer = import_or_none(object, dims, options, meaning);
   if (buffer) return buffer;
   raise(ErrorClass::kType,
         Problem{"the object", "of type " + type_name(object),

@@ -45,21 +45,36 @@ struct ImportOptions {
   bool sync = true;           // wait for the stream that the producer names
   bool allow_copied = false;  // take memory that the producer copied for this import
   bool use_names = true;      // of the dimensions, as the object declares them
+  std::optional<DataSide> side = std::nullopt;  // which entry of a `__gt_data_interface__`
+};
+
+/// What an object says of its memory that a Buffer has no place for.
+struct Meaning {
+  Halo halo = {};  // of an entry of `__gt_data_interface__`; empty: it has none
+  Ref touch;       // to be called after the memory was written; none: nobody asks for it
 };
 
 /// A Buffer over the memory of `object`; none if it offers no interface. `dims`, which may be null,
 /// is the parameter of that name; without it the names are those that the object declares.
 /// Exceptions: those of the producer; TypeError, ValueError or BufferError that begin with the id
 /// of a broken rule; DeviceUnavailableError for memory of a device that is not there.
-Ref import_or_none(PyObject* object, PyObject* dims, const ImportOptions& options);
+/// `meaning`, if not null, receives what else the object says.
+Ref import_or_none(PyObject* object, PyObject* dims, const ImportOptions& options,
+                   Meaning* meaning = nullptr);
 
 /// The same, with a TypeError that lists the interfaces if there is none.
-Ref import_buffer(PyObject* object, PyObject* dims, const ImportOptions& options);
+Ref import_buffer(PyObject* object, PyObject* dims, const ImportOptions& options,
+                  Meaning* meaning = nullptr);
 
 /// `object` as something whose elements the host can read by its fields: an ndarray or a Buffer; a
 /// new Buffer over its memory if it is neither and offers an interface; else `object` itself.
 /// `dims` is the parameter of the caller, which may be null.
 Ref importable_or_same(PyObject* object, PyObject* dims);
+
+/// A `cupy.ndarray` over a Buffer's memory, which keeps the Buffer; `sync` orders what is pending
+/// on it before CuPy's current stream. DeviceUnavailableError without CuPy or a CUDA device,
+/// GTNoSuchBufferError for memory of the host.
+Ref make_cupy_view(const Ref& buffer, bool sync);
 
 /// Adds as_numpy, as_cupy, as_buffer, from_interface and get_origin to `module`.
 void add_import_functions(PyObject* module);
@@ -101,6 +116,7 @@ struct Foreign {
   Ref dtype;                           // numpy.dtype where the view's type does not say all: fields
   ShieldedRef keep_alive;              // none if view.memory.owner keeps the memory alive
   std::vector<std::string> dims = {};  // that the interface names; empty: none
+  Meaning meaning = {};
 };
 
 /// Thrown when a producer declined with a BufferError, which is set: the next interface may do.
@@ -120,7 +136,8 @@ Foreign read_cuda_dict(PyObject* dict, PyObject* self);
 /// afterwards, where it came from, as acquiring may move memory; null: it stays as it is.
 Foreign read_data_dict(PyObject* dict, PyObject* self, std::optional<DataSide> side,
                        PyObject* source);
-/// Whether the dict has an entry under None or "gpu".
+/// Whether the dict has an entry of the side, and whether of any.
+bool has_entry(PyObject* dict, DataSide side);
 bool is_data_dict(PyObject* dict);
 /// An array struct in its capsule (AS-01).
 Foreign read_struct_capsule(PyObject* capsule, PyObject* self);
@@ -130,7 +147,7 @@ Ref dtype_of_descr(PyObject* descr);
 // protocols.cc: one function per interface; nothing if the object does not offer it.
 
 std::optional<Foreign> through_ndarray(PyObject* object);
-std::optional<Foreign> through_data_interface(PyObject* object);
+std::optional<Foreign> through_data_interface(PyObject* object, std::optional<DataSide> side);
 std::optional<Foreign> through_exchange_table(PyObject* object);
 std::optional<Foreign> through_buffer(PyObject* object);
 std::optional<Foreign> through_dlpack(PyObject* object, const ImportOptions& options);

@@ -22,6 +22,7 @@ import gridbuf.alloc.devices;
 import gridbuf.error;
 import gridbuf.interface;
 import gridbuf.interface.buffer;
+import gridbuf.interface.data_interface;
 import gridbuf.interface.dlpack;
 import gridbuf.interface.dlpack.reader;
 import gridbuf.interface.dtype;
@@ -256,10 +257,11 @@ std::optional<Foreign> through_ndarray(PyObject* object) {
   return foreign;
 }
 
-std::optional<Foreign> through_data_interface(PyObject* object) {
+std::optional<Foreign> through_data_interface(PyObject* object, std::optional<DataSide> side) {
   const Ref dict = optional_attribute(object, data_interface_name);
   if (!dict) return std::nullopt;
-  return read_data_dict(dict.get(), object, std::nullopt, object);
+  const bool has_wanted = side && PyDict_Check(dict.get()) != 0 && has_entry(dict.get(), *side);
+  return read_data_dict(dict.get(), object, has_wanted ? side : std::nullopt, object);
 }
 
 std::optional<Foreign> through_exchange_table(PyObject* object) {

@@ -305,6 +305,14 @@ Ref make_element(const DTypeRecord& dtype, PyObject* value) {
   return element;
 }
 
+Ref make_assigned(const DTypeRecord& dtype, PyObject* value) {
+  Py_INCREF(dtype.numpy.get());  // Stolen by the next call.
+  Ref element = Ref::steal(api->PyArray_NewFromDescr_(api->PyArray_Type_, dtype.numpy.get(), 0,
+                                                      nullptr, nullptr, nullptr, 0, nullptr));
+  check(PyObject_SetItem(element.get(), Py_Ellipsis, value));
+  return element;
+}
+
 bool is_scalar(PyObject* value) {
   if (PyLong_Check(value) != 0 || PyFloat_Check(value) != 0 || PyComplex_Check(value) != 0 ||
       PyUnicode_Check(value) != 0 || PyBytes_Check(value) != 0) {

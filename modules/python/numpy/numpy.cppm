@@ -119,6 +119,9 @@ void copy_into(PyObject* target, PyObject* source);
 /// the returned 0-d ndarray does.
 Ref make_element(const DTypeRecord& dtype, PyObject* value);
 
+/// The same, cast as an assignment to an element does, which refuses more.
+Ref make_assigned(const DTypeRecord& dtype, PyObject* value);
+
 /// Whether `value` is one value and not an array of them: a Python number, text or bytes, a NumPy
 /// scalar, a 0-d array.
 bool is_scalar(PyObject* value);

@@ -18,6 +18,7 @@ import gridbuf.alloc;
 import gridbuf.alloc.device;
 import gridbuf.error;
 import gridbuf.interface;
+import gridbuf.interface.data_interface;
 import gridbuf.layout;
 import gridbuf.layout.preset;
 import gridbuf.python.arguments;
@@ -32,14 +33,16 @@ namespace {
 
 struct OldSpelling {
   std::string_view name;
-  std::string_view today;
+  std::string_view today;  // of plain arrays and buffers
+  std::string_view of_storages = today;
 };
 
 constexpr OldSpelling kOldSpellings[] = {
-    {"default_parameters", "its name is backend"},
+    {"default_parameters", "its name is backend", "its name is defaults"},
     {"defaults", "plain arrays and buffers call it backend; defaults belongs to storages"},
+    {"backend", "", "storages call it defaults; backend belongs to plain arrays and buffers"},
     {"layout_map", "its name is layout"},
-    {"order", "pass layout, or backend=\"C\" or \"F\""},
+    {"order", "pass layout, or backend=\"C\" or \"F\"", "pass layout, or defaults=\"C\" or \"F\""},
     {"ndims", "the number of dimensions is the length of shape; the attribute is ndim"},
     {"gpu", "pass device=\"gpu\" or device=None"},
     {"value", "its name is fill_value, of full and full_like"},
@@ -49,8 +52,15 @@ constexpr OldSpelling kOldSpellings[] = {
     {"mask", "name the dimensions that there are with dims"},
     {"halo", "only storages have a halo; for plain arrays and buffers pass aligned_index"},
     {"managed", "it belongs to storages; plain arrays and buffers take memory=\"managed\""},
+    {"memory", "", "storages take device and managed; memory belongs to plain arrays and buffers"},
     {"shape", "the shape is that of data and cannot be overridden"},
 };
+
+[[noreturn]] void raise_old_spelling(const Signature& signature, PyObject* keyword,
+                                     std::string_view today) {
+  raise(ErrorClass::kType, std::string(signature.function) + "() has no parameter " +
+                               describe(keyword) + ": " + std::string(today));
+}
 
 [[noreturn]] void raise_parameter(std::string_view name, PyObject* found, std::string_view bound,
                                   std::string_view advice,
@@ -61,30 +71,6 @@ constexpr OldSpelling kOldSpellings[] = {
 bool is_given(PyObject* parameter) { return parameter != nullptr && parameter != Py_None; }
 
 // ---- One function per parameter: explicit, preset, source, fallback. ----
-
-std::optional<Preset> to_preset(PyObject* backend) {
-  if (!is_given(backend)) return std::nullopt;
-  if (PyUnicode_Check(backend) == 0) {
-    raise_parameter("backend", backend, "the name of a preset",
-                    "pass a str such as \"gt:cpu_ifirst\"; gridbuf.presets() lists them",
-                    ErrorClass::kType);
-  }
-  return value_of(find_preset(utf8(backend)));
-}
-
-/// Whether `device` asks for the GPU; nothing if it was not given. None asks for the host.
-std::optional<bool> wants_gpu(PyObject* device) {
-  if (device == nullptr) return std::nullopt;
-  if (device == Py_None) return false;
-  if (PyUnicode_Check(device) == 0) {
-    raise_parameter("device", device, "None or \"gpu\"", "pass None for host memory",
-                    ErrorClass::kType);
-  }
-  if (utf8(device) != "gpu") {
-    raise_parameter("device", device, "None or \"gpu\"", "pass None for host memory");
-  }
-  return true;
-}
 
 MemoryKind choose_memory(const Keywords& keywords, const std::optional<Preset>& preset,
                          const Source* source) {
@@ -127,8 +113,19 @@ std::int64_t choose_alignment(PyObject* alignment, const std::optional<Preset>& 
   return source != nullptr ? source->alignment_bytes : 1;
 }
 
-Extents choose_aligned_index(PyObject* aligned_index, const Source* source, int ndim) {
-  if (!is_given(aligned_index)) return source != nullptr ? source->aligned_index : Extents();
+Halo choose_halo(PyObject* halo, const Source* source, const Extents& shape) {
+  if (is_given(halo)) return to_halo(halo, shape);
+  return source != nullptr ? source->halo : Halo();
+}
+
+/// Without any other source the first point of the domain is the aligned one.
+Extents choose_aligned_index(PyObject* aligned_index, const Source* source, const Halo& halo,
+                             const Extents& shape) {
+  const int ndim = shape.size();
+  if (!is_given(aligned_index)) {
+    if (source != nullptr && !source->aligned_index.empty()) return source->aligned_index;
+    return first_domain_index(halo, shape);
+  }
   const Extents index = to_integers(aligned_index, "aligned_index");
   if (index.size() != ndim) {
     raise_parameter("aligned_index", aligned_index,
@@ -138,20 +135,22 @@ Extents choose_aligned_index(PyObject* aligned_index, const Source* source, int 
   return index;
 }
 
-Request resolve_all(Extents shape, DTypePtr dtype, const Source* source, const Keywords& keywords) {
-  const std::optional<Preset> preset = to_preset(keywords.backend);
-  const int ndim = shape.size();
-  Request request;
-  request.memory = choose_memory(keywords, preset, source);
-  request.dims = choose_dims(keywords.dims, source, ndim);
-  request.populate = is_given(keywords.populate) && to_flag(keywords.populate, "populate");
+Request resolve_all(const Extents& shape, DTypePtr dtype, const Source* source,
+                    const Keywords& keywords) {
+  const std::optional<Preset> preset = preset_of(keywords);
+  Request request{.plan = {},
+                  .dims = choose_dims(keywords.dims, source, shape.size()),
+                  .dtype = std::move(dtype),
+                  .populate = is_given(keywords.populate) && to_flag(keywords.populate, "populate"),
+                  .memory = choose_memory(keywords, preset, source),
+                  .halo = choose_halo(keywords.halo, source, shape)};
   const PlanRequest wanted{
       .shape = shape,
-      .itemsize_bytes = dtype->type.itemsize_bytes(),
+      .itemsize_bytes = request.dtype->type.itemsize_bytes(),
       .layout = choose_layout(keywords.layout, preset, source, request.dims),
       .alignment_bytes = choose_alignment(keywords.alignment_size, preset, source),
-      .aligned_index = choose_aligned_index(keywords.aligned_index, source, ndim),
-      .dtype_name = dtype->name};
+      .aligned_index = choose_aligned_index(keywords.aligned_index, source, request.halo, shape),
+      .dtype_name = request.dtype->name};
   // The text of an error is made only if there is one.
   const PlanFault fault = plan_layout(wanted, request.plan);
   if (!fault.ok()) {
@@ -159,7 +158,6 @@ Request resolve_all(Extents shape, DTypePtr dtype, const Source* source, const K
     const bool alignment = fault.kind == PlanFault::Kind::kAlignment;
     raise(alignment ? with_context(status, "alignment_size") : status);
   }
-  request.dtype = std::move(dtype);
   return request;
 }
 
@@ -198,12 +196,80 @@ Keywords to_keywords(std::span<PyObject* const> values) {
 
 void unknown_keyword(const Signature& signature, PyObject* keyword) {
   for (const OldSpelling& old : kOldSpellings) {
-    if (utf8(keyword) == old.name) {
-      raise(ErrorClass::kType, std::string(signature.function) + "() has no parameter " +
-                                   describe(keyword) + ": " + std::string(old.today));
-    }
+    if (utf8(keyword) == old.name) raise_old_spelling(signature, keyword, old.today);
   }
   unexpected_keyword(signature, keyword);
+}
+
+void unknown_storage_keyword(const Signature& signature, PyObject* keyword) {
+  for (const OldSpelling& old : kOldSpellings) {
+    if (utf8(keyword) == old.name) raise_old_spelling(signature, keyword, old.of_storages);
+  }
+  unexpected_keyword(signature, keyword);
+}
+
+std::optional<bool> wants_gpu(PyObject* device) {
+  if (device == nullptr) return std::nullopt;
+  if (device == Py_None) return false;
+  if (PyUnicode_Check(device) == 0) {
+    raise_parameter("device", device, "None or \"gpu\"", "pass None for host memory",
+                    ErrorClass::kType);
+  }
+  if (utf8(device) != "gpu") {
+    raise_parameter("device", device, "None or \"gpu\"", "pass None for host memory");
+  }
+  return true;
+}
+
+std::optional<Preset> preset_of(const Keywords& keywords) {
+  if (!is_given(keywords.backend)) return std::nullopt;
+  if (PyUnicode_Check(keywords.backend) == 0) {
+    raise_parameter(keywords.preset_name, keywords.backend, "the name of a preset",
+                    "pass a str such as \"gt:cpu_ifirst\"; gridbuf.presets() lists them",
+                    ErrorClass::kType);
+  }
+  return value_of(find_preset(utf8(keywords.backend)));
+}
+
+namespace {
+
+/// An integer for both ends, or a pair.
+HaloWidth to_halo_width(PyObject* entry) {
+  if (!is_sequence(entry)) return HaloWidth::symmetric(to_integer(entry, "halo"));
+  const Extents ends = to_integers(entry, "halo");
+  if (ends.size() != 2) {
+    raise_parameter("halo", entry, "an integer or a pair (lower, upper) for each dimension",
+                    "pass 2 for two points at both ends, (2, 0) for two at the lower end");
+  }
+  return {ends[0], ends[1]};
+}
+
+[[noreturn]] void raise_halo_length(PyObject* halo, Py_ssize_t length, int ndim) {
+  // Halos of three entries for every number of dimensions are an earlier proposal's.
+  raise_parameter("halo", halo,
+                  "one entry per dimension, " + std::to_string(ndim) +
+                      (length == 3 ? " in all, not three for arrays of any dimensions" : " in all"),
+                  "pass an integer or a pair (lower, upper) for each",
+                  length == 3 ? ErrorClass::kType : ErrorClass::kValue);
+}
+
+}  // namespace
+
+Halo to_halo(PyObject* object, const Extents& shape) {
+  if (!is_sequence(object)) {
+    raise_parameter("halo", object, "a sequence with an integer or a pair for each dimension",
+                    "pass one entry per dimension, such as (2, 2, 0)", ErrorClass::kType);
+  }
+  const Py_ssize_t length = PySequence_Size(object);
+  if (length < 0) throw PythonError();
+  if (length != shape.size()) raise_halo_length(object, length, shape.size());
+  Halo halo;
+  for (Py_ssize_t axis = 0; axis < length; ++axis) {
+    const Ref entry = Ref::steal(PySequence_GetItem(object, axis));
+    halo.push_back(to_halo_width(entry.get()));
+  }
+  check(validate_halo(halo, shape));
+  return halo;
 }
 
 std::optional<Dims> declared_dims(PyObject* object, int ndim) {
@@ -236,6 +302,9 @@ Source source_of(PyObject* data, Ref* array) {
     const bool on_host = is_host_readable(state_of(data).memory.device.type);
     if (array != nullptr && on_host) *array = ndarray_of(data);
     return source_of_buffer(data);
+  }
+  if (const Ref ours = buffer_of_array(data, DataSide::kHost, /*shown=*/array != nullptr)) {
+    return source_of(ours.get(), array);
   }
   Ref read = as_ndarray(data);
   const NdarrayFields fields = fields_of(read.get());

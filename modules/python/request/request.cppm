@@ -26,15 +26,18 @@ export module gridbuf.python.request;
 
 import gridbuf.alloc.device;
 import gridbuf.layout;
+import gridbuf.layout.preset;
 import gridbuf.python.arguments;
 import gridbuf.python.numpy;
 import gridbuf.python.object;
 
 export namespace gridbuf::python {
 
+inline constexpr const char* kBackendName = "backend";
+
 /// The keyword-only parameters as passed: borrowed, null if not given.
 struct Keywords {
-  PyObject* backend = nullptr;
+  PyObject* backend = nullptr;  // Storages call it defaults.
   PyObject* device = nullptr;
   PyObject* layout = nullptr;
   PyObject* alignment_size = nullptr;
@@ -42,9 +45,11 @@ struct Keywords {
   PyObject* dims = nullptr;
   PyObject* populate = nullptr;
   PyObject* memory = nullptr;
+  PyObject* halo = nullptr;                // Of storages alone.
+  const char* preset_name = kBackendName;  // What messages call `backend`.
 };
 
-/// Their names, in the order of `Keywords`.
+/// The names of those that plain arrays and buffers have, in the order of `Keywords`.
 inline constexpr const char* kKeywordNames[] = {
     "backend", "device", "layout", "alignment_size", "aligned_index", "dims", "populate", "memory"};
 inline constexpr int kKeywordCount = 8;
@@ -55,6 +60,8 @@ Keywords to_keywords(std::span<PyObject* const> values);
 /// What to say of a keyword that no allocation function has: names today's spelling of an old one,
 /// and the door that takes it. Sets a TypeError and throws.
 void unknown_keyword(const Signature& signature, PyObject* keyword);
+/// The same for the functions of storages.
+void unknown_storage_keyword(const Signature& signature, PyObject* keyword);
 
 /// What an imitated array has.
 struct Source {
@@ -63,8 +70,9 @@ struct Source {
   Dims dims;
   LayoutMap layout;
   std::int64_t alignment_bytes = 1;
-  Extents aligned_index;  // Empty: zeros.
+  Extents aligned_index;  // Empty: not known.
   MemoryKind memory = MemoryKind::kHost;
+  Halo halo = {};  // Empty: not known.
 };
 
 /// What `data` has: a Buffer, an ndarray, or whatever numpy.asarray takes. `array`, if not null,
@@ -88,7 +96,19 @@ struct Request {
   DTypePtr dtype;
   bool populate = false;
   MemoryKind memory = MemoryKind::kHost;
+  Halo halo = {};  // Empty: none.
 };
+
+/// A halo: an entry per dimension, each an integer (both ends) or a pair (lower, upper). TypeError
+/// for other kinds, and for the three entries that every halo once had; ValueError for what does
+/// not fit the shape.
+Halo to_halo(PyObject* object, const Extents& shape);
+
+/// Whether `device` asks for the GPU; nothing if it was not given. None asks for the host.
+std::optional<bool> wants_gpu(PyObject* device);
+
+/// The preset that the keyword names; nothing if it was not given.
+std::optional<Preset> preset_of(const Keywords& keywords);
 
 /// The request of a function that takes a shape. `dtype` may be null.
 Request resolve(PyObject* shape, PyObject* dtype, const Keywords& keywords);

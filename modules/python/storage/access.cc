@@ -1,0 +1,105 @@
+// Who reads and writes which side: the few functions that know of waiting and of Python's lock.
+
+module;
+
+#include <Python.h>
+
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+module gridbuf.python.storage;
+
+import gridbuf.alloc;
+import gridbuf.alloc.device;
+import gridbuf.error;
+import gridbuf.interface;
+import gridbuf.layout;
+import gridbuf.python.buffer;
+import gridbuf.python.numpy;
+import gridbuf.python.object;
+import gridbuf.storage;
+
+namespace gridbuf::python::storages {
+namespace {
+
+/// A Buffer over `memory`, with the storage's parameters. What gridbuf does to a storage's memory
+/// is ordered on the current stream before the memory is handed over.
+Ref buffer_over(BufferDescriptor memory, const Storage& storage, const DTypePtr& dtype) {
+  BufferState state;
+  state.facts.resource_name = "storage";
+  state.facts.device = memory.device;
+  if (memory.device.type != DeviceType::kHost) state.facts.stream = current_stream();
+  state.memory = std::move(memory);
+  state.dims = storage.dims();
+  state.layout = storage.layout();
+  state.aligned_index = storage.aligned_index();
+  state.alignment_bytes = storage.alignment_bytes();
+  return adopt_buffer(std::move(state), dtype, nullptr);
+}
+
+}  // namespace
+
+void up_to_date(const Storage& storage, Side side) {
+  if (storage.is_ready(side)) return;
+  check(run_unlocked(storage, [&] { return storage.read(side); }));
+}
+
+Side reading_side(const Storage& storage) {
+  return storage.has(Side::kHost) ? Side::kHost : Side::kDevice;
+}
+
+Ref own_buffer(const Storage& storage, const DTypePtr& dtype, Side side) {
+  return buffer_over(storage.memory(side), storage, dtype);
+}
+
+Ref shown_buffer(const Storage& storage, const DTypePtr& dtype, Side side) {
+  Owner share = value_of(
+      run_unlocked(storage, [&] { return storage.export_side(side, !storage.readonly()); }));
+  BufferDescriptor memory = storage.memory(side);
+  memory.owner = std::move(share);
+  return buffer_over(std::move(memory), storage, dtype);
+}
+
+Ref own_ndarray(const Storage& view, const DTypePtr& dtype, bool readonly, PyObject* base) {
+  const BufferDescriptor memory = view.memory(Side::kHost);
+  return make_ndarray(*dtype, memory.view, memory.first_element(), readonly || memory.readonly,
+                      base);
+}
+
+Ref host_elements(const StorageObject& object, const Storage& view) {
+  if (view.has(Side::kHost)) {
+    up_to_date(view, Side::kHost);
+    const Ref owner = own_buffer(view, object.dtype, Side::kHost);
+    return own_ndarray(view, object.dtype, /*readonly=*/true, owner.get());
+  }
+  up_to_date(view, Side::kDevice);
+  const Ref on_device = own_buffer(view, object.dtype, Side::kDevice);
+  return ndarray_of(copy_of(on_device.get(), MemoryKind::kHost).get());
+}
+
+void touch(const StorageObject& object, Side side) {
+  if (object.touch == nullptr) return;
+  const Ref& hook = side == Side::kHost ? object.touch->host : object.touch->device;
+  if (hook) Ref::steal(PyObject_CallNoArgs(hook.get()));
+}
+
+Writing::Writing(const StorageObject& object, const Storage& view, Side side, Coverage coverage)
+    : object_(object), view_(view), side_(side) {
+  check(run_unlocked(view_, [&] { return view_.begin_write(side_, coverage); }));
+}
+
+Writing::~Writing() {
+  // After an error the marks stay: something may have been written.
+  if (open_) view_.end_write(side_);
+}
+
+void Writing::done() {
+  open_ = false;
+  view_.end_write(side_);
+  touch(object_, side_);
+}
+
+}  // namespace gridbuf::python::storages

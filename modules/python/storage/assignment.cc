@@ -1,0 +1,219 @@
+// Where values come from, and how they get to the side that is written.
+
+module;
+
+#include <Python.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+module gridbuf.python.storage;
+
+import gridbuf.alloc;
+import gridbuf.alloc.device;
+import gridbuf.error;
+import gridbuf.interface;
+import gridbuf.interface.data_interface;
+import gridbuf.layout;
+import gridbuf.layout.named;
+import gridbuf.layout.viewed;
+import gridbuf.python.arguments;
+import gridbuf.python.buffer;
+import gridbuf.python.imports;
+import gridbuf.python.numpy;
+import gridbuf.python.object;
+import gridbuf.storage;
+
+namespace gridbuf::python::storages {
+namespace {
+
+bool reached_by_device(const BufferDescriptor& memory) {
+  return has_side(memory, DataSide::kGpu) && memory.device.type != DeviceType::kCudaHost;
+}
+
+/// What is to be assigned: elements that the host reads, or a Buffer on a device.
+struct Value {
+  Ref array;      // an ndarray; none if the host cannot read the elements
+  Ref on_device;  // a Buffer; none if the elements are the host's
+};
+
+/// A foreign array. One that has both sides is read on the one that the target prefers.
+Value foreign_value(PyObject* object, DataSide preferred) {
+  Value value;
+  const bool is_plain = is_ndarray(object) || is_scalar(object) || PyList_Check(object) != 0 ||
+                        PyTuple_Check(object) != 0;
+  Ref buffer;
+  if (is_buffer(object)) {
+    buffer = Ref::share(object);
+  } else if (!is_plain) {
+    buffer = import_or_none(object, nullptr,
+                            {.allow_copied = true, .use_names = false, .side = preferred});
+  }
+  if (!buffer) {
+    value.array = as_ndarray(object);
+    return value;
+  }
+  const BufferDescriptor& memory = state_of(buffer.get()).memory;
+  if (preferred == DataSide::kGpu && reached_by_device(memory)) {
+    value.on_device = std::move(buffer);
+  } else {
+    value.array = is_host_readable(memory.device.type)
+                      ? ndarray_of(buffer.get())
+                      : ndarray_of(copy_of(buffer.get(), MemoryKind::kHost).get());
+  }
+  return value;
+}
+
+/// A storage's elements, up to date: on the device if they shall go there and are there.
+Value elements_on(const StorageObject& source, const Storage& seen, Side side) {
+  Value value;
+  if (side == Side::kDevice && seen.has(Side::kDevice)) {
+    up_to_date(seen, Side::kDevice);
+    value.on_device = own_buffer(seen, source.dtype, Side::kDevice);
+  } else {
+    value.array = host_elements(source, seen);
+  }
+  return value;
+}
+
+/// The side that is written, where there is a choice: the device's if the value is there (F, GDP-3
+/// final, "Choosing the Device").
+Side target_side(const Storage& target, PyObject* value) {
+  if (!target.has(Side::kDevice)) return Side::kHost;
+  if (!target.has(Side::kHost)) return Side::kDevice;
+  if (!is_storage(value)) return Side::kHost;  // Other arrays: when they have been looked at.
+  const Storage& source = object_of(value)->storage;
+  const bool on_device = source.has(Side::kDevice) && source.is_current(Side::kDevice);
+  return on_device ? Side::kDevice : Side::kHost;
+}
+
+/// Whether the value is the target itself, seen the same way: what `a[i] += x` ends with.
+bool is_same(const Storage& a, const Storage& b) {
+  if (!a.shares_base(b) || !(a.dims() == b.dims())) return false;
+  const Side side = reading_side(a);
+  return a.memory(side).first_element() == b.memory(side).first_element() &&
+         a.memory(side).view == b.memory(side).view;
+}
+
+// ---- To the host: NumPy assigns, broadcasts, converts, and minds overlaps. ----
+
+bool has_dtype(const Ref& array, const DTypePtr& dtype) {
+  return fields_of(array.get()).dtype == dtype->numpy.get();
+}
+
+/// NumPy's rule for the shapes of an assignment; its own error if they do not fit.
+void check_broadcasts(const Extents& from, const Extents& to) {
+  Extents trimmed = from;  // Leading extents of 1 are dropped in an assignment.
+  while (trimmed.size() > to.size() && trimmed[0] == 1) trimmed.erase(0);
+  const absl::StatusOr<IndexMap> map = broadcast_map(trimmed, to, 1);
+  if (map.ok()) return;
+  raise(
+      ErrorClass::kValue,
+      Problem{"the value's shape", to_string(from), "one that NumPy broadcasts to " + to_string(to),
+              "assign to a part of that shape, or name the value's dimensions"});
+}
+
+void write_on_host(const StorageObject& object, const Storage& view, const Ref& array) {
+  // Everything that can fail fails before the write begins: it takes over without a copy what it
+  // will write wholly. A conversion may fail at any element, so it begins with all that was there.
+  const Extents from = fields_of(array.get()).shape;
+  check_broadcasts(from, view.shape());
+  const Coverage coverage = has_dtype(array, object.dtype) ? Coverage::kAll : Coverage::kPart;
+  Writing writing(object, view, Side::kHost, coverage);
+  const Ref owner = own_buffer(view, object.dtype, Side::kHost);
+  const Ref elements = own_ndarray(view, object.dtype, /*readonly=*/false, owner.get());
+  check(PyObject_SetItem(elements.get(), Py_Ellipsis, array.get()));
+  writing.done();
+}
+
+// ---- To the device: a transfer of elements that have the target's type. ----
+
+/// Elements of the target's type and shape in host memory that has the target's order of strides,
+/// so that the transfer is a dense one.
+Ref staged(const Storage& view, const DTypePtr& dtype, const Ref& array) {
+  check_broadcasts(fields_of(array.get()).shape, view.shape());
+  const LayoutPlan plan = value_of(make_plan({.shape = view.shape(),
+                                              .itemsize_bytes = dtype->type.itemsize_bytes(),
+                                              .layout = view.layout(),
+                                              .dtype_name = dtype->name}));
+  const Ref buffer = allocate_buffer(plan, view.dims(), dtype, {});
+  check(PyObject_SetItem(ndarray_of(buffer.get()).get(), Py_Ellipsis, array.get()));
+  return Ref::share(buffer.get());
+}
+
+void write_on_device(const StorageObject& object, const Storage& view, const Ref& source) {
+  Writing writing(object, view, Side::kDevice, Coverage::kAll);
+  copy_buffer(own_buffer(view, object.dtype, Side::kDevice).get(), source.get());
+  writing.done();
+}
+
+/// Whether a transfer can read the value where it is: same type, same shape, nothing repeated.
+bool can_be_transferred(const Ref& buffer, const Storage& view, const DTypePtr& dtype) {
+  const BufferDescriptor& memory = state_of(buffer.get()).memory;
+  if (dtype_of(buffer.get())->numpy.get() != dtype->numpy.get()) return false;
+  if (!(memory.view.shape == view.shape())) return false;
+  for (int axis = 0; axis < view.ndim(); ++axis) {
+    if (memory.view.strides_bytes[axis] == 0 && view.shape()[axis] > 1) return false;
+  }
+  return true;
+}
+
+Ref on_host(const Value& value) {
+  if (value.array) return Ref::share(value.array.get());
+  return ndarray_of(copy_of(value.on_device.get(), MemoryKind::kHost).get());
+}
+
+void write_value(const StorageObject& object, const Storage& view, Side side, const Value& value) {
+  if (side == Side::kHost) return write_on_host(object, view, on_host(value));
+  if (value.on_device && can_be_transferred(value.on_device, view, object.dtype)) {
+    return write_on_device(object, view, value.on_device);
+  }
+  write_on_device(object, view, staged(view, object.dtype, on_host(value)));
+}
+
+}  // namespace
+
+void assign_by_position(const StorageObject& object, PyObject* value) {
+  const Storage& target = object.storage;
+  if (!is_storage(value)) return assign(object, target, value);
+  const StorageObject& source = *object_of(value);
+  const Side side = target_side(target, value);
+  write_value(object, target, side, elements_on(source, source.storage, side));
+}
+
+Storage named_like(const Storage& value, const Storage& target) {
+  const IndexMap map =
+      value_of(named_broadcast_map({.dims = value.dims(), .shape = value.shape()},
+                                   {.dims = target.dims(), .shape = target.shape()}));
+  return value.view(map);
+}
+
+Ref readable_on_host(PyObject* value) {
+  if (is_storage(value)) return host_elements(*object_of(value), object_of(value)->storage);
+  return foreign_value(value, DataSide::kHost).array;
+}
+
+void assign(const StorageObject& object, const Storage& view, PyObject* value) {
+  Side side = target_side(view, value);
+  if (is_storage(value)) {
+    if (is_same(view, object_of(value)->storage)) return;
+    const StorageObject& source = *object_of(value);
+    const Storage seen = named_like(source.storage, view);
+    return write_value(object, view, side, elements_on(source, seen, side));
+  }
+  if (is_scalar(value)) {
+    const Value element{.array = make_assigned(*object.dtype, value), .on_device = Ref()};
+    return write_value(object, view, side, element);
+  }
+  const DataSide preferred = view.has(Side::kDevice) ? DataSide::kGpu : DataSide::kHost;
+  const Value found = foreign_value(value, preferred);
+  if (found.on_device) side = Side::kDevice;
+  write_value(object, view, side, found);
+}
+
+}  // namespace gridbuf::python::storages

@@ -1,0 +1,361 @@
+// The functions that allocate storages.
+
+module;
+
+#include <Python.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+
+module gridbuf.python.storage;
+
+import gridbuf.alloc.device;
+import gridbuf.error;
+import gridbuf.interface;
+import gridbuf.interface.data_interface;
+import gridbuf.layout;
+import gridbuf.layout.preset;
+import gridbuf.python.arguments;
+import gridbuf.python.buffer;
+import gridbuf.python.imports;
+import gridbuf.python.numpy;
+import gridbuf.python.object;
+import gridbuf.python.request;
+import gridbuf.storage;
+
+namespace gridbuf::python::storages {
+
+// ---- Requests. ----
+
+StorageKeywords to_storage_keywords(std::span<PyObject* const> values) {
+  return {.shared = {.backend = values[0],
+                     .device = values[1],
+                     .layout = values[2],
+                     .alignment_size = values[3],
+                     .aligned_index = values[4],
+                     .dims = values[5],
+                     .populate = values[6],
+                     .halo = values[7],
+                     .preset_name = "defaults"},
+          .managed = values[8]};
+}
+
+std::optional<Managed> to_managed(PyObject* managed) {
+  if (managed == nullptr) return std::nullopt;
+  if (managed == Py_None) return Managed::kNone;
+  const bool is_text = PyUnicode_Check(managed) != 0;
+  if (is_text && utf8(managed) == "gt4py") return Managed::kSoftware;
+  if (is_text && utf8(managed) == "cuda") return Managed::kCuda;
+  raise(is_text ? ErrorClass::kValue : ErrorClass::kType,
+        Problem{"managed", describe(managed), "None, \"gt4py\" or \"cuda\"",
+                "pass None to synchronise by yourself"});
+}
+
+namespace {
+
+bool is_gpu(MemoryKind kind) { return kind == MemoryKind::kDevice || kind == MemoryKind::kManaged; }
+
+MemoryKind memory_of_kind(StorageKind kind) {
+  switch (kind) {
+    case StorageKind::kCpu:
+      return MemoryKind::kHost;
+    case StorageKind::kCudaManaged:
+      return MemoryKind::kManaged;
+    case StorageKind::kGpu:
+    case StorageKind::kSoftwareManaged:
+      break;
+  }
+  return MemoryKind::kDevice;
+}
+
+Managed managed_of_kind(StorageKind kind) {
+  if (kind == StorageKind::kSoftwareManaged) return Managed::kSoftware;
+  return kind == StorageKind::kCudaManaged ? Managed::kCuda : Managed::kNone;
+}
+
+StorageSource source_of_storage(const StorageObject& object) {
+  const Storage& storage = object.storage;
+  StorageSource source;
+  source.shared = {.dtype = object.dtype,
+                   .shape = storage.shape(),
+                   .dims = storage.dims(),
+                   .layout = storage.layout(),
+                   .alignment_bytes = storage.alignment_bytes(),
+                   .aligned_index = storage.aligned_index(),
+                   .memory = memory_of_kind(storage.kind()),
+                   .halo = storage.halo()};
+  // Host memory says nothing of who would manage a device's.
+  if (storage.has(Side::kDevice)) source.managed = managed_of_kind(storage.kind());
+  return source;
+}
+
+StorageOrder with_kind(Request request, PyObject* managed, const StorageSource* source) {
+  const std::optional<Managed> wanted = to_managed(managed);
+  const std::optional<Managed> found = source != nullptr ? source->managed : std::nullopt;
+  const Managed chosen = wanted.value_or(found.value_or(Managed::kSoftware));
+  const bool on_device = is_gpu(request.memory);
+  return {.request = std::move(request), .kind = storage_kind(on_device, chosen)};
+}
+
+}  // namespace
+
+StorageSource storage_source_of(PyObject* data) {
+  if (is_storage(data)) return source_of_storage(*object_of(data));
+  StorageSource source;
+  if (is_ndarray(data) || is_buffer(data) || is_scalar(data)) {
+    source.shared = source_of(data);
+  } else {
+    Meaning meaning;
+    const Ref buffer =
+        import_or_none(data, nullptr, {.sync = true, .allow_copied = true}, &meaning);
+    source.shared = source_of(buffer ? buffer.get() : data);
+    source.shared.halo = meaning.halo;
+    source.shared.aligned_index = {};  // A foreign array has none.
+  }
+  if (source.shared.memory == MemoryKind::kManaged) source.managed = Managed::kCuda;
+  return source;
+}
+
+StorageOrder resolve_storage(PyObject* shape, PyObject* dtype, const StorageKeywords& keywords) {
+  return with_kind(resolve(shape, dtype, keywords.shared), keywords.managed, nullptr);
+}
+
+StorageOrder resolve_storage_like(const StorageSource& source, PyObject* dtype,
+                                  const StorageKeywords& keywords) {
+  return with_kind(resolve_like(source.shared, dtype, keywords.shared), keywords.managed, &source);
+}
+
+bool has_padding(const StorageOrder& order) {
+  return order.request.plan.total_bytes() != order.request.plan.nbytes();
+}
+
+namespace {
+
+/// Zeroing less than this is shorter than handing the GIL to another thread and back.
+constexpr std::int64_t kLongBytes = std::int64_t{1} << 20;
+
+}  // namespace
+
+Ref allocate_storage(const StorageOrder& order, bool zeroed) {
+  const Request& request = order.request;
+  const StorageRequest wanted{.plan = request.plan,
+                              .dims = request.dims,
+                              .halo = request.halo,
+                              .dtype = request.dtype->type,
+                              .kind = order.kind,
+                              .zeroed = zeroed,
+                              .populate = request.populate};
+  const bool is_long = order.kind != StorageKind::kCpu || request.populate ||
+                       (zeroed && request.plan.total_bytes() >= kLongBytes);
+  const auto allocate = [&] { return Storage::allocate(wanted); };
+  return make_storage(value_of(is_long ? run_without_gil(allocate) : allocate()), request.dtype);
+}
+
+// ---- Signatures: leading parameters, then the keywords that all share. ----
+
+namespace {
+
+template <std::size_t count>
+constexpr std::array<const char*, count + kStorageKeywordCount> with_keywords(
+    const char* const (&leading)[count]) {
+  std::array<const char*, count + kStorageKeywordCount> names{};
+  std::copy(leading, leading + count, names.begin());
+  std::copy(std::begin(kStorageKeywordNames), std::end(kStorageKeywordNames),
+            names.begin() + count);
+  return names;
+}
+
+constexpr auto kShapeNames = with_keywords({"shape", "dtype"});
+constexpr auto kFullNames = with_keywords({"shape", "fill_value", "dtype"});
+constexpr auto kLikeNames = with_keywords({"data", "dtype"});
+constexpr auto kFullLikeNames = with_keywords({"data", "fill_value", "dtype"});
+constexpr int kMostNames = 3 + kStorageKeywordCount;
+
+/// The arguments of a vectorcall, sorted.
+class Arguments {
+ public:
+  Arguments(const Signature& signature, PyObject* const* arguments, Py_ssize_t count,
+            PyObject* names)
+      : signature_(signature),
+        leading_(static_cast<int>(signature.names.size()) - kStorageKeywordCount) {
+    const std::span<PyObject*> values(values_, signature.names.size());
+    sort_arguments(signature, arguments, count, names, values, unknown_storage_keyword);
+    keywords_ = to_storage_keywords(values.subspan(static_cast<std::size_t>(leading_)));
+  }
+
+  PyObject* first() const { return required(0); }
+  PyObject* second() const { return required(1); }
+  /// The last of the leading parameters; null if not given.
+  PyObject* dtype() const { return values_[leading_ - 1]; }
+  const StorageKeywords& keywords() const { return keywords_; }
+
+ private:
+  PyObject* required(int position) const {
+    PyObject* const value = values_[position];
+    if (value != nullptr) return value;
+    const std::string name = signature_.names[static_cast<std::size_t>(position)];
+    raise(ErrorClass::kType, std::string(signature_.function) + "() is underdetermined: " + name +
+                                 " is missing; pass it as argument " +
+                                 std::to_string(position + 1));
+  }
+
+  const Signature& signature_;
+  int leading_;
+  PyObject* values_[kMostNames] = {};
+  StorageKeywords keywords_;
+};
+
+StorageOrder order_of_shape(const Arguments& given) {
+  return resolve_storage(given.first(), given.dtype(), given.keywords());
+}
+StorageOrder order_of_data(const Arguments& given) {
+  return resolve_storage_like(storage_source_of(given.first()), given.dtype(), given.keywords());
+}
+
+// ---- Filling. ----
+
+/// Cast and broadcast as numpy.full does.
+Ref make_filled(const StorageOrder& order, PyObject* fill_value) {
+  const DTypeRecord& dtype = *order.request.dtype;
+  Ref elements;
+  if (is_scalar(fill_value)) {
+    elements = make_element(dtype, fill_value);
+  } else {
+    const Ref array = readable_on_host(fill_value);
+    elements = Ref::steal(PyObject_CallMethod(array.get(), "astype", "O", dtype.numpy.get()));
+  }
+  Ref made = allocate_storage(order, has_padding(order));
+  assign(*object_of(made.get()), storage_of(made.get()), elements.get());
+  return made;
+}
+
+Ref make_ones(const StorageOrder& order) {
+  const Ref one = Ref::steal(PyLong_FromLong(1));
+  return make_filled(order, one.get());
+}
+Ref make_empty(const StorageOrder& order) { return allocate_storage(order, false); }
+Ref make_zeros(const StorageOrder& order) { return allocate_storage(order, true); }
+
+// ---- The functions. ----
+
+template <StorageOrder (*order)(const Arguments&), Ref (*make)(const StorageOrder&)>
+PyObject* call(const Signature& signature, PyObject* const* arguments, Py_ssize_t count,
+               PyObject* names) {
+  return guarded([&] { return make(order(Arguments(signature, arguments, count, names))); });
+}
+
+PyObject* empty(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  static constexpr Signature kSignature{"empty", kShapeNames, 2};
+  return call<order_of_shape, make_empty>(kSignature, arguments, count, names);
+}
+PyObject* zeros(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  static constexpr Signature kSignature{"zeros", kShapeNames, 2};
+  return call<order_of_shape, make_zeros>(kSignature, arguments, count, names);
+}
+PyObject* ones(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  static constexpr Signature kSignature{"ones", kShapeNames, 2};
+  return call<order_of_shape, make_ones>(kSignature, arguments, count, names);
+}
+PyObject* empty_like(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  static constexpr Signature kSignature{"empty_like", kLikeNames, 2};
+  return call<order_of_data, make_empty>(kSignature, arguments, count, names);
+}
+PyObject* zeros_like(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  static constexpr Signature kSignature{"zeros_like", kLikeNames, 2};
+  return call<order_of_data, make_zeros>(kSignature, arguments, count, names);
+}
+PyObject* ones_like(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  static constexpr Signature kSignature{"ones_like", kLikeNames, 2};
+  return call<order_of_data, make_ones>(kSignature, arguments, count, names);
+}
+PyObject* full(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  return guarded([&] {
+    static constexpr Signature kSignature{"full", kFullNames, 3};
+    const Arguments given(kSignature, arguments, count, names);
+    PyObject* const fill_value = given.second();
+    return make_filled(order_of_shape(given), fill_value);
+  });
+}
+PyObject* full_like(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  return guarded([&] {
+    static constexpr Signature kSignature{"full_like", kFullLikeNames, 3};
+    const Arguments given(kSignature, arguments, count, names);
+    PyObject* const fill_value = given.second();
+    return make_filled(order_of_data(given), fill_value);
+  });
+}
+
+// ---- The table. ----
+
+template <class Function>
+PyCFunction method(Function function) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
+// The parameters that all functions share, as their documentation and signature say them.
+#define GRIDBUF_STORAGE_KEYWORDS                                                                 \
+  "defaults=None, device=..., layout=None, alignment_size=None, aligned_index=None, dims=None, " \
+  "populate=False, halo=None, managed=...)\n--\n\n"
+#define GRIDBUF_STORAGE_ERRORS                                                                \
+  "\n\nSizes are in elements, alignment_size is in bytes. Each keyword is looked up in this " \
+  "order: passed, defaults' preset,\ndata, fallback. The class follows from device and "      \
+  "managed. Raises TypeError for values of a wrong kind,\nValueError for values out of "      \
+  "bounds, MemoryError, and DeviceUnavailableError where there is no device."
+
+constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
+
+PyMethodDef functions[] = {
+    {"_storage_empty", method(empty), kFast,
+     "empty(shape, dtype='float64', *, " GRIDBUF_STORAGE_KEYWORDS
+     "A storage with undefined elements." GRIDBUF_STORAGE_ERRORS},
+    {"_storage_zeros", method(zeros), kFast,
+     "zeros(shape, dtype='float64', *, " GRIDBUF_STORAGE_KEYWORDS
+     "A storage of zeros." GRIDBUF_STORAGE_ERRORS},
+    {"_storage_ones", method(ones), kFast,
+     "ones(shape, dtype='float64', *, " GRIDBUF_STORAGE_KEYWORDS
+     "A storage of ones." GRIDBUF_STORAGE_ERRORS},
+    {"_storage_full", method(full), kFast,
+     "full(shape, fill_value, dtype='float64', *, " GRIDBUF_STORAGE_KEYWORDS
+     "A storage of fill_value, cast as numpy.full casts it." GRIDBUF_STORAGE_ERRORS},
+    {"_storage_empty_like", method(empty_like), kFast,
+     "empty_like(data, dtype=None, *, " GRIDBUF_STORAGE_KEYWORDS
+     "A storage with undefined elements; what is not given is taken from "
+     "data." GRIDBUF_STORAGE_ERRORS},
+    {"_storage_zeros_like", method(zeros_like), kFast,
+     "zeros_like(data, dtype=None, *, " GRIDBUF_STORAGE_KEYWORDS
+     "A storage of zeros; what is not given is taken from data." GRIDBUF_STORAGE_ERRORS},
+    {"_storage_ones_like", method(ones_like), kFast,
+     "ones_like(data, dtype=None, *, " GRIDBUF_STORAGE_KEYWORDS
+     "A storage of ones; what is not given is taken from data." GRIDBUF_STORAGE_ERRORS},
+    {"_storage_full_like", method(full_like), kFast,
+     "full_like(data, fill_value, dtype=None, *, " GRIDBUF_STORAGE_KEYWORDS
+     "A storage of fill_value; what is not given is taken from data." GRIDBUF_STORAGE_ERRORS},
+    {"_storage_as_storage", method(as_storage_function), kFast,
+     "as_storage(data=None, device_data=None, *, sync_state=None, " GRIDBUF_STORAGE_KEYWORDS
+     "A storage over the memory of data and device_data, whatever library made them; never a copy\n"
+     "of what was given. Both are kept alive. sync_state says which of two buffers is current; for "
+     "those\nof a storage it is that storage's own. Raises ValueError for parameters that the "
+     "memory does not have." GRIDBUF_STORAGE_ERRORS},
+    {"_storage_storage", method(storage_function), kFast,
+     "storage(data=None, device_data=None, *, dtype=None, copy=True, sync_state=None, "
+     "shape=None, " GRIDBUF_STORAGE_KEYWORDS
+     "A storage with a copy of data; with copy=False as_storage, or empty if there is no data but "
+     "a shape." GRIDBUF_STORAGE_ERRORS},
+    {"_restore_storage", method(restore_storage), METH_FASTCALL, "For unpickling."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+void add_storage_functions(PyObject* module) { check(PyModule_AddFunctions(module, functions)); }
+
+}  // namespace gridbuf::python::storages

@@ -1,0 +1,238 @@
+// Views by indexing and transposing; elements by their indices; assignment.
+
+module;
+
+#include <Python.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+module gridbuf.python.storage;
+
+import gridbuf.alloc;
+import gridbuf.alloc.device;
+import gridbuf.error;
+import gridbuf.interface;
+import gridbuf.layout;
+import gridbuf.layout.viewed;
+import gridbuf.python.arguments;
+import gridbuf.python.buffer;
+import gridbuf.python.imports;
+import gridbuf.python.numpy;
+import gridbuf.python.object;
+import gridbuf.storage;
+
+namespace gridbuf::python::storages {
+namespace {
+
+// ---- Basic keys: integers, slices, None and `...`; views. ----
+
+AttributeName interface_names[] = {
+    AttributeName("__array_interface__"), AttributeName("__dlpack__"),
+    AttributeName("__cuda_array_interface__"), AttributeName("__gt_data_interface__")};
+
+/// Whether an object that can be an integer is an array as well: then it is a list of indices.
+bool is_array_like(PyObject* object) {
+  if (is_ndarray(object) || is_storage(object) || is_buffer(object)) return true;
+  if (is_scalar(object)) return false;
+  return std::any_of(
+      std::begin(interface_names), std::end(interface_names),
+      [object](AttributeName& name) { return bool(optional_attribute(object, name)); });
+}
+
+bool is_basic_item(PyObject* item) {
+  if (PyLong_CheckExact(item) != 0 || PySlice_Check(item) != 0) return true;
+  if (item == Py_None || item == Py_Ellipsis) return true;
+  if (PyBool_Check(item) != 0 || PyIndex_Check(item) == 0) return false;
+  // A bool of NumPy's selects or adds a dimension, as in NumPy.
+  const std::string_view type = Py_TYPE(item)->tp_name;
+  return !type.starts_with("numpy.bool") && !is_array_like(item);
+}
+
+bool is_basic(PyObject* key) {
+  if (PyTuple_CheckExact(key) == 0) return is_basic_item(key);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) {
+    if (!is_basic_item(PyTuple_GET_ITEM(key, i))) return false;
+  }
+  return true;
+}
+
+bool fixes_all_dimensions(std::span<const SubscriptItem> items, int ndim) {
+  return items.size() == static_cast<std::size_t>(ndim) &&
+         std::all_of(items.begin(), items.end(), [](const SubscriptItem& item) {
+           return std::holds_alternative<std::int64_t>(item);
+         });
+}
+
+Ref subscript(const StorageObject& object, std::span<const SubscriptItem> items) {
+  const Extents& shape = object.storage.shape();
+  Storage view = object.storage.view(value_of(subscript_map(shape, items)));
+  if (fixes_all_dimensions(items, shape.size())) return element_of(object, view);
+  return make_view(object, std::move(view));
+}
+
+// ---- All other keys: NumPy's business. ----
+
+/// What NumPy can index with, in place of an object with an interface.
+Ref plain_item(PyObject* item) {
+  const bool is_numpys = is_basic_item(item) || PyList_Check(item) != 0 || is_scalar(item) ||
+                         PyBool_Check(item) != 0 || PyTuple_Check(item) != 0;
+  return is_numpys ? Ref::share(item) : readable_on_host(item);
+}
+
+Ref plain_key(PyObject* key) {
+  if (PyTuple_Check(key) == 0) return plain_item(key);
+  Ref plain = Ref::steal(PyTuple_New(PyTuple_GET_SIZE(key)));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) {
+    PyTuple_SET_ITEM(plain.get(), i, plain_item(PyTuple_GET_ITEM(key, i)).release());
+  }
+  return plain;
+}
+
+/// The selected elements, as an ndarray of its own.
+Ref pick(const StorageObject& object, PyObject* key) {
+  const Ref plain = plain_key(key);
+  const Ref elements = host_elements(object, object.storage);
+  Ref picked = Ref::steal(PyObject_GetItem(elements.get(), plain.get()));
+  const bool is_view = is_ndarray(picked.get()) && fields_of(picked.get()).base != nullptr;
+  if (!is_view) return picked;
+  return Ref::steal(PyObject_CallMethod(picked.get(), "copy", nullptr));
+}
+
+/// elements[key] = value on the host, for storages that the host does not read by way of a copy.
+void put(const StorageObject& object, PyObject* key, PyObject* value) {
+  const Storage& storage = object.storage;
+  const Ref plain = plain_key(key);
+  const Ref source = readable_on_host(value);
+  if (storage.has(Side::kHost)) {
+    Writing writing(object, storage, Side::kHost, Coverage::kPart);
+    const Ref owner = own_buffer(storage, object.dtype, Side::kHost);
+    const Ref elements = own_ndarray(storage, object.dtype, /*readonly=*/false, owner.get());
+    check(PyObject_SetItem(elements.get(), plain.get(), source.get()));
+    return writing.done();
+  }
+  up_to_date(storage, Side::kDevice);
+  const Ref on_device = own_buffer(storage, object.dtype, Side::kDevice);
+  const Ref copied = copy_of(on_device.get(), MemoryKind::kHost);
+  check(PyObject_SetItem(ndarray_of(copied.get()).get(), plain.get(), source.get()));
+  Writing writing(object, storage, Side::kDevice, Coverage::kPart);
+  copy_buffer(on_device.get(), copied.get());
+  writing.done();
+}
+
+void check_writable(const StorageObject& object) {
+  if (!object.storage.readonly()) return;
+  raise(ErrorClass::kValue,
+        "this storage is read-only, as the memory that it wraps is; assign to a copy()");
+}
+
+// ---- Transposing. ----
+
+int to_axis(std::int64_t axis) {
+  // What is outside int is outside every array as well.
+  return static_cast<int>(std::clamp<std::int64_t>(axis, std::numeric_limits<int>::min(),
+                                                   std::numeric_limits<int>::max()));
+}
+
+/// The axes of transpose(*axes): none, None, one sequence, or integers.
+Axes to_axes(PyObject* const* arguments, Py_ssize_t count) {
+  Axes axes;
+  if (count == 0 || (count == 1 && arguments[0] == Py_None)) return axes;
+  if (count == 1 && is_sequence(arguments[0])) {
+    for (const std::int64_t axis : to_integers(arguments[0], "axes")) axes.push_back(to_axis(axis));
+    return axes;
+  }
+  for (Py_ssize_t i = 0; i < std::min<Py_ssize_t>(count, kMaxNdim); ++i) {
+    axes.push_back(to_axis(to_integer(arguments[i], "axes")));
+  }
+  return axes;
+}
+
+Ref transposed(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
+  const StorageObject& object = *object_of(self);
+  const Axes axes = to_axes(arguments, count);
+  const bool are_given = count > 0 && arguments[0] != Py_None;
+  const int ndim = object.storage.ndim();
+  if (are_given && (axes.size() != ndim || (count > 1 && count != ndim))) {
+    raise(ErrorClass::kValue,
+          Problem{"number of axes", std::to_string(count > 1 ? count : axes.size()),
+                  "the number of dimensions, " + std::to_string(ndim), "pass each axis once"});
+  }
+  return make_view(object,
+                   object.storage.view(value_of(transpose_map(object.storage.shape(), axes))));
+}
+
+}  // namespace
+
+PyObject* subscript_slot(PyObject* self, PyObject* key) {
+  return guarded([&] {
+    const StorageObject& object = *object_of(self);
+    if (!is_basic(key)) return pick(object, key);
+    return subscript(object, to_subscript(key));
+  });
+}
+
+int assign_subscript_slot(PyObject* self, PyObject* key, PyObject* value) {
+  return guarded(-1, [&] {
+    const StorageObject& object = *object_of(self);
+    if (value == nullptr) {
+      raise(ErrorClass::kValue, "elements of a storage cannot be deleted; assign to them");
+    }
+    check_writable(object);
+    if (!is_basic(key)) {
+      put(object, key, value);
+      return 0;
+    }
+    const std::vector<SubscriptItem> items = to_subscript(key);
+    const IndexMap map = value_of(subscript_map(object.storage.shape(), items));
+    assign(object, object.storage.view(map), value);
+    return 0;
+  });
+}
+
+PyObject* item_slot(PyObject* self, Py_ssize_t position) {
+  return guarded([&] {
+    const StorageObject& object = *object_of(self);
+    const Extents& shape = object.storage.shape();
+    // Iteration ends with an IndexError, so it should be a cheap one.
+    if (shape.empty() || position < 0 || position >= shape[0]) {
+      PyErr_SetString(PyExc_IndexError, "index out of range");
+      throw PythonError();
+    }
+    const SubscriptItem item = static_cast<std::int64_t>(position);
+    return subscript(object, std::span(&item, 1));
+  });
+}
+
+Py_ssize_t length_slot(PyObject* self) {
+  const Extents& shape = object_of(self)->storage.shape();
+  if (!shape.empty()) return shape[0];
+  PyErr_SetString(PyExc_TypeError, "a 0-dimensional storage has no length; use size");
+  return -1;
+}
+
+PyObject* iterate_slot(PyObject* self) {
+  if (!object_of(self)->storage.shape().empty()) return PySeqIter_New(self);
+  PyErr_SetString(PyExc_TypeError,
+                  "a 0-dimensional storage cannot be iterated over; use storage[()]");
+  return nullptr;
+}
+
+PyObject* transposed_getter(PyObject* self, void*) {
+  return guarded([&] { return transposed(self, nullptr, 0); });
+}
+
+PyObject* transpose_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
+  return guarded([&] { return transposed(self, arguments, count); });
+}
+
+}  // namespace gridbuf::python::storages

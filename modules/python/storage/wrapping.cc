@@ -1,0 +1,427 @@
+// Storages over memory that is there, and storages with a copy of it.
+
+module;
+
+#include <Python.h>
+
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+module gridbuf.python.storage;
+
+import gridbuf.alloc;
+import gridbuf.alloc.device;
+import gridbuf.error;
+import gridbuf.interface;
+import gridbuf.interface.data_interface;
+import gridbuf.layout;
+import gridbuf.layout.preset;
+import gridbuf.python.arguments;
+import gridbuf.python.buffer;
+import gridbuf.python.imports;
+import gridbuf.python.numpy;
+import gridbuf.python.object;
+import gridbuf.python.request;
+import gridbuf.storage;
+
+namespace gridbuf::python::storages {
+namespace {
+
+/// What was passed to as_storage or storage; borrowed, null if not given.
+struct Given {
+  PyObject* data = nullptr;
+  PyObject* device_data = nullptr;
+  PyObject* sync_state = nullptr;
+  PyObject* dtype = nullptr;
+  StorageKeywords keywords;
+
+  PyObject* main() const { return data != nullptr ? data : device_data; }
+};
+
+PyObject* none_is_absent(PyObject* object) { return object == Py_None ? nullptr : object; }
+
+[[noreturn]] void raise_unlike(std::string_view parameter, std::string_view wanted,
+                               std::string_view found) {
+  raise(ErrorClass::kValue, std::string(parameter) + " is wanted as " + std::string(wanted) +
+                                ", but what was passed has " + std::string(found) +
+                                "; leave it out, or make a copy with gridbuf.storage.storage");
+}
+
+std::string_view text_of(bool on_device) { return on_device ? "\"gpu\"" : "None"; }
+
+// ---- Which kind. ----
+
+/// The memory that was passed, by side. Managed memory is on both.
+struct Sides {
+  Ref host;
+  Ref device;
+  Meaning host_meaning;
+  Meaning device_meaning;
+  const BufferState& main() const { return state_of((host ? host : device).get()); }
+};
+
+bool is_managed(const Ref& buffer) {
+  return state_of(buffer.get()).memory.device.type == DeviceType::kCudaManaged;
+}
+
+/// What the caller says of the device, himself or by a preset.
+std::optional<bool> wished_device(const Keywords& keywords) {
+  const std::optional<bool> passed = wants_gpu(keywords.device);
+  if (passed) return passed;
+  const std::optional<Preset> preset = preset_of(keywords);
+  if (preset) return preset->device == PresetDevice::kGpu;
+  return std::nullopt;
+}
+
+Sides import_sides(const Given& given) {
+  Sides sides;
+  const std::optional<bool> wish = wished_device(given.keywords.shared);
+  const bool unmanaged = to_managed(given.keywords.managed) == Managed::kNone;
+  PyObject* const dims = given.keywords.shared.dims;
+  if (given.data != nullptr) {
+    const bool device_first = wish == true && unmanaged && given.device_data == nullptr;
+    Meaning meaning;
+    ImportOptions options;
+    options.side = device_first ? DataSide::kGpu : DataSide::kHost;
+    const Ref buffer = import_buffer(given.data, dims, options, &meaning);
+    const BufferDescriptor& memory = state_of(buffer.get()).memory;
+    const bool on_host = is_host_readable(memory.device.type);
+    if (on_host) sides.host = Ref::share(buffer.get());
+    if (!on_host || is_managed(buffer)) sides.device = Ref::share(buffer.get());
+    (on_host ? sides.host_meaning : sides.device_meaning) = std::move(meaning);
+  }
+  if (given.device_data == nullptr) return sides;
+  if (sides.device && !sides.host) {
+    raise(ErrorClass::kValue, Problem{"data", "memory of a device", "readable by the host",
+                                      "pass one of two device arrays"});
+  }
+  ImportOptions options;
+  options.side = DataSide::kGpu;
+  sides.device = import_buffer(given.device_data, dims, options, &sides.device_meaning);
+  const DeviceType type = state_of(sides.device.get()).memory.device.type;
+  if (type != DeviceType::kCuda && type != DeviceType::kCudaManaged) {
+    raise(ErrorClass::kValue,
+          Problem{"device_data", "memory of the host", "reached by a device", "pass it as data"});
+  }
+  return sides;
+}
+
+/// Explicit, preset, data, fallback. Memory of one side gets its other buffer where gridbuf shall
+/// keep two in step; nothing else is made.
+StorageKind wanted_kind(const Given& given, const Sides& sides) {
+  const std::optional<bool> wish = wished_device(given.keywords.shared);
+  const bool on_device = wish.value_or(static_cast<bool>(sides.device));
+  std::optional<Managed> managed = to_managed(given.keywords.managed);
+  if (!managed && is_storage(given.main()) && storage_of(given.main()).has(Side::kDevice)) {
+    const StorageKind kind = storage_of(given.main()).kind();
+    managed = kind == StorageKind::kGpu           ? Managed::kNone
+              : kind == StorageKind::kCudaManaged ? Managed::kCuda
+                                                  : Managed::kSoftware;
+  }
+  if (!managed && sides.host && is_managed(sides.host)) managed = Managed::kCuda;
+  return storage_kind(on_device, managed.value_or(Managed::kSoftware));
+}
+
+/// ValueError, naming the parameter, unless the kind can be made of what was passed.
+void keep_sides_of(StorageKind kind, const Given& given, Sides& sides) {
+  const bool two = given.data != nullptr && given.device_data != nullptr;
+  switch (kind) {
+    case StorageKind::kCpu:
+      if (!sides.host || two) raise_unlike("device", "None", text_of(true));
+      sides.device = Ref();
+      return;
+    case StorageKind::kGpu:
+      if (!sides.device) raise_unlike("device", "\"gpu\"", text_of(false));
+      if (two) raise_unlike("managed", "None", "two buffers");
+      sides.host = Ref();
+      return;
+    case StorageKind::kCudaManaged: {
+      const Ref& only = sides.host ? sides.host : sides.device;
+      if (two || !is_managed(only))
+        raise_unlike("managed", "\"cuda\"", "memory that CUDA does not manage");
+      sides.host = Ref::share(only.get());
+      sides.device = Ref();
+      return;
+    }
+    case StorageKind::kSoftwareManaged:
+      if (sides.host && sides.device && !two) sides.device = Ref();  // one, managed
+      return;
+  }
+}
+
+// ---- Parameters: looked up as for any storage, then compared with the memory. ----
+
+/// What is known of the memory beyond its address.
+StorageSource source_of_memory(const Given& given, const Sides& sides) {
+  PyObject* const main = given.main();
+  // These say more of themselves than their memory does.
+  if (is_storage(main) || is_ndarray(main) || is_buffer(main)) return storage_source_of(main);
+  const BufferState& state = sides.main();
+  StorageSource source;
+  source.shared = {.dtype = dtype_of((sides.host ? sides.host : sides.device).get()),
+                   .shape = state.memory.view.shape,
+                   .dims = state.dims,
+                   .layout = state.layout,
+                   .aligned_index = {},
+                   .halo = sides.host ? sides.host_meaning.halo : sides.device_meaning.halo};
+  return source;
+}
+
+void check_layout(const LayoutMap& wanted, const StridedView& view) {
+  for (int i = 0; i < view.ndim(); ++i) {
+    for (int j = 0; j < view.ndim(); ++j) {
+      const bool matters = view.shape[i] > 1 && view.shape[j] > 1 && wanted[i] < wanted[j];
+      if (matters && std::abs(view.strides_bytes[i]) < std::abs(view.strides_bytes[j])) {
+        raise_unlike("layout", to_string(wanted),
+                     to_string(layout_of(view.shape, view.strides_bytes)));
+      }
+    }
+  }
+}
+
+/// The largest alignment up to `wanted` that holds for every element whose index in the contiguous
+/// dimension is aligned_index's.
+std::int64_t found_alignment(const BufferDescriptor& memory, const LayoutMap& layout,
+                             const Extents& aligned_index, std::int64_t wanted_bytes) {
+  if (memory.is_empty()) return wanted_bytes;
+  const auto address =
+      reinterpret_cast<std::uintptr_t>(memory.block + byte_offset(memory.view, aligned_index));
+  std::int64_t found = std::gcd(
+      wanted_bytes, static_cast<std::int64_t>(address % static_cast<std::uintptr_t>(wanted_bytes)));
+  for (int axis = 0; axis < memory.view.ndim(); ++axis) {
+    const bool matters = memory.view.shape[axis] > 1 && layout[axis] != memory.view.ndim() - 1;
+    if (matters) found = std::gcd(found, memory.view.strides_bytes[axis]);
+  }
+  return found;
+}
+
+bool is_given(PyObject* parameter) { return parameter != nullptr && parameter != Py_None; }
+
+/// What the storage's parameters are, after they have been found in the memory.
+struct Parameters {
+  Request request;
+  std::int64_t alignment_bytes = 1;
+};
+
+void check_strides(const Sides& sides) {
+  if (!sides.host || !sides.device) return;
+  const StridedView& host = state_of(sides.host.get()).memory.view;
+  const StridedView& device = state_of(sides.device.get()).memory.view;
+  if (!(host.shape == device.shape) || is_empty(host.shape)) return;  // wrap() says the rest
+  for (int axis = 0; axis < host.ndim(); ++axis) {
+    if (host.shape[axis] > 1 && host.strides_bytes[axis] != device.strides_bytes[axis]) {
+      raise(ErrorClass::kValue,
+            Problem{"device_data's strides in bytes", to_string(device.strides_bytes),
+                    "those of data, " + to_string(host.strides_bytes),
+                    "copy one of them into the layout of the other"});
+    }
+  }
+}
+
+Parameters parameters_of(const Given& given, const Sides& sides) {
+  const Keywords& keywords = given.keywords.shared;
+  const StorageSource source = source_of_memory(given, sides);
+  Parameters found;
+  found.request = resolve_like(source.shared, nullptr, keywords);
+  const LayoutPlan& wanted = found.request.plan;
+  if (is_given(given.dtype)) {
+    const RequestedDType dtype = to_dtype(given.dtype);
+    if (dtype.record->numpy.get() != source.shared.dtype->numpy.get()) {
+      raise_unlike("dtype", dtype.record->name, source.shared.dtype->name);
+    }
+  }
+  check_strides(sides);
+  const bool asked = is_given(keywords.alignment_size) || is_given(keywords.backend);
+  found.alignment_bytes = wanted.alignment_bytes();
+  for (const Ref* side : {&sides.host, &sides.device}) {
+    if (!*side) continue;
+    const BufferDescriptor& memory = state_of(side->get()).memory;
+    check_layout(wanted.layout(), memory.view);
+    const std::int64_t holds =
+        found_alignment(memory, wanted.layout(), wanted.aligned_index(), wanted.alignment_bytes());
+    if (asked && holds != wanted.alignment_bytes()) {
+      raise_unlike(
+          "alignment_size", std::to_string(wanted.alignment_bytes()),
+          std::to_string(holds) + " at aligned_index " + to_string(wanted.aligned_index()));
+    }
+    found.alignment_bytes = std::gcd(found.alignment_bytes, holds);
+  }
+  return found;
+}
+
+// ---- Wrapping. ----
+
+/// A view of a storage that is of the kind already; none where its parameters are others.
+Ref same_storage(const Given& given, StorageKind kind, const Parameters& parameters) {
+  if (given.device_data != nullptr || !is_storage(given.data)) return Ref();
+  const StorageObject& object = *object_of(given.data);
+  const bool same = object.storage.kind() == kind &&
+                    object.storage.dims() == parameters.request.dims &&
+                    object.storage.aligned_index() == parameters.request.plan.aligned_index();
+  if (!same) return Ref();
+  if (given.sync_state != nullptr &&
+      to_sync_state(given.sync_state) != object.storage.sync_state()) {
+    raise(ErrorClass::kValue,
+          Problem{"sync_state", "that of other buffers", "the storage's own", "leave it out"});
+  }
+  Storage view = object.storage;
+  if (!parameters.request.halo.empty()) check(view.set_halo(parameters.request.halo));
+  return make_view(object, std::move(view));
+}
+
+std::shared_ptr<const TouchHooks> hooks_of(Sides& sides) {
+  if (!sides.host_meaning.touch && !sides.device_meaning.touch) return nullptr;
+  auto hooks = std::make_unique<TouchHooks>();
+  hooks->host = std::move(sides.host_meaning.touch);
+  hooks->device = std::move(sides.device_meaning.touch);
+  // Dropped with the last view, which is done with the GIL.
+  return std::shared_ptr<const TouchHooks>(std::move(hooks));
+}
+
+StorageParts parts_of(const Given& given, StorageKind kind, const Sides& sides,
+                      const Parameters& parameters) {
+  StorageParts parts;
+  parts.kind = kind;
+  parts.dims = parameters.request.dims;
+  parts.halo = parameters.request.halo;
+  parts.layout = parameters.request.plan.layout();
+  parts.aligned_index = parameters.request.plan.aligned_index();
+  parts.alignment_bytes = parameters.alignment_bytes;
+  if (sides.host) parts.host = state_of(sides.host.get()).memory;
+  if (sides.device) parts.device = state_of(sides.device.get()).memory;
+  if (given.sync_state != nullptr) parts.sync = to_sync_state(given.sync_state);
+  return parts;
+}
+
+/// Of a software-managed storage itself, with other names or another aligned index: its own buffers
+/// and state, and not exports of them.
+void take_own_buffers(const Given& given, StorageKind kind, Sides& sides,
+                      std::shared_ptr<SyncState>& state) {
+  if (kind != StorageKind::kSoftwareManaged || given.device_data != nullptr) return;
+  if (!is_storage(given.data)) return;
+  const StorageObject& object = *object_of(given.data);
+  if (object.storage.kind() != kind) return;
+  sides.host = own_buffer(object.storage, object.dtype, Side::kHost);
+  sides.device = own_buffer(object.storage, object.dtype, Side::kDevice);
+  state = object.storage.sync_state();
+}
+
+Ref wrap(const Given& given) {
+  if (given.main() == nullptr) {
+    raise(ErrorClass::kType,
+          "as_storage() is underdetermined: data and device_data are missing; pass one of them, or "
+          "use gridbuf.storage.empty(shape)");
+  }
+  Sides sides = import_sides(given);
+  const StorageKind kind = wanted_kind(given, sides);
+  keep_sides_of(kind, given, sides);
+  const Parameters parameters = parameters_of(given, sides);
+  if (Ref view = same_storage(given, kind, parameters)) return view;
+  std::shared_ptr<SyncState> own_state;
+  take_own_buffers(given, kind, sides, own_state);
+  StorageParts parts = parts_of(given, kind, sides, parameters);
+  if (own_state != nullptr) parts.sync = std::move(own_state);
+  const auto make = [&parts] { return Storage::wrap(parts); };
+  absl::StatusOr<Storage> wrapped = kind == StorageKind::kCpu ? make() : run_without_gil(make);
+  Ref made = make_storage(value_of(std::move(wrapped)), parameters.request.dtype);
+  object_of(made.get())->touch = hooks_of(sides);
+  return made;
+}
+
+// ---- Copying. ----
+
+/// The one of two buffers that is current, as sync_state says.
+PyObject* current_of(const Given& given) {
+  if (given.data == nullptr || given.device_data == nullptr) return given.main();
+  if (given.sync_state == nullptr) {
+    raise(ErrorClass::kValue,
+          Problem{"sync_state", "not given", "given with two buffers",
+                  "pass SyncState(state) to say which buffer is the newer one"});
+  }
+  const int state = to_sync_state(given.sync_state)->state();
+  if (state == (kSyncHostDirty | kSyncDeviceDirty)) {
+    raise(ErrorClass::kSyncConflict,
+          "each of the two buffers is newer than the other somewhere; call synchronize() of the "
+          "storage that they are from");
+  }
+  return state == kSyncDeviceDirty ? given.device_data : given.data;
+}
+
+Ref copied(const Given& given) {
+  if (given.main() == nullptr) {
+    raise(ErrorClass::kType,
+          "storage() is underdetermined: data and device_data are missing; pass one of them, or "
+          "use gridbuf.storage.empty(shape)");
+  }
+  PyObject* const current = current_of(given);
+  StorageSource source = storage_source_of(given.main());
+  if (given.data != nullptr && given.device_data != nullptr) {
+    source.shared.memory = MemoryKind::kDevice;
+  }
+  const StorageOrder order = resolve_storage_like(source, given.dtype, given.keywords);
+  Ref made = allocate_storage(order, has_padding(order));
+  assign_by_position(*object_of(made.get()), current);
+  return made;
+}
+
+void check_no_shape(PyObject* shape) {
+  if (shape == nullptr) return;
+  raise(ErrorClass::kType,
+        "storage() got a shape and data; the shape is that of data and cannot be overridden");
+}
+
+}  // namespace
+
+PyObject* as_storage_function(PyObject*, PyObject* const* arguments, Py_ssize_t count,
+                              PyObject* names) {
+  return guarded([&] {
+    static constexpr const char* kNames[] = {
+        "data",           "device_data",   "sync_state", "defaults", "device", "layout",
+        "alignment_size", "aligned_index", "dims",       "populate", "halo",   "managed"};
+    static constexpr Signature kSignature{"as_storage", kNames, 2};
+    PyObject* values[12] = {};
+    sort_arguments(kSignature, arguments, count, names, values, unknown_storage_keyword);
+    return wrap({.data = none_is_absent(values[0]),
+                 .device_data = none_is_absent(values[1]),
+                 .sync_state = none_is_absent(values[2]),
+                 .keywords = to_storage_keywords(std::span(values).subspan(3))});
+  });
+}
+
+PyObject* storage_function(PyObject*, PyObject* const* arguments, Py_ssize_t count,
+                           PyObject* names) {
+  return guarded([&] {
+    static constexpr const char* kNames[] = {
+        "data",          "device_data", "dtype",    "copy",   "sync_state",
+        "shape",         "defaults",    "device",   "layout", "alignment_size",
+        "aligned_index", "dims",        "populate", "halo",   "managed"};
+    static constexpr Signature kSignature{"storage", kNames, 2};
+    PyObject* values[15] = {};
+    sort_arguments(kSignature, arguments, count, names, values, unknown_storage_keyword);
+    const Given given{.data = none_is_absent(values[0]),
+                      .device_data = none_is_absent(values[1]),
+                      .sync_state = none_is_absent(values[4]),
+                      .dtype = values[2],
+                      .keywords = to_storage_keywords(std::span(values).subspan(6))};
+    PyObject* const shape = none_is_absent(values[5]);
+    const bool copies = values[3] == nullptr || to_flag(values[3], "copy");
+    if (!copies && given.main() == nullptr && shape != nullptr) {
+      return allocate_storage(resolve_storage(shape, given.dtype, given.keywords), false);
+    }
+    check_no_shape(given.main() == nullptr ? nullptr : shape);
+    return copies ? copied(given) : wrap(given);
+  });
+}
+
+}  // namespace gridbuf::python::storages
