@@ -488,6 +488,16 @@ PyType_Spec spec = {
 
 // ---- Classes. ----
 
+/// Classes that Python makes have their objects collected, which these are not: they hold no
+/// reference that could lead back to them, and are made without the collector's header.
+void take_from_collector(PyTypeObject* type) {
+  type->tp_flags &= ~Py_TPFLAGS_HAVE_GC;
+  type->tp_traverse = nullptr;
+  type->tp_clear = nullptr;
+  type->tp_free = PyObject_Free;
+  type->tp_dealloc = deallocate;
+}
+
 void close_type(PyTypeObject* type) {
   type->tp_flags |= Py_TPFLAGS_IMMUTABLETYPE;
   type->tp_flags &= ~Py_TPFLAGS_BASETYPE;
@@ -517,6 +527,7 @@ PyObject* set_storage_types(PyObject*, PyObject* const* arguments, Py_ssize_t co
       // On exactly each type, as a table serves none but its own (DX-01, DX-11).
       check(PyObject_SetAttrString(arguments[i], dlpack::kExchangeAttribute, table.get()));
       auto* const type = reinterpret_cast<PyTypeObject*>(Py_NewRef(arguments[i]));
+      take_from_collector(type);
       close_type(type);
       close_type(type->tp_base);
       types_by_kind[static_cast<std::size_t>(i)] = type;
