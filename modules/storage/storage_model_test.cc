@@ -40,16 +40,31 @@ Side side_of(std::size_t position) { return position == kHost ? Side::kHost : Si
 struct Model {
   explicit Model(std::size_t points)
       : values{Values(points), Values(points)},
-        dirty{std::vector<bool>(points), std::vector<bool>(points)} {}
+        dirty{std::vector<bool>(points), std::vector<bool>(points)},
+        marked(dirty) {}
 
   std::vector<Values> values;
   std::vector<std::vector<bool>> dirty;
+  // What a storage may have marked: more than is dirty, for it may have copied some points earlier
+  // than the model, and an export that ends then marks those as well.
+  std::vector<std::vector<bool>> marked;
 
-  bool is_dirty(std::size_t side, const std::vector<std::size_t>& points) const {
+  bool may_be_marked(std::size_t side, const std::vector<std::size_t>& points) const {
     for (const std::size_t point : points) {
-      if (dirty[side][point]) return true;
+      if (marked[side][point]) return true;
     }
     return false;
+  }
+  void make_dirty(std::size_t side, std::size_t point) {
+    dirty[side][point] = marked[side][point] = true;
+  }
+  void make_clean(std::size_t side, std::size_t point) {
+    dirty[side][point] = marked[side][point] = false;
+  }
+  void make_clean() {
+    for (std::vector<std::vector<bool>>* sides : {&dirty, &marked}) {
+      for (std::vector<bool>& side : *sides) side.assign(side.size(), false);
+    }
   }
 };
 
@@ -232,7 +247,7 @@ void Run::settle(std::size_t target, const std::vector<std::size_t>& points) {
     const bool newer =
         model_.dirty[source][point] || (exported[point] && !model_.dirty[target][point]);
     if (newer) model_.values[target][point] = model_.values[source][point];
-    model_.dirty[source][point] = false;
+    model_.make_clean(source, point);
   }
 }
 
@@ -261,8 +276,8 @@ void Run::write() {
   ASSERT_TRUE(status.ok()) << status;
   if (coverage == Coverage::kPart || points.size() != hull.size()) settle(side, hull);
   for (const std::size_t point : hull) {
-    model_.dirty[side][point] = true;
-    model_.dirty[1 - side][point] = false;
+    model_.make_dirty(side, point);
+    model_.make_clean(1 - side, point);
   }
   for (std::size_t i = 0; i < points.size(); ++i) model_.values[side][points[i]] = values[i];
 }
@@ -280,9 +295,9 @@ void Run::take_export() {
     const std::vector<bool> written = exported_by(1 - side);
     for (const std::size_t point : all_points()) {
       const bool elsewhere = std::find(hull.begin(), hull.end(), point) == hull.end();
-      if (written[point] && elsewhere && !model_.dirty[side][point]) {
-        model_.dirty[1 - side][point] = true;
-      }
+      if (!written[point] || !elsewhere) continue;
+      model_.marked[1 - side][point] = true;
+      if (!model_.dirty[side][point]) model_.make_dirty(1 - side, point);
     }
   }
   exports_.push_back({side, view, points_of(view), *std::move(owner)});
@@ -293,7 +308,8 @@ void Run::drop_export() {
   const std::size_t position = pick(exports_.size());
   const std::size_t side = exports_[position].side;
   for (const std::size_t point : hull_points(exports_[position].view)) {
-    if (!model_.dirty[1 - side][point]) model_.dirty[side][point] = true;
+    model_.marked[side][point] = true;
+    if (!model_.dirty[1 - side][point]) model_.make_dirty(side, point);
   }
   exports_.erase(exports_.begin() + static_cast<std::ptrdiff_t>(position));
 }
@@ -306,7 +322,7 @@ void Run::write_through_export() {
   const std::size_t side = held.side;
   const bool silent = !has_exports(1 - side);
   const std::vector<std::size_t> hull = hull_points(held.view);
-  if (model_.is_dirty(1 - side, hull)) return;
+  if (model_.may_be_marked(1 - side, hull)) return;
   const Values values = fresh_values(held.points.size());
   if (side == kDevice) {  // he knows his streams, and that others have written on theirs
     for (const StreamHandle stream : streams_) {
@@ -322,7 +338,7 @@ void Run::write_through_export() {
   const absl::Status status =
       side == kHost ? held.view.set_host_modified() : held.view.set_device_modified();
   ASSERT_TRUE(status.ok()) << status;
-  for (const std::size_t point : hull) model_.dirty[side][point] = true;
+  for (const std::size_t point : hull) model_.make_dirty(side, point);
 }
 
 // A mark says that a side is newer, which it may say only where the other one is not.
@@ -342,7 +358,7 @@ void Run::mark() {
   }
   // What was dirty on the other side has then been copied: there was no room for its boxes.
   settle(side, hull);
-  for (const std::size_t point : hull) model_.dirty[side][point] = true;
+  for (const std::size_t point : hull) model_.make_dirty(side, point);
 }
 
 std::vector<std::size_t> Run::all_points() const {
@@ -384,8 +400,8 @@ void Run::force() {
     }
     ASSERT_EQ(host[point], model_.values[1 - target][point]);
     model_.values[target][point] = host[point];
-    model_.dirty[kHost][point] = model_.dirty[kDevice][point] = false;
   }
+  model_.make_clean();
 }
 
 // Only where it is true: the model has no values for a lie.
@@ -393,7 +409,7 @@ void Run::set_synchronized() {
   if (model_.values[kHost] != model_.values[kDevice]) return;
   storage_.set_synchronized();
   ASSERT_EQ(storage_.sync_state()->state(), kSyncClean);
-  for (std::vector<bool>& dirty : model_.dirty) dirty.assign(dirty.size(), false);
+  model_.make_clean();
 }
 
 // What a reader of the point must see, on whichever side.

@@ -294,11 +294,8 @@ SyncState::Commit SyncState::commit(const TransferPlan& plan) noexcept {
   const Side side = other(plan.target);
   SideRecord& source = of(side);
   if (source.marks != plan.marks) return Commit::kOvertaken;
-  record_->draft.assign(source.dirt);
-  for (const Box& box : plan.boxes) {
-    if (!record_->draft.subtract(box, forbidden_to(side))) return Commit::kFull;
-  }
-  swap(source.dirt, record_->draft);
+  // All of the dirt in the hull was copied. At once, so that no rounding brings some of it back.
+  if (!source.dirt.subtract(plan.hull, forbidden_to(side))) return Commit::kFull;
   if (source.once && contains(plan.hull, *source.once)) source.once.reset();
   publish();
   return Commit::kDone;
