@@ -5,11 +5,16 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 from gridbuf_benchmarks.case import Case
-from gridbuf_benchmarks.cases import allocation, copies, exchange
+from gridbuf_benchmarks.cases import allocation, arithmetic, copies, exchange
 
 __all__ = ["ALL_CASES", "select"]
 
-ALL_CASES: tuple[Case, ...] = (*allocation.CASES, *exchange.CASES, *copies.CASES)
+ALL_CASES: tuple[Case, ...] = (
+    *allocation.CASES,
+    *exchange.CASES,
+    *copies.CASES,
+    *arithmetic.CASES,
+)
 
 
 def select(filters: list[str], *, quick: bool) -> list[Case]:

@@ -173,9 +173,12 @@ def _on_side(side: Side, kernel: Callable[..., Any], arrays: Sequence[Any]) -> A
 
 
 def assign(target: Operand, source: Any, side: Side) -> None:
-    """target[...] = source, along the dimensions that `source` does not have. Requires that it fits."""
+    """target[...] = source, cast as reductions cast, along the dimensions that `source` does not have.
+
+    Requires that the dimensions fit.
+    """
 
     def work(arrays: Sequence[Any], targets: Sequence[Any], mask: Any) -> None:
-        np.copyto(targets[0], arrays[0], casting="same_kind")
+        np.copyto(targets[0], arrays[0], casting="unsafe")
 
     run(work, [source], True, [target], target.dims, side, whole=True)

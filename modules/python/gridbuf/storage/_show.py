@@ -19,7 +19,7 @@ from .. import _core
 
 __all__ = ["html", "text"]
 
-_MAX_VALUES = 100  # Of more values the first and last ones are shown, per dimension.
+_MAX_VALUES = 100  # Of more, the first and last ones per dimension are shown; of many dimensions, the first plane.
 
 
 def text(storage: Any) -> str:
@@ -87,9 +87,12 @@ def _values(storage: Any) -> str | None:
         managed != "gt4py" or "host" not in storage._current_sides()
     ):
         return None
-    edge_items = 3 if storage.ndim < 3 else 2
-    return np.array2string(
-        storage._read_array("host"), threshold=_MAX_VALUES, edgeitems=edge_items, separator=", "
+    values, heading = storage._read_array("host"), ""
+    if values.ndim > 3 and values.size > _MAX_VALUES:
+        first = (0,) * (values.ndim - 2)
+        values, heading = values[first], f"{[*first, ...]}:\n".replace("Ellipsis", "...")
+    return heading + np.array2string(
+        values, threshold=_MAX_VALUES, edgeitems=3 if values.ndim < 3 else 2, separator=", "
     )
 
 

@@ -1,0 +1,677 @@
+"""ufuncs, reductions and NumPy's functions on storages: what they compute, where, and what they leave as it was."""
+
+from __future__ import annotations
+
+import gc
+import importlib.util
+import io
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gridbuf.storage
+import numpy as np
+import pytest
+from foreign import KINDS, emulated
+from gridbuf import testing
+from gridbuf.storage import SyncState
+
+
+@pytest.fixture(autouse=True)
+def _device() -> Iterator[None]:
+    with emulated():
+        yield
+
+
+def read(storage: Any) -> np.ndarray:
+    """A copy of the elements, whatever memory they are in."""
+    return np.array(gridbuf.storage.storage(storage, device=None))
+
+
+def make(values: Any, kind: str = "cpu", **more: Any) -> Any:
+    return gridbuf.storage.storage(np.asarray(values), **{**KINDS[kind], **more})
+
+
+def numbered(
+    kind: str = "cpu", shape: tuple[int, ...] = (2, 3, 4), dtype: Any = float, **more: Any
+) -> Any:
+    return make(np.arange(1, 1 + np.prod(shape)).reshape(shape).astype(dtype), kind, **more)
+
+
+# ---- ufuncs. ----
+
+UFUNCS = [
+    np.add, np.subtract, np.multiply, np.divide, np.power, np.floor_divide, np.hypot, np.maximum, np.copysign,
+    np.less, np.equal, np.logical_and, np.negative, np.exp, np.sqrt, np.isfinite, np.sign, np.divmod, np.modf, np.frexp,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("ufunc", UFUNCS, ids=lambda ufunc: ufunc.__name__)
+def test_a_ufunc_is_numpys(kind: str, ufunc: np.ufunc) -> None:
+    inputs = [numbered(kind), numbered(kind)[::-1, ::-1, ::-1]][: ufunc.nin]
+    arrays = [read(storage) for storage in inputs]
+    results, expected = ufunc(*inputs), ufunc(*arrays)
+    if ufunc.nout == 1:
+        results, expected = (results,), (expected,)
+    assert isinstance(results, tuple)
+    for result, values in zip(results, expected, strict=True):
+        assert type(result) is type(inputs[0])
+        assert result.dtype == values.dtype
+        np.testing.assert_array_equal(read(result), values)
+
+
+OPERATORS = [
+    operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow,
+    operator.lt, operator.le, operator.eq, operator.ne, operator.gt, operator.ge, divmod,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", OPERATORS, ids=lambda function: function.__name__)
+def test_operators_are_numpys_in_both_directions(function: Callable[..., Any]) -> None:
+    a, b = numbered(), numbered()[::-1]
+    x, y = read(a), read(b)
+    cases = [((a, b), (x, y)), ((a, 3), (x, 3)), ((3, a), (3, x))]
+    for operands, arrays in cases:
+        found, expected = function(*operands), function(*arrays)
+        if not isinstance(found, tuple):
+            found, expected = (found,), (expected,)
+        for one, values in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(read(one), values)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_operators_in_place_write_to_the_storage_itself(kind: str) -> None:
+    a = numbered(kind)
+    view, same, expected = a[1], a, read(a)
+    a += 1
+    a *= numbered(kind, (4,), dims="K")
+    a -= view
+    expected = (expected + 1) * np.arange(1.0, 5.0)
+    expected -= expected[1]
+    assert a is same
+    np.testing.assert_array_equal(read(a), expected)
+    np.testing.assert_array_equal(read(view), expected[1])
+
+
+@pytest.mark.parametrize("left", ["i1", "u4", "i8", "f4", "f8", "c8", "?", "m8[s]"])
+@pytest.mark.parametrize(
+    "right", ["i2", "u8", "f2", "c16", "?", 2, 2.5, 1j, True, np.float64(1), np.int8(1)]
+)
+def test_dtypes_are_numpys(left: str, right: Any) -> None:
+    values = np.zeros(3, left)
+    other = np.zeros(3, right) if isinstance(right, str) else right
+    try:
+        expected = np.add(values, other).dtype
+    except TypeError as error:
+        with pytest.raises(type(error)):
+            np.add(make(values), make(other) if isinstance(right, str) else right)
+        return
+    for _ in range(2):  # The second time from what was found out the first time.
+        result = np.add(make(values), make(other) if isinstance(right, str) else right)
+        assert result.dtype == expected
+
+
+def test_options_are_numpys() -> None:
+    a = numbered(dtype="i4")
+    assert np.add(a, 1, dtype="f4").dtype == "f4"
+    assert np.true_divide(a, 2, dtype=np.float32, casting="same_kind").dtype == "f4"
+    assert np.add(a, a, signature="dd->d").dtype == "f8"
+    with pytest.raises(TypeError, match="Cannot cast"):
+        np.add(a, 1.5, out=a)
+    assert np.add(a, 1.5, out=a, casting="unsafe") is a
+    with pytest.raises(TypeError, match="order and subok do not apply.*out="):
+        np.add(a, 1, order="C")
+
+
+def test_a_number_out_of_bounds_is_numpys_error_each_time() -> None:
+    a = numbered(dtype="u1")
+    a + 1
+    for _ in range(2):
+        with pytest.raises(OverflowError):
+            a + 300
+
+
+def test_where_leaves_the_other_elements_alone() -> None:
+    a, out = numbered(), numbered() * -1
+    before, mask = read(out), read(a) % 2 == 0
+    assert np.add(a, 10, out=out, where=a % 2 == 0) is out
+    np.testing.assert_array_equal(read(out), np.where(mask, read(a) + 10, before))
+    np.add(a, 20, out=out, where=mask)
+    np.testing.assert_array_equal(read(out), np.where(mask, read(a) + 20, before))
+    np.add(a, 30, out=out, where=False)
+    np.testing.assert_array_equal(read(out), np.where(mask, read(a) + 20, before))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_several_outputs_some_given(kind: str) -> None:
+    a, quotient = numbered(kind), numbered(kind)
+    found, rest = np.divmod(a, 5, out=(quotient, None))
+    assert found is quotient
+    assert rest.dims == a.dims
+    np.testing.assert_array_equal(read(quotient), read(a) // 5)
+    np.testing.assert_array_equal(read(rest), read(a) % 5)
+    whole = numbered(kind)
+    assert np.modf(a / 4, out=(None, whole))[1] is whole
+    np.testing.assert_array_equal(read(whole), np.floor(read(a) / 4))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        (slice(None, -1), slice(1, None)),
+        (slice(1, None), slice(None, -1)),
+        (slice(None, None, -1), slice(None)),
+    ],
+)
+def test_overlapping_inputs_and_outputs_are_numpys(kind: str, source: slice, target: slice) -> None:
+    storage = numbered(kind, (9,))
+    array = read(storage)
+    np.add(storage[source], storage[target], out=storage[target])
+    np.add(array[source], array[target], out=array[target])
+    np.testing.assert_array_equal(read(storage), array)
+    np.copyto(storage[target], storage[source])
+    np.copyto(array[target], array[source])
+    np.testing.assert_array_equal(read(storage), array)
+
+
+def test_other_methods_and_generalised_ufuncs_are_a_type_error_that_names_to_numpy() -> None:
+    a = numbered()
+    for call in (
+        lambda: np.add.accumulate(a),
+        lambda: np.add.outer(a, a),
+        lambda: np.add.at(a, 0, 1),
+        lambda: np.add.reduceat(a, [0]),
+        lambda: a @ a,
+        lambda: np.vecdot(a, a),
+    ):
+        with pytest.raises(TypeError, match=r"storage\.to_numpy\(\)"):
+            call()
+
+
+def test_others_that_handle_ufuncs_get_their_turn() -> None:
+    class Mine:
+        def __array_ufunc__(self, *_: Any, **__: Any) -> str:
+            return "mine"
+
+    class NotMine:
+        __array_ufunc__ = None
+
+        def __radd__(self, other: Any) -> str:
+            return "not mine"
+
+    a = numbered()
+    assert np.add(a, Mine()) == "mine"
+    assert np.add.accumulate(a, out=Mine()) == "mine"
+    assert a + NotMine() == "not mine"
+
+
+def test_dtypes_that_storages_do_not_have_are_a_type_error() -> None:
+    with pytest.raises(TypeError):
+        numbered() + object()
+    with pytest.raises(TypeError):
+        numbered() + "a"
+
+
+# ---- Reductions. ----
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("axis", [0, -1, 2, "J", (0, 2), ("I", "K"), ("K", 0), (), None])
+@pytest.mark.parametrize("ufunc", [np.add, np.multiply, np.maximum, np.logical_and])
+def test_reduce_drops_the_reduced_dimensions(kind: str, axis: Any, ufunc: np.ufunc) -> None:
+    a = numbered(kind, halo=((0, 1), (1, 1), (2, 0)))
+    named = axis if isinstance(axis, tuple) else (axis,)
+    axes = (
+        None if axis is None else tuple("IJK".index(n) if isinstance(n, str) else n for n in named)
+    )
+    expected = ufunc.reduce(read(a), axis=axes)
+    result = ufunc.reduce(a, axis=axis)
+    if axis is None:
+        assert isinstance(result, np.generic)
+        assert result == expected
+        assert result.dtype == expected.dtype
+        return
+    left = [i for i in range(3) if i not in [n % 3 for n in axes or ()]]
+    assert type(result) is type(a)
+    assert result.dims == tuple("IJK"[i] for i in left)
+    assert result.halo == tuple(a.halo[i] for i in left)
+    np.testing.assert_array_equal(read(result), expected)
+    kept = ufunc.reduce(a, axis=axis, keepdims=True)
+    assert kept.dims == a.dims
+    np.testing.assert_array_equal(read(kept), ufunc.reduce(read(a), axis=axes, keepdims=True))
+
+
+def test_reduce_counts_as_numpy_does_without_an_axis() -> None:
+    assert np.add.reduce(numbered()).dims == ("J", "K")
+
+
+def test_reduce_with_dtype_initial_and_where() -> None:
+    a = numbered(dtype="i4")
+    assert np.add.reduce(a, axis="I", dtype="f4").dtype == "f4"
+    assert np.maximum.reduce(a, axis=None, initial=100) == 100
+    surface = numbered(shape=(2, 3)) > 2
+    expected = np.add.reduce(read(a), axis=2, where=read(surface)[:, :, None])
+    np.testing.assert_array_equal(read(np.add.reduce(a, axis="K", where=surface)), expected)
+    by_shape = np.add.reduce(a, axis="K", where=read(surface)[:, :, None])
+    np.testing.assert_array_equal(read(by_shape), expected)
+    with pytest.raises(ValueError, match=r"none beyond the array's, \('I', 'J'\)"):
+        np.add.reduce(surface, axis="I", where=a > 0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_reduce_into_an_output(kind: str) -> None:
+    a = numbered(kind)
+    expected = read(a).sum(axis=2)
+    turned = numbered(kind, (3, 2), dims="JI")
+    assert np.add.reduce(a, axis="K", out=turned) is turned
+    np.testing.assert_array_equal(read(turned), expected.T)
+    wider = numbered(kind, (3, 5, 2), dims="J0I")
+    assert np.add.reduce(a, axis="K", out=wider) is wider
+    np.testing.assert_array_equal(read(wider), np.repeat(expected.T[:, None], 5, axis=1))
+    if kind in ("cpu", "synced"):
+        array = np.zeros((2, 3))
+        assert np.add.reduce(a, axis="K", out=array) is array
+        np.testing.assert_array_equal(array, expected)
+    with pytest.raises(ValueError, match="must have all of .* lacks 'J'"):
+        np.add.reduce(a, axis="K", out=numbered(kind, (2,), dims="I"))
+
+
+def test_what_are_no_axes() -> None:
+    a = numbered()
+    with pytest.raises(np.exceptions.AxisError, match="axis 3 is out of bounds"):
+        np.add.reduce(a, axis=3)
+    with pytest.raises(ValueError, match=r"axis is '0', but must be one of .*\('I', 'J', 'K'\)"):
+        np.add.reduce(a, axis="0")
+    with pytest.raises(ValueError, match="names a dimension twice"):
+        np.add.reduce(a, axis=("I", 0))
+    with pytest.raises(TypeError):
+        np.add.reduce(a, axis=1.0)
+    with pytest.raises(ValueError, match="not reorderable"):
+        np.subtract.reduce(a, axis=("I", "J"))
+    with pytest.raises(ValueError, match="zero-size array"):
+        np.maximum.reduce(a[:, :0], axis="J")
+
+
+# ---- Functions. ----
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_and_any(kind: str) -> None:
+    a = numbered(kind) > 3
+    for function in (np.all, np.any):
+        assert isinstance(function(a), np.bool_)
+        assert function(a) == function(read(a))
+        by_name = function(a, axis=("I", "K"))
+        assert by_name.dims == ("J",)
+        np.testing.assert_array_equal(read(by_name), function(read(a), axis=(0, 2)))
+        assert function(a, keepdims=True).shape == (1, 1, 1)
+        assert function(a, where=a) == function(read(a), where=read(a))
+        out = a[:, 0, 0].copy()
+        assert function(a, axis=("J", "K"), out=out) is out
+    assert np.all(numbered(kind) == numbered(kind))
+
+
+def test_transpose_is_a_view_with_its_dimensions() -> None:
+    a = numbered(halo=(0, 1, 2))
+    assert np.transpose(a).dims == ("K", "J", "I")
+    turned = np.transpose(a, (1, 2, 0))
+    assert (turned.dims, turned.halo) == (("J", "K", "I"), ((1, 1), (2, 2), (0, 0)))
+    turned[...] = 0
+    assert not np.any(a)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_copyto_pairs_dimensions_by_name(kind: str) -> None:
+    target, source = numbered(kind, (4, 3, 2), dims="KJI"), numbered(kind, (2, 3), "i4")
+    np.copyto(target, source)
+    np.testing.assert_array_equal(read(target), np.broadcast_to(read(source).T, (4, 3, 2)))
+    np.copyto(target, 7, where=source > 3)
+    np.testing.assert_array_equal(read(target)[0], np.where(read(source) > 3, 7, read(source)).T)
+    with pytest.raises(TypeError, match="Cannot cast"):
+        np.copyto(source, target[0])
+    np.copyto(source, target[0], casting="unsafe")
+    np.testing.assert_array_equal(read(source), read(target)[0].T)
+
+
+def test_copyto_an_array() -> None:
+    array, source = np.zeros((2, 3, 4)), numbered()
+    np.copyto(array, source)
+    np.testing.assert_array_equal(array, read(source))
+    with pytest.raises(ValueError, match=r"out is an array of shape \(2, 3, 4\)"):
+        np.copyto(array, source[0])
+
+
+def test_save_and_load() -> None:
+    file = io.BytesIO()
+    np.save(file, numbered())
+    file.seek(0)
+    np.testing.assert_array_equal(np.load(file), read(numbered()))
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [("sum", r"numpy\.add\.reduce"), ("max", r"numpy\.maximum\.reduce"), ("concatenate", ""), ("mean", ""),
+     ("copy", r"storage\.copy\(\)"), ("zeros_like", r"gridbuf\.storage\.zeros_like"), ("linalg.norm", ""), ("fft.fft", "")],
+)  # fmt: skip
+def test_anything_else_is_a_type_error_that_names_to_numpy(name: str, instead: str) -> None:
+    function = operator.attrgetter(name)(np)
+    with pytest.raises(TypeError, match=rf"numpy\.{name}.*{instead}.*storage\.to_numpy\(\)"):
+        function([numbered()] if name == "concatenate" else numbered())
+
+
+def test_functions_of_arrays_of_other_types_are_not_refused_for_them() -> None:
+    class Mine:
+        def __array_function__(self, *_: Any) -> str:
+            return "mine"
+
+    assert np.concatenate([numbered(), Mine()]) == "mine"
+
+
+# ---- Where it is computed. ----
+
+CLEAN, HOST, DEVICE = SyncState.SYNC_CLEAN, SyncState.SYNC_HOST_DIRTY, SyncState.SYNC_DEVICE_DIRTY
+
+
+def in_state(state: int, shape: tuple[int, ...] = (2, 3, 4)) -> Any:
+    storage = numbered("synced", shape)
+    storage.synchronize()
+    if state == HOST:
+        storage.set_host_modified()
+    if state == DEVICE:
+        storage.set_device_modified()
+    assert storage.sync_state.state == state
+    return storage
+
+
+def side_of(call: Callable[[], Any]) -> Any:
+    """What `call` gives, and whether it ran a kernel."""
+    before = testing.calls("launch")
+    result = call()
+    return result, "device" if testing.calls("launch") > before else "host"
+
+
+@pytest.mark.parametrize(
+    ("states", "side"),
+    [
+        ((HOST, HOST), "host"),
+        ((HOST, CLEAN), "device"),
+        ((CLEAN, CLEAN), "device"),
+        ((DEVICE, HOST), "device"),
+    ],
+)
+def test_software_managed_computes_on_the_device_unless_all_are_on_the_host_only(
+    states: Any, side: str
+) -> None:
+    a, b = (in_state(state) for state in states)
+    result, found = side_of(lambda: a + b)
+    assert found == side
+    assert result.sync_state.state == (HOST if side == "host" else DEVICE)
+    np.testing.assert_array_equal(read(result), 2 * read(a))
+
+
+def test_software_managed_with_numbers_and_host_arrays() -> None:
+    assert side_of(lambda: in_state(HOST) * 2)[1] == "host"
+    assert side_of(lambda: in_state(CLEAN) * 2)[1] == "device"
+    for other in (np.ones((2, 3, 4)), numbered()):
+        assert side_of(lambda other=other: in_state(HOST) + other)[1] == "host"
+        result, side = side_of(lambda other=other: in_state(DEVICE) + other)
+        assert (side, type(result).__name__) == ("device", "SoftwareManagedGPUStorage")
+        np.testing.assert_array_equal(
+            read(result), read(numbered()) + read(make(np.asarray(other)))
+        )
+    target = in_state(CLEAN)
+    assert side_of(lambda: np.add(numbered(), 1, out=target))[1] == "host"
+    assert target.sync_state.state == HOST
+
+
+def test_an_output_that_one_side_cannot_reach_decides() -> None:
+    array = np.zeros((2, 3, 4))
+    assert side_of(lambda: np.add(in_state(CLEAN), 1, out=array))[1] == "host"
+    np.testing.assert_array_equal(array, read(numbered()) + 1)
+    assert side_of(lambda: np.add(in_state(HOST), 1, out=numbered("gpu")))[1] == "device"
+    with pytest.raises(TypeError, match="GPUStorage takes part that the host cannot reach"):
+        np.add(in_state(CLEAN), numbered("gpu"), out=array)
+
+
+def test_cuda_managed_computes_on_the_device_if_an_operand_offers_a_device_interface() -> None:
+    managed = numbered("managed")
+    assert side_of(lambda: managed + 1)[1] == "device"
+    assert side_of(lambda: np.add(numbered(), 1, out=managed))[1] == "host"
+    np.testing.assert_array_equal(read(managed), read(numbered()) + 1)
+    result, side = side_of(lambda: managed + in_state(HOST))
+    assert (side, type(result).__name__) == ("device", "CUDAManagedGPUStorage")
+    result, side = side_of(lambda: in_state(HOST) + managed)
+    assert (side, type(result).__name__) == ("device", "SoftwareManagedGPUStorage")
+
+
+def test_host_and_device_storages_do_not_mix_by_themselves() -> None:
+    for call in (
+        lambda: numbered() + numbered("gpu"),
+        lambda: numbered("gpu") + numbered(),
+        lambda: numbered("gpu") + np.ones((2, 3, 4)),
+        lambda: np.add(numbered("gpu"), 1, out=np.ones((2, 3, 4))),
+        lambda: np.add(numbered("gpu"), 1, where=np.ones((2, 3, 4), bool)),
+    ):
+        with pytest.raises(TypeError, match=r"cannot reach; copy it: gridbuf\.storage\.storage"):
+            call()
+    result = in_state(HOST) + numbered("gpu")
+    assert type(result).__name__ == "SoftwareManagedGPUStorage"
+    np.testing.assert_array_equal(read(result), 2 * read(numbered()))
+
+
+def test_array_priority() -> None:
+    assert {kind: numbered(kind).__array_priority__ for kind in KINDS} == {
+        "cpu": 10, "gpu": 10, "synced": 11, "managed": 11,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["gpu", "synced", "managed"])
+def test_a_floating_point_error_of_a_kernel_reaches_the_caller(kind: str) -> None:
+    a = numbered(kind)
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        np.divide(a, 0)
+    with np.errstate(divide="ignore"):
+        assert np.all(np.isinf(a / 0))
+
+
+def live_blocks() -> int:
+    gc.collect()
+    testing.synchronize()
+    return testing.statistics()["live_blocks"]
+
+
+def test_a_failed_launch_leaves_inputs_and_new_outputs_alone() -> None:
+    a, b = in_state(HOST), in_state(CLEAN)
+    live = live_blocks()
+    with testing.failing("launch"), pytest.raises(RuntimeError, match="injected"):
+        a + b
+    assert live_blocks() == live
+    np.testing.assert_array_equal(read(a), read(numbered()))
+    np.testing.assert_array_equal(read(a + b), 2 * read(numbered()))
+
+
+# ---- Nothing is touched by what is refused. ----
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda a, out: np.add(a, 1.5, out=out),  # float64 into int32
+        lambda a, out: np.add(a, make(np.ones(5)), out=out),
+        lambda a, out: np.add(a, np.ones((7, 7)), out=out),
+        lambda a, out: np.add.reduce(a, axis="I", out=out[:, 0]),
+        lambda a, out: np.add.reduce(a, axis="I", dtype="nonsense", out=out),
+        lambda a, out: np.subtract.reduce(a, axis=("I", "J"), out=out),
+        lambda a, out: np.copyto(out, 1.5),
+        lambda a, out: np.add(a, "b", out=out),
+        lambda a, out: np.add(a, 1, out=out, dtype="nonsense"),
+    ],
+)
+def test_a_refused_call_marks_nothing(call: Callable[..., Any]) -> None:
+    a, out = numbered(dtype="i4"), numbered("synced", dtype="i4")
+    out.synchronize()
+    with pytest.raises((TypeError, ValueError)):
+        call(a, out)
+    assert out.sync_state.state == CLEAN
+
+
+# ---- Memory of others. ----
+
+
+class Provider:
+    """An object with a data interface over an array, which records what is called."""
+
+    def __init__(self, array: np.ndarray, dims: tuple[str, ...] | None = None) -> None:
+        self.array = array
+        self.calls: list[str] = []
+        self.dims_of_entry = dims
+
+    @property
+    def __gt_data_interface__(self) -> dict[Any, Any]:
+        entry: dict[str, Any] = dict(self.array.__array_interface__)
+        entry |= {
+            name: lambda name=name: self.calls.append(name)
+            for name in ("acquire", "touch", "release")
+        }
+        if self.dims_of_entry is not None:
+            entry["dims"] = self.dims_of_entry
+        return {None: entry}
+
+
+def test_foreign_memory_is_acquired_touched_if_written_and_released() -> None:
+    a = numbered(shape=(2, 3))
+    provider = Provider(np.arange(6.0).reshape(3, 2), ("J", "I"))
+    result = a + provider
+    np.testing.assert_array_equal(read(result), read(a) + provider.array.T)
+    assert provider.calls == ["acquire", "release"]
+    provider.calls.clear()
+    assert np.add(a, 1, out=provider) is provider
+    np.testing.assert_array_equal(provider.array.T, read(a) + 1)
+    assert provider.calls == ["acquire", "touch", "release"]
+
+
+def test_foreign_memory_without_names_joins_by_its_shape() -> None:
+    a, provider = numbered(shape=(2, 3)), Provider(np.arange(6.0).reshape(2, 3))
+    np.testing.assert_array_equal(read(a * provider), read(a) * provider.array)
+    with pytest.raises(ValueError, match="without names"):
+        a + Provider(np.zeros((3, 2)))
+
+
+@pytest.mark.parametrize("written", [False, True])
+def test_foreign_memory_is_released_if_the_function_raises(written: bool) -> None:
+    a, provider = numbered(shape=(2, 3)), Provider(np.zeros((2, 3)), ("I", "J"))
+    caught = []
+    try:
+        with np.errstate(divide="raise"):
+            np.divide(a, 0, out=provider) if written else np.divide(a, provider)
+    except FloatingPointError as error:
+        caught.append(error)  # Its traceback lives on.
+    assert caught
+    assert provider.calls == (
+        ["acquire", "touch", "release"] if written else ["acquire", "release"]
+    )
+
+
+def test_a_data_array_is_treated_by_its_data_interface() -> None:
+    xarray = pytest.importorskip("xarray", reason="xarray is not installed: ./bazelw --peers")
+    import gridbuf.xarray  # noqa: F401
+
+    values = np.arange(6.0).reshape(3, 2)
+    array = xarray.DataArray(values, dims=("J", "I"))
+    a = numbered(shape=(2, 3))
+    result = np.add(a, array)
+    assert isinstance(result, gridbuf.storage.CPUStorage)
+    np.testing.assert_array_equal(read(result), read(a) + values.T)
+    np.multiply(a, 2, out=a)
+    assert np.subtract(a, array, out=a) is a
+
+
+def test_masked_arrays_are_refused_and_not_stripped() -> None:
+    masked = np.ma.masked_array([1.0, 2.0], mask=[True, False])
+    with pytest.raises((TypeError, ValueError, BufferError), match="mask"):
+        numbered(shape=(2,)) + masked
+
+
+def test_device_memory_of_others() -> None:
+    buffer = gridbuf.from_array(np.arange(6.0).reshape(2, 3), device=None)
+    on_device = gridbuf.as_buffer(buffer).copy(memory="device")
+    a = numbered("gpu", (2, 3))
+    np.testing.assert_array_equal(read(a + on_device), read(a) + np.arange(6.0).reshape(2, 3))
+    np.testing.assert_array_equal(
+        read(in_state(HOST, (2, 3)) * on_device), read(a) * np.arange(6.0).reshape(2, 3)
+    )
+    with pytest.raises(TypeError, match="Buffer takes part that the host cannot reach"):
+        numbered(shape=(2, 3)) + on_device
+
+
+# ---- Views, zeros, and no dimensions. ----
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_views_are_computed_with_as_they_are_seen(kind: str) -> None:
+    a = numbered(kind, (4, 5, 6), layout=(1, 2, 0), alignment_size=64)
+    values = read(a)
+    np.testing.assert_array_equal(
+        read(a[1:3, ::-1] + a[2:0:-1, :, 2:3][..., 0]),
+        values[1:3, ::-1] + values[2:0:-1, :, 2][:, :, None],
+    )
+    a[::2] *= -1
+    values[::2] *= -1
+    np.testing.assert_array_equal(read(a), values)
+    np.testing.assert_array_equal(read(a.domain_view + a.T), 2 * values)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_elements_and_without_dimensions(kind: str) -> None:
+    empty = numbered(kind, (0, 3))
+    assert (empty + 1).shape == (0, 3)
+    assert np.add.reduce(empty, axis="I").shape == (3,)
+    one = make(np.array(2.0), kind)
+    result = one * 3
+    assert (type(result), result.shape) == (type(one), ())
+    assert read(result) == 6
+    np.testing.assert_array_equal(read(one + numbered(kind)), read(numbered()) + 2)
+
+
+def test_a_read_only_output_is_refused() -> None:
+    array = np.zeros(3)
+    array.flags.writeable = False
+    storage = gridbuf.storage.as_storage(array)
+    with pytest.raises(ValueError, match="read-only"):
+        np.add(storage, 1, out=storage)
+
+
+# ---- Real devices. ----
+
+
+def on_real_device() -> Any:
+    """A software-managed storage on a CUDA device; skips, saying so, where there is none."""
+    try:
+        return numbered("synced")
+    except gridbuf.DeviceUnavailableError as error:
+        pytest.skip(f"no CUDA device, so arithmetic on one is untested here: {error}")
+
+
+def test_cupy_computes_on_a_real_device() -> None:
+    """Written without a GPU, and not verified on one: CuPy's ufuncs take the arrays of `_read_array`."""
+    pytest.importorskip("cupy", reason="CuPy is not installed: its arithmetic is untested here")
+    with testing.emulated_device(False):
+        a = on_real_device()
+        result = a + numbered("synced", (4,), dims="K")
+        assert result.sync_state.state == DEVICE
+        np.testing.assert_array_equal(read(result), read(a) + np.arange(1.0, 5.0))
+        assert np.add.reduce(a, axis=None) == 300
+
+
+def test_without_cupy_arithmetic_on_a_real_device_is_unavailable() -> None:
+    """Written without a GPU, and not verified on one."""
+    if importlib.util.find_spec("cupy") is not None:
+        pytest.skip("CuPy is installed: that it is missing cannot be tested here")
+    with testing.emulated_device(False):
+        a = on_real_device()
+        a.synchronize()
+        with pytest.raises(gridbuf.DeviceUnavailableError, match="CuPy"):
+            a + 1
+        assert a.sync_state.state == CLEAN

@@ -1,0 +1,272 @@
+"""Storages are paired by the names of their dimensions: against numpy.einsum, which pairs by letters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import gridbuf.storage
+import numpy as np
+import pytest
+from foreign import KINDS, emulated
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _device() -> Iterator[None]:
+    with emulated():
+        yield
+
+
+Dims = tuple[str, ...]
+LETTERS = {"I": "i", "J": "j", "K": "k", "0": "a", "2": "c", "10": "z"}
+
+
+def read(storage: Any) -> np.ndarray:
+    """A copy of the elements, whatever memory they are in."""
+    return np.array(gridbuf.storage.storage(storage, device=None))
+
+
+def make(shape: tuple[int, ...], dims: Any, kind: str = "cpu", **more: Any) -> Any:
+    """A storage of small integers in float64, so that sums and products are exact."""
+    storage = gridbuf.storage.zeros(shape, dims=tuple(dims), **{**KINDS[kind], **more})
+    storage[...] = np.arange(storage.size).reshape(shape) % 7 - 2.0
+    return storage
+
+
+def seen(values: np.ndarray, dims: Dims, target: Dims, extents: dict[str, int]) -> np.ndarray:
+    """`values` in the order of `target`, repeated along what it has not: a product with ones, by letters."""
+    missing = [name for name in target if name not in dims]
+    ones = np.ones([extents[name] for name in missing], values.dtype)
+    letters = ["".join(LETTERS[name] for name in names) for names in (dims, missing, target)]
+    return np.einsum(f"{letters[0]},{letters[1]}->{letters[2]}", values, ones)
+
+
+# ---- The proposal's own example, and single rules. ----
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ij_plus_k_is_ijk(kind: str) -> None:
+    a, b = make((2, 3), "IJ", kind), make((4,), "K", kind)
+    c = a + b
+    assert type(c) is type(a)
+    assert (c.dims, c.shape) == (("I", "J", "K"), (2, 3, 4))
+    for i, j, k in np.ndindex(2, 3, 4):
+        assert read(c)[i, j, k] == read(a)[i, j] + read(b)[k]
+
+
+def test_order_is_that_of_the_first_storage_that_has_all_dims_else_i_j_k_then_numbers() -> None:
+    kji, jki, i = make((4, 3, 2), "KJI"), make((3, 4, 2), "JKI"), make((2,), "I")
+    assert (i * kji * jki).dims == ("K", "J", "I")
+    assert (jki * kji).dims == ("J", "K", "I")
+    assert (make((3, 4), ("10", "K")) + make((5, 6), ("I", "2"))).dims == ("I", "K", "2", "10")
+
+
+def test_extents_of_one_name_must_be_equal_and_one_is_not_stretched() -> None:
+    field = make((7, 8), "IJ")
+    with pytest.raises(ValueError, match='dimension "J" is 9, but must be 8.*slices of equal'):
+        field + make((9,), "J")
+    with pytest.raises(ValueError, match='dimension "I" is 1, but must be 7.*integer index'):
+        field + make((1,), "I")
+    assert (make((1, 8), "IJ") + make((1,), "I")).shape == (1, 8)
+
+
+def test_halo_and_aligned_index_are_the_largest_per_dimension() -> None:
+    a = make((10, 10), "IJ", halo=((1, 4), (2, 2)), aligned_index=(5, 0))
+    b = make((10, 10, 6), "JIK", halo=((2, 3), (3, 0), (1, 0)), aligned_index=(2, 3, 1))
+    c = a + b
+    assert c.dims == ("J", "I", "K")
+    assert c.halo == ((2, 3), (3, 4), (1, 0))
+    assert c.aligned_index == (2, 5, 1)
+
+
+def test_a_halo_that_does_not_fit_is_that_of_the_first() -> None:
+    a, b = make((6,), "I", halo=((0, 4),)), make((6,), "I", halo=((3, 0),))
+    assert (a + b).halo == ((0, 4),)
+    assert (b + a).halo == ((3, 0),)
+
+
+def test_layout_is_that_of_the_first_extended_as_presets_do() -> None:
+    ij = make((4, 5), "IJ", layout=(1, 0))
+    assert (ij + make((6,), "K")).layout == (2, 1, 0)
+    assert (ij + make((6, 3), ("K", "0"))).layout == (3, 2, 1, 0)
+    assert (make((4, 5), "IJ") + make((5, 4), "JI", layout=(0, 1))).layout == (0, 1)
+    for preset in ("gt:cpu_kfirst", "gt:cpu_ifirst", "gtmc", "dace:cpu"):
+        whole = gridbuf.plan((4, 5, 6), backend=preset)
+        for dims, shape in (("IJK", (4, 5, 6)), ("KJI", (6, 5, 4)), ("JKI", (5, 6, 4))):
+            first = gridbuf.storage.zeros(shape, dims=dims, defaults=preset)
+            result = first + make((4, 5, 6), "IJK")
+            assert [result.layout[dims.index(name)] for name in "IJK"] == list(whole.layout)
+
+
+def test_alignment_is_the_least_common_multiple_or_that_of_the_first() -> None:
+    a, b = make((6, 5), "IJ", alignment_size=96), make((6, 5), "IJ", alignment_size=80)
+    c = a + b
+    assert c.alignment_size == 480
+    address = c.__array_interface__["data"][0]
+    assert address % 480 == 0
+    odd = make((6, 5), "IJ", alignment_size=2**20 - 1)
+    assert (a + odd).alignment_size == 96
+    assert (odd + a).alignment_size == 2**20 - 1
+
+
+def test_an_output_with_more_dimensions_is_filled() -> None:
+    out = make((4, 3, 2), "KJI")
+    field = make((2, 3), "IJ")
+    assert np.negative(field, out=out) is out
+    assert (read(out) == -read(field).T).all()
+    out += make((4,), "K")
+    assert (read(out) == -read(field).T + read(make((4,), "K"))[:, None, None]).all()
+
+
+def test_an_output_must_have_all_dimensions_that_take_part() -> None:
+    before = make((2, 3), "IJ")
+    out = make((2, 3), "IJ")
+    with pytest.raises(ValueError, match=r"must have all of .*it lacks 'K'"):
+        np.add(out, make((4,), "K"), out=out)
+    with pytest.raises(ValueError, match='dimension "J" is 3, but must be 4|is 4, but must be 3'):
+        np.add(make((4,), "J"), 1, out=out)
+    assert (read(out) == read(before)).all()
+
+
+# ---- Arrays without names. ----
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4), (2, 1, 4), (1, 1, 1), (1, 3, 1)])
+def test_an_array_of_the_results_shape_or_with_ones_joins(shape: tuple[int, ...]) -> None:
+    field = make((2, 3, 4), "IJK")
+    array = np.arange(float(math.prod(shape))).reshape(shape)
+    for result in (field * array, array * field):
+        assert isinstance(result, gridbuf.storage.CPUStorage)
+        assert (read(result) == read(field) * array).all()
+
+
+def test_an_array_of_the_shape_of_a_storage_has_its_dimensions() -> None:
+    surface, out = make((2, 3), "IJ"), make((2, 3, 4), "IJK")
+    array = np.arange(6.0).reshape(2, 3)
+    result = np.add(surface, array, out=out)
+    assert (read(result) == (read(surface) + array)[:, :, None]).all()
+    assert (read(surface + array.tolist()) == read(surface) + array).all()
+
+
+@pytest.mark.parametrize("shape", [(3,), (4,), (2, 3), (3, 4), (2, 3, 5), (1, 2, 3, 4), (5,)])
+def test_other_arrays_are_refused(shape: tuple[int, ...]) -> None:
+    field = make((2, 3, 4), "IJK")
+    with pytest.raises(ValueError, match=r"without names .*\(2, 3, 4\).*as_storage"):
+        field + np.zeros(shape)
+
+
+def test_an_array_whose_dimensions_are_in_doubt_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"dims \('I', 'J'\) and \('J', 'K'\)"):
+        np.add(make((3, 3), "IJ"), make((3, 3), "JK"), where=np.ones((3, 3), bool))
+
+
+def test_an_output_array_has_the_results_shape() -> None:
+    field = make((2, 3), "IJ")
+    array = np.zeros((2, 3, 4))
+    assert np.add(field, make((4,), "K"), out=array) is array
+    assert (array == read(field)[:, :, None] + read(make((4,), "K"))).all()
+    with pytest.raises(ValueError, match=r"out is an array of shape \(2, 3, 4\).*\(2, 3\)"):
+        np.add(field, 1, out=array)
+
+
+def test_arrays_of_others_with_names_join_by_them() -> None:
+    buffer = gridbuf.allocate((3, 2), dims="JI")
+    np.asarray(buffer)[...] = np.arange(6).reshape(3, 2)
+    field = make((2, 3), "IJ", halo=(0, 1))
+    result = field + buffer
+    assert (result.dims, result.halo) == (("I", "J"), ((0, 0), (1, 1)))
+    assert (read(result) == read(field) + np.asarray(buffer).T).all()
+    assert np.add(field, 1, out=buffer) is buffer
+    assert (np.asarray(buffer).T == read(field) + 1).all()
+
+
+# ---- Anything against einsum. ----
+
+NAMES = ("I", "J", "K", "0", "2", "10")
+
+
+@st.composite
+def fields(draw: st.DrawFn, count: int = 2) -> tuple[dict[str, int], list[dict[str, Any]]]:
+    """Extents by name, and the parameters of storages over some of them, in any order, layout, halo and alignment."""
+    extents = {name: draw(st.integers(0, 4)) for name in NAMES}
+    chosen = []
+    for _ in range(count):
+        dims = draw(st.lists(st.sampled_from(NAMES), unique=True, max_size=4))
+        shape = tuple(extents[name] for name in dims)
+        lower = [draw(st.integers(0, extent)) for extent in shape]
+        upper = [draw(st.integers(0, extent - low)) for extent, low in zip(shape, lower)]
+        chosen.append(
+            {
+                "shape": shape,
+                "dims": tuple(dims),
+                "layout": tuple(draw(st.permutations(range(len(dims))))),
+                "halo": tuple(zip(lower, upper)),
+                "alignment_size": draw(st.sampled_from([1, 8, 24, 64])),
+            }
+        )
+    return extents, chosen
+
+
+def built(parameters: dict[str, Any], kind: str) -> Any:
+    return make(kind=kind, **parameters)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(drawn=fields())
+def test_binary_functions_are_einsums(kind: str, drawn: Any) -> None:
+    extents, (a, b) = drawn
+    first, second = built(a, kind), built(b, kind)
+    result = first * second
+    assert type(result) is type(first)
+    assert set(result.dims) == {*a["dims"], *b["dims"]}
+    expected = [seen(read(s), s.dims, result.dims, extents) for s in (first, second)]
+    np.testing.assert_array_equal(read(result), expected[0] * expected[1])
+    for name, halo, extent in zip(result.dims, result.halo, result.shape):
+        own = [s.halo[s.dims.index(name)] for s in (first, second) if name in s.dims]
+        largest = (max(low for low, _ in own), max(high for _, high in own))
+        assert halo == (largest if sum(largest) <= extent else own[0])
+    assert result.alignment_size == math.lcm(a["alignment_size"], b["alignment_size"])
+    own_order = sorted(first.dims, key=lambda name: first.layout[first.dims.index(name)])
+    kept = sorted(first.dims, key=lambda name: result.layout[result.dims.index(name)])
+    assert kept == own_order
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(drawn=fields(3), data=st.data())
+def test_outputs_and_masks_are_einsums(kind: str, drawn: Any, data: st.DataObject) -> None:
+    extents, (a, b, m) = drawn
+    first, second = built(a, kind), built(b, kind)
+    mask = gridbuf.storage.storage(built(m, "cpu"), dtype=bool, **KINDS[kind])
+    names = sorted({*a["dims"], *b["dims"], *m["dims"]})
+    target = tuple(data.draw(st.permutations(names)))
+    out = make(tuple(extents[name] for name in target), target, kind)
+    before = read(out)
+    assert np.add(first, second, out=out, where=mask) is out
+    x, y, chosen = (seen(read(s) * 1.0, s.dims, target, extents) for s in (first, second, mask))
+    np.testing.assert_array_equal(read(out), np.where(chosen != 0, x + y, before))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(drawn=fields(1), data=st.data())
+def test_reductions_are_einsums(kind: str, drawn: Any, data: st.DataObject) -> None:
+    _, (a,) = drawn
+    field = built(a, kind)
+    reduced = data.draw(
+        st.lists(st.sampled_from(a["dims"]), unique=True) if a["dims"] else st.just([])
+    )
+    left = tuple(name for name in a["dims"] if name not in reduced)
+    letters = ["".join(LETTERS[name] for name in names) for names in (a["dims"], left)]
+    expected = np.einsum(f"{letters[0]}->{letters[1]}", read(field))
+    by_name = np.add.reduce(field, axis=tuple(reduced))
+    by_number = np.add.reduce(field, axis=tuple(a["dims"].index(name) for name in reduced))
+    for result in (by_name, by_number):
+        if not left:
+            assert np.isscalar(result)
+            assert result == expected
+            continue
+        assert (result.dims, type(result)) == (left, type(field))
+        np.testing.assert_array_equal(read(result), expected)
+        assert result.halo == tuple(field.halo[field.dims.index(name)] for name in left)
