@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from contextvars import copy_context
 from functools import lru_cache, partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ Work = Callable[[Sequence[Any], Sequence[Any], Any], Any]
 
 def compute(
     work: Work,
-    dtypes: Callable[[], tuple[np.dtype[Any], ...]],
+    dtypes: Callable[[], Sequence[np.dtype[Any]]],
     operands: Sequence[Operand],
     mask: Operand,
     outputs: Sequence[Operand],
@@ -166,8 +167,7 @@ def _on_side(side: Side, kernel: Callable[..., Any], arrays: Sequence[Any]) -> A
     if not any(hasattr(array, "__cuda_array_interface__") for array in arrays):
         # In our context: numpy.errstate holds in a kernel, too.
         return _core._run_kernel(partial(copy_context().run, kernel), *arrays)
-    import cupy  # They are its arrays.
-
+    cupy = import_module("cupy")  # They are its arrays.
     with cupy.cuda.ExternalStream(_core._device_current_stream()):
         return kernel(*arrays)
 
