@@ -176,15 +176,15 @@ class Plan(Mapping):
         """The index that the alignment is asked for: `aligned_index`, else the lower halos, else
         zeros.
 
-        A lower halo that covers its whole dimension leaves no element behind it; 0 stands for it
-        there.
+        A lower halo that covers its whole dimension leaves no element behind it; the last one
+        stands for it there.
         """
         if self.aligned_index is not None:
             return self.aligned_index
         if self.halo is None:
             return (0,) * self.ndim
         pairs = zip(self.halo, self.shape)
-        return tuple(lower if lower < extent else 0 for (lower, _), extent in pairs)
+        return tuple(min(lower, max(extent - 1, 0)) for (lower, _), extent in pairs)
 
     @cached_property
     def view_map(self) -> ViewMap:

@@ -11,7 +11,7 @@ from functools import cache
 
 import pytest
 
-from gridbuf_conformance import catalogue, producers
+from gridbuf_conformance import catalogue, check, producers
 from gridbuf_conformance.engine import check_producer
 from gridbuf_conformance.report import Report
 from gridbuf_conformance.targets import CannotLoad
@@ -171,6 +171,47 @@ def test_every_required_rule_reaches_gridbuf_in_some_memory() -> None:
         reached |= {entry["id"] for entry in _checked(name).data["rules"] if entry["plans"]}
     required = {r.id for r in catalogue.select() if r.level == "MUST" and not r.untestable}
     assert required - reached <= NOT_OFFERED.keys()
+
+
+STORAGES = {
+    "gridbuf.storage": {*GRIDBUF_IN_DEVICE_MEMORY, "GT-05", "GT-09", "XA-17", "PB-13", "AI-25"},
+    "gridbuf.storage.cpu": {"AI-25", "AS-05", "PB-13", "DP-20", "GT-05", "XA-01", "XA-09"},
+    "gridbuf.storage.gpu": {*GRIDBUF_IN_DEVICE_MEMORY, "GT-05"},
+    "gridbuf.storage.synced": {*GRIDBUF_IN_DEVICE_MEMORY, "GT-05", "GT-09", "XA-17", "PB-13"},
+    "gridbuf.storage.managed": {*GRIDBUF_IN_DEVICE_MEMORY, "GT-05", "GT-09", "XA-01", "PB-13"},
+}
+"""Each producer of storages, and what it must have been judged by and must pass."""
+
+
+@pytest.mark.parametrize("name", STORAGES)
+def test_storages_break_nothing(name: str) -> None:
+    report = _checked(name)
+    assert report.failed == (), report.to_json()
+    assert _advice(report) == set()
+    passed = {id_ for id_, outcome in report.outcomes.items() if outcome == "PASS"}
+    assert passed >= STORAGES[name]
+    assert report.data["plans"]["observation"] >= 0.9 * sum(report.data["plans"].values())
+
+
+@pytest.mark.parametrize("placement", [None, "gpu", "gt4py", "cuda"])
+def test_a_live_storage_is_judged(placement: str | None) -> None:
+    """A storage of the program's own, written on one side: it is read on both, and shows afterwards what it held."""
+    storage = pytest.importorskip("gridbuf.storage", reason="gridbuf is not installed")
+    import gridbuf.testing
+    import numpy
+
+    asked = {"device": None if placement is None else "gpu"}
+    if placement is not None:
+        asked["managed"] = None if placement == "gpu" else placement
+    with gridbuf.testing.emulated_device():
+        field = storage.full((4, 5, 6), 3, "i4", halo=(1, 1, 1), **asked)
+        report = check(field, device_table=gridbuf.testing.device_table())
+        assert report.failed == (), report.to_json()
+        passed = {id_ for id_, outcome in report.outcomes.items() if outcome == "PASS"}
+        assert {"GT-01", "GT-02", "GT-03", "GT-04", "GT-05", "GT-12", "GT-13", "GT-14"} <= passed
+        assert ("GT-09" in passed) == (placement in ("gt4py", "cuda"))
+        if placement != "gpu":
+            assert (numpy.asarray(field) == 3).all()
 
 
 @pytest.mark.parametrize("name", ["gridbuf.device", "gridbuf.pinned", "gridbuf.managed"])

@@ -195,6 +195,16 @@ BUILT_IN: dict[str, Entry] = {
             "gridbuf.Buffer in managed memory (emulated without a CUDA device)",
             **_GRIDBUF,
         ),
+        *(
+            _entry(f"gridbuf.storage{name}", "storages", kind, summary, **_GRIDBUF)
+            for name, kind, summary in (
+                ("", "StorageProducer", "gridbuf's storages, all four types"),
+                (".cpu", "CpuStorageProducer", "CPUStorage"),
+                (".gpu", "GpuStorageProducer", "GPUStorage"),
+                (".synced", "SyncedStorageProducer", "SoftwareManagedGPUStorage"),
+                (".managed", "ManagedStorageProducer", "CUDAManagedGPUStorage"),
+            )
+        ),
         _entry(
             "gridbuf.plain",
             "gridbuf",

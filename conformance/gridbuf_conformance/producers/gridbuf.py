@@ -25,14 +25,16 @@ __all__ = [
     "BufferProducer",
     "DeviceProducer",
     "ManagedProducer",
+    "OnDevice",
     "PinnedProducer",
     "PlainProducer",
+    "keywords",
 ]
 
 _KEYS = frozenset({"layout", "alignment_size", "aligned_index", "dims"})
 
 
-def _keywords(plan: Plan) -> dict[str, Any]:
+def keywords(plan: Plan) -> dict[str, Any]:
     """gridbuf's keywords for the plan; what the plan does not ask is not passed."""
     asked = {key: plan[key] for key in ("layout", "aligned_index", "dims") if plan[key] is not None}
     if plan.alignment_size != 1:
@@ -66,7 +68,7 @@ class BufferProducer(HostProducer):
         return gridbuf.__version__
 
     def make(self, plan: Plan) -> gridbuf.Buffer:
-        result = gridbuf.allocate(plan.shape, numpy_dtype(plan), **_keywords(plan))
+        result = gridbuf.allocate(plan.shape, numpy_dtype(plan), **keywords(plan))
         write_content(np.asarray(_Described(result)), plan)
         return result
 
@@ -74,7 +76,7 @@ class BufferProducer(HostProducer):
         return viewed(obj, operation, broadcast=gridbuf.Buffer.broadcast_to)
 
 
-class _OnDevice(BufferProducer):
+class OnDevice(BufferProducer):
     """Buffers in memory that the device reaches."""
 
     memory = ""
@@ -98,7 +100,7 @@ class _OnDevice(BufferProducer):
 
     def make(self, plan: Plan) -> gridbuf.Buffer:
         dtype = numpy_dtype(plan)
-        result = gridbuf.allocate(plan.shape, dtype, memory=self.memory, **_keywords(plan))
+        result = gridbuf.allocate(plan.shape, dtype, memory=self.memory, **keywords(plan))
         self.write(result, plan)
         return result
 
@@ -107,7 +109,7 @@ class _OnDevice(BufferProducer):
         write_content(np.asarray(_Described(result)), plan)
 
 
-class PinnedProducer(_OnDevice):
+class PinnedProducer(OnDevice):
     """`gridbuf.allocate(memory="pinned")`."""
 
     name = "gridbuf.pinned"
@@ -115,7 +117,7 @@ class PinnedProducer(_OnDevice):
     capabilities = replace(BufferProducer.capabilities, devices=("pinned",))
 
 
-class ManagedProducer(_OnDevice):
+class ManagedProducer(OnDevice):
     """`gridbuf.allocate(memory="managed")`."""
 
     name = "gridbuf.managed"
@@ -123,7 +125,7 @@ class ManagedProducer(_OnDevice):
     capabilities = replace(BufferProducer.capabilities, devices=("managed",))
 
 
-class DeviceProducer(_OnDevice):
+class DeviceProducer(OnDevice):
     """`gridbuf.allocate(memory="device")`."""
 
     name = "gridbuf.device"
@@ -155,7 +157,7 @@ class PlainProducer(HostProducer):
     def make(self, plan: Plan) -> np.ndarray:
         # Plans without content come as large as the system allows, and zeros commits its pages.
         allocate = gridbuf.zeros if plan.fill else gridbuf.empty
-        result = allocate(plan.shape, numpy_dtype(plan), **_keywords(plan))
+        result = allocate(plan.shape, numpy_dtype(plan), **keywords(plan))
         write_content(result, plan)
         return result
 

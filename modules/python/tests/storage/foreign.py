@@ -119,12 +119,16 @@ def entry(storage: Any, side: str | None) -> dict[str, Any]:
 
 
 def through(storage: Any, side: str | None, use: Callable[[Foreign], Any], *, writes: bool) -> Any:
-    """Uses one side as a stencil does: acquire, use, touch if written, release."""
+    """Uses one side as a stencil does: acquire, use, touch if written, release; each if there is such a hook."""
     described = entry(storage, side)
-    described["acquire"]()
+    _call(described, "acquire")
     result = use(of_interface(described, storage, on_device=side is not None))
     if writes:
-        described["touch"]()
-    if callable(described.get("release")):
-        described["release"]()
+        _call(described, "touch")
+    _call(described, "release")
     return result
+
+
+def _call(described: dict[str, Any], hook: str) -> None:
+    if described.get(hook) is not None:
+        described[hook]()

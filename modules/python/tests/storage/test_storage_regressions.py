@@ -117,7 +117,7 @@ def test_gt4py_142_results_live_where_their_operands_live(kind: str) -> None:
 @pytest.mark.parametrize("key", [(Ellipsis, 0), (1,), (slice(1, 4), 2), (0, 0)], ids=str)
 def test_gt4py_31_slices_can_be_copied(kind: str, key: tuple[Any, ...]) -> None:
     """`copy.deepcopy` of a slice with fewer dimensions raised."""
-    view = numbered(kind, halo=1)[key]
+    view = numbered(kind, halo=(1, 1, 1))[key]
     for twin in (copy.deepcopy(view), copy.copy(view), view.copy()):
         assert (twin.shape, twin.dims, twin.halo) == (view.shape, view.dims, view.halo)
         for side in twin.__gt_data_interface__:
@@ -151,7 +151,7 @@ def test_gt4py_576_dropped_dimensions_take_their_meaning_along(
 
 def test_gt4py_695_slices_of_slices_keep_their_meaning() -> None:
     """The index was remembered for the next view only: a slice of a slice had the mask of neither."""
-    base = numbered("synced", halo=1)
+    base = numbered("synced", halo=(1, 1, 1))
     view = base[1:, :, ::2][:, 2][1:-1]
     assert (tuple(view.dims), view.shape) == (("I", "K"), (3, 2))
     assert tuple(view.mask) == (True, False, True)
