@@ -38,7 +38,7 @@ __all__ = [
     "assign",
     "compute",
     "joined",
-    "new_storage",
+    "maker",
     "reduced",
     "require_all_dims",
     "require_shape",
@@ -69,7 +69,7 @@ def compute(
         field = _result_field(operands, mask, outputs)
         kind = kind_of(decider([*arrays, *outputs]))
         made = [
-            new_storage(field, dtype, kind) if old is None else old
+            maker(field, dtype, kind)() if old is None else old
             for dtype, old in zip(dtypes(), outputs)
         ]
         run(work, operands, mask, made, field[0], side, whole=mask is True)
@@ -118,11 +118,13 @@ def require_all_dims(dims: tuple[str, ...], outputs: Sequence[Operand]) -> None:
             )
 
 
-def new_storage(
+def maker(
     field: tuple[Any, ...], dtype: np.dtype[Any], kind: tuple[str | None, str | None]
-) -> Any:
+) -> Callable[[], Any]:
+    """What makes a storage of a field, with undefined elements. `kind`: (device, managed)."""
     dims, shape, halo, aligned_index, layout, alignment_size = field
-    return _core._storage_empty(
+    return partial(
+        _core._storage_empty,
         shape,
         dtype,
         dims=dims,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -13,7 +13,7 @@ from ._compute import (
     FIELD,
     assign,
     joined,
-    new_storage,
+    maker,
     reduced,
     require_all_dims,
     require_shape,
@@ -55,6 +55,9 @@ def reduce(
             f"numpy.{ufunc.__name__}.reduce reduces a {type(array).__name__}, whose dimensions have no names, but out or "
             "where is a storage; wrap it with gridbuf.storage.as_storage(array, dims=...)"
         )
+    usual = dtype is None and out[0] is None and where is True and not initial
+    if usual and array.device is None and _is_plain(axis):
+        return _reduce_again(ufunc, array, axis, bool(keepdims))
     mask, target = operand(where), output(out[0])
     if mask is NotImplemented or target is NotImplemented:
         return NotImplemented
@@ -76,13 +79,45 @@ def reduce(
             return _scalar(run(work, [array], mask, [], array.dims, side, whole=True))
         direct = _has_just(left, target)
         kind = kind_of(decider([array, mask, target]))
-        result = target if direct else new_storage(left, result_dtype, kind)
+        result = target if direct else maker(left, result_dtype, kind)()
         run(work, [array], mask, [result], array.dims, side, whole=True, out_dims=left[0])
         if target is None:
             return result
         if not direct:
             assign(target, result, side)  # It has more dimensions, and is filled along them.
         return out[0]
+
+
+def _reduce_again(ufunc: np.ufunc, array: Any, axis: Any, keepdims: bool) -> Any:
+    """`reduce` of a host storage without options: what is found out about one of such parameters is kept."""
+    axes, make = _plan(ufunc, array._parameters, axis, keepdims)
+    if make is None:
+        return ufunc.reduce(array._read_array("host"), axis=axes)
+    result = make()
+    target = result._write_array("host")
+    try:
+        ufunc.reduce(array._read_array("host"), axis=axes, out=target, keepdims=keepdims)
+    finally:
+        result._written("host")
+    return result
+
+
+@lru_cache(maxsize=1024)
+def _plan(
+    ufunc: np.ufunc, parameters: tuple[Any, ...], axis: Any, keepdims: bool
+) -> tuple[tuple[int, ...], Callable[[], Any] | None]:
+    """The axes, and what makes the result; None for a scalar."""
+    axes = _axes_of(axis, parameters[0])
+    left = reduced(parameters[:FIELD], axes, keepdims)
+    one = _one_element(parameters[FIELD], len(parameters[0]))
+    dtype = np.asarray(ufunc.reduce(one, axis=axes)).dtype
+    return axes, maker(left, dtype, (None, None)) if left[0] else None
+
+
+def _is_plain(axis: Any) -> bool:
+    """Whether equal means the same: 1.0 is equal to 1, and no axis."""
+    items = axis if type(axis) is tuple else (axis,)
+    return all(item is None or type(item) in (int, str) for item in items)
 
 
 def _axes_of(axis: Any, dims: tuple[str, ...]) -> tuple[int, ...]:

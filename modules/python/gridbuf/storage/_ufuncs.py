@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._compute import FIELD, compute, new_storage
+from .._core import StorageBase
+from ._compute import FIELD, compute, maker
 from ._operands import NUMBERS, Operand, is_array, is_storage, operand, output
 from ._reductions import reduce
 from ._refusals import refused
@@ -26,7 +27,11 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **options
       DeviceUnavailableError: work for a real device without CuPy.
     """
     if method == "__call__" and ufunc.signature is None:
-        return _call(ufunc, inputs, **options) if options else _call_again(ufunc, inputs)
+        if not options:
+            return _call_again(ufunc, inputs, None)
+        if len(options) == 1 and len(options.get("out", ())) == 1:
+            return _call_again(ufunc, inputs, options["out"][0])
+        return _call(ufunc, inputs, **options)
     if method == "reduce":
         return reduce(ufunc, *inputs, **options)
     name = f"numpy.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
@@ -62,37 +67,54 @@ def _call(
     return results[0] if ufunc.nout == 1 else tuple(results)
 
 
-# What was found out about host storages of such parameters, for the next time: the result's dims and how to make it.
-_plans: dict[tuple[Any, ...], tuple[tuple[str, ...], Callable[[], Any]]] = {}
+class _Plan(NamedTuple):
+    """What was found out about host storages of such parameters, for the next time."""
+
+    reads: tuple[
+        Any, ...
+    ]  # per input: the dims in which it is read, None for its own, False for a number
+    make: Callable[[], Any] | None  # a new result; None: it is given
+
+
+_plans: dict[tuple[Any, ...], _Plan] = {}
 _MAX_PLANS = 1024
 
 
-def _call_again(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
-    """`_call` without options. An expression in a time loop meets the same parameters again and again; what it takes to
-    look at them would be a third of the time that NumPy adds 64x64x64 numbers in."""
-    key = (ufunc, *[value._parameters if is_storage(value) else type(value) for value in inputs])
-    plan = _plans.get(key)
+def _call_again(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> Any:
+    """`_call` with one output, which is made if it is None, and no other options.
+
+    An expression in a time loop meets the same parameters again and again. What it takes to look at them would be a
+    third of the time that NumPy adds 64x64x64 numbers in, so it is done once.
+    """
+    operands = (*inputs, out)
+    key = [v._parameters if isinstance(v, StorageBase) else type(v) for v in operands]
+    plan = _plans.get((ufunc, *key))
     if plan is None:
-        result = _call(ufunc, inputs)
-        _remember(key, inputs, result)
+        result = _call(ufunc, inputs, () if out is None else (out,))
+        _remember((ufunc, *key), inputs, out, result)
         return result
-    dims, make = plan
-    result = make()
-    arrays = [value._read_array("host", dims) if is_storage(value) else value for value in inputs]
-    ufunc(*arrays, out=result._write_array("host"))
-    result._written("host")
+    reads, make = plan
+    result = out if make is None else make()
+    arrays = [v if d is False else v._read_array("host", d) for v, d in zip(inputs, reads)]
+    target = result._write_array("host")
+    try:
+        ufunc(*arrays, out=target)
+    finally:
+        result._written("host")
     return result
 
 
-def _remember(key: tuple[Any, ...], inputs: Sequence[Any], result: Any) -> None:
-    """Numbers of one type give the same dtype whatever their value, so types are all that a plan needs of them."""
-    if not is_storage(result) or result.device is not None:
+def _remember(key: tuple[Any, ...], inputs: Sequence[Any], out: Any, result: Any) -> None:
+    """Numbers of one type give the same dtype whatever their value, so that types are all that a plan needs of them."""
+    known = all(is_storage(value) or type(value) in NUMBERS for value in inputs)
+    if not known or not is_storage(result) or result.device is not None:
         return
-    if all(is_storage(value) or type(value) in NUMBERS for value in inputs):
-        if len(_plans) >= _MAX_PLANS:
-            _plans.clear()
-        make = partial(new_storage, result._parameters[:FIELD], result.dtype, (None, None))
-        _plans[key] = (result.dims, make)
+    if len(_plans) >= _MAX_PLANS:
+        _plans.clear()
+    dims = result.dims
+    reads = [(None if v.dims == dims else dims) if is_storage(v) else False for v in inputs]
+    make = maker(result._parameters[:FIELD], result.dtype, (None, None))
+    _plans[key] = _Plan(tuple(reads), make if out is None else None)
 
 
 @lru_cache(maxsize=256)
