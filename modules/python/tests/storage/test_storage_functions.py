@@ -588,6 +588,61 @@ def test_a_data_array_is_treated_by_its_data_interface() -> None:
     assert np.subtract(a, array, out=a) is a
 
 
+class DeviceProvider(Provider):
+    """The same with an entry for memory of a device."""
+
+    def __init__(self, buffer: gridbuf.Buffer) -> None:
+        super().__init__(np.zeros(0))
+        self.buffer = buffer
+
+    @property
+    def __gt_data_interface__(self) -> dict[Any, Any]:
+        hooks = {
+            name: lambda name=name: self.calls.append(name)
+            for name in ("acquire", "touch", "release")
+        }
+        return {"gpu": self.buffer.__gt_data_interface__["gpu"] | hooks}
+
+
+@pytest.mark.parametrize("kind", ["gpu", "synced", "managed"])
+def test_foreign_memory_of_a_device_is_acquired_touched_if_written_and_released(kind: str) -> None:
+    values = np.arange(6.0).reshape(3, 2)
+    provider = DeviceProvider(gridbuf.from_array(values, dims="JI").base.copy(memory="device"))
+    a = numbered(kind, (2, 3))
+    result, side = side_of(lambda: a + provider)
+    assert side == "device"
+    np.testing.assert_array_equal(read(result), read(a) + values.T)
+    assert provider.calls == ["acquire", "release"]
+    provider.calls.clear()
+    assert side_of(lambda: np.add(a, 1, out=provider))[1] == "device"
+    assert provider.calls == ["acquire", "touch", "release"]
+    np.testing.assert_array_equal(read(provider.buffer), (read(a) + 1).T)
+    with pytest.raises(TypeError, match="DeviceProvider takes part that the host cannot reach"):
+        numbered(shape=(2, 3)) + provider
+
+
+def test_exceptions_of_foreign_objects_reach_the_caller() -> None:
+    class Broken:
+        @property
+        def __gt_data_interface__(self) -> Any:
+            raise RuntimeError("out of order")
+
+    with pytest.raises(RuntimeError, match="out of order"):
+        numbered() + Broken()
+
+    class BrokenHook(Provider):
+        @property
+        def __gt_data_interface__(self) -> dict[Any, Any]:
+            entries = super().__gt_data_interface__
+            entries[None]["touch"] = lambda: 1 / 0
+            return entries
+
+    provider = BrokenHook(np.zeros((2, 3)), ("I", "J"))
+    with pytest.raises(ZeroDivisionError):
+        np.add(numbered(shape=(2, 3)), 1, out=provider)
+    assert provider.calls == ["acquire", "release"]
+
+
 def test_masked_arrays_are_refused_and_not_stripped() -> None:
     masked = np.ma.masked_array([1.0, 2.0], mask=[True, False])
     with pytest.raises((TypeError, ValueError, BufferError), match="mask"):

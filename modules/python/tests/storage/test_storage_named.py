@@ -10,6 +10,7 @@ import gridbuf.storage
 import numpy as np
 import pytest
 from foreign import KINDS, emulated
+from gridbuf import _core
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -181,6 +182,59 @@ def test_arrays_of_others_with_names_join_by_them() -> None:
     assert (read(result) == read(field) + np.asarray(buffer).T).all()
     assert np.add(field, 1, out=buffer) is buffer
     assert (np.asarray(buffer).T == read(field) + 1).all()
+
+
+# ---- What the extension is asked is checked like any argument. ----
+
+GOOD = (("I", "J"), (2, 3), ((0, 0), (1, 1)), (0, 1), (1, 0), 8)
+junk = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=3)
+    | st.binary(max_size=3),
+    lambda inner: st.lists(inner, max_size=3).map(tuple) | st.lists(inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(position=st.integers(0, 5), value=junk)
+def test_any_field_is_joined_or_refused(position: int, value: Any) -> None:
+    field = (*GOOD[:position], value, *GOOD[position + 1 :])
+    for call in (
+        lambda: _core._join((field, GOOD), ()),
+        lambda: _core._join((GOOD,), (field,)),
+        lambda: _core._join(value, ()),
+        lambda: _core._reduce(field, (1,), False),
+        lambda: _core._reduce(GOOD, value, True),
+        lambda: _core._align(field[0], field[1], ("K", "J", "I")),
+        lambda: _core._align(("I",), (2,), value),
+    ):
+        try:
+            found = call()
+        except (TypeError, ValueError):
+            continue
+        assert isinstance(found, tuple)
+
+
+def test_what_the_extension_is_asked_it_answers() -> None:
+    profile = (("K",), (4,), ((1, 0),), (1,), (0,), 12)
+    assert _core._join((GOOD, profile), ((("0",), (7,)),)) == (
+        ("I", "J", "K", "0"), (2, 3, 4, 7), ((0, 0), (1, 1), (1, 0), (0, 0)), (0, 1, 1, 0), (3, 2, 1, 0), 24,
+    )  # fmt: skip
+    assert _core._reduce(GOOD, (0,), False) == (("J",), (3,), ((1, 1),), (1,), (0,), 8)
+    assert _core._reduce(GOOD, (1,), True) == (
+        ("I", "J"),
+        (2, 1),
+        ((0, 0), (0, 0)),
+        (0, 0),
+        (1, 0),
+        8,
+    )
+    assert _core._align(("K", "I"), (4, 2), ("I", "J", "K")) == ((1, 0), (1,))
+    with pytest.raises(ValueError, match=r"dimension of the operand is \"K\".*\('I', 'J'\)"):
+        _core._align(("K",), (4,), ("I", "J"))
 
 
 # ---- Anything against einsum. ----
