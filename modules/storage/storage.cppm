@@ -83,8 +83,8 @@ struct StorageRequest {
 
 /// Memory that is there, and what it means.
 struct StorageParts {
-  std::optional<BufferDescriptor> host;
-  std::optional<BufferDescriptor> device;
+  std::optional<BufferDescriptor> host = std::nullopt;
+  std::optional<BufferDescriptor> device = std::nullopt;
   Dims dims = {};
   Halo halo = {};
   LayoutMap layout = {};             // empty: that of the strides

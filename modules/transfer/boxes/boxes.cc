@@ -3,7 +3,6 @@ module;
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -91,9 +90,10 @@ template <class Work>
 absl::Status in_pieces(const SideElements& host, const SideElements& device, const Work& work) {
   const std::int64_t bytes = bytes_of(host.view);
   if (bytes <= kStagingBytes) return work(host, device);
+  // Along the outermost dimension that can be cut: the rest of the piece stays as dense as it is.
   const Extents& shape = host.view.shape;
-  const int axis =
-      static_cast<int>(std::distance(shape.begin(), std::max_element(shape.begin(), shape.end())));
+  int axis = 0;
+  while (shape[axis] == 1) ++axis;
   const std::int64_t slice_bytes = bytes / shape[axis];
   const std::int64_t points = std::max<std::int64_t>(1, kStagingBytes / slice_bytes);
   for (std::int64_t start = 0; start < shape[axis]; start += points) {
