@@ -24,8 +24,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from numpy.lib.mixins import NDArrayOperatorsMixin
-
 from .. import _core
 from .._core import (
     DevicePointer,
@@ -42,6 +40,7 @@ from .._core import _storage_storage as storage
 from .._core import _storage_zeros as zeros
 from .._core import _storage_zeros_like as zeros_like
 from ._functions import array_function as _array_function
+from ._operators import Operators as _Operators
 from ._show import html as _html
 from ._show import text as _text
 from ._ufuncs import array_ufunc as _array_ufunc
@@ -67,7 +66,7 @@ __all__ = [
 ]
 
 
-class Storage(_core.StorageBase, NDArrayOperatorsMixin):
+class Storage(_core.StorageBase, _Operators):
     """An array on a grid. For `isinstance`; made by the functions of this module.
 
     Attributes: see `docs/reference/python-api.md`. Operators and NumPy's functions broadcast by the names of dimensions.

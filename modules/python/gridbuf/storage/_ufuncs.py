@@ -14,7 +14,7 @@ from ._operands import NUMBERS, Operand, is_array, is_storage, operand, output
 from ._reductions import reduce
 from ._refusals import refused
 
-__all__ = ["array_ufunc", "sample"]
+__all__ = ["array_ufunc", "call_again", "sample"]
 
 
 def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
@@ -28,9 +28,9 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **options
     """
     if method == "__call__" and ufunc.signature is None:
         if not options:
-            return _call_again(ufunc, inputs, None)
+            return call_again(ufunc, inputs, None)
         if len(options) == 1 and len(options.get("out", ())) == 1:
-            return _call_again(ufunc, inputs, options["out"][0])
+            return call_again(ufunc, inputs, options["out"][0])
         return _call(ufunc, inputs, **options)
     if method == "reduce":
         return reduce(ufunc, *inputs, **options)
@@ -80,7 +80,7 @@ _plans: dict[tuple[Any, ...], _Plan] = {}
 _MAX_PLANS = 1024
 
 
-def _call_again(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> Any:
+def call_again(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> Any:
     """`_call` with one output, which is made if it is None, and no other options.
 
     An expression in a time loop meets the same parameters again and again. What it takes to look at them would be a

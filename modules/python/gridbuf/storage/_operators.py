@@ -1,0 +1,64 @@
+"""Operators of storages: those of NumPy's mixin, with a short way for what expressions are mostly made of.
+
+The mixin calls the ufunc, which looks for somebody who overrides it and finds the storage: two steps that cost as much as
+all that the storage then does. Between two storages of one type, and a storage and a number, nobody else can be found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from ._operands import NUMBERS
+from ._ufuncs import call_again
+
+__all__ = ["Operators"]
+
+_Operator = Callable[[Any, Any], Any]
+
+
+class Operators(NDArrayOperatorsMixin):
+    """`+`, `-`, `*`, `/` in all forms the short way, and every other operator of NumPy's."""
+
+    __slots__ = ()
+
+
+def _forward(ufunc: np.ufunc, long: _Operator) -> _Operator:
+    def method(self: Any, other: Any) -> Any:
+        if type(other) is type(self) or type(other) in NUMBERS:
+            return call_again(ufunc, (self, other), None)
+        return long(self, other)
+
+    return method
+
+
+def _reflected(ufunc: np.ufunc, long: _Operator) -> _Operator:
+    def method(self: Any, other: Any) -> Any:
+        if type(other) in NUMBERS:
+            return call_again(ufunc, (other, self), None)
+        return long(self, other)
+
+    return method
+
+
+def _in_place(ufunc: np.ufunc, long: _Operator) -> _Operator:
+    def method(self: Any, other: Any) -> Any:
+        if type(other) is type(self) or type(other) in NUMBERS:
+            return call_again(ufunc, (self, other), self)
+        return long(self, other)
+
+    return method
+
+
+for _name, _ufunc in {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "truediv": np.true_divide,
+}.items():
+    for _prefix, _make in {"": _forward, "r": _reflected, "i": _in_place}.items():
+        _method = f"__{_prefix}{_name}__"
+        setattr(Operators, _method, _make(_ufunc, getattr(NDArrayOperatorsMixin, _method)))
