@@ -60,6 +60,11 @@ std::optional<Managed> to_managed(PyObject* managed) {
                 "pass None to synchronise by yourself"});
 }
 
+Managed managed_of(StorageKind kind) {
+  if (kind == StorageKind::kSoftwareManaged) return Managed::kSoftware;
+  return kind == StorageKind::kCudaManaged ? Managed::kCuda : Managed::kNone;
+}
+
 namespace {
 
 bool is_gpu(MemoryKind kind) { return kind == MemoryKind::kDevice || kind == MemoryKind::kManaged; }
@@ -77,11 +82,6 @@ MemoryKind memory_of_kind(StorageKind kind) {
   return MemoryKind::kDevice;
 }
 
-Managed managed_of_kind(StorageKind kind) {
-  if (kind == StorageKind::kSoftwareManaged) return Managed::kSoftware;
-  return kind == StorageKind::kCudaManaged ? Managed::kCuda : Managed::kNone;
-}
-
 StorageSource source_of_storage(const StorageObject& object) {
   const Storage& storage = object.storage;
   StorageSource source;
@@ -94,7 +94,7 @@ StorageSource source_of_storage(const StorageObject& object) {
                    .memory = memory_of_kind(storage.kind()),
                    .halo = storage.halo()};
   // Host memory says nothing of who would manage a device's.
-  if (storage.has(Side::kDevice)) source.managed = managed_of_kind(storage.kind());
+  if (storage.has(Side::kDevice)) source.managed = managed_of(storage.kind());
   return source;
 }
 

@@ -311,7 +311,7 @@ template <class Act>
 PyObject* synchronise(PyObject* self, Act&& act) {
   return guarded([&] {
     const Storage storage = object_of(self)->storage;  // Of its own: the halo may be set meanwhile.
-    if (storage.sync_state() != nullptr) check(run_without_gil([&] { return act(storage); }));
+    check(run_unlocked(storage, [&] { return act(storage); }));
     return Ref::share(Py_None);
   });
 }

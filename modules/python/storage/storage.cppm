@@ -186,6 +186,9 @@ StorageKeywords to_storage_keywords(std::span<PyObject* const> values);
 /// Who keeps both sides in step; nothing if it was not given. None asks for nobody.
 std::optional<Managed> to_managed(PyObject* managed);
 
+/// The management that makes a kind what it is.
+Managed managed_of(StorageKind kind);
+
 /// What an imitated or copied array has, and who manages it if it says so.
 struct StorageSource {
   Source shared;

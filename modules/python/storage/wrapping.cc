@@ -117,20 +117,49 @@ Sides import_sides(const Given& given) {
   return sides;
 }
 
+/// What data say of themselves.
+struct Found {
+  bool on_device = false;
+  std::optional<Managed> managed;
+};
+
+Found found_in(const Storage& storage) {
+  Found found{.on_device = storage.has(Side::kDevice), .managed = std::nullopt};
+  if (found.on_device) found.managed = managed_of(storage.kind());
+  return found;
+}
+
+Found found_in(const Sides& sides) {
+  Found found{.on_device = static_cast<bool>(sides.device), .managed = std::nullopt};
+  if (sides.host && is_managed(sides.host)) found.managed = Managed::kCuda;
+  return found;
+}
+
 /// Explicit, preset, data, fallback. Memory of one side gets its other buffer where gridbuf shall
 /// keep two in step; nothing else is made.
-StorageKind wanted_kind(const Given& given, const Sides& sides) {
+StorageKind wanted_kind(const Given& given, const Found& found) {
   const std::optional<bool> wish = wished_device(given.keywords.shared);
-  const bool on_device = wish.value_or(static_cast<bool>(sides.device));
-  std::optional<Managed> managed = to_managed(given.keywords.managed);
-  if (!managed && is_storage(given.main()) && storage_of(given.main()).has(Side::kDevice)) {
-    const StorageKind kind = storage_of(given.main()).kind();
-    managed = kind == StorageKind::kGpu           ? Managed::kNone
-              : kind == StorageKind::kCudaManaged ? Managed::kCuda
-                                                  : Managed::kSoftware;
-  }
-  if (!managed && sides.host && is_managed(sides.host)) managed = Managed::kCuda;
-  return storage_kind(on_device, managed.value_or(Managed::kSoftware));
+  const std::optional<Managed> managed = to_managed(given.keywords.managed);
+  return storage_kind(wish.value_or(found.on_device),
+                      managed.value_or(found.managed.value_or(Managed::kSoftware)));
+}
+
+/// A storage that is of the wanted kind already; null if there is none.
+const StorageObject* storage_to_view(const Given& given) {
+  if (given.device_data != nullptr || !is_storage(given.data)) return nullptr;
+  const StorageObject* const object = object_of(given.data);
+  const StorageKind kind = wanted_kind(given, found_in(object->storage));
+  return kind == object->storage.kind() ? object : nullptr;
+}
+
+/// Its own buffers, and not exports of them: a view is nothing that is handed out.
+Sides own_sides(const StorageObject& object) {
+  Sides sides;
+  const auto own = [&object](Side side) { return own_buffer(object.storage, object.dtype, side); };
+  if (object.storage.has(Side::kHost)) sides.host = own(Side::kHost);
+  const bool second = object.storage.kind() != StorageKind::kCudaManaged;
+  if (object.storage.has(Side::kDevice) && second) sides.device = own(Side::kDevice);
+  return sides;
 }
 
 /// ValueError, naming the parameter, unless the kind can be made of what was passed.
@@ -262,18 +291,16 @@ Parameters parameters_of(const Given& given, const Sides& sides) {
 
 // ---- Wrapping. ----
 
-/// A view of a storage that is of the kind already; none where its parameters are others.
-Ref same_storage(const Given& given, StorageKind kind, const Parameters& parameters) {
-  if (given.device_data != nullptr || !is_storage(given.data)) return Ref();
-  const StorageObject& object = *object_of(given.data);
-  const bool same = object.storage.kind() == kind &&
-                    object.storage.dims() == parameters.request.dims &&
-                    object.storage.aligned_index() == parameters.request.plan.aligned_index();
-  if (!same) return Ref();
-  if (given.sync_state != nullptr &&
-      to_sync_state(given.sync_state) != object.storage.sync_state()) {
+/// A view of a storage; none where only new names or another aligned index make it.
+Ref view_of(const Given& given, const StorageObject& object, const Parameters& parameters) {
+  const std::shared_ptr<SyncState>& own_state = object.storage.sync_state();
+  if (given.sync_state != nullptr && to_sync_state(given.sync_state) != own_state) {
     raise(ErrorClass::kValue,
           Problem{"sync_state", "that of other buffers", "the storage's own", "leave it out"});
+  }
+  if (!(object.storage.dims() == parameters.request.dims) ||
+      !(object.storage.aligned_index() == parameters.request.plan.aligned_index())) {
+    return Ref();
   }
   Storage view = object.storage;
   if (!parameters.request.halo.empty()) check(view.set_halo(parameters.request.halo));
@@ -304,38 +331,28 @@ StorageParts parts_of(const Given& given, StorageKind kind, const Sides& sides,
   return parts;
 }
 
-/// Of a software-managed storage itself, with other names or another aligned index: its own buffers
-/// and state, and not exports of them.
-void take_own_buffers(const Given& given, StorageKind kind, Sides& sides,
-                      std::shared_ptr<SyncState>& state) {
-  if (kind != StorageKind::kSoftwareManaged || given.device_data != nullptr) return;
-  if (!is_storage(given.data)) return;
-  const StorageObject& object = *object_of(given.data);
-  if (object.storage.kind() != kind) return;
-  sides.host = own_buffer(object.storage, object.dtype, Side::kHost);
-  sides.device = own_buffer(object.storage, object.dtype, Side::kDevice);
-  state = object.storage.sync_state();
-}
-
 Ref wrap(const Given& given) {
   if (given.main() == nullptr) {
     raise(ErrorClass::kType,
           "as_storage() is underdetermined: data and device_data are missing; pass one of them, or "
           "use gridbuf.storage.empty(shape)");
   }
-  Sides sides = import_sides(given);
-  const StorageKind kind = wanted_kind(given, sides);
-  keep_sides_of(kind, given, sides);
+  const StorageObject* const viewed = storage_to_view(given);
+  Sides sides = viewed != nullptr ? own_sides(*viewed) : import_sides(given);
+  const bool is_ours = given.device_data == nullptr && is_storage(given.data);
+  const StorageKind kind =
+      wanted_kind(given, is_ours ? found_in(object_of(given.data)->storage) : found_in(sides));
+  if (viewed == nullptr) keep_sides_of(kind, given, sides);
   const Parameters parameters = parameters_of(given, sides);
-  if (Ref view = same_storage(given, kind, parameters)) return view;
-  std::shared_ptr<SyncState> own_state;
-  take_own_buffers(given, kind, sides, own_state);
+  if (viewed != nullptr) {
+    if (Ref view = view_of(given, *viewed, parameters)) return view;
+  }
   StorageParts parts = parts_of(given, kind, sides, parameters);
-  if (own_state != nullptr) parts.sync = std::move(own_state);
+  if (viewed != nullptr) parts.sync = viewed->storage.sync_state();
   const auto make = [&parts] { return Storage::wrap(parts); };
   absl::StatusOr<Storage> wrapped = kind == StorageKind::kCpu ? make() : run_without_gil(make);
-  Ref made = make_storage(value_of(std::move(wrapped)), parameters.request.dtype);
-  object_of(made.get())->touch = hooks_of(sides);
+  Ref made = make_object(value_of(std::move(wrapped)), parameters.request.dtype);
+  object_of(made.get())->touch = viewed != nullptr ? viewed->touch : hooks_of(sides);
   return made;
 }
 
