@@ -51,8 +51,8 @@ FIELD = 6
 joined = lru_cache(maxsize=1024)(_core._join)
 reduced = lru_cache(maxsize=1024)(_core._reduce)
 
-Work = Callable[[Sequence[Any], Sequence[Any], Any], Any]
-"""What is to be done, with the arrays of the inputs, those of the outputs, and `where`."""
+Work = Callable[[Any, Sequence[Any], Sequence[Any], Any], Any]
+"""What is to be done: by which module (numpy or cupy), with the arrays of the inputs, those of the outputs, and `where`."""
 
 
 def compute(
@@ -152,8 +152,8 @@ def run(
     arrays = [read(value, side, dims) for value in (*operands, mask)]
     count = len(arrays)
 
-    def kernel(*arrays: Any) -> Any:
-        return work(arrays[: count - 1], arrays[count:], arrays[count - 1])
+    def kernel(xp: Any, *arrays: Any) -> Any:
+        return work(xp, arrays[: count - 1], arrays[count:], arrays[count - 1])
 
     with ExitStack() as written:
         for value in outputs:
@@ -163,15 +163,15 @@ def run(
 
 
 def _on_side(side: Side, kernel: Callable[..., Any], arrays: Sequence[Any]) -> Any:
-    """Runs `kernel(*arrays)`: here, in a kernel of the emulated device, or by CuPy on the stream in use."""
+    """Runs `kernel(xp, *arrays)`: here, in a kernel of the emulated device, or by CuPy on the stream in use."""
     if side == "host":
-        return kernel(*arrays)
+        return kernel(np, *arrays)
     if not any(hasattr(array, "__cuda_array_interface__") for array in arrays):
         # In our context: numpy.errstate holds in a kernel, too.
-        return _core._run_kernel(partial(copy_context().run, kernel), *arrays)
+        return _core._run_kernel(partial(copy_context().run, kernel, np), *arrays)
     cupy = import_module("cupy")  # They are its arrays.
     with cupy.cuda.ExternalStream(_core._device_current_stream()):
-        return kernel(*arrays)
+        return kernel(cupy, *arrays)
 
 
 def assign(target: Operand, source: Any, side: Side) -> None:
@@ -180,7 +180,7 @@ def assign(target: Operand, source: Any, side: Side) -> None:
     Requires that the dimensions fit.
     """
 
-    def work(arrays: Sequence[Any], targets: Sequence[Any], mask: Any) -> None:
-        np.copyto(targets[0], arrays[0], casting="unsafe")
+    def work(xp: Any, arrays: Sequence[Any], targets: Sequence[Any], mask: Any) -> None:
+        xp.copyto(targets[0], arrays[0], casting="unsafe")
 
     run(work, [source], True, [target], target.dims, side, whole=True)

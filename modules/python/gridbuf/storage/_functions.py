@@ -76,8 +76,8 @@ def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -
     if any(value is NotImplemented for value in (source, mask, target)):
         return NotImplemented
 
-    def work(arrays: Sequence[Any], targets: Sequence[Any], mask: Any) -> None:
-        np.copyto(targets[0], arrays[0], casting=casting, where=mask)
+    def work(xp: Any, arrays: Sequence[Any], targets: Sequence[Any], mask: Any) -> None:
+        xp.copyto(targets[0], arrays[0], casting=casting, where=mask)
 
     def dtypes() -> list[np.dtype[Any]]:
         value = sample(source) if is_array(source) else source

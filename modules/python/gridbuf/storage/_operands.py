@@ -57,7 +57,7 @@ def operand(value: object) -> Operand:
     ):
         return value
     if isinstance(value, np.ndarray):
-        return Other(value) if value.ndim > 0 else value
+        return Other(value) if value.ndim > 0 else value[()]
     if isinstance(value, (list, tuple)):
         return Other(np.asarray(value))
     if sides_of(value):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from . import _cupy
 from ._compute import (
     FIELD,
     assign,
@@ -64,7 +65,10 @@ def reduce(
     axes = _axes_of(axis, array.dims)
     options = {"dtype": dtype, "keepdims": bool(keepdims), **initial}
 
-    def work(arrays: Sequence[Any], targets: Sequence[Any], mask: Any) -> Any:
+    def work(xp: Any, arrays: Sequence[Any], targets: Sequence[Any], mask: Any) -> Any:
+        if xp is not np:
+            result = _cupy.reduce(xp, ufunc, arrays[0], mask, axes, options)
+            return xp.copyto(targets[0], result, casting="unsafe") if targets else result
         masked = {} if mask is True else {"where": mask}
         written = {"out": targets[0]} if targets else {}
         result = ufunc.reduce(arrays[0], axis=axes, **masked, **written, **options)

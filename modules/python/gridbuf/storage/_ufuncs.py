@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._core import StorageBase
+from . import _cupy
 from ._compute import FIELD, compute, maker
 from ._operands import NUMBERS, Operand, is_array, is_storage, operand, output
 from ._reductions import reduce
@@ -52,9 +53,12 @@ def _call(
         return NotImplemented
     _refuse_order(options)
 
-    def work(arrays: Sequence[Any], targets: Sequence[Any], mask: Any) -> None:
-        masked = {} if mask is True else {"where": mask}
-        ufunc(*arrays, out=tuple(targets), **masked, **options)
+    def work(xp: Any, arrays: Sequence[Any], targets: Sequence[Any], mask: Any) -> None:
+        if xp is np:
+            masked = {} if mask is True else {"where": mask}
+            ufunc(*arrays, out=tuple(targets), **masked, **options)
+        else:
+            _cupy.call(xp, ufunc, arrays, targets, mask, options)
 
     def dtypes() -> tuple[np.dtype[Any], ...]:
         samples = [sample(value) if is_array(value) else value for value in operands]

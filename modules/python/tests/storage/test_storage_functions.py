@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from foreign import KINDS, emulated
 from gridbuf import testing
-from gridbuf.storage import SyncState
+from gridbuf.storage import SyncState, _cupy
 
 
 @pytest.fixture(autouse=True)
@@ -699,6 +699,51 @@ def test_a_read_only_output_is_refused() -> None:
 
 
 # ---- Real devices. ----
+
+VALUES = np.arange(1.0, 25.0).reshape(2, 3, 4)
+MASK = VALUES % 3 == 0
+
+
+@pytest.mark.parametrize("mask", [True, MASK, MASK[:, :1]], ids=["all", "some", "repeated"])
+@pytest.mark.parametrize("ufunc", [np.add, np.sqrt, np.divmod, np.less])
+def test_what_cupy_is_asked_gives_what_the_ufunc_gives(ufunc: np.ufunc, mask: Any) -> None:
+    """With NumPy in CuPy's place, whose interface it is."""
+    arrays = [VALUES, VALUES[:1]][: ufunc.nin]
+    expected = ufunc(
+        *arrays, out=tuple(np.full((2, 3, 4), 0.0) for _ in range(ufunc.nout)), where=mask
+    )
+    targets = [np.zeros((2, 3, 4)) for _ in range(ufunc.nout)]
+    _cupy.call(np, ufunc, arrays, targets, mask, {"casting": "same_kind"})
+    np.testing.assert_array_equal(targets, expected if ufunc.nout > 1 else (expected,))
+
+
+@pytest.mark.parametrize("mask", [True, MASK])
+@pytest.mark.parametrize("initial", [None, 2])
+@pytest.mark.parametrize("axes", [(0,), (0, 2), (0, 1, 2)])
+@pytest.mark.parametrize("ufunc", list(_cupy._REDUCTIONS))
+def test_what_cupy_is_asked_gives_what_reduce_gives(
+    ufunc: np.ufunc, axes: tuple[int, ...], initial: Any, mask: Any
+) -> None:
+    for dtype, keepdims in ((None, True), ("f4", False)):
+        logical = ufunc in (np.logical_and, np.logical_or)
+        options: dict[str, Any] = {"dtype": None if logical else dtype, "keepdims": keepdims}
+        if initial is not None:
+            options["initial"] = initial
+        if initial is None and mask is not True and ufunc.identity is None:
+            with pytest.raises(ValueError, match="does not have an identity"):
+                _cupy.reduce(np, ufunc, VALUES, mask, axes, options)
+            continue
+        expected = ufunc.reduce(VALUES, axis=axes, where=mask, **options)
+        found = _cupy.reduce(np, ufunc, VALUES, mask, axes, options)
+        np.testing.assert_allclose(found, expected)
+        assert np.asarray(found).dtype == np.asarray(expected).dtype
+
+
+def test_what_cupy_does_not_have_is_a_type_error() -> None:
+    with pytest.raises(TypeError, match=r"the option signature.*device=None"):
+        _cupy.call(np, np.add, [VALUES, 1], [VALUES.copy()], True, {"signature": "dd->d"})
+    with pytest.raises(TypeError, match=r"numpy\.hypot\.reduce is asked of CuPy"):
+        _cupy.reduce(np, np.hypot, VALUES, True, (0,), {"dtype": None, "keepdims": False})
 
 
 def on_real_device() -> Any:
