@@ -13,7 +13,7 @@ from typing import Any
 import gridbuf.storage
 import numpy as np
 import pytest
-from foreign import KINDS, emulated
+from foreign import KINDS, device_capsule, emulated
 from gridbuf import testing
 from gridbuf.storage import SyncState
 
@@ -64,6 +64,18 @@ def test_values_are_shown_only_where_the_host_has_them() -> None:
     assert storage.sync_state.state == SyncState.SYNC_DEVICE_DIRTY
     for kind in ("gpu", "managed"):
         assert "[" not in repr(field(kind))
+
+
+def test_values_are_not_brought_while_a_foreigner_may_write_on_the_device() -> None:
+    storage = field("synced")
+    storage[...] = 7
+    storage.synchronize()
+    assert "7." in repr(storage)
+    held = device_capsule(storage)
+    before = testing.statistics()["device_to_host_bytes"]
+    assert "7." not in repr(storage)
+    assert testing.statistics()["device_to_host_bytes"] == before
+    del held
 
 
 def test_looking_raises_nothing_while_the_device_fails() -> None:
