@@ -1,5 +1,6 @@
 """Types of the compiled core. Shapes and indices are in elements, sizes of memory in bytes."""
 
+import enum
 from collections.abc import Callable, Iterator, Sequence
 from types import EllipsisType
 from typing import (
@@ -7,6 +8,7 @@ from typing import (
     ClassVar,
     Final,
     Literal,
+    NoReturn,
     SupportsIndex,
     TypeAlias,
     TypedDict,
@@ -17,9 +19,12 @@ from typing import (
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import CapsuleType
+from typing_extensions import CapsuleType, Self, disjoint_base
+
+from .storage import Storage
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
+_Result = TypeVar("_Result")
 _DType: TypeAlias = type[_Scalar] | np.dtype[_Scalar]
 _Shape: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 _Layout: TypeAlias = Sequence[SupportsIndex] | Callable[[tuple[str, ...]], Sequence[SupportsIndex]]
@@ -659,6 +664,329 @@ def _memory_mapped_pages(
 ) -> tuple[int, int] | None: ...
 def _memory_threads() -> tuple[int, str]: ...
 def _memory_set_threads(n: SupportsIndex, /) -> None: ...
+
+# ---- Storages: what gridbuf.storage is made of. ----
+
+_Managed: TypeAlias = Literal["gt4py", "cuda"] | None
+_Halo: TypeAlias = Sequence[SupportsIndex | Sequence[SupportsIndex]]
+_Side: TypeAlias = Literal["host", "device"]
+
+class SyncFlag(enum.IntFlag):
+    SYNC_CLEAN = 0
+    SYNC_HOST_DIRTY = 1
+    SYNC_DEVICE_DIRTY = 2
+
+@final
+class SyncState:
+    """Which of a storage's two buffers is current; all views of a storage share one."""
+
+    SYNC_CLEAN: ClassVar[SyncFlag]
+    SYNC_HOST_DIRTY: ClassVar[SyncFlag]
+    SYNC_DEVICE_DIRTY: ClassVar[SyncFlag]
+    def __new__(cls, state: SupportsIndex = ...) -> SyncState: ...
+    @property
+    def state(self) -> SyncFlag: ...
+
+@final
+class DevicePointer:
+    """The address of a storage's first element on its device; keeps the memory."""
+
+    @property
+    def ptr(self) -> int: ...
+    @property
+    def mem(self) -> Buffer: ...
+    @property
+    def device_id(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    def __int__(self) -> int: ...
+    def __index__(self) -> int: ...
+
+@disjoint_base
+class StorageBase:
+    """What all storages have in common; see gridbuf.storage.Storage."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def strides(self) -> tuple[int, ...]: ...
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def itemsize(self) -> int: ...
+    @property
+    def dims(self) -> tuple[str, ...]: ...
+    @property
+    def layout(self) -> tuple[int, ...]: ...
+    @property
+    def halo(self) -> tuple[tuple[int, int], ...]: ...
+    @halo.setter
+    def halo(self, value: _Halo, /) -> None: ...
+    @property
+    def aligned_index(self) -> tuple[int, ...]: ...
+    @property
+    def alignment_size(self) -> int: ...
+    @property
+    def device(self) -> _Device: ...
+    @property
+    def managed(self) -> _Managed: ...
+    @property
+    def data(self) -> memoryview | None: ...
+    @property
+    def device_data(self) -> DevicePointer | None: ...
+    @property
+    def domain_view(self) -> Self: ...
+    @property
+    def sync_state(self) -> SyncState | None: ...
+    @property
+    def T(self) -> Self: ...  # noqa: N802 (NumPy's name)
+    @property
+    def flags(self) -> Any: ...  # numpy.flagsobj, which has no public name
+    @property
+    def axes(self) -> str: ...
+    @property
+    def mask(self) -> tuple[bool, bool, bool]: ...
+    @property
+    def default_origin(self) -> tuple[int, ...]: ...
+    @property
+    def __gt_origin__(self) -> tuple[int, ...]: ...
+    @property
+    def __gt_dims__(self) -> tuple[str, ...]: ...
+    @property
+    def __array_interface__(self) -> _ArrayInterface: ...
+    @property
+    def __array_struct__(self) -> CapsuleType: ...
+    @property
+    def __cuda_array_interface__(self) -> _CudaArrayInterface: ...
+    @property
+    def __gt_data_interface__(self) -> dict[Literal["gpu"] | None, _DataInterface]: ...
+    def to_numpy(self) -> npt.NDArray[Any]: ...
+    # A cupy.ndarray; CuPy is no dependency.
+    def to_cupy(self) -> Any: ...
+    def to_ndarray(self) -> Any: ...
+    @overload
+    def transpose(self, axes: Sequence[SupportsIndex] | None = None, /) -> Self: ...
+    @overload
+    def transpose(self, *axes: SupportsIndex) -> Self: ...
+    def item(self, *index: SupportsIndex | tuple[SupportsIndex, ...]) -> Any: ...
+    def tolist(self) -> Any: ...
+    def fill(self, value: object, /) -> None: ...
+    def astype(
+        self,
+        /,
+        dtype: npt.DTypeLike,
+        *,
+        casting: Literal["no", "equiv", "safe", "same_kind", "unsafe"] = "unsafe",
+        copy: bool = True,
+    ) -> Self: ...
+    def copy(self) -> Self: ...
+    def __copy__(self) -> Self: ...
+    def __deepcopy__(self, memo: object, /) -> Self: ...
+    def __reduce_ex__(self, protocol: SupportsIndex, /) -> tuple[Any, ...]: ...
+    # A full set of integers gives a scalar, arrays give an ndarray, the rest a view; types cannot tell.
+    def __getitem__(self, key: Any, /) -> Any: ...
+    def __setitem__(self, key: Any, value: Any, /) -> None: ...
+    def __delitem__(self, key: Any, /) -> None: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def __float__(self) -> float: ...
+    def __int__(self) -> int: ...
+    def __index__(self) -> int: ...
+    def __bool__(self) -> bool: ...
+    def __complex__(self) -> complex: ...
+    def __array__(
+        self, /, dtype: npt.DTypeLike | None = None, copy: bool | None = None
+    ) -> npt.NDArray[Any]: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+    def __dlpack__(
+        self,
+        /,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> CapsuleType: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+    def device_to_host(self, /, *, force: bool = False) -> None: ...
+    def host_to_device(self, /, *, force: bool = False) -> None: ...
+    def synchronize(self) -> None: ...
+    def set_host_modified(self) -> None: ...
+    def set_device_modified(self) -> None: ...
+    def set_synchronized(self) -> None: ...
+    def set_device_synchronized(self) -> NoReturn: ...
+    # For the array functions.
+    @property
+    def _parameters(self) -> tuple[Any, ...]: ...
+    @property
+    def _is_emulated(self) -> bool: ...
+    @property
+    def _readonly(self) -> bool: ...
+    def _acquire_host(self) -> None: ...
+    def _acquire_device(self) -> None: ...
+    def _read_array(self, side: _Side, dims: tuple[str, ...] | None = None) -> Any: ...
+    def _write_array(
+        self, side: _Side, dims: tuple[str, ...] | None = None, whole: bool = True
+    ) -> Any: ...
+    def _written(self, side: _Side, /) -> None: ...
+    def _current_sides(self) -> tuple[_Side, ...]: ...
+
+def _set_storage_types(*classes: type[StorageBase]) -> None: ...
+def _run_kernel(function: Callable[..., _Result], *arrays: Any) -> _Result: ...
+def _restore_storage(*args: Any) -> Any: ...
+def _storage_empty(
+    shape: _Shape,
+    dtype: npt.DTypeLike | None = "float64",
+    *,
+    defaults: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+    halo: _Halo | None = None,
+    managed: _Managed = ...,
+) -> Storage: ...
+def _storage_zeros(
+    shape: _Shape,
+    dtype: npt.DTypeLike | None = "float64",
+    *,
+    defaults: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+    halo: _Halo | None = None,
+    managed: _Managed = ...,
+) -> Storage: ...
+def _storage_ones(
+    shape: _Shape,
+    dtype: npt.DTypeLike | None = "float64",
+    *,
+    defaults: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+    halo: _Halo | None = None,
+    managed: _Managed = ...,
+) -> Storage: ...
+def _storage_full(
+    shape: _Shape,
+    fill_value: object,
+    dtype: npt.DTypeLike | None = "float64",
+    *,
+    defaults: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+    halo: _Halo | None = None,
+    managed: _Managed = ...,
+) -> Storage: ...
+def _storage_empty_like(
+    data: object,
+    dtype: npt.DTypeLike | None = None,
+    *,
+    defaults: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+    halo: _Halo | None = None,
+    managed: _Managed = ...,
+) -> Storage: ...
+def _storage_zeros_like(
+    data: object,
+    dtype: npt.DTypeLike | None = None,
+    *,
+    defaults: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+    halo: _Halo | None = None,
+    managed: _Managed = ...,
+) -> Storage: ...
+def _storage_ones_like(
+    data: object,
+    dtype: npt.DTypeLike | None = None,
+    *,
+    defaults: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+    halo: _Halo | None = None,
+    managed: _Managed = ...,
+) -> Storage: ...
+def _storage_full_like(
+    data: object,
+    fill_value: object,
+    dtype: npt.DTypeLike | None = None,
+    *,
+    defaults: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+    halo: _Halo | None = None,
+    managed: _Managed = ...,
+) -> Storage: ...
+def _storage_as_storage(
+    data: object = None,
+    device_data: object = None,
+    *,
+    sync_state: SyncState | None = None,
+    defaults: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+    halo: _Halo | None = None,
+    managed: _Managed = ...,
+) -> Storage: ...
+def _storage_storage(
+    data: object = None,
+    device_data: object = None,
+    *,
+    dtype: npt.DTypeLike | None = None,
+    copy: bool = True,
+    sync_state: SyncState | None = None,
+    shape: _Shape | None = None,
+    defaults: str | None = None,
+    device: _Device = ...,
+    layout: _Layout | None = None,
+    alignment_size: SupportsIndex | None = None,
+    aligned_index: Sequence[SupportsIndex] | None = None,
+    dims: _Dims | None = None,
+    populate: bool = False,
+    halo: _Halo | None = None,
+    managed: _Managed = ...,
+) -> Storage: ...
 
 # The array functions of storages are made of these: broadcasting by dimension names.
 _Field: TypeAlias = tuple[

@@ -19,6 +19,7 @@ import gridbuf.alloc.device;
 import gridbuf.error;
 import gridbuf.interface;
 import gridbuf.interface.data_interface;
+import gridbuf.interface.dtype;
 import gridbuf.layout;
 import gridbuf.layout.named;
 import gridbuf.layout.viewed;
@@ -102,8 +103,15 @@ bool is_same(const Storage& a, const Storage& b) {
 
 // ---- To the host: NumPy assigns, broadcasts, converts, and minds overlaps. ----
 
+/// Whether elements can be copied as they are. Types that are made on the fly are seldom the same
+/// object; what is not known to be equal is converted, which is right as well.
+bool same_dtype(const DTypePtr& a, const DTypePtr& b) {
+  if (a->numpy.get() == b->numpy.get()) return true;
+  return a->type.kind() != Kind::kStructured && a->type == b->type;
+}
+
 bool has_dtype(const Ref& array, const DTypePtr& dtype) {
-  return fields_of(array.get()).dtype == dtype->numpy.get();
+  return same_dtype(record_of(fields_of(array.get()).dtype), dtype);
 }
 
 /// NumPy's rule for the shapes of an assignment; its own error if they do not fit.
@@ -155,7 +163,7 @@ void write_on_device(const StorageObject& object, const Storage& view, const Ref
 /// Whether a transfer can read the value where it is: same type, same shape, nothing repeated.
 bool can_be_transferred(const Ref& buffer, const Storage& view, const DTypePtr& dtype) {
   const BufferDescriptor& memory = state_of(buffer.get()).memory;
-  if (dtype_of(buffer.get())->numpy.get() != dtype->numpy.get()) return false;
+  if (!same_dtype(dtype_of(buffer.get()), dtype)) return false;
   if (!(memory.view.shape == view.shape())) return false;
   for (int axis = 0; axis < view.ndim(); ++axis) {
     if (memory.view.strides_bytes[axis] == 0 && view.shape()[axis] > 1) return false;

@@ -249,6 +249,10 @@ PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t c
   return guarded([&] {
     const StorageObject& object = *object_of(self);
     const Side side = asked_side(object.storage, arguments, count, names);
+    // What DLPack has no word for must not count as an export.
+    if (object.storage.sync_state() != nullptr) {
+      check(dlpack::check_exportable(object.storage.memory(side)));
+    }
     const Ref buffer = shown_side(object, side);
     return export_dlpack(buffer.get(), arguments, count, names);
   });

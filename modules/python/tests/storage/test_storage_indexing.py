@@ -1,0 +1,304 @@
+"""Indexing, assignment and transposing of all four kinds, held against NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import gridbuf
+import gridbuf.storage as gs
+import numpy as np
+import pytest
+from foreign import KINDS, emulated
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+SHAPE = (4, 5, 6)
+
+
+@pytest.fixture(autouse=True)
+def _device() -> Iterator[None]:
+    with emulated():
+        yield
+
+
+@pytest.fixture(params=list(KINDS))
+def storage(request: pytest.FixtureRequest) -> Any:
+    made = gs.zeros(SHAPE, "i4", layout=(2, 0, 1), alignment_size=48, **KINDS[request.param])
+    made[...] = pattern()
+    return made
+
+
+def pattern() -> np.ndarray:
+    return np.arange(120, dtype="i4").reshape(SHAPE)
+
+
+def values(storage: Any) -> np.ndarray:
+    return np.array(np.asarray(gs.storage(storage, device=None)))
+
+
+BASIC = [
+    np.s_[0],
+    np.s_[-1],
+    np.s_[1:3],
+    np.s_[::-1],
+    np.s_[::2, 1:, ::-3],
+    np.s_[..., 2],
+    np.s_[1, ..., 3:1:-1],
+    np.s_[None, :, 2],
+    np.s_[:, None, ..., None, 0],
+    np.s_[5:],
+    np.s_[1:1, ::2],
+    np.s_[()],
+    np.s_[...],
+    np.s_[np.int64(2), np.uint8(1)],
+    np.s_[True - 0, 2],
+]
+
+
+@pytest.mark.parametrize("key", BASIC, ids=repr)
+def test_basic_indices_give_views_as_in_numpy(storage: Any, key: Any) -> None:
+    view = storage[key]
+    assert type(view) is type(storage)
+    assert (values(view) == pattern()[key]).all()
+    assert view.shape == pattern()[key].shape
+    assert view.sync_state is storage.sync_state
+    storage[...] = pattern() + 1000
+    assert (values(view) == pattern()[key] + 1000).all(), "it shows the same memory"
+    view.fill(-1)
+    expected = pattern() + 1000
+    expected[key] = -1
+    assert (values(storage) == expected).all()
+
+
+def test_integers_drop_a_dimension_with_its_meaning_and_slices_keep_it() -> None:
+    storage = gs.zeros((8, 9, 10), halo=((1, 2), (3, 0), 0), dims="KIJ", aligned_index=(1, 3, 4))
+    assert storage[2].dims == ("I", "J")
+    assert storage[2].halo == ((3, 0), (0, 0))
+    assert storage[2].aligned_index == (3, 4)
+    view = storage[0:5, ::-1, None, 2:]
+    assert view.dims == ("K", "I", "0", "J")
+    assert view.halo == ((1, 0), (0, 3), (0, 0), (0, 0))
+    assert view.aligned_index == (1, 5, 0, 2)
+
+
+def test_a_full_set_of_integers_gives_a_scalar(storage: Any) -> None:
+    element = storage[1, -1, 2]
+    assert type(element) is np.int32
+    assert element == pattern()[1, -1, 2]
+    assert type(storage[0, 0, 0, ...]) is type(storage)
+    assert type(gs.zeros(())[()]) is np.float64
+
+
+ADVANCED = [
+    np.s_[[0, 2]],
+    np.s_[np.array([3, 1]), 2],
+    np.s_[:, [True, False, True, False, True]],
+    np.s_[[[0], [1]], [2, 3], ::2],
+    np.s_[True],
+    np.s_[np.array(2)],
+    np.s_[np.bool_(False)],
+    np.s_[[], :],
+    np.s_[..., np.array([0, -1])],
+]
+
+
+@pytest.mark.parametrize("key", ADVANCED, ids=repr)
+def test_advanced_indices_give_an_ndarray_of_its_own(storage: Any, key: Any) -> None:
+    picked = storage[key]
+    assert isinstance(picked, (np.ndarray, np.generic))
+    assert (picked == pattern()[key]).all()
+    assert np.shape(picked) == pattern()[key].shape
+    if isinstance(picked, np.ndarray) and picked.size:
+        picked[...] = -1
+        assert (values(storage) == pattern()).all()
+
+
+def test_a_mask_selects_and_assigns(storage: Any) -> None:
+    mask = pattern() % 3 == 0
+    assert (storage[mask] == pattern()[mask]).all()
+    storage[mask] = 7
+    assert (values(storage) == np.where(mask, 7, pattern())).all()
+
+
+def test_keys_may_be_anything_with_an_interface(storage: Any) -> None:
+    indices = np.array([3, 1])
+    interface = type("I", (), {"__array_interface__": indices.__array_interface__, "held": indices})
+    keys = [
+        gs.as_storage(indices),
+        gs.storage(indices, device="gpu"),
+        gs.storage(indices, device="gpu", managed=None),
+        gridbuf.as_buffer(indices),
+        gridbuf.as_buffer(indices).copy(memory="device"),
+        interface(),
+        memoryview(indices),
+    ]
+    for key in keys:
+        assert (storage[key] == pattern()[indices]).all()
+        assert (storage[1, key] == pattern()[1, indices]).all()
+        storage[key] = pattern()[indices]
+    assert (values(storage) == pattern()).all()
+
+
+@pytest.mark.parametrize(
+    "key", [4, -5, (0, 5), (0, 0, 0, 0), (..., ...), 2**80, 1.5, [9]], ids=repr
+)
+def test_what_is_out_of_bounds_or_no_index_is_an_index_error(storage: Any, key: Any) -> None:
+    with pytest.raises(IndexError):
+        storage[key]
+    with pytest.raises(IndexError):
+        storage[key] = 1
+
+
+def test_other_keys_are_errors(storage: Any) -> None:
+    with pytest.raises(ValueError, match="step"):
+        storage[::0]
+    with pytest.raises((IndexError, TypeError)):
+        storage["I"]
+    with pytest.raises(ValueError, match="deleted"):
+        del storage[0]
+
+
+def test_length_and_iteration(storage: Any) -> None:
+    assert len(storage) == 4
+    for row, expected in zip(storage, pattern(), strict=True):
+        assert type(row) is type(storage)
+        assert (values(row) == expected).all()
+    flat = gs.zeros((), **KINDS["cpu"])
+    with pytest.raises(TypeError, match="0-dimensional"):
+        len(flat)
+    with pytest.raises(TypeError, match="0-dimensional"):
+        iter(flat)
+
+
+@pytest.mark.parametrize("axes", [(), (None,), (2, 0, 1), ((1, 2, 0),), (-1, 0, 1)], ids=repr)
+def test_transpose_is_numpys_and_takes_its_meaning_along(storage: Any, axes: Any) -> None:
+    storage.halo = (1, 2, (0, 3))
+    turned = storage.transpose(*axes)
+    assert (values(turned) == pattern().transpose(*axes)).all()
+    order = [2, 1, 0] if axes in [(), (None,)] else np.ravel(axes).tolist()
+    for name in ("dims", "halo", "aligned_index"):
+        assert getattr(turned, name) == tuple(getattr(storage, name)[i] for i in order)
+    assert turned.sync_state is storage.sync_state
+    assert (values(storage.T) == pattern().T).all()
+
+
+@pytest.mark.parametrize("axes", [(0, 1), (0, 0, 1), (0, 1, 3), (0, 1, 2, 0), ((0, 1),)], ids=repr)
+def test_what_are_no_axes(storage: Any, axes: Any) -> None:
+    with pytest.raises((ValueError, IndexError)):
+        storage.transpose(*axes)
+    with pytest.raises(TypeError):
+        storage.transpose("IJK")
+
+
+# ---- Assignment. ----
+
+VALUES = [
+    3,
+    2.9,
+    np.float32(7),
+    np.arange(6),
+    np.arange(5)[:, None],
+    [[1], [2], [3], [4], [5]],
+    np.ones((1, 1, 5, 6), "f8"),
+    np.arange(30, dtype=">i4").reshape(5, 6)[::-1, ::-1],
+]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda v: f"{type(v).__name__}{np.shape(v)}")
+@pytest.mark.parametrize("key", [np.s_[2], np.s_[::2], np.s_[::-1, :, :]], ids=repr)
+def test_numbers_and_arrays_are_assigned_as_in_numpy(storage: Any, key: Any, value: Any) -> None:
+    expected = pattern()
+    expected[key] = value
+    storage[key] = value
+    assert (values(storage) == expected).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_storages_are_assigned_by_the_names_of_their_dimensions(storage: Any, kind: str) -> None:
+    profile = gs.storage(np.arange(6, dtype="i4"), dims="K", **KINDS[kind])
+    storage[...] = profile
+    assert (values(storage) == np.arange(6)).all()
+    plane = gs.storage(np.arange(20, dtype="i4").reshape(5, 4), dims="JI", **KINDS[kind])
+    storage[...] = plane
+    assert (values(storage) == np.arange(20).reshape(5, 4).T[:, :, None]).all()
+    narrow = gs.storage(np.arange(20, dtype="f8").reshape(5, 4) + 0.5, dims="JI", **KINDS[kind])
+    storage[:, :, 3] = narrow
+    assert (values(storage)[:, :, 3] == np.arange(20).reshape(5, 4).T).all()
+    for wrong in (gs.zeros(6, dims="0"), gs.zeros(5, dims="K"), gs.zeros((1, 1), dims="JK")):
+        with pytest.raises(ValueError, match="'0'|0|K|J"):
+            storage[...] = wrong
+
+
+def test_values_from_anywhere(storage: Any) -> None:
+    rows = np.arange(30, dtype="i4").reshape(5, 6)
+    for memory in ("host", "pinned", "managed", "device"):
+        storage[...] = 0
+        storage[1] = gridbuf.as_buffer(rows).copy(memory=memory)
+        assert (values(storage)[1] == rows).all()
+        storage[2] = gridbuf.as_buffer(rows.astype("f8")).copy(memory=memory)
+        assert (values(storage)[2] == rows).all()
+
+
+def test_overlapping_source_and_target_are_as_if_read_first(storage: Any) -> None:
+    for target, source in [
+        (np.s_[1:], np.s_[:-1]),
+        (np.s_[:-1], np.s_[1:]),
+        (np.s_[::-1], np.s_[:]),
+        (np.s_[:, 1:, ::-1], np.s_[:, :-1, :]),
+    ]:
+        storage[...] = pattern()
+        expected = pattern()
+        expected[target] = pattern()[source]
+        storage[target] = storage[source]
+        assert (values(storage) == expected).all()
+    square = gs.storage(np.arange(9).reshape(3, 3), dims="IJ")
+    square[...] = gs.as_storage(square.T, dims="IJ")
+    assert (values(square) == np.arange(9).reshape(3, 3).T).all()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [np.zeros(7), np.zeros((3, 5, 6)), "text", object(), 1j, None, [1, [2]], 2**70],
+    ids=repr,
+)
+def test_a_refused_value_changes_nothing(storage: Any, value: Any) -> None:
+    storage.device_to_host()
+    storage.host_to_device()
+    with pytest.raises((TypeError, ValueError, OverflowError)):
+        storage[1:3] = value
+    assert (values(storage) == pattern()).all()
+
+
+def test_in_place_operators(storage: Any) -> None:
+    before = storage
+    storage += 1
+    assert storage is before
+    storage[1:3] *= 2
+    expected = pattern() + 1
+    expected[1:3] *= 2
+    assert (values(storage) == expected).all()
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.data())
+def test_chains_of_views_are_numpys(data: st.DataObject) -> None:
+    keywords = KINDS[data.draw(st.sampled_from(list(KINDS)))]
+    expected = pattern()
+    with emulated():
+        view = gs.zeros(SHAPE, "i4", layout=(1, 2, 0), **keywords)
+        view[...] = expected
+        for _ in range(data.draw(st.integers(1, 4))):
+            entries = st.one_of(
+                st.slices(6), st.just(slice(None)), st.just(None), st.just(slice(None, None, -2))
+            )
+            key = tuple(data.draw(st.lists(entries, max_size=expected.ndim)))
+            key = tuple(k for i, k in enumerate(key) if k is not None or i < 1)
+            if sum(k is not None for k in key) > expected.ndim:
+                continue
+            view, expected = view[key], expected[key]
+            if expected.ndim > 1 and data.draw(st.booleans()):
+                view, expected = view.T, expected.T
+        assert view.shape == expected.shape
+        assert (values(view) == expected).all()
+        assert len(view.dims) == len(view.halo) == len(view.aligned_index) == expected.ndim
