@@ -16,7 +16,7 @@ import numpy as np
 
 __all__ = ["call", "reduce"]
 
-_REDUCTIONS = {
+_REDUCTIONS: dict[np.ufunc, str] = {
     np.add: "sum",
     np.multiply: "prod",
     np.maximum: "amax",

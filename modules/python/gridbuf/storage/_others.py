@@ -27,6 +27,9 @@ HOST: tuple[Side, ...] = ("host",)
 DEVICE: tuple[Side, ...] = ("device",)
 BOTH: tuple[Side, ...] = ("host", "device")
 
+# The keys of a data interface.
+_KEYS: dict[Side, str | None] = {"host": None, "device": "gpu"}
+
 # The device types of DLPack that gridbuf knows: host, CUDA, pinned, managed.
 _DLPACK_SIDES: dict[int, tuple[Side, ...]] = {1: HOST, 2: DEVICE, 3: HOST, 13: BOTH}
 
@@ -41,9 +44,8 @@ class Other:
 
     def __init__(self, source: Any) -> None:
         self._source = source
-        self._held: Any = (
-            source  # what is read and written: an ndarray, or a storage over the memory
-        )
+        # What is read and written while it is taken: an ndarray, or a storage over the memory.
+        self._held: Any = None
         self.dims: tuple[str, ...] | None = None
         self.sides = HOST if isinstance(source, (np.ndarray, list, tuple)) else sides_of(source)
         self.shape: tuple[int, ...] = ()
@@ -59,9 +61,7 @@ class Other:
         self._held = self._view(own, writing)
         self.shape = self._held.shape
         self.dtype = self._held.dtype
-        if _declares_names(self._source, own):
-            named = self._held if isinstance(self._held, _core.StorageBase) else self._source
-            self.dims = tuple(named.dims)
+        self.dims = self._names(own)
         if own != side:
             self._held = _core._storage_storage(self._held, device="gpu", managed=None)
 
@@ -82,6 +82,17 @@ class Other:
             if isinstance(source, np.ndarray)
             else _core._storage_as_storage(source, device=None)
         )
+
+    def _names(self, side: Side) -> tuple[str, ...] | None:
+        """The names of the dimensions, if the object declares them: itself, or in the entry of that side."""
+        source = self._source
+        if isinstance(source, np.ndarray):
+            return None
+        entries = getattr(source, "__gt_data_interface__", None)
+        entry = entries.get(_KEYS[side]) if isinstance(entries, dict) else None
+        if isinstance(entry, dict) and entry.get("dims") is not None:
+            return self._held.dims  # type: ignore[no-any-return]  # as the import has read them
+        return _core.get_dims(source) if hasattr(source, "ndim") else None
 
     def close(self) -> None:
         """Lets go of the memory; a data interface is released with it."""
@@ -132,12 +143,12 @@ def sides_of(source: object) -> tuple[Side, ...]:
     """Where the memory of an object can be reached, by the interfaces that it offers; () if it offers none."""
     entries = getattr(source, "__gt_data_interface__", None)
     if isinstance(entries, dict):
-        return tuple(side for side, key in (("host", None), ("device", "gpu")) if key in entries)  # type: ignore[misc]
+        return tuple(side for side in BOTH if _KEYS[side] in entries)
     if hasattr(source, "__dlpack_device__"):
         return _DLPACK_SIDES.get(int(source.__dlpack_device__()[0]), ())
-    host = _offers_memory(source) or hasattr(source, "__array__")
-    device = hasattr(source, "__cuda_array_interface__")
-    return HOST * host + DEVICE * device
+    host = HOST if _offers_memory(source) or hasattr(source, "__array__") else ()
+    device = DEVICE if hasattr(source, "__cuda_array_interface__") else ()
+    return host + device
 
 
 def _offers_memory(source: object) -> bool:
@@ -150,17 +161,6 @@ def _offers_memory(source: object) -> bool:
     except TypeError:
         return False
     return True
-
-
-def _declares_names(source: object, side: Side) -> bool:
-    if isinstance(source, np.ndarray):
-        return False
-    entries = getattr(source, "__gt_data_interface__", None)
-    if isinstance(entries, dict):
-        entry = entries.get(None if side == "host" else "gpu")
-        if isinstance(entry, dict) and entry.get("dims") is not None:
-            return True
-    return hasattr(source, "ndim") and _core.get_dims(source) is not None
 
 
 # ---- Dimensions. ----
