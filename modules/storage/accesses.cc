@@ -314,9 +314,14 @@ absl::StatusOr<Owner> Storage::export_side(Side side, bool writable) const {
 
 absl::Status Storage::transfer(Side target, bool force) const {
   if (base_->sync == nullptr) return absl::OkStatus();
-  if (!force && base_->sync->is_surely_current(target)) return absl::OkStatus();
+  const bool on_another_stream =
+      target == Side::kDevice && base_->order->stream.load() != current_stream();
+  if (!force && !on_another_stream && base_->sync->is_surely_current(target)) {
+    return absl::OkStatus();
+  }
   const Lock lock(base_->order->transfers);
-  return base_->bring_all(target, force);
+  if (absl::Status status = base_->bring_all(target, force); !status.ok()) return status;
+  return on_another_stream ? base_->enter_stream() : absl::OkStatus();
 }
 
 absl::Status Storage::device_to_host(bool force) const { return transfer(Side::kHost, force); }
@@ -328,11 +333,11 @@ absl::Status Storage::synchronize() const {
 }
 
 absl::Status Storage::mark(Side side) const {
+  // Who says so may have used any stream; in managed memory that is all there is to remember.
+  if (side == Side::kDevice && base_->order != nullptr) base_->order->foreign_work = true;
   if (base_->sync == nullptr) return absl::OkStatus();
   const Box box = hull();
   if (is_empty(box)) return absl::OkStatus();
-  // Who says so may have used any stream.
-  if (side == Side::kDevice) base_->order->foreign_work = true;
   while (true) {
     const absl::StatusOr<bool> marked = base_->sync->mark(side, box);
     if (!marked.ok()) return marked.status();

@@ -308,6 +308,7 @@ void Run::drop_export() {
   const std::size_t position = pick(exports_.size());
   const std::size_t side = exports_[position].side;
   for (const std::size_t point : hull_points(exports_[position].view)) {
+    if (has_exports(1 - side)) break;  // their holders' writes would be hidden by it
     model_.marked[side][point] = true;
     if (!model_.dirty[1 - side][point]) model_.make_dirty(side, point);
   }

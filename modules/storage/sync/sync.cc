@@ -237,10 +237,12 @@ void SyncState::end_presumption(Side side, const Box& current) noexcept {
   }
 }
 
+// While the other side has exports nothing is presumed, neither at the end: what was noted here
+// would hide everything that their holders write later.
 void SyncState::drop_export(Side side, const Box& box) noexcept {
   if (is_empty(box)) return;
   const Lock lock(mutex_);
-  note_written_locked(side, box);
+  if (presumes(side)) note_written_locked(side, box);
   of(side).exports.let_go(box);
   publish();
 }

@@ -139,7 +139,8 @@ class SyncState {
   /// side's first and the other side has some, what those may have written elsewhere becomes dirt,
   /// for it is presumed no more.
   void add_export(Side side, const Box& box) noexcept;
-  void drop_export(Side side, const Box& box) noexcept;  // and notes the box as written
+  /// Notes the box as written, unless the other side has some.
+  void drop_export(Side side, const Box& box) noexcept;
   void keep_export(Side side, const Box& box) noexcept;  // lives for ever
   bool has_exports(Side side) const noexcept;
 

@@ -90,6 +90,20 @@ TEST(SyncState, PresumesWhatOneSidesExportsReach) {
   EXPECT_TRUE(sync->is_current(kDevice, {{60}, {80}}));
 }
 
+// An array that is only looked at on the host, while an address of the device's is known for ever,
+// must not hide what is written there afterwards.
+TEST(SyncState, AnExportThatEndsBesideOthersNotesNothing) {
+  const std::shared_ptr<SyncState> sync = attached();
+  sync->keep_export(kDevice, {{0}, {100}});
+  for (int look = 0; look < 3; ++look) {
+    const TransferPlan plan = sync->plan(kHost, {{0}, {100}});
+    EXPECT_EQ(plan.boxes, (std::vector<Box>{{{0}, {100}}})) << "look " << look;
+    EXPECT_EQ(sync->commit(plan), SyncState::Commit::kDone);
+    sync->add_export(kHost, {{0}, {100}});
+    sync->drop_export(kHost, {{0}, {100}});
+  }
+}
+
 // What an export may have written has no room in the boxes, for nothing may be merged: it is
 // presumed once, and then copied.
 TEST(SyncState, WhatHasNoRoomIsPresumedOnce) {
