@@ -142,6 +142,10 @@ class LargeResource final : public MemoryResource {
   std::int64_t trim(std::int64_t keep_bytes = 0);
 
   bool poisons() const { return poison_.load(std::memory_order_relaxed); }
+  /// Whether freed memory is kept at all: not with the cache off, nor in poison mode.
+  bool keeps_blocks() const {
+    return fixed_cache_limit_.load(std::memory_order_relaxed) != 0 && !poisons();
+  }
   /// The page policy's decision, for people.
   std::string page_policy_text() const { return policy_.text(); }
 

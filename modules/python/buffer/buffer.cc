@@ -354,6 +354,10 @@ void poison_padding(const LayoutPlan& plan, const std::byte* first_element) {
   }
 }
 
+/// Pinned and managed memory is not made on a stream, but worked on, and exported, on a stream.
+/// Not inline: the thread's variable would then be looked up for host memory, too.
+[[gnu::noinline]] void set_stream(BlockFacts& facts) { facts.stream = current_stream(); }
+
 absl::StatusOr<Block> allocate_block(const LayoutPlan& plan, const MemoryOptions& options) {
   const AllocationRequest request{.total_bytes = plan.total_bytes(),
                                   .alignment_bytes = plan.alignment_bytes(),
@@ -424,8 +428,7 @@ Ref allocate_buffer(const LayoutPlan& plan, const Dims& dims, const DTypePtr& dt
     poison_padding(plan, first_element);
   }
   BlockFacts facts = block->facts();
-  // Pinned and managed memory is not made on a stream, but worked on, and exported, on a stream.
-  if (facts.stream == 0 && options.kind != MemoryKind::kHost) facts.stream = current_stream();
+  if (facts.stream == 0 && options.kind != MemoryKind::kHost) set_stream(facts);
   const std::int64_t allocation_bytes = block->allocation_bytes();
   absl::StatusOr<Owner> owner = share(*std::move(block));
   if (!owner.ok()) raise_no_block(owner.status(), plan, *dtype, options.kind);

@@ -210,8 +210,9 @@ def configure(
 ) -> None:
     """Sets how host memory of 2 MiB and more is handled; what is not given stays as it is.
 
-    cache_limit_bytes: how many bytes of freed memory are kept for the next arrays; 0 keeps none; "auto" follows the machine: a
-      quarter of what could still be committed (the system's memory or the tightest cgroup's).
+    cache_limit_bytes: how many bytes of freed memory are kept for the next arrays; 0 keeps none (nor any of the few small blocks
+      that a thread keeps); "auto" follows the machine: a quarter of what could still be committed (the system's memory or the
+      tightest cgroup's).
     limit_bytes: of memory in use and kept together; beyond it allocation is a MemoryError. None: no limit.
     huge_pages: transparent huge pages "always" where the system allows them, "never", or "auto": while they are not slower to
       get than small pages, which is measured. A system whose own setting is "never" has none.

@@ -20,6 +20,9 @@ import numpy as np
 from abi import DLTensor, ManagedVersioned, exchange_table
 from gridbuf import _core
 
+# What is kept of freed blocks would serve where memory is to be denied.
+gridbuf.memory.configure(cache_limit_bytes=0)
+
 TABLE = exchange_table(gridbuf.Buffer)
 BUFFER = gridbuf.ones((3, 4, 5), layout=(2, 0, 1), alignment_size=64).base
 ARRAY = np.ones((3, 4), "f4")
