@@ -252,6 +252,11 @@ absl::Status Storage::Base::empty_out(Side side) const {
 }
 
 void Storage::end_write(Side side) const noexcept {
+  // Another thread has moved on to a stream that does not follow what was enqueued on this one.
+  if (side == Side::kDevice && base_->order != nullptr &&
+      base_->order->stream.load() != current_stream()) {
+    base_->order->foreign_work = true;
+  }
   if (base_->sync != nullptr) base_->sync->note_written(side, hull());
   if (base_->kind == StorageKind::kCudaManaged && side == Side::kDevice) base_->order->busy = true;
 }
