@@ -22,7 +22,7 @@ Nobody makes them by calling a class; the functions below do.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from .. import _core
 from .._core import (
@@ -44,6 +44,9 @@ from ._operators import Operators as _Operators
 from ._show import html as _html
 from ._show import text as _text
 from ._ufuncs import array_ufunc as _array_ufunc
+
+if TYPE_CHECKING:
+    from typing_extensions import CapsuleType
 
 __all__ = [
     "CPUStorage",
@@ -80,31 +83,39 @@ class Storage(_core.StorageBase, _Operators):
     _repr_html_ = _html
 
 
+@final
 class CPUStorage(Storage):
     """A storage in memory of the host."""
 
     __slots__ = ()
+    __dlpack_c_exchange_api__: ClassVar[CapsuleType]
     __array_priority__ = 10
 
 
+@final
 class GPUStorage(Storage):
     """A storage in memory of a device, which the host cannot read."""
 
     __slots__ = ()
+    __dlpack_c_exchange_api__: ClassVar[CapsuleType]
     __array_priority__ = 10
 
 
+@final
 class SoftwareManagedGPUStorage(Storage):
     """A storage with a buffer on the host and one on a device, which gridbuf keeps in step."""
 
     __slots__ = ()
+    __dlpack_c_exchange_api__: ClassVar[CapsuleType]
     __array_priority__ = 11
 
 
+@final
 class CUDAManagedGPUStorage(Storage):
     """A storage in memory that host and device both reach."""
 
     __slots__ = ()
+    __dlpack_c_exchange_api__: ClassVar[CapsuleType]
     __array_priority__ = 11
 
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from .. import _core
 from ._operands import (
+    Kind,
     Operand,
     decider,
     is_named,
@@ -118,10 +119,8 @@ def require_all_dims(dims: tuple[str, ...], outputs: Sequence[Operand]) -> None:
             )
 
 
-def maker(
-    field: tuple[Any, ...], dtype: np.dtype[Any], kind: tuple[str | None, str | None]
-) -> Callable[[], Any]:
-    """What makes a storage of a field, with undefined elements. `kind`: (device, managed)."""
+def maker(field: tuple[Any, ...], dtype: np.dtype[Any], kind: Kind) -> Callable[[], Any]:
+    """What makes a storage of a field, with undefined elements."""
     dims, shape, halo, aligned_index, layout, alignment_size = field
     return partial(
         _core._storage_empty,

@@ -10,7 +10,7 @@ device; storages of both kinds decide by who is current. It is never done elsewh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from ._others import BOTH, DEVICE, HOST, Other, Side, sides_of
 
 __all__ = [
     "NUMBERS",
+    "Kind",
     "Operand",
     "decider",
     "is_array",
@@ -36,8 +37,11 @@ NUMBERS = frozenset(
     {bool, int, float, complex, np.bool_, np.float64, np.float32, np.int64, np.int32}
 )
 
-# By (device, managed): the sides that a storage has, and what it is called.
-_KINDS: dict[tuple[str | None, str | None], tuple[tuple[Side, ...], str]] = {
+Kind = tuple[Literal["gpu"] | None, Literal["gt4py", "cuda"] | None]
+"""(device, managed) of a storage."""
+
+# The sides that a storage has, and what it is called.
+_KINDS: dict[Kind, tuple[tuple[Side, ...], str]] = {
     (None, None): (HOST, "CPUStorage"),
     ("gpu", None): (DEVICE, "GPUStorage"),
     ("gpu", "gt4py"): (BOTH, "SoftwareManagedGPUStorage"),
@@ -127,8 +131,7 @@ def place(other: Other, shape: tuple[int, ...], named: Sequence[Operand]) -> Non
 # ---- The side. ----
 
 
-def kind_of(storage: Any) -> tuple[str | None, str | None]:
-    """(device, managed) of a storage."""
+def kind_of(storage: Any) -> Kind:
     return storage._parameters[-2:]  # type: ignore[no-any-return]
 
 
