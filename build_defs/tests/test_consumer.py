@@ -21,15 +21,26 @@ PRINTED = {
         "exchange_tensor",
         ["float64 (3, 4), element (1, 1) is 42", "DL-14: strides[0] is 4611686018427387904"],
     ),
+    "storage_consumer": (
+        "halo_exchange",
+        ["host dirty in 2 boxes", "read: 0, strides (128, 8) bytes", "domain: 0"],
+    ),
 }
 
 
+@pytest.fixture(scope="module")
+def disk_cache(tmp_path_factory):
+    """What one example has built of Abseil and gridbuf, the next one takes."""
+    return tmp_path_factory.mktemp("disk_cache")
+
+
 @pytest.mark.parametrize("example", PRINTED)
-def test_consumer_workspace_builds_and_prints(example, tmp_path):
+def test_consumer_workspace_builds_and_prints(example, tmp_path, disk_cache):
     program, expected = PRINTED[example]
     folder = EXAMPLES / example
     startup = ["bazel-4", f"--output_base={tmp_path}/output_base", "--max_idle_secs=30"]
-    command = ["run", "--symlink_prefix=/", "--noshow_progress", f"//:{program}"]
+    command = ["run", "--symlink_prefix=/", "--noshow_progress"]
+    command += [f"--disk_cache={disk_cache}", f"//:{program}"]
     environ = {**os.environ, "HOME": str(tmp_path), "USER": "test"}
     result = subprocess.run(
         startup + command,

@@ -415,9 +415,7 @@ absl::Status Storage::set_halo(const Halo& halo) {
   return absl::OkStatus();
 }
 
-Storage Storage::view(const IndexMap& map) const {
-  return Storage(base_, window_.through(map), apply(map, seen_), apply_to_layout(map, layout_));
-}
+Storage Storage::view(const IndexMap& map) const { return Storage(*this, map); }
 
 Storage Storage::domain_view() const {
   IndexMap map(shape());

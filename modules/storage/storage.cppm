@@ -198,8 +198,14 @@ class Storage {
   class ExportShare;
   using BasePtr = std::shared_ptr<const Base>;
 
-  Storage(BasePtr base, Window window, ViewedPlan seen, LayoutMap layout)
+  Storage(BasePtr base, const Window& window, const ViewedPlan& seen, const LayoutMap& layout)
       : base_(std::move(base)), window_(window), seen_(seen), layout_(layout) {}
+  // A view, whose parts are made in their places.
+  inline Storage(const Storage& source, const IndexMap& map)
+      : base_(source.base_),
+        window_(source.window_.through(map)),
+        seen_(apply(map, source.seen_)),
+        layout_(apply_to_layout(map, source.layout_)) {}
 
   absl::Status check_side(Side side) const;
   absl::Status prepare(Side side) const;

@@ -15,6 +15,7 @@ import gridbuf.alloc;
 import gridbuf.alloc.device;
 import gridbuf.alloc.devices;
 import gridbuf.alloc.emulated;
+import gridbuf.alloc.host;
 import gridbuf.error;
 import gridbuf.storage;
 import gridbuf.storage.testing;
@@ -357,6 +358,20 @@ TEST_F(StorageTest, RegressionKokkos2995BothBuffersHaveOnePaddedLayout) {
   EXPECT_EQ(driver().faults().calls(emulated::Operation::kCopy) - copies, 1);
   EXPECT_EQ(bytes.second, 11 * 128);  // one contiguous copy, padding included
   EXPECT_EQ(*testing::peek_values(storage, kHost), counting(storage, 1));
+}
+
+// In poison mode nobody touches padding: the same bytes go row by row.
+TEST_F(StorageTest, PoisonModeCopiesRowsAlone) {
+  const Storage storage = make(StorageKind::kSoftwareManaged, {11, 7}, 128);
+  ASSERT_TRUE(write(storage, kHost, 1).ok());
+  HostOptions options = host_resource().options();
+  options.poison = true;
+  ASSERT_TRUE(host_resource().configure(options).ok());
+  const auto bytes = moved([&] { EXPECT_TRUE(storage.host_to_device().ok()); });
+  options.poison = false;
+  ASSERT_TRUE(host_resource().configure(options).ok());
+  EXPECT_EQ(bytes.first, storage.nbytes());
+  EXPECT_EQ(*testing::read_values(storage, kDevice), counting(storage, 1));
 }
 
 // GT4Py #409: dirty storages were kept in one dictionary, and touching any of them cleared it.
