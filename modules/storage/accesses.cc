@@ -114,9 +114,8 @@ absl::Status Storage::Base::carry_out(const TransferPlan& plan) const {
                       {"the " + std::string(to_string(plan.target)) + "'s buffer", "read-only",
                        "writable to be brought up to date", "wrap writable memory"});
   }
-  for (const absl::Status& status : {enter_stream(), wait_for_foreign_work(), finish()}) {
-    if (!status.ok()) return status;
-  }
+  if (absl::Status status = enter_stream(); !status.ok()) return status;
+  if (absl::Status status = wait_for_foreign_work(); !status.ok()) return status;
   order->unfinished = true;
   absl::Status status;
   for (const Box& box : plan.boxes) {
@@ -231,9 +230,8 @@ absl::Status Storage::begin_write(Side side, Coverage coverage) const {
   } else if (base.order->unfinished ||
              (side == Side::kDevice && base.order->stream.load() != current_stream())) {
     const Lock lock(base.order->transfers);
-    for (const absl::Status& status : {base.finish(), prepare(side)}) {
-      if (!status.ok()) return status;
-    }
+    if (absl::Status status = base.finish(); !status.ok()) return status;
+    if (absl::Status status = prepare(side); !status.ok()) return status;
   }
   return take_over(side, box);
 }

@@ -352,9 +352,8 @@ absl::StatusOr<Storage> Storage::wrap(const StorageParts& given) {
     if (!status.ok()) return status;
   }
   StorageParts parts = completed(given);
-  for (absl::Status status : {check(parts), complete_pair(parts)}) {
-    if (!status.ok()) return status;
-  }
+  if (absl::Status status = check(parts); !status.ok()) return status;
+  if (absl::Status status = complete_pair(parts); !status.ok()) return status;
   std::shared_ptr<Base> base;
   try {
     base = std::make_shared<Base>();

@@ -12,17 +12,14 @@
 // pair those calls: reading through the first marks nothing. What leaves through `export_side` is
 // out of sight; it counts while it lives (gridbuf.storage.sync says what is presumed of it).
 //
-// A Storage is a handle: copies of it, and views, share memory and state. A write that does not
-// show all points of the smallest box around its view (steps) first brings that box up to date.
+// A Storage is a handle: copies of it, and views, share memory and state. All work on the device is
+// ordered: each access comes after the last one, whatever their streams, and is ready on the
+// thread's current stream. Copies between the sides have been done when the access returns.
 //
-// All work on the device is ordered: each access comes after the last one, whatever streams they
-// were made on, and is ready on the thread's current stream. Copies between host and device have
-// been done when the access returns: an enqueued copy has not succeeded yet.
-//
-// Threads. Accesses to one storage from several threads never corrupt the state. Reads may run at
-// once; who writes while another reads or writes the same elements needs an order of his own, as
-// with any array. Functions that may wait (read, begin_write, the explicit ones, copies) must be
-// called without Python's lock; is_ready, end_write, state and exports never wait.
+// Threads never corrupt the state. Reads may run at once; who writes elements that another uses
+// needs an order of his own, as with any array. Functions that may wait (read, begin_write, the
+// explicit ones, copies) must be called without Python's lock; is_ready, end_write, state and
+// exports never wait.
 module;
 
 #include <cstddef>
