@@ -89,7 +89,7 @@ def _ranks(strides_bytes: list[int]) -> list[int]:
 def test_target_of_the_small_allocation_is_judged(quick_run: tuple[dict[str, Any], Path]) -> None:
     result, _ = quick_run
     targets = {case["id"]: case["target"] for case in result["cases"] if case["target"]}
-    assert set(targets) == {
+    assert {case for case in targets if not case.startswith("storage/")} == {
         "allocate/small/empty",
         "exchange/asarray",
         "exchange/from_dlpack",
@@ -152,7 +152,7 @@ def test_a_case_whose_consumer_is_absent_is_named_and_not_run(
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     path = tmp_path / "run.json"
-    assert cli.main([*QUICK, "--filter", "from_dlpack", "--json", str(path)]) == 0
+    assert cli.main([*QUICK, "--filter", "exchange/from_dlpack", "--json", str(path)]) == 0
     result = results.read(path)
     assert [case["id"] for case in result["cases"]] == ["exchange/from_dlpack"]
     assert "torch.from_dlpack(x) was not run: it needs torch" in result["warnings"]

@@ -21,11 +21,11 @@ _TARGET = Target("numpy", 1.15)
 
 # What is computed: of storages by name, of arrays by position. Every operand is 1 everywhere.
 _EXPRESSIONS: dict[str, tuple[str, str, float]] = {
-    "ijk+k": ("ijk + k", "ijk + k", 2.0),
-    "ij*k": ("ij * k", "ij[:, :, None] * k", 1.0),
-    "ijk+ijk": ("ijk + ijk", "ijk + ijk", 2.0),
-    "ijk*2": ("ijk * 2.0", "ijk * 2.0", 2.0),
-    "sum-k": ("add.reduce(ijk, axis='K')", "add.reduce(ijk, axis=2)", 0.0),
+    "ijk_plus_k": ("ijk + k", "ijk + k", 2.0),
+    "ij_times_k": ("ij * k", "ij[:, :, None] * k", 1.0),
+    "ijk_plus_ijk": ("ijk + ijk", "ijk + ijk", 2.0),
+    "ijk_times_2": ("ijk * 2.0", "ijk * 2.0", 2.0),
+    "sum_k": ("add.reduce(ijk, axis='K')", "add.reduce(ijk, axis=2)", 0.0),
 }
 
 
@@ -52,11 +52,11 @@ def _entries(extent: int, name: str) -> Iterator[Entry]:
 def _cases() -> Iterator[Case]:
     for extent, quick in ((64, True), (128, True), (256, False)):
         for name, (_, _, value) in _EXPRESSIONS.items():
-            reduced = name == "sum-k"
+            reduced = name == "sum_k"
             ndim = 2 if reduced else 3
             yield Case(
                 id=f"storage/ufunc/{extent}/{name}",
-                title=f"{name} of {extent}³",
+                title=f"{_EXPRESSIONS[name][0]}, {extent}³",
                 note=_NOTE,
                 work=Work(
                     (extent,) * ndim,
