@@ -13,11 +13,9 @@ module;
 
 module gridbuf.storage;
 
-import gridbuf.alloc.devices;
-import gridbuf.alloc.host;
+import gridbuf.alloc.device;
 import gridbuf.error;
 import gridbuf.transfer;
-import gridbuf.transfer.boxes;
 import gridbuf.transfer.device;
 
 // Accesses, exports and transfers.
@@ -27,139 +25,7 @@ namespace {
 
 using Lock = std::lock_guard<std::mutex>;
 
-absl::Status no_memory() {
-  return make_error(ErrorClass::kMemory,
-                    "no memory for planning a transfer; free some arrays and try again");
-}
-
 }  // namespace
-
-// --- Order on the device -------------------------------------------------------------------------
-
-// Work on the current stream comes after what was done last. Hold order->transfers.
-absl::Status Storage::Base::enter_stream() const {
-  const StreamHandle current = current_stream();
-  const StreamHandle last = order->stream;
-  if (current == last) return absl::OkStatus();
-  if (absl::Status status = driver->check_stream(current); !status.ok()) return status;
-  if (absl::Status status = driver->order_after(last, current); !status.ok()) {
-    // The last stream may have been destroyed. What it had to do is waited for with all the rest.
-    if (driver->check_stream(last).ok()) return status;
-    if (absl::Status waited = driver->synchronize_device(); !waited.ok()) return waited;
-  }
-  driver->note_use(device.block, current);
-  if (host.block != device.block) driver->note_use(host.block, current);
-  order->stream = current;
-  return absl::OkStatus();
-}
-
-// What others have enqueued, on whatever stream. Hold order->transfers.
-absl::Status Storage::Base::wait_for_foreign_work() const {
-  const bool exported =
-      sync != nullptr ? sync->has_exports(Side::kDevice) : order->device_exports.load() > 0;
-  if (!exported && !order->foreign_work) return absl::OkStatus();
-  if (absl::Status status = driver->synchronize_device(); !status.ok()) return status;
-  order->foreign_work = false;
-  return absl::OkStatus();
-}
-
-// Managed memory: the host waits for what the device does with it. Hold order->transfers.
-absl::Status Storage::Base::wait_for_device() const {
-  if (absl::Status status = wait_for_foreign_work(); !status.ok()) return status;
-  if (order->busy) {
-    if (absl::Status status = driver->synchronize(order->stream); !status.ok()) return status;
-  }
-  order->busy = order->device_exports.load() > 0;
-  return absl::OkStatus();
-}
-
-// What a transfer that failed has left behind. Hold order->transfers.
-absl::Status Storage::Base::finish() const {
-  if (!order->unfinished) return absl::OkStatus();
-  if (absl::Status status = driver->synchronize(order->stream); !status.ok()) return status;
-  order->unfinished = false;
-  return absl::OkStatus();
-}
-
-// --- Transfers -----------------------------------------------------------------------------------
-
-StridedView Storage::Base::box_view(const Box& box, Side side) const {
-  const StridedView& whole = of(side).view;
-  StridedView view{box.lower, whole.strides_bytes, byte_offset(whole, box.lower),
-                   whole.itemsize_bytes};
-  for (int axis = 0; axis < view.ndim(); ++axis)
-    view.shape[axis] = box.upper[axis] - box.lower[axis];
-  return view;
-}
-
-absl::Status Storage::Base::copy_box(const Box& box, Side target) const {
-  const Buffer& to = of(target);
-  const Buffer& from = of(other(target));
-  const StreamHandle stream = order->stream;
-  const bool whole = box == whole_box(host.view.shape);
-  if (whole && common_bytes > 0 && !host_resource().poisons()) {
-    return driver->copy(to.block, from.block, common_bytes, stream);
-  }
-  const SideElements on_host{host.block, box_view(box, Side::kHost)};
-  const SideElements on_device{device.block, box_view(box, Side::kDevice)};
-  return target == Side::kHost ? copy_to_host(*driver, on_host, on_device, stream)
-                               : copy_to_device(*driver, on_device, on_host, stream);
-}
-
-// Hold order->transfers.
-absl::Status Storage::Base::carry_out(const TransferPlan& plan) const {
-  if (plan.boxes.empty()) return absl::OkStatus();
-  if (of(plan.target).readonly) {
-    return make_error(ErrorClass::kValue,
-                      {"the " + std::string(to_string(plan.target)) + "'s buffer", "read-only",
-                       "writable to be brought up to date", "wrap writable memory"});
-  }
-  if (absl::Status status = enter_stream(); !status.ok()) return status;
-  if (absl::Status status = wait_for_foreign_work(); !status.ok()) return status;
-  order->unfinished = true;
-  absl::Status status;
-  for (const Box& box : plan.boxes) {
-    if (status.ok()) status = copy_box(box, plan.target);
-  }
-  // Waited for in any case: what has been enqueued must not write when nobody expects it.
-  const absl::Status waited = driver->synchronize(order->stream);
-  if (waited.ok()) order->unfinished = false;
-  return status.ok() ? waited : status;
-}
-
-// Again if the source was marked while it was copied; a thread that marks it all the time is not
-// waited for, as its order and ours are no business of anybody's.
-absl::Status Storage::Base::bring(Side target, const Box& hull) const {
-  constexpr int kPatience = 16;
-  try {
-    Box wanted = hull;
-    for (int round = 0; round < kPatience; ++round) {
-      const TransferPlan plan = sync->plan(target, wanted);
-      if (absl::Status status = carry_out(plan); !status.ok()) return status;
-      const SyncState::Commit commit = sync->commit(plan);
-      if (commit == SyncState::Commit::kDone) break;
-      if (commit == SyncState::Commit::kFull) wanted = whole_box(host.view.shape);
-    }
-    return absl::OkStatus();
-  } catch (const std::bad_alloc&) {
-    return no_memory();
-  }
-}
-
-absl::Status Storage::Base::bring_all(Side target, bool force) const {
-  const Box whole = whole_box(host.view.shape);
-  if (!force) return bring(target, whole);
-  if (is_empty(whole)) return absl::OkStatus();
-  try {
-    TransferPlan plan{.target = target, .hull = whole};
-    plan.boxes.push_back(whole);
-    if (absl::Status status = carry_out(plan); !status.ok()) return status;
-  } catch (const std::bad_alloc&) {
-    return no_memory();
-  }
-  sync->set_clean();
-  return absl::OkStatus();
-}
 
 // --- Accesses ------------------------------------------------------------------------------------
 
@@ -176,7 +42,7 @@ absl::Status Storage::check_side(Side side) const {
 }
 
 bool Storage::is_ready(Side side) const noexcept {
-  const Base& base = *base_;
+  const StorageBase& base = *base_;
   if (base.kind == StorageKind::kCpu) return side == Side::kHost;
   if (!has(side) || base.order->unfinished) return false;
   if (side == Side::kDevice && base.order->stream.load() != current_stream()) return false;
@@ -194,7 +60,7 @@ bool Storage::is_current(Side side) const {
 }
 
 absl::Status Storage::prepare(Side side) const {
-  const Base& base = *base_;
+  const StorageBase& base = *base_;
   if (base.kind == StorageKind::kCpu) return absl::OkStatus();
   if (side == Side::kDevice) {
     if (absl::Status status = base.enter_stream(); !status.ok()) return status;
@@ -217,7 +83,7 @@ absl::Status Storage::read(Side side) const {
 
 absl::Status Storage::begin_write(Side side, Coverage coverage) const {
   if (absl::Status status = check_side(side); !status.ok()) return status;
-  const Base& base = *base_;
+  const StorageBase& base = *base_;
   if (base.of(side).readonly) {
     return make_error(ErrorClass::kValue, {"the " + std::string(to_string(side)) + "'s buffer",
                                            "read-only", "writable", "write to a copy()"});
@@ -242,11 +108,6 @@ absl::Status Storage::take_over(Side side, const Box& box) const {
     if (absl::Status status = base_->empty_out(*full); !status.ok()) return status;
   }
   return absl::OkStatus();
-}
-
-// Copies a side's dirt to the other side, so that it has none. Hold order->transfers.
-absl::Status Storage::Base::empty_out(Side side) const {
-  return bring(other(side), whole_box(host.view.shape));
 }
 
 void Storage::end_write(Side side) const noexcept {
@@ -277,18 +138,6 @@ class Storage::ExportShare {
   Side side_;
   Box box_;
 };
-
-void Storage::Base::add_export(Side side, const Box& box) const noexcept {
-  if (sync != nullptr) sync->add_export(side, box);
-  if (kind == StorageKind::kCudaManaged && side == Side::kDevice) ++order->device_exports;
-}
-
-// What the holder has enqueued on the device is still to be waited for.
-void Storage::Base::drop_export(Side side, const Box& box) const noexcept {
-  if (side == Side::kDevice && order != nullptr) order->foreign_work = true;
-  if (sync != nullptr) sync->drop_export(side, box);
-  if (kind == StorageKind::kCudaManaged && side == Side::kDevice) --order->device_exports;
-}
 
 void Storage::add_export(Side side) const noexcept { base_->add_export(side, hull()); }
 void Storage::drop_export(Side side) const noexcept { base_->drop_export(side, hull()); }

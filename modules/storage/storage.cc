@@ -1,10 +1,8 @@
 module;
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <optional>
 #include <string>
@@ -16,6 +14,7 @@ module;
 
 module gridbuf.storage;
 
+import gridbuf.alloc.device;
 import gridbuf.alloc.devices;
 import gridbuf.alloc.host;
 import gridbuf.alloc.poison;
@@ -25,22 +24,12 @@ import gridbuf.error;
 
 namespace gridbuf {
 
-std::string_view to_string(StorageKind kind) {
-  constexpr std::array<std::string_view, 4> kNames{"CPU", "GPU", "software-managed GPU",
-                                                   "CUDA-managed GPU"};
-  return kNames[static_cast<std::size_t>(kind)];
-}
-
 namespace {
 
 MemoryKind memory_kind_of(StorageKind kind, Side side) {
   if (kind == StorageKind::kCudaManaged) return MemoryKind::kManaged;
   if (side == Side::kDevice) return MemoryKind::kDevice;
   return kind == StorageKind::kSoftwareManaged ? MemoryKind::kPinned : MemoryKind::kHost;
-}
-
-bool kind_has(StorageKind kind, Side side) {
-  return side == Side::kHost ? kind != StorageKind::kGpu : kind != StorageKind::kCpu;
 }
 
 // Poison mode: nobody has any business between the rows. Taken off when the memory is freed.
@@ -102,55 +91,20 @@ absl::Status check_request(const StorageRequest& request) {
 
 }  // namespace
 
-// --- The base ------------------------------------------------------------------------------------
-
-Storage::Base::Buffer& Storage::Base::of(Side side) { return side == Side::kHost ? host : device; }
-const Storage::Base::Buffer& Storage::Base::of(Side side) const {
-  return side == Side::kHost ? host : device;
-}
-
-absl::Status Storage::Base::start() {
-  if (kind == StorageKind::kCpu) return absl::OkStatus();
-  try {
-    if (kind == StorageKind::kSoftwareManaged) {
-      if (sync == nullptr) sync = std::make_shared<SyncState>(kSyncClean);
-      if (absl::Status status = attach(); !status.ok()) return status;
-      order = std::shared_ptr<DeviceOrder>(sync, &sync->order());
-    } else {
-      order = std::make_shared<DeviceOrder>();
-    }
-  } catch (const std::bad_alloc&) {
-    return no_memory();
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Storage::Base::attach() {
-  SyncedBuffers buffers;
-  buffers.shape = host.view.shape;
-  buffers.itemsize_bytes = host.view.itemsize_bytes;
-  for (const Side side : {Side::kHost, Side::kDevice}) {
-    const auto position = static_cast<std::size_t>(side);
-    buffers.first_element[position] = of(side).block + of(side).view.offset_bytes;
-    buffers.strides_bytes[position] = of(side).view.strides_bytes;
-  }
-  return sync->attach(buffers);
-}
-
 absl::StatusOr<Storage> Storage::allocate(const StorageRequest& request) {
   if (absl::Status status = check_request(request); !status.ok()) return status;
   const absl::StatusOr<ViewedPlan> seen = view_plan(request.plan, request.dims, request.halo);
   if (!seen.ok()) return seen.status();
-  std::shared_ptr<Base> base;
+  std::shared_ptr<StorageBase> base;
   try {
-    base = std::make_shared<Base>();
+    base = std::make_shared<StorageBase>();
   } catch (const std::bad_alloc&) {
     return no_memory();
   }
   base->kind = request.kind;
   base->dtype = request.dtype;
   for (const Side side : {Side::kHost, Side::kDevice}) {
-    if (!kind_has(request.kind, side)) continue;
+    if (!base->has(side)) continue;
     if (request.kind == StorageKind::kCudaManaged && side == Side::kDevice) {
       base->device = base->host;
       continue;
@@ -354,9 +308,9 @@ absl::StatusOr<Storage> Storage::wrap(const StorageParts& given) {
   StorageParts parts = completed(given);
   if (absl::Status status = check(parts); !status.ok()) return status;
   if (absl::Status status = complete_pair(parts); !status.ok()) return status;
-  std::shared_ptr<Base> base;
+  std::shared_ptr<StorageBase> base;
   try {
-    base = std::make_shared<Base>();
+    base = std::make_shared<StorageBase>();
   } catch (const std::bad_alloc&) {
     return no_memory();
   }
@@ -392,7 +346,7 @@ absl::StatusOr<Storage> Storage::wrap(const StorageParts& given) {
 
 StorageKind Storage::kind() const { return base_->kind; }
 const DType& Storage::dtype() const { return base_->dtype; }
-bool Storage::has(Side side) const { return kind_has(base_->kind, side); }
+bool Storage::has(Side side) const { return base_->has(side); }
 bool Storage::readonly() const { return base_->host.readonly || base_->device.readonly; }
 const BlockFacts& Storage::facts(Side side) const { return base_->of(side).facts; }
 
@@ -426,7 +380,7 @@ Storage Storage::domain_view() const {
 }
 
 BufferDescriptor Storage::memory(Side side) const {
-  const Base::Buffer& buffer = base_->of(side);
+  const StorageBase::Buffer& buffer = base_->of(side);
   const bool is_main = side == Side::kHost || base_->kind != StorageKind::kSoftwareManaged;
   return {.block = buffer.block,
           .view = is_main ? seen_.memory : base_->seen_through(window_, shape(), side),
@@ -434,21 +388,6 @@ BufferDescriptor Storage::memory(Side side) const {
           .readonly = buffer.readonly,
           .device = buffer.device,
           .owner = buffer.owner};
-}
-
-StridedView Storage::Base::seen_through(const Window& window, const Extents& shape,
-                                        Side side) const {
-  const StridedView& whole = of(side).view;
-  StridedView view{shape, shape, whole.offset_bytes, whole.itemsize_bytes};
-  const bool has_elements = !is_empty(whole.shape);
-  if (has_elements) view.offset_bytes = byte_offset(whole, window.start());
-  for (int axis = 0; axis < shape.size(); ++axis) {
-    const ViewAxis& seen = window.axes()[axis];
-    std::int64_t stride_bytes = seen.has_source() ? whole.strides_bytes[seen.source] : 0;
-    if (has_elements && seen.extent > 1) stride_bytes *= seen.step;
-    view.strides_bytes[axis] = stride_bytes;
-  }
-  return view;
 }
 
 }  // namespace gridbuf

@@ -27,7 +27,6 @@ module;
 #include <memory>
 #include <optional>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -36,21 +35,14 @@ module;
 export module gridbuf.storage;
 
 import gridbuf.alloc;
-import gridbuf.alloc.device;
 export import gridbuf.interface;
 export import gridbuf.interface.dtype;
 export import gridbuf.layout.viewed;
+export import gridbuf.storage.base;
 export import gridbuf.storage.regions;
 export import gridbuf.storage.sync;
 
 export namespace gridbuf {
-
-enum class StorageKind : std::uint8_t {
-  kCpu,              // host memory
-  kGpu,              // device memory
-  kSoftwareManaged,  // pinned host memory and device memory, kept equal by gridbuf
-  kCudaManaged,      // one buffer of managed memory
-};
 
 /// What a program asks to keep its data equal on both sides.
 enum class Managed : std::uint8_t { kNone, kSoftware, kCuda };
@@ -61,9 +53,6 @@ constexpr StorageKind storage_kind(bool on_device, Managed managed) {
   if (managed == Managed::kNone) return StorageKind::kGpu;
   return managed == Managed::kSoftware ? StorageKind::kSoftwareManaged : StorageKind::kCudaManaged;
 }
-
-/// "CPU", "GPU", "software-managed GPU", "CUDA-managed GPU".
-std::string_view to_string(StorageKind kind);
 
 /// Whether a write gives every element of its view a value.
 enum class Coverage : std::uint8_t { kAll, kPart };
@@ -191,9 +180,8 @@ class Storage {
   absl::Status copy_from(const Storage& source) const;
 
  private:
-  struct Base;
   class ExportShare;
-  using BasePtr = std::shared_ptr<const Base>;
+  using BasePtr = std::shared_ptr<const StorageBase>;
 
   Storage(BasePtr base, const Window& window, const ViewedPlan& seen, const LayoutMap& layout)
       : base_(std::move(base)), window_(window), seen_(seen), layout_(layout) {}
@@ -216,53 +204,6 @@ class Storage {
   Window window_;
   ViewedPlan seen_;  // its memory is the main side's: the host's if there is one
   LayoutMap layout_;
-};
-
-}  // namespace gridbuf
-
-// What the implementation files share.
-namespace gridbuf {
-
-/// The memory itself. All but the state and the order of device work is fixed when it is made.
-struct Storage::Base {
-  struct Buffer {
-    std::byte* block = nullptr;
-    StridedView view = {};
-    Device device = {};
-    bool readonly = false;
-    Owner owner = nullptr;
-    BlockFacts facts = {};
-  };
-
-  StorageKind kind = StorageKind::kCpu;
-  DType dtype;
-  Buffer host;
-  Buffer device;                  // of managed memory the same as the host's
-  std::int64_t common_bytes = 0;  // of two buffers of one plan, padding included; 0: they are not
-  DeviceDriver* driver = nullptr;
-  std::shared_ptr<SyncState> sync;     // software-managed
-  std::shared_ptr<DeviceOrder> order;  // with a device
-
-  Buffer& of(Side side);
-  const Buffer& of(Side side) const;
-  absl::Status start();
-  absl::Status attach();
-  StridedView seen_through(const Window& window, const Extents& shape, Side side) const;
-  StridedView box_view(const Box& box, Side side) const;
-
-  void add_export(Side side, const Box& box) const noexcept;
-  void drop_export(Side side, const Box& box) const noexcept;
-
-  // With order->transfers held.
-  absl::Status enter_stream() const;
-  absl::Status wait_for_foreign_work() const;
-  absl::Status wait_for_device() const;
-  absl::Status finish() const;
-  absl::Status copy_box(const Box& box, Side target) const;
-  absl::Status carry_out(const TransferPlan& plan) const;
-  absl::Status bring(Side target, const Box& hull) const;
-  absl::Status bring_all(Side target, bool force) const;
-  absl::Status empty_out(Side side) const;
 };
 
 }  // namespace gridbuf

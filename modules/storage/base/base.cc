@@ -1,0 +1,236 @@
+module;
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+
+module gridbuf.storage.base;
+
+import gridbuf.alloc.host;
+import gridbuf.error;
+import gridbuf.transfer.boxes;
+
+namespace gridbuf {
+
+std::string_view to_string(StorageKind kind) {
+  constexpr std::array<std::string_view, 4> kNames{"CPU", "GPU", "software-managed GPU",
+                                                   "CUDA-managed GPU"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+namespace {
+
+absl::Status no_memory() {
+  return make_error(ErrorClass::kMemory,
+                    "no memory for keeping a storage's buffers equal; free some arrays and try "
+                    "again");
+}
+
+}  // namespace
+
+bool StorageBase::has(Side side) const {
+  return side == Side::kHost ? kind != StorageKind::kGpu : kind != StorageKind::kCpu;
+}
+
+// --- The base ------------------------------------------------------------------------------------
+
+StorageBase::Buffer& StorageBase::of(Side side) { return side == Side::kHost ? host : device; }
+const StorageBase::Buffer& StorageBase::of(Side side) const {
+  return side == Side::kHost ? host : device;
+}
+
+absl::Status StorageBase::start() {
+  if (kind == StorageKind::kCpu) return absl::OkStatus();
+  try {
+    if (kind == StorageKind::kSoftwareManaged) {
+      if (sync == nullptr) sync = std::make_shared<SyncState>(kSyncClean);
+      if (absl::Status status = attach(); !status.ok()) return status;
+      order = std::shared_ptr<DeviceOrder>(sync, &sync->order());
+    } else {
+      order = std::make_shared<DeviceOrder>();
+    }
+  } catch (const std::bad_alloc&) {
+    return no_memory();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StorageBase::attach() {
+  SyncedBuffers buffers;
+  buffers.shape = host.view.shape;
+  buffers.itemsize_bytes = host.view.itemsize_bytes;
+  for (const Side side : {Side::kHost, Side::kDevice}) {
+    const auto position = static_cast<std::size_t>(side);
+    buffers.first_element[position] = of(side).block + of(side).view.offset_bytes;
+    buffers.strides_bytes[position] = of(side).view.strides_bytes;
+  }
+  return sync->attach(buffers);
+}
+
+StridedView StorageBase::seen_through(const Window& window, const Extents& shape, Side side) const {
+  const StridedView& whole = of(side).view;
+  StridedView view{shape, shape, whole.offset_bytes, whole.itemsize_bytes};
+  const bool has_elements = !is_empty(whole.shape);
+  if (has_elements) view.offset_bytes = byte_offset(whole, window.start());
+  for (int axis = 0; axis < shape.size(); ++axis) {
+    const ViewAxis& seen = window.axes()[axis];
+    std::int64_t stride_bytes = seen.has_source() ? whole.strides_bytes[seen.source] : 0;
+    if (has_elements && seen.extent > 1) stride_bytes *= seen.step;
+    view.strides_bytes[axis] = stride_bytes;
+  }
+  return view;
+}
+
+// --- Exports ------------------------------------------------------------------------------------
+
+void StorageBase::add_export(Side side, const Box& box) const noexcept {
+  if (sync != nullptr) sync->add_export(side, box);
+  if (kind == StorageKind::kCudaManaged && side == Side::kDevice) ++order->device_exports;
+}
+
+// What the holder has enqueued on the device is still to be waited for.
+void StorageBase::drop_export(Side side, const Box& box) const noexcept {
+  if (side == Side::kDevice && order != nullptr) order->foreign_work = true;
+  if (sync != nullptr) sync->drop_export(side, box);
+  if (kind == StorageKind::kCudaManaged && side == Side::kDevice) --order->device_exports;
+}
+
+// --- Order on the device -------------------------------------------------------------------------
+
+// Work on the current stream comes after what was done last. Hold order->transfers.
+absl::Status StorageBase::enter_stream() const {
+  const StreamHandle current = current_stream();
+  const StreamHandle last = order->stream;
+  if (current == last) return absl::OkStatus();
+  if (absl::Status status = driver->check_stream(current); !status.ok()) return status;
+  if (absl::Status status = driver->order_after(last, current); !status.ok()) {
+    // The last stream may have been destroyed. What it had to do is waited for with all the rest.
+    if (driver->check_stream(last).ok()) return status;
+    if (absl::Status waited = driver->synchronize_device(); !waited.ok()) return waited;
+  }
+  driver->note_use(device.block, current);
+  if (host.block != device.block) driver->note_use(host.block, current);
+  order->stream = current;
+  return absl::OkStatus();
+}
+
+// What others have enqueued, on whatever stream. Hold order->transfers.
+absl::Status StorageBase::wait_for_foreign_work() const {
+  const bool exported =
+      sync != nullptr ? sync->has_exports(Side::kDevice) : order->device_exports.load() > 0;
+  if (!exported && !order->foreign_work) return absl::OkStatus();
+  if (absl::Status status = driver->synchronize_device(); !status.ok()) return status;
+  order->foreign_work = false;
+  return absl::OkStatus();
+}
+
+// Managed memory: the host waits for what the device does with it. Hold order->transfers.
+absl::Status StorageBase::wait_for_device() const {
+  if (absl::Status status = wait_for_foreign_work(); !status.ok()) return status;
+  if (order->busy) {
+    if (absl::Status status = driver->synchronize(order->stream); !status.ok()) return status;
+  }
+  order->busy = order->device_exports.load() > 0;
+  return absl::OkStatus();
+}
+
+// What a transfer that failed has left behind. Hold order->transfers.
+absl::Status StorageBase::finish() const {
+  if (!order->unfinished) return absl::OkStatus();
+  if (absl::Status status = driver->synchronize(order->stream); !status.ok()) return status;
+  order->unfinished = false;
+  return absl::OkStatus();
+}
+
+// --- Transfers -----------------------------------------------------------------------------------
+
+StridedView StorageBase::box_view(const Box& box, Side side) const {
+  const StridedView& whole = of(side).view;
+  StridedView view{box.lower, whole.strides_bytes, byte_offset(whole, box.lower),
+                   whole.itemsize_bytes};
+  for (int axis = 0; axis < view.ndim(); ++axis)
+    view.shape[axis] = box.upper[axis] - box.lower[axis];
+  return view;
+}
+
+absl::Status StorageBase::copy_box(const Box& box, Side target) const {
+  const Buffer& to = of(target);
+  const Buffer& from = of(other(target));
+  const StreamHandle stream = order->stream;
+  const bool whole = box == whole_box(host.view.shape);
+  if (whole && common_bytes > 0 && !host_resource().poisons()) {
+    return driver->copy(to.block, from.block, common_bytes, stream);
+  }
+  const SideElements on_host{host.block, box_view(box, Side::kHost)};
+  const SideElements on_device{device.block, box_view(box, Side::kDevice)};
+  return target == Side::kHost ? copy_to_host(*driver, on_host, on_device, stream)
+                               : copy_to_device(*driver, on_device, on_host, stream);
+}
+
+// Hold order->transfers.
+absl::Status StorageBase::carry_out(const TransferPlan& plan) const {
+  if (plan.boxes.empty()) return absl::OkStatus();
+  if (of(plan.target).readonly) {
+    return make_error(ErrorClass::kValue,
+                      {"the " + std::string(to_string(plan.target)) + "'s buffer", "read-only",
+                       "writable to be brought up to date", "wrap writable memory"});
+  }
+  if (absl::Status status = enter_stream(); !status.ok()) return status;
+  if (absl::Status status = wait_for_foreign_work(); !status.ok()) return status;
+  order->unfinished = true;
+  absl::Status status;
+  for (const Box& box : plan.boxes) {
+    if (status.ok()) status = copy_box(box, plan.target);
+  }
+  // Waited for in any case: what has been enqueued must not write when nobody expects it.
+  const absl::Status waited = driver->synchronize(order->stream);
+  if (waited.ok()) order->unfinished = false;
+  return status.ok() ? waited : status;
+}
+
+// Again if the source was marked while it was copied; a thread that marks it all the time is not
+// waited for, as its order and ours are no business of anybody's.
+absl::Status StorageBase::bring(Side target, const Box& hull) const {
+  constexpr int kPatience = 16;
+  try {
+    Box wanted = hull;
+    for (int round = 0; round < kPatience; ++round) {
+      const TransferPlan plan = sync->plan(target, wanted);
+      if (absl::Status status = carry_out(plan); !status.ok()) return status;
+      const SyncState::Commit commit = sync->commit(plan);
+      if (commit == SyncState::Commit::kDone) break;
+      if (commit == SyncState::Commit::kFull) wanted = whole_box(host.view.shape);
+    }
+    return absl::OkStatus();
+  } catch (const std::bad_alloc&) {
+    return no_memory();
+  }
+}
+
+absl::Status StorageBase::bring_all(Side target, bool force) const {
+  const Box whole = whole_box(host.view.shape);
+  if (!force) return bring(target, whole);
+  if (is_empty(whole)) return absl::OkStatus();
+  try {
+    TransferPlan plan{.target = target, .hull = whole};
+    plan.boxes.push_back(whole);
+    if (absl::Status status = carry_out(plan); !status.ok()) return status;
+  } catch (const std::bad_alloc&) {
+    return no_memory();
+  }
+  sync->set_clean();
+  return absl::OkStatus();
+}
+
+// Copies a side's dirt to the other side, so that it has none. Hold order->transfers.
+absl::Status StorageBase::empty_out(Side side) const {
+  return bring(other(side), whole_box(host.view.shape));
+}
+
+}  // namespace gridbuf
