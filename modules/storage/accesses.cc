@@ -23,7 +23,7 @@ import gridbuf.transfer.device;
 namespace gridbuf {
 namespace {
 
-using Lock = std::lock_guard<std::mutex>;
+using Lock = std::lock_guard<std::recursive_mutex>;
 
 }  // namespace
 

@@ -577,6 +577,24 @@ TEST_F(StorageTest, NeverStaleAcrossStreams) {
   }
 }
 
+// A kernel that asks for the storage that waits for it gets an error, and nobody hangs.
+TEST_F(StorageTest, AKernelThatAsksForItsOwnStorageIsAnError) {
+  const Storage storage = managed();
+  absl::Status inner;
+  ASSERT_TRUE(storage.begin_write(kDevice, Coverage::kAll).ok());
+  ASSERT_TRUE(driver()
+                  .launch(current_stream(),
+                          [&](KernelMemory&) {
+                            inner = storage.read(kHost);
+                            return absl::OkStatus();
+                          })
+                  .ok());
+  storage.end_write(kDevice);
+  EXPECT_TRUE(storage.read(kHost).ok());
+  EXPECT_EQ(error_class_of(inner), ErrorClass::kInternal);
+  EXPECT_NE(inner.message().find("kernel"), std::string::npos) << inner;
+}
+
 // --- Exports -------------------------------------------------------------------------------------
 
 TEST_F(StorageTest, OneSidesExportsArePresumedToWrite) {

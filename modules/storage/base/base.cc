@@ -32,6 +32,18 @@ absl::Status no_memory() {
                     "again");
 }
 
+// While it lives a transfer is on its way.
+class Copying {
+ public:
+  explicit Copying(DeviceOrder& order) : order_(order) { order_.copying = true; }
+  ~Copying() { order_.copying = false; }
+  Copying(const Copying&) = delete;
+  Copying& operator=(const Copying&) = delete;
+
+ private:
+  DeviceOrder& order_;
+};
+
 }  // namespace
 
 bool StorageBase::has(Side side) const {
@@ -176,6 +188,11 @@ absl::Status StorageBase::copy_box(const Box& box, Side target) const {
 // Hold order->transfers.
 absl::Status StorageBase::carry_out(const TransferPlan& plan) const {
   if (plan.boxes.empty()) return absl::OkStatus();
+  if (order->copying) {
+    return make_error(ErrorClass::kInternal,
+                      "a kernel of the emulated device asks for elements of a storage that waits "
+                      "for it, which would never end; ask before the kernel, as CUDA demands");
+  }
   if (of(plan.target).readonly) {
     return make_error(ErrorClass::kValue,
                       {"the " + std::string(to_string(plan.target)) + "'s buffer", "read-only",
@@ -183,6 +200,7 @@ absl::Status StorageBase::carry_out(const TransferPlan& plan) const {
   }
   if (absl::Status status = enter_stream(); !status.ok()) return status;
   if (absl::Status status = wait_for_foreign_work(); !status.ok()) return status;
+  const Copying copying(*order);
   order->unfinished = true;
   absl::Status status;
   for (const Box& box : plan.boxes) {

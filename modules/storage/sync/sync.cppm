@@ -58,7 +58,11 @@ inline constexpr int kSyncDeviceDirty = 2;
 /// The order of a storage's device work, whatever its kind: each access comes after the last one.
 struct DeviceOrder {
   /// Held during transfers and changes of stream. Never wait for it with Python's lock held.
-  std::mutex transfers;
+  /// Recursive, because a kernel of the emulated device runs on the thread that waits for it, and
+  /// one that asks for the very storage that is waiting must get an error and not hang …
+  std::recursive_mutex transfers;
+  /// … which is how that is known. With `transfers` held.
+  bool copying = false;
   /// Of the last device work.
   std::atomic<StreamHandle> stream = kLegacyDefaultStream;
   /// Others may have work pending on streams that nobody knows: wait for the whole device.
