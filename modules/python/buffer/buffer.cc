@@ -394,9 +394,9 @@ ArrayDoor array_door{.is_array = nullptr, .to_buffer = nullptr};
 
 void set_array_door(const ArrayDoor& door) { array_door = door; }
 
-Ref buffer_of_array(PyObject* object, DataSide side, bool shown) {
+Ref buffer_of_array(PyObject* object, DataSide side, Purpose purpose) {
   if (array_door.is_array == nullptr || !array_door.is_array(object)) return Ref();
-  return array_door.to_buffer(object, side, shown);
+  return array_door.to_buffer(object, side, purpose);
 }
 
 bool is_buffer(PyObject* object) { return Py_TYPE(object) == buffer_type; }

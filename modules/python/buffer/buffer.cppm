@@ -105,18 +105,21 @@ void copy_buffer(PyObject* target, PyObject* source);
 LayoutPlan plan_of(PyObject* buffer);
 bool has_plan(PyObject* buffer);
 
+/// What the Buffer of somebody else's array is for: its parameters alone; to be read now, so that
+/// it is brought up to date; or to leave gridbuf, so that it is watched as well.
+enum class Purpose : std::uint8_t { kParameters, kReading, kSharing };
+
 /// What modules above this one make known of their arrays, so that those below them can take one
 /// wherever they take a Buffer.
 struct ArrayDoor {
   bool (*is_array)(PyObject* object);
-  /// A Buffer over the memory of a side, or of the other one if that is all there is. `shown`: it
-  /// leaves gridbuf, so it is brought up to date and watched; else it is for its parameters alone.
-  Ref (*to_buffer)(PyObject* array, DataSide side, bool shown);
+  /// A Buffer over the memory of a side, or of the other one if that is all there is.
+  Ref (*to_buffer)(PyObject* array, DataSide side, Purpose purpose);
 };
 /// Called once, by the extension's initialisation.
 void set_array_door(const ArrayDoor& door);
 /// The Buffer of such an array; none for every other object.
-Ref buffer_of_array(PyObject* object, DataSide side, bool shown);
+Ref buffer_of_array(PyObject* object, DataSide side, Purpose purpose);
 
 /// What `__dlpack__` of the buffer returns to a vectorcall with these arguments.
 Ref export_dlpack(PyObject* buffer, PyObject* const* arguments, Py_ssize_t count,

@@ -180,7 +180,7 @@ Ref import_or_none(PyObject* object, PyObject* dims, const ImportOptions& option
                    Meaning* meaning) {
   if (is_buffer(object)) return with_dims(object, dims);
   const DataSide side = options.side.value_or(DataSide::kHost);
-  if (const Ref ours = buffer_of_array(object, side, /*shown=*/true)) {
+  if (const Ref ours = buffer_of_array(object, side, options.purpose)) {
     return with_dims(ours.get(), dims);
   }
   std::optional<Foreign> found = find_memory(object, options);
@@ -204,7 +204,8 @@ Ref import_buffer(PyObject* object, PyObject* dims, const ImportOptions& options
 Ref importable_or_same(PyObject* object, PyObject* dims) {
   // Text and NumPy's scalars lend their bytes, but are values and no arrays of bytes.
   if (is_ndarray(object) || is_buffer(object) || is_scalar(object)) return Ref::share(object);
-  Ref buffer = import_or_none(object, dims, {.sync = true, .allow_copied = true});
+  Ref buffer = import_or_none(object, dims,
+                              {.sync = true, .allow_copied = true, .purpose = Purpose::kReading});
   return buffer ? std::move(buffer) : Ref::share(object);
 }
 

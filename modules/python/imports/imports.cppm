@@ -37,6 +37,7 @@ import gridbuf.interface.cuda_array_interface;
 import gridbuf.interface.data_interface;
 import gridbuf.interface.imported;
 import gridbuf.layout;
+import gridbuf.python.buffer;
 import gridbuf.python.object;
 
 export namespace gridbuf::python {
@@ -46,6 +47,7 @@ struct ImportOptions {
   bool allow_copied = false;  // take memory that the producer copied for this import
   bool use_names = true;      // of the dimensions, as the object declares them
   std::optional<DataSide> side = std::nullopt;  // which entry of a `__gt_data_interface__`
+  Purpose purpose = Purpose::kSharing;          // of an array of gridbuf's own
 };
 
 /// What an object says of its memory that a Buffer has no place for.

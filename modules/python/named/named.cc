@@ -174,11 +174,11 @@ PyObject* align_function(PyObject*, PyObject* const* arguments, Py_ssize_t count
 
 PyMethodDef functions[] = {
     {"_join", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(join_function)), METH_FASTCALL,
-     "_join(fields, others)\n--\n\nWhat an operation on named fields gives."},
+     "_join(fields, others, /)\n--\n\nWhat an operation on named fields gives."},
     {"_reduce", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(reduce_function)),
-     METH_FASTCALL, "_reduce(field, axes, keep)\n--\n\nWhat is left of a field."},
+     METH_FASTCALL, "_reduce(field, axes, keep, /)\n--\n\nWhat is left of a field."},
     {"_align", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(align_function)),
-     METH_FASTCALL, "_align(dims, shape, target)\n--\n\nHow to see an array in target's order."},
+     METH_FASTCALL, "_align(dims, shape, target, /)\n--\n\nHow to see an array in target's order."},
     {nullptr, nullptr, 0, nullptr},
 };
 

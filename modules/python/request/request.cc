@@ -303,7 +303,8 @@ Source source_of(PyObject* data, Ref* array) {
     if (array != nullptr && on_host) *array = ndarray_of(data);
     return source_of_buffer(data);
   }
-  if (const Ref ours = buffer_of_array(data, DataSide::kHost, /*shown=*/array != nullptr)) {
+  if (const Ref ours = buffer_of_array(
+          data, DataSide::kHost, array != nullptr ? Purpose::kReading : Purpose::kParameters)) {
     return source_of(ours.get(), array);
   }
   Ref read = as_ndarray(data);

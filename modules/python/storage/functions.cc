@@ -115,8 +115,9 @@ StorageSource storage_source_of(PyObject* data) {
     source.shared = source_of(data);
   } else {
     Meaning meaning;
-    const Ref buffer =
-        import_or_none(data, nullptr, {.sync = true, .allow_copied = true}, &meaning);
+    const Ref buffer = import_or_none(
+        data, nullptr, {.sync = true, .allow_copied = true, .purpose = Purpose::kReading},
+        &meaning);
     source.shared = source_of(buffer ? buffer.get() : data);
     source.shared.halo = meaning.halo;
     source.shared.aligned_index = {};  // A foreign array has none.

@@ -529,10 +529,8 @@ PyObject* set_storage_types(PyObject*, PyObject* const* arguments, Py_ssize_t co
       auto* const type = reinterpret_cast<PyTypeObject*>(Py_NewRef(arguments[i]));
       take_from_collector(type);
       close_type(type);
-      close_type(type->tp_base);
       types_by_kind[static_cast<std::size_t>(i)] = type;
     }
-    close_type(base_type);
     return Ref::share(Py_None);
   });
 }
@@ -549,12 +547,13 @@ PyMethodDef functions[] = {
 
 // ---- The door for the modules below. ----
 
-Ref to_buffer(PyObject* array, DataSide wanted, bool shown) {
+Ref to_buffer(PyObject* array, DataSide wanted, Purpose purpose) {
   const StorageObject& object = *object_of(array);
   const Side side = wanted == DataSide::kGpu ? Side::kDevice : Side::kHost;
   const Side found = object.storage.has(side) ? side : other(side);
-  return shown ? shown_buffer(object.storage, object.dtype, found)
-               : own_buffer(object.storage, object.dtype, found);
+  if (purpose == Purpose::kSharing) return shown_buffer(object.storage, object.dtype, found);
+  if (purpose == Purpose::kReading) up_to_date(object.storage, found);
+  return own_buffer(object.storage, object.dtype, found);
 }
 
 }  // namespace
