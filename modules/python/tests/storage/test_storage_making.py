@@ -194,6 +194,22 @@ def test_plain_functions_take_storages_too() -> None:
     assert gridbuf.as_numpy(data).tolist() == np.full((4, 5), 3).tolist()
 
 
+def test_reading_a_storage_by_any_function_is_no_export() -> None:
+    data = gs.zeros((4, 5), device="gpu")
+    for read in (
+        gridbuf.from_array,
+        gridbuf.zeros_like,
+        gs.zeros_like,
+        gs.storage,
+        gridbuf.get_dims,
+    ):
+        read(data) if read is not gridbuf.zeros_like else read(data, device=None)
+        assert data.sync_state.state == gs.SyncState.SYNC_CLEAN
+    gs.zeros((4, 5))[...] = data
+    gs.zeros(5)[gs.zeros(2, "i4", device="gpu")]
+    assert data.sync_state.state == gs.SyncState.SYNC_CLEAN
+
+
 def test_padding_is_zeroed_by_every_function_but_empty() -> None:
     for made in (
         gs.zeros((3, 5), "u1", alignment_size=64),
