@@ -147,7 +147,7 @@ def test_operations_that_do_not_fit_are_refused(operation):
         ({"aligned_index": (1, 2)}, (1, 2)),
         ({}, (0, 0)),
         ({"halo": ((2, 0), (0, 1))}, (2, 0)),
-        ({"halo": ((3, 0), (1, 1))}, (0, 1)),
+        ({"halo": ((3, 0), (1, 1))}, (2, 1)),
     ],
 )
 def test_the_aligned_element_defaults_to_the_lower_halos(given_keys, expected):

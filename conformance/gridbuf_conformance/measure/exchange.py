@@ -166,6 +166,13 @@ def _bare(obj: Any, table: ExchangeTable, memory: Memory) -> dict[str, Any]:
     return facts
 
 
+def _offers_table(kind: type, table: ExchangeTable, memory: Memory) -> bool:
+    """Whether this is a type of the table's own: several types may offer one table."""
+    offered, _ = attempt(lambda: getattr(kind, ATTRIBUTE, None))
+    found, _ = read_table(offered, memory)
+    return found is not None and bytes(found) == bytes(table)
+
+
 def _imported(obj: Any, table: ExchangeTable, memory: Memory) -> dict[str, Any]:
     """A tensor of the object's own memory taken in again: what came of it, and how often the deleter ran."""
     enter("dx:export")
@@ -182,7 +189,8 @@ def _imported(obj: Any, table: ExchangeTable, memory: Memory) -> dict[str, Any]:
         facts["null"] = answer.result == 0
         return {**facts, "calls_after_refusal": counter.calls}
     facts["type"] = type(answer.value).__qualname__
-    facts["own_type"] = type(answer.value) is type(obj)
+    kind = type(answer.value)
+    facts["own_type"] = kind is type(obj) or _offers_table(kind, table, memory)
     facts["calls_while_held"] = counter.calls
     enter("dx:import")
     answer.value = None

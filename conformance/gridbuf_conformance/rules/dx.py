@@ -186,11 +186,11 @@ def import_takes_ownership(s: Subject) -> Verdict:
     if facts.get("uncounted"):
         return unsupported("no deleter to count")
     if facts.get("null"):
-        return fail("an object of the table's own type", "0, and no object")
+        return fail("an object of a type that offers this table", "0, and no object")
     if "own_type" not in facts:
         return unsupported("the import was refused")
     if not facts["own_type"]:
-        return fail("an object of the table's own type", f"a {facts['type']}")
+        return fail("an object of a type that offers this table", f"a {facts['type']}")
     if facts["calls_while_held"]:
         return fail("a deleter that waits for the object", "called while the object lives")
     if facts["calls"] != 1:
