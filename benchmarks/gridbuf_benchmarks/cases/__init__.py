@@ -5,7 +5,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 from gridbuf_benchmarks.case import Case
-from gridbuf_benchmarks.cases import allocation, arithmetic, copies, exchange
+from gridbuf_benchmarks.cases import allocation, arithmetic, copies, exchange, storages
 
 __all__ = ["ALL_CASES", "select"]
 
@@ -14,6 +14,7 @@ ALL_CASES: tuple[Case, ...] = (
     *exchange.CASES,
     *copies.CASES,
     *arithmetic.CASES,
+    *storages.CASES,
 )
 
 
