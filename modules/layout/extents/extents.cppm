@@ -6,8 +6,9 @@
 //
 // Key choice. The capacity is fixed, but only the live entries are ever written or copied. A plan
 // for a 3-d field moves 3 entries, not 64, and still answers the largest array that the bound
-// admits. During constant evaluation the unused entries are zeroed as well, because a constexpr
-// object may not hold indeterminate values; that costs nothing at run time.
+// admits. So the entries lie in a union, where not even those of a type that initialises itself are
+// made before they are needed. During constant evaluation the unused entries are made as well,
+// because a constexpr object may not hold indeterminate values; that costs nothing at run time.
 //
 // The bound. NumPy stops at 64 dimensions; so do we. Anything longer is refused *before* it is
 // copied (`make_extents`), which is the lesson of CVE-2021-33430. Growing past the bound in code
@@ -20,6 +21,7 @@ module;
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -44,15 +46,15 @@ class SmallVec {
   using iterator = T*;
   using const_iterator = const T*;
 
-  constexpr SmallVec() noexcept { clear_for_constant_evaluation(); }
+  constexpr SmallVec() noexcept { make_for_constant_evaluation(); }
 
   /// `count` times `value`. Requires 0 <= count <= kMaxNdim.
   constexpr SmallVec(int count, const T& value) noexcept : SmallVec() {
     require(count >= 0 && count <= kMaxNdim);
     size_ = count;
     // As in copies: a fixed number of writes where a loop would be longer.
-    for (int i = 0; i < kUsualNdim; ++i) entries_[i] = value;
-    for (int i = kUsualNdim; i < count; ++i) entries_[i] = value;
+    for (int i = 0; i < kUsualNdim; ++i) entries()[i] = value;
+    for (int i = kUsualNdim; i < count; ++i) entries()[i] = value;
   }
 
   /// The values listed. Requires at most kMaxNdim of them.
@@ -62,7 +64,7 @@ class SmallVec {
   /// A copy of `values`. Requires at most kMaxNdim; use `make_extents` for what a user passed.
   constexpr explicit SmallVec(std::span<const T> values) noexcept : SmallVec() {
     require(values.size() <= static_cast<std::size_t>(kMaxNdim));
-    for (const T& value : values) entries_[size_++] = value;
+    for (const T& value : values) entries()[size_++] = value;
   }
 
   constexpr SmallVec(const SmallVec& other) noexcept : SmallVec() { copy_live(other); }
@@ -77,43 +79,43 @@ class SmallVec {
 
   constexpr T& operator[](int position) noexcept {
     assert(position >= 0 && position < size_);
-    return entries_[position];
+    return entries()[position];
   }
   constexpr const T& operator[](int position) const noexcept {
     assert(position >= 0 && position < size_);
-    return entries_[position];
+    return entries()[position];
   }
 
-  constexpr T* data() noexcept { return entries_; }
-  constexpr const T* data() const noexcept { return entries_; }
-  constexpr iterator begin() noexcept { return entries_; }
-  constexpr iterator end() noexcept { return entries_ + size_; }
-  constexpr const_iterator begin() const noexcept { return entries_; }
-  constexpr const_iterator end() const noexcept { return entries_ + size_; }
+  constexpr T* data() noexcept { return entries(); }
+  constexpr const T* data() const noexcept { return entries(); }
+  constexpr iterator begin() noexcept { return entries(); }
+  constexpr iterator end() noexcept { return entries() + size_; }
+  constexpr const_iterator begin() const noexcept { return entries(); }
+  constexpr const_iterator end() const noexcept { return entries() + size_; }
 
   /// The live entries, for functions that take any contiguous range.
   constexpr std::span<const T> span() const noexcept {
-    return {entries_, static_cast<std::size_t>(size_)};
+    return {entries(), static_cast<std::size_t>(size_)};
   }
 
   /// Appends `value`. Requires size() < kMaxNdim.
   constexpr void push_back(const T& value) noexcept {
     require(size_ < kMaxNdim);
-    entries_[size_++] = value;
+    entries()[size_++] = value;
   }
 
   /// Puts `value` before `position`. Requires 0 <= position <= size() < kMaxNdim.
   constexpr void insert(int position, const T& value) noexcept {
     require(size_ < kMaxNdim && position >= 0 && position <= size_);
-    for (int i = size_; i > position; --i) entries_[i] = entries_[i - 1];
-    entries_[position] = value;
+    for (int i = size_; i > position; --i) entries()[i] = entries()[i - 1];
+    entries()[position] = value;
     ++size_;
   }
 
   /// Removes the entry at `position`. Requires 0 <= position < size().
   constexpr void erase(int position) noexcept {
     require(position >= 0 && position < size_);
-    for (int i = position + 1; i < size_; ++i) entries_[i - 1] = entries_[i];
+    for (int i = position + 1; i < size_; ++i) entries()[i - 1] = entries()[i];
     --size_;
   }
 
@@ -127,11 +129,11 @@ class SmallVec {
   static constexpr void require(bool invariant) noexcept {
     if (!invariant) __builtin_trap();
   }
-  constexpr void clear_for_constant_evaluation() noexcept {
-    if (std::is_constant_evaluated()) {
-      for (T& entry : entries_) entry = T{};
-    }
+  constexpr void make_for_constant_evaluation() noexcept {
+    if (std::is_constant_evaluated()) std::construct_at(&live_);
   }
+  constexpr T* entries() noexcept { return live_.entries; }
+  constexpr const T* entries() const noexcept { return live_.entries; }
   /// One move of the processor. Entries are mostly copied just after they were written one by one;
   /// moves of several at once, which the compiler would make of this, then wait until the writes
   /// have left the processor's store buffer.
@@ -156,14 +158,19 @@ class SmallVec {
     if (!std::is_constant_evaluated() && size_ <= kUsualNdim) {
       // A fixed number of moves, where a loop over 3 entries is as long as a malloc. What lies
       // behind the live entries is copied unread.
-      for (int i = 0; i < kUsualNdim; ++i) copy_entry(entries_[i], other.entries_[i]);
+      for (int i = 0; i < kUsualNdim; ++i) copy_entry(entries()[i], other.entries()[i]);
       return;
     }
-    for (int i = 0; i < other.size_; ++i) entries_[i] = other.entries_[i];
+    for (int i = 0; i < other.size_; ++i) entries()[i] = other.entries()[i];
   }
 
+  struct Entries {
+    T entries[kMaxNdim];
+  };
   int size_ = 0;
-  T entries_[kMaxNdim];  // Entries from size_ on are indeterminate at run time.
+  union {
+    Entries live_;  // Entries from size_ on are indeterminate at run time.
+  };
 };
 
 /// A shape (elements), a stride list (bytes) or an index (elements): one number per dimension.

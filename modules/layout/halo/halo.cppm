@@ -19,15 +19,15 @@ module;
 
 export module gridbuf.layout.halo;
 
+import gridbuf.layout.checked;
 import gridbuf.layout.extents;
 
 export namespace gridbuf {
 
 /// The halo of one dimension, in points: `lower` at index 0, `upper` at the end.
 struct HaloWidth {
-  // Without initialisers, so that a halo costs nothing to make; `HaloWidth{}` is (0, 0).
-  std::int64_t lower;
-  std::int64_t upper;
+  std::int64_t lower = 0;
+  std::int64_t upper = 0;
 
   /// The short form: `width` points at both ends.
   static constexpr HaloWidth symmetric(std::int64_t width) noexcept { return {width, width}; }
@@ -67,7 +67,7 @@ constexpr HaloWidth halo_of_slice(HaloWidth halo, std::int64_t extent, std::int6
     return halo_of_slice({halo.upper, halo.lower}, extent, extent - 1 - start, -step, points);
   }
   const auto points_before = [=](std::int64_t bound) {  // View points that show a point < bound.
-    const std::int64_t count = bound <= start ? 0 : (bound - start - 1) / step + 1;
+    const std::int64_t count = bound <= start ? 0 : checked::quotient(bound - start - 1, step) + 1;
     return count < points ? count : points;
   };
   return {points_before(halo.lower), points - points_before(extent - halo.upper)};

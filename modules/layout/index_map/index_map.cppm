@@ -75,7 +75,7 @@ constexpr SlicePoints slice_points(const Slice& slice, std::int64_t extent) noex
   if (distance <= 0) return {};
   // Clipped like Python's, so that it can be negated; no extent is long enough to tell.
   const std::int64_t step = slice.step < -checked::kMaxBytes ? -checked::kMaxBytes : slice.step;
-  const std::int64_t points = (distance - 1) / (forwards ? step : -step) + 1;
+  const std::int64_t points = checked::quotient(distance - 1, forwards ? step : -step) + 1;
   if (points == 1) return {start, forwards ? 1 : -1, 1};
   return {start, step, points};
 }

@@ -90,7 +90,7 @@ constexpr Extents apply_to_index(const IndexMap& map, const Extents& index) noex
     if (axis.has_source() && axis.step != 0 && axis.extent > 1) {
       const std::int64_t ahead = index[axis.source] - map.start()[axis.source];
       // Towards zero is down here: a point before the view is clipped to 0 anyway.
-      position = (ahead < 0) == (axis.step < 0) ? ahead / axis.step : 0;
+      if ((ahead < 0) == (axis.step < 0)) position = axis.step == 1 ? ahead : ahead / axis.step;
       if (position >= axis.extent) position = axis.extent - 1;
     }
     result.push_back(position);

@@ -40,33 +40,7 @@ PyTypeObject* buffer_type = nullptr;  // Made once, kept for good.
 
 // ---- Lifetime. ----
 
-/// Memory of Buffers that are gone, for those to come. The GIL guards it. A Buffer is longer than
-/// the blocks that Python's and the C library's allocators keep at hand, so this is a fifth of the
-/// time of a small allocation. Not with the address sanitizer, which could not see a use after
-/// free.
-class SpareObjects {
- public:
-  void* take() noexcept {
-    return count_ > 0 ? objects_[--count_] : PyObject_Malloc(sizeof(BufferObject));
-  }
-  void give_back(void* object) noexcept {
-    if (count_ < kCapacity) {
-      objects_[count_++] = object;
-    } else {
-      PyObject_Free(object);
-    }
-  }
-
- private:
-#if __has_feature(address_sanitizer)
-  static constexpr int kCapacity = 0;
-#else
-  static constexpr int kCapacity = 16;
-#endif
-  int count_ = 0;
-  void* objects_[16];
-};
-SpareObjects spare_objects;
+SpareObjects<sizeof(BufferObject)> spare_objects;
 
 PyObject* refuse_new(PyTypeObject*, PyObject*, PyObject*) {
   PyErr_SetString(PyExc_TypeError,
@@ -447,7 +421,7 @@ Ref allocate_buffer(const LayoutPlan& plan, const Dims& dims, const DTypePtr& dt
   });
 }
 
-Ref adopt_buffer(BufferState state, const DTypePtr& dtype, PyObject* keep_alive) {
+Ref adopt_buffer(BufferState&& state, const DTypePtr& dtype, PyObject* keep_alive) {
   state.memory.owner = share_object(std::move(state.memory.owner), keep_alive);
   Ref buffer =
       new_buffer(dtype, nullptr, [&]() noexcept -> BufferState { return std::move(state); });

@@ -80,7 +80,7 @@ Ref allocate_buffer(const LayoutPlan& plan, const Dims& dims, const DTypePtr& dt
 /// names, a layout map, an aligned index and the alignment that holds there. `keep_alive`, if not
 /// null, is referred to until the Buffer, its views and all that was exported from them are gone;
 /// it is let go of on whatever thread that happens, see `share_object`.
-Ref adopt_buffer(BufferState state, const DTypePtr& dtype, PyObject* keep_alive);
+Ref adopt_buffer(BufferState&& state, const DTypePtr& dtype, PyObject* keep_alive);
 
 /// A read-only view, for restoring one.
 Ref readonly_view(PyObject* buffer);

@@ -25,18 +25,19 @@ import gridbuf.storage;
 namespace gridbuf::python::storages {
 namespace {
 
-/// A Buffer over `memory`, with the storage's parameters. What gridbuf does to a storage's memory
-/// is ordered on the current stream before the memory is handed over.
-Ref buffer_over(BufferDescriptor memory, const Storage& storage, const DTypePtr& dtype) {
-  BufferState state;
+/// A Buffer over the side's memory, with the storage's parameters; `share`, if there is one, is its
+/// owner. What gridbuf does to a storage's memory is ordered on the current stream before the
+/// memory is handed over.
+Ref buffer_over(const Storage& storage, const DTypePtr& dtype, Side side, Owner share = nullptr) {
+  BufferState state{.memory = storage.memory(side),
+                    .dims = storage.dims(),
+                    .layout = storage.layout(),
+                    .aligned_index = storage.aligned_index(),
+                    .alignment_bytes = storage.alignment_bytes()};
+  if (share != nullptr) state.memory.owner = std::move(share);
   state.facts.resource_name = "storage";
-  state.facts.device = memory.device;
-  if (memory.device.type != DeviceType::kHost) state.facts.stream = current_stream();
-  state.memory = std::move(memory);
-  state.dims = storage.dims();
-  state.layout = storage.layout();
-  state.aligned_index = storage.aligned_index();
-  state.alignment_bytes = storage.alignment_bytes();
+  state.facts.device = state.memory.device;
+  if (state.memory.device.type != DeviceType::kHost) state.facts.stream = current_stream();
   return adopt_buffer(std::move(state), dtype, nullptr);
 }
 
@@ -52,15 +53,17 @@ Side reading_side(const Storage& storage) {
 }
 
 Ref own_buffer(const Storage& storage, const DTypePtr& dtype, Side side) {
-  return buffer_over(storage.memory(side), storage, dtype);
+  return buffer_over(storage, dtype, side);
 }
 
 Ref shown_buffer(const Storage& storage, const DTypePtr& dtype, Side side) {
+  // There is no other side that would have to know.
+  if (storage.kind() == StorageKind::kCpu && side == Side::kHost) {
+    return buffer_over(storage, dtype, side);
+  }
   Owner share = value_of(
       run_unlocked(storage, [&] { return storage.export_side(side, !storage.readonly()); }));
-  BufferDescriptor memory = storage.memory(side);
-  memory.owner = std::move(share);
-  return buffer_over(std::move(memory), storage, dtype);
+  return buffer_over(storage, dtype, side, std::move(share));
 }
 
 Ref own_ndarray(const Storage& view, const DTypePtr& dtype, bool readonly, PyObject* base) {

@@ -260,7 +260,7 @@ PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t c
 
 PyObject* dlpack_device_method(PyObject* self, PyObject*) {
   const Storage& storage = object_of(self)->storage;
-  const Device device = storage.memory(exporting_side(storage)).device;
+  const Device device = storage.facts(exporting_side(storage)).device;
   return Py_BuildValue("(ii)", static_cast<int>(device.type), static_cast<int>(device.id));
 }
 

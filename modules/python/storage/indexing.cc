@@ -75,9 +75,10 @@ bool fixes_all_dimensions(std::span<const SubscriptItem> items, int ndim) {
 
 Ref subscript(const StorageObject& object, std::span<const SubscriptItem> items) {
   const Extents& shape = object.storage.shape();
-  Storage view = object.storage.view(value_of(subscript_map(shape, items)));
-  if (fixes_all_dimensions(items, shape.size())) return element_of(object, view);
-  return make_view(object, std::move(view));
+  const absl::StatusOr<IndexMap> map = subscript_map(shape, items);
+  if (!map.ok()) raise(map.status());
+  if (!fixes_all_dimensions(items, shape.size())) return make_view(object, *map);
+  return element_of(object, object.storage.view(*map));
 }
 
 // ---- All other keys: NumPy's business. ----
@@ -167,8 +168,7 @@ Ref transposed(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
           Problem{"number of axes", std::to_string(count > 1 ? count : axes.size()),
                   "the number of dimensions, " + std::to_string(ndim), "pass each axis once"});
   }
-  return make_view(object,
-                   object.storage.view(value_of(transpose_map(object.storage.shape(), axes))));
+  return make_view(object, value_of(transpose_map(object.storage.shape(), axes)));
 }
 
 }  // namespace

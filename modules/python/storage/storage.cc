@@ -40,6 +40,8 @@ std::array<PyTypeObject*, 4> types_by_kind = {};  // registered by gridbuf.stora
 
 // ---- Lifetime. ----
 
+SpareObjects<sizeof(StorageObject)> spare_objects;
+
 PyObject* refuse_new(PyTypeObject* type, PyObject*, PyObject*) {
   PyErr_Format(PyExc_TypeError,
                "%s cannot be called; use gridbuf.storage.empty, zeros, ones, full, as_storage or "
@@ -57,7 +59,7 @@ void deallocate(PyObject* self) {
   std::destroy_at(&object->touch);
   std::destroy_at(&object->storage);
   std::destroy_at(&object->dtype);
-  PyObject_Free(self);
+  spare_objects.give_back(self);
   Py_DECREF(type);
 }
 
@@ -568,23 +570,34 @@ bool has_storage_type(PyObject* object) {
   return false;
 }
 
-Ref make_object(Storage storage, const DTypePtr& dtype) {
-  PyTypeObject* const type = type_of(storage.kind());
-  auto* const memory = static_cast<PyObject*>(PyObject_Malloc(sizeof(StorageObject)));
+Ref new_object(const DTypePtr& dtype, StorageKind kind) {
+  PyTypeObject* const type = type_of(kind);
+  auto* const memory = static_cast<PyObject*>(spare_objects.take());
   if (memory == nullptr) throw std::bad_alloc();
   Ref made = Ref::steal(PyObject_Init(memory, type));
   StorageObject* const object = object_of(made.get());  // Nothing below can fail.
   object->head.weak_references = nullptr;
   std::construct_at(&object->dtype, dtype);
-  std::construct_at(&object->storage, std::move(storage));
   std::construct_at(&object->touch);
   std::construct_at(&object->shown_host);
   std::construct_at(&object->shown_device);
   return made;
 }
 
+Ref make_object(Storage storage, const DTypePtr& dtype) {
+  return make_object_of(dtype, storage.kind(),
+                        [&]() noexcept -> Storage { return std::move(storage); });
+}
+
 Ref make_view(const StorageObject& parent, Storage view) {
-  Ref made = make_storage(std::move(view), parent.dtype);
+  Ref made = make_object(std::move(view), parent.dtype);
+  object_of(made.get())->touch = parent.touch;
+  return made;
+}
+
+Ref make_view(const StorageObject& parent, const IndexMap& map) {
+  Ref made = make_object_of(parent.dtype, parent.storage.kind(),
+                            [&]() noexcept -> Storage { return parent.storage.view(map); });
   object_of(made.get())->touch = parent.touch;
   return made;
 }

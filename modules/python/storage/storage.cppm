@@ -25,6 +25,7 @@ module;
 
 #include <cstddef>
 #include <memory>
+#include <new>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -95,8 +96,22 @@ bool has_storage_type(PyObject* object);
 Ref make_object(Storage storage, const DTypePtr& dtype);
 void add_types(PyObject* module);
 
+/// A new object whose storage is not there yet.
+Ref new_object(const DTypePtr& dtype, StorageKind kind);
+
+/// A new object with the storage that `make_storage` returns. It is made in its place, because it
+/// is five kilobytes long, of which little is in use. `make_storage` must not throw.
+template <class MakeStorage>
+Ref make_object_of(const DTypePtr& dtype, StorageKind kind, const MakeStorage& make_storage) {
+  static_assert(noexcept(make_storage()));
+  Ref made = new_object(dtype, kind);
+  ::new (static_cast<void*>(&object_of(made.get())->storage)) Storage(make_storage());
+  return made;
+}
+
 /// A view of the memory behind `parent`, which keeps its hooks.
 Ref make_view(const StorageObject& parent, Storage view);
+Ref make_view(const StorageObject& parent, const IndexMap& map);
 
 /// The key of a side in Python: "host" or "device".
 Side to_side(PyObject* object);
