@@ -27,10 +27,13 @@ def _cuda_objects_impl(ctx):
         unsupported_features = ctx.disabled_features,
     )
     dep_infos = [dep[CcInfo] for dep in ctx.attr.deps]
+
+    # As cc_library has it: headers are included by their paths in their workspace, which may be another one's external.
+    root = ctx.label.workspace_root
+    include_roots = [root or ".", ctx.genfiles_dir.path + ("/" + root if root else "")]
     headers = cc_common.create_compilation_context(
         headers = depset(ctx.files.hdrs),
-        # As cc_library has it: headers are included by their paths in the workspace.
-        quote_includes = depset([".", ctx.genfiles_dir.path]),
+        quote_includes = depset(include_roots),
     )
     context = cc_common.merge_cc_infos(
         cc_infos = dep_infos + [CcInfo(compilation_context = headers)],
@@ -40,7 +43,7 @@ def _cuda_objects_impl(ctx):
         object = ctx.actions.declare_file("%s/%s.o" % (ctx.label.name, source.basename))
         ctx.actions.run(
             executable = CUDA_HOME + "/bin/nvcc",
-            arguments = _nvcc_flags() + ["-I.", "-I" + ctx.genfiles_dir.path] + ["-c", source.path, "-o", object.path],
+            arguments = _nvcc_flags() + ["-I" + path for path in include_roots] + ["-c", source.path, "-o", object.path],
             inputs = depset([source] + ctx.files._nvcc_files, transitive = [context.headers]),
             outputs = [object],
             # nvcc runs g++, which it looks for on the PATH, and keeps its intermediate files in TMPDIR.
