@@ -81,6 +81,10 @@ Ref allocate_buffer(const LayoutPlan& plan, const Dims& dims, const DTypePtr& dt
 /// null, is referred to until the Buffer, its views and all that was exported from them are gone;
 /// it is let go of on whatever thread that happens, see `share_object`.
 Ref adopt_buffer(BufferState&& state, const DTypePtr& dtype, PyObject* keep_alive);
+/// The same with the state that `make_state` returns, which is made in its place; nothing else is
+/// kept alive. `make_state` must not throw.
+template <class MakeState>
+Ref adopt_buffer_of(const DTypePtr& dtype, const MakeState& make_state);
 
 /// A read-only view, for restoring one.
 Ref readonly_view(PyObject* buffer);
@@ -181,6 +185,13 @@ Ref new_buffer(const DTypePtr& dtype, PyObject* root, const MakeState& make_stat
   Ref object = new_object(dtype, root);
   ::new (static_cast<void*>(&object_of(object.get())->state)) BufferState(make_state());
   return object;
+}
+
+template <class MakeState>
+Ref adopt_buffer_of(const DTypePtr& dtype, const MakeState& make_state) {
+  Ref buffer = new_buffer(dtype, nullptr, make_state);
+  object_of(buffer.get())->adopted = true;
+  return buffer;
 }
 
 // Slots and methods, by file.

@@ -29,16 +29,18 @@ namespace {
 /// owner. What gridbuf does to a storage's memory is ordered on the current stream before the
 /// memory is handed over.
 Ref buffer_over(const Storage& storage, const DTypePtr& dtype, Side side, Owner share = nullptr) {
-  BufferState state{.memory = storage.memory(side),
-                    .dims = storage.dims(),
-                    .layout = storage.layout(),
-                    .aligned_index = storage.aligned_index(),
-                    .alignment_bytes = storage.alignment_bytes()};
-  if (share != nullptr) state.memory.owner = std::move(share);
-  state.facts.resource_name = "storage";
-  state.facts.device = state.memory.device;
-  if (state.memory.device.type != DeviceType::kHost) state.facts.stream = current_stream();
-  return adopt_buffer(std::move(state), dtype, nullptr);
+  return adopt_buffer_of(dtype, [&]() noexcept -> BufferState {
+    BufferState state{.memory = storage.memory(side),
+                      .dims = storage.dims(),
+                      .layout = storage.layout(),
+                      .aligned_index = storage.aligned_index(),
+                      .alignment_bytes = storage.alignment_bytes()};
+    if (share != nullptr) state.memory.owner = std::move(share);
+    state.facts.resource_name = "storage";
+    state.facts.device = state.memory.device;
+    if (state.memory.device.type != DeviceType::kHost) state.facts.stream = current_stream();
+    return state;
+  });
 }
 
 }  // namespace
