@@ -54,6 +54,7 @@ void deallocate(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   StorageObject* object = object_of(self);
   if (object->head.weak_references != nullptr) PyObject_ClearWeakRefs(self);
+  std::destroy_at(&object->parameters);
   std::destroy_at(&object->shown_device);
   std::destroy_at(&object->shown_host);
   std::destroy_at(&object->touch);
@@ -127,6 +128,7 @@ int set_halo(PyObject* self, PyObject* value, void*) {
     if (value == nullptr) raise(ErrorClass::kType, "halo cannot be deleted; set it to zeros");
     const Halo halo = to_halo(value, storage.shape());  // May run Python: look again afterwards.
     check(storage.set_halo(halo));
+    object_of(self)->parameters = Ref();
     return 0;
   });
 }
@@ -220,9 +222,11 @@ PyObject* get_readonly(PyObject* self, void*) {
 }
 
 /// All parameters but the elements, as plain values: (dims, shape, halo, aligned_index, layout,
-/// alignment_size, dtype, device, managed).
+/// alignment_size, dtype, device, managed). Arithmetic asks for them at every expression.
 PyObject* get_parameters(PyObject* self, void*) {
   return guarded([&] {
+    Ref& kept = object_of(self)->parameters;
+    if (kept) return Ref::share(kept.get());
     const auto taken = [self](PyObject* (*getter)(PyObject*, void*)) {
       return Ref::steal(getter(self, nullptr));
     };
@@ -235,9 +239,10 @@ PyObject* get_parameters(PyObject* self, void*) {
     const Ref dtype = taken(get_dtype);
     const Ref device = taken(get_device);
     const Ref managed = taken(get_managed);
-    return Ref::steal(PyTuple_Pack(9, dims.get(), shape.get(), halo.get(), aligned_index.get(),
+    kept = Ref::steal(PyTuple_Pack(9, dims.get(), shape.get(), halo.get(), aligned_index.get(),
                                    layout.get(), alignment.get(), dtype.get(), device.get(),
                                    managed.get()));
+    return Ref::share(kept.get());
   });
 }
 
@@ -581,6 +586,7 @@ Ref new_object(const DTypePtr& dtype, StorageKind kind) {
   std::construct_at(&object->touch);
   std::construct_at(&object->shown_host);
   std::construct_at(&object->shown_device);
+  std::construct_at(&object->parameters);
   return made;
 }
 

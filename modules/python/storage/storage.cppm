@@ -89,6 +89,7 @@ struct StorageObject {
   std::shared_ptr<const TouchHooks> touch;
   std::unique_ptr<ShownMemory> shown_host;    // made when first asked for
   std::unique_ptr<ShownMemory> shown_device;  // the same
+  Ref parameters;  // `_parameters`, made when first asked for; none after the halo was set
 };
 
 StorageObject* object_of(PyObject* storage);
