@@ -76,13 +76,14 @@ class Memory:
         found = b""
         while len(found) < _NAME_LIMIT_BYTES:
             page_end = (address // 4096 + 1) * 4096
-            chunk = self.read(address, page_end - address)
-            if chunk is None:
+            if not self.readable(address, page_end):
                 return None
-            head, nul, _ = chunk.partition(b"\0")
-            found += head
-            if nul:
-                return found
+            # Byte by byte: what lies behind the NUL is none of ours, and a sanitizer in this process says so.
+            for position in range(address, page_end):
+                byte = ctypes.string_at(position, 1)
+                if byte == b"\0":
+                    return found
+                found += byte
             address = page_end
         return None
 
