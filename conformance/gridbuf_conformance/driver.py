@@ -49,13 +49,14 @@ _TAIL_BYTES = 16_384
 
 @dataclass(frozen=True)
 class Description:
-    """What the worker says of the producer it loaded."""
+    """What the worker says of what it loaded; `side` is "producer" or "consumer"."""
 
     name: str
     version: str
     python: str
     platform: str
     capabilities: Capabilities
+    side: str = "producer"
 
 
 @dataclass(frozen=True)

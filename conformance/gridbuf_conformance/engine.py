@@ -278,7 +278,8 @@ class _Run:
             schema=SCHEMA,
             suite={"name": SUITE_NAME, "version": suite_version()},
             target={
-                key: getattr(description, key) for key in ("name", "version", "python", "platform")
+                key: getattr(description, key)
+                for key in ("name", "version", "side", "python", "platform")
             },
             profile=self._profile,
             seed=self.seed,

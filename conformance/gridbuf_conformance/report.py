@@ -3,7 +3,8 @@
 `Report.of(events)` renders the event stream into one JSON-able object, whose keys are part of the
 suite's public interface (schema `gridbuf-conformance-report/1`):
 
-`schema`, `suite` (name, version), `target` (name, version, python, platform), `profile`, `seed`,
+`schema`, `suite` (name, version), `target` (name, version, python, platform, and `side`: whether a
+"producer" or a "consumer" was judged), `profile`, `seed`,
 `summary` (count by outcome), `plans` (count by what the producer answered), `rules` (id, level,
 outcome, plans, failures, note), `notes` (what the run left out, and why), `timing`.
 

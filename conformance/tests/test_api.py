@@ -198,7 +198,7 @@ def test_a_report_has_exactly_its_published_keys():
         "notes",
         "timing",
     ]
-    assert list(report.data["target"]) == ["name", "version", "python", "platform"]
+    assert list(report.data["target"]) == ["name", "version", "side", "python", "platform"]
     keys = {"id", "level", "outcome", "plans", "failures", "note"}
     assert all(set(rule) == keys for rule in report.data["rules"])
     (found,) = (rule["failures"] for rule in report.data["rules"] if rule["id"] == "GT-20")
