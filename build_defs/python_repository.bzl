@@ -2,7 +2,8 @@
 
 It is the environment that bazelw made from the lock files: GRIDBUF_ENVIRONMENT, which bazelw sets, or else (when the Bazel of
 another workspace builds) the last one bazelw made for the default interpreter. Targets: `:toolchain` (Bazel's Python
-toolchain bound to it), `:headers` (Python.h), `:pybind11` (its headers), and `python.bzl` with the tags of the interpreter.
+toolchain bound to it), `:headers` (Python.h), `:pybind11` (its headers), `:nanobind` (its library, which it ships as source),
+and `python.bzl` with the tags of the interpreter. nanobind is one of the optional peers; `HAS_NANOBIND` says whether it is there.
 """
 
 _BUILD = """
@@ -42,6 +43,20 @@ cc_library(
     deps = [":headers"],
 )
 
+cc_library(
+    name = "nanobind",
+    srcs = glob(["nanobind/src/nb_combined.cpp"], allow_empty = True),
+    hdrs = glob(
+        ["nanobind/include/**", "nanobind/ext/robin_map/include/**"],
+        allow_empty = True,
+    ),
+    # nanobind's own build says why: it overlays C structs of CPython's.
+    copts = ["-std=c++17", "-fvisibility=hidden", "-fno-strict-aliasing", "-DNDEBUG", "-w"],
+    includes = ["nanobind/include", "nanobind/ext/robin_map/include"],
+    textual_hdrs = glob(["nanobind/src/*"], allow_empty = True),
+    deps = [":headers"],
+)
+
 # Tests depend on this, so that installing or removing the optional peers runs them again.
 filegroup(
     name = "peers",
@@ -50,11 +65,16 @@ filegroup(
 """
 
 _QUERY = """
-import json, sys, sysconfig
+import json, os, sys, sysconfig
 import pybind11
+try:
+    import nanobind
+except ImportError:
+    nanobind = None
 print(json.dumps({
     "include": sysconfig.get_paths()["include"],
     "pybind11": pybind11.get_include(),
+    "nanobind": nanobind and os.path.dirname(nanobind.__file__),
     "suffix": sysconfig.get_config_var("EXT_SUFFIX"),
     "tag": "cp%d%d" % sys.version_info[:2],
 }))
@@ -80,6 +100,8 @@ def _python_repository_impl(repository_ctx):
     facts = json.decode(result.stdout)
     repository_ctx.symlink(facts["include"], "include")
     repository_ctx.symlink(facts["pybind11"], "pybind11_include")
+    if facts["nanobind"]:
+        repository_ctx.symlink(facts["nanobind"], "nanobind")
     repository_ctx.file("peers.txt", repository_ctx.os.environ.get("GRIDBUF_PEERS", "none") + "\n")
     repository_ctx.file("BUILD.bazel", _BUILD.format(interpreter = python))
     repository_ctx.file("python.bzl", "\n".join([
@@ -87,6 +109,7 @@ def _python_repository_impl(repository_ctx):
         "",
         'EXTENSION_SUFFIX = "%s"' % facts["suffix"],
         'PYTHON_TAG = "%s"' % facts["tag"],
+        "HAS_NANOBIND = %s" % bool(facts["nanobind"]),
         "",
     ]))
 
