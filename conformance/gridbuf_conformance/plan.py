@@ -19,12 +19,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cache, cached_property
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .dtypes import DTYPES, DType, fill_bytes
 from .views import ViewMap
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = [
     "ALIGNMENT_LIMIT_BYTES",
@@ -93,23 +96,31 @@ class Plan(Mapping):
     # -- the mapping -------------------------------------------------------------------
 
     def __getitem__(self, key: str) -> Any:
-        if key not in KEYS:
-            raise KeyError(f"{key!r} is no key of a plan; the keys are {', '.join(KEYS)}")
+        if key not in self.keys_of():
+            known = ", ".join(self.keys_of())
+            raise KeyError(f"{key!r} is no key of a plan; the keys are {known}")
         return getattr(self, key)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(KEYS)
+        return iter(self.keys_of())
 
     def __len__(self) -> int:
-        return len(KEYS)
+        return len(self.keys_of())
 
     def __repr__(self) -> str:
-        return f"Plan({', '.join(f'{key}={value!r}' for key, value in self._asked().items())})"
+        asked = ", ".join(f"{key}={value!r}" for key, value in self._asked().items())
+        return f"{type(self).__name__}({asked})"
+
+    @classmethod
+    @cache
+    def keys_of(cls) -> tuple[str, ...]:
+        """The keys of plans of this class, in the order of their JSON."""
+        return tuple(field.name for field in fields(cls))
 
     # -- JSON --------------------------------------------------------------------------
 
     @classmethod
-    def from_json(cls, text: str | Mapping[str, Any]) -> Plan:
+    def from_json(cls, text: str | Mapping[str, Any]) -> Self:
         """The plan of a JSON object, given as text or already decoded; keys left out take their
         defaults.
 
@@ -128,13 +139,14 @@ class Plan(Mapping):
             raise ValueError(  # noqa: TRY004 (text that is no plan is a bad value)
                 f"a plan is a JSON object, not {type(raw).__name__}; see plan.schema.json"
             )
-        unknown = sorted(set(raw) - set(KEYS))
+        unknown = sorted(set(raw) - set(cls.keys_of()))
         if unknown:
-            raise ValueError(f"unknown plan key {unknown[0]!r}; the keys are {', '.join(KEYS)}")
+            known = ", ".join(cls.keys_of())
+            raise ValueError(f"unknown plan key {unknown[0]!r}; the keys are {known}")
         return cls(**raw)
 
     def to_dict(self) -> dict[str, Any]:
-        """All twelve keys, with lists in place of tuples: what a report holds."""
+        """All keys, with lists in place of tuples: what a report holds."""
         return {key: _as_lists(value) for key, value in self.items()}
 
     def to_json(self, *, brief: bool = False) -> str:
@@ -192,13 +204,13 @@ class Plan(Mapping):
         return ViewMap.of(self.shape, self.views)
 
     @property
-    def without_views(self) -> Plan:
+    def without_views(self) -> Self:
         """The same request, measured as it was produced."""
         return self.replaced(views=()) if self.views else self
 
-    def replaced(self, **changes: Any) -> Plan:
+    def replaced(self, **changes: Any) -> Self:
         """A plan with some keys changed; raises as the constructor."""
-        return Plan(**{**dict(self), **changes})
+        return type(self)(**{**dict(self), **changes})
 
     # -- content -----------------------------------------------------------------------
 
@@ -325,7 +337,7 @@ class NoContent(ValueError):
     """
 
 
-KEYS: tuple[str, ...] = tuple(field.name for field in fields(Plan))
+KEYS: tuple[str, ...] = Plan.keys_of()
 """The keys of every plan, in the order of its JSON."""
 
 
