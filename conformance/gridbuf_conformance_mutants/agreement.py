@@ -5,9 +5,9 @@ from __future__ import annotations
 import ctypes
 import threading
 
+from gridbuf_conformance.abi.buffer_exporter import PyBuffer
 from gridbuf_conformance.plan import Plan
 
-from .buffer_type import PyBuffer
 from .capsules import Export
 from .mutant import Mutant, faulty
 from .reference import (

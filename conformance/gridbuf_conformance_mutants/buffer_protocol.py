@@ -7,9 +7,9 @@ import threading
 from ctypes import c_ssize_t
 from typing import ClassVar
 
+from gridbuf_conformance.abi.buffer_exporter import BufferExporter, PyBuffer, static_text
 from gridbuf_conformance.plan import Plan
 
-from .buffer_type import BufferExporter, PyBuffer, static_text
 from .memory import Block
 from .mutant import Mutant, faulty
 from .reference import (

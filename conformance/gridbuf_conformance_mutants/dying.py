@@ -8,9 +8,9 @@ import sys
 import time
 import weakref
 
+from gridbuf_conformance.abi.buffer_exporter import PyBuffer
 from gridbuf_conformance.plan import Plan
 
-from .buffer_type import PyBuffer
 from .memory import Block
 from .mutant import Mutant, faulty
 from .reference import Array, Memory, Offers

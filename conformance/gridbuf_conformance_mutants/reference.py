@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from ctypes import c_ssize_t
 from typing import ClassVar
 
+from gridbuf_conformance.abi.buffer_exporter import BufferExporter, PyBuffer, retained, static_text
 from gridbuf_conformance.plan import ALIGNMENT_LIMIT_BYTES, UNTOUCHED_FROM_BYTES, Plan
 from gridbuf_conformance.producer import Capabilities, Unsupported
 from gridbuf_conformance.views import ViewMap
 
 from . import capsules
-from .buffer_type import BufferExporter, PyBuffer, retained, static_text
 from .elements import ELEMENTS, Element
 from .exchange_table import OffersExchange
 from .memory import Block

@@ -1,9 +1,10 @@
 """A base class whose `Py_buffer` answers are written in Python, field by field, on every CPython.
 
 PEP 688's `__buffer__` exists only from Python 3.12 and hands out a `memoryview`, which can only say what a
-well-behaved exporter says. A zoo of faulty exporters needs the raw struct. So `BufferExporter` is a type
-made by `PyType_FromSpecWithBases` whose `bf_getbuffer` and `bf_releasebuffer` slots are ctypes callbacks;
-a subclass writes `get_buffer(view, flags)` and fills the struct as rightly or wrongly as it wants.
+well-behaved exporter says. Offers that are unusual or wrong, and the zoo of faulty exporters, need the raw
+struct. So `BufferExporter` is a type made by `PyType_FromSpecWithBases` whose `bf_getbuffer` and
+`bf_releasebuffer` slots are ctypes callbacks; a subclass writes `get_buffer(view, flags)` and fills the struct
+as rightly or wrongly as it wants.
 
 One thing a ctypes callback cannot do is return to C with an exception set: ctypes looks after every call
 and takes the exception away. The *fuse* solves it. The callback returns an int subclass that owns a
