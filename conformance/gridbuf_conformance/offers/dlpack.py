@@ -1,0 +1,318 @@
+"""DLPack offers: `__dlpack__` and `__dlpack_device__` over a block, as published or one property off.
+
+"dlpack" is a producer of today: it takes the four keywords and gives the versioned capsule to
+whoever asks for one. "dlpack-legacy" is one of the 2022 standard, which knows `stream` alone.
+
+The struct, its shape and its strides belong to an `Export`, which counts: calls of the deleter (by
+machine code, see `native`), and what the capsule's destructor did. The capsule itself is kept
+alive until the consumer has returned, for its destructor is Python code and would lose an
+exception that is on its way.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from ctypes import c_int64, c_void_p
+from dataclasses import dataclass
+from typing import Any
+
+from ..abi.dlpack import CPU, FLAG_READONLY, Managed, VersionedManaged
+from ..dtypes import DTYPES
+from ..measure.values import describe
+from ..plan import Plan
+from ..producer import Capabilities
+from .memory import Block
+from .native import IS_NATIVE, Frame, deleter_address
+from .offer import Offer
+from .twist import PLAIN, Interface, Offered, Twist
+
+__all__ = ["INTERFACES", "DLPackOffered", "DLPackTwist", "Export", "Exporter"]
+
+VERSION = (1, 1)
+"""What a versioned capsule is stamped with: before 1.2, where NULL strides are legal."""
+_DESTRUCTOR = ctypes.PYFUNCTYPE(None, c_void_p)
+_LEGACY, _VERSIONED = b"dltensor", b"dltensor_versioned"
+
+_api = ctypes.PyDLL(None)
+_api.PyCapsule_New.restype = ctypes.py_object
+_api.PyCapsule_New.argtypes = [c_void_p, ctypes.c_char_p, c_void_p]
+_api.PyCapsule_GetDestructor.restype = c_void_p
+_api.PyCapsule_GetDestructor.argtypes = [ctypes.py_object]
+_api.PyCapsule_GetName.restype = ctypes.c_char_p
+_api.PyCapsule_GetName.argtypes = [c_void_p]
+_api.PyCapsule_GetPointer.restype = c_void_p
+_api.PyCapsule_GetPointer.argtypes = [c_void_p, ctypes.c_char_p]
+
+_exports: dict[int, Export] = {}
+"""Every export that somebody may still use, by the address of its struct."""
+
+
+class Export:
+    """One managed tensor over a block, the capsule that carries it, and what becomes of both.
+
+    A twist edits `managed`, `shape` and `strides` before `capsule` is called; None for either
+    array leaves a NULL pointer.
+    """
+
+    def __init__(self, block: Block, *, versioned: bool) -> None:
+        self.block = block
+        self.name = _VERSIONED if versioned else _LEGACY
+        self.frame = Frame()
+        kind = VersionedManaged if versioned else Managed
+        self.managed = kind.from_buffer(self.frame)
+        self.address = ctypes.addressof(self.frame)
+        self.deleter: int | None = deleter_address()
+        self.destroyed = 0
+        self.held: Any = None
+        self.shape: Sequence[int] | int | None = block.shape
+        self.strides: Sequence[int] | int | None = [s // block.itemsize for s in block.strides]
+        self._describe(versioned)
+
+    def _describe(self, versioned: bool) -> None:
+        tensor, block = self.managed.tensor, self.block
+        tensor.data = None if block.is_empty else block.address
+        tensor.device_type, tensor.device_id = CPU, 0
+        tensor.ndim = len(block.shape)
+        tensor.code, tensor.bits = block.plan.dtype_info.dlpack
+        tensor.lanes = 1
+        self.managed.manager_ctx = self.address
+        if not tensor.ndim:
+            self.shape = self.strides = None
+        if versioned:
+            self.managed.major, self.managed.minor = VERSION
+            self.managed.flags = FLAG_READONLY if block.plan.readonly else 0
+
+    def capsule(self) -> object:
+        """The capsule; the export lives from now on until the suite forgets it."""
+        tensor = self.managed.tensor
+        self._arrays = [_array(self.shape), _array(self.strides)]
+        tensor.shape, tensor.strides = map(_pointer, self._arrays)
+        self._written = [bytes(a) for a in self._arrays if isinstance(a, ctypes.Array)]
+        self.managed.deleter = self.deleter
+        _exports[self.address] = self
+        destructor = ctypes.cast(_destructor, c_void_p)
+        self.held = _api.PyCapsule_New(self.address, self.name, destructor)
+        return self.held
+
+    @property
+    def deleter_calls(self) -> int:
+        """How often the deleter was called by anybody but the capsule's destructor."""
+        return int(self.frame.calls)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether the tensor was deleted, or would have been if it had a deleter."""
+        return self.deleter_calls + self.destroyed > 0
+
+    def facts(self) -> dict[str, Any]:
+        """Counters; while the suite holds the capsule, also its name and whether it is armed."""
+        arrays = [bytes(a) for a in self._arrays if isinstance(a, ctypes.Array)]
+        facts: dict[str, Any] = {
+            "versioned": self.name == _VERSIONED,
+            "deleter": self.deleter is not None,
+            "deleter_calls": self.deleter_calls,
+            "destructor_calls": self.destroyed,
+            "metadata_unchanged": arrays == self._written,
+        }
+        if self.held is not None:
+            name = _api.PyCapsule_GetName(id(self.held))
+            own = ctypes.cast(_destructor, c_void_p).value
+            facts["name"] = None if name is None else name.decode("latin-1")
+            facts["armed"] = name == self.name and _api.PyCapsule_GetDestructor(self.held) == own
+        return facts
+
+
+@_DESTRUCTOR
+def _destructor(capsule: int) -> None:
+    """A capsule that nobody took lets go of its tensor; one that was taken has another name."""
+    name = _api.PyCapsule_GetName(capsule)
+    if name in (_LEGACY, _VERSIONED):
+        export = _exports.get(_api.PyCapsule_GetPointer(capsule, name))
+        if export is not None:
+            export.destroyed += 1
+
+
+def _array(values: Sequence[int] | int | None) -> Any:
+    """Numbers as an array of their own, an address as it is, None as NULL."""
+    if values is None or isinstance(values, int):
+        return values
+    return (c_int64 * max(1, len(values)))(*values)
+
+
+def _pointer(array: Any) -> int | None:
+    return ctypes.addressof(array) if isinstance(array, ctypes.Array) else array
+
+
+class Exporter:
+    """A producer of today. What it is asked is noted by its `DLPackOffered`."""
+
+    def __init__(self, offered: DLPackOffered) -> None:
+        self._offered = offered
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._offered.device
+
+    def __dlpack__(self, *arguments: Any, **keywords: Any) -> object:
+        return self._offered.export(arguments, keywords)
+
+
+class DLPackOffered(Offered):
+    """An exporter with `__dlpack__`: notes the keywords of each call, and each capsule."""
+
+    keywords_taken = frozenset({"stream", "max_version", "dl_device", "copy"})
+
+    def __init__(self, offer: Offer, block: Block) -> None:
+        super().__init__(offer, block)
+        self.twist = offer.twist
+        self.device: Any = (CPU, 0)
+        self.calls: list[dict[str, Any]] = []
+        self.exports: list[Export] = []
+        self.exporter = Exporter(self)
+
+    # -- what the consumer asks ----------------------------------------------------------------
+
+    def export(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> object:
+        """What `__dlpack__` answers; raises as a right producer does."""
+        self.calls.append({key: describe(value) for key, value in keywords.items()})
+        unknown = sorted(set(keywords) - self.keywords_taken)
+        if arguments or unknown:
+            name = unknown[0] if unknown else "a positional argument"
+            raise TypeError(f"__dlpack__() got an unexpected argument: {name}")
+        self._check(**keywords)
+        return self.answer(keywords.get("max_version"))
+
+    def answer(self, max_version: Any) -> object:
+        """The capsule for a consumer that understands `max_version`, bent by the twist."""
+        versioned = max_version is not None and max_version[0] >= 1
+        if self.block.plan.readonly and not versioned:
+            raise BufferError("a legacy capsule cannot say read-only; pass max_version=(1, 0)")
+        export = Export(self.block, versioned=versioned)
+        if isinstance(self.twist, DLPackTwist):
+            self.twist.bend(export)
+        self.exports.append(export)
+        return export.capsule()
+
+    def _check(
+        self,
+        stream: Any = None,
+        max_version: Any = None,
+        dl_device: Any = None,
+        copy: Any = None,
+    ) -> None:
+        if stream not in (None, -1):
+            raise BufferError(f"stream is {stream!r}, must be None: host memory has no streams")
+        if max_version is not None and not _is_int_pair(max_version):
+            raise TypeError(f"max_version is {max_version!r}, must be a tuple of two ints")
+        if dl_device is not None and tuple(map(int, dl_device)) != (CPU, 0):
+            raise BufferError(f"dl_device is {dl_device!r}, must be (1, 0): this is host memory")
+        if copy:
+            raise BufferError("copy is True, must be None or False: this exporter lends its memory")
+
+    # -- what the suite sees -------------------------------------------------------------------
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "calls": self.calls,
+            "exports": [export.facts() for export in self.exports],
+            "native_deleter": IS_NATIVE,
+        }
+
+    def is_free(self) -> bool:
+        return all(export.is_free for export in self.exports)
+
+    def forget(self) -> None:
+        super().forget()
+        for export in self.exports:
+            export.held = None  # the destructor runs here if nobody else holds the capsule
+
+    def close(self) -> None:
+        for export in self.exports:
+            _exports.pop(export.address, None)
+
+
+class _LegacyOffered(DLPackOffered):
+    """The same of the 2022 standard."""
+
+    keywords_taken = frozenset({"stream"})
+
+
+def _is_int_pair(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) == 2 and all(type(n) is int for n in value)
+
+
+# -- twists ----------------------------------------------------------------------------------------
+
+
+def _straight(export: Export) -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class DLPackTwist(Twist):
+    """A twist of the struct: `bend` edits an export before its capsule is made."""
+
+    bend: Callable[[Export], None] = _straight
+
+
+_ALWAYS = ("DP-32", "DP-30", "DP-31", "DP-08", "DP-09", "DL-19", "DL-21")
+_DTYPES = tuple(name for name, info in DTYPES.items() if info.dlpack is not None)
+_CAPABILITIES = {
+    "dtypes": _DTYPES,
+    "max_ndim": 8,
+    "layouts": "any",
+    "byteorders": ("native",),
+    "alignment_bytes": (1, 4096),
+}
+
+_BYTE_OFFSET = 64
+
+
+def _with_byte_offset(export: Export) -> None:
+    tensor = export.managed.tensor
+    if tensor.data:
+        tensor.data -= _BYTE_OFFSET
+        tensor.byte_offset = _BYTE_OFFSET
+
+
+def _not_empty(plan: Plan) -> Plan:
+    shape = tuple(max(extent, 1) for extent in plan.shape)
+    return plan.replaced(shape=shape, views=(), aligned_index=None, halo=None)
+
+
+def _empty_misfit(plan: Plan) -> str:
+    return "it has no elements" if 0 in plan.view_map.shape else ""
+
+
+_TWISTS: tuple[Twist, ...] = (
+    Twist(PLAIN, _ALWAYS, "right-or-error", "as published"),
+    DLPackTwist(
+        "byte-offset",
+        ("DL-10",),
+        "right",
+        "data lies 64 bytes before the first element, and byte_offset says so",
+        adapt=_not_empty,
+        misfit=_empty_misfit,
+        bend=_with_byte_offset,
+    ),
+)
+
+INTERFACES = (
+    Interface(
+        "dlpack",
+        "__dlpack__ with stream, max_version, dl_device and copy",
+        ("DL", "DP"),
+        Capabilities(**_CAPABILITIES, readonly=(False, True)),
+        DLPackOffered,
+        _TWISTS,
+    ),
+    Interface(
+        "dlpack-legacy",
+        "__dlpack__ of the 2022 standard, with stream alone",
+        ("DL", "DP"),
+        Capabilities(**_CAPABILITIES, readonly=(False,)),
+        _LegacyOffered,
+        _TWISTS,
+        base="dlpack",
+    ),
+)

@@ -1,0 +1,132 @@
+"""Twists, interfaces, and what is seen of one exporter in front of one consumer.
+
+A twist is one property: a NULL where a pointer may be, an unknown type code, a keyword that an old
+producer does not take. It names the rules that its offers are about (the first of them is blamed
+if the consumer dies) and what the texts allow a consumer to make of it:
+
+- "right": the offer is legal, and a consumer that takes the plain form of the same array must take
+  this one, with the same result;
+- "right-or-error": the offer is legal and unusual; the right result, or a clean error;
+- "error": the offer is not to be taken; a clean error.
+
+A twist does not fit every plan: strides can be NULL only where they are row-major. `adapt` turns
+any plan into the nearest one that fits, so that plans are drawn and never thrown away; `misfit`
+says why a plan does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from ..plan import Plan
+from ..producer import Capabilities
+
+if TYPE_CHECKING:
+    from .memory import Block
+    from .offer import Offer
+
+__all__ = ["EXPECTATIONS", "PLAIN", "Interface", "Offered", "Twist"]
+
+PLAIN = "plain"
+EXPECTATIONS = ("right", "right-or-error", "error")
+
+
+def _unchanged(plan: Plan) -> Plan:
+    return plan
+
+
+def _fits(plan: Plan) -> str:
+    return ""
+
+
+@dataclass(frozen=True)
+class Twist:
+    """One property of an offer.
+
+    `rules`: the ids whose consumer checks look at such offers, the one blamed for a death first.
+    `about`: the property in half a sentence. `adapt` and `misfit` as the module says; `misfit`
+    returns an empty string for plans that fit. `control` turns a plan into the one whose plain
+    offer a consumer must have taken before a refusal of this one counts ("right" only).
+
+    Raises ValueError for an expectation that there is not, and for no rules.
+    """
+
+    name: str
+    rules: tuple[str, ...]
+    expects: str
+    about: str
+    adapt: Callable[[Plan], Plan] = _unchanged
+    misfit: Callable[[Plan], str] = _fits
+    control: Callable[[Plan], Plan] = _unchanged
+
+    def __post_init__(self) -> None:
+        if self.expects not in EXPECTATIONS:
+            known = ", ".join(EXPECTATIONS)
+            raise ValueError(f"expects is {self.expects!r}, must be one of {known}; pick one")
+        if not self.rules:
+            raise ValueError(f"twist {self.name!r} names no rule; say what it is about")
+
+
+class Offered:
+    """One exporter in front of one consumer, and all that is seen of it.
+
+    Interfaces derive from it. `exporter` is the object that the consumer gets. The suite drops its
+    own references by `forget` when the consumer has returned; what happens to the memory after
+    that is the consumer's doing.
+    """
+
+    exporter: Any
+
+    def __init__(self, offer: Offer, block: Block) -> None:
+        self.offer = offer
+        self.block = block
+
+    def facts(self) -> dict[str, Any]:
+        """What was seen so far, JSON-able and without addresses: counters, keywords, states."""
+        return {}
+
+    def is_free(self) -> bool:
+        """Whether the consumer has given the memory back: nobody may use it any more."""
+        raise NotImplementedError(f"{type(self).__name__}.is_free() must say who holds the memory")
+
+    def forget(self) -> None:
+        """Drops the suite's own references to the exporter and to what it handed out."""
+        self.exporter = None
+
+    def close(self) -> None:
+        """The consumer has let go of everything (`is_free`): nothing is kept for it any longer."""
+
+
+@dataclass(frozen=True)
+class Interface:
+    """One way to lend memory.
+
+    `groups` are the catalogue's groups whose rules its offers are about. `capabilities` bound the
+    plans that are drawn for it (element types that the interface has a word for, byte orders …).
+    `make` puts an exporter in front of a consumer. `base` names the interface that a consumer has
+    to take before this one is asked of it, because the texts then ask it to take this one as well:
+    "dlpack" is that of "dlpack-legacy". With None, whether it is taken is found out, and a refusal
+    of its simplest offer is no fault.
+    """
+
+    name: str
+    about: str
+    groups: tuple[str, ...]
+    capabilities: Capabilities
+    make: Callable[[Offer, Block], Offered]
+    listed: tuple[Twist, ...]
+    base: str | None = None
+    twists: Mapping[str, Twist] = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        by_name = {twist.name: twist for twist in self.listed}
+        if PLAIN not in by_name or len(by_name) != len(self.listed):
+            raise ValueError(f"interface {self.name!r} needs one plain twist, and no name twice")
+        object.__setattr__(self, "twists", MappingProxyType(by_name))
+
+    def written(self, twist: str) -> str:
+        """The value of the key `offer`."""
+        return self.name if twist == PLAIN else f"{self.name}:{twist}"
