@@ -261,6 +261,7 @@ class _Run:
         self._selected = list(self.tallies)
         self.seed = seed
         self.answers: dict[Plan, Result] = {}
+        self._kinds: Counter[str] = Counter()
         self._written = written
         self._profile = profile
         self._log = log
@@ -304,7 +305,7 @@ class _Run:
         self._log.emit(
             "end",
             summary={str(outcome): counts[outcome] for outcome in Outcome if counts[outcome]},
-            plans=dict(sorted(Counter(a.kind for a in self.answers.values()).items())),
+            plans=dict(sorted(self._kinds.items())),
             notes=self._notes,
             timing=self._timing(),
         )
@@ -369,18 +370,22 @@ class _Run:
     @property
     def given_up(self) -> str:
         """Why no more plans are asked, or an empty string."""
-        kinds = Counter(result.kind for result in self.answers.values())
-        if kinds["timeout"] >= _TIMEOUTS_TAKEN:
-            return f"{kinds['timeout']} plans hung"
-        dead = kinds["crash"] + kinds["unstable"]
+        if self._kinds["timeout"] >= _TIMEOUTS_TAKEN:
+            return f"{self._kinds['timeout']} plans hung"
+        dead = self._kinds["crash"] + self._kinds["unstable"]
         return f"the process died on {dead} plans" if dead >= _CRASHES_TAKEN else ""
 
     def _take(self, plan: Plan, result: Result) -> None:
-        self.answers[plan] = result
+        self._remember(plan, result)
         self._asked += 1
         self._log.emit("plan", n=self._asked, of=self._of, plan=plan.to_dict(), result=result.kind)
         for rule, verdict in _verdicts(plan, result, self._selected).items():
             self.take_verdict(rule, plan, verdict)
+
+    def _remember(self, plan: Plan, result: Result) -> None:
+        """Keeps what a plan came to, but not what was measured: a hundred kilobytes each time."""
+        self.answers[plan] = Result(result.kind, reason=result.reason)
+        self._kinds[result.kind] += 1
 
     def take_verdict(self, rule: str, plan: Plan | None, verdict: Verdict) -> None:
         """Adds one verdict; a rule that was not selected joins if it kept the others from being
@@ -403,7 +408,7 @@ class _Run:
             )
 
     def _untested(self, plan: Plan, reason: str) -> None:
-        self.answers[plan] = Result("untested", reason=reason)
+        self._remember(plan, Result("untested", reason=reason))
         for tally in self.tallies.values():
             tally.add(plan, Verdict(Outcome.UNTESTED, note=reason))
 
