@@ -11,7 +11,10 @@ from ..plan import DTYPES, Plan
 from ..producer import Capabilities
 from .base import HostProducer, viewed
 
-__all__ = ["NumPyProducer", "numpy_dtype", "write_content"]
+__all__ = ["MAX_NDIM", "NumPyProducer", "numpy_dtype", "write_content"]
+
+MAX_NDIM = 64 if int(np.__version__.partition(".")[0]) >= 2 else 32
+"""The most dimensions that this NumPy's arrays have."""
 
 
 def _dtypes() -> dict[str, np.dtype]:
@@ -50,6 +53,7 @@ class NumPyProducer(HostProducer):
     name = "numpy"
     capabilities = Capabilities(
         dtypes=tuple(_DTYPES),
+        max_ndim=MAX_NDIM,
         layouts="any",
         byteorders=("native", "swapped"),
         readonly=(False, True),

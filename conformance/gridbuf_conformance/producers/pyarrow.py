@@ -11,7 +11,7 @@ import pyarrow
 from ..plan import Plan
 from ..producer import Capabilities, Unsupported
 from .base import HostProducer
-from .numpy import numpy_dtype
+from .numpy import MAX_NDIM, numpy_dtype
 
 __all__ = ["ArrayProducer", "TensorProducer"]
 
@@ -59,6 +59,7 @@ class TensorProducer(_ArrowProducer):
     capabilities = Capabilities(
         dtypes=_DTYPES,
         min_ndim=1,
+        max_ndim=MAX_NDIM,
         max_nbytes=_TOUCHED_BYTES,
         layouts="CF",
         byteorders=("native",),
