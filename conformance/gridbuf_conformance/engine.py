@@ -30,6 +30,7 @@ from .abi.device import Devices, TableAccess
 from .catalogue import Rule
 from .driver import PLAN_LIMIT_S, Description, LocalWorker, Result, Worker
 from .events import EventLog, Listener
+from .known import KnownFailures, Pinned, State, declined_error, pinned_by_rule
 from .outcomes import FAILED, Outcome, Verdict, worst
 from .plan import Plan
 from .producer import Capabilities
@@ -85,6 +86,12 @@ it.
 """
 
 _FINDINGS = FAILED | {Outcome.ADVISORY, Outcome.ERROR}
+_ON_RECORD = (Outcome.XFAIL, Outcome.XPASS)
+_REMARKS = {
+    State.UNJUDGED: "could not be told from a success here",
+    State.DECLINED: "matches nothing: its plan is declined; renew it with known --update",
+    State.OTHERWISE: "is not the one that is found there now; renew it with known --update",
+}
 _TIMEOUTS_TAKEN = 3
 _CRASHES_TAKEN = 12
 _RESET_BUDGET = 16
@@ -105,16 +112,18 @@ def check_producer(
     isolate: bool = True,
     seed: int | None = None,
     time_limit_s: float = PLAN_LIMIT_S,
+    known: KnownFailures | None = None,
     on_event: Listener | None = None,
 ) -> Report:
     """Judges a producer on the plans of a profile.
 
     `producer` is a written target (`targets`) or a producer class; without isolation also an
     object. `rules` selects by ids and wildcards ("DL-*,XA-03"); None takes all, or what the
-    producer's registry entry says. `seed` varies the plans. `time_limit_s` bounds each plan.
+    producer's registry entry says. `seed` varies the plans. `time_limit_s` bounds each plan. `known`
+    are failures on record, whose plans are asked first (`known`).
 
     Raises CannotLoad if the producer cannot be loaded, ValueError for a profile or a rule that is
-    unknown.
+    unknown, KnownError for a record that matches nothing.
     """
     chosen = PROFILES.get(profile)
     if chosen is None:
@@ -126,6 +135,7 @@ def check_producer(
     with _opened(producer, isolate, time_limit_s) as worker:
         run.start(worker.description)
         if selected:
+            run.replay_known(worker, known or KnownFailures())
             _ask_rounds(run, worker, chosen)
             run.judge_exit(worker.close())
     return run.finish()
@@ -215,17 +225,33 @@ class _Tally:
     outcomes: Counter[Outcome] = field(default_factory=Counter)
     notes: dict[Outcome, Counter[str]] = field(default_factory=dict)
     findings: dict[Plan | None, Verdict] = field(default_factory=dict)
+    known: Pinned | None = None
 
-    def add(self, plan: Plan | None, verdict: Verdict) -> None:
+    def add(self, plan: Plan | None, verdict: Verdict) -> Verdict:
+        """Takes in a verdict; returns what it is in view of the failures on record."""
+        if self.known is not None:
+            verdict = self.known.seen(plan, verdict)
+        self.record(plan, verdict)
+        return verdict
+
+    def record(self, plan: Plan | None, verdict: Verdict) -> None:
+        """Takes in a verdict as it is."""
         self.outcomes[verdict.outcome] += 1
         if verdict.note:
             self.notes.setdefault(verdict.outcome, Counter())[verdict.note] += 1
-        if verdict.outcome in _FINDINGS:
+        is_replay = verdict.outcome is Outcome.XFAIL and bool(verdict.note)
+        if verdict.outcome in _FINDINGS or is_replay:
             self.findings[plan] = verdict
 
     @property
     def outcome(self) -> Outcome:
         return worst(self.outcomes)
+
+    @property
+    def news(self) -> Outcome | None:
+        """The worst finding that is not on record: what is worth a smaller plan."""
+        found = {verdict.outcome for verdict in self.findings.values()}.difference(_ON_RECORD)
+        return worst(found) if found else None
 
     @property
     def note(self) -> str:
@@ -240,14 +266,15 @@ class _Tally:
         return sum(n for outcome, n in self.outcomes.items() if outcome not in silent)
 
     def smallest_failures(self) -> list[tuple[Plan | None, Verdict]]:
-        """The smallest finding of each outcome, worst outcome first."""
+        """The smallest finding of each outcome, worst outcome first; of those on record, each."""
         by_outcome: dict[Outcome, list[tuple[Plan | None, Verdict]]] = {}
         for plan, verdict in self.findings.items():
             by_outcome.setdefault(verdict.outcome, []).append((plan, verdict))
         ordered = []
         while by_outcome:
             outcome = worst(by_outcome)
-            ordered.append(min(by_outcome.pop(outcome), key=lambda found: _weight(found[0])))
+            found = sorted(by_outcome.pop(outcome), key=lambda found: _weight(found[0]))
+            ordered += found if outcome in _ON_RECORD else found[:1]
         return ordered
 
 
@@ -262,11 +289,13 @@ class _Run:
         self.seed = seed
         self.answers: dict[Plan, Result] = {}
         self._kinds: Counter[str] = Counter()
+        self._unforeseen: Counter[str] = Counter()
         self._written = written
         self._profile = profile
         self._log = log
         self._groups = _groups(rules)
         self._notes: list[str] = []
+        self._pinned: set[Plan] = set()
         self._marks = [("start", time.perf_counter())]
         self._asked, self._of = 0, 0
 
@@ -299,6 +328,8 @@ class _Run:
 
     def finish(self) -> Report:
         """Writes the rules' outcomes and the end, and renders the report."""
+        for tally in self.tallies.values():
+            self._settle_known(tally)
         for tally in self.tallies.values():
             self._log.emit("rule", **self._rule_entry(tally))
         counts = Counter(tally.outcome for tally in self.tallies.values())
@@ -370,9 +401,10 @@ class _Run:
     @property
     def given_up(self) -> str:
         """Why no more plans are asked, or an empty string."""
-        if self._kinds["timeout"] >= _TIMEOUTS_TAKEN:
-            return f"{self._kinds['timeout']} plans hung"
-        dead = self._kinds["crash"] + self._kinds["unstable"]
+        kinds = self._unforeseen
+        if kinds["timeout"] >= _TIMEOUTS_TAKEN:
+            return f"{kinds['timeout']} plans hung"
+        dead = kinds["crash"] + kinds["unstable"]
         return f"the process died on {dead} plans" if dead >= _CRASHES_TAKEN else ""
 
     def _take(self, plan: Plan, result: Result) -> None:
@@ -386,6 +418,7 @@ class _Run:
         """Keeps what a plan came to, but not what was measured: a hundred kilobytes each time."""
         self.answers[plan] = Result(result.kind, reason=result.reason)
         self._kinds[result.kind] += 1
+        self._unforeseen[result.kind] += plan not in self._pinned
 
     def take_verdict(self, rule: str, plan: Plan | None, verdict: Verdict) -> None:
         """Adds one verdict; a rule that was not selected joins if it kept the others from being
@@ -396,7 +429,7 @@ class _Run:
                 return
             self.tallies[rule] = _Tally(catalogue.load()[rule])
             self.note(f"{rule} was not selected; its failure kept selected rules from being judged")
-        self.tallies[rule].add(plan, verdict)
+        verdict = self.tallies[rule].add(plan, verdict)
         if verdict.outcome in _FINDINGS:
             self._log.emit(
                 "verdict",
@@ -411,6 +444,41 @@ class _Run:
         self._remember(plan, Result("untested", reason=reason))
         for tally in self.tallies.values():
             tally.add(plan, Verdict(Outcome.UNTESTED, note=reason))
+
+    # -- failures on record ------------------------------------------------------------
+
+    def replay_known(self, worker: Any, known: KnownFailures) -> None:
+        """Asks the pinned plans of what is on record for this library; raises KnownError for
+        records that match nothing, unless they are to be looked at leniently.
+        """
+        description = worker.description
+        names = (description.name, self._written)
+        if not known.lenient:
+            known.require_names(names)
+        entries = known.concerning(description.side, names, description.version)
+        entries = [one for one in entries if one.rule in self.tallies]
+        for rule, pinned in pinned_by_rule(entries).items():
+            self.tallies[rule].known = pinned
+            self._pinned.update(pinned.plans)
+        self.ask(worker, [one.plan for one in entries])
+        for tally in self.tallies.values():
+            unmatched = tally.known.unmatched() if tally.known is not None else None
+            if unmatched is not None and not known.lenient:
+                raise declined_error(unmatched, self.answers[unmatched.plan].reason or tally.note)
+
+    def _settle_known(self, tally: _Tally) -> None:
+        """What is left to say of a rule's records: those that passed to the end, and remarks."""
+        if tally.known is None:
+            return
+        for plan, verdict in tally.known.ended(complete=not self.given_up):
+            tally.record(plan, verdict)
+        for one in tally.known.entries:
+            state = tally.known.states.get(one, State.UNJUDGED)
+            self._log.emit("known", rule=one.rule, plan=one.plan.to_dict(), state=state)
+            remarks = [_REMARKS[state]] if state in _REMARKS else []
+            remarks += [] if one.reason else ["has no reason; add one"]
+            for remark in remarks:
+                self.note(f"{one.rule}: the failure on record ({one.place}) {remark}")
 
     def look_at(self, obj: Any, devices: Devices) -> None:
         """Measures and judges a live object."""
@@ -433,7 +501,10 @@ class _Run:
 
     def shrunk(self, rule: str, asked: int) -> None:
         """Says which plan a rule's failure came down to."""
-        plan, verdict = self.tallies[rule].smallest_failures()[0]
+        tally = self.tallies[rule]
+        plan, verdict = next(
+            found for found in tally.smallest_failures() if found[1].outcome is tally.news
+        )
         self._log.emit(
             "shrunk",
             rule=rule,
@@ -521,7 +592,7 @@ def _shrink_all(run: _Run, worker: Any, batches: Sequence[_Batch], profile: Prof
     """
     left, done = profile.shrink_in_all, set()
     while True:
-        failing = [id_ for id_, tally in run.tallies.items() if tally.findings and id_ not in done]
+        failing = [id_ for id_, tally in run.tallies.items() if tally.news and id_ not in done]
         if not failing:
             return
         rule = failing[0]
@@ -541,7 +612,8 @@ def _shrink(run: _Run, worker: Any, rule: str, batches: Sequence[_Batch], budget
     from . import strategies
 
     tally = run.tallies[rule]
-    search = _Search(run, worker, tally, tally.outcome, budget)
+    assert tally.news is not None, "rules without news are not shrunk"
+    search = _Search(run, worker, tally, tally.news, budget)
     for batch in batches:
         if any(search.is_known_to_fail(plan) for plan in batch.plans):
             strategies.smallest(batch.strategy, search, batch.draws, batch.seed)

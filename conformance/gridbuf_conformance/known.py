@@ -1,0 +1,406 @@
+"""Known failures: what a library breaks today, pinned to one plan each, so that a gate can be closed behind it.
+
+A file holds TOML records (`KEYS`):
+
+```toml
+[[known]]
+rule = "XA-08"
+producer = "mylib"                # or: consumer = "mylib.asarray"
+versions = ">=1.2,<2"             # optional: PEP 440; default: every version
+plan = '{"shape":[2,1]}'          # as the replay command has it
+outcome = "FAIL"                  # or CRASH, TIMEOUT, UNSTABLE; this is the default
+actual = "0000000000000000 (AI)"  # optional: a piece of the failure's text
+reason = "rows are taken for packed"
+link = "https://…/issues/12"      # optional
+```
+
+In a run, each pinned plan that concerns its library and version is replayed once, before all others
+and without search or shrinking. It *fails as known* if the rule has the recorded outcome there, with
+the recorded text in it: XFAIL. If the rule holds: XPASS, and the run fails, for the record is stale. If
+it fails in another way, that is the failure it is. On every other plan a failure of that rule counts as
+explained exactly if it has the outcome of a record that fails as known; the suite cannot tell more
+faults of one rule apart than that. What is not explained is reported as ever, so a rule with both is FAIL.
+
+A record that can say nothing is an error (KnownError, exit code 2), not a silence: an unknown rule, a
+library that is neither judged nor known by that name, a plan that the library declines. Only where
+the machine or another failure keeps the rule from being judged there, the report notes it instead. A
+process that dies as it ends belongs to no plan; a record of a CRASH stands for it as well.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import sys
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from . import catalogue
+from .outcomes import Outcome, Verdict
+from .plan import Plan
+from .specifiers import Specifiers
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+__all__ = [
+    "KEYS",
+    "OUTCOMES",
+    "SIDES",
+    "Known",
+    "KnownError",
+    "KnownFailures",
+    "Pinned",
+    "State",
+    "declined_error",
+    "parse",
+    "pinned_by_rule",
+    "read",
+]
+
+KEYS = (
+    *("rule", "producer", "consumer", "versions", "plan", "outcome", "actual", "reason", "link"),
+)
+SIDES = ("producer", "consumer")
+OUTCOMES = tuple(map(str, (Outcome.FAIL, Outcome.CRASH, Outcome.TIMEOUT, Outcome.UNSTABLE)))
+"""The outcomes that a record may have."""
+
+_HEADER = re.compile(r"^[ \t]*\[\[[ \t]*known[ \t]*\]\]", re.MULTILINE)
+_DECLINES_LATE = "GT-20"
+"""What is declared and never made is only known at the end: its pinned plan is declined by nature."""
+
+
+class KnownError(ValueError):
+    """A known-failures file that cannot be used as it is; the text names the file, the place and the remedy."""
+
+
+class State:
+    """What the replay of a pinned plan came to, in the words of the event stream."""
+
+    SAME = "fails as known"
+    PASSES = "passes"
+    OTHERWISE = "fails otherwise"
+    DECLINED = "declined"
+    UNJUDGED = "not judged"
+
+
+@dataclass(frozen=True)
+class Known:
+    """One record. `place` says where it stands: "known.toml, entry 2 (line 9)"."""
+
+    rule: str
+    side: str
+    target: str
+    plan: Plan
+    outcome: Outcome = Outcome.FAIL
+    versions: Specifiers = Specifiers("", ())
+    actual: str = ""
+    reason: str = ""
+    link: str = ""
+    place: str = ""
+
+    @property
+    def identity(self) -> tuple[str, str, str, str, Plan]:
+        """Two records of the same identity speak of the same thing: the later layer's holds."""
+        return self.rule, self.side, self.target, self.versions.text, self.plan
+
+    @property
+    def note(self) -> str:
+        """What a report says beside the failure."""
+        reason = self.reason or "no reason recorded"
+        return f"known: {reason}" + (f" ({self.link})" if self.link else "")
+
+    def is_same(self, verdict: Verdict) -> bool:
+        """Whether a failure on the pinned plan is the recorded one."""
+        return verdict.outcome in _alike(self.outcome) and self.actual in verdict.actual
+
+
+def _alike(outcome: Outcome) -> tuple[Outcome, ...]:
+    """What dies only sometimes may die twice: a CRASH is an UNSTABLE's failure too."""
+    if outcome is Outcome.UNSTABLE:
+        return (Outcome.UNSTABLE, Outcome.CRASH)
+    return (outcome,)
+
+
+# Files -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class KnownFailures:
+    """The records of all given files, in order. With `lenient`, what matches nothing is told, not raised."""
+
+    entries: tuple[Known, ...] = ()
+    lenient: bool = False
+
+    @classmethod
+    def load(cls, paths: Iterable[str | Path]) -> KnownFailures:
+        """Reads the files, later ones over earlier ones; raises KnownError for what is no record."""
+        layered: dict[tuple[Any, ...], Known] = {}
+        for path in paths:
+            for known in read(Path(path)):
+                layered[known.identity] = known
+        return cls(tuple(layered.values()))
+
+    def concerning(self, side: str, names: Collection[str], version: str) -> list[Known]:
+        """The records of one library in its version; KnownError if that version cannot be ordered."""
+        return [
+            known
+            for known in self.entries
+            if known.side == side and known.target in names and _admits(known, version)
+        ]
+
+    def require_names(self, judged: Collection[str]) -> None:
+        """Raises KnownError for a record of a library that is neither judged nor known to the suite."""
+        for known in self.entries:
+            is_written = ":" in known.target or known.target.endswith(".py")
+            if known.target in judged or is_written or known.target in _registered(known.side):
+                continue
+            candidates = [*judged, *_registered(known.side)]
+            close = difflib.get_close_matches(known.target, candidates, n=3) or sorted(judged)
+            raise KnownError(
+                f"{known.place}: {known.side} {known.target!r} is neither judged here nor known; "
+                f"write one of {', '.join(close)}, or remove the record"
+            )
+
+
+def _admits(known: Known, version: str) -> bool:
+    try:
+        return known.versions.admit(version.partition(" ")[0])
+    except ValueError as error:
+        raise KnownError(
+            f"{known.place}: versions is {known.versions.text!r}, but {known.target} calls itself "
+            f"{version!r}: {error}; remove the key"
+        ) from None
+
+
+def _registered(side: str) -> Collection[str]:
+    if side == "consumer":
+        from . import consumers as registry
+    else:
+        from . import producers as registry  # type: ignore[no-redef]
+    return registry.entries()
+
+
+def read(path: Path) -> list[Known]:
+    """The records of one file, in order; raises KnownError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise KnownError(
+            f"cannot read known failures {str(path)!r}: {reason}; name a TOML file"
+        ) from None
+    return parse(text, path.name)
+
+
+def parse(text: str, name: str) -> list[Known]:
+    """The records of a file's text; `name` is what messages call it."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise KnownError(f"{name} is no TOML: {error}; correct it there") from None
+    other = [key for key in document if key != "known"]
+    if other:
+        raise KnownError(f"{name}: unknown key {other[0]!r}; a file holds [[known]] records only")
+    records = document.get("known", [])
+    if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
+        raise KnownError(f"{name}: known is no list of records; write [[known]], in two brackets")
+    lines = [text.count("\n", 0, found.start()) + 1 for found in _HEADER.finditer(text)]
+    seen: dict[tuple[Any, ...], str] = {}
+    entries = []
+    for number, record in enumerate(records):
+        line = f" (line {lines[number]})" if len(lines) == len(records) else ""
+        known = _known(record, f"{name}, entry {number + 1}{line}")
+        if known.identity in seen:
+            raise KnownError(
+                f"{known.place}: the same record stands at {seen[known.identity]}; keep one"
+            )
+        seen[known.identity] = known.place
+        entries.append(known)
+    return entries
+
+
+def _known(record: Mapping[str, Any], place: str) -> Known:
+    """One record, checked key by key."""
+    for key, value in record.items():
+        if key not in KEYS:
+            close = difflib.get_close_matches(key, KEYS, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"the keys are {', '.join(KEYS)}"
+            raise KnownError(f"{place}: unknown key {key!r}; {hint}")
+        if not isinstance(value, str):
+            raise KnownError(f"{place}: {key} is {value!r}, must be a string; put it into quotes")
+    sides = [side for side in SIDES if record.get(side)]
+    if len(sides) != 1:
+        raise KnownError(
+            f"{place}: it must name either a producer or a consumer; write one of them"
+        )
+    missing = [key for key in ("rule", "plan") if key not in record] + (
+        [] if "reason" in record else ["reason"]
+    )
+    if missing:
+        raise KnownError(f"{place}: the key {missing[0]} is missing; add it")
+    try:
+        return Known(
+            rule=_rule(record["rule"], record.get("outcome", "FAIL")),
+            side=sides[0],
+            target=record[sides[0]],
+            plan=_plan(record["plan"], sides[0]),
+            outcome=_outcome(record.get("outcome", "FAIL")),
+            versions=Specifiers.of(record.get("versions", "")),
+            actual=record.get("actual", ""),
+            reason=record["reason"].strip(),
+            link=record.get("link", "").strip(),
+            place=place,
+        )
+    except (ValueError, RecursionError) as error:
+        raise KnownError(f"{place}: {error or 'the plan is nested too deeply'}") from None
+
+
+def _rule(text: str, outcome: str) -> str:
+    rules = catalogue.load()
+    if text not in rules:
+        close = ", ".join(difflib.get_close_matches(text.upper(), rules, n=3, cutoff=0.5))
+        hint = f"did you mean {close}?" if close else "see: gridbuf-conformance list rules"
+        raise ValueError(f"rule is {text!r}, which is no rule; {hint}")
+    if rules[text].level != "MUST" and outcome == Outcome.FAIL:
+        level = rules[text].level
+        raise ValueError(
+            f"{text} is a {level}: breaking it is an advisory and fails no run; remove the record"
+        )
+    return text
+
+
+def _outcome(text: str) -> Outcome:
+    if text not in OUTCOMES:
+        raise ValueError(f"outcome is {text!r}, must be one of {', '.join(OUTCOMES)}; correct it")
+    return Outcome(text)
+
+
+def _plan(text: str, side: str) -> Plan:
+    if side == "producer":
+        return Plan.from_json(text)
+    from .offers.offer import plan_of_dict  # only consumers' plans are offers
+
+    return plan_of_dict(text, side=side)
+
+
+# A run -----------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Pinned:
+    """The records of one rule in one run, and what their replays came to so far."""
+
+    entries: tuple[Known, ...]
+    states: dict[Known, str] = field(default_factory=dict)
+    _waiting: set[Known] = field(default_factory=set)
+
+    @property
+    def plans(self) -> list[Plan]:
+        """The plans to replay, each once."""
+        return list(dict.fromkeys(known.plan for known in self.entries))
+
+    def seen(self, plan: Plan | None, verdict: Verdict) -> Verdict:
+        """What the report holds for a verdict of this rule, be it on a pinned plan or on any other."""
+        for known in self.entries:
+            if known.plan == plan:
+                return self._replayed(known, verdict)
+        if plan is None:
+            for known in tuple(self._waiting):
+                if known.is_same(verdict):
+                    self._waiting.discard(known)
+                    self.states[known] = State.SAME
+                    return _excused(known, verdict)
+        if verdict.failed and any(verdict.outcome in _alike(o) for o in self._explained):
+            return Verdict(Outcome.XFAIL)
+        return verdict
+
+    @property
+    def _explained(self) -> list[Outcome]:
+        return [known.outcome for known, state in self.states.items() if state == State.SAME]
+
+    def _replayed(self, known: Known, verdict: Verdict) -> Verdict:
+        if verdict.outcome is Outcome.ERROR:
+            self.states[known] = State.UNJUDGED
+        elif verdict.failed:
+            self._waiting.discard(known)
+            same = known.is_same(verdict)
+            self.states[known] = State.SAME if same else State.OTHERWISE
+            return _excused(known, verdict) if same else _differing(known, verdict)
+        elif verdict.outcome in (Outcome.PASS, Outcome.ADVISORY):
+            return self._passed(known, verdict)
+        else:
+            declined = verdict.outcome is Outcome.UNSUPPORTED
+            self.states[known] = State.DECLINED if declined else State.UNJUDGED
+        return verdict
+
+    def _passed(self, known: Known, verdict: Verdict) -> Verdict:
+        if known.outcome is Outcome.UNSTABLE:  # one quiet run is no news of what dies sometimes
+            self.states[known] = State.UNJUDGED
+            return verdict
+        self.states[known] = State.PASSES
+        if known.outcome is Outcome.CRASH:  # the process may still die as it ends
+            self._waiting.add(known)
+            return verdict
+        return _passing(known)
+
+    def ended(self, *, complete: bool) -> list[tuple[Plan, Verdict]]:
+        """What is left to say when the process has ended: records of a CRASH that did not come.
+
+        `complete`: the run was not given up, so that declared things were judged as well.
+        """
+        return [
+            (known.plan, _passing(known))
+            for known in self.entries
+            if known in self._waiting or (complete and self._is_kept_promise(known))
+        ]
+
+    def _is_kept_promise(self, known: Known) -> bool:
+        """Whether a plan was declined by a library that makes other arrays of that kind by now."""
+        return known.rule == _DECLINES_LATE and self.states.get(known) == State.DECLINED
+
+    def unmatched(self) -> Known | None:
+        """A record whose plan was declined, if there is one by now."""
+        for known, state in self.states.items():
+            if state == State.DECLINED and known.rule != _DECLINES_LATE:
+                return known
+        return None
+
+
+def pinned_by_rule(entries: Iterable[Known]) -> dict[str, Pinned]:
+    """The records by rule. Of two for the same plan (layers with other versions) the later one holds."""
+    by_rule: dict[str, dict[Plan, Known]] = {}
+    for known in entries:
+        by_rule.setdefault(known.rule, {})[known.plan] = known
+    return {rule: Pinned(tuple(plans.values())) for rule, plans in by_rule.items()}
+
+
+def declined_error(known: Known, reason: str) -> KnownError:
+    """The error for a record whose plan the library declines."""
+    return KnownError(
+        f"{known.place}: {known.rule} of {known.target} matches nothing, for its plan is not judged "
+        f"any more ({reason}); remove the record, or renew it with known --update"
+    )
+
+
+def _excused(known: Known, verdict: Verdict) -> Verdict:
+    return replace(verdict, outcome=Outcome.XFAIL, note=known.note)
+
+
+def _passing(known: Known) -> Verdict:
+    return Verdict(
+        Outcome.XPASS,
+        expected=f"{known.outcome} as recorded" + (f": {known.actual}" if known.actual else ""),
+        actual="the rule holds: remove the record",
+        note=f"{known.note}; {known.place}",
+    )
+
+
+def _differing(known: Known, verdict: Verdict) -> Verdict:
+    recorded = f"{known.outcome}" + (f": {known.actual}" if known.actual else "")
+    note = f"not as known ({known.place}), which is {recorded}"
+    return replace(verdict, note=f"{verdict.note}; {note}" if verdict.note else note)
