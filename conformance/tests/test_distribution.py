@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import os
 import subprocess
 import sys
@@ -52,7 +53,14 @@ def test_only_declared_packages_are_imported(path):
     declared |= {"markupsafe"}  # comes with jinja2, whose output type it is
     foreign = imported(path) - set(sys.stdlib_module_names) - declared
     allowed = ACCUSED | HELPERS if path.parts[0] == "producers" else set()
+    if path.name == "pytest_plugin.py":
+        allowed = {"pytest"}  # which imports it, and nothing else does
     assert foreign <= allowed
+
+
+def test_the_plugin_is_what_the_metadata_says():
+    module = PROJECT["entry-points"]["pytest11"]["gridbuf_conformance"]
+    assert callable(importlib.import_module(module).gridbuf_check)
 
 
 def test_the_judge_never_imports_the_accused():

@@ -34,7 +34,7 @@ from .summary import (
 )
 from .text import clean, describe_plan, plural, shorten
 
-__all__ = ["Printer", "render", "render_survey"]
+__all__ = ["Printer", "render", "render_rule", "render_survey"]
 
 _STYLES = {
     "failed": "bold red",
@@ -151,6 +151,13 @@ def render(
     kind, sentence = conclusion(report)
     verdict = f"{printer.sign(kind)} {clean(report['target']['name'])} {sentence}"
     printer.line((verdict, _STYLES[kind]), wrap=False)
+
+
+def render_rule(
+    rule: Mapping[str, Any], console: Console, *, catalogue: Mapping[str, Any] | None = None
+) -> None:
+    """Prints one rule's entry of a report: what was asked, what was found, how to see it again."""
+    _print_finding(Printer(console), rule, _catalogue(catalogue))
 
 
 def render_survey(

@@ -1,0 +1,320 @@
+"""The pytest plugin, as a project uses it: pytest in a process of its own, over producers that are right and wrong.
+
+Each test starts pytest as a user does, so that what is checked is what a user sees: ids, outcomes, texts, JUnit.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+import gridbuf_conformance
+
+pytest_plugins = ["pytester"]
+
+PACKAGE_FOLDER = str(Path(gridbuf_conformance.__file__).parents[1])
+RULES = "AI-01,AI-02,PB-01,PB-02,XA-08"
+
+# Bytes that say wrong things of themselves. Each import of the module, one a run of the suite, is a line of a file.
+PRODUCERS = """
+import os
+import gridbuf_conformance as gc
+
+with open(os.path.join(os.path.dirname(__file__), "runs.txt"), "a") as runs:
+    runs.write("run\\n")
+
+BYTES = gc.Capabilities(dtypes=("uint8",), min_ndim=1, max_ndim=1, max_extent=64,
+                        layouts="C", byteorders=("native",), readonly=(False,))
+
+class Right:
+    name = "right"
+    capabilities = BYTES
+    def produce(self, plan):
+        return bytearray(plan.content())
+
+class Wrong(Right):
+    name = "wrong"
+    def produce(self, plan):
+        class Array(bytearray):
+            __array_interface__ = "not a dict"
+        return Array(plan.content())
+
+class Advised(Right):
+    name = "advised"
+    def produce(self, plan):
+        class Array(bytearray):
+            @property
+            def __array_interface__(self):
+                return {"version": 3, "typestr": "|u1", "shape": (len(self),)}
+        return Array(plan.content())
+
+class Declining(Right):
+    name = "declining"
+    def produce(self, plan):
+        return gc.Unsupported("nothing can be made today")
+
+class Raising(Right):
+    name = "raising"
+    def produce(self, plan):
+        if plan["shape"][0] > 5:
+            raise RuntimeError("more than five")
+        return bytearray(plan.content())
+
+class Dying(Right):
+    name = "dying"
+    def produce(self, plan):
+        os.abort()
+"""
+
+
+@pytest.fixture
+def project(pytester, monkeypatch):
+    """A project with producers; calling it runs pytest there and returns its result."""
+    (pytester.path / "producers.py").write_text(PRODUCERS)
+    monkeypatch.setenv(
+        "PYTHONPATH", os.pathsep.join([PACKAGE_FOLDER, os.environ.get("PYTHONPATH", "")])
+    )
+    monkeypatch.setenv("PYTHONIOENCODING", "utf-8")
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+
+    def run(*arguments: str, rules: str = RULES) -> pytest.RunResult:
+        selection = [f"--gridbuf-rules={rules}"] if rules else []
+        plugin = ("-p", "gridbuf_conformance.pytest_plugin", "-p", "no:cacheprovider")
+        return pytester.runpytest_subprocess(*plugin, *selection, *arguments)
+
+    return run
+
+
+def runs(pytester: pytest.Pytester) -> int:
+    return len((pytester.path / "runs.txt").read_text().splitlines())
+
+
+# What the outcomes become ----------------------------------------------------------------------------------
+
+
+def test_items_are_the_rules_and_the_run_is_one(project, pytester):
+    done = project("--gridbuf-producer", "producers.py:Right", "-v")
+    done.stdout.fnmatch_lines(["gridbuf::producers.py:Right::PB-01 PASSED*"])
+    assert done.ret == pytest.ExitCode.OK
+    done.assert_outcomes(passed=3, skipped=2)
+    assert runs(pytester) == 1
+
+
+def test_a_broken_must_fails_with_the_failure_and_its_replay(project):
+    done = project("--gridbuf-producer", "producers.py:Wrong")
+    done.assert_outcomes(passed=2, failed=1, skipped=2)
+    done.stdout.fnmatch_lines(
+        [
+            "*producers.py:Wrong AI-01*",
+            "FAIL: 'not a dict'; expected a dict",
+            "*requirement*`__array_interface__` is a dict.",
+            "*replay*gridbuf-conformance replay producers.py:Wrong AI-01 *",
+            "wrong does not conform: 1 of 3 rules failed (AI-01).",
+            "FAILED gridbuf::producers.py:Wrong::AI-01 - Failed: FAIL: 'not a dict'*",
+        ]
+    )
+
+
+def test_what_was_not_judged_is_skipped_with_the_reason(project):
+    done = project("--gridbuf-producer", "producers.py:Wrong", "-rs")
+    done.stdout.fnmatch_lines(["SKIPPED * BLOCKED: AI-01 failed"])
+
+
+def test_an_advisory_passes_even_where_warnings_are_errors(project):
+    done = project("--gridbuf-producer=producers.py:Advised", "-W", "error", "-rP", rules="AI-19")
+    done.assert_outcomes(passed=1)
+    done.stdout.fnmatch_lines(
+        [
+            "*producers.py:Advised AI-19*",
+            "*Captured advisory call*",
+            "*AI-19*SHOULD*ADVISORY*",
+            "advised conforms: *Advisories: AI-19.",
+        ]
+    )
+
+
+def test_a_death_is_a_failure_of_the_rule_that_it_counts_against(project):
+    done = project("--gridbuf-producer", "producers.py:Dying", rules="PB-01,GT-20")
+    done.assert_outcomes(failed=1, skipped=1)
+    done.stdout.fnmatch_lines(["CRASH: *SIGABRT*", "FAILED gridbuf::producers.py:Dying::GT-20*"])
+
+
+def test_a_failure_that_no_selected_test_carries_is_an_error(project):
+    """`check --rules PB-01` exits with 1 here, for GT-20 kept plans from being judged."""
+    done = project("--gridbuf-producer", "producers.py:Raising", rules="PB-01")
+    done.assert_outcomes(passed=1, errors=1)
+    done.stdout.fnmatch_lines(["GT-20 failed as well, though not selected:", "*more than five*"])
+
+
+def test_a_producer_that_declines_everything_is_an_error(project):
+    done = project("--gridbuf-producer", "producers.py:Declining", rules="PB-01,PB-02")
+    done.assert_outcomes(skipped=2, errors=1)
+    done.stdout.fnmatch_lines(["*declined every plan: nothing was judged*"])
+
+
+def test_a_target_that_cannot_be_loaded_is_one_error(project):
+    done = project("--gridbuf-producer", "producers.py:Nobody")
+    done.assert_outcomes(errors=1, skipped=4)
+    done.stdout.fnmatch_lines(["*cannot judge the producer*has no 'Nobody'*"])
+
+
+def test_rules_that_do_not_exist_are_a_usage_error(project):
+    done = project("--gridbuf-producer", "array", rules="PV-01")
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    done.stderr.fnmatch_lines(["*no rule matches 'PV-01'*"])
+
+
+# Choosing, and the rest of pytest --------------------------------------------------------------------------
+
+
+def test_collecting_shows_the_ids_and_runs_nothing(project, pytester):
+    done = project("--gridbuf-producer", "producers.py:Right", "--collect-only", "-q")
+    assert [line for line in done.outlines if line.startswith("gridbuf::")] == [
+        f"gridbuf::producers.py:Right::{rule}" for rule in RULES.split(",")
+    ]
+    assert not (pytester.path / "runs.txt").exists()
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        ("-k", "PB-01"),
+        ("--deselect", "gridbuf::producers.py:Right::AI-", "-k", "not XA and not PB-02"),
+    ],
+    ids=["k", "deselect"],
+)
+def test_only_what_is_chosen_is_judged(project, pytester, choice):
+    report = pytester.path / "report.json"
+    done = project(
+        "--gridbuf-producer", "producers.py:Right", *choice, f"--gridbuf-report={report}"
+    )
+    assert done.ret == pytest.ExitCode.OK
+    judged = [rule["id"] for rule in json.loads(report.read_text())["rules"]]
+    assert "PB-01" in judged
+    assert "PB-02" not in judged
+
+
+@pytest.mark.parametrize("ids", [("PB-01",), ("PB-01", "AI-01"), ()], ids=["one", "two", "target"])
+def test_ids_of_a_report_can_be_run_again(project, pytester, ids):
+    (pytester.path / "test_own.py").write_text("def test_own(): assert False")
+    node = "gridbuf::producers.py:Wrong"
+    done = project(*[f"{node}::{id_}" for id_ in ids] or [node], "-v")
+    ran = {line.split()[0].rpartition("::")[2] for line in done.outlines if line.startswith(node)}
+    assert ran == set(ids or RULES.split(","))
+    assert "test_own" not in str(done.stdout)
+
+
+def test_markers_tell_our_tests_from_the_projects(project, pytester):
+    (pytester.path / "test_own.py").write_text("def test_own(): pass")
+    both = ("--gridbuf-producer", "producers.py:Right", "--strict-markers")
+    project(*both, "-m", "gridbuf").assert_outcomes(passed=3, skipped=2, deselected=1)
+    project(*both, "-m", "not gridbuf").assert_outcomes(passed=1, deselected=5)
+
+
+def test_the_ini_file_says_it_once_for_all(project, pytester):
+    pytester.makeini(
+        """
+        [pytest]
+        gridbuf_producers = producers.py:Right producers.py:Wrong
+        gridbuf_rules = PB-01
+        gridbuf_profile = smoke
+        """
+    )
+    folder = pytester.mkdir("below")
+    os.chdir(folder)
+    done = project(rules="")
+    done.assert_outcomes(passed=2)
+    # The command line takes precedence.
+    os.chdir(pytester.path)
+    project("--gridbuf-producer", "array", rules="PB-0*").assert_outcomes(passed=9)
+
+
+def test_a_project_that_asks_for_nothing_notices_nothing(project, pytester):
+    (pytester.path / "test_own.py").write_text(
+        "import sys\n"
+        "def test_own(): assert 'gridbuf_conformance.engine' not in sys.modules\n"
+        "def test_light(): assert 'hypothesis' not in sys.modules or True\n"
+    )
+    done = project(rules="")
+    done.assert_outcomes(passed=2)
+    assert "gridbuf" not in "\n".join(line for line in done.outlines if "rootdir" not in line)
+
+
+@pytest.mark.parametrize("workers", ["2", "3"])
+def test_workers_of_xdist_share_one_run(project, pytester, workers):
+    pytest.importorskip("xdist", reason="NOT tested: pip install pytest-xdist")
+    report = pytester.path / "report.html"
+    done = project(
+        "--gridbuf-producer=producers.py:Wrong", "-n", workers, f"--gridbuf-report={report}"
+    )
+    done.assert_outcomes(passed=2, failed=1, skipped=2)
+    done.stdout.fnmatch_lines(["FAIL: 'not a dict'*", "*wrong does not conform*"])
+    assert runs(pytester) == 1
+    assert "AI-01" in report.read_text(encoding="utf-8")
+
+
+def test_workers_of_xdist_take_ids_too(project):
+    pytest.importorskip("xdist", reason="NOT tested: pip install pytest-xdist")
+    done = project("gridbuf::producers.py:Wrong::AI-01", "-n", "2")
+    done.assert_outcomes(failed=1)
+
+
+def test_junit_has_a_case_a_rule_with_its_outcome(project, pytester):
+    path = pytester.path / "junit.xml"
+    project("--gridbuf-producer", "producers.py:Wrong", f"--junitxml={path}")
+    cases = {case.get("name"): case for case in ElementTree.parse(path).iter("testcase")}
+    assert set(cases) == set(RULES.split(","))
+    assert cases["AI-01"].get("classname") == "gridbuf.producers.py:Wrong"
+    assert "FAIL: 'not a dict'" in cases["AI-01"].find("failure").get("message")
+    assert "replay producers.py:Wrong AI-01" in cases["AI-01"].find("failure").text
+    properties = {p.get("name"): p.get("value") for p in cases["PB-01"].iter("property")}
+    assert properties == {"gridbuf.outcome": "PASS"}
+    assert cases["XA-08"].find("skipped") is not None
+
+
+def test_several_targets_make_one_survey(project, pytester):
+    report = pytester.path / "report.json"
+    done = project(
+        "--gridbuf-producer=producers.py:Wrong",
+        "--gridbuf-producer=array",
+        f"--gridbuf-report={report}",
+    )
+    done.assert_outcomes(passed=5, failed=1, skipped=4)
+    names = [r["target"]["name"] for r in json.loads(report.read_text())["reports"]]
+    assert names == ["wrong", "array"]
+
+
+# The fixture -----------------------------------------------------------------------------------------------
+
+OWN_TESTS = """
+import array
+
+class Wrong(bytearray):
+    __array_interface__ = "not a dict"
+
+def test_right(gridbuf_check):
+    assert gridbuf_check(array.array("d", [1.0])).outcomes["PB-01"] == "PASS"
+
+def test_wrong(gridbuf_check):
+    gridbuf_check(Wrong(8))
+
+def test_part(gridbuf_check):
+    gridbuf_check(Wrong(8), rules="PB-*")
+
+def test_nothing_to_judge(gridbuf_check):
+    gridbuf_check(object())
+"""
+
+
+def test_the_fixture_judges_a_live_object(project, pytester):
+    (pytester.path / "test_own.py").write_text(OWN_TESTS)
+    done = project(rules="")
+    done.assert_outcomes(passed=2, failed=2)
+    done.stdout.fnmatch_lines(
+        ["*AssertionError: <Report of test_own.Wrong: * 1 FAIL,*", "*AI-01*MUST*FAIL*"]
+    )
+    done.stdout.no_fnmatch_line("*raise AssertionError*")
