@@ -18,7 +18,15 @@ from typing import Any
 from . import elements
 from .abi import pep3118, typestr
 from .abi.device import LEGACY_STREAM
-from .abi.dlpack import CPU, CUDA, CUDA_MANAGED, FLAG_COPIED, FLAG_READONLY, HOST_READABLE
+from .abi.dlpack import (
+    CPU,
+    CUDA,
+    CUDA_MANAGED,
+    FLAG_COPIED,
+    FLAG_READONLY,
+    HOST_READABLE,
+    NARROW_CODES,
+)
 from .elements import Element
 
 __all__ = [
@@ -49,9 +57,9 @@ _SAMPLE_LIMIT = 96
 
 
 class Rejected(Exception):
-    """Facts that describe no array: `rule` is the id they break."""
+    """Facts that describe no array of whole bytes: `rule` is the id they break; None if that is no fault."""
 
-    def __init__(self, rule: str, why: str) -> None:
+    def __init__(self, rule: str | None, why: str) -> None:
         super().__init__(why)
         self.rule = rule
 
@@ -513,6 +521,8 @@ def of_tensor(facts: dict[str, Any], version: list[int] | None = None) -> Descri
         raise Rejected("DL-07", "negative extent")
     code, bits, lanes = facts["dtype"]
     element = elements.of_dlpack(code, bits, lanes)
+    if code in NARROW_CODES and bits > 0 and bits * lanes % 8:
+        raise Rejected(None, "elements of less than a byte, or of a byte and a part")
     if element is None or lanes < 1 or bits < 1:
         raise Rejected("DL-15", "the type is unknown or has no whole number of bytes")
     strides = _dlpack_strides(facts, version, shape, element.itemsize)

@@ -11,7 +11,8 @@ type. The formula uses nothing but integers, so that a producer in any language 
 2. byte k of element i is `table[(769 * seed + i * itemsize + k) mod 4093]`;
 3. the bytes are then made a valid value of the type (`DType.valid`): a bool is the lowest bit of
    its byte, a character keeps its lowest byte, a long double gets its integer bit and zeroed
-   padding;
+   padding, and a type of less than a byte keeps its lowest bits: in a plan's content each such
+   element has a byte of its own, in memory they are packed (`packed`);
 4. for the byte order "swapped", the bytes of each number in the element are reversed.
 
 No byte lies above 0x7b before step 3: every floating-point pattern is finite and none is a NaN,
@@ -26,7 +27,7 @@ import sys
 from dataclasses import dataclass
 from functools import lru_cache
 
-__all__ = ["DTYPES", "DType", "fill_bytes"]
+__all__ = ["DTYPES", "DType", "fill_bytes", "packed"]
 
 _PERIOD = 4093
 _SEED_STEP = 769
@@ -53,6 +54,8 @@ class DType:
     numbers: tuple[tuple[int, int], ...]
     fields: tuple[tuple[str, str, int, int], ...] = ()
     """For the structured type: (name, type name, offset in bytes, repeat count)."""
+    packed_bits: int | None = None
+    """For a type of less than a byte: how many bits of memory an element takes."""
 
     @property
     def has_byteorder(self) -> bool:
@@ -63,7 +66,9 @@ class DType:
         """Turns raw bytes of whole elements into valid values, in place (step 3)."""
         if self.fields:
             return
-        if self.kind == "b":
+        if self.packed_bits is not None:
+            raw[:] = raw.translate(bytes(byte % 2**self.packed_bits for byte in range(256)))
+        elif self.kind == "b":
             raw[:] = raw.translate(_LOWEST_BIT)
         elif self.kind == "U":
             keep = 0 if sys.byteorder == "little" else 3
@@ -107,6 +112,17 @@ def fill_bytes(seed: int, flat_index: int, itemsize: int, count: int = 1) -> byt
     return bytearray((table * repeats)[start : start + wanted])
 
 
+def packed(values: bytes, bits: int) -> bytes:
+    """Elements of less than a byte as they lie in memory, the lowest bits of `values` one after the other.
+
+    Little-endian bit order: element 0 takes the lowest bits of byte 0 (DL-25).
+    """
+    stream = 0
+    for position, value in enumerate(values):
+        stream |= (value % 2**bits) << (position * bits)
+    return stream.to_bytes((len(values) * bits + 7) // 8, "little")
+
+
 def _plain(name, kind, itemsize, typestr, fmt, dlpack, numbers=None) -> DType:
     return DType(name, kind, itemsize, typestr, fmt, dlpack, numbers or ((0, itemsize),))
 
@@ -118,6 +134,10 @@ def _order(typestr: str) -> str:
 def _complex(name: str, part_bytes: int, fmt: str, dlpack: tuple[int, int] | None) -> DType:
     numbers = ((0, part_bytes), (part_bytes, part_bytes))
     return _plain(name, "c", 2 * part_bytes, _order(f"c{2 * part_bytes}"), fmt, dlpack, numbers)
+
+
+def _below_a_byte(name: str, kind: str, code: int, bits: int) -> DType:
+    return DType(name, kind, 1, None, None, (code, bits), ((0, 1),), packed_bits=bits)
 
 
 def _structured() -> DType:
@@ -164,6 +184,11 @@ def _dtypes() -> tuple[DType, ...]:
         _plain("bfloat16", "f", 2, None, None, (4, 16)),
         _plain("float8_e4m3fn", "f", 1, None, None, (10, 8)),
         _plain("float8_e5m2", "f", 1, None, None, (12, 8)),
+        _below_a_byte("float4_e2m1fn", "f", 17, 4),
+        _below_a_byte("float6_e2m3fn", "f", 15, 6),
+        _below_a_byte("float6_e3m2fn", "f", 16, 6),
+        _below_a_byte("int4", "i", 0, 4),
+        _below_a_byte("uint4", "u", 1, 4),
     )
 
 

@@ -91,7 +91,7 @@ def of_plan(dtype: DType, byteorder: str) -> Element:
     """What a plan asks for."""
     if dtype.fields:
         kind = "struct"
-    elif dtype.name.startswith(("bfloat", "float8")):
+    elif dtype.name.startswith(("bfloat", "float8")) or dtype.packed_bits is not None:
         kind = "bfloat" if dtype.name == "bfloat16" else dtype.name
     else:
         kind = TYPESTR_KINDS[dtype.kind]

@@ -17,11 +17,13 @@ from . import catalogue
 from .abi.pybuffer import REQUESTS
 from .measure.interface import HOOKS
 from .catalogue import Rule
+from .offers import Offer
 from .outcomes import Outcome, Verdict, worst
 from .plan import Plan
-from .rules import CHECKS, Subject
+from .rules import CHECKS, CONSUMER_CHECKS, Subject
+from .rules.consumption import Consumption
 
-__all__ = ["STEP_RULES", "judge"]
+__all__ = ["STEP_RULES", "judge", "judge_offer"]
 
 STEP_RULES: MappingProxyType[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -102,6 +104,32 @@ def judge(
     return {id_: _verdict_over(rules[id_], judged) for id_ in rule_ids}
 
 
+def judge_offer(
+    observation: dict[str, Any], offer: Offer, rule_ids: Iterable[str]
+) -> dict[str, Verdict]:
+    """One verdict for each of `rule_ids` on what a consumer made of an offer (`measure.consumption`).
+
+    Raises KeyError for an id without a consumer check.
+    """
+    main = Consumption(observation["main"], offer)
+    facts, plain = observation["control"], offer.control
+    control = None if facts is None or plain is None else Consumption(facts, plain)
+    rules = catalogue.load()
+    return {id_: _verdict_of_consumer(rules[id_], main, control) for id_ in rule_ids}
+
+
+def _verdict_of_consumer(rule: Rule, main: Consumption, control: Consumption | None) -> Verdict:
+    try:
+        verdict = CONSUMER_CHECKS[rule.id].function(main, control)
+    except Exception:
+        return Verdict(
+            Outcome.ERROR, expected="the check decides", actual=_last_frame(), note=rule.id
+        )
+    if verdict.outcome is Outcome.FAIL and rule.level != "MUST":
+        return replace(verdict, outcome=Outcome.ADVISORY)
+    return verdict
+
+
 def _verdict_over(rule: Rule, judged: list[_Judged]) -> Verdict:
     if rule.untestable is not None:
         return Verdict(Outcome.UNTESTED, note=rule.untestable)
@@ -165,7 +193,8 @@ class _Judged:
             if before.outcome in (Outcome.BLOCKED, Outcome.ERROR):
                 return before if before.outcome is Outcome.BLOCKED else _blocked_by(id_)
         if check.believable and interface in subject.rejected:
-            return _blocked_by(subject.rejected[interface])
+            broken = subject.rejected[interface]
+            return _NO_WHOLE_BYTES if broken is None else _blocked_by(broken)
         return None
 
 
@@ -179,6 +208,11 @@ _MISSING = {
     "DL": "the object gave no DLPack capsule",
     "DLPACK": "the object has no __dlpack__",
 }
+
+
+_NO_WHOLE_BYTES = Verdict(
+    Outcome.UNSUPPORTED, note="elements that are no whole bytes are judged by DL-25 and DL-26"
+)
 
 
 def _blocked_by(rule_id: str) -> Verdict:

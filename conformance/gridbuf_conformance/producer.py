@@ -47,7 +47,8 @@ class Capabilities:
     range (and may be declined), and the keys of the storage spec (layout, alignment, dims, halo)
     are not asked at all.
 
-    `dtypes`: names of `plan.DTYPES`. `min_ndim`, `max_ndim`, `max_extent`, `max_nbytes` (bytes
+    `dtypes`: names of `plan.DTYPES`; those of less than a byte (int4, float4 …) are asked only if they are
+    declared here. `min_ndim`, `max_ndim`, `max_extent`, `max_nbytes` (bytes
     without padding) bound the shape. `layouts`: "C" (C order only, no layout is asked), "CF" (C and
     Fortran order) or "any" (every permutation). `alignment_bytes`: (lowest, highest) that may be
     asked. `byteorders`, `readonly`: the values it can make. `devices`: the kinds of memory it makes, of

@@ -260,12 +260,12 @@ def _alignments(can: Capabilities, listed: Sequence[int]) -> st.SearchStrategy[i
 
 
 def _dtypes(can: Capabilities) -> list[str]:
-    """The element types that can be asked, simplest first."""
+    """The element types that can be asked, simplest first; those of less than a byte only if they are declared."""
     most_bytes = can.max_nbytes or UNTOUCHED_FROM_BYTES
     return [
         name
         for name, dtype in DTYPES.items()
-        if (can.dtypes is None or name in can.dtypes)
+        if (dtype.packed_bits is None if can.dtypes is None else name in can.dtypes)
         and dtype.itemsize <= most_bytes
         and _byteorders(can, name)
     ]
@@ -478,7 +478,7 @@ def sample(strategy: st.SearchStrategy[Plan], count: int, seed: int) -> list[Pla
     last = [Plan(shape=(0,), dtype="bytes5", fill=1)]
 
     def collect(plan: Plan) -> bool:
-        changed = sum(plan[key] != last[0][key] for key in plan)
+        changed = sum(plan[key] != last[0].get(key) for key in plan)
         if changed >= _CHANGES_OF_A_NEW_PLAN and len(kept) < count:
             kept[plan] = None
             last[0] = plan

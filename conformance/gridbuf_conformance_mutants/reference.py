@@ -358,7 +358,7 @@ class Reference:
     )
 
     def produce(self, plan: Plan) -> Memory | Unsupported:
-        if plan.dtype not in ELEMENTS:
+        if self.element(plan) is None:
             return Unsupported(f"element type {plan.dtype} has no place in the zoo")
         array = self.allocate(plan)
         if plan.fill is not None:
@@ -367,13 +367,17 @@ class Reference:
             array.block.protect(writable=False)
         return array
 
+    def element(self, plan: Plan) -> Element | None:
+        """The plan's element type; None if the zoo has none."""
+        return ELEMENTS.get(plan.dtype)
+
     def fill(self, array: Memory, plan: Plan) -> None:
         """Write the plan's content."""
         array.fill(plan.content())
 
     def allocate(self, plan: Plan) -> Memory:
         """The array of the plan, not yet filled."""
-        element = ELEMENTS[plan.dtype]
+        element = self.element(plan)
         strides = self.strides(plan, element)
         distance = sum(i * s for i, s in zip(plan.aligned_element, strides))
         extents = zip(plan.shape, strides)

@@ -32,6 +32,7 @@ __all__ = [
     "FLAG_PADDED",
     "FLAG_READONLY",
     "HOST_READABLE",
+    "NARROW_CODES",
     "ROCM",
     "TYPE_CODES",
     "Counter",
@@ -94,6 +95,8 @@ TYPE_CODES = MappingProxyType(
         18: "bcomplex",
     }
 )
+NARROW_CODES = frozenset({0, 1, 15, 16, 17})
+"""The type codes whose elements may take less than a byte."""
 FLAG_READONLY, FLAG_COPIED, FLAG_PADDED = 0x1, 0x2, 0x4
 _NDIM_LIMIT = 1024
 _USED = {"dltensor": b"used_dltensor", "dltensor_versioned": b"used_dltensor_versioned"}

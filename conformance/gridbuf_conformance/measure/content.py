@@ -7,15 +7,18 @@ are no facts of device memory.
 from __future__ import annotations
 
 from itertools import permutations
+from math import prod
 from typing import Any
 
 from ..abi.device import DeviceSpace
 from ..abi.dlpack import CPU
 from ..abi.memory import Memory
-from ..descriptors import Descriptor
+from ..descriptors import Descriptor, is_contiguous
 from ..steps import enter
 
-__all__ = ["mapping_facts", "poke_facts", "walk"]
+__all__ = ["mapping_facts", "packed_content", "poke_facts", "walk"]
+
+_PACKED_LIMIT_BYTES = 2**16
 
 
 def mapping_facts(found: dict[str, Descriptor], memory: Memory) -> dict[str, Any]:
@@ -64,6 +67,28 @@ def walk(array: Descriptor, memory: Memory) -> str | None:
     raw = memory.space_of(array).elements(
         array.address, array.hull, array.sample_offsets(), array.itemsize
     )
+    return None if raw is None else raw.hex()
+
+
+def packed_content(tensor: dict[str, Any], memory: Memory) -> str | None:
+    """The bytes of a tensor's elements of less than a byte, in hexadecimal.
+
+    None for a tensor of whole bytes, for one that is not row-major or not in host memory, and where its memory
+    cannot be read.
+    """
+    _, bits, lanes = tensor.get("dtype", (0, 8, 1))
+    shape = tensor.get("shape") if tensor.get("ndim") else []
+    is_narrow = bits > 0 and lanes > 0 and bits * lanes % 8 and tensor["device"][0] == CPU
+    if not is_narrow or shape is None or any(extent < 0 for extent in shape):
+        return None
+    strides = tensor["strides"] if shape else []
+    if strides is not None and not is_contiguous(tuple(shape), tuple(strides), 1, "C"):
+        return None
+    enter("walk:DL packed")
+    count_bytes = (prod(shape) * bits * lanes + 7) // 8
+    if count_bytes > _PACKED_LIMIT_BYTES:
+        return None
+    raw = memory.read(tensor["data"] + tensor["byte_offset"], count_bytes)
     return None if raw is None else raw.hex()
 
 

@@ -18,7 +18,7 @@ from ..steps import enter
 from . import life
 from .buffer import MAIN_REQUESTS, buffer_facts, hold_buffer, python_level_facts
 from .capsules import NEWEST, call_facts, device_facts, export, variant_facts
-from .content import mapping_facts, poke_facts, walk
+from .content import mapping_facts, packed_content, poke_facts, walk
 from .entries import use_entries
 from .exchange import exchange_facts
 from .interface import (
@@ -211,6 +211,9 @@ class Held:
         self.facts["walk"] = {
             name: content for name, content in walks.items() if content is not None
         }
+        narrow = packed_content(self.facts.get("main", {}), self.memory)
+        if narrow is not None:
+            self.facts["packed"] = narrow
         if poke:
             self.facts["poke"] = poke_facts(self.found, self.memory)
         if not self._is_view and "entries" in self.facts.get("gt_data", {}):

@@ -16,7 +16,11 @@ from .numpy import numpy_dtype
 
 __all__ = ["JaxProducer"]
 
-_SPECIAL = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
+_SPECIAL = tuple(
+    name
+    for name in ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn")
+    if hasattr(ml_dtypes, name) and hasattr(jax.numpy, name)
+)
 _DTYPES = (
     *("float64", "float32", "float16"),
     *(f"{sign}int{bits}" for sign in ("", "u") for bits in (64, 32, 16, 8)),

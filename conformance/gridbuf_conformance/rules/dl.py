@@ -17,6 +17,7 @@ from ..abi.dlpack import (
     TYPE_CODES,
 )
 from ..descriptors import Descriptor, Rejected, of_dlpack
+from ..dtypes import packed
 from ..elements import of_dlpack as element_of
 from ..outcomes import Outcome, Verdict
 from .ai import moved_address_verdict
@@ -27,7 +28,8 @@ from .verdicts import advise, drawing_of, fail, ok, unsupported, untested
 
 _KNOWN_FLAGS = 0b111
 _HOST_LIKE_DEVICES = (1, 3, 11, 13)
-_FIXED_BITS = {6: 8, **dict.fromkeys(range(7, 15), 8), 15: 6, 16: 6, 17: 4}
+_FIXED_BITS = {6: 8, **dict.fromkeys(range(7, 15), 8)}
+_NARROW_FLOAT_BITS = {15: 6, 16: 6, 17: 4}
 _STRIDE_REACH_LIMIT = 2**63
 
 
@@ -372,6 +374,54 @@ def byte_offset_is_unsigned(s: Subject) -> Verdict:
         if offset < _STRIDE_REACH_LIMIT:
             return ok()
         return fail("an offset >= 0", f"2^64 - {2**64 - offset}: a negative number wrapped")
+
+    return _every_capsule(s, judge)
+
+
+@check("DL-25", needs="DL", once=True)
+def packed_elements_start_at_the_lowest_bit(s: Subject) -> Verdict:
+    facts = s.facts["main"]
+    code, bits, lanes = facts["dtype"]
+    if bits * lanes % 8 == 0:
+        return unsupported("elements of whole bytes")
+    if (facts["flags"] or 0) & FLAG_PADDED:
+        return unsupported("padded elements: the header does not say to what unit")
+    if s.plan is None or s.plan.fill is None:
+        return unsupported("needs a producer: only a plan says what the elements are")
+    asked = (*(s.plan.dtype_info.dlpack or (None, None)), 1)
+    if asked != (code, bits, lanes) or tuple(facts["shape"] or ()) != s.plan.shape:
+        return unsupported("not what the plan asks: judged by GT-20")
+    if "packed" not in s.facts:
+        return unsupported("no row-major tensor that the host can read")
+    wanted = packed(s.plan.content(), bits).hex()
+    found = _without_spare_bits(s.facts["packed"], s.plan.element_count * bits)
+    if found == wanted:
+        return ok()
+    at = next(k for k in range(0, len(wanted), 2) if wanted[k : k + 2] != found[k : k + 2])
+    return fail(
+        f"byte {at // 2} = {wanted[at : at + 2]}: elements of {bits} bits, the first in the lowest bits",
+        f"{found[at : at + 2]}",
+    )
+
+
+def _without_spare_bits(content: str, used_bits: int) -> str:
+    """The bytes in hexadecimal, the bits of the last one that belong to no element cleared."""
+    raw = bytearray.fromhex(content)
+    if used_bits % 8:
+        raw[-1] %= 2 ** (used_bits % 8)
+    return raw.hex()
+
+
+@check("DL-26", needs="DL")
+def narrow_floats_have_their_bits(s: Subject) -> Verdict:
+    def judge(facts: dict[str, Any]) -> Verdict:
+        code, bits, _ = facts["dtype"]
+        wanted = _NARROW_FLOAT_BITS.get(code)
+        if wanted is None:
+            return ok("no float of 6 or 4 bits")
+        if bits != wanted:
+            return fail(f"{wanted} bits for {TYPE_CODES[code]}", f"{bits} bits")
+        return ok()
 
     return _every_capsule(s, judge)
 

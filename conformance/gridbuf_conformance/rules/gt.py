@@ -387,10 +387,25 @@ def the_plan_is_met(s: Subject) -> Verdict:
         return unsupported(_NO_PLAN)
     arrays = _arrays(s)
     if not arrays:
-        return unsupported("no interface describes this array")
+        return _narrow_plan_verdict(s)
     for expected, actual, met in _asked_and_given(s, arrays):
         if not met:
             return fail(expected, actual)
+    return ok()
+
+
+def _narrow_plan_verdict(s: Subject) -> Verdict:
+    """Elements of less than a byte are in no descriptor; the tensor itself says what they are."""
+    facts, plan = s.facts.get("main", {}), s.plan
+    if "DL" not in s.rejected or s.rejected["DL"] is not None:
+        return unsupported("no interface describes this array")
+    code, bits, lanes = facts["dtype"]
+    asked = (*(plan.dtype_info.dlpack or (None, None)), 1)
+    given = (code, asked[1] if code == asked[0] and code > 1 else bits, lanes)  # a float's bits are DL-26's
+    if given != asked:
+        return fail(f"type {asked}: code, bits, lanes", f"{given}")
+    if tuple(facts["shape"] or ()) != plan.shape:
+        return fail(f"shape {plan.shape}", f"shape {tuple(facts['shape'] or ())}")
     return ok()
 
 

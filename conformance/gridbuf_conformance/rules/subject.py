@@ -36,7 +36,7 @@ class Subject:
     """One measured array: the produced one (`is_view` False), or what the plan's views made of it.
 
     `arrays` holds a descriptor for every interface whose metadata can be believed ("AI", "AS", "PB", "DL", "CAI");
-    `rejected` the id of the rule that each of the others breaks.
+    `rejected` the id of the rule that each of the others breaks, None for elements that are no whole bytes.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Subject:
         self.root = root or self
         self.is_view = root is not None
         self.arrays: dict[str, Descriptor] = {}
-        self.rejected: dict[str, str] = {}
+        self.rejected: dict[str, str | None] = {}
         for name, read in readers(facts).items():
             try:
                 self.arrays[name] = read()
