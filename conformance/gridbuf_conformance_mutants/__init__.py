@@ -21,6 +21,7 @@ MODULES = (
     "array_struct",
     "buffer_protocol",
     "dlpack",
+    "packed",
     "cuda_interface",
     "device_dlpack",
     "exchange",
