@@ -53,7 +53,8 @@ class Rule:
     `since` is the version of the published text that introduced it; `preconditions` are the ids that have
     to hold before this rule can say anything of its own; `oracle` names the ways the check uses; `check`
     is the name of the function that decides (`module.function` of `gridbuf_conformance.rules`), or None
-    with a reason in `untestable`.
+    with a reason in `untestable`; `consumer_check` is the same for a
+    consumer. A rule may be judged on one side only, or on both.
     """
 
     id: str
@@ -67,6 +68,7 @@ class Rule:
     fix: str = ""
     example: str = ""
     check: str | None = None
+    consumer_check: str | None = None
     untestable: str | None = None
     scope: str = "now"
 
@@ -74,6 +76,17 @@ class Rule:
     def group(self) -> str:
         """The letters before the hyphen: a key of `GROUPS`."""
         return self.id.partition("-")[0]
+
+    def judges(self, side: str) -> bool:
+        """Whether the rule says something of a "producer" or of a "consumer"."""
+        if side == "consumer":
+            return self.consumer_check is not None
+        return self.check is not None or self.untestable is not None
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """The sides that the rule is judged on."""
+        return tuple(side for side in ("producer", "consumer") if self.judges(side))
 
     @property
     def in_scope(self) -> bool:
@@ -100,8 +113,9 @@ def load() -> dict[str, Rule]:
     return dict(_rules())
 
 
-def select(patterns: str | None = None) -> list[Rule]:
-    """The rules in scope that match a comma-separated list of ids and wildcards, in catalogue order.
+def select(patterns: str | None = None, side: str = "producer") -> list[Rule]:
+    """The rules in scope that match a comma-separated list of ids and wildcards, in catalogue order,
+    and that are judged on a side, "producer" or "consumer".
 
     `None` or an empty string selects all. Raises `UnknownRule` for a pattern that matches no rule at all;
     a pattern that only matches rules of scope "later" selects nothing.
@@ -117,5 +131,7 @@ def select(patterns: str | None = None) -> list[Rule]:
     return [
         rule
         for rule in rules
-        if rule.in_scope and any(fnmatchcase(rule.id, pattern) for pattern in wanted)
+        if rule.in_scope
+        and rule.judges(side)
+        and any(fnmatchcase(rule.id, pattern) for pattern in wanted)
     ]

@@ -49,7 +49,8 @@ _TAIL_BYTES = 16_384
 
 @dataclass(frozen=True)
 class Description:
-    """What the worker says of what it loaded; `side` is "producer" or "consumer"."""
+    """What the worker says of what it loaded; `side` is "producer" or "consumer", `takes` what
+    a consumer is documented to take (None: nothing was said)."""
 
     name: str
     version: str
@@ -57,6 +58,7 @@ class Description:
     platform: str
     capabilities: Capabilities
     side: str = "producer"
+    takes: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)

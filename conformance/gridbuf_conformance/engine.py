@@ -21,17 +21,19 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from . import catalogue, producers
 from .abi.device import Devices, TableAccess
 from .catalogue import Rule
+from .consumer import Consumer, version_of
 from .driver import PLAN_LIMIT_S, Description, LocalWorker, Result, Worker
 from .events import EventLog, Listener
-from .known import KnownFailures, Pinned, State, declined_error, pinned_by_rule
+from .known import KnownFailures
 from .outcomes import FAILED, Outcome, Verdict, worst
+from .pinned import Pinned, State, declined_error, pinned_by_rule
 from .plan import Plan
 from .producer import Capabilities
 from .report import SCHEMA, Report
@@ -131,8 +133,8 @@ def check_producer(
     selected = catalogue.select(_patterns(rules, producer))
     if chosen.time_box_s is not None and seed is None:
         seed = random.SystemRandom().randrange(2**32)
-    run = _Run(selected, _shown(producer), chosen.name, seed or 0, EventLog(on_event))
-    with _opened(producer, isolate, time_limit_s) as worker:
+    run = Run(selected, shown(producer), chosen.name, seed or 0, EventLog(on_event))
+    with opened(producer, isolate, time_limit_s) as worker:
         run.start(worker.description)
         if selected:
             run.replay_known(worker, known or KnownFailures())
@@ -179,8 +181,8 @@ def check_plans(
 
     `profile` is what the report calls the run.
     """
-    run = _Run(catalogue.select(rules), _shown(producer), profile, 0, EventLog(on_event))
-    with _opened(producer, isolate, time_limit_s) as worker:
+    run = Run(catalogue.select(rules), shown(producer), profile, 0, EventLog(on_event))
+    with opened(producer, isolate, time_limit_s) as worker:
         run.start(worker.description)
         run.ask(worker, plans)
         run.judge_exit(worker.close())
@@ -204,7 +206,7 @@ def check(
     if profile not in PROFILES:
         raise ValueError(f"profile is {profile!r}, must be one of {', '.join(PROFILES)}; pick one")
     selected = catalogue.select(_patterns(rules, None))
-    run = _Run(selected, "", profile, 0, EventLog(on_event))
+    run = Run(selected, "", profile, 0, EventLog(on_event))
     run.start(_description_of_object(obj))
     devices = Devices(None if device_table is None else lambda: device_table)
     if device_table is not None:
@@ -278,8 +280,10 @@ class _Tally:
         return ordered
 
 
-class _Run:
+class Run:
     """The state of one run: verdicts by rule, answers by plan, events."""
+
+    replay_options: tuple[str, ...] = ()
 
     def __init__(
         self, rules: Sequence[Rule], written: str, profile: str, seed: int, log: EventLog
@@ -364,7 +368,8 @@ class _Run:
         }
 
     def _failure(self, tally: _Tally, plan: Plan | None, verdict: Verdict) -> dict[str, Any]:
-        command = ["gridbuf-conformance", "replay", self._written, tally.rule.id]
+        command = ["gridbuf-conformance", "replay", *self.replay_options]
+        command += [self._written, tally.rule.id]
         return {
             "plan": plan.to_dict() if plan is not None else None,
             "outcome": str(verdict.outcome),
@@ -381,10 +386,10 @@ class _Run:
         """Asks the plans that were not asked before, and takes in what they come to."""
         new = [plan for plan in dict.fromkeys(plans) if plan not in self.answers]
         self._of += len(new)
-        for plan, result in worker.run_all(self._affordable(new), self._groups):
+        for plan, result in worker.run_all(self.affordable(new), self._groups):
             self._take(plan, result)
 
-    def _affordable(self, plans: Sequence[Plan]) -> Iterable[Plan]:
+    def affordable(self, plans: Sequence[Plan]) -> Iterable[Plan]:
         """The plans, as long as the producer neither hangs nor dies time and again, and memory
         suffices.
         """
@@ -408,13 +413,23 @@ class _Run:
         return f"the process died on {dead} plans" if dead >= _CRASHES_TAKEN else ""
 
     def _take(self, plan: Plan, result: Result) -> None:
-        self._remember(plan, result)
+        self.remember(plan, result)
         self._asked += 1
         self._log.emit("plan", n=self._asked, of=self._of, plan=plan.to_dict(), result=result.kind)
-        for rule, verdict in _verdicts(plan, result, self._selected).items():
+        for rule, verdict in self.verdicts(plan, result).items():
             self.take_verdict(rule, plan, verdict)
 
-    def _remember(self, plan: Plan, result: Result) -> None:
+    def verdicts(self, plan: Plan | None, result: Result) -> dict[str, Verdict]:
+        """What each selected rule says of what a plan came to."""
+        return _verdicts(plan, result, self._selected)
+
+    def simplest(self, worker: Any, plan: Plan) -> Plan:
+        """What a failing plan is compared with, key by key, to make it smaller."""
+        from .strategies import simplest_plan
+
+        return simplest_plan(worker.description.capabilities)
+
+    def remember(self, plan: Plan, result: Result) -> None:
         """Keeps what a plan came to, but not what was measured: a hundred kilobytes each time."""
         self.answers[plan] = Result(result.kind, reason=result.reason)
         self._kinds[result.kind] += 1
@@ -441,7 +456,7 @@ class _Run:
             )
 
     def _untested(self, plan: Plan, reason: str) -> None:
-        self._remember(plan, Result("untested", reason=reason))
+        self.remember(plan, Result("untested", reason=reason))
         for tally in self.tallies.values():
             tally.add(plan, Verdict(Outcome.UNTESTED, note=reason))
 
@@ -464,7 +479,8 @@ class _Run:
         for tally in self.tallies.values():
             unmatched = tally.known.unmatched() if tally.known is not None else None
             if unmatched is not None and not known.lenient:
-                raise declined_error(unmatched, self.answers[unmatched.plan].reason or tally.note)
+                reason = self.answers[unmatched.plan].reason or tally.note
+                raise declined_error(unmatched.place, unmatched.rule, reason)
 
     def _settle_known(self, tally: _Tally) -> None:
         """What is left to say of a rule's records: those that passed to the end, and remarks."""
@@ -474,7 +490,17 @@ class _Run:
             tally.record(plan, verdict)
         for one in tally.known.entries:
             state = tally.known.states.get(one, State.UNJUDGED)
-            self._log.emit("known", rule=one.rule, plan=one.plan.to_dict(), state=state)
+            found = tally.known.verdicts.get(one, Verdict(Outcome.UNTESTED))
+            self._log.emit(
+                "known",
+                rule=one.rule,
+                place=one.place,
+                plan=one.plan.to_dict(),
+                state=state,
+                outcome=str(found.outcome),
+                actual=found.actual,
+                note=found.note,
+            )
             remarks = [_REMARKS[state]] if state in _REMARKS else []
             remarks += [] if one.reason else ["has no reason; add one"]
             for remark in remarks:
@@ -489,7 +515,7 @@ class _Run:
             result = Result("observation", observation)
         except Exception:
             result = Result("error", reason=traceback.format_exc())
-        for rule, verdict in _verdicts(None, result, self._selected).items():
+        for rule, verdict in self.verdicts(None, result).items():
             self.take_verdict(rule, None, verdict)
 
     def judge_exit(self, end: Result | None) -> None:
@@ -518,7 +544,7 @@ class _Run:
 
 
 @dataclass(frozen=True)
-class _Batch:
+class Batch:
     """Plans drawn together: what is needed to draw them again when one of them is to be shrunk."""
 
     strategy: Any
@@ -527,7 +553,7 @@ class _Batch:
     plans: tuple[Plan, ...]
 
 
-def _ask_rounds(run: _Run, worker: Any, profile: Profile) -> None:
+def _ask_rounds(run: Run, worker: Any, profile: Profile) -> None:
     from .strategies import declared_plans
 
     can = worker.description.capabilities
@@ -537,7 +563,7 @@ def _ask_rounds(run: _Run, worker: Any, profile: Profile) -> None:
     while True:
         batches = _ask_round(run, worker, can, profile, run.seed + round_number)
         run.mark("shrinking")
-        _shrink_all(run, worker, batches, profile)
+        shrink_all(run, worker, batches, profile)
         round_number += 1
         over = profile.time_box_s is None or time.monotonic() - begin > profile.time_box_s
         if over or run.given_up:
@@ -548,8 +574,8 @@ def _ask_rounds(run: _Run, worker: Any, profile: Profile) -> None:
 
 
 def _ask_round(
-    run: _Run, worker: Any, can: Capabilities, profile: Profile, seed: int
-) -> list[_Batch]:
+    run: Run, worker: Any, can: Capabilities, profile: Profile, seed: int
+) -> list[Batch]:
     from . import strategies
 
     wanted = (
@@ -559,7 +585,7 @@ def _ask_round(
         (strategies.huge_plans(can), profile.huge),
     )
     batches = [
-        _Batch(
+        Batch(
             strategy,
             strategies.DRAWS_PER_PLAN * count,
             seed,
@@ -572,7 +598,7 @@ def _ask_round(
     return batches
 
 
-def _judge_declared(run: _Run, declared: Sequence[Declared]) -> None:
+def _judge_declared(run: Run, declared: Sequence[Declared]) -> None:
     """A declared capability that was refused on every plan is a broken promise (GT-20)."""
     for capability in declared:
         answers = [run.answers[p] for p in run.answers if capability.used_by(p)]
@@ -581,12 +607,12 @@ def _judge_declared(run: _Run, declared: Sequence[Declared]) -> None:
                 Outcome.FAIL,
                 expected=f"what is declared ({capability.name}) is made at least once",
                 actual=f"declined on all {len(answers)} plans that use it: "
-                f"{_scrubbed(run.answers[capability.plan].reason)}",
+                f"{scrubbed(run.answers[capability.plan].reason)}",
             )
             run.take_verdict("GT-20", capability.plan, verdict)
 
 
-def _shrink_all(run: _Run, worker: Any, batches: Sequence[_Batch], profile: Profile) -> None:
+def shrink_all(run: Run, worker: Any, batches: Sequence[Batch], profile: Profile) -> None:
     """Shrinks each failing rule, those included that fail for the first time while others are
     shrunk.
     """
@@ -602,7 +628,7 @@ def _shrink_all(run: _Run, worker: Any, batches: Sequence[_Batch], profile: Prof
         run.shrunk(rule, spent)
 
 
-def _shrink(run: _Run, worker: Any, rule: str, batches: Sequence[_Batch], budget: int) -> int:
+def _shrink(run: Run, worker: Any, rule: str, batches: Sequence[Batch], budget: int) -> int:
     """Looks for a smaller plan that fails the rule as badly; returns what that cost.
 
     Hypothesis shrinks within the kind of plan that failed. What it leaves at a value for no reason
@@ -624,8 +650,8 @@ def _shrink(run: _Run, worker: Any, rule: str, batches: Sequence[_Batch], budget
     ]
     for candidates in (failing, [plan for plan in failing if not plan.views]):
         if candidates:
-            simplest = strategies.simplest_plan(worker.description.capabilities)
-            search.reset_keys(min(candidates, key=_weight), simplest)
+            smallest = min(candidates, key=_weight)
+            search.reset_keys(smallest, run.simplest(worker, smallest))
     return search.spent
 
 
@@ -638,7 +664,7 @@ class _Search:
     none twice, and none when the budget is spent.
     """
 
-    run: _Run
+    run: Run
     worker: Any
     tally: _Tally
     outcome: Outcome
@@ -689,12 +715,12 @@ def _verdicts(plan: Plan | None, result: Result, rules: list[str]) -> dict[str, 
     if result.kind == "observation":
         return _judged(result.observation, plan, rules)
     if result.kind == "unsupported":
-        declined = Verdict(Outcome.UNSUPPORTED, note=_scrubbed(result.reason))
+        declined = Verdict(Outcome.UNSUPPORTED, note=scrubbed(result.reason))
         return dict.fromkeys(rules, declined)
     if result.kind == "raised":
         return _verdicts_of_raising(result, rules)
     if result.kind == "error":
-        return dict.fromkeys(rules, _suite_error(result.reason))
+        return dict.fromkeys(rules, suite_error(result.reason))
     if plan is not None and plan.fill is None and "SIGKILL" in result.reason:
         reason = "the system ended the process, probably for want of memory"
         return dict.fromkeys(rules, Verdict(Outcome.UNTESTED, note=reason))
@@ -704,18 +730,23 @@ def _verdicts(plan: Plan | None, result: Result, rules: list[str]) -> dict[str, 
 def _judged(observation: dict[str, Any], plan: Plan | None, rules: list[str]) -> dict[str, Verdict]:
     from .judge import judge
 
+    return guarded(lambda: judge(observation, plan, rules), rules)
+
+
+def guarded(judged: Callable[[], dict[str, Verdict]], rules: list[str]) -> dict[str, Verdict]:
+    """The verdicts of a judge; if it raises itself, each rule has the suite's own ERROR."""
     try:
-        return judge(observation, plan, rules)
+        return judged()
     except Exception:
-        return dict.fromkeys(rules, _suite_error(traceback.format_exc()))
+        return dict.fromkeys(rules, suite_error(traceback.format_exc()))
 
 
-def _suite_error(text: str) -> Verdict:
+def suite_error(text: str) -> Verdict:
     """The suite's own fault: the last line of a traceback says what, its innermost frame where."""
     last = text.strip().splitlines()[-1]
     places = re.findall(r'File "(?:.*/)?([^/"]+)", line (\d+)', text)
     where = f" ({places[-1][0]}:{places[-1][1]})" if places else ""
-    return Verdict(Outcome.ERROR, expected="the suite itself works", actual=_scrubbed(last) + where)
+    return Verdict(Outcome.ERROR, expected="the suite itself works", actual=scrubbed(last) + where)
 
 
 def _verdicts_of_raising(result: Result, rules: list[str]) -> dict[str, Verdict]:
@@ -725,7 +756,7 @@ def _verdicts_of_raising(result: Result, rules: list[str]) -> dict[str, Verdict]
     broken = Verdict(
         Outcome.FAIL,
         expected="produce returns an object, or Unsupported(reason)",
-        actual=f"produce raised {_scrubbed(result.reason)}",
+        actual=f"produce raised {scrubbed(result.reason)}",
     )
     blocked = Verdict(Outcome.BLOCKED, note="GT-20: produce raised")
     return {**dict.fromkeys(rules, blocked), "GT-20": broken}
@@ -738,7 +769,7 @@ def _verdicts_of_death(result: Result, rules: list[str], outcome: Outcome) -> di
     prefix = result.step.partition(":")[0]
     blamed = STEP_RULES.get(result.step) or STEP_RULES.get(prefix) or ("GT-20",)
     broken = Verdict(
-        outcome, expected="the process answers and lives on", actual=_scrubbed(result.reason)
+        outcome, expected="the process answers and lives on", actual=scrubbed(result.reason)
     )
     blocked = Verdict(Outcome.BLOCKED, note=f"{blamed[0]}: the process ended at step {result.step}")
     return {**dict.fromkeys(rules, blocked), **dict.fromkeys(blamed, broken)}
@@ -752,19 +783,23 @@ def suite_version() -> str:
     return __version__
 
 
-def _opened(producer: Any, isolate: bool, time_limit_s: float) -> Worker | LocalWorker:
+def opened(
+    producer: Any, isolate: bool, time_limit_s: float, side: str = "producer"
+) -> Worker | LocalWorker:
     """A started worker; without isolation, classes and objects are taken as they are."""
     if isolate:
-        return Worker(name_of(producer), time_limit_s=time_limit_s)
+        return Worker(name_of(producer, side), time_limit_s=time_limit_s)
     if isinstance(producer, str):
-        return LocalWorker(load(producer))
+        return LocalWorker(load(name_of(producer, side)))
+    if side == "consumer":
+        return LocalWorker(Consumer(producer, shown(producer, side), version_of(producer)))
     return LocalWorker(producer() if isinstance(producer, type) else producer)
 
 
-def _shown(producer: Any) -> str:
-    """How reports and replay commands name a producer: as a person would write it."""
+def shown(producer: Any, side: str = "producer") -> str:
+    """How reports and replay commands name what is judged: as a person would write it."""
     try:
-        return name_of(producer).shown
+        return name_of(producer, side).shown
     except CannotLoad:
         kind = producer if isinstance(producer, type) else type(producer)
         return f"{kind.__module__}:{kind.__qualname__}"
@@ -807,7 +842,7 @@ def _memory_bytes() -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def _scrubbed(text: str) -> str:
+def scrubbed(text: str) -> str:
     """A reason without what differs from run to run: addresses, and the folders of files."""
     text = _ADDRESS.sub("0x…", text)
     return re.sub(r"(?<![\w.])/(?:[\w.+-]+/)+", "", text)

@@ -1,9 +1,11 @@
-"""Naming producers: from what a user writes to a producer object, in whichever process asks.
+"""Naming what is judged: from what a user writes to a producer or a consumer, in whichever process
+asks.
 
 A target is written as
-- the name of a producer that is built in or announced by an entry point (`producers.entries`),
+- the name of a producer or consumer that is built in or announced by an entry point
+  (`producers.entries`, `consumers.entries`),
 - `package.module:Attribute`,
-- `path/to/file.py:Attribute` (`Producer` if no attribute is named).
+- `path/to/file.py:Attribute` (without one: `Producer`, or `consume`).
 
 The driver only ever handles the written form; the worker is the one that imports.
 """
@@ -18,11 +20,12 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+from .consumer import Consumer, version_of
 from .producer import Producer
 
 __all__ = ["CannotLoad", "Target", "load", "name_of"]
 
-_DEFAULT_ATTRIBUTE = "Producer"
+_DEFAULT_ATTRIBUTE = {"producer": "Producer", "consumer": "consume"}
 
 
 class CannotLoad(Exception):
@@ -31,14 +34,15 @@ class CannotLoad(Exception):
 
 @dataclass(frozen=True)
 class Target:
-    """A producer that another process can find: `written` is what a person types to name it.
+    """Something that another process can find: `written` is what a person types to name it.
 
     `file` is where the module's source lies, for modules that only their own process can import by
-    name (a script, a test module).
+    name (a script, a test module). `side` is "producer" or "consumer".
     """
 
     written: str
     file: str | None = None
+    side: str = "producer"
 
     @property
     def shown(self) -> str:
@@ -46,17 +50,25 @@ class Target:
         return os.path.basename(self.written) if os.path.isabs(self.written) else self.written
 
     def to_dict(self) -> dict[str, Any]:
-        return {"written": self.written, "file": self.file}
+        return {"written": self.written, "file": self.file, "side": self.side}
 
 
-def name_of(producer: str | type | Any) -> Target:
-    """The target for what a caller passed: a written name, or a producer class of a module.
+def name_of(producer: str | type | Any, side: str = "producer") -> Target:
+    """The target for what a caller passed: a written name, a producer class of a module, or (for
+    the side "consumer") a function of a module.
 
-    Raises CannotLoad for classes that no other process can import.
+    Raises CannotLoad for what no other process can import.
     """
     if isinstance(producer, str):
-        return Target(producer)
-    if not isinstance(producer, type):
+        return Target(producer, side=side)
+    if side == "consumer":
+        if not isinstance(getattr(producer, "__qualname__", None), str):
+            kind = type(producer).__name__
+            raise CannotLoad(
+                f"a {kind} object cannot be sent to the worker; pass a function, its name as "
+                "package.module:function, or isolate=False to judge this object in this process"
+            )
+    elif not isinstance(producer, type):
         kind = type(producer)
         hint = (
             f"pass the class {kind.__name__}, or isolate=False to judge this object in this process"
@@ -75,18 +87,20 @@ def name_of(producer: str | type | Any) -> Target:
                 f"{producer.__qualname__} was typed into an interactive session, where no worker "
                 "finds it; put it into a file, or pass isolate=False"
             )
-        return Target(f"{os.path.relpath(file)}:{producer.__qualname__}")
-    return Target(f"{producer.__module__}:{producer.__qualname__}", file)
+        return Target(f"{os.path.relpath(file)}:{producer.__qualname__}", side=side)
+    return Target(f"{producer.__module__}:{producer.__qualname__}", file, side)
 
 
 def load(target: Target | str) -> Any:
-    """The producer object that a target names. Runs the producer's import: only for the worker's
-    use.
+    """The producer object, or the `Consumer`, that a target names. Runs its import: only for the
+    worker's use.
 
     Raises CannotLoad for a name that means nothing, an import that fails, and an object that is
     none.
     """
     target = Target(target) if isinstance(target, str) else target
+    if target.side == "consumer":
+        return _consumer(target)
     try:
         found = _find(target)
         producer = found() if isinstance(found, type) else found
@@ -102,30 +116,52 @@ def load(target: Target | str) -> Any:
     return producer
 
 
+def _consumer(target: Target) -> Consumer:
+    """The consumer of a target: a named one with what its entry says, or any function."""
+    from . import consumers  # only consumers need their registry
+
+    entry = consumers.entries().get(target.written)
+    try:
+        function = _find(target)
+    except CannotLoad:
+        raise
+    except BaseException as error:
+        raise CannotLoad(f"{target.written}: {type(error).__name__}: {error}") from error
+    if not callable(function):
+        raise CannotLoad(
+            f"{target.written} is {type(function).__name__}, which cannot be called; "
+            "name a function of one exporter"
+        )
+    if entry is None:
+        return Consumer(function, target.shown, version_of(function))
+    return Consumer(function, entry.name, version_of(function, entry.needs), entry.takes)
+
+
 def _find(target: Target) -> Any:
     place, colon, attribute = target.written.rpartition(":")
     if not colon:
         place, attribute = target.written, ""
     if place.endswith(".py"):
-        return _attribute(_module_of_file(place), attribute or _DEFAULT_ATTRIBUTE, target)
+        attribute = attribute or _DEFAULT_ATTRIBUTE[target.side]
+        return _attribute(_module_of_file(place), attribute, target)
     if colon:
         return _attribute(_module(place, target.file), attribute, target)
-    return _registered(place)
+    return _registered(place, target.side)
 
 
-def _registered(name: str) -> Any:
-    from . import producers  # only targets without a module need the registry
+def _registered(name: str, side: str) -> Any:
+    from . import consumers, producers  # only targets without a module need the registries
 
     try:
-        entry = producers.find(name)
-    except producers.UnknownProducer as error:
+        entry = consumers.find(name) if side == "consumer" else producers.find(name)
+    except (producers.UnknownProducer, consumers.UnknownConsumer) as error:
         raise CannotLoad(str(error)) from None
     if not entry.is_installed:
         hint = f"; install it with: {entry.install}" if entry.install else ""
         raise CannotLoad(f"{name}: {entry.needs} is not installed{hint}")
     if not entry.is_usable:
         raise CannotLoad(f"{name}: it needs a CUDA device, and this system shows none")
-    return _find(Target(entry.target))
+    return _find(Target(entry.target, side=side))
 
 
 def _module(name: str, file: str | None) -> ModuleType:
@@ -153,6 +189,8 @@ def _module_of_file(path: str) -> ModuleType:
 def _attribute(module: ModuleType, dotted: str, target: Target) -> Any:
     found: Any = module
     for part in dotted.split("."):
+        if not hasattr(found, part) and target.side == "consumer":
+            raise CannotLoad(f"{target.written}: the module has no {dotted!r}; name a function")
         if not hasattr(found, part):
             near = [
                 n for n, v in vars(module).items() if isinstance(v, type) and hasattr(v, "produce")

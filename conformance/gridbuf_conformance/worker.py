@@ -29,6 +29,7 @@ from typing import Any
 
 from . import steps
 from .abi.device import Devices, TableAccess
+from .consumer import Consumer
 from .messages import receive, send
 from .plan import NoContent, Plan
 from .producer import Capabilities, Unsupported, python_view
@@ -87,6 +88,12 @@ def describe(producer: Any) -> dict[str, Any]:
     """Name, version and capabilities of a producer, JSON-able; raises CannotLoad if they are not
     proper.
     """
+    if isinstance(producer, Consumer):
+        return {
+            **_description(producer.name, producer.version, Capabilities()),
+            "side": "consumer",
+            "takes": producer.takes,
+        }
     capabilities = getattr(producer, "capabilities", None) or Capabilities()
     if not isinstance(capabilities, Capabilities):
         kind = type(capabilities).__name__
@@ -96,9 +103,14 @@ def describe(producer: Any) -> dict[str, Any]:
         version = version() if callable(version) else version
     except Exception as error:
         raise CannotLoad(f"version() raised {type(error).__name__}: {error}") from error
+    name = str(getattr(producer, "name", "") or type(producer).__name__)
+    return _description(name, str(version or ""), capabilities)
+
+
+def _description(name: str, version: str, capabilities: Capabilities) -> dict[str, Any]:
     return {
-        "name": str(getattr(producer, "name", "") or type(producer).__name__),
-        "version": str(version or ""),
+        "name": name,
+        "version": version,
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}".lower(),
         "capabilities": capabilities.to_dict(),
@@ -127,6 +139,8 @@ def answer(producer: Any, request: dict[str, Any], devices: Devices) -> dict[str
     """What one plan came to, as a message. `kind` is "observation" (with `observation`) or, with
     a `reason`, "unsupported", "raised" (`produce` raised), "error" (the suite itself went wrong).
     """
+    if isinstance(producer, Consumer):
+        return _consume(producer, request, devices)
     try:
         plan = Plan.from_json(request["plan"])
         groups = frozenset(request["groups"])
@@ -136,6 +150,18 @@ def answer(producer: Any, request: dict[str, Any], devices: Devices) -> dict[str
     if isinstance(made, dict):
         return made
     return _observe(producer, made[0], plan, groups, devices)
+
+
+def _consume(consumer: Consumer, request: dict[str, Any], devices: Devices) -> dict[str, Any]:
+    try:
+        from .measure.consumption import consume
+        from .offers import Offer
+
+        offer = Offer.from_json(request["plan"])
+        observation = consume(consumer.function, offer, devices=devices)
+    except Exception:
+        return {"kind": "error", "reason": traceback.format_exc()}
+    return {"kind": "observation", "observation": observation}
 
 
 def _produce(producer: Any, plan: Plan) -> tuple[Any] | dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 
 from gridbuf_conformance import catalogue
 from gridbuf_conformance.judge import STEP_RULES
-from gridbuf_conformance.rules import CHECKS
+from gridbuf_conformance.rules import CHECKS, CONSUMER_CHECKS
 
 RULES = catalogue.load()
 IN_SCOPE = [rule for rule in RULES.values() if rule.in_scope]
@@ -40,14 +40,15 @@ def test_row_is_complete(rule: catalogue.Rule) -> None:
     assert rule.requirement.endswith(".")
     assert rule.source
     assert rule.why and rule.fix and rule.example, "`explain` prints them of every rule"
-    if rule.check is not None:
+    if rule.check is not None or rule.consumer_check is not None:
         assert rule.since
         assert rule.oracle
 
 
 @pytest.mark.parametrize("rule", IN_SCOPE, ids=lambda rule: rule.id)
 def test_rule_in_scope_has_a_check_or_a_reason(rule: catalogue.Rule) -> None:
-    assert (rule.check is None) != (rule.untestable is None)
+    assert rule.sides, "neither a check, nor a consumer's, nor a reason why there is none"
+    assert rule.check is None or rule.untestable is None
 
 
 def test_few_rules_are_untestable() -> None:
@@ -58,7 +59,10 @@ def test_every_check_names_a_row_and_every_row_its_check() -> None:
     assert {id_: check.name for id_, check in CHECKS.items()} == {
         rule.id: rule.check for rule in RULES.values() if rule.check is not None
     }
-    assert all(RULES[id_].in_scope for id_ in CHECKS)
+    assert {id_: check.name for id_, check in CONSUMER_CHECKS.items()} == {
+        rule.id: rule.consumer_check for rule in RULES.values() if rule.consumer_check is not None
+    }
+    assert all(RULES[id_].in_scope for id_ in (*CHECKS, *CONSUMER_CHECKS))
 
 
 def test_preconditions_are_judged_rules_without_cycles() -> None:
@@ -73,7 +77,7 @@ def test_preconditions_are_judged_rules_without_cycles() -> None:
 
 
 def test_oracles_are_the_known_ones() -> None:
-    known = {"META", "ARITH", "WALK", "POKE", "MAP", "LIFE", "AGAIN", "VIEW", "PB", "SLOW"}
+    known = {"META", "ARITH", "WALK", "POKE", "MAP", "LIFE", "AGAIN", "VIEW", "PB", "SLOW", "FAKE"}
     assert {oracle for rule in RULES.values() for oracle in rule.oracle} <= known
 
 
@@ -89,8 +93,11 @@ def test_no_row_holds_a_path_or_an_address() -> None:
 
 class TestSelect:
     def test_none_selects_all_in_scope(self) -> None:
-        assert catalogue.select() == IN_SCOPE
-        assert catalogue.select("") == IN_SCOPE
+        producers = [rule for rule in IN_SCOPE if rule.judges("producer")]
+        consumers = [rule for rule in IN_SCOPE if rule.judges("consumer")]
+        assert catalogue.select() == catalogue.select("") == producers
+        assert catalogue.select(side="consumer") == consumers
+        assert producers and consumers
 
     def test_patterns_select_in_catalogue_order(self) -> None:
         ids = [rule.id for rule in catalogue.select("XA-03, DL-0*")]

@@ -218,6 +218,9 @@ class DLPackOffered(Offered):
             "native_deleter": IS_NATIVE,
         }
 
+    def was_asked(self) -> bool:
+        return bool(self.exports)
+
     def is_free(self) -> bool:
         return all(export.is_free for export in self.exports)
 
@@ -305,6 +308,7 @@ INTERFACES = (
         Capabilities(**_CAPABILITIES, readonly=(False, True)),
         DLPackOffered,
         _TWISTS,
+        taken_rule="DP-30",
     ),
     Interface(
         "dlpack-legacy",
@@ -313,6 +317,7 @@ INTERFACES = (
         Capabilities(**_CAPABILITIES, readonly=(False,)),
         _LegacyOffered,
         _TWISTS,
+        taken_rule="DP-30",
         base="dlpack",
     ),
 )

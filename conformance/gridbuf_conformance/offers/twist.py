@@ -42,6 +42,10 @@ def _fits(plan: Plan) -> str:
     return ""
 
 
+def _same_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return shape
+
+
 @dataclass(frozen=True)
 class Twist:
     """One property of an offer.
@@ -50,6 +54,8 @@ class Twist:
     `about`: the property in half a sentence. `adapt` and `misfit` as the module says; `misfit`
     returns an empty string for plans that fit. `control` turns a plan into the one whose plain
     offer a consumer must have taken before a refusal of this one counts ("right" only).
+    `described` turns the array's shape into the one that is said, where that is another one;
+    `is_retyped` says that the elements are said to be of another type of the same size.
 
     Raises ValueError for an expectation that there is not, and for no rules.
     """
@@ -61,6 +67,8 @@ class Twist:
     adapt: Callable[[Plan], Plan] = _unchanged
     misfit: Callable[[Plan], str] = _fits
     control: Callable[[Plan], Plan] = _unchanged
+    described: Callable[[tuple[int, ...]], tuple[int, ...]] = _same_shape
+    is_retyped: bool = False
 
     def __post_init__(self) -> None:
         if self.expects not in EXPECTATIONS:
@@ -88,6 +96,11 @@ class Offered:
         """What was seen so far, JSON-able and without addresses: counters, keywords, states."""
         return {}
 
+    def was_asked(self) -> bool:
+        """Whether the consumer has used the interface at all: one that takes anything, and wraps
+        what it does not know, has not."""
+        raise NotImplementedError(f"{type(self).__name__}.was_asked() must say so")
+
     def is_free(self) -> bool:
         """Whether the consumer has given the memory back: nobody may use it any more."""
         raise NotImplementedError(f"{type(self).__name__}.is_free() must say who holds the memory")
@@ -109,7 +122,9 @@ class Interface:
     `make` puts an exporter in front of a consumer. `base` names the interface that a consumer has
     to take before this one is asked of it, because the texts then ask it to take this one as well:
     "dlpack" is that of "dlpack-legacy". With None, whether it is taken is found out, and a refusal
-    of its simplest offer is no fault.
+    of its simplest offer is no fault, unless the consumer is documented to take it: then
+    `taken_rule` fails. `shifts`: by twist, how many bytes its memory lies off its
+    alignment.
     """
 
     name: str
@@ -118,7 +133,9 @@ class Interface:
     capabilities: Capabilities
     make: Callable[[Offer, Block], Offered]
     listed: tuple[Twist, ...]
+    taken_rule: str
     base: str | None = None
+    shifts: Mapping[str, int] = field(default_factory=dict)
     twists: Mapping[str, Twist] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -126,6 +143,10 @@ class Interface:
         if PLAIN not in by_name or len(by_name) != len(self.listed):
             raise ValueError(f"interface {self.name!r} needs one plain twist, and no name twice")
         object.__setattr__(self, "twists", MappingProxyType(by_name))
+
+    def memory_of(self, offer: Offer) -> dict[str, int]:
+        """How the block of an offer is to be made, beyond its plan: arguments of `Block`."""
+        return {"shift_bytes": self.shifts.get(offer.twist.name, 0)}
 
     def written(self, twist: str) -> str:
         """The value of the key `offer`."""

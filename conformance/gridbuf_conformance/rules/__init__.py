@@ -5,17 +5,21 @@ proof: what the facts leave open is PASS with a note, UNSUPPORTED or UNTESTED, n
 levels and merging are the judge's business, not the checks'.
 """
 
-from . import ai, array_struct, cai, dl, dp, dx, gt, pb, xa
+from . import ai, array_struct, cai, consume_dp, dl, dp, dx, gt, pb, xa
+from .consumer_registry import CONSUMER_CHECKS, ConsumerCheck
 from .registry import CHECKS, Check
 from .subject import Subject
 
 __all__ = [
     "CHECKS",
+    "CONSUMER_CHECKS",
     "Check",
+    "ConsumerCheck",
     "Subject",
     "ai",
     "array_struct",
     "cai",
+    "consume_dp",
     "dl",
     "dp",
     "dx",

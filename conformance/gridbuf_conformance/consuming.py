@@ -1,0 +1,297 @@
+"""The run of a consumer: the engine's, with offers in the place of plans.
+
+It begins with the question which interfaces the consumer takes at all: of each, the simplest
+offers. One that is refused is not taken, and its rules are UNSUPPORTED, with the refusal as the
+reason; unless the consumer is documented to take it. Then come the listed offers, one array after
+the other through every twist, then drawn ones; failures are made small as a producer's are.
+
+A consumer that dies on one twist dies on it every time. After two deaths a twist is left alone, so
+that the other ones get their turn.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from . import catalogue, engine
+from .catalogue import Rule
+from .driver import PLAN_LIMIT_S, Result
+from .engine import PROFILES, Profile
+from .events import EventLog, Listener
+from .known import KnownFailures
+from .offers import Interface, Offer, interfaces, twists_about
+from .offers.drawing import drawn, first_offers, listed
+from .outcomes import Outcome, Verdict
+from .plan import Plan
+from .report import Report
+
+__all__ = ["check_consumer", "check_offers", "replay"]
+
+_DEATHS_OF_A_TWIST = 2
+_DEATHS_IN_ALL = 60
+_TIMEOUTS_IN_ALL = 6
+_EXIT_RULE = "DP-32"
+"""Blamed for a process that dies while it ends: no offer is under way then."""
+
+
+def check_consumer(
+    consumer: Any,
+    *,
+    profile: str = "smoke",
+    rules: str | Iterable[str] | None = None,
+    isolate: bool = True,
+    seed: int | None = None,
+    time_limit_s: float = PLAN_LIMIT_S,
+    known: KnownFailures | None = None,
+    on_event: Listener | None = None,
+) -> Report:
+    """Judges a consumer on the offers of a profile.
+
+    `consumer` is a written target (`targets`) or a function of a module; without isolation any
+    callable. The rest is as in `engine.check_producer`, and so are the errors raised.
+    """
+    chosen = PROFILES.get(profile)
+    if chosen is None:
+        raise ValueError(f"profile is {profile!r}, must be one of {', '.join(PROFILES)}; pick one")
+    patterns = rules if rules is None or isinstance(rules, str) else ",".join(rules)
+    selected = catalogue.select(patterns, "consumer")
+    if chosen.time_box_s is not None and seed is None:
+        seed = random.SystemRandom().randrange(2**32)
+    run = ConsumerRun(selected, _shown(consumer), chosen.name, seed or 0, EventLog(on_event))
+    with engine.opened(consumer, isolate, time_limit_s, "consumer") as worker:
+        run.start(worker.description)
+        if selected:
+            run.replay_known(worker, known or KnownFailures())
+            _ask(run, worker, chosen)
+            run.judge_exit(worker.close())
+    return run.finish()
+
+
+def replay(consumer: Any, rule: str, offer: Offer, **options: Any) -> Report:
+    """Judges one rule (or a pattern of rules) on one offer. No Hypothesis."""
+    return check_offers(consumer, [offer], rules=rule, profile="replay", **options)
+
+
+def check_offers(
+    consumer: Any,
+    offers: Iterable[Offer],
+    *,
+    rules: str | None = None,
+    profile: str = "plans",
+    isolate: bool = True,
+    time_limit_s: float = PLAN_LIMIT_S,
+    on_event: Listener | None = None,
+) -> Report:
+    """Judges a consumer on exactly these offers; nothing is drawn, shrunk or found out first."""
+    selected = catalogue.select(rules, "consumer")
+    run = ConsumerRun(selected, _shown(consumer), profile, 0, EventLog(on_event))
+    with engine.opened(consumer, isolate, time_limit_s, "consumer") as worker:
+        run.start(worker.description)
+        run.ask(worker, offers)
+        run.judge_exit(worker.close())
+    return run.finish()
+
+
+class ConsumerRun(engine.Run):
+    """The state of one run on a consumer."""
+
+    replay_options = ("--consumer",)
+
+    def __init__(
+        self, rules: Sequence[Rule], written: str, profile: str, seed: int, log: EventLog
+    ) -> None:
+        super().__init__(rules, written, profile, seed, log)
+        self._dead: Counter[str] = Counter()
+        self._ended: Counter[str] = Counter()
+        self._finding_out = False
+        self._refusals: dict[str, str] = {}
+        self.taken: list[Interface] = []
+
+    # -- what is taken -----------------------------------------------------------------------
+
+    def find_out(self, worker: Any) -> None:
+        """Asks which interfaces the consumer takes; the others' rules become UNSUPPORTED."""
+        documented = worker.description.takes or ()
+        for interface in interfaces().values():
+            if not self._is_wanted(interface):
+                continue
+            if interface.base is not None:
+                if any(taken.name == interface.base for taken in self.taken):
+                    self.taken.append(interface)
+                continue
+            if self._takes(worker, interface):
+                self.taken.append(interface)
+            elif interface.name in documented:
+                self._refuses_documented(interface)
+        self._say_what_is_not_judged()
+
+    def _is_wanted(self, interface: Interface) -> bool:
+        """Whether a selected rule has something to ask of the interface, or of one based on it."""
+        family = [other for other in interfaces().values() if other.base == interface.name]
+        rules = {
+            rule
+            for member in (interface, *family)
+            for twist in member.twists.values()
+            for rule in twist.rules
+        }
+        return bool(rules & self.tallies.keys())
+
+    def _takes(self, worker: Any, interface: Interface) -> bool:
+        offers = first_offers(interface)
+        for offer in offers:
+            self._finding_out = True
+            self.ask(worker, [offer])
+            self._finding_out = False
+            answer = self.answers.get(offer)
+            if answer is not None and answer.kind == "taken":
+                return True
+        self._refusals[interface.name] = self.answers[offers[0]].reason
+        return False
+
+    def _refuses_documented(self, interface: Interface) -> None:
+        offer = first_offers(interface)[0]
+        verdict = Verdict(
+            Outcome.FAIL,
+            expected=f"the simplest offer of {interface.name}, which it is documented to take",
+            actual=self._refusals[interface.name],
+        )
+        self.take_verdict(interface.taken_rule, offer, verdict)
+
+    def _say_what_is_not_judged(self) -> None:
+        names = {interface.name for interface in self.taken}
+        for id_, tally in self.tallies.items():
+            about = {interface.name for interface, _ in twists_about(id_)}
+            if not about & names and not tally.outcomes:
+                tally.add(None, Verdict(Outcome.UNSUPPORTED, note=self._why_not(about)))
+
+    def _why_not(self, names: Iterable[str]) -> str:
+        reasons = [f"{name} is not taken: {why}" for name, why in self._refusals.items()]
+        about = [reason for reason in reasons if reason.partition(" ")[0] in names]
+        return "; ".join(about) or "no interface that the rule is about is taken"
+
+    # -- what an offer comes to --------------------------------------------------------------
+
+    def affordable(self, plans: Sequence[Plan]) -> Iterable[Plan]:
+        """The offers, but for those of a twist that the consumer died on already."""
+        for plan in plans:
+            if self.given_up:
+                self.note(f"{self.given_up}; the offers after that were not made")
+                return
+            if isinstance(plan, Offer) and self._dead[plan.offer] >= _DEATHS_OF_A_TWIST:
+                self.note(f"{plan.offer}: no more offers after {_DEATHS_OF_A_TWIST} deaths")
+            else:
+                yield plan
+
+    @property
+    def given_up(self) -> str:
+        """Why no more offers are made, or an empty string."""
+        if self._ended["timeout"] >= _TIMEOUTS_IN_ALL:
+            return f"{self._ended['timeout']} offers hung"
+        dead = self._ended["crash"] + self._ended["unstable"]
+        return f"the process died on {dead} offers" if dead >= _DEATHS_IN_ALL else ""
+
+    def remember(self, plan: Plan, result: Result) -> None:
+        """Keeps whether an offer was taken, and why not; counts what a twist dies of."""
+        kind, reason = result.kind, result.reason
+        if kind == "observation":
+            kind, reason = _taken_or_refused(result.observation or {})
+        elif isinstance(plan, Offer):
+            self._dead[plan.offer] += 1
+        self._ended[kind] += 1
+        super().remember(plan, Result(kind, reason=engine.scrubbed(reason)))
+
+    def verdicts(self, plan: Plan | None, result: Result) -> dict[str, Verdict]:
+        """What each selected rule says of what an offer came to."""
+        from .judge import judge_offer
+
+        assert isinstance(plan, Offer)
+        about = [rule for rule in plan.twist.rules if rule in self.tallies]
+        if result.kind == "observation":
+            if self._finding_out and self.answers[plan].kind != "taken":
+                return {}
+            return engine.guarded(lambda: judge_offer(result.observation or {}, plan, about), about)
+        if result.kind == "error":
+            return dict.fromkeys(about, engine.suite_error(result.reason))
+        return self._verdicts_of_death(plan, result, about)
+
+    def _verdicts_of_death(
+        self, offer: Offer, result: Result, about: list[str]
+    ) -> dict[str, Verdict]:
+        """A death or a hang counts against the rule that the offer under way is about."""
+        control = offer.control
+        asked = control if result.step.startswith("control") and control else offer
+        blamed = asked.twist.rules[0]
+        broken = Verdict(
+            Outcome(result.kind.upper()),
+            expected="the process answers and lives on",
+            actual=engine.scrubbed(result.reason),
+        )
+        blocked = Verdict(Outcome.BLOCKED, note=f"{blamed}: the process ended on this offer")
+        return {**dict.fromkeys(about, blocked), blamed: broken}
+
+    def judge_exit(self, end: Result | None) -> None:
+        """A process that dies while it ends is the consumer's doing as well."""
+        if end is not None:
+            actual = engine.scrubbed(end.reason)
+            died = Verdict(Outcome.CRASH, expected="the process ends in peace", actual=actual)
+            self.take_verdict(_EXIT_RULE, None, died)
+
+    def simplest(self, worker: Any, plan: Plan) -> Plan:
+        """What a failing offer is compared with, key by key: its interface's plain offer."""
+        assert isinstance(plan, Offer)
+        return first_offers(plan.interface)[0].replaced(shape=(1,))
+
+
+def _taken_or_refused(observation: dict[str, Any]) -> tuple[str, str]:
+    """("taken" | "refused", why). An exporter that was never asked was not taken."""
+    facts = observation["main"]
+    if facts["error"] is not None:
+        text = facts["error"]["text"].strip().partition("\n")[0][:200]
+        return "refused", f"{facts['error']['type']}: {text}".rstrip(": ")
+    return ("taken", "") if facts["asked"] else ("refused", "the interface was not looked at")
+
+
+# -- offers ------------------------------------------------------------------------------------
+
+
+def _ask(run: ConsumerRun, worker: Any, profile: Profile) -> None:
+    run.find_out(worker)
+    if not run.taken:
+        return
+    run.ask(worker, [offer for interface in run.taken for offer in listed(interface)])
+    begin, round_number = time.monotonic(), 0
+    while True:
+        batches = _ask_round(run, worker, profile, run.seed + round_number)
+        run.mark("shrinking")
+        engine.shrink_all(run, worker, batches, profile)
+        round_number += 1
+        over = profile.time_box_s is None or time.monotonic() - begin > profile.time_box_s
+        if over or run.given_up:
+            return
+        run.mark("plans")
+
+
+def _ask_round(run: ConsumerRun, worker: Any, profile: Profile, seed: int) -> list[engine.Batch]:
+    from . import strategies
+
+    counts = {"general": profile.general, "boundary": profile.boundary, "rank": profile.rank}
+    batches = [
+        engine.Batch(
+            strategy,
+            strategies.DRAWS_PER_PLAN * counts[kind],
+            seed,
+            tuple(strategies.sample(strategy, counts[kind], seed)),
+        )
+        for kind, strategy in drawn(run.taken)
+    ]
+    run.ask(worker, [plan for batch in batches for plan in batch.plans])
+    return batches
+
+
+def _shown(consumer: Any) -> str:
+    """How reports and replay commands name a consumer: as a person would write it."""
+    return engine.shown(consumer, "consumer")

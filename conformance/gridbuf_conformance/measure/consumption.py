@@ -1,0 +1,136 @@
+"""Measuring a consumer: one exporter is put in front of it, and everything that can be seen is noted.
+
+The consumer is called once. What it returned is described through whatever interface the result
+offers, and read. Then the suite's own references are dropped, one kind after the other: first the
+exporter and its capsules, while the result lives; then the result. What is free at each point, and
+how often it was freed, are the facts of life; nothing is decided by what freed memory reads as.
+
+An offer whose refusal would count is asked a second time in its plain form (`control`) if it was
+refused, or not taken rightly: a consumer that has no complex numbers has none with a byte offset
+either. As everywhere in `measure`, nothing is judged here.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from typing import Any
+
+from ..abi.device import Devices
+from ..abi.memory import Memory
+from ..descriptors import descriptors_of
+from ..offers import Block, Offer
+from ..offers.twist import Offered
+from ..steps import enter
+from .content import walk
+from .observation import light_facts
+from .values import attempt, error_facts
+
+__all__ = ["consume"]
+
+_KEPT_FOREVER: list[Offered] = []
+"""Exporters whose memory a consumer never gave back: it may still use it."""
+_CAUSES_LIMIT = 8
+
+
+def consume(
+    function: Callable[[Any], Any], offer: Offer, *, devices: Devices | None = None
+) -> dict[str, Any]:
+    """Puts `offer` in front of a consumer; facts that survive JSON.
+
+    {"side": "consumer", "offer", "main": facts of the offer, "control": those of its plain form, or
+    None where that was not needed}.
+    """
+    enter("consume")
+    main = _consumed(function, offer, devices)
+    control = offer.control
+    needed = control is not None and control != offer and _is_in_question(offer, main)
+    if needed:
+        enter("control")
+    return {
+        "side": "consumer",
+        "offer": offer.offer,
+        "main": main,
+        "control": _consumed(function, control, devices) if needed and control else None,
+    }
+
+
+def _is_in_question(offer: Offer, facts: dict[str, Any]) -> bool:
+    """Whether the plain form has something to say: a legal offer was refused, or read otherwise."""
+    is_legal = offer.twist.expects != "error"
+    return is_legal and (facts["error"] is not None or not _holds_content(offer, facts))
+
+
+def _holds_content(offer: Offer, facts: dict[str, Any]) -> bool:
+    from ..rules.consumption import Consumption  # it knows what the result should be
+
+    return not Consumption(facts, offer).mistake
+
+
+def _consumed(
+    function: Callable[[Any], Any], offer: Offer, devices: Devices | None
+) -> dict[str, Any]:
+    """One call, and all that follows from it."""
+    block = Block(offer.plan, **offer.interface.memory_of(offer))
+    subject = offer.interface.make(offer, block)
+    memory = Memory(devices)
+    result, error = _called(function, subject)
+    facts: dict[str, Any] = {
+        "error": error,
+        "returned": subject.facts(),
+        "asked": subject.was_asked(),
+        "block": [block.low, block.high],
+    }
+    if error is None:
+        facts["result"] = _result_facts(result, memory)
+    enter("consume:drop=exporter")
+    subject.forget()
+    gc.collect()
+    facts["kept"] = {**subject.facts(), "free": subject.is_free()}
+    enter("consume:drop=result")
+    del result
+    gc.collect()
+    gc.collect()  # what the first round released may have held what the second one finds
+    facts["after"] = {**subject.facts(), "free": subject.is_free()}
+    facts["unchanged"] = block.is_unchanged()
+    if subject.is_free():
+        subject.close()
+    else:
+        _KEPT_FOREVER.append(subject)
+    return facts
+
+
+def _called(function: Callable[[Any], Any], subject: Offered) -> tuple[Any, dict[str, Any] | None]:
+    """(what the consumer returned, None), or (None, facts of what it raised)."""
+    try:
+        return function(subject.exporter), None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        return None, _refusal_facts(error)
+
+
+def _refusal_facts(error: BaseException) -> dict[str, Any]:
+    """The error's facts, whether it is an ordinary exception, and the types that led to it."""
+    causes: list[str] = []
+    cause = error.__cause__ or error.__context__
+    while cause is not None and len(causes) < _CAUSES_LIMIT:
+        causes.append(type(cause).__name__)
+        cause = cause.__cause__ or cause.__context__
+    return {**error_facts(error), "ordinary": isinstance(error, Exception), "causes": causes}
+
+
+def _result_facts(result: Any, memory: Memory) -> dict[str, Any]:
+    """What the result says of itself, and the elements that each of its interfaces shows."""
+    enter("consume:result")
+    facts, kept = light_facts(result, memory)
+    way = "its own interfaces"
+    if not descriptors_of(facts):
+        array, error = attempt(lambda: result.__array__())
+        if error is None:
+            facts, kept_too = light_facts(array, memory)
+            kept += [array, *kept_too]
+            way = "__array__()"
+    facts["walk"] = {name: walk(array, memory) for name, array in descriptors_of(facts).items()}
+    kept.clear()
+    return {**facts, "type": type(result).__qualname__, "way": way}

@@ -1,0 +1,99 @@
+"""Which offers a consumer gets: the simplest of each twist, then drawn ones.
+
+As for producers, every offer is fixed before the consumer is called, and Hypothesis draws the
+arrays; each is then adapted to a twist, so that none is drawn in vain. The first offers of an
+interface find out whether it is taken at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..plan import Plan
+from .offer import Offer, offered
+from .twist import PLAIN, Interface, Twist
+
+__all__ = ["adapted", "drawn", "first_offers", "listed"]
+
+_FIRST_DTYPES = ("float64", "float32", "uint8")
+_LISTED_PLANS: tuple[dict[str, Any], ...] = (
+    {},
+    {"shape": (2, 3), "fill": 1},
+    {"shape": (5,), "dtype": "int32", "fill": 2},
+    {"shape": (2, 3), "dtype": "float32", "fill": 3, "readonly": True},
+)
+_LISTED_PLAIN: tuple[dict[str, Any], ...] = (
+    {"shape": (), "fill": 4},
+    {"shape": (0,), "fill": 5},
+    {"shape": (3, 0), "dtype": "int16", "fill": 6},
+    {"shape": (4,), "fill": 7, "views": (("reverse", 0),)},
+    {"shape": (2, 3), "dtype": "float32", "fill": 8, "views": (("reverse", 1),)},
+    {"shape": (1, 3), "fill": 9, "views": (("broadcast", 0, 4),)},
+    {"shape": (3, 4), "dtype": "int32", "fill": 10, "views": (("transpose", (1, 0)),)},
+    {"shape": (2, 3, 4), "dtype": "int16", "fill": 11, "layout": (1, 2, 0)},
+    {"shape": (6, 5), "dtype": "uint8", "fill": 12, "views": (("slice", 0, 1, None, 2),)},
+    {"shape": (4, 4), "fill": 13, "views": (("slice", 1, 1, 3, 1),)},
+    {"shape": (1, 1, 1, 1, 1), "fill": 14},
+)
+
+
+def first_offers(interface: Interface) -> list[Offer]:
+    """The simplest offers of an interface: a consumer that takes none of them does not take it."""
+    known = interface.capabilities.dtypes
+    names = [name for name in _FIRST_DTYPES if known is None or name in known]
+    return [offered(Plan(dtype=name, shape=(3,)), interface.name) for name in names]
+
+
+def listed(interface: Interface) -> list[Offer]:
+    """Every element type plainly, the arrays where consumers go wrong, and each twist simply."""
+    can = interface.capabilities
+    dtypes = [{"dtype": name, "shape": (3,), "fill": 20} for name in can.dtypes or ()]
+    plain = [*_LISTED_PLANS, *_LISTED_PLAIN, *dtypes]
+    offers = [_of(interface, interface.twists[PLAIN], keys) for keys in plain]
+    for twist in interface.twists.values():
+        if twist.name != PLAIN:
+            offers += [_of(interface, twist, keys) for keys in _LISTED_PLANS]
+    return list(dict.fromkeys(offer for offer in offers if offer is not None))
+
+
+def _of(interface: Interface, twist: Twist, keys: dict[str, Any]) -> Offer | None:
+    """The offer of a listed plan; None where the interface has no word for it."""
+    plan, can = Plan(**keys), interface.capabilities
+    if can.dtypes is not None and plan.dtype not in can.dtypes:
+        plan = plan.replaced(dtype=can.dtypes[0])
+    if plan.readonly not in (can.readonly or (plan.readonly,)) or plan.ndim > can.max_ndim:
+        return None
+    return adapted(plan, interface, twist)
+
+
+def adapted(plan: Plan, interface: Interface, twist: Twist) -> Offer:
+    """The offer of a twist that is nearest to a plan."""
+    return offered(twist.adapt(plan), interface.written(twist.name))
+
+
+def drawn(interfaces: Sequence[Interface]) -> Iterator[tuple[str, Any]]:
+    """(kind, strategy of offers) for each kind of plan: "general", "boundary" and "rank".
+
+    Half of the offers are plain: what arrays a consumer takes is a larger question than each twist.
+    """
+    from hypothesis import strategies as st
+
+    from .. import strategies
+
+    kinds = {
+        "general": strategies.general_plans,
+        "boundary": strategies.boundary_plans,
+        "rank": strategies.rank_plans,
+    }
+    for kind, make in kinds.items():
+        choices = []
+        for interface in interfaces:
+            plans = make(interface.capabilities)
+            if plans is None:
+                continue
+            twists = list(interface.twists.values())
+            chosen = st.sampled_from([twists[0]] * max(1, len(twists) - 1) + twists[1:])
+            choices.append(st.builds(adapted, plans, st.just(interface), chosen))
+        if choices:
+            yield kind, st.one_of(choices)

@@ -1,0 +1,178 @@
+"""What a consumer's check looks at: one offer, what the consumer made of it, and what it should have.
+
+A result is right if one of the interfaces that it offers shows it right: whether the result itself
+is a good producer is another question, and another run. It is compared with the plan, as XA-04
+compares element types.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from .. import elements
+from ..descriptors import Descriptor, descriptors_of, sample_indices
+from ..elements import Element
+from ..offers import Offer
+from ..outcomes import Outcome, Verdict
+from ..plan import Plan
+from .verdicts import fail, ok, unsupported
+
+__all__ = ["Consumption", "taken"]
+
+_UNCLEAN = {
+    "SystemError": "an exception was lost on the way",
+    "AssertionError": "an assertion is no answer to a caller",
+    "MemoryError": "a size was believed that is none",
+}
+_ORDER = ("AI", "AS", "PB", "DL", "CAI")
+
+
+class Consumption:
+    """The facts of one call of a consumer (`measure.consumption`), and what follows from them."""
+
+    def __init__(self, facts: dict[str, Any], offer: Offer) -> None:
+        self.facts = facts
+        self.offer = offer
+
+    # -- refused -------------------------------------------------------------------------------
+
+    @property
+    def accepted(self) -> bool:
+        return self.facts["error"] is None
+
+    @property
+    def error(self) -> dict[str, Any]:
+        """The facts of what was raised: "type", "mro", "text", "ordinary", "causes"."""
+        return self.facts["error"] or {}
+
+    @property
+    def refusal(self) -> str:
+        """How the consumer refused, for a message."""
+        text = self.error["text"].strip().splitlines()
+        return f"{self.error['type']}: {text[0][:120]}" if text else self.error["type"]
+
+    @property
+    def unclean(self) -> str:
+        """Why a refusal is not a clean one; empty for a clean one."""
+        if not self.error["ordinary"]:
+            return "it is no Exception"
+        return _UNCLEAN.get(self.error["type"], "")
+
+    # -- taken ---------------------------------------------------------------------------------
+
+    @property
+    def result(self) -> dict[str, Any]:
+        return self.facts.get("result") or {}
+
+    @cached_property
+    def arrays(self) -> dict[str, Descriptor]:
+        """What each interface of the result says, the most telling first."""
+        found = descriptors_of(self.result)
+        return {name: found[name] for name in _ORDER if name in found}
+
+    @staticmethod
+    def _walk_of(plan: Plan) -> str:
+        """The bytes of the sampled elements, as a plan has them, in hexadecimal."""
+        shape = plan.view_map.shape
+        return "".join(plan.viewed_element_bytes(i).hex() for i in sample_indices(shape))
+
+    @cached_property
+    def mistake(self) -> tuple[str, str] | None:
+        """(expected, actual) of the first thing in which the result differs; None if it is right.
+
+        None as well where the result offers nothing that could be looked into.
+        """
+        mistakes = [self._mistake_of(name, array) for name, array in self.arrays.items()]
+        return None if not mistakes or None in mistakes else mistakes[0]
+
+    def _mistake_of(self, name: str, array: Descriptor) -> tuple[str, str] | None:
+        offer = self.offer
+        shape = offer.twist.described(offer.view_map.shape)
+        if array.shape != shape:
+            return f"shape {list(shape)}", f"shape {list(array.shape)}"
+        if offer.twist.is_retyped and array.itemsize != offer.itemsize:
+            return f"elements of {offer.itemsize} bytes", f"elements of {array.itemsize} bytes"
+        asked = elements.of_plan(offer.dtype_info, offer.byteorder)
+        turned = _is_turned(asked, array.element)
+        if not (turned or offer.twist.is_retyped or elements.agree(asked, array.element)):
+            return f"elements: {asked}", f"elements: {array.element}"
+        expected = self._walk_of(offer.plan.replaced(byteorder="native") if turned else offer)
+        walked = self.result["walk"].get(name)
+        if offer.twist.is_retyped and not self._lies_in_block(array):
+            return None  # a copy of a record need not copy its padding
+        if walked is not None and walked != expected:
+            return _first_difference(expected, walked, 2 * offer.itemsize)
+        return None
+
+    @property
+    def can_be_read(self) -> bool:
+        """Whether the result's elements were seen through at least one interface."""
+        return any(self.result["walk"].get(name) is not None for name in self.arrays)
+
+    @cached_property
+    def aliases(self) -> bool:
+        """Whether the result lies in the memory that was offered."""
+        return any(self._lies_in_block(a) for a in self.arrays.values() if not a.is_empty)
+
+    def _lies_in_block(self, array: Descriptor) -> bool:
+        low, high = self.facts["block"]
+        return bool(low <= array.address < high)
+
+    # -- life ----------------------------------------------------------------------------------
+
+    @property
+    def returned(self) -> dict[str, Any]:
+        """What the exporter had seen when the consumer returned."""
+        return self.facts["returned"]
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """The same when the suite had dropped the exporter, and the result lived."""
+        return self.facts["kept"]
+
+    @property
+    def after(self) -> dict[str, Any]:
+        """The same when the result was gone, too."""
+        return self.facts["after"]
+
+
+def _is_turned(asked: Element, given: Element | None) -> bool:
+    """Whether numbers of the other byte order were turned into native ones: a copy, and right."""
+    native = replace(asked, order=elements.NATIVE_ORDER)
+    return asked.is_swapped and given == native
+
+
+def _first_difference(expected: str, actual: str, width: int) -> tuple[str, str]:
+    """The first sampled element that differs."""
+    for number in range(len(expected) // width):
+        part = slice(number * width, (number + 1) * width)
+        if expected[part] != actual[part]:
+            return f"bytes {expected[part]} at sampled element {number}", actual[part] or "nothing"
+    return f"{len(expected) // width} sampled elements", f"{len(actual) // width}"
+
+
+def taken(c: Consumption, control: Consumption | None) -> Verdict:
+    """Whether the consumer did with an offer what its twist allows; the heart of most checks."""
+    expects = c.offer.twist.expects
+    if not c.accepted:
+        return _refused(c, control, expects)
+    if expects == "error":
+        return fail(f"an error: {c.offer.twist.about}", "it was accepted")
+    if c.mistake is None:
+        return ok() if c.can_be_read else unsupported("the result cannot be looked into")
+    if control is not None and control.accepted and control.mistake is not None:
+        note = f"the plain offer {control.offer.offer!r} is not read rightly either"
+        return Verdict(Outcome.BLOCKED, note=note)
+    return fail(*c.mistake)
+
+
+def _refused(c: Consumption, control: Consumption | None, expects: str) -> Verdict:
+    if c.unclean:
+        return fail("the array, or a clean error", f"{c.refusal} ({c.unclean})")
+    if expects != "right":
+        return ok(f"refused: {c.error['type']}")
+    if control is None or not control.accepted:
+        return unsupported(f"the plain form is refused, too: {c.error['type']}")
+    return fail("the array, as from the plain offer", c.refusal)
