@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from . import engine
 from .driver import PLAN_LIMIT_S
 from .events import Listener
+from .known import KnownFailures
 from .report import Report
 
 __all__ = ["check", "check_producer"]
@@ -48,6 +50,7 @@ def check_producer(
     rules: str | Iterable[str] | None = None,
     seed: int | None = None,
     time_limit_s: float = PLAN_LIMIT_S,
+    known: str | Path | Iterable[str | Path] | KnownFailures | None = None,
     on_event: Listener | None = None,
 ) -> Report:
     """Judges a producer on many plans, by default in a process of its own.
@@ -64,11 +67,11 @@ def check_producer(
     run goes on (with isolation).
 
     `profile` is "smoke", "default", "thorough" or "soak"; `seed` varies the plans (same seed, same
-    report); `time_limit_s` bounds each plan; `on_event` is called with each event of the stream
-    (`events`).
+    report); `time_limit_s` bounds each plan; `known` names files of known failures (`known`), later
+    ones over earlier ones; `on_event` is called with each event of the stream (`events`).
 
     Raises CannotLoad if the producer cannot be loaded, ValueError for a rule or a profile that does
-    not exist.
+    not exist, its subclass `known.KnownError` for a file of known failures that is wrong or stale.
     """
     return engine.check_producer(
         producer,
@@ -77,5 +80,6 @@ def check_producer(
         isolate=isolate,
         seed=seed,
         time_limit_s=time_limit_s,
+        known=KnownFailures.of(known),
         on_event=on_event,
     )

@@ -19,6 +19,7 @@ from rich.console import Console
 
 from . import commands, engine
 from .driver import PLAN_LIMIT_S
+from .known import KnownError
 from .outcomes import ExitCode
 from .render import FORMATS
 from .targets import CannotLoad
@@ -101,6 +102,25 @@ examples:
   gridbuf-conformance replay mylib.testing:Producer XA-18 '{}' --no-isolate"""
 
 
+_MERGE_EPILOG = """\
+Files of the same run belong together, so a library in the same version, on the same Python and platform,
+with the same profile may stand in one file only.
+
+examples:
+  gridbuf-conformance merge numpy.json torch.json --report matrix.html
+  gridbuf-conformance merge run-1.jsonl survey.json --report all.json --report all.md"""
+
+_KNOWN_EPILOG = """\
+Each TARGET is checked with the file's records. Reasons, links and comments stay as they are; records of
+other libraries and versions too. Read what was added, and say why it is tolerated.
+
+examples:
+  gridbuf-conformance known --update known.toml mylib.testing:Producer
+  gridbuf-conformance known --update known.toml numpy torch --rules 'DL-*'
+then, as a gate:
+  gridbuf-conformance check mylib.testing:Producer --known known.toml"""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; returns its exit code. `arguments` default to the process's."""
     _enter_users_folder()
@@ -124,6 +144,9 @@ def _run(options: argparse.Namespace) -> int:
     try:
         return options.run(options, commands.Consoles(_console(sys.stdout), errors))
     except commands.UsageError as error:
+        _complain(errors, str(error))
+        return ExitCode.USAGE
+    except KnownError as error:
         _complain(errors, str(error))
         return ExitCode.USAGE
     except CannotLoad as error:
@@ -184,6 +207,8 @@ def parser() -> argparse.ArgumentParser:
     _add_list(command)
     _add_explain(command)
     _add_replay(command)
+    _add_merge(command)
+    _add_known(command)
     return top
 
 
@@ -206,6 +231,7 @@ def _add_survey(command) -> None:
     survey.add_argument("names", metavar="NAME", nargs="*", help="producers, as `check` takes them")
     _add_selection(survey, profile="smoke")
     _add_report(survey, f"default: {commands.SURVEY_REPORT} in the current folder")
+    _add_known_files(survey)
     _add_running(survey)
     survey.set_defaults(run=commands.survey)
 
@@ -222,6 +248,7 @@ def _add_check(command) -> None:
     check.add_argument(
         "-v", "--verbose", action="store_true", help="list every rule, not only failures"
     )
+    _add_known_files(check)
     _add_running(check)
     check.set_defaults(run=commands.check)
 
@@ -255,6 +282,33 @@ def _add_replay(command) -> None:
     replay.set_defaults(run=commands.replay)
 
 
+def _add_merge(command) -> None:
+    text = "put reports of several runs into one: the matrix of many libraries"
+    merge = command.add_parser("merge", help=text, description=text, epilog=_MERGE_EPILOG)
+    what = "a .json report or survey, or a .jsonl event stream"
+    merge.add_argument("files", metavar="FILE", nargs="+", type=Path, help=what)
+    _add_report(merge)
+    merge.set_defaults(run=commands.merge)
+
+
+def _add_known(command) -> None:
+    text = "bring a file of known failures up to date"
+    known = command.add_parser("known", help=text, description=text, epilog=_KNOWN_EPILOG)
+    known.add_argument(
+        "--update",
+        type=Path,
+        metavar="FILE",
+        required=True,
+        help="cut out what passes, append what fails with an empty reason; made if it is not there",
+    )
+    known.add_argument(
+        "targets", metavar="TARGET", nargs="+", help="producers, as `check` takes them"
+    )
+    _add_selection(known, profile="default")
+    _add_running(known)
+    known.set_defaults(run=commands.known)
+
+
 def _add_selection(command: argparse.ArgumentParser, profile: str) -> None:
     names = engine.profile_names()
     command.add_argument(
@@ -277,6 +331,17 @@ def _add_report(command: argparse.ArgumentParser, remark: str = "") -> None:
         default=[],
         help=f"write a report, its format by suffix: {suffixes}; may be given again"
         + (f" ({remark})" if remark else ""),
+    )
+
+
+def _add_known_files(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--known",
+        type=Path,
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="failures on record, as TOML; may be given again, later files over earlier ones",
     )
 
 

@@ -8,7 +8,7 @@ import json
 import os
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,14 @@ from rich.console import Console
 
 from . import catalogue, engine, producers, render
 from .catalogue import Rule
+from .known import KnownFailures
 from .outcomes import ExitCode, Outcome
+from .pinned import require_matches
 from .plan import Plan
 from .progress import progress_on
 from .render import console as on_console
 from .render import reference
+from .render.changes import print_changes
 from .render.summary import Absent, conclusion
 from .render.text import shorten
 from .report import Report
@@ -33,7 +36,9 @@ __all__ = [
     "UsageError",
     "check",
     "explain",
+    "known",
     "list_what",
+    "merge",
     "plan_of",
     "replay",
     "survey",
@@ -60,6 +65,7 @@ def check(options: Namespace, consoles: Consoles) -> int:
     _require_rules(options.rules)
     reports = _writable(options.report)
     target = _known_target(options.target)
+    records = KnownFailures.load(options.known)
     with _event_writer(options.events) as write_event, progress_on(consoles.err) as progress:
         progress.begin(target)
 
@@ -74,6 +80,7 @@ def check(options: Namespace, consoles: Consoles) -> int:
             isolate=options.isolate,
             seed=options.seed,
             time_limit_s=options.time_limit,
+            known=records,
             on_event=listen,
         )
         progress.end(_remark(report))
@@ -107,25 +114,66 @@ def survey(options: Namespace, consoles: Consoles) -> int:
     _require_rules(options.rules)
     paths = _writable(options.report or [Path(SURVEY_REPORT)])
     targets, absent = _survey_targets(options.names)
-    reports: list[dict[str, Any]] = []
+    records = KnownFailures.load(options.known)
+    done: list[Report] = []
     with progress_on(consoles.err, len(targets)) as progress:
         for target in targets:
             progress.begin(target)
-            outcome = _surveyed(target, options, progress.listen)
+            outcome = _surveyed(target, options, records, progress.listen)
             if isinstance(outcome, Report):
-                reports.append(outcome.data)
+                done.append(outcome)
                 progress.end(_remark(outcome))
             else:
                 absent.append(outcome)
                 progress.end(outcome.reason)
+    reports = [report.data for report in done]
     _save(paths, reports, absent)
     on_console.render_survey(reports, consoles.out, absent=absent)
     consoles.out.print()
     for path in paths:
         where = os.path.abspath(path)
         consoles.out.print(f"Report: {where}", markup=False, soft_wrap=True, style="bold")
+    require_matches(records, done, targets)
     has_error = any(str(Outcome.ERROR) in report["summary"] for report in reports)
     return ExitCode.SUITE_ERROR if has_error else ExitCode.CONFORMANT
+
+
+def merge(options: Namespace, consoles: Consoles) -> int:
+    """Puts reports of several runs into one; 0 whatever they hold, as a survey."""
+    from .merge import MergeError, merged
+
+    paths = _writable(options.report)
+    try:
+        reports, absent = merged(options.files)
+    except MergeError as error:
+        raise UsageError(str(error)) from None
+    _save(paths, reports, absent)
+    on_console.render_survey(reports, consoles.out, absent=absent)
+    return ExitCode.CONFORMANT
+
+
+def known(options: Namespace, consoles: Consoles) -> int:
+    """Checks the targets and brings the file of known failures up to that; 0 when that is done."""
+    from . import known_edit
+
+    _require_rules(options.rules)
+    path = options.update
+    _require_place(path)
+    targets = [_known_target(target) for target in dict.fromkeys(options.targets)]
+    records = KnownFailures.load([path] if path.exists() else [])
+    reports = []
+    with progress_on(consoles.err, len(targets)) as progress:
+        for target in targets:
+            progress.begin(target)
+            outcome = _surveyed(target, options, records, progress.listen)
+            if isinstance(outcome, Absent):
+                raise CannotLoad(f"{target}: {outcome.reason}")
+            reports.append(outcome)
+            progress.end(_remark(outcome))
+    records.require_names({*targets, *(report.data["target"]["name"] for report in reports)})
+    changes = known_edit.update(path, records.entries, reports)
+    print_changes(changes, str(path), consoles.out)
+    return ExitCode.CONFORMANT
 
 
 def list_what(options: Namespace, consoles: Consoles) -> int:
@@ -213,7 +261,10 @@ def _survey_targets(names: list[str]) -> tuple[list[str], list[Absent]]:
 
 
 def _surveyed(
-    target: str, options: Namespace, listen: Callable[[dict[str, Any]], None]
+    target: str,
+    options: Namespace,
+    records: KnownFailures,
+    listen: Callable[[dict[str, Any]], None],
 ) -> Report | Absent:
     """The report of one library, or why there is none. One library never ends the survey."""
     try:
@@ -224,6 +275,7 @@ def _surveyed(
             isolate=options.isolate,
             seed=options.seed,
             time_limit_s=options.time_limit,
+            known=replace(records, lenient=True),
             on_event=listen,
         )
     except CannotLoad as error:

@@ -10,7 +10,7 @@ bar, a log or a dashboard are others. Each event is a dict with the key "event":
 | `plan` | a plan was asked and judged | `n`, `of` (counts), `plan`, `result` (`Result.kind`) |
 | `verdict` | a rule was found wanting on that plan | `rule, outcome, plan, expected, actual` |
 | `shrunk` | a failing rule's plan was made smaller | `rule, outcome, plan, asked` (plans it took) |
-| `known` | a failure on record was replayed, at the end | `rule, plan, state` (`known.State`) |
+| `known` | a failure on record was replayed, at the end | `rule, place, plan, state` (`pinned.State`), `outcome, actual, note` |
 | `rule` | once for each rule, at the end | `id, level, outcome, plans, failures, note` |
 | `end` | once, last | `summary`, `plans` (counts by result), `notes`, `timing` |
 

@@ -33,7 +33,7 @@ import difflib
 import re
 import sys
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -54,11 +54,9 @@ __all__ = [
     "Known",
     "KnownError",
     "KnownFailures",
-    "Pinned",
-    "State",
-    "declined_error",
+    "alike",
     "parse",
-    "pinned_by_rule",
+    "plan_of",
     "read",
 ]
 
@@ -70,27 +68,15 @@ OUTCOMES = tuple(map(str, (Outcome.FAIL, Outcome.CRASH, Outcome.TIMEOUT, Outcome
 """The outcomes that a record may have."""
 
 _HEADER = re.compile(r"^[ \t]*\[\[[ \t]*known[ \t]*\]\]", re.MULTILINE)
-_DECLINES_LATE = "GT-20"
-"""What is declared and never made is only known at the end: its pinned plan is declined by nature."""
 
 
 class KnownError(ValueError):
     """A known-failures file that cannot be used as it is; the text names the file, the place and the remedy."""
 
 
-class State:
-    """What the replay of a pinned plan came to, in the words of the event stream."""
-
-    SAME = "fails as known"
-    PASSES = "passes"
-    OTHERWISE = "fails otherwise"
-    DECLINED = "declined"
-    UNJUDGED = "not judged"
-
-
 @dataclass(frozen=True)
 class Known:
-    """One record. `place` says where it stands: "known.toml, entry 2 (line 9)"."""
+    """One record. `place` says where it stands: "known.toml, entry 2, line 9"."""
 
     rule: str
     side: str
@@ -116,10 +102,10 @@ class Known:
 
     def is_same(self, verdict: Verdict) -> bool:
         """Whether a failure on the pinned plan is the recorded one."""
-        return verdict.outcome in _alike(self.outcome) and self.actual in verdict.actual
+        return verdict.outcome in alike(self.outcome) and self.actual in verdict.actual
 
 
-def _alike(outcome: Outcome) -> tuple[Outcome, ...]:
+def alike(outcome: Outcome) -> tuple[Outcome, ...]:
     """What dies only sometimes may die twice: a CRASH is an UNSTABLE's failure too."""
     if outcome is Outcome.UNSTABLE:
         return (Outcome.UNSTABLE, Outcome.CRASH)
@@ -144,6 +130,13 @@ class KnownFailures:
             for known in read(Path(path)):
                 layered[known.identity] = known
         return cls(tuple(layered.values()))
+
+    @classmethod
+    def of(cls, given: Any) -> KnownFailures:
+        """What callers may pass as `known`: a path, several, the loaded records, or None."""
+        if isinstance(given, KnownFailures):
+            return given
+        return cls.load([given] if isinstance(given, (str, Path)) else given or ())
 
     def concerning(self, side: str, names: Collection[str], version: str) -> list[Known]:
         """The records of one library in its version; KnownError if that version cannot be ordered."""
@@ -213,7 +206,7 @@ def parse(text: str, name: str) -> list[Known]:
     seen: dict[tuple[Any, ...], str] = {}
     entries = []
     for number, record in enumerate(records):
-        line = f" (line {lines[number]})" if len(lines) == len(records) else ""
+        line = f", line {lines[number]}" if len(lines) == len(records) else ""
         known = _known(record, f"{name}, entry {number + 1}{line}")
         if known.identity in seen:
             raise KnownError(
@@ -248,7 +241,7 @@ def _known(record: Mapping[str, Any], place: str) -> Known:
             rule=_rule(record["rule"], record.get("outcome", "FAIL")),
             side=sides[0],
             target=record[sides[0]],
-            plan=_plan(record["plan"], sides[0]),
+            plan=plan_of(record["plan"], sides[0]),
             outcome=_outcome(record.get("outcome", "FAIL")),
             versions=Specifiers.of(record.get("versions", "")),
             actual=record.get("actual", ""),
@@ -280,127 +273,10 @@ def _outcome(text: str) -> Outcome:
     return Outcome(text)
 
 
-def _plan(text: str, side: str) -> Plan:
+def plan_of(text: str, side: str) -> Plan:
+    """The plan, or for a consumer the offer, of a record's JSON; raises ValueError."""
     if side == "producer":
         return Plan.from_json(text)
     from .offers.offer import plan_of_dict  # only consumers' plans are offers
 
     return plan_of_dict(text, side=side)
-
-
-# A run -----------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Pinned:
-    """The records of one rule in one run, and what their replays came to so far."""
-
-    entries: tuple[Known, ...]
-    states: dict[Known, str] = field(default_factory=dict)
-    _waiting: set[Known] = field(default_factory=set)
-
-    @property
-    def plans(self) -> list[Plan]:
-        """The plans to replay, each once."""
-        return list(dict.fromkeys(known.plan for known in self.entries))
-
-    def seen(self, plan: Plan | None, verdict: Verdict) -> Verdict:
-        """What the report holds for a verdict of this rule, be it on a pinned plan or on any other."""
-        for known in self.entries:
-            if known.plan == plan:
-                return self._replayed(known, verdict)
-        if plan is None:
-            for known in tuple(self._waiting):
-                if known.is_same(verdict):
-                    self._waiting.discard(known)
-                    self.states[known] = State.SAME
-                    return _excused(known, verdict)
-        if verdict.failed and any(verdict.outcome in _alike(o) for o in self._explained):
-            return Verdict(Outcome.XFAIL)
-        return verdict
-
-    @property
-    def _explained(self) -> list[Outcome]:
-        return [known.outcome for known, state in self.states.items() if state == State.SAME]
-
-    def _replayed(self, known: Known, verdict: Verdict) -> Verdict:
-        if verdict.outcome is Outcome.ERROR:
-            self.states[known] = State.UNJUDGED
-        elif verdict.failed:
-            self._waiting.discard(known)
-            same = known.is_same(verdict)
-            self.states[known] = State.SAME if same else State.OTHERWISE
-            return _excused(known, verdict) if same else _differing(known, verdict)
-        elif verdict.outcome in (Outcome.PASS, Outcome.ADVISORY):
-            return self._passed(known, verdict)
-        else:
-            declined = verdict.outcome is Outcome.UNSUPPORTED
-            self.states[known] = State.DECLINED if declined else State.UNJUDGED
-        return verdict
-
-    def _passed(self, known: Known, verdict: Verdict) -> Verdict:
-        if known.outcome is Outcome.UNSTABLE:  # one quiet run is no news of what dies sometimes
-            self.states[known] = State.UNJUDGED
-            return verdict
-        self.states[known] = State.PASSES
-        if known.outcome is Outcome.CRASH:  # the process may still die as it ends
-            self._waiting.add(known)
-            return verdict
-        return _passing(known)
-
-    def ended(self, *, complete: bool) -> list[tuple[Plan, Verdict]]:
-        """What is left to say when the process has ended: records of a CRASH that did not come.
-
-        `complete`: the run was not given up, so that declared things were judged as well.
-        """
-        return [
-            (known.plan, _passing(known))
-            for known in self.entries
-            if known in self._waiting or (complete and self._is_kept_promise(known))
-        ]
-
-    def _is_kept_promise(self, known: Known) -> bool:
-        """Whether a plan was declined by a library that makes other arrays of that kind by now."""
-        return known.rule == _DECLINES_LATE and self.states.get(known) == State.DECLINED
-
-    def unmatched(self) -> Known | None:
-        """A record whose plan was declined, if there is one by now."""
-        for known, state in self.states.items():
-            if state == State.DECLINED and known.rule != _DECLINES_LATE:
-                return known
-        return None
-
-
-def pinned_by_rule(entries: Iterable[Known]) -> dict[str, Pinned]:
-    """The records by rule. Of two for the same plan (layers with other versions) the later one holds."""
-    by_rule: dict[str, dict[Plan, Known]] = {}
-    for known in entries:
-        by_rule.setdefault(known.rule, {})[known.plan] = known
-    return {rule: Pinned(tuple(plans.values())) for rule, plans in by_rule.items()}
-
-
-def declined_error(known: Known, reason: str) -> KnownError:
-    """The error for a record whose plan the library declines."""
-    return KnownError(
-        f"{known.place}: {known.rule} of {known.target} matches nothing, for its plan is not judged "
-        f"any more ({reason}); remove the record, or renew it with known --update"
-    )
-
-
-def _excused(known: Known, verdict: Verdict) -> Verdict:
-    return replace(verdict, outcome=Outcome.XFAIL, note=known.note)
-
-
-def _passing(known: Known) -> Verdict:
-    return Verdict(
-        Outcome.XPASS,
-        expected=f"{known.outcome} as recorded" + (f": {known.actual}" if known.actual else ""),
-        actual="the rule holds: remove the record",
-        note=f"{known.note}; {known.place}",
-    )
-
-
-def _differing(known: Known, verdict: Verdict) -> Verdict:
-    recorded = f"{known.outcome}" + (f": {known.actual}" if known.actual else "")
-    note = f"not as known ({known.place}), which is {recorded}"
-    return replace(verdict, note=f"{verdict.note}; {note}" if verdict.note else note)

@@ -31,6 +31,7 @@ __all__ = [
     "kind_of",
     "matrix",
     "rule_text",
+    "side_of",
     "telling",
 ]
 
@@ -59,6 +60,11 @@ KINDS: dict[str, tuple[str, str, str]] = {
     "silent": ("·", ".", "not judged: unsupported, untested, or blocked by another failure"),
 }
 """What an outcome means for the reader: (sign, sign for terminals without Unicode, meaning), worst first."""
+
+
+def side_of(report: ReportDict) -> str:
+    """Whether a report is one of a "producer" or of a "consumer"; reports without the key are of producers."""
+    return str(report["target"].get("side") or "producer")
 
 
 def kind_of(outcome: str) -> str:
