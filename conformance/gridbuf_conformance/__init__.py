@@ -5,6 +5,7 @@ import gridbuf_conformance as gc
 
 print(gc.check(obj))                  # one live object
 print(gc.check_producer("numpy"))     # a library, on many drawn plans, in a process of its own
+print(gc.check_consumer("numpy.from_dlpack"))    # a function that takes arrays
 ```
 
 The names below are the suite's public interface. The judge is pure Python: it never imports the
@@ -22,7 +23,7 @@ from .producer import Capabilities, Producer, Unsupported
 from .version import __version__
 
 if TYPE_CHECKING:
-    from .api import check, check_producer
+    from .api import check, check_consumer, check_producer
     from .report import Report
     from .targets import CannotLoad
 
@@ -37,10 +38,17 @@ __all__ = [
     "Unsupported",
     "__version__",
     "check",
+    "check_consumer",
     "check_producer",
 ]
 
-_HOMES = {"CannotLoad": "targets", "Report": "report", "check": "api", "check_producer": "api"}
+_HOMES = {
+    "CannotLoad": "targets",
+    "Report": "report",
+    "check": "api",
+    "check_consumer": "api",
+    "check_producer": "api",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,6 @@
-"""The functions that programs call: `check` for one object, `check_producer` for a library."""
+"""The functions that programs call: `check` for one object, `check_producer` for a library that makes
+arrays, `check_consumer` for a function that takes them.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +8,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from . import engine
+from . import consuming, engine
 from .driver import PLAN_LIMIT_S
 from .events import Listener
 from .known import KnownFailures
 from .report import Report
 
-__all__ = ["check", "check_producer"]
+__all__ = ["check", "check_consumer", "check_producer"]
 
 
 def check(
@@ -75,6 +77,44 @@ def check_producer(
     """
     return engine.check_producer(
         producer,
+        profile=profile,
+        rules=rules,
+        isolate=isolate,
+        seed=seed,
+        time_limit_s=time_limit_s,
+        known=KnownFailures.of(known),
+        on_event=on_event,
+    )
+
+
+def check_consumer(
+    target: Any,
+    profile: str = "smoke",
+    isolate: bool = True,
+    *,
+    rules: str | Iterable[str] | None = None,
+    seed: int | None = None,
+    time_limit_s: float = PLAN_LIMIT_S,
+    known: str | Path | Iterable[str | Path] | KnownFailures | None = None,
+    on_event: Listener | None = None,
+) -> Report:
+    """Judges a consumer on many offers, by default in a process of its own.
+
+    ```python
+    report = gridbuf_conformance.check_consumer("numpy.from_dlpack")
+    report = gridbuf_conformance.check_consumer("mylib:asarray", profile="default")
+    report = gridbuf_conformance.check_consumer(mylib.asarray, isolate=False)  # under a debugger
+    ```
+
+    A consumer is a function that is given an exporter and returns an array. `target` is the name of
+    a built-in one, `package.module:function`, `path/to/file.py:function`, or a function of a
+    module; without isolation any callable will do. Which interfaces it takes is found out: of each
+    it is offered the simplest array, and the rules of those that it refuses are UNSUPPORTED.
+
+    The other parameters and the errors are those of `check_producer`.
+    """
+    return consuming.check_consumer(
+        target,
         profile=profile,
         rules=rules,
         isolate=isolate,

@@ -64,11 +64,16 @@ path/to/file.py:Class. A producer is a class with a name and a method produce(pl
               return gc.Unsupported("float64 only")
           return mylib.from_bytes(plan.content(), plan["shape"])
 
+With --consumer it is a function that is given an exporter and returns an array: the name of a known one
+(gridbuf-conformance list consumers), package.module:function, or path/to/file.py:function.
+
 examples:
   gridbuf-conformance check numpy
   gridbuf-conformance check numpy --rules 'DL-*,XA-03' --verbose
   gridbuf-conformance check mylib.testing:Producer --profile default --report junit.xml --report page.html
   gridbuf-conformance check mylib.testing:Producer --events run.jsonl
+  gridbuf-conformance check --consumer numpy.from_dlpack
+  gridbuf-conformance check --consumer mylib:asarray --rules 'DL-*,DP-*'
   gridbuf-conformance check mylib.testing:Producer --no-isolate        (under a debugger or a sanitizer)"""
 
 _SURVEY_EPILOG = """\
@@ -79,11 +84,13 @@ examples:
   gridbuf-conformance survey
   gridbuf-conformance survey numpy torch gridbuf
   gridbuf-conformance survey numpy mylib.testing:Producer --rules 'DL-*,DP-*'
-  gridbuf-conformance survey --profile default --report survey.html --report survey.json"""
+  gridbuf-conformance survey --profile default --report survey.html --report survey.json
+  gridbuf-conformance survey --consumers"""
 
 _LIST_EPILOG = """\
 examples:
   gridbuf-conformance list                       producers, and how to install those that are absent
+  gridbuf-conformance list consumers
   gridbuf-conformance list rules
   gridbuf-conformance list rules --rules 'XA-*'"""
 
@@ -92,6 +99,8 @@ examples:
   gridbuf-conformance explain PB-01
   gridbuf-conformance explain 'DP-1*'"""
 
+_CONSUMER_HELP = "TARGET is a consumer: a function of one exporter that returns an array"
+
 _REPLAY_EPILOG = """\
 Every failure in a report ends in such a command. The plan is JSON; keys that are left out have their
 default (plan.schema.json). Nothing is drawn at random, and Hypothesis is not needed.
@@ -99,7 +108,8 @@ default (plan.schema.json). Nothing is drawn at random, and Hypothesis is not ne
 examples:
   gridbuf-conformance replay numpy PB-01 '{"shape":[2,2],"layout":[1,0]}'
   gridbuf-conformance replay numpy 'PB-*' '{"shape":[0]}'
-  gridbuf-conformance replay mylib.testing:Producer XA-18 '{}' --no-isolate"""
+  gridbuf-conformance replay mylib.testing:Producer XA-18 '{}' --no-isolate
+  gridbuf-conformance replay --consumer numpy.from_dlpack DL-10 '{"offer":"dlpack:byte-offset"}'"""
 
 
 _MERGE_EPILOG = """\
@@ -229,6 +239,7 @@ def _add_survey(command) -> None:
     text = "check every installed library (or those named) and print one matrix"
     survey = command.add_parser("survey", help=text, description=text, epilog=_SURVEY_EPILOG)
     survey.add_argument("names", metavar="NAME", nargs="*", help="producers, as `check` takes them")
+    _add_side(survey, "--consumers", "survey consumers instead; NAMEs are functions")
     _add_selection(survey, profile="smoke")
     _add_report(survey, f"default: {commands.SURVEY_REPORT} in the current folder")
     _add_known_files(survey)
@@ -237,9 +248,10 @@ def _add_survey(command) -> None:
 
 
 def _add_check(command) -> None:
-    text = "judge one producer: the gate for continuous integration"
+    text = "judge one producer or consumer: the gate for continuous integration"
     check = command.add_parser("check", help=text, description=text, epilog=_CHECK_EPILOG)
     check.add_argument("target", metavar="TARGET")
+    _add_side(check, "--consumer", _CONSUMER_HELP)
     _add_selection(check, profile="default")
     _add_report(check)
     check.add_argument(
@@ -254,9 +266,10 @@ def _add_check(command) -> None:
 
 
 def _add_list(command) -> None:
-    text = "list the producers, or the rules"
+    text = "list the producers, the consumers, or the rules"
     listing = command.add_parser("list", help=text, description=text, epilog=_LIST_EPILOG)
-    listing.add_argument("what", nargs="?", default="producers", choices=("producers", "rules"))
+    what = ("producers", "consumers", "rules")
+    listing.add_argument("what", nargs="?", default="producers", choices=what)
     listing.add_argument("--rules", metavar="PATTERNS", help="only these rules, e.g. 'DL-*,XA-03'")
     listing.set_defaults(run=commands.list_what)
 
@@ -272,6 +285,7 @@ def _add_replay(command) -> None:
     text = "judge one rule on one plan again"
     replay = command.add_parser("replay", help=text, description=text, epilog=_REPLAY_EPILOG)
     replay.add_argument("target", metavar="TARGET")
+    _add_side(replay, "--consumer", _CONSUMER_HELP)
     replay.add_argument("rule", metavar="RULE", help="a rule id, or a pattern of ids")
     replay.add_argument("plan", metavar="PLAN-JSON")
     _add_report(replay)
@@ -304,9 +318,17 @@ def _add_known(command) -> None:
     known.add_argument(
         "targets", metavar="TARGET", nargs="+", help="producers, as `check` takes them"
     )
+    _add_side(known, "--consumer", _CONSUMER_HELP)
     _add_selection(known, profile="default")
     _add_running(known)
     known.set_defaults(run=commands.known)
+
+
+def _add_side(command: argparse.ArgumentParser, option: str, text: str) -> None:
+    """The option that turns a command to the other side: `options.side` is what is judged."""
+    command.add_argument(
+        option, dest="side", action="store_const", const="consumer", default="producer", help=text
+    )
 
 
 def _add_selection(command: argparse.ArgumentParser, profile: str) -> None:

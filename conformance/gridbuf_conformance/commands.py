@@ -15,12 +15,12 @@ from typing import Any
 
 from rich.console import Console
 
-from . import catalogue, engine, producers, render
+from . import catalogue, consumers, consuming, engine, producers, render
 from .catalogue import Rule
 from .known import KnownFailures
+from .offers import plan_of_dict
 from .outcomes import ExitCode, Outcome
 from .pinned import require_matches
-from .plan import Plan
 from .progress import progress_on
 from .render import console as on_console
 from .render import reference
@@ -61,10 +61,10 @@ class Consoles:
 
 
 def check(options: Namespace, consoles: Consoles) -> int:
-    """Judges one producer; the report's exit code."""
+    """Judges one producer or consumer; the report's exit code."""
     _require_rules(options.rules)
     reports = _writable(options.report)
-    target = _known_target(options.target)
+    target = _known_target(options.target, options.side)
     records = KnownFailures.load(options.known)
     with _event_writer(options.events) as write_event, progress_on(consoles.err) as progress:
         progress.begin(target)
@@ -73,7 +73,7 @@ def check(options: Namespace, consoles: Consoles) -> int:
             write_event(event)
             progress.listen(event)
 
-        report = engine.check_producer(
+        report = _check_of(options.side)(
             target,
             profile=options.profile,
             rules=options.rules,
@@ -93,10 +93,11 @@ def replay(options: Namespace, consoles: Consoles) -> int:
     """Judges one rule on one plan; the report's exit code."""
     _require_rules(options.rule)
     reports = _writable(options.report)
-    target = _known_target(options.target)
-    plan = plan_of(options.plan)
+    target = _known_target(options.target, options.side)
+    plan = plan_of(options.plan, options.side)
+    replayed = consuming.replay if options.side == "consumer" else engine.replay
     with _event_writer(options.events) as write_event:
-        report = engine.replay(
+        report = replayed(
             target,
             options.rule.upper(),
             plan,
@@ -110,10 +111,12 @@ def replay(options: Namespace, consoles: Consoles) -> int:
 
 
 def survey(options: Namespace, consoles: Consoles) -> int:
-    """Checks the named producers, or all that are installed; 0 unless the suite itself failed."""
+    """Checks the named producers (or consumers), or all that are installed; 0 unless the suite itself
+    failed.
+    """
     _require_rules(options.rules)
     paths = _writable(options.report or [Path(SURVEY_REPORT)])
-    targets, absent = _survey_targets(options.names)
+    targets, absent = _survey_targets(options.names, options.side)
     records = KnownFailures.load(options.known)
     done: list[Report] = []
     with progress_on(consoles.err, len(targets)) as progress:
@@ -159,7 +162,7 @@ def known(options: Namespace, consoles: Consoles) -> int:
     _require_rules(options.rules)
     path = options.update
     _require_place(path)
-    targets = [_known_target(target) for target in dict.fromkeys(options.targets)]
+    targets = [_known_target(target, options.side) for target in dict.fromkeys(options.targets)]
     records = KnownFailures.load([path] if path.exists() else [])
     reports = []
     with progress_on(consoles.err, len(targets)) as progress:
@@ -177,13 +180,13 @@ def known(options: Namespace, consoles: Consoles) -> int:
 
 
 def list_what(options: Namespace, consoles: Consoles) -> int:
-    """Lists producers or rules."""
+    """Lists producers, consumers or rules."""
+    if options.what != "rules" and options.rules:
+        raise UsageError("--rules selects rules; write: gridbuf-conformance list rules --rules …")
     if options.what == "producers":
-        if options.rules:
-            raise UsageError(
-                "--rules selects rules; write: gridbuf-conformance list rules --rules …"
-            )
         reference.print_producers(list(producers.entries().values()), consoles.out)
+    elif options.what == "consumers":
+        reference.print_consumers(list(consumers.entries().values()), consoles.out)
     else:
         reference.print_rules(_matching(options.rules or "*"), consoles.out)
     return ExitCode.CONFORMANT
@@ -199,10 +202,12 @@ def explain(options: Namespace, consoles: Consoles) -> int:
     return ExitCode.CONFORMANT
 
 
-def plan_of(text: str) -> Plan:
-    """The plan that a user wrote as JSON; raises UsageError for anything else."""
+def plan_of(text: str, side: str = "producer") -> Any:
+    """The plan (for a consumer the offer) that a user wrote as JSON; raises UsageError for anything
+    else.
+    """
     try:
-        return Plan.from_json(text)
+        return plan_of_dict(text, side=side)
     except RecursionError:
         raise UsageError("the plan is nested too deeply; see plan.schema.json") from None
     except (ValueError, TypeError) as error:
@@ -217,14 +222,23 @@ def _is_written_path(target: str) -> bool:
     return ":" in target or target.endswith(".py")
 
 
-def _known_target(target: str) -> str:
+def _check_of(side: str) -> Callable[..., Report]:
+    return consuming.check_consumer if side == "consumer" else engine.check_producer
+
+
+def _entry_of(name: str, side: str) -> producers.Entry:
+    """The registered producer or consumer of a name; raises UsageError if there is none."""
+    try:
+        return consumers.find(name) if side == "consumer" else producers.find(name)
+    except (producers.UnknownProducer, consumers.UnknownConsumer) as error:
+        raise UsageError(_text_of(error)) from None
+
+
+def _known_target(target: str, side: str) -> str:
     """`target`, if it names something; whether it can be loaded is found out by the worker."""
     if _is_written_path(target):
         return target
-    try:
-        entry = producers.find(target)
-    except producers.UnknownProducer as error:
-        raise UsageError(_text_of(error)) from None
+    entry = _entry_of(target, side)
     if not entry.is_usable:
         raise CannotLoad(f"{_absence(entry)}; {_remedy(entry)}")
     return target
@@ -242,17 +256,16 @@ def _remedy(entry: producers.Entry) -> str:
     return "run it on a machine that has one" if entry.is_installed else entry.install
 
 
-def _survey_targets(names: list[str]) -> tuple[list[str], list[Absent]]:
+def _survey_targets(names: list[str], side: str) -> tuple[list[str], list[Absent]]:
     """What to check, and what is known but absent; a name given twice counts once."""
-    targets, absent = [], []
-    for name in dict.fromkeys(names or producers.entries()):
+    targets: list[str] = []
+    absent: list[Absent] = []
+    known = consumers.entries() if side == "consumer" else producers.entries()
+    for name in dict.fromkeys(names or known):
         if _is_written_path(name):
             targets.append(name)
             continue
-        try:
-            entry = producers.find(name)
-        except producers.UnknownProducer as error:
-            raise UsageError(_text_of(error)) from None
+        entry = _entry_of(name, side)
         if entry.is_usable:
             targets.append(name)
         else:
@@ -268,7 +281,7 @@ def _surveyed(
 ) -> Report | Absent:
     """The report of one library, or why there is none. One library never ends the survey."""
     try:
-        return engine.check_producer(
+        return _check_of(options.side)(
             target,
             profile=options.profile,
             rules=options.rules,

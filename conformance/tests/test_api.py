@@ -32,6 +32,7 @@ PUBLIC = {
     "Report",
     "Unsupported",
     "check",
+    "check_consumer",
     "check_producer",
 }
 

@@ -12,7 +12,7 @@ from ..catalogue import GROUPS, Rule
 from .console import Printer
 from .text import clean, plural
 
-__all__ = ["ORACLES", "print_producers", "print_rule", "print_rules"]
+__all__ = ["ORACLES", "print_consumers", "print_producers", "print_rule", "print_rules"]
 
 ORACLES = {
     "META": "types and grammar of what the interface returned",
@@ -40,18 +40,34 @@ def _availability(entry: Any) -> Text:
 
 def print_producers(entries: Sequence[Any], console: Console) -> None:
     """The producers: installed ones first named with what they are, absent ones with how to get them."""
+    printer = _print_entries(entries, ("producer", "makes", "installed"), console)
+    printer.line(
+        "Your own: gridbuf-conformance check package.module:Class, or path/to/file.py:Class"
+    )
+
+
+def print_consumers(entries: Sequence[Any], console: Console) -> None:
+    """The consumers in the same way."""
+    printer = _print_entries(entries, ("consumer", "what", "installed"), console)
+    printer.line(
+        "Your own: gridbuf-conformance check --consumer package.module:function, "
+        "or path/to/file.py:function"
+    )
+
+
+def _print_entries(
+    entries: Sequence[Any], headings: tuple[str, str, str], console: Console
+) -> Printer:
     printer = Printer(console)
     table = printer.table()
-    for heading in ("producer", "makes", "installed"):
+    for heading in headings:
         table.add_column(heading)
     for entry in entries:
         state = _availability(entry)
         table.add_row(Text(entry.name, "bold"), printer.encodable(clean(entry.summary)), state)
     console.print(table)
     console.print()
-    printer.line(
-        "Your own: gridbuf-conformance check package.module:Class, or path/to/file.py:Class"
-    )
+    return printer
 
 
 def print_rules(rules: Sequence[Rule], console: Console) -> None:
@@ -80,6 +96,7 @@ def print_rule(rule: Rule, console: Console) -> None:
     )
     since = f" (since {rule.since})" if rule.since else ""
     printer.field("requirement", rule.requirement)
+    printer.field("judged of", " and ".join(f"{side}s" for side in rule.sides) or "nobody yet")
     printer.field("source", f"{rule.source}{since}")
     printer.field("why", rule.why)
     printer.field("to keep it", rule.fix)
