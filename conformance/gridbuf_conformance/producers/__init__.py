@@ -67,8 +67,12 @@ class Entry:
         """
         if self.needs is None:
             return True
-        spec = util.find_spec(self.needs)
-        return spec is not None and spec.origin is not None
+        package, _, module = self.needs.partition(".")
+        found = util.find_spec(package)
+        if module and found is not None:
+            # Such a package is a mere folder (`mlx`, `iree`), which is the only kind that this imports.
+            found = util.find_spec(self.needs)
+        return found is not None and found.origin is not None
 
 
 def has_gpu() -> bool:
@@ -86,6 +90,23 @@ class NotInstalled(ImportError):
 
 def _entry(name: str, module: str, kind: str, summary: str, **more: Any) -> Entry:
     return Entry(name, f"{__name__}.{module}:{kind}", summary, **more)
+
+
+def _library(
+    name: str,
+    module: str,
+    kind: str,
+    summary: str,
+    *,
+    needs: str | None = None,
+    install: str | None = None,
+    **more: Any,
+) -> Entry:
+    """An entry of a library that is imported by the module's name and installed by the same, unless told."""
+    needs = needs or module
+    return _entry(
+        name, module, kind, summary, needs=needs, install=f"pip install {install or needs}", **more
+    )
 
 
 _GRIDBUF = {"needs": "gridbuf", "install": "pip install gridbuf"}
@@ -172,6 +193,161 @@ BUILT_IN: dict[str, Entry] = {
             needs="numba",
             install="pip install numba numba-cuda",
             needs_gpu=True,
+        ),
+        _library(
+            "numpy.scalar",
+            "numpy",
+            "ScalarProducer",
+            "NumPy's scalars, such as numpy.float64(1)",
+            rules="AI-33,PB-*,XA-02",
+        ),
+        _library(
+            "ml_dtypes",
+            "ml_dtypes",
+            "MlDtypesProducer",
+            "NumPy arrays of bfloat16 and 8-bit floats, judged by what ml_dtypes calls them",
+            rules="AI-*,AS-*,XA-*",
+        ),
+        _library("pyarrow.buffer", "pyarrow", "BufferProducer", "pyarrow.Buffer"),
+        _library(
+            "mlir",
+            "mlir",
+            "DenseElementsProducer",
+            "DenseElementsAttr of JAX's MLIR bindings",
+            needs="jaxlib",
+            install="jax",
+        ),
+        _library(
+            "tensorflow",
+            "tensorflow",
+            "TensorFlowProducer",
+            "tf.Tensor on the CPU, immutable",
+            install="tensorflow-cpu",
+        ),
+        _library(
+            "tensorflow.string",
+            "tensorflow",
+            "StringProducer",
+            "tf.Tensor of strings, which nothing can lend",
+            install="tensorflow-cpu",
+            rules="DP-25",
+        ),
+        _library(
+            "paddle", "paddle", "PaddleProducer", "paddle.Tensor on the CPU", install="paddlepaddle"
+        ),
+        _library(
+            "mlx",
+            "mlx",
+            "MlxProducer",
+            "mlx.core.array on the CPU",
+            needs="mlx.core",
+            install="'mlx[cpu]'",
+        ),
+        _library("warp", "warp", "WarpProducer", "warp.array on the CPU", install="warp-lang"),
+        _library("drjit", "drjit", "DrJitProducer", "drjit.scalar.TensorXf and the like"),
+        _library(
+            "tvm_ffi",
+            "tvm_ffi",
+            "TvmFfiProducer",
+            "tvm_ffi.Tensor over NumPy's memory",
+            install="apache-tvm-ffi",
+        ),
+        _library(
+            "onnxruntime", "onnxruntime", "OrtValueProducer", "onnxruntime.OrtValue on the CPU"
+        ),
+        _library(
+            "ctranslate2",
+            "ctranslate2",
+            "StorageViewProducer",
+            "ctranslate2.StorageView on the CPU",
+        ),
+        _library(
+            "iree",
+            "iree",
+            "IreeProducer",
+            "MappedMemory of IREE's runtime",
+            needs="iree.runtime",
+            install="iree-base-runtime",
+        ),
+        _library(
+            "array_api_strict",
+            "array_api_strict",
+            "StrictProducer",
+            "array-api-strict, judged by the methods that are its own",
+            install="array-api-strict",
+            rules="DP-*,DL-*,DX-*,XA-*",
+        ),
+        _library(
+            "pandas.interchange",
+            "pandas",
+            "InterchangeProducer",
+            "the buffers of DataFrame.__dataframe__",
+        ),
+        _library(
+            "nanoarrow", "nanoarrow", "NanoarrowProducer", "CBufferView of nanoarrow, read-only"
+        ),
+        _library("awkward", "awkward", "IndexProducer", "awkward.index.Index"),
+        _library("blosc2", "blosc2", "Blosc2Producer", "blosc2.NDArray, decompressed when asked"),
+        _library(
+            "vtk",
+            "vtk",
+            "AosProducer",
+            "vtkDoubleArray and the like",
+            needs="vtkmodules",
+            install="vtk",
+        ),
+        _library(
+            "vtk.soa",
+            "vtk",
+            "SoaProducer",
+            "vtkSOADataArrayTemplate",
+            needs="vtkmodules",
+            install="vtk",
+        ),
+        _library(
+            "usd", "usd", "VtProducer", "Vt arrays of OpenUSD", needs="pxr", install="usd-core"
+        ),
+        _library("glm", "glm", "MatrixProducer", "PyGLM's vectors and matrices", install="PyGLM"),
+        _library(
+            "glm.array", "glm", "ArrayProducer", "glm.array of numbers and vectors", install="PyGLM"
+        ),
+        _library("av", "av", "PlaneProducer", "planes of PyAV's video frames"),
+        _library("skia", "skia", "BitmapProducer", "skia.Bitmap", install="skia-python"),
+        _library(
+            "pygame", "pygame", "SurfaceProducer", "pygame.Surface.get_view", install="pygame-ce"
+        ),
+        _library(
+            "pygame.pixelarray",
+            "pygame",
+            "PixelArrayProducer",
+            "pygame.PixelArray",
+            install="pygame-ce",
+        ),
+        _library(
+            "pygame.sound", "pygame", "SoundProducer", "pygame.mixer.Sound", install="pygame-ce"
+        ),
+        _library("pyqt6", "pyqt6", "ByteArrayProducer", "PyQt6's QByteArray", needs="PyQt6"),
+        _library(
+            "pyside6", "pyside6", "ByteArrayProducer", "PySide6's QByteArray", needs="PySide6"
+        ),
+        _library(
+            "cython",
+            "cython",
+            "CythonProducer",
+            "Cython's memoryviews, as scikit-learn hands them out",
+            needs="sklearn",
+            install="scikit-learn",
+        ),
+        _library("bitarray", "bitarray", "BitarrayProducer", "bitarray and frozenbitarray"),
+        _library("cffi", "cffi", "CffiProducer", "ffi.buffer"),
+        _library("mpi4py", "mpi4py", "Mpi4pyProducer", "mpi4py's MPI.buffer"),
+        _library("pyzmq", "pyzmq", "FrameProducer", "zmq.Frame", needs="zmq", install="pyzmq"),
+        _library("cramjam", "cramjam", "CramjamProducer", "cramjam.Buffer, read-only"),
+        _library(
+            "zstandard",
+            "zstandard",
+            "ZstandardProducer",
+            "segments of zstandard's buffers, read-only",
         ),
         _entry("gridbuf", "gridbuf", "BufferProducer", "gridbuf.Buffer", **_GRIDBUF),
         _entry(

@@ -12,7 +12,10 @@ from typing import Any
 from ..plan import Plan
 from ..producer import Capabilities, Producer, Unsupported, python_view
 
-__all__ = ["HostProducer", "declined", "viewed"]
+__all__ = ["TOUCHED_BYTES", "FlatBytesProducer", "HostProducer", "declined", "flat_bytes", "viewed"]
+
+TOUCHED_BYTES = 2**26
+"""The most that is asked of a library that writes every byte it makes."""
 
 
 class HostProducer(Producer):
@@ -26,6 +29,28 @@ class HostProducer(Producer):
     def make(self, plan: Plan) -> Any:
         """The object, filled; or `Unsupported` for what only the library itself knows it cannot make."""
         raise NotImplementedError(f"{type(self).__name__}.make(plan) must return an object")
+
+
+def flat_bytes(*, dtype: str = "uint8", readonly: tuple[bool, ...]) -> Capabilities:
+    """Capabilities of a type that holds bytes in one dimension and nothing else."""
+    return Capabilities(
+        dtypes=(dtype,),
+        min_ndim=1,
+        max_ndim=1,
+        max_nbytes=TOUCHED_BYTES,
+        layouts="C",
+        byteorders=("native",),
+        readonly=readonly,
+    )
+
+
+class FlatBytesProducer(HostProducer):
+    """Bytes in one dimension, whose slices are copies or bytes of another type."""
+
+    capabilities = flat_bytes(readonly=(False,))
+
+    def apply_view(self, obj: Any, operation: Sequence[Any]) -> Unsupported:
+        return Unsupported(f"{self.name}: a {type(obj).__name__} has no views")
 
 
 def declined(plan: Plan, can: Capabilities) -> str:

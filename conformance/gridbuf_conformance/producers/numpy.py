@@ -1,4 +1,4 @@
-"""NumPy's `ndarray`, allocated by `numpy.empty` and, for any layout, transposed."""
+"""NumPy's `ndarray`, allocated by `numpy.empty` and, for any layout, transposed; and its scalars."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..plan import DTYPES, Plan
-from ..producer import Capabilities
+from ..producer import Capabilities, Unsupported
 from .base import HostProducer, viewed
 
 __all__ = ["MAX_NDIM", "NumPyProducer", "numpy_dtype", "write_content"]
@@ -78,3 +78,29 @@ class NumPyProducer(HostProducer):
             # memory is as writable as before.
             view = np.lib.stride_tricks.as_strided(view, view.shape, view.strides, writeable=True)
         return view
+
+
+class ScalarProducer(HostProducer):
+    """NumPy's scalars, such as `numpy.float64(1)`: immutable, with the interfaces of an array of no dimensions.
+
+    What `__array_interface__` describes is a temporary array; whether it says that a temporary can be written is
+    nobody's concern, so that by default the scalars answer for where it lies and for their buffers. `numpy.bytes_`
+    is left out: its buffer is that of `bytes`.
+    """
+
+    name = "numpy.scalar"
+    capabilities = Capabilities(
+        dtypes=tuple(name for name in _DTYPES if name not in ("struct", "bytes5")),
+        max_ndim=0,
+        byteorders=("native",),
+        readonly=(True,),
+    )
+
+    def version(self) -> str:
+        return np.__version__
+
+    def make(self, plan: Plan) -> np.generic:
+        return np.frombuffer(plan.content(), numpy_dtype(plan))[0]
+
+    def apply_view(self, obj: np.generic, operation: Sequence[Any]) -> Unsupported:
+        return Unsupported("numpy: a scalar has no views")

@@ -1,4 +1,4 @@
-"""PyArrow's arrays (one dimension, DLPack) and tensors (any number, the buffer protocol)."""
+"""PyArrow's arrays (one dimension, DLPack), tensors (any number) and buffers (bytes; both the buffer protocol)."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ import pyarrow
 
 from ..plan import Plan
 from ..producer import Capabilities, Unsupported
-from .base import HostProducer
+from .base import TOUCHED_BYTES, HostProducer, flat_bytes
 from .numpy import MAX_NDIM, numpy_dtype
 
-__all__ = ["ArrayProducer", "TensorProducer"]
+__all__ = ["ArrayProducer", "BufferProducer", "TensorProducer"]
 
 _DTYPES = (
     *("float64", "float32", "float16"),
     *(f"{sign}int{bits}" for sign in ("", "u") for bits in (64, 32, 16, 8)),
 )
-_TOUCHED_BYTES = 2**26
 
 
 class _ArrowProducer(HostProducer):
@@ -42,7 +41,7 @@ class ArrayProducer(_ArrowProducer):
         dtypes=_DTYPES,
         min_ndim=1,
         max_ndim=1,
-        max_nbytes=_TOUCHED_BYTES,
+        max_nbytes=TOUCHED_BYTES,
         layouts="C",
         byteorders=("native",),
         readonly=(True,),
@@ -60,7 +59,7 @@ class TensorProducer(_ArrowProducer):
         dtypes=_DTYPES,
         min_ndim=1,
         max_ndim=MAX_NDIM,
-        max_nbytes=_TOUCHED_BYTES,
+        max_nbytes=TOUCHED_BYTES,
         layouts="CF",
         byteorders=("native",),
         readonly=(False,),
@@ -70,3 +69,17 @@ class TensorProducer(_ArrowProducer):
         order = "C" if plan.layout in (None, (*range(plan.ndim),)) else "F"
         content = np.frombuffer(plan.content(), numpy_dtype(plan)).reshape(plan.shape)
         return pyarrow.Tensor.from_numpy(np.array(content, order=order))
+
+
+class BufferProducer(_ArrowProducer):
+    """`pyarrow.Buffer`: of `allocate_buffer` when it can be written, else of bytes. It calls its bytes signed."""
+
+    name = "pyarrow.buffer"
+    capabilities = flat_bytes(dtype="int8", readonly=(False, True))
+
+    def make(self, plan: Plan) -> pyarrow.Buffer:
+        if plan.readonly:
+            return pyarrow.py_buffer(bytes(bytearray(plan.content())))
+        result = pyarrow.allocate_buffer(plan.nbytes)
+        memoryview(result).cast("B")[:] = plan.content()
+        return result

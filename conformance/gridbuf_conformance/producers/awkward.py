@@ -1,0 +1,49 @@
+"""Awkward Array's `Index`: the buffers of offsets inside its arrays, the part of it that lends memory.
+
+Its arrays offer `__array__` only, which hands out NumPy's arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import awkward
+import numpy as np
+
+from ..plan import Plan
+from ..producer import Capabilities, Unsupported
+from .base import TOUCHED_BYTES, HostProducer, viewed
+from .numpy import numpy_dtype
+
+__all__ = ["IndexProducer"]
+
+_DTYPES = ("int64", "int32", "uint32", "int8", "uint8")
+
+
+class IndexProducer(HostProducer):
+    """`awkward.index.Index` over a NumPy array; the element type selects the subclass."""
+
+    name = "awkward"
+    capabilities = Capabilities(
+        dtypes=_DTYPES,
+        min_ndim=1,
+        max_ndim=1,
+        max_nbytes=TOUCHED_BYTES,
+        layouts="C",
+        byteorders=("native",),
+        readonly=(False,),
+    )
+
+    def version(self) -> str:
+        return awkward.__version__
+
+    def make(self, plan: Plan) -> awkward.index.Index:
+        return awkward.index.Index(
+            np.frombuffer(bytearray(plan.content()), numpy_dtype(plan)).reshape(plan.shape)
+        )
+
+    def apply_view(self, obj: Any, operation: Sequence[Any]) -> Any:
+        if operation[0] in ("slice", "empty") and operation[-1] in (0, 1):
+            return viewed(obj, operation, broadcast=lambda index, shape: index)
+        return Unsupported(f"awkward: an index has slices with step 1, not {operation[0]}")

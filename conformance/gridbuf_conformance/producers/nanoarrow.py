@@ -1,0 +1,53 @@
+"""nanoarrow's buffers: `CBufferView`, the typed view of an Arrow array's buffer, read-only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import nanoarrow
+import numpy as np
+
+from ..plan import Plan
+from ..producer import Capabilities, Unsupported
+from .base import TOUCHED_BYTES, HostProducer
+from .numpy import numpy_dtype
+
+__all__ = ["NanoarrowProducer"]
+
+_TYPES = {
+    **{"float64": nanoarrow.float64, "float32": nanoarrow.float32, "float16": nanoarrow.float16},
+    **{
+        f"{sign}int{bits}": getattr(nanoarrow, f"{sign}int{bits}")
+        for sign in ("", "u")
+        for bits in (64, 32, 16, 8)
+    },
+}
+
+
+class NanoarrowProducer(HostProducer):
+    """The data buffer of `nanoarrow.c_array_from_buffers`."""
+
+    name = "nanoarrow"
+    capabilities = Capabilities(
+        dtypes=tuple(_TYPES),
+        min_ndim=1,
+        max_ndim=1,
+        max_nbytes=TOUCHED_BYTES,
+        layouts="C",
+        byteorders=("native",),
+        readonly=(True,),
+    )
+
+    def version(self) -> str:
+        return nanoarrow.__version__
+
+    def make(self, plan: Plan) -> Any:
+        content = np.frombuffer(plan.content(), numpy_dtype(plan))
+        array = nanoarrow.c_array_from_buffers(
+            _TYPES[plan.dtype](), len(content), [None, content], null_count=0
+        )
+        return array.view().buffer(1)
+
+    def apply_view(self, obj: Any, operation: Sequence[Any]) -> Unsupported:
+        return Unsupported("nanoarrow: a buffer has no views")

@@ -1,0 +1,45 @@
+"""ONNX Runtime's `OrtValue`: a tensor that a session takes or gives; on the host it shares NumPy's memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnxruntime
+
+from ..plan import Plan
+from ..producer import Capabilities, Unsupported
+from .base import TOUCHED_BYTES, HostProducer
+from .numpy import numpy_dtype
+
+__all__ = ["OrtValueProducer"]
+
+_DTYPES = (
+    *("float64", "float32", "float16"),
+    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (64, 32, 16, 8)),
+    "bool",
+)
+
+
+class OrtValueProducer(HostProducer):
+    """`OrtValue.ortvalue_from_numpy` on the processor."""
+
+    name = "onnxruntime"
+    capabilities = Capabilities(
+        dtypes=_DTYPES,
+        max_nbytes=TOUCHED_BYTES,
+        layouts="C",
+        byteorders=("native",),
+        readonly=(False,),
+    )
+
+    def version(self) -> str:
+        return onnxruntime.__version__
+
+    def make(self, plan: Plan) -> Any:
+        content = np.frombuffer(bytearray(plan.content()), numpy_dtype(plan)).reshape(plan.shape)
+        return onnxruntime.OrtValue.ortvalue_from_numpy(content)
+
+    def apply_view(self, obj: Any, operation: Sequence[Any]) -> Unsupported:
+        return Unsupported("onnxruntime: a value has no views")

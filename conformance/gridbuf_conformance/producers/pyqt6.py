@@ -1,0 +1,26 @@
+"""PyQt6's `QByteArray`: Qt's bytes, which can grow.
+
+sip's `voidptr` and `array`, by which Qt lends pixels, own nothing and keep nobody alive: that is documented, and
+whoever holds one answers for the memory. They are not judged.
+"""
+
+from __future__ import annotations
+
+from PyQt6.QtCore import PYQT_VERSION_STR, QByteArray
+
+from ..plan import Plan
+from .base import FlatBytesProducer
+
+__all__ = ["ByteArrayProducer"]
+
+
+class ByteArrayProducer(FlatBytesProducer):
+    """`QByteArray` of a copy."""
+
+    name = "pyqt6"
+
+    def version(self) -> str:
+        return PYQT_VERSION_STR
+
+    def make(self, plan: Plan) -> QByteArray:
+        return QByteArray(plan.content())

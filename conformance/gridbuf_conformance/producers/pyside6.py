@@ -1,0 +1,26 @@
+"""PySide6's `QByteArray`: Qt's bytes, which can grow.
+
+shiboken's `VoidPtr` owns nothing and keeps nobody alive, as sip's pointers; it is not judged.
+"""
+
+from __future__ import annotations
+
+import PySide6
+from PySide6.QtCore import QByteArray
+
+from ..plan import Plan
+from .base import FlatBytesProducer
+
+__all__ = ["ByteArrayProducer"]
+
+
+class ByteArrayProducer(FlatBytesProducer):
+    """`QByteArray` of a copy."""
+
+    name = "pyside6"
+
+    def version(self) -> str:
+        return PySide6.__version__
+
+    def make(self, plan: Plan) -> QByteArray:
+        return QByteArray(plan.content())

@@ -1,0 +1,33 @@
+"""pyzmq's `Frame`: a message that lends its bytes. Without a copy it lends the memory that it was made of."""
+
+from __future__ import annotations
+
+import zmq
+
+from ..plan import Plan
+from ..producer import Unsupported
+from .base import FlatBytesProducer, flat_bytes
+from .standard import MmapProducer
+
+__all__ = ["FrameProducer"]
+
+_READONLY = MmapProducer()
+
+
+class FrameProducer(FlatBytesProducer):
+    """`zmq.Frame` of a copy; for read-only plans a frame, not a copy, of pages that cannot be written."""
+
+    name = "pyzmq"
+    capabilities = flat_bytes(readonly=(False, True))
+
+    def version(self) -> str:
+        return zmq.__version__
+
+    def make(self, plan: Plan) -> zmq.Frame | Unsupported:
+        if not plan.readonly:
+            return zmq.Frame(plan.content(), copy=True)
+        if not plan.nbytes:
+            return Unsupported(
+                "pyzmq: there is no page that a read-only frame of no bytes could lie in"
+            )
+        return zmq.Frame(_READONLY.make(plan), copy=False)

@@ -1,0 +1,48 @@
+"""OpenUSD's `Vt` arrays of numbers; the buffers they lend are read-only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from pxr import Usd, Vt
+
+from ..plan import Plan
+from ..producer import Capabilities, Unsupported
+from .base import TOUCHED_BYTES, HostProducer
+from .numpy import numpy_dtype
+
+__all__ = ["VtProducer"]
+
+_ARRAYS = {
+    **{"float64": "DoubleArray", "float32": "FloatArray", "float16": "HalfArray"},
+    **{"int64": "Int64Array", "int32": "IntArray", "int16": "ShortArray"},
+    **{"uint64": "UInt64Array", "uint32": "UIntArray", "uint16": "UShortArray"},
+    **{"uint8": "UCharArray", "bool": "BoolArray"},
+}
+
+
+class VtProducer(HostProducer):
+    """`Vt.DoubleArray` and the like, of a copy."""
+
+    name = "usd"
+    capabilities = Capabilities(
+        dtypes=tuple(_ARRAYS),
+        min_ndim=1,
+        max_ndim=1,
+        max_nbytes=TOUCHED_BYTES,
+        layouts="C",
+        byteorders=("native",),
+        readonly=(True,),
+    )
+
+    def version(self) -> str:
+        return ".".join(map(str, Usd.GetVersion()))
+
+    def make(self, plan: Plan) -> Any:
+        content = np.frombuffer(plan.content(), numpy_dtype(plan))
+        return getattr(Vt, _ARRAYS[plan.dtype]).FromNumpy(content)
+
+    def apply_view(self, obj: Any, operation: Sequence[Any]) -> Unsupported:
+        return Unsupported("usd: slices of its arrays are copies")
