@@ -1,0 +1,246 @@
+"""The zoo's data: which libraries are tried, what was found in them, and what a run came to.
+
+`environments.toml` says what is installed and judged, `findings.toml` what is wrong in it, in the words of the
+person who checked it against the text of the specification. `results/NAME.json` is what a run of one environment
+came to, `results/verified.json` the two replays of every finding: where it is broken, and where it is right. The
+first two are written by hand, so everything in them is checked here; the last two only by `zoo.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+__all__ = [
+    "AGES",
+    "FOLDER",
+    "GROUPS",
+    "NEW",
+    "RESULTS",
+    "SIDES",
+    "Environment",
+    "Finding",
+    "Remark",
+    "Untried",
+    "Zoo",
+    "load",
+    "read_json",
+    "write_json",
+]
+
+FOLDER = Path(__file__).resolve().parent
+RESULTS = FOLDER / "results"
+SIDES = ("producer", "consumer")
+AGES = ("newest", "old")
+NEW = "new"
+"""What `tracker` says of a finding that the project's tracker does not know."""
+GROUPS = ("AI", "AS", "CAI", "PB", "DL", "DP", "DX", "XA", "GT")
+"""The rule groups, in the order of the catalogue."""
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9._+-]*")
+_Record = TypeVar("_Record")
+
+
+@dataclass(frozen=True)
+class Environment:
+    """One library at one version under one Python: a virtual environment, and what is judged in it.
+
+    `python` is a minor version ("3.13"), or a full one where the interpreter itself is the library. `age` is
+    "newest" if the version was its library's newest release on the day of the run, else "old".
+    """
+
+    name: str
+    library: str
+    version: str
+    python: str
+    requirements: tuple[str, ...]
+    age: str
+    producers: tuple[str, ...] = ()
+    consumers: tuple[str, ...] = ()
+
+    @property
+    def targets(self) -> list[tuple[str, str]]:
+        """(side, target) of everything that is judged here."""
+        named = zip(SIDES, (self.producers, self.consumers))
+        return [(side, target) for side, targets in named for target in targets]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One rule that one library breaks, with the plan that shows it and the place that keeps it.
+
+    `affected` names the environment in which the replay fails, `passes` the one in which the same plan passes
+    (a fixed version, or another library that does it right). Findings of one cause share a `defect`.
+    """
+
+    id: str
+    library: str
+    side: str
+    target: str
+    rule: str
+    plan: str
+    affected: str
+    passes: str
+    title: str
+    why: str
+    tracker: str
+    confirmed: str
+    also_affected: tuple[str, ...] = ()
+    also_targets: tuple[str, ...] = ()
+    passes_target: str = ""
+    passes_plan: str = ""
+    defect: str = ""
+
+    @property
+    def cause(self) -> str:
+        """What counts as one defect."""
+        return self.defect or self.id
+
+    @property
+    def peer(self) -> tuple[str, str, str]:
+        """Environment, target and plan of the replay that passes."""
+        return self.passes, self.passes_target or self.target, self.passes_plan or self.plan
+
+    @property
+    def environments(self) -> tuple[str, ...]:
+        """Every environment in which it was seen."""
+        return (self.affected, *self.also_affected)
+
+    @property
+    def is_published(self) -> bool:
+        return self.tracker != NEW
+
+    def covers(self, environment: Environment, side: str, target: str, rule: str) -> bool:
+        """Whether a failure that a run met is this finding."""
+        here = (self.library, self.side, self.rule) == (environment.library, side, rule)
+        return here and target in (self.target, *self.also_targets)
+
+
+@dataclass(frozen=True)
+class Remark:
+    """A failure that a run meets and that is no finding of ours, with the reason."""
+
+    library: str
+    side: str
+    rule: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Untried:
+    """A library that was not tried, with the reason."""
+
+    library: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Zoo:
+    """All of it. `date` is the day on which "newest" was looked up."""
+
+    date: str
+    environments: Mapping[str, Environment]
+    findings: tuple[Finding, ...]
+    remarks: tuple[Remark, ...]
+    untried: tuple[Untried, ...]
+
+    def is_newest(self, finding: Finding) -> bool:
+        """Whether it was seen in its library's newest release."""
+        return any(self.environments[name].age == "newest" for name in finding.environments)
+
+    def finding_of(
+        self, environment: Environment, side: str, target: str, rule: str
+    ) -> Finding | None:
+        """The finding that explains a failure, or None."""
+        matching = (f for f in self.findings if f.covers(environment, side, target, rule))
+        return next(matching, None)
+
+
+def load(folder: Path = FOLDER) -> Zoo:
+    """Reads both files. Raises ValueError, naming the record, for what does not fit together."""
+    environments = _toml(folder / "environments.toml")
+    findings = _toml(folder / "findings.toml")
+    zoo = Zoo(
+        date=str(environments["date"]),
+        environments={e.name: e for e in _records(Environment, environments, "environment")},
+        findings=tuple(_records(Finding, findings, "finding")),
+        remarks=tuple(_records(Remark, findings, "remark")),
+        untried=tuple(_records(Untried, environments, "untried")),
+    )
+    _require_unique("environment", [raw["name"] for raw in environments["environment"]])
+    _require_unique("finding", [finding.id for finding in zoo.findings])
+    for environment in zoo.environments.values():
+        _require(environment.age in AGES, environment.name, f"age must be one of {AGES}")
+    for finding in zoo.findings:
+        _require_consistent(finding, zoo)
+    return zoo
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A result file; empty if there is none."""
+    return dict(json.loads(path.read_text("utf-8"))) if path.exists() else {}
+
+
+def write_json(path: Path, data: Mapping[str, Any]) -> None:
+    """Writes a result file: sorted keys, so that the same results are the same bytes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False)
+    path.write_text(f"{text}\n", "utf-8")
+
+
+def _require_consistent(finding: Finding, zoo: Zoo) -> None:
+    _require(finding.side in SIDES, finding.id, f"side must be one of {SIDES}")
+    for name in (*finding.environments, finding.passes):
+        _require(name in zoo.environments, finding.id, f"no environment is called {name!r}")
+    for name in finding.environments:
+        library = zoo.environments[name].library
+        _require(library == finding.library, finding.id, f"{name} is an environment of {library}")
+    known = finding.tracker == NEW or finding.tracker.startswith("https://")
+    _require(known, finding.id, f"tracker must be a link or {NEW!r}")
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    return tomllib.loads(path.read_text("utf-8"))
+
+
+def _records(kind: type[_Record], raw: Mapping[str, Any], key: str) -> Iterable[_Record]:
+    return [
+        _record(kind, entry, f"{key} {number}") for number, entry in enumerate(raw.get(key, ()))
+    ]
+
+
+def _record(kind: type[_Record], raw: Mapping[str, Any], place: str) -> _Record:
+    """One table of a file; raises ValueError for keys that are missing, unknown or empty."""
+    shown = str(raw.get("id", raw.get("name", place)))
+    known = {f.name for f in fields(kind)}  # type: ignore[arg-type]
+    unknown = sorted(set(raw) - known)
+    _require(not unknown, shown, f"unknown keys {unknown}; known are {sorted(known)}")
+    values = {k: tuple(v) if isinstance(v, list) else v for k, v in raw.items()}
+    identifier = raw.get("id", raw.get("name", "x"))
+    _require(
+        bool(_NAME.fullmatch(str(identifier))), shown, "ids are lower case, digits and hyphens"
+    )
+    try:
+        return kind(**values)
+    except TypeError as error:
+        raise ValueError(f"{shown}: {error}") from None
+
+
+def _require_unique(kind: str, names: list[str]) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    _require(not twice, kind, f"{twice} are there twice; give each a name of its own")
+
+
+def _require(condition: bool, place: str, text: str) -> None:
+    if not condition:
+        raise ValueError(f"{place}: {text}")

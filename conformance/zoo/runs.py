@@ -1,0 +1,102 @@
+"""What a run comes to: reports reduced to what the zoo keeps, and the two replays of a finding.
+
+A reduced report has counts, and for each rule that failed the smallest plan with what was expected and what came.
+Everything that may differ between two runs of the same versions (timing) is left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import venvs
+from records import GROUPS, Environment, Finding, Zoo
+
+__all__ = ["FAILED", "PROFILE", "checked", "is_verified", "reduced", "verified"]
+
+PROFILE = "smoke"
+FAILED = ("FAIL", "CRASH", "TIMEOUT", "UNSTABLE")
+"""Outcomes that a run counts as failures. A finding must be one of the first two."""
+_CONVICTING = FAILED[:2]
+_JUDGED = ("PASS", "ADVISORY", *FAILED)
+_MAX_CHARS = 400
+
+
+def checked(environment: Environment, folder: Path) -> dict[str, Any]:
+    """Judges every target of an environment; raises CannotMake if it cannot be made."""
+    python = venvs.make(environment, folder)
+    targets = []
+    for side, target in environment.targets:
+        report = venvs.suite(python, "check", side, target, "--profile", PROFILE)
+        targets.append({"side": side, "target": target, **reduced(report)})
+    return {
+        "library": environment.library,
+        "version": environment.version,
+        "python": environment.python,
+        "profile": PROFILE,
+        "targets": targets,
+    }
+
+
+def reduced(report: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept of a report: rules judged by group, and the failures."""
+    if "error" in report:
+        return {"error": report["error"]}
+    judged = Counter(_group(rule) for rule in report["rules"] if rule["outcome"] in _JUDGED)
+    return {
+        "version": report["target"]["version"],
+        "judged": {group: judged[group] for group in GROUPS if judged[group]},
+        "summary": report["summary"],
+        "failures": {
+            rule["id"]: _smallest(rule) for rule in report["rules"] if rule["outcome"] in FAILED
+        },
+    }
+
+
+def verified(finding: Finding, zoo: Zoo, folder: Path) -> dict[str, Any]:
+    """The finding's plan, replayed where it is broken and where it is right."""
+    passes, target, plan = finding.peer
+    return {
+        "affected": _replayed(finding, zoo.environments[finding.affected], folder),
+        "passes": _replayed(finding, zoo.environments[passes], folder, target, plan),
+    }
+
+
+def is_verified(result: Mapping[str, Any]) -> bool:
+    """Whether the affected version fails and the other passes: neither silence nor a note is enough."""
+    convicted = result.get("affected", {}).get("outcome") in _CONVICTING
+    return convicted and bool(result.get("passes", {}).get("outcome") == "PASS")
+
+
+def _replayed(
+    finding: Finding, environment: Environment, folder: Path, target: str = "", plan: str = ""
+) -> dict[str, Any]:
+    python = venvs.make(environment, folder)
+    arguments = (finding.rule, plan or finding.plan)
+    report = venvs.suite(python, "replay", finding.side, target or finding.target, *arguments)
+    if "error" in report:
+        return {"outcome": "ERROR", "actual": report["error"]}
+    (rule,) = report["rules"]
+    return {"outcome": rule["outcome"], **_words(rule["failures"][:1] or [rule])}
+
+
+def _smallest(rule: Mapping[str, Any]) -> dict[str, Any]:
+    failure = rule["failures"][0]
+    return {"outcome": rule["outcome"], "plan": failure["plan"], **_words([failure])}
+
+
+def _words(failures: list[Any]) -> dict[str, str]:
+    """Expected, actual and note, as far as there are any, each on one line of bounded length."""
+    keys = ("expected", "actual", "note")
+    words = {key: " ".join(str(failures[0].get(key) or "").split()) for key in keys}
+    return {key: _shortened(text) for key, text in words.items() if text}
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MAX_CHARS else f"{text[: _MAX_CHARS - 1]}…"
+
+
+def _group(rule: Mapping[str, Any]) -> str:
+    return str(rule["id"].partition("-")[0])

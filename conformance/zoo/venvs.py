@@ -1,0 +1,107 @@
+"""Virtual environments with one library each, and the suite's command run inside them.
+
+The suite is not installed there: it is pure Python and comes along by PYTHONPATH, so that what is judged with is
+the working tree. What its command needs beside it (`TOOLS`) is installed at fixed versions, because the plans that
+Hypothesis draws are part of the result.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from records import FOLDER, Environment
+
+__all__ = ["CannotMake", "discard", "make", "suite"]
+
+SUITE = Path(os.environ.get("GRIDBUF_CONFORMANCE", FOLDER.parent))
+"""What is judged with: this tree, or another one that the variable names."""
+TOOLS = ("hypothesis==6.155.2", "jinja2==3.1.6", "rich==14.1.0", "tomli==2.2.1")
+_STAMP = "zoo-requirements.txt"
+_INSTALL_LIMIT_S = 1800
+_RUN_LIMIT_S = 1800
+_SILENT = {"NO_COLOR": "1", "TF_CPP_MIN_LOG_LEVEL": "3", "JAX_PLATFORMS": "cpu"}
+
+
+class CannotMake(Exception):
+    """The environment cannot be made here; the text says why."""
+
+
+def make(environment: Environment, folder: Path) -> Path:
+    """The environment's Python; installs what is pinned, from wheels only, unless it is there already.
+
+    Raises CannotMake without the interpreter, or if pip fails.
+    """
+    home = folder / environment.name
+    python, stamp = home / "bin/python", home / _STAMP
+    wanted = "\n".join((environment.python, *TOOLS, *environment.requirements)) + "\n"
+    if python.exists() and stamp.exists() and stamp.read_text("utf-8") == wanted:
+        return python
+    shutil.rmtree(home, ignore_errors=True)
+    _run([str(_interpreter(environment.python)), "-m", "venv", str(home)], environment.name)
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--only-binary=:all:"]
+    _run([*pip, *TOOLS, *environment.requirements], environment.name)
+    stamp.write_text(wanted, "utf-8")
+    return python
+
+
+def discard(environment: Environment, folder: Path) -> None:
+    """Removes the environment: some take gigabytes."""
+    shutil.rmtree(folder / environment.name, ignore_errors=True)
+
+
+def suite(python: Path, command: str, side: str, target: str, *arguments: str) -> dict[str, Any]:
+    """The JSON report of one command (`check` or `replay`); empty if the target could not be loaded."""
+    chosen = ("--consumer", target) if side == "consumer" else (target,)
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder, "report.json")
+        line = [str(python), "-m", "gridbuf_conformance", command, *chosen, *arguments]
+        done = subprocess.run(
+            [*line, "--report", str(report)],
+            cwd=SUITE,
+            env={**os.environ, **_SILENT, "PYTHONPATH": str(SUITE)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=_RUN_LIMIT_S,
+        )
+        if report.exists():
+            return dict(json.loads(report.read_text("utf-8")))
+    lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    return {"error": lines[-1] if lines else f"exit code {done.returncode}"}
+
+
+def _interpreter(version: str) -> Path:
+    """CPython of a version ("3.13", "3.13.0"), from the path or from pyenv."""
+    on_path = shutil.which(f"python{'.'.join(version.split('.')[:2])}")
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    installed = sorted(pyenv.glob(f"{version}*/bin/python"), key=_version_of)
+    candidates = [path for path in installed if _is(path, version)]
+    if on_path and _is(Path(on_path), version):
+        candidates.append(Path(on_path))
+    if not candidates:
+        raise CannotMake(f"CPython {version} is not here; install it, for example with pyenv")
+    return candidates[0]
+
+
+def _version_of(python: Path) -> list[int]:
+    """Newest first."""
+    return [-int(part) for part in python.parents[1].name.split(".") if part.isdigit()]
+
+
+def _is(python: Path, version: str) -> bool:
+    code = "import platform; print(platform.python_version())"
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
+    return f"{done.stdout.strip()}.".startswith(f"{version}.")
+
+
+def _run(command: Sequence[str], name: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_INSTALL_LIMIT_S)
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
+        raise CannotMake(f"{name}: {(lines or ['the command failed'])[-1]}")
