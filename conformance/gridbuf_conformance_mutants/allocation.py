@@ -212,6 +212,13 @@ class ConvertedByCopy(_Allocator):
                 self.block, self.element, self.shape, strides, address
             ).copied()
 
+    def allocate(self, plan: Plan) -> Memory:
+        """Meant for stencils: it names its dimensions."""
+        array = super().allocate(plan)
+        names = ("I", "J", "K", *map(str, range(plan.ndim)))
+        array.__gt_dims__ = names[: plan.ndim] if plan.dims is None else plan.dims
+        return array
+
 
 class NothingInRangeIsMade(_Allocator):
     """Every plan inside the declared capabilities is declined."""

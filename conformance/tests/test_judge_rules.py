@@ -101,6 +101,7 @@ def array_method_copies(observation: dict[str, Any]) -> None:
     elsewhere["fields"]["data"]["items"][0]["value"] += 2**30
     del root["as"]
     root["pb"] = {}
+    observation["gt4py"]["__gt_dims__"] = describe(("I", "J"))
 
 
 def one_item_too_far(observation: dict[str, Any]) -> None:

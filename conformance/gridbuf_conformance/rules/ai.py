@@ -300,7 +300,9 @@ def memory_outlives_the_dict(s: Subject) -> Verdict:
 
 @check("AI-30", needs="AI", once=True)
 def no_reallocation_under_a_consumer(s: Subject) -> Verdict:
-    return resize_verdict(s, "AI", convict_on_move=True)
+    # A buffer object in the dict owns what it lends: whoever holds it does not mind where the object moves.
+    lends_an_object = "AI" in s.arrays and s.arrays["AI"].is_raw
+    return resize_verdict(s, "AI", convict_on_move=not lends_an_object)
 
 
 @check("AI-33", needs="AI", believable=True, once=True)

@@ -25,6 +25,7 @@ from .verdicts import advise, drawing_of, fail, ok, unsupported, untested
 _NO_PLAN = "needs a producer: nobody asked for this object"
 _NAMES = ("I", "J", "K")
 _PAIR_LIMIT = 4096
+_NOTHING = {"t": "none"}
 
 
 def _arrays(s: Subject) -> dict[str, Descriptor]:
@@ -298,7 +299,15 @@ def numpy_gets_a_view(s: Subject) -> Verdict:
         return unsupported("__array__ returns something without array interface")
     if overlap(array, held):
         return ok()
-    return fail("a view from numpy.asarray", "__array__() returns a copy")
+    convict = fail if _speaks_gt4py(s) else advise
+    return convict("a view from numpy.asarray", "__array__() returns a copy")
+
+
+def _speaks_gt4py(s: Subject) -> bool:
+    """Whether the object says anything by GT4Py's attributes; NumPy's protocol allows the others a copy."""
+    stated = s.observation.get("gt4py", {})
+    names = ("__gt_dims__", "__gt_origin__")
+    return s.offers("GTD") or any(stated.get(name, _NOTHING) != _NOTHING for name in names)
 
 
 @check("GT-16", once=True)
