@@ -8,7 +8,7 @@ from typing import Any
 from .capsule import capsule_name, capsule_pointer, is_capsule
 from .memory import POINTER_BYTES, Memory
 
-__all__ = ["FLAG_NAMES", "announced_descr", "read_array_struct"]
+__all__ = ["FLAG_NAMES", "ArrayStruct", "announced_descr", "read_array_struct"]
 
 FLAG_NAMES = {
     0x1: "C-contiguous",
@@ -22,7 +22,7 @@ _HAS_DESCR = 0x800
 _NDIM_LIMIT = 1024
 
 
-class _ArrayInterface(ctypes.Structure):
+class ArrayStruct(ctypes.Structure):
     """`PyArrayInterface` of NumPy's headers."""
 
     _fields_ = [
@@ -51,10 +51,10 @@ def read_array_struct(capsule: Any, memory: Memory) -> dict[str, Any]:
     facts: dict[str, Any] = {"capsule": True, "name": name}
     if name is not None:
         return facts
-    raw = memory.read(capsule_pointer(capsule), ctypes.sizeof(_ArrayInterface))
+    raw = memory.read(capsule_pointer(capsule), ctypes.sizeof(ArrayStruct))
     if raw is None:
         return {**facts, "unmapped": True}
-    struct = _ArrayInterface.from_buffer_copy(raw)
+    struct = ArrayStruct.from_buffer_copy(raw)
     facts.update(
         two=struct.two,
         nd=struct.nd,
@@ -74,8 +74,8 @@ def announced_descr(capsule: Any, memory: Memory) -> Any:
 
     Whether it is one is read from the type pointer in the head of the object, before it is taken for an object.
     """
-    raw = memory.read(capsule_pointer(capsule), ctypes.sizeof(_ArrayInterface))
-    struct = _ArrayInterface.from_buffer_copy(raw)
+    raw = memory.read(capsule_pointer(capsule), ctypes.sizeof(ArrayStruct))
+    struct = ArrayStruct.from_buffer_copy(raw)
     if not struct.flags & _HAS_DESCR or not struct.descr or struct.descr % POINTER_BYTES:
         return None
     place = (

@@ -30,7 +30,7 @@ from ctypes import (
 )
 from functools import cache
 
-__all__ = ["BufferExporter", "PyBuffer", "retained", "static_text"]
+__all__ = ["BufferExporter", "PyBuffer", "answering_type", "own", "retained", "static_text"]
 
 
 class PyBuffer(Structure):
@@ -167,7 +167,21 @@ def _releasebuffer(self_address: int, view: ctypes._Pointer) -> None:
     _object_at(self_address).release_buffer(view[0])
 
 
-class BufferExporter(_type_with_buffer("BufferBase", _getbuffer, _releasebuffer, object)):
+def own(exporter: object, view: PyBuffer) -> None:
+    """Put a new reference to the exporter into the struct; the caller's `PyBuffer_Release` drops it."""
+    _incref(id(exporter))
+    view.obj = id(exporter)
+
+
+def answering_type(name: str, releasebuffer: object) -> type:
+    """A base class whose requests call `get_buffer(view, flags)`, and whose releases a C function.
+
+    For exporters that are released while an exception is on its way: Python code would lose it.
+    """
+    return _type_with_buffer(name, _getbuffer, releasebuffer, object)
+
+
+class BufferExporter(answering_type("BufferBase", _releasebuffer)):
     """A type whose buffer slots call `get_buffer` and `release_buffer`."""
 
     def get_buffer(self, view: PyBuffer, flags: int) -> int | None:
@@ -179,8 +193,7 @@ class BufferExporter(_type_with_buffer("BufferBase", _getbuffer, _releasebuffer,
 
     def own(self, view: PyBuffer) -> None:
         """Put a new reference to this object into the struct; the caller's `PyBuffer_Release` drops it."""
-        _incref(id(self))
-        view.obj = id(self)
+        own(self, view)
 
     def release_buffer(self, view: PyBuffer) -> None:
         """Let go of what `retained` kept for this view."""

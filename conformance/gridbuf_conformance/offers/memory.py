@@ -118,16 +118,15 @@ class Block(Pages):
         return self.low <= address < self.high
 
     def is_unchanged(self) -> bool:
-        """Whether every byte, those around the array included, is what it was when it was offered."""
+        """Whether every byte, those around the array included, is what it was when it was offered.
+
+        Opens the pages again if an exporter has closed them.
+        """
+        self.allow()
         return self.bytes() == self._before
 
-    def forbid(self) -> None:
-        """From now on whoever touches the memory dies: for exporters that take it back."""
-        self._before = self.bytes()
-        self.protect(_PROT_NONE)
-
     def allow(self) -> None:
-        """Takes `forbid` back."""
+        """Gives the pages their permission back: for exporters that take their memory back."""
         writable = 0 if self.plan.readonly else mmap.PROT_WRITE
         self.protect(mmap.PROT_READ | writable)
 

@@ -1,11 +1,11 @@
-"""A deleter that is no Python: it counts its calls and does nothing else.
+"""A deleter and a release that are no Python: they count their calls and do little else.
 
 Consumers call deleters in all sorts of places: on threads that Python has never seen, and while an
 exception is on its way. A deleter made by `ctypes` runs Python code there, which loses the
 exception that is in flight; a consumer that did nothing wrong would then fail with SystemError.
-So the deleter is a few bytes of machine code that adds one to a number behind the struct. They are
-written for x86-64; elsewhere `ctypes` has to do, and what depends on it is not judged there
-(`IS_NATIVE`).
+So the deleter is a few bytes of machine code that adds one to a number behind the struct; the
+release of a buffer also closes the memory's pages if it was told to. They are written for x86-64
+Linux; elsewhere `ctypes` has to do, and what depends on it is not judged there (`IS_NATIVE`).
 """
 
 from __future__ import annotations
@@ -13,8 +13,11 @@ from __future__ import annotations
 import ctypes
 import mmap
 import platform
+import sys
 
-__all__ = ["IS_NATIVE", "Frame", "deleter_address"]
+from ..abi.pybuffer import PyBuffer
+
+__all__ = ["IS_NATIVE", "Frame", "Ledger", "ViewFrame", "deleter_address", "release_function"]
 
 ROOM_BYTES = 128
 
@@ -25,22 +28,58 @@ class Frame(ctypes.Structure):
     _fields_ = [("room", ctypes.c_ubyte * ROOM_BYTES), ("calls", ctypes.c_int32)]
 
 
+class Ledger(ctypes.Structure):
+    """What the releases of one exporter's buffers keep: how many are open, and which pages the last
+    one closes (from `low`, so many bytes; none if `low` is NULL)."""
+
+    _fields_ = [
+        ("open", ctypes.c_int64),
+        ("low", ctypes.c_void_p),
+        ("length_bytes", ctypes.c_int64),
+    ]
+
+
+class ViewFrame(ctypes.Structure):
+    """What `Py_buffer.internal` points to: how often this view was released, and its ledger."""
+
+    _fields_ = [("released", ctypes.c_int64), ("ledger", ctypes.POINTER(Ledger))]
+
+
+_DELETER_OFFSET, _RELEASE_OFFSET = 0, 64
+_DELETER_CODE = (
+    b"\xf0\x83\x87" + ROOM_BYTES.to_bytes(4, "little") + b"\x01"  # lock add dword [rdi + 128], 1
+    b"\xc3"  # ret
+)
+_RELEASE_CODE = (  # of (exporter, view); Py_buffer.internal lies at byte 72
+    b"\x48\x8b\x46\x48"  # mov rax, [rsi + 72]
+    b"\x48\x85\xc0\x74\x24"  # if it is NULL: return
+    b"\xf0\x48\xff\x00"  # lock inc qword [rax]: released
+    b"\x48\x8b\x48\x08"  # mov rcx, [rax + 8]: ledger
+    b"\xf0\x48\xff\x09\x75\x16"  # lock dec qword [rcx]: open; if some are: return
+    b"\x48\x8b\x79\x08"  # mov rdi, [rcx + 8]: low
+    b"\x48\x85\xff\x74\x0d"  # if it is NULL: return
+    b"\x48\x8b\x71\x10"  # mov rsi, [rcx + 16]: length_bytes
+    b"\x31\xd2"  # PROT_NONE
+    b"\xb8\x0a\x00\x00\x00\x0f\x05"  # system call 10: mprotect
+    b"\xc3"  # ret
+)
+
+
 def _machine_code() -> mmap.mmap | None:
-    if platform.machine() not in ("x86_64", "AMD64"):
+    if platform.machine() not in ("x86_64", "AMD64") or sys.platform != "linux":
         return None
-    # lock add dword ptr [rdi + 128], 1; ret
-    code = b"\xf0\x83\x87" + ROOM_BYTES.to_bytes(4, "little") + b"\x01\xc3"
     try:
         page = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     except OSError:  # a system that lets nobody write code
         return None
-    page[: len(code)] = code
+    for offset, code in ((_DELETER_OFFSET, _DELETER_CODE), (_RELEASE_OFFSET, _RELEASE_CODE)):
+        page[offset : offset + len(code)] = code
     return page
 
 
 _page = _machine_code()
 IS_NATIVE = _page is not None
-"""Whether the deleter is machine code, which leaves exceptions alone."""
+"""Whether the functions are machine code, which leaves exceptions alone."""
 
 
 @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
@@ -51,5 +90,31 @@ def _counting_callback(address: int) -> None:
 def deleter_address() -> int:
     """The address of a deleter for structs that lie at the start of a `Frame`."""
     if _page is not None:
-        return ctypes.addressof(ctypes.c_char.from_buffer(_page))
+        return ctypes.addressof(ctypes.c_char.from_buffer(_page, _DELETER_OFFSET))
     return ctypes.cast(_counting_callback, ctypes.c_void_p).value or 0
+
+
+_RELEASE_TYPE = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+_INTERNAL_OFFSET = PyBuffer.internal.offset
+_libc = ctypes.CDLL(None)
+_libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+
+
+@_RELEASE_TYPE
+def _release_callback(exporter: int, view: int) -> None:
+    address = ctypes.c_void_p.from_address(view + _INTERNAL_OFFSET).value
+    if address is None:
+        return
+    frame = ViewFrame.from_address(address)
+    frame.released += 1
+    ledger = frame.ledger[0]
+    ledger.open -= 1
+    if not ledger.open and ledger.low:
+        _libc.mprotect(ledger.low, ledger.length_bytes, 0)
+
+
+def release_function() -> object:
+    """A `bf_releasebuffer` for views whose `internal` points to a `ViewFrame`."""
+    if _page is None:
+        return _release_callback
+    return _RELEASE_TYPE(ctypes.addressof(ctypes.c_char.from_buffer(_page, _RELEASE_OFFSET)))

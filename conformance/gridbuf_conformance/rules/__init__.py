@@ -5,7 +5,7 @@ proof: what the facts leave open is PASS with a note, UNSUPPORTED or UNTESTED, n
 levels and merging are the judge's business, not the checks'.
 """
 
-from . import ai, array_struct, cai, consume_dp, dl, dp, dx, gt, pb, xa
+from . import ai, array_struct, cai, consume_dp, consume_host, dl, dp, dx, gt, pb, xa
 from .consumer_registry import CONSUMER_CHECKS, ConsumerCheck
 from .registry import CHECKS, Check
 from .subject import Subject
@@ -20,6 +20,7 @@ __all__ = [
     "array_struct",
     "cai",
     "consume_dp",
+    "consume_host",
     "dl",
     "dp",
     "dx",

@@ -26,6 +26,13 @@ _UNCLEAN = {
     "AssertionError": "an assertion is no answer to a caller",
     "MemoryError": "a size was believed that is none",
 }
+_WRAPPED: dict[str, Any] = {
+    "type": "no error, and an array of objects that holds the exporter",
+    "mro": [],
+    "text": "",
+    "ordinary": True,
+    "causes": [],
+}
 _ORDER = ("AI", "AS", "PB", "DL", "CAI")
 
 
@@ -40,12 +47,21 @@ class Consumption:
 
     @property
     def accepted(self) -> bool:
-        return self.facts["error"] is None
+        return self.facts["error"] is None and not self.is_wrapped
+
+    @property
+    def is_wrapped(self) -> bool:
+        """Whether the exporter itself came back as the one element of an array of objects: what
+        NumPy makes of everything that it does not know. That is a refusal without an error."""
+        arrays = self.arrays.values()
+        return bool(arrays) and all(
+            array.element is not None and array.element.kind == "object" for array in arrays
+        )
 
     @property
     def error(self) -> dict[str, Any]:
         """The facts of what was raised: "type", "mro", "text", "ordinary", "causes"."""
-        return self.facts["error"] or {}
+        return self.facts["error"] or (_WRAPPED if self.is_wrapped else {})
 
     @property
     def refusal(self) -> str:
