@@ -51,6 +51,7 @@ STEP_RULES: MappingProxyType[str, tuple[str, ...]] = MappingProxyType(
         "pb:memoryview": ("PB-02",),
         "pb:__buffer__=FULL_RO": ("PB-28",),
         "pb:__buffer__=WRITABLE": ("PB-30",),
+        "pb:__release_buffer__": ("PB-29",),
         "dp": ("DP-03",),
         "dp:device": ("DP-02",),
         **dict.fromkeys(("dp:call=stream=1", "dp:call=stream=0", "dp:call=stream=-1"), ("DP-15",)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from types import SimpleNamespace
 from typing import ClassVar
 
@@ -136,6 +137,29 @@ class RowsAreNotPadded(_Allocator):
     def strides(self, plan: Plan, element: Element) -> tuple[int, ...]:
         layout = range(plan.ndim) if plan.layout is None else plan.layout
         return strides_of(plan.shape, layout, element.itemsize)
+
+
+class PaddedTwice(_Allocator):
+    """Rows are padded to twice the unit that the alignment needs."""
+
+    breaks = frozenset({"GT-25"})
+
+    def strides(self, plan: Plan, element: Element) -> tuple[int, ...]:
+        layout = range(plan.ndim) if plan.layout is None else plan.layout
+        unit = plan.alignment_size // math.gcd(plan.alignment_size, element.itemsize)
+        return strides_of(plan.shape, layout, element.itemsize, unit * (1 if unit == 1 else 2))
+
+
+class EveryDimensionIsPadded(_Allocator):
+    """Each extent is rounded up, not the contiguous one alone."""
+
+    breaks = frozenset({"GT-25"})
+
+    def strides(self, plan: Plan, element: Element) -> tuple[int, ...]:
+        layout = range(plan.ndim) if plan.layout is None else plan.layout
+        unit = plan.alignment_size // math.gcd(plan.alignment_size, element.itemsize)
+        padded = tuple(-(-extent // unit) * unit for extent in plan.shape)
+        return strides_of(padded, layout, element.itemsize)
 
 
 class StridesVary(_Allocator):

@@ -430,6 +430,24 @@ class PythonBufferReturnsBytes(Memory):
         return b"" if self.is_untouched else _python_view(self).tobytes()
 
 
+@faulty("PB-29", since_python=(3, 12))
+class PythonReleaseKnowsTheLastViewOnly(Memory):
+    """`__release_buffer__` remembers one view, the last that was handed out, and raises for every other."""
+
+    last: memoryview | None = None
+
+    def __buffer__(self, flags: int) -> memoryview:
+        view = _python_view(self)
+        if flags & WRITABLE and view.readonly:
+            raise BufferError("this array is read-only")
+        self.last = view
+        return view
+
+    def __release_buffer__(self, view: memoryview) -> None:
+        if view is not self.last:
+            raise ValueError("this view was not handed out")
+
+
 def _python_view(array: Memory) -> memoryview:
     """The memory as a memoryview that no ctypes callback serves: it would lose exceptions on their way."""
     is_plain = array.is_contiguous("C") and not array.is_empty and not array.swapped

@@ -319,6 +319,20 @@ class NoStreamIsNamed:
     """No stream is named, and nobody waits for the work."""
 
 
+@faulty_on("gpu", advises=["CAI-21"])
+class VersionTwoByDefault(Base):
+    """The dict is one of version 2, which names no stream, and nobody waits for pending work."""
+
+    def fill(self, content: bytes) -> None:
+        super().fill(content)
+        DEVICE.synchronize(0)
+
+    def cuda_interface(self) -> dict:
+        described = {**super().cuda_interface(), "version": 2}
+        del described["stream"]
+        return described
+
+
 @faulty_on("gpu", "CAI-22", "XA-13", advises=["CAI-30"])
 class StreamDiesWithTheDict(Base):
     """Each dict has a stream of its own, which is destroyed when the dict is."""

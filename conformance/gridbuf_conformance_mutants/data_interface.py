@@ -1,9 +1,16 @@
-"""Faults of GT4Py's attributes: `__gt_data_interface__`, `__gt_dims__`, `__gt_origin__` (GT-01 … GT-14)."""
+"""Faults of GT4Py's attributes: `__gt_data_interface__`, `__gt_dims__`, `__gt_origin__` (GT-01 … GT-14, GT-26 … GT-28)."""
 
 from __future__ import annotations
 
-from .mutant import faulty
+import copy
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import ClassVar
+
+from gridbuf_conformance.plan import Plan
+
 from .device import OffersDataInterface
+from .mutant import Mutant, faulty
 from .reference import Memory, OffersArrayInterface
 
 
@@ -162,3 +169,134 @@ class OriginTooShort(_Named):
     @property
     def default_origin(self) -> tuple[int, ...]:
         return (0,) * (self.ndim + 1)
+
+
+class _Asked(Mutant):
+    """A producer of arrays that were asked with names and with a halo that differs by dimension."""
+
+    breaks = frozenset()
+    plans = (
+        Plan(shape=(6, 4), dims=("K", "I"), halo=((2, 2), (1, 1))),
+        Plan(shape=(3, 2), dims=("J", "I"), halo=((1, 0), (0, 1)), views=(("transpose", (1, 0)),)),
+    )
+
+
+class NamesInAlphabeticalOrder(_Asked):
+    """`dims` of the entries are sorted; `__gt_dims__` is not there."""
+
+    breaks = frozenset({"GT-26"})
+
+    class array_type(Base):
+        """An array that keeps its names to itself."""
+
+        def __init__(self, *arguments: object, dims: Sequence[str] = (), **flags: object) -> None:
+            super().__init__(*arguments, **flags)
+            self.names = tuple(sorted(dims or ()))
+
+        def entry(self, interface: dict) -> dict:
+            return {**super().entry(interface), **({"dims": self.names} if self.names else {})}
+
+
+class OriginInTheArraysOrder(_Asked):
+    """The origin lists the lower halos by position, not by name."""
+
+    breaks = frozenset({"GT-27"})
+
+    class array_type(Base):
+        """An array with an origin."""
+
+        @property
+        def __gt_origin__(self) -> tuple[int, ...]:
+            return tuple(lower for lower, _ in self.halo or ((0, 0),) * self.ndim)
+
+
+class NamesStayBehind(_Asked):
+    """A transposed view has the names of the array that it is a view of, in their old order."""
+
+    breaks = frozenset({"GT-28"})
+
+    class array_type(Base):
+        """Views copy the tuple of names."""
+
+        def pass_names_on(self, view: Memory, axes: Sequence[int], *, is_turned: bool) -> None:
+            super().pass_names_on(view, axes, is_turned=is_turned)
+            view.__gt_dims__ = self.__gt_dims__
+
+
+class HaloStaysBehind(_Asked):
+    """A transposed view has the halo in its old order."""
+
+    breaks = frozenset({"GT-28"})
+
+    class array_type(Base):
+        """Views copy the halo."""
+
+        def pass_names_on(self, view: Memory, axes: Sequence[int], *, is_turned: bool) -> None:
+            super().pass_names_on(view, axes, is_turned=is_turned)
+            view.halo = self.halo
+
+
+# --- named arrays -------------------------------------------------------------------------------------------
+
+
+class NamedArray(Base):
+    """What xarray's `DataArray` is to an accessor: names of its own, over data that may have names as well."""
+
+    data_has_names: ClassVar[bool] = True
+
+    def __init__(
+        self, *arguments: object, dims: Sequence[str] | None = None, **flags: object
+    ) -> None:
+        super().__init__(*arguments, dims=dims, **flags)
+        self.current_names = self.names = tuple(dims or ("I", "J", "K", "0", "1")[: self.ndim])
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        return self.current_names
+
+    def pass_names_on(self, view: Memory, axes: Sequence[int], *, is_turned: bool) -> None:
+        super().pass_names_on(view, axes, is_turned=is_turned)
+        view.current_names = view.names = tuple(self.dims[axis] for axis in axes)
+
+    @property
+    def data(self) -> SimpleNamespace:
+        entry = {"dims": self.names if self.data_has_names else None}
+        return SimpleNamespace(__gt_data_interface__={None: entry})
+
+    def rename(self, names: dict[str, str]) -> NamedArray:
+        other = copy.copy(self)
+        other.current_names = tuple(names.get(name, name) for name in self.dims)
+        return other
+
+    def entry(self, interface: dict) -> dict:
+        if self.data_has_names and self.dims != self.names:
+            raise ValueError(f"the data is named {self.names}, the array {self.dims}")
+        return {**super().entry(interface), "dims": self.dims}
+
+
+@faulty("GT-11")
+class DisagreementIsAccepted(NamedArray):
+    """Names of the data that disagree with the array's are overwritten."""
+
+    def entry(self, interface: dict) -> dict:
+        return {**Base.entry(self, interface), "dims": self.dims}
+
+
+@faulty("GT-11")
+class NamesOfTheDataAreForgotten(NamedArray):
+    """The data has no names, and the array's are not filled in."""
+
+    data_has_names = False
+
+    def entry(self, interface: dict) -> dict:
+        return {**super().entry(interface), "dims": None}
+
+
+@faulty("GT-11")
+class NamesAreTakenOnce(NamedArray):
+    """The data has no names; the ones filled in are those the array was made with, whatever it is called now."""
+
+    data_has_names = False
+
+    def entry(self, interface: dict) -> dict:
+        return {**super().entry(interface), "dims": self.names}

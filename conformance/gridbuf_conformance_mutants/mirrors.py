@@ -133,6 +133,11 @@ class MirrorIsStale(_Mirrored):
         """Nobody copies anything."""
 
 
+@faulty_on("gpu", "GT-08")
+class MirrorsWithoutHooks(_Mirrored):
+    """Two sides, equal as long as nobody writes: there is no data interface by which a write could be told."""
+
+
 @faulty_on("gpu", "GT-09", "XA-17")
 class AcquireDoesNothing(Mirrors):
     """The same, and the data interface's `acquire` does nothing about it."""
@@ -272,8 +277,9 @@ class EntriesHaveOtherDims(HostReadableArray):
 
     def data_interface(self) -> dict:
         entries = super().data_interface()
-        names = getattr(self, "__gt_dims__", ("I", "J", "K", "0", "1")[: self.ndim])
-        entries[None]["dims"], entries["gpu"]["dims"] = names, tuple(reversed(names))
+        names = entries[None].get("dims")
+        if names is not None:
+            entries["gpu"]["dims"] = tuple(reversed(names))
         return entries
 
 

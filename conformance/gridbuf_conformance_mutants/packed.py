@@ -79,12 +79,18 @@ class PackedReference(Reference):
     name = "packed reference"
     array_type: ClassVar[type[Memory]] = PackedArray
     capabilities = Capabilities(
-        dtypes=tuple(_ELEMENTS), max_ndim=5, layouts="C", byteorders=("native",), readonly=(False, True)
+        dtypes=tuple(_ELEMENTS),
+        max_ndim=5,
+        layouts="C",
+        byteorders=("native",),
+        readonly=(False, True),
     )
 
     def produce(self, plan: Plan) -> Memory | Unsupported:
         if plan.dtype not in _ELEMENTS or plan.layout is not None or plan.alignment_size > 1:
-            return Unsupported("row-major elements of less than a byte, unaligned, and nothing else")
+            return Unsupported(
+                "row-major elements of less than a byte, unaligned, and nothing else"
+            )
         if plan.fill is None:
             return Unsupported("arrays without content are not made")
         return super().produce(plan)

@@ -129,7 +129,18 @@ class Memory:
     def viewed(self, operation: Sequence) -> Memory:
         """A view by one of the plan's view operations."""
         view = ViewMap.of(self.shape, [operation])
-        return self.reshaped(view.shape, view.strides(self.strides), view.offset(self.strides))
+        result = self.reshaped(view.shape, view.strides(self.strides), view.offset(self.strides))
+        if None not in view.axes:
+            self.pass_names_on(result, view.axes, is_turned=operation[0] == "transpose")
+        return result
+
+    def pass_names_on(self, view: Memory, axes: Sequence[int], *, is_turned: bool) -> None:
+        """Give a view the names of its dimensions, and their halos if no dimension was cut."""
+        names = vars(self).get("__gt_dims__")
+        if names is not None:
+            view.__gt_dims__ = tuple(names[axis] for axis in axes)
+        if self.halo is not None and is_turned:
+            view.halo = tuple(self.halo[axis] for axis in axes)
 
     def reshaped(self, shape: Sequence[int], strides: Sequence[int], offset: int) -> Memory:
         """The same memory through another shape, byte strides and offset from element zero."""

@@ -15,6 +15,7 @@ from gridbuf_conformance.abi.device import Devices
 from gridbuf_conformance.measure import observe
 from gridbuf_conformance.plan import Plan
 from gridbuf_conformance_mutants.device import DeviceReference
+from gridbuf_conformance_mutants.packed import PackedReference
 from gridbuf_conformance_mutants.reference import Reference
 
 __all__ = ["PLANS", "fresh_observation", "place", "remove"]
@@ -40,6 +41,9 @@ PLANS = {
     "device readonly": Plan(shape=(4,), readonly=True, device="gpu"),
     "device record": Plan(shape=(4,), dtype="struct", device="gpu"),
     "pinned": Plan(shape=(3, 4), dims=("I", "J"), device="pinned"),
+    "turned": Plan(shape=(3, 4), dims=("I", "J"), views=(("transpose", (1, 0)),), device="pinned"),
+    "halo": Plan(shape=(4, 5), dims=("J", "I"), halo=((1, 1), (0, 2))),
+    "packed": Plan(shape=(5,), dtype="uint4"),
     "managed": Plan(shape=(3, 4), device="managed"),
 }
 
@@ -47,7 +51,7 @@ PLANS = {
 @cache
 def _observed(name: str) -> str:
     plan = PLANS[name]
-    reference = Reference() if plan.device is None else DeviceReference()
+    reference = _reference(plan)
     devices = Devices(getattr(reference, "device_table", None))
     observation = observe(
         reference.produce(plan),
@@ -58,6 +62,12 @@ def _observed(name: str) -> str:
         on_stream=getattr(reference, "on_stream", None),
     )
     return json.dumps(observation)
+
+
+def _reference(plan: Plan) -> Reference:
+    if plan.dtype_info.packed_bits is not None:
+        return PackedReference()
+    return Reference() if plan.device is None else DeviceReference()
 
 
 def fresh_observation(name: str) -> dict[str, Any]:

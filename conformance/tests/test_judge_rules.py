@@ -132,6 +132,25 @@ def exchange(path: str, value: Any) -> list[tuple[str, Any]]:
     return [(f"root.exchange.{path}", value)]
 
 
+def names_taken_twice() -> dict[str, Any]:
+    """What is seen of a named array that overwrites other names of its data."""
+    shown = {"wanted": describe(("J", "I")), "shown": [describe(("J", "I"))]}
+    return {"dims": describe(("I", "J")), "data_has_names": True, "renamed": shown}
+
+
+def rows_of_twice_the_length(observation: dict[str, Any]) -> None:
+    for facts in (observation["root"], observation["second"]):
+        only_array_interface(facts)
+        facts["ai"]["fields"]["strides"] = describe((8, 128))
+
+
+def mirrors_without_hooks(observation: dict[str, Any]) -> None:
+    root = observation["root"]
+    del root["gt_data"]
+    root["cai"]["fields"]["data"]["items"][0]["value"] += 2**30
+    root["standing"] = {"None>gpu": False, "gpu>None": None}
+
+
 def on_rocm(*changes: tuple[str, Any]) -> list[tuple[str, Any]]:
     """The object says that it is a ROCm array."""
     return [("root.device.integers", [10, 0]), *changes]
@@ -365,6 +384,7 @@ SPOILED: dict[str, tuple[str, Any]] = {
     "CAI-17": ("device", [("root.stream", {"live": False, "error": "stream_query"})]),
     "CAI-18": ("device", [("pending.CAI", False)]),
     "CAI-19": ("device", [*cuda(stream=None), ("root.late.CAI", True)]),
+    "CAI-21": ("device", [*cuda(version=2), ("root.late.CAI", True)]),
     "CAI-22": ("device", [("root.stream.live_after", False)]),
     "CAI-23": ("device", [("life.cai_references.1", lambda count: count + 8)]),
     "CAI-24": ("matrix", host_array_with_the_attribute),
@@ -374,6 +394,8 @@ SPOILED: dict[str, tuple[str, Any]] = {
     "CAI-28": ("device", on_rocm(*cuda(stream=1))),
     "CAI-29": ("device scalar", cuda(strides=(8,))),
     "CAI-30": ("device", [("repeated.0.cai.fields.data.items.0.value", lambda a: a + 8)]),
+    "DL-25": ("packed", [("root.packed", lambda content: content[1] + content[0] + content[2:])]),
+    "DL-26": ("matrix", main(dtype=[17, 8, 1])),
     "DL-18": ("managed", [("root.mapping.DL.info.type", 3)]),
     "DP-16": ("device", [("root.dlpack.stream=0", ACCEPTED)]),
     "DP-17": ("device", on_rocm(("root.dlpack.stream=0", ACCEPTED))),
@@ -395,10 +417,27 @@ SPOILED: dict[str, tuple[str, Any]] = {
     "GT-03": ("device", [("root.gt_data.entries.gpu.hooks.acquire.call", {"error": TYPE_ERROR})]),
     "GT-04": ("device", entry("gpu", dims=("I",))),
     "GT-05": ("device", entry("gpu", halo=((3, 1), (0, 0)))),
+    "GT-08": ("pinned", mirrors_without_hooks),
     "GT-09": ("pinned", [("root.gt_data.entries.gpu.walk", lambda content: "ff" + content[2:])]),
+    "GT-11": ("pinned", [("naming", names_taken_twice())]),
     "GT-12": ("pinned", entry("gpu", dims=("J", "I")) + entry("None", dims=("J", "I"))),
     "GT-13": ("aligned", [("gt4py.__gt_dims__", describe(("I", "I")))]),
     "GT-14": ("matrix", [("gt4py.__gt_origin__", describe((0.0, 0.0)))]),
+    "GT-25": ("aligned", rows_of_twice_the_length),
+    "GT-26": (
+        "pinned",
+        [
+            *entry("gpu", dims=("J", "I")),
+            *entry("None", dims=("J", "I")),
+            ("gt4py.__gt_dims__", describe(None)),
+        ],
+    ),
+    "GT-27": ("halo", [("gt4py.__gt_origin__", describe((1, 0)))]),
+    "GT-28": ("turned", [("view.gt_data.entries.gpu.fields.dims", describe(("I", "J")))]),
+    "PB-29": (
+        "matrix",
+        [("root.python.__release_buffer__", {"raised": [], "in_flight": "SystemError"})],
+    ),
     "XA-16": ("device", exchange("stream.value", 4096)),
     "XA-17": ("pinned", far_mirror),
     "XA-18": ("matrix", [("root.probes.__array_interface__", {"error": TYPE_ERROR})]),

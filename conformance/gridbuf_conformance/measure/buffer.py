@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+import sys
 from types import WrapperDescriptorType
 from typing import Any
 
@@ -55,8 +57,29 @@ def hold_buffer(obj: Any) -> HeldBuffer | None:
     return None
 
 
+def _release_facts(obj: Any) -> dict[str, Any]:
+    """How an own `__release_buffer__` takes being called: for two views, and while an exception is under way.
+
+    {"raised": types of what it raised, which Python can only print, "in_flight": type of the exception that
+    came out of `struct.unpack_from`, which releases its view after it has raised `struct.error`}.
+    """
+    enter("pb:__release_buffer__")
+    raised: list[str] = []
+    hook = sys.unraisablehook
+    sys.unraisablehook = lambda unraisable: raised.append(unraisable.exc_type.__name__)
+    try:
+        views = [attempt(lambda: memoryview(obj))[0] for _ in range(2)]
+        for view in views:
+            if view is not None:
+                view.release()
+        _, error = attempt(lambda: struct.unpack_from("B", obj, 2**40))
+    finally:
+        sys.unraisablehook = hook
+    return {"raised": raised, "in_flight": error and error["type"]}
+
+
 def python_level_facts(obj: Any) -> dict[str, Any]:
-    """What `memoryview(obj)`, `obj.__buffer__` and a released memoryview answer (PB-27, 28, 30, 33)."""
+    """What `memoryview(obj)`, `obj.__buffer__` and a released memoryview answer (PB-27 … 30, 33)."""
     enter("pb:memoryview")
     view, error = attempt(lambda: memoryview(obj))
     facts: dict[str, Any] = {
@@ -66,6 +89,10 @@ def python_level_facts(obj: Any) -> dict[str, Any]:
         view.release()
         _, error = attempt(lambda: view.nbytes)
         facts["after_release"] = {"error": error} if error else {"value": True}
+    if callable(getattr(type(obj), "__release_buffer__", None)) and not isinstance(
+        type(obj).__release_buffer__, WrapperDescriptorType
+    ):
+        facts["__release_buffer__"] = _release_facts(obj)
     method = getattr(type(obj), "__buffer__", None)
     if method is None or isinstance(method, WrapperDescriptorType):
         # The wrapper of a C exporter adds nothing of its own, and CPython 3.12 and 3.13 crash in it where

@@ -20,7 +20,7 @@ from ..steps import enter
 from .content import walk
 from .interface import HOOKS, data_interface_facts, hook_facts
 
-__all__ = ["use_entries"]
+__all__ = ["use_entries", "use_interfaces_as_entries"]
 
 _SLOW_MILLISECONDS = 5
 
@@ -43,6 +43,23 @@ def use_entries(
             "None>gpu": _passed_on(host, device),
             "gpu>None": _passed_on(device, host),
         }
+
+
+def use_interfaces_as_entries(obj: Any, memory: Memory) -> dict[str, bool | None]:
+    """The facts of `passed_on` for an object without data interface, whose array interfaces stand for the entries."""
+    host, device = (_Side(_Standing(obj), key, memory) for key in (None, "gpu"))
+    return {"None>gpu": _passed_on(host, device), "gpu>None": _passed_on(device, host)}
+
+
+class _Standing:
+    """The data interface that an object's array interfaces stand for (GT-08): there are no hooks."""
+
+    def __init__(self, obj: Any) -> None:
+        self._obj = obj
+
+    @property
+    def __gt_data_interface__(self) -> dict[str | None, Any]:
+        return {None: self._obj.__array_interface__, "gpu": self._obj.__cuda_array_interface__}
 
 
 def _use(entry: Any, name: str, facts: dict[str, Any], memory: Memory, write: bool) -> None:

@@ -18,6 +18,7 @@ __all__ = [
     "hook_facts",
     "gt4py_facts",
     "interface_facts",
+    "naming_facts",
     "probe_facts",
     "struct_facts",
 ]
@@ -145,6 +146,43 @@ def gt4py_facts(obj: Any) -> dict[str, Any]:
     enter("gt:domain")
     starts, _ = attempt(lambda: [describe(span.start) for span in obj.domain.ranges])
     facts["domain_starts"] = starts
+    return facts
+
+
+def naming_facts(obj: Any) -> dict[str, Any] | None:
+    """How the accessor of a named array (xarray's `DataArray`) deals with names (GT-11); None for other objects.
+
+    {"dims": the array's own names, "data_has_names": whether its data names them itself, "renamed": the names that
+    each entry shows after two dimensions have exchanged names (one: got another), or {"error"}}.
+    """
+    kind = type(obj)
+    if not (hasattr(kind, "rename") and hasattr(kind, "dims") and hasattr(kind, "data")):
+        return None
+    enter("gt:rename")
+    facts, error = attempt(lambda: _naming(obj))
+    return None if error is not None else facts
+
+
+def _naming(obj: Any) -> dict[str, Any]:
+    names = list(obj.dims)
+    own = getattr(obj.data, "__gt_data_interface__", None)
+    entries = own.values() if isinstance(own, dict) else ()
+    facts: dict[str, Any] = {
+        "dims": describe(tuple(names)),
+        "data_has_names": any(entry.get("dims") is not None for entry in entries),
+    }
+    if names:
+        other = names[1] if len(names) > 1 else f"not_{names[0]}"
+        renamed = obj.rename({names[0]: other, **({other: names[0]} if len(names) > 1 else {})})
+        value, error = attempt(lambda: renamed.__gt_data_interface__)
+        facts["renamed"] = (
+            {"error": error}
+            if error is not None
+            else {
+                "wanted": describe(tuple(renamed.dims)),
+                "shown": [describe(entry.get("dims")) for entry in value.values()],
+            }
+        )
     return facts
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,13 +20,14 @@ from . import life
 from .buffer import MAIN_REQUESTS, buffer_facts, hold_buffer, python_level_facts
 from .capsules import NEWEST, call_facts, device_facts, export, variant_facts
 from .content import mapping_facts, packed_content, poke_facts, walk
-from .entries import use_entries
+from .entries import use_entries, use_interfaces_as_entries
 from .exchange import exchange_facts
 from .interface import (
     array_attribute_facts,
     data_interface_facts,
     gt4py_facts,
     interface_facts,
+    naming_facts,
     probe_facts,
     struct_facts,
 )
@@ -69,6 +71,8 @@ def observe(
     facts["repeated"] = _repeated(obj, memory)
     if "GT" in groups:
         facts["gt4py"] = gt4py_facts(obj)
+        if "gt_data" in subject.facts:
+            facts["naming"] = naming_facts(obj)
         if plan is not None and (not subject.found or set(subject.found) == {"DL"}):
             facts["array_attribute"] = array_attribute_facts(obj, memory)
     if plan is not None:
@@ -80,6 +84,7 @@ def observe(
         if again is not None and plan is not None and plan.ndim <= 2 and not plan.views:
             facts["pending"] = _pending(subject, again, on_stream, memory)
     facts["driver"] = _driver(memory.devices, subject)
+    facts["switched_off"] = _switched_off()
     enter("teardown")
     subject.release()
     return facts
@@ -102,6 +107,18 @@ def _driver(devices: Devices, subject: Held) -> dict[str, Any]:
         return {"name": None, "reason": "the array is in host memory"}
     access = devices.access
     return {"name": access.name} if access else {"name": None, "reason": devices.reason}
+
+
+def _switched_off() -> list[str]:
+    """The set environment variables by which a library's duties of the CUDA array interface are switched off."""
+    options = {"_CUDA_ARRAY_INTERFACE_SYNC": ("0", "false", "off", "no")}
+    options["_CUDA_ARRAY_INTERFACE_EXPORT_VERSION"] = ("0", "1", "2")
+    return sorted(
+        name
+        for name, value in os.environ.items()
+        for ending, off in options.items()
+        if name.endswith(ending) and value.strip().lower() in off
+    )
 
 
 def _is_large(subject: Held) -> bool:
@@ -218,6 +235,14 @@ class Held:
             self.facts["poke"] = poke_facts(self.found, self.memory)
         if not self._is_view and "entries" in self.facts.get("gt_data", {}):
             use_entries(obj, self._entries, self.facts["gt_data"], self.memory, write=poke)
+        elif poke and not self._is_view and self._has_mirrors():
+            self.facts["standing"] = use_interfaces_as_entries(obj, self.memory)
+
+    def _has_mirrors(self) -> bool:
+        """Whether the host's and CUDA's array interface name different memory, and no data interface speaks of it."""
+        host, device = self.found.get("AI"), self.found.get("CAI")
+        known = None not in (host, device) and "gt_data" not in self.facts
+        return known and host.address != device.address
 
     def _settled(self, walks: dict[str, str | None]) -> dict[str, str | None]:
         """Device content once more after the whole device has come to rest; "late" says where it had not."""

@@ -186,6 +186,8 @@ def stream_is_none_or_an_int(s: Subject) -> Verdict:
 def stream_is_alive(s: Subject) -> Verdict:
     if s.cuda_version < 3 or _stream(s)["t"] == "none":
         return unsupported("no stream is named")
+    if _stream(s)["value"] < 0:
+        return fail("1, 2 or the handle of a live stream", "a negative number")
     if s.no_driver:
         return untested(s.no_driver)
     if s.facts["stream"]["live"]:
@@ -227,6 +229,26 @@ def waiting_on_stream_covers_all_work(s: Subject) -> Verdict:
 @check("CAI-19", needs="CAI", believable=True, once=True)
 def no_stream_means_no_work(s: Subject) -> Verdict:
     return _pending_verdict(s, named=False)
+
+
+@check("CAI-21", needs="CAI", believable=True, once=True)
+def duties_are_on_by_default(s: Subject) -> Verdict:
+    if s.observation["switched_off"]:
+        return untested(
+            f"the environment sets {', '.join(s.observation['switched_off'])}; unset it"
+        )
+    if s.no_driver:
+        return untested(s.no_driver)
+    late = s.facts.get("late", {}).get("CAI")
+    in_time = (s.observation.get("pending") or {}).get("CAI")
+    if late is None and in_time is None:
+        return unsupported("nothing was pending")
+    if s.cuda_version < 3 and (late or in_time is False):
+        return fail(
+            "by default version 3, whose stream orders work, or nothing pending",
+            f"version {s.cuda_version}, and work that nobody had to wait for",
+        )
+    return ok()
 
 
 @check("CAI-22", needs="CAI", believable=True, once=True)

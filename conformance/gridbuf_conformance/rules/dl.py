@@ -343,7 +343,7 @@ def deleter_runs_exactly_once(s: Subject) -> Verdict:
     return ok()
 
 
-@check("DL-20", needs="DL", once=True)
+@check("DL-20", needs="DL", believable=True, once=True)
 def deleter_takes_the_gil(s: Subject) -> Verdict:
     facts = s.life.get("capsule")
     if facts is None or s.observation["live"]:
@@ -355,7 +355,7 @@ def deleter_takes_the_gil(s: Subject) -> Verdict:
     return ok("the deleter ran on a thread that Python did not know")
 
 
-@check("DL-21", needs="DL", once=True)
+@check("DL-21", needs="DL", believable=True, once=True)
 def metadata_lives_until_the_deleter(s: Subject) -> Verdict:
     drops = [drop for drop in s.life.get("drops", ()) if "DL" in drop["order"]]
     if not drops:

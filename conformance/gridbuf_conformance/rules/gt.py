@@ -1,8 +1,9 @@
-"""Checks of GT4Py's conventions (GT-01 … GT-14) and of the storage spec (GT-15 … GT-24): did the producer give
+"""Checks of GT4Py's conventions (GT-01 … GT-14) and of the storage spec (GT-15 … GT-28): did the producer give
 what was asked?"""
 
 from __future__ import annotations
 
+from math import gcd
 from typing import Any
 
 from ..abi.dlpack import CUDA, CUDA_HOST, CUDA_MANAGED, ROCM
@@ -157,6 +158,33 @@ def _asked_halo(s: Subject) -> Verdict:
     return ok()
 
 
+@check("GT-08", once=True)
+def array_interfaces_stand_for_entries(s: Subject) -> Verdict:
+    if s.offers("GTD"):
+        return unsupported("the object has __gt_data_interface__")
+    host, device = s.arrays.get("AI"), s.arrays.get("CAI")
+    if host is None or device is None:
+        return unsupported("fewer than two array interfaces, the host's and CUDA's")
+    if host.is_raw or host.is_empty:
+        return unsupported("no elements, or an array interface that lends plain bytes")
+    if host.address == device.address:
+        return ok("one memory for both sides")
+    if s.no_driver:
+        return untested(s.no_driver)
+    passed_on = s.facts.get("standing", {})
+    for direction, seen in passed_on.items():
+        if seen is False:
+            source, _, target = direction.partition(">")
+            return fail(
+                "two sides that stay equal without acquire and touch, for there are none",
+                f"what was written through {_STANDS_FOR[source]} is not in {_STANDS_FOR[target]}",
+            )
+    return ok() if True in passed_on.values() else unsupported("memory that is not written")
+
+
+_STANDS_FOR = {"None": "__array_interface__", "gpu": "__cuda_array_interface__"}
+
+
 @check("GT-09", needs="GTD")
 def mirrors_agree(s: Subject) -> Verdict:
     arrays = _described_arrays(s)
@@ -190,6 +218,29 @@ def _currency_verdict(s: Subject, walks: list[str | None]) -> Verdict:
                 f"the entry {target} current after its acquire",
                 f"what was written through the entry {source}, and touched, is not there",
             )
+    return ok()
+
+
+@check("GT-11", needs="GTD", once=True)
+def accessor_fills_in_the_names(s: Subject) -> Verdict:
+    facts = s.observation.get("naming")
+    if facts is None:
+        return unsupported("no named array (xarray's DataArray) with an accessor")
+    wanted = _names_of(facts["dims"])
+    for key, entry in _entries(s).items():
+        dims = entry["fields"].get("dims", {"t": "none"})
+        if _names_of(dims) != wanted:
+            return fail(f"dims {shown(facts['dims'])} of the array", f"{shown(dims)} (entry {key})")
+    renamed = facts.get("renamed", {})
+    if facts["data_has_names"]:
+        if renamed and "error" not in renamed:
+            return fail(
+                "an error where the data names its dimensions otherwise", "the entries are shown"
+            )
+        return ok()
+    for dims in renamed.get("shown", ()):
+        if _names_of(dims) != _names_of(renamed["wanted"]):
+            return fail(f"dims {shown(renamed['wanted'])} after renaming", shown(dims))
     return ok()
 
 
@@ -410,7 +461,11 @@ def _narrow_plan_verdict(s: Subject) -> Verdict:
         return unsupported("no interface describes this array")
     code, bits, lanes = facts["dtype"]
     asked = (*(plan.dtype_info.dlpack or (None, None)), 1)
-    given = (code, asked[1] if code == asked[0] and code > 1 else bits, lanes)  # a float's bits are DL-26's
+    given = (
+        code,
+        asked[1] if code == asked[0] and code > 1 else bits,
+        lanes,
+    )  # a float's bits are DL-26's
     if given != asked:
         return fail(f"type {asked}: code, bits, lanes", f"{given}")
     if tuple(facts["shape"] or ()) != plan.shape:
@@ -563,3 +618,109 @@ def hull_is_mapped_memory(s: Subject) -> Verdict:
             drawing=verdict.drawing,
         )
     return verdict
+
+
+@check("GT-25", once=True)
+def only_the_contiguous_dimension_is_padded(s: Subject) -> Verdict:
+    array, reason = _alignment_subject(s)
+    if array is None:
+        return unsupported(reason)
+    layout = s.plan.layout or tuple(range(array.ndim))
+    if s.plan.layout is None and not _is_row_major(array):
+        return unsupported("no layout was asked, and the order is the producer's own")
+    wanted = _padded_strides(array, layout, s.plan.alignment_size)
+    for axis, extent in enumerate(array.shape):
+        if extent > 1 and array.strides[axis] != wanted[axis]:
+            return fail(
+                f"byte strides {wanted}: the contiguous extent rounded up, no other",
+                f"{array.strides}",
+                drawing=drawing_of(array),
+            )
+    return ok()
+
+
+def _is_row_major(array: Descriptor) -> bool:
+    strides = [stride for stride, extent in zip(array.strides, array.shape) if extent > 1]
+    return strides == sorted(strides, reverse=True)
+
+
+def _padded_strides(
+    array: Descriptor, layout: tuple[int, ...], alignment_bytes: int
+) -> tuple[int, ...]:
+    """The storage spec's byte strides: the contiguous extent is the next multiple of the alignment's unit."""
+    unit = alignment_bytes // gcd(alignment_bytes, array.itemsize)
+    strides, step_bytes = [0] * array.ndim, array.itemsize
+    for axis in sorted(range(array.ndim), key=lambda axis: -layout[axis]):
+        strides[axis] = step_bytes
+        is_padded = layout[axis] == array.ndim - 1 and array.ndim > 1
+        step_bytes *= -(-array.shape[axis] // unit) * unit if is_padded else array.shape[axis]
+    return tuple(strides)
+
+
+# -- names, origins and halos ---------------------------------------------------------------------------
+
+
+@check("GT-26", needs="GTD", once=True)
+def entries_name_the_asked_dimensions(s: Subject) -> Verdict:
+    if s.plan is None or s.plan.dims is None:
+        return unsupported(_NO_PLAN if s.plan is None else "the plan asks for no names")
+    judged = False
+    for key, entry in _entries(s).items():
+        dims = entry["fields"].get("dims", {"t": "none"})
+        if dims["t"] == "none":
+            continue
+        judged = True
+        if _names_of(dims) != list(s.plan.dims):
+            return fail(f"dims {s.plan.dims}, as asked", f"{shown(dims)} (entry {key})")
+    return ok() if judged else unsupported("no entry has dims")
+
+
+@check("GT-27", once=True)
+def origin_is_the_lower_halo(s: Subject) -> Verdict:
+    if s.plan is None or s.plan.halo is None:
+        return unsupported(_NO_PLAN if s.plan is None else "the plan asks for no halo")
+    names = s.plan.dims or tuple(map(str, range(s.plan.ndim)))
+    order = sorted(range(s.plan.ndim), key=lambda axis: _annotation_rank(names[axis]))
+    wanted = tuple(s.plan.halo[axis][0] for axis in order)
+    judged = False
+    for name in ("__gt_origin__", "default_origin"):
+        value = s.observation.get("gt4py", {}).get(name, {"t": "none"})
+        if value.get("t") not in ("tuple", "list"):
+            continue
+        judged = True
+        if tuple(entry.get("value") for entry in value["items"]) != wanted:
+            return fail(f"{name} {wanted}: the lower halos, I, J, K first", shown(value))
+    return ok() if judged else unsupported("no __gt_origin__ and no default_origin")
+
+
+def _annotation_rank(name: str) -> int:
+    """The place of a dimension in annotations: I, J, K, then data dimensions by number."""
+    return _NAMES.index(name) if name in _NAMES else len(_NAMES) + int(name)
+
+
+@check("GT-28", needs="GTD")
+def views_carry_names_and_halos(s: Subject) -> Verdict:
+    operations = {operation[0] for operation in s.plan.views} if s.plan is not None else set()
+    if not s.is_view or not operations <= {"transpose", "reverse", "slice", "empty"}:
+        return unsupported("judged on transposed and sliced views")
+    fields = ("dims", "halo") if operations == {"transpose"} else ("dims",)
+    judged = False
+    for key, entry in _entries(s).items():
+        before = _entries(s.root).get(key)
+        for field in fields if before else ():
+            old, new = (e["fields"].get(field, {"t": "none"}) for e in (before, entry))
+            stated = _parts(old), _parts(new)
+            if None in stated or len(stated[0]) != s.plan.ndim:
+                continue
+            judged = True
+            wanted = [stated[0][axis] for axis in s.view_map.axes]
+            if stated[1] != wanted:
+                expected = f"{field} of {shown(old)} in the order of the view's dimensions"
+                return fail(expected, f"{shown(new)} (entry {key})")
+    return ok() if judged else unsupported("the view's entries have neither dims nor halo")
+
+
+def _parts(value: dict[str, Any]) -> list[Any] | None:
+    """The names or the pairs in a described sequence, or None for anything else."""
+    pairs = [_pair(item) for item in value.get("items", ())]
+    return pairs if pairs and None not in pairs else _names_of(value)

@@ -446,6 +446,26 @@ def python_buffer_returns_memoryview(s: Subject) -> Verdict:
     return fail("a memoryview", f"a {fact['value'].get('type', fact['value']['t'])}")
 
 
+@check("PB-29")
+def release_takes_what_was_handed_out(s: Subject) -> Verdict:
+    facts = s.facts["python"].get("__release_buffer__")
+    if facts is None:
+        return unsupported("no __release_buffer__ method of its own")
+    if facts["raised"]:
+        return fail("a __release_buffer__ that returns", f"{facts['raised'][0]} raised in it")
+    if facts["in_flight"] in _REFUSALS:
+        return ok("never called while an exception was under way: plain bytes are refused")
+    if facts["in_flight"] != _IN_FLIGHT:
+        return fail(
+            "an exception that is under way kept", f"{facts['in_flight'] or 'nothing'} in its place"
+        )
+    return ok()
+
+
+_IN_FLIGHT = struct.error.__name__
+_REFUSALS = ("BufferError", "TypeError", "ValueError")
+
+
 @check("PB-30")
 def python_buffer_honours_flags(s: Subject) -> Verdict:
     fact = s.facts["python"].get("__buffer__:WRITABLE")
