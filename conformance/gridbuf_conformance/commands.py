@@ -28,7 +28,7 @@ from .render.changes import print_changes
 from .render.summary import Absent, conclusion
 from .render.text import shorten
 from .report import Report
-from .targets import CannotLoad
+from .targets import CannotLoad, Target
 
 __all__ = [
     "SURVEY_REPORT",
@@ -164,16 +164,16 @@ def known(options: Namespace, consoles: Consoles) -> int:
     _require_place(path)
     targets = [_known_target(target, options.side) for target in dict.fromkeys(options.targets)]
     records = KnownFailures.load([path] if path.exists() else [])
-    reports = []
+    reports: dict[str, Report] = {}
     with progress_on(consoles.err, len(targets)) as progress:
         for target in targets:
             progress.begin(target)
             outcome = _surveyed(target, options, records, progress.listen)
             if isinstance(outcome, Absent):
                 raise CannotLoad(f"{target}: {outcome.reason}")
-            reports.append(outcome)
+            reports[Target(target).shown] = outcome
             progress.end(_remark(outcome))
-    records.require_names({*targets, *(report.data["target"]["name"] for report in reports)})
+    records.require_names({*reports, *(r.data["target"]["name"] for r in reports.values())})
     changes = known_edit.update(path, records.entries, reports)
     print_changes(changes, str(path), consoles.out)
     return ExitCode.CONFORMANT

@@ -40,6 +40,7 @@ from typing import Any
 from . import catalogue
 from .outcomes import Outcome, Verdict
 from .plan import Plan
+from .render.text import shorten
 from .specifiers import Specifiers
 
 if sys.version_info >= (3, 11):
@@ -67,6 +68,7 @@ SIDES = ("producer", "consumer")
 OUTCOMES = tuple(map(str, (Outcome.FAIL, Outcome.CRASH, Outcome.TIMEOUT, Outcome.UNSTABLE)))
 """The outcomes that a record may have."""
 
+_MAX_MESSAGE_CHARS = 400
 _HEADER = re.compile(r"^[ \t]*\[\[[ \t]*known[ \t]*\]\]", re.MULTILINE)
 
 
@@ -249,8 +251,10 @@ def _known(record: Mapping[str, Any], place: str) -> Known:
             link=record.get("link", "").strip(),
             place=place,
         )
-    except (ValueError, RecursionError) as error:
-        raise KnownError(f"{place}: {error or 'the plan is nested too deeply'}") from None
+    except RecursionError:
+        raise KnownError(f"{place}: the plan is nested too deeply; see plan.schema.json") from None
+    except ValueError as error:
+        raise KnownError(f"{place}: {shorten(str(error), _MAX_MESSAGE_CHARS)}") from None
 
 
 def _rule(text: str, outcome: str) -> str:

@@ -47,8 +47,11 @@ class Changes:
         return bool(self.removed or self.changed or self.added)
 
 
-def update(path: Path, entries: Sequence[Known], reports: Sequence[Report]) -> Changes:
+def update(path: Path, entries: Sequence[Known], reports: Mapping[str, Report]) -> Changes:
     """Edits `path` by what runs with its records came to; a file that is not there is made.
+
+    `reports` has each by the name that new records give the library: what a person wrote, so that a
+    file about several own producers can be used with each of them.
 
     Raises KnownError if the file's text cannot be edited, OSError if it cannot be written.
     """
@@ -59,11 +62,11 @@ def update(path: Path, entries: Sequence[Known], reports: Sequence[Report]) -> C
     return changes
 
 
-def changes_by(entries: Sequence[Known], reports: Sequence[Report]) -> Changes:
+def changes_by(entries: Sequence[Known], reports: Mapping[str, Report]) -> Changes:
     """What the reports make of the records; records that no run replayed are kept."""
     changes = Changes()
     replayed: dict[tuple[Any, ...], Event] = {}
-    for report in reports:
+    for report in reports.values():
         for event in report.events:
             if event["event"] == "known":
                 replayed[(event["place"], event["rule"])] = event
@@ -76,15 +79,17 @@ def changes_by(entries: Sequence[Known], reports: Sequence[Report]) -> Changes:
             changes.changed.append((known, now))
         else:
             changes.kept.append(known)
-    on_record = {(k.rule, k.side, k.target, k.plan) for k, _ in changes.changed}
-    for report in reports:
-        for known in _new(report):
-            if (known.rule, known.side, known.target, known.plan) not in on_record:
-                changes.added.append(_heir(known, changes.removed, replayed))
+    for name, report in reports.items():
+        names = (name, report.data["target"]["name"])
+        changed = {(old.rule, old.plan) for old, _ in changes.changed if old.target in names}
+        gone = [old for old in changes.removed if old.target in names]
+        for known in _new(name, report):
+            if (known.rule, known.plan) not in changed:
+                changes.added.append(_heir(known, gone, replayed))
     return changes
 
 
-def _new(report: Report) -> Iterator[Known]:
+def _new(name: str, report: Report) -> Iterator[Known]:
     """A record for each failure that the report holds and nobody foresaw."""
     target = report.data["target"]
     for rule in report.data["rules"]:
@@ -96,7 +101,7 @@ def _new(report: Report) -> Iterator[Known]:
             yield Known(
                 rule=rule["id"],
                 side=target["side"],
-                target=target["name"],
+                target=name,
                 plan=plan_of(json.dumps(plan), target["side"]),
                 outcome=outcome,
                 actual=_piece(failure["actual"]),
@@ -116,7 +121,7 @@ def _heir(known: Known, removed: Sequence[Known], replayed: Mapping[Any, Event])
     """A new record takes over what a person wrote on one whose plan the library declines by now."""
     for old in removed:
         declined = replayed[(old.place, old.rule)]["state"] == State.DECLINED
-        if declined and (old.rule, old.side, old.target) == (known.rule, known.side, known.target):
+        if declined and (old.rule, old.side) == (known.rule, known.side):
             return replace(known, reason=old.reason, link=old.link, versions=old.versions)
     return known
 

@@ -265,6 +265,7 @@ def conclusion(report: ReportDict) -> tuple[str, str]:
         return "error", "was not judged: it declined every plan."
     if not cell.judged:
         return "silent", "was not judged: no rule applies to what it offers."
-    advisories = cell.of_kind("advisory")
+    advisories, known = cell.of_kind("advisory"), cell.outcomes[str(Outcome.XFAIL)]
     remark = f", {advisories} with an advisory" if advisories else ""
+    remark += f", {plural(known, 'known failure')}" if known else ""
     return "passed", f"conforms: {plural(cell.judged, 'rule')} judged{remark}."
