@@ -5,8 +5,8 @@ offers. One that is refused is not taken, and its rules are UNSUPPORTED, with th
 reason; unless the consumer is documented to take it. Then come the listed offers, one array after
 the other through every twist, then drawn ones; failures are made small as a producer's are.
 
-A consumer that dies on one twist dies on it every time. After two deaths a twist is left alone, so
-that the other ones get their turn.
+A consumer that dies on one kind of offer (`Offer.kind`: a twist, negative strides) dies on it every
+time. After two deaths a kind is left alone, so that the other ones get their turn.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from .report import Report
 
 __all__ = ["check_consumer", "check_offers", "replay"]
 
-_DEATHS_OF_A_TWIST = 2
+_DEATHS_OF_A_KIND = 2
+_DEATHS_OF_A_KIND_WHILE_SHRINKING = 8
 _DEATHS_IN_ALL = 60
 _TIMEOUTS_IN_ALL = 6
 _EXIT_RULE = "DP-32"
@@ -107,7 +108,7 @@ class ConsumerRun(engine.Run):
         super().__init__(rules, written, profile, seed, log)
         self._dead: Counter[str] = Counter()
         self._ended: Counter[str] = Counter()
-        self._finding_out = False
+        self._finding_out = self._is_shrinking = False
         self._refusals: dict[str, str] = {}
         self.taken: list[Interface] = []
 
@@ -181,10 +182,19 @@ class ConsumerRun(engine.Run):
             if self.given_up:
                 self.note(f"{self.given_up}; the offers after that were not made")
                 return
-            if isinstance(plan, Offer) and self._dead[plan.offer] >= _DEATHS_OF_A_TWIST:
-                self.note(f"{plan.offer}: no more offers after {_DEATHS_OF_A_TWIST} deaths")
-            else:
+            if not isinstance(plan, Offer) or self._dead[plan.kind] < self._deaths_allowed:
                 yield plan
+            elif not self._is_shrinking:
+                self.note(f"{plan.kind}: no more offers after {_DEATHS_OF_A_KIND} deaths")
+
+    def mark(self, phase: str) -> None:
+        """From here on, time counts for this phase."""
+        super().mark(phase)
+        self._is_shrinking = phase == "shrinking"
+
+    @property
+    def _deaths_allowed(self) -> int:
+        return _DEATHS_OF_A_KIND_WHILE_SHRINKING if self._is_shrinking else _DEATHS_OF_A_KIND
 
     @property
     def given_up(self) -> str:
@@ -200,7 +210,7 @@ class ConsumerRun(engine.Run):
         if kind == "observation":
             kind, reason = _taken_or_refused(result.observation or {})
         elif isinstance(plan, Offer):
-            self._dead[plan.offer] += 1
+            self._dead[plan.kind] += 1
         self._ended[kind] += 1
         super().remember(plan, Result(kind, reason=engine.scrubbed(reason)))
 

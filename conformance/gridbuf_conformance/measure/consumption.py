@@ -57,6 +57,8 @@ def consume(
 
 def _is_in_question(offer: Offer, facts: dict[str, Any]) -> bool:
     """Whether the plain form has something to say: a legal offer was refused, or read otherwise."""
+    if offer.twist.compared:
+        return True
     is_legal = offer.twist.expects != "error"
     return is_legal and (facts["error"] is not None or not _holds_content(offer, facts))
 

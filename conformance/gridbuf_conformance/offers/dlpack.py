@@ -1,304 +1,487 @@
 """DLPack offers: `__dlpack__` and `__dlpack_device__` over a block, as published or one property off.
 
 "dlpack" is a producer of today: it takes the four keywords and gives the versioned capsule to
-whoever asks for one. "dlpack-legacy" is one of the 2022 standard, which knows `stream` alone.
-
-The struct, its shape and its strides belong to an `Export`, which counts: calls of the deleter (by
-machine code, see `native`), and what the capsule's destructor did. The capsule itself is kept
-alive until the consumer has returned, for its destructor is Python code and would lose an
-exception that is on its way.
+whoever asks for one. "dlpack-legacy" is one of the 2022 standard, which knows `stream` alone; who
+takes the one is asked to take the other (DP-14). Each twist below is one line of `dlpack.h`, of its
+Python page or of the array API; each edits one thing of the struct.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
-from ctypes import c_int64, c_void_p
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
-from ..abi.dlpack import CPU, FLAG_READONLY, Managed, VersionedManaged
+from ..abi.dlpack import CUDA, FLAG_COPIED, VersionedManaged
 from ..dtypes import DTYPES
-from ..measure.values import describe
 from ..plan import Plan
 from ..producer import Capabilities
-from .memory import Block
-from .native import IS_NATIVE, Frame, deleter_address
-from .offer import Offer
-from .twist import PLAIN, Interface, Offered, Twist
+from ..producers import has_gpu
+from . import plans
+from .dlpack_exporter import DLPackOffered, DLPackTwist, Export, Exporter, LegacyOffered
+from .twist import PLAIN, Interface, Twist
 
-__all__ = ["INTERFACES", "DLPackOffered", "DLPackTwist", "Export", "Exporter"]
+__all__ = ["INTERFACES"]
 
-VERSION = (1, 1)
-"""What a versioned capsule is stamped with: before 1.2, where NULL strides are legal."""
-_DESTRUCTOR = ctypes.PYFUNCTYPE(None, c_void_p)
-_LEGACY, _VERSIONED = b"dltensor", b"dltensor_versioned"
-
-_api = ctypes.PyDLL(None)
-_api.PyCapsule_New.restype = ctypes.py_object
-_api.PyCapsule_New.argtypes = [c_void_p, ctypes.c_char_p, c_void_p]
-_api.PyCapsule_GetDestructor.restype = c_void_p
-_api.PyCapsule_GetDestructor.argtypes = [ctypes.py_object]
-_api.PyCapsule_GetName.restype = ctypes.c_char_p
-_api.PyCapsule_GetName.argtypes = [c_void_p]
-_api.PyCapsule_GetPointer.restype = c_void_p
-_api.PyCapsule_GetPointer.argtypes = [c_void_p, ctypes.c_char_p]
-
-_exports: dict[int, Export] = {}
-"""Every export that somebody may still use, by the address of its struct."""
+_BYTE_OFFSET = 64
+_MANY_DIMENSIONS = 65
+_LANES = 4
+_UNKNOWN = 200
 
 
-class Export:
-    """One managed tensor over a block, the capsule that carries it, and what becomes of both.
-
-    A twist edits `managed`, `shape` and `strides` before `capsule` is called; None for either
-    array leaves a NULL pointer.
-    """
-
-    def __init__(self, block: Block, *, versioned: bool) -> None:
-        self.block = block
-        self.name = _VERSIONED if versioned else _LEGACY
-        self.frame = Frame()
-        kind = VersionedManaged if versioned else Managed
-        self.managed = kind.from_buffer(self.frame)
-        self.address = ctypes.addressof(self.frame)
-        self.deleter: int | None = deleter_address()
-        self.destroyed = 0
-        self.held: Any = None
-        self.shape: Sequence[int] | int | None = block.shape
-        self.strides: Sequence[int] | int | None = [s // block.itemsize for s in block.strides]
-        self._describe(versioned)
-
-    def _describe(self, versioned: bool) -> None:
-        tensor, block = self.managed.tensor, self.block
-        tensor.data = None if block.is_empty else block.address
-        tensor.device_type, tensor.device_id = CPU, 0
-        tensor.ndim = len(block.shape)
-        tensor.code, tensor.bits = block.plan.dtype_info.dlpack
-        tensor.lanes = 1
-        self.managed.manager_ctx = self.address
-        if not tensor.ndim:
-            self.shape = self.strides = None
-        if versioned:
-            self.managed.major, self.managed.minor = VERSION
-            self.managed.flags = FLAG_READONLY if block.plan.readonly else 0
-
-    def capsule(self) -> object:
-        """The capsule; the export lives from now on until the suite forgets it."""
-        tensor = self.managed.tensor
-        self._arrays = [_array(self.shape), _array(self.strides)]
-        tensor.shape, tensor.strides = map(_pointer, self._arrays)
-        self._written = [bytes(a) for a in self._arrays if isinstance(a, ctypes.Array)]
-        self.managed.deleter = self.deleter
-        _exports[self.address] = self
-        destructor = ctypes.cast(_destructor, c_void_p)
-        self.held = _api.PyCapsule_New(self.address, self.name, destructor)
-        return self.held
-
-    @property
-    def deleter_calls(self) -> int:
-        """How often the deleter was called by anybody but the capsule's destructor."""
-        return int(self.frame.calls)
-
-    @property
-    def is_free(self) -> bool:
-        """Whether the tensor was deleted, or would have been if it had a deleter."""
-        return self.deleter_calls + self.destroyed > 0
-
-    def facts(self) -> dict[str, Any]:
-        """Counters; while the suite holds the capsule, also its name and whether it is armed."""
-        arrays = [bytes(a) for a in self._arrays if isinstance(a, ctypes.Array)]
-        facts: dict[str, Any] = {
-            "versioned": self.name == _VERSIONED,
-            "deleter": self.deleter is not None,
-            "deleter_calls": self.deleter_calls,
-            "destructor_calls": self.destroyed,
-            "metadata_unchanged": arrays == self._written,
-        }
-        if self.held is not None:
-            name = _api.PyCapsule_GetName(id(self.held))
-            own = ctypes.cast(_destructor, c_void_p).value
-            facts["name"] = None if name is None else name.decode("latin-1")
-            facts["armed"] = name == self.name and _api.PyCapsule_GetDestructor(self.held) == own
-        return facts
+# -- bending the struct ------------------------------------------------------------------------------
 
 
-@_DESTRUCTOR
-def _destructor(capsule: int) -> None:
-    """A capsule that nobody took lets go of its tensor; one that was taken has another name."""
-    name = _api.PyCapsule_GetName(capsule)
-    if name in (_LEGACY, _VERSIONED):
-        export = _exports.get(_api.PyCapsule_GetPointer(capsule, name))
-        if export is not None:
-            export.destroyed += 1
+def _with_byte_offset(export: Export) -> None:
+    export.managed.tensor.data -= _BYTE_OFFSET
+    export.managed.tensor.byte_offset = _BYTE_OFFSET
 
 
-def _array(values: Sequence[int] | int | None) -> Any:
-    """Numbers as an array of their own, an address as it is, None as NULL."""
-    if values is None or isinstance(values, int):
-        return values
-    return (c_int64 * max(1, len(values)))(*values)
+def _without_strides(export: Export) -> None:
+    export.strides = None
 
 
-def _pointer(array: Any) -> int | None:
-    return ctypes.addressof(array) if isinstance(array, ctypes.Array) else array
+def _with_pointer(export: Export) -> None:
+    export.managed.tensor.data = export.block.address
 
 
-class Exporter:
-    """A producer of today. What it is asked is noted by its `DLPackOffered`."""
+def _with_junk_strides(export: Export) -> None:
+    """Wherever a stride is never multiplied with anything but 0, it is one that leads nowhere."""
+    shape, strides = export.block.shape, export.strides
+    assert isinstance(strides, list)
+    junk = 0x0123_4567_89AB_CDEF
+    empty = 0 in shape
+    export.strides = [junk if empty or n <= 1 else s for n, s in zip(shape, strides)]
+
+
+def _with_wild_metadata(export: Export) -> None:
+    export.shape = export.strides = export.block.forbidden
+
+
+def _without_deleter(export: Export) -> None:
+    export.deleter = None
+
+
+def _without_context(export: Export) -> None:
+    export.managed.manager_ctx = None
+
+
+def _with_wild_context(export: Export) -> None:
+    export.managed.manager_ctx = export.block.forbidden
+
+
+def _of_a_later_minor(export: Export) -> None:
+    if isinstance(export.managed, VersionedManaged):
+        export.managed.minor = 99
+
+
+def _of_another_major(export: Export) -> None:
+    """Version 2.0: of such a struct only version, manager_ctx and deleter mean anything."""
+    managed = export.managed
+    if not isinstance(managed, VersionedManaged):
+        return
+    managed.major, managed.minor = 2, 0
+    managed.flags = 2**64 - 1
+    ctypes.memset(ctypes.addressof(managed.tensor), 0xFF, ctypes.sizeof(managed.tensor))
+    managed.tensor.data = export.block.forbidden
+    managed.tensor.ndim = 3
+    export.shape = export.strides = export.block.forbidden
+
+
+def _copied(export: Export) -> None:
+    if isinstance(export.managed, VersionedManaged):
+        export.managed.flags |= FLAG_COPIED
+
+
+def _of_type(code: int | None = None, bits: int | None = None) -> Callable[[Export], None]:
+    def bend(export: Export) -> None:
+        tensor = export.managed.tensor
+        tensor.code = tensor.code if code is None else code
+        tensor.bits = tensor.bits if bits is None else bits
+
+    return bend
+
+
+def _with_lanes(export: Export) -> None:
+    """The last axis, of extent 4, becomes the lanes of one element; strides count such elements."""
+    tensor = export.managed.tensor
+    tensor.lanes, tensor.ndim = _LANES, tensor.ndim - 1
+    shape, strides = export.block.shape, export.strides
+    assert isinstance(strides, list)
+    export.shape = shape[:-1]
+    export.strides = [stride // _LANES for stride in strides[:-1]]
+
+
+def _with_many_dimensions(export: Export) -> None:
+    shape, strides = export.block.shape, export.strides or []
+    assert isinstance(strides, list)
+    added = _MANY_DIMENSIONS - len(shape)
+    export.managed.tensor.ndim = _MANY_DIMENSIONS
+    export.shape = (*(1,) * added, *shape)
+    export.strides = [*(1,) * added, *strides]
+
+
+def _named(name: bytes) -> Callable[[Export], None]:
+    def bend(export: Export) -> None:
+        export.name = name
+
+    return bend
+
+
+def _used(export: Export) -> None:
+    export.name = b"used_dltensor_versioned" if export.versioned else b"used_dltensor"
+
+
+# -- bending the methods -----------------------------------------------------------------------------
+
+
+class ExporterError(RuntimeError):
+    """What the twist "raises" raises: a type that no consumer knows."""
+
+
+class _Raises(Exporter):
+    def __dlpack__(self, *arguments: Any, **keywords: Any) -> object:
+        raise ExporterError("this exporter cannot export today")
+
+
+class _GivesANumber(Exporter):
+    def __dlpack__(self, *arguments: Any, **keywords: Any) -> object:
+        super().__dlpack__(*arguments, **keywords)
+        return 42
+
+
+class _WithoutDevice:
+    """`__dlpack__` alone."""
 
     def __init__(self, offered: DLPackOffered) -> None:
         self._offered = offered
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self._offered.device
 
     def __dlpack__(self, *arguments: Any, **keywords: Any) -> object:
         return self._offered.export(arguments, keywords)
 
 
-class DLPackOffered(Offered):
-    """An exporter with `__dlpack__`: notes the keywords of each call, and each capsule."""
-
-    keywords_taken = frozenset({"stream", "max_version", "dl_device", "copy"})
-
-    def __init__(self, offer: Offer, block: Block) -> None:
-        super().__init__(offer, block)
-        self.twist = offer.twist
-        self.device: Any = (CPU, 0)
-        self.calls: list[dict[str, Any]] = []
-        self.exports: list[Export] = []
-        self.exporter = Exporter(self)
-
-    # -- what the consumer asks ----------------------------------------------------------------
-
-    def export(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> object:
-        """What `__dlpack__` answers; raises as a right producer does."""
-        self.calls.append({key: describe(value) for key, value in keywords.items()})
-        unknown = sorted(set(keywords) - self.keywords_taken)
-        if arguments or unknown:
-            name = unknown[0] if unknown else "a positional argument"
-            raise TypeError(f"__dlpack__() got an unexpected argument: {name}")
-        self._check(**keywords)
-        return self.answer(keywords.get("max_version"))
-
-    def answer(self, max_version: Any) -> object:
-        """The capsule for a consumer that understands `max_version`, bent by the twist."""
-        versioned = max_version is not None and max_version[0] >= 1
-        if self.block.plan.readonly and not versioned:
-            raise BufferError("a legacy capsule cannot say read-only; pass max_version=(1, 0)")
-        export = Export(self.block, versioned=versioned)
-        if isinstance(self.twist, DLPackTwist):
-            self.twist.bend(export)
-        self.exports.append(export)
-        return export.capsule()
-
-    def _check(
-        self,
-        stream: Any = None,
-        max_version: Any = None,
-        dl_device: Any = None,
-        copy: Any = None,
-    ) -> None:
-        if stream not in (None, -1):
-            raise BufferError(f"stream is {stream!r}, must be None: host memory has no streams")
-        if max_version is not None and not _is_int_pair(max_version):
-            raise TypeError(f"max_version is {max_version!r}, must be a tuple of two ints")
-        if dl_device is not None and tuple(map(int, dl_device)) != (CPU, 0):
-            raise BufferError(f"dl_device is {dl_device!r}, must be (1, 0): this is host memory")
-        if copy:
-            raise BufferError("copy is True, must be None or False: this exporter lends its memory")
-
-    # -- what the suite sees -------------------------------------------------------------------
-
-    def facts(self) -> dict[str, Any]:
-        return {
-            "calls": self.calls,
-            "exports": [export.facts() for export in self.exports],
-            "native_deleter": IS_NATIVE,
-        }
-
-    def was_asked(self) -> bool:
-        return bool(self.exports)
-
-    def is_free(self) -> bool:
-        return all(export.is_free for export in self.exports)
-
-    def forget(self) -> None:
-        super().forget()
-        for export in self.exports:
-            export.held = None  # the destructor runs here if nobody else holds the capsule
-
-    def close(self) -> None:
-        for export in self.exports:
-            _exports.pop(export.address, None)
+# -- which plans fit ---------------------------------------------------------------------------------
 
 
-class _LegacyOffered(DLPackOffered):
-    """The same of the 2022 standard."""
-
-    keywords_taken = frozenset({"stream"})
-
-
-def _is_int_pair(value: Any) -> bool:
-    return isinstance(value, tuple) and len(value) == 2 and all(type(n) is int for n in value)
+def _dense_with_axes(plan: Plan) -> Plan:
+    dense = plans.dense(plan)
+    return dense if plan.ndim else dense.replaced(shape=(1,))
 
 
-# -- twists ----------------------------------------------------------------------------------------
+def _not_dense_with_axes(plan: Plan) -> str:
+    return plans.not_dense_misfit(plan) or ("" if plan.ndim else "it has no dimensions")
 
 
-def _straight(export: Export) -> None:
-    return None
+def _not_empty_misfit(plan: Plan) -> str:
+    return "" if 0 in plan.view_map.shape else "it has elements"
 
 
-@dataclass(frozen=True)
-class DLPackTwist(Twist):
-    """A twist of the struct: `bend` edits an export before its capsule is made."""
+def _with_free_strides(plan: Plan) -> Plan:
+    """An axis of extent 1 (or no elements) beside what there is."""
+    if not _fixed_strides_misfit(plan):
+        return plan
+    return plans.simple(plan, shape=(1, *plan.shape[:7]))
 
-    bend: Callable[[Export], None] = _straight
+
+def _fixed_strides_misfit(plan: Plan) -> str:
+    shape = plan.view_map.shape
+    free = 0 in shape or any(extent == 1 for extent in shape)
+    return "" if free and shape else "every one of its strides has a meaning"
 
 
-_ALWAYS = ("DP-32", "DP-30", "DP-31", "DP-08", "DP-09", "DL-19", "DL-21")
-_DTYPES = tuple(name for name, info in DTYPES.items() if info.dlpack is not None)
-_CAPABILITIES = {
-    "dtypes": _DTYPES,
+def _dimensions_misfit(plan: Plan) -> str:
+    return f"it has {plan.view_map.shape.__len__()} dimensions" if plan.view_map.shape else ""
+
+
+def _four_floats(plan: Plan) -> Plan:
+    return plans.plain(plan).replaced(shape=(*plans.plain(plan).shape[:3], _LANES), dtype="float32")
+
+
+def _four_floats_misfit(plan: Plan) -> str:
+    fits = plan.shape[-1:] == (_LANES,) and plan.dtype == "float32"
+    return plans.not_dense_misfit(plan) or ("" if fits else "its last axis is not four float32")
+
+
+def _bytes_misfit(plan: Plan) -> str:
+    return plans.not_dense_misfit(plan) or ("" if plan.itemsize == 1 else "its items have no byte")
+
+
+def _float_misfit(plan: Plan) -> str:
+    return plans.not_dense_misfit(plan) or ("" if plan.dtype == "float32" else "it is no float32")
+
+
+def _writable(plan: Plan) -> Plan:
+    return plan.replaced(readonly=False)
+
+
+def _readonly_misfit(plan: Plan) -> str:
+    return "it is read-only" if plan.readonly else ""
+
+
+# -- the twists --------------------------------------------------------------------------------------
+
+_PLAIN_RULES = (
+    *("DP-32", "DP-30", "DP-31", "DP-08", "DP-09", "DP-14", "DP-21", "DP-28"),
+    *("DL-14", "DL-19", "DL-21"),
+)
+_LIFE = ("DP-08", "DP-09", "DP-31", "DL-19")
+"""Who frees what, and how often: asked of refusals, too."""
+
+
+def _twist(name: str, rule: str, expects: str, about: str, **more: Any) -> DLPackTwist:
+    rules = (rule, *more.pop("also", ()), *more.pop("life", _LIFE))
+    return DLPackTwist(name, tuple(dict.fromkeys(rules)), expects, about, **more)
+
+
+_NOT_EMPTY: dict[str, Any] = {"adapt": plans.filled, "misfit": plans.empty_misfit}
+_DENSE: dict[str, Any] = {"adapt": _dense_with_axes, "misfit": _not_dense_with_axes}
+_EMPTY: dict[str, Any] = {
+    "adapt": plans.empty,
+    "misfit": _not_empty_misfit,
+    "control": plans.plain,
+}
+_COMPARED: dict[str, Any] = {"compared": True, "life": ("DP-08", "DP-09", "DL-19")}
+"""What becomes of the tensor is compared with what became of the plain one."""
+_BYTES: dict[str, Any] = {"adapt": plans.of_dtype("uint8"), "misfit": _bytes_misfit}
+_FLOAT: dict[str, Any] = {"adapt": plans.of_dtype("float32"), "misfit": _float_misfit}
+
+_TWISTS: tuple[Twist, ...] = (
+    DLPackTwist(PLAIN, _PLAIN_RULES, "right-or-error", "as published"),
+    _twist(
+        "byte-offset",
+        "DL-10",
+        "right",
+        "data lies 64 bytes before the first element, and byte_offset says so",
+        bend=_with_byte_offset,
+        **_NOT_EMPTY,
+    ),
+    _twist(
+        "null-strides",
+        "DL-08",
+        "right",
+        "strides is NULL, which means row-major before version 1.2",
+        bend=_without_strides,
+        **_DENSE,
+    ),
+    _twist(
+        "junk-strides",
+        "DP-33",
+        "right",
+        "strides of axes of extent 1, or of an empty tensor, lead nowhere",
+        bend=_with_junk_strides,
+        adapt=_with_free_strides,
+        misfit=_fixed_strides_misfit,
+    ),
+    _twist(
+        "empty-null",
+        "DP-32",
+        "right",
+        "a tensor without elements has data NULL",
+        also=("DL-12",),
+        **_EMPTY,
+    ),
+    _twist(
+        "empty-pointer",
+        "DP-32",
+        "right",
+        "a tensor without elements has a pointer nevertheless",
+        also=("DL-12",),
+        bend=_with_pointer,
+        **_EMPTY,
+    ),
+    _twist(
+        "wild-metadata",
+        "DL-13",
+        "right",
+        "shape and strides of a tensor without dimensions lead to a page that nobody may read",
+        bend=_with_wild_metadata,
+        adapt=plans.zero_dim,
+        misfit=_dimensions_misfit,
+    ),
+    _twist(
+        "null-deleter",
+        "DL-19",
+        "right",
+        "the deleter is NULL: there is nothing to delete",
+        bend=_without_deleter,
+    ),
+    _twist(
+        "null-context",
+        "DL-28",
+        "right",
+        "manager_ctx is NULL",
+        bend=_without_context,
+        **_COMPARED,
+    ),
+    _twist(
+        "wild-context",
+        "DL-28",
+        "right",
+        "manager_ctx leads to a page that only the producer knows",
+        bend=_with_wild_context,
+        **_COMPARED,
+    ),
+    _twist(
+        "odd-address",
+        "DP-32",
+        "right-or-error",
+        "the first element lies at an odd address",
+        also=("DP-30",),
+        **_NOT_EMPTY,
+    ),
+    _twist(
+        "65-dimensions",
+        "DP-32",
+        "right-or-error",
+        "it has 65 dimensions",
+        bend=_with_many_dimensions,
+        **_NOT_EMPTY,
+    ),
+    _twist(
+        "unknown-code",
+        "DL-23",
+        "error",
+        f"type code {_UNKNOWN} is none that there is",
+        bend=_of_type(code=_UNKNOWN),
+        **_NOT_EMPTY,
+    ),
+    _twist(
+        "unknown-bits",
+        "DL-23",
+        "error",
+        "a float of 24 bits is none that a consumer knows",
+        bend=_of_type(bits=24),
+        **_FLOAT,
+    ),
+    _twist(
+        "lanes",
+        "DL-23",
+        "right-or-error",
+        "elements are vectors of four float32",
+        bend=_with_lanes,
+        adapt=_four_floats,
+        misfit=_four_floats_misfit,
+    ),
+    _twist(
+        "unknown-device",
+        "DL-23",
+        "error",
+        "device type 77 is none that there is",
+        device=(77, 0),
+        **_NOT_EMPTY,
+    ),
+    _twist(
+        "fp4-bits-8",
+        "DL-26",
+        "error",
+        "a 4-bit float says it has 8 bits",
+        bend=_of_type(code=17, bits=8),
+        **_BYTES,
+    ),
+    _twist(
+        "fp6-bits-8",
+        "DL-26",
+        "error",
+        "a 6-bit float says it has 8 bits",
+        bend=_of_type(code=15, bits=8),
+        **_BYTES,
+    ),
+    _twist(
+        "used-capsule",
+        "DP-05",
+        "error",
+        "the capsule says that it was used",
+        bend=_used,
+        **_NOT_EMPTY,
+    ),
+    _twist(
+        "other-name",
+        "DP-05",
+        "error",
+        "the capsule has a name that DLPack does not know",
+        bend=_named(b"tensor"),
+        **_NOT_EMPTY,
+    ),
+    _twist(
+        "no-capsule",
+        "DP-32",
+        "error",
+        "__dlpack__ returns a number",
+        exporter=_GivesANumber,
+    ),
+    _twist(
+        "raises",
+        "DP-29",
+        "error",
+        "__dlpack__ raises an error of its own",
+        exporter=_Raises,
+    ),
+)
+
+_MODERN: tuple[Twist, ...] = (
+    _twist(
+        "later-minor",
+        "DL-23",
+        "right",
+        "it says version 1.99",
+        bend=_of_a_later_minor,
+    ),
+    _twist(
+        "major-2",
+        "DL-22",
+        "error",
+        "it says version 2.0, and all but its deleter is junk",
+        bend=_of_another_major,
+        **_NOT_EMPTY,
+    ),
+    _twist(
+        "copied",
+        "DL-01",
+        "right",
+        "flag bit 1 says that it is a copy, which belongs to the consumer",
+        bend=_copied,
+    ),
+    _twist(
+        "other-form",
+        "DP-11",
+        "right-or-error",
+        "the capsule is of the form that was not asked for",
+        other_form=True,
+        adapt=_writable,
+        misfit=_readonly_misfit,
+    ),
+    _twist(
+        "no-device-method",
+        "DP-29",
+        "right-or-error",
+        "there is no __dlpack_device__",
+        exporter=_WithoutDevice,
+    ),
+)
+_ON_A_DEVICE: tuple[Twist, ...] = (
+    _twist(
+        "cuda",
+        "DP-19",
+        "error",
+        "it says CUDA device 0, where there is none",
+        device=(CUDA, 0),
+        **_NOT_EMPTY,
+    ),
+)
+"""Only where there is no such device: elsewhere the pointer would be believed, rightly."""
+
+_CAPABILITIES: dict[str, Any] = {
+    "dtypes": tuple(
+        name
+        for name, info in DTYPES.items()
+        if info.dlpack is not None and info.packed_bits is None
+    ),
     "max_ndim": 8,
     "layouts": "any",
     "byteorders": ("native",),
     "alignment_bytes": (1, 4096),
 }
-
-_BYTE_OFFSET = 64
-
-
-def _with_byte_offset(export: Export) -> None:
-    tensor = export.managed.tensor
-    if tensor.data:
-        tensor.data -= _BYTE_OFFSET
-        tensor.byte_offset = _BYTE_OFFSET
-
-
-def _not_empty(plan: Plan) -> Plan:
-    shape = tuple(max(extent, 1) for extent in plan.shape)
-    return plan.replaced(shape=shape, views=(), aligned_index=None, halo=None)
-
-
-def _empty_misfit(plan: Plan) -> str:
-    return "it has no elements" if 0 in plan.view_map.shape else ""
-
-
-_TWISTS: tuple[Twist, ...] = (
-    Twist(PLAIN, _ALWAYS, "right-or-error", "as published"),
-    DLPackTwist(
-        "byte-offset",
-        ("DL-10",),
-        "right",
-        "data lies 64 bytes before the first element, and byte_offset says so",
-        adapt=_not_empty,
-        misfit=_empty_misfit,
-        bend=_with_byte_offset,
-    ),
-)
+_SHIFTS = {"odd-address": 1}
 
 INTERFACES = (
     Interface(
@@ -307,17 +490,19 @@ INTERFACES = (
         ("DL", "DP"),
         Capabilities(**_CAPABILITIES, readonly=(False, True)),
         DLPackOffered,
-        _TWISTS,
+        (*_TWISTS, *_MODERN, *(() if has_gpu() else _ON_A_DEVICE)),
         taken_rule="DP-30",
+        shifts=_SHIFTS,
     ),
     Interface(
         "dlpack-legacy",
         "__dlpack__ of the 2022 standard, with stream alone",
         ("DL", "DP"),
         Capabilities(**_CAPABILITIES, readonly=(False,)),
-        _LegacyOffered,
+        LegacyOffered,
         _TWISTS,
-        taken_rule="DP-30",
+        taken_rule="DP-14",
         base="dlpack",
+        shifts=_SHIFTS,
     ),
 )

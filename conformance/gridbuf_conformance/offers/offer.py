@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from ..plan import UNTOUCHED_FROM_BYTES, Plan
@@ -41,6 +42,29 @@ class Offer(Plan):
     def plan(self) -> Plan:
         """The array alone."""
         return Plan(**{key: self[key] for key in Plan.keys_of()})
+
+    @cached_property
+    def has_unusual_strides(self) -> bool:
+        """Whether an axis of several elements is walked backwards, or not at all."""
+        view = self.view_map
+        if 0 in view.shape:
+            return False
+        return any(step <= 0 for extent, step in zip(view.shape, view.steps) if extent > 1)
+
+    @property
+    def kind(self) -> str:
+        """The offer with what is unusual about its array: what a consumer dies of is one of these."""
+        view = self.view_map
+        steps = [step for extent, step in zip(view.shape, view.steps) if extent > 1]
+        marks = {
+            "no elements": 0 in view.shape,
+            "no dimensions": not view.shape,
+            "negative strides": any(step < 0 for step in steps),
+            "zero strides": any(step == 0 for step in steps),
+            "read-only": self.readonly,
+        }
+        named = [mark for mark, holds in marks.items() if holds]
+        return self.offer + (f" with {' and '.join(named)}" if named else "")
 
     @property
     def control(self) -> Offer | None:

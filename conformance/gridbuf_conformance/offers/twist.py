@@ -56,6 +56,7 @@ class Twist:
     offer a consumer must have taken before a refusal of this one counts ("right" only).
     `described` turns the array's shape into the one that is said, where that is another one;
     `is_retyped` says that the elements are said to be of another type of the same size.
+    `compared`: the plain offer is made in any case, for checks that compare the two.
 
     Raises ValueError for an expectation that there is not, and for no rules.
     """
@@ -69,6 +70,7 @@ class Twist:
     control: Callable[[Plan], Plan] = _unchanged
     described: Callable[[tuple[int, ...]], tuple[int, ...]] = _same_shape
     is_retyped: bool = False
+    compared: bool = False
 
     def __post_init__(self) -> None:
         if self.expects not in EXPECTATIONS:

@@ -5,7 +5,7 @@ proof: what the facts leave open is PASS with a note, UNSUPPORTED or UNTESTED, n
 levels and merging are the judge's business, not the checks'.
 """
 
-from . import ai, array_struct, cai, consume_dp, consume_host, dl, dp, dx, gt, pb, xa
+from . import ai, array_struct, cai, consume_dl, consume_dp, consume_host, dl, dp, dx, gt, pb, xa
 from .consumer_registry import CONSUMER_CHECKS, ConsumerCheck
 from .registry import CHECKS, Check
 from .subject import Subject
@@ -19,6 +19,7 @@ __all__ = [
     "ai",
     "array_struct",
     "cai",
+    "consume_dl",
     "consume_dp",
     "consume_host",
     "dl",

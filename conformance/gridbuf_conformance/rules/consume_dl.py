@@ -1,0 +1,110 @@
+"""Consumer checks of the C structs: DL-01 … DL-28."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..outcomes import Outcome, Verdict
+from .consumer_registry import consumer_check
+from .consumption import Consumption, taken
+from .verdicts import fail, ok, unsupported
+
+_NEVER_VERSIONED = "it never asks for a versioned capsule"
+
+
+def exports(facts: dict[str, Any]) -> list[dict[str, Any]]:
+    """What became of every capsule that was handed out, by the facts of one moment."""
+    return list(facts.get("exports", ()))
+
+
+def is_versioned(c: Consumption) -> bool:
+    """Whether a versioned capsule was asked for and handed out."""
+    return any(export["versioned"] for export in exports(c.returned))
+
+
+@consumer_check("DL-01")
+def flags_are_where_they_are(c: Consumption, control: Consumption | None) -> Verdict:
+    return taken(c, control) if is_versioned(c) or not c.accepted else unsupported(_NEVER_VERSIONED)
+
+
+@consumer_check("DL-08")
+def null_strides_are_row_major(c: Consumption, control: Consumption | None) -> Verdict:
+    return taken(c, control)
+
+
+@consumer_check("DL-10")
+def offset_is_added(c: Consumption, control: Consumption | None) -> Verdict:
+    return taken(c, control)
+
+
+@consumer_check("DL-12")
+def empty_tensors_are_taken(c: Consumption, control: Consumption | None) -> Verdict:
+    return taken(c, control)
+
+
+@consumer_check("DL-13")
+def scalars_have_no_shape_to_read(c: Consumption, control: Consumption | None) -> Verdict:
+    return taken(c, control)
+
+
+@consumer_check("DL-14")
+def strides_are_signed(c: Consumption, control: Consumption | None) -> Verdict:
+    if not c.offer.has_unusual_strides:
+        return unsupported("no stride is negative or zero")
+    return taken(c, control) if c.accepted else ok(f"refused: {c.error['type']}")
+
+
+@consumer_check("DL-19")
+def deleter_runs_once(c: Consumption, control: Consumption | None) -> Verdict:
+    for export in exports(c.after):
+        if export["deleter_calls"] > 1:
+            return fail("one call of the deleter", f"{export['deleter_calls']} calls")
+    if c.offer.twist.name == "null-deleter":
+        return taken(c, control)
+    return ok() if exports(c.after) else unsupported("no capsule was asked for")
+
+
+@consumer_check("DL-21")
+def metadata_is_left_alone(c: Consumption, control: Consumption | None) -> Verdict:
+    if not exports(c.after):
+        return unsupported("no capsule was asked for")
+    if all(export["metadata_unchanged"] for export in exports(c.after)):
+        return ok()
+    return fail("shape and strides as they were lent", "the consumer wrote into them")
+
+
+@consumer_check("DL-22")
+def another_major_is_refused(c: Consumption, control: Consumption | None) -> Verdict:
+    return taken(c, control) if is_versioned(c) else unsupported(_NEVER_VERSIONED)
+
+
+@consumer_check("DL-23")
+def unknown_is_refused_and_minor_taken(c: Consumption, control: Consumption | None) -> Verdict:
+    name = c.offer.twist.name
+    if name == "later-minor" and c.accepted and not is_versioned(c):
+        return unsupported(_NEVER_VERSIONED)
+    if name == "lanes" and c.accepted and _is_vector(c):
+        return ok("elements are raw vectors")
+    return taken(c, control)
+
+
+def _is_vector(c: Consumption) -> bool:
+    """Whether the result has one element for each vector, with all its bytes."""
+    shape = c.offer.view_map.shape
+    wide = shape[-1] * c.offer.itemsize
+    return any(a.shape == shape[:-1] and a.itemsize == wide for a in c.arrays.values())
+
+
+@consumer_check("DL-26")
+def wrong_bits_are_refused(c: Consumption, control: Consumption | None) -> Verdict:
+    return taken(c, control)
+
+
+@consumer_check("DL-28")
+def context_is_not_read(c: Consumption, control: Consumption | None) -> Verdict:
+    verdict = taken(c, control)
+    if verdict.outcome is not Outcome.PASS or not c.accepted or c.after["free"]:
+        return verdict
+    if control is not None and not control.after["free"]:
+        return Verdict(Outcome.BLOCKED, note="DP-31 failed")
+    return fail("the deleter called in the end, whatever manager_ctx is", "it was not called")
