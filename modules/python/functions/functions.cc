@@ -25,6 +25,7 @@ import gridbuf.layout;
 import gridbuf.layout.preset;
 import gridbuf.python.arguments;
 import gridbuf.python.buffer;
+import gridbuf.python.creation;
 import gridbuf.python.cupy;
 import gridbuf.python.imports;
 import gridbuf.python.numpy;
@@ -34,57 +35,6 @@ import gridbuf.python.request;
 
 namespace gridbuf::python {
 namespace {
-
-// ---- Signatures: leading parameters, then the keywords that all share. ----
-
-template <std::size_t count>
-constexpr std::array<const char*, count + kKeywordCount> with_keywords(
-    const char* const (&leading)[count]) {
-  std::array<const char*, count + kKeywordCount> names{};
-  std::copy(leading, leading + count, names.begin());
-  std::copy(std::begin(kKeywordNames), std::end(kKeywordNames), names.begin() + count);
-  return names;
-}
-
-constexpr auto kShapeNames = with_keywords({"shape", "dtype"});
-constexpr auto kFullNames = with_keywords({"shape", "fill_value", "dtype"});
-constexpr auto kLikeNames = with_keywords({"data", "dtype"});
-constexpr auto kFullLikeNames = with_keywords({"data", "fill_value", "dtype"});
-constexpr int kMostNames = 3 + kKeywordCount;
-
-/// The arguments of a vectorcall, sorted.
-class Arguments {
- public:
-  Arguments(const Signature& signature, PyObject* const* arguments, Py_ssize_t count,
-            PyObject* keyword_names)
-      : leading_(static_cast<int>(signature.names.size()) - kKeywordCount) {
-    const std::span<PyObject*> values(values_, signature.names.size());
-    sort_arguments(signature, arguments, count, keyword_names, values, unknown_keyword);
-    keywords_ = to_keywords(values.subspan(static_cast<std::size_t>(leading_)));
-    if (values_[0] == nullptr) raise_missing(signature, 0);
-  }
-
-  PyObject* first() const { return values_[0]; }
-  PyObject* second(const Signature& signature) const {
-    if (values_[1] == nullptr) raise_missing(signature, 1);
-    return values_[1];
-  }
-  /// The last of the leading parameters; null if not given.
-  PyObject* dtype() const { return values_[leading_ - 1]; }
-  const Keywords& keywords() const { return keywords_; }
-
- private:
-  [[noreturn]] static void raise_missing(const Signature& signature, int position) {
-    const std::string name = signature.names[static_cast<std::size_t>(position)];
-    raise(ErrorClass::kType, std::string(signature.function) + "() is underdetermined: " + name +
-                                 " is missing; pass it as argument " +
-                                 std::to_string(position + 1));
-  }
-
-  int leading_;
-  PyObject* values_[kMostNames] = {};
-  Keywords keywords_;
-};
 
 // ---- Filling. ----
 
@@ -99,7 +49,7 @@ bool is_for_cupy(const Request& request) { return request.memory == MemoryKind::
 /// Whether there are bytes that belong to no element: every function but `empty` zeroes them.
 bool has_padding(const LayoutPlan& plan) { return plan.total_bytes() != plan.nbytes(); }
 
-Ref make_filled(const Request& request, PyObject* fill_value) {
+Ref make_full(const Request& request, PyObject* fill_value) {
   if (is_for_cupy(request)) {
     Ref array = make_cupy_array(request.plan, *request.dtype, has_padding(request.plan));
     copy_into_cupy(array.get(), fill_value);
@@ -117,101 +67,54 @@ Ref make_filled(const Request& request, PyObject* fill_value) {
   return ndarray_of(buffer.get());
 }
 
-Ref make_ones(const Request& request) {
-  const Ref one = Ref::steal(PyLong_FromLong(1));
-  return make_filled(request, one.get());
-}
-
 template <bool zeroed>
 Ref make_unfilled(const Request& request) {
   if (is_for_cupy(request)) return make_cupy_array(request.plan, *request.dtype, zeroed);
   return ndarray_of(allocate_for(request, zeroed).get());
 }
-constexpr auto make_empty = make_unfilled<false>;
-constexpr auto make_zeros = make_unfilled<true>;
-
 // ---- The functions. ----
 
-using Make = Ref (*)(const Request&);
+/// Plain arrays: ndarrays over gridbuf's memory, and CuPy's where only a GPU reads it.
+struct PlainDoor {
+  using Keywords = python::Keywords;
+  using Request = python::Request;
+  static constexpr auto& kKeywordNames = python::kKeywordNames;
 
-/// shape, dtype=float64, keywords.
-template <Make make>
-PyObject* call_with_shape(const Signature& signature, PyObject* const* arguments, Py_ssize_t count,
-                          PyObject* keyword_names) {
-  return guarded([&] {
-    const Arguments given(signature, arguments, count, keyword_names);
-    return make(resolve(given.first(), given.dtype(), given.keywords()));
-  });
-}
-
-/// data, dtype=None, keywords.
-template <Make make>
-PyObject* call_with_data(const Signature& signature, PyObject* const* arguments, Py_ssize_t count,
-                         PyObject* keyword_names) {
-  return guarded([&] {
-    const Arguments given(signature, arguments, count, keyword_names);
-    return make(resolve_like(source_of(given.first()), given.dtype(), given.keywords()));
-  });
-}
+  static Keywords to_keywords(std::span<PyObject* const> values) {
+    return python::to_keywords(values);
+  }
+  static void unknown_keyword(const Signature& signature, PyObject* keyword) {
+    python::unknown_keyword(signature, keyword);
+  }
+  static Request resolve(PyObject* shape, PyObject* dtype, const Keywords& keywords) {
+    return python::resolve(shape, dtype, keywords);
+  }
+  static Request from_data(PyObject* data, PyObject* dtype, const Keywords& keywords) {
+    return resolve_like(source_of(data), dtype, keywords);
+  }
+  static Ref make_empty(const Request& request) { return make_unfilled<false>(request); }
+  static Ref make_zeros(const Request& request) { return make_unfilled<true>(request); }
+  static Ref make_filled(const Request& request, PyObject* fill_value) {
+    return make_full(request, fill_value);
+  }
+};
+using Functions = Creation<PlainDoor>;
 
 Ref make_buffer_only(const Request& request) { return allocate_for(request, false); }
 Ref make_plan_only(const Request& request) { return make_plan_object(request.plan, request.dims); }
 
 PyObject* allocate(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
-  static constexpr Signature kSignature{"allocate", kShapeNames, 2};
-  return call_with_shape<make_buffer_only>(kSignature, arguments, count, names);
+  static constexpr Signature kSignature{"allocate", Functions::kShapeNames, 2};
+  return Functions::with_shape<make_buffer_only>(kSignature, arguments, count, names);
 }
 PyObject* plan(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
-  static constexpr Signature kSignature{"plan", kShapeNames, 2};
-  return call_with_shape<make_plan_only>(kSignature, arguments, count, names);
-}
-PyObject* empty(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
-  static constexpr Signature kSignature{"empty", kShapeNames, 2};
-  return call_with_shape<make_empty>(kSignature, arguments, count, names);
-}
-PyObject* zeros(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
-  static constexpr Signature kSignature{"zeros", kShapeNames, 2};
-  return call_with_shape<make_zeros>(kSignature, arguments, count, names);
-}
-PyObject* ones(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
-  static constexpr Signature kSignature{"ones", kShapeNames, 2};
-  return call_with_shape<make_ones>(kSignature, arguments, count, names);
-}
-PyObject* empty_like(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
-  static constexpr Signature kSignature{"empty_like", kLikeNames, 2};
-  return call_with_data<make_empty>(kSignature, arguments, count, names);
-}
-PyObject* zeros_like(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
-  static constexpr Signature kSignature{"zeros_like", kLikeNames, 2};
-  return call_with_data<make_zeros>(kSignature, arguments, count, names);
-}
-PyObject* ones_like(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
-  static constexpr Signature kSignature{"ones_like", kLikeNames, 2};
-  return call_with_data<make_ones>(kSignature, arguments, count, names);
-}
-
-PyObject* full(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
-  return guarded([&] {
-    static constexpr Signature kSignature{"full", kFullNames, 3};
-    const Arguments given(kSignature, arguments, count, names);
-    PyObject* const fill_value = given.second(kSignature);
-    return make_filled(resolve(given.first(), given.dtype(), given.keywords()), fill_value);
-  });
-}
-
-PyObject* full_like(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
-  return guarded([&] {
-    static constexpr Signature kSignature{"full_like", kFullLikeNames, 3};
-    const Arguments given(kSignature, arguments, count, names);
-    PyObject* const fill_value = given.second(kSignature);
-    const Source source = source_of(given.first());
-    return make_filled(resolve_like(source, given.dtype(), given.keywords()), fill_value);
-  });
+  static constexpr Signature kSignature{"plan", Functions::kShapeNames, 2};
+  return Functions::with_shape<make_plan_only>(kSignature, arguments, count, names);
 }
 
 /// A copy of the elements of `array`, in the layout of `request`.
 Ref make_copy(const Request& request, const Ref& array) {
-  if (is_for_cupy(request)) return make_filled(request, array.get());
+  if (is_for_cupy(request)) return make_full(request, array.get());
   const Ref buffer = allocate_for(request, has_padding(request.plan));
   const NdarrayFields source = fields_of(array.get());
   if (source.dtype != request.dtype->numpy.get()) {
@@ -229,8 +132,8 @@ Ref make_copy(const Request& request, const Ref& array) {
 
 PyObject* from_array(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   return guarded([&] {
-    static constexpr Signature kSignature{"from_array", kLikeNames, 2};
-    const Arguments given(kSignature, arguments, count, names);
+    static constexpr Signature kSignature{"from_array", Functions::kDataNames, 2};
+    const Functions::Arguments given(kSignature, arguments, count, names);
     const Ref data = importable_or_same(given.first(), given.keywords().dims);
     Ref array;
     const Source source = source_of(data.get(), &array);
@@ -454,28 +357,28 @@ PyMethodDef functions[] = {
     {"plan", method(plan), kFast,
      "plan(shape, dtype='float64', " GRIDBUF_KEYWORDS
      "The LayoutPlan that allocate would use, without any memory." GRIDBUF_ERRORS},
-    {"empty", method(empty), kFast,
+    {"empty", method(Functions::empty), kFast,
      "empty(shape, dtype='float64', " GRIDBUF_KEYWORDS
      "An ndarray with undefined elements; its base is a Buffer." GRIDBUF_ERRORS},
-    {"zeros", method(zeros), kFast,
+    {"zeros", method(Functions::zeros), kFast,
      "zeros(shape, dtype='float64', " GRIDBUF_KEYWORDS
      "An ndarray of zeros; its base is a Buffer." GRIDBUF_ERRORS},
-    {"ones", method(ones), kFast,
+    {"ones", method(Functions::ones), kFast,
      "ones(shape, dtype='float64', " GRIDBUF_KEYWORDS
      "An ndarray of ones; its base is a Buffer." GRIDBUF_ERRORS},
-    {"full", method(full), kFast,
+    {"full", method(Functions::full), kFast,
      "full(shape, fill_value, dtype='float64', " GRIDBUF_KEYWORDS
      "An ndarray of fill_value, cast as numpy.full casts it." GRIDBUF_ERRORS},
-    {"empty_like", method(empty_like), kFast,
+    {"empty_like", method(Functions::empty_like), kFast,
      "empty_like(data, dtype=None, " GRIDBUF_KEYWORDS
      "An ndarray with undefined elements; what is not given is taken from data." GRIDBUF_ERRORS},
-    {"zeros_like", method(zeros_like), kFast,
+    {"zeros_like", method(Functions::zeros_like), kFast,
      "zeros_like(data, dtype=None, " GRIDBUF_KEYWORDS
      "An ndarray of zeros; what is not given is taken from data." GRIDBUF_ERRORS},
-    {"ones_like", method(ones_like), kFast,
+    {"ones_like", method(Functions::ones_like), kFast,
      "ones_like(data, dtype=None, " GRIDBUF_KEYWORDS
      "An ndarray of ones; what is not given is taken from data." GRIDBUF_ERRORS},
-    {"full_like", method(full_like), kFast,
+    {"full_like", method(Functions::full_like), kFast,
      "full_like(data, fill_value, dtype=None, " GRIDBUF_KEYWORDS
      "An ndarray of fill_value; what is not given is taken from data." GRIDBUF_ERRORS},
     {"from_array", method(from_array), kFast,

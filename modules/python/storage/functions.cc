@@ -26,6 +26,7 @@ import gridbuf.layout;
 import gridbuf.layout.preset;
 import gridbuf.python.arguments;
 import gridbuf.python.buffer;
+import gridbuf.python.creation;
 import gridbuf.python.imports;
 import gridbuf.python.numpy;
 import gridbuf.python.object;
@@ -161,71 +162,12 @@ Ref allocate_storage(const StorageOrder& order, bool zeroed) {
   return make_storage(value_of(is_long ? run_without_gil(allocate) : allocate()), request.dtype);
 }
 
-// ---- Signatures: leading parameters, then the keywords that all share. ----
+// ---- Filling. ----
 
 namespace {
 
-template <std::size_t count>
-constexpr std::array<const char*, count + kStorageKeywordCount> with_keywords(
-    const char* const (&leading)[count]) {
-  std::array<const char*, count + kStorageKeywordCount> names{};
-  std::copy(leading, leading + count, names.begin());
-  std::copy(std::begin(kStorageKeywordNames), std::end(kStorageKeywordNames),
-            names.begin() + count);
-  return names;
-}
-
-constexpr auto kShapeNames = with_keywords({"shape", "dtype"});
-constexpr auto kFullNames = with_keywords({"shape", "fill_value", "dtype"});
-constexpr auto kLikeNames = with_keywords({"data", "dtype"});
-constexpr auto kFullLikeNames = with_keywords({"data", "fill_value", "dtype"});
-constexpr int kMostNames = 3 + kStorageKeywordCount;
-
-/// The arguments of a vectorcall, sorted.
-class Arguments {
- public:
-  Arguments(const Signature& signature, PyObject* const* arguments, Py_ssize_t count,
-            PyObject* names)
-      : signature_(signature),
-        leading_(static_cast<int>(signature.names.size()) - kStorageKeywordCount) {
-    const std::span<PyObject*> values(values_, signature.names.size());
-    sort_arguments(signature, arguments, count, names, values, unknown_storage_keyword);
-    keywords_ = to_storage_keywords(values.subspan(static_cast<std::size_t>(leading_)));
-  }
-
-  PyObject* first() const { return required(0); }
-  PyObject* second() const { return required(1); }
-  /// The last of the leading parameters; null if not given.
-  PyObject* dtype() const { return values_[leading_ - 1]; }
-  const StorageKeywords& keywords() const { return keywords_; }
-
- private:
-  PyObject* required(int position) const {
-    PyObject* const value = values_[position];
-    if (value != nullptr) return value;
-    const std::string name = signature_.names[static_cast<std::size_t>(position)];
-    raise(ErrorClass::kType, std::string(signature_.function) + "() is underdetermined: " + name +
-                                 " is missing; pass it as argument " +
-                                 std::to_string(position + 1));
-  }
-
-  const Signature& signature_;
-  int leading_;
-  PyObject* values_[kMostNames] = {};
-  StorageKeywords keywords_;
-};
-
-StorageOrder order_of_shape(const Arguments& given) {
-  return resolve_storage(given.first(), given.dtype(), given.keywords());
-}
-StorageOrder order_of_data(const Arguments& given) {
-  return resolve_storage_like(storage_source_of(given.first()), given.dtype(), given.keywords());
-}
-
-// ---- Filling. ----
-
 /// Cast and broadcast as numpy.full does.
-Ref make_filled(const StorageOrder& order, PyObject* fill_value) {
+Ref make_full(const StorageOrder& order, PyObject* fill_value) {
   const DTypeRecord& dtype = *order.request.dtype;
   Ref elements;
   if (is_scalar(fill_value)) {
@@ -239,61 +181,33 @@ Ref make_filled(const StorageOrder& order, PyObject* fill_value) {
   return made;
 }
 
-Ref make_ones(const StorageOrder& order) {
-  const Ref one = Ref::steal(PyLong_FromLong(1));
-  return make_filled(order, one.get());
-}
-Ref make_empty(const StorageOrder& order) { return allocate_storage(order, false); }
-Ref make_zeros(const StorageOrder& order) { return allocate_storage(order, true); }
-
 // ---- The functions. ----
 
-template <StorageOrder (*order)(const Arguments&), Ref (*make)(const StorageOrder&)>
-PyObject* call(const Signature& signature, PyObject* const* arguments, Py_ssize_t count,
-               PyObject* names) {
-  return guarded([&] { return make(order(Arguments(signature, arguments, count, names))); });
-}
+/// Storages: host, device or both, by `device` and `managed`.
+struct StorageDoor {
+  using Keywords = StorageKeywords;
+  using Request = StorageOrder;
+  static constexpr auto& kKeywordNames = kStorageKeywordNames;
 
-PyObject* empty(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
-  static constexpr Signature kSignature{"empty", kShapeNames, 2};
-  return call<order_of_shape, make_empty>(kSignature, arguments, count, names);
-}
-PyObject* zeros(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
-  static constexpr Signature kSignature{"zeros", kShapeNames, 2};
-  return call<order_of_shape, make_zeros>(kSignature, arguments, count, names);
-}
-PyObject* ones(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
-  static constexpr Signature kSignature{"ones", kShapeNames, 2};
-  return call<order_of_shape, make_ones>(kSignature, arguments, count, names);
-}
-PyObject* empty_like(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
-  static constexpr Signature kSignature{"empty_like", kLikeNames, 2};
-  return call<order_of_data, make_empty>(kSignature, arguments, count, names);
-}
-PyObject* zeros_like(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
-  static constexpr Signature kSignature{"zeros_like", kLikeNames, 2};
-  return call<order_of_data, make_zeros>(kSignature, arguments, count, names);
-}
-PyObject* ones_like(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
-  static constexpr Signature kSignature{"ones_like", kLikeNames, 2};
-  return call<order_of_data, make_ones>(kSignature, arguments, count, names);
-}
-PyObject* full(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
-  return guarded([&] {
-    static constexpr Signature kSignature{"full", kFullNames, 3};
-    const Arguments given(kSignature, arguments, count, names);
-    PyObject* const fill_value = given.second();
-    return make_filled(order_of_shape(given), fill_value);
-  });
-}
-PyObject* full_like(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
-  return guarded([&] {
-    static constexpr Signature kSignature{"full_like", kFullLikeNames, 3};
-    const Arguments given(kSignature, arguments, count, names);
-    PyObject* const fill_value = given.second();
-    return make_filled(order_of_data(given), fill_value);
-  });
-}
+  static Keywords to_keywords(std::span<PyObject* const> values) {
+    return to_storage_keywords(values);
+  }
+  static void unknown_keyword(const Signature& signature, PyObject* keyword) {
+    unknown_storage_keyword(signature, keyword);
+  }
+  static Request resolve(PyObject* shape, PyObject* dtype, const Keywords& keywords) {
+    return resolve_storage(shape, dtype, keywords);
+  }
+  static Request from_data(PyObject* data, PyObject* dtype, const Keywords& keywords) {
+    return resolve_storage_like(storage_source_of(data), dtype, keywords);
+  }
+  static Ref make_empty(const Request& order) { return allocate_storage(order, false); }
+  static Ref make_zeros(const Request& order) { return allocate_storage(order, true); }
+  static Ref make_filled(const Request& order, PyObject* fill_value) {
+    return make_full(order, fill_value);
+  }
+};
+using Functions = Creation<StorageDoor>;
 
 // ---- The table. ----
 
@@ -315,29 +229,29 @@ PyCFunction method(Function function) {
 constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
 
 PyMethodDef functions[] = {
-    {"_storage_empty", method(empty), kFast,
+    {"_storage_empty", method(Functions::empty), kFast,
      "empty(shape, dtype='float64', *, " GRIDBUF_STORAGE_KEYWORDS
      "A storage with undefined elements." GRIDBUF_STORAGE_ERRORS},
-    {"_storage_zeros", method(zeros), kFast,
+    {"_storage_zeros", method(Functions::zeros), kFast,
      "zeros(shape, dtype='float64', *, " GRIDBUF_STORAGE_KEYWORDS
      "A storage of zeros." GRIDBUF_STORAGE_ERRORS},
-    {"_storage_ones", method(ones), kFast,
+    {"_storage_ones", method(Functions::ones), kFast,
      "ones(shape, dtype='float64', *, " GRIDBUF_STORAGE_KEYWORDS
      "A storage of ones." GRIDBUF_STORAGE_ERRORS},
-    {"_storage_full", method(full), kFast,
+    {"_storage_full", method(Functions::full), kFast,
      "full(shape, fill_value, dtype='float64', *, " GRIDBUF_STORAGE_KEYWORDS
      "A storage of fill_value, cast as numpy.full casts it." GRIDBUF_STORAGE_ERRORS},
-    {"_storage_empty_like", method(empty_like), kFast,
+    {"_storage_empty_like", method(Functions::empty_like), kFast,
      "empty_like(data, dtype=None, *, " GRIDBUF_STORAGE_KEYWORDS
      "A storage with undefined elements; what is not given is taken from "
      "data." GRIDBUF_STORAGE_ERRORS},
-    {"_storage_zeros_like", method(zeros_like), kFast,
+    {"_storage_zeros_like", method(Functions::zeros_like), kFast,
      "zeros_like(data, dtype=None, *, " GRIDBUF_STORAGE_KEYWORDS
      "A storage of zeros; what is not given is taken from data." GRIDBUF_STORAGE_ERRORS},
-    {"_storage_ones_like", method(ones_like), kFast,
+    {"_storage_ones_like", method(Functions::ones_like), kFast,
      "ones_like(data, dtype=None, *, " GRIDBUF_STORAGE_KEYWORDS
      "A storage of ones; what is not given is taken from data." GRIDBUF_STORAGE_ERRORS},
-    {"_storage_full_like", method(full_like), kFast,
+    {"_storage_full_like", method(Functions::full_like), kFast,
      "full_like(data, fill_value, dtype=None, *, " GRIDBUF_STORAGE_KEYWORDS
      "A storage of fill_value; what is not given is taken from data." GRIDBUF_STORAGE_ERRORS},
     {"_storage_as_storage", method(as_storage_function), kFast,
