@@ -28,6 +28,7 @@ from .summary import (
     conclusion,
     findings,
     kind_of,
+    matrices,
     matrix,
     rule_text,
     telling,
@@ -39,6 +40,7 @@ __all__ = ["Printer", "render", "render_rule", "render_survey"]
 _STYLES = {
     "failed": "bold red",
     "error": "bold magenta",
+    "known": "blue",
     "advisory": "yellow",
     "passed": "green",
     "silent": "dim",
@@ -145,6 +147,7 @@ def render(
         for _, rule in finding.entries:
             printer.line()
             _print_finding(printer, rule, catalogue)
+    _print_known(printer, report)
     printer.line()
     for note in report.get("notes") or ():
         printer.line(("Note: ", "bold"), clean(note))
@@ -171,10 +174,14 @@ def render_survey(
     """Prints the matrix of all libraries, the most telling failures, and the libraries that are absent."""
     printer = Printer(console)
     catalogue = _catalogue(catalogue)
-    if reports:
-        _print_matrix(printer, matrix(reports))
-    else:
-        printer.line("No library was judged.")
+    tables = matrices(reports)
+    for side, table in tables:
+        if len(tables) > 1 or side != "producer":
+            printer.line((f"{side.capitalize()}s", "bold"))
+        if table.rows:
+            _print_matrix(printer, table, "library" if side == "producer" else side)
+        else:
+            printer.line("No library was judged.")
     found = findings(reports, ("failed", "error"))
     if found:
         printer.line()
@@ -218,7 +225,10 @@ def _print_title(printer: Printer, report: Mapping[str, Any]) -> None:
 def _print_groups(printer: Printer, table: Matrix) -> None:
     printer.line()
     view = printer.table()
-    for heading in ("group", "rules on", *(kind for kind in KINDS if kind != "error"), "in all"):
+    shown = [kind for kind in KINDS if kind not in ("error", "known")]
+    if any(row.total.of_kind("known") for row in table.rows):
+        shown.insert(1, "known")
+    for heading in ("group", "rules on", *shown, "in all"):
         right = heading not in ("group", "rules on")
         view.add_column(
             "not judged" if heading == "silent" else heading, justify="right" if right else "left"
@@ -226,7 +236,7 @@ def _print_groups(printer: Printer, table: Matrix) -> None:
     for group in table.groups:
         cell = table.rows[0].cells[group]
         counts = []
-        for kind in ("failed", "advisory", "passed", "silent"):
+        for kind in shown:
             number = cell.of_kind(kind) + (cell.of_kind("error") if kind == "failed" else 0)
             counts.append(Text(str(number), _STYLES[kind] if number else "dim"))
         title = Text(GROUPS.get(group, ""))
@@ -251,10 +261,23 @@ def _print_rules(printer: Printer, report: Mapping[str, Any], catalogue: Mapping
         )
 
 
+def _print_known(printer: Printer, report: Mapping[str, Any]) -> None:
+    """Failures on record in one line each: the gate is open for them, and they are not forgotten."""
+    for number, (_, rule) in enumerate(
+        entry for finding in findings([report], ("known",)) for entry in finding.entries
+    ):
+        if not number:
+            printer.line()
+        notes = "; ".join(clean(failure.get("note") or "") for failure in rule["failures"])
+        style = _STYLES["known"]
+        head = f"{printer.sign('known')} {rule['id']}  {rule['level']}  {rule['outcome']}"
+        printer.line((head, style), f"  {shorten(notes, _MAX_VALUE_CHARS)}")
+
+
 # The matrix ------------------------------------------------------------------------------------------------
 
 
-def _print_matrix(printer: Printer, table: Matrix) -> None:
+def _print_matrix(printer: Printer, table: Matrix, what: str = "library") -> None:
     """A row a library, a column a rule group; what does not fit beside the names follows in tables below."""
     widest = max(20, printer.console.width // 3)
     names = [_matrix_name(printer, row) for row in table.rows]
@@ -268,7 +291,7 @@ def _print_matrix(printer: Printer, table: Matrix) -> None:
     blocks = _blocks(cells, room)
     for block in blocks:
         view = printer.table()
-        view.add_column("library", no_wrap=True)
+        view.add_column(what, no_wrap=True)
         for group in block:
             view.add_column(group, justify="right", no_wrap=True)
         if block is blocks[-1]:
@@ -279,9 +302,11 @@ def _print_matrix(printer: Printer, table: Matrix) -> None:
             view.add_row(name, *(cells[group][number] for group in block), *last)
         printer.console.print(view)
         printer.line()
+    has_known = any(row.total.of_kind("known") for row in table.rows)
     legend = (
         f"{printer.sign('passed')} rules that hold",
         f"{printer.sign('failed')} failed/judged",
+        *([f"{printer.sign('known')} known failures"] if has_known else []),
         f"{printer.sign('advisory')} advisories",
         f"{printer.sign('silent')} nothing to judge",
     )
@@ -308,10 +333,11 @@ def _blocks(cells: Mapping[str, Sequence[Text]], room: int) -> list[list[str]]:
 
 def _matrix_name(printer: Printer, row: Row) -> Text:
     kind = row.total.kind
+    version = clean(row.version) if row.label == row.name else ""
     return Text.assemble(
         (f"{printer.sign(kind)} ", _STYLES[kind]),
-        (printer.encodable(shorten(clean(row.name), 24)), "bold"),
-        (printer.encodable(shorten(f" {clean(row.version)}".rstrip(), 16)), "dim"),
+        (printer.encodable(shorten(clean(row.label), 24)), "bold"),
+        (printer.encodable(shorten(f" {version}".rstrip(), 16)), "dim"),
     )
 
 
@@ -326,6 +352,8 @@ def _matrix_cell(printer: Printer, cell: Cell) -> Text:
         text.append(f"{printer.sign(kind)}{broken}/{cell.judged}", _STYLES[kind])
     else:
         text.append(f"{printer.sign('passed')}{cell.of_kind('passed')}", _STYLES["passed"])
+    if known := cell.of_kind("known"):
+        text.append(f" {printer.sign('known')}{known}", _STYLES["known"])
     if advisories := cell.of_kind("advisory"):
         text.append(f" {printer.sign('advisory')}{advisories}", _STYLES["advisory"])
     return text

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 from ..outcomes import Outcome
 from .drawing import to_text
-from .summary import group_of, kind_of, rule_text
+from .summary import group_of, kind_of, labels, rule_text
 from .text import clean, shorten
 
 __all__ = ["render"]
@@ -31,16 +31,18 @@ def render(
 
         catalogue = load()
     root = ElementTree.Element("testsuites", name="gridbuf-conformance")
-    for report in reports:
-        root.append(_suite(report, catalogue))
+    for report, label in zip(reports, labels(reports)):
+        root.append(_suite(report, clean(label), catalogue))
     _count(root, [rule for report in reports for rule in report["rules"]])
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, "unicode") + "\n"
 
 
-def _suite(report: Mapping[str, Any], catalogue: Mapping[str, Any]) -> ElementTree.Element:
+def _suite(
+    report: Mapping[str, Any], label: str, catalogue: Mapping[str, Any]
+) -> ElementTree.Element:
     target, suite = report["target"], report["suite"]
-    element = ElementTree.Element("testsuite", name=clean(target["name"]))
+    element = ElementTree.Element("testsuite", name=label)
     _count(element, report["rules"])
     properties = ElementTree.SubElement(element, "properties")
     for name, value in (
@@ -52,7 +54,7 @@ def _suite(report: Mapping[str, Any], catalogue: Mapping[str, Any]) -> ElementTr
     ):
         ElementTree.SubElement(properties, "property", name=name, value=clean(value or ""))
     for rule in report["rules"]:
-        element.append(_case(rule, clean(target["name"]), catalogue))
+        element.append(_case(rule, label, catalogue))
     return element
 
 
@@ -82,7 +84,7 @@ def _case(
     )
     result = _result_of(rule["outcome"])
     if result == "skipped":
-        message = f"{rule['outcome']}: {clean(rule.get('note') or 'no reason was recorded')}"
+        message = f"{rule['outcome']}: {_reason(rule)}"
         ElementTree.SubElement(case, "skipped", message=shorten(message, _MAX_MESSAGE_CHARS))
     elif result:
         headline = _headline(rule)
@@ -91,6 +93,12 @@ def _case(
     elif kind_of(rule["outcome"]) == "advisory":
         ElementTree.SubElement(case, "system-out").text = "ADVISORY\n" + _body(rule, requirement)
     return case
+
+
+def _reason(rule: Mapping[str, Any]) -> str:
+    """Why a rule was skipped: its note, or for a failure on record what the record says."""
+    first = next(iter(rule.get("failures") or ()), {})
+    return clean(rule.get("note") or first.get("note") or "no reason was recorded")
 
 
 def _headline(rule: Mapping[str, Any]) -> str:

@@ -29,6 +29,8 @@ __all__ = [
     "findings",
     "group_of",
     "kind_of",
+    "labels",
+    "matrices",
     "matrix",
     "rule_text",
     "side_of",
@@ -55,6 +57,7 @@ GROUPS: dict[str, str] = {
 KINDS: dict[str, tuple[str, str, str]] = {
     "failed": ("✗", "x", "a MUST is broken, or the producer crashed or hung"),
     "error": ("‼", "E", "the suite itself went wrong"),
+    "known": ("≈", "~", "a failure on record, and it still fails as known"),
     "advisory": ("!", "!", "a SHOULD is not met, or published texts disagree"),
     "passed": ("✓", "+", "holds on every plan"),
     "silent": ("·", ".", "not judged: unsupported, untested, or blocked by another failure"),
@@ -75,7 +78,7 @@ def kind_of(outcome: str) -> str:
         str(Outcome.ERROR): "error",
         str(Outcome.ADVISORY): "advisory",
         str(Outcome.PASS): "passed",
-        str(Outcome.XFAIL): "passed",
+        str(Outcome.XFAIL): "known",
     }.get(outcome, "silent")
 
 
@@ -138,10 +141,14 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """One library: its name, version, a cell per group, and the cell over all groups."""
+    """One library: its name, version, a cell per group, and the cell over all groups.
+
+    `label` is the name, with as much of version, Python, platform and profile as no other row has.
+    """
 
     name: str
     version: str
+    label: str
     cells: Mapping[str, Cell]
     report: ReportDict
 
@@ -159,15 +166,57 @@ class Matrix:
     rows: tuple[Row, ...]
 
 
-def matrix(reports: Sequence[ReportDict]) -> Matrix:
-    """Counts every rule of every report under its library and group; groups that nobody has are left out."""
+def labels(reports: Sequence[ReportDict]) -> list[str]:
+    """A name for each report that no other has: the library's, and what else it takes to tell them apart."""
+    facts = [
+        [
+            str(report["target"]["name"]),
+            str(report["target"].get("version") or ""),
+            f"Python {report['target'].get('python') or '?'}",
+            str(report["target"].get("platform") or ""),
+            str(report["profile"]),
+            side_of(report),
+        ]
+        for report in reports
+    ]
+    found = [parts[0] for parts in facts]
+    for place in range(1, len(facts[0]) if facts else 1):
+        counts = Counter(found)
+        found = [
+            f"{label} {parts[place]}".rstrip() if counts[label] > 1 else label
+            for label, parts in zip(found, facts)
+        ]
+    counts = Counter(found)
+    return [
+        f"{label} #{found[: n + 1].count(label)}" if counts[label] > 1 else label
+        for n, label in enumerate(found)
+    ]
+
+
+def matrices(reports: Sequence[ReportDict]) -> list[tuple[str, Matrix]]:
+    """The producers' matrix and the consumers', those that have a row; of no report, one without rows."""
+    names = labels(reports)
+    found = []
+    for side in ("producer", "consumer"):
+        chosen = [number for number, report in enumerate(reports) if side_of(report) == side]
+        if chosen:
+            part = [reports[number] for number in chosen]
+            found.append((side, matrix(part, [names[number] for number in chosen])))
+    return found or [("producer", Matrix((), ()))]
+
+
+def matrix(reports: Sequence[ReportDict], names: Sequence[str] | None = None) -> Matrix:
+    """Counts every rule of every report under its library and group; groups that nobody has are left out.
+
+    `names` are the rows' labels, by default those among these reports.
+    """
     rows = []
-    for report in reports:
+    for report, label in zip(reports, names or labels(reports)):
         cells: dict[str, Cell] = {}
         for rule in report["rules"]:
             cells.setdefault(group_of(rule["id"]), Cell()).outcomes[rule["outcome"]] += 1
         target = report["target"]
-        rows.append(Row(target["name"], target.get("version") or "", cells, report))
+        rows.append(Row(target["name"], target.get("version") or "", label, cells, report))
     present = {group for row in rows for group in row.cells}
     known = [group for group in GROUPS if group in present]
     return Matrix(tuple(known + sorted(present - set(known))), tuple(rows))
@@ -208,10 +257,11 @@ def findings(reports: Iterable[ReportDict], kinds: Iterable[str]) -> list[Findin
     """
     wanted = set(kinds)
     entries: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
-    for report in reports:
+    judged = list(reports)
+    for report, label in zip(judged, labels(judged)):
         for rule in report["rules"]:
             if kind_of(rule["outcome"]) in wanted:
-                entries.setdefault(rule["id"], []).append((report["target"]["name"], rule))
+                entries.setdefault(rule["id"], []).append((label, rule))
     groups = list(GROUPS)
 
     def rank(finding: Finding) -> tuple[int, bool, int, int, str]:
@@ -265,7 +315,7 @@ def conclusion(report: ReportDict) -> tuple[str, str]:
         return "error", "was not judged: it declined every plan."
     if not cell.judged:
         return "silent", "was not judged: no rule applies to what it offers."
-    advisories, known = cell.of_kind("advisory"), cell.outcomes[str(Outcome.XFAIL)]
+    advisories, known = cell.of_kind("advisory"), cell.of_kind("known")
     remark = f", {advisories} with an advisory" if advisories else ""
     remark += f", {plural(known, 'known failure')}" if known else ""
     return "passed", f"conforms: {plural(cell.judged, 'rule')} judged{remark}."
