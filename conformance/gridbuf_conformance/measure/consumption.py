@@ -82,6 +82,7 @@ def _consumed(
         "returned": subject.facts(),
         "asked": subject.was_asked(),
         "block": [block.low, block.high],
+        "gives_bytes": bool(getattr(function, "gives_bytes", False)),
     }
     if error is None:
         facts["result"] = _result_facts(result, memory)

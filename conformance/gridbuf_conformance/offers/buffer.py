@@ -291,10 +291,6 @@ class MethodTwist(Twist):
     exporter: Callable[[BufferOffered], Any] = _MethodExporter
 
 
-def _needs_methods(plan: Plan) -> str:
-    return "" if sys.version_info >= (3, 12) else "__buffer__ is known from Python 3.12 on"
-
-
 def _wrapped(ndim: int) -> Callable[[Answer, Block], None]:
     """Leading axes of extent 1 up to so many dimensions."""
 
@@ -613,13 +609,14 @@ _TWISTS: tuple[Twist, ...] = (
         misfit=_is_of("complex64", "complex128"),
         bend=_complex_letter("<" if sys.byteorder == "little" else ">"),
     ),
+)
+_METHOD_TWISTS: tuple[Twist, ...] = (
     MethodTwist(
         "method",
         ("PB-29", "PB-28", "PB-24"),
         "right-or-error",
         "__buffer__ and __release_buffer__ written in Python",
         adapt=plans.plain,
-        misfit=_needs_methods,
     ),
     MethodTwist(
         "method-read-only",
@@ -627,7 +624,6 @@ _TWISTS: tuple[Twist, ...] = (
         "right-or-error",
         "__buffer__ written in Python refuses writable memory",
         adapt=plans.readonly,
-        misfit=_needs_methods,
     ),
     MethodTwist(
         "method-bytes",
@@ -635,7 +631,6 @@ _TWISTS: tuple[Twist, ...] = (
         "error",
         "__buffer__ returns bytes in place of a memoryview",
         adapt=plans.plain,
-        misfit=_needs_methods,
         exporter=_BytesExporter,
     ),
 )
@@ -653,7 +648,8 @@ INTERFACES = (
             readonly=(False, True),
         ),
         BufferOffered,
-        _TWISTS,
+        # Classes export by methods from Python 3.12 on.
+        _TWISTS + (_METHOD_TWISTS if sys.version_info >= (3, 12) else ()),
         taken_rule="PB-20",
         shifts={"odd-address": 1},
     ),

@@ -163,9 +163,14 @@ def capsule_is_kept_alive(c: Consumption, control: Consumption | None) -> Verdic
     return _lives_on(c, "the capsule is held as long as the result lives")
 
 
+def _lenders(seen: dict[str, Any]) -> list[dict[str, Any]]:
+    """What was seen of the exporter's own buffer, or of those of the objects that it lent."""
+    return list(seen.get("lent", [seen]))
+
+
 def _releases(seen: dict[str, Any]) -> list[int]:
-    """How often each view was released, of the exporter or of the objects that it lent."""
-    return [count for lent in seen.get("lent", [seen]) for count in lent["releases"]]
+    """How often each view was released."""
+    return [count for lender in _lenders(seen) for count in lender["releases"]]
 
 
 @consumer_check("PB-35")
@@ -193,7 +198,7 @@ def released_once(c: Consumption, control: Consumption | None) -> Verdict:
 
 @consumer_check("PB-25")
 def metadata_is_left_alone(c: Consumption, control: Consumption | None) -> Verdict:
-    if c.after["metadata_unchanged"]:
+    if all(lender["metadata_unchanged"] for lender in _lenders(c.after)):
         return ok()
     return fail("shape, strides and suboffsets as the exporter wrote them", "they were changed")
 
@@ -210,7 +215,8 @@ def release_method_is_called(c: Consumption, control: Consumption | None) -> Ver
 
 @consumer_check("PB-31")
 def requests_are_requests(c: Consumption, control: Consumption | None) -> Verdict:
-    wrong = [name for name in c.after["requests"] if name in ("flags 0x100", "flags 0x200")]
+    requests = [name for lender in _lenders(c.after) for name in lender["requests"]]
+    wrong = [name for name in requests if name in ("flags 0x100", "flags 0x200")]
     if not wrong:
         return ok()
     return fail("flags of PyObject_GetBuffer", f"{wrong[0]}, which is one of memoryview's own")

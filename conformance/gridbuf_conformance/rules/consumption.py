@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
+from itertools import product
+from math import prod
 from typing import Any
 
 from .. import elements
@@ -105,6 +107,8 @@ class Consumption:
 
     def _mistake_of(self, name: str, array: Descriptor) -> tuple[str, str] | None:
         offer = self.offer
+        if self.facts.get("gives_bytes"):
+            return self._mistake_of_bytes(name, array)
         shape = offer.twist.described(offer.view_map.shape)
         if array.shape != shape:
             return f"shape {list(shape)}", f"shape {list(array.shape)}"
@@ -121,6 +125,29 @@ class Consumption:
         if walked is not None and walked != expected:
             return _first_difference(expected, walked, 2 * offer.itemsize)
         return None
+
+    def _mistake_of_bytes(self, name: str, array: Descriptor) -> tuple[str, str] | None:
+        """The same for a consumer that turns everything into one dimension: contents alone count.
+
+        Row-major, or as they lie in memory: a consumer that asks for contiguous memory of any order
+        is given just that.
+        """
+        shape = self.offer.view_map.shape
+        count = prod(shape) * self.offer.itemsize
+        if array.nbytes != count:
+            return f"{count} bytes", f"{array.nbytes} bytes"
+        walked = self.result["walk"].get(name)
+        numbers = [index[0] if index else 0 for index in sample_indices(array.shape)]
+        given = []
+        for orders in (shape, shape[::-1]):
+            indices = product(*map(range, orders))
+            turned = (index if orders is shape else index[::-1] for index in indices)
+            content = b"".join(map(self.offer.viewed_element_bytes, turned))
+            size = array.itemsize
+            given.append("".join(content[n * size : (n + 1) * size].hex() for n in numbers))
+        if walked is None or array.ndim > 1 or walked in given:
+            return None
+        return _first_difference(given[0], walked, 2 * array.itemsize)
 
     @property
     def can_be_read(self) -> bool:

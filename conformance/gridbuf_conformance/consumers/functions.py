@@ -1,0 +1,214 @@
+"""Consumers that are no function of their library as it stands: a call with arguments, or two calls.
+
+Some libraries take memory as plain bytes (a compressor, `bytes` itself): what comes back is one
+dimension of bytes, and `gives_bytes` marks their functions, so that the suite compares contents and
+not shapes. Libraries are imported when a function is called, in the worker.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+__all__ = [
+    "bytearray_of",
+    "bytes_of",
+    "cffi_from_buffer",
+    "cramjam_zlib",
+    "ctypes_from_buffer",
+    "jax_asarray",
+    "jax_from_dlpack",
+    "mlx_asarray",
+    "mpi4py_memory",
+    "numpy_frombuffer",
+    "paddle_from_dlpack",
+    "pyarrow_py_buffer",
+    "pyqt6_bytearray",
+    "pyside6_bytearray",
+    "pyzmq_frame",
+    "tensorflow_constant",
+    "tensorflow_from_dlpack",
+    "torch_frombuffer",
+    "warp_array",
+    "warp_from_dlpack",
+    "zstandard_compress",
+]
+
+
+def gives_bytes(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Marks a consumer whose result is one dimension of elements or bytes, in row-major order."""
+    function.gives_bytes = True  # type: ignore[attr-defined]
+    return function
+
+
+# -- the standard library --------------------------------------------------------------------------
+
+
+@gives_bytes
+def bytes_of(exporter: Any) -> bytes:
+    """`bytes(exporter)`."""
+    return bytes(exporter)
+
+
+@gives_bytes
+def bytearray_of(exporter: Any) -> bytearray:
+    """`bytearray(exporter)`."""
+    return bytearray(exporter)
+
+
+@gives_bytes
+def ctypes_from_buffer(exporter: Any) -> Any:
+    """`(ctypes.c_char * n).from_buffer(exporter)`: the memory itself."""
+    with memoryview(exporter) as view:
+        count = view.nbytes
+    return (ctypes.c_ubyte * count).from_buffer(exporter)
+
+
+# -- array libraries -------------------------------------------------------------------------------
+
+
+@gives_bytes
+def numpy_frombuffer(exporter: Any) -> Any:
+    """`numpy.frombuffer(exporter, numpy.uint8)`."""
+    import numpy
+
+    return numpy.frombuffer(exporter, numpy.uint8)
+
+
+@gives_bytes
+def torch_frombuffer(exporter: Any) -> Any:
+    """`torch.frombuffer(exporter, dtype=torch.uint8)`."""
+    import torch
+
+    return torch.frombuffer(exporter, dtype=torch.uint8)
+
+
+@gives_bytes
+def pyarrow_py_buffer(exporter: Any) -> Any:
+    """`pyarrow.py_buffer(exporter)`."""
+    import pyarrow
+
+    return pyarrow.py_buffer(exporter)
+
+
+def jax_asarray(exporter: Any) -> Any:
+    """`jax.numpy.asarray(exporter)`, with numbers of 64 bits switched on."""
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    return jax.numpy.asarray(exporter)
+
+
+def jax_from_dlpack(exporter: Any) -> Any:
+    """`jax.dlpack.from_dlpack(exporter)`, with numbers of 64 bits switched on."""
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    return jax.dlpack.from_dlpack(exporter)
+
+
+def tensorflow_from_dlpack(exporter: Any) -> Any:
+    """`tf.experimental.dlpack.from_dlpack(exporter.__dlpack__())`: it takes the capsule."""
+    import tensorflow
+
+    return tensorflow.experimental.dlpack.from_dlpack(exporter.__dlpack__())
+
+
+def tensorflow_constant(exporter: Any) -> Any:
+    """`tf.constant(exporter)`."""
+    import tensorflow
+
+    return tensorflow.constant(exporter)
+
+
+def paddle_from_dlpack(exporter: Any) -> Any:
+    """`paddle.from_dlpack(exporter)`."""
+    import paddle
+
+    return paddle.from_dlpack(exporter)
+
+
+def warp_from_dlpack(exporter: Any) -> Any:
+    """`warp.from_dlpack(exporter)`."""
+    return _warp().from_dlpack(exporter)
+
+
+def warp_array(exporter: Any) -> Any:
+    """`warp.array(exporter, device="cpu", copy=False)`."""
+    return _warp().array(exporter, device="cpu", copy=False)
+
+
+def mlx_asarray(exporter: Any) -> Any:
+    """`mlx.core.asarray(exporter)`."""
+    import mlx.core
+
+    return mlx.core.asarray(exporter)
+
+
+def _warp() -> Any:
+    import warp
+
+    warp.config.quiet = True
+    warp.init()
+    return warp
+
+
+# -- libraries of bytes ----------------------------------------------------------------------------
+
+
+@gives_bytes
+def cffi_from_buffer(exporter: Any) -> Any:
+    """`ffi.from_buffer(exporter)`, read through `ffi.buffer`."""
+    import cffi
+
+    ffi = cffi.FFI()
+    return ffi.buffer(ffi.from_buffer(exporter))
+
+
+@gives_bytes
+def mpi4py_memory(exporter: Any) -> Any:
+    """`mpi4py.MPI.memory(exporter)`."""
+    from mpi4py import MPI
+
+    return MPI.memory(exporter)
+
+
+@gives_bytes
+def pyzmq_frame(exporter: Any) -> Any:
+    """`zmq.Frame(exporter, copy=False).buffer`."""
+    import zmq
+
+    return zmq.Frame(exporter, copy=False).buffer
+
+
+@gives_bytes
+def zstandard_compress(exporter: Any) -> Any:
+    """`zstandard.compress(exporter)`, decompressed again."""
+    import zstandard
+
+    return zstandard.decompress(zstandard.compress(exporter))
+
+
+@gives_bytes
+def cramjam_zlib(exporter: Any) -> Any:
+    """`cramjam.zlib.compress(exporter)`, decompressed again."""
+    import cramjam
+
+    return bytes(cramjam.zlib.decompress(cramjam.zlib.compress(exporter)))
+
+
+@gives_bytes
+def pyqt6_bytearray(exporter: Any) -> Any:
+    """`PyQt6.QtCore.QByteArray(exporter)`."""
+    from PyQt6.QtCore import QByteArray
+
+    return QByteArray(exporter).data()
+
+
+@gives_bytes
+def pyside6_bytearray(exporter: Any) -> Any:
+    """`PySide6.QtCore.QByteArray(exporter)`."""
+    from PySide6.QtCore import QByteArray
+
+    return QByteArray(exporter).data()
