@@ -7,7 +7,7 @@ from typing import Any
 from ..outcomes import Outcome, Verdict
 from .consumer_registry import consumer_check
 from .consumption import Consumption, taken
-from .verdicts import fail, ok, unsupported
+from .verdicts import advise, fail, ok, unsupported
 
 _NEVER_VERSIONED = "it never asks for a versioned capsule"
 
@@ -34,7 +34,12 @@ def null_strides_are_row_major(c: Consumption, control: Consumption | None) -> V
 
 @consumer_check("DL-10")
 def offset_is_added(c: Consumption, control: Consumption | None) -> Verdict:
-    return taken(c, control)
+    """The text says where the first element is, not that every consumer must be able to go there:
+    an offset that is refused is a note, one that is ignored a failure."""
+    verdict = taken(c, control)
+    if verdict.failed and not c.accepted and not c.unclean:
+        return advise("the array, as from the plain offer", c.refusal)
+    return verdict
 
 
 @consumer_check("DL-12")
