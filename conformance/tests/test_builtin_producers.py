@@ -155,11 +155,16 @@ NOT_OFFERED = {
     "AI-30": "its memory cannot be resized",
     "CAI-15": "it has no masks",
     "CAI-19": "it always names the stream",
+    "DL-25": "it has no elements of less than a byte",
     "DL-29": "its memory cannot be resized",
     "DL-30": "its elements have one lane",
     "DP-17": "it does not run on ROCm",
     "DP-26": "its strides are multiples of the item size",
+    "GT-08": "it has entries",
+    "GT-11": "it is no named array: gridbuf.xarray is one",
+    "GT-27": "its origin is the aligned index: a storage has a halo",
     "PB-28": "its buffers are a C type's, not a method's",
+    "PB-29": "its buffers are a C type's, not a method's",
     "PB-30": "its buffers are a C type's, not a method's",
 }
 """The required rules that say nothing of gridbuf, because it has nothing that they are about."""
@@ -176,8 +181,11 @@ def test_every_required_rule_reaches_gridbuf_in_some_memory() -> None:
 _ON_DEVICE = GRIDBUF_IN_DEVICE_MEMORY - {"CAI-29"}  # smoke draws no plan of 0 dimensions here
 STORAGES = {
     "gridbuf.storage": {*_ON_DEVICE, "GT-05", "GT-09", "XA-17", "PB-13", "AI-25"},
-    "gridbuf.storage.cpu": {"AI-25", "AS-05", "PB-13", "DP-20", "GT-05", "XA-01", "XA-09"},
-    "gridbuf.storage.gpu": {*_ON_DEVICE, "GT-05"},
+    "gridbuf.storage.cpu": {
+        *("AI-25", "AS-05", "PB-13", "DP-20", "GT-05", "XA-01", "XA-09"),
+        *("GT-25", "GT-26", "GT-27", "GT-28"),
+    },
+    "gridbuf.storage.gpu": {*_ON_DEVICE, "GT-05", "GT-25", "GT-26", "GT-27"},
     "gridbuf.storage.synced": {*_ON_DEVICE, "GT-05", "GT-09", "XA-17", "PB-13"},
     "gridbuf.storage.managed": {*_ON_DEVICE, "GT-05", "GT-09", "XA-01", "PB-13"},
 }
@@ -192,6 +200,14 @@ def test_storages_break_nothing(name: str) -> None:
     passed = {id_ for id_, outcome in report.outcomes.items() if outcome == "PASS"}
     assert passed >= STORAGES[name]
     assert report.data["plans"]["observation"] >= 0.9 * sum(report.data["plans"].values())
+
+
+def test_named_arrays_over_storages_break_nothing() -> None:
+    pytest.importorskip("xarray", reason="xarray is not installed")
+    report = _checked("gridbuf.xarray")
+    assert report.failed == (), report.to_json()
+    passed = {id_ for id_, outcome in report.outcomes.items() if outcome == "PASS"}
+    assert {"GT-01", "GT-02", "GT-04", "GT-05", "GT-11", "GT-13", "GT-18", "GT-26", "GT-28"} <= passed
 
 
 @pytest.mark.parametrize("placement", [None, "gpu", "gt4py", "cuda"])

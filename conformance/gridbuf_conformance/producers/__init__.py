@@ -390,6 +390,13 @@ BUILT_IN: dict[str, Entry] = {
             **_GRIDBUF,
         ),
         _entry(
+            "gridbuf.xarray",
+            "gridbuf_xarray",
+            "XarrayOfStorageProducer",
+            "xarray.DataArray over a storage of gridbuf, by its accessor",
+            **{**_GRIDBUF, "install": "pip install gridbuf xarray"},
+        ),
+        _entry(
             "gt4py",
             "gt4py",
             "GT4PyProducer",

@@ -679,6 +679,8 @@ def entries_name_the_asked_dimensions(s: Subject) -> Verdict:
 def origin_is_the_lower_halo(s: Subject) -> Verdict:
     if s.plan is None or s.plan.halo is None:
         return unsupported(_NO_PLAN if s.plan is None else "the plan asks for no halo")
+    if any(lower + upper >= n for (lower, upper), n in zip(s.plan.halo, s.plan.shape)):
+        return unsupported("the halo leaves no domain that could have an origin")
     names = s.plan.dims or tuple(map(str, range(s.plan.ndim)))
     order = sorted(range(s.plan.ndim), key=lambda axis: _annotation_rank(names[axis]))
     wanted = tuple(s.plan.halo[axis][0] for axis in order)
