@@ -219,6 +219,7 @@ Verdict the_plan_is_met(const Subject& s) {
   const Plan& plan = *s.plan;
   if (!plan.dlpack) return fail(plan.dtype + " declined: DLPack has no word for it", "a tensor");
   if (plan.swapped) return fail("swapped byte order declined", "elements of native order");
+  if (!s.facts.is_described()) return unsupported("the tensor describes no array (DL-07)");
   if (s.facts.shape != plan.view.shape) {
     return fail("shape " + joined(plan.view.shape), "shape " + joined(s.facts.shape));
   }

@@ -3,6 +3,7 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -59,8 +60,16 @@ const Verdict& judged(const Rule& rule, const Subject& subject, Verdicts& verdic
   return verdicts[rule.id] = check_of(rule.id)(subject);
 }
 
+// All that may be asked of a struct of another major version (DL-22).
+constexpr std::array<std::string_view, 4> kOfAnyVersion = {"DL-01", "DL-02", "DL-19", "DL-20"};
+
 Verdicts judge_subject(const Subject& subject) {
   Verdicts verdicts;
+  for (const Rule& rule : rules()) {
+    const bool may_ask = subject.facts.is_readable() ||
+                         std::ranges::find(kOfAnyVersion, rule.id) != kOfAnyVersion.end();
+    if (!may_ask) verdicts[rule.id] = {Outcome::kBlocked, "", "", "DL-02 failed"};
+  }
   for (const Rule& rule : rules()) judged(rule, subject, verdicts);
   return verdicts;
 }
@@ -104,7 +113,7 @@ Verdicts judge_answer(const Producer& producer, const Plan& plan, const Answer& 
                      .second = {},
                      .changed = "",
                      .wanted = wanted_elements(plan)};
-  if (subject.facts.is_plausible() && subject.facts.shape_mapped && subject.facts.strides_mapped) {
+  if (subject.facts.is_plausible() && subject.facts.is_described()) {
     subject.second = asked_again(producer, plan);
     disturb(producer, plan);
     subject.changed = changed_since(subject.facts, answer);

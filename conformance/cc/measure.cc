@@ -1,5 +1,6 @@
 #include "conformance/cc/measure.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -168,6 +169,11 @@ bool Facts::is_plausible() const {
          flags >> 32 == 0;
 }
 
+bool Facts::is_described() const {
+  return shape_mapped && strides_mapped &&
+         std::ranges::all_of(shape, [](std::int64_t extent) { return extent >= 0; });
+}
+
 Facts measure(const Answer& answer) {
   Facts facts;
   const MemoryMap map = MemoryMap::now();
@@ -175,8 +181,7 @@ Facts measure(const Answer& answer) {
   facts.struct_mapped = read_struct(answer, map, facts);
   if (!facts.struct_mapped) return facts;
   facts.deleter_is_code = !map.is_known() || map.is_executable(facts.deleter);
-  const bool is_ours = !facts.versioned || facts.version.major == 1;
-  if (!facts.is_plausible() || !is_ours) return facts;
+  if (!facts.is_plausible() || !facts.is_readable()) return facts;
   read_shape_and_strides(map, facts);
   if (facts.shape_mapped && facts.strides_mapped) read_memory(map, facts);
   return facts;

@@ -53,6 +53,10 @@ struct Facts {
 
   /// Whether the rest of the struct may be believed enough to be followed (DL-01, DL-02, DL-07).
   bool is_plausible() const;
+  /// Whether the major version is one whose fields after the deleter are known (DL-02).
+  bool is_readable() const { return !versioned || version.major == 1; }
+  /// Whether shape and strides are there, so that an array is described at all (DL-07).
+  bool is_described() const;
 };
 
 /// Reads a tensor that a producer has handed out. Follows nothing that is not mapped.

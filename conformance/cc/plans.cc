@@ -16,7 +16,7 @@
 namespace gridbuf::conformance {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;  // keys in the order of the file
 
 // dlpack_plans.json, written out by the build as one raw string.
 constexpr const char kVectors[] =
@@ -44,6 +44,19 @@ View view_of(const Json& json) {
   return view;
 }
 
+// The keys that ask for something, as the Python suite's replay commands have them.
+std::string brief(const Json& keys) {
+  static const Json kDefaults = Json::parse(
+      R"({"byteorder": "native", "alignment_size": 1, "readonly": false, "views": []})");
+  Json asked;
+  for (const auto& [key, value] : keys.items()) {
+    if (!value.is_null() && (!kDefaults.contains(key) || kDefaults.at(key) != value)) {
+      asked[key] = value;
+    }
+  }
+  return asked.dump();
+}
+
 Plan plan_of(const Json& entry) {
   const Json& keys = entry.at("plan");
   Plan plan;
@@ -67,7 +80,7 @@ Plan plan_of(const Json& entry) {
   for (const Json& number : entry.at("numbers")) {
     plan.numbers.emplace_back(number.at(0).get<int>(), number.at(1).get<int>());
   }
-  plan.json = keys.dump();
+  plan.json = brief(keys);
   return plan;
 }
 

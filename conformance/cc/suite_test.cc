@@ -160,9 +160,15 @@ TEST(Wrong, AStrayFlagIsAnAdvisoryOfDL03) {
 }
 
 TEST(Wrong, ReadOnlyMemoryThatIsSaidToBeWritableIsDL04) {
-  static void* page = mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  constexpr std::size_t kPageBytes = 4096;
+  static void* page = mmap(nullptr, kPageBytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   const Make make = changed([](ReferenceTensor& made, const Plan& plan) {
-    if (plan.element_count() > 0 && plan.nbytes() <= 4096) tensor_of(made).data = page;
+    const std::vector<std::byte> content = plan.content();
+    if (content.empty() || content.size() > kPageBytes) return;
+    mprotect(page, kPageBytes, PROT_READ | PROT_WRITE);
+    std::memcpy(page, content.data(), content.size());
+    mprotect(page, kPageBytes, PROT_READ);
+    tensor_of(made).data = page;
   });
   EXPECT_EQ(broken_by(make, kNothing), Ids{"DL-04"});
 }
@@ -410,16 +416,16 @@ TEST(Text, AFailureSaysRuleExpectedActualPlanAndReplay) {
                                                 for (std::int64_t& stride : made.strides)
                                                   stride *= plan.itemsize_bytes;
                                               })});
-  EXPECT_EQ(report.of("DL-09").text().substr(0, 240),
+  EXPECT_EQ(report.of("DL-09").text(),
             "DL-09  MUST  FAIL  on " + std::to_string(report.of("DL-09").plans_failed) + " of " +
                 std::to_string(report.of("DL-09").plans_judged) +
                 " plans\n"
                 "  requirement  strides count elements, not bytes.\n"
                 "  expected     strides in elements\n"
                 "  actual       (8) reach the elements only when taken as bytes\n"
-                "  plan         shape_2  {\"al");
-  EXPECT_NE(report.of("DL-09").text().find("GRIDBUF_CONFORMANCE_PLAN='shape_2'"),
-            std::string::npos);
+                "  plan         shape_2  {\"shape\":[2],\"dtype\":\"float64\",\"fill\":1}\n"
+                "  replay       GRIDBUF_CONFORMANCE_PLAN='shape_2' in the environment\n"
+                "  to fix it    Divide byte strides by itemsize.");
 }
 
 TEST(Text, OnePlanCanBeRunAlone) {
