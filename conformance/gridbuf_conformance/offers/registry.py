@@ -10,7 +10,13 @@ from .twist import PLAIN, Interface, Twist
 
 __all__ = ["MODULES", "interface_of", "interfaces", "split", "twist_of", "twists_about"]
 
-MODULES: tuple[str, ...] = ("dlpack", "array_interface", "array_struct", "buffer")
+MODULES: tuple[str, ...] = (
+    "dlpack",
+    "array_interface",
+    "array_struct",
+    "buffer",
+    "data_interface",
+)
 """The modules of this package that define `INTERFACES`, in the order in which they are offered."""
 
 

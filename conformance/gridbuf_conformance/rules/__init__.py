@@ -5,7 +5,21 @@ proof: what the facts leave open is PASS with a note, UNSUPPORTED or UNTESTED, n
 levels and merging are the judge's business, not the checks'.
 """
 
-from . import ai, array_struct, cai, consume_dl, consume_dp, consume_host, dl, dp, dx, gt, pb, xa
+from . import (
+    ai,
+    array_struct,
+    cai,
+    consume_dl,
+    consume_dp,
+    consume_gt,
+    consume_host,
+    dl,
+    dp,
+    dx,
+    gt,
+    pb,
+    xa,
+)
 from .consumer_registry import CONSUMER_CHECKS, ConsumerCheck
 from .registry import CHECKS, Check
 from .subject import Subject
@@ -21,6 +35,7 @@ __all__ = [
     "cai",
     "consume_dl",
     "consume_dp",
+    "consume_gt",
     "consume_host",
     "dl",
     "dp",
