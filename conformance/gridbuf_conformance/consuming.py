@@ -32,7 +32,7 @@ from .report import Report
 __all__ = ["check_consumer", "check_offers", "replay"]
 
 _DEATHS_OF_A_KIND = 2
-_DEATHS_OF_A_KIND_WHILE_SHRINKING = 8
+_DEATHS_OF_A_KIND_WHILE_SHRINKING = 12
 _DEATHS_IN_ALL = 60
 _TIMEOUTS_IN_ALL = 6
 _EXIT_RULE = "DP-32"
@@ -249,6 +249,14 @@ class ConsumerRun(engine.Run):
             actual = engine.scrubbed(end.reason)
             died = Verdict(Outcome.CRASH, expected="the process ends in peace", actual=actual)
             self.take_verdict(_EXIT_RULE, None, died)
+
+    def simplifications(self, plan: Plan) -> Iterable[Plan]:
+        """The same offer with all extents cut to 1, 2 or 3."""
+        for extent in (1, 2, 3):
+            try:
+                yield plan.replaced(shape=tuple(min(n, extent) for n in plan.shape))
+            except ValueError:  # a view, or the twist, needs more
+                continue
 
     def simplest(self, worker: Any, plan: Plan) -> Plan:
         """What a failing offer is compared with, key by key: its interface's plain offer."""

@@ -423,6 +423,10 @@ class Run:
         """What each selected rule says of what a plan came to."""
         return _verdicts(plan, result, self._selected)
 
+    def simplifications(self, plan: Plan) -> Iterable[Plan]:
+        """Plans to try last, the simplest first; what makes a plan of this run easier to read."""
+        return ()
+
     def simplest(self, worker: Any, plan: Plan) -> Plan:
         """What a failing plan is compared with, key by key, to make it smaller."""
         from .strategies import simplest_plan
@@ -690,6 +694,9 @@ class _Search:
                 continue
             if simpler != plan and self(simpler):
                 plan = simpler
+        for simpler in self.run.simplifications(plan):
+            if self(simpler):
+                return
 
     def is_known_to_fail(self, plan: Plan) -> bool:
         """The same, from what is known already."""
