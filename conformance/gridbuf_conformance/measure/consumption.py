@@ -85,6 +85,7 @@ def _consumed(
         "gives_bytes": bool(getattr(function, "gives_bytes", False)),
     }
     if error is None:
+        memory.map.refresh()  # an exporter that took its memory back has closed its pages
         facts["result"] = _result_facts(result, memory)
     enter("consume:drop=exporter")
     subject.forget()
