@@ -25,7 +25,7 @@ def text_of(console: Console) -> str:
 def rendered(name: str, width: int = 100, encoding: str = "utf-8", **options: bool) -> str:
     reports, absent = load_case(name)
     console = console_of(width, encoding)
-    if name == "survey":
+    if name in ("survey", "merged", "none"):
         console_renderer.render_survey(reports, console, absent=absent, catalogue=CATALOGUE)
     else:
         console_renderer.render(reports[0], console, catalogue=CATALOGUE, **options)

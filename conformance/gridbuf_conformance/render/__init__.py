@@ -1,4 +1,4 @@
-"""Renderings of JSON reports: for the terminal, as one HTML page, as JUnit XML, as JSON.
+"""Renderings of JSON reports: for the terminal, as one HTML page, as Markdown, JUnit XML, JSON, a badge.
 
 A renderer reads report dictionaries and nothing else; it never runs a check. What all of them share is in
 `summary` (counting and ranking), `text` (making a producer's words safe) and `drawing` (layout faults).
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from .summary import Absent, ReportDict
 
-__all__ = ["FORMATS", "check_suffix", "to_json", "write"]
+__all__ = ["FORMATS", "SURVEY_SCHEMA", "check_suffix", "to_json", "write"]
 
 SURVEY_SCHEMA = "gridbuf-conformance-survey/1"
 
@@ -49,9 +49,23 @@ def _junit(reports: Sequence[ReportDict], absent: Sequence[Absent] = ()) -> str:
     return junit.render(reports)
 
 
+def _markdown(reports: Sequence[ReportDict], absent: Sequence[Absent] = ()) -> str:
+    from . import markdown
+
+    return markdown.render(reports, absent)
+
+
+def _badge(reports: Sequence[ReportDict], absent: Sequence[Absent] = ()) -> str:
+    from . import badge
+
+    return badge.render(reports, absent)
+
+
 FORMATS: dict[str, Callable[[Sequence[ReportDict], Sequence[Absent]], str]] = {
     ".html": _html,
     ".json": to_json,
+    ".md": _markdown,
+    ".svg": _badge,
     ".xml": _junit,
 }
 """What a report file's suffix stands for."""

@@ -33,7 +33,7 @@ from .summary import (
     rule_text,
     telling,
 )
-from .text import clean, describe_plan, plural, shorten
+from .text import clean, describe_plan, one_line, plural, shorten
 
 __all__ = ["Printer", "render", "render_rule", "render_survey"]
 
@@ -150,9 +150,9 @@ def render(
     _print_known(printer, report)
     printer.line()
     for note in report.get("notes") or ():
-        printer.line(("Note: ", "bold"), clean(note))
+        printer.line(("Note: ", "bold"), one_line(note))
     kind, sentence = conclusion(report)
-    verdict = f"{printer.sign(kind)} {clean(report['target']['name'])} {sentence}"
+    verdict = f"{printer.sign(kind)} {one_line(report['target']['name'])} {sentence}"
     printer.line((verdict, _STYLES[kind]), wrap=False)
 
 
@@ -176,12 +176,12 @@ def render_survey(
     catalogue = _catalogue(catalogue)
     tables = matrices(reports)
     for side, table in tables:
-        if len(tables) > 1 or side != "producer":
-            printer.line((f"{side.capitalize()}s", "bold"))
         if table.rows:
-            _print_matrix(printer, table, "library" if side == "producer" else side)
+            titled = len(tables) > 1 or side != "producer"
+            _print_matrix(printer, table, side if titled else "library")
         else:
             printer.line("No library was judged.")
+    _print_legend(printer, [table for _, table in tables if table.rows])
     found = findings(reports, ("failed", "error"))
     if found:
         printer.line()
@@ -211,13 +211,13 @@ def _catalogue(given: Mapping[str, Any] | None) -> Mapping[str, Any]:
 
 def _print_title(printer: Printer, report: Mapping[str, Any]) -> None:
     target, suite = report["target"], report["suite"]
-    name = " ".join(filter(None, (clean(target["name"]), clean(target.get("version") or ""))))
+    name = " ".join(filter(None, (one_line(target["name"]), one_line(target.get("version") or ""))))
     python = target.get("python")
     where = [
-        f"{clean(suite['name'])} {clean(suite['version'])}",
-        f"profile {clean(report['profile'])}",
-        f"Python {clean(python)}" if python else "",
-        clean(target.get("platform") or ""),
+        f"{one_line(suite['name'])} {one_line(suite['version'])}",
+        f"profile {one_line(report['profile'])}",
+        f"Python {one_line(python)}" if python else "",
+        one_line(target.get("platform") or ""),
     ]
     printer.line((name, "bold"), ("  ·  " + "  ·  ".join(filter(None, where)), "dim"))
 
@@ -302,7 +302,12 @@ def _print_matrix(printer: Printer, table: Matrix, what: str = "library") -> Non
             view.add_row(name, *(cells[group][number] for group in block), *last)
         printer.console.print(view)
         printer.line()
-    has_known = any(row.total.of_kind("known") for row in table.rows)
+
+
+def _print_legend(printer: Printer, tables: Sequence[Matrix]) -> None:
+    if not tables:
+        return
+    has_known = any(row.total.of_kind("known") for table in tables for row in table.rows)
     legend = (
         f"{printer.sign('passed')} rules that hold",
         f"{printer.sign('failed')} failed/judged",
@@ -311,7 +316,8 @@ def _print_matrix(printer: Printer, table: Matrix, what: str = "library") -> Non
         f"{printer.sign('silent')} nothing to judge",
     )
     printer.flow(legend)
-    printer.flow([f"{group} {GROUPS[group]}" for group in table.groups if group in GROUPS])
+    present = {group for table in tables for group in table.groups}
+    printer.flow([f"{group} {title}" for group, title in GROUPS.items() if group in present])
 
 
 _COLUMN_GAP, _PLANS_WIDTH = 3, 9
@@ -333,10 +339,13 @@ def _blocks(cells: Mapping[str, Sequence[Text]], room: int) -> list[list[str]]:
 
 def _matrix_name(printer: Printer, row: Row) -> Text:
     kind = row.total.kind
-    version = clean(row.version) if row.label == row.name else ""
+    version = one_line(row.version) if row.label == row.name else ""
     return Text.assemble(
         (f"{printer.sign(kind)} ", _STYLES[kind]),
-        (printer.encodable(shorten(clean(row.label), 24)), "bold"),
+        (
+            printer.encodable(shorten(one_line(row.label), 24 if row.label == row.name else 40)),
+            "bold",
+        ),
         (printer.encodable(shorten(f" {version}".rstrip(), 16)), "dim"),
     )
 
@@ -414,7 +423,7 @@ def _print_failure(printer: Printer, failure: Mapping[str, Any]) -> None:
 def _print_shared_finding(printer: Printer, finding: Finding, catalogue: Mapping[str, Any]) -> None:
     """One rule that one or several libraries broke: shown with the first library's failure."""
     kind = kind_of(finding.outcome)
-    names = [clean(name) for name, _ in finding.entries]
+    names = [one_line(name) for name, _ in finding.entries]
     printer.line(
         (f"{printer.sign(kind)} {finding.rule_id}", _STYLES[kind]),
         (f"  {finding.level}  {finding.outcome}", _STYLES[kind]),

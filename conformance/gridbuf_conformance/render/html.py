@@ -28,13 +28,17 @@ from .summary import (
     conclusion,
     group_of,
     kind_of,
-    matrix,
+    labels,
+    matrices,
     rule_text,
 )
 from .text import clean, describe_plan, plural, shorten
 
 __all__ = ["render"]
 
+_TOLD = ("failed", "error", "known", "advisory")
+_LETTERS = {kind: kind[0] for kind in KINDS}
+_MANY_ROWS = 14
 _MAX_VALUE_CHARS = 20_000
 _MAX_SEARCH_CHARS = 2_000
 
@@ -66,7 +70,7 @@ class _Entry:
 
 @dataclass(frozen=True)
 class _Card:
-    """One rule: its explanation and an entry for each library that was asked."""
+    """One rule: its explanation and an entry for each library that was asked, by its label."""
 
     id: str
     level: str
@@ -82,8 +86,8 @@ class _Card:
 
     @property
     def broken(self) -> list[_Entry]:
-        """The entries that are shown in full: failures, advisories and errors of the suite."""
-        return [entry for entry in self.entries if entry.kind in ("failed", "error", "advisory")]
+        """The entries that are shown in full: failures, also known ones, advisories, errors."""
+        return [entry for entry in self.entries if entry.kind in _TOLD]
 
     @property
     def passed(self) -> list[str]:
@@ -95,10 +99,10 @@ class _Card:
         """The libraries for which the rule was not judged."""
         return [entry.library for entry in self.entries if entry.kind == "silent"]
 
-    @property
-    def kinds_by_library(self) -> dict[str, str]:
-        """What the page's script filters by."""
-        return {entry.library: entry.kind for entry in self.entries}
+    def letters(self, libraries: Sequence[str]) -> str:
+        """What the page's script filters by: a letter for each library's kind, "-" if it was not asked."""
+        kinds = {entry.library: _LETTERS[entry.kind] for entry in self.entries}
+        return "".join(kinds.get(library, "-") for library in libraries)
 
     @property
     def remarks(self) -> list[tuple[str, list[_Entry]]]:
@@ -121,23 +125,37 @@ def render(
         from ..catalogue import load
 
         catalogue = load()
-    table = matrix(reports)
+    tables = matrices(reports)
+    rows = [row for _, table in tables for row in table.rows]
+    present = {group for _, table in tables for group in table.groups}
     cards = _cards(reports, catalogue)
-    counts = {kind: sum(row.total.of_kind(kind) for row in table.rows) for kind in KINDS}
-    has_problems = counts["failed"] + counts["error"] + counts["advisory"] > 0
+    counts = {kind: sum(row.total.of_kind(kind) for row in rows) for kind in KINDS}
+    has_problems = any(counts[kind] for kind in _TOLD)
     return (
         _environment()
         .get_template("report.html.j2")
         .render(
             title=_title(reports),
             facts=_facts(reports),
-            matrix=table,
-            groups={group: GROUPS.get(group, group) for group in table.groups},
+            tables=tables,
+            rows=rows,
+            libraries=[clean(row.label) for row in rows],
+            many_rows=_MANY_ROWS,
+            groups={
+                group: GROUPS.get(group, group)
+                for group in [*GROUPS, *sorted(present - GROUPS.keys())]
+                if group in present
+            },
             kinds=KINDS,
             counts=counts,
-            first_kinds=["failed", "error", "advisory"] if has_problems else list(KINDS),
+            letters=_LETTERS,
+            first_kinds=list(_TOLD) if has_problems else list(KINDS),
             conclusions=[conclusion(report) for report in reports],
-            notes=[(r["target"]["name"], note) for r in reports for note in r.get("notes") or ()],
+            notes=[
+                (name, note)
+                for report, name in zip(reports, labels(reports))
+                for note in report.get("notes") or ()
+            ],
             cards=cards,
             absent=absent,
             empty_cell=Cell(),
@@ -191,7 +209,7 @@ def _facts(reports: Sequence[Mapping[str, Any]]) -> list[str]:
 def _cards(reports: Sequence[Mapping[str, Any]], catalogue: Mapping[str, Any]) -> list[_Card]:
     """One card a rule, grouped as the matrix's columns and in the catalogue's order inside a group."""
     cards: dict[str, _Card] = {}
-    for report in reports:
+    for report, label in zip(reports, labels(reports)):
         for rule in report["rules"]:
             card = cards.get(rule["id"])
             if card is None:
@@ -199,7 +217,7 @@ def _cards(reports: Sequence[Mapping[str, Any]], catalogue: Mapping[str, Any]) -
                 card = cards[rule["id"]] = _Card(
                     rule["id"], rule["level"], group_of(rule["id"]), text
                 )
-            card.entries.append(_entry(clean(report["target"]["name"]), rule))
+            card.entries.append(_entry(clean(label), rule))
     columns = {group: column for column, group in enumerate(GROUPS)}
     places = {rule_id: place for place, rule_id in enumerate(catalogue)}
     last = len(places)

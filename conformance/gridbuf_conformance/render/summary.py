@@ -233,7 +233,7 @@ class Finding:
     @property
     def outcome(self) -> str:
         """The worst outcome among the libraries."""
-        return min((rule["outcome"] for _, rule in self.entries), key=_severity)
+        return min((str(rule["outcome"]) for _, rule in self.entries), key=_severity)
 
     @property
     def has_drawing(self) -> bool:

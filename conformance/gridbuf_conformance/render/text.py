@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["clean", "describe_plan", "plural", "shorten"]
+__all__ = ["clean", "describe_plan", "one_line", "plural", "shorten"]
 
 # Bidirectional overrides reorder what a reader sees of the text around them; the other members of the
 # category Cf (joiners, soft hyphens) are part of honest text and stay.
@@ -44,6 +44,11 @@ def clean(value: object) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(map(_visible, text.replace("\r\n", "\n")))
+
+
+def one_line(value: object) -> str:
+    """`clean`, and line breaks as spaces: a name must not be able to write a line of its own."""
+    return clean(value).replace("\n", " ")
 
 
 def shorten(text: str, limit_chars: int) -> str:

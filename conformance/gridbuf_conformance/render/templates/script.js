@@ -34,24 +34,27 @@
   if (!filters) return;
   const query = one("q"), library = one("library"), group = one("group"), chips = all(".chip");
   const expand = one("expand");
+  const libraries = [...library.options].slice(1).map((option) => option.text);
+  const KINDS = { f: "failed", e: "error", k: "known", a: "advisory", p: "passed", s: "silent" };
+  const SIGNS = { f: "✗", e: "‼", k: "≈", a: "!", p: "✓", s: "·" };
   const cards = all("details.rule").map((element) => ({
     element,
     group: element.dataset.group,
     text: element.textContent.replace(/\s+/g, " ").toLowerCase(),
-    kinds: Object.entries(JSON.parse(element.dataset.kinds)),
+    kinds: element.dataset.kinds,
     badges: all(".badge[data-library]", element),
     parts: all(".entry", element),
   }));
 
   function matches(card, words, kinds) {
     return (!group.value || card.group === group.value)
-      && card.kinds.some(([name, kind]) => (!library.value || name === library.value) && kinds.has(kind))
+      && [...card.kinds].some((letter, n) => (!library.value || libraries[n] === library.value) && kinds.has(letter))
       && words.every((word) => card.text.includes(word));
   }
 
   function apply() {
     const words = query.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const kinds = new Set(chips.filter((chip) => chip.getAttribute("aria-pressed") === "true").map((chip) => chip.dataset.kind));
+    const kinds = new Set(chips.filter((chip) => chip.getAttribute("aria-pressed") === "true").map((chip) => chip.dataset.letter));
     let shown = 0;
     for (const card of cards) {
       const visible = matches(card, words, kinds);
@@ -95,12 +98,72 @@
       query.value = "";
       library.value = cell.dataset.library;
       group.value = cell.dataset.group;
-      const broken = new Set(["failed", "error", "advisory"]);
+      const broken = new Set(["failed", "error", "known", "advisory"]);
       press((kind) => !broken.has(cell.dataset.kind) || broken.has(kind));
       apply();
       one("rules").scrollIntoView({ behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
     });
   }
+
+  // A heading opens its group: a mark for each rule and library, which leads to the rule.
+  function mark(card, letter, name) {
+    const link = document.createElement("a");
+    const id = card.element.id;
+    link.href = `#${encodeURIComponent(id)}`;
+    link.className = `mark k-${KINDS[letter] ?? "silent"}`;
+    link.title = `${id} ${name}: ${KINDS[letter] === "silent" || !KINDS[letter] ? "not judged" : KINDS[letter]}`;
+    link.setAttribute("aria-label", link.title);
+    link.textContent = SIGNS[letter] ?? "";
+    return link;
+  }
+
+  function strip(table, place, group) {
+    const found = document.createElement("span");
+    found.className = "strip";
+    const name = place.parentElement.dataset.library;
+    for (const card of cards.filter((one) => one.group === group)) {
+      if (name !== undefined) found.append(mark(card, card.kinds[libraries.indexOf(name)], name));
+      else found.append(Object.assign(document.createElement("i"), { textContent: card.element.id.split("-").pop(), title: card.element.id }));
+    }
+    place.append(found);
+  }
+
+  for (const heading of all(".heading")) {
+    heading.addEventListener("click", () => {
+      const open = heading.getAttribute("aria-expanded") !== "true";
+      heading.setAttribute("aria-expanded", String(open));
+      const table = heading.closest("table");
+      for (const place of all("[data-group]:is(th, td)", table)) {
+        if (place.dataset.group !== heading.dataset.group) continue;
+        all(".strip", place).forEach((old) => old.remove());
+        if (open) strip(table, place, heading.dataset.group);
+      }
+    });
+  }
+
+  // In the matrix the arrow keys go from cell to cell, and Tab leaves it: forty rows are one stop.
+  for (const table of all(".matrix")) {
+    const grid = all("tbody tr", table).map((row) => all(".cell", row));
+    grid.flat().forEach((cell, n) => { cell.tabIndex = n ? -1 : 0; });
+    const columnOf = (cell) => cell.closest("td").cellIndex;
+    table.addEventListener("keydown", (event) => {
+      const step = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
+      const cell = event.target.closest?.(".cell");
+      if (!step || !cell) return;
+      event.preventDefault();
+      const row = grid.findIndex((cells) => cells.includes(cell));
+      let next;
+      if (step[1]) next = grid[row][grid[row].indexOf(cell) + step[1]];
+      for (let r = row + step[0]; step[0] && !next && r >= 0 && r < grid.length; r += step[0]) {
+        next = grid[r].find((other) => columnOf(other) === columnOf(cell));
+      }
+      if (!next) return;
+      cell.tabIndex = -1;
+      next.tabIndex = 0;
+      next.focus();
+    });
+  }
+
   document.addEventListener("keydown", (event) => {
     if (event.key === "/" && !/^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName)) {
       event.preventDefault();
