@@ -107,6 +107,11 @@ class Page:
         for kind in ("keyDown", "keyUp"):
             self.call("Input.dispatchKeyEvent", type=kind, key=key, text=key)
 
+    def press(self, key: str) -> None:
+        """Presses and releases one key that is no text, such as "ArrowDown"."""
+        for kind in ("rawKeyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key)
+
     def screenshot(self, path: Path) -> None:
         """Writes the whole page as PNG."""
         shot = self.call("Page.captureScreenshot", captureBeyondViewport=True)

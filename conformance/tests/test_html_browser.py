@@ -192,3 +192,100 @@ def test_a_producers_markup_is_text(browser, pages):
     browser.load(pages["unicode"])
     actual = browser.run("document.querySelector('.actual dd').textContent")
     assert "<script>alert(1)</script>" in actual and "\\x1b[2J" in actual
+
+
+@pytest.fixture
+def merged(browser, pages):
+    """A page with producers and consumers, one library in three rows."""
+    browser.resize(1280)
+    browser.prefer("light")
+    browser.load(pages["merged"])
+    return browser
+
+
+def test_consumers_have_a_matrix_of_their_own(merged):
+    headings = merged.run("[...document.querySelectorAll('.card h2')].map(e => e.textContent)")
+    assert headings[:2] == ["Producers by rule group", "Consumers by rule group"]
+    rows = "[...document.querySelectorAll('[aria-labelledby=%s] tbody tr')].map(e => e.dataset.library)"
+    assert merged.run(rows % '"consumers-title"') == ["numpy.from_dlpack", "torch.from_dlpack"]
+
+
+def test_rows_of_one_library_are_told_apart(merged):
+    labels = ["numpy 2.4.6 Python 3.11.2", "numpy 1.26.4", "numpy 2.4.6 Python 3.13.2", "array"]
+    choices = merged.run("[...document.getElementById('library').options].map(o => o.value)")
+    assert choices[1:5] == labels
+    choose(merged, "library", labels[1])
+    merged.run("document.getElementById('PB-01').open = true")
+    assert merged.run(
+        "[...document.querySelectorAll('#PB-01 .entry')].filter(e => e.checkVisibility()).map(e => e.dataset.library)"
+    ) == [labels[1]]
+
+
+def test_a_heading_opens_its_group_to_its_rules(merged):
+    table = "[aria-labelledby=producers-title]"
+    click(merged, f"{table} .heading[data-group=PB]")
+    marks = f"document.querySelectorAll('{table} .mark')"
+    assert merged.run(f"{marks}.length") == 4 * 3
+    assert merged.run(f"{marks}[0].title") == "PB-01 numpy 2.4.6 Python 3.11.2: failed"
+    shown = merged.run(
+        f"[...document.querySelectorAll('{table} thead .strip i')].map(e => e.textContent)"
+    )
+    assert shown == ["01", "03", "18"]
+    merged.run(f"{marks}[4].click(); new Promise(done => setTimeout(done, 50))")
+    assert merged.run("document.getElementById('PB-03').open")
+    assert merged.run(LOW_CONTRAST) == []
+    click(merged, f"{table} .heading[data-group=PB]")
+    assert merged.run(f"{marks}.length") == 0
+
+
+def test_arrow_keys_walk_the_matrix(merged):
+    focused = "document.activeElement.dataset.library + '/' + document.activeElement.dataset.group"
+    merged.run("document.querySelector('.cell').focus()")
+    for key, place in (
+        ("ArrowRight", "numpy 2.4.6 Python 3.11.2/PB"),
+        ("ArrowDown", "numpy 1.26.4/PB"),
+        ("ArrowDown", "numpy 2.4.6 Python 3.13.2/PB"),
+        ("ArrowRight", "numpy 2.4.6 Python 3.13.2/DL"),
+        ("ArrowDown", "numpy 2.4.6 Python 3.13.2/DL"),  # array has no cell there
+        ("ArrowLeft", "numpy 2.4.6 Python 3.13.2/PB"),
+        ("ArrowDown", "array/PB"),
+        ("ArrowUp", "numpy 2.4.6 Python 3.13.2/PB"),
+    ):
+        merged.press(key)
+        assert merged.run(focused) == place
+    stops = "[...document.querySelectorAll('[aria-labelledby=producers-title] .cell')].filter(e => e.tabIndex === 0).length"
+    assert merged.run(stops) == 1
+
+
+def test_a_known_failure_is_shown_and_can_be_filtered(browser, pages):
+    browser.load(pages["known"])
+    browser.run("document.getElementById('reset').click()")
+    for kind in ("failed", "advisory", "passed", "silent"):
+        click(browser, f".chip[data-kind={kind}]")
+    assert browser.run(SHOWN) == ["AI-22", "PB-03"]
+    assert "rows are taken for packed" in browser.run(
+        "document.getElementById('AI-22').textContent"
+    )
+
+
+def test_forty_libraries_scroll_in_their_place(browser, tmp_path):
+    """The page stays as wide as the window; heading and names stay in sight while the matrix scrolls."""
+    reports, _ = load_case("survey")
+    many = [
+        {**report, "target": {**report["target"], "name": f"a.package.of.some.length:{name}{n}"}}
+        for n in range(10)
+        for name, report in zip("wxyz", reports)
+    ]
+    path = tmp_path / "many.html"
+    path.write_text(html.render(many, catalogue=CATALOGUE), encoding="utf-8")
+    for width in (390, 1280):
+        browser.resize(width)
+        browser.load(path)
+        browser.run("document.querySelector('.tall').scrollTo(200, 600)")
+        assert browser.run("document.documentElement.scrollWidth") <= width
+        gap = browser.run(
+            "(() => { const box = document.querySelector('.tall').getBoundingClientRect();"
+            " const head = document.querySelector('.tall thead th').getBoundingClientRect();"
+            " return [head.top - box.top, head.left - box.left]; })()"
+        )
+        assert gap == [0, 0]

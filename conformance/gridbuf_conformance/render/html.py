@@ -9,13 +9,14 @@ anything. Everything that came from a producer is escaped by Jinja and cleaned b
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from ..plan import Plan
 from .drawing import to_svg
@@ -32,7 +33,7 @@ from .summary import (
     matrices,
     rule_text,
 )
-from .text import clean, describe_plan, plural, shorten
+from .text import clean, describe_plan, one_line, plural, shorten
 
 __all__ = ["render"]
 
@@ -139,7 +140,7 @@ def render(
             facts=_facts(reports),
             tables=tables,
             rows=rows,
-            libraries=[clean(row.label) for row in rows],
+            libraries=[one_line(row.label) for row in rows],
             many_rows=_MANY_ROWS,
             groups={
                 group: GROUPS.get(group, group)
@@ -174,9 +175,16 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters["clean"] = clean
+    environment.filters["one_line"] = one_line
     environment.filters["plural"] = plural
+    environment.filters["breakable"] = _breakable
     environment.globals["verbatim"] = lambda name: Markup(_source(environment, name))
     return environment
+
+
+def _breakable(name: object) -> Markup:
+    """A name that may be broken where its parts begin: package.module:Class in a narrow column."""
+    return Markup(re.sub(r"([.:/_])(?=\w)", r"\1<wbr>", str(escape(one_line(name)))))
 
 
 def _source(environment: Environment, name: str) -> str:
@@ -217,7 +225,7 @@ def _cards(reports: Sequence[Mapping[str, Any]], catalogue: Mapping[str, Any]) -
                 card = cards[rule["id"]] = _Card(
                     rule["id"], rule["level"], group_of(rule["id"]), text
                 )
-            card.entries.append(_entry(clean(label), rule))
+            card.entries.append(_entry(one_line(label), rule))
     columns = {group: column for column, group in enumerate(GROUPS)}
     places = {rule_id: place for place, rule_id in enumerate(catalogue)}
     last = len(places)

@@ -34,7 +34,7 @@
   if (!filters) return;
   const query = one("q"), library = one("library"), group = one("group"), chips = all(".chip");
   const expand = one("expand");
-  const libraries = [...library.options].slice(1).map((option) => option.text);
+  const libraries = [...library.options].slice(1).map((option) => option.value);
   const KINDS = { f: "failed", e: "error", k: "known", a: "advisory", p: "passed", s: "silent" };
   const SIGNS = { f: "✗", e: "‼", k: "≈", a: "!", p: "✓", s: "·" };
   const cards = all("details.rule").map((element) => ({
