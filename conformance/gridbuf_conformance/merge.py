@@ -8,16 +8,20 @@ report, and the same library twice (its two rows could disagree, and nobody coul
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from .catalogue import LEVELS
+from .outcomes import Outcome
 from .render import SURVEY_SCHEMA
 from .render.summary import Absent, ReportDict, side_of
 from .report import SCHEMA, Report
 
 __all__ = ["MergeError", "merged"]
 
+_RULE_ID = re.compile(r"[A-Z]{2,5}-[0-9]{2,3}")
 _KEYS = ("suite", "target", "profile", "summary", "rules")
 
 
@@ -113,7 +117,11 @@ def _report(document: Any, path: Path) -> ReportDict:
 
 
 def _is_rule(rule: Any) -> bool:
-    return isinstance(rule, dict) and {"id", "level", "outcome", "plans"} <= rule.keys()
+    """Whether renderers can trust the rule's keys; its texts they clean themselves."""
+    if not isinstance(rule, dict) or not {"id", "level", "outcome", "plans"} <= rule.keys():
+        return False
+    is_known = rule["level"] in LEVELS and rule["outcome"] in set(map(str, Outcome))
+    return is_known and isinstance(rule["id"], str) and bool(_RULE_ID.fullmatch(rule["id"]))
 
 
 def _absent(library: Any, path: Path) -> Absent:
