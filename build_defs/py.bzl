@@ -59,3 +59,27 @@ def gridbuf_py_test(name, srcs, deps = [], data = [], args = [], env = {}, peers
         srcs_version = "PY3",
         **kwargs
     )
+
+def gridbuf_py_main_test(name, main, env = {}, **kwargs):
+    """A test that is one program, of gridbuf's own: its exit code is the verdict.
+
+    Args:
+      name: the target.
+      main: the program's label.
+      env: environment variables.
+      **kwargs: args, data, deps, size, timeout, tags, visibility, …
+    """
+    env = dict(env, PYTHONDONTWRITEBYTECODE = "1")
+    native.py_test(
+        name = name,
+        srcs = [main],
+        main = main,
+        env = select({
+            str(Label("//build_defs:asan")): dict(env, **_ASAN_ENV),
+            "//conditions:default": env,
+        }),
+        legacy_create_init = _NO_IMPLIED_PACKAGES,
+        python_version = "PY3",
+        srcs_version = "PY3",
+        **kwargs
+    )

@@ -34,16 +34,15 @@ def disk_cache(tmp_path_factory):
     return tmp_path_factory.mktemp("disk_cache")
 
 
-@pytest.mark.parametrize("example", PRINTED)
-def test_consumer_workspace_builds_and_prints(example, tmp_path, disk_cache):
-    program, expected = PRINTED[example]
+def run_bazel(example, tmp_path, disk_cache, *arguments):
+    """A command of Bazel in an example's folder, its server ended afterwards."""
     folder = EXAMPLES / example
     startup = ["bazel-4", f"--output_base={tmp_path}/output_base", "--max_idle_secs=30"]
-    command = ["run", "--symlink_prefix=/", "--noshow_progress"]
-    command += [f"--disk_cache={disk_cache}", f"//:{program}"]
+    command, *rest = arguments
+    options = ["--symlink_prefix=/", "--noshow_progress", f"--disk_cache={disk_cache}"]
     environ = {**os.environ, "HOME": str(tmp_path), "USER": "test"}
     result = subprocess.run(
-        startup + command,
+        [*startup, command, *options, *rest],
         cwd=folder,
         env=environ,
         capture_output=True,
@@ -54,6 +53,33 @@ def test_consumer_workspace_builds_and_prints(example, tmp_path, disk_cache):
     subprocess.run(
         [*startup, "shutdown"], cwd=folder, env=environ, capture_output=True, check=False
     )
+    return result
+
+
+@pytest.mark.parametrize("example", PRINTED)
+def test_consumer_workspace_builds_and_prints(example, tmp_path, disk_cache):
+    program, expected = PRINTED[example]
+    result = run_bazel(example, tmp_path, disk_cache, "run", f"//:{program}")
     assert result.returncode == 0, result.stderr
     for text in expected:
         assert text in result.stdout
+
+
+def test_cc_library_is_judged_by_the_suite_in_its_own_workspace(tmp_path, disk_cache):
+    result = run_bazel(
+        "cc_suite_user", tmp_path, disk_cache, "test", "//:row_test", "--test_output=all"
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "[       OK ] row/DlpackConformance/0.DL_09" in result.stdout
+    assert "UNSUPPORTED: no layout is asked" in result.stdout
+
+
+def test_python_library_is_judged_by_the_macro_in_its_own_workspace(tmp_path, disk_cache):
+    result = run_bazel(
+        "conformance_user", tmp_path, disk_cache, "test", "//...", "--test_output=all"
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "ring conforms" in result.stdout
+    assert "ring:values conforms" in result.stdout  # but for what known.toml has on record
+    (junit,) = tmp_path.glob("output_base/execroot/*/bazel-out/*/testlogs/conformance/test.xml")
+    assert 'testsuite name="ring"' in junit.read_text()

@@ -1,0 +1,67 @@
+"""`conformance_test`: a library's arrays, or its function that takes arrays, judged as a Bazel test.
+
+    load("@gridbuf//conformance:defs.bzl", "conformance_test")
+
+    conformance_test(
+        name = "conformance",
+        producer = "mylib.testing:Producer",
+        deps = [":testing"],
+    )
+
+The test is `gridbuf-conformance check`: its exit code is the command's, its JUnit report is the test's own
+(`bazel-testlogs/…/test.xml`, a case a rule), and the HTML page is among the test's outputs.
+"""
+
+load("//build_defs:py.bzl", "gridbuf_py_main_test")
+
+def conformance_test(
+        name,
+        producer = None,
+        consumer = None,
+        deps = [],
+        data = [],
+        profile = "default",
+        rules = None,
+        known = [],
+        seed = None,
+        time_limit_s = None,
+        isolate = True,
+        **kwargs):
+    """Judges one producer or one consumer.
+
+    Args:
+      name: the target.
+      producer: what `check` takes: a name of `gridbuf-conformance list`, or `package.module:Class`, importable from `deps`.
+      consumer: the same for a function that takes arrays; exactly one of the two is given.
+      deps: py_library targets with the library and the producer's module.
+      data: files they need.
+      profile: "smoke", "default", "thorough".
+      rules: only these rules: a list of ids and wildcards, as in ["DL-*", "XA-03"]; default: all.
+      known: files of known failures (labels).
+      seed: varies the plans.
+      time_limit_s: what takes longer over one plan is a TIMEOUT; default: 10.
+      isolate: whether the library runs in a process of its own; False for sanitizers.
+      **kwargs: size, timeout, tags, env, visibility, …
+    """
+    if (producer == None) == (consumer == None):
+        fail("conformance_test %s: give either producer or consumer" % name)
+    target = [producer] if consumer == None else ["--consumer", consumer]
+    arguments = target + ["--profile", profile]
+    if rules:
+        arguments += ["--rules", "'%s'" % ",".join(rules)]
+    for file in known:
+        arguments += ["--known", "$(location %s)" % file]
+    if seed != None:
+        arguments += ["--seed", str(seed)]
+    if time_limit_s != None:
+        arguments += ["--time-limit", str(time_limit_s)]
+    if not isolate:
+        arguments.append("--no-isolate")
+    gridbuf_py_main_test(
+        name = name,
+        main = Label("//conformance:conformance_test_main.py"),
+        args = arguments,
+        data = data + known,
+        deps = deps + [Label("//conformance:gridbuf_conformance")],
+        **kwargs
+    )

@@ -1,0 +1,19 @@
+"""Tells the conformance suite how to make what `ring` lends out."""
+
+import array
+
+import gridbuf_conformance as gc
+from ring import Ring
+
+
+class Producer(gc.Producer):
+    name = "ring"
+    capabilities = gc.Capabilities(
+        dtypes=("float64",), byteorders=("native",), readonly=(False,), min_ndim=1, max_ndim=1
+    )
+
+    def produce(self, plan):
+        made = Ring(plan["shape"][0])
+        for value in reversed(array.array("d", plan.content())):
+            made.push(value)
+        return made.newest_first()
