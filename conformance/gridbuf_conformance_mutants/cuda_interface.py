@@ -219,7 +219,7 @@ class CudaOrderIsAlwaysNative(Base):
         return {**interface, "typestr": self.element.typestr(False), "descr": None}
 
 
-@faulty_on("gpu", advises=["CAI-27"])
+@faulty_on("gpu", advises=["CAI-21", "CAI-27"])
 class VersionOneWithStrides(Base):
     """Version 1 with strides, to which it gives no meaning."""
 
