@@ -173,7 +173,8 @@ def known(options: Namespace, consoles: Consoles) -> int:
                 raise CannotLoad(f"{target}: {outcome.reason}")
             reports[Target(target).shown] = outcome
             progress.end(_remark(outcome))
-    records.require_names({*reports, *(r.data["target"]["name"] for r in reports.values())})
+    names = {*reports, *(report.data["target"]["name"] for report in reports.values())}
+    records.require_names(options.side, names)
     changes = known_edit.update(path, records.entries, reports)
     print_changes(changes, str(path), consoles.out)
     return ExitCode.CONFORMANT

@@ -473,7 +473,7 @@ class Run:
         description = worker.description
         names = (description.name, self._written)
         if not known.lenient:
-            known.require_names(names)
+            known.require_names(description.side, names)
         entries = known.concerning(description.side, names, description.version)
         entries = [one for one in entries if one.rule in self.tallies]
         for rule, pinned in pinned_by_rule(entries).items():

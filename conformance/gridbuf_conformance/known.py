@@ -42,6 +42,7 @@ from .outcomes import Outcome, Verdict
 from .plan import Plan
 from .render.text import shorten
 from .specifiers import Specifiers
+from .targets import Target
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -148,9 +149,14 @@ class KnownFailures:
             if known.side == side and known.target in names and _admits(known, version)
         ]
 
-    def require_names(self, judged: Collection[str]) -> None:
-        """Raises KnownError for a record of a library that is neither judged nor known to the suite."""
+    def require_names(self, side: str, judged: Collection[str]) -> None:
+        """Raises KnownError for a record of a library that is neither judged nor known to the suite.
+
+        Only records of the side that was judged are looked at: a file may hold both.
+        """
         for known in self.entries:
+            if known.side != side:
+                continue
             is_written = ":" in known.target or known.target.endswith(".py")
             if known.target in judged or is_written or known.target in _registered(known.side):
                 continue
@@ -242,7 +248,7 @@ def _known(record: Mapping[str, Any], place: str) -> Known:
         return Known(
             rule=_rule(record["rule"], record.get("outcome", "FAIL")),
             side=sides[0],
-            target=record[sides[0]],
+            target=Target(record[sides[0]]).shown,
             plan=plan_of(record["plan"], sides[0]),
             outcome=_outcome(record.get("outcome", "FAIL")),
             versions=Specifiers.of(record.get("versions", "")),

@@ -139,7 +139,9 @@ def require_matches(
 
     `judged` are further names of what was judged.
     """
-    records.require_names({*judged, *(report.data["target"]["name"] for report in reports)})
+    for side in {report.data["target"]["side"] for report in reports}:
+        names = {report.data["target"]["name"] for report in reports}
+        records.require_names(side, {*judged, *names})
     for report in reports:
         for event in report.events:
             declined = event["event"] == "known" and event["state"] == State.DECLINED

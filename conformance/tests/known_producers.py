@@ -123,3 +123,9 @@ class Able(Choosy):
         made = Good.produce(self, plan)
         made.typestr = {"uint8": "|u1", "int8": "|i1"}[plan["dtype"]]
         return made
+
+
+def reversed_view(exporter):
+    """A consumer that turns arrays of more than two elements around (DP-30)."""
+    taken = memoryview(exporter)
+    return taken[::-1] if taken.ndim == 1 and len(taken) > 2 else taken

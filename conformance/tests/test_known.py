@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command_line import run
 
-from gridbuf_conformance import engine, known_edit
+from gridbuf_conformance import consuming, engine, known_edit
 from gridbuf_conformance.known import Known, KnownError, KnownFailures, parse
 from gridbuf_conformance.outcomes import Outcome
 from gridbuf_conformance.plan import Plan
@@ -342,6 +342,22 @@ def test_a_file_that_cannot_be_edited_safely_is_left_alone(tmp_path):
     changed = Known(**{**vars(known), "actual": "else"})
     with pytest.raises(KnownError, match="each key of a record on one line"):
         known_edit.edited(text, "known.toml", known_edit.Changes(changed=[(known, changed)]))
+
+
+def test_consumers_have_known_failures_too(tmp_path):
+    path = tmp_path / "known.toml"
+    written = f"{PRODUCERS}:reversed_view"
+    rules = "PB-*,GT-20"
+    report = consuming.check_consumer(written, rules=rules)
+    assert report.exit_code == 1, report
+    known_edit.update(path, [], {written: report})
+    text = path.read_text()
+    assert "consumer = " in text and "producer = " not in text
+    known = KnownFailures.load([path])
+    assert {one.side for one in known.entries} == {"consumer"}
+    assert consuming.check_consumer(written, rules=rules, known=known).exit_code == 0
+    other_side = engine.check_producer(f"{PRODUCERS}:Good", rules=RULES, known=known)
+    assert other_side.exit_code == 0, "a file may hold both sides"
 
 
 # The command -----------------------------------------------------------------------------------------------
