@@ -11,10 +11,12 @@ This package is test material: it is not part of the distribution.
 from __future__ import annotations
 
 import importlib
+from typing import Any
 
+from .consumer import consumers_of
 from .mutant import Mutant, can_be_shown, mutants_of
 
-__all__ = ["MODULES", "Mutant", "target", "zoo"]
+__all__ = ["CONSUMER_MODULES", "MODULES", "Mutant", "consumer_zoo", "target", "zoo"]
 
 MODULES = (
     "array_interface",
@@ -33,6 +35,9 @@ MODULES = (
 )
 """The modules of the zoo, by what their faults are about."""
 
+CONSUMER_MODULES = ("consume_dlpack",)
+"""The same for consumers (`consumer`): functions that take arrays wrongly."""
+
 
 def zoo(*, every_python: bool = False) -> list[type[Mutant]]:
     """All mutants whose fault can be shown here; with `every_python`, all there are."""
@@ -45,6 +50,15 @@ def zoo(*, every_python: bool = False) -> list[type[Mutant]]:
     return found
 
 
-def target(mutant: type[Mutant]) -> str:
-    """What names the mutant to the suite: `package.module:Class`."""
+def target(mutant: Any) -> str:
+    """What names a mutant to the suite: `package.module:Name`."""
     return f"{mutant.__module__}:{mutant.__qualname__}"
+
+
+def consumer_zoo() -> list[Any]:
+    """All wrong consumers."""
+    found = []
+    for name in CONSUMER_MODULES:
+        module = importlib.import_module(f"{__name__}.{name}")
+        found += consumers_of(module.__name__)
+    return found

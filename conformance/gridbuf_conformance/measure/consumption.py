@@ -12,7 +12,9 @@ either. As everywhere in `measure`, nothing is judged here.
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -28,9 +30,11 @@ from .values import attempt, error_facts
 
 __all__ = ["consume"]
 
-_KEPT_FOREVER: list[Offered] = []
-"""Exporters whose memory a consumer never gave back: it may still use it."""
 _CAUSES_LIMIT = 8
+_ROUNDS_OF_WAITING = 5
+_WAIT_S = 0.02
+_incref = ctypes.PyDLL(None).Py_IncRef
+_incref.argtypes = [ctypes.py_object]
 
 
 def consume(
@@ -93,15 +97,26 @@ def _consumed(
     facts["kept"] = {**subject.facts(), "free": subject.is_free()}
     enter("consume:drop=result")
     del result
-    gc.collect()
-    gc.collect()  # what the first round released may have held what the second one finds
+    _settle(subject)
     facts["after"] = {**subject.facts(), "free": subject.is_free()}
     facts["unchanged"] = block.is_unchanged()
     if subject.is_free():
         subject.close()
     else:
-        _KEPT_FOREVER.append(subject)
+        # The consumer may still use it, also while the interpreter ends and modules are emptied: no
+        # list would live long enough.
+        _incref(subject)
     return facts
+
+
+def _settle(subject: Offered) -> None:
+    """Collects garbage until the memory is free; what a library frees a little later is no leak."""
+    gc.collect()
+    for _ in range(_ROUNDS_OF_WAITING):
+        gc.collect()  # what the first round released may have held what the second one finds
+        if subject.is_free():
+            return
+        time.sleep(_WAIT_S)
 
 
 def _called(function: Callable[[Any], Any], subject: Offered) -> tuple[Any, dict[str, Any] | None]:
@@ -117,11 +132,16 @@ def _called(function: Callable[[Any], Any], subject: Offered) -> tuple[Any, dict
 def _refusal_facts(error: BaseException) -> dict[str, Any]:
     """The error's facts, whether it is an ordinary exception, and the types that led to it."""
     causes: list[str] = []
-    cause = error.__cause__ or error.__context__
+    cause = _cause_of(error)
     while cause is not None and len(causes) < _CAUSES_LIMIT:
         causes.append(type(cause).__name__)
-        cause = cause.__cause__ or cause.__context__
+        cause = _cause_of(cause)
     return {**error_facts(error), "ordinary": isinstance(error, Exception), "causes": causes}
+
+
+def _cause_of(error: BaseException) -> BaseException | None:
+    """What a traceback would show before the error."""
+    return error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
 def _result_facts(result: Any, memory: Memory) -> dict[str, Any]:

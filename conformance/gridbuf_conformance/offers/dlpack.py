@@ -392,6 +392,7 @@ _TWISTS: tuple[Twist, ...] = (
         "error",
         "the capsule says that it was used",
         bend=_used,
+        life=(),  # the tensor is somebody else's
         **_NOT_EMPTY,
     ),
     _twist(

@@ -78,6 +78,9 @@ def _machine_code() -> mmap.mmap | None:
 
 
 _page = _machine_code()
+if _page is not None:
+    # A deleter can be called while the interpreter ends, when modules are gone: the page never is.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(_page))
 IS_NATIVE = _page is not None
 """Whether the functions are machine code, which leaves exceptions alone."""
 

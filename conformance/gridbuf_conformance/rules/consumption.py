@@ -212,6 +212,8 @@ def taken(c: Consumption, control: Consumption | None) -> Verdict:
 
 
 def _refused(c: Consumption, control: Consumption | None, expects: str) -> Verdict:
+    if c.error["type"] == "SystemError" and "DP-09" in c.offer.twist.rules:
+        return Verdict(Outcome.BLOCKED, note="DP-09 failed")
     if c.unclean:
         return fail("the array, or a clean error", f"{c.refusal} ({c.unclean})")
     if expects != "right":

@@ -1,0 +1,497 @@
+"""Consumers that import DLPack tensors wrongly, each in one way."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import time
+from typing import Any
+
+from .capsules import Managed, Tensor, VersionedManaged
+from .consumer import wrong
+from .elements import ELEMENTS, Element
+from .importer import Imported, Importer
+
+# -- the array -----------------------------------------------------------------------------------
+
+
+@wrong("DL-10")
+class IgnoresByteOffset(Importer):
+    """The first element is taken to be at `data`."""
+
+    def address_of(self, tensor: Tensor) -> int:
+        return int(tensor.data or 0)
+
+
+@wrong("DL-08")
+class ReadsNullStrides(Importer):
+    """NULL strides are read like any."""
+
+    def strides_of(self, tensor: Tensor, shape: tuple[int, ...], itemsize: int) -> Any:
+        if tensor.ndim and not tensor.strides:
+            _read_null()
+        return super().strides_of(tensor, shape, itemsize)
+
+
+@wrong("DL-08")
+class RefusesNullStrides(Importer):
+    """NULL strides are refused, from old producers as well."""
+
+    def strides_of(self, tensor: Tensor, shape: tuple[int, ...], itemsize: int) -> Any:
+        if tensor.ndim and not tensor.strides:
+            raise BufferError("strides is NULL, must be given")
+        return super().strides_of(tensor, shape, itemsize)
+
+
+@wrong("DL-14", "DP-30")
+class IgnoresStrides(Importer):
+    """Every tensor is taken for row-major."""
+
+    def strides_of(self, tensor: Tensor, shape: tuple[int, ...], itemsize: int) -> None:
+        return None
+
+
+@wrong("DL-14")
+class StridesAreUnsigned(Importer):
+    """Strides are counted upwards, whatever their sign."""
+
+    def strides_of(self, tensor: Tensor, shape: tuple[int, ...], itemsize: int) -> Any:
+        strides = super().strides_of(tensor, shape, itemsize)
+        return None if strides is None else tuple(map(abs, strides))
+
+
+@wrong("DP-33")
+class BelievesEveryStride(Importer):
+    """A stride of an axis of extent 1, or of an empty tensor, has to be the row-major one."""
+
+    def strides_of(self, tensor: Tensor, shape: tuple[int, ...], itemsize: int) -> Any:
+        if tensor.ndim and tensor.strides:
+            wanted = 1
+            for extent, stride in zip(reversed(shape), reversed(tensor.strides[: tensor.ndim])):
+                if extent <= 1 and stride != wanted:
+                    raise BufferError(f"a stride is {stride}, must be {wanted}: row-major only")
+                wanted *= extent
+        return super().strides_of(tensor, shape, itemsize)
+
+
+@wrong("DL-13")
+class ReadsTheShapeOfScalars(Importer):
+    """The first extent is read before anybody looks at ndim."""
+
+    def shape_of(self, tensor: Tensor) -> tuple[int, ...]:
+        first = tensor.shape[0] if tensor.shape else 0
+        return super().shape_of(tensor) if first is not None else ()
+
+
+@wrong("DP-30")
+class SignIsLost(Importer):
+    """Signed integers become unsigned ones."""
+
+    def element_of(self, tensor: Tensor) -> Element:
+        element = super().element_of(tensor)
+        return element._replace(kind="u") if element.kind == "i" else element
+
+
+@wrong("DL-21")
+class ConvertsStridesInPlace(Importer):
+    """Strides are turned into bytes where they stand, in the producer's memory."""
+
+    def strides_of(self, tensor: Tensor, shape: tuple[int, ...], itemsize: int) -> Any:
+        strides = super().strides_of(tensor, shape, itemsize)
+        for axis, stride in enumerate(strides or ()):
+            tensor.strides[axis] = stride
+        return strides
+
+
+@wrong(advises=("DL-12",))
+class RefusesEmptyNull(Importer):
+    """A tensor with data NULL is refused, whether it has elements or not."""
+
+    def address_of(self, tensor: Tensor) -> int:
+        if not tensor.data:
+            raise BufferError("data is NULL")
+        return super().address_of(tensor)
+
+
+@wrong(advises=("DP-28",))
+class ForgetsReadOnly(Importer):
+    """The read-only bit is not looked at."""
+
+    def is_readonly(self, managed: Managed | VersionedManaged) -> bool:
+        return False
+
+
+@wrong("DL-01")
+class RefusesCopies(Importer):
+    """Any flag but read-only is an error."""
+
+    def is_readonly(self, managed: Managed | VersionedManaged) -> bool:
+        if isinstance(managed, VersionedManaged) and managed.flags > 1:
+            raise BufferError(f"flags is {managed.flags}, must be 0 or 1")
+        return super().is_readonly(managed)
+
+
+# -- what is unknown -----------------------------------------------------------------------------
+
+
+@wrong("DL-22")
+class ReadsAnotherMajor(Importer):
+    """The major version is not looked at: the tensor behind it is junk."""
+
+    def check_version(self, managed: Managed | VersionedManaged) -> None:
+        if isinstance(managed, VersionedManaged) and managed.major != 1:
+            ctypes.string_at(ctypes.cast(managed.tensor.shape, ctypes.c_void_p).value, 8)
+
+
+@wrong("DL-23")
+class RefusesLaterMinor(Importer):
+    """Only the minor versions that it has heard of."""
+
+    def check_version(self, managed: Managed | VersionedManaged) -> None:
+        super().check_version(managed)
+        if isinstance(managed, VersionedManaged) and managed.minor > 3:
+            raise BufferError(f"the minor version is {managed.minor}, must be at most 3")
+
+
+@wrong("DL-23")
+class GuessesTypes(Importer):
+    """An unknown type code is taken for a float."""
+
+    def element_of(self, tensor: Tensor) -> Element:
+        if tensor.code == 200:
+            return ELEMENTS["float32"]
+        return super().element_of(tensor)
+
+
+@wrong("DL-23")
+class AssertsTypes(Importer):
+    """An unknown type code is an AssertionError."""
+
+    def element_of(self, tensor: Tensor) -> Element:
+        assert tensor.code < 18, "this cannot happen"
+        return super().element_of(tensor)
+
+
+@wrong("DL-23")
+class DropsLanes(Importer):
+    """A vector of four is taken for its first lane."""
+
+    def element_of(self, tensor: Tensor) -> Element:
+        tensor.lanes, lanes = 1, tensor.lanes
+        try:
+            return super().element_of(tensor)
+        finally:
+            tensor.lanes = lanes
+
+
+@wrong("DL-23")
+class TakesAnyDevice(Importer):
+    """An unknown device is taken for the host."""
+
+    def check_device(self, device_type: int, device_id: int) -> None:
+        if device_type == 77:
+            return
+        super().check_device(device_type, device_id)
+
+
+@wrong("DL-26")
+class TakesWideNarrowFloats(Importer):
+    """Floats of 4 and 6 bits are taken for bytes if they say they have 8."""
+
+    def element_of(self, tensor: Tensor) -> Element:
+        if tensor.code in (15, 16, 17) and tensor.bits == 8:
+            return ELEMENTS["uint8"]
+        return super().element_of(tensor)
+
+
+# -- the capsule and its tensor ------------------------------------------------------------------
+
+
+@wrong("DL-19")
+class DeletesTwice(Importer):
+    """The deleter is called twice."""
+
+    def delete(self, address: int, deleter: int | None, context: int | None) -> None:
+        super().delete(address, deleter, context)
+        super().delete(address, deleter, context)
+
+
+@wrong("DP-31")
+class NeverDeletes(Importer):
+    """The deleter is never called."""
+
+    def delete(self, address: int, deleter: int | None, context: int | None) -> None:
+        return None
+
+
+@wrong("DP-31")
+class DeletesEarly(Importer):
+    """The tensor is let go of before the array over it is returned."""
+
+    def result(self, interface: dict[str, Any], owner: Any) -> Any:
+        return Imported(interface, None)
+
+
+@wrong("DP-31")
+class LeaksEmptyTensors(Importer):
+    """The deleter of a tensor without elements is forgotten."""
+
+    def result(self, interface: dict[str, Any], owner: Any) -> Any:
+        if 0 in interface["shape"]:
+            _leaked.append(owner)
+        return super().result(interface, owner)
+
+
+_leaked: list[Any] = []
+
+
+@wrong("DL-19")
+class CallsNullDeleters(Importer):
+    """A deleter that is NULL is called."""
+
+    def delete(self, address: int, deleter: int | None, context: int | None) -> None:
+        if not deleter:
+            _read_null()
+        super().delete(address, deleter, context)
+
+
+@wrong("DL-19")
+class RefusesNullDeleters(Importer):
+    """A tensor without a deleter is refused."""
+
+    def check_version(self, managed: Managed | VersionedManaged) -> None:
+        super().check_version(managed)
+        if not managed.deleter:
+            raise BufferError("the deleter is NULL")
+
+
+@wrong("DL-28")
+class DeletesOnlyWithContext(Importer):
+    """The deleter is called only if manager_ctx is not NULL."""
+
+    def delete(self, address: int, deleter: int | None, context: int | None) -> None:
+        if context:
+            super().delete(address, deleter, context)
+
+
+@wrong("DL-28")
+class ReadsTheContext(Importer):
+    """manager_ctx is looked into."""
+
+    def check_version(self, managed: Managed | VersionedManaged) -> None:
+        super().check_version(managed)
+        if managed.manager_ctx:
+            ctypes.string_at(managed.manager_ctx, 8)
+
+
+@wrong("DP-08")
+class NeverRenames(Importer):
+    """The capsule keeps its name, and its destructor deletes the tensor as well."""
+
+    def rename(self, capsule: Any, name: bytes) -> None:
+        return None
+
+
+@wrong("DP-08")
+class RenamesLate(Importer):
+    """The tensor is taken first; what is refused then is deleted, and the capsule still armed."""
+
+    def take(self, capsule: Any) -> Any:
+        name = self.name_of(capsule)
+        try:
+            return super().take(capsule)
+        except BufferError:
+            address = _pointer(capsule, name)
+            managed = self.struct_of(name).from_address(address)
+            self.delete(address, managed.deleter, managed.manager_ctx)
+            raise
+
+
+@wrong("DP-09")
+class ForgetsWhatItRefuses(Importer):
+    """The capsule is renamed at once, and what is refused then is never deleted."""
+
+    def take(self, capsule: Any) -> Any:
+        name = self.name_of(capsule)
+        try:
+            return super().take(capsule)
+        except BufferError:
+            self.rename(capsule, name)
+            raise
+
+
+@wrong("DP-09")
+class LosesExceptions(Importer):
+    """A refusal ends in a SystemError: an exception was cleared on the way."""
+
+    def take(self, capsule: Any) -> Any:
+        try:
+            return super().take(capsule)
+        except BufferError:
+            raise SystemError("returned NULL without setting an exception") from None
+
+
+@wrong("DP-05")
+class TakesUsedCapsules(Importer):
+    """A capsule that says that it was used is taken again."""
+
+    def name_of(self, capsule: Any) -> bytes:
+        for used, name in _UNUSED.items():
+            if _name(capsule) == used:
+                _rename(capsule, name)
+        return super().name_of(capsule)
+
+
+_UNUSED = {b"used_dltensor": b"dltensor", b"used_dltensor_versioned": b"dltensor_versioned"}
+
+
+@wrong("DP-11")
+class BelievesWhatItAskedFor(Importer):
+    """The capsule is opened by the name of the form that was asked for, and NULL comes out."""
+
+    def name_of(self, capsule: Any) -> bytes:
+        name = super().name_of(capsule)
+        if name != self._asked:
+            _read_null()
+        return name
+
+    def call(self, exporter: Any) -> object:
+        self._asked = b"dltensor_versioned"
+        try:
+            return exporter.__dlpack__(max_version=(1, 3))
+        except TypeError:
+            self._asked = b"dltensor"
+            return exporter.__dlpack__()
+
+
+# -- the methods ---------------------------------------------------------------------------------
+
+
+@wrong(advises=("DP-14",))
+class NeverAsksForAVersion(Importer):
+    """`__dlpack__()` is called without keywords."""
+
+    def call(self, exporter: Any) -> object:
+        return exporter.__dlpack__()
+
+
+@wrong("DP-14")
+class DoesNotAskAgain(Importer):
+    """A producer that does not know max_version is refused."""
+
+    def call(self, exporter: Any) -> object:
+        return exporter.__dlpack__(max_version=(1, 3))
+
+
+@wrong("DP-19")
+class SendsStreamZero(Importer):
+    """Devices with streams are asked with stream=0."""
+
+    def ask(self, exporter: Any) -> object:
+        device, _ = exporter.__dlpack_device__()
+        if device == 2:
+            exporter.__dlpack__(stream=0)
+        return super().ask(exporter)
+
+
+@wrong("DP-21")
+class CopiesAgainstItsWord(Importer):
+    """It asks for no copy, and makes one itself."""
+
+    def call(self, exporter: Any) -> object:
+        try:
+            return exporter.__dlpack__(max_version=(1, 3), copy=False)
+        except TypeError:
+            return exporter.__dlpack__()
+
+    def result(self, interface: dict[str, Any], owner: Any) -> Any:
+        if interface["strides"] is not None or 0 in interface["shape"]:
+            return super().result(interface, owner)
+        count = 1
+        for extent in interface["shape"]:
+            count *= extent
+        length = count * int(interface["typestr"][2:])
+        copy = ctypes.create_string_buffer(ctypes.string_at(interface["data"][0], length), length)
+        return Imported({**interface, "data": (ctypes.addressof(copy), False)}, copy)
+
+
+@wrong(advises=("DP-29",))
+class HidesTheExportersError(Importer):
+    """Whatever the exporter raises becomes a ValueError without a cause."""
+
+    def call(self, exporter: Any) -> object:
+        try:
+            return super().call(exporter)
+        except RuntimeError:
+            raise ValueError("no array") from None
+
+
+# -- dying ---------------------------------------------------------------------------------------
+
+
+@wrong("DP-32")
+class AbortsOnNegativeStrides(Importer):
+    """A negative stride is an abort."""
+
+    def strides_of(self, tensor: Tensor, shape: tuple[int, ...], itemsize: int) -> Any:
+        strides = super().strides_of(tensor, shape, itemsize)
+        if any(stride < 0 for stride in strides or ()):
+            os.abort()
+        return strides
+
+
+@wrong("DP-32")
+class OverrunsManyDimensions(Importer):
+    """More dimensions than it has room for are the end."""
+
+    def check_dimensions(self, tensor: Tensor) -> None:
+        if tensor.ndim > 64:
+            os.abort()
+
+
+@wrong("DP-32")
+class HangsOnEmptyTensors(Importer):
+    """A tensor without elements is waited for."""
+
+    interfaces = ("dlpack",)
+
+    def address_of(self, tensor: Tensor) -> int:
+        while tensor.ndim == 1 and not tensor.shape[0]:
+            time.sleep(1)
+        return super().address_of(tensor)
+
+
+@wrong("DP-32")
+class ExitsOnWrongResults(Importer):
+    """What is no capsule ends the program."""
+
+    def name_of(self, capsule: Any) -> bytes:
+        if isinstance(capsule, int):
+            raise SystemExit("no capsule")
+        return super().name_of(capsule)
+
+
+_api = ctypes.PyDLL(None)
+_api.PyCapsule_GetName.restype = ctypes.c_char_p
+_api.PyCapsule_GetName.argtypes = [ctypes.py_object]
+_api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+_api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+_api.PyCapsule_SetName.argtypes = [ctypes.py_object, ctypes.c_char_p]
+
+
+def _read_null() -> None:
+    """What following a NULL pointer comes to."""
+    ctypes.c_int64.from_address(8).value  # noqa: B018
+
+
+def _name(capsule: Any) -> bytes | None:
+    name: bytes | None = _api.PyCapsule_GetName(capsule)
+    return name
+
+
+def _pointer(capsule: Any, name: bytes) -> int:
+    return int(_api.PyCapsule_GetPointer(capsule, name))
+
+
+def _rename(capsule: Any, name: bytes) -> None:
+    _api.PyCapsule_SetName(capsule, name)
