@@ -1,8 +1,7 @@
 // What a pybind11 extension does with the arrays it is handed: the functions that the suite judges pybind11 by.
 //
 // Each takes an exporter in one of the ways that pybind11 offers and gives back what pybind11 made of it, so that the suite
-// can read it. Nothing is converted on the way: a binding that asks for `py::array` asks for any element type and any
-// strides. Built against whichever pybind11 is installed; the version is the module's.
+// can read it. Nothing is converted on the way: any element type and any strides are asked for. Built against whichever pybind11 is installed; the version is the module's.
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
@@ -27,7 +26,8 @@ class Lent {
   bool writable_;
 };
 
-py::array Array(py::array array) { return array; }
+// What `py::array_t` does to its argument, but for the element type: it asks NumPy.
+py::array Array(const py::object& object) { return py::array(object); }
 
 Lent Buffer(const py::buffer& buffer) {
   py::buffer_info info = buffer.request();
@@ -39,7 +39,7 @@ Lent Buffer(const py::buffer& buffer) {
 
 PYBIND11_MODULE(gridbuf_conformance_pybind11, module) {
   py::class_<Lent>(module, "Lent", py::buffer_protocol()).def_buffer(&Lent::Lend);
-  module.def("array", &Array, py::arg("array"));
+  module.def("array", &Array, py::arg("object"));
   module.def("buffer", &Buffer, py::arg("buffer"));
   module.attr("__version__") = PYBIND11_TOSTRING(PYBIND11_VERSION_MAJOR) "." PYBIND11_TOSTRING(
       PYBIND11_VERSION_MINOR) "." PYBIND11_TOSTRING(PYBIND11_VERSION_PATCH);

@@ -282,7 +282,7 @@ def _empty_only(plan: Plan) -> str:
 
 _SEEN = ("AI-28", "XA-15")
 """What is seen of every consumer that takes an array interface."""
-_ANY_ARRAY = ("AI-22", "AI-24", "AI-25", "AI-34", *_SEEN)
+_ANY_ARRAY = ("XA-15", "AI-22", "AI-25", "AI-34", "AI-28")
 _LENT = ("PB-24", "PB-25", "PB-31", "PB-35")
 
 
@@ -300,11 +300,13 @@ def _dict_twist(
     *,
     adapt: Callable[[Plan], Plan] = plans.plain,
     misfit: Callable[[Plan], str] = plans.not_dense_misfit,
+    control: Callable[[Plan], Plan] = plans.plain,
     also: tuple[str, ...] = (),
     **more: Any,
 ) -> DictTwist:
     rules = (rule, *also, *(() if expects == "error" else _SEEN))
-    return DictTwist(name, rules, expects, about, adapt=adapt, misfit=misfit, bend=bend, **more)
+    functions = {"adapt": adapt, "misfit": misfit, "control": control, "bend": bend}
+    return DictTwist(name, rules, expects, about, **functions, **more)
 
 
 def _any(plan: Plan) -> str:
@@ -312,7 +314,7 @@ def _any(plan: Plan) -> str:
 
 
 _TWISTS: tuple[Twist, ...] = (
-    Twist(PLAIN, _ANY_ARRAY, "right-or-error", "as NumPy's documents say"),
+    Twist(PLAIN, _ANY_ARRAY, "right-or-error", "as NumPy's documents say", adapt=plans.solid),
     # strides
     _dict_twist("absent-strides", "AI-23", "right", "the key strides is missing", _without_strides),
     _dict_twist(
@@ -431,6 +433,7 @@ _TWISTS: tuple[Twist, ...] = (
         "right-or-error",
         "records of 13 bytes, told by descr",
         adapt=plans.of_dtype("struct"),
+        control=plans.numbers,
         misfit=_any,
     ),
     # data

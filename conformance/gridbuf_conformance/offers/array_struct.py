@@ -233,7 +233,7 @@ def _records_only(plan: Plan) -> str:
 
 
 _SEEN = ("AS-07", "XA-15")
-_ANY_ARRAY = ("AS-04", "AS-05", *_SEEN)
+_ANY_ARRAY = ("XA-15", "AS-04", "AS-05", "AS-07")
 
 
 def _twist(
@@ -244,14 +244,16 @@ def _twist(
     bend: Callable[[Struct], None] = _straight,
     *,
     adapt: Callable[[Plan], Plan] = plans.plain,
+    control: Callable[[Plan], Plan] = plans.plain,
     **more: Any,
 ) -> StructTwist:
     rules = (rule, *(() if expects == "error" else _SEEN))
-    return StructTwist(name, rules, expects, about, adapt=adapt, bend=bend, **more)
+    functions = {"adapt": adapt, "control": control, "bend": bend}
+    return StructTwist(name, rules, expects, about, **functions, **more)
 
 
 _TWISTS: tuple[Twist, ...] = (
-    Twist(PLAIN, _ANY_ARRAY, "right-or-error", "as NumPy's documents say"),
+    Twist(PLAIN, _ANY_ARRAY, "right-or-error", "as NumPy's documents say", adapt=plans.solid),
     _twist("version-1", "AS-02", "error", "the first int is 1 and not 2", _raw("two", 1)),
     _twist("version-3", "AS-02", "error", "the first int is 3 and not 2", _raw("two", 3)),
     _twist("named", "AS-01", "error", "the capsule has a name", _named),
@@ -357,6 +359,7 @@ _TWISTS: tuple[Twist, ...] = (
         _with_descr,
         adapt=plans.of_dtype("struct"),
         misfit=_records_only,
+        control=plans.numbers,
     ),
 )
 

@@ -394,9 +394,9 @@ def _empty_only(plan: Plan) -> str:
 
 _KEPT = ("PB-24", "PB-25", "PB-31", "PB-35", "XA-15")
 """What is seen of every consumer that takes a buffer."""
-_ANY_ARRAY = ("PB-32", "PB-15", "PB-17", "PB-20", *_KEPT, "XA-06")
+_ANY_ARRAY = ("XA-15", "PB-32", "PB-20", "PB-22", *_KEPT[:-1], "XA-06")
 _TWISTS: tuple[Twist, ...] = (
-    Twist(PLAIN, _ANY_ARRAY, "right-or-error", "as the documents say"),
+    Twist(PLAIN, _ANY_ARRAY, "right-or-error", "as the documents say", adapt=plans.solid),
     BufferTwist(
         "taken-back",
         ("PB-35", "PB-24"),
@@ -404,6 +404,7 @@ _TWISTS: tuple[Twist, ...] = (
         "the exporter closes its memory with the last release",
         adapt=plans.plain,
         takes_back=True,
+        control=plans.plain,
     ),
     Twist(
         "negative-stride",
@@ -411,6 +412,7 @@ _TWISTS: tuple[Twist, ...] = (
         "right-or-error",
         "the last axis runs backwards",
         adapt=plans.reversed_axis,
+        control=plans.plain,
     ),
     Twist(
         "zero-stride",
@@ -418,6 +420,7 @@ _TWISTS: tuple[Twist, ...] = (
         "right-or-error",
         "every element of the first axis is the same one",
         adapt=plans.broadcast,
+        control=plans.plain,
     ),
     Twist(
         "gaps",
@@ -425,6 +428,7 @@ _TWISTS: tuple[Twist, ...] = (
         "right-or-error",
         "every second element of the last axis",
         adapt=plans.stepped,
+        control=plans.plain,
     ),
     BufferTwist(
         "suboffsets",
@@ -434,6 +438,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=_rows,
         misfit=_rows_misfit,
         bend=_through_pointers,
+        control=plans.plain,
     ),
     BufferTwist(
         "negative-suboffsets",
@@ -443,6 +448,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=_rows,
         misfit=_rows_misfit,
         bend=_negative_suboffsets,
+        control=plans.plain,
     ),
     BufferTwist(
         "junk-strides",
@@ -451,6 +457,7 @@ _TWISTS: tuple[Twist, ...] = (
         "axes of extent 1 have strides that mean nothing",
         adapt=plans.of_ndim(3),
         bend=_junk_strides,
+        control=plans.plain,
     ),
     Twist(
         "read-only",
@@ -458,8 +465,16 @@ _TWISTS: tuple[Twist, ...] = (
         "right-or-error",
         "the memory may not be written",
         adapt=plans.readonly,
+        control=plans.plain,
     ),
-    Twist("zero-dim", ("PB-15", *_KEPT), "right-or-error", "one item", adapt=plans.zero_dim),
+    Twist(
+        "zero-dim",
+        ("PB-15", *_KEPT),
+        "right-or-error",
+        "one item",
+        adapt=plans.zero_dim,
+        control=plans.plain,
+    ),
     BufferTwist(
         "dims-64",
         ("PB-16", *_KEPT),
@@ -468,6 +483,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=plans.plain,
         bend=_wrapped(64),
         described=plans.widened(64),
+        control=plans.plain,
     ),
     BufferTwist(
         "dims-65",
@@ -477,6 +493,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=plans.plain,
         bend=_wrapped(65),
         described=plans.widened(65),
+        control=plans.plain,
     ),
     BufferTwist(
         "empty",
@@ -486,6 +503,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=plans.empty,
         misfit=_empty_only,
         bend=_nowhere,
+        control=plans.plain,
     ),
     BufferTwist(
         "empty-null",
@@ -495,6 +513,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=plans.empty,
         misfit=_empty_only,
         bend=_null,
+        control=plans.plain,
     ),
     BufferTwist(
         "null-format",
@@ -504,6 +523,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=plans.of_dtype("uint8"),
         misfit=_is_of("uint8"),
         bend=_no_format,
+        control=plans.plain,
     ),
     BufferTwist(
         "at-prefix",
@@ -513,6 +533,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=plans.of_dtype("float64"),
         misfit=_is_of("float64", "float32", "int64", "int32", "int16"),
         bend=_prefixed("@"),
+        control=plans.plain,
     ),
     BufferTwist(
         "order-prefix",
@@ -522,6 +543,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=plans.of_dtype("float64"),
         misfit=_is_of("float64", "float32", "int64", "int32", "int16"),
         bend=_prefixed("<" if sys.byteorder == "little" else ">"),
+        control=plans.plain,
     ),
     BufferTwist(
         "equals-prefix",
@@ -531,6 +553,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=plans.of_dtype("float64"),
         misfit=_is_of("float64", "float32", "int64", "int32", "int16"),
         bend=_prefixed("="),
+        control=plans.plain,
     ),
     Twist(
         "odd-address",
@@ -538,6 +561,7 @@ _TWISTS: tuple[Twist, ...] = (
         "right-or-error",
         "the first element lies at an odd address",
         adapt=plans.plain,
+        control=plans.plain,
     ),
     Twist(
         "swapped",
@@ -545,6 +569,7 @@ _TWISTS: tuple[Twist, ...] = (
         "right-or-error",
         "numbers of the other byte order",
         adapt=plans.swapped,
+        control=plans.plain,
     ),
     Twist(
         "packed-record",
@@ -553,6 +578,7 @@ _TWISTS: tuple[Twist, ...] = (
         "records of 13 bytes without padding",
         adapt=plans.of_dtype("struct"),
         misfit=_is_of("struct"),
+        control=plans.numbers,
     ),
     BufferTwist(
         "aligned-record",
@@ -563,6 +589,7 @@ _TWISTS: tuple[Twist, ...] = (
         misfit=_is_of("complex128"),
         bend=_as("T{b:a:d:b:}"),
         is_retyped=True,
+        control=plans.numbers,
     ),
     BufferTwist(
         "padded-record",
@@ -573,6 +600,7 @@ _TWISTS: tuple[Twist, ...] = (
         misfit=_is_of("complex128"),
         bend=_as("T{=b:a:7xd:b:}"),
         is_retyped=True,
+        control=plans.numbers,
     ),
     BufferTwist(
         "native-letter",
@@ -582,6 +610,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=_integers,
         misfit=_is_of("int64", "uint64"),
         bend=_native_letter,
+        control=plans.plain,
     ),
     Twist(
         "complex",
@@ -590,6 +619,7 @@ _TWISTS: tuple[Twist, ...] = (
         "complex numbers, written Zf or Zd",
         adapt=_complex,
         misfit=_is_of("complex64", "complex128"),
+        control=plans.numbers,
     ),
     BufferTwist(
         "complex-letter",
@@ -599,6 +629,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=_complex,
         misfit=_is_of("complex64", "complex128"),
         bend=_complex_letter(""),
+        control=_complex,
     ),
     BufferTwist(
         "complex-letter-order",
@@ -608,6 +639,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=_complex,
         misfit=_is_of("complex64", "complex128"),
         bend=_complex_letter("<" if sys.byteorder == "little" else ">"),
+        control=_complex,
     ),
 )
 _METHOD_TWISTS: tuple[Twist, ...] = (
@@ -617,6 +649,7 @@ _METHOD_TWISTS: tuple[Twist, ...] = (
         "right-or-error",
         "__buffer__ and __release_buffer__ written in Python",
         adapt=plans.plain,
+        control=plans.plain,
     ),
     MethodTwist(
         "method-read-only",
@@ -624,6 +657,7 @@ _METHOD_TWISTS: tuple[Twist, ...] = (
         "right-or-error",
         "__buffer__ written in Python refuses writable memory",
         adapt=plans.readonly,
+        control=plans.plain,
     ),
     MethodTwist(
         "method-bytes",
@@ -632,6 +666,7 @@ _METHOD_TWISTS: tuple[Twist, ...] = (
         "__buffer__ returns bytes in place of a memoryview",
         adapt=plans.plain,
         exporter=_BytesExporter,
+        control=plans.plain,
     ),
 )
 

@@ -42,7 +42,8 @@ def first_offers(interface: Interface) -> list[Offer]:
     """The simplest offers of an interface: a consumer that takes none of them does not take it."""
     known = interface.capabilities.dtypes
     names = [name for name in _FIRST_DTYPES if known is None or name in known]
-    return [offered(Plan(dtype=name, shape=(3,)), interface.name) for name in names]
+    shapes = ((3,), (2, 3))
+    return [offered(Plan(dtype=n, shape=s), interface.name) for s in shapes for n in names]
 
 
 def listed(interface: Interface) -> list[Offer]:

@@ -18,12 +18,14 @@ __all__ = [
     "empty_misfit",
     "filled",
     "not_dense_misfit",
+    "numbers",
     "of_dtype",
     "of_ndim",
     "plain",
     "readonly",
     "reversed_axis",
     "simple",
+    "solid",
     "stepped",
     "swapped",
     "widened",
@@ -46,6 +48,16 @@ def plain(plan: Plan) -> Plan:
     """The array that every consumer takes if it takes any: row-major, native, writable."""
     shape = filled(plan).shape if plan.ndim else (1,)
     return simple(plan, shape=shape, byteorder="native", readonly=False)
+
+
+def solid(plan: Plan) -> Plan:
+    """The plan, unless it has no dimension or no element."""
+    return plan if plan.view_map.shape and 0 not in plan.view_map.shape else plain(plan)
+
+
+def numbers(plan: Plan) -> Plan:
+    """`plain`, of the one element type that everybody has."""
+    return plain(plan).replaced(dtype="float64")
 
 
 def dense(plan: Plan) -> Plan:

@@ -17,8 +17,6 @@ from .consumption import Consumption, taken
 from .verdicts import advise, fail, ok, unsupported
 
 _OF_STRIDES = {"array-interface": "AI-22", "array-struct": "AS-04", "buffer": "PB-32"}
-_OF_EMPTY = {"array-interface": "AI-24", "array-struct": "AS-04", "buffer": "PB-17"}
-_OF_SCALARS = {"array-interface": "AI-24", "array-struct": "AS-04", "buffer": "PB-15"}
 _OF_TYPES = {"array-interface": "AI-34", "array-struct": "AS-05", "buffer": "PB-20"}
 
 
@@ -28,11 +26,8 @@ def _about(c: Consumption) -> str:
     name = offer.interface.name
     if offer.twist.name != PLAIN:
         return str(offer.twist.rules[0])
-    shape = offer.view_map.shape
-    if 0 in shape:
-        return _OF_EMPTY.get(name, "XA-15")
-    if not shape:
-        return _OF_SCALARS.get(name, "XA-15")
+    if name == "buffer" and offer.dtype_info.kind == "c":
+        return "PB-22"
     if offer.byteorder == "swapped" or (name == "buffer" and offer.dtype_info.fields):
         return _OF_TYPES.get(name, "XA-15")
     if offer.views or offer.layout not in (None, tuple(range(offer.ndim))):
@@ -125,9 +120,10 @@ def errors_pass_through(c: Consumption, control: Consumption | None) -> Verdict:
 
 @consumer_check("PB-22")
 def complex_is_read(c: Consumption, control: Consumption | None) -> Verdict:
-    verdict = taken(c, control)
-    if c.offer.twist.name == "complex" or c.accepted or c.unclean:
-        return verdict
+    if _about(c) != "PB-22":
+        return unsupported(f"the offer is about {_about(c)}")
+    if c.offer.twist.name in (PLAIN, "complex") or c.accepted or c.unclean:
+        return taken(c, control)
     if control is None or not control.accepted:
         return unsupported("complex numbers are refused in either spelling")
     note = "PEP 3118 has Zf and Zd; CPython 3.14 writes F and D, 3.15 knows both"

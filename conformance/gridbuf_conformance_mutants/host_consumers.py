@@ -1,0 +1,566 @@
+"""Wrong consumers of the array interface, the array struct, buffers and the data interface."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import Any
+
+from gridbuf_conformance.descriptors import c_strides
+
+from .consumer import wrong
+from .host_consumer import (
+    ArrayInterfaceConsumer,
+    ArrayStructConsumer,
+    BufferConsumer,
+    DataInterfaceConsumer,
+    Taken,
+    View,
+    capsule_pointer,
+)
+
+
+class _TakesArrayInterface(ArrayInterfaceConsumer):
+    interfaces = ("array-interface",)
+
+
+class _TakesArrayStruct(ArrayStructConsumer):
+    interfaces = ("array-struct",)
+
+
+class _TakesBuffer(BufferConsumer):
+    interfaces = ("buffer",)
+
+
+class _TakesDataInterface(DataInterfaceConsumer):
+    interfaces = ("data-interface",)
+
+
+# -- the array interface ---------------------------------------------------------------------------
+
+
+@wrong("AI-04")
+class DiesOfManyDimensions(_TakesArrayInterface):
+    """Copies the extents into an array of 64 whatever their number is."""
+
+    def refuse_shape(self, shape, itemsize):
+        if len(shape) > 64:
+            os.abort()
+        super().refuse_shape(shape, itemsize)
+
+
+@wrong("AI-05")
+class BelievesAnySize(_TakesArrayInterface):
+    """Computes the size with 64 bits, where it wraps."""
+
+    def refuse_shape(self, shape, itemsize):
+        super().refuse_shape(shape[:65] if len(shape) > 64 else (), itemsize)
+
+
+@wrong("AI-10")
+class TakesBitsForBytes(_TakesArrayInterface):
+    """Reads packed bits as one byte each."""
+
+    def typestr(self, entries):
+        return entries["typestr"].replace("t1", "b1")
+
+
+@wrong("AI-15")
+class AddsOffsetToTheAddress(_TakesArrayInterface):
+    """Adds the key offset to an address, too."""
+
+    def memory(self, entries, nbytes):
+        address, readonly, owner = super().memory(entries, nbytes)
+        is_address = isinstance(entries["data"], tuple)
+        return address + (entries.get("offset", 0) if is_address else 0), readonly, owner
+
+
+@wrong("AI-16")
+class TakesSmallBuffers(_TakesArrayInterface):
+    """Never asks how long the buffer behind data is."""
+
+    def refuse_size(self, length, offset, nbytes):
+        return None
+
+
+@wrong("AI-18")
+class TakesNegativeOffsets(_TakesArrayInterface):
+    """Steps back before the buffer."""
+
+    def refuse_offset(self, offset):
+        return None
+
+
+@wrong("PB-35")
+class ReleasesLentBuffers(_TakesArrayInterface):
+    """Takes the address out of the buffer behind data, and releases it."""
+
+    def held(self, view):
+        view.release()
+        return view
+
+
+@wrong("AI-24")
+class TouchesEmptyArrays(_TakesArrayInterface):
+    """Looks at the first element, of an array that has none as well."""
+
+    def look(self, address, shape, readonly):
+        if 0 in shape:
+            ctypes.string_at(address, 1)
+
+
+@wrong("AI-20")
+class DiesOfAddressZero(_TakesArrayInterface):
+    """Takes address 0 for a bug of its own."""
+
+    def look(self, address, shape, readonly):
+        if not address:
+            os.abort()
+
+
+@wrong("AI-21")
+class TakesShortStrides(_TakesArrayInterface):
+    """Fills up strides that are too few."""
+
+    def strides(self, entries, shape, itemsize):
+        strides = entries.get("strides")
+        return None if strides is None else (*strides, *(itemsize,) * len(shape))[: len(shape)]
+
+
+@wrong("AI-22")
+class IgnoresStrides(_TakesArrayInterface):
+    """Reads everything in a straight line."""
+
+    def strides(self, entries, shape, itemsize):
+        return super().strides(entries, shape, itemsize) and None
+
+
+@wrong("AI-23")
+class NeedsTheKeyStrides(_TakesArrayInterface):
+    """Looks the key up without asking whether it is there."""
+
+    def strides(self, entries, shape, itemsize):
+        entries["strides"]
+        return super().strides(entries, shape, itemsize)
+
+
+@wrong("AI-24")
+class HasNoScalars(_TakesArrayInterface):
+    """Is sure that there is a first extent."""
+
+    def refuse_shape(self, shape, itemsize):
+        assert shape, "an array has dimensions"
+        super().refuse_shape(shape, itemsize)
+
+
+@wrong("AI-25")
+class ForgetsReadOnly(_TakesArrayInterface):
+    """Drops the read-only flag."""
+
+    def memory(self, entries, nbytes):
+        address, _, owner = super().memory(entries, nbytes)
+        return address, False, owner
+
+
+@wrong(advises=("AI-26",))
+class DropsTheMask(_TakesArrayInterface):
+    """Takes an array and leaves its mask."""
+
+    def refuse_keys(self, entries):
+        return None
+
+
+@wrong("AI-27")
+class KnowsVersionThreeOnly(_TakesArrayInterface):
+    """Compares the version with == 3."""
+
+    def refuse_keys(self, entries):
+        super().refuse_keys(entries)
+        if entries["version"] != 3:
+            raise ValueError(f"version {entries['version']}, this consumer knows 3")
+
+
+@wrong("AI-28")
+class KeepsNothing(_TakesArrayInterface):
+    """Keeps the address and lets the object go."""
+
+    def kept(self, exporter, owner):
+        return owner
+
+
+@wrong(advises=("AI-29",))
+class SwallowsErrors(_TakesArrayInterface):
+    """Takes every error of the property for "not supported"."""
+
+    def take(self, exporter):
+        try:
+            return super().take(exporter)
+        except (OSError, RuntimeError):
+            raise ValueError("no array") from None
+
+
+@wrong("AI-31")
+class RoundsAddressesDown(_TakesArrayInterface):
+    """Is sure that addresses are multiples of the item size."""
+
+    def memory(self, entries, nbytes):
+        address, readonly, owner = super().memory(entries, nbytes)
+        return address - address % 8 if address % 2 else address, readonly, owner
+
+
+@wrong(advises=("AI-32",))
+class RefusesUnknownKeys(_TakesArrayInterface):
+    """Wants to know every key."""
+
+    def refuse_keys(self, entries):
+        super().refuse_keys(entries)
+        known = {"version", "shape", "strides", "typestr", "data", "descr", "offset", "mask"}
+        unknown = set(entries) - known
+        if unknown:
+            raise KeyError(min(unknown))
+
+
+@wrong("AI-34")
+class IgnoresByteOrder(_TakesArrayInterface):
+    """Takes all numbers for native ones."""
+
+    def typestr(self, entries):
+        return super().typestr(entries).replace(">", "<")
+
+
+@wrong("XA-15")
+class TakesFloatsForIntegers(_TakesArrayInterface):
+    """Has one type of 4 bytes."""
+
+    def typestr(self, entries):
+        return super().typestr(entries).replace("f4", "i4")
+
+
+@wrong("XA-15")
+class WritesIntoTheArray(_TakesArrayInterface):
+    """Tries whether the memory can be written, and does not put back what it found."""
+
+    def look(self, address, shape, readonly):
+        if not readonly and shape == (3,):
+            ctypes.memset(address + 1024 // 8, 0x55, 1)
+
+
+# -- the array struct ------------------------------------------------------------------------------
+
+
+@wrong("AS-01")
+class TakesAnyCapsule(_TakesArrayStruct):
+    """Opens a capsule by whatever name it has."""
+
+    def pointer(self, capsule):
+        return capsule_pointer(capsule)
+
+
+@wrong("AS-02")
+class TakesAnyStruct(_TakesArrayStruct):
+    """Does not look at the first int."""
+
+    def refuse(self, struct):
+        if struct.nd > 64:
+            raise ValueError("too many dimensions")
+
+
+@wrong("AS-04")
+class IgnoresTheStructsStrides(_TakesArrayStruct):
+    """Reads everything in a straight line."""
+
+    def strides(self, struct):
+        return None
+
+
+@wrong("AS-04")
+class DiesOfManyDimensionsInAStruct(_TakesArrayStruct):
+    """Copies the extents into an array of 64 whatever their number is."""
+
+    def refuse(self, struct):
+        if struct.nd > 64:
+            os.abort()
+        super().refuse(struct)
+
+
+@wrong("AS-05")
+class NeedsTheContiguousFlag(_TakesArrayStruct):
+    """Takes a clear flag for a claim."""
+
+    def refuse(self, struct):
+        super().refuse(struct)
+        in_c = c_strides(self.shape(struct), struct.itemsize) == self.strides(struct)
+        if in_c and not struct.flags & 0x1:
+            raise ValueError("the strides contradict the flags")
+
+
+@wrong("AS-05")
+class IgnoresTheSwapFlag(_TakesArrayStruct):
+    """Takes all numbers for native ones."""
+
+    def typestr(self, struct):
+        return super().typestr(struct).replace(">", "<")
+
+
+@wrong("AS-05")
+class ForgetsTheWritableFlag(_TakesArrayStruct):
+    """Takes all memory for writable."""
+
+    def is_readonly(self, struct):
+        return False
+
+
+@wrong("AS-06")
+class ReadsUnannouncedDescr(_TakesArrayStruct):
+    """Follows descr whenever it is not NULL."""
+
+    def read_descr(self, struct):
+        return ctypes.cast(struct.descr, ctypes.py_object).value if struct.descr else None
+
+
+@wrong("AS-07")
+class DropsTheCapsule(_TakesArrayStruct):
+    """Keeps the object, and lets the capsule go."""
+
+    def kept(self, exporter, capsule):
+        return exporter
+
+
+# -- buffers ---------------------------------------------------------------------------------------
+
+
+@wrong("PB-07")
+class NeedsAFormat(_TakesBuffer):
+    """Has no answer to a format that is NULL."""
+
+    def format(self, view):
+        if not view.struct.format:
+            raise TypeError("no format")
+        return super().format(view)
+
+
+@wrong("PB-10")
+class FollowsNegativeSuboffsets(_TakesBuffer):
+    """Takes any suboffsets for pointers to follow, and is lost."""
+
+    def refuse_suboffsets(self, suboffsets):
+        super().refuse_suboffsets(suboffsets)
+        assert suboffsets is None, "pointers that are no addresses"
+
+
+@wrong("PB-15")
+class HasNoZeroDimensions(_TakesBuffer):
+    """Is sure that shape is there."""
+
+    def shape(self, view):
+        assert view.struct.shape, "a buffer has a shape"
+        return super().shape(view)
+
+
+@wrong("PB-16")
+class DiesOf65Dimensions(_TakesBuffer):
+    """Copies the extents into an array of 64 whatever their number is."""
+
+    def refuse(self, view):
+        if view.struct.ndim > 64:
+            os.abort()
+        super().refuse(view)
+
+
+@wrong("PB-17")
+class TouchesEmptyBuffers(_TakesBuffer):
+    """Looks at the first byte of a buffer that has none."""
+
+    def look(self, view):
+        if not view.struct.len:
+            ctypes.string_at(view.struct.buf or 0, 1)
+
+
+@wrong(advises=("PB-18",))
+class NeedsAlignedBuffers(_TakesBuffer):
+    """Asserts that addresses are even."""
+
+    def look(self, view):
+        assert not (view.struct.buf or 0) % 2, "an odd address"
+
+
+@wrong("PB-20")
+class IgnoresTheFormatsOrder(_TakesBuffer):
+    """Takes all numbers for native ones."""
+
+    def typestr(self, view):
+        return super().typestr(view).replace(">", "<")
+
+
+@wrong("PB-20")
+class KnowsBareLetters(_TakesBuffer):
+    """Refuses a format that begins with its byte order."""
+
+    def format(self, view):
+        written = super().format(view)
+        if written[0] in "@=<>" and written[-1] not in "FD":
+            raise ValueError(f"{written!r} is no letter")
+        return written
+
+
+@wrong("PB-21")
+class HasLongsOfFourBytes(_TakesBuffer):
+    """Has a table of sizes from another platform."""
+
+    def format(self, view):
+        written = super().format(view)
+        if written in ("l", "L") and view.struct.itemsize != 4:
+            raise ValueError("a long has 4 bytes")
+        return written
+
+
+@wrong("PB-22")
+class TakesComplexForFloats(_TakesBuffer):
+    """Reads complex numbers as opaque bytes of half their size."""
+
+    def typestr(self, view):
+        typestr = super().typestr(view)
+        return f"<f{view.struct.itemsize // 2}" if typestr[1] == "c" else typestr
+
+
+@wrong(advises=("PB-22",))
+class KnowsOneSpellingOfComplex(_TakesBuffer):
+    """Knows Zf and Zd, not F and D."""
+
+    def format(self, view):
+        written = super().format(view)
+        if written[-1] in "FD":
+            raise ValueError(f"{written!r} is no letter")
+        return written
+
+
+@wrong("PB-24")
+class NeverReleases(_TakesBuffer):
+    """Gets a buffer, and nobody releases it."""
+
+    forgotten: list[View] = []
+
+    def kept(self, exporter, view):
+        self.forgotten.append(view)
+        return view
+
+
+@wrong("PB-25")
+class WritesIntoTheMetadata(_TakesBuffer):
+    """Turns the strides into elements where they stand."""
+
+    def strides(self, view):
+        strides = super().strides(view)
+        if strides:
+            array = (ctypes.c_ssize_t * len(strides)).from_address(view.struct.strides)
+            array[0] += 1
+        return strides
+
+
+@wrong("PB-31")
+class AsksToRead(_TakesBuffer):
+    """Passes memoryview's own flag to PyObject_GetBuffer."""
+
+    def view(self, exporter):
+        View(exporter, 0x200).release()
+        return super().view(exporter)
+
+
+@wrong("PB-32")
+class IgnoresTheBuffersStrides(_TakesBuffer):
+    """Reads everything in a straight line."""
+
+    def strides(self, view):
+        return None
+
+
+@wrong("PB-32")
+class ReadsPointersAsElements(_TakesBuffer):
+    """Asks for suboffsets and never looks at them."""
+
+    def refuse_suboffsets(self, suboffsets):
+        return None
+
+
+@wrong("PB-35")
+class ReleasesTooEarly(_TakesBuffer):
+    """Takes the address, releases the buffer and keeps the object."""
+
+    def kept(self, exporter, view):
+        view.release()
+        return exporter
+
+
+@wrong(advises=("XA-06",))
+class ForgetsTheReadOnlyBuffer(_TakesBuffer):
+    """Takes all memory for writable."""
+
+    def is_readonly(self, view):
+        return False
+
+
+# -- the data interface ----------------------------------------------------------------------------
+
+
+@wrong("GT-06")
+class WantsKnownKeys(_TakesDataInterface):
+    """Refuses an entry with a key that it does not know."""
+
+    def refuse(self, entry):
+        known = {"shape", "typestr", "data", "strides", "acquire", "touch", "release"}
+        known |= {"version"} if "acquire" not in entry else set()
+        if set(entry) - known:
+            raise KeyError(min(set(entry) - known))
+
+
+@wrong("GT-07")
+class NeverAcquires(_TakesDataInterface):
+    """Reads what lies there."""
+
+    def call(self, entry, hook):
+        return None
+
+
+@wrong("GT-07")
+class TouchesInputs(_TakesDataInterface):
+    """Tells everybody that it wrote."""
+
+    def call(self, entry, hook):
+        super().call(entry, hook)
+        if hook == "acquire":
+            super().call(entry, "touch")
+
+
+@wrong("GT-07")
+class ForgetsToRelease(_TakesDataInterface):
+    """Acquires, and that was it."""
+
+    def call(self, entry, hook):
+        if hook == "acquire":
+            super().call(entry, hook)
+
+
+@wrong("GT-08")
+class NeedsTheDataInterface(_TakesDataInterface):
+    """Takes no plain arrays."""
+
+    def entry(self, exporter):
+        if not hasattr(exporter, "__gt_data_interface__"):
+            raise TypeError("no __gt_data_interface__")
+        return super().entry(exporter)
+
+
+@wrong(advises=("GT-10",))
+class TakesDeviceMemoryForTheHosts(_TakesDataInterface):
+    """Takes any entry, and reads its address later."""
+
+    def entry(self, exporter):
+        entries = getattr(exporter, "__gt_data_interface__", {None: None})
+        return entries["gpu"] if None not in entries else super().entry(exporter)
+
+    def copied(self, entry) -> Any:
+        if entry["data"][0] % 4096:
+            return super().copied(entry)
+        return Taken(
+            {key: entry[key] for key in ("shape", "typestr", "data")} | {"version": 3}, None
+        )
