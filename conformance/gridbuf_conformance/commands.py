@@ -28,7 +28,7 @@ from .render.changes import print_changes
 from .render.summary import Absent, conclusion
 from .render.text import shorten
 from .report import Report
-from .targets import CannotLoad, Target
+from .targets import CannotLoad
 
 __all__ = [
     "SURVEY_REPORT",
@@ -136,7 +136,7 @@ def survey(options: Namespace, consoles: Consoles) -> int:
     for path in paths:
         where = os.path.abspath(path)
         consoles.out.print(f"Report: {where}", markup=False, soft_wrap=True, style="bold")
-    require_matches(records, done, targets)
+    require_matches(records, done, [engine.shown(target, options.side) for target in targets])
     has_error = any(str(Outcome.ERROR) in report["summary"] for report in reports)
     return ExitCode.SUITE_ERROR if has_error else ExitCode.CONFORMANT
 
@@ -171,9 +171,10 @@ def known(options: Namespace, consoles: Consoles) -> int:
             outcome = _surveyed(target, options, records, progress.listen)
             if isinstance(outcome, Absent):
                 raise CannotLoad(f"{target}: {outcome.reason}")
-            reports[Target(target).shown] = outcome
+            reports[target] = outcome
             progress.end(_remark(outcome))
-    names = {*reports, *(report.data["target"]["name"] for report in reports.values())}
+    names = {engine.shown(target, options.side) for target in reports}
+    names |= {report.data["target"]["name"] for report in reports.values()}
     records.require_names(options.side, names)
     changes = known_edit.update(path, records.entries, reports)
     print_changes(changes, str(path), consoles.out)

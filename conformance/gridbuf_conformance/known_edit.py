@@ -23,6 +23,7 @@ from .known import Known, KnownError, parse, plan_of
 from .outcomes import FAILED, Outcome
 from .pinned import State
 from .report import Report
+from .targets import Target
 
 __all__ = ["Changes", "changes_by", "edited", "update"]
 
@@ -101,7 +102,7 @@ def _new(name: str, report: Report) -> Iterator[Known]:
             yield Known(
                 rule=rule["id"],
                 side=target["side"],
-                target=name,
+                target=Target(name).shown,
                 plan=plan_of(json.dumps(plan), target["side"]),
                 outcome=outcome,
                 actual=_piece(failure["actual"]),
