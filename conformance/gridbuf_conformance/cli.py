@@ -14,6 +14,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console
 
@@ -97,7 +98,8 @@ examples:
 _EXPLAIN_EPILOG = """\
 examples:
   gridbuf-conformance explain PB-01
-  gridbuf-conformance explain 'DP-1*'"""
+  gridbuf-conformance explain 'DP-1*'
+  gridbuf-conformance explain XA-08 --format md"""
 
 _CONSUMER_HELP = "TARGET is a consumer: a function of one exporter that returns an array"
 
@@ -152,7 +154,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> int:
     errors = _console(sys.stderr)
     try:
-        return options.run(options, commands.Consoles(_console(sys.stdout), errors))
+        code: int = options.run(options, commands.Consoles(_console(sys.stdout), errors))
+        return code
     except commands.UsageError as error:
         _complain(errors, str(error))
         return ExitCode.USAGE
@@ -181,7 +184,7 @@ def _complain(console: Console, text: str) -> None:
     )
 
 
-def _console(stream) -> Console:
+def _console(stream: TextIO) -> Console:
     """A console on a stream; into a pipe or a file it is a little wider than rich's 80 columns."""
     is_piped = not stream.isatty() and "COLUMNS" not in os.environ
     return Console(file=stream, highlight=False, width=_PIPE_WIDTH if is_piped else None)
@@ -199,6 +202,9 @@ def _enter_users_folder() -> None:
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
 
+
+if TYPE_CHECKING:
+    _Commands = argparse._SubParsersAction["_Subparser"]
 
 # The parser ------------------------------------------------------------------------------------------------
 
@@ -222,7 +228,9 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def _parser(kind: type, prog: str, **texts: str) -> argparse.ArgumentParser:
+def _parser(
+    kind: type[argparse.ArgumentParser], prog: str, **texts: Any
+) -> argparse.ArgumentParser:
     formatter = argparse.RawDescriptionHelpFormatter
     return kind(prog=prog, formatter_class=formatter, allow_abbrev=False, **texts)
 
@@ -230,12 +238,12 @@ def _parser(kind: type, prog: str, **texts: str) -> argparse.ArgumentParser:
 class _Subparser(argparse.ArgumentParser):
     """A command's parser: like the top one it keeps the line breaks of its texts."""
 
-    def __init__(self, **options) -> None:
+    def __init__(self, **options: Any) -> None:
         formatter = argparse.RawDescriptionHelpFormatter
         super().__init__(**{"formatter_class": formatter, "allow_abbrev": False, **options})
 
 
-def _add_survey(command) -> None:
+def _add_survey(command: _Commands) -> None:
     text = "check every installed library (or those named) and print one matrix"
     survey = command.add_parser("survey", help=text, description=text, epilog=_SURVEY_EPILOG)
     survey.add_argument("names", metavar="NAME", nargs="*", help="producers, as `check` takes them")
@@ -247,7 +255,7 @@ def _add_survey(command) -> None:
     survey.set_defaults(run=commands.survey)
 
 
-def _add_check(command) -> None:
+def _add_check(command: _Commands) -> None:
     text = "judge one producer or consumer: the gate for continuous integration"
     check = command.add_parser("check", help=text, description=text, epilog=_CHECK_EPILOG)
     check.add_argument("target", metavar="TARGET")
@@ -265,7 +273,7 @@ def _add_check(command) -> None:
     check.set_defaults(run=commands.check)
 
 
-def _add_list(command) -> None:
+def _add_list(command: _Commands) -> None:
     text = "list the producers, the consumers, or the rules"
     listing = command.add_parser("list", help=text, description=text, epilog=_LIST_EPILOG)
     what = ("producers", "consumers", "rules")
@@ -274,14 +282,20 @@ def _add_list(command) -> None:
     listing.set_defaults(run=commands.list_what)
 
 
-def _add_explain(command) -> None:
+def _add_explain(command: _Commands) -> None:
     text = "say what a rule asks, why, and how to keep it"
     explain = command.add_parser("explain", help=text, description=text, epilog=_EXPLAIN_EPILOG)
     explain.add_argument("ids", metavar="ID", nargs="+", help="rule ids or patterns")
+    explain.add_argument(
+        "--format",
+        choices=("text", "md"),
+        default="text",
+        help="text for the terminal, md for Markdown; of '*' a whole page (default: text)",
+    )
     explain.set_defaults(run=commands.explain)
 
 
-def _add_replay(command) -> None:
+def _add_replay(command: _Commands) -> None:
     text = "judge one rule on one plan again"
     replay = command.add_parser("replay", help=text, description=text, epilog=_REPLAY_EPILOG)
     replay.add_argument("target", metavar="TARGET")
@@ -296,7 +310,7 @@ def _add_replay(command) -> None:
     replay.set_defaults(run=commands.replay)
 
 
-def _add_merge(command) -> None:
+def _add_merge(command: _Commands) -> None:
     text = "put reports of several runs into one: the matrix of many libraries"
     merge = command.add_parser("merge", help=text, description=text, epilog=_MERGE_EPILOG)
     what = "a .json report or survey, or a .jsonl event stream"
@@ -305,7 +319,7 @@ def _add_merge(command) -> None:
     merge.set_defaults(run=commands.merge)
 
 
-def _add_known(command) -> None:
+def _add_known(command: _Commands) -> None:
     text = "bring a file of known failures up to date"
     known = command.add_parser("known", help=text, description=text, epilog=_KNOWN_EPILOG)
     known.add_argument(

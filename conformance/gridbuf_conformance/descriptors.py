@@ -303,7 +303,7 @@ _GT = _DictRules("GT-01", *("GT-02",) * 9)
 
 
 def _present(facts: dict[str, Any], keys: tuple[str, ...], ids: _DictRules) -> dict[str, Any]:
-    fields = facts.get("fields")
+    fields: dict[str, Any] | None = facts.get("fields")
     if fields is None:
         raise Rejected(ids.is_dict, "the attribute is no dict")
     for key in keys:
@@ -321,9 +321,9 @@ def _of_fields(
     """What the array interfaces have in common: shape, typestr, strides, and where `data` says the memory is."""
     shape = _extents(fields["shape"], ids.shape)
     parsed = _typestr(fields["typestr"], ids)
-    if parsed.kind == "t":
-        raise Rejected(ids.bits, "elements are bits")
     itemsize = parsed.itemsize
+    if itemsize is None:
+        raise Rejected(ids.bits, "elements are bits")
     if prod(shape) * itemsize > SIZE_LIMIT_BYTES:
         raise Rejected(ids.total, "the total size cannot be represented")
     strides = _interface_strides(fields.get("strides"), shape, itemsize, ids.strides)
@@ -416,7 +416,7 @@ def of_array_struct(facts: dict[str, Any]) -> Descriptor:
     element = None if kind == "bits" else Element(kind, facts["itemsize"], order)
     shape = _entries(facts["shape"], facts["nd"], "AS-04")
     strides = _entries(facts["strides"], facts["nd"], "AS-04")
-    if any(extent < 0 for extent in shape) or (not facts["data"] and prod(shape)):
+    if any(extent < 0 for extent in shape) or (not facts["data"] and 0 not in shape):
         raise Rejected("AS-04", "negative extent, or no memory")
     readonly = not facts["flags"] & 0x400
     return Descriptor("AS", facts["data"], shape, strides, facts["itemsize"], element, readonly)
@@ -528,7 +528,7 @@ def of_tensor(facts: dict[str, Any], version: list[int] | None = None) -> Descri
     strides = _dlpack_strides(facts, version, shape, element.itemsize)
     if facts["byte_offset"] >= 2**63:
         raise Rejected("DL-24", "byte_offset is negative")
-    if not facts["data"] and prod(shape):
+    if not facts["data"] and 0 not in shape:
         raise Rejected("DL-27" if ndim else "DL-13", "data is NULL")
     address = facts["data"] + facts["byte_offset"]
     device = tuple(facts["device"])

@@ -367,7 +367,7 @@ class _Process:
         return Result(kind, reason=f"the process {what}{place}", step=step, diagnosis=text)
 
 
-def _spawn(target: Target, socket_fd: int, slot_fd: int, output_fd: int) -> subprocess.Popen:
+def _spawn(target: Target, socket_fd: int, slot_fd: int, output_fd: int) -> subprocess.Popen[bytes]:
     if not sys.executable:
         raise CannotLoad("sys.executable is empty, so no worker can be started; pass isolate=False")
     path = [entry or os.getcwd() for entry in sys.path]

@@ -67,7 +67,8 @@ class DType:
         if self.fields:
             return
         if self.packed_bits is not None:
-            raw[:] = raw.translate(bytes(byte % 2**self.packed_bits for byte in range(256)))
+            below = 1 << self.packed_bits
+            raw[:] = raw.translate(bytes(byte % below for byte in range(256)))
         elif self.kind == "b":
             raw[:] = raw.translate(_LOWEST_BIT)
         elif self.kind == "U":
@@ -119,11 +120,19 @@ def packed(values: bytes, bits: int) -> bytes:
     """
     stream = 0
     for position, value in enumerate(values):
-        stream |= (value % 2**bits) << (position * bits)
+        stream |= (value % (1 << bits)) << (position * bits)
     return stream.to_bytes((len(values) * bits + 7) // 8, "little")
 
 
-def _plain(name, kind, itemsize, typestr, fmt, dlpack, numbers=None) -> DType:
+def _plain(
+    name: str,
+    kind: str,
+    itemsize: int,
+    typestr: str | None,
+    fmt: str | None,
+    dlpack: tuple[int, int] | None,
+    numbers: tuple[tuple[int, int], ...] | None = None,
+) -> DType:
     return DType(name, kind, itemsize, typestr, fmt, dlpack, numbers or ((0, itemsize),))
 
 

@@ -704,7 +704,7 @@ class _Search:
         return verdict is not None and verdict.outcome is self.outcome
 
 
-def _weight(plan: Plan | None) -> tuple:
+def _weight(plan: Plan | None) -> tuple[Any, ...]:
     """Smaller for plans that are easier to read: the order among failures of one rule."""
     if plan is None:
         return (0,)
@@ -720,7 +720,7 @@ def _weight(plan: Plan | None) -> tuple:
 def _verdicts(plan: Plan | None, result: Result, rules: list[str]) -> dict[str, Verdict]:
     """What each selected rule says of a result, be it an observation or none."""
     if result.kind == "observation":
-        return _judged(result.observation, plan, rules)
+        return _judged(result.observation or {}, plan, rules)
     if result.kind == "unsupported":
         declined = Verdict(Outcome.UNSUPPORTED, note=scrubbed(result.reason))
         return dict.fromkeys(rules, declined)

@@ -27,7 +27,8 @@ def receive(channel: socket.socket) -> dict[str, Any] | None:
 
 def decode(body: bytes) -> dict[str, Any]:
     """A message from its body."""
-    return json.loads(body)
+    message: dict[str, Any] = json.loads(body)
+    return message
 
 
 def _exactly(channel: socket.socket, count: int) -> bytes | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, IntEnum
+from typing import Any
 
 __all__ = ["FAILED", "ExitCode", "Outcome", "Verdict", "exit_code_of", "worst"]
 
@@ -62,7 +63,7 @@ class Verdict:
     expected: str = ""
     actual: str = ""
     note: str = ""
-    drawing: dict | None = None
+    drawing: dict[str, Any] | None = None
 
     @property
     def failed(self) -> bool:

@@ -56,7 +56,7 @@ _FILL_LIMIT = 2**32
 
 
 @dataclass(frozen=True)
-class Plan(Mapping):
+class Plan(Mapping[str, Any]):
     """One request for one array. The defaults are the simplest plan.
 
     | key | meaning | values |
@@ -85,7 +85,7 @@ class Plan(Mapping):
     halo: tuple[tuple[int, int], ...] | None = None
     device: str | None = None
     readonly: bool = False
-    views: tuple[tuple, ...] = ()
+    views: tuple[tuple[Any, ...], ...] = ()
     fill: int | None = 0
 
     def __post_init__(self) -> None:

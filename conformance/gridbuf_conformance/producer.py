@@ -139,7 +139,7 @@ class Capabilities:
             )
 
 
-def _require_subset(key: str, values: tuple | None, known: tuple) -> None:
+def _require_subset(key: str, values: tuple[Any, ...] | None, known: tuple[Any, ...]) -> None:
     if values is None:
         return
     unknown = [value for value in values if value not in known]
@@ -225,10 +225,10 @@ def python_view(obj: Any, operation: Sequence[Any]) -> Any:
 
 def _index(name: str, axis: int, *bounds: int | None) -> Any:
     selected = {
-        "slice": lambda: slice(*bounds),
-        "reverse": lambda: slice(None, None, -1),
-        "empty": lambda: slice(0, 0),
-        "newaxis": lambda: None,
-    }[name]()
+        "slice": slice(*bounds) if bounds else None,
+        "reverse": slice(None, None, -1),
+        "empty": slice(0, 0),
+        "newaxis": None,
+    }[name]
     before = (slice(None),) * axis
     return (*before, selected) if before or selected is None else selected

@@ -184,7 +184,7 @@ def declared_plans(can: Capabilities) -> list[Declared]:
     if can.max_extent is not None:
         shape = tuple(min(extent, can.max_extent) for extent in shape)
     simplest = simplest_plan(can).replaced(shape=shape)
-    changes = [{"dtype": name} for name in can.dtypes or ()]
+    changes: list[dict[str, Any]] = [{"dtype": name} for name in can.dtypes or ()]
     changes += [{"readonly": value} for value in can.readonly or ()]
     changes += [{"device": name} for name in can.devices or ()]
     swappable = [name for name in _dtypes(can) if "swapped" in _byteorders(can, name)]
@@ -215,7 +215,7 @@ def _declared_changes(can: Capabilities, simplest: Plan) -> list[dict[str, Any]]
         tuple((axis + 1) % ndim for axis in range(ndim)),
     )
     last = tuple(max(extent - 1, 0) for extent in simplest.shape)
-    cases = {
+    cases: dict[str, list[dict[str, Any]]] = {
         "layout": [{"layout": fortran}] + ([] if can.layouts == "CF" else [{"layout": rotated}]),
         "alignment_size": [{"alignment_size": most_bytes}],
         "aligned_index": [{"aligned_index": last, "alignment_size": most_bytes}],
@@ -355,9 +355,9 @@ def _placement(
     if asked.dims:
         placement["dims"] = _names([axis.name for axis in axes])
     if asked.halo:
-        bounds = zip((axis.halo for axis in axes), shape)
+        halos = zip((axis.halo for axis in axes), shape)
         placement["halo"] = tuple(
-            (min(lower, n), min(upper, n - min(lower, n))) for (lower, upper), n in bounds
+            (min(lower, n), min(upper, n - min(lower, n))) for (lower, upper), n in halos
         )
     return placement
 
@@ -404,7 +404,7 @@ def _element_limit(can: Capabilities, dtype: str) -> int:
 # -- views -----------------------------------------------------------------------------
 
 
-def _draw_views(draw: st.DrawFn, shape: tuple[int, ...], count: int) -> tuple[tuple, ...]:
+def _draw_views(draw: st.DrawFn, shape: tuple[int, ...], count: int) -> tuple[tuple[Any, ...], ...]:
     view, operations = ViewMap.of(shape, ()), []
     for _ in range(count):
         operation = _draw_operation(draw, view.shape)
@@ -413,7 +413,7 @@ def _draw_views(draw: st.DrawFn, shape: tuple[int, ...], count: int) -> tuple[tu
     return tuple(operations)
 
 
-def _draw_operation(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple:
+def _draw_operation(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[Any, ...]:
     """One operation that fits the shape."""
     ndim = len(shape)
     stretchable = [axis for axis in range(ndim) if shape[axis] == 1]

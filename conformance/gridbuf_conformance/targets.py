@@ -179,6 +179,8 @@ def _module_of_file(path: str) -> ModuleType:
         raise CannotLoad(f"there is no file {path}; paths are relative to the current directory")
     name = os.path.splitext(os.path.basename(path))[0]
     spec = importlib.util.spec_from_file_location(f"gridbuf_conformance_target_{name}", path)
+    if spec is None or spec.loader is None:
+        raise CannotLoad(f"{path} is no Python file; its name must end in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))

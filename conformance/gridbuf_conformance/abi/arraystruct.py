@@ -75,6 +75,8 @@ def announced_descr(capsule: Any, memory: Memory) -> Any:
     Whether it is one is read from the type pointer in the head of the object, before it is taken for an object.
     """
     raw = memory.read(capsule_pointer(capsule), ctypes.sizeof(ArrayStruct))
+    if raw is None:
+        return None
     struct = ArrayStruct.from_buffer_copy(raw)
     if not struct.flags & _HAS_DESCR or not struct.descr or struct.descr % POINTER_BYTES:
         return None

@@ -31,7 +31,7 @@ anything else the address of a stream.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from ctypes import (
     CFUNCTYPE,
@@ -325,7 +325,7 @@ class CudaAccess(DeviceAccess):
     # -- how the driver is called ----------------------------------------------------------------------
 
     def _call(self, name: str, *arguments: Any, allowed: Sequence[int] = (0,)) -> int:
-        result = getattr(self._library, name)(*arguments)
+        result: int = getattr(self._library, name)(*arguments)
         if result not in allowed:
             raise DeviceError(f"{name}: {self._error(result)}")
         return result
@@ -362,7 +362,7 @@ class CudaAccess(DeviceAccess):
         return next((ordinal for ordinal in found if ordinal is not None), 0)
 
     @contextmanager
-    def _current(self, ordinal: int) -> Iterable[None]:
+    def _current(self, ordinal: int) -> Iterator[None]:
         if ordinal not in self._contexts:
             context = c_void_p()
             self._call("cuDevicePrimaryCtxRetain", byref(context), c_int(ordinal))
@@ -482,10 +482,12 @@ class DeviceSpace:
             return None
         if high - low <= _WHOLE_READ_LIMIT_BYTES:
             whole = self.read(address + low, high - low)
-            pieces = [whole and whole[o - low : o - low + itemsize_bytes] for o in offsets]
-        else:
-            pieces = [self.read(address + offset, itemsize_bytes) for offset in offsets]
-        return None if None in pieces else b"".join(pieces)
+            if whole is None:
+                return None
+            return b"".join(whole[o - low : o - low + itemsize_bytes] for o in offsets)
+        pieces = [self.read(address + offset, itemsize_bytes) for offset in offsets]
+        found = [piece for piece in pieces if piece is not None]
+        return b"".join(found) if len(found) == len(pieces) else None
 
     def _moved(self, target: int, source: int, count: int) -> bool:
         own = None

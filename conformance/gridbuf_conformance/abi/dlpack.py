@@ -202,11 +202,11 @@ def count_deletions(
     calls the original; None if it cannot. The counter has to live as long as anybody can call the deleter.
     """
     original = None if managed is None else callable_deleter(managed, memory)
-    if original is None:
+    if managed is None or original is None:
         return None
     counter = Counter(_DELETER(original))
     field = pointer + type(managed).deleter.offset
-    address = ctypes.cast(counter.function, ctypes.c_void_p).value
+    address = ctypes.cast(counter.function, ctypes.c_void_p).value or 0
     written = memory.write(field, address.to_bytes(POINTER_BYTES, sys.byteorder))
     return counter if written else None
 
@@ -227,7 +227,7 @@ class Exported:
         """Where the capsule's name is stored."""
         return capsule_name_address(self.capsule)
 
-    def read(self) -> ctypes.Structure | None:
+    def read(self) -> Managed | VersionedManaged | None:
         """A copy of the struct behind the capsule, or None where there is none that can be read."""
         if self._struct is None or self.pointer % POINTER_BYTES:
             return None
@@ -264,7 +264,7 @@ class Exported:
 
     def mark_used(self) -> None:
         """Renames the capsule as a consumer does when it takes the tensor over."""
-        rename_capsule(self.capsule, _USED[self.name])
+        rename_capsule(self.capsule, _USED[self.name or ""])
 
     def delete(self) -> bool:
         """Calls the deleter, if there is one; the struct is gone afterwards."""

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from .memory import POINTER_BYTES
+from typing import Any
 
 __all__ = ["BadTypestr", "Typestr", "descr_bytes", "legal_sizes", "parse"]
 
@@ -65,7 +66,7 @@ def legal_sizes(kind: str) -> tuple[int, ...] | None:
     }.get(kind)
 
 
-def descr_bytes(descr: object, depth: int = 0) -> int:
+def descr_bytes(descr: Any, depth: int = 0) -> int:
     """Bytes of one element by its `descr`: a list of (name, type or nested list[, repeat shape]).
 
     `descr` is in the described form of `measure.values`: lists and tuples are told apart by their tag.
@@ -76,7 +77,7 @@ def descr_bytes(descr: object, depth: int = 0) -> int:
     return sum(_entry_bytes(entry, depth) for entry in descr["items"])
 
 
-def _entry_bytes(entry: object, depth: int) -> int:
+def _entry_bytes(entry: Any, depth: int) -> int:
     if not _tagged(entry, "tuple") or len(entry["items"]) not in (2, 3):
         raise BadTypestr(f"an entry of descr must be a 2- or 3-tuple, not {_shown(entry)}")
     _, kind, *repeat = entry["items"]
@@ -89,7 +90,7 @@ def _entry_bytes(entry: object, depth: int) -> int:
     return itemsize * (_repeat_count(repeat[0]) if repeat else 1)
 
 
-def _repeat_count(repeat: object) -> int:
+def _repeat_count(repeat: Any) -> int:
     extents = repeat["items"] if _tagged(repeat, "tuple") else [repeat]
     count = 1
     for extent in extents:

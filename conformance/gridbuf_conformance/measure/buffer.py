@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import sys
+from functools import partial
 from types import WrapperDescriptorType
 from typing import Any
 
@@ -100,7 +101,7 @@ def python_level_facts(obj: Any) -> dict[str, Any]:
         return facts
     for name in ("FULL_RO", "WRITABLE"):
         enter(f"pb:__buffer__={name}")
-        result, error = attempt(lambda name=name: obj.__buffer__(REQUESTS[name]))
+        result, error = attempt(partial(obj.__buffer__, REQUESTS[name]))
         if error is not None:
             facts[f"__buffer__:{name}"] = {"error": error}
             continue

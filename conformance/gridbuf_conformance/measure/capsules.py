@@ -60,13 +60,13 @@ def device_facts(obj: Any) -> dict[str, Any]:
         results.append(value)
     facts: dict[str, Any] = {"first": describe(results[0]), "second": describe(results[1])}
     if isinstance(results[0], tuple) and len(results[0]) == 2:
-        integers = [getattr(entry, "value", entry) for entry in results[0]]
+        integers: list[Any] = [getattr(entry, "value", entry) for entry in results[0]]
         if all(isinstance(entry, int) and not isinstance(entry, bool) for entry in integers):
             facts["integers"] = [int(entry) for entry in integers]
     return facts
 
 
-def export(obj: Any, memory: Memory, name: str, keywords: dict[str, Any]) -> Exported | dict:
+def export(obj: Any, memory: Memory, name: str, keywords: dict[str, Any]) -> Exported | dict[str, Any]:
     """One call of `__dlpack__`: what it returned, or the facts of what it raised."""
     enter(f"dp:call={name}")
     result, error = attempt(lambda: obj.__dlpack__(**keywords))

@@ -129,7 +129,8 @@ def _read(address: int | None, memory: Memory) -> VersionedManaged | None:
 
 
 def _delete(address: int, memory: Memory) -> None:
-    deleter = callable_deleter(_read(address, memory), memory)
+    managed = _read(address, memory)
+    deleter = None if managed is None else callable_deleter(managed, memory)
     if deleter is not None:
         enter("dx:deleter")
         ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(deleter)(address)

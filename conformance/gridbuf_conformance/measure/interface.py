@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from ..abi.arraystruct import announced_descr, read_array_struct
@@ -43,7 +44,7 @@ def probe_facts(obj: Any) -> dict[str, Any]:
     facts = {}
     for name in PROBED:
         enter(f"probe:{name}")
-        offered, error = attempt(lambda name=name: hasattr(obj, name))
+        offered, error = attempt(partial(hasattr, obj, name))
         facts[name] = {"offered": offered} if error is None else {"error": error}
     return facts
 
@@ -53,7 +54,7 @@ _STEPS = {"__array_interface__": "ai", "__cuda_array_interface__": "cai"}
 
 def interface_facts(
     obj: Any, memory: Memory, *, attribute: str = "__array_interface__", with_mask: bool = True
-) -> tuple[dict, Any]:
+) -> tuple[dict[str, Any], Any]:
     """An array interface dict read once: (facts, the value itself).
 
     The facts are {"error": …} or {"value": …} and, for a dict, its "fields". A `data` object adds the facts
@@ -82,7 +83,7 @@ def interface_facts(
     return facts, value
 
 
-def _described(value: dict) -> dict[str, Any]:
+def _described(value: dict[Any, Any]) -> dict[str, Any]:
     return {str(key): describe(item) for key, item in value.items()}
 
 
@@ -141,7 +142,7 @@ def gt4py_facts(obj: Any) -> dict[str, Any]:
     facts = {}
     for name in ("__gt_dims__", "__gt_origin__", "default_origin"):
         enter(f"gt:{name}")
-        value, error = attempt(lambda name=name: getattr(obj, name, None))
+        value, error = attempt(partial(getattr, obj, name, None))
         facts[name] = {"error": error} if error is not None else describe(value)
     enter("gt:domain")
     starts, _ = attempt(lambda: [describe(span.start) for span in obj.domain.ranges])

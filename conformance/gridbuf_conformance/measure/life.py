@@ -100,15 +100,17 @@ def _buffer_release(obj: Any, memory: Memory) -> dict[str, Any]:
     counts = [sys.getrefcount(obj)]
     for _ in range(8):
         view = hold_buffer(obj)
-        view.release()
+        if view is not None:
+            view.release()
         del view
     counts.append(sys.getrefcount(obj))
     return {"references": counts, "two_views": [_two_views(obj, memory, first) for first in (0, 1)]}
 
 
 def _two_views(obj: Any, memory: Memory, first: int) -> dict[str, Any]:
-    views = [hold_buffer(obj), hold_buffer(obj)]
-    if None in views:
+    held = [hold_buffer(obj), hold_buffer(obj)]
+    views = [view for view in held if view is not None]
+    if len(views) < len(held):
         return {"refused": True}
     before = [view.facts(memory) for view in views]
     views[first].release()
@@ -140,6 +142,7 @@ def _exporter(obj: Any, held: Held, memory: Memory) -> Callable[[], Exported] | 
 def _capsule_facts(
     obj: Any, export_once: Callable[[], Exported], memory: Memory, *, risky: bool
 ) -> dict[str, Any]:
+    facts: dict[str, Any]
     facts, error = attempt(lambda: _counted(export_once))
     if error is not None:
         return {"error": error}
@@ -170,6 +173,8 @@ def _counted(export_once: Callable[[], Exported]) -> dict[str, Any]:
     exported = export_once()
     name, name_address = exported.name, exported.name_address
     counter = exported.count_deletions()
+    if counter is None:
+        raise RuntimeError("the deleter that could be replaced before cannot be any more")
     _IMMORTAL.append(counter)
     exported.mark_used()
     enter("dl:consumed")
@@ -235,7 +240,7 @@ def _live_bytes() -> int:
     if _mallinfo is None:
         return 0
     info = _mallinfo()
-    return info.uordblks + info.hblkhd
+    return int(info.uordblks + info.hblkhd)
 
 
 def _growth(action: Callable[[], None], settle: Callable[[], None]) -> dict[str, Any]:
@@ -324,7 +329,7 @@ class _Holders:
         names = list(self._held)
         return names[first:] + names[:first]
 
-    def drop_all(self, order: list[str]) -> dict[str, list]:
+    def drop_all(self, order: list[str]) -> dict[str, list[Any]]:
         """Drops one after another.
 
         "lost" lists each survivor whose memory was no longer mapped, and after what; "changed" names the
@@ -351,7 +356,7 @@ class _Holders:
         if name not in self._spans:
             return True
         space, span = self._spans[name]
-        return space.readable(*span)
+        return bool(space.readable(*span))
 
     def _has_changed(self, name: str) -> bool:
         if name not in self._reads:

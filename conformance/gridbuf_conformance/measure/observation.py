@@ -12,6 +12,7 @@ from typing import Any
 from ..abi.device import DeviceError, Devices
 from ..abi.dlpack import CPU, Exported
 from ..abi.memory import POINTER_BYTES, Memory
+from ..abi.pybuffer import HeldBuffer
 from ..descriptors import Rejected, descriptors_of, of_dlpack
 from ..plan import Plan
 from ..producer import Unsupported, python_view
@@ -111,8 +112,10 @@ def _driver(devices: Devices, subject: Held) -> dict[str, Any]:
 
 def _switched_off() -> list[str]:
     """The set environment variables by which a library's duties of the CUDA array interface are switched off."""
-    options = {"_CUDA_ARRAY_INTERFACE_SYNC": ("0", "false", "off", "no")}
-    options["_CUDA_ARRAY_INTERFACE_EXPORT_VERSION"] = ("0", "1", "2")
+    options: dict[str, tuple[str, ...]] = {
+        "_CUDA_ARRAY_INTERFACE_SYNC": ("0", "false", "off", "no"),
+        "_CUDA_ARRAY_INTERFACE_EXPORT_VERSION": ("0", "1", "2"),
+    }
     return sorted(
         name
         for name, value in os.environ.items()
@@ -154,7 +157,7 @@ class Held:
         self._is_view = is_view
         self.facts: dict[str, Any] = {"probes": probe_facts(obj)}
         self._kept: list[Any] = []
-        self._buffer = None
+        self._buffer: HeldBuffer | None = None
         offered = {name for name, fact in self.facts["probes"].items() if fact.get("offered")}
         self._read_metadata(obj, offered, groups, may_copy=touch)
         self.found = descriptors_of(self.facts)
@@ -241,8 +244,9 @@ class Held:
     def _has_mirrors(self) -> bool:
         """Whether the host's and CUDA's array interface name different memory, and no data interface speaks of it."""
         host, device = self.found.get("AI"), self.found.get("CAI")
-        known = None not in (host, device) and "gt_data" not in self.facts
-        return known and host.address != device.address
+        if host is None or device is None or "gt_data" in self.facts:
+            return False
+        return host.address != device.address
 
     def _settled(self, walks: dict[str, str | None]) -> dict[str, str | None]:
         """Device content once more after the whole device has come to rest; "late" says where it had not."""

@@ -58,7 +58,7 @@ def resize_facts(again: Callable[[], Any], memory: Memory) -> dict[str, Any]:
         if fresh is None or not callable(getattr(fresh, method, None)):
             continue
         enter(f"life:resize={method}")
-        _, error = attempt(lambda resize=resize, fresh=fresh: resize(fresh))
+        _, error = attempt(partial(resize, fresh))
         if error is not None:
             continue
         facts[method] = {}
@@ -67,6 +67,10 @@ def resize_facts(again: Callable[[], Any], memory: Memory) -> dict[str, Any]:
             if observed is not None:
                 facts[method][interface] = observed
     return facts
+
+
+_Hold = Callable[[Any, Memory], tuple[Any, "Descriptor | None"]]
+"""What lends an object's memory out: (what holds it, the array that was lent)."""
 
 
 def _map_large_blocks() -> None:
@@ -83,7 +87,7 @@ def _fresh(again: Callable[[], Any]) -> Any:
 
 
 def _resized_while_held(
-    again: Callable[[], Any], memory: Memory, method: str, hold: Callable
+    again: Callable[[], Any], memory: Memory, method: str, hold: _Hold
 ) -> dict[str, Any] | None:
     fresh = _fresh(again)
     if fresh is None:
@@ -111,7 +115,7 @@ def _resized_while_held(
     return facts
 
 
-def _address(obj: Any, memory: Memory, hold: Callable) -> int | None:
+def _address(obj: Any, memory: Memory, hold: _Hold) -> int | None:
     holder, array = hold(obj, memory)
     _let_go(holder)
     return None if array is None else array.address

@@ -178,6 +178,7 @@ def _environment() -> Environment:
     environment.filters["one_line"] = one_line
     environment.filters["plural"] = plural
     environment.filters["breakable"] = _breakable
+    environment.filters["prose"] = _prose
     environment.globals["verbatim"] = lambda name: Markup(_source(environment, name))
     return environment
 
@@ -185,6 +186,11 @@ def _environment() -> Environment:
 def _breakable(name: object) -> Markup:
     """A name that may be broken where its parts begin: package.module:Class in a narrow column."""
     return Markup(re.sub(r"([.:/_])(?=\w)", r"\1<wbr>", str(escape(one_line(name)))))
+
+
+def _prose(text: str) -> Markup:
+    """The catalogue's words: what stands between backticks is code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def _source(environment: Environment, name: str) -> str:

@@ -33,7 +33,7 @@ from .summary import (
 )
 from .text import clean, describe_plan, plural, shorten
 
-__all__ = ["block", "render", "span"]
+__all__ = ["block", "prose", "render", "span"]
 
 _LIMIT_CHARS = 60_000
 _MAX_VALUE_CHARS = 1_500
@@ -199,11 +199,11 @@ def _finding(finding: Finding, names: Sequence[str], catalogue: Mapping[str, Any
     more = len(finding.entries) - _MAX_LIBRARIES
     who += f" and {more} more" if more > 0 else ""
     head = f"{sign} <b>{_escaped(finding.rule_id)}</b> {_escaped(finding.level)} {_escaped(finding.outcome)}{who}"
-    parts = [f"<details><summary>{head}: {_escaped(text.requirement)}</summary>"]
+    parts = [f"<details><summary>{head}: {_requirement(text.requirement)}</summary>"]
     for name, rule in finding.entries[:_MAX_LIBRARIES]:
         parts += _entry(name if len(names) > 1 else "", rule)
     if text.fix:
-        parts.append(f"To fix it: {_prose(text.fix)}")
+        parts.append(f"To fix it: {prose(text.fix)}")
     parts.append("</details>")
     return "\n\n".join(parts)
 
@@ -269,6 +269,14 @@ def _escaped(text: object) -> str:
     return html.escape(clean(text).replace("\n", " "), quote=False)
 
 
-def _prose(text: str) -> str:
-    """The catalogue's own words: markup in them is text, for they talk about code."""
-    return re.sub(r"([\\`*_{}\[\]<>#|~])", r"\\\1", clean(text)).replace("\n", " ")
+def prose(text: str) -> str:
+    """The catalogue's own words: code between backticks stays code, what else is markup is text."""
+    parts = re.split(r"(`[^`]+`)", clean(text).replace("\n", " "))
+    return "".join(
+        p if n % 2 else re.sub(r"([\\`*_{}\[\]<>#|~])", r"\\\1", p) for n, p in enumerate(parts)
+    )
+
+
+def _requirement(text: str) -> str:
+    """The catalogue's words inside an HTML heading, where Markdown is not read."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", _escaped(text))

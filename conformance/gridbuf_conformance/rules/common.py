@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..descriptors import ADDRESS_LIMIT
 from ..outcomes import Verdict
 from ..plan import UNTOUCHED_FROM_BYTES
@@ -41,7 +43,7 @@ def reach_verdict(s: Subject, interface: str) -> Verdict:
     array = s.arrays[interface]
     if array.is_indirect:
         return untested("an array of pointers")
-    if array.span is None:
+    if array.span is None or array.hull is None:
         return ok("no byte is touched")
     low, high = array.span
     if low < 0 or high > ADDRESS_LIMIT:
@@ -105,7 +107,7 @@ def resize_verdict(s: Subject, interface: str, *, convict_on_move: bool) -> Verd
     return ok()
 
 
-def leaked(growth: dict) -> str | None:
+def leaked(growth: dict[str, Any]) -> str | None:
     """What every round of repetitions gained and never gave back, or None."""
     iterations = growth["iterations"]
     if not growth["rounds"]:
@@ -119,6 +121,6 @@ def leaked(growth: dict) -> str | None:
     return None
 
 
-def type_names(errors: list[dict]) -> str:
+def type_names(errors: list[dict[str, Any]]) -> str:
     """The distinct types of some errors, for a message."""
     return ", ".join(sorted({error["type"] for error in errors}))

@@ -149,7 +149,7 @@ def byte_order_verdict(s: Subject, interface: str, fields: dict[str, Any]) -> Ve
     if declared.itemsize != asked.itemsize or declared.kind != asked.kind:
         return unsupported("the type is another one than the plan's")
     held, wanted = bytes.fromhex(s.walks[interface]), bytes.fromhex(s.expected_walk)
-    reversed_wanted = s.plan.dtype_info.swapped(wanted)
+    reversed_wanted = s.asked.dtype_info.swapped(wanted)
     if wanted == reversed_wanted:
         return ok("the content reads the same in both orders")
     in_memory = {wanted: asked.order, reversed_wanted: _flipped(asked.order)}.get(held)

@@ -105,7 +105,7 @@ def copied_bit_says_what_happened(s: Subject) -> Verdict:
             return fail("the bit clear on shared memory", f"set at the address of {name}")
     copied = s.facts.get("copy_facts")
     says_copied = copied is None or copied["flags"] is None or copied["flags"] & FLAG_COPIED
-    if not says_copied and _is_elsewhere(s, copied):
+    if copied is not None and not says_copied and _is_elsewhere(s, copied):
         return fail("is-copied set on a copy", "clear in what copy=True returned")
     if not s.is_view and _copies_share_memory(s):
         return fail("the bit clear on shared memory", "set, and two exports lie at one address")
@@ -290,7 +290,7 @@ def swapped_order_is_refused(s: Subject) -> Verdict:
 
 def _order_shows(s: Subject, wanted: str) -> bool:
     raw = bytes.fromhex(wanted)
-    return s.plan.dtype_info.swapped(raw) != raw
+    return s.asked.dtype_info.swapped(raw) != raw
 
 
 @check("DL-17", needs="DL")
@@ -448,7 +448,8 @@ def lanes_count_in_the_element(s: Subject) -> Verdict:
     code, bits, lanes = s.facts["main"]["dtype"]
     if lanes == 1:
         return unsupported("one lane")
-    itemsize = element_of(code, bits, lanes).itemsize
+    element = element_of(code, bits, lanes)
+    itemsize = 0 if element is None else element.itemsize
     for name, other in s.others("DL").items():
         if other.itemsize != itemsize and other.shape == s.arrays["DL"].shape:
             return fail(

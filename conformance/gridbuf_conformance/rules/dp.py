@@ -337,11 +337,12 @@ def devices_are_served_or_refused(s: Subject) -> Verdict:
     error = elsewhere.get("error")
     if error is not None and not _is(error, "BufferError", "ValueError"):
         return advise("BufferError (or ValueError) for dl_device=(8, 0)", error["type"])
-    error = _error(s, "dl_device='cpu'")
+    error = s.calls["dl_device='cpu'"]["error"]
     if not _is(error, "TypeError"):
         return advise("TypeError for dl_device='cpu'", error["type"])
-    if _error(s, "dl_device=(1,0)"):
-        return advise("the CPU offered by dl_device=(1, 0)", _error(s, "dl_device=(1,0)")["type"])
+    refusal = _error(s, "dl_device=(1,0)")
+    if refusal:
+        return advise("the CPU offered by dl_device=(1, 0)", refusal["type"])
     return ok()
 
 

@@ -68,7 +68,8 @@ def required_entries_are_functions(s: Subject) -> Verdict:
 
 
 def _call(s: Subject, name: str) -> dict[str, Any]:
-    return s.facts["exchange"].get(name, {})
+    call: dict[str, Any] = s.facts["exchange"].get(name, {})
+    return call
 
 
 def _misreported(facts: dict[str, Any]) -> str | None:
@@ -105,16 +106,18 @@ def _reference(s: Subject) -> dict[str, Any] | None:
 
 def _array(facts: dict[str, Any], read: Any) -> Descriptor | None:
     try:
-        return read(facts)
+        found: Descriptor = read(facts)
     except Rejected:
         return None
+    return found
 
 
 def _difference(
     s: Subject, facts: dict[str, Any], array: Descriptor | None
 ) -> tuple[str, str] | None:
     """(what `__dlpack__` says, what the table says) in the first field that differs."""
-    other = _array(_reference(s), of_dlpack)
+    reference = _reference(s)
+    other = None if reference is None else _array(reference, of_dlpack)
     if array is None or other is None:
         return (
             None if array is other else ("an export that describes an array", "one that does not")
@@ -139,8 +142,9 @@ def export_equals_dlpack(s: Subject) -> Verdict:
     if not facts:
         return unsupported(_NOT_CALLED)
     if ("deleter" in facts) != (reference is not None):
-        words = {True: "an export", False: "a refusal"}
-        return fail(f"{words[reference is not None]}, as __dlpack__", words["deleter" in facts])
+        outcomes = {True: "an export", False: "a refusal"}
+        expected = f"{outcomes[reference is not None]}, as __dlpack__"
+        return fail(expected, outcomes["deleter" in facts])
     if reference is None:
         return ok("both refuse")
     array = _array(facts, of_dlpack)
@@ -149,7 +153,7 @@ def export_equals_dlpack(s: Subject) -> Verdict:
         return fail(*difference)
     other = _array(reference, of_dlpack)
     if array is not None and other is not None and None not in (array.readonly, other.readonly):
-        words = {True: "read-only", False: "writable"}
+        words: dict[bool | None, str] = {True: "read-only", False: "writable"}
         if array.readonly != other.readonly:
             return fail(f"{words[other.readonly]}, as __dlpack__ says", words[array.readonly])
     before, after = facts["references"]

@@ -3,6 +3,7 @@ what was asked?"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import gcd
 from typing import Any
 
@@ -36,7 +37,7 @@ def _arrays(s: Subject) -> dict[str, Descriptor]:
 
 def _placed(s: Subject) -> Descriptor | None:
     """The array whose placement is judged: the first interface that has the plan's shape."""
-    shape = s.plan.shape
+    shape = s.asked.shape
     return next((a for a in _arrays(s).values() if a.shape == shape and not a.is_indirect), None)
 
 
@@ -45,7 +46,8 @@ def _placed(s: Subject) -> Descriptor | None:
 
 def _entries(s: Subject) -> dict[str, dict[str, Any]]:
     """The entries of the data interface by key, "None" or "gpu"."""
-    return s.facts["gt_data"]["entries"]
+    entries: dict[str, dict[str, Any]] = s.facts["gt_data"]["entries"]
+    return entries
 
 
 def _described_arrays(s: Subject) -> dict[str, Descriptor]:
@@ -366,7 +368,7 @@ def aligned_element_is_aligned(s: Subject) -> Verdict:
     array, reason = _alignment_subject(s)
     if array is None:
         return unsupported(reason)
-    index, alignment = s.plan.aligned_element, s.plan.alignment_size
+    index, alignment = s.asked.aligned_element, s.asked.alignment_size
     remainder = (array.address + array.offset_of(index)) % alignment
     if not remainder:
         return ok()
@@ -396,12 +398,13 @@ def strides_follow_the_layout(s: Subject) -> Verdict:
     if array is None or array.is_empty:
         return unsupported("no elements, or no interface has the plan's shape")
     axes = [axis for axis, extent in enumerate(array.shape) if extent > 1]
-    by_rank = sorted(axes, key=lambda axis: s.plan.layout[axis])
+    layout = s.plan.layout
+    by_rank = sorted(axes, key=lambda axis: layout[axis])
     strides = [abs(array.strides[axis]) for axis in by_rank]
     if strides == sorted(strides, reverse=True):
         return ok()
     return fail(
-        f"layout {s.plan.layout}: strides falling over axes {tuple(by_rank)}",
+        f"layout {layout}: strides falling over axes {tuple(by_rank)}",
         f"byte strides {array.strides}",
         drawing=drawing_of(array),
     )
@@ -456,7 +459,7 @@ def the_plan_is_met(s: Subject) -> Verdict:
 
 def _narrow_plan_verdict(s: Subject) -> Verdict:
     """Elements of less than a byte are in no descriptor; the tensor itself says what they are."""
-    facts, plan = s.facts.get("main", {}), s.plan
+    facts, plan = s.facts.get("main", {}), s.asked
     if "DL" not in s.rejected or s.rejected["DL"] is not None:
         return unsupported("no interface describes this array")
     code, bits, lanes = facts["dtype"]
@@ -473,9 +476,11 @@ def _narrow_plan_verdict(s: Subject) -> Verdict:
     return ok()
 
 
-def _asked_and_given(s: Subject, arrays: dict[str, Descriptor]):
+def _asked_and_given(
+    s: Subject, arrays: dict[str, Descriptor]
+) -> Iterator[tuple[str, str, bool]]:
     """(asked, given, whether any interface gives it): what no interface gives was substituted."""
-    plan, every = s.plan, list(arrays.values())
+    plan, every = s.asked, list(arrays.values())
     first = every[0]
     yield f"shape {plan.shape}", f"shape {first.shape}", any(a.shape == plan.shape for a in every)
     asked = s.asked_element
@@ -553,17 +558,17 @@ def the_whole_slab_is_aligned(s: Subject) -> Verdict:
     contiguous = _contiguous_axis(s, array)
     if array.ndim < 2 or contiguous is None:
         return unsupported("fewer than two dimensions, or no contiguous one")
-    alignment = s.plan.alignment_size
+    alignment = s.asked.alignment_size
     for axis, (stride, extent) in enumerate(zip(array.strides, array.shape)):
         if axis != contiguous and extent > 1 and stride % alignment:
-            index = list(s.plan.aligned_element)
+            index = list(s.asked.aligned_element)
             index[axis] = index[axis] + 1 if index[axis] + 1 < extent else index[axis] - 1
             return fail(
                 f"every element with index {index[contiguous]} in dimension {contiguous} on a "
                 f"multiple of {alignment} bytes",
                 f"the stride of dimension {axis} is {stride} bytes: element {tuple(index)} is not",
                 drawing=drawing_of(
-                    array, (s.plan.aligned_element, "aligned"), (tuple(index), "not")
+                    array, (s.asked.aligned_element, "aligned"), (tuple(index), "not")
                 ),
             )
     return ok()
@@ -571,8 +576,8 @@ def the_whole_slab_is_aligned(s: Subject) -> Verdict:
 
 def _contiguous_axis(s: Subject, array: Descriptor) -> int | None:
     """The dimension that the layout makes contiguous, else the one with the smallest stride."""
-    if s.plan.layout is not None:
-        return s.plan.layout.index(array.ndim - 1) if array.ndim else None
+    if s.asked.layout is not None:
+        return s.asked.layout.index(array.ndim - 1) if array.ndim else None
     axes = [axis for axis, extent in enumerate(array.shape) if extent > 1]
     return min(axes, key=lambda axis: abs(array.strides[axis]), default=None)
 
@@ -625,10 +630,10 @@ def only_the_contiguous_dimension_is_padded(s: Subject) -> Verdict:
     array, reason = _alignment_subject(s)
     if array is None:
         return unsupported(reason)
-    layout = s.plan.layout or tuple(range(array.ndim))
-    if s.plan.layout is None and not _is_row_major(array):
+    layout = s.asked.layout or tuple(range(array.ndim))
+    if s.asked.layout is None and not _is_row_major(array):
         return unsupported("no layout was asked, and the order is the producer's own")
-    wanted = _padded_strides(array, layout, s.plan.alignment_size)
+    wanted = _padded_strides(array, layout, s.asked.alignment_size)
     for axis, extent in enumerate(array.shape):
         if extent > 1 and array.strides[axis] != wanted[axis]:
             return fail(

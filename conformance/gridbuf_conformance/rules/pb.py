@@ -33,7 +33,7 @@ def _has(name: str, flags: int) -> bool:
     return REQUESTS[name] & flags == flags
 
 
-def _granted(s: Subject, *, with_flags: int = 0, without: int | None = None) -> dict[str, dict]:
+def _granted(s: Subject, *, with_flags: int = 0, without: int | None = None) -> dict[str, dict[str, Any]]:
     """The granted views whose request has the one set of flags and lacks the other."""
     return {
         name: view
@@ -43,7 +43,8 @@ def _granted(s: Subject, *, with_flags: int = 0, without: int | None = None) -> 
 
 
 def _best(s: Subject) -> dict[str, Any]:
-    return best_buffer(s.facts["pb"])[1]
+    granted = best_buffer(s.facts["pb"])
+    return {} if granted is None else granted[1]
 
 
 def _true_array(s: Subject) -> Descriptor | None:
@@ -153,7 +154,7 @@ def format_is_filled_and_right(s: Subject) -> Verdict:
     asked, array = s.asked_element, s.arrays.get("PB")
     if asked is None or array is None or array.element is None:
         return ok()
-    if s.plan.dtype_info.format is None and _best(s)["format"] == "B":
+    if s.asked.dtype_info.format is None and _best(s)["format"] == "B":
         return ok()  # the protocol has no word for this type: its bytes are lent as bytes
     witnesses = [
         n for n, other in s.others("PB").items() if other.element and agree(other.element, asked)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from ..outcomes import Verdict
 from .subject import Subject
 
+Function = Callable[[Subject], Verdict]
+
 __all__ = ["CHECKS", "Check", "check"]
 
 
@@ -20,7 +22,7 @@ class Check:
     """
 
     rule: str
-    function: Callable[[Subject], Verdict]
+    function: Function
     needs: str | None
     believable: bool
     once: bool
@@ -36,10 +38,10 @@ CHECKS: dict[str, Check] = {}
 
 def check(
     rule: str, *, needs: str | None = None, believable: bool = False, once: bool = False
-) -> Callable:
+) -> Callable[[Function], Function]:
     """Registers the decorated function as the check of `rule`."""
 
-    def register(function: Callable[[Subject], Verdict]) -> Callable[[Subject], Verdict]:
+    def register(function: Function) -> Function:
         if rule in CHECKS:
             raise ValueError(f"{rule} has two checks; one rule is decided in one place")
         CHECKS[rule] = Check(rule, function, needs, believable, once)

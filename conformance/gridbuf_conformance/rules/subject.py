@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from .. import elements
 from ..descriptors import Descriptor, Rejected, of_dlpack, readers, sample_indices
@@ -141,14 +141,21 @@ class Subject:
         return self.observation.get("life", {})
 
     @property
-    def mapping(self) -> dict[str, dict[str, bool]]:
-        return self.facts["mapping"]
+    def mapping(self) -> dict[str, dict[str, Any]]:
+        return cast("dict[str, dict[str, Any]]", self.facts["mapping"])
 
     @property
     def walks(self) -> dict[str, str]:
         return self.facts.get("walk", {})
 
     # -- what was asked ---------------------------------------------------------------------------------
+
+    @property
+    def asked(self) -> Plan:
+        """The plan, for checks that have made sure that there is one."""
+        if self.plan is None:
+            raise LookupError("nobody asked for this object")
+        return self.plan
 
     @cached_property
     def view_map(self) -> ViewMap | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from collections.abc import Callable, Iterator
 from itertools import combinations
 
@@ -132,7 +134,7 @@ def writability_agrees(s: Subject) -> Verdict:
     def differs(a: Descriptor, b: Descriptor) -> tuple[str, str] | None:
         if None in (a.readonly, b.readonly) or a.is_copy or b.is_copy or a.readonly == b.readonly:
             return None
-        words = {True: "read-only", False: "writable"}
+        words: dict[bool | None, str] = {True: "read-only", False: "writable"}
         return words[a.readonly], words[b.readonly]
 
     return _compare(s, differs, one_memory=True)
@@ -288,7 +290,7 @@ def repetition_changes_nothing(s: Subject) -> Verdict:
     return ok() if judged else unsupported("no interface describes this array")
 
 
-def _again(facts: dict) -> dict[str, Descriptor | Rejected]:
+def _again(facts: dict[str, Any]) -> dict[str, Descriptor | Rejected]:
     """The descriptors of light facts, or why there is none."""
     granted = best_buffer(facts["pb"])
     reads = {
