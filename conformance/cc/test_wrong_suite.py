@@ -24,7 +24,10 @@ def ran(tmp_path_factory):
 def test_exactly_the_broken_rule_fails(ran):
     done, tests = ran
     failed = {
-        (suite, name) for suite, cases in tests.items() for name in cases if "failures" in cases[name]
+        (suite, name)
+        for suite, cases in tests.items()
+        for name in cases
+        if "failures" in cases[name]
     }
     assert failed == {("byte_strides", "DL_09"), ("declining", "SomethingIsMade")}
     assert done.returncode == 1

@@ -38,6 +38,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
+from .outcomes import ExitCode
+
 if TYPE_CHECKING:
     from .report import Report
 
@@ -278,7 +280,7 @@ class Target(pytest.Collector):
             shown = "\n\n".join(_rendered(rule) for rule in stray)
             ids = ", ".join(rule["id"] for rule in stray)
             pytest.fail(f"{ids} failed as well, though not selected:\n{shown}", pytrace=False)
-        if set(report.data["plans"]) == {"unsupported"}:
+        if report.exit_code == ExitCode.NOTHING_SELECTED:
             pytest.fail(f"{self.name} declined every plan: nothing was judged", pytrace=False)
 
     def _tested(self) -> list[str]:
@@ -374,12 +376,12 @@ def _rendered(rule: Mapping[str, Any]) -> str:
 
 def _rules_of(target: str, side: str, patterns: str | None) -> list[str]:
     """The ids of the rules that a target is judged by; a pattern that matches none is a usage error."""
-    from . import catalogue, engine
+    from . import catalogue, producers
 
-    if side == "producer":
-        patterns = engine._patterns(patterns, target)
+    if patterns is None and side == "producer" and target in producers.BUILT_IN:
+        patterns = producers.BUILT_IN[target].rules
     try:
-        return [rule.id for rule in catalogue.select(patterns)]
+        return [rule.id for rule in catalogue.select(patterns, side)]
     except catalogue.UnknownRule as error:
         raise pytest.UsageError(str(error)) from None
 

@@ -168,6 +168,57 @@ def test_rules_that_do_not_exist_are_a_usage_error(project):
     done.stderr.fnmatch_lines(["*no rule matches 'PV-01'*"])
 
 
+# Known failures, consumers ---------------------------------------------------------------------------------
+
+KNOWN = """
+[[known]]
+rule = "{rule}"
+producer = "producers.py:Wrong"
+plan = '{{"dtype":"uint8"}}'
+reason = "our dict is a text, see issue 12"
+"""
+
+
+def test_a_known_failure_is_xfailed_with_its_reason(project, pytester):
+    (pytester.path / "known.toml").write_text(KNOWN.format(rule="AI-01"))
+    pytester.makeini("[pytest]\ngridbuf_known = known.toml")
+    done = project("--gridbuf-producer", "producers.py:Wrong", "-rx")
+    done.assert_outcomes(passed=2, xfailed=1, skipped=2)
+    done.stdout.fnmatch_lines(["XFAIL gridbuf::producers.py:Wrong::AI-01 - *see issue 12*"])
+    again = project("--gridbuf-producer", "producers.py:Wrong", "--runxfail")
+    again.assert_outcomes(passed=2, failed=1, skipped=2)
+
+
+def test_a_known_failure_that_is_gone_fails(project, pytester):
+    (pytester.path / "known.toml").write_text(KNOWN.format(rule="PB-01"))
+    done = project("--gridbuf-producer=producers.py:Wrong", "--gridbuf-known=known.toml", "-rf")
+    done.stdout.fnmatch_lines(["FAILED gridbuf::producers.py:Wrong::PB-01 - Failed: XPASS*"])
+
+
+def test_a_bad_file_of_known_failures_is_one_error(project, pytester):
+    (pytester.path / "known.toml").write_text(KNOWN.format(rule="PB-999"))
+    done = project("--gridbuf-producer=producers.py:Wrong", "--gridbuf-known=known.toml")
+    done.assert_outcomes(errors=1, skipped=4)
+    done.stdout.fnmatch_lines(["*cannot judge the producer: known.toml*PB-999*"])
+
+
+def test_consumers_are_judged_by_their_rules(project, pytester):
+    (pytester.path / "consumers.py").write_text(
+        "def right(exporter): return memoryview(exporter)\n"
+        "def wrong(exporter): return memoryview(bytes(memoryview(exporter).nbytes))\n"
+    )
+    named = [f"--gridbuf-consumer=consumers.py:{name}" for name in ("right", "wrong")]
+    done = project(*named, "-v", rules="PB-*,XA-*")
+    done.stdout.fnmatch_lines(
+        [
+            "gridbuf-consumer::consumers.py:right::PB-* PASSED*",
+            "gridbuf-consumer::consumers.py:wrong::* FAILED*",
+            "*gridbuf-conformance replay --consumer consumers.py:wrong *",
+        ]
+    )
+    assert not [line for line in done.outlines if "py:right" in line and "FAILED" in line]
+
+
 # Choosing, and the rest of pytest --------------------------------------------------------------------------
 
 
