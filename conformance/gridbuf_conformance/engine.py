@@ -731,7 +731,7 @@ def _verdicts(plan: Plan | None, result: Result, rules: list[str]) -> dict[str, 
     if plan is not None and plan.fill is None and "SIGKILL" in result.reason:
         reason = "the system ended the process, probably for want of memory"
         return dict.fromkeys(rules, Verdict(Outcome.UNTESTED, note=reason))
-    return _verdicts_of_death(result, rules, Outcome(result.kind.upper()))
+    return _verdicts_of_death(result, rules, Outcome(result.kind.upper()), plan)
 
 
 def _judged(observation: dict[str, Any], plan: Plan | None, rules: list[str]) -> dict[str, Verdict]:
@@ -769,12 +769,16 @@ def _verdicts_of_raising(result: Result, rules: list[str]) -> dict[str, Verdict]
     return {**dict.fromkeys(rules, blocked), "GT-20": broken}
 
 
-def _verdicts_of_death(result: Result, rules: list[str], outcome: Outcome) -> dict[str, Verdict]:
+def _verdicts_of_death(
+    result: Result, rules: list[str], outcome: Outcome, plan: Plan | None = None
+) -> dict[str, Verdict]:
     """The process died or hung: that counts against its step, and hides everything else."""
     from .judge import STEP_RULES
 
     prefix = result.step.partition(":")[0]
     blamed = STEP_RULES.get(result.step) or STEP_RULES.get(prefix) or ("GT-20",)
+    if prefix == "dp" and plan is not None and plan.dtype_info.dlpack is None:
+        blamed = ("DP-25",)  # what DLPack has no word for had to be refused
     broken = Verdict(
         outcome, expected="the process answers and lives on", actual=scrubbed(result.reason)
     )
