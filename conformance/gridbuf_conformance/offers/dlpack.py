@@ -438,7 +438,7 @@ _MODERN: tuple[Twist, ...] = (
     _twist(
         "copied",
         "DL-01",
-        "right",
+        "right-or-error",  # a consumer that has asked for copy=False need not take a copy
         "flag bit 1 says that it is a copy, which belongs to the consumer",
         bend=_copied,
     ),

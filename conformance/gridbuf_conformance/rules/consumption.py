@@ -28,6 +28,7 @@ _UNCLEAN = {
     "AssertionError": "an assertion is no answer to a caller",
     "MemoryError": "a size was believed that is none",
 }
+_DESCRIBED_NDIM = 200
 _WRAPPED: dict[str, Any] = {
     "type": "no error, and an array of objects that holds the exporter",
     "mro": [],
@@ -110,6 +111,8 @@ class Consumption:
         if self.facts.get("gives_bytes"):
             return self._mistake_of_bytes(name, array)
         shape = offer.twist.described(offer.view_map.shape)
+        if len(shape) > _DESCRIBED_NDIM:
+            return None  # of so long a shape no facts are kept
         if array.shape != shape:
             return f"shape {list(shape)}", f"shape {list(array.shape)}"
         if offer.twist.is_retyped and array.itemsize != offer.itemsize:
