@@ -195,9 +195,16 @@ def list_what(options: Namespace, consoles: Consoles) -> int:
 
 
 def explain(options: Namespace, consoles: Consoles) -> int:
-    """Prints all that the catalogue knows of the rules."""
-    rules = [rule for pattern in options.ids for rule in _matching(pattern)]
-    for number, rule in enumerate(dict.fromkeys(rules)):
+    """Prints all that the catalogue knows of the rules; as Markdown, all of them are a page."""
+    rules = list(dict.fromkeys(rule for pattern in options.ids for rule in _matching(pattern)))
+    if options.format == "md":
+        from .render import rule_pages
+
+        is_all = len(rules) == len(catalogue.load())
+        text = rule_pages.page(rules) if is_all else rule_pages.sections(rules)
+        consoles.out.file.write(text)
+        return ExitCode.CONFORMANT
+    for number, rule in enumerate(rules):
         if number:
             consoles.out.print()
         reference.print_rule(rule, consoles.out)

@@ -97,12 +97,12 @@ def _case(
 
 def _reason(rule: Mapping[str, Any]) -> str:
     """Why a rule was skipped: its note, or for a failure on record what the record says."""
-    first = next(iter(rule.get("failures") or ()), {})
+    first: Mapping[str, Any] = next(iter(rule.get("failures") or ()), {})
     return clean(rule.get("note") or first.get("note") or "no reason was recorded")
 
 
 def _headline(rule: Mapping[str, Any]) -> str:
-    first = next(iter(rule.get("failures") or ()), {})
+    first: Mapping[str, Any] = next(iter(rule.get("failures") or ()), {})
     said = first.get("actual") or first.get("note") or rule.get("note") or rule["outcome"]
     return shorten(clean(said).replace("\n", " "), _MAX_MESSAGE_CHARS)
 

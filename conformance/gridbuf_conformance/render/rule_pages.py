@@ -1,0 +1,77 @@
+"""`explain --format md`: rules as Markdown, one section each; of all rules, the page docs/reference/rules.md.
+
+The catalogue's words may hold code between backticks and nothing else; whatever else would be markup is text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..catalogue import GROUPS, Rule
+from .markdown import block, prose
+from .reference import ORACLES
+from .summary import GROUPS as TITLES
+from .text import plural
+
+__all__ = ["page", "sections"]
+
+_INTRODUCTION = """\
+Every rule of the suite, as `gridbuf-conformance explain ID` prints it. An id never changes its meaning and is never used
+again. MUST: breaking it fails a run. SHOULD: an advisory. SUITE: what this suite asks beyond the published texts.
+
+Generated from the catalogue: `gridbuf-conformance explain '*' --format md`."""
+
+
+def page(rules: Sequence[Rule]) -> str:
+    """The reference of all these rules: contents, then the rules by group."""
+    parts = ["# The rules", _INTRODUCTION, _contents(rules)]
+    for group in dict.fromkeys(rule.group for rule in rules):
+        parts.append(f"## {group} · {TITLES.get(group, GROUPS.get(group, group))}")
+        parts += [_section(rule, "###") for rule in rules if rule.group == group]
+    return "\n\n".join(parts) + "\n"
+
+
+def sections(rules: Sequence[Rule]) -> str:
+    """The rules one after the other, without a frame: for a comment or an issue."""
+    return "\n\n".join(_section(rule, "##") for rule in rules) + "\n"
+
+
+def _contents(rules: Sequence[Rule]) -> str:
+    lines = ["| group | rules | of producers | of consumers |", "|---|--:|--:|--:|"]
+    for group in dict.fromkeys(rule.group for rule in rules):
+        members = [rule for rule in rules if rule.group == group]
+        title = TITLES.get(group, group)
+        sides = (sum(rule.judges(side) for rule in members) for side in ("producer", "consumer"))
+        counts = " | ".join(str(count or "·") for count in sides)
+        lines.append(
+            f"| [{group}](#{_anchor(f'{group} · {title}')}) {title} | {len(members)} | {counts} |"
+        )
+    judged = sum(bool(rule.sides) for rule in rules)
+    lines.append(f"\n{plural(len(rules), 'rule')}, {judged} of them judged by this version.")
+    return "\n".join(lines)
+
+
+def _anchor(heading: str) -> str:
+    """The anchor that GitHub gives a heading."""
+    kept = "".join(c for c in heading.lower() if c.isalnum() or c in " -_")
+    return kept.replace(" ", "-")
+
+
+def _section(rule: Rule, mark: str) -> str:
+    """One rule: the requirement first, then what it takes to understand and to keep it."""
+    since = f" (since {prose(rule.since)})" if rule.since else ""
+    facts = [
+        ("Level", rule.level),
+        ("Judged of", " and ".join(f"{side}s" for side in rule.sides) or "nobody yet"),
+        ("Source", prose(rule.source) + since),
+        ("Why", prose(rule.why)),
+        ("To keep it", prose(rule.fix)),
+        ("How checked", "; ".join(ORACLES.get(name, name) for name in rule.oracle)),
+        ("Needs first", ", ".join(rule.preconditions)),
+        ("Not decided", prose(rule.untestable or "")),
+    ]
+    lines = "\n".join(f"- **{label}**: {value}" for label, value in facts if value)
+    parts = [f"{mark} {rule.id}", prose(rule.requirement), lines]
+    if rule.example:
+        parts += ["Breaks it:", block(rule.example, "text")]
+    return "\n\n".join(parts)

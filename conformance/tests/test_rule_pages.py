@@ -1,0 +1,59 @@
+"""`explain --format md`: complete, no markup but its own, and docs/reference/rules.md is what it prints today."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from command_line import run
+from markdown_it import MarkdownIt
+
+from gridbuf_conformance import catalogue
+from gridbuf_conformance.render import rule_pages
+
+RULES = list(catalogue.load().values())
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "rules.md"
+_GITHUB = MarkdownIt("commonmark", {"html": True}).enable("table")
+
+
+def test_the_reference_is_current():
+    hint = (
+        "it is out of date: gridbuf-conformance explain '*' --format md > docs/reference/rules.md"
+    )
+    assert PAGE.read_text(encoding="utf-8") == rule_pages.page(RULES), hint
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_a_section_says_all_there_is(rule):
+    text = rule_pages.sections([rule])
+    tokens = _GITHUB.parse(text)
+    inlines = [child for token in tokens for child in token.children or ()]
+    assert not [t for t in (*tokens, *inlines) if t.type.startswith(("html", "link", "image"))]
+    shown = "".join(
+        t.content for t in (*inlines, *tokens) if t.type in ("text", "code_inline", "fence")
+    )
+    for words in (rule.level, rule.requirement, rule.source, rule.why, rule.fix, rule.example):
+        assert words.replace("`", "") in shown.replace("`", ""), words
+    for id_ in rule.preconditions:
+        assert id_ in shown
+    for side in rule.sides:
+        assert f"{side}s" in shown
+
+
+def test_the_page_links_to_its_groups():
+    page = rule_pages.page(RULES)
+    headings = re.findall(r"^## (.*)$", page, re.MULTILINE)
+    anchors = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    links = set(re.findall(r"\]\(#(.*?)\)", page))
+    assert links == anchors and len(links) == len(catalogue.GROUPS)
+    assert re.findall(r"^### (\S+)$", page, re.MULTILINE) == sorted(
+        (rule.id for rule in RULES), key=lambda id_: [rule.id for rule in RULES].index(id_)
+    )
+
+
+def test_the_command_prints_either(tmp_path):
+    one = run("explain", "xa-15", "--format", "md", cwd=tmp_path)
+    assert one.returncode == 0 and one.stdout.startswith("## XA-15\n")
+    everything = run("explain", "*", "--format", "md", cwd=tmp_path)
+    assert everything.stdout == rule_pages.page(RULES)
