@@ -1,7 +1,7 @@
 """The report: what a run came to, as data, as text, and as a file in any of the formats.
 
 `Report.of(events)` renders the event stream into one JSON-able object, whose keys are part of the
-suite's public interface (schema `gridbuf-conformance-report/1`):
+suite's public interface (schema `gridbuf-conformance-report/1`, in JSON Schema `report.schema.json`):
 
 `schema`, `suite` (name, version), `target` (name, version, python, platform, and `side`: whether a
 "producer" or a "consumer" was judged), `profile`, `seed`,
@@ -71,10 +71,13 @@ class Report:
     def exit_code(self) -> int:
         """0 conformant, 1 not, 3 the suite failed, 5 nothing was judged (`outcomes.ExitCode`).
 
-        Nothing was judged if no rule was selected, or if the producer declined every plan.
+        Nothing was judged if no rule was selected, or if every plan was declined, every offer refused.
         """
         code = exit_code_of(Outcome(outcome) for outcome in self.outcomes.values())
-        declined_all = bool(self.data["plans"]) and set(self.data["plans"]) <= {"unsupported"}
+        declined_all = bool(self.data["plans"]) and set(self.data["plans"]) <= {
+            "unsupported",
+            "refused",
+        }
         if code is ExitCode.CONFORMANT and declined_all:
             code = ExitCode.NOTHING_SELECTED
         return int(code)

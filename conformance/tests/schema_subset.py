@@ -1,4 +1,4 @@
-"""A validator for the part of JSON Schema that `plan.schema.json` uses."""
+"""A validator for the part of JSON Schema that `plan.schema.json` and `report.schema.json` use."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ _TYPES = {
     "array": list,
     "string": str,
     "integer": int,
+    "number": (int, float),
     "boolean": bool,
     "null": type(None),
 }
@@ -24,6 +25,19 @@ def faults(value: Any, schema: dict[str, Any], place: str = "$") -> Iterator[str
         return
     for keyword, argument in schema.items():
         yield from _KEYWORDS[keyword](value, argument, schema, place)
+
+
+def inlined(schema: Any, root: dict[str, Any] | None = None) -> Any:
+    """The schema with each reference to one of its own `$defs` replaced by what it stands for."""
+    root = schema if root is None else root
+    if isinstance(schema, list):
+        return [inlined(item, root) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        (name,) = re.fullmatch(r"#/\$defs/(\w+)", schema["$ref"]).groups()
+        return inlined(root["$defs"][name], root)
+    return {key: inlined(item, root) for key, item in schema.items() if key != "$defs"}
 
 
 def _type(value, kinds, _schema, place):
@@ -40,6 +54,23 @@ def _properties(value, properties, schema, place):
             yield from faults(item, properties[key], f"{place}.{key}")
         elif schema.get("additionalProperties") is False:
             yield f"{place}: unknown key {key}"
+
+
+def _additional(value, schema_of_item, schema, place):
+    if isinstance(schema_of_item, dict):
+        for key in value.keys() - schema.get("properties", {}).keys():
+            yield from faults(value[key], schema_of_item, f"{place}.{key}")
+
+
+def _names(value, schema_of_name, _schema, place):
+    for key in value:
+        yield from faults(key, schema_of_name, f"{place} key")
+
+
+def _required(value, keys, _schema, place):
+    for key in keys:
+        if key not in value:
+            yield f"{place}: the key {key} is missing"
 
 
 def _items(value, schema_of_item, _schema, place):
@@ -73,6 +104,9 @@ def _ignored(*_):
 _KEYWORDS = {
     "properties": _properties,
     "items": _items,
+    "required": _required,
+    "propertyNames": _names,
+    "additionalProperties": _additional,
     "prefixItems": _prefix_items,
     "oneOf": _one_of,
     "enum": _bound(lambda value, options: value in options),
@@ -83,7 +117,7 @@ _KEYWORDS = {
     "maxItems": _bound(lambda value, bound: len(value) <= bound),
     "pattern": _bound(lambda value, pattern: re.search(pattern, value) is not None),
     **dict.fromkeys(
-        ("type", "$schema", "$id", "title", "description", "default", "additionalProperties"),
+        ("type", "$schema", "$id", "title", "description", "default"),
         _ignored,
     ),
 }

@@ -313,6 +313,8 @@ def conclusion(report: ReportDict) -> tuple[str, str]:
         return "failed", f"does not conform: {failed} of {total} failed ({listed})."
     if set(report.get("plans") or ()) == {"unsupported"}:
         return "error", "was not judged: it declined every plan."
+    if set(report.get("plans") or ()) == {"refused"}:
+        return "error", "was not judged: it refused every offer."
     if not cell.judged:
         return "silent", "was not judged: no rule applies to what it offers."
     advisories, known = cell.of_kind("advisory"), cell.of_kind("known")
