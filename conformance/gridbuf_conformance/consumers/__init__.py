@@ -106,6 +106,12 @@ BUILT_IN: dict[str, Entry] = {
             **_of("pyarrow"),
         ),
         _entry(
+            "pyarrow.BufferReader.readinto",
+            _OWN + "pyarrow_readinto",
+            "writes plain bytes into a buffer",
+            **_of("pyarrow"),
+        ),
+        _entry(
             "PIL.Image.fromarray",
             "PIL.Image:fromarray",
             "Pillow's images from the array interface",
@@ -153,23 +159,17 @@ BUILT_IN: dict[str, Entry] = {
             **_of("warp", "warp-lang"),
         ),
         _entry(
-            "warp.array",
-            _OWN + "warp_array",
-            "Warp's arrays from the array interface",
-            **_of("warp", "warp-lang"),
-        ),
-        _entry(
             "mlx.from_dlpack",
             "mlx.core:from_dlpack",
             "MLX's import from DLPack",
             takes=_DLPACK,
-            **_of("mlx", "'mlx[cpu]'"),
+            **_of("mlx.core", "'mlx[cpu]'"),
         ),
         _entry(
             "mlx.asarray",
             _OWN + "mlx_asarray",
             "MLX's arrays from anything",
-            **_of("mlx", "'mlx[cpu]'"),
+            **_of("mlx.core", "'mlx[cpu]'"),
         ),
         _entry(
             "tvm_ffi.from_dlpack",

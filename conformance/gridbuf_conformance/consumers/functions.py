@@ -24,13 +24,13 @@ __all__ = [
     "numpy_frombuffer",
     "paddle_from_dlpack",
     "pyarrow_py_buffer",
+    "pyarrow_readinto",
     "pyqt6_bytearray",
     "pyside6_bytearray",
     "pyzmq_frame",
     "tensorflow_constant",
     "tensorflow_from_dlpack",
     "torch_frombuffer",
-    "warp_array",
     "warp_from_dlpack",
     "zstandard_compress",
 ]
@@ -85,6 +85,21 @@ def torch_frombuffer(exporter: Any) -> Any:
 
 
 @gives_bytes
+def pyarrow_readinto(exporter: Any) -> Any:
+    """`pyarrow.BufferReader(content).readinto(exporter)`, of the bytes that are there already.
+
+    Only for row-major memory: what this function hands it are bytes in that order.
+    """
+    import pyarrow
+
+    with memoryview(exporter) as view:
+        if not view.c_contiguous:
+            raise BufferError("these bytes do not lie in row-major order")
+    pyarrow.BufferReader(bytes(exporter)).readinto(exporter)
+    return memoryview(exporter)
+
+
+@gives_bytes
 def pyarrow_py_buffer(exporter: Any) -> Any:
     """`pyarrow.py_buffer(exporter)`."""
     import pyarrow
@@ -131,12 +146,11 @@ def paddle_from_dlpack(exporter: Any) -> Any:
 
 def warp_from_dlpack(exporter: Any) -> Any:
     """`warp.from_dlpack(exporter)`."""
-    return _warp().from_dlpack(exporter)
+    import warp
 
-
-def warp_array(exporter: Any) -> Any:
-    """`warp.array(exporter, device="cpu", copy=False)`."""
-    return _warp().array(exporter, device="cpu", copy=False)
+    warp.config.quiet = True
+    warp.init()
+    return warp.from_dlpack(exporter)
 
 
 def mlx_asarray(exporter: Any) -> Any:
@@ -144,14 +158,6 @@ def mlx_asarray(exporter: Any) -> Any:
     import mlx.core
 
     return mlx.core.asarray(exporter)
-
-
-def _warp() -> Any:
-    import warp
-
-    warp.config.quiet = True
-    warp.init()
-    return warp
 
 
 # -- libraries of bytes ----------------------------------------------------------------------------
