@@ -92,6 +92,7 @@ _LIST_EPILOG = """\
 examples:
   gridbuf-conformance list                       producers, and how to install those that are absent
   gridbuf-conformance list consumers
+  gridbuf-conformance list offers                what consumers are offered: interfaces and twists
   gridbuf-conformance list rules
   gridbuf-conformance list rules --rules 'XA-*'"""
 
@@ -274,9 +275,9 @@ def _add_check(command: _Commands) -> None:
 
 
 def _add_list(command: _Commands) -> None:
-    text = "list the producers, the consumers, or the rules"
+    text = "list the producers, the consumers, what these are offered, or the rules"
     listing = command.add_parser("list", help=text, description=text, epilog=_LIST_EPILOG)
-    what = ("producers", "consumers", "rules")
+    what = ("producers", "consumers", "offers", "rules")
     listing.add_argument("what", nargs="?", default="producers", choices=what)
     listing.add_argument("--rules", metavar="PATTERNS", help="only these rules, e.g. 'DL-*,XA-03'")
     listing.set_defaults(run=commands.list_what)

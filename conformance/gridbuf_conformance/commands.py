@@ -18,7 +18,7 @@ from rich.console import Console
 from . import catalogue, consumers, consuming, engine, producers, render
 from .catalogue import Rule
 from .known import KnownFailures
-from .offers import plan_of_dict
+from .offers import interfaces, plan_of_dict
 from .outcomes import ExitCode, Outcome
 from .pinned import require_matches
 from .progress import progress_on
@@ -150,7 +150,7 @@ def merge(options: Namespace, consoles: Consoles) -> int:
         reports, absent = merged(options.files)
     except MergeError as error:
         raise UsageError(str(error)) from None
-    _save(paths, reports, absent)
+    _save(paths, [dict(report) for report in reports], absent)
     on_console.render_survey(reports, consoles.out, absent=absent)
     return ExitCode.CONFORMANT
 
@@ -182,11 +182,13 @@ def known(options: Namespace, consoles: Consoles) -> int:
 
 
 def list_what(options: Namespace, consoles: Consoles) -> int:
-    """Lists producers, consumers or rules."""
+    """Lists producers, consumers, offers or rules."""
     if options.what != "rules" and options.rules:
         raise UsageError("--rules selects rules; write: gridbuf-conformance list rules --rules …")
     if options.what == "producers":
         reference.print_producers(list(producers.entries().values()), consoles.out)
+    elif options.what == "offers":
+        reference.print_offers(list(interfaces().values()), consoles.out)
     elif options.what == "consumers":
         reference.print_consumers(list(consumers.entries().values()), consoles.out)
     else:

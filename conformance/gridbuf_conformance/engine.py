@@ -802,6 +802,8 @@ def opened(
         return Worker(name_of(producer, side), time_limit_s=time_limit_s)
     if isinstance(producer, str):
         return LocalWorker(load(name_of(producer, side)))
+    if isinstance(producer, Consumer):
+        return LocalWorker(producer)
     if side == "consumer":
         return LocalWorker(Consumer(producer, shown(producer, side), version_of(producer)))
     return LocalWorker(producer() if isinstance(producer, type) else producer)

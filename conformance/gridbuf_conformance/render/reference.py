@@ -12,7 +12,14 @@ from ..catalogue import GROUPS, Rule
 from .console import Printer
 from .text import clean, plural
 
-__all__ = ["ORACLES", "print_consumers", "print_producers", "print_rule", "print_rules"]
+__all__ = [
+    "ORACLES",
+    "print_consumers",
+    "print_offers",
+    "print_producers",
+    "print_rule",
+    "print_rules",
+]
 
 ORACLES = {
     "META": "types and grammar of what the interface returned",
@@ -28,6 +35,13 @@ ORACLES = {
     "SLOW": "a long-running kernel is still at work when the array is handed over",
 }
 """The ways in which rules are checked, in words."""
+
+
+_ASKS = {
+    "right": "the array",
+    "right-or-error": "the array, or an error",
+    "error": "an error",
+}
 
 
 def _availability(entry: Any) -> Text:
@@ -53,6 +67,23 @@ def print_consumers(entries: Sequence[Any], console: Console) -> None:
         "Your own: gridbuf-conformance check --consumer package.module:function, "
         "or path/to/file.py:function"
     )
+
+
+def print_offers(interfaces: Sequence[Any], console: Console) -> None:
+    """Each offer: what is said, what a consumer may make of it, and the rule that it is about."""
+    printer = Printer(console)
+    table = printer.table()
+    for heading in ("offer", "rule", "asks for", "what is said"):
+        table.add_column(heading)
+    offers = [(i, twist) for i in interfaces for twist in i.twists.values()]
+    for interface, twist in offers:
+        name = Text(interface.written(twist.name), "bold")
+        about = printer.encodable(clean(twist.about))
+        table.add_row(name, twist.rules[0], _ASKS[twist.expects], about)
+    console.print(table)
+    console.print()
+    counted = f"{plural(len(interfaces), 'interface')}, {plural(len(offers), 'offer')}"
+    printer.line((counted, "dim"))
 
 
 def _print_entries(

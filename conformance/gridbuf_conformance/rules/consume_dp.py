@@ -123,6 +123,8 @@ def errors_pass_through(c: Consumption, control: Consumption | None) -> Verdict:
         if "ExporterError" in (*c.error["mro"], *c.error["causes"]):
             return ok()
         return fail("the exporter's own error", c.refusal)
+    if control is None or not control.accepted:
+        return unsupported("the plain form is refused, too")
     if "AttributeError" in c.error["mro"]:
         return ok()
     return fail("AttributeError for a method that is missing", c.refusal)
