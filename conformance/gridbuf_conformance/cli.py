@@ -72,7 +72,7 @@ examples:
   gridbuf-conformance check numpy
   gridbuf-conformance check numpy --rules 'DL-*,XA-03' --verbose
   gridbuf-conformance check mylib.testing:Producer --profile default --report junit.xml --report page.html
-  gridbuf-conformance check mylib.testing:Producer --events run.jsonl
+  gridbuf-conformance check mylib.testing:Producer --known known.toml --events run.jsonl
   gridbuf-conformance check --consumer numpy.from_dlpack
   gridbuf-conformance check --consumer mylib:asarray --rules 'DL-*,DP-*'
   gridbuf-conformance check mylib.testing:Producer --no-isolate        (under a debugger or a sanitizer)"""
@@ -125,13 +125,13 @@ examples:
 
 _KNOWN_EPILOG = """\
 Each TARGET is checked with the file's records. Reasons, links and comments stay as they are; records of
-other libraries and versions too. Read what was added, and say why it is tolerated.
+other libraries and versions too. Read what was added, and say why it is tolerated. Then, as a gate:
+check TARGET --known FILE.
 
 examples:
   gridbuf-conformance known --update known.toml mylib.testing:Producer
   gridbuf-conformance known --update known.toml numpy torch --rules 'DL-*'
-then, as a gate:
-  gridbuf-conformance check mylib.testing:Producer --known known.toml"""
+  gridbuf-conformance known --update known.toml --consumer mylib:asarray"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from gridbuf_conformance import cli
 from gridbuf_conformance.plan import KEYS
 
-COMMANDS = ("survey", "check", "list", "explain", "replay")
+COMMANDS = ("survey", "check", "list", "explain", "replay", "merge", "known")
 
 # One dimension of bytes in a bytearray, with a getter for the array interface that breaks AI-01.
 WRONG_PRODUCER = """
@@ -152,6 +152,15 @@ def test_explain_says_all_there_is(inside):
         (["check", "absent.py:Producer"], 4, "there is no file"),
         (["check", "no_such_package.mod:Producer"], 4, "no_such_package"),
         (["check", ":"], 4, "cannot load"),
+        (["check", "array", "--known", "none.toml"], 2, "cannot read known failures 'none.toml'"),
+        (["survey", "array", "--known", "."], 2, "cannot read known failures '.'"),
+        (["known", "array"], 2, "--update"),
+        (["known", "--update", "/proc/none/k.toml", "array"], 2, "cannot write"),
+        (["known", "--update", "k.toml", "nump"], 2, "numpy"),
+        (["merge"], 2, "FILE"),
+        (["merge", "none.json"], 2, "cannot read 'none.json'"),
+        (["merge", "none.json", "--report", "r.pdf"], 2, ".svg"),
+        (["explain", "PB-01", "--format", "pdf"], 2, "md"),
         (["replay", "array", "PB-01", "{"], 2, "JSON"),
         (["replay", "array", "PB-01", "[1]"], 2, "JSON object"),
         (["replay", "array", "PB-01", '{"shap":[1]}'], 2, "shape"),
@@ -234,6 +243,7 @@ def test_check_writes_every_format_and_the_events(wrong):
     done = run(
         *("check", "wrong.py:Producer", "--profile", "smoke", "--rules", "AI-0*,PB-0*"),
         *("--report", "out/r.json", "--report", "r.html", "--report", "r.xml"),
+        *("--report", "r.md", "--report", "r.svg"),
         *("--events", "e.jsonl"),
         cwd=wrong,
     )
@@ -244,6 +254,8 @@ def test_check_writes_every_format_and_the_events(wrong):
     assert {rule["id"]: rule["outcome"] for rule in report["rules"]}["AI-01"] == "FAIL"
     assert "<!DOCTYPE html>" in (wrong / "r.html").read_text()
     assert ElementTree.parse(wrong / "r.xml").getroot().get("failures") != "0"
+    assert (wrong / "r.md").read_text().startswith("## ✗ `wrong 1.5` does not conform: ")
+    assert ElementTree.parse(wrong / "r.svg").getroot().get("aria-label").endswith(" failed")
     events = [json.loads(line) for line in (wrong / "e.jsonl").read_text().splitlines()]
     assert (events[0]["event"], events[-1]["event"]) == ("start", "end")
 
