@@ -63,9 +63,8 @@ def name_of(producer: str | type | Any, side: str = "producer") -> Target:
         return Target(producer, side=side)
     if side == "consumer":
         if not isinstance(getattr(producer, "__qualname__", None), str):
-            kind = type(producer).__name__
             raise CannotLoad(
-                f"a {kind} object cannot be sent to the worker; pass a function, its name as "
+                f"a {type(producer).__name__} object cannot be sent to the worker; pass a function, its name as "
                 "package.module:function, or isolate=False to judge this object in this process"
             )
     elif not isinstance(producer, type):

@@ -19,7 +19,7 @@ in that axis's elements.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -158,7 +158,7 @@ class ViewMap:
         )
 
 
-OPERATIONS = {
+OPERATIONS: dict[str, tuple[Callable[..., ViewMap], tuple[str, ...]]] = {
     "slice": (ViewMap._slice, ("axis", "start or null", "stop or null", "step")),
     "reverse": (ViewMap._reverse, ("axis",)),
     "empty": (ViewMap._empty, ("axis",)),

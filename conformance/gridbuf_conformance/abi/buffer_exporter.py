@@ -29,6 +29,7 @@ from ctypes import (
     c_void_p,
 )
 from functools import cache
+from typing import TYPE_CHECKING, Any
 
 __all__ = ["BufferExporter", "PyBuffer", "answering_type", "own", "retained", "static_text"]
 
@@ -82,7 +83,7 @@ _incref.argtypes = [c_void_p]
 _immortal: list[object] = []  # what the interpreter holds by bare address; types live for ever here
 
 
-def _type_with_buffer(name: str, getbuffer: object, releasebuffer: object, base: type) -> type:
+def _type_with_buffer(name: str, getbuffer: Any, releasebuffer: Any, base: type) -> Any:
     """A heap type of the given base and buffer slots (both ctypes function pointers)."""
     slots = (_Slot * 3)(
         _Slot(_BF_GETBUFFER, ctypes.cast(getbuffer, c_void_p)),
@@ -100,7 +101,7 @@ _spark = ctypes.create_string_buffer(1)
 
 
 @_GETBUFFER
-def _arm(exception_class: int, view: ctypes._Pointer, flags: int) -> int:
+def _arm(exception_class: int, view: ctypes._Pointer[PyBuffer], flags: int) -> int:
     """One read-only byte: nothing ever reads it, only its release matters."""
     _incref(exception_class)
     view[0] = PyBuffer(ctypes.addressof(_spark), exception_class, 1, 1, 1, 0, b"B")
@@ -116,7 +117,7 @@ class _Failure(int):
     fuse: memoryview
 
 
-_fused: dict[type[BaseException], type[BaseException]] = {}
+_fused: dict[type[BaseException], Any] = {}
 
 
 def _failure(error: BaseException) -> _Failure:
@@ -151,11 +152,12 @@ def static_text(text: str) -> bytes:
 
 
 def _object_at(address: int) -> BufferExporter:
-    return ctypes.cast(address, ctypes.py_object).value
+    exporter: BufferExporter = ctypes.cast(address, ctypes.py_object).value
+    return exporter
 
 
 @_GETBUFFER
-def _getbuffer(self_address: int, view: ctypes._Pointer, flags: int) -> int:
+def _getbuffer(self_address: int, view: ctypes._Pointer[PyBuffer], flags: int) -> int:
     try:
         return _object_at(self_address).get_buffer(view[0], flags) or 0
     except Exception as error:  # noqa: BLE001 (becomes the C caller's exception, whatever it is)
@@ -163,7 +165,7 @@ def _getbuffer(self_address: int, view: ctypes._Pointer, flags: int) -> int:
 
 
 @_RELEASEBUFFER
-def _releasebuffer(self_address: int, view: ctypes._Pointer) -> None:
+def _releasebuffer(self_address: int, view: ctypes._Pointer[PyBuffer]) -> None:
     _object_at(self_address).release_buffer(view[0])
 
 
@@ -173,7 +175,7 @@ def own(exporter: object, view: PyBuffer) -> None:
     view.obj = id(exporter)
 
 
-def answering_type(name: str, releasebuffer: object) -> type:
+def answering_type(name: str, releasebuffer: Any) -> Any:
     """A base class whose requests call `get_buffer(view, flags)`, and whose releases a C function.
 
     For exporters that are released while an exception is on its way: Python code would lose it.
@@ -181,7 +183,13 @@ def answering_type(name: str, releasebuffer: object) -> type:
     return _type_with_buffer(name, _getbuffer, releasebuffer, object)
 
 
-class BufferExporter(answering_type("BufferBase", _releasebuffer)):
+if TYPE_CHECKING:
+    _BufferBase = object
+else:
+    _BufferBase = answering_type("BufferBase", _releasebuffer)
+
+
+class BufferExporter(_BufferBase):
     """A type whose buffer slots call `get_buffer` and `release_buffer`."""
 
     def get_buffer(self, view: PyBuffer, flags: int) -> int | None:

@@ -490,14 +490,17 @@ class DeviceSpace:
         return b"".join(found) if len(found) == len(pieces) else None
 
     def _moved(self, target: int, source: int, count: int) -> bool:
-        own = None
+        access, own = self._access, None
+        if access is None:
+            return False
         try:
-            if self._stream is None:
-                own = self._access.create_stream()
-            self._access.copy(target, source, count, self._stream or own)
+            stream = self._stream
+            if stream is None:
+                stream = own = access.create_stream()
+            access.copy(target, source, count, stream)
         except DeviceError:
             return False
         finally:
             if own is not None:
-                self._access.destroy_stream(own)
+                access.destroy_stream(own)
         return True

@@ -142,7 +142,10 @@ class VersionedManaged(ctypes.Structure):
     ]
 
 
-_STRUCTS = {"dltensor": Managed, "dltensor_versioned": VersionedManaged}
+_STRUCTS: dict[str, type[Managed] | type[VersionedManaged]] = {
+    "dltensor": Managed,
+    "dltensor_versioned": VersionedManaged,
+}
 _DELETER = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 _COUNTING_DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _THREAD_START = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
@@ -232,7 +235,9 @@ class Exported:
         if self._struct is None or self.pointer % POINTER_BYTES:
             return None
         raw = self.memory.read(self.pointer, ctypes.sizeof(self._struct))
-        return None if raw is None else self._struct.from_buffer_copy(raw)
+        if raw is None:
+            return None
+        return self._struct.from_buffer_copy(raw)
 
     def facts(self) -> dict[str, Any]:
         """The capsule and its struct as plain values.

@@ -66,7 +66,9 @@ def device_facts(obj: Any) -> dict[str, Any]:
     return facts
 
 
-def export(obj: Any, memory: Memory, name: str, keywords: dict[str, Any]) -> Exported | dict[str, Any]:
+def export(
+    obj: Any, memory: Memory, name: str, keywords: dict[str, Any]
+) -> Exported | dict[str, Any]:
     """One call of `__dlpack__`: what it returned, or the facts of what it raised."""
     enter(f"dp:call={name}")
     result, error = attempt(lambda: obj.__dlpack__(**keywords))

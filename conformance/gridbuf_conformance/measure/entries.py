@@ -107,11 +107,12 @@ class _Side:
         if callable(function):
             hook_facts(str(self.key), hook, function)
 
-    def read(self, array: Descriptor) -> list[bytes | None]:
+    def read(self, array: Descriptor) -> list[bytes] | None:
         """A byte of the first and of the last element, as a consumer reads: on the device behind the stream that
-        the entry names."""
+        the entry names. None where they cannot be read."""
         space = self.memory.space_of(array)
-        return [space.read(address, 1) for address in _places(array)]
+        read = [space.read(address, 1) for address in _places(array)]
+        return [byte for byte in read if byte is not None] if None not in read else None
 
     def write(self, array: Descriptor, values: list[bytes]) -> None:
         """Writes those bytes at once."""
@@ -125,6 +126,8 @@ class _Side:
             self.write(array, values)
             return
         access, stream = self.memory.devices.access, array.stream or LEGACY_STREAM
+        if access is None:
+            raise DeviceError("there is no way to the device")
         for address, value in zip(_places(array), values):
             access.slow_fill(address, value[0], 1, _SLOW_MILLISECONDS, stream)
 
@@ -139,10 +142,10 @@ def _passed_on(source: _Side, target: _Side) -> bool | None:
     """Whether bytes written through one entry are read through the other; None where that cannot be tried."""
     enter(f"gt:write={source.key}")
     written = source.acquire()
-    if not _can_be_tried(written, source.memory):
+    if written is None or not _can_be_tried(written, source.memory):
         return None
     before = source.read(written)
-    if None in before:
+    if before is None:
         return None
     values = [bytes([byte[0] ^ 1]) for byte in before]
     if written.element_count == 1:
@@ -151,19 +154,18 @@ def _passed_on(source: _Side, target: _Side) -> bool | None:
         source.write_late(written, values)
         source.release(touched=True)
         shown = target.acquire()
-        seen = target.read(shown) if shown and shown.shape == written.shape else [None]
+        seen = target.read(shown) if shown and shown.shape == written.shape else None
         target.release()
     except DeviceError:
-        seen = [None]
+        seen = None
     _put_back(source, target, before)
-    return None if None in seen else seen == values
+    return None if seen is None else seen == values
 
 
-def _can_be_tried(array: Descriptor | None, memory: Memory) -> bool:
+def _can_be_tried(array: Descriptor, memory: Memory) -> bool:
     """Whether there is something that may be written: no read-only memory, no pointers, a way to the device."""
     return (
-        array is not None
-        and not array.is_empty
+        array.span is not None
         and array.readonly is False
         and memory.devices.access is not None
         and memory.space_of(array).writable(*array.span)
@@ -173,8 +175,10 @@ def _can_be_tried(array: Descriptor | None, memory: Memory) -> bool:
 
 def _put_back(source: _Side, target: _Side, before: list[bytes]) -> None:
     """The old bytes, written as the new ones were; and directly on a side that the object left with others."""
+    access = source.memory.devices.access
     with contextlib.suppress(DeviceError):
-        source.memory.devices.access.synchronize(0)
+        if access is not None:
+            access.synchronize(0)
     for side, touched in ((source, True), (target, False), (source, False)):
         array = side.acquire()
         if array is not None and side.read(array) != before:

@@ -212,15 +212,15 @@ class Held:
 
     def _hold_export(self, obj: Any) -> dict[str, Any]:
         """Keeps one capsule: versioned if there is such a thing, else legacy."""
+        refusal: dict[str, Any] = {}
         for name, keywords in (("max_version=(1,3)", NEWEST), ("legacy", {})):
             exported = export(obj, self.memory, name, keywords)
             if isinstance(exported, Exported):
-                break
-        else:
-            return exported
-        self._kept.append(exported)
-        enter(f"dl:struct={name}")
-        return exported.facts()
+                self._kept.append(exported)
+                enter(f"dl:struct={name}")
+                return exported.facts()
+            refusal = exported
+        return refusal
 
     def _read_content(self, obj: Any, poke: bool) -> None:
         walks = {name: walk(array, self.memory) for name, array in self.found.items()}

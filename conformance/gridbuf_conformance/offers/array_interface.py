@@ -70,7 +70,7 @@ class ArrayInterfaceOffered(Offered):
         super().__init__(offer, block)
         self.twist = offer.twist
         self.reads = 0
-        self.lent: list[BufferOffered] = []
+        self.lent: list[_BytesOffered] = []
         self.exporter = _Exporter(self)
         self._alive = weakref.ref(self.exporter)
 
@@ -106,7 +106,8 @@ class ArrayInterfaceOffered(Offered):
         """An object with a buffer of plain bytes, from so many bytes after the first element."""
         lent = _BytesOffered(self.offer, self.block, start_bytes, length_bytes)
         self.lent.append(lent)
-        return lent.exporter
+        exporter: Lender = lent.exporter
+        return exporter
 
     def facts(self) -> dict[str, Any]:
         return {"reads": self.reads, "lent": [lent.facts() for lent in self.lent]}
@@ -305,7 +306,7 @@ def _dict_twist(
     **more: Any,
 ) -> DictTwist:
     rules = (rule, *also, *(() if expects == "error" else _SEEN))
-    functions = {"adapt": adapt, "misfit": misfit, "control": control, "bend": bend}
+    functions: dict[str, Any] = {"adapt": adapt, "misfit": misfit, "control": control, "bend": bend}
     return DictTwist(name, rules, expects, about, **functions, **more)
 
 

@@ -248,7 +248,7 @@ def _twist(
     **more: Any,
 ) -> StructTwist:
     rules = (rule, *(() if expects == "error" else _SEEN))
-    functions = {"adapt": adapt, "control": control, "bend": bend}
+    functions: dict[str, Any] = {"adapt": adapt, "control": control, "bend": bend}
     return StructTwist(name, rules, expects, about, **functions, **more)
 
 

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Sequence
 from ctypes import POINTER, c_ssize_t, c_void_p
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..abi.buffer_exporter import PyBuffer, answering_type, own, static_text
 from ..abi.pybuffer import REQUESTS
@@ -137,7 +137,13 @@ def _format(plan: Plan) -> str | None:
 # -- who answers -----------------------------------------------------------------------------------
 
 
-class Lender(answering_type("LenderBase", release_function())):
+if TYPE_CHECKING:
+    _LenderBase = object
+else:
+    _LenderBase = answering_type("LenderBase", release_function())
+
+
+class Lender(_LenderBase):
     """An exporter that asks its `BufferOffered`; releases are counted by machine code (`native`)."""
 
     def __init__(self, offered: BufferOffered) -> None:
@@ -245,7 +251,7 @@ class _MethodExporter:
         self._handed: list[int] = []
 
     def __buffer__(self, flags: int) -> Any:
-        view = memoryview(self._lender)
+        view = memoryview(cast("Any", self._lender))
         if flags & WRITABLE and view.readonly:
             raise BufferError("this array cannot be given as writable memory; ask to read only")
         self._handed.append(id(view))

@@ -194,6 +194,8 @@ def _dimensions_misfit(plan: Plan) -> str:
 
 
 def _four_floats(plan: Plan) -> Plan:
+    if not _four_floats_misfit(plan):
+        return plan
     return plans.plain(plan).replaced(shape=(*plans.plain(plan).shape[:3], _LANES), dtype="float32")
 
 
@@ -438,7 +440,7 @@ _MODERN: tuple[Twist, ...] = (
     _twist(
         "copied",
         "DL-01",
-        "right-or-error",  # a consumer that has asked for copy=False need not take a copy
+        "right",
         "flag bit 1 says that it is a copy, which belongs to the consumer",
         bend=_copied,
     ),

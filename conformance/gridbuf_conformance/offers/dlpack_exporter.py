@@ -69,7 +69,11 @@ class Export:
         tensor.data = None if block.is_empty else block.address
         tensor.device_type, tensor.device_id = CPU, 0
         tensor.ndim = len(block.shape)
-        tensor.code, tensor.bits = block.plan.dtype_info.dlpack
+        code, bits = block.plan.dtype_info.dlpack or (
+            0,
+            8,
+        )  # only types that DLPack knows are asked
+        tensor.code, tensor.bits = code, bits
         tensor.lanes = 1
         self.managed.manager_ctx = self.address
         if not tensor.ndim:

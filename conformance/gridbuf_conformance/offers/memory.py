@@ -52,13 +52,13 @@ class Pages:
         self.low = start + _PAGE_BYTES
         self.high = self.low + usable
         self._finalizer = weakref.finalize(self, _libc.munmap, start, total)
-        self._finalizer.atexit = False
+        self._finalizer.atexit = False  # type: ignore[misc]  # a property with a setter
         self.protect(mmap.PROT_READ | mmap.PROT_WRITE)
 
     @property
     def forbidden(self) -> int:
         """An address in a page that nobody may touch, a multiple of any alignment up to a page."""
-        return self.high
+        return int(self.high)
 
     def protect(self, permission: int) -> None:
         """Gives the usable pages a permission: `mmap.PROT_READ` and so on, 0 for none."""
@@ -115,7 +115,7 @@ class Block(Pages):
 
     def holds(self, address: int) -> bool:
         """Whether an address lies in the block's pages."""
-        return self.low <= address < self.high
+        return bool(self.low <= address < self.high)
 
     def is_unchanged(self) -> bool:
         """Whether every byte, those around the array included, is what it was when it was offered.

@@ -83,7 +83,7 @@ def _element(plan: Plan, can: Capabilities) -> str:
 def _placement(plan: Plan, can: Capabilities) -> str:
     in_c_order, in_f_order = (*range(plan.ndim),), (*reversed(range(plan.ndim)),)
     possible = {"any": (plan.layout,), "CF": (None, in_c_order, in_f_order)}
-    if plan.layout not in possible.get(can.layouts, (None, in_c_order)):
+    if plan.layout not in possible.get(can.layouts or "C", (None, in_c_order)):
         return f"layout {plan.layout}, it takes {can.layouts or 'C'} layouts only"
     low, high = can.alignment_range_bytes
     if not low <= plan.alignment_size <= high:
@@ -108,10 +108,15 @@ def _other(plan: Plan, can: Capabilities) -> str:
     return ""
 
 
-def viewed(obj: Any, operation: Sequence[Any], *, broadcast: Callable[[Any, tuple], Any]) -> Any:
-    """A view by indexing and `transpose`; `broadcast(obj, shape)` is the library's own spelling of that one."""
+def viewed(
+    obj: Any, operation: Sequence[Any], *, broadcast: Callable[[Any, tuple[int, ...]], Any] | None
+) -> Any:
+    """A view by indexing and `transpose`; `broadcast(obj, shape)` is the library's own spelling of that one.
+
+    None for a library that has none, whose producer declines those views itself.
+    """
     name, *arguments = operation
-    if name != "broadcast":
+    if name != "broadcast" or broadcast is None:
         return python_view(obj, operation)
     axis, extent = arguments
     return broadcast(obj, (*obj.shape[:axis], extent, *obj.shape[axis + 1 :]))

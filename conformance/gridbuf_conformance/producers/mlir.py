@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import jaxlib
 import numpy as np
@@ -39,7 +39,7 @@ class DenseElementsProducer(HostProducer):
     def make(self, plan: Plan) -> Any:
         content = np.frombuffer(plan.content(), numpy_dtype(plan)).reshape(plan.shape)
         with self._context, ir.Location.unknown():
-            return ir.DenseElementsAttr.get(content)
+            return ir.DenseElementsAttr.get(cast("Any", content))
 
     def apply_view(self, obj: Any, operation: Sequence[Any]) -> Unsupported:
         return Unsupported("mlir: an attribute has no views")

@@ -40,7 +40,7 @@ class NumbaProducer(HostProducer):
         return numba.__version__
 
     def make(self, plan: Plan) -> Any:
-        order = "C" if plan.layout in (None, (*range(plan.ndim),)) else "F"
+        order: Any = "C" if plan.layout in (None, (*range(plan.ndim),)) else "F"
         content = np.frombuffer(plan.content(), numpy_dtype(plan)).reshape(plan.shape)
         return cuda.to_device(np.array(content, order=order))
 

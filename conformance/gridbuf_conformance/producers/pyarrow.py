@@ -66,7 +66,7 @@ class TensorProducer(_ArrowProducer):
     )
 
     def make(self, plan: Plan) -> pyarrow.Tensor:
-        order = "C" if plan.layout in (None, (*range(plan.ndim),)) else "F"
+        order: Any = "C" if plan.layout in (None, (*range(plan.ndim),)) else "F"
         content = np.frombuffer(plan.content(), numpy_dtype(plan)).reshape(plan.shape)
         return pyarrow.Tensor.from_numpy(np.array(content, order=order))
 

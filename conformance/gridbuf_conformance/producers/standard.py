@@ -15,7 +15,7 @@ import platform
 import sys
 import tempfile
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from ..plan import UNTOUCHED_FROM_BYTES, Plan
 from ..producer import Capabilities, Unsupported
@@ -123,14 +123,14 @@ class ArrayProducer(_StandardProducer):
         readonly=(False,),
     )
 
-    def make(self, plan: Plan) -> array.array:
+    def make(self, plan: Plan) -> array.array[Any]:
         return array.array(_ARRAY_CODES[plan.dtype], plan.content())
 
 
 def _castable(format_letter: str) -> bool:
     """Whether this Python's `memoryview.cast` knows the format ("e" from 3.12 on)."""
     try:
-        memoryview(bytes(8)).cast(format_letter)
+        memoryview(bytes(8)).cast(cast("Any", format_letter))
     except ValueError:
         return False
     return True
@@ -166,8 +166,8 @@ class MemoryViewProducer(_StandardProducer):
         if plan.readonly:
             flat = memoryview(bytes(flat))
         shape = (1, *plan.shape[1:]) if is_empty else plan.shape
-        cast = flat.cast(_CAST_FORMATS[plan.dtype], shape)
-        return cast[:0] if is_empty else cast
+        view: memoryview = flat.cast(cast("Any", _CAST_FORMATS[plan.dtype]), shape)
+        return view[:0] if is_empty else view
 
     def apply_view(self, obj: memoryview, operation: Sequence[Any]) -> memoryview | Unsupported:
         """Slices of axis 0: all that a memoryview can do without a copy."""
@@ -179,7 +179,7 @@ class MemoryViewProducer(_StandardProducer):
         return super().apply_view(obj, operation)
 
 
-_CTYPES = {
+_CTYPES: dict[str, Any] = {
     "bool": ctypes.c_bool,
     **{f"int{8 * ctypes.sizeof(t)}": t for t in (ctypes.c_int8, ctypes.c_int16, ctypes.c_int32)},
     **{
@@ -193,8 +193,8 @@ _CTYPES = {
 }
 
 
-_FIELDS = [("a", ctypes.c_int8), ("b", ctypes.c_double), ("c", ctypes.c_int16 * 2)]
-_SWAPPED_STRUCTURE = (
+_FIELDS: Any = [("a", ctypes.c_int8), ("b", ctypes.c_double), ("c", ctypes.c_int16 * 2)]
+_SWAPPED_STRUCTURE: Any = (
     ctypes.BigEndianStructure if sys.byteorder == "little" else ctypes.LittleEndianStructure
 )
 
@@ -207,7 +207,7 @@ class _Record(ctypes.Structure):
     _fields_ = _FIELDS
 
 
-class _SwappedRecord(_SWAPPED_STRUCTURE):
+class _SwappedRecord(_SWAPPED_STRUCTURE):  # type: ignore[misc]  # the byte order picks the base
     """The same in the other byte order."""
 
     _pack_ = 1
@@ -239,7 +239,7 @@ class CtypesProducer(_StandardProducer):
         return kind.from_buffer_copy(plan.content())
 
     @staticmethod
-    def _element_type(plan: Plan) -> type | None:
+    def _element_type(plan: Plan) -> Any:
         native = _CTYPES[plan.dtype]
         if plan.byteorder == "native":
             return native

@@ -50,7 +50,7 @@ class _Storages(OnDevice):
     def write(self, result: gridbuf.storage.Storage, plan: Plan) -> None:
         """Puts the plan's content in on one side that the storage has."""
         entries = result.__gt_data_interface__
-        side = list(entries)[plan.fill % len(entries)]
+        side = list(entries)[(plan.fill or 0) % len(entries)]
         entry = entries[side]
         _call(entry, "acquire")
         if side is None:

@@ -166,7 +166,8 @@ def mask_is_an_array_or_none(s: Subject) -> Verdict:
 
 def _stream(s: Subject) -> dict[str, Any]:
     """The described stream; None stands for an absent one."""
-    return s.cuda_fields.get("stream", {"t": "none"})
+    stream: dict[str, Any] = s.cuda_fields.get("stream", {"t": "none"})
+    return stream
 
 
 _BEFORE_STREAMS = "streams came with version 3"

@@ -24,6 +24,9 @@ def is_versioned(c: Consumption) -> bool:
 
 @consumer_check("DL-01")
 def flags_are_where_they_are(c: Consumption, control: Consumption | None) -> Verdict:
+    calls = c.returned["calls"]
+    if not c.accepted and any(call.get("copy", {}).get("value") is False for call in calls):
+        return unsupported("it asked for no copy, and need not take one")
     return taken(c, control) if is_versioned(c) or not c.accepted else unsupported(_NEVER_VERSIONED)
 
 

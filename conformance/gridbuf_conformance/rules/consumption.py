@@ -117,6 +117,8 @@ class Consumption:
             return f"shape {list(shape)}", f"shape {list(array.shape)}"
         if offer.twist.is_retyped and array.itemsize != offer.itemsize:
             return f"elements of {offer.itemsize} bytes", f"elements of {array.itemsize} bytes"
+        if self._is_converted(array):
+            return None
         asked = elements.of_plan(offer.dtype_info, offer.byteorder)
         turned = _is_turned(asked, array.element)
         if not (turned or offer.twist.is_retyped or elements.agree(asked, array.element)):
@@ -128,6 +130,21 @@ class Consumption:
         if walked is not None and walked != expected:
             return _first_difference(expected, walked, 2 * offer.itemsize)
         return None
+
+    def _is_converted(self, array: Descriptor) -> bool:
+        """Whether this is a copy of numbers in a type of the consumer's own choice.
+
+        DLPack's import has to keep the type (DP-30). For the other interfaces no text asks it of a
+        copy, and a consumer without numbers of 64 bits may choose shorter ones.
+        """
+        asked = elements.of_plan(self.offer.dtype_info, self.offer.byteorder)
+        given = array.element
+        if "DP" in self.offer.interface.groups or given is None or self._lies_in_block(array):
+            return False
+        kinds = {"int", "uint", "float", "complex", "bool"}
+        return {asked.kind, given.kind} <= kinds and (
+            (asked.kind, asked.itemsize) != (given.kind, given.itemsize)
+        )
 
     def _mistake_of_bytes(self, name: str, array: Descriptor) -> tuple[str, str] | None:
         """The same for a consumer that turns everything into one dimension: contents alone count.
@@ -155,7 +172,11 @@ class Consumption:
     @property
     def can_be_read(self) -> bool:
         """Whether the result's elements were seen through at least one interface."""
-        return any(self.result["walk"].get(name) is not None for name in self.arrays)
+        return any(
+            self.result["walk"].get(name) is not None
+            for name, array in self.arrays.items()
+            if not self._is_converted(array)
+        )
 
     @cached_property
     def aliases(self) -> bool:
@@ -171,17 +192,20 @@ class Consumption:
     @property
     def returned(self) -> dict[str, Any]:
         """What the exporter had seen when the consumer returned."""
-        return self.facts["returned"]
+        facts: dict[str, Any] = self.facts["returned"]
+        return facts
 
     @property
     def kept(self) -> dict[str, Any]:
         """The same when the suite had dropped the exporter, and the result lived."""
-        return self.facts["kept"]
+        facts: dict[str, Any] = self.facts["kept"]
+        return facts
 
     @property
     def after(self) -> dict[str, Any]:
         """The same when the result was gone, too."""
-        return self.facts["after"]
+        facts: dict[str, Any] = self.facts["after"]
+        return facts
 
 
 def _is_turned(asked: Element, given: Element | None) -> bool:

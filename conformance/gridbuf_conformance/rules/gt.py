@@ -128,8 +128,9 @@ def halo_fits_the_shape(s: Subject) -> Verdict:
         if halo["t"] == "none":
             continue
         judged = True
-        pairs = [_pair(entry_) for entry_ in halo.get("items", [])]
-        if halo["t"] not in ("tuple", "list") or None in pairs or len(pairs) != len(extents):
+        described = [_pair(entry_) for entry_ in halo.get("items", [])]
+        pairs = [pair for pair in described if pair is not None]
+        if halo["t"] not in ("tuple", "list") or not len(pairs) == len(described) == len(extents):
             return fail(f"{len(extents)} pairs of ints >= 0", shown(halo))
         for (lower, upper), extent in zip(pairs, extents):
             if lower + upper > extent:
@@ -476,9 +477,7 @@ def _narrow_plan_verdict(s: Subject) -> Verdict:
     return ok()
 
 
-def _asked_and_given(
-    s: Subject, arrays: dict[str, Descriptor]
-) -> Iterator[tuple[str, str, bool]]:
+def _asked_and_given(s: Subject, arrays: dict[str, Descriptor]) -> Iterator[tuple[str, str, bool]]:
     """(asked, given, whether any interface gives it): what no interface gives was substituted."""
     plan, every = s.asked, list(arrays.values())
     first = every[0]
@@ -715,13 +714,12 @@ def views_carry_names_and_halos(s: Subject) -> Verdict:
     for key, entry in _entries(s).items():
         before = _entries(s.root).get(key)
         for field in fields if before else ():
-            old, new = (e["fields"].get(field, {"t": "none"}) for e in (before, entry))
-            stated = _parts(old), _parts(new)
-            if None in stated or len(stated[0]) != s.plan.ndim:
+            old, new = (e["fields"].get(field, {"t": "none"}) for e in (before, entry) if e)
+            stated, followed = _parts(old), _parts(new)
+            if stated is None or followed is None or len(stated) != s.asked.ndim:
                 continue
             judged = True
-            wanted = [stated[0][axis] for axis in s.view_map.axes]
-            if stated[1] != wanted:
+            if followed != [stated[axis] for axis in s.asked.view_map.axes if axis is not None]:
                 expected = f"{field} of {shown(old)} in the order of the view's dimensions"
                 return fail(expected, f"{shown(new)} (entry {key})")
     return ok() if judged else unsupported("the view's entries have neither dims nor halo")

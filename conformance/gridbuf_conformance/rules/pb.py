@@ -33,7 +33,9 @@ def _has(name: str, flags: int) -> bool:
     return REQUESTS[name] & flags == flags
 
 
-def _granted(s: Subject, *, with_flags: int = 0, without: int | None = None) -> dict[str, dict[str, Any]]:
+def _granted(
+    s: Subject, *, with_flags: int = 0, without: int | None = None
+) -> dict[str, dict[str, Any]]:
     """The granted views whose request has the one set of flags and lacks the other."""
     return {
         name: view
@@ -230,15 +232,15 @@ def contiguous_requests_give_contiguous_memory(s: Subject) -> Verdict:
         wanted = {C_CONTIGUOUS: "C", F_CONTIGUOUS: "F", _ANY_CONTIGUOUS: "CF"}.get(flags)
         if wanted is None or array is None:
             continue
-        strides = view["strides"] if isinstance(view["strides"], list) else None
+        strides = tuple(view["strides"]) if isinstance(view["strides"], list) else None
         if strides is None and (s.is_view or _asked_otherwise(s)):
             continue  # PB-09: nobody said how the elements lie, and they need not be in C order
         if strides is None:
             strides = c_strides(array.shape, array.itemsize)
-        if not any(is_contiguous(array.shape, tuple(strides), array.itemsize, o) for o in wanted):
+        if not any(is_contiguous(array.shape, strides, array.itemsize, o) for o in wanted):
             return fail(
                 f"{name} refused, or {' or '.join(wanted)}-contiguous memory",
-                f"granted with strides {tuple(strides)} for shape {array.shape}",
+                f"granted with strides {strides} for shape {array.shape}",
             )
     return ok()
 

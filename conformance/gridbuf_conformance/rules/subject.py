@@ -83,12 +83,12 @@ class Subject:
     @property
     def fields(self) -> dict[str, Any]:
         """The described items of the array interface's dict."""
-        return self.facts["ai"]["fields"]
+        return cast("dict[str, Any]", self.facts["ai"]["fields"])
 
     @property
     def cuda_fields(self) -> dict[str, Any]:
         """The described items of the CUDA array interface's dict."""
-        return self.facts["cai"]["fields"]
+        return cast("dict[str, Any]", self.facts["cai"]["fields"])
 
     @property
     def cuda_version(self) -> int:
@@ -106,7 +106,7 @@ class Subject:
     def device_error(self) -> str:
         """What the device answered instead of working, where streams were to be looked at; usually nothing."""
         pending = self.observation.get("pending") or {}
-        return self.facts.get("device_error") or pending.get("error", "")
+        return str(self.facts.get("device_error") or pending.get("error", ""))
 
     @cached_property
     def views(self) -> dict[str, dict[str, Any]]:
@@ -121,7 +121,7 @@ class Subject:
     @property
     def calls(self) -> dict[str, dict[str, Any]]:
         """What `__dlpack__` answered to each call."""
-        return self.facts.get("dlpack", {})
+        return cast("dict[str, dict[str, Any]]", self.facts.get("dlpack", {}))
 
     @cached_property
     def capsules(self) -> dict[str, dict[str, Any]]:
@@ -138,7 +138,7 @@ class Subject:
 
     @property
     def life(self) -> dict[str, Any]:
-        return self.observation.get("life", {})
+        return cast("dict[str, Any]", self.observation.get("life", {}))
 
     @property
     def mapping(self) -> dict[str, dict[str, Any]]:
@@ -146,7 +146,7 @@ class Subject:
 
     @property
     def walks(self) -> dict[str, str]:
-        return self.facts.get("walk", {})
+        return cast("dict[str, str]", self.facts.get("walk", {}))
 
     # -- what was asked ---------------------------------------------------------------------------------
 
@@ -173,7 +173,7 @@ class Subject:
     @cached_property
     def expected_walk(self) -> str | None:
         """The bytes that the sampled elements must hold, in hexadecimal; None if the plan asks for none."""
-        if self.plan is None or self.plan.fill is None:
+        if self.plan is None or self.view_map is None or self.plan.fill is None:
             return None
         indices = sample_indices(self.view_map.shape)
         base_index = self.view_map.base_index
@@ -215,7 +215,7 @@ class Subject:
     def expected_view(self, interface: str) -> Descriptor | None:
         """Where the plan's view operations put this view, computed from the produced array's descriptor."""
         base = self.root.arrays.get(interface)
-        if base is None or self.view_map is None or base.shape != self.plan.shape:
+        if base is None or self.view_map is None or base.shape != self.asked.shape:
             return None
         if not self.root.mapping.get(interface, {}).get("read", True):
             return None  # strides that leave the block lead nowhere

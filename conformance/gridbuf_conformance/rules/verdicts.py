@@ -15,7 +15,9 @@ def ok(note: str = "") -> Verdict:
     return Verdict(Outcome.PASS, note=note)
 
 
-def fail(expected: str, actual: str, *, note: str = "", drawing: dict[str, Any] | None = None) -> Verdict:
+def fail(
+    expected: str, actual: str, *, note: str = "", drawing: dict[str, Any] | None = None
+) -> Verdict:
     """The rule is broken. For a rule of level SHOULD or SUITE the judge turns this into ADVISORY."""
     return Verdict(Outcome.FAIL, expected, actual, note, drawing)
 
