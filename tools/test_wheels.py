@@ -7,10 +7,10 @@ import shutil
 import subprocess
 import sys
 import tomllib
-import venv
 import zipfile
 
 import pytest
+from fresh_environment import PYTEST_NEEDS, SUITE_NEEDS, install, only_wheel, run
 
 HERE = pathlib.Path(__file__).parent
 GRIDBUF = HERE.parent / "wheel"
@@ -18,43 +18,6 @@ CONFORMANCE = HERE.parent / "conformance/wheel"
 
 # What a C and C++ program may ask of any Linux: the parts of glibc.
 GLIBC = re.compile(r"(lib(c|m|dl|rt|pthread)\.so\.\d+|ld-linux-x86-64\.so\.2)$")
-
-
-def only_wheel(folder: pathlib.Path) -> pathlib.Path:
-    (wheel,) = folder.glob("*.whl")
-    return wheel
-
-
-def install(wheel: pathlib.Path, folder: pathlib.Path, packages: list[str]) -> pathlib.Path:
-    """A fresh environment with the wheel and, of ours, only `packages`; returns its interpreter."""
-    venv.create(folder, with_pip=False)
-    (site,) = folder.glob("lib/python*/site-packages")
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(site)
-    (ours,) = (p for p in map(pathlib.Path, sys.path) if (p / "hypothesis").is_dir())
-    for package in packages:
-        source = ours / package
-        (site / package).symlink_to(source) if source.exists() else pytest.fail(
-            f"{source} is not there"
-        )
-    return folder / "bin/python"
-
-
-def run(python: pathlib.Path, *arguments: str, **kwargs) -> subprocess.CompletedProcess:
-    environ = {
-        "PATH": "/usr/bin:/bin",
-        "HOME": os.environ.get("TEST_TMPDIR", "/tmp"),
-        "LANG": "C.UTF-8",
-    }
-    return subprocess.run(
-        [str(python), "-P", *arguments],
-        env=environ,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        **kwargs,
-    )
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +64,7 @@ def test_gridbuf_wheel_has_the_tag_that_auditwheel_gives():
 
 
 def test_gridbuf_wheel_imports_without_cuda_and_carries_stubs(tmp_path, unpacked):
-    python = install(only_wheel(GRIDBUF), tmp_path / "env", ["numpy", "numpy.libs"])
+    python = install(only_wheel(GRIDBUF), tmp_path / "env", ("numpy", "numpy.libs"))
     code = "import gridbuf; a = gridbuf.zeros((3, 4)); print(a.shape, gridbuf.__version__)"
     result = run(python, "-c", code)
     assert result.returncode == 0, result.stderr
@@ -124,7 +87,7 @@ def test_gridbuf_wheel_carries_cuda_code_exactly_if_built_with_the_toolkit(tmp_p
         ["readelf", "-S", "-W", extension], capture_output=True, text=True, check=True
     ).stdout
     assert (".nv_fatbin" in sections) == built
-    python = install(only_wheel(GRIDBUF), tmp_path / "env", ["numpy", "numpy.libs"])
+    python = install(only_wheel(GRIDBUF), tmp_path / "env", ("numpy", "numpy.libs"))
     code = "import gridbuf; print(gridbuf.show_config('dict')['devices']['cuda'])"
     result = run(python, "-c", code)
     assert result.returncode == 0, result.stderr
@@ -134,22 +97,6 @@ def test_gridbuf_wheel_carries_cuda_code_exactly_if_built_with_the_toolkit(tmp_p
 def test_versions_agree():
     text = (HERE.parent / "pyproject.toml").read_text()
     assert tomllib.loads(text)["project"]["version"] == only_wheel(GRIDBUF).name.split("-")[1]
-
-
-SUITE_NEEDS = [
-    "attr",
-    "attrs",
-    "hypothesis",
-    "_hypothesis_ftz_detector.py",
-    "_hypothesis_globals.py",
-    "sortedcontainers",
-    "rich",
-    "markdown_it",
-    "mdurl",
-    "pygments",
-    "jinja2",
-    "markupsafe",
-]
 
 
 def test_conformance_wheel_is_pure_and_checks_array_without_numpy_and_gridbuf(tmp_path):
@@ -169,3 +116,28 @@ def test_conformance_wheel_is_pure_and_checks_array_without_numpy_and_gridbuf(tm
     assert absent.returncode == 4
     assert "pip install numpy" in absent.stdout + absent.stderr
     shutil.rmtree(tmp_path / "env")
+
+
+def test_conformance_wheel_has_the_command_and_the_plugin(tmp_path):
+    """Installed by pip, so that the command is a script; NumPy is absent here as well."""
+    wheel = only_wheel(CONFORMANCE)
+    python = install(wheel, tmp_path / "env", SUITE_NEEDS + PYTEST_NEEDS, with_pip=True)
+    (site,) = (tmp_path / "env").glob("lib/python*/site-packages")
+    shutil.rmtree(site / "gridbuf_conformance")
+    shutil.rmtree(next(site.glob("gridbuf_conformance-*.dist-info")))
+    installed = run(python, "-m", "pip", "install", "--no-index", "--no-deps", str(wheel))
+    assert installed.returncode == 0, installed.stderr
+    command = subprocess.run(
+        [tmp_path / "env/bin/gridbuf-conformance", "check", "bytes", "--profile", "smoke"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=300,
+        check=False,
+    )
+    assert command.returncode == 0, command.stdout + command.stderr
+    selection = ("--gridbuf-producer=bytes", "--gridbuf-rules=PB-*")
+    tested = run(python, "-m", "pytest", *selection, cwd=tmp_path)
+    assert tested.returncode == 0, tested.stdout
+    assert "plugins: gridbuf-conformance-" in tested.stdout
+    assert "bytes conforms" in tested.stdout
