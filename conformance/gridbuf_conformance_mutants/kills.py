@@ -26,7 +26,11 @@ UNKILLED: dict[str, str] = {
 }
 """MUST rules in scope that no mutant breaks, each with the reason."""
 
-UNKILLED_BY_CONSUMERS: dict[str, str] = {}
+_BY_INTERPRETER = "CPython itself calls a class's buffer methods; no consumer has a say"
+UNKILLED_BY_CONSUMERS: dict[str, str] = {
+    "AI-26": "the form is a producer's; the use of mask is only advised, see DropsTheMask",
+    **dict.fromkeys(("PB-28", "PB-29", "PB-30"), _BY_INTERPRETER),
+}
 """The same for rules that consumers are judged by."""
 
 _HEAD = """# Kill matrix
