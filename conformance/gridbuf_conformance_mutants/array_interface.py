@@ -302,6 +302,17 @@ class DataBufferTooShort(_Edited):
         return {"data": bytearray(self.total_bytes - 1), "strides": None}
 
 
+@faulty("XA-08")
+class DataBufferOfAnotherArray(_Edited):
+    """`data` is a buffer of the right length, and none of its bytes are the array's."""
+
+    def edit(self) -> dict:
+        if self.is_empty or self.is_untouched:
+            return {}
+        kind = bytes if self.readonly else bytearray
+        return {"data": kind(self.total_bytes), "strides": None}
+
+
 @faulty("AI-16")
 class DataIsNoBuffer(_Edited):
     """`data` is an object without a buffer."""
