@@ -1,0 +1,208 @@
+"""The offers of host memory beside DLPack: what their exporters say, and what is seen of a consumer."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import mmap
+from typing import Any
+
+import pytest
+
+from gridbuf_conformance.abi import pybuffer
+from gridbuf_conformance.abi.arraystruct import read_array_struct
+from gridbuf_conformance.abi.memory import Memory
+from gridbuf_conformance.descriptors import Descriptor, descriptors_of, of_array_struct
+from gridbuf_conformance.measure.observation import light_facts
+from gridbuf_conformance.offers import Block, Interface, Offer, Twist, interfaces, offered
+from gridbuf_conformance.offers.drawing import adapted, listed
+from gridbuf_conformance.plan import Plan
+
+HOST = ("array-interface", "array-struct", "buffer", "data-interface")
+TWISTS = [
+    pytest.param(interfaces()[name], twist, id=f"{name}:{twist.name}")
+    for name in HOST
+    for twist in interfaces()[name].twists.values()
+]
+
+
+def put(written: str, **keys: Any) -> Any:
+    """The exporter of an offer, with what is seen of it."""
+    offer = offered(Plan(**keys), written)
+    block = Block(offer.plan, **offer.interface.memory_of(offer))
+    return offer.interface.make(offer, block)
+
+
+def described(exporter: Any) -> Descriptor:
+    """What the one interface of an exporter says, as the suite reads it elsewhere."""
+    if hasattr(exporter, "__array_struct__"):
+        return of_array_struct(read_array_struct(exporter.__array_struct__, Memory()))
+    facts, _ = light_facts(exporter, Memory())
+    (array,) = descriptors_of(facts).values()
+    return array
+
+
+@pytest.mark.parametrize(("interface", "twist"), TWISTS)
+def test_every_array_becomes_an_offer_of_every_twist(interface: Interface, twist: Twist) -> None:
+    for plain in listed(interface):
+        offer = adapted(plain.plan, interface, twist)
+        assert not twist.misfit(offer.plan)
+        assert Offer.from_json(offer.to_json()) == offer
+        if offer.control is not None:
+            assert offer.control.interface.name in (interface.name, interface.base)
+
+
+@pytest.mark.parametrize("name", ["array-interface", "array-struct", "buffer"])
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"shape": (2, 3)},
+        {"shape": (4,), "dtype": "int16", "byteorder": "swapped"},
+        {"shape": (3, 4), "views": (("transpose", (1, 0)), ("reverse", 0))},
+        {"shape": (3,), "readonly": True},
+        {"shape": (2,), "dtype": "struct"},
+    ],
+    ids=["plain", "swapped", "strided", "read-only", "record"],
+)
+def test_the_plain_offer_says_what_the_block_is(name: str, keys: dict[str, Any]) -> None:
+    subject = put(name, **keys)
+    array = described(subject.exporter)
+    block = subject.block
+    assert (array.address, array.shape, array.strides) == (
+        block.address,
+        block.shape,
+        block.strides,
+    )
+    assert array.itemsize == block.itemsize
+    assert array.readonly is keys.get("readonly", False)
+
+
+class TestArrayInterface:
+    def test_the_object_owns_the_memory(self) -> None:
+        subject = put("array-interface")
+        held = subject.exporter
+        subject.forget()
+        assert not subject.is_free()
+        del held
+        gc.collect()
+        assert subject.is_free()
+
+    def test_a_lent_buffer_counts_as_long_as_it_is_held(self) -> None:
+        subject = put("array-interface:data-object", shape=(2,))
+        entries = subject.exporter.__array_interface__
+        view = memoryview(entries["data"])
+        assert view.nbytes == 16
+        subject.forget()
+        del entries
+        gc.collect()
+        assert not subject.is_free()
+        view.release()
+        del view
+        gc.collect()
+        assert subject.is_free()
+        assert subject.facts()["lent"][0]["releases"] == [1]
+
+    def test_a_small_buffer_is_one_byte_too_small(self) -> None:
+        subject = put("array-interface:data-object-too-small", shape=(2,))
+        assert memoryview(subject.exporter.__array_interface__["data"]).nbytes == 15
+
+    def test_errors_are_raised_by_the_property(self) -> None:
+        with pytest.raises(OSError, match="on purpose"):
+            put("array-interface:raises-os-error").exporter.__array_interface__  # noqa: B018
+
+    def test_an_odd_address_is_odd(self) -> None:
+        address, _ = put("array-interface:odd-address").exporter.__array_interface__["data"]
+        assert address % 2
+
+
+class TestArrayStruct:
+    def test_the_capsule_is_the_release(self) -> None:
+        subject = put("array-struct")
+        capsule = subject.exporter.__array_struct__
+        subject.forget()
+        gc.collect()
+        assert not subject.is_free()
+        del capsule
+        gc.collect()
+        assert subject.is_free()
+        assert subject.facts()["destroyed"] == [1]
+
+
+class TestBuffer:
+    def test_requests_are_answered_as_the_documents_say(self) -> None:
+        subject = put("buffer", shape=(2, 3), layout=(1, 0))
+        for name in ("SIMPLE", "ND", "C_CONTIGUOUS"):
+            with pytest.raises(pybuffer.RefusedRequest) as refused:
+                pybuffer.request(subject.exporter, pybuffer.REQUESTS[name])
+            assert isinstance(refused.value.error, BufferError)
+            assert refused.value.obj_is_null
+        held = pybuffer.request(subject.exporter, pybuffer.REQUESTS["F_CONTIGUOUS"])
+        assert not subject.is_free()
+        held.release()
+        assert subject.is_free()
+        assert subject.facts()["requests"][-1] == "F_CONTIGUOUS"
+
+    def test_a_release_keeps_the_exception_that_is_on_its_way(self) -> None:
+        subject = put("buffer:dims-65")
+        with pytest.raises(ValueError, match="dimensions"):
+            memoryview(subject.exporter)
+        assert subject.facts()["releases"] == [1]
+
+    def test_changed_metadata_is_seen(self) -> None:
+        subject = put("buffer", shape=(2, 3))
+        held = pybuffer.request(subject.exporter, pybuffer.REQUESTS["FULL_RO"])
+        ctypes.c_ssize_t.from_address(held.view.strides).value += 1
+        held.release()
+        assert not subject.facts()["metadata_unchanged"]
+
+    def test_memory_that_is_taken_back_is_closed_by_the_last_release(self) -> None:
+        subject = put("buffer:taken-back")
+        first, second = memoryview(subject.exporter), memoryview(subject.exporter)
+        place = (subject.block.address, subject.block.address + 8)
+        first.release()
+        assert Memory().readable(*place)
+        second.release()
+        assert not Memory().readable(*place)
+        assert subject.block.is_unchanged()
+        assert Memory().readable(*place)
+
+    def test_suboffsets_lead_to_the_rows(self) -> None:
+        subject = put("buffer:suboffsets", shape=(2, 3), fill=7)
+        view = memoryview(subject.exporter)
+        assert view.suboffsets == (16, -1)
+        assert view.tobytes() == subject.offer.content()
+        with pytest.raises(pybuffer.RefusedRequest):
+            pybuffer.request(subject.exporter, pybuffer.REQUESTS["STRIDES"])
+
+    def test_an_empty_buffer_lies_where_nobody_may_touch(self) -> None:
+        subject = put("buffer:empty", shape=(0,))
+        held = pybuffer.request(subject.exporter, pybuffer.REQUESTS["FULL_RO"])
+        assert not Memory().readable(held.view.buf, held.view.buf + 1)
+        held.release()
+
+
+class TestDataInterface:
+    def test_memory_is_stale_until_it_is_acquired(self) -> None:
+        subject = put("data-interface", fill=5)
+        entry = subject.exporter.__gt_data_interface__[None]
+        address = entry["data"][0]
+        assert ctypes.string_at(address, 8) == b"\x11" * 8
+        entry["acquire"]()
+        assert ctypes.string_at(address, 8) == subject.offer.content()
+        entry["release"]()
+        assert subject.facts()["events"] == ["acquire", "release"]
+        assert subject.block.is_unchanged()
+
+    def test_what_was_never_acquired_is_put_back(self) -> None:
+        subject = put("data-interface", fill=5)
+        subject.forget()
+        assert subject.block.is_unchanged()
+
+
+def test_a_block_lies_between_pages_that_nobody_may_touch() -> None:
+    block = Block(Plan())
+    memory = Memory()
+    assert memory.readable(block.low, block.high)
+    for outside in (block.low - 1, block.high):
+        assert not memory.readable(outside, outside + 1)
+    assert (block.high - block.low) % mmap.PAGESIZE == 0
