@@ -80,3 +80,16 @@ def test_entry_point_user(python, tmp_path):
     assert surveyed.returncode == 0, surveyed.stdout + surveyed.stderr
     assert "tinygrid" in surveyed.stdout
     assert (tmp_path / "gridbuf-survey.html").exists()
+    # What its build server runs, with the command where pip would put it.
+    script = tmp_path / "bin/gridbuf-conformance"
+    script.parent.mkdir()
+    script.write_text(f'#!/bin/sh\nexec "{python}" -m gridbuf_conformance "$@"\n')
+    script.chmod(0o755)
+    environ = {"PATH": f"{script.parent}:/usr/bin:/bin", "HOME": str(tmp_path), "LANG": "C.UTF-8"}
+    gate = subprocess.run(
+        ["sh", "ci/conformance.sh"], cwd=project, env=environ, capture_output=True, text=True
+    )
+    assert gate.returncode == 0, gate.stdout + gate.stderr
+    reports = {path.suffix for path in (project / "reports").iterdir()}
+    assert reports == {".xml", ".html", ".svg", ".json"}
+    assert "sh ci/conformance.sh" in (project / "ci/github.yml").read_text()
