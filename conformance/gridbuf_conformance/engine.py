@@ -293,6 +293,7 @@ class Run:
         self.seed = seed
         self.answers: dict[Plan, Result] = {}
         self._kinds: Counter[str] = Counter()
+        self._last_shown: tuple[Plan, dict[str, Any]] | None = None
         self._unforeseen: Counter[str] = Counter()
         self._written = written
         self._profile = profile
@@ -415,7 +416,8 @@ class Run:
     def _take(self, plan: Plan, result: Result) -> None:
         self.remember(plan, result)
         self._asked += 1
-        self._log.emit("plan", n=self._asked, of=self._of, plan=plan.to_dict(), result=result.kind)
+        shown = self._shown(plan)
+        self._log.emit("plan", n=self._asked, of=self._of, plan=shown, result=result.kind)
         for rule, verdict in self.verdicts(plan, result).items():
             self.take_verdict(rule, plan, verdict)
 
@@ -454,10 +456,18 @@ class Run:
                 "verdict",
                 rule=rule,
                 outcome=str(verdict.outcome),
-                plan=plan.to_dict() if plan is not None else None,
+                plan=self._shown(plan),
                 expected=verdict.expected,
                 actual=verdict.actual,
             )
+
+    def _shown(self, plan: Plan | None) -> dict[str, Any] | None:
+        """The plan in events: one dict for all the events of a plan, for there are many of both."""
+        if plan is None:
+            return None
+        if self._last_shown is None or self._last_shown[0] is not plan:
+            self._last_shown = plan, plan.to_dict()
+        return self._last_shown[1]
 
     def _untested(self, plan: Plan, reason: str) -> None:
         self.remember(plan, Result("untested", reason=reason))
