@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import gridbuf_conformance
+from gridbuf_conformance import consumers, producers
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -21,16 +22,27 @@ else:
 PACKAGE = Path(gridbuf_conformance.__file__).parent
 PROJECT = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
-ACCUSED = {"numpy", "gridbuf", "torch", "gt4py", "jax", "pyarrow", "PIL", "xarray", "cupy", "numba"}
+ENTRIES = [*producers.BUILT_IN.values(), *consumers.BUILT_IN.values()]
+ACCUSED = {entry.needs.partition(".")[0] for entry in ENTRIES if entry.needs}
+"""The libraries that the suite knows, by the names they are imported under."""
 HELPERS = {"ml_dtypes"}
 """What a library under test brings along; the same holds for it."""
 
 
 def imported(path: Path) -> set[str]:
-    """The top-level names of all absolute imports in a module, wherever they stand in it."""
+    """The top-level names of all absolute imports in a module, wherever they stand in it.
+
+    What only a type checker imports is no dependency.
+    """
     tree = ast.parse((PACKAGE / path).read_text(encoding="utf-8"))
+    unseen = {
+        below
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for below in ast.walk(node)
+    }
     names = set()
-    for node in ast.walk(tree):
+    for node in set(ast.walk(tree)) - unseen:
         if isinstance(node, ast.Import):
             names |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
@@ -51,8 +63,8 @@ def test_the_command_is_what_the_metadata_says():
 def test_only_declared_packages_are_imported(path):
     declared = {line.split(">")[0].split(";")[0].strip() for line in PROJECT["dependencies"]}
     declared |= {"markupsafe"}  # comes with jinja2, whose output type it is
-    foreign = imported(path) - set(sys.stdlib_module_names) - declared
-    allowed = ACCUSED | HELPERS if path.parts[0] == "producers" else set()
+    foreign = imported(path) - set(sys.stdlib_module_names) - declared - {"gridbuf_conformance"}
+    allowed = ACCUSED | HELPERS if path.parts[0] in ("producers", "consumers") else set()
     if path.name == "pytest_plugin.py":
         allowed = {"pytest"}  # which imports it, and nothing else does
     assert foreign <= allowed
