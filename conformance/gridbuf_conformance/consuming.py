@@ -120,6 +120,8 @@ class ConsumerRun(engine.Run):
         for interface in interfaces().values():
             if not self._is_wanted(interface):
                 continue
+            if interface.unavailable():
+                continue
             if interface.base is not None:
                 if any(taken.name == interface.base for taken in self.taken):
                     self.taken.append(interface)
@@ -166,7 +168,12 @@ class ConsumerRun(engine.Run):
         names = {interface.name for interface in self.taken}
         for id_, tally in self.tallies.items():
             about = {interface.name for interface, _ in twists_about(id_)}
-            if not about & names and not tally.outcomes:
+            if about & names or tally.outcomes:
+                continue
+            lacking = [interfaces()[name].unavailable() for name in sorted(about)]
+            if lacking and all(lacking):
+                tally.add(None, Verdict(Outcome.UNTESTED, note=lacking[0]))
+            else:
                 tally.add(None, Verdict(Outcome.UNSUPPORTED, note=self._why_not(about)))
 
     def _why_not(self, names: Iterable[str]) -> str:
@@ -280,7 +287,7 @@ def _ask(run: ConsumerRun, worker: Any, profile: Profile) -> None:
     run.find_out(worker)
     if not run.taken:
         return
-    run.ask(worker, [offer for interface in run.taken for offer in listed(interface)])
+    run.ask(worker, [offer for interface in run.taken for offer in listed(interface, run.tallies)])
     begin, round_number = time.monotonic(), 0
     while True:
         batches = _ask_round(run, worker, profile, run.seed + round_number)
@@ -304,7 +311,7 @@ def _ask_round(run: ConsumerRun, worker: Any, profile: Profile, seed: int) -> li
             seed,
             tuple(strategies.sample(strategy, counts[kind], seed)),
         )
-        for kind, strategy in drawn(run.taken)
+        for kind, strategy in drawn(run.taken, run.tallies)
     ]
     run.ask(worker, [plan for batch in batches for plan in batch.plans])
     return batches

@@ -9,12 +9,15 @@ from typing import Any
 
 import pytest
 
+from gridbuf_conformance import consuming
 from gridbuf_conformance.abi import pybuffer
 from gridbuf_conformance.abi.arraystruct import read_array_struct
+from gridbuf_conformance.abi.device import Devices
 from gridbuf_conformance.abi.memory import Memory
 from gridbuf_conformance.descriptors import Descriptor, descriptors_of, of_array_struct
 from gridbuf_conformance.measure.observation import light_facts
 from gridbuf_conformance.offers import Block, Interface, Offer, Twist, interfaces, offered
+from gridbuf_conformance.offers.cuda_interface import PENDING_BYTE, unavailable
 from gridbuf_conformance.offers.drawing import adapted, listed
 from gridbuf_conformance.plan import Plan
 
@@ -206,3 +209,35 @@ def test_a_block_lies_between_pages_that_nobody_may_touch() -> None:
     for outside in (block.low - 1, block.high):
         assert not memory.readable(outside, outside + 1)
     assert (block.high - block.low) % mmap.PAGESIZE == 0
+
+
+class TestCudaArrayInterface:
+    """The offers themselves: where there is no CUDA device, only that they say so."""
+
+    def test_without_a_device_the_rules_are_untested(self) -> None:
+        if not unavailable():
+            pytest.skip("this machine has a CUDA device")
+        report = consuming.check_consumer("memoryview", rules="CAI-*,PB-24", isolate=False)
+        assert {o for id_, o in report.outcomes.items() if id_ != "PB-24"} == {"UNTESTED"}
+
+    @pytest.mark.skipif(bool(unavailable()), reason=f"no CUDA device here: {unavailable()}")
+    def test_the_plain_offer_says_where_the_device_memory_is(self) -> None:
+        subject = put("cuda-array-interface", shape=(2, 3), fill=4)
+        entries = subject.exporter.__cuda_array_interface__
+        access = Devices().access
+        assert access is not None
+        assert access.pointer_info(entries["data"][0]).device_type == 2
+        found = ctypes.create_string_buffer(48)
+        access.copy(ctypes.addressof(found), entries["data"][0], 48, 1)
+        assert found.raw == subject.offer.content()
+
+    @pytest.mark.skipif(bool(unavailable()), reason=f"no CUDA device here: {unavailable()}")
+    def test_pending_work_is_seen_by_who_waits(self) -> None:
+        subject = put("cuda-array-interface:pending", shape=(64,), dtype="uint8")
+        entries = subject.exporter.__cuda_array_interface__
+        access = Devices().access
+        assert access is not None
+        found = ctypes.create_string_buffer(64)
+        access.copy(ctypes.addressof(found), entries["data"][0], 64, entries["stream"])
+        assert found.raw == bytes([PENDING_BYTE]) * 64
+        subject.close()

@@ -270,6 +270,18 @@ class CudaAccess(DeviceAccess):
             )
             self._call("cuStreamSynchronize", c_void_p(stream))
 
+    def allocate(self, length_bytes: int) -> int:
+        """The address of new memory on device 0: for the suite's own exporters."""
+        address = c_uint64()
+        with self._current(0):
+            self._call("cuMemAlloc_v2", byref(address), c_size_t(length_bytes))
+        return address.value
+
+    def free(self, address: int) -> None:
+        """Gives memory of `allocate` back."""
+        with self._current(0):
+            self._call("cuMemFree_v2", c_uint64(address))
+
     def synchronize(self, stream: int = _WHOLE_DEVICE) -> None:
         with self._current(0):
             if stream == _WHOLE_DEVICE:

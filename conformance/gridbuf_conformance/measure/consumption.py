@@ -79,6 +79,7 @@ def _consumed(
     """One call, and all that follows from it."""
     block = Block(offer.plan, **offer.interface.memory_of(offer))
     subject = offer.interface.make(offer, block)
+    block = subject.block  # an interface to device memory has made its own
     memory = Memory(devices)
     result, error = _called(function, subject)
     facts: dict[str, Any] = {

@@ -15,6 +15,7 @@ MODULES: tuple[str, ...] = (
     "array_interface",
     "array_struct",
     "buffer",
+    "cuda_interface",
     "data_interface",
 )
 """The modules of this package that define `INTERFACES`, in the order in which they are offered."""

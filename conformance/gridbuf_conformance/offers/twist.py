@@ -42,6 +42,10 @@ def _fits(plan: Plan) -> str:
     return ""
 
 
+def _always_there() -> str:
+    return ""
+
+
 def _same_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     return shape
 
@@ -126,7 +130,7 @@ class Interface:
     "dlpack" is that of "dlpack-legacy". With None, whether it is taken is found out, and a refusal
     of its simplest offer is no fault, unless the consumer is documented to take it: then
     `taken_rule` fails. `shifts`: by twist, how many bytes its memory lies off its
-    alignment.
+    alignment. `unavailable` says why this machine cannot offer it at all; empty where it can.
     """
 
     name: str
@@ -138,6 +142,7 @@ class Interface:
     taken_rule: str
     base: str | None = None
     shifts: Mapping[str, int] = field(default_factory=dict)
+    unavailable: Callable[[], str] = _always_there
     twists: Mapping[str, Twist] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
