@@ -16,6 +16,8 @@ from gridbuf_conformance.report import Report
 
 PRODUCERS = Path(__file__).parent / "known_producers.py"
 RULES = "AI-0*,XA-11,XA-18,GT-20"
+TAME = ("Good", "Faulty", "FaultyOtherwise", "Mended")
+TAME_RULES = "AI-0*"
 FAULT = '{"shape":[3],"dtype":"uint8"}'
 
 
@@ -26,7 +28,10 @@ def record(**keys: str) -> str:
     return "[[known]]\n" + "".join(f"{k} = {json.dumps(v)}\n" for k, v in found.items())
 
 
-def check(name: str, *texts: str, rules: str = RULES, **options) -> Report:
+def check(name: str, *texts: str, rules: str | None = None, **options) -> Report:
+    """A run of a producer here; what may die has a process of its own, and the rules that see it."""
+    is_tame = name in TAME
+    rules, options["isolate"] = rules or (TAME_RULES if is_tame else RULES), not is_tame
     layered = {one.identity: one for text in texts for one in parse(text, "known.toml")}
     known = KnownFailures(tuple(layered.values()), options.pop("lenient", False))
     return engine.check_producer(f"{PRODUCERS}:{name}", rules=rules, known=known, **options)
@@ -113,7 +118,7 @@ def test_a_death_at_the_end_belongs_to_no_plan():
     pinned = record(rule="XA-11", producer="late", plan='{"dtype":"uint8"}', outcome="CRASH")
     report = check("DyingInTheEnd", pinned)
     assert report.outcomes["XA-11"] == "XFAIL" and report.exit_code == 0
-    mended = check("Mended", pinned.replace("late", "faulty"))
+    mended = check("Mended", pinned.replace("late", "faulty"), rules="XA-11")
     assert mended.outcomes["XA-11"] == "XPASS"
 
 
@@ -122,7 +127,7 @@ def test_a_promise_that_is_never_kept_can_be_known():
     pinned = record(rule="GT-20", producer="choosy", plan=json.dumps(plan))
     report = check("Choosy", pinned)
     assert report.outcomes["GT-20"] == "XFAIL" and report.exit_code == 0
-    kept = check("Able", pinned)
+    kept = check("Able", pinned, rules="GT-20")
     assert kept.outcomes["GT-20"] == "XPASS"
 
 
@@ -141,8 +146,8 @@ def test_versions_select():
 
 
 def test_a_rule_that_is_not_selected_is_not_replayed():
-    report = check("Faulty", record(), rules="XA-18")
-    assert report.exit_code == 0 and list(report.outcomes) == ["XA-18"]
+    report = check("Faulty", record(), rules="AI-01")
+    assert report.exit_code == 0 and list(report.outcomes) == ["AI-01"]
 
 
 def test_an_empty_reason_is_taken_and_told():
@@ -259,7 +264,10 @@ def updated(path: Path, *names: str) -> known_edit.Changes:
     known = KnownFailures.load([path] if path.exists() else [])
     reports = {
         f"{PRODUCERS.name}:{name}": engine.check_producer(
-            f"{PRODUCERS}:{name}", rules=RULES, known=KnownFailures(known.entries, True)
+            f"{PRODUCERS}:{name}",
+            rules=TAME_RULES if name in TAME else RULES,
+            known=KnownFailures(known.entries, True),
+            isolate=name not in TAME,
         )
         for name in names
     }
@@ -292,12 +300,8 @@ def test_what_is_new_is_appended_for_a_person_to_explain(tmp_path):
         ("GT-20", Outcome.FAIL, ""),
     ]
     assert path.read_text().startswith(by_hand)
-    for name in ("Faulty", "Dying", "DyingInTheEnd", "Choosy"):
-        report = engine.check_producer(
-            f"{PRODUCERS}:{name}", rules=RULES, known=KnownFailures.load([path])
-        )
-        assert report.exit_code == 0, report
-    assert not updated(path, "Faulty", "Dying", "DyingInTheEnd", "Choosy"), "a second time: nothing"
+    again = updated(path, "Faulty", "Dying", "DyingInTheEnd", "Choosy")
+    assert not again and len(again.kept) == 5, "all explained: a second time there is nothing to do"
 
 
 def test_what_fails_otherwise_keeps_its_reason_and_is_shown(tmp_path):
