@@ -35,6 +35,8 @@ _DEATHS_OF_A_KIND = 2
 _DEATHS_OF_A_KIND_WHILE_SHRINKING = 12
 _DEATHS_IN_ALL = 60
 _TIMEOUTS_IN_ALL = 6
+_EXPORTS_OF_THE_RESULT = frozenset({"probe", "ai", "as", "cai", "pb", "dp", "dl", "dx", "gt"})
+"""The steps, up to their colon, at which code of the result's own type runs."""
 _EXIT_RULE = "DP-32"
 """Blamed for a process that dies while it ends: no offer is under way then."""
 
@@ -238,7 +240,12 @@ class ConsumerRun(engine.Run):
     def _verdicts_of_death(
         self, offer: Offer, result: Result, about: list[str]
     ) -> dict[str, Verdict]:
-        """A death or a hang counts against the rule that the offer under way is about."""
+        """A death or a hang counts against the rule that the offer under way is about; but not one
+        in which the result, asked for its own exports, takes the process along: that is a
+        producer's fault, and another run's question."""
+        if result.step.partition(":")[0] in _EXPORTS_OF_THE_RESULT:
+            note = f"the result could not be looked into: {engine.scrubbed(result.reason)}"
+            return dict.fromkeys(about, Verdict(Outcome.UNTESTED, note=note))
         control = offer.control
         asked = control if result.step.startswith("control") and control else offer
         blamed = asked.twist.rules[0]

@@ -122,6 +122,8 @@ def _consumer(target: Target) -> Consumer:
     entry = consumers.entries().get(target.written)
     try:
         function = _find(target)
+        if entry is not None and entry.needs:
+            importlib.import_module(entry.needs)  # here, where an import may take its time
     except CannotLoad:
         raise
     except BaseException as error:
