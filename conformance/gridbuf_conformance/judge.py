@@ -177,6 +177,15 @@ class _Judged:
             )
         if verdict.outcome is Outcome.FAIL and rule.level != "MUST":
             return replace(verdict, outcome=Outcome.ADVISORY)
+        return self._with_halves(rule, verdict) if rule.id in _DEVICE_HALVES else verdict
+
+    def _with_halves(self, rule: Rule, verdict: Verdict) -> Verdict:
+        """Says of a rule on devices which half was judged: what the metadata tells, or the device's answer as well."""
+        driver = self.subject.observation["driver"]["name"]
+        if verdict.outcome is Outcome.UNTESTED and verdict.note == self.subject.no_driver:
+            return replace(verdict, note=f"{verdict.note}; what can be told without it holds")
+        if verdict.outcome is Outcome.PASS and driver and not verdict.note:
+            return replace(verdict, note=f"by the metadata and by {driver}")
         return verdict
 
     def _blocked(self, rule: Rule) -> Verdict | None:
@@ -198,6 +207,14 @@ class _Judged:
             return _NO_WHOLE_BYTES if broken is None else _blocked_by(broken)
         return None
 
+
+_DEVICE_HALVES = frozenset(
+    {
+        *("CAI-07", "CAI-12", "CAI-17", "CAI-18", "CAI-19", "CAI-21", "CAI-22", "CAI-25", "CAI-26"),
+        *("DL-18", "DP-18", "DP-24", "DX-09", "GT-08", "GT-09", "GT-24", "XA-08", "XA-10", "XA-17"),
+    }
+)
+"""Rules that only the device's own answer can settle; the documentation of device memory lists both halves."""
 
 _MISSING = {
     "AI": "the object has no __array_interface__",
