@@ -163,18 +163,17 @@ std::optional<std::size_t> leaked_bytes(const Producer& producer, const Plan& pl
 // ---- Tallies. ----
 
 void add(RuleReport& report, const Plan& plan, const Verdict& verdict) {
-  const bool is_judged = verdict.outcome <= Outcome::kPass;
-  report.plans_judged += is_judged ? 1 : 0;
+  report.plans_judged += verdict.outcome <= Outcome::kPass ? 1 : 0;
   report.plans_failed += verdict.outcome < Outcome::kPass ? 1 : 0;
-  const bool is_first = report.note.empty() && report.plans_judged <= (is_judged ? 1 : 0);
-  if (verdict.outcome < report.outcome || is_first) {
-    report.outcome = std::min(report.outcome, verdict.outcome);
-    report.note = verdict.note;
-    if (verdict.outcome < Outcome::kPass) {
-      report.plan = &plan;
-      report.expected = verdict.expected;
-      report.actual = verdict.actual;
-    }
+  const bool is_worse = verdict.outcome < report.outcome;
+  const bool is_first_reason = verdict.outcome == report.outcome && report.note.empty();
+  if (!is_worse && !is_first_reason) return;
+  report.outcome = verdict.outcome;
+  report.note = verdict.note;
+  if (verdict.outcome < Outcome::kPass && is_worse) {
+    report.plan = &plan;
+    report.expected = verdict.expected;
+    report.actual = verdict.actual;
   }
 }
 

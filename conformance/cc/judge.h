@@ -36,9 +36,9 @@ struct RuleReport {
   int plans_judged = 0;
   int plans_failed = 0;
   const Plan* plan = nullptr;  // of the finding; null if there is none, or no plan is at fault
-  std::string expected;
-  std::string actual;
-  std::string note;  // why nothing was judged
+  std::string expected = {};
+  std::string actual = {};
+  std::string note = {};  // why nothing was judged
 
   /// The finding as people read it: requirement, expected, actual, plan, how to run it again.
   std::string text() const;
