@@ -90,7 +90,7 @@ it.
 _FINDINGS = FAILED | {Outcome.ADVISORY, Outcome.ERROR}
 _ON_RECORD = (Outcome.XFAIL, Outcome.XPASS)
 _REMARKS = {
-    State.UNJUDGED: "could not be told from a success here",
+    State.UNJUDGED: "could not be judged here: it is neither confirmed nor stale",
     State.DECLINED: "matches nothing: its plan is declined; renew it with known --update",
     State.OTHERWISE: "is not the one that is found there now; renew it with known --update",
 }

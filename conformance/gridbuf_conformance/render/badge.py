@@ -1,8 +1,9 @@
 """Reports as a badge for a README: one small SVG, in the flat form that readers know.
 
 It needs no font file, no network and no service: the widths of the letters are estimated (digits and most
-letters of an 11 px sans serif) and `textLength` makes every browser keep to the estimate. Nothing of what a
-producer said is in it but the name and version in the title, escaped.
+letters of an 11 px sans serif) and `textLength` makes every browser keep to the estimate. No element has
+an id, so that many badges can stand in one page. Nothing of what a producer said is in it but the name and
+version in the title, escaped.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ _COLOURS = {
     "silent": "#5b616e",
 }
 """White text on each has a contrast of at least 4.5 to 1."""
-_DIED = (Outcome.CRASH, Outcome.TIMEOUT, Outcome.UNSTABLE)
-_PAD_PX, _HEIGHT_PX = 8, 20
+_DIED = (Outcome.CRASH, Outcome.UNSTABLE)
+_PAD_PX, _HEIGHT_PX, _RADIUS_PX = 8, 20, 3
 _WIDTHS_PX = {**dict.fromkeys("filjtr.,:! ", 4.0), **dict.fromkeys("mwMW✓✗≈", 10.2)}
 _MAX_TITLE_CHARS = 120
 
@@ -40,7 +41,8 @@ def render(reports: Sequence[ReportDict], absent: Sequence[Absent] = ()) -> str:
     return _SVG.format(
         width=left + right,
         left=left,
-        right=right,
+        straight=_HEIGHT_PX - 2 * _RADIUS_PX,
+        label_straight=left - _RADIUS_PX,
         label=_LABEL,
         message=escape(message),
         title=title,
@@ -99,11 +101,8 @@ def _text_px(text: str) -> int:
 _SVG = """\
 <svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" role="img" aria-label="{label}: {message}">
 <title>{title}</title>
-<clipPath id="r"><rect width="{width}" height="{height}" rx="3"/></clipPath>
-<g clip-path="url(#r)">
-<rect width="{left}" height="{height}" fill="#4a4f5a"/>
-<rect x="{left}" width="{right}" height="{height}" fill="{colour}"/>
-</g>
+<rect width="{width}" height="{height}" rx="3" fill="{colour}"/>
+<path d="M{left} 0H3a3 3 0 0 0-3 3v{straight}a3 3 0 0 0 3 3h{label_straight}z" fill="#4a4f5a"/>
 <g fill="#fff" text-anchor="middle" font-family="Verdana,DejaVu Sans,Geneva,sans-serif" font-size="11">
 <text x="{label_x:g}" y="14" textLength="{label_px}">{label}</text>
 <text x="{message_x:g}" y="14" textLength="{message_px}">{message}</text>
