@@ -31,7 +31,7 @@ class _Substitutes(_Allocator):
     """Makes another plan than the one that was asked."""
 
     def other(self, plan: Plan) -> Plan:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define other")
 
     def produce(self, plan: Plan) -> object:
         return super().produce(self.other(plan))

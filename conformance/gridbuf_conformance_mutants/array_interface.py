@@ -16,7 +16,7 @@ class _Edited(Base):
     """A right answer with some entries replaced, or left out where the edit says None."""
 
     def edit(self) -> dict:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define edit")
 
     def array_interface(self) -> dict:
         return {**super().array_interface(), **self.edit()}

@@ -15,7 +15,7 @@ class _Edited(Base):
     """A right struct with some fields changed afterwards."""
 
     def edit(self, struct: capsules.ArrayStruct) -> None:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define edit")
 
     def array_struct(self) -> capsules.ArrayStruct:
         struct = super().array_struct()
@@ -27,7 +27,7 @@ class _Flags(Base):
     """A right struct with other flags."""
 
     def edit_flags(self, flags: int) -> int:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define edit_flags")
 
     def array_struct_flags(self) -> int:
         return self.edit_flags(super().array_struct_flags())

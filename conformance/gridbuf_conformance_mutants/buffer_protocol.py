@@ -38,7 +38,7 @@ class _Edited(Base):
     """A right answer with some fields changed afterwards."""
 
     def edit(self, view: PyBuffer, flags: int) -> None:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define edit")
 
     def describe(self, view: PyBuffer, flags: int) -> None:
         super().describe(view, flags)

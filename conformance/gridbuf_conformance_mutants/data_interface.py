@@ -25,7 +25,7 @@ class _Edited(Base):
     """Right entries with some keys changed."""
 
     def edit(self, entry: dict) -> dict:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define edit")
 
     def entry(self, interface: dict) -> dict:
         return self.edit(super().entry(interface))

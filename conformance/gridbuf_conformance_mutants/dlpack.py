@@ -40,7 +40,7 @@ class _EditedTensor(Base):
     """A right tensor with some fields changed afterwards."""
 
     def edit(self, export: Export, tensor: capsules.Tensor) -> None:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define edit")
 
     def describe_tensor(self, export: Export) -> None:
         super().describe_tensor(export)
@@ -51,7 +51,7 @@ class _EditedFlags(Base):
     """A right versioned capsule with other flags."""
 
     def edit_flags(self, flags: int) -> int:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define edit_flags")
 
     def export(self, versioned: bool, *, copied: bool) -> Export:
         export = super().export(versioned, copied=copied)
@@ -347,7 +347,7 @@ class _Capsule(Base):
     """Makes its own capsule from a right export."""
 
     def capsule_of(self, export: Export) -> object:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define capsule_of")
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None) -> object:
         self.check_keywords(stream, max_version, dl_device)

@@ -177,7 +177,7 @@ class _FirstCopyIsRight(Mirrors):
             super().update(side)
 
     def update_wrongly(self, side: str | None) -> None:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define update_wrongly")
 
 
 @faulty_on("gpu", "GT-09")
@@ -223,7 +223,7 @@ class _OneEntryDiffers(Mirrors):
         return entry if side is HOST else self.edit(entry)
 
     def edit(self, entry: dict) -> dict:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define edit")
 
 
 @faulty_on("gpu", "GT-05")

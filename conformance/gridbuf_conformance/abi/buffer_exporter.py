@@ -197,7 +197,7 @@ class BufferExporter(_BufferBase):
 
         What it returns is what C gets; None stands for 0.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define get_buffer")
 
     def own(self, view: PyBuffer) -> None:
         """Put a new reference to this object into the struct; the caller's `PyBuffer_Release` drops it."""

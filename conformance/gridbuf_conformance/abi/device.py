@@ -31,6 +31,7 @@ anything else the address of a stream.
 from __future__ import annotations
 
 import ctypes
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from ctypes import (
@@ -87,40 +88,40 @@ class PointerInfo(NamedTuple):
     device_accessible: bool
 
 
-class DeviceAccess:
+class DeviceAccess(ABC):
     """What the suite asks of a device. Every method may raise `DeviceError`."""
 
     name = ""
 
+    @abstractmethod
     def copy(self, target: int, source: int, length_bytes: int, stream: int) -> None:
         """Copies bytes in whatever direction the addresses say, behind the work on `stream`; done at return."""
-        raise NotImplementedError
 
+    @abstractmethod
     def synchronize(self, stream: int = _WHOLE_DEVICE) -> None:
         """Waits for a stream, or for the whole device."""
-        raise NotImplementedError
 
+    @abstractmethod
     def pointer_info(self, address: int) -> PointerInfo:
         """What lies at an address."""
-        raise NotImplementedError
 
+    @abstractmethod
     def slow_fill(
         self, target: int, value: int, length_bytes: int, milliseconds: int, stream: int
     ) -> None:
         """Enqueues: wait, then fill the bytes. Returns at once."""
-        raise NotImplementedError
 
+    @abstractmethod
     def create_stream(self) -> int:
         """A new stream that the default streams do not wait for."""
-        raise NotImplementedError
 
+    @abstractmethod
     def destroy_stream(self, stream: int) -> None:
         """Ends a stream of `create_stream`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def check_stream(self, stream: int) -> None:
         """Raises DeviceError if the handle is no live stream."""
-        raise NotImplementedError
 
 
 # -- the table -----------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ class _Storages(OnDevice):
     """What all have in common. `placement` gives the keywords that choose the type."""
 
     def placement(self, plan: Plan) -> dict[str, Any]:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define placement")
 
     def make(self, plan: Plan) -> gridbuf.storage.Storage:
         more = {} if plan.halo is None else {"halo": plan.halo}
