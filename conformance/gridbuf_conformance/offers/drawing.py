@@ -7,7 +7,7 @@ interface find out whether it is taken at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from ..plan import Plan
@@ -46,8 +46,11 @@ def first_offers(interface: Interface) -> list[Offer]:
     return [offered(Plan(dtype=n, shape=s), interface.name) for s in shapes for n in names]
 
 
-def listed(interface: Interface) -> list[Offer]:
-    """Every element type plainly, the arrays where consumers go wrong, and each twist simply."""
+def listed(interface: Interface, rules: Collection[str] | None = None) -> list[Offer]:
+    """Every element type plainly, the arrays where consumers go wrong, and each twist simply.
+
+    With `rules`, only offers that say something of one of them.
+    """
     can = interface.capabilities
     dtypes = [{"dtype": name, "shape": (3,), "fill": 20} for name in can.dtypes or ()]
     plain = [*_LISTED_PLANS, *_LISTED_PLAIN, *dtypes]
@@ -55,7 +58,12 @@ def listed(interface: Interface) -> list[Offer]:
     for twist in interface.twists.values():
         if twist.name != PLAIN:
             offers += [_of(interface, twist, keys) for keys in _LISTED_PLANS]
-    return list(dict.fromkeys(offer for offer in offers if offer is not None))
+    wanted = [offer for offer in offers if offer is not None and _is_about(offer.twist, rules)]
+    return list(dict.fromkeys(wanted))
+
+
+def _is_about(twist: Twist, rules: Collection[str] | None) -> bool:
+    return rules is None or any(rule in rules for rule in twist.rules)
 
 
 def _of(interface: Interface, twist: Twist, keys: dict[str, Any]) -> Offer | None:
@@ -73,10 +81,13 @@ def adapted(plan: Plan, interface: Interface, twist: Twist) -> Offer:
     return offered(twist.adapt(plan), interface.written(twist.name))
 
 
-def drawn(interfaces: Sequence[Interface]) -> Iterator[tuple[str, Any]]:
+def drawn(
+    interfaces: Sequence[Interface], rules: Collection[str] | None = None
+) -> Iterator[tuple[str, Any]]:
     """(kind, strategy of offers) for each kind of plan: "general", "boundary" and "rank".
 
     Half of the offers are plain: what arrays a consumer takes is a larger question than each twist.
+    With `rules`, only offers that say something of one of them.
     """
     from hypothesis import strategies as st
 
@@ -93,8 +104,11 @@ def drawn(interfaces: Sequence[Interface]) -> Iterator[tuple[str, Any]]:
             plans = make(interface.capabilities)
             if plans is None:
                 continue
-            twists = list(interface.twists.values())
-            chosen = st.sampled_from([twists[0]] * max(1, len(twists) - 1) + twists[1:])
+            twists = [twist for twist in interface.twists.values() if _is_about(twist, rules)]
+            if not twists:
+                continue
+            has_plain = twists[0].name == PLAIN
+            chosen = st.sampled_from(twists[:1] * (len(twists) - 1 if has_plain else 0) + twists)
             choices.append(st.builds(adapted, plans, st.just(interface), chosen))
         if choices:
             yield kind, st.one_of(choices)

@@ -1,0 +1,272 @@
+"""Offers: plans with an interface and a twist, the memory behind them, and what exporters say and count."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import sys
+from importlib.resources import files
+from typing import Any
+
+import pytest
+
+from gridbuf_conformance import offers
+from gridbuf_conformance.abi.dlpack import Exported
+from gridbuf_conformance.abi.maps import AddressMap
+from gridbuf_conformance.abi.memory import Memory
+from gridbuf_conformance.catalogue import load
+from gridbuf_conformance.offers import Block, Offer, interfaces
+from gridbuf_conformance.offers.drawing import adapted, first_offers, listed
+from gridbuf_conformance.offers.memory import OUTSIDE
+from gridbuf_conformance.plan import Plan
+from gridbuf_conformance.producers import has_gpu
+from gridbuf_conformance.rules import CONSUMER_CHECKS
+from schema_subset import faults
+
+SCHEMA = json.loads(files("gridbuf_conformance").joinpath("offer.schema.json").read_text())
+TWISTED = [
+    pytest.param(interface, twist, id=interface.written(twist.name))
+    for interface in interfaces().values()
+    for twist in interface.twists.values()
+]
+PLANS = (
+    Plan(),
+    Plan(shape=()),
+    Plan(shape=(2, 3), dtype="int16", fill=1),
+    Plan(shape=(0, 2), fill=2),
+    Plan(shape=(1, 4), dtype="uint8", views=(("reverse", 1),), fill=3),
+    Plan(shape=(1, 1, 1), dtype="complex128", layout=(2, 1, 0), fill=4),
+    Plan(shape=(1, 3), dtype="float32", views=(("broadcast", 0, 5),), fill=5),
+)
+
+
+def block_of(plan: Plan, **more: Any) -> Block:
+    return Block(plan, **more)
+
+
+def bytes_in(block: Block, index: tuple[int, ...]) -> bytes:
+    place = block.address + sum(i * stride for i, stride in zip(index, block.strides))
+    return ctypes.string_at(place, block.itemsize)
+
+
+# -- the plan ------------------------------------------------------------------------------------
+
+
+def test_an_offer_is_a_plan_with_one_key_more():
+    offer = Offer(shape=(2, 3), offer="dlpack:byte-offset")
+    assert list(offer) == [*Plan(), "offer"] and len(offer) == 13
+    assert offer["offer"] == "dlpack:byte-offset" and offer.plan == Plan(shape=(2, 3))
+    assert Offer.from_json(offer.to_json()) == offer == Offer.from_json(offer.to_json(brief=True))
+    assert offer.replaced(shape=(4,)).offer == "dlpack:byte-offset"
+    assert offer != offer.plan and hash(offer) != hash(offer.replaced(fill=1))
+    with pytest.raises(KeyError, match="offer"):
+        Plan()["offer"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"offer": "carrier-pigeon"}, "interface must be one of dlpack"),
+        ({"offer": "dlpack:sideways"}, "twist must be one of plain"),
+        ({"offer": "dlpack:plain"}, "written without a colon"),
+        ({"offer": "dlpack:null-strides", "shape": (2, 3), "layout": (1, 0)}, "does not fit"),
+        ({"offer": "dlpack:byte-offset", "shape": (0,)}, "it has no elements"),
+        ({"fill": None}, "offers have content"),
+        ({"shape": (-1,)}, "shape"),
+    ],
+)
+def test_what_is_no_offer_is_refused_in_words(keys, words):
+    with pytest.raises(ValueError, match=words):
+        Offer(**keys)
+
+
+def test_the_schema_says_what_the_offer_says():
+    properties = SCHEMA["properties"]
+    assert {key: item["default"] for key, item in properties.items()} == {
+        key: Offer().to_dict()[key] for key in properties
+    }
+    for interface, twist in (parameter.values for parameter in TWISTED):
+        assert not list(faults({"offer": interface.written(twist.name), "fill": 0}, SCHEMA))
+    assert list(faults({"offer": "No Such", "fill": 0}, SCHEMA))
+    assert list(faults({"offer": "dlpack", "fill": None}, SCHEMA))
+
+
+# -- the twists ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("interface", "twist"), TWISTED)
+def test_a_twist_adapts_every_plan_and_names_rules_that_are_judged(interface, twist):
+    assert set(twist.rules) <= CONSUMER_CHECKS.keys()
+    known = interface.capabilities.dtypes
+    for plan in PLANS:
+        if known is None or plan.dtype in known:
+            offer = adapted(plan, interface, twist)
+            assert offer.twist is twist and adapted(offer.plan, interface, twist) == offer
+            control = offer.control
+            assert control is None or control.twist.name == offers.PLAIN
+            assert Block(offer.plan, **interface.memory_of(offer)).is_unchanged()
+
+
+def test_every_consumer_check_is_asked_by_some_offer():
+    asked = {rule for _, twist in (p.values for p in TWISTED) for rule in twist.rules}
+    elsewhere = {"PB-28", "PB-29", "PB-30"} if sys.version_info < (3, 12) else set()
+    elsewhere |= {"DP-19"} if has_gpu() else set()
+    assert asked | elsewhere == CONSUMER_CHECKS.keys() <= load().keys()
+
+
+@pytest.mark.parametrize("interface", interfaces().values(), ids=lambda i: i.name)
+def test_each_twist_is_listed_and_the_first_offers_are_plain(interface):
+    assert {offer.twist.name for offer in listed(interface)} == set(interface.twists)
+    assert all(offer.twist.name == offers.PLAIN for offer in first_offers(interface))
+    assert len(set(listed(interface))) == len(listed(interface))
+
+
+# -- the memory ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        *PLANS,
+        Plan(shape=(3, 4), views=(("transpose", (1, 0)), ("slice", 0, None, None, -2)), fill=6),
+        Plan(shape=(5,), alignment_size=96, aligned_index=(3,), fill=7),
+    ],
+)
+def test_a_block_holds_the_plans_content_where_its_strides_lead(plan):
+    block = block_of(plan)
+    assert block.shape == plan.view_map.shape
+    for index in ((0,) * len(block.shape), tuple(n - 1 for n in block.shape)):
+        if 0 not in block.shape:
+            assert bytes_in(block, index) == plan.viewed_element_bytes(index)
+    assert block.holds(block.address) or block.is_empty
+
+
+def test_a_block_is_aligned_as_asked_and_off_it_by_its_shift():
+    plan = Plan(shape=(5,), alignment_size=96, aligned_index=(3,))
+    assert (block_of(plan).address + 3 * 8) % 96 == 0
+    assert block_of(Plan(shape=(3,))).address % 64 == 0
+    assert block_of(Plan(shape=(3,)), shift_bytes=1).address % 64 == 1
+
+
+def test_a_block_lies_between_pages_that_nobody_may_touch():
+    block = block_of(Plan(shape=(1000,)))
+    known = AddressMap()
+    assert known.covers(block.low, block.high, "w")
+    assert not known.covers(block.low - 1, block.low)
+    assert not known.covers(block.forbidden, block.forbidden + 1)
+    assert ctypes.string_at(block.low, 1) == bytes([OUTSIDE])
+    low = block.low
+    del block
+    assert not AddressMap().covers(low, low + 1)
+
+
+def test_a_read_only_block_refuses_writing_and_a_write_beside_the_array_is_seen():
+    readonly = block_of(Plan(readonly=True))
+    assert not AddressMap().covers(readonly.low, readonly.high, "w")
+    block = block_of(Plan(shape=(3,)))
+    assert block.is_unchanged()
+    ctypes.memset(block.address - 1, 0, 1)
+    assert not block.is_unchanged()
+
+
+# -- the exporter of DLPack ----------------------------------------------------------------------
+
+
+def made(written: str, keywords: dict[str, Any] | None = None, **keys: Any) -> tuple[Any, dict]:
+    """An exporter in front of the suite's own reader: (what is seen of it, facts of its capsule)."""
+    offer = Offer(**keys, offer=written)
+    subject = offer.interface.make(offer, Block(offer.plan, **offer.interface.memory_of(offer)))
+    capsule = subject.exporter.__dlpack__(
+        **({"max_version": (1, 3)} if keywords is None else keywords)
+    )
+    return subject, Exported(capsule, Memory()).facts()
+
+
+def test_the_plain_capsule_says_what_the_plan_asks():
+    subject, facts = made("dlpack", shape=(2, 3), dtype="int16", views=(("reverse", 1),))
+    assert facts["version"] == [1, 1] and facts["name"] == "dltensor_versioned"
+    assert facts["shape"] == [2, 3] and facts["strides"] == [3, -1] and facts["dtype"] == [0, 16, 1]
+    assert facts["data"] == subject.block.address and facts["byte_offset"] == 0
+    assert facts["deleter"] == "executable" and facts["flags"] == 0
+    assert made("dlpack", {}, shape=(2,))[1]["name"] == "dltensor"
+    assert made("dlpack", shape=(2,), readonly=True)[1]["flags"] == 1
+
+
+@pytest.mark.parametrize(
+    ("twist", "keys", "expected"),
+    [
+        ("byte-offset", {"shape": (3,)}, {"byte_offset": 64}),
+        ("null-strides", {"shape": (3,)}, {"strides": None}),
+        ("null-deleter", {"shape": (3,)}, {"deleter": "NULL"}),
+        ("later-minor", {"shape": (3,)}, {"version": [1, 99]}),
+        ("major-2", {"shape": (3,)}, {"version": [2, 0]}),
+        ("copied", {"shape": (3,)}, {"flags": 2}),
+        (
+            "lanes",
+            {"shape": (3, 4), "dtype": "float32"},
+            {"dtype": [2, 32, 4], "shape": [3], "strides": [1]},
+        ),
+        ("unknown-bits", {"shape": (3,), "dtype": "float32"}, {"dtype": [2, 24, 1]}),
+        ("unknown-device", {"shape": (3,)}, {"device": [77, 0]}),
+        ("empty-null", {"shape": (0,)}, {"data": 0}),
+        ("used-capsule", {"shape": (3,)}, {"name": "used_dltensor_versioned"}),
+        ("other-form", {"shape": (3,)}, {"name": "dltensor", "version": None}),
+        ("fp4-bits-8", {"shape": (3,), "dtype": "uint8"}, {"dtype": [17, 8, 1]}),
+    ],
+)
+def test_a_twist_changes_what_it_says_and_nothing_else(twist, keys, expected):
+    _, facts = made(f"dlpack:{twist}", **keys)
+    _, plain = made("dlpack", **keys)
+    assert facts | expected == facts, facts
+    kept = {"ndim", "shape", "strides", "dtype", "device", "flags", "deleter"} - expected.keys()
+    if twist not in ("major-2", "used-capsule", "other-form", "lanes"):
+        assert {key: facts[key] for key in kept} == {key: plain[key] for key in kept}
+
+
+def test_65_dimensions_are_said_of_the_same_elements():
+    _, facts = made("dlpack:65-dimensions", shape=(2, 3))
+    assert facts["ndim"] == 65 and facts["shape"][-2:] == [2, 3] and set(facts["shape"][:-2]) == {1}
+
+
+def test_a_producer_of_2022_knows_stream_alone_and_one_of_today_four_keywords():
+    with pytest.raises(TypeError, match="max_version"):
+        made("dlpack-legacy", {"max_version": (1, 0)})
+    assert made("dlpack-legacy", {"stream": None})[1]["name"] == "dltensor"
+    with pytest.raises(BufferError, match="stream is 1"):
+        made("dlpack", {"stream": 1})
+    with pytest.raises(BufferError, match="copy is True"):
+        made("dlpack", {"copy": True})
+    with pytest.raises(TypeError, match="tuple of two ints"):
+        made("dlpack", {"max_version": [1, 0]})
+    with pytest.raises(BufferError, match="dl_device"):
+        made("dlpack", {"dl_device": (2, 0)})
+    with pytest.raises(BufferError, match="legacy capsule cannot say read-only"):
+        made("dlpack", {}, readonly=True)
+
+
+def test_who_deletes_a_tensor_is_counted():
+    subject, _ = made("dlpack", shape=(3,))
+    (export,) = subject.facts()["exports"]
+    assert export["armed"] and not subject.is_free()
+    subject.forget()  # nobody took it: the capsule's destructor does
+    (export,) = subject.facts()["exports"]
+    assert (export["deleter_calls"], export["destructor_calls"]) == (0, 1) and subject.is_free()
+
+
+def test_a_tensor_that_was_taken_is_left_alone_by_its_capsule():
+    subject, _ = made("dlpack", shape=(3,))
+    exported = Exported(subject.exports[0].held, Memory())
+    exported.mark_used()
+    assert not subject.facts()["exports"][0]["armed"]
+    assert exported.delete_on_foreign_thread()
+    del exported
+    subject.forget()
+    (export,) = subject.facts()["exports"]
+    assert (export["deleter_calls"], export["destructor_calls"]) == (1, 0)
+
+
+def test_written_metadata_is_seen():
+    subject, facts = made("dlpack", shape=(3,))
+    assert subject.facts()["exports"][0]["metadata_unchanged"]
+    subject.exports[0]._arrays[1][0] = 8
+    assert not subject.facts()["exports"][0]["metadata_unchanged"]
