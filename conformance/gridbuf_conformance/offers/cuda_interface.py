@@ -63,7 +63,7 @@ class _DeviceBlock:
         access.copy(self.low, block.low, self._length, 1)
         self._host = block
         self._finalizer = weakref.finalize(self, access.free, self.low)
-        self._finalizer.atexit = False
+        self._finalizer.atexit = False  # type: ignore[misc]  # a property with a setter
 
     def is_unchanged(self) -> bool:
         """Whether the device's bytes are what they were when they were offered."""
@@ -198,7 +198,7 @@ def _twist(
     misfit: Callable[[Plan], str] = plans.not_dense_misfit,
 ) -> CudaTwist:
     rules = (rule, *(() if expects == "error" else _SEEN))
-    functions = {"adapt": adapt, "misfit": misfit, "control": plans.plain, "bend": bend}
+    functions: dict[str, Any] = {"adapt": adapt, "misfit": misfit, "control": plans.plain, "bend": bend}
     return CudaTwist(name, rules, expects, about, **functions)
 
 
