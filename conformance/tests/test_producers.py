@@ -25,6 +25,8 @@ def _installed(name: str) -> Producer:
         pytest.skip(f"{entry.needs} is not installed; {entry.install}")
     if not entry.is_usable:
         pytest.skip(f"UNTESTED here: {name} needs a CUDA device, and this system shows none")
+    if name == "pyside6" and "PyQt6" in sys.modules:
+        pytest.skip("PyQt6 is loaded, and one process cannot hold two builds of Qt")
     return producers.load(name)()
 
 
@@ -38,6 +40,14 @@ def _sampled(can: Capabilities) -> list[Plan]:
     return general + strategies.sample(strategies.boundary_plans(can), 60, seed=2)
 
 
+_DECLINED_SHARE = {
+    **{"bytes": 0.3, "mmap": 0.2, "memoryview": 0.2, "gt4py": 0.3, "numpy.scalar": 0.1},
+    **{"vtk": 0.15, "vtk.soa": 0.3, "glm": 0.4, "glm.array": 0.45},
+}
+"""How many plans may be declined by types that cannot make zero extents, or only rows of 2 to 4 elements: no range
+can leave those out."""
+
+
 # --- what they make -------------------------------------------------------------------------------------------
 
 
@@ -47,8 +57,7 @@ def test_most_plans_of_the_declared_range_are_answered(name: str) -> None:
     answers = [producer.produce(plan) for plan in _plans(producer)]
     declined_answers = [answer for answer in answers if isinstance(answer, Unsupported)]
     reasons = {answer.reason for answer in declined_answers}
-    # Zero extents cannot be left out of the range, and three types cannot make them.
-    limit = {"bytes": 0.3, "mmap": 0.2, "memoryview": 0.2, "gt4py": 0.3}.get(name, 0.05)
+    limit = _DECLINED_SHARE.get(name, 0.05)
     assert len(declined_answers) <= limit * len(answers), sorted(reasons)
 
 

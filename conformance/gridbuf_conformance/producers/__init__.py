@@ -307,9 +307,21 @@ BUILT_IN: dict[str, Entry] = {
         _library(
             "usd", "usd", "VtProducer", "Vt arrays of OpenUSD", needs="pxr", install="usd-core"
         ),
-        _library("glm", "glm", "MatrixProducer", "PyGLM's vectors and matrices", install="PyGLM"),
         _library(
-            "glm.array", "glm", "ArrayProducer", "glm.array of numbers and vectors", install="PyGLM"
+            "glm",
+            "glm",
+            "MatrixProducer",
+            "PyGLM's vectors and matrices",
+            needs="pyglm",
+            install="PyGLM",
+        ),
+        _library(
+            "glm.array",
+            "glm",
+            "ArrayProducer",
+            "glm.array of numbers and vectors",
+            needs="pyglm",
+            install="PyGLM",
         ),
         _library("av", "av", "PlaneProducer", "planes of PyAV's video frames"),
         _library("skia", "skia", "BitmapProducer", "skia.Bitmap", install="skia-python"),

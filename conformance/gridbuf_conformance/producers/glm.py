@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import glm
+from pyglm import glm
 
 from ..plan import Plan
 from ..producer import Capabilities, Unsupported

@@ -99,7 +99,9 @@ class ScalarProducer(HostProducer):
     def version(self) -> str:
         return np.__version__
 
-    def make(self, plan: Plan) -> np.generic:
+    def make(self, plan: Plan) -> np.generic | Unsupported:
+        if plan.dtype == "bool":
+            return Unsupported("numpy: it has one shared object each for true and false")
         return np.frombuffer(plan.content(), numpy_dtype(plan))[0]
 
     def apply_view(self, obj: np.generic, operation: Sequence[Any]) -> Unsupported:
