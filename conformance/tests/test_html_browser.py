@@ -236,6 +236,10 @@ def test_a_heading_opens_its_group_to_its_rules(merged):
     assert merged.run(LOW_CONTRAST) == []
     click(merged, f"{table} .heading[data-group=PB]")
     assert merged.run(f"{marks}.length") == 0
+    click(merged, "[aria-labelledby=consumers-title] .heading[data-group=DL]")
+    assert merged.run("document.querySelectorAll('.mark').length") == 2, (
+        "DL-03 alone was asked of them"
+    )
 
 
 def test_arrow_keys_walk_the_matrix(merged):

@@ -121,7 +121,9 @@
     const found = document.createElement("span");
     found.className = "strip";
     const name = place.parentElement.dataset.library;
-    for (const card of cards.filter((one) => one.group === group)) {
+    const rows = all("tbody tr", table).map((row) => libraries.indexOf(row.dataset.library));
+    const wasAsked = (card) => rows.some((row) => card.kinds[row] !== "-");
+    for (const card of cards.filter((one) => one.group === group && wasAsked(one))) {
       if (name !== undefined) found.append(mark(card, card.kinds[libraries.indexOf(name)], name));
       else found.append(Object.assign(document.createElement("i"), { textContent: card.element.id.split("-").pop(), title: card.element.id }));
     }
