@@ -91,5 +91,5 @@ def test_entry_point_user(python, tmp_path):
     )
     assert gate.returncode == 0, gate.stdout + gate.stderr
     reports = {path.suffix for path in (project / "reports").iterdir()}
-    assert reports == {".xml", ".html", ".svg", ".json"}
+    assert reports == {".xml", ".html", ".md", ".svg", ".json"}
     assert "sh ci/conformance.sh" in (project / "ci/github.yml").read_text()

@@ -125,15 +125,16 @@ def _is_file(target: str) -> bool:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Understands ids of tests on the command line, and makes the folder that the reports are shared in."""
+    """Understands ids of tests on the command line; makes the folder where reports are shared, if there will be any."""
     config.addinivalue_line(
         "markers", "gridbuf: a rule of gridbuf-conformance (`-m gridbuf` runs nothing else)"
     )
     _take_node_ids(config)
-    if not hasattr(config, "workerinput"):
+    shared = getattr(config, "workerinput", {}).get(_SHARED)
+    if shared is not None:
+        config.stash[_FOLDER] = Path(shared)
+    elif config.stash[_PICKED] or any(_targets(config, side) for side in _SIDES):
         config.stash[_FOLDER] = Path(tempfile.mkdtemp(prefix="gridbuf-conformance-"))
-    else:
-        config.stash[_FOLDER] = Path(config.workerinput[_SHARED])
 
 
 _FOLDER = pytest.StashKey[Path]()
@@ -162,7 +163,8 @@ def _take_node_ids(config: pytest.Config) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """pytest-xdist starts a worker: it learns where the reports are shared."""
-    node.workerinput[_SHARED] = str(node.config.stash[_FOLDER])
+    if _FOLDER in node.config.stash:
+        node.workerinput[_SHARED] = str(node.config.stash[_FOLDER])
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

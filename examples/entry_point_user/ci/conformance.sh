@@ -6,6 +6,7 @@ gridbuf-conformance check tinygrid \
   --known ci/known.toml \
   --report reports/conformance.xml \
   --report reports/conformance.html \
+  --report reports/conformance.md \
   --report reports/conformance.svg \
   --report reports/conformance.json
 # [/shell]
