@@ -29,10 +29,12 @@ TIME_LIMIT_S = 3.0
 REFERENCE = "gridbuf_conformance_mutants.reference:Reference"
 DEVICE_REFERENCE = "gridbuf_conformance_mutants.device:DeviceReference"
 MIRROR_REFERENCE = "gridbuf_conformance_mutants.mirrors:MirrorReference"
+PACKED_REFERENCE = "gridbuf_conformance_mutants.packed:PackedReference"
 RIGHT_PRODUCERS = (
     REFERENCE,
     DEVICE_REFERENCE,
     MIRROR_REFERENCE,
+    PACKED_REFERENCE,
     "array",
     "bytes",
     "bytearray",
