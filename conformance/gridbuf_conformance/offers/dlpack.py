@@ -21,7 +21,7 @@ from . import plans
 from .dlpack_exporter import DLPackOffered, DLPackTwist, Export, Exporter, LegacyOffered
 from .twist import PLAIN, Interface, Twist
 
-__all__ = ["INTERFACES"]
+__all__ = ["INTERFACES", "PLAIN_CAPABILITIES"]
 
 _BYTE_OFFSET = 64
 _MANY_DIMENSIONS = 65
@@ -485,13 +485,15 @@ _CAPABILITIES: dict[str, Any] = {
     "alignment_bytes": (1, 4096),
 }
 _SHIFTS = {"odd-address": 1}
+PLAIN_CAPABILITIES = Capabilities(**_CAPABILITIES, readonly=(False, True))
+"""The arrays that a versioned tensor has words for."""
 
 INTERFACES = (
     Interface(
         "dlpack",
         "__dlpack__ with stream, max_version, dl_device and copy",
         ("DL", "DP"),
-        Capabilities(**_CAPABILITIES, readonly=(False, True)),
+        PLAIN_CAPABILITIES,
         DLPackOffered,
         (*_TWISTS, *_MODERN, *(() if has_gpu() else _ON_A_DEVICE)),
         taken_rule="DP-30",

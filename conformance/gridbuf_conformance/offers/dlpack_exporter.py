@@ -84,15 +84,19 @@ class Export:
 
     def capsule(self) -> object:
         """The capsule; the export lives from now on until the suite forgets it."""
+        destructor = ctypes.cast(_destructor, c_void_p)
+        self.held = _api.PyCapsule_New(self.publish(), self.name, destructor)
+        return self.held
+
+    def publish(self) -> int:
+        """The address of the finished struct, for whoever takes it without a capsule."""
         tensor = self.managed.tensor
         self._arrays = [_array(self.shape), _array(self.strides)]
         tensor.shape, tensor.strides = map(_pointer, self._arrays)
         self._written = [bytes(a) for a in self._arrays if isinstance(a, ctypes.Array)]
         self.managed.deleter = self.deleter
         _exports[self.address] = self
-        destructor = ctypes.cast(_destructor, c_void_p)
-        self.held = _api.PyCapsule_New(self.address, self.name, destructor)
-        return self.held
+        return self.address
 
     @property
     def deleter_calls(self) -> int:

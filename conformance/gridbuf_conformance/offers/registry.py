@@ -12,6 +12,7 @@ __all__ = ["MODULES", "interface_of", "interfaces", "split", "twist_of", "twists
 
 MODULES: tuple[str, ...] = (
     "dlpack",
+    "exchange",
     "array_interface",
     "array_struct",
     "buffer",

@@ -1,0 +1,80 @@
+"""Consumers that use DLPack's C exchange table, one of them rightly."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from .capsules import VersionedManaged
+from .consumer import wrong
+from .exchange_table import Table
+from .importer import Importer
+
+_NAME = b"dlpack_exchange_api"
+_ATTRIBUTE = "__dlpack_c_exchange_api__"
+_FROM_OBJECT = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(ctypes.c_void_p))
+_api = ctypes.PyDLL(None)
+_api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+_api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+
+
+class TableImporter(Importer):
+    """The strict consumer, which takes the table's tensor where the exporter's own type has a table."""
+
+    interfaces = ("exchange",)
+
+    def __call__(self, exporter: Any) -> Any:
+        capsule = self.table_of(type(exporter))
+        if capsule is None:
+            return super().__call__(exporter)
+        table = Table.from_address(_api.PyCapsule_GetPointer(capsule, _NAME))
+        address = ctypes.c_void_p()
+        if table.major != 1 or _FROM_OBJECT(table.from_object)(exporter, ctypes.byref(address)):
+            return super().__call__(exporter)
+        assert address.value is not None
+        return self.taken(address.value, VersionedManaged.from_address(address.value))
+
+    def table_of(self, kind: type) -> Any:
+        """The capsule of the very type; one that is inherited is another type's."""
+        return vars(kind).get(_ATTRIBUTE)
+
+    def taken(self, address: int, managed: VersionedManaged) -> Any:
+        owner = self.owner(address, managed)
+        return self.result(self.describe(managed.tensor, self.is_readonly(managed)), owner)
+
+
+strict = TableImporter()
+
+
+@wrong("DX-11")
+class UsesABasesTable(TableImporter):
+    """The first table in the order of the base types is used, whatever the type itself says."""
+
+    def table_of(self, kind: type) -> Any:
+        tables = (vars(base).get(_ATTRIBUTE) for base in kind.__mro__)
+        return next((table for table in tables if table is not None), None)
+
+
+@wrong(advises=("DX-11",))
+class InheritsTheTable(TableImporter):
+    """The table of a base type is used on objects of a derived one."""
+
+    def table_of(self, kind: type) -> Any:
+        return getattr(kind, _ATTRIBUTE, None)
+
+
+@wrong("DX-08")
+class KeepsTheTablesTensors(TableImporter):
+    """What the table hands out is never deleted."""
+
+    def delete(self, address: int, deleter: int | None, context: int | None) -> None:
+        return None
+
+
+@wrong("DL-19")
+class DeletesTheTablesTensorsTwice(TableImporter):
+    """The deleter of a tensor that the table handed out is called twice."""
+
+    def delete(self, address: int, deleter: int | None, context: int | None) -> None:
+        super().delete(address, deleter, context)
+        super().delete(address, deleter, context)
