@@ -1,18 +1,24 @@
-"""The pytest plugin, as a project uses it: pytest in a process of its own, over producers that are right and wrong.
+"""The pytest plugin, as a project uses it: pytest over producers that are right and wrong, in a folder of its own.
 
-Each test starts pytest as a user does, so that what is checked is what a user sees: ids, outcomes, texts, JUnit.
+What is checked is what a user sees: ids, outcomes, texts, JUnit. Most tests run pytest in this process and ask few plans,
+for the plugin turns reports into tests and does not make them; the producers run in workers all the same. What
+depends on the process (pytest-xdist, what is imported) starts one as a user does, with the real profile.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
+import pkgutil
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 import gridbuf_conformance
+from gridbuf_conformance import engine
 
 pytest_plugins = ["pytester"]
 
@@ -71,6 +77,17 @@ class Dying(Right):
 """
 
 
+FEW = engine.Profile("smoke", 6, 6, 1, 0, shrink_per_rule=5, shrink_in_all=10)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def whole_suite_imported():
+    """pytester forgets what was imported while it ran; the suite's modules must stay the same ones."""
+    for module in pkgutil.walk_packages(gridbuf_conformance.__path__, "gridbuf_conformance."):
+        if not re.search(r"__main__|\.(producers|consumers)\.", module.name):
+            importlib.import_module(module.name)
+
+
 @pytest.fixture
 def project(pytester, monkeypatch):
     """A project with producers; calling it runs pytest there and returns its result."""
@@ -80,11 +97,13 @@ def project(pytester, monkeypatch):
     )
     monkeypatch.setenv("PYTHONIOENCODING", "utf-8")
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    monkeypatch.setitem(engine.PROFILES, "smoke", FEW)
 
-    def run(*arguments: str, rules: str = RULES) -> pytest.RunResult:
+    def run(*arguments: str, rules: str = RULES, alone: bool = False) -> pytest.RunResult:
         selection = [f"--gridbuf-rules={rules}"] if rules else []
         plugin = ("-p", "gridbuf_conformance.pytest_plugin", "-p", "no:cacheprovider")
-        return pytester.runpytest_subprocess(*plugin, *selection, *arguments)
+        start = pytester.runpytest_subprocess if alone else pytester.runpytest_inprocess
+        return start(*plugin, *selection, *arguments)
 
     return run
 
@@ -97,7 +116,7 @@ def runs(pytester: pytest.Pytester) -> int:
 
 
 def test_items_are_the_rules_and_the_run_is_one(project, pytester):
-    done = project("--gridbuf-producer", "producers.py:Right", "-v")
+    done = project("--gridbuf-producer", "producers.py:Right", "-v", alone=True)
     done.stdout.fnmatch_lines(["gridbuf::producers.py:Right::PB-01 PASSED*"])
     assert done.ret == pytest.ExitCode.OK
     done.assert_outcomes(passed=3, skipped=2)
@@ -125,7 +144,9 @@ def test_what_was_not_judged_is_skipped_with_the_reason(project):
 
 
 def test_an_advisory_passes_even_where_warnings_are_errors(project):
-    done = project("--gridbuf-producer=producers.py:Advised", "-W", "error", "-rP", rules="AI-19")
+    done = project(
+        "--gridbuf-producer=producers.py:Advised", "-W", "error", "-rP", rules="AI-19", alone=True
+    )
     done.assert_outcomes(passed=1)
     done.stdout.fnmatch_lines(
         [
@@ -291,17 +312,16 @@ def test_a_project_that_asks_for_nothing_notices_nothing(project, pytester):
         "    assert 'gridbuf_conformance.engine' not in sys.modules\n"
         "    assert 'rich' not in sys.modules\n"
     )
-    done = project(rules="")
+    done = project(rules="", alone=True)
     done.assert_outcomes(passed=1)
     assert "gridbuf" not in "\n".join(line for line in done.outlines if "rootdir" not in line)
 
 
-@pytest.mark.parametrize("workers", ["2", "3"])
-def test_workers_of_xdist_share_one_run(project, pytester, workers):
+def test_workers_of_xdist_share_one_run(project, pytester):
     pytest.importorskip("xdist", reason="NOT tested: pip install pytest-xdist")
     report = pytester.path / "report.html"
     done = project(
-        "--gridbuf-producer=producers.py:Wrong", "-n", workers, f"--gridbuf-report={report}"
+        "--gridbuf-producer=producers.py:Wrong", "-n", "3", f"--gridbuf-report={report}", alone=True
     )
     done.assert_outcomes(passed=2, failed=1, skipped=2)
     done.stdout.fnmatch_lines(["FAIL: 'not a dict'*", "*wrong does not conform*"])
@@ -311,7 +331,7 @@ def test_workers_of_xdist_share_one_run(project, pytester, workers):
 
 def test_workers_of_xdist_take_ids_too(project):
     pytest.importorskip("xdist", reason="NOT tested: pip install pytest-xdist")
-    done = project("gridbuf::producers.py:Wrong::AI-01", "-n", "2")
+    done = project("gridbuf::producers.py:Wrong::AI-01", "-n", "2", alone=True)
     done.assert_outcomes(failed=1)
 
 
