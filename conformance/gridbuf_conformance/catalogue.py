@@ -54,7 +54,8 @@ class Rule:
     to hold before this rule can say anything of its own; `oracle` names the ways the check uses; `check`
     is the name of the function that decides (`module.function` of `gridbuf_conformance.rules`), or None
     with a reason in `untestable`; `consumer_check` is the same for a
-    consumer. A rule may be judged on one side only, or on both.
+    consumer. A rule may be judged on one side only, or on both; then `fix` speaks to producers and
+    `consumer_fix` to consumers.
     """
 
     id: str
@@ -69,6 +70,7 @@ class Rule:
     example: str = ""
     check: str | None = None
     consumer_check: str | None = None
+    consumer_fix: str = ""
     untestable: str | None = None
     scope: str = "now"
 

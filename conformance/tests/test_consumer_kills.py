@@ -20,11 +20,12 @@ from gridbuf_conformance_mutants.kills import UNKILLED_BY_CONSUMERS, rules_witho
 
 TIME_LIMIT_S = 3.0
 REFERENCE = "gridbuf_conformance_mutants.importer:reference"
-HOST_REFERENCES = {
+OTHER_REFERENCES = {
     "gridbuf_conformance_mutants.host_consumer:array_interface": ("array-interface",),
     "gridbuf_conformance_mutants.host_consumer:array_struct": ("array-struct",),
     "gridbuf_conformance_mutants.host_consumer:buffer": ("buffer",),
     "gridbuf_conformance_mutants.host_consumer:data_interface": ("data-interface",),
+    "gridbuf_conformance_mutants.consume_exchange:strict": ("exchange",),
 }
 """Right consumers of the other interfaces, each with what it takes."""
 MUTANTS = [pytest.param(mutant, id=mutant.__name__) for mutant in consumer_zoo()]
@@ -40,7 +41,7 @@ def report_of() -> Iterator[Callable[[str], Report]]:
     spawned = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(os.cpu_count(), mp_context=spawned) as pool:
         runs = {REFERENCE: pool.submit(_run, REFERENCE, ("dlpack", "dlpack-legacy"))}
-        runs |= {name: pool.submit(_run, name, takes) for name, takes in HOST_REFERENCES.items()}
+        runs |= {name: pool.submit(_run, name, takes) for name, takes in OTHER_REFERENCES.items()}
         for mutant in consumer_zoo():
             runs[target(mutant)] = pool.submit(_run, target(mutant), mutant.interfaces)
         yield lambda name: Report(runs[name].result())
@@ -72,7 +73,7 @@ def test_the_strict_consumer_breaks_nothing_and_is_judged_by_most_rules(
     assert len(_with_outcome(report, "PASS")) >= len(about_dlpack) - 2, "DP-19 and DP-21 are moot"
 
 
-@pytest.mark.parametrize("name", HOST_REFERENCES)
+@pytest.mark.parametrize("name", OTHER_REFERENCES)
 def test_right_consumers_of_host_memory_break_nothing(
     name: str, report_of: Callable[[str], Report]
 ) -> None:

@@ -31,6 +31,7 @@ from .summary import (
     matrices,
     matrix,
     rule_text,
+    side_of_rule,
     telling,
 )
 from .text import clean, describe_plan, one_line, plural, shorten
@@ -391,7 +392,7 @@ def _print_finding(printer: Printer, rule: Mapping[str, Any], catalogue: Mapping
         (f"  {rule['level']}  {rule['outcome']}", _STYLES[kind]),
         (f"  on {plural(rule['plans'], 'plan')} tried" if rule["plans"] else "", "dim"),
     )
-    text = rule_text(catalogue, rule["id"])
+    text = rule_text(catalogue, rule["id"], side_of_rule(rule))
     printer.field("requirement", text.requirement)
     if not failures:
         printer.field("note", _value(rule.get("note")))

@@ -131,6 +131,7 @@ def print_rule(rule: Rule, console: Console) -> None:
     printer.field("source", f"{rule.source}{since}")
     printer.field("why", rule.why)
     printer.field("to keep it", rule.fix)
+    printer.field("as a consumer", rule.consumer_fix)
     printer.field("breaks it", rule.example)
     printer.field("how checked", "; ".join(ORACLES.get(name, name) for name in rule.oracle))
     printer.field("needs first", ", ".join(rule.preconditions))

@@ -66,6 +66,7 @@ def _section(rule: Rule, mark: str) -> str:
         ("Source", prose(rule.source) + since),
         ("Why", prose(rule.why)),
         ("To keep it", prose(rule.fix)),
+        ("As a consumer", prose(rule.consumer_fix)),
         ("How checked", "; ".join(ORACLES.get(name, name) for name in rule.oracle)),
         ("Needs first", ", ".join(rule.preconditions)),
         ("Not decided", prose(rule.untestable or "")),

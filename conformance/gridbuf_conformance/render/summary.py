@@ -34,6 +34,7 @@ __all__ = [
     "matrix",
     "rule_text",
     "side_of",
+    "side_of_rule",
     "telling",
 ]
 
@@ -99,14 +100,21 @@ class RuleText:
     example: str = ""
 
 
-def rule_text(catalogue: Mapping[str, Any], rule_id: str) -> RuleText:
+def side_of_rule(rule: Mapping[str, Any]) -> str:
+    """Whether a rule's failures are a "producer"'s or a "consumer"'s: only these are made offers."""
+    plans = [failure.get("plan") or {} for failure in rule.get("failures") or ()]
+    return "consumer" if any("offer" in plan for plan in plans) else "producer"
+
+
+def rule_text(catalogue: Mapping[str, Any], rule_id: str, side: str = "producer") -> RuleText:
     """The catalogue's words on a rule, or empty ones for an id that a newer suite wrote."""
     rule = catalogue.get(rule_id)
     if rule is None:
         return RuleText(requirement="(this version of the suite does not know this rule)")
-    return RuleText(
-        **{name: str(getattr(rule, name, "") or "") for name in RuleText.__dataclass_fields__}
-    )
+    words = {name: str(getattr(rule, name, "") or "") for name in RuleText.__dataclass_fields__}
+    if side == "consumer":
+        words["fix"] = str(getattr(rule, "consumer_fix", "") or words["fix"])
+    return RuleText(**words)
 
 
 @dataclass(frozen=True)
