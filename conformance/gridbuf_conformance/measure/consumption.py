@@ -101,13 +101,35 @@ def _consumed(
     _settle(subject)
     facts["after"] = {**subject.facts(), "free": subject.is_free()}
     facts["unchanged"] = block.is_unchanged()
+    if error is None and not subject.is_free():
+        facts["after"] = _after_unseen(function, offer)
+    _put_away(subject)
+    return facts
+
+
+def _after_unseen(function: Callable[[Any], Any], offer: Offer) -> dict[str, Any]:
+    """The facts after another call, whose result nobody looked into: a result that leaks when it
+    is asked for its own exports is no fault of the import."""
+    enter("consume:again")
+    block = Block(offer.plan, **offer.interface.memory_of(offer))
+    subject = offer.interface.make(offer, block)
+    result, _ = _called(function, subject)
+    subject.forget()
+    del result
+    _settle(subject)
+    facts = {**subject.facts(), "free": subject.is_free()}
+    _put_away(subject)
+    return facts
+
+
+def _put_away(subject: Offered) -> None:
+    """Closes an exporter that nobody uses any more."""
     if subject.is_free():
         subject.close()
     else:
         # The consumer may still use it, also while the interpreter ends and modules are emptied: no
         # list would live long enough.
         _incref(subject)
-    return facts
 
 
 def _settle(subject: Offered) -> None:
