@@ -122,7 +122,8 @@ class ExchangeOffered(DLPackOffered):
         self.table_calls.append(kind.__name__.lstrip("_"))
         self._lent = Export(self.block, versioned=True)
         self._lent.publish()
-        return self._lent.managed.tensor
+        tensor: Tensor = self._lent.managed.tensor
+        return tensor
 
     def was_asked(self) -> bool:
         return bool(self.table_calls) or super().was_asked()
