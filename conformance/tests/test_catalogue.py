@@ -51,6 +51,10 @@ def test_rule_in_scope_has_a_check_or_a_reason(rule: catalogue.Rule) -> None:
     assert rule.check is None or rule.untestable is None
 
 
+def test_nothing_is_left_for_later() -> None:
+    assert [rule.id for rule in RULES.values() if not rule.in_scope] == []
+
+
 def test_few_rules_are_untestable() -> None:
     assert len([rule for rule in IN_SCOPE if rule.untestable]) <= 10
 
