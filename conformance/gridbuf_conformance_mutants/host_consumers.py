@@ -502,13 +502,21 @@ class ForgetsTheReadOnlyBuffer(_TakesBuffer):
 # -- the data interface ----------------------------------------------------------------------------
 
 
+@wrong("GT-02")
+class WantsAVersion(_TakesDataInterface):
+    """Reads an entry as an array interface, whose version it has to have."""
+
+    def refuse(self, entry):
+        entry["version"]
+
+
 @wrong("GT-06")
 class WantsKnownKeys(_TakesDataInterface):
     """Refuses an entry with a key that it does not know."""
 
     def refuse(self, entry):
         known = {"shape", "typestr", "data", "strides", "acquire", "touch", "release"}
-        known |= {"version"} if "acquire" not in entry else set()
+        known |= {"version"}
         if set(entry) - known:
             raise KeyError(min(set(entry) - known))
 

@@ -82,7 +82,7 @@ class DataInterfaceOffered(Offered):
 
     def answer(self) -> dict[Any, Any]:
         """The dict of entries, bent by the twist."""
-        entry = self.entry()
+        entry = {"version": 3, **self.entry()}
         entry.update({hook: self._hook(hook) for hook in _HOOKS})
         entries: dict[Any, Any] = {None: entry}
         if isinstance(self.twist, EntriesTwist):
@@ -131,6 +131,11 @@ class EntriesTwist(Twist):
     is_plain_array: bool = False
 
 
+def _four_keys(entries: dict[Any, Any], offered: DataInterfaceOffered) -> None:
+    """What the proposal lists, without the version that only array interfaces have."""
+    del entries[None]["version"]
+
+
 def _unknown_key(entries: dict[Any, Any], offered: DataInterfaceOffered) -> None:
     entries[None]["conformance_suite"] = "this key means nothing"
 
@@ -161,6 +166,14 @@ _TWISTS: tuple[Twist, ...] = (
         "right-or-error",
         "every second element of the last axis",
         adapt=plans.stepped,
+    ),
+    EntriesTwist(
+        "four-keys",
+        ("GT-02", *_SEEN),
+        "right",
+        "the entry has shape, typestr, data and strides, and no version",
+        adapt=plans.plain,
+        bend=_four_keys,
     ),
     EntriesTwist(
         "unknown-key",

@@ -1,4 +1,4 @@
-"""Consumer checks of GT4Py's data interface: GT-06, GT-07, GT-08, GT-10."""
+"""Consumer checks of GT4Py's data interface: GT-02, GT-06, GT-07, GT-08, GT-10."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ from ..outcomes import Verdict
 from .consumer_registry import consumer_check
 from .consumption import Consumption, taken
 from .verdicts import advise, fail, ok, unsupported
+
+
+@consumer_check("GT-02")
+def four_keys_are_enough(c: Consumption, control: Consumption | None) -> Verdict:
+    return taken(c, control)
 
 
 @consumer_check("GT-06")
