@@ -315,14 +315,6 @@ BUILT_IN: dict[str, Entry] = {
             needs="pyglm",
             install="PyGLM",
         ),
-        _library(
-            "glm.array",
-            "glm",
-            "ArrayProducer",
-            "glm.array of numbers and vectors",
-            needs="pyglm",
-            install="PyGLM",
-        ),
         _library("av", "av", "PlaneProducer", "planes of PyAV's video frames"),
         _library("skia", "skia", "BitmapProducer", "skia.Bitmap", install="skia-python"),
         _library(
