@@ -68,6 +68,15 @@ absl::StatusOr<Halo> read_halo(const Found<std::vector<HaloWidth>>& found, const
   return halo;
 }
 
+/// The proposal lists no version among the keys of an entry, which the array interfaces demand
+/// (GT-02): an entry without one is of today's.
+template <class Raw>
+Raw of_version(Raw raw, int version) {
+  using Version = decltype(raw.version);
+  if (raw.version.state == Version::State::kAbsent) raw.version = Version::of(version);
+  return raw;
+}
+
 }  // namespace
 
 absl::Status check_hooks(const RawDataInterface& raw) {
@@ -87,9 +96,10 @@ absl::StatusOr<EntryMeaning> read_meaning(const RawDataInterface& raw, const Ext
 absl::StatusOr<ImportedEntry> read_data_interface(const RawDataInterface& raw,
                                                   const std::optional<PointerFacts>& facts) {
   if (absl::Status status = check_hooks(raw); !status.ok()) return status;
-  absl::StatusOr<ImportedView> view = raw.side == DataSide::kHost
-                                          ? read_array_interface(raw.host)
-                                          : read_cuda_array_interface(raw.gpu, facts);
+  absl::StatusOr<ImportedView> view =
+      raw.side == DataSide::kHost
+          ? read_array_interface(of_version(raw.host, kArrayInterfaceVersion))
+          : read_cuda_array_interface(of_version(raw.gpu, kCudaArrayInterfaceVersion), facts);
   if (!view.ok()) return view.status();
   absl::StatusOr<EntryMeaning> meaning = read_meaning(raw, view->memory.view.shape);
   if (!meaning.ok()) return meaning.status();

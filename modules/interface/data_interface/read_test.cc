@@ -60,6 +60,16 @@ TEST(ReadDataInterface, Gt02ReadsAForwardedArrayInterface) {
   EXPECT_EQ(gpu->view.stream, std::optional<std::uint64_t>(2));
 }
 
+TEST(ReadDataInterface, Gt02AsksForNoVersion) {
+  for (const DataSide side : {DataSide::kHost, DataSide::kGpu}) {
+    RawDataInterface found = entry_of(side);
+    found.host.version = found.gpu.version = {};
+    EXPECT_EQ(rule_of(found), "none");
+    found.host.version = found.gpu.version = Found<std::int64_t>::wrong_kind("'3'");
+    EXPECT_EQ(rule_of(found), side == DataSide::kHost ? "AI-27" : "CAI-0");
+  }
+}
+
 TEST(ReadDataInterface, Gt02HasTheErrorsOfItsArrayInterface) {
   RawDataInterface found = entry_of(DataSide::kHost);
   found.host.data = {};

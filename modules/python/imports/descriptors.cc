@@ -472,6 +472,17 @@ Ref read_again(Ref entry, DataSide side, PyObject* source) {
   return fresh && PyDict_Check(fresh.get()) != 0 ? std::move(fresh) : std::move(entry);
 }
 
+/// The entry as an array interface. The proposal lists no version among its keys, which that
+/// protocol demands (GT-02): an entry without one is of today's.
+Ref as_array_interface(const Ref& entry, DataSide side) {
+  if (item(entry.get(), keys::version)) return Ref::share(entry.get());
+  const int version = side == DataSide::kHost ? kArrayInterfaceVersion : kCudaArrayInterfaceVersion;
+  Ref completed = Ref::steal(PyDict_Copy(entry.get()));
+  const Ref number = Ref::steal(PyLong_FromLong(version));
+  check(PyDict_SetItem(completed.get(), keys::version.get(), number.get()));
+  return completed;
+}
+
 /// Fills in what the entry says beyond an array interface.
 void read_meaning_of(PyObject* entry, DataSide side, Foreign& foreign) {
   RawDataInterface raw = hooks_of(entry, side);
@@ -497,7 +508,7 @@ Foreign read_data_dict(PyObject* dict, PyObject* self, std::optional<DataSide> s
   }
   Ref first = checked_entry(dict, *side);
   const ShieldedRef guard = acquire(first, self);  // Releases also if what follows raises.
-  const Ref entry = read_again(std::move(first), *side, source);
+  const Ref entry = as_array_interface(read_again(std::move(first), *side, source), *side);
   Foreign foreign = *side == DataSide::kHost ? read_array_dict(entry.get(), self)
                                              : read_cuda_dict(entry.get(), self);
   read_meaning_of(entry.get(), *side, foreign);

@@ -771,6 +771,23 @@ def test_gt_01_an_entry_is_under_none_or_gpu():
             gridbuf.as_buffer(Dict(wrong, "__gt_data_interface__"))
 
 
+def test_gt_02_an_entry_needs_no_version():
+    class Unversioned(Recording):
+        @property
+        def __gt_data_interface__(self) -> dict[Any, Any]:
+            entry = super().__gt_data_interface__[None]
+            del entry["version"]
+            return {None: entry}
+
+    producer = Unversioned()
+    buffer = gridbuf.as_buffer(producer)
+    assert np.shares_memory(np.asarray(buffer), producer.values)
+    assert gridbuf.from_array(Unversioned()).tolist() == [0.0, 1.0, 2.0]
+    del buffer
+    gc.collect()
+    assert producer.calls == ["acquire", "release"]
+
+
 def test_gt_06_other_keys_have_no_effect():
     assert gridbuf.as_buffer(Recording(colour="red")).shape == (3,)
 
