@@ -198,7 +198,12 @@ def _twist(
     misfit: Callable[[Plan], str] = plans.not_dense_misfit,
 ) -> CudaTwist:
     rules = (rule, *(() if expects == "error" else _SEEN))
-    functions: dict[str, Any] = {"adapt": adapt, "misfit": misfit, "control": plans.plain, "bend": bend}
+    functions: dict[str, Any] = {
+        "adapt": adapt,
+        "misfit": misfit,
+        "control": plans.plain,
+        "bend": bend,
+    }
     return CudaTwist(name, rules, expects, about, **functions)
 
 
