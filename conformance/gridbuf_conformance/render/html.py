@@ -32,6 +32,7 @@ from .summary import (
     labels,
     matrices,
     rule_text,
+    side_of,
 )
 from .text import clean, describe_plan, one_line, plural, shorten
 
@@ -78,12 +79,19 @@ class _Card:
     group: str
     text: RuleText
     entries: list[_Entry] = field(default_factory=list)
+    consumer_fixes: set[str] = field(default_factory=set)
+    """How a consumer keeps the rule, if one was asked and it differs from a producer's way."""
 
     @property
     def kind(self) -> str:
         """The worst kind of any entry."""
         present = {entry.kind for entry in self.entries}
         return next((kind for kind in KINDS if kind in present), "silent")
+
+    @property
+    def consumer_fix(self) -> str:
+        """The words for consumers; empty if they are the producers'."""
+        return next(iter(self.consumer_fixes - {self.text.fix}), "")
 
     @property
     def broken(self) -> list[_Entry]:
@@ -231,6 +239,8 @@ def _cards(reports: Sequence[Mapping[str, Any]], catalogue: Mapping[str, Any]) -
                 card = cards[rule["id"]] = _Card(
                     rule["id"], rule["level"], group_of(rule["id"]), text
                 )
+            if side_of(report) == "consumer":
+                card.consumer_fixes.add(rule_text(catalogue, rule["id"], "consumer").fix)
             card.entries.append(_entry(one_line(label), rule))
     columns = {group: column for column, group in enumerate(GROUPS)}
     places = {rule_id: place for place, rule_id in enumerate(catalogue)}

@@ -30,6 +30,7 @@ from .summary import (
     labels,
     matrices,
     rule_text,
+    side_of_rule,
 )
 from .text import clean, describe_plan, plural, shorten
 
@@ -186,7 +187,8 @@ def _line(cells: Sequence[str]) -> str:
 
 def _finding(finding: Finding, names: Sequence[str], catalogue: Mapping[str, Any]) -> str:
     """One rule, folded: what it asks, and what each library did."""
-    text = rule_text(catalogue, finding.rule_id)
+    sides = {side_of_rule(rule) for _, rule in finding.entries}
+    text = rule_text(catalogue, finding.rule_id, sides.pop() if len(sides) == 1 else "producer")
     sign = KINDS[kind_of(finding.outcome)][0]
     who = (
         ""
