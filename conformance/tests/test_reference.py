@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbuf_conformance import ExitCode, cli, engine, render
+from gridbuf_conformance import ExitCode, cli, engine, pytest_plugin, render
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "conformance.md").read_text(encoding="utf-8")
 (COMMANDS,) = (
@@ -40,9 +40,22 @@ def test_every_option_is_named(command):
             assert f"`{option}" in text or option in ("-h", "--help"), f"{command} {option}"
 
 
+def pytest_options() -> set[str]:
+    """The plugin's own options, as it registers them, and pytest's that the document speaks of."""
+    parser = pytest.Parser(_ispytest=True)
+    pytest_plugin.pytest_addoption(parser)
+    own = {name for group in parser._groups for option in group.options for name in option.names()}
+    return own | {"--runxfail"}
+
+
 def test_no_option_is_invented():
     known = {o for parser in COMMANDS.values() for a in parser._actions for o in a.option_strings}
-    assert set(re.findall(r"`(--[\w-]+)", DOCUMENT)) <= known
+    assert set(re.findall(r"`(--[\w-]+)", DOCUMENT)) <= known | pytest_options()
+
+
+def test_every_option_of_the_plugin_is_named():
+    named = set(re.findall(r"`(--[\w-]+)", section("From pytest, Bazel and C++")))
+    assert pytest_options() <= named
 
 
 def test_profiles_formats_and_exit_codes():
