@@ -178,6 +178,7 @@ class BufferOffered(Offered):
         self.ledger = Ledger()
         if isinstance(self.twist, BufferTwist) and self.twist.takes_back:
             self.ledger.low, self.ledger.length_bytes = block.low, block.high - block.low
+        self.method_grants = 0
         self.method_releases: list[bool] = []
         self.exporter = self._exporter()
 
@@ -214,6 +215,7 @@ class BufferOffered(Offered):
             "metadata_unchanged": all(
                 [_content(array) for array in view.arrays] == view.before for view in self.views
             ),
+            "method_grants": self.method_grants,
             "method_releases": self.method_releases,
         }
 
@@ -255,6 +257,7 @@ class _MethodExporter:
         if flags & WRITABLE and view.readonly:
             raise BufferError("this array cannot be given as writable memory; ask to read only")
         self._handed.append(id(view))
+        self._offered.method_grants += 1
         return view
 
     def __release_buffer__(self, view: memoryview) -> None:

@@ -202,8 +202,8 @@ def metadata_is_left_alone(c: Consumption, control: Consumption | None) -> Verdi
 @consumer_check("PB-29")
 def release_method_is_called(c: Consumption, control: Consumption | None) -> Verdict:
     calls = c.after["method_releases"]
-    if not c.after["requests"]:
-        return unsupported("the exporter was not asked")
+    if not c.after["method_grants"]:
+        return unsupported("the exporter was not asked, or refused")
     if not calls:
         return fail("__release_buffer__ is called with the view", "it was not called")
     return ok() if all(calls) else fail("the view that was handed out", "another one")
