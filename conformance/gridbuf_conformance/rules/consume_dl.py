@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..abi.dlpack import CPU
 from ..outcomes import Outcome, Verdict
 from .consumer_registry import consumer_check
 from .consumption import Consumption, taken
@@ -93,7 +94,20 @@ def unknown_is_refused_and_minor_taken(c: Consumption, control: Consumption | No
         return unsupported(_NEVER_VERSIONED)
     if name == "lanes" and c.accepted and _is_vector(c):
         return ok("elements are raw vectors")
-    return taken(c, control)
+    return _passed_on(c) or taken(c, control)
+
+
+def _passed_on(c: Consumption) -> Verdict | None:
+    """A note on a mere carrier: the text forbids to guess what an unknown type or device means, and
+    who hands on the very one that came, and offers no other way to the elements, has not guessed.
+    """
+    lent = c.result.get("main") or {}
+    known = c.offer.dtype_info.dlpack
+    if not c.accepted or set(c.arrays) - {"DL"} or known is None or "dtype" not in lent:
+        return None
+    if tuple(lent["dtype"][:2]) == known and tuple(lent["device"]) == (CPU, 0):
+        return None
+    return advise(f"an error: {c.offer.twist.about}", "it is carried, and handed on as it came")
 
 
 def _is_vector(c: Consumption) -> bool:
@@ -105,7 +119,7 @@ def _is_vector(c: Consumption) -> bool:
 
 @consumer_check("DL-26")
 def wrong_bits_are_refused(c: Consumption, control: Consumption | None) -> Verdict:
-    return taken(c, control)
+    return _passed_on(c) or taken(c, control)
 
 
 @consumer_check("DL-28")
