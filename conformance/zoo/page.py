@@ -116,10 +116,21 @@ def _entry(zoo: Zoo, finding: Finding, proofs: Mapping[str, Any]) -> dict[str, A
         + ("" if target == finding.target else f" (`{target}`)"),
         "passes_plan": "" if plan == finding.plan else plan,
         "replay": _replay(finding),
-        "broken": proof.get("affected", {"outcome": "not verified"}),
-        "is_verified": runs.is_verified(proof),
+        "broken": _told(proof) if runs.is_verified(proof) else "not verified",
         "tracker": _tracker(finding.tracker),
     }
+
+
+def _told(proof: Mapping[str, Any]) -> str:
+    """What the replay came to, in the report's words."""
+    broken = proof["affected"]
+    words = [f"{key} {_quoted(broken[key])}" for key in ("expected", "actual") if broken.get(key)]
+    return f"{broken['outcome']}: {'; '.join(words)}" if words else str(broken["outcome"])
+
+
+def _quoted(text: str) -> str:
+    """As code, so that no character of it means anything to Markdown."""
+    return f"`{text}`" if "`" not in text else f"`` {text} ``"
 
 
 def _replay(finding: Finding) -> str:

@@ -56,7 +56,9 @@ class Environment:
     """One library at one version under one Python: a virtual environment, and what is judged in it.
 
     `python` is a minor version ("3.13"), or a full one where the interpreter itself is the library. `age` is
-    "newest" if the version was its library's newest release on the day of the run, else "old".
+    "newest" if the version was its library's newest release on the day of the run, else "old". `extensions` says that
+    the suite's C++ extensions are built there, against the installed pybind11 and nanobind; `sources` names what its
+    project publishes without wheels.
     """
 
     name: str
@@ -67,6 +69,8 @@ class Environment:
     age: str
     producers: tuple[str, ...] = ()
     consumers: tuple[str, ...] = ()
+    extensions: bool = False
+    sources: tuple[str, ...] = ()
 
     @property
     def targets(self) -> list[tuple[str, str]]:
@@ -80,7 +84,8 @@ class Finding:
     """One rule that one library breaks, with the plan that shows it and the place that keeps it.
 
     `affected` names the environment in which the replay fails, `passes` the one in which the same plan passes
-    (a fixed version, or another library that does it right). Findings of one cause share a `defect`.
+    (a fixed version, or another library that does it right). Findings of one cause share a `defect`; `also_rules` are
+    broken by the same cause and need no record of their own.
     """
 
     id: str
@@ -95,6 +100,7 @@ class Finding:
     why: str
     tracker: str
     confirmed: str
+    also_rules: tuple[str, ...] = ()
     also_affected: tuple[str, ...] = ()
     also_targets: tuple[str, ...] = ()
     passes_target: str = ""
@@ -122,8 +128,9 @@ class Finding:
 
     def covers(self, environment: Environment, side: str, target: str, rule: str) -> bool:
         """Whether a failure that a run met is this finding."""
-        here = (self.library, self.side, self.rule) == (environment.library, side, rule)
-        return here and target in (self.target, *self.also_targets)
+        here = (self.library, self.side) == (environment.library, side)
+        of_it = rule in (self.rule, *self.also_rules)
+        return here and of_it and target in (self.target, *self.also_targets)
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,10 @@ def is_verified(result: Mapping[str, Any]) -> bool:
 def _replayed(
     finding: Finding, environment: Environment, folder: Path, target: str = "", plan: str = ""
 ) -> dict[str, Any]:
-    python = venvs.make(environment, folder)
+    try:
+        python = venvs.make(environment, folder)
+    except venvs.CannotMake as error:
+        return {"outcome": "ERROR", "actual": str(error)}
     arguments = (finding.rule, plan or finding.plan)
     report = venvs.suite(python, "replay", finding.side, target or finding.target, *arguments)
     if "error" in report:

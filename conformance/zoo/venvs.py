@@ -44,9 +44,14 @@ def make(environment: Environment, folder: Path) -> Path:
     if python.exists() and stamp.exists() and stamp.read_text("utf-8") == wanted:
         return python
     shutil.rmtree(home, ignore_errors=True)
-    _run([str(_interpreter(environment.python)), "-m", "venv", str(home)], environment.name)
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--only-binary=:all:"]
-    _run([*pip, *TOOLS, *environment.requirements], environment.name)
+    base = str(_interpreter(environment.python))
+    _run([base, "-m", "venv", "--without-pip", str(home)], environment.name)
+    pip = [base, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-compile"]
+    pip_sources = [f"--no-binary={name}" for name in environment.sources]
+    requirements = [*TOOLS, *environment.requirements]
+    _run([*pip, "--only-binary=:all:", *pip_sources, *requirements], environment.name)
+    if environment.extensions:
+        _build_extensions(pip, environment.name)
     stamp.write_text(wanted, "utf-8")
     return python
 
@@ -74,6 +79,13 @@ def suite(python: Path, command: str, side: str, target: str, *arguments: str) -
             return dict(json.loads(report.read_text("utf-8")))
     lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
     return {"error": lines[-1] if lines else f"exit code {done.returncode}"}
+
+
+def _build_extensions(pip: Sequence[str], name: str) -> None:
+    """Compiles the suite's extensions in a copy of their sources, which stay as they are."""
+    with tempfile.TemporaryDirectory() as folder:
+        sources = shutil.copytree(SUITE / "extensions", Path(folder, "extensions"))
+        _run([*pip, "--no-deps", "--no-build-isolation", str(sources)], name)
 
 
 def _interpreter(version: str) -> Path:

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Lock
 from typing import Any, TypeVar
 
 import page
@@ -36,6 +37,8 @@ _Key = TypeVar("_Key")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; 0 if all went well, 1 if not, 2 for names that do not exist."""
     options = _parser().parse_args(arguments)
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(line_buffering=True)  # into a file, too, one line at a time
     try:
         return int(options.run(load(), options, Console(highlight=False, soft_wrap=True)))
     except KeyError as error:
@@ -57,6 +60,8 @@ def _list(zoo: Zoo, options: argparse.Namespace, console: Console) -> int:
 
 def _run(zoo: Zoo, options: argparse.Namespace, console: Console) -> int:
     chosen = _named(zoo.environments, options.names, "environment")
+    if options.missing:
+        chosen = [environment for environment in chosen if not _is_run(environment)]
 
     def judge(environment: Environment) -> bool:
         try:
@@ -73,23 +78,39 @@ def _run(zoo: Zoo, options: argparse.Namespace, console: Console) -> int:
     return 0 if all(_on_all(judge, chosen, options.jobs)) else 1
 
 
+def _is_run(environment: Environment) -> bool:
+    """Whether there is a result for just these targets of this version."""
+    result = read_json(RESULTS / f"{environment.name}.json")
+    ran = [(target["side"], target["target"]) for target in result.get("targets", [])]
+    return ran == environment.targets and result["version"] == environment.version
+
+
 def _verify(zoo: Zoo, options: argparse.Namespace, console: Console) -> int:
     findings = {finding.id: finding for finding in zoo.findings}
+    results = {id_: proof for id_, proof in read_json(_VERIFIED).items() if id_ in findings}
     chosen = _named(findings, options.names, "finding")
-    used = {name for f in chosen for name in (f.affected, f.passes)}
-    _on_all(
-        lambda name: venvs.make(zoo.environments[name], options.folder), sorted(used), options.jobs
-    )
+    if options.missing:
+        chosen = [f for f in chosen if not runs.is_verified(results.get(f.id, {}))]
+    used = sorted({name for f in chosen for name in (f.affected, f.passes)})
+    _on_all(lambda name: _made(zoo.environments[name], options, console), used, options.jobs)
+    writing = Lock()
 
-    def prove(finding: Finding) -> tuple[str, dict[str, Any]]:
+    def prove(finding: Finding) -> bool:
         result = runs.verified(finding, zoo, options.folder)
         console.print(_proof(finding, result))
-        return finding.id, result
+        with writing:  # after each, so that what is known is kept if the rest is interrupted
+            results[finding.id] = result
+            write_json(_VERIFIED, results)
+        return runs.is_verified(result)
 
-    results = dict(_on_all(prove, chosen, options.jobs))
-    known = {id_: result for id_, result in read_json(_VERIFIED).items() if id_ in findings}
-    write_json(_VERIFIED, {**known, **results})
-    return 0 if all(map(runs.is_verified, results.values())) else 1
+    return 0 if all(_on_all(prove, chosen, options.jobs)) else 1
+
+
+def _made(environment: Environment, options: argparse.Namespace, console: Console) -> None:
+    try:
+        venvs.make(environment, options.folder)
+    except venvs.CannotMake as error:
+        console.print(f"[yellow]![/] {error}")
 
 
 def _docs(zoo: Zoo, options: argparse.Namespace, console: Console) -> int:
@@ -150,6 +171,7 @@ def _parser() -> argparse.ArgumentParser:
             help="where the virtual environments are made (default: .gridbuf/zoo of the project)",
         )
         parser.add_argument("--jobs", type=int, default=1, help="how many at once (default: 1)")
+        parser.add_argument("--missing", action="store_true", help="only what has no result yet")
         parser.set_defaults(run=act)
     run.add_argument("--discard", action="store_true", help="remove each environment after its run")
     docs = command.add_parser("docs", help="write docs/zoo.md")

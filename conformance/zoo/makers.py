@@ -1,0 +1,100 @@
+"""Producers of the zoo beyond the suite's own: libraries that are tried in an old version only.
+
+Named as targets by the file, relative to the folder `conformance`: `zoo/makers.py:QuadrantsProducer`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from gridbuf_conformance.plan import Plan
+from gridbuf_conformance.producer import Capabilities
+from gridbuf_conformance.producers.base import HostProducer
+
+__all__ = ["Pybind11Producer", "QuadrantsProducer"]
+
+_FORMATS = {"float64": "d", "float32": "f", "int32": "i", "uint8": "B"}
+_KINDS = {
+    "float64": ctypes.c_double,
+    "float32": ctypes.c_float,
+    "int32": ctypes.c_int32,
+    "uint8": ctypes.c_uint8,
+}
+_COMMON: dict[str, Any] = {
+    "max_nbytes": 2**20,
+    "layouts": "C",
+    "byteorders": ("native",),
+    "readonly": (False,),
+}
+
+
+class Pybind11Producer(HostProducer):
+    """A class of pybind11 with `def_buffer`, over a memoryview: the suite's extension lends on what it is lent."""
+
+    name = "pybind11"
+    capabilities = Capabilities(dtypes=tuple(_FORMATS), min_ndim=1, max_ndim=8, **_COMMON)
+
+    def version(self) -> str:
+        import gridbuf_conformance_pybind11
+
+        return str(gridbuf_conformance_pybind11.__version__)
+
+    def make(self, plan: Plan) -> Any:
+        import gridbuf_conformance_pybind11
+
+        if not plan.nbytes:
+            return gridbuf_conformance_pybind11.buffer(_empty(plan))
+        memory = memoryview(bytearray(plan.content()))
+        return gridbuf_conformance_pybind11.buffer(memory.cast(_FORMATS[plan.dtype], plan.shape))
+
+
+def _empty(plan: Plan) -> Any:
+    """An array of ctypes: memoryview cannot be cast to no elements."""
+    kind: Any = _KINDS[plan.dtype]
+    for extent in reversed(plan.shape):
+        kind = kind * extent
+    return kind()
+
+
+class QuadrantsProducer(HostProducer):
+    """`quadrants.ndarray` on the CPU, wrapped so that `to_dlpack` is the protocol's method.
+
+    The library gives a bare capsule; the wrapper adds nothing but the two names.
+    """
+
+    name = "quadrants"
+    capabilities = Capabilities(
+        dtypes=("float32", "float64", "int32"), min_ndim=1, max_ndim=3, **_COMMON
+    )
+
+    def __init__(self) -> None:
+        import quadrants
+
+        quadrants.init(arch=quadrants.cpu, log_level=quadrants.ERROR)
+        self._library = quadrants
+
+    def version(self) -> str:
+        return ".".join(map(str, self._library.__version__))
+
+    def make(self, plan: Plan) -> Any:
+        import numpy as np
+
+        short = {"float32": "f32", "float64": "f64", "int32": "i32"}[plan.dtype]
+        array = self._library.ndarray(getattr(self._library, short), plan.shape)
+        if plan.nbytes:
+            array.from_numpy(np.frombuffer(plan.content(), plan.dtype).reshape(plan.shape))
+        return _Exported(array)
+
+
+class _Exported:
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    def __dlpack__(self, *, stream: Any = None) -> Any:
+        if stream is not None:
+            raise BufferError(f"stream is {stream!r}, must be None: host memory has no streams")
+        return self._array.to_dlpack()

@@ -1,0 +1,39 @@
+"""Consumers of the zoo beyond the suite's own: functions of one exporter, each over one library's documented import.
+
+Named as targets by the file, relative to the folder `conformance`: `zoo/takers.py:cuda_core_view`. The libraries
+are imported inside, for no environment has them all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["cuda_core_view", "jax_computed", "onnxruntime_from_dlpack"]
+
+
+def cuda_core_view(exporter: Any) -> Any:
+    """`cuda.core`'s view of host memory; -1 asks for no synchronization. Before 0.5 it was the constructor's work."""
+    try:
+        from cuda.core.utils import StridedMemoryView
+    except ImportError:
+        from cuda.core.experimental.utils import StridedMemoryView
+
+        return StridedMemoryView(exporter, stream_ptr=-1)
+    return StridedMemoryView.from_dlpack(exporter, stream_ptr=-1)
+
+
+def jax_computed(exporter: Any) -> Any:
+    """What a JAX computation sees of an imported array: its values are what the array is worth."""
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_platforms", "cpu")
+    array = jax.dlpack.from_dlpack(exporter)
+    return jax.numpy.flip(jax.numpy.flip(array)) if array.ndim else array
+
+
+def onnxruntime_from_dlpack(exporter: Any) -> Any:
+    """onnxruntime's import, which takes a capsule; False: the elements are not boolean."""
+    from onnxruntime.capi import _pybind_state
+
+    return _pybind_state.OrtValue.from_dlpack(exporter.__dlpack__(), False)
