@@ -464,9 +464,10 @@ _MODERN: tuple[Twist, ...] = (
 _ON_A_DEVICE: tuple[Twist, ...] = (
     _twist(
         "cuda",
-        "DP-19",
+        "DP-32",
         "error",
         "it says CUDA device 0, where there is none",
+        also=("DP-19",),
         device=(CUDA, 0),
         **_NOT_EMPTY,
     ),

@@ -482,7 +482,7 @@ def python_buffer_honours_flags(s: Subject) -> Verdict:
 @check("PB-33")
 def unsupporting_types_raise_type_error(s: Subject) -> Verdict:
     offered = s.offers("PB") or s.facts["python"]["memoryview"].get("readonly") is not None
-    if offered or s.arrays:
+    if offered or s.arrays or s.offers("DL"):  # packed elements have no description of their own
         return unsupported("the object offers host memory")
     error = s.facts["python"]["memoryview"]["error"]
     if "TypeError" in error["mro"]:
