@@ -12,7 +12,7 @@ __all__ = ["cuda_core_view", "jax_computed", "onnxruntime_from_dlpack"]
 
 
 def cuda_core_view(exporter: Any) -> Any:
-    """`cuda.core`'s view of host memory; -1 asks for no synchronization. Before 0.5 it was the constructor's work."""
+    """`cuda.core`'s view of host memory; -1 asks for no synchronization. 0.3 has the constructor alone."""
     try:
         from cuda.core.utils import StridedMemoryView
     except ImportError:
