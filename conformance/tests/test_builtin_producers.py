@@ -98,14 +98,6 @@ LIBRARIES: dict[str, tuple[str, set[str], set[str]]] = {
         },
         set(),
     ),
-    "pandas.interchange": (
-        "3.1.1",
-        {
-            "DP-02",  # the device's number is None
-            "DP-14",  # __dlpack__ takes no argument at all
-        },
-        set(),
-    ),
     "pyzmq": (
         "27.3.0",
         {

@@ -520,13 +520,6 @@ def show_paddle() -> None:
     dlpack(paddle.zeros([2, 2]))
 
 
-def show_pandas() -> None:
-    import pandas
-
-    frame = pandas.DataFrame({"a": [1.0, 2.0]}).__dataframe__()
-    dlpack(frame.get_column_by_name("a").get_buffers()["data"][0])
-
-
 def show_pyarrow() -> None:
     import numpy
     import pyarrow

@@ -278,12 +278,6 @@ BUILT_IN: dict[str, Entry] = {
             rules="DP-*,DL-*,DX-*,XA-*",
         ),
         _library(
-            "pandas.interchange",
-            "pandas",
-            "InterchangeProducer",
-            "the buffers of DataFrame.__dataframe__",
-        ),
-        _library(
             "nanoarrow", "nanoarrow", "NanoarrowProducer", "CBufferView of nanoarrow, read-only"
         ),
         _library("awkward", "awkward", "IndexProducer", "awkward.index.Index"),
