@@ -51,6 +51,20 @@ struct ManagedVersioned {
   Tensor dl_tensor;
 };
 
+// The deleter is a function over the struct of the judged library's own dlpack.h: the same bytes,
+// but another type to a sanitizer that compares the types of functions.
+#if defined(__clang__)
+#define GRIDBUF_CONFORMANCE_FOREIGN_CALL __attribute__((no_sanitize("function")))
+#else
+#define GRIDBUF_CONFORMANCE_FOREIGN_CALL
+#endif
+
+// Calls the deleter; it may be null.
+template <class ManagedTensor>
+GRIDBUF_CONFORMANCE_FOREIGN_CALL void delete_tensor(ManagedTensor* managed) {
+  if (managed->deleter != nullptr) managed->deleter(managed);
+}
+
 static_assert(sizeof(Tensor) == 48 && offsetof(Tensor, shape) == 24);
 static_assert(sizeof(Managed) == 64 && sizeof(ManagedVersioned) == 80);
 

@@ -145,11 +145,9 @@ std::optional<std::size_t> leaked_bytes(const Producer& producer, const Plan& pl
       const std::optional<Answer> answer = asked(producer, plan).first;
       if (!answer || answer->is_unsupported()) return std::nullopt;
       if (answer->is_versioned()) {
-        auto* managed = static_cast<abi::ManagedVersioned*>(answer->tensor());
-        if (managed->deleter != nullptr) managed->deleter(managed);
+        abi::delete_tensor(static_cast<abi::ManagedVersioned*>(answer->tensor()));
       } else {
-        auto* managed = static_cast<abi::Managed*>(answer->tensor());
-        if (managed->deleter != nullptr) managed->deleter(managed);
+        abi::delete_tensor(static_cast<abi::Managed*>(answer->tensor()));
       }
     }
     const std::size_t after = mallinfo2().uordblks + mallinfo2().hblkhd;

@@ -1,6 +1,7 @@
 """A library that is wrong, under the C++ suite, as its maintainer runs it: which tests fail, and what they say."""
 
 import json
+import os
 import pathlib
 import subprocess
 
@@ -8,13 +9,20 @@ import pytest
 
 PROGRAM = pathlib.Path(__file__).parent / "wrong_suite"
 
+# In a sanitizer build the program has its own runtime, and must not get this interpreter's as well.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory):
     """Exit code, printed text, and {suite: {test: record}} of GoogleTest's JSON."""
     path = tmp_path_factory.mktemp("gtest") / "result.json"
     done = subprocess.run(
-        [PROGRAM, f"--gtest_output=json:{path}"], capture_output=True, text=True, timeout=120
+        [PROGRAM, f"--gtest_output=json:{path}"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=ENVIRONMENT,
     )
     suites = json.loads(path.read_text())["testsuites"]
     tests = {s["name"].split("/")[0]: {t["name"]: t for t in s["testsuite"]} for s in suites}
