@@ -1,0 +1,140 @@
+// gridbuf.transfer.testing: what a copy means, word for word, and views and memory to try it on.
+//
+// Copies have one definition (gridbuf.transfer): as if all elements were read first, and then
+// written in row-major order of the index. `define_copy` is that sentence as a program, without a
+// thought of speed, and every faster way is held against it, byte for byte, padding and
+// surroundings included.
+//
+// What it is tried on comes from two places. `RandomViews` makes pairs of views of the kinds that
+// programs have, and of those that break copies: extents around the edges of blocks, lines and
+// vectors, permuted and padded axes, power-of-two strides, negative and zero ones, elements that
+// share bytes. `FencedMemory` is memory between two pages that nobody may touch, so that a load or
+// store that leaves a block ends the process in every build, not only in one with a sanitizer.
+//
+// The key choice: all of it is drawn from a seed, and a case can be printed as two views. Who finds
+// a difference has an example test at once.
+module;
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+export module gridbuf.transfer.testing;
+
+import gridbuf.layout.extents;
+import gridbuf.layout.view;
+
+export namespace gridbuf::testing {
+
+using Bytes = std::vector<std::byte>;
+
+/// Bytes that look random; equal seeds give equal bytes.
+void write_random(std::span<std::byte> bytes, std::uint64_t seed);
+Bytes random_bytes(std::int64_t length_bytes, std::uint64_t seed);
+
+/// Calls `visit(index)` for every index of `shape` in row-major order.
+template <class Visit>
+void for_each_index(const Extents& shape, const Visit& visit) {
+  if (is_empty(shape)) return;
+  Extents index(shape.size(), 0);
+  while (true) {
+    visit(index);
+    int axis = shape.size() - 1;
+    while (axis >= 0 && ++index[axis] == shape[axis]) index[axis--] = 0;
+    if (axis < 0) return;
+  }
+}
+
+/// The definition of a copy: reads all elements, swaps the bytes of each unit, then writes one
+/// after the other in row-major order. The blocks may be one. Both views must be sound and lie in
+/// their blocks.
+void define_copy(std::byte* target_block, const StridedView& target, const std::byte* source_block,
+                 const StridedView& source, std::int64_t swap_unit_bytes = 1);
+
+/// The target's bytes after that copy.
+Bytes expected_copy(const Bytes& target_bytes, const StridedView& target, const Bytes& source_bytes,
+                    const StridedView& source, std::int64_t swap_unit_bytes = 1);
+
+/// One copy to try. Blocks begin at or before the views' lowest bytes.
+struct CopyCase {
+  StridedView target;
+  StridedView source;
+  std::int64_t swap_unit_bytes = 1;
+};
+
+std::string to_string(const CopyCase& copy);
+
+/// Draws views. Equal seeds give equal ones.
+class RandomViews {
+ public:
+  explicit RandomViews(std::uint64_t seed) : random_(seed) {}
+
+  /// From 0 to bound - 1.
+  std::int64_t below(std::int64_t bound);
+  /// True once in `times`.
+  bool once_in(std::int64_t times) { return below(times) == 0; }
+  std::int64_t one_of(std::initializer_list<std::int64_t> values);
+
+  /// 0 to 4 axes of up to 5 elements, now and then none.
+  Extents small_shape();
+  /// 1 to 5 axes, up to two of them as long as a block, a line or a vector, or one more or less (7,
+  /// 8, 9, 15, … 513); at most `most_elements`.
+  Extents edge_shape(std::int64_t most_elements);
+  /// 1 to 17, 24, 32 or 48; half of them 1, 2, 4, 8 or 16.
+  std::int64_t itemsize_bytes();
+  /// A divisor of the item size; mostly 1.
+  std::int64_t swap_unit_bytes(std::int64_t itemsize_bytes);
+
+  /// Axes in any order, with gaps of all kinds, some backwards: no element shares a byte with
+  /// another.
+  StridedView separate(const Extents& shape, std::int64_t itemsize_bytes);
+  /// As above, but some axes are repeated (stride 0).
+  StridedView repeated(const Extents& shape, std::int64_t itemsize_bytes);
+  /// Any strides that stay small: zero, negative, overlapping.
+  StridedView any(const Extents& shape, std::int64_t itemsize_bytes);
+
+  /// A pair for blocks apart: the target mostly separate, the source of any kind, each at an offset
+  /// of its own.
+  CopyCase copy_of(const Extents& shape);
+
+ private:
+  std::int64_t gap_bytes(std::int64_t stride_bytes, std::int64_t itemsize_bytes);
+  StridedView in_order(const Extents& shape, std::int64_t itemsize_bytes,
+                       std::span<const int> outwards);
+  void turn_some_axes(StridedView& view);
+
+  std::mt19937_64 random_;
+};
+
+/// The bytes of a block that holds the view, from the block's begin to the view's end.
+std::int64_t bytes_up_to_the_end(const StridedView& view);
+
+/// Memory between two pages that end the process if they are touched.
+class FencedMemory {
+ public:
+  /// Aborts if the system has no memory.
+  explicit FencedMemory(std::int64_t capacity_bytes);
+  ~FencedMemory();
+  FencedMemory(const FencedMemory&) = delete;
+  FencedMemory& operator=(const FencedMemory&) = delete;
+
+  /// The first `length_bytes`: just behind a fence, on a page's border.
+  std::span<std::byte> behind_fence(std::int64_t length_bytes);
+  /// The last `length_bytes`: what follows is a fence. Aligned only by chance.
+  std::span<std::byte> before_fence(std::int64_t length_bytes);
+
+ private:
+  std::span<std::byte> lend(std::byte* begin, std::int64_t length_bytes);
+
+  std::int64_t capacity_bytes_;
+  std::byte* mapping_;
+  std::byte* begin_;
+  std::byte* watched_begin_;  // what was lent last, and what is poisoned beside it
+  std::byte* watched_end_;
+};
+
+}  // namespace gridbuf::testing
