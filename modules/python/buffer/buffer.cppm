@@ -144,14 +144,6 @@ Extents in_annotation_order(const Dims& dims, const Extents& entries);
 /// The aligned index in that order.
 Extents origin_of(const BufferState& state);
 
-/// Copies elements between views of one shape and item size; releases the GIL for long copies.
-/// Each block must be kept alive by the caller.
-void copy_memory(std::byte* target_block, const StridedView& target, const std::byte* source_block,
-                 const StridedView& source);
-
-/// Writes `element` (of the buffer's item size) to every element; releases the GIL for long fills.
-void fill_memory(const BufferState& target, const std::byte* element);
-
 }  // namespace gridbuf::python
 
 // What the implementation files share.

@@ -20,21 +20,12 @@ import gridbuf.error;
 import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.arguments;
+import gridbuf.python.elements;
 import gridbuf.python.numpy;
 import gridbuf.python.object;
-import gridbuf.transfer;
 
 namespace gridbuf::python {
 namespace {
-
-/// Below this a copy is shorter than handing the GIL to another thread and back.
-constexpr std::int64_t kLongCopyBytes = std::int64_t{1} << 20;
-
-/// Runs `work`, without the GIL if it moves many bytes.
-template <class Work>
-absl::Status run_without_gil_if_long(std::int64_t bytes, Work&& work) {
-  return bytes < kLongCopyBytes ? work() : run_without_gil(work);
-}
 
 /// The plan of a copy: all parameters of the buffer, which may be a view, in memory of its own.
 LayoutPlan plan_of_copy(const BufferObject& buffer) {
@@ -89,21 +80,6 @@ Ref reduced(PyObject* self, PyObject* protocol) {
 }
 
 }  // namespace
-
-void copy_memory(std::byte* target_block, const StridedView& target, const std::byte* source_block,
-                 const StridedView& source) {
-  const std::int64_t bytes =
-      source.itemsize_bytes * checked::product(source.shape.span()).value_or(0);
-  check(run_without_gil_if_long(
-      bytes, [&] { return copy_elements(target_block, target, source_block, source); }));
-}
-
-void fill_memory(const BufferState& target, const std::byte* element) {
-  const BufferDescriptor& memory = target.memory;
-  const std::span element_bytes(element, static_cast<std::size_t>(memory.view.itemsize_bytes));
-  check(run_without_gil_if_long(
-      memory.nbytes(), [&] { return fill_elements(memory.block, memory.view, element_bytes); }));
-}
 
 Ref copy_of(PyObject* buffer, MemoryKind kind) {
   const BufferObject& source = *object_of(buffer);

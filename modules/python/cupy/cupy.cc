@@ -118,7 +118,7 @@ void copy_into_cupy(PyObject* array, PyObject* value) {
   const Ref dtype = attribute(array, "dtype");
   const DTypePtr record = record_of(dtype.get());
   if (is_scalar(value)) {
-    const Ref element = make_element(*record, value);
+    const Ref element = make_element(record->numpy.get(), value);
     const Ref number = Ref::steal(PyObject_CallMethod(element.get(), "item", nullptr));
     Ref::steal(PyObject_CallMethod(array, "fill", "O", number.get()));
     return;

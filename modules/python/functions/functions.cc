@@ -27,6 +27,7 @@ import gridbuf.python.arguments;
 import gridbuf.python.buffer;
 import gridbuf.python.creation;
 import gridbuf.python.cupy;
+import gridbuf.python.elements;
 import gridbuf.python.imports;
 import gridbuf.python.numpy;
 import gridbuf.python.object;
@@ -58,12 +59,13 @@ Ref make_full(const Request& request, PyObject* fill_value) {
   if (!is_scalar(fill_value)) {
     const Ref buffer = allocate_for(request, has_padding(request.plan));
     Ref array = ndarray_of(buffer.get());
-    copy_into(array.get(), fill_value);  // Broadcasts, as numpy.full does.
+    copy_arrays(array.get(), as_ndarray(fill_value).get());  // Broadcasts, as numpy.full does.
     return array;
   }
-  const Ref element = make_element(*request.dtype, fill_value);
+  const Ref element = make_element(request.dtype->numpy.get(), fill_value);
   const Ref buffer = allocate_for(request, has_padding(request.plan));
-  fill_memory(state_of(buffer.get()), fields_of(element.get()).first_element);
+  const BufferDescriptor& memory = state_of(buffer.get()).memory;
+  fill_memory(memory.block, memory.view, fields_of(element.get()).first_element);
   return ndarray_of(buffer.get());
 }
 
@@ -115,19 +117,9 @@ PyObject* plan(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject
 /// A copy of the elements of `array`, in the layout of `request`.
 Ref make_copy(const Request& request, const Ref& array) {
   if (is_for_cupy(request)) return make_full(request, array.get());
-  const Ref buffer = allocate_for(request, has_padding(request.plan));
-  const NdarrayFields source = fields_of(array.get());
-  if (source.dtype != request.dtype->numpy.get()) {
-    Ref target = ndarray_of(buffer.get());
-    copy_into(target.get(), array.get());  // A conversion, which is NumPy's.
-    return target;
-  }
-  const BufferDescriptor& memory = state_of(buffer.get()).memory;
-  copy_memory(memory.block, memory.view, source.first_element,
-              StridedView{.shape = source.shape,
-                          .strides_bytes = source.strides_bytes,
-                          .itemsize_bytes = memory.view.itemsize_bytes});
-  return ndarray_of(buffer.get());
+  Ref target = ndarray_of(allocate_for(request, has_padding(request.plan)).get());
+  copy_arrays(target.get(), array.get());
+  return target;
 }
 
 PyObject* from_array(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {

@@ -38,10 +38,13 @@ constexpr int kFirstNewStyleType = 2056;
 constexpr int kEnsureArray = 0x0040;
 
 const NumpyApi* api = nullptr;
-PyObject* copyto = nullptr;          // numpy.copyto
-PyObject* generic = nullptr;         // numpy.generic
-PyObject* unsafe_casting = nullptr;  // ("casting",)
-PyObject* unsafe = nullptr;          // "unsafe"
+PyObject* copyto = nullptr;             // numpy.copyto
+PyObject* can_cast_function = nullptr;  // numpy.can_cast
+PyObject* generic = nullptr;            // numpy.generic
+PyObject* casting_name = nullptr;       // ("casting",)
+PyObject* casting_where = nullptr;      // ("casting", "where")
+PyObject* unsafe = nullptr;             // "unsafe"
+PyObject* same_kind = nullptr;          // "same_kind"
 
 int type_number(PyObject* dtype) {
   return reinterpret_cast<pybind11::detail::PyArrayDescr_Proxy*>(dtype)->type_num;
@@ -202,11 +205,24 @@ void load_numpy() {
   const Ref numpy = Ref::steal(PyImport_ImportModule("numpy"));
   copyto = attribute(numpy.get(), "copyto").release();
   generic = attribute(numpy.get(), "generic").release();
-  unsafe_casting = Ref::steal(Py_BuildValue("(s)", "casting")).release();
-  unsafe = make_text("unsafe").release();
+  can_cast_function = attribute(numpy.get(), "can_cast").release();
+  casting_name = Ref::steal(Py_BuildValue("(s)", "casting")).release();
+  casting_where = Ref::steal(Py_BuildValue("(ss)", "casting", "where")).release();
+  unsafe = Ref::steal(PyUnicode_InternFromString("unsafe")).release();
+  same_kind = Ref::steal(PyUnicode_InternFromString("same_kind")).release();
 }
 
 DTypePtr record_of(PyObject* dtype) { return record_cache().find_or_make(dtype); }
+
+DTypePtr record_or_none(PyObject* dtype) {
+  try {
+    return record_of(dtype);
+  } catch (const PythonError&) {
+    const bool unknown = take_error(PyExc_TypeError) || take_error(PyExc_ValueError);
+    if (!unknown) throw;
+    return DTypePtr();
+  }
+}
 
 namespace {
 
@@ -288,20 +304,34 @@ NdarrayFields fields_of(PyObject* object) {
           (array->flags & NumpyApi::NPY_ARRAY_WRITEABLE_) == 0};
 }
 
+PyObject* dtype_of_ndarray(PyObject* object) {
+  return reinterpret_cast<pybind11::detail::PyArray_Proxy*>(object)->descr;
+}
+
 Ref as_ndarray(PyObject* object) {
   return Ref::steal(api->PyArray_FromAny_(object, nullptr, 0, 0, kEnsureArray, nullptr));
 }
 
-void copy_into(PyObject* target, PyObject* source) {
-  PyObject* arguments[] = {target, source, unsafe};
-  Ref::steal(PyObject_Vectorcall(copyto, arguments, 2, unsafe_casting));
+void copy_by_numpy(PyObject* target, PyObject* source, PyObject* casting, PyObject* mask) {
+  PyObject* arguments[] = {target, source, casting, mask};
+  Ref::steal(
+      PyObject_Vectorcall(copyto, arguments, 2, mask == nullptr ? casting_name : casting_where));
 }
 
-Ref make_element(const DTypeRecord& dtype, PyObject* value) {
-  Py_INCREF(dtype.numpy.get());  // Stolen by the next call.
-  Ref element = Ref::steal(api->PyArray_NewFromDescr_(api->PyArray_Type_, dtype.numpy.get(), 0,
-                                                      nullptr, nullptr, nullptr, 0, nullptr));
-  copy_into(element.get(), value);
+bool can_cast(PyObject* from, PyObject* to, PyObject* casting) {
+  PyObject* arguments[] = {from, to, casting};
+  const Ref answer = Ref::steal(PyObject_Vectorcall(can_cast_function, arguments, 3, nullptr));
+  return answer.get() == Py_True;
+}
+
+PyObject* unsafe_casting() { return unsafe; }
+PyObject* same_kind_casting() { return same_kind; }
+
+Ref make_element(PyObject* dtype, PyObject* value, PyObject* casting) {
+  Py_INCREF(dtype);  // Stolen by the next call.
+  Ref element = Ref::steal(api->PyArray_NewFromDescr_(api->PyArray_Type_, dtype, 0, nullptr,
+                                                      nullptr, nullptr, 0, nullptr));
+  copy_by_numpy(element.get(), value, casting == nullptr ? unsafe : casting, nullptr);
   return element;
 }
 

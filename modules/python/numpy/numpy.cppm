@@ -83,6 +83,9 @@ RequestedDType to_dtype(PyObject* object);
 
 /// The record of a numpy.dtype object.
 DTypePtr record_of(PyObject* dtype);
+/// The same; none for a type whose elements are not a fixed number of bytes, at least one (objects,
+/// text of variable length), or that only NumPy knows.
+DTypePtr record_or_none(PyObject* dtype);
 
 /// The record of what the interface modules know, which is no structured type. Types that only
 /// DLPack can name (bfloat16, FP8) are those of the package ml_dtypes: BufferError without it, and
@@ -109,15 +112,25 @@ bool is_exact_ndarray(PyObject* object);
 /// Requires is_ndarray(object).
 NdarrayFields fields_of(PyObject* object);
 
+/// Its numpy.dtype, borrowed. Requires the same.
+PyObject* dtype_of_ndarray(PyObject* object);
+
 /// `numpy.asarray(object)`.
 Ref as_ndarray(PyObject* object);
 
-/// `numpy.copyto(target, source, casting="unsafe")`: the cast of numpy.full and of astype.
-void copy_into(PyObject* target, PyObject* source);
+/// `numpy.copyto(target, source, casting=casting, where=mask)`; a null mask: everywhere.
+void copy_by_numpy(PyObject* target, PyObject* source, PyObject* casting, PyObject* mask);
 
-/// One element of dtype `dtype` that holds `value`, cast as numpy.full does; its bytes live while
-/// the returned 0-d ndarray does.
-Ref make_element(const DTypeRecord& dtype, PyObject* value);
+/// `numpy.can_cast(from, to, casting)`, of two numpy.dtype objects.
+bool can_cast(PyObject* from, PyObject* to, PyObject* casting);
+
+/// "unsafe" and "same_kind" as Python's texts; borrowed, alive for good.
+PyObject* unsafe_casting();
+PyObject* same_kind_casting();
+
+/// One element of dtype `dtype` that holds `value`, cast as `numpy.copyto` casts it; null stands
+/// for "unsafe", which is what numpy.full does. Its bytes live while the returned 0-d ndarray does.
+Ref make_element(PyObject* dtype, PyObject* value, PyObject* casting = nullptr);
 
 /// The same, cast as an assignment to an element does, which refuses more.
 Ref make_assigned(const DTypeRecord& dtype, PyObject* value);

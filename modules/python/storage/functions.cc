@@ -171,7 +171,7 @@ Ref make_full(const StorageOrder& order, PyObject* fill_value) {
   const DTypeRecord& dtype = *order.request.dtype;
   Ref elements;
   if (is_scalar(fill_value)) {
-    elements = make_element(dtype, fill_value);
+    elements = make_element(dtype.numpy.get(), fill_value);
   } else {
     const Ref array = readable_on_host(fill_value);
     elements = Ref::steal(PyObject_CallMethod(array.get(), "astype", "O", dtype.numpy.get()));

@@ -18,7 +18,7 @@ from ._reductions import reduce
 from ._refusals import refuse
 from ._ufuncs import sample
 
-__all__ = ["array_function"]
+__all__ = ["array_function", "copyto"]
 
 
 def array_function(
@@ -71,7 +71,8 @@ def _transpose(a: Any, axes: Any = None) -> Any:
     return a.transpose() if axes is None else a.transpose(*axes)
 
 
-def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> Any:
+def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> Any:
+    """`numpy.copyto` and `gridbuf.copyto` where a storage takes part. NotImplemented for operands that offer no memory."""
     source, mask, target = operand(src), operand(where), output(dst)
     if any(value is NotImplemented for value in (source, mask, target)):
         return NotImplemented
@@ -95,7 +96,7 @@ def _save(file: Any, arr: Any, *arguments: Any, **keywords: Any) -> None:
 _FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.all: _all,
     np.any: _any,
-    np.copyto: _copyto,
+    np.copyto: copyto,
     np.save: _save,
     np.transpose: _transpose,
 }

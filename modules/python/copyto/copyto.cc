@@ -1,0 +1,298 @@
+module;
+
+#include <Python.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+module gridbuf.python.copyto;
+
+import gridbuf.alloc;
+import gridbuf.alloc.device;
+import gridbuf.error;
+import gridbuf.interface;
+import gridbuf.interface.data_interface;
+import gridbuf.interface.dtype;
+import gridbuf.layout;
+import gridbuf.python.arguments;
+import gridbuf.python.buffer;
+import gridbuf.python.elements;
+import gridbuf.python.imports;
+import gridbuf.python.numpy;
+import gridbuf.python.object;
+import gridbuf.python.storage;
+
+namespace gridbuf::python {
+namespace {
+
+/// The arguments as passed; borrowed. `casting` is a str that NumPy knows.
+struct Given {
+  PyObject* target;
+  PyObject* source;
+  PyObject* casting;
+  PyObject* where;  // null: everywhere
+};
+
+// ---- The two ends. ----
+
+/// One end of a copy: an ndarray, or a Buffer over memory that the host cannot read.
+struct End {
+  Ref array;
+  Ref on_device;
+  Meaning meaning = {};
+  bool is_foreign = false;  // memory that a Buffer was put over only now
+
+  const Ref& any() const { return array ? array : on_device; }
+};
+
+bool is_on_host(const Ref& buffer) {
+  return is_host_readable(state_of(buffer.get()).memory.device.type);
+}
+
+void set_buffer(End& end, Ref buffer) {
+  if (is_on_host(buffer)) {
+    end.array = ndarray_of(buffer.get());
+  } else {
+    end.on_device = std::move(buffer);
+  }
+}
+
+End open_target(PyObject* object) {
+  End end;
+  if (is_exact_ndarray(object)) {
+    end.array = Ref::share(object);
+    return end;
+  }
+  end.is_foreign = !is_buffer(object);
+  set_buffer(end, import_buffer(object, nullptr, {.use_names = false, .side = DataSide::kHost},
+                                &end.meaning));
+  return end;
+}
+
+PyObject* numpy_type_of(const End& end) {
+  return end.array ? dtype_of_ndarray(end.array.get()) : dtype_of(end.on_device.get())->numpy.get();
+}
+
+/// An array to be read, on the side that is preferred if it has both. What offers no memory is
+/// NumPy's to read: sequences, `__array__`.
+End open_array(PyObject* object, DataSide side) {
+  End end;
+  Ref buffer;
+  if (PyList_Check(object) == 0 && PyTuple_Check(object) == 0) {
+    buffer = import_or_none(
+        object, nullptr,
+        {.allow_copied = true, .use_names = false, .side = side, .purpose = Purpose::kReading},
+        &end.meaning);
+  }
+  if (buffer) {
+    set_buffer(end, std::move(buffer));
+  } else {
+    end.array = as_ndarray(object);
+  }
+  return end;
+}
+
+/// A value becomes one element of the target's type: Python's numbers have no type of their own.
+End open_source(PyObject* object, const End& target, PyObject* casting) {
+  End end;
+  if (is_exact_ndarray(object)) {
+    end.array = Ref::share(object);
+    return end;
+  }
+  if (is_scalar(object) && !is_ndarray(object)) {
+    end.array = make_element(numpy_type_of(target), object, casting);
+    return end;
+  }
+  return open_array(object, target.on_device ? DataSide::kGpu : DataSide::kHost);
+}
+
+Ref on_host(const End& end) {
+  return end.array ? Ref::share(end.array.get())
+                   : ndarray_of(copy_of(end.on_device.get(), MemoryKind::kHost).get());
+}
+
+/// The mask as an ndarray of bool; none for True.
+Ref open_mask(PyObject* where) {
+  if (where == nullptr || where == Py_True) return Ref();
+  Ref mask = on_host(open_array(where, DataSide::kHost));
+  const DTypePtr dtype = record_or_none(dtype_of_ndarray(mask.get()));
+  if (dtype && dtype->type.kind() == Kind::kBool) return mask;
+  raise(ErrorClass::kType, Problem{"where's dtype", describe(dtype_of_ndarray(mask.get())), "bool",
+                                   "pass a comparison such as array > 0, or where.astype(bool)"});
+}
+
+// ---- Where a device has one of them. ----
+
+Ref buffer_over(const End& end) {
+  if (end.on_device) return Ref::share(end.on_device.get());
+  return import_buffer(end.array.get(), nullptr, {.use_names = false});
+}
+
+/// Whether the bytes can go over as they are: same type, same shape, nothing repeated.
+bool can_be_transferred(const Ref& target, const Ref& source) {
+  const StridedView& to = state_of(target.get()).memory.view;
+  const StridedView& from = state_of(source.get()).memory.view;
+  if (!is_same_type(dtype_of(target.get()), dtype_of(source.get()))) return false;
+  if (!(to.shape == from.shape)) return false;
+  for (int axis = 0; axis < from.ndim(); ++axis) {
+    if (from.strides_bytes[axis] == 0 && from.shape[axis] > 1) return false;
+  }
+  return true;
+}
+
+/// An array of the host in the target's order, to be carried over in one piece.
+Ref staging_for(const Ref& target, bool with_elements) {
+  if (with_elements) return copy_of(target.get(), MemoryKind::kHost);
+  const BufferState& state = state_of(target.get());
+  const DTypePtr& dtype = dtype_of(target.get());
+  const LayoutPlan plan = value_of(make_plan({.shape = state.memory.view.shape,
+                                              .itemsize_bytes = state.memory.view.itemsize_bytes,
+                                              .layout = state.layout,
+                                              .dtype_name = dtype->name}));
+  return allocate_buffer(plan, state.dims, dtype, {});
+}
+
+void check_writable(const Ref& buffer) {
+  if (!state_of(buffer.get()).memory.readonly) return;
+  raise(ErrorClass::kValue, Problem{"dst", "read-only", "memory that may be written",
+                                    "pass a writable array, or copy into a new one"});
+}
+
+void copy_with_device(const End& target, const End& source, const CopyRule& rule) {
+  const Ref to = buffer_over(target);
+  check_writable(to);
+  if (rule.mask == nullptr && source.on_device) {
+    if (can_be_transferred(to, source.on_device)) {
+      return copy_buffer(to.get(), source.on_device.get());
+    }
+  } else if (rule.mask == nullptr && record_or_none(dtype_of_ndarray(source.array.get()))) {
+    const Ref from = buffer_over(source);
+    if (can_be_transferred(to, from)) return copy_buffer(to.get(), from.get());
+  }
+  const Ref elements = on_host(source);
+  if (target.array) return copy_arrays(target.array.get(), elements.get(), rule);
+  const Ref staging = staging_for(to, rule.mask != nullptr);
+  copy_arrays(ndarray_of(staging.get()).get(), elements.get(), rule);
+  copy_buffer(to.get(), staging.get());
+}
+
+/// What the owner of foreign memory has to be told, or may rely on, when it was written.
+void finish(const End& target) {
+  if (target.is_foreign && target.on_device) {
+    // Its library knows nothing of the stream that gridbuf works on.
+    Ref::steal(PyObject_CallMethod(target.on_device.get(), "synchronize", nullptr));
+  }
+  if (target.meaning.touch) Ref::steal(PyObject_CallNoArgs(target.meaning.touch.get()));
+}
+
+// ---- The function. ----
+
+/// Storages join by the names of their dimensions, which is written in Python.
+void copy_storages(const Given& given) {
+  const Ref module = Ref::steal(PyImport_ImportModule("gridbuf.storage._functions"));
+  const Ref function = Ref::steal(PyObject_GetAttrString(module.get(), "copyto"));
+  PyObject* const where = given.where == nullptr ? Py_True : given.where;
+  PyObject* arguments[] = {given.target, given.source, given.casting, where};
+  const Ref done = Ref::steal(PyObject_Vectorcall(function.get(), arguments, 4, nullptr));
+  if (done.get() != Py_NotImplemented) return;
+  raise(ErrorClass::kType,
+        Problem{"an operand", "neither an array whose memory can be reached nor a value",
+                "one of them", "make an array of it first, for example with numpy.asarray"});
+}
+
+void copy_any(const Given& given) {
+  const bool has_storage = is_storage(given.target) || is_storage(given.source) ||
+                           (given.where != nullptr && is_storage(given.where));
+  if (has_storage) return copy_storages(given);
+  const End target = open_target(given.target);
+  const Ref mask = open_mask(given.where);
+  const CopyRule rule{.casting = given.casting, .mask = mask.get()};
+  const End source = open_source(given.source, target, given.casting);
+  if (target.on_device || source.on_device) {
+    copy_with_device(target, source, rule);
+  } else {
+    copy_arrays(target.array.get(), source.array.get(), rule);
+  }
+  finish(target);
+}
+
+/// One of numpy's words; "same_kind" for null.
+PyObject* to_casting(PyObject* casting) {
+  static constexpr std::string_view kNames[] = {"no", "equiv", "safe", "same_kind", "unsafe"};
+  if (casting == nullptr) return same_kind_casting();
+  if (PyUnicode_Check(casting) == 0) {
+    raise(ErrorClass::kType,
+          Problem{"casting", describe(casting), "a str", "pass \"same_kind\" or \"unsafe\""});
+  }
+  const std::string_view text = utf8(casting);
+  if (text == "unsafe") return unsafe_casting();  // The one that is known by its address.
+  for (const std::string_view name : kNames) {
+    if (text == name) return casting;
+  }
+  raise(ErrorClass::kValue,
+        Problem{"casting", describe(casting), R"("no", "equiv", "safe", "same_kind" or "unsafe")",
+                "pass one of them, as to numpy.copyto"});
+}
+
+[[noreturn]] void raise_missing(const char* name) {
+  raise(ErrorClass::kType, std::string("copyto() needs ") + name +
+                               "; call it as copyto(dst, src, casting=\"same_kind\", where=True)");
+}
+
+PyObject* copyto(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  return guarded([&] {
+    static constexpr const char* kNames[] = {"dst", "src", "casting", "where"};
+    static constexpr Signature kSignature{"copyto", kNames, 4};
+    PyObject* values[4] = {};
+    if (count == 2 && names == nullptr) {
+      values[0] = arguments[0];
+      values[1] = arguments[1];
+    } else {
+      sort_arguments(kSignature, arguments, count, names, values, unexpected_keyword);
+    }
+    if (values[0] == nullptr) raise_missing("dst");
+    if (values[1] == nullptr) raise_missing("src");
+    PyObject* const casting = to_casting(values[2]);
+    const bool everywhere = values[3] == nullptr || values[3] == Py_True;
+    if (everywhere && is_exact_ndarray(values[0]) && is_exact_ndarray(values[1])) {
+      copy_arrays(values[0], values[1], {.casting = casting});
+    } else {
+      copy_any({values[0], values[1], casting, everywhere ? nullptr : values[3]});
+    }
+    return Ref::share(Py_None);
+  });
+}
+
+PyMethodDef functions[] = {
+    {"copyto", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(copyto)),
+     METH_FASTCALL | METH_KEYWORDS,
+     "copyto(dst, src, casting='same_kind', where=True)\n--\n\n"
+     "Copies the elements of src into dst, as numpy.copyto does, whatever libraries they are "
+     "of.\n\n"
+     "dst: any array whose memory can be written: an ndarray, a Buffer, a storage, a memoryview, "
+     "a\n"
+     "tensor, memory of a device. src: any array, number, text or sequence; it is broadcast to "
+     "the\n"
+     "shape of dst, storages by the names of their dimensions. casting: which conversions are\n"
+     "allowed, in numpy.can_cast's words. where: a bool array, broadcast likewise; elements where "
+     "it\n"
+     "is False keep their values. dst and src may overlap. Bytes between the elements of dst stay "
+     "as\n"
+     "they are. Long copies use all threads (set_num_threads) and let other Python threads run.\n\n"
+     "Raises TypeError for what is no array and for casts that are not allowed, ValueError for a "
+     "dst\n"
+     "that is read-only and for shapes that do not broadcast, BufferError for memory that cannot "
+     "be\n"
+     "shared; warns as NumPy does of values that a cast does not keep."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+void add_copyto_function(PyObject* module) { check(PyModule_AddFunctions(module, functions)); }
+
+}  // namespace gridbuf::python
