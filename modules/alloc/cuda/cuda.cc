@@ -4,6 +4,7 @@ module;
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -287,27 +288,33 @@ bool CudaDriver::moves_managed_memory(const void* address, int device) {
 
 // After each piece of work on another stream than the block's own, that stream's event is recorded
 // anew, so that it stands for all of them.
-absl::Status CudaDriver::enqueued(const void* target, const void* source, StreamHandle stream) {
-  for (const void* address : {target, source}) {
-    const RecordPtr record = record_around(address);
-    const bool in_order =
-        record == nullptr || (record->stream == stream && record->kind == MemoryKind::kDevice);
-    if (in_order) continue;
-    const std::lock_guard lock(mutex_);
-    void*& event = record->events[stream];
-    if (event == nullptr) {
-      if (absl::Status status = checked(runtime_.event_create(&event), "cudaEventCreate");
-          !status.ok()) {
-        record->events.erase(stream);
-        record->used_by_other_streams = true;  // the release waits for the device instead
-        return status;
-      }
-    }
-    if (absl::Status status = checked(runtime_.event_record(event, stream), "cudaEventRecord");
+absl::Status CudaDriver::enqueued(std::initializer_list<const void*> addresses,
+                                  StreamHandle stream) {
+  for (const void* address : addresses) {
+    if (absl::Status status = enqueued(address, stream); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CudaDriver::enqueued(const void* address, StreamHandle stream) {
+  const RecordPtr record = record_around(address);
+  const bool in_order =
+      record == nullptr || (record->stream == stream && record->kind == MemoryKind::kDevice);
+  if (in_order) return absl::OkStatus();
+  const std::lock_guard lock(mutex_);
+  void*& event = record->events[stream];
+  if (event == nullptr) {
+    if (absl::Status status = checked(runtime_.event_create(&event), "cudaEventCreate");
         !status.ok()) {
-      record->used_by_other_streams = true;
+      record->events.erase(stream);
+      record->used_by_other_streams = true;  // the release waits for the device instead
       return status;
     }
+  }
+  if (absl::Status status = checked(runtime_.event_record(event, stream), "cudaEventRecord");
+      !status.ok()) {
+    record->used_by_other_streams = true;
+    return status;
   }
   return absl::OkStatus();
 }

@@ -25,6 +25,7 @@ module;
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -74,6 +75,7 @@ class CudaDriver final : public DeviceDriver {
                     StreamHandle stream) override;
   absl::Status slow_fill(void* target, std::byte value, std::int64_t length_bytes,
                          std::uint32_t milliseconds, StreamHandle stream) override;
+  absl::Status launch(const DeviceKernel& kernel, StreamHandle stream) override;
   absl::Status synchronize(StreamHandle stream) override;
   absl::Status synchronize_device() override;
   absl::Status order_after(StreamHandle producer, StreamHandle consumer) override;
@@ -119,7 +121,8 @@ class CudaDriver final : public DeviceDriver {
   void fill_from_record(const void* address, PointerInfo& info);
   bool moves_managed_memory(const void* address, int device);
   absl::Status copy_row_by_row(const RowCopy& rows, StreamHandle stream);
-  absl::Status enqueued(const void* target, const void* source, StreamHandle stream);
+  absl::Status enqueued(std::initializer_list<const void*> addresses, StreamHandle stream);
+  absl::Status enqueued(const void* address, StreamHandle stream);
   int order(StreamHandle producer, StreamHandle consumer) const;
 
   const gridbuf_cuda_runtime& runtime_;

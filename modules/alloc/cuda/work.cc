@@ -98,7 +98,7 @@ absl::Status CudaDriver::copy(void* target, const void* source, std::int64_t len
   if (length_bytes == 0) return absl::OkStatus();
   const int error = runtime_.copy(target, source, unsigned_of(length_bytes), stream);
   if (absl::Status status = checked(error, "cudaMemcpyAsync"); !status.ok()) return status;
-  return enqueued(target, source, stream);
+  return enqueued({target, source}, stream);
 }
 
 absl::Status CudaDriver::copy_rows(const RowCopy& rows, StreamHandle stream) {
@@ -116,7 +116,7 @@ absl::Status CudaDriver::copy_rows(const RowCopy& rows, StreamHandle stream) {
                          unsigned_of(rows.source_pitch_bytes), unsigned_of(rows.row_bytes),
                          unsigned_of(rows.row_count), stream);
   if (absl::Status status = checked(error, "cudaMemcpy2DAsync"); !status.ok()) return status;
-  return enqueued(rows.target, rows.source, stream);
+  return enqueued({rows.target, rows.source}, stream);
 }
 
 absl::Status CudaDriver::copy_row_by_row(const RowCopy& rows, StreamHandle stream) {
@@ -140,7 +140,7 @@ absl::Status CudaDriver::fill(void* target, std::byte value, std::int64_t length
   const int error =
       runtime_.fill(target, std::to_integer<int>(value), unsigned_of(length_bytes), stream);
   if (absl::Status status = checked(error, "cudaMemsetAsync"); !status.ok()) return status;
-  return enqueued(target, nullptr, stream);
+  return enqueued({target}, stream);
 }
 
 absl::Status CudaDriver::slow_fill(void* target, std::byte value, std::int64_t length_bytes,
@@ -151,6 +151,18 @@ absl::Status CudaDriver::slow_fill(void* target, std::byte value, std::int64_t l
     return status;
   }
   return fill(target, value, length_bytes, stream);
+}
+
+// Where CUDA refuses the launch nothing uses the operands; else each of them is in use.
+absl::Status CudaDriver::launch(const DeviceKernel& kernel, StreamHandle stream) {
+  if (absl::Status status = enter(stream); !status.ok()) return status;
+  const int error = kernel.on_cuda(kernel.arguments.data(), stream);
+  const std::string call = "the launch of " + std::string(kernel.name);
+  if (absl::Status status = checked(error, call); !status.ok()) return status;
+  for (const KernelOperand& operand : kernel.operands) {
+    if (absl::Status status = enqueued({operand.begin}, stream); !status.ok()) return status;
+  }
+  return absl::OkStatus();
 }
 
 // --- Streams -------------------------------------------------------------------------------------

@@ -1,10 +1,10 @@
 // gridbuf.alloc.device: what a device is to gridbuf, whichever one it is.
 //
 // A `DeviceDriver` is everything that gridbuf asks of a device: four kinds of memory, streams, and
-// work put on streams (copies and fills). There are two: CUDA (gridbuf.alloc.cuda), and one that is
-// emulated in host memory (gridbuf.alloc.emulated), on which every rule of hosts and devices can be
-// tested on any machine. gridbuf.alloc.devices chooses between them; this module knows neither, so
-// that code above takes a DeviceDriver& and runs on both.
+// work put on streams (copies, fills and kernels). There are two: CUDA (gridbuf.alloc.cuda), and
+// one that is emulated in host memory (gridbuf.alloc.emulated), on which every rule of hosts and
+// devices can be tested on any machine. gridbuf.alloc.devices chooses between them; this module
+// knows neither, so that code above takes a DeviceDriver& and runs on both.
 //
 // The key choice: the interface is CUDA's stream model and not a simpler one of ours. Memory that
 // leaves through DLPack or the CUDA array interface names a stream, and the meaning of that name is
@@ -24,6 +24,7 @@ module;
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -99,6 +100,26 @@ struct RowCopy {
   std::int64_t row_count = 0;
 };
 
+/// Memory that a kernel reads or writes: [begin, begin + length_bytes).
+struct KernelOperand {
+  std::string_view role;  // for messages: "the copy's target"
+  const void* begin = nullptr;
+  std::int64_t length_bytes = 0;
+};
+
+/// A kernel in two forms that do the same, for DeviceDriver::launch: drivers that run on a GPU take
+/// one, the emulated device takes the other. Both get `arguments`, bytes that may be copied.
+struct DeviceKernel {
+  std::string_view name;
+  /// Runs it in the host's memory, where operands[i] are the bytes of `operands[i].begin`.
+  void (*on_host)(const void* arguments, std::span<std::byte* const> operands) = nullptr;
+  /// Enqueues it on the current CUDA device; a cudaError_t, 0 = done.
+  int (*on_cuda)(const void* arguments, StreamHandle stream) = nullptr;
+  std::span<const std::byte> arguments = {};
+  /// All that it touches.
+  std::span<const KernelOperand> operands = {};
+};
+
 /// How many bytes a RowCopy reaches over, from the begin of its first row to the end of its last.
 struct RowExtents {
   std::int64_t target_bytes = 0;
@@ -165,6 +186,9 @@ class DeviceDriver {
   /// The same after the stream has been busy for `milliseconds`: for tests of who waits for whom.
   virtual absl::Status slow_fill(void* target, std::byte value, std::int64_t length_bytes,
                                  std::uint32_t milliseconds, StreamHandle stream) = 0;
+  /// Enqueues a kernel. Its operands are memory that the driver knows, and of the current device;
+  /// as work that is enqueued it keeps them from being freed. `kernel` may be gone at return.
+  virtual absl::Status launch(const DeviceKernel& kernel, StreamHandle stream) = 0;
   /// Waits for what the stream, or the whole device, has pending now.
   virtual absl::Status synchronize(StreamHandle stream) = 0;
   virtual absl::Status synchronize_device() = 0;

@@ -104,6 +104,7 @@ class EmulatedDriver final : public DeviceDriver {
                     StreamHandle stream) override;
   absl::Status slow_fill(void* target, std::byte value, std::int64_t length_bytes,
                          std::uint32_t milliseconds, StreamHandle stream) override;
+  absl::Status launch(const DeviceKernel& kernel, StreamHandle stream) override;
   absl::Status synchronize(StreamHandle stream) override;
   absl::Status synchronize_device() override;
   absl::Status order_after(StreamHandle producer, StreamHandle consumer) override;
@@ -122,7 +123,7 @@ class EmulatedDriver final : public DeviceDriver {
 
   // --- What only the emulated device has ---------------------------------------------------------
 
-  /// Enqueues a kernel.
+  /// Enqueues a kernel of a test, which finds its operands itself.
   absl::Status launch(StreamHandle stream, Kernel kernel);
   /// Whether the address is, or lately was, memory of this driver.
   bool owns(const void* address);

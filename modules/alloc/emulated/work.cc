@@ -5,6 +5,7 @@ module;
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -37,7 +38,7 @@ std::size_t size_of(std::int64_t length_bytes) { return static_cast<std::size_t>
 
 // One end of a copy: memory that the device knows, or the host's own ("pageable").
 struct End {
-  std::string_view role;
+  std::string role;
   std::byte* address = nullptr;
   RangePtr range = nullptr;
   std::shared_ptr<std::vector<std::byte>> staged = nullptr;  // what a pageable source held
@@ -49,7 +50,8 @@ absl::StatusOr<End> find_end(Memory& memory, std::string_view role, const void* 
                              std::int64_t length_bytes) {
   absl::StatusOr<RangePtr> range = memory.range_of(role, address, length_bytes);
   if (!range.ok()) return range.status();
-  return End{role, static_cast<std::byte*>(const_cast<void*>(address)), *std::move(range)};
+  return End{std::string(role), static_cast<std::byte*>(const_cast<void*>(address)),
+             *std::move(range)};
 }
 
 // Where the bytes of one end are when the work runs.
@@ -217,6 +219,42 @@ absl::Status EmulatedDriver::launch(StreamHandle stream, Kernel kernel) {
     return kernel(memory);
   };
   return enqueue(stream, verdict, work, {});
+}
+
+// What a launch keeps until it runs.
+struct LateKernel {
+  void (*on_host)(const void* arguments, std::span<std::byte* const> operands);
+  std::vector<std::byte> arguments;
+  std::vector<End> operands;
+
+  absl::Status run(Memory& memory) const {
+    std::vector<std::byte*> addresses;
+    for (const End& operand : operands) {
+      const absl::StatusOr<std::byte*> bytes = bytes_of(memory, operand);
+      if (!bytes.ok()) return bytes.status();
+      addresses.push_back(*bytes);
+    }
+    on_host(arguments.data(), addresses);
+    return absl::OkStatus();
+  }
+};
+
+absl::Status EmulatedDriver::launch(const DeviceKernel& kernel, StreamHandle stream) {
+  Verdict verdict;
+  if (absl::Status status = enter(Operation::kLaunch, verdict); !status.ok()) return status;
+  if (absl::Status status = streams_.check(stream); !status.ok()) return status;
+  auto late = std::make_shared<LateKernel>();
+  late->on_host = kernel.on_host;
+  late->arguments.assign(kernel.arguments.begin(), kernel.arguments.end());
+  std::vector<RangePtr> used;
+  for (const KernelOperand& operand : kernel.operands) {
+    absl::StatusOr<End> end = find_end(memory_, operand.role, operand.begin, operand.length_bytes);
+    if (!end.ok()) return end.status();
+    if (end->is_pageable()) return unknown_to_device(end->role);
+    used.push_back(end->range);
+    late->operands.push_back(*std::move(end));
+  }
+  return enqueue(stream, verdict, [this, late] { return late->run(memory_); }, used);
 }
 
 // --- Streams -------------------------------------------------------------------------------------
