@@ -21,6 +21,7 @@ import gridbuf.layout.checked;
 import gridbuf.layout.extents;
 import gridbuf.layout.view;
 import gridbuf.threads;
+import gridbuf.transfer.fill;
 import gridbuf.transfer.walk;
 
 namespace gridbuf {
@@ -261,24 +262,22 @@ absl::Status fill_elements(std::byte* target_block, const StridedView& target,
                        "of the target's itemsize, " + std::to_string(target.itemsize_bytes),
                        "convert it to the target's element type"});
   }
-  // The element as a view of the target's shape: all strides 0.
-  const StridedView source{.shape = target.shape,
-                           .strides_bytes = Extents(target.ndim(), 0),
-                           .itemsize_bytes = target.itemsize_bytes};
   if (absl::Status status = check_view("the target", target_block, target); !status.ok()) {
     return status;
   }
+  if (is_empty(target.shape) || target.itemsize_bytes == 0) return absl::OkStatus();
   const auto element_begin = reinterpret_cast<std::uintptr_t>(element.data());
   const walk::AddressRange element_range{element_begin, element_begin + element.size()};
-  if (is_empty(target.shape) ||
-      !walk::overlap(walk::range_of(target_block, target), element_range)) {
-    return copy_elements(target_block, target, element.data(), source, options);
+  if (!walk::overlap(walk::range_of(target_block, target), element_range)) {
+    fill::fill_view(target_block, target, element);
+    return absl::OkStatus();
   }
   const absl::StatusOr<Block> kept =
       scratch_of(options).allocate({.total_bytes = target.itemsize_bytes});
   if (!kept.ok()) return with_context(kept.status(), "fill with an element of the target itself");
   std::memcpy(kept->data(), element.data(), element.size());
-  return copy_elements(target_block, target, kept->data(), source, options);
+  fill::fill_view(target_block, target, {kept->data(), element.size()});
+  return absl::OkStatus();
 }
 
 }  // namespace gridbuf
