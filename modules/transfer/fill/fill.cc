@@ -29,31 +29,47 @@ namespace {
 constexpr std::int64_t kLineBytes = 64;
 // Elements longer than this are copied one by one: their own length hides the start of each copy.
 constexpr std::int64_t kLongestPatternBytes = 1024;
-// Shorter rows are not worth the start of the processor's loop, or the fence after a stream.
+// Shorter rows are not worth the start of the processor's loop.
 constexpr std::int64_t kShortestStringBytes = 2048;
-constexpr std::int64_t kShortestStreamBytes = 512;
+// Shorter rows have too many lines that are streamed in part: each is a transfer of its own.
+constexpr std::int64_t kShortestStreamBytes = 4096;
+constexpr std::int64_t kShortestZeroStreamBytes = 1024;
 
 // ---- Patterns. ----
 
-// An element repeated so often that a line can be read from any place of its first period.
+// An element repeated so often that a line can be read from any place of its first line.
 struct Pattern {
   explicit Pattern(std::span<const std::byte> element);
 
-  const std::byte* at(std::int64_t distance_bytes) const {
-    return bytes + distance_bytes % period_bytes;
-  }
   bool repeats_in_line() const { return period_bytes == kLineBytes; }
+  /// The line that ends with an element.
+  const std::byte* last_line() const { return bytes + period_bytes - kLineBytes; }
 
   std::int64_t period_bytes;  // whole elements, and at least a line
   alignas(kLineBytes) std::byte bytes[kLongestPatternBytes + 2 * kLineBytes];
 };
 
+// The element's first 8 bytes, repeated.
+std::uint64_t word_of(std::span<const std::byte> element) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, element.data(), std::min<std::size_t>(element.size(), sizeof(word)));
+  for (std::size_t filled = element.size(); filled < sizeof(word); filled *= 2) {
+    word |= word << 8 * filled;
+  }
+  return word;
+}
+
 // Requires 1 to kLongestPatternBytes bytes.
 Pattern::Pattern(std::span<const std::byte> element) {
   const std::int64_t itemsize = std::ssize(element);
   period_bytes = ((kLineBytes - 1) / itemsize + 1) * itemsize;
-  std::memcpy(bytes, element.data(), element.size());
   const std::int64_t wanted_bytes = period_bytes + kLineBytes;
+  if (sizeof(std::uint64_t) % element.size() == 0) {  // the usual ones, and no call of memcpy
+    const std::uint64_t word = word_of(element);
+    for (std::int64_t at = 0; at < 2 * kLineBytes; at += 8) std::memcpy(bytes + at, &word, 8);
+    return;
+  }
+  std::memcpy(bytes, element.data(), element.size());
   for (std::int64_t filled = itemsize; filled < wanted_bytes; filled *= 2) {
     std::memcpy(bytes + filled, bytes,
                 static_cast<std::size_t>(std::min(filled, wanted_bytes - filled)));
@@ -176,23 +192,33 @@ void write_string([[maybe_unused]] std::byte* target, [[maybe_unused]] std::int6
 enum class Stores : std::uint8_t { kLines, kStrings, kStream };
 
 // Fills `length_bytes` of dense memory with whole elements: up to the border of a line, whole
-// lines, the rest. No line is written twice: one that is in the caches is slow to stream.
+// lines, the rest.
 void fill_dense(std::byte* target, std::int64_t length_bytes, const Pattern& pattern,
                 WriteLines write_lines, Stores stores) {
-  const auto before_border =
-      static_cast<std::int64_t>(-reinterpret_cast<std::uintptr_t>(target) % kLineBytes);
-  const std::int64_t head_bytes = std::min(before_border, length_bytes);
-  std::memcpy(target, pattern.bytes, static_cast<std::size_t>(head_bytes));
-  const std::int64_t lines = (length_bytes - head_bytes) / kLineBytes;
-  const std::int64_t phase_bytes = head_bytes % pattern.period_bytes;
-  if (stores == Stores::kStrings) {
-    write_string(target + head_bytes, lines, pattern, phase_bytes);
-  } else {
-    write_lines(target + head_bytes, lines, pattern, phase_bytes, stores == Stores::kStream);
+  if (length_bytes < kLineBytes) {  // the end of a long row
+    std::memcpy(target, pattern.bytes, static_cast<std::size_t>(length_bytes));
+    return;
   }
-  const std::int64_t done_bytes = head_bytes + lines * kLineBytes;
-  std::memcpy(target + done_bytes, pattern.at(done_bytes),
-              static_cast<std::size_t>(length_bytes - done_bytes));
+  const auto head_bytes =
+      static_cast<std::int64_t>(-reinterpret_cast<std::uintptr_t>(target) % kLineBytes);
+  const std::int64_t lines = (length_bytes - head_bytes) / kLineBytes;
+  const std::int64_t tail_bytes = length_bytes - head_bytes - lines * kLineBytes;
+  std::byte* const border = target + head_bytes;
+  std::byte* const end = target + length_bytes;
+  if (stores == Stores::kStream) {
+    // No line is written twice: one that is in the caches is slow to stream.
+    std::memcpy(target, pattern.bytes, static_cast<std::size_t>(head_bytes));
+    std::memcpy(end - tail_bytes, pattern.last_line() + kLineBytes - tail_bytes,
+                static_cast<std::size_t>(tail_bytes));
+    return write_lines(border, lines, pattern, head_bytes, true);
+  }
+  if (head_bytes > 0) std::memcpy(target, pattern.bytes, kLineBytes);
+  if (stores == Stores::kStrings) {
+    write_string(border, lines, pattern, head_bytes);
+  } else {
+    write_lines(border, lines, pattern, head_bytes, false);
+  }
+  if (tail_bytes > 0) std::memcpy(end - kLineBytes, pattern.last_line(), kLineBytes);
 }
 
 // ---- Elements apart. ----
@@ -238,21 +264,35 @@ WriteElements parts_for(std::size_t itemsize_bytes) {
 // The target as rows, in the order of their addresses: the innermost axis, and those outside it.
 struct Rows {
   std::byte* first = nullptr;
-  SmallVec<walk::Axis> outer;
+  SmallVec<walk::Axis> outer = {};
   std::int64_t extent = 1;  // elements of a row
   std::int64_t stride_bytes = 0;
   std::int64_t count = 1;
 };
 
+// The next outer axis becomes that of the rows.
+void drop_innermost(Rows& rows) {
+  rows.extent = 1;
+  rows.stride_bytes = 0;
+  if (rows.outer.empty()) return;
+  const int last = rows.outer.size() - 1;
+  rows.extent = rows.outer[last].extent;
+  rows.stride_bytes = rows.outer[last].target_stride_bytes;
+  rows.count /= rows.extent;
+  rows.outer.erase(last);
+}
+
 Rows rows_of(const walk::Walk& walk) {
   Rows rows{.first = walk.target, .outer = walk.axes};
-  if (!rows.outer.empty()) {
-    const int innermost = rows.outer.size() - 1;
-    rows.extent = rows.outer[innermost].extent;
-    rows.stride_bytes = rows.outer[innermost].target_stride_bytes;
-    rows.outer.erase(innermost);
-  }
   for (const walk::Axis& axis : rows.outer) rows.count *= axis.extent;
+  drop_innermost(rows);
+  return rows;
+}
+
+// All elements of a view without gaps.
+Rows one_row(std::byte* target_block, const StridedView& target) {
+  Rows rows{.first = target_block + target.offset_bytes, .stride_bytes = target.itemsize_bytes};
+  for (const std::int64_t extent : target.shape) rows.extent *= extent;
   return rows;
 }
 
@@ -325,7 +365,7 @@ void choose_stores(Plan& plan, const FillLimits& limits) {
       std::ranges::all_of(plan.element, [](std::byte b) { return b == std::byte{}; });
   plan.write_lines = lines_of(path);
   plan.streams_old_pages =
-      row_bytes >= kShortestStreamBytes &&
+      row_bytes >= (zeros ? kShortestZeroStreamBytes : kShortestStreamBytes) &&
       plan.touched_bytes >= (zeros ? limits.stream_zeros_bytes : limits.stream_bytes);
   const bool repeats_in_word = 8 % plan.element.size() == 0;
   if (repeats_in_word && row_bytes >= kShortestStringBytes && path != Simd::kPortable &&
@@ -414,23 +454,15 @@ bool may_overlap_itself(const walk::Walk& walk, std::int64_t itemsize_bytes) {
   return walk::may_overlap_itself(view);
 }
 
-}  // namespace
-
-void fill_view(std::byte* target_block, const StridedView& target,
-               std::span<const std::byte> element, const FillLimits& limits) {
-  walk::Walk walk = walk_of(target_block, target);
-  if (may_overlap_itself(walk, target.itemsize_bytes)) return fill_in_order(walk, element);
-  walk::order_by_target(walk);
-  walk::merge_axes(walk);
-  Plan plan{.rows = rows_of(walk), .element = element};
+void fill_rows(const Rows& rows, std::span<const std::byte> element, const FillLimits& limits) {
+  Plan plan{.rows = rows, .element = element};
   std::optional<Pattern> pattern;
-  if (is_dense(plan.rows, target.itemsize_bytes)) {
+  if (is_dense(rows, std::ssize(element))) {
     pattern.emplace(element);
-    const std::int64_t row_bytes = plan.rows.extent * target.itemsize_bytes;
+    const std::int64_t row_bytes = rows.extent * rows.stride_bytes;
     if (row_bytes <= kLineBytes) {  // one longer element
       plan.element = {pattern->bytes, static_cast<std::size_t>(row_bytes)};
-      walk.axes.erase(walk.axes.size() - 1);
-      plan.rows = rows_of(walk);
+      drop_innermost(plan.rows);
     } else {
       plan.pattern = &*pattern;
     }
@@ -442,6 +474,18 @@ void fill_view(std::byte* target_block, const StridedView& target,
   if (plan.touched_bytes < limits.parallel_bytes) return fill_units(plan, 0, units);
   parallel_for(units, plan.units_of_a_piece,
                [&plan](std::int64_t begin, std::int64_t end) { fill_units(plan, begin, end); });
+}
+
+}  // namespace
+
+void fill_view(std::byte* target_block, const StridedView& target,
+               std::span<const std::byte> element, const FillLimits& limits) {
+  if (is_c_contiguous(target)) return fill_rows(one_row(target_block, target), element, limits);
+  walk::Walk walk = walk_of(target_block, target);
+  if (may_overlap_itself(walk, target.itemsize_bytes)) return fill_in_order(walk, element);
+  walk::order_by_target(walk);
+  walk::merge_axes(walk);
+  fill_rows(rows_of(walk), element, limits);
 }
 
 }  // namespace gridbuf::fill
