@@ -12,7 +12,8 @@ load("@gridbuf_cuda//:cuda.bzl", "CUDA_AVAILABLE", "CUDA_HOME")
 _ARCHITECTURES = ["80", "90", "100"]
 
 def _nvcc_flags():
-    flags = ["-std=c++17", "-O3", "--compiler-options", "-fPIC", "-lineinfo"]
+    # Compressed, and without line numbers: kernels for several GPUs are most of the extension otherwise.
+    flags = ["-std=c++17", "-O3", "--compiler-options", "-fPIC", "-Xfatbin", "-compress-all"]
     for architecture in _ARCHITECTURES:
         flags += ["-gencode", "arch=compute_%s,code=sm_%s" % (architecture, architecture)]
     newest = _ARCHITECTURES[-1]
