@@ -5,15 +5,23 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 from gridbuf_benchmarks import compare, markdown, plot, results, table
 from gridbuf_benchmarks.case import Case
-from gridbuf_benchmarks.cases import select
+from gridbuf_benchmarks.cases import CHAPTERS, select
 from gridbuf_benchmarks.command import console_for_output, user_path
 from gridbuf_benchmarks.libraries import BASELINE, LIBRARIES, load
 from gridbuf_benchmarks.timing import Budget
@@ -21,8 +29,8 @@ from gridbuf_benchmarks.work import WrongWork
 
 __all__ = ["main"]
 
-_QUICK = Budget(rounds=25, min_sample_seconds=100e-6, case_seconds=0.6)
-_FULL = Budget(rounds=101, min_sample_seconds=500e-6, case_seconds=6.0)
+_QUICK = Budget(rounds=25, min_sample_seconds=100e-6, case_seconds=0.6, contender_seconds=0.15)
+_FULL = Budget(rounds=101, min_sample_seconds=500e-6, case_seconds=2.5, contender_seconds=0.25)
 
 _DESCRIPTION = """\
 Times gridbuf against the libraries its users have today: NumPy always, PyTorch and
@@ -32,20 +40,24 @@ All libraries run in this one process, in turns: every round takes one sample of
 in random order. A ratio is time of gridbuf / time of the peer, formed within a round;
 printed is the median over the rounds ± half the interquartile range. Below 1, gridbuf
 is faster. Before the clock starts, each library's result is checked to be the same
-work: shape, dtype, values, layout and alignment.
+work: shape, dtype, values, layout and alignment. Copies and fills stand beside the
+memory, too: memcpy or memset of as many bytes, on two threads, between the same blocks.
 """
 
 _EPILOG = """\
 examples:
   ./bazelw run //benchmarks -- --quick                     half a minute, the usual cases
-  ./bazelw run //benchmarks -- --json now.json --plot now  all cases, result and plots kept
+  ./bazelw run //benchmarks -- --json now.json --plot now  all cases, ten minutes; result and plots kept
+  ./bazelw run //benchmarks -- --only copy,fill            chapters of the cases
   ./bazelw run //benchmarks -- --filter exchange           cases whose id contains 'exchange'
-  ./bazelw run //benchmarks -- --filter 'copy/*/210'       or matches a shell pattern
+  ./bazelw run //benchmarks -- --filter 'copy/8/*/210'     or matches a shell pattern
   ./bazelw run //benchmarks -- --compare before.json       did my change move a ratio?
+  ./bazelw run //benchmarks -- --load now.json --plot now  print and draw an old result again
 
 exit codes: 0 measured (whether or not a target was met), 1 a library did other work than
-the case states, 2 wrong usage or nothing to compare. Times are never a test: --compare
-and the targets inform, they do not fail.
+the case states, 2 wrong usage or nothing to compare, 3 a case became slower and
+--fail-on-regression was given. Times are otherwise never a test: --compare and the
+targets inform, they do not fail.
 """
 
 
@@ -61,6 +73,13 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help=f"fewer cases and rounds: {_QUICK.rounds} rounds, at most {_QUICK.case_seconds:g} s a case"
         f" (otherwise {_FULL.rounds} rounds, {_FULL.case_seconds:g} s)",
+    )
+    parser.add_argument(
+        "--only",
+        type=lambda text: tuple(text.split(",")),
+        default=(),
+        metavar="CHAPTER,…",
+        help=f"only cases of these chapters: {', '.join(CHAPTERS)}",
     )
     parser.add_argument(
         "--filter",
@@ -89,19 +108,31 @@ def _parser() -> argparse.ArgumentParser:
         "--plot",
         type=user_path,
         metavar="PATH",
-        help="draw the ratios; PATH ends in .png or .svg, or both are written",
+        help="draw the ratios, and beside them in PATH-copies and PATH-sizes the copies and the sizes; PATH ends in"
+        " .png or .svg, or both are written",
     )
     parser.add_argument(
         "--compare",
         type=user_path,
         metavar="OLD.json",
-        help="also print how the ratios changed since OLD.json",
+        help="also print which ratios changed since OLD.json",
+    )
+    parser.add_argument(
+        "--fail-on-regression",
+        action="store_true",
+        help="with --compare: exit with 3 if a case became slower by more than the spreads",
     )
     parser.add_argument(
         "--markdown",
         type=user_path,
         metavar="PATH",
-        help="replace the recorded result in the document PATH, between its two marker lines",
+        help="write the document of the result to PATH; its pictures are those of --plot, or are drawn beside it",
+    )
+    parser.add_argument(
+        "--load",
+        type=user_path,
+        metavar="RESULT.json",
+        help="measure nothing: print, draw, compare or document this result",
     )
     parser.add_argument("--list", action="store_true", help="print the selected cases and stop")
     return parser
@@ -112,35 +143,64 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     budget = _budget(options, parser)
-    cases = select(options.filter, quick=options.quick)
-    if not cases:
-        parser.error(f"no case matches {' or '.join(options.filter)}; --list shows the ids")
+    cases = _cases(options, parser)
     console = console_for_output()
     if options.list:
         console.print(_case_list(cases))
         return 0
+    if options.fail_on_regression and not options.compare:
+        parser.error("--fail-on-regression needs --compare OLD.json to know what was before")
+    old = _read(options.compare, "--compare", parser)
+    result = _read(options.load, "--load", parser)
     try:
-        old = results.read(options.compare) if options.compare else None
-    except (OSError, ValueError) as error:
-        parser.error(f"--compare: {error}")
-    loaded, missing = load({entry.library for case in cases for entry in case.entries})
-    if BASELINE in missing:
-        lost = missing[BASELINE]
-        parser.error(f"{lost.reason}; {lost.library.install}")
-    try:
-        with _Progress(len(cases)) as progress:
-            result = results.run(
-                cases, loaded, missing, budget, quick=options.quick, progress=progress.show
-            )
+        if result is None:
+            result = _measure(cases, budget, options, parser)
+        _report(result, old, options, console)
     except WrongWork as error:
         print(f"benchmarks: {error}", file=sys.stderr)
         return 1
-    try:
-        _report(result, old, options, console)
     except (OSError, ValueError) as error:
         print(f"benchmarks: {error}", file=sys.stderr)
         return 2
-    return 0
+    slower = old is not None and compare.regressions(old, result)
+    return 3 if slower and options.fail_on_regression else 0
+
+
+def _cases(options: argparse.Namespace, parser: argparse.ArgumentParser) -> list[Case]:
+    unknown = [name for name in options.only if name not in CHAPTERS]
+    if unknown:
+        parser.error(f"--only: no chapter {', '.join(unknown)}; there are {', '.join(CHAPTERS)}")
+    cases = select(options.filter, quick=options.quick, only=options.only)
+    if not cases:
+        asked = " or ".join([*options.only, *options.filter])
+        parser.error(f"no case matches {asked}; --list shows the ids")
+    return cases
+
+
+def _read(path: Path | None, option: str, parser: argparse.ArgumentParser) -> dict[str, Any] | None:
+    if path is None:
+        return None
+    try:
+        return results.read(path)
+    except (OSError, ValueError) as error:
+        parser.error(f"{option}: {error}")
+
+
+def _measure(
+    cases: Sequence[Case],
+    budget: Budget,
+    options: argparse.Namespace,
+    parser: argparse.ArgumentParser,
+) -> dict[str, Any]:
+    wanted = {entry.library for case in cases for entry in case.entries + case.yardsticks}
+    loaded, missing = load(wanted)
+    if BASELINE in missing:
+        lost = missing[BASELINE]
+        parser.error(f"{lost.reason}; {lost.library.install}")
+    with _Progress(len(cases)) as progress:
+        return results.run(
+            cases, loaded, missing, budget, quick=options.quick, progress=progress.show
+        )
 
 
 def _budget(options: argparse.Namespace, parser: argparse.ArgumentParser) -> Budget:
@@ -153,6 +213,7 @@ def _budget(options: argparse.Namespace, parser: argparse.ArgumentParser) -> Bud
             if sample_us is None
             else sample_us * 1e-6,
             case_seconds=default.case_seconds if options.repeat is None else float("inf"),
+            contender_seconds=default.contender_seconds if options.repeat is None else float("inf"),
         )
     except ValueError as error:
         parser.error(str(error))
@@ -171,10 +232,13 @@ def _report(
         results.write(result, options.json)
         console.print(f"result: {options.json}")
     if options.plot:
-        console.print("plot:", *plot.save(result, options.plot))
+        console.print("plots:", *plot.save(result, options.plot))
     if options.markdown:
-        markdown.record(result, options.markdown)
-        console.print(f"recorded in: {options.markdown}")
+        pictures = options.plot or options.markdown.with_suffix(".png")
+        if not options.plot:
+            console.print("plots:", *plot.save(result, pictures))
+        markdown.write(result, options.markdown, pictures)
+        console.print(f"document: {options.markdown}")
 
 
 def _case_list(cases: Sequence[Case]) -> Table:
@@ -196,6 +260,7 @@ class _Progress:
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
+            TimeRemainingColumn(),
             console=Console(stderr=True),
             transient=True,
             disable=not sys.stderr.isatty(),

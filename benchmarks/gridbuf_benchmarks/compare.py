@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gridbuf_benchmarks.libraries import LIBRARIES
+from gridbuf_benchmarks.libraries import MEMORY, title_of
 
-__all__ = ["Change", "changes", "print_changes"]
+__all__ = ["Change", "changes", "print_changes", "regressions"]
 
-Change = tuple[str, str, Mapping[str, float], Mapping[str, float], str]
-"""Title, peer, the old ratio, the new ratio, and one of 'faster', 'slower' and 'same'."""
+
+@dataclass(frozen=True)
+class Change:
+    """A ratio that two results have; `verdict` is one of "faster", "slower" and "same"."""
+
+    id: str
+    title: str
+    peer: str
+    before: Mapping[str, float]
+    now: Mapping[str, float]
+    verdict: str
 
 
 _LEAST_CHANGE = 0.1
@@ -32,7 +42,8 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
         past = before.get(case["id"], {"ratios": {}})["ratios"]
         for peer, ratio in case["ratios"].items():
             if peer in past:
-                yield case["title"], peer, past[peer], ratio, _verdict(past[peer], ratio)
+                verdict = _verdict(past[peer], ratio)
+                yield Change(case["id"], case["title"], peer, past[peer], ratio, verdict)
 
 
 def _verdict(old: Mapping[str, float], new: Mapping[str, float]) -> str:
@@ -45,26 +56,58 @@ def _verdict(old: Mapping[str, float], new: Mapping[str, float]) -> str:
     return "same"
 
 
-def print_changes(old: Mapping[str, Any], new: Mapping[str, Any], console: Console) -> None:
-    """Prints every common ratio with its change."""
+def regressions(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
+    """The cases that became slower, each once.
+
+    A case counts by its ratio to the memory where it has one, else by all of its ratios: a peer that became
+    faster is no regression of gridbuf's, and in a ratio alone the two look the same.
+    """
+    found: dict[str, list[Change]] = {}
+    for change in changes(old, new):
+        found.setdefault(change.id, []).append(change)
+    slower = []
+    for case in found.values():
+        judged = [change for change in case if change.peer == MEMORY] or case
+        if all(change.verdict == "slower" for change in judged):
+            slower.append(judged[0])
+    return slower
+
+
+def print_changes(
+    old: Mapping[str, Any], new: Mapping[str, Any], console: Console, *, everything: bool = False
+) -> None:
+    """Prints the ratios that moved, or every common one, and then the regressions."""
+    common = list(changes(old, new))
+    moved = [change for change in common if change.verdict != "same"]
+    console.print(_table(old, common if everything else moved))
+    console.print(f"{len(common)} ratios compared, {len(common) - len(moved)} are the same")
+    slower = regressions(old, new)
+    for change in slower:
+        text = f"regression: {change.title}: {change.before['median']:.3g}× of {title_of(change.peer)}'s time before"
+        console.print(Text(f"{text}, {change.now['median']:.3g}× now", style="bold red"))
+    if not slower:
+        console.print(Text("no case became slower", style="bold green"))
+    if old["machine"]["cpu_model"] != new["machine"]["cpu_model"]:
+        text = f"the old result is from another machine ({old['machine']['cpu_model']}): ratios move between machines"
+        console.print(Text(f"warning: {text}", style="bold yellow"))
+
+
+def _table(old: Mapping[str, Any], shown: Sequence[Change]) -> Table:
     table = Table(
         title=f"change of the ratios since {old['created']}",
         caption="'same': within 10 %, or the interquartile ranges overlap",
     )
     for column in ("case", "peer", "before", "now", "change", ""):
         table.add_column(column, justify="left" if column in ("case", "peer", "") else "right")
-    for title, peer, past, now, verdict in changes(old, new):
-        style = {"faster": "green", "slower": "red", "same": "dim"}[verdict]
-        change = now["median"] / past["median"] - 1
+    for change in shown:
+        style = {"faster": "green", "slower": "red", "same": "dim"}[change.verdict]
+        moved_by = change.now["median"] / change.before["median"] - 1
         table.add_row(
-            title,
-            LIBRARIES[peer].title,
-            f"{past['median']:.3g}×",
-            f"{now['median']:.3g}×",
-            Text(f"{change:+.0%}", style=style),
-            Text(verdict, style=style),
+            change.title,
+            title_of(change.peer),
+            f"{change.before['median']:.3g}×",
+            f"{change.now['median']:.3g}×",
+            Text(f"{moved_by:+.0%}", style=style),
+            Text(change.verdict, style=style),
         )
-    console.print(table)
-    if old["machine"]["cpu_model"] != new["machine"]["cpu_model"]:
-        text = f"the old result is from another machine ({old['machine']['cpu_model']}): ratios move between machines"
-        console.print(Text(f"warning: {text}", style="bold yellow"))
+    return table

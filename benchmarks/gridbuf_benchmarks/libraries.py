@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import importlib
+import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 
-__all__ = ["BASELINE", "LIBRARIES", "Library", "Loaded", "Missing", "load"]
+__all__ = ["BASELINE", "LIBRARIES", "MEMORY", "Library", "Loaded", "Missing", "load", "title_of"]
 
 BASELINE = "gridbuf"
 """The library that every ratio has on top: ratio = time of gridbuf / time of the peer."""
+
+MEMORY = "memory"
+"""No library: the key of the ratio to the faster yardstick of a case, which is what the memory can do."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +52,28 @@ LIBRARIES: Mapping[str, Library] = {
         Library("numpy", "NumPy", "numpy", "numpy", "./bazelw --setup"),
         Library("torch", "PyTorch", "torch", "torch", "./bazelw --peers"),
         Library("gt4py", "GT4Py", "gt4py.storage", "gt4py", "./bazelw --peers"),
+        # Yardsticks: what moves bytes without minding where elements lie.
+        *(
+            Library(
+                key, title, "gridbuf_benchmarks._loops", "glibc", "it comes with the benchmarks"
+            )
+            for key, title in (
+                ("memcpy", "memcpy"),
+                ("memcpy_halves", "memcpy in halves on 2 threads"),
+                ("memset", "memset"),
+                ("memset_halves", "memset in halves on 2 threads"),
+                ("memcpy_loop", "memcpy in a loop of C"),
+            )
+        ),
+        Library("torch_copy", "torch.copy_ of flat arrays", "torch", "torch", "./bazelw --peers"),
+        Library("torch_fill", "torch.fill_ of flat arrays", "torch", "torch", "./bazelw --peers"),
     )
 }
+
+
+def title_of(key: str) -> str:
+    """How people call a contender, or the fastest yardstick."""
+    return "the memory" if key == MEMORY else LIBRARIES[key].title
 
 
 @dataclass(frozen=True)
@@ -88,5 +112,7 @@ def load(keys: Iterable[str]) -> tuple[dict[str, Loaded], dict[str, Missing]]:
 
 def _version(library: Library, module: ModuleType) -> str:
     """The version a library states itself: under Bazel, gridbuf is no installed distribution."""
+    if library.distribution == "glibc":
+        return platform.libc_ver()[1]
     top = importlib.import_module(library.distribution) if "." in module.__name__ else module
     return str(getattr(top, "__version__", "unknown"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,13 @@ from typing import Any
 __all__ = ["describe", "disturbances"]
 
 _THP = Path("/sys/kernel/mm/transparent_hugepage")
+_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 _NOTABLE_FLAGS = ("avx2", "avx512f", "hypervisor")
 
 
 def describe() -> dict[str, Any]:
-    """CPU, cores, frequency governor, memory, kernel, huge-page policy, Python and load; None if unreadable."""
+    """CPU, GPUs, cores, governor, caches, memory, kernel, huge-page policy, Python and load; None if unreadable."""
     cpu = _cpu_info()
     flags = cpu.get("flags", "").split()
     return {
@@ -24,6 +26,8 @@ def describe() -> dict[str, Any]:
         "cpu_family": f"family {cpu.get('cpu family', '?')} model {cpu.get('model', '?')}",
         "cpu_flags": [flag for flag in _NOTABLE_FLAGS if flag in flags],
         "virtual_machine": "hypervisor" in flags,
+        "gpu_models": _gpu_models(),
+        "cache_bytes": _cache_bytes(),
         "cores_online": os.cpu_count(),
         "cores_usable": len(os.sched_getaffinity(0)),
         "governor": _read(_GOVERNOR),
@@ -64,6 +68,26 @@ def _cpu_info() -> dict[str, str]:
     block = (_read(Path("/proc/cpuinfo")) or "").split("\n\n")[0]
     pairs = (line.partition(":") for line in block.splitlines() if ":" in line)
     return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _gpu_models() -> list[str]:
+    """The names of the GPUs, each with its memory and driver; empty without NVIDIA's driver."""
+    query = ["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(query, capture_output=True, text=True, check=True, timeout=20)
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return [line.strip() for line in done.stdout.splitlines() if line.strip()]
+
+
+def _cache_bytes() -> dict[str, int]:
+    """The caches of data that the first processor sees, by level; shared ones as a whole."""
+    found = {}
+    for index in sorted(_CACHES.glob("index*")):
+        if _read(index / "type") != "Instruction":
+            size = _read(index / "size") or "0K"
+            found[f"L{_read(index / 'level')}"] = int(size.rstrip("K")) * 1024
+    return found
 
 
 def _distribution() -> str | None:

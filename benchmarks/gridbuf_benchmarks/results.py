@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timezone
 from functools import partial
 from importlib import resources
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from gridbuf_benchmarks import machine
-from gridbuf_benchmarks.case import Case
+from gridbuf_benchmarks import machine, memory
+from gridbuf_benchmarks.case import Case, Entry
 from gridbuf_benchmarks.fresh import measure_fresh
-from gridbuf_benchmarks.libraries import BASELINE, LIBRARIES, Loaded, Missing
-from gridbuf_benchmarks.timing import Budget, Samples, measure, ratio_of, spread_of
-from gridbuf_benchmarks.work import Done, check_work
+from gridbuf_benchmarks.libraries import BASELINE, LIBRARIES, MEMORY, Loaded, Missing
+from gridbuf_benchmarks.promises import judge, judged_case
+from gridbuf_benchmarks.timing import Budget, Contender, Samples, measure, ratio_of, spread_of
+from gridbuf_benchmarks.work import Done, check_work, check_yardstick
 
 __all__ = ["SCHEMA", "SCHEMA_VERSION", "read", "run", "run_case", "schema", "write"]
 
 SCHEMA = "gridbuf.benchmarks"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Raised by one when a field changes its meaning or goes; new fields do not raise it."""
 
 Progress = Callable[[Case, int, int], None]
@@ -49,20 +52,44 @@ def run(
       WrongWork: when an entry does not do the work of its case.
     """
     facts = machine.describe()
-    needy = [case for case in cases if case.consumer not in (None, *loaded)]
+    left_out = _left_out(cases, loaded)
+    started = time.perf_counter()
+    done = []
+    for case in cases:
+        if case.id in left_out:
+            continue
+        if case.work.target is None:
+            memory.release()  # so that what allocates finds the memory that its users would
+        done.append(run_case(case, loaded, budget, progress))
+    memory.release()
     return {
         "schema": SCHEMA,
         "schema_version": SCHEMA_VERSION,
         "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "seconds": round(time.perf_counter() - started, 1),
         "quick": quick,
-        "budget": asdict(budget),
+        "budget": {key: value for key, value in asdict(budget).items() if value != float("inf")},
         "machine": facts,
         "libraries": {key: _library(key, loaded, missing) for key in LIBRARIES},
-        "warnings": machine.disturbances(facts)
-        + _build_warnings(loaded)
-        + [f"{case.title} was not run: it needs {case.consumer}" for case in needy],
-        "cases": [run_case(case, loaded, budget, progress) for case in cases if case not in needy],
+        "warnings": machine.disturbances(facts) + _build_warnings(loaded) + list(left_out.values()),
+        "promises": judge(done),
+        "cases": done,
     }
+
+
+def _left_out(cases: Sequence[Case], loaded: Mapping[str, Loaded]) -> dict[str, str]:
+    """The cases that cannot be run here, by id, each with the reason."""
+    available = memory.available_bytes()
+    reasons = {}
+    for case in cases:
+        if case.consumer not in (None, *loaded):
+            reasons[case.id] = f"{case.title} was not run: it needs {case.consumer}"
+        elif case.memory_bytes > available:
+            wanted, there = case.memory_bytes / 2**30, available / 2**30
+            reasons[case.id] = (
+                f"{case.title} was not run: it needs {wanted:.1f} GiB of memory, {there:.1f} GiB are available"
+            )
+    return reasons
 
 
 def run_case(
@@ -73,22 +100,22 @@ def run_case(
 ) -> dict[str, Any]:
     """Checks the work of every entry whose library is here, then times them against each other."""
     entries = {entry.library: entry for entry in case.entries if entry.library in loaded}
-    names = {key: dict(entry.names(loaded[key].module)) for key, entry in entries.items()}
-    done = {
-        # An entry is a line of this package's own source, evaluated as `timeit` will.
-        key: check_work(case, entry, eval(entry.statement, names[key]))
-        for key, entry in entries.items()
+    yardsticks = {entry.library: entry for entry in case.yardsticks if entry.library in loaded}
+    prepared = {
+        key: _prepare(case, entry, loaded[key].module, yardstick=key in yardsticks)
+        for key, entry in {**entries, **yardsticks}.items()
     }
     on_round = partial(progress, case)
     if case.fresh_process:
         samples = measure_fresh(case, list(entries), budget, on_round)
     else:
-        statements = {key: (entry.statement, names[key]) for key, entry in entries.items()}
-        samples = measure(statements, budget, on_round)
+        contenders = {key: contender for key, (contender, _) in prepared.items()}
+        samples = measure(contenders, budget, on_round)
+    fastest = _fastest(yardsticks, samples)
     ratios = {
-        key: _rounded(asdict(ratio_of(samples[BASELINE], samples[key])), 4)
-        for key in entries
-        if key != BASELINE
+        name: _rounded(asdict(ratio_of(samples[BASELINE], samples[key])), 4)
+        for name, key in {**{key: key for key in entries}, MEMORY: fastest}.items()
+        if key is not None and name != BASELINE
     }
     return {
         "id": case.id,
@@ -96,37 +123,55 @@ def run_case(
         "title": case.title,
         "note": case.note,
         "work": case.work.to_json(),
+        "memory": None if case.work.target is None else memory.facts(),
         "rounds": len(samples[BASELINE].nanoseconds),
         "contenders": [
-            _contender(entry.library, entry.statement, entry.note, done[key], samples[key])
-            for key, entry in entries.items()
+            _contender(entry, prepared[key][1], samples[key])
+            for key, entry in {**entries, **yardsticks}.items()
         ],
+        "yardstick": fastest,
         "ratios": ratios,
-        "target": _judged(case, ratios),
+        "targets": judged_case(case.promises, ratios),
     }
 
 
-def _contender(
-    library: str, statement: str, note: str, done: Done, samples: Samples
-) -> dict[str, Any]:
+def _fastest(yardsticks: Mapping[str, Entry], samples: Mapping[str, Samples]) -> str | None:
+    """The yardstick with the smallest median; None without any."""
+    if not yardsticks:
+        return None
+    return min(yardsticks, key=lambda key: spread_of(samples[key].nanoseconds).median)
+
+
+def _prepare(
+    case: Case, entry: Entry, module: ModuleType, *, yardstick: bool
+) -> tuple[Contender, Done]:
+    """Has the entry do its work once, and judges it."""
+    names = dict(entry.names(module))
+    if case.work.target is not None:
+        memory.poison(case.work.target.span_bytes(case.work.shape))
+    begun = time.perf_counter()
+    # An entry is a line of this package's own source, evaluated as `timeit` will.
+    result = eval(entry.statement, names)
+    seconds = time.perf_counter() - begun
+    if entry.result:
+        result = eval(entry.result, names)
+    done = (check_yardstick if yardstick else check_work)(case, entry, result)
+    return Contender(entry.statement, names, entry.setup, seconds), done
+
+
+def _contender(entry: Entry, done: Done, samples: Samples) -> dict[str, Any]:
+    faults = [count / samples.loops for count in samples.page_faults]
     return {
-        "library": library,
-        "statement": statement,
-        "note": note,
+        "library": entry.library,
+        "statement": entry.statement,
+        "note": entry.note,
         "done": done.to_json(),
         "loops_per_sample": samples.loops,
         "nanoseconds": _rounded(asdict(spread_of(samples.nanoseconds)), 2),
-        "samples_nanoseconds": [round(value, 2) for value in samples.nanoseconds],
+        "samples_nanoseconds": [float(f"{value:.5g}") for value in samples.nanoseconds],
+        "rounds": list(samples.rounds) or list(range(len(samples.nanoseconds))),
+        "page_faults_per_call": round(spread_of(faults).median, 3) if faults else None,
     }
-
-
-def _judged(case: Case, ratios: Mapping[str, Mapping[str, float]]) -> dict[str, Any] | None:
-    """The case's target with the ratio reached; None without a target or without its peer."""
-    target = case.target
-    if target is None or target.peer not in ratios:
-        return None
-    reached = ratios[target.peer]["median"]
-    return {**asdict(target), "reached": reached, "met": reached <= target.ratio}
 
 
 def _library(
@@ -164,8 +209,11 @@ def _rounded(spread: Mapping[str, float], digits: int) -> dict[str, float]:
 
 
 def write(result: Mapping[str, Any], path: Path) -> None:
-    """Writes a result as indented JSON."""
-    path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+    """Writes a result as JSON, a case a line, so that two results can be compared line by line."""
+    head = {key: value for key, value in result.items() if key != "cases"}
+    lines = ",\n  ".join(json.dumps(case, ensure_ascii=False) for case in result["cases"])
+    text = json.dumps(head, indent=1, ensure_ascii=False)
+    path.write_text(f'{text[:-2]},\n "cases": [\n  {lines}\n ]\n}}\n')
 
 
 def read(path: Path) -> dict[str, Any]:

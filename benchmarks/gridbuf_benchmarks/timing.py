@@ -5,11 +5,15 @@ enough (`min_sample_seconds`) for the clock not to matter. A *round* takes one s
 in a new random order. A ratio is formed within each round, from samples taken within milliseconds of
 each other, and the reported ratio is the median over the rounds: a slow phase of the machine hits both
 sides of a quotient and cancels. The spread is the interquartile range.
+
+A contender that takes a hundred times as long as the others would eat the time of all: it sits out once it has used
+up its share, and its ratios are those of the rounds that it took part in.
 """
 
 from __future__ import annotations
 
 import random
+import resource
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +21,16 @@ from dataclasses import dataclass
 from timeit import Timer
 from typing import Any
 
-__all__ = ["Budget", "Samples", "Spread", "measure", "ratio_of", "spread_of"]
+__all__ = [
+    "Budget",
+    "Contender",
+    "Samples",
+    "Spread",
+    "measure",
+    "page_faults",
+    "ratio_of",
+    "spread_of",
+]
 
 MINIMUM_ROUNDS = 5
 """Fewer rounds have no quartiles worth printing; a case takes them even when they exceed its time."""
@@ -25,18 +38,24 @@ MINIMUM_ROUNDS = 5
 _NANOSECONDS = 1e9
 
 
+_LONG_SECONDS = 0.05
+"""A call of this length needs no loop, and none to find that out."""
+
+
 @dataclass(frozen=True)
 class Budget:
     """How much time one case may take.
 
     `rounds` is the number wished for; a case ends earlier, but not before `MINIMUM_ROUNDS`, when
-    `case_seconds` have passed.
+    `case_seconds` have passed. A contender sits out after `contender_seconds` of its own samples, but not before
+    it has two; one is enough of those that take longer than four times that.
     """
 
     rounds: int
     min_sample_seconds: float
     case_seconds: float
     seed: int = 20210401
+    contender_seconds: float = float("inf")
 
     def __post_init__(self) -> None:
         if self.rounds < 1:
@@ -48,11 +67,33 @@ class Budget:
 
 
 @dataclass(frozen=True)
+class Contender:
+    """A statement with the names it uses, what runs untimed before each sample, and how long one call took before.
+
+    The last is 0 where nobody knows.
+    """
+
+    statement: str
+    names: dict[str, Any]
+    setup: str = "pass"
+    known_seconds: float = 0.0
+
+
+@dataclass(frozen=True)
 class Samples:
-    """One contender's times, in nanoseconds per call, one per round; each the mean over `loops` calls."""
+    """One contender's times, in nanoseconds per call, each the mean over `loops` calls.
+
+    `rounds` says of which round each is, and `page_faults` how many the process had during it; both are empty where
+    every round has a sample and nobody counted.
+    """
 
     loops: int
     nanoseconds: tuple[float, ...]
+    rounds: tuple[int, ...] = ()
+    page_faults: tuple[int, ...] = ()
+
+    def by_round(self) -> dict[int, float]:
+        return dict(zip(self.rounds or range(len(self.nanoseconds)), self.nanoseconds))
 
 
 @dataclass(frozen=True)
@@ -78,38 +119,80 @@ def spread_of(values: Sequence[float]) -> Spread:
 
 
 def ratio_of(numerator: Samples, denominator: Samples) -> Spread:
-    """The quotient of two contenders of one case, formed round by round."""
-    pairs = zip(numerator.nanoseconds, denominator.nanoseconds, strict=True)
-    return spread_of([above / below for above, below in pairs])
+    """The quotient of two contenders of one case, formed in every round that has both."""
+    below = denominator.by_round()
+    return spread_of(
+        [value / below[number] for number, value in numerator.by_round().items() if number in below]
+    )
+
+
+def page_faults() -> int:
+    """The page faults of this process so far, those that needed no disk included."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_minflt + usage.ru_majflt
+
+
+class _Series:
+    """The samples of one contender while they are taken."""
+
+    def __init__(self, contender: Contender, budget: Budget) -> None:
+        self._timer = Timer(contender.statement, setup=contender.setup, globals=contender.names)
+        self._budget = budget
+        self._spent_seconds = 0.0
+        self._loops = (
+            1
+            if contender.known_seconds >= _LONG_SECONDS
+            else _calibrate(self._timer, budget.min_sample_seconds)
+        )
+        self._rounds: list[int] = []
+        self._nanoseconds: list[float] = []
+        self._faults: list[int] = []
+
+    @property
+    def sits_out(self) -> bool:
+        allowed, taken = self._budget.contender_seconds, len(self._rounds)
+        return self._spent_seconds > allowed and (taken > 1 or self._spent_seconds > 4 * allowed)
+
+    def sample(self, number: int) -> None:
+        before = page_faults()
+        seconds = self._timer.timeit(self._loops)
+        self._faults.append(page_faults() - before)
+        self._spent_seconds += seconds
+        self._rounds.append(number)
+        self._nanoseconds.append(seconds / self._loops * _NANOSECONDS)
+
+    def samples(self) -> Samples:
+        return Samples(
+            self._loops, tuple(self._nanoseconds), tuple(self._rounds), tuple(self._faults)
+        )
 
 
 def measure(
-    contenders: Mapping[str, tuple[str, dict[str, Any]]],
+    contenders: Mapping[str, Contender],
     budget: Budget,
     on_round: Callable[[int, int], None] = lambda done, wanted: None,
 ) -> dict[str, Samples]:
-    """Times every contender (expression and globals) in interleaved rounds.
+    """Times every contender in interleaved rounds; the first is in all of them.
 
     The garbage collector is off while a sample runs, as in `timeit`. Calibration doubles as warm-up: its
     samples are dropped.
     """
-    timers = {
-        key: Timer(statement, globals=names) for key, (statement, names) in contenders.items()
-    }
-    loops = {key: _calibrate(timer, budget.min_sample_seconds) for key, timer in timers.items()}
-    times: dict[str, list[float]] = {key: [] for key in timers}
-    order = list(timers)
+    series = {key: _Series(contender, budget) for key, contender in contenders.items()}
+    first = next(iter(series.values()))
+    order = list(series.values())
     shuffle = random.Random(budget.seed).shuffle
     minimum = min(MINIMUM_ROUNDS, budget.rounds)
     started = time.perf_counter()
     for done in range(budget.rounds):
-        if done >= minimum and time.perf_counter() - started > budget.case_seconds:
+        late = time.perf_counter() - started > budget.case_seconds
+        if done >= minimum and (late or first.sits_out):
             break
         shuffle(order)
-        for key in order:
-            times[key].append(timers[key].timeit(loops[key]) / loops[key] * _NANOSECONDS)
+        for one in order:
+            if one is first or not one.sits_out:
+                one.sample(done)
         on_round(done + 1, budget.rounds)
-    return {key: Samples(loops[key], tuple(times[key])) for key in timers}
+    return {key: one.samples() for key, one in series.items()}
 
 
 def _calibrate(timer: Timer, min_sample_seconds: float) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -9,9 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gridbuf_benchmarks import memory
 from gridbuf_benchmarks.case import Case, Entry, Work
 
-__all__ = ["Done", "WrongWork", "check_work", "view_of"]
+__all__ = ["Done", "WrongWork", "check_work", "check_yardstick", "view_of"]
+
+_COMPARED_WHOLE = 1 << 20
+_SAMPLED = 1 << 14
 
 
 class WrongWork(Exception):
@@ -82,32 +87,98 @@ def check_work(case: Case, entry: Entry, result: Any) -> Done:
     view = view_of(result)
     work = case.work
     aligned_bytes = _alignment_bytes(view, work)
+    digest, *values = _compare_values(view, work)
     for name, wanted, found, good in (
         ("shape", work.shape, view.shape, view.shape == work.shape),
         ("dtype", work.dtype, view.dtype.name, view.dtype == np.dtype(work.dtype)),
-        ("values", *_compare_values(view, work)),
+        ("values", *values),
         ("layout", work.layout, view.strides, _has_layout(view, work)),
         ("alignment", work.alignment_bytes, aligned_bytes, _is_aligned(view, work)),
+        ("padding", *_compare_padding(work)),
     ):
         if not good:
             raise WrongWork(
                 f"{case.id}: {entry.library} was to do other work than it did: {name} should be {wanted}, "
                 f"found {found}, from `{entry.statement}`; correct the case, its times would mislead"
             )
-    digest = None if work.values is None else f"{zlib.crc32(np.ascontiguousarray(view).data):08x}"
     return Done(view.shape, view.dtype.name, digest, view.strides, aligned_bytes)
 
 
-def _compare_values(view: npt.NDArray[Any], work: Work) -> tuple[str, str, bool]:
+def check_yardstick(case: Case, entry: Entry, result: Any) -> Done:
+    """Holds what a yardstick wrote, a pair of bytes expected and found, against each other.
+
+    Raises:
+      WrongWork: if they differ.
+    """
+    expected, found = result
+    picks = _picks(found.shape)
+    # As bytes: what was moved may be no numbers, of which none is equal to itself.
+    if np.broadcast_to(expected, found.shape)[picks].tobytes() != found[picks].tobytes():
+        raise WrongWork(
+            f"{case.id}: {entry.library} did not move {found.nbytes} bytes as they were, from `{entry.statement}`;"
+            " correct the case, its times would mislead"
+        )
+    digest = f"{zlib.crc32(found[picks].data):08x}"
+    return Done(found.shape, found.dtype.name, digest, found.strides, 1)
+
+
+def _picks(shape: tuple[int, ...]) -> Any:
+    """An index of all elements; of _SAMPLED chosen at random, the first and the last among them, of large arrays.
+
+    To compare a gigabyte element by element, across the layouts, would take longer than to measure it. What is
+    wrong in more than one element of a thousand is found all the same.
+    """
+    total = math.prod(shape)
+    if total <= _COMPARED_WHOLE:
+        return ...
+    some = np.random.default_rng(total).integers(0, total, _SAMPLED)
+    some[:2] = 0, total - 1
+    return np.unravel_index(np.sort(some), shape)
+
+
+def _compare_values(view: npt.NDArray[Any], work: Work) -> tuple[str | None, str, str, bool]:
+    """A checksum of the elements in C order, the value wanted, the one found, and whether all is right."""
     wanted = work.expected()
     if wanted is None or view.shape != work.shape:
-        return "", "", True  # nothing to compare, or the shape has been reported already
-    wrong = view != wanted
-    if not wrong.any():
+        return None, "", "", True  # nothing to compare, or the shape has been reported already
+    picks = _picks(view.shape)
+    found = np.ascontiguousarray(view[picks])
+    digest = f"{zlib.crc32(found.data):08x}"
+    chosen = np.ascontiguousarray(wanted[picks]).astype(view.dtype)
+    if found.tobytes() == chosen.tobytes():
+        return digest, "", "", True
+    wrong = found.reshape(-1).view(np.uint8) != chosen.reshape(-1).view(np.uint8)
+    elements = np.flatnonzero(wrong.reshape(-1, view.itemsize).any(axis=1))
+    first = int(elements[0])
+    if picks is ...:
+        index = tuple(int(i) for i in np.unravel_index(first, view.shape))
+    else:
+        index = tuple(int(axis[first]) for axis in picks)
+    return (
+        digest,
+        f"{chosen.reshape(-1)[first]} at {index}",
+        f"{found.reshape(-1)[first]} ({len(elements)} of {found.size} elements looked at differ)",
+        False,
+    )
+
+
+def _compare_padding(work: Work) -> tuple[str, str, bool]:
+    """Whether what follows the rows of a target in shared memory is as it was before."""
+    target = work.target
+    if target is None or target.rows == "dense" or target.step > 1 or 0 in work.shape:
         return "", "", True
-    index = tuple(int(i) for i in np.argwhere(wrong)[0])
-    found = f"{view[index]} ({np.count_nonzero(wrong)} elements differ)"
-    return f"{wanted[index]} at {index}", found, False
+    contiguous = target.layout.index(len(target.layout) - 1)
+    row_bytes = work.shape[contiguous] * target.itemsize_bytes
+    rows = math.prod(work.shape) // work.shape[contiguous]
+    pitch_bytes = min(
+        stride for dim, stride in enumerate(target.strides_bytes(work.shape)) if dim != contiguous
+    )
+    memory_bytes = memory.block("target", target.span_bytes(work.shape))[target.offset_bytes :]
+    padded = memory_bytes[: rows * pitch_bytes].reshape(rows, pitch_bytes)
+    wrong = np.flatnonzero((padded[:, row_bytes:] != memory.POISON).any(axis=1))
+    if not len(wrong):
+        return "", "", True
+    return f"{memory.POISON:#x} behind every row", f"other bytes behind row {wrong[0]}", False
 
 
 def _has_layout(view: npt.NDArray[Any], work: Work) -> bool:

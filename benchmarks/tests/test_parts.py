@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import mmap
+import re
+import time
+from itertools import permutations
 from pathlib import Path
 from timeit import Timer
 from typing import Any
@@ -13,13 +17,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbuf_benchmarks import cli, compare, cpp, machine, results, timing
+from gridbuf_benchmarks import cli, compare, cpp, machine, memory, results, timing
 from gridbuf_benchmarks.case import Case, Entry, Work
-from gridbuf_benchmarks.cases import ALL_CASES, select
+from gridbuf_benchmarks.cases import ALL_CASES, copies, select
 from gridbuf_benchmarks.fresh import measure_fresh
-from gridbuf_benchmarks.table import format_bandwidth, format_time
-from gridbuf_benchmarks.timing import Budget, Samples, measure, ratio_of, spread_of
-from gridbuf_benchmarks.work import WrongWork, check_work, view_of
+from gridbuf_benchmarks.placement import LINE_BYTES, Placement
+from gridbuf_benchmarks.promises import judge
+from gridbuf_benchmarks.table import format_bandwidth, format_speed, format_time
+from gridbuf_benchmarks.timing import Budget, Contender, Samples, measure, ratio_of, spread_of
+from gridbuf_benchmarks.work import WrongWork, check_work, check_yardstick, view_of
 
 times = st.floats(min_value=1e-3, max_value=1e12)
 
@@ -112,7 +118,7 @@ def test_calibration_reaches_the_shortest_sample(
 def test_rounds_interleave_all_contenders() -> None:
     log: list[str] = []
     budget = Budget(rounds=40, min_sample_seconds=1e-9, case_seconds=60.0)
-    contenders = {key: (f"log('{key}')", {"log": log.append}) for key in "abc"}
+    contenders = {key: Contender(f"log('{key}')", {"log": log.append}) for key in "abc"}
     samples = measure(contenders, budget)
     assert {key: (s.loops, len(s.nanoseconds)) for key, s in samples.items()} == dict.fromkeys(
         "abc", (1, 40)
@@ -124,8 +130,48 @@ def test_rounds_interleave_all_contenders() -> None:
 
 def test_a_case_ends_when_its_time_is_up_but_not_before_the_fewest_rounds() -> None:
     budget = Budget(rounds=1000, min_sample_seconds=1e-9, case_seconds=0.0)
-    samples = measure({"a": ("None", {})}, budget)
+    samples = measure({"a": Contender("None", {})}, budget)
     assert len(samples["a"].nanoseconds) == timing.MINIMUM_ROUNDS
+
+
+def test_a_slow_contender_sits_out_and_its_ratio_is_that_of_its_rounds() -> None:
+    log: list[str] = []
+    names = {"log": log.append, "sleep": time.sleep}
+    budget = Budget(rounds=12, min_sample_seconds=1e-9, case_seconds=60.0, contender_seconds=0.02)
+    samples = measure(
+        {
+            "fast": Contender("log('fast')", names),
+            "slow": Contender("log('slow') or sleep(0.015)", names, known_seconds=1.0),
+            "slower": Contender("log('slower') or sleep(0.1)", names, known_seconds=1.0),
+        },
+        budget,
+    )
+    assert samples["fast"].rounds == tuple(range(12))
+    assert samples["slow"].rounds == (0, 1)
+    assert samples["slower"].rounds == (0,), "one is enough of what takes more than four times"
+    assert log.count("slower") == 1, "known to be long: not tried before"
+    own = samples["fast"].nanoseconds[0] / samples["slower"].nanoseconds[0]
+    assert ratio_of(samples["fast"], samples["slower"]) == timing.Spread(own, own, own)
+    assert all(len(one.page_faults) == len(one.rounds) for one in samples.values())
+
+
+def test_what_runs_before_a_sample_is_not_timed() -> None:
+    log: list[str] = []
+    contender = Contender("None", {"log": log.append}, setup="log('before')", known_seconds=1.0)
+    measure({"a": contender}, Budget(rounds=3, min_sample_seconds=1e-9, case_seconds=60.0))
+    assert log == ["before"] * 3
+
+
+def test_page_faults_of_a_sample_are_counted() -> None:
+    def touch() -> None:
+        block = mmap.mmap(-1, 64 * mmap.PAGESIZE)
+        block.madvise(mmap.MADV_NOHUGEPAGE)
+        for begin in range(0, len(block), mmap.PAGESIZE):
+            block[begin] = 1
+
+    before = timing.page_faults()
+    touch()
+    assert timing.page_faults() - before >= 64
 
 
 @pytest.mark.parametrize(
@@ -190,6 +236,94 @@ def test_misaligned_work_is_refused() -> None:
         _check(raw[start : start + 32].view(np.float64), strict)
 
 
+@pytest.mark.parametrize("wrong_at", [0, 77, 1 << 21, (1 << 21) + 12345])
+def test_large_work_is_sampled(wrong_at: int) -> None:
+    """Single elements of millions are looked at only at both ends; a stretch is found anywhere."""
+    work = Work(((1 << 21) + 20000,), values=1.0)
+    right = np.ones(work.shape)
+    _check(right, work)
+    right[wrong_at : wrong_at + 5000] = 2.0
+    with pytest.raises(WrongWork, match="values should be 1.0 .* found 2.0"):
+        _check(right, work)
+
+
+# Where arrays lie
+
+
+extents = st.lists(st.integers(1, 9), min_size=1, max_size=4)
+
+
+@given(extents, st.data())
+def test_placements_are_layouts_without_overlap(shape: list[int], data: st.DataObject) -> None:
+    """Every element has bytes of its own, the layout map is kept, and all is within the span."""
+    layout = tuple(data.draw(st.permutations(range(len(shape)))))
+    placement = Placement(
+        data.draw(st.sampled_from(["uint8", "int16", "float64", "complex128"])),
+        layout,
+        data.draw(st.sampled_from(["dense", "lines"])),
+        data.draw(st.integers(1, 3)),
+        data.draw(st.sampled_from([0, 16])),
+    )
+    strides = placement.strides_bytes(shape)
+    offsets = sum(
+        np.arange(extent).reshape([-1 if i == dim else 1 for i in range(len(shape))]) * stride
+        for dim, (extent, stride) in enumerate(zip(shape, strides))
+    )
+    assert len(np.unique(offsets)) == np.prod(shape)
+    assert np.max(offsets) + placement.offset_bytes < placement.span_bytes(shape)
+    assert [strides[layout.index(rank)] for rank in range(len(shape))] == sorted(
+        strides, reverse=True
+    )
+
+
+def test_padded_rows_are_an_odd_number_of_lines() -> None:
+    for extent, lines in ((512, 65), (511, 65), (504, 65), (503, 63), (8, 3), (7, 1)):
+        row, item = Placement("float64", (0, 1), "lines").strides_bytes((3, extent))
+        assert (row, item) == (lines * LINE_BYTES, 8), "at least a byte of padding"
+
+
+def test_a_copy_case_is_held_against_its_source_and_its_padding() -> None:
+    """With the real memory: right copies pass, others and those that touch padding do not."""
+    target = Placement("float64", (1, 0), "lines")
+    case = copies.copy_case("copy/8/x/10", (20, 30), target, promises=())
+    src = memory.array("source", case.work.shape, Placement("float64", (0, 1)))
+    dst = memory.array("target", case.work.shape, target)
+    assert src.flags.c_contiguous
+    assert dst.strides == (8, 192)
+    memory.poison(target.span_bytes(case.work.shape))
+    with pytest.raises(WrongWork, match=r"copy/8/x/10: .* values should be"):
+        check_work(case, case.entries[0], dst)
+    dst[...] = src
+    assert check_work(case, case.entries[0], dst).strides_bytes == (8, 192)
+    memory.block("target", 192)[20 * 8] = 0
+    with pytest.raises(WrongWork, match=r"padding should be 0xa5 behind every row, found .* row 0"):
+        check_work(case, case.entries[0], dst)
+    facts = memory.facts()
+    assert facts["block_bytes"] >= 2 * src.nbytes
+    del src, dst
+    memory.release()
+    assert memory.facts()["block_bytes"] == 0
+
+
+def test_a_yardstick_must_move_the_bytes() -> None:
+    case = copies.copy_case("copy/8/x/10", (20, 30), Placement("float64", (1, 0)), promises=())
+    entry = case.yardsticks[0]
+    pair = (np.arange(64, dtype=np.uint8), np.arange(64, dtype=np.uint8))
+    assert check_yardstick(case, entry, pair).shape == (64,)
+    pair[1][63] = 0
+    with pytest.raises(WrongWork, match="did not move 64 bytes"):
+        check_yardstick(case, entry, pair)
+
+
+def test_the_source_has_no_equal_words() -> None:
+    words = memory.block("source", 1 << 16).view(np.uint64)
+    assert len(np.unique(words)) == len(words)
+    memory.write_numbers("float32", 1 << 16)
+    assert np.isfinite(memory.block("source", 1 << 16).view(np.float32)).all()
+    del words
+    memory.release()
+
+
 @pytest.mark.parametrize(
     "export",
     [
@@ -212,7 +346,75 @@ def test_every_kind_of_export_can_be_read(export: Any) -> None:
 
 def test_ids_are_unique_and_every_case_says_what_it_compares() -> None:
     assert len({case.id for case in ALL_CASES}) == len(ALL_CASES)
-    assert all(len(case.note) > 40 and len(case.entries) > 1 for case in ALL_CASES)
+    for case in ALL_CASES:
+        assert len(case.note) > 40
+        assert len(case.entries + case.yardsticks) > 1
+
+
+def test_the_matrix_is_whole() -> None:
+    """All 3-d permutations, of every item size, shape and padding; arrays of 64 MiB and more."""
+    matrix = [case for case in ALL_CASES if re.fullmatch(r"copy/\d+/\w+\.\w+/\d\d\d", case.id)]
+    found = {tuple(case.id.split("/")[1:]) for case in matrix}
+    layouts = {"".join(map(str, p)) for p in permutations(range(3))}
+    for size in ("1", "2", "4", "8", "16"):
+        for kind in ("lines.dense", "pow2.dense", "odd.dense", "stencil.dense", "tall.dense"):
+            assert {layout for s, k, layout in found if (s, k) == (size, kind)} == layouts
+        for kind in ("pow2.lines", "odd.lines", "stencil.lines", "tall.lines"):
+            assert {layout for s, k, layout in found if (s, k) == (size, kind)} == layouts
+    assert all(case.work.array_bytes >= 64 << 20 for case in matrix)
+    assert all("copy-numpy" in case.promises for case in matrix)
+
+
+@pytest.mark.parametrize(
+    ("id", "promises"),
+    [
+        ("copy/8/lines.dense/210", {"copy-8-lines"}),
+        ("copy/8/pow2.lines/021", {"copy-8-lines"}),
+        ("copy/8/pow2.dense/210", {"copy-8-other", "reversed-numpy", "reversed-torch"}),
+        ("copy/8/odd.dense/120", {"copy-8-other"}),
+        ("copy/8/lines.off/120", {"copy-8-other"}),
+        ("copy/8/odd.dense/102", set()),  # the contiguous dimension stays
+        ("copy/4/lines.dense/201", {"copy-4-lines"}),
+        ("copy/4/pow2.dense/201", {"copy-4-other"}),
+        ("copy/2/odd.dense/201", {"copy-2"}),
+        ("copy/1/odd.dense/201", set()),
+        ("copy/8/4KiB/210", set()),
+    ],
+)
+def test_copies_bear_on_the_right_promises(id: str, promises: set[str]) -> None:
+    (case,) = [case for case in ALL_CASES if case.id == id]
+    assert set(case.promises) == {"copy-numpy"} | promises
+
+
+def test_sizes_reach_from_one_mebibyte_to_four_gibibytes() -> None:
+    for line in ("cube", "pow2", "fill"):
+        sizes = [case.work.array_bytes for case in ALL_CASES if case.group == f"sizes/{line}"]
+        assert len(sizes) == 13
+        assert sizes == sorted(sizes)
+        assert sizes[0] == pytest.approx(1 << 20, rel=0.2)
+        assert sizes[-1] == pytest.approx(4 << 30, rel=0.05)
+        assert all(1.5 < b / a < 2.5 for a, b in zip(sizes, sizes[1:]))
+
+
+def test_cost_is_linear_when_no_size_costs_much_more_a_byte() -> None:
+    def result(nanoseconds: list[float]) -> list[dict[str, Any]]:
+        return [
+            {
+                "id": f"sizes/cube/{i}",
+                "group": "sizes/cube",
+                "work": {"array_bytes": 1 << (28 + i)},
+                "yardstick": "memcpy_halves",
+                "ratios": {},
+                "targets": [],
+                "contenders": [{"library": "gridbuf", "nanoseconds": {"median": time}}],
+            }
+            for i, time in enumerate(nanoseconds)
+        ]
+
+    linear = judge(result([1.0, 2.0, 4.4]))[-1]
+    assert (linear["id"], linear["met"], linear["worst"]) == ("linear", True, 1.1)
+    assert judge(result([1.0, 4.0, 8.0]))[-1]["met"] is False
+    assert judge([])[-1]["met"] is None
 
 
 @pytest.mark.parametrize("libraries", [["numpy", "gridbuf"], ["gridbuf", "numpy", "numpy"]])
@@ -225,10 +427,15 @@ def test_malformed_cases_are_refused(libraries: list[str]) -> None:
 def test_filters_select_by_part_and_by_pattern() -> None:
     everything = select([], quick=False)
     assert len(select([], quick=True)) < len(everything) == len(ALL_CASES)
-    assert [case.id for case in select(["copy/*/210"], quick=False)] == [
-        "copy/128/210",
-        "copy/256/210",
+    assert [case.id for case in select(["copy/8/p*/210"], quick=False)] == [
+        "copy/8/pow2.dense/210",
+        "copy/8/pow2.lines/210",
     ]
+    assert {case.chapter for case in select([], quick=False, only=["tiny", "cast"])} == {
+        "tiny",
+        "cast",
+    }
+    assert select(["memoryview"], quick=False, only=["tiny"]) == []
     assert {case.group for case in select(["exchange", "preset"], quick=True)} == {
         "exchange",
         "allocate/preset",
@@ -251,6 +458,10 @@ def test_filters_select_by_part_and_by_pattern() -> None:
 )
 def test_times_have_three_digits_and_a_unit(nanoseconds: float, text: str) -> None:
     assert format_time(nanoseconds) == text
+
+
+def test_speeds_are_the_inverse_of_ratios() -> None:
+    assert [format_speed(ratio) for ratio in (1.25, 0.5, 0.04)] == ["0.80", "2.00", "25"]
 
 
 def test_bandwidth_is_decimal_gigabytes() -> None:
@@ -284,26 +495,43 @@ def test_a_change_counts_when_the_ranges_do_not_overlap() -> None:
         (_spread(1.201, 1.205, 1.3), "same"),  # they do not, but the medians are within a tenth
     ):
         (change,) = compare.changes(before, result(ratio))
-        assert change[-1] == verdict
+        assert change.verdict == verdict
+        assert bool(compare.regressions(before, result(ratio))) == (verdict == "slower")
     assert list(compare.changes({"cases": []}, before)) == []
+
+
+def test_a_faster_peer_is_no_regression_where_the_memory_tells() -> None:
+    def result(memory: float, numpy: float) -> dict[str, Any]:
+        ratios = {"memory": memory, "numpy": numpy}
+        spreads = {key: _spread(0.99 * r, r, 1.01 * r) for key, r in ratios.items()}
+        return {"cases": [{"id": "a/b", "title": "t", "ratios": spreads}]}
+
+    before = result(1.0, 1.0)
+    assert not compare.regressions(before, result(1.0, 2.0))
+    (slower,) = compare.regressions(before, result(2.0, 1.0))
+    assert (slower.id, slower.peer) == ("a/b", "memory")
 
 
 def test_schema_refuses_broken_results() -> None:
     """The schema has teeth: a zero ratio, an absent library without its remedy, a missing field."""
     case = {
-        "id": "a/b", "group": "a", "title": "t", "note": "n", "rounds": 1, "target": None,
+        "id": "a/b", "group": "a", "title": "t", "note": "n", "rounds": 1, "targets": [], "memory": None,
+        "yardstick": None,
         "work": {"shape": [1], "dtype": "float64", "values": None, "layout": None, "alignment_bytes": 1,
-                 "aligned_index": None, "bytes_moved": None},
+                 "aligned_index": None, "bytes_moved": None, "array_bytes": 8, "source": None,
+                 "target": Placement("float64", (0,)).to_json()},
         "contenders": [{
             "library": "gridbuf", "statement": "s", "note": "", "loops_per_sample": 1,
-            "nanoseconds": _spread(1.0, 1.0, 1.0), "samples_nanoseconds": [1.0],
+            "nanoseconds": _spread(1.0, 1.0, 1.0), "samples_nanoseconds": [1.0], "rounds": [0],
+            "page_faults_per_call": 0.5,
             "done": {"shape": [1], "dtype": "float64", "values_crc32": None, "strides_bytes": [8], "alignment_bytes": 8},
         }],
         "ratios": {"numpy": _spread(1.0, 1.0, 1.0)},
     }  # fmt: skip
     library: dict[str, Any] = {"title": "x", "state": "not needed", "version": None}
     good: dict[str, Any] = {
-        "schema": "gridbuf.benchmarks", "schema_version": 1, "created": "2021-04-01T00:00:00+00:00", "quick": True,
+        "schema": "gridbuf.benchmarks", "schema_version": 2, "created": "2021-04-01T00:00:00+00:00", "quick": True,
+        "seconds": 1.5, "promises": judge([]),
         "budget": {"rounds": 1, "min_sample_seconds": 1.0, "case_seconds": 1.0, "seed": 1},
         "machine": machine.describe(), "warnings": [], "cases": [case],
         "libraries": dict.fromkeys(("gridbuf", "numpy", "torch", "gt4py"), library),
@@ -312,7 +540,8 @@ def test_schema_refuses_broken_results() -> None:
     jsonschema.validate(good, schema)
     absent = {**good["libraries"], "torch": {**library, "state": "absent"}}
     for broken in (
-        {**good, "schema_version": 2},
+        {**good, "schema_version": 1},
+        {**good, "promises": [{**good["promises"][0], "met": True}]},
         {**good, "cases": []},
         {**good, "cases": [{**case, "ratios": {"numpy": _spread(0.0, 0.0, 0.0)}}]},
         {**good, "libraries": absent},
@@ -339,6 +568,9 @@ def test_foreign_files_are_refused_by_name(tmp_path: Path, text: str) -> None:
     ("arguments", "message"),
     [
         (["--filter", "no-such-case"], "no case matches no-such-case"),
+        (["--only", "copy,nonsense"], "no chapter nonsense; there are allocate"),
+        (["--fail-on-regression"], "needs --compare"),
+        (["--load", "no-such-file.json"], "no-such-file.json"),
         (["--repeat", "0"], "rounds is 0"),
         (["--compare", "no-such-file.json"], "no-such-file.json"),
     ],

@@ -2,27 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from gridbuf_benchmarks.case import Case
-from gridbuf_benchmarks.cases import allocation, arithmetic, copies, exchange, storages
+from gridbuf_benchmarks.cases import (
+    allocation,
+    arithmetic,
+    casts,
+    copies,
+    exchange,
+    fills,
+    from_array,
+    sizes,
+    storages,
+    tiny,
+)
 
-__all__ = ["ALL_CASES", "select"]
+__all__ = ["ALL_CASES", "CHAPTERS", "select"]
 
 ALL_CASES: tuple[Case, ...] = (
     *allocation.CASES,
     *exchange.CASES,
-    *copies.CASES,
     *arithmetic.CASES,
     *storages.CASES,
+    *from_array.CASES,
+    *tiny.CASES,
+    *copies.CASES,
+    *casts.CASES,
+    *fills.CASES,
+    *sizes.CASES,
 )
 
 
-def select(filters: list[str], *, quick: bool) -> list[Case]:
-    """The cases whose id contains, or matches as a shell pattern, one of the filters (all without filters)."""
+CHAPTERS: tuple[str, ...] = tuple(dict.fromkeys(case.chapter for case in ALL_CASES))
+"""The first parts of the ids, in their order: what `--only` chooses from."""
+
+
+def select(filters: list[str], *, quick: bool, only: Sequence[str] = ()) -> list[Case]:
+    """The cases of the chapters `only` (all if empty) that a filter selects (all without filters).
+
+    A filter selects ids that contain it, or match it as a shell pattern.
+    """
     return [
         case
         for case in ALL_CASES
         if (case.quick or not quick)
+        and (not only or case.chapter in only)
         and (not filters or any(text in case.id or fnmatchcase(case.id, text) for text in filters))
     ]

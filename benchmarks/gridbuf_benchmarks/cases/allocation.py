@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gridbuf_benchmarks.case import Case, Entry, Target, Work
+from gridbuf_benchmarks.case import Case, Entry, Work
 from gridbuf_benchmarks.work import view_of
 
 __all__ = ["CASES"]
@@ -82,7 +82,7 @@ def _plain_cases(size: str, shape: tuple[int, ...], note: str) -> Iterator[Case]
             note=note,
             work=Work(shape, values=values),
             entries=tuple(_call(function, shape).values()),
-            target=Target("numpy", 1.5) if (size, function) == ("small", "empty") else None,
+            promises=("allocate-small",) if (size, function) == ("small", "empty") else (),
         )
 
 
@@ -132,25 +132,25 @@ _GIBIBYTE_NOTES = {
     True: "Cold: the first call of a fresh process, a new one for every sample. Where the hypervisor took memory back, "
     "getting it again is part of the sample.",
 }
-# What follows the allocation: (id, title, statement around the call, values, target warm, target cold).
+# What follows the allocation: (id, title, statement around the call, values, promise warm, promise cold).
 _GIBIBYTE_WORK = (
-    ("zeros", "zeros 1 GiB + a write to every page", "touch({})", 0.0, 1 / 2.5, 1 / 1.5),
+    ("zeros", "zeros 1 GiB + a write to every page", "touch({})", 0.0, "zeros-large", "zeros-cold"),
     (
         "zeros-all",
         "zeros 1 GiB + a write to every element",
         "write_all({})",
         _FILL,
-        1 / 2.5,
-        1 / 1.5,
+        "zeros-large",
+        "zeros-cold",
     ),
-    ("full", "full 1 GiB", "{}", _FILL, 1 / 2, None),
+    ("full", "full 1 GiB", "{}", _FILL, "full-large", None),
 )
 
 
 def _gibibyte_cases() -> Iterator[Case]:
     for fresh_process, note in _GIBIBYTE_NOTES.items():
         for name, title, statement, values, warm, cold in _GIBIBYTE_WORK:
-            ratio = cold if fresh_process else warm
+            promise = cold if fresh_process else warm
             yield Case(
                 id=f"allocate/1GiB{'-cold' if fresh_process else ''}/{name}",
                 title=title + (", cold" if fresh_process else ""),
@@ -162,7 +162,7 @@ def _gibibyte_cases() -> Iterator[Case]:
                     if key != "gt4py"  # wraps at 32 bits for this length
                 ),
                 quick=False,
-                target=None if ratio is None else Target("numpy", round(ratio, 3)),
+                promises=() if promise is None else (promise,),
                 fresh_process=fresh_process,
             )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gridbuf_benchmarks.case import Case, Entry, Target, Work
+from gridbuf_benchmarks.case import Case, Entry, Work
 
 __all__ = ["CASES"]
 
@@ -17,7 +17,6 @@ _NOTE = (
     "axes of extent 1 go. Both add with the same loop of NumPy's: what differs is finding out what the result looks "
     "like, and where its memory comes from."
 )
-_TARGET = Target("numpy", 1.15)
 
 # What is computed: of storages by name, of arrays by position. Every operand is 1 everywhere.
 _EXPRESSIONS: dict[str, tuple[str, str, float]] = {
@@ -65,7 +64,7 @@ def _cases() -> Iterator[Case]:
                 ),
                 entries=tuple(_entries(extent, name)),
                 quick=quick,
-                target=_TARGET,
+                promises=("ufunc",),
             )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gridbuf_benchmarks.case import Case, Entry, Names, Target, Work
+from gridbuf_benchmarks.case import Case, Entry, Names, Work
 
 __all__ = ["CASES"]
 
@@ -76,7 +76,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         id="exchange/asarray",
-        target=Target("numpy", 1.2),
+        promises=("asarray",),
         title="np.asarray(x)",
         note=(
             "A new ndarray over foreign memory. NumPy's entry wraps a memoryview of an ndarray, made beforehand, "
@@ -92,7 +92,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         id="exchange/from_dlpack",
-        target=Target("numpy", 1.2),
+        promises=("asarray",),
         title="np.from_dlpack(x)",
         note=f"NumPy as the consumer of a DLPack capsule from each library's own array. {_COMMON}",
         work=_WORK,
@@ -121,7 +121,7 @@ CASES: tuple[Case, ...] = (
             Entry("gridbuf", "as_buffer(x)", _import, "of an ndarray"),
             _entry("numpy", "memoryview(x)"),
         ),
-        target=Target("numpy", 2.0),
+        promises=("as-buffer",),
     ),
     Case(
         id="exchange/array_interface",
@@ -158,6 +158,6 @@ CASES: tuple[Case, ...] = (
             Entry("gridbuf", f"through_table(x, {_HAND_OVERS})", _loops),
             Entry("gridbuf_dlpack", f"through_method(x, {_HAND_OVERS})", _loops),
         ),
-        target=Target("gridbuf_dlpack", 0.5),
+        promises=("c-table",),
     ),
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gridbuf_benchmarks.case import Case, Entry, Target, Work
+from gridbuf_benchmarks.case import Case, Entry, Work
 
 __all__ = ["CASES"]
 
@@ -31,7 +31,7 @@ def _names(module: ModuleType) -> dict[str, Any]:
 
 
 def _case(
-    name: str, title: str, statement: str, note: str, shape: tuple[int, ...], most: float
+    name: str, title: str, statement: str, note: str, shape: tuple[int, ...], promise: str
 ) -> Case:
     return Case(
         id=f"storage/{name}",
@@ -39,13 +39,15 @@ def _case(
         note=note,
         work=Work(shape, values=_VALUE),
         entries=tuple(Entry(library, statement, _names) for library in ("gridbuf", "numpy")),
-        target=Target("numpy", most),
+        promises=(promise,),
     )
 
 
 CASES: tuple[Case, ...] = (
-    _case("index/inner", "s[3:-3, 3:-3, :]", "x[inner]", _INDEX_NOTE, (58, 58, 80), 3.0),
-    _case("index/plane", "s[5]", "x[5]", _INDEX_NOTE, (64, 80), 3.0),
-    _case("memoryview", "memoryview(s)", "memoryview(x)", _EXPORT_NOTE, _SHAPE, 1.5),
-    _case("from_dlpack", "np.from_dlpack(s)", "from_dlpack(x)", _EXPORT_NOTE, _SHAPE, 1.5),
+    _case("index/inner", "s[3:-3, 3:-3, :]", "x[inner]", _INDEX_NOTE, (58, 58, 80), "index"),
+    _case("index/plane", "s[5]", "x[5]", _INDEX_NOTE, (64, 80), "index"),
+    _case("memoryview", "memoryview(s)", "memoryview(x)", _EXPORT_NOTE, _SHAPE, "storage-export"),
+    _case(
+        "from_dlpack", "np.from_dlpack(s)", "from_dlpack(x)", _EXPORT_NOTE, _SHAPE, "storage-export"
+    ),
 )
