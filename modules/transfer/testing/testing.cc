@@ -52,6 +52,7 @@ void define_copy(std::byte* target_block, const StridedView& target, const std::
                  const StridedView& source, std::int64_t swap_unit_bytes) {
   const auto itemsize = static_cast<std::size_t>(source.itemsize_bytes);
   const auto unit = static_cast<std::ptrdiff_t>(swap_unit_bytes);
+  if (itemsize == 0) return;
   Bytes elements;
   for_each_index(source.shape, [&](const Extents& index) {
     const std::byte* const element = source_block + byte_offset(source, index);
