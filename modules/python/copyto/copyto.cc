@@ -220,24 +220,6 @@ void copy_any(const Given& given) {
   finish(target);
 }
 
-/// One of numpy's words; "same_kind" for null.
-PyObject* to_casting(PyObject* casting) {
-  static constexpr std::string_view kNames[] = {"no", "equiv", "safe", "same_kind", "unsafe"};
-  if (casting == nullptr) return same_kind_casting();
-  if (PyUnicode_Check(casting) == 0) {
-    raise(ErrorClass::kType,
-          Problem{"casting", describe(casting), "a str", "pass \"same_kind\" or \"unsafe\""});
-  }
-  const std::string_view text = utf8(casting);
-  if (text == "unsafe") return unsafe_casting();  // The one that is known by its address.
-  for (const std::string_view name : kNames) {
-    if (text == name) return casting;
-  }
-  raise(ErrorClass::kValue,
-        Problem{"casting", describe(casting), R"("no", "equiv", "safe", "same_kind" or "unsafe")",
-                "pass one of them, as to numpy.copyto"});
-}
-
 [[noreturn]] void raise_missing(const char* name) {
   raise(ErrorClass::kType, std::string("copyto() needs ") + name +
                                "; call it as copyto(dst, src, casting=\"same_kind\", where=True)");
@@ -256,7 +238,8 @@ PyObject* copyto(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObje
     }
     if (values[0] == nullptr) raise_missing("dst");
     if (values[1] == nullptr) raise_missing("src");
-    PyObject* const casting = to_casting(values[2]);
+    PyObject* casting = to_casting(values[2]);
+    if (casting == nullptr) casting = same_kind_casting();
     const bool everywhere = values[3] == nullptr || values[3] == Py_True;
     if (everywhere && is_exact_ndarray(values[0]) && is_exact_ndarray(values[1])) {
       copy_arrays(values[0], values[1], {.casting = casting});

@@ -41,8 +41,13 @@ struct CopyRule {
 /// The target is untouched after them, but for errors that NumPy raises in the middle of a cast.
 void copy_arrays(PyObject* target, PyObject* source, const CopyRule& rule = {});
 
-/// The same for one value: a Python or NumPy scalar, which is cast as numpy.copyto casts it.
-void fill_array(PyObject* target, PyObject* value, const CopyRule& rule = {});
+/// A parameter `casting`: one of numpy's five words; null if it was not given. TypeError and
+/// ValueError for other objects.
+PyObject* to_casting(PyObject* object);
+
+/// TypeError unless `casting`, a str that NumPy knows or null for "unsafe", allows the cast between
+/// two numpy.dtype objects.
+void check_cast(PyObject* from, PyObject* to, PyObject* casting);
 
 /// Copies elements between views of one shape and item size. Each block must be kept alive by the
 /// caller.

@@ -45,6 +45,7 @@ def _memory() -> dict[str, str]:
     options = _core._memory_options()
     limit = options["limit_bytes"]
     threads, origin = _core._memory_threads()
+    simd, supported = _core._memory_simd()
     return {
         "page size": f"{os.sysconf('SC_PAGE_SIZE')} bytes",
         "transparent huge pages": _read("/sys/kernel/mm/transparent_hugepage/enabled"),
@@ -54,6 +55,7 @@ def _memory() -> dict[str, str]:
         "limit": "none" if limit is None else f"{limit} bytes",
         "poison": "on" if options["poison"] else "off",
         "threads": f"{threads} ({origin})",
+        "vector instructions": f"{simd} (this processor has {', '.join(supported)})",
     }
 
 

@@ -6,7 +6,8 @@ come from the kernel, and with starts that are spread over the cache sets. This 
 be called.
 
 Three variables set the same at the start of the process: `GRIDBUF_CACHE_LIMIT_BYTES`, `GRIDBUF_HUGE_PAGES`
-and `GRIDBUF_POISON` (0 or 1). `GRIDBUF_NUM_THREADS` sets the number of threads.
+and `GRIDBUF_POISON` (0 or 1). `GRIDBUF_NUM_THREADS` sets the number of threads, and `GRIDBUF_SIMD` the instruction set with which
+elements are moved.
 """
 
 from __future__ import annotations
@@ -25,11 +26,17 @@ __all__ = [
     "alloc_info",
     "configure",
     "get_num_threads",
+    "get_simd",
     "options",
     "set_num_threads",
+    "set_simd",
     "statistics",
+    "supported_simd",
     "trim",
 ]
+
+
+Simd = Literal["portable", "avx2", "avx512"]
 
 
 class Statistics(TypedDict):
@@ -241,7 +248,7 @@ def configure(
 
 
 def get_num_threads() -> int:
-    """How many threads large allocations and fills may use, the caller's included.
+    """How many threads large allocations, fills and copies may use, the caller's included.
 
     What `set_num_threads` set; else the variable GRIDBUF_NUM_THREADS; else the processors that this process may use (its
     affinity and the quotas of its cgroups).
@@ -250,11 +257,36 @@ def get_num_threads() -> int:
 
 
 def set_num_threads(n: SupportsIndex) -> None:
-    """Sets how many threads large allocations and fills may use, in the whole process.
+    """Sets how many threads large allocations, fills and copies may use, in the whole process.
 
     n: 1 to 256; 1 does all work on the calling thread. Raises ValueError for other numbers.
     """
     _core._memory_set_threads(n)
+
+
+def get_simd() -> Simd:
+    """With which instruction set elements are copied, filled and converted: "portable", "avx2" or "avx512".
+
+    What `set_simd` set; else the variable GRIDBUF_SIMD; else the best that the processor has. Results do not depend on it.
+
+    >>> import gridbuf
+    >>> gridbuf.memory.get_simd() in gridbuf.memory.supported_simd()
+    True
+    """
+    return cast(Simd, _core._memory_simd()[0])
+
+
+def set_simd(name: Simd) -> None:
+    """Sets the instruction set in the whole process, from the next copy on; to find out whether one of them is at fault.
+
+    Raises ValueError for one that the processor lacks, TypeError for what is no str.
+    """
+    _core._memory_set_simd(name)
+
+
+def supported_simd() -> tuple[Simd, ...]:
+    """The instruction sets that `set_simd` takes on this processor, "portable" first, the widest last."""
+    return cast("tuple[Simd, ...]", _core._memory_simd()[1])
 
 
 def _cache_limit(text: str) -> dict[str, Any]:
@@ -290,6 +322,13 @@ def _configure_from_environment() -> None:
             warnings.warn(
                 f"{name} is {text!r} and was ignored: {error}", RuntimeWarning, stacklevel=2
             )
+    simd = os.environ.get("GRIDBUF_SIMD", "")
+    if simd and simd not in supported_simd():
+        warnings.warn(
+            f"GRIDBUF_SIMD is {simd!r} and was ignored: it must be one of {', '.join(supported_simd())}, which this processor has",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
 
 _configure_from_environment()

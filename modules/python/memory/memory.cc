@@ -26,6 +26,7 @@ import gridbuf.python.buffer;
 import gridbuf.python.object;
 import gridbuf.system;
 import gridbuf.threads;
+import gridbuf.transfer.simd;
 
 namespace gridbuf::python {
 namespace {
@@ -156,6 +157,31 @@ PyObject* set_threads(PyObject*, PyObject* argument) {
   });
 }
 
+// ---- Instruction sets. ----
+
+/// (the one in use, those that the processor has).
+PyObject* get_simd(PyObject*, PyObject*) {
+  return guarded([] {
+    Ref names = Ref::steal(PyList_New(0));
+    for (const Simd supported : supported_simd()) {
+      check(PyList_Append(names.get(), make_text(to_string(supported)).get()));
+    }
+    const Ref known = Ref::steal(PyList_AsTuple(names.get()));
+    return Ref::steal(PyTuple_Pack(2, make_text(to_string(simd())).get(), known.get()));
+  });
+}
+
+PyObject* set_simd_by_name(PyObject*, PyObject* name) {
+  return guarded([&] {
+    if (PyUnicode_Check(name) == 0) {
+      raise(ErrorClass::kType,
+            Problem{"name", describe(name), "a str", "pass \"portable\", \"avx2\" or \"avx512\""});
+    }
+    check(set_simd(value_of(simd_named(utf8(name)))));
+    return Ref::share(Py_None);
+  });
+}
+
 // ---- Facts of a block. ----
 
 std::string_view page_text(PageKind pages) {
@@ -228,6 +254,8 @@ PyMethodDef functions[] = {
      "What is in memory of a range: (bytes, on huge pages), or None."},
     {"_memory_threads", get_threads, METH_NOARGS, "The number of threads, and where it is from."},
     {"_memory_set_threads", set_threads, METH_O, "Sets the number of threads."},
+    {"_memory_simd", get_simd, METH_NOARGS, "The instruction set in use, and those there are."},
+    {"_memory_set_simd", set_simd_by_name, METH_O, "Sets the instruction set."},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -1,7 +1,7 @@
 // gridbuf.python.memory: the settings and figures of host memory, as Python sees them.
 //
 // Purpose. The functions below `gridbuf.memory`, `gridbuf.alloc_info`, `gridbuf.set_num_threads`
-// and the memory section of `gridbuf.show_config`. They are private (`gridbuf._core._memory_…`):
+// and the memory section of `gridbuf.show_config`: memory, and who moves it (threads, instructions). They are private (`gridbuf._core._memory_…`):
 // what users call is written in Python over them, where keywords, defaults and documentation are
 // easier to write and to read.
 //

@@ -25,6 +25,7 @@ import gridbuf.layout.named;
 import gridbuf.layout.viewed;
 import gridbuf.python.arguments;
 import gridbuf.python.buffer;
+import gridbuf.python.elements;
 import gridbuf.python.imports;
 import gridbuf.python.numpy;
 import gridbuf.python.object;
@@ -101,17 +102,11 @@ bool is_same(const Storage& a, const Storage& b) {
          a.memory(side).view == b.memory(side).view;
 }
 
-// ---- To the host: NumPy assigns, broadcasts, converts, and minds overlaps. ----
-
-/// Whether elements can be copied as they are. Types that are made on the fly are seldom the same
-/// object; what is not known to be equal is converted, which is right as well.
-bool same_dtype(const DTypePtr& a, const DTypePtr& b) {
-  if (a->numpy.get() == b->numpy.get()) return true;
-  return a->type.kind() != Kind::kStructured && a->type == b->type;
-}
+// ---- To the host: copied as numpy.copyto would, broadcast and converted. ----
 
 bool has_dtype(const Ref& array, const DTypePtr& dtype) {
-  return same_dtype(record_of(fields_of(array.get()).dtype), dtype);
+  const DTypePtr own = record_or_none(dtype_of_ndarray(array.get()));
+  return own && is_same_type(own, dtype);
 }
 
 /// NumPy's rule for the shapes of an assignment; its own error if they do not fit.
@@ -135,7 +130,7 @@ void write_on_host(const StorageObject& object, const Storage& view, const Ref& 
   Writing writing(object, view, Side::kHost, coverage);
   const Ref owner = own_buffer(view, object.dtype, Side::kHost);
   const Ref elements = own_ndarray(view, object.dtype, /*readonly=*/false, owner.get());
-  check(PyObject_SetItem(elements.get(), Py_Ellipsis, array.get()));
+  copy_arrays(elements.get(), array.get());
   writing.done();
 }
 
@@ -150,7 +145,7 @@ Ref staged(const Storage& view, const DTypePtr& dtype, const Ref& array) {
                                               .layout = view.layout(),
                                               .dtype_name = dtype->name}));
   const Ref buffer = allocate_buffer(plan, view.dims(), dtype, {});
-  check(PyObject_SetItem(ndarray_of(buffer.get()).get(), Py_Ellipsis, array.get()));
+  copy_arrays(ndarray_of(buffer.get()).get(), array.get());
   return Ref::share(buffer.get());
 }
 
@@ -163,7 +158,7 @@ void write_on_device(const StorageObject& object, const Storage& view, const Ref
 /// Whether a transfer can read the value where it is: same type, same shape, nothing repeated.
 bool can_be_transferred(const Ref& buffer, const Storage& view, const DTypePtr& dtype) {
   const BufferDescriptor& memory = state_of(buffer.get()).memory;
-  if (!same_dtype(dtype_of(buffer.get()), dtype)) return false;
+  if (!is_same_type(dtype_of(buffer.get()), dtype)) return false;
   if (!(memory.view.shape == view.shape())) return false;
   for (int axis = 0; axis < view.ndim(); ++axis) {
     if (memory.view.strides_bytes[axis] == 0 && view.shape()[axis] > 1) return false;

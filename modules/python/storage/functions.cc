@@ -173,8 +173,7 @@ Ref make_full(const StorageOrder& order, PyObject* fill_value) {
   if (is_scalar(fill_value)) {
     elements = make_element(dtype.numpy.get(), fill_value);
   } else {
-    const Ref array = readable_on_host(fill_value);
-    elements = Ref::steal(PyObject_CallMethod(array.get(), "astype", "O", dtype.numpy.get()));
+    elements = readable_on_host(fill_value);
   }
   Ref made = allocate_storage(order, has_padding(order));
   assign(*object_of(made.get()), storage_of(made.get()), elements.get());

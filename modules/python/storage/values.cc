@@ -4,6 +4,7 @@ module;
 
 #include <Python.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -22,6 +23,7 @@ import gridbuf.interface.dtype;
 import gridbuf.layout;
 import gridbuf.python.arguments;
 import gridbuf.python.buffer;
+import gridbuf.python.elements;
 import gridbuf.python.numpy;
 import gridbuf.python.object;
 import gridbuf.python.request;
@@ -176,12 +178,10 @@ PyObject* astype_method(PyObject* self, PyObject* const* arguments, Py_ssize_t c
     const bool is_same = wanted.record->numpy.get() == object.dtype->numpy.get();
     if (is_same && values[2] != nullptr && !to_flag(values[2], "copy")) return Ref::share(self);
     if (is_same) return Ref::steal(copy_method(self, nullptr));
-    const Ref casting = values[1] == nullptr ? make_text("unsafe") : Ref::share(values[1]);
-    const Ref converted = Ref::steal(PyObject_CallMethod(
-        elements_of(self).get(), "astype", "OsO", wanted.record->numpy.get(), "K", casting.get()));
+    check_cast(object.dtype->numpy.get(), wanted.record->numpy.get(), to_casting(values[1]));
     const StorageOrder order = order_like(object, wanted.record);
     Ref made = allocate_storage(order, has_padding(order));
-    assign(*object_of(made.get()), object_of(made.get())->storage, converted.get());
+    assign(*object_of(made.get()), object_of(made.get())->storage, elements_of(self).get());
     return made;
   });
 }
@@ -199,7 +199,17 @@ Ref pickled_elements(PyObject* self, std::int64_t protocol) {
                         is_c_contiguous(object.storage.memory(reading_side(object.storage)).view) &&
                         object.dtype->type.format() != nullptr;
   if (in_place) return Ref::steal(PyPickleBuffer_FromObject(elements.get()));
-  return Ref::steal(PyObject_CallMethod(elements.get(), "tobytes", nullptr));
+  const StridedView& view = object.storage.memory(reading_side(object.storage)).view;
+  const LayoutPlan dense =
+      value_of(make_plan({.shape = view.shape, .itemsize_bytes = view.itemsize_bytes}));
+  Ref bytes = Ref::steal(PyBytes_FromStringAndSize(nullptr, object.storage.nbytes()));
+  const NdarrayFields fields = fields_of(elements.get());
+  copy_memory(reinterpret_cast<std::byte*>(PyBytes_AS_STRING(bytes.get())), dense.view(),
+              fields.first_element,
+              {.shape = fields.shape,
+               .strides_bytes = fields.strides_bytes,
+               .itemsize_bytes = view.itemsize_bytes});
+  return bytes;
 }
 
 }  // namespace

@@ -1,0 +1,354 @@
+"""`gridbuf.copyto` against `numpy.copyto`: random arrays, bit for bit, on every instruction set that the processor has.
+
+Both get the same bytes, at addresses that lie the same way; afterwards all of the memory around the target must be the same as
+well, so that no byte of padding was touched. Where source, mask and target overlap, the definition is what counts: everything
+is read first.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import gridbuf
+import numpy as np
+import pytest
+from gridbuf import memory
+
+CASES = 14_000
+"""Per instruction set: more than 10^4, as some of them are refusals."""
+
+NUMBERS = [np.dtype(code) for code in "?bhilqBHILQefdFD"]
+SWAPPED = [dtype.newbyteorder(">") for dtype in NUMBERS if dtype.itemsize > 1]
+OTHERS = [
+    np.dtype(name)
+    for name in ("g", "G", ">f16", "S1", "S3", "S17", "U2", ">U3", "V5", "V24", "M8[ns]", ">m8[s]")
+]
+RECORDS = [
+    np.dtype([("a", "u1"), ("b", "f8")]),
+    np.dtype([("a", "f4"), ("b", "i4", (3,)), ("c", "S2")]),
+    np.dtype([("x", ">f8"), ("y", "<i2"), ("z", "c8")]),
+]
+SAME_TYPE = NUMBERS + SWAPPED + OTHERS + RECORDS
+CASTABLE = NUMBERS + SWAPPED
+TEXTS = [np.dtype("S30"), np.dtype("U30")]
+CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
+LINE = 64
+
+
+@pytest.fixture(autouse=True)
+def _as_it_was() -> Iterator[None]:
+    before, options = memory.get_simd(), memory.options()
+    yield
+    memory.set_simd(before)
+    memory.configure(**options)
+
+
+# ---- Memory, and arrays in it. ----
+
+
+def aligned_bytes(count: int) -> np.ndarray:
+    """Bytes that begin on a line: what NumPy does may depend on addresses."""
+    block = np.empty(count + LINE, np.uint8)
+    start = -block.ctypes.data % LINE
+    return block[start : start + count]
+
+
+def twin(block: np.ndarray) -> np.ndarray:
+    copied = aligned_bytes(block.size)
+    copied[...] = block
+    return copied
+
+
+@dataclass
+class Layout:
+    """An array in a block of bytes."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+    dtype: np.dtype[Any]
+
+    def of(self, block: np.ndarray) -> np.ndarray:
+        return np.ndarray(self.shape, self.dtype, block, self.offset, self.strides)
+
+
+def random_shape(draw: random.Random) -> tuple[int, ...]:
+    ndim = draw.choice((0, 1, 1, 2, 2, 3, 3, 3, 4, 5))
+    if draw.random() < 0.03:
+        return tuple(draw.randint(0, 3) for _ in range(ndim))
+    largest = (1, 300, 24, 11, 6, 4)[ndim]
+    return tuple(draw.randint(1, largest) for _ in range(ndim))
+
+
+def random_layout(
+    draw: random.Random, shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> tuple[Layout, int]:
+    """An array without overlaps in itself: any order of dimensions, padded, with steps, reversed, at any address; and the
+    length of the block that it needs."""
+    strides = [0] * len(shape)
+    unit = dtype.itemsize + draw.choice((0, 0, 0, 0, 1, 3, 8))
+    offset = draw.choice((0, 0, 0, 8, 1, 24, 63))
+    for axis in draw.sample(range(len(shape)), len(shape)):
+        step = draw.choice((1, 1, 1, 1, 2, 3))
+        strides[axis] = unit * step
+        unit *= max(shape[axis], 1) * step + draw.choice((0, 0, 0, 1, 2, 5))
+    for axis, extent in enumerate(shape):
+        if draw.random() < 0.2 and extent > 0:
+            offset += strides[axis] * (extent - 1)
+            strides[axis] = -strides[axis]
+    return Layout(shape, tuple(strides), offset, dtype), unit + offset + 2 * LINE
+
+
+def narrowed(draw: random.Random, layout: Layout) -> Layout:
+    """The same, to be broadcast: extents become 1 or 0 strides, leading ones go, or one too many is there."""
+    shape, strides = list(layout.shape), list(layout.strides)
+    for axis in range(len(shape)):
+        if shape[axis] > 0 and draw.random() < 0.3:
+            if draw.random() < 0.5:
+                shape[axis] = 1
+            strides[axis] = 0
+    while shape and draw.random() < 0.3 and shape[0] == 1:
+        del shape[0], strides[0]
+    return Layout(tuple(shape), tuple(strides), layout.offset, layout.dtype)
+
+
+def fill(draw: random.Random, block: np.ndarray, dtype: np.dtype[Any]) -> None:
+    """Any bytes for elements of any type; for casts mostly numbers that the other types can hold."""
+    generator = np.random.Generator(np.random.SFC64(draw.getrandbits(32)))
+    if dtype == np.bool_:
+        block[...] = generator.integers(0, 2, block.size, np.uint8)
+    else:
+        block[...] = generator.integers(0, 256, block.size, np.uint8)
+
+
+def put_numbers(draw: random.Random, array: np.ndarray, lowest: int = -100) -> None:
+    """Numbers of an ordinary size: what a cast gives is defined, but for negative floats as unsigned integers."""
+    generator = np.random.Generator(np.random.SFC64(draw.getrandbits(32)))
+    values = generator.integers(lowest if array.dtype.kind != "u" else 0, 120, array.shape)
+    with np.errstate(all="ignore"):
+        array[...] = values / (1 if array.dtype.kind in "iub" else 4)
+
+
+# ---- One case. ----
+
+
+@dataclass
+class Case:
+    """What is copied where: layouts in blocks of which target, source and mask may share one."""
+
+    blocks: list[np.ndarray]
+    target: Layout
+    source: Layout
+    mask: Layout | bool
+    casting: str
+    where_source: int
+    where_mask: int
+
+    def arrays(self) -> tuple[list[np.ndarray], np.ndarray, np.ndarray, Any]:
+        blocks = [twin(block) for block in self.blocks]
+        mask = self.mask if isinstance(self.mask, bool) else self.mask.of(blocks[self.where_mask])
+        return blocks, self.target.of(blocks[0]), self.source.of(blocks[self.where_source]), mask
+
+
+def random_types(draw: random.Random) -> tuple[np.dtype[Any], np.dtype[Any]]:
+    kind = draw.random()
+    if kind < 0.55:
+        dtype = draw.choice(SAME_TYPE)
+        return dtype, dtype
+    if kind < 0.65:  # The other byte order; records on the fly are equal, and not the same.
+        dtype = draw.choice(SWAPPED + OTHERS + RECORDS)
+        swap = dtype.fields is None and draw.random() < 0.7
+        return dtype, dtype.newbyteorder() if swap else np.dtype(dtype.descr)
+    if kind < 0.97:
+        return draw.choice(CASTABLE), draw.choice(CASTABLE)
+    return draw.choice(TEXTS), draw.choice([np.dtype(c) for c in "?bhilBHIL"])
+
+
+def random_case(draw: random.Random) -> Case:
+    to, of = random_types(draw)
+    shape = random_shape(draw)
+    target, length = random_layout(draw, shape, to)
+    source, source_length = random_layout(draw, shape, of)
+    source = narrowed(draw, source) if draw.random() < 0.25 else source
+    mask, mask_length = random_layout(draw, shape, np.dtype("?"))
+    mask = narrowed(draw, mask) if draw.random() < 0.25 else mask
+    masked = draw.random() < 0.3
+    overlaps = draw.random() < 0.2
+    # Any byte is a bool to NumPy only if it is 0 or 1.
+    mask_overlaps = masked and to.itemsize == 1 and draw.random() < 0.2
+    overlaps = overlaps and (of != np.bool_ or to == np.bool_)
+    blocks = [aligned_bytes(max(length, source_length, mask_length))]
+    fill(draw, blocks[0], np.dtype("?") if mask_overlaps else of if overlaps else to)
+    if overlaps and of.kind in "fc" and to.kind in "iu":
+        # What an integer cannot hold becomes one thing or another, as strides have it: not here.
+        put_numbers(draw, source.of(blocks[0]), lowest=0)
+    where_source = where_mask = 0
+    if not overlaps:
+        where_source = len(blocks)
+        blocks.append(aligned_bytes(source_length))
+        fill(draw, blocks[-1], of)
+        if of != to and of in CASTABLE and draw.random() < 0.7:
+            put_numbers(draw, source.of(blocks[-1]))
+    if masked and not mask_overlaps:
+        where_mask = len(blocks)
+        blocks.append(aligned_bytes(mask_length))
+        fill(draw, blocks[-1], mask.dtype)
+    casting = "same_kind" if of == to else draw.choice(("unsafe", "unsafe", *CASTINGS))
+    return Case(blocks, target, source, mask if masked else True, casting, where_source, where_mask)
+
+
+def expected_of(case: Case) -> list[np.ndarray] | None:
+    """What NumPy makes of the blocks; None if it refuses."""
+    blocks, target, source, mask = case.arrays()
+    if case.where_source == 0:
+        source = case.source.of(twin(blocks[0]))  # The definition: everything is read first.
+    if not isinstance(mask, bool) and case.where_mask == 0:
+        assert not isinstance(case.mask, bool)
+        mask = case.mask.of(twin(blocks[0]))
+    try:
+        np.copyto(target, source, casting=case.casting, where=mask)
+    except TypeError:
+        return None
+    return blocks
+
+
+def check(case: Case, name: str) -> bool:
+    """Whether it was a copy and no refusal."""
+    expected = expected_of(case)
+    blocks, target, source, mask = case.arrays()
+    try:
+        gridbuf.copyto(target, source, casting=case.casting, where=mask)
+    except TypeError:
+        assert expected is None, f"{name}: refused: {case}"
+        return False
+    assert expected is not None, f"{name}: NumPy refuses {case}"
+    for found, wanted in zip(blocks, expected):
+        assert np.array_equal(found, wanted), f"{name}: {case}"
+    return True
+
+
+# ---- The tests. ----
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::numpy.exceptions.ComplexWarning")
+@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("simd", memory.supported_simd())
+def test_every_byte_is_what_numpy_makes_of_it(simd: Any, part: int) -> None:
+    memory.set_simd(simd)
+    copies = 0
+    for number in range(part, CASES, 4):
+        name = f"{simd} {number}"
+        copies += check(random_case(random.Random(name)), name)
+    assert copies > 10_000 // 4
+
+
+def large_layouts(dtype: np.dtype[Any]) -> Iterator[tuple[Layout, int]]:
+    """Arrays of some 5 MiB: beyond the near caches, for several threads, written past the caches."""
+    elements = (5 << 20) // dtype.itemsize
+    plane = int((elements // 80) ** 0.5)
+    shape = (plane, plane + 1, 80)
+    for order in ((0, 1, 2), (2, 1, 0), (1, 2, 0), (0, 2, 1)):
+        for padding, offset in ((0, 0), (3, 0), (8, dtype.itemsize)):
+            strides, unit = [0, 0, 0], dtype.itemsize
+            for axis in reversed(order):
+                strides[axis] = unit
+                unit *= shape[axis] + (padding if axis == order[-1] else 0)
+            yield Layout(shape, tuple(strides), offset, dtype), unit + offset + LINE
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize(
+    ("to", "of"),
+    [("f8", "f8"), ("f4", "f4"), ("i2", "i2"), ("u1", "u1"), ("c16", "c16"), ("V12", "V12"),
+     (">f8", "<f8"), ("f4", "f8"), ("f8", "f4"), ("f8", "i4"), ("f2", "f4"), ("i4", "f8")],
+)  # fmt: skip
+@pytest.mark.parametrize("simd", memory.supported_simd())
+def test_large_arrays(simd: Any, to: str, of: str, masked: bool) -> None:
+    memory.set_simd(simd)
+    draw = random.Random(f"{simd} {to} {of} {masked}")
+    targets = list(large_layouts(np.dtype(to)))
+    target, length = draw.choice(targets)
+    # In the target's shape, which is that of its item size.
+    sources = [layout for layout in large_layouts(np.dtype(of)) if np.dtype(of) == np.dtype(to)]
+    source, source_length = (
+        draw.choice(sources) if sources else random_layout(draw, target.shape, np.dtype(of))
+    )
+    mask, mask_length = random_layout(draw, target.shape, np.dtype("?"))
+    blocks = [aligned_bytes(length), aligned_bytes(source_length), aligned_bytes(mask_length)]
+    for block, layout in zip(blocks, (target, source, mask)):
+        fill(draw, block, layout.dtype)
+    if to != of:
+        put_numbers(draw, source.of(blocks[1]))
+    check(Case(blocks, target, source, mask if masked else True, "unsafe", 1, 2), f"{simd} {to}")
+
+
+@pytest.mark.parametrize("simd", memory.supported_simd())
+def test_large_arrays_that_overlap(simd: Any) -> None:
+    memory.set_simd(simd)
+    for to, of in (("f8", "f8"), ("f4", "f4"), ("f4", "i4"), (">i8", "<f8")):
+        shape = (70, 90, 110)
+        size = np.dtype(to).itemsize
+        target = Layout(shape, (90 * 110 * size, 110 * size, size), 0, np.dtype(to))
+        turned = Layout(shape, (size, 70 * size, 90 * 70 * size), 64, np.dtype(of))
+        block = aligned_bytes(70 * 90 * 110 * size + 128)
+        fill(random.Random(to), block, np.dtype(of))
+        put_numbers(random.Random(of), turned.of(block))
+        assert check(Case([block], target, turned, True, "unsafe", 0, 0), f"{simd} {to} {of}")
+
+
+@pytest.mark.parametrize("simd", memory.supported_simd())
+def test_numbers_that_cannot_be_kept_spoil_no_others(simd: Any) -> None:
+    """NumPy warns of them and does it all again, although source and mask are partly overwritten by then."""
+    memory.set_simd(simd)
+    for shift in (-8, 0, 4, 8, 400):
+        block = aligned_bytes(4000)
+        Layout((400,), (8,), 400, np.dtype("f8")).of(block)[...] = np.arange(400) / 4
+        source = Layout((399,), (8,), 408, np.dtype("f8")).of(block)
+        target = Layout((399,), (8,), 408 + shift, np.dtype("i4")).of(block)
+        source[[7, 390]] = np.nan, 1e300
+        expected = np.trunc(np.arange(1, 400) / 4)
+        with pytest.warns(RuntimeWarning, match="invalid value encountered in cast"):
+            gridbuf.copyto(target, source, casting="unsafe")
+        kept = np.delete(np.arange(399), [7, 390])
+        np.testing.assert_array_equal(target[kept], expected[kept])
+    mask = np.zeros((300, 4), np.bool_)
+    mask[::3] = True
+    target = mask.view("i1")[:, :]
+    floats = np.full((300, 4), 5.0)
+    floats[0, 0] = np.nan
+    with pytest.warns(RuntimeWarning, match="invalid value"):
+        gridbuf.copyto(target, floats, casting="unsafe", where=mask.view("?"))
+    assert (target[3::3] == 5).all()
+    assert not target[1::3].any()
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::numpy.exceptions.ComplexWarning")
+@pytest.mark.parametrize("simd", memory.supported_simd())
+def test_poisoned_padding_is_not_touched(simd: Any) -> None:
+    """With the address sanitizer a byte between the rows that is read or written ends the process."""
+    memory.set_simd(simd)
+    memory.configure(poison=True)
+    draw = random.Random(simd)
+    for _ in range(300):
+        ndim = draw.randint(1, 4)
+        shape = tuple(draw.randint(1, (0, 99, 20, 9, 5)[ndim]) for _ in range(ndim))
+        arrays = []
+        for dtype in (draw.choice(NUMBERS), draw.choice(NUMBERS), np.dtype("?")):
+            array = gridbuf.empty(
+                shape,
+                dtype,
+                layout=draw.sample(range(ndim), ndim),
+                alignment_size=draw.choice((1, 16, 64, 128)),
+            )
+            put_numbers(draw, array)
+            arrays.append(array)
+        target, source, mask = arrays
+        where: Any = mask if draw.random() < 0.3 else True
+        expected = target.copy()
+        np.copyto(expected, source, casting="unsafe", where=where)
+        gridbuf.copyto(target, source, casting="unsafe", where=where)
+        np.testing.assert_array_equal(target, expected)
