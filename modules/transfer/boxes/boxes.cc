@@ -29,25 +29,20 @@ std::int64_t bytes_of(const StridedView& view) {
       .value_or(checked::kMaxBytes);
 }
 
-// How many dense rows the driver would have to copy, and how long they are.
-bool has_narrow_rows(const SideElements& to, const SideElements& from) {
-  walk::Walk walk = walk::make_walk(to.block, to.view, from.block, from.view);
-  walk::order_by_target(walk);
-  walk::merge_axes(walk);
-  std::int64_t row_bytes = to.view.itemsize_bytes;
-  if (!walk.axes.empty()) {
-    const walk::Axis& innermost = walk.axes[walk.axes.size() - 1];
-    if (innermost.target_stride_bytes == row_bytes && innermost.source_stride_bytes == row_bytes) {
-      row_bytes *= innermost.extent;
-    }
-  }
-  return row_bytes < kNarrowRowBytes && bytes_of(to.view) / row_bytes > kFewRows;
+// Whether the processor packs: the host's rows are narrow, and the elements are those of ordinary
+// arrays, each with bytes of its own.
+bool packs_on_host(const SideElements& to, const SideElements& from, const StridedView& host) {
+  const bool is_sound = to.view.shape == from.view.shape &&
+                        to.view.itemsize_bytes == from.view.itemsize_bytes && byte_hull(to.view) &&
+                        byte_hull(from.view) && to.block != nullptr && from.block != nullptr;
+  return is_sound && !walk::may_overlap_itself(to.view) && !walk::may_overlap_itself(from.view) &&
+         has_narrow_rows(host);
 }
 
-// The same elements, dimensions ordered as they lie in the device's memory: so that what is packed
-// row by row is unpacked by few copies there.
-SideElements in_order_of(const StridedView& device, const SideElements& side) {
-  const Axes axes = axes_by_rank(layout_of(device.shape, device.strides_bytes));
+// The same elements, dimensions ordered as they lie in the host's memory: the processor packs them
+// at the speed of that, and the order on the device is the kernel's business.
+SideElements in_order_of(const StridedView& host, const SideElements& side) {
+  const Axes axes = axes_by_rank(layout_of(host.shape, host.strides_bytes));
   IndexMap map(side.view.shape);
   map.permute(axes);
   return {side.block, apply(map, side.view)};
@@ -142,23 +137,17 @@ absl::Status pack_to_host(DeviceDriver& driver, const Staging& staging, const Si
   return copy_elements(host.block, host.view, staging.pinned.data(), dense);
 }
 
-bool is_sound(const SideElements& to, const SideElements& from) {
-  return to.view.shape == from.view.shape && to.view.itemsize_bytes == from.view.itemsize_bytes &&
-         byte_hull(to.view) && byte_hull(from.view) && !is_empty(to.view.shape) &&
-         to.view.itemsize_bytes > 0;
-}
-
 }  // namespace
 
 absl::Status copy_to_device(DeviceDriver& driver, const SideElements& device,
                             const SideElements& host, StreamHandle stream) {
-  // What is wrong with unsound views is said there.
-  if (is_sound(device, host) && has_narrow_rows(device, host)) {
+  // What is wrong with unsound views is said by copy_elements_on.
+  if (packs_on_host(device, host, host.view)) {
     absl::StatusOr<std::optional<Staging>> staging =
         make_staging(driver, bytes_of(host.view), stream);
     if (!staging.ok()) return staging.status();
     if (*staging) {
-      return in_pieces(in_order_of(device.view, host), in_order_of(device.view, device),
+      return in_pieces(in_order_of(host.view, host), in_order_of(host.view, device),
                        [&](const SideElements& from, const SideElements& to) {
                          return pack_to_device(driver, **staging, to, from, stream);
                        });
@@ -169,12 +158,12 @@ absl::Status copy_to_device(DeviceDriver& driver, const SideElements& device,
 
 absl::Status copy_to_host(DeviceDriver& driver, const SideElements& host,
                           const SideElements& device, StreamHandle stream) {
-  if (is_sound(host, device) && has_narrow_rows(host, device)) {
+  if (packs_on_host(host, device, host.view)) {
     absl::StatusOr<std::optional<Staging>> staging =
         make_staging(driver, bytes_of(host.view), stream);
     if (!staging.ok()) return staging.status();
     if (*staging) {
-      return in_pieces(in_order_of(device.view, host), in_order_of(device.view, device),
+      return in_pieces(in_order_of(host.view, host), in_order_of(host.view, device),
                        [&](const SideElements& to, const SideElements& from) {
                          return pack_to_host(driver, **staging, to, from, stream);
                        });

@@ -57,8 +57,8 @@ class Side {
 
 constexpr std::int64_t kBlockBytes = 4096;
 
-// A view of `shape` within kBlockBytes: axes in random order, padded, reversed now and then, and,
-// for sources, broadcast.
+// A view of `shape`, within kBlockBytes for small shapes: axes in random order, padded, reversed
+// now and then, and, for sources, broadcast.
 StridedView random_view(std::mt19937_64& random, const Extents& shape, std::int64_t itemsize,
                         bool may_broadcast) {
   StridedView view{shape, Extents(shape.size(), 0), 0, itemsize};
@@ -84,6 +84,14 @@ Extents random_shape(std::mt19937_64& random) {
   return shape;
 }
 
+// More rows than are copied one by one.
+Extents large_shape(std::mt19937_64& random) {
+  const auto extent = [&](std::uint64_t most) {
+    return 1 + static_cast<std::int64_t>(random() % most);
+  };
+  return {20 + extent(20), 17 + extent(20), 1 + extent(5)};
+}
+
 struct Pair {
   MemoryKind target;
   MemoryKind source;
@@ -93,23 +101,32 @@ class CopyElementsOn : public ::testing::TestWithParam<Pair> {};
 
 // gridbuf.transfer is the reference: every byte of the target's block is compared, so padding that
 // was touched shows.
+void check_copy(std::mt19937_64& random, const Pair& memories, const Extents& shape) {
+  const std::int64_t itemsize = random() % 8 == 0 ? 12 : std::int64_t{1} << (random() % 5);
+  const StridedView target = random_view(random, shape, itemsize, false);
+  const StridedView source = random_view(random, shape, itemsize, true);
+  Side to(memories.target, byte_hull(target)->highest_bytes + 64, random());
+  Side from(memories.source, byte_hull(source)->highest_bytes + 64, random());
+  ASSERT_TRUE(copy_elements(to.expected.data(), target, from.expected.data(), source).ok());
+  const absl::Status status =
+      copy_elements_on(Side::driver(), to.data(), target, from.data(), source, 1);
+  ASSERT_TRUE(status.ok()) << status;
+  ASSERT_TRUE(Side::driver().synchronize(1).ok());
+  ASSERT_TRUE(to.read() == to.expected) << to_string(target) << " from " << to_string(source);
+  ASSERT_TRUE(from.read() == from.expected);
+}
+
 TEST_P(CopyElementsOn, EqualsTheReference) {
   std::mt19937_64 random(20261121);
-  for (int i = 0; i < 150; ++i) {
-    const Extents shape = random_shape(random);
-    const std::int64_t itemsize = std::int64_t{1} << (random() % 5);
-    const StridedView target = random_view(random, shape, itemsize, false);
-    const StridedView source = random_view(random, shape, itemsize, true);
-    ASSERT_LE(byte_hull(target)->highest_bytes, kBlockBytes);
-    Side to(GetParam().target, kBlockBytes, random());
-    Side from(GetParam().source, kBlockBytes, random());
-    ASSERT_TRUE(copy_elements(to.expected.data(), target, from.expected.data(), source).ok());
-    const absl::Status status =
-        copy_elements_on(Side::driver(), to.data(), target, from.data(), source, 1);
-    ASSERT_TRUE(status.ok()) << status;
-    ASSERT_TRUE(Side::driver().synchronize(1).ok());
-    ASSERT_TRUE(to.read() == to.expected) << to_string(target) << " from " << to_string(source);
-    ASSERT_TRUE(from.read() == from.expected);
+  for (int i = 0; i < 150 && !HasFatalFailure(); ++i) {
+    check_copy(random, GetParam(), random_shape(random));
+  }
+}
+
+TEST_P(CopyElementsOn, EqualsTheReferenceForManyRows) {
+  std::mt19937_64 random(20261122);
+  for (int i = 0; i < 60 && !HasFatalFailure(); ++i) {
+    check_copy(random, GetParam(), large_shape(random));
   }
 }
 
@@ -142,6 +159,197 @@ TEST(CopyElementsOnOneBlock, OverlappingViewsAsTheReference) {
 }
 
 std::int64_t copies() { return emulated_driver().faults().calls(emulated::Operation::kCopy); }
+
+// What a piece of work is made of.
+struct Calls {
+  std::int64_t copies;
+  std::int64_t kernels;
+  std::int64_t fills;
+  std::int64_t crossed_bytes;
+
+  friend bool operator==(const Calls&, const Calls&) = default;
+};
+
+template <class Work>
+Calls calls_of(const Work& work) {
+  EmulatedDriver& driver = emulated_driver();
+  const auto now = [&] {
+    EXPECT_TRUE(driver.synchronize_device().ok());
+    const EmulatedStatistics bytes = driver.statistics();
+    return Calls{copies(), driver.faults().calls(emulated::Operation::kLaunch),
+                 driver.faults().calls(emulated::Operation::kFill),
+                 bytes.host_to_device_bytes + bytes.device_to_host_bytes};
+  };
+  const Calls before = now();
+  const absl::Status status = work();
+  EXPECT_TRUE(status.ok()) << status;
+  const Calls after = now();
+  return {after.copies - before.copies, after.kernels - before.kernels, after.fills - before.fills,
+          after.crossed_bytes - before.crossed_bytes};
+}
+
+StridedView rows_of(std::int64_t n) { return {{n, n}, {n * 8, 8}, 0, 8}; }
+StridedView columns_of(std::int64_t n) { return {{n, n}, {8, n * 8}, 0, 8}; }
+
+TEST(CopyElementsOnCalls, OnTheDeviceATranspositionIsOneKernel) {
+  EmulatedDriver& driver = emulated_driver();
+  Side to(MemoryKind::kDevice, 80000, 1);
+  Side from(MemoryKind::kDevice, 80000, 2);
+  const Calls calls = calls_of([&] {
+    return copy_elements_on(driver, to.data(), rows_of(100), from.data(), columns_of(100), 1);
+  });
+  EXPECT_EQ(calls, (Calls{0, 1, 0, 0}));
+  EXPECT_EQ(calls_of([&] {
+              return copy_elements_on(driver, to.data(), rows_of(100), from.data(), rows_of(100),
+                                      1);
+            }),
+            (Calls{1, 0, 0, 0}));
+}
+
+// The bus sees one long row; the device turns it round.
+TEST(CopyElementsOnCalls, OverTheBusATranspositionIsOneCopyAndOneKernel) {
+  EmulatedDriver& driver = emulated_driver();
+  for (const auto& [to_kind, from_kind] : {Pair{MemoryKind::kDevice, MemoryKind::kPinned},
+                                           Pair{MemoryKind::kHost, MemoryKind::kDevice}}) {
+    Side to(to_kind, 80000, 1);
+    Side from(from_kind, 80000, 2);
+    ASSERT_TRUE(
+        copy_elements(to.expected.data(), rows_of(100), from.expected.data(), columns_of(100))
+            .ok());
+    const std::int64_t live_bytes = driver.statistics().live_bytes;
+    EXPECT_EQ(calls_of([&] {
+                return copy_elements_on(driver, to.data(), rows_of(100), from.data(),
+                                        columns_of(100), 1);
+              }),
+              (Calls{1, 1, 0, 80000}));
+    EXPECT_TRUE(to.read() == to.expected);
+    EXPECT_EQ(driver.statistics().live_bytes, live_bytes);
+  }
+}
+
+TEST(CopyElementsOnCalls, WhatTheHostRepeatsCrossesOnce) {
+  EmulatedDriver& driver = emulated_driver();
+  Side to(MemoryKind::kDevice, 80000, 1);
+  Side from(MemoryKind::kHost, 800, 2);
+  const StridedView row{{100, 100}, {0, 8}, 0, 8};
+  ASSERT_TRUE(copy_elements(to.expected.data(), columns_of(100), from.expected.data(), row).ok());
+  EXPECT_EQ(calls_of([&] {
+              return copy_elements_on(driver, to.data(), columns_of(100), from.data(), row, 1);
+            }),
+            (Calls{1, 1, 0, 800}));
+  EXPECT_TRUE(to.read() == to.expected);
+}
+
+// More than fits between the bus and the kernel goes in parts through the same memory.
+TEST(CopyElementsOnCalls, MemoryOnTheWayIsBounded) {
+  EmulatedDriver& driver = emulated_driver();
+  const std::int64_t n = 3000;  // 69 MiB
+  std::vector<std::uint64_t> host(static_cast<std::size_t>(n * n));
+  for (std::size_t i = 0; i < host.size(); ++i) host[i] = i * 0x9E3779B97F4A7C15;
+  const Block device = *driver.resource(MemoryKind::kDevice).allocate({.total_bytes = n * n * 8});
+  const Calls calls = calls_of([&] {
+    return copy_elements_on(driver, device.data(), rows_of(n),
+                            reinterpret_cast<std::byte*>(host.data()), columns_of(n), 1);
+  });
+  EXPECT_EQ(calls, (Calls{2, 2, 0, n * n * 8}));
+  std::vector<std::uint64_t> row(static_cast<std::size_t>(n));
+  for (const std::int64_t i : {std::int64_t{0}, std::int64_t{1}, n - 1}) {
+    ASSERT_TRUE(driver.copy(row.data(), device.data() + i * n * 8, n * 8, 1).ok());
+    for (std::int64_t j = 0; j < n; ++j) {
+      ASSERT_EQ(row[static_cast<std::size_t>(j)], host[static_cast<std::size_t>(j * n + i)]);
+    }
+  }
+}
+
+TEST(CopyElementsOnCalls, WithoutMemoryOnTheWayElementsAreCopiedOneByOne) {
+  EmulatedDriver& driver = emulated_driver();
+  Side to(MemoryKind::kDevice, 20000, 1);
+  Side from(MemoryKind::kPinned, 20000, 2);
+  ASSERT_TRUE(
+      copy_elements(to.expected.data(), rows_of(50), from.expected.data(), columns_of(50)).ok());
+  ASSERT_TRUE(driver.synchronize_device().ok());
+  driver.set_capacity(driver.statistics().held_bytes);
+  EXPECT_EQ(calls_of([&] {
+              return copy_elements_on(driver, to.data(), rows_of(50), from.data(), columns_of(50),
+                                      1);
+            }),
+            (Calls{50, 0, 0, 20000}));
+  driver.set_capacity(INT64_MAX);
+  EXPECT_TRUE(to.read() == to.expected);
+}
+
+// --- Fills ---------------------------------------------------------------------------------------
+
+class FillElementsOn : public ::testing::TestWithParam<MemoryKind> {};
+
+TEST_P(FillElementsOn, EqualsTheReference) {
+  std::mt19937_64 random(5);
+  for (int i = 0; i < 200; ++i) {
+    const Extents shape = i % 2 == 0 ? random_shape(random) : large_shape(random);
+    const std::int64_t itemsize = random() % 4 == 0 ? 1 + static_cast<std::int64_t>(random() % 40)
+                                                    : std::int64_t{1} << (random() % 5);
+    StridedView view = random_view(random, shape, itemsize, /*may_broadcast=*/i % 3 == 0);
+    const std::int64_t block_bytes = byte_hull(view)->highest_bytes + 64;
+    Side side(GetParam(), block_bytes, random());
+    Bytes element(static_cast<std::size_t>(itemsize));
+    for (std::byte& byte : element) byte = static_cast<std::byte>(random());
+    if (random() % 4 == 0) std::fill(element.begin(), element.end(), std::byte{0});
+    ASSERT_TRUE(fill_elements(side.expected.data(), view, element).ok());
+    const absl::Status status = fill_elements_on(Side::driver(), side.data(), view, element, 1);
+    ASSERT_TRUE(status.ok()) << status;
+    std::fill(element.begin(), element.end(), std::byte{0x5A});  // has been read
+    ASSERT_TRUE(Side::driver().synchronize(1).ok());
+    ASSERT_TRUE(side.read() == side.expected) << to_string(view);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Memories, FillElementsOn,
+                         ::testing::Values(MemoryKind::kDevice, MemoryKind::kManaged,
+                                           MemoryKind::kPinned, MemoryKind::kHost),
+                         [](const auto& info) { return std::string(to_string(info.param)); });
+
+TEST(FillElementsOnCalls, IsOneKernelOrOneFillOfBytes) {
+  EmulatedDriver& driver = emulated_driver();
+  Side side(MemoryKind::kDevice, 80000, 1);
+  const auto fill = [&](const StridedView& view, const Bytes& element) {
+    return calls_of([&] { return fill_elements_on(driver, side.data(), view, element, 1); });
+  };
+  const Bytes one{std::byte{0}, std::byte{0}, std::byte{0},    std::byte{0},
+                  std::byte{0}, std::byte{0}, std::byte{0xF0}, std::byte{0x3F}};
+  const StridedView padded{{50, 50}, {800, 8}, 0, 8};
+  EXPECT_EQ(fill(rows_of(100), Bytes(8)), (Calls{0, 0, 1, 0}));
+  EXPECT_EQ(fill(rows_of(100), one), (Calls{0, 1, 0, 0}));
+  EXPECT_EQ(fill(padded, Bytes(8)), (Calls{0, 1, 0, 0}));
+}
+
+// An element that no kernel carries crosses once, and is repeated on the device.
+TEST(FillElementsOnCalls, ALongElementCrossesOnce) {
+  EmulatedDriver& driver = emulated_driver();
+  const StridedView view{{300}, {600}, 0, 500};
+  Side side(MemoryKind::kDevice, 180000, 1);
+  Bytes element(500);
+  for (std::size_t i = 0; i < element.size(); ++i) element[i] = static_cast<std::byte>(i % 251);
+  ASSERT_TRUE(fill_elements(side.expected.data(), view, element).ok());
+  EXPECT_EQ(calls_of([&] { return fill_elements_on(driver, side.data(), view, element, 1); }),
+            (Calls{1, 1, 0, 500}));
+  EXPECT_TRUE(side.read() == side.expected);
+}
+
+TEST(FillElementsOnErrors, AreFoundBeforeAnythingIsEnqueued) {
+  EmulatedDriver& driver = emulated_driver();
+  const Block device = *driver.resource(MemoryKind::kDevice).allocate({.total_bytes = 64});
+  const StridedView four{{4}, {8}, 0, 8};
+  const auto error = [&](std::byte* target, const StridedView& view, std::size_t length,
+                         StreamHandle stream) {
+    return error_class_of(fill_elements_on(driver, target, view, Bytes(length), stream));
+  };
+  EXPECT_EQ(error(device.data(), four, 4, 1), ErrorClass::kValue);
+  EXPECT_EQ(error(device.data(), {{4}, {}, 0, 8}, 8, 1), ErrorClass::kValue);
+  EXPECT_EQ(error(nullptr, four, 8, 1), ErrorClass::kValue);
+  EXPECT_EQ(error(device.data(), four, 8, 0), ErrorClass::kValue);
+  EXPECT_EQ(error(device.data(), {{40000}, {8}, 0, 8}, 8, 1), ErrorClass::kValue);
+  EXPECT_TRUE(fill_elements_on(driver, nullptr, {{0}, {8}, 0, 8}, Bytes(8), 1).ok());
+}
 
 // [example]
 // The halo of a padded field goes to the device: one plane is one call, though its rows are padded
@@ -196,27 +404,43 @@ TEST(CopyElementsOnErrors, AreFoundBeforeAnythingIsEnqueued) {
 
 // Fails at the first, second, … operation of any kind until none fails: each failure is reported,
 // and nothing stays allocated.
-TEST(CopyElementsOnErrors, AtEveryOperationLeakNothing) {
+template <class Work>
+void fail_at_every_operation(std::int64_t operations, const Work& work) {
   EmulatedDriver& driver = emulated_driver();
-  const StridedView forwards{{4, 4}, {64, 8}, 0, 8};
-  const StridedView backwards{{4, 4}, {-64, -8}, 216, 8};
-  const Block block = *driver.resource(MemoryKind::kDevice).allocate({.total_bytes = 256});
   ASSERT_TRUE(driver.synchronize_device().ok());
   const std::int64_t live_blocks = driver.statistics().live_blocks;
   for (std::int64_t n = 1;; ++n) {
     const std::int64_t fault = driver.faults().inject(
         {.first_call = n, .error = make_error(ErrorClass::kInternal, "injected")});
-    const absl::Status status =
-        copy_elements_on(driver, block.data(), forwards, block.data(), backwards, 1);
+    const absl::Status status = work();
     driver.faults().remove(fault);
     EXPECT_TRUE(driver.synchronize_device().ok());
     EXPECT_EQ(driver.statistics().live_blocks, live_blocks);
     if (status.ok()) {
-      EXPECT_GT(n, 3);  // the stream's check, the scratch block, copies
+      EXPECT_GT(n, operations);
       break;
     }
     EXPECT_NE(status.message().find("injected"), std::string::npos) << status;
   }
+}
+
+TEST(CopyElementsOnErrors, AtEveryOperationLeakNothing) {
+  EmulatedDriver& driver = emulated_driver();
+  const StridedView forwards{{4, 4}, {64, 8}, 0, 8};
+  const StridedView backwards{{4, 4}, {-64, -8}, 216, 8};
+  const Block block = *driver.resource(MemoryKind::kDevice).allocate({.total_bytes = 20000});
+  // The stream's check, the scratch block, copies.
+  fail_at_every_operation(3, [&] {
+    return copy_elements_on(driver, block.data(), forwards, block.data(), backwards, 1);
+  });
+  // Two questions of where memory is, a block on the way, a copy, a kernel.
+  Bytes host(20000);
+  fail_at_every_operation(5, [&] {
+    return copy_elements_on(driver, block.data(), rows_of(50), host.data(), columns_of(50), 1);
+  });
+  fail_at_every_operation(2, [&] {
+    return fill_elements_on(driver, block.data(), rows_of(50), Bytes(8, std::byte{1}), 1);
+  });
 }
 
 }  // namespace
