@@ -4,7 +4,9 @@ module;
 
 #include <Python.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -21,6 +23,7 @@ import gridbuf.interface;
 import gridbuf.interface.dlpack;
 import gridbuf.layout;
 import gridbuf.python.object;
+import gridbuf.transfer.boxes;
 import gridbuf.transfer.device;
 
 namespace gridbuf::python {
@@ -98,6 +101,31 @@ void order_pending(const BufferObject& buffer, const dlpack::ExportPlan& plan) {
   driver->note_use(buffer.state.memory.block, consumer);
 }
 
+namespace {
+
+/// Elements over the bus, or within the device's memory, in the order of `stream`. A single element
+/// of the host is a fill, and what is broadcast crosses once.
+absl::Status enqueue_copy(DeviceDriver& driver, const BufferDescriptor& to,
+                          const BufferDescriptor& from, StreamHandle stream) {
+  const absl::StatusOr<StridedView> repeated = broadcast_to(from.view, to.view.shape);
+  if (!repeated.ok()) return repeated.status();
+  const StridedView& source = *repeated;
+  const bool from_host = is_host_readable(from.device.type);
+  const bool to_host = is_host_readable(to.device.type);
+  if (from_host && !to_host && checked::product(from.view.shape.span()) == 1) {
+    const std::span element(from.block + from.view.offset_bytes,
+                            static_cast<std::size_t>(from.view.itemsize_bytes));
+    return fill_elements_on(driver, to.block, to.view, element, stream);
+  }
+  if (from_host == to_host) {
+    return copy_elements_on(driver, to.block, to.view, from.block, source, stream);
+  }
+  return to_host ? copy_to_host(driver, {to.block, to.view}, {from.block, source}, stream)
+                 : copy_to_device(driver, {to.block, to.view}, {from.block, source}, stream);
+}
+
+}  // namespace
+
 void copy_on_device(const BufferObject& target, const BufferObject& source) {
   const BufferDescriptor& to = target.state.memory;
   const BufferDescriptor& from = source.state.memory;
@@ -116,8 +144,7 @@ void copy_on_device(const BufferObject& target, const BufferObject& source) {
       absl::Status status = driver->order_after(stream_of(*buffer), stream);
       if (!status.ok()) return status;
     }
-    absl::Status status =
-        copy_elements_on(*driver, to.block, to.view, from.block, from.view, stream);
+    absl::Status status = enqueue_copy(*driver, to, from, stream);
     return status.ok() && host_takes_part ? driver->synchronize(stream) : status;
   }));
   // The source may go before the copy has run.

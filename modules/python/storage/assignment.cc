@@ -136,15 +136,18 @@ void write_on_host(const StorageObject& object, const Storage& view, const Ref& 
 
 // ---- To the device: a transfer of elements that have the target's type. ----
 
-/// Elements of the target's type and shape in host memory that has the target's order of strides,
+/// The value's elements in the target's type, in host memory of the value's own shape: what is
+/// broadcast is repeated on the device. Of the target's shape they have its order of strides, too,
 /// so that the transfer is a dense one.
 Ref staged(const Storage& view, const DTypePtr& dtype, const Ref& array) {
-  check_broadcasts(fields_of(array.get()).shape, view.shape());
-  const LayoutPlan plan = value_of(make_plan({.shape = view.shape(),
-                                              .itemsize_bytes = dtype->type.itemsize_bytes(),
-                                              .layout = view.layout(),
-                                              .dtype_name = dtype->name}));
-  const Ref buffer = allocate_buffer(plan, view.dims(), dtype, {});
+  Extents shape = fields_of(array.get()).shape;
+  check_broadcasts(shape, view.shape());
+  while (shape.size() > view.ndim()) shape.erase(0);  // Leading extents of 1.
+  PlanRequest request{.shape = shape,
+                      .itemsize_bytes = dtype->type.itemsize_bytes(),
+                      .dtype_name = dtype->name};
+  if (shape == view.shape()) request.layout = view.layout();
+  const Ref buffer = allocate_buffer(value_of(make_plan(request)), {}, dtype, {});
   copy_arrays(ndarray_of(buffer.get()).get(), array.get());
   return Ref::share(buffer.get());
 }

@@ -27,6 +27,7 @@ TABLE = exchange_table(gridbuf.Buffer)
 BUFFER = gridbuf.ones((3, 4, 5), layout=(2, 0, 1), alignment_size=64).base
 ARRAY = np.ones((3, 4), "f4")
 PICKLED = pickle.dumps(BUFFER)
+TARGET, NUMBERS, MASK = np.zeros((3, 4), "f8"), np.ones((4, 3), ">f4").T, np.eye(3, 4) > 0
 
 
 def exchange() -> None:
@@ -42,6 +43,15 @@ def abandoned_export() -> None:
     TABLE.from_object(BUFFER, ctypes.byref(out))
     managed = ManagedVersioned.from_address(out.value or 0)
     managed.deleter(ctypes.addressof(managed))
+
+
+def copy_to_device() -> None:
+    with gridbuf.testing.emulated_device():
+        buffer = gridbuf.allocate((3, 4), memory="device")
+        gridbuf.copyto(buffer, NUMBERS, where=MASK)
+        gridbuf.copyto(buffer, TARGET)
+        del buffer
+        gridbuf.testing.synchronize()
 
 
 def on_the_device() -> None:
@@ -62,6 +72,14 @@ OPERATIONS: dict[str, Callable[[], Any]] = {
     "full": lambda: gridbuf.full((3, 4), 2.5, layout=(1, 0)),
     "empty_like": lambda: gridbuf.empty_like(ARRAY),
     "from_array": lambda: gridbuf.from_array(ARRAY.T),
+    "copyto": lambda: gridbuf.copyto(TARGET, ARRAY.astype("f8").T[:, :1].T),
+    "copyto with a cast": lambda: gridbuf.copyto(TARGET, NUMBERS),
+    "copyto with a mask": lambda: gridbuf.copyto(memoryview(TARGET), NUMBERS, where=MASK),
+    "copyto with an overlap": lambda: gridbuf.copyto(TARGET[1:], TARGET[:-1, ::-1]),
+    "copyto by NumPy": lambda: gridbuf.copyto(TARGET, ["1", "2", "3", "4"], casting="unsafe"),
+    "copyto of one number": lambda: gridbuf.copyto(TARGET, 3),
+    "copyto of a bad shape": lambda: refused(lambda: gridbuf.copyto(TARGET, [1, 2])),
+    "copyto to a device": copy_to_device,
     "plan": lambda: gridbuf.plan((3, 4, 5), layout=(2, 0, 1)),
     "draw": lambda: BUFFER.plan.draw() if BUFFER.plan else None,
     "copy": BUFFER.copy,

@@ -261,6 +261,7 @@ def test_variables_set_the_same_at_the_start() -> None:
         ("GRIDBUF_CACHE_LIMIT_BYTES", "-1"),
         ("GRIDBUF_HUGE_PAGES", "perhaps"),
         ("GRIDBUF_POISON", "yes"),
+        ("GRIDBUF_SIMD", "sse9"),
     ],
 )
 def test_a_bad_variable_is_a_warning(name: str, value: str) -> None:
@@ -276,7 +277,42 @@ def test_show_config_shows_the_decisions() -> None:
     assert "pages: " in facts["blocks from 2 MiB on"]
     assert "limit: 123456 bytes" in facts["kept for reuse"]
     assert facts["threads"] == "2 (set by the program)"
+    assert facts["vector instructions"].startswith(
+        f"{memory.get_simd()} (this processor has portable"
+    )
     assert facts["poison"] == "off"
+
+
+# ---- Instruction sets. ----
+
+
+def test_the_instruction_set() -> None:
+    before = memory.get_simd()
+    supported = memory.supported_simd()
+    assert supported[0] == "portable"
+    assert before in supported
+    try:
+        for name in supported:
+            memory.set_simd(name)
+            assert memory.get_simd() == name
+        for wrong in ("", "AVX2", "sse9", "portable "):
+            with pytest.raises(ValueError, match="one of 'portable', 'avx2', 'avx512'"):
+                memory.set_simd(wrong)  # type: ignore[arg-type]
+        for absent in {"avx2", "avx512"} - {*supported}:
+            with pytest.raises(ValueError, match="one that this processor has: portable"):
+                memory.set_simd(absent)  # type: ignore[arg-type]
+        for wrong in (None, 2, b"portable"):
+            with pytest.raises(TypeError):
+                memory.set_simd(wrong)  # type: ignore[arg-type]
+        assert memory.get_simd() == supported[-1]
+    finally:
+        memory.set_simd(before)
+
+
+def test_the_variable_chooses_the_instruction_set() -> None:
+    code = "import gridbuf; print(gridbuf.memory.get_simd())"
+    assert run_python(code, GRIDBUF_SIMD="portable").stdout == "portable\n"
+    assert run_python(code, GRIDBUF_SIMD="").stdout == f"{memory.supported_simd()[-1]}\n"
 
 
 # ---- Threads. ----

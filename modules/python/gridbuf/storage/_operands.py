@@ -57,7 +57,7 @@ def operand(value: object) -> Operand:
     if (
         isinstance(value, _core.StorageBase)
         or type(value) in NUMBERS
-        or isinstance(value, np.generic)
+        or isinstance(value, (str, bytes, np.generic))
     ):
         return value
     if isinstance(value, np.ndarray):

@@ -1,0 +1,49 @@
+"""Elements from one layout into another: at the speed of memory, with casts and masks, between any two libraries."""
+
+# [turn]
+import numpy as np
+
+import gridbuf
+
+# What a Fortran program left, and what a stencil for `gt:cpu_kfirst` wants.
+fortran = np.asfortranarray(np.random.default_rng(1).random((64, 64, 80)))
+field = gridbuf.zeros((64, 64, 80), backend="gt:cpu_kfirst")
+
+gridbuf.copyto(field, fortran)
+assert (field == fortran).all()
+# [/turn]
+
+# [cast]
+single = gridbuf.empty((64, 64, 80), "float32", backend="gt:cpu_ifirst")
+gridbuf.copyto(single, field)  # float64 to float32 is of one kind, which is allowed
+
+levels = np.zeros((64, 64, 80), "int16")
+gridbuf.copyto(levels, field * 100, casting="unsafe")  # fractions are lost: that has to be said
+
+gridbuf.copyto(field, 0.0, where=field < 0.5)  # the others keep their values
+assert field[field > 0].min() >= 0.5
+# [/cast]
+
+# [any]
+import array  # noqa: E402
+
+samples = array.array("d", bytes(8 * 80))
+gridbuf.copyto(samples, field[10, 10])  # into the memory of any library that lends it
+assert samples[7] == field[10, 10, 7]
+
+gridbuf.copyto(field, samples)  # broadcast: one profile for all columns
+assert (field == np.asarray(samples)).all()
+# [/any]
+
+# [overlap]
+row = np.arange(8.0)
+gridbuf.copyto(row[2:], row[:-2])  # as if all of the source had been read first
+assert row.tolist() == [0, 1, 0, 1, 2, 3, 4, 5]
+# [/overlap]
+
+# [settings]
+before = gridbuf.memory.get_simd()
+gridbuf.memory.set_simd("portable")  # is one of the vector paths at fault? Results never differ
+gridbuf.copyto(field, fortran)
+gridbuf.memory.set_simd(before)
+# [/settings]
