@@ -30,7 +30,7 @@ from gridbuf_benchmarks.work import WrongWork
 __all__ = ["main"]
 
 _QUICK = Budget(rounds=25, min_sample_seconds=100e-6, case_seconds=0.6, contender_seconds=0.15)
-_FULL = Budget(rounds=101, min_sample_seconds=500e-6, case_seconds=2.5, contender_seconds=0.25)
+_FULL = Budget(rounds=101, min_sample_seconds=500e-6, case_seconds=2.0, contender_seconds=0.2)
 
 _DESCRIPTION = """\
 Times gridbuf against the libraries its users have today: NumPy always, PyTorch and

@@ -43,7 +43,9 @@ class _Block:
     """A mapping on a border of huge pages, touched; `bytes` is all of it."""
 
     def __init__(self, size_bytes: int) -> None:
-        self._map = mmap.mmap(-1, size_bytes + _HUGE_PAGE_BYTES)
+        # Private: Python's mappings are shared otherwise, and those get no huge pages.
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+        self._map = mmap.mmap(-1, size_bytes + _HUGE_PAGE_BYTES, flags=flags)
         self._map.madvise(mmap.MADV_HUGEPAGE)
         raw = np.frombuffer(self._map, dtype=np.uint8)
         start = -int(raw.ctypes.data) % _HUGE_PAGE_BYTES

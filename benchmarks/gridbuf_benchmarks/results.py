@@ -113,7 +113,7 @@ def run_case(
         samples = measure(contenders, budget, on_round)
     fastest = _fastest(yardsticks, samples)
     ratios = {
-        name: _rounded(asdict(ratio_of(samples[BASELINE], samples[key])), 4)
+        name: _rounded(asdict(ratio_of(samples[BASELINE], samples[key])))
         for name, key in {**{key: key for key in entries}, MEMORY: fastest}.items()
         if key is not None and name != BASELINE
     }
@@ -167,7 +167,7 @@ def _contender(entry: Entry, done: Done, samples: Samples) -> dict[str, Any]:
         "note": entry.note,
         "done": done.to_json(),
         "loops_per_sample": samples.loops,
-        "nanoseconds": _rounded(asdict(spread_of(samples.nanoseconds)), 2),
+        "nanoseconds": _rounded(asdict(spread_of(samples.nanoseconds))),
         "samples_nanoseconds": [float(f"{value:.5g}") for value in samples.nanoseconds],
         "rounds": list(samples.rounds) or list(range(len(samples.nanoseconds))),
         "page_faults_per_call": round(spread_of(faults).median, 3) if faults else None,
@@ -204,8 +204,9 @@ def _build_facts(loaded: Mapping[str, Loaded]) -> dict[str, str]:
     return dict(loaded[BASELINE].module.show_config("dict")["build"])
 
 
-def _rounded(spread: Mapping[str, float], digits: int) -> dict[str, float]:
-    return {name: round(value, digits) for name, value in spread.items()}
+def _rounded(spread: Mapping[str, float]) -> dict[str, float]:
+    """Five digits: more than any clock here has."""
+    return {name: float(f"{value:.5g}") for name, value in spread.items()}
 
 
 def write(result: Mapping[str, Any], path: Path) -> None:

@@ -213,7 +213,9 @@ def format_ratio(ratio: float) -> str:
 
 
 def format_spread(spread: Mapping[str, float]) -> str:
-    """Half the interquartile range in percent of the median."""
+    """Half the interquartile range in percent of the median; nothing of a single value."""
+    if spread.get("count") == 1:
+        return "   "
     half = (spread["upper_quartile"] - spread["lower_quartile"]) / 2 / spread["median"]
     return f"±{half:.0%}".rjust(4) if half < 1 else "±≥100%"
 

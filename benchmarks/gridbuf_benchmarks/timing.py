@@ -47,8 +47,8 @@ class Budget:
     """How much time one case may take.
 
     `rounds` is the number wished for; a case ends earlier, but not before `MINIMUM_ROUNDS`, when
-    `case_seconds` have passed. A contender sits out after `contender_seconds` of its own samples, but not before
-    it has two; one is enough of those that take longer than four times that.
+    `case_seconds` have passed. A contender sits out after `contender_seconds` of its own samples; one that
+    takes longer has a single sample.
     """
 
     rounds: int
@@ -98,24 +98,20 @@ class Samples:
 
 @dataclass(frozen=True)
 class Spread:
-    """Median and quartiles of a series."""
+    """Median and quartiles of a series of `count` values."""
 
     median: float
     lower_quartile: float
     upper_quartile: float
-
-    @property
-    def relative(self) -> float:
-        """Half the interquartile range as a fraction of the median: what stands after ± in the table."""
-        return (self.upper_quartile - self.lower_quartile) / 2 / self.median
+    count: int
 
 
 def spread_of(values: Sequence[float]) -> Spread:
     """Median and quartiles, all three the same value for a single one."""
     if len(values) == 1:
-        return Spread(values[0], values[0], values[0])
+        return Spread(values[0], values[0], values[0], 1)
     lower, median, upper = statistics.quantiles(values, n=4, method="inclusive")
-    return Spread(median, lower, upper)
+    return Spread(median, lower, upper, len(values))
 
 
 def ratio_of(numerator: Samples, denominator: Samples) -> Spread:
@@ -150,8 +146,7 @@ class _Series:
 
     @property
     def sits_out(self) -> bool:
-        allowed, taken = self._budget.contender_seconds, len(self._rounds)
-        return self._spent_seconds > allowed and (taken > 1 or self._spent_seconds > 4 * allowed)
+        return self._spent_seconds > self._budget.contender_seconds
 
     def sample(self, number: int) -> None:
         before = page_faults()

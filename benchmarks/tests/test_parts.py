@@ -39,7 +39,7 @@ def test_spread_of_known_series() -> None:
 
 
 def test_spread_of_one_value_is_that_value() -> None:
-    assert spread_of([7.0]) == timing.Spread(7.0, 7.0, 7.0)
+    assert spread_of([7.0]) == timing.Spread(7.0, 7.0, 7.0, 1)
 
 
 @given(st.lists(times, min_size=1, max_size=40))
@@ -148,10 +148,10 @@ def test_a_slow_contender_sits_out_and_its_ratio_is_that_of_its_rounds() -> None
     )
     assert samples["fast"].rounds == tuple(range(12))
     assert samples["slow"].rounds == (0, 1)
-    assert samples["slower"].rounds == (0,), "one is enough of what takes more than four times"
+    assert samples["slower"].rounds == (0,), "one is enough of what takes longer than allowed"
     assert log.count("slower") == 1, "known to be long: not tried before"
     own = samples["fast"].nanoseconds[0] / samples["slower"].nanoseconds[0]
-    assert ratio_of(samples["fast"], samples["slower"]) == timing.Spread(own, own, own)
+    assert ratio_of(samples["fast"], samples["slower"]) == timing.Spread(own, own, own, 1)
     assert all(len(one.page_faults) == len(one.rounds) for one in samples.values())
 
 
@@ -313,6 +313,16 @@ def test_a_yardstick_must_move_the_bytes() -> None:
     pair[1][63] = 0
     with pytest.raises(WrongWork, match="did not move 64 bytes"):
         check_yardstick(case, entry, pair)
+
+
+def test_blocks_lie_on_huge_pages() -> None:
+    """Shared mappings, which Python makes unless told, would have small ones."""
+    policy = machine.describe()["huge_pages"]
+    if policy not in ("always", "madvise"):
+        pytest.skip(f"the system gives no huge pages (policy {policy}); `madvise` would")
+    memory.block("target", 64 << 20)
+    assert memory.facts()["huge_page_fraction"] > 0.5
+    memory.release()
 
 
 def test_the_source_has_no_equal_words() -> None:
@@ -480,7 +490,7 @@ def test_machine_facts_warn_of_disturbances() -> None:
 
 
 def _spread(lower: float, median: float, upper: float) -> dict[str, float]:
-    return {"lower_quartile": lower, "median": median, "upper_quartile": upper}
+    return {"lower_quartile": lower, "median": median, "upper_quartile": upper, "count": 5}
 
 
 def test_a_change_counts_when_the_ranges_do_not_overlap() -> None:
