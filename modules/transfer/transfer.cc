@@ -22,6 +22,8 @@ import gridbuf.layout.extents;
 import gridbuf.layout.view;
 import gridbuf.threads;
 import gridbuf.transfer.fill;
+import gridbuf.transfer.plan;
+import gridbuf.transfer.simd;
 import gridbuf.transfer.walk;
 
 namespace gridbuf {
@@ -67,145 +69,21 @@ absl::Status check_swap(std::int64_t swap_unit_bytes, std::int64_t itemsize_byte
                      "pass 1 to keep the bytes as they are"});
 }
 
-// --- Rows ----------------------------------------------------------------------------------------
-
-// The innermost axis of a walk.
-using Row = walk::Axis;
-
-// Elements of a length known to the compiler, which makes each memcpy a load and a store.
-template <std::size_t kItemsize>
-void copy_row_of(std::byte* target, const std::byte* source, const Row& row) {
-  for (std::int64_t i = 0; i < row.extent; ++i) {
-    std::memcpy(target, source, kItemsize);
-    target += row.target_stride_bytes;
-    source += row.source_stride_bytes;
-  }
-}
-
-void copy_row(std::byte* target, const std::byte* source, const Row& row, std::size_t itemsize) {
-  switch (itemsize) {
-    case 1:
-      return copy_row_of<1>(target, source, row);
-    case 2:
-      return copy_row_of<2>(target, source, row);
-    case 4:
-      return copy_row_of<4>(target, source, row);
-    case 8:
-      return copy_row_of<8>(target, source, row);
-    case 16:
-      return copy_row_of<16>(target, source, row);
-    default:
-      break;
-  }
-  for (std::int64_t i = 0; i < row.extent; ++i) {
-    std::memcpy(target, source, itemsize);
-    target += row.target_stride_bytes;
-    source += row.source_stride_bytes;
-  }
-}
-
-// One element repeated over `length_bytes` of dense memory: what is filled already is copied on, in
-// ever longer pieces that stay in the nearest cache.
-void repeat_element(std::byte* target, const std::byte* element, std::size_t itemsize,
-                    std::size_t length_bytes) {
-  constexpr std::size_t kLongestPiece = 8192;
-  std::memcpy(target, element, itemsize);
-  std::size_t filled = itemsize;
-  std::size_t piece = itemsize;
-  while (filled < length_bytes) {
-    const std::size_t next = std::min(piece, length_bytes - filled);
-    std::memcpy(target + filled, target, next);
-    filled += next;
-    if (piece < kLongestPiece) piece = filled;
-  }
-}
-
-// Long rows are filled by all threads. Each piece is filled by the thread that touches it first:
-// fresh pages are zeroed and filled while they are in its cache, and come to lie near it.
-constexpr std::int64_t kParallelFillBytes = std::int64_t{1} << 23;
-constexpr std::int64_t kFillChunkBytes = std::int64_t{1} << 21;
-
-void fill_row(std::byte* target, const std::byte* element, std::size_t itemsize,
-              std::int64_t length_bytes) {
-  if (length_bytes < kParallelFillBytes) {
-    return repeat_element(target, element, itemsize, static_cast<std::size_t>(length_bytes));
-  }
-  const auto item = static_cast<std::int64_t>(itemsize);
-  const std::int64_t chunk = std::max(item, kFillChunkBytes / item * item);
-  parallel_for(length_bytes, chunk, [&](std::int64_t begin, std::int64_t end) {
-    repeat_element(target + begin, element, itemsize, static_cast<std::size_t>(end - begin));
-  });
-}
-
-void swap_row(std::byte* target, const std::byte* source, const Row& row, std::size_t itemsize,
-              std::size_t unit) {
-  for (std::int64_t i = 0; i < row.extent; ++i) {
-    for (std::size_t at = 0; at < itemsize; at += unit) {
-      std::reverse_copy(source + at, source + at + unit, target + at);
-    }
-    target += row.target_stride_bytes;
-    source += row.source_stride_bytes;
-  }
-}
-
-// --- The loop nest -------------------------------------------------------------------------------
-
-// What is moved, beside where.
-struct Elements {
-  std::size_t itemsize;
-  std::size_t swap_unit;
-};
-
-void run_row(const Elements& elements, std::byte* target, const std::byte* source, const Row& row) {
-  if (elements.swap_unit > 1) {
-    return swap_row(target, source, row, elements.itemsize, elements.swap_unit);
-  }
-  const auto itemsize = static_cast<std::int64_t>(elements.itemsize);
-  if (row.target_stride_bytes == itemsize && row.source_stride_bytes == itemsize) {
-    std::memcpy(target, source, static_cast<std::size_t>(row.extent) * elements.itemsize);
-  } else if (row.target_stride_bytes == itemsize && row.source_stride_bytes == 0) {
-    fill_row(target, source, elements.itemsize, row.extent * itemsize);
-  } else {
-    copy_row(target, source, row, elements.itemsize);
-  }
-}
-
-// Runs the innermost axis as a row for every index of the others, in row-major order.
-void run(const Elements& elements, const walk::Walk& walk) {
-  if (walk.axes.empty()) return run_row(elements, walk.target, walk.source, {1, 0, 0});
-  const int innermost = walk.axes.size() - 1;
-  const Row& row = walk.axes[innermost];
-  Extents index(innermost, 0);
-  std::byte* target = walk.target;
-  const std::byte* source = walk.source;
-  while (true) {
-    run_row(elements, target, source, row);
-    int axis = innermost - 1;
-    for (; axis >= 0; --axis) {
-      const Row& outer = walk.axes[axis];
-      target += outer.target_stride_bytes;
-      source += outer.source_stride_bytes;
-      if (++index[axis] < outer.extent) break;
-      target -= outer.extent * outer.target_stride_bytes;
-      source -= outer.extent * outer.source_stride_bytes;
-      index[axis] = 0;
-    }
-    if (axis < 0) return;
-  }
-}
+// --- Copies --------------------------------------------------------------------------------------
 
 // Copies between blocks that share no byte.
 void copy_apart(std::byte* target_block, const StridedView& target, const std::byte* source_block,
-                const StridedView& source, std::int64_t swap_unit_bytes) {
-  walk::Walk walk = walk::make_walk(target_block, target, source_block, source);
-  // Where elements of the target share bytes, the order of writing shows: it stays row-major.
-  if (!walk::may_overlap_itself(target)) {
-    walk::order_by_target(walk);
-    walk::merge_axes(walk);
-  }
-  run({static_cast<std::size_t>(target.itemsize_bytes),
-       static_cast<std::size_t>(std::max<std::int64_t>(swap_unit_bytes, 1))},
-      walk);
+                const StridedView& source, std::int64_t swap_unit_bytes, const CopyLimits& limits) {
+  // Where elements of the target share bytes, the order of writing shows.
+  const plan::Order order =
+      walk::may_overlap_itself(target) ? plan::Order::kAsIndexed : plan::Order::kAny;
+  const plan::CopyPlan plan =
+      plan::make_plan(walk::make_walk(target_block, target, source_block, source),
+                      target.itemsize_bytes, swap_unit_bytes, order, limits);
+  const Simd path = simd();
+  if (!plan.parallel) return plan::run(plan, path, 0, plan.tasks);
+  parallel_for(plan.tasks, plan.tasks_of_a_piece,
+               [&](std::int64_t begin, std::int64_t end) { plan::run(plan, path, begin, end); });
 }
 
 MemoryResource& scratch_of(const CopyOptions& options) {
@@ -225,8 +103,9 @@ absl::Status copy_overlapping(std::byte* target_block, const StridedView& target
   const absl::StatusOr<Block> scratch =
       scratch_of(options).allocate({.total_bytes = hull->highest_bytes});
   if (!scratch.ok()) return with_context(scratch.status(), "copy between overlapping views");
-  copy_apart(scratch->data(), *between, source_block, source, 1);
-  copy_apart(target_block, target, scratch->data(), *between, options.swap_unit_bytes);
+  copy_apart(scratch->data(), *between, source_block, source, 1, options.limits);
+  copy_apart(target_block, target, scratch->data(), *between, options.swap_unit_bytes,
+             options.limits);
   return absl::OkStatus();
 }
 
@@ -243,7 +122,7 @@ absl::Status copy_elements(std::byte* target_block, const StridedView& target,
   }
   if (is_empty(target.shape) || target.itemsize_bytes == 0) return absl::OkStatus();
   if (!walk::overlap(walk::range_of(target_block, target), walk::range_of(source_block, source))) {
-    copy_apart(target_block, target, source_block, source, options.swap_unit_bytes);
+    copy_apart(target_block, target, source_block, source, options.swap_unit_bytes, options.limits);
     return absl::OkStatus();
   }
   const bool keeps_bytes = options.swap_unit_bytes <= 1;

@@ -6,13 +6,10 @@
 // source elements were read first, and then written to the target one after the other in row-major
 // order of the index. Bytes that belong to no element (padding) are neither read nor written.
 //
-// This is the reference. Faster code (tiles, devices) will be tested against it, so it is written
-// to be evidently right: there is one loop nest, and a fill is a copy from a view whose strides are
-// all 0. What it does for speed is what everyone does: axes that lie behind one another in both
-// views are merged, the axis with the smallest target stride runs innermost, and rows that are
-// dense on both sides are one memcpy. A copy between equal layouts is a single one. Only the fill
-// of a long dense row uses the threads of gridbuf.threads: it is often the first touch of fresh
-// memory, which is the one thing here that a single thread cannot do at the speed of the machine.
+// The key choice: the views decide, not the caller. A copy is planned (gridbuf.transfer.plan) and
+// then run by all threads, whatever the layouts: as rows where they agree about the innermost
+// dimension, as tiles where they do not, past the caches where those could not hold the target. The
+// aim is the speed of memcpy for every pair of layouts; docs/performance.md says where it is met.
 //
 // Conversions between element types are not copies; they belong to whoever knows numbers (NumPy, in
 // Python). Swapping the bytes of an element is a copy, because it needs to know only lengths.
@@ -28,8 +25,11 @@ export module gridbuf.transfer;
 
 import gridbuf.alloc;
 import gridbuf.layout.view;
+import gridbuf.transfer.plan;
 
 export namespace gridbuf {
+
+using plan::CopyLimits;
 
 struct CopyOptions {
   /// The bytes of every run of this many are reversed (a byte order swapped;
@@ -38,6 +38,9 @@ struct CopyOptions {
 
   /// Where an overlapping copy keeps what it has read. Null: the host's memory. Not used otherwise.
   MemoryResource* scratch = nullptr;
+
+  /// From how many bytes on threads and streaming stores are used: for tests.
+  CopyLimits limits = {};
 };
 
 /// Copies every element of `source` to the element of `target` at the same index. Each view counts

@@ -1,0 +1,281 @@
+module;
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+module gridbuf.transfer.plan;
+
+import gridbuf.layout.extents;
+import gridbuf.transfer.rows;
+import gridbuf.transfer.simd;
+import gridbuf.transfer.tiles;
+import gridbuf.transfer.walk;
+
+namespace gridbuf::plan {
+namespace {
+
+using walk::Axis;
+using walk::Walk;
+
+// Dense rows up to this are elements of the copy.
+constexpr std::int64_t kLongestElementBytes = tiles::kLineBytes;
+// Shorter rows, or columns of a plane, are not worth the borders of a stream.
+constexpr std::int64_t kShortestStreamBytes = 4 * tiles::kLineBytes;
+// Longer elements fill lines by themselves; several of them must fit the scratch of a band.
+constexpr std::int64_t kLongestStreamedBytes = 4 * tiles::kLineBytes;
+// Of a row of the source, in a task: bands that share lines find them in the second-level cache.
+constexpr std::int64_t kPartBytes = std::int64_t{1} << 13;
+
+std::int64_t magnitude(std::int64_t stride) { return stride < 0 ? -stride : stride; }
+
+std::int64_t elements_of(const Walk& walk) {
+  std::int64_t elements = 1;
+  for (const Axis& axis : walk.axes) elements *= axis.extent;
+  return elements;
+}
+
+Axis take(SmallVec<Axis>& axes, int at) {
+  const Axis axis = axes[at];
+  axes.erase(at);
+  return axis;
+}
+
+// The other axes, as loops around what is left.
+void add_steps(CopyPlan& plan, const SmallVec<Axis>& axes) {
+  for (const Axis& axis : axes) {
+    plan.loops.push_back(
+        {Count::kSteps, axis.extent, axis.target_stride_bytes, axis.source_stride_bytes});
+  }
+}
+
+// Cuts an extent into parts, for a loop of them.
+Loop parts_loop(CopyPlan& plan, Count count, std::int64_t extent, std::int64_t part_elements) {
+  plan.part_elements = std::min(extent, std::max<std::int64_t>(1, part_elements));
+  return {count, (extent - 1) / plan.part_elements + 1};
+}
+
+void plan_rows(CopyPlan& plan, Walk walk, std::int64_t itemsize_bytes, const CopyLimits& limits) {
+  Axis innermost{1, itemsize_bytes, itemsize_bytes};
+  if (!walk.axes.empty()) innermost = take(walk.axes, walk.axes.size() - 1);
+  plan.row = {.extent = innermost.extent,
+              .itemsize_bytes = itemsize_bytes,
+              .target_stride_bytes = innermost.target_stride_bytes,
+              .source_stride_bytes = innermost.source_stride_bytes,
+              .swap_unit_bytes = plan.swap_unit_bytes};
+  plan.row.streams = plan.streams && innermost.extent * itemsize_bytes >= kShortestStreamBytes;
+  add_steps(plan, walk.axes);
+  plan.loops.push_back(
+      parts_loop(plan, Count::kPieces, innermost.extent, limits.piece_bytes / itemsize_bytes));
+}
+
+// The axis along which the source is densest; -1 if it is the target's own, the innermost one.
+int densest_of_source(const SmallVec<Axis>& axes) {
+  const int innermost = axes.size() - 1;
+  int densest = innermost;
+  for (int i = innermost - 1; i >= 0; --i) {
+    if (axes[i].source_stride_bytes == 0) continue;  // the same elements again: a loop
+    if (magnitude(axes[i].source_stride_bytes) < magnitude(axes[densest].source_stride_bytes)) {
+      densest = i;
+    }
+  }
+  return densest == innermost ? -1 : densest;
+}
+
+void plan_planes(CopyPlan& plan, Walk walk, std::int64_t itemsize_bytes, int columns_axis) {
+  plan.moves_planes = true;
+  Axis columns = take(walk.axes, columns_axis);
+  const Axis rows = take(walk.axes, walk.axes.size() - 1);
+  plan.target = walk.target;
+  plan.source = walk.source;
+  if (columns.source_stride_bytes < 0) {  // so that the source is read upwards
+    plan.target += (columns.extent - 1) * columns.target_stride_bytes;
+    plan.source += (columns.extent - 1) * columns.source_stride_bytes;
+    columns.target_stride_bytes = -columns.target_stride_bytes;
+    columns.source_stride_bytes = -columns.source_stride_bytes;
+  }
+  plan.streams = plan.streams && itemsize_bytes <= kLongestStreamedBytes &&
+                 rows.target_stride_bytes == itemsize_bytes &&
+                 rows.extent * itemsize_bytes >= kShortestStreamBytes;
+  plan.plane = {.target = plan.target,
+                .source = plan.source,
+                .itemsize_bytes = itemsize_bytes,
+                .rows = rows.extent,
+                .columns = columns.extent,
+                .target_row_stride_bytes = rows.target_stride_bytes,
+                .target_column_stride_bytes = columns.target_stride_bytes,
+                .source_row_stride_bytes = rows.source_stride_bytes,
+                .source_column_stride_bytes = columns.source_stride_bytes,
+                .streams = plan.streams};
+  // All planes must begin their lines alike, or none is taken to.
+  plan.bands = tiles::bands_of(plan.plane);
+  for (const Axis& axis : walk.axes) {
+    if (axis.target_stride_bytes % tiles::kLineBytes != 0) plan.bands.share_lines = plan.streams;
+  }
+  const Loop bands{Count::kBands, plan.bands.count, 0, rows.source_stride_bytes * plan.bands.rows};
+  const Loop parts = parts_loop(plan, Count::kColumns, columns.extent, kPartBytes / itemsize_bytes);
+  add_steps(plan, walk.axes);
+  const auto before = [](const Loop& a, const Loop& b) {
+    return magnitude(a.source_stride_bytes) > magnitude(b.source_stride_bytes);
+  };
+  if (plan.bands.share_lines) {
+    std::sort(plan.loops.begin(), plan.loops.end(), before);
+    plan.loops.push_back(parts);
+    plan.loops.push_back(bands);
+  } else {
+    plan.loops.push_back(bands);
+    std::sort(plan.loops.begin(), plan.loops.end(), before);
+    plan.loops.push_back(parts);
+  }
+}
+
+// Dense rows of both sides that are shorter than a line become the elements.
+std::int64_t fuse_elements(Walk& walk, std::int64_t itemsize_bytes) {
+  while (walk.axes.size() > 1) {
+    const Axis& innermost = walk.axes[walk.axes.size() - 1];
+    const std::int64_t length_bytes = innermost.extent * itemsize_bytes;
+    if (innermost.target_stride_bytes != itemsize_bytes ||
+        innermost.source_stride_bytes != itemsize_bytes || length_bytes >= kLongestElementBytes) {
+      break;
+    }
+    itemsize_bytes = length_bytes;
+    walk.axes.erase(walk.axes.size() - 1);
+  }
+  return itemsize_bytes;
+}
+
+void count_tasks(CopyPlan& plan, std::int64_t total_bytes, const CopyLimits& limits) {
+  for (const Loop& loop : plan.loops) plan.tasks *= loop.extent;
+  const std::int64_t task_bytes = std::max<std::int64_t>(1, total_bytes / plan.tasks);
+  plan.tasks_of_a_piece = std::max<std::int64_t>(1, limits.piece_bytes / task_bytes);
+}
+
+// ---- Running. ----
+
+// A place in the space of loops.
+class Cursor {
+ public:
+  Cursor(const CopyPlan& plan, std::int64_t task)
+      : loops_(plan.loops),
+        target_(plan.target),
+        source_(plan.source),
+        index_(plan.loops.size(), 0) {
+    for (int i = loops_.size() - 1; i >= 0; --i) {
+      index_[i] = task % loops_[i].extent;
+      task /= loops_[i].extent;
+      if (loops_[i].count == Count::kSteps) move(loops_[i], index_[i]);
+    }
+  }
+
+  std::byte* target() const { return target_; }
+  const std::byte* source() const { return source_; }
+  std::int64_t index_of(Count count) const {
+    for (int i = loops_.size() - 1; i >= 0; --i) {
+      if (loops_[i].count == count) return index_[i];
+    }
+    return 0;
+  }
+
+  void next() {
+    for (int i = loops_.size() - 1; i >= 0; --i) {
+      const Loop& loop = loops_[i];
+      const bool steps = loop.count == Count::kSteps;
+      if (++index_[i] < loop.extent) {
+        if (steps) move(loop, 1);
+        return;
+      }
+      index_[i] = 0;
+      if (steps) move(loop, 1 - loop.extent);
+    }
+  }
+
+ private:
+  void move(const Loop& loop, std::int64_t steps) {
+    target_ += steps * loop.target_stride_bytes;
+    source_ += steps * loop.source_stride_bytes;
+  }
+
+  const SmallVec<Loop>& loops_;
+  std::byte* target_;
+  const std::byte* source_;
+  Extents index_;
+};
+
+void run_rows(const CopyPlan& plan, Simd simd, std::int64_t begin, std::int64_t end) {
+  const rows::MoveRow move_row = rows::move_row_with(simd, plan.row);
+  Cursor at(plan, begin);
+  rows::Row row = plan.row;
+  for (std::int64_t task = begin; task < end; ++task, at.next()) {
+    const std::int64_t first = at.index_of(Count::kPieces) * plan.part_elements;
+    row.extent = std::min(plan.part_elements, plan.row.extent - first);
+    move_row(row, at.target() + first * row.target_stride_bytes,
+             at.source() + first * row.source_stride_bytes);
+  }
+}
+
+// The bytes of a band that has just been written, and is in the caches.
+void swap_band(const CopyPlan& plan, const tiles::Plane& plane, const tiles::Band& band) {
+  const rows::Row column{.extent = band.rows,
+                         .itemsize_bytes = plane.itemsize_bytes,
+                         .target_stride_bytes = plane.target_row_stride_bytes,
+                         .source_stride_bytes = 0};
+  std::byte* target = plane.target + band.row * plane.target_row_stride_bytes;
+  for (std::int64_t i = 0; i < plane.columns; ++i) {
+    rows::swap_row(column, target, plan.swap_unit_bytes);
+    target += plane.target_column_stride_bytes;
+  }
+}
+
+void run_planes(const CopyPlan& plan, Simd simd, std::int64_t begin, std::int64_t end) {
+  const tiles::MoveBand move_band = tiles::move_band_with(simd);
+  Cursor at(plan, begin);
+  tiles::Plane plane = plan.plane;
+  for (std::int64_t task = begin; task < end; ++task, at.next()) {
+    const std::int64_t first = at.index_of(Count::kColumns) * plan.part_elements;
+    plane.columns = std::min(plan.part_elements, plan.plane.columns - first);
+    plane.target = at.target() + first * plane.target_column_stride_bytes;
+    plane.source = at.source() + first * plane.source_column_stride_bytes;
+    const tiles::Band band = plan.bands[at.index_of(Count::kBands)];
+    move_band(plane, band);
+    if (plan.swap_unit_bytes > 1) swap_band(plan, plane, band);
+  }
+}
+
+}  // namespace
+
+CopyPlan make_plan(const Walk& views, std::int64_t itemsize_bytes, std::int64_t swap_unit_bytes,
+                   Order order, const CopyLimits& limits) {
+  Walk walk = views;
+  if (order == Order::kAny) {
+    walk::order_by_target(walk);
+    walk::merge_axes(walk);
+  }
+  const std::int64_t total_bytes = elements_of(walk) * itemsize_bytes;
+  CopyPlan plan{.swap_unit_bytes = std::max<std::int64_t>(1, swap_unit_bytes),
+                .target = walk.target,
+                .source = walk.source};
+  const bool in_order = order == Order::kAsIndexed;
+  plan.parallel = !in_order && total_bytes >= limits.parallel_bytes;
+  // Bytes that are swapped are written twice, the second time in the caches.
+  plan.streams = !in_order && total_bytes >= limits.stream_bytes && plan.swap_unit_bytes == 1;
+  if (!in_order) itemsize_bytes = fuse_elements(walk, itemsize_bytes);
+  const int columns = in_order || walk.axes.empty() ? -1 : densest_of_source(walk.axes);
+  if (columns < 0) {
+    plan_rows(plan, walk, itemsize_bytes, limits);
+  } else {
+    plan_planes(plan, walk, itemsize_bytes, columns);
+  }
+  count_tasks(plan, total_bytes, limits);
+  return plan;
+}
+
+void run(const CopyPlan& plan, Simd simd, std::int64_t begin, std::int64_t end) {
+  if (plan.moves_planes) {
+    run_planes(plan, simd, begin, end);
+  } else {
+    run_rows(plan, simd, begin, end);
+  }
+  if (plan.streams) tiles::end_stream();
+}
+
+}  // namespace gridbuf::plan
