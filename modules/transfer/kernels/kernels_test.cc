@@ -10,6 +10,7 @@
 #include <map>
 #include <numeric>
 #include <random>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -345,6 +346,78 @@ TEST(KernelPlans, FewElementsOfBothAxesAreNotWorthATile) {
   const StridedView source{{100000, 3, 3}, {72, 8, 24}, 0, 8};
   const Move move = plan_copy(ordered_walk(address(1 << 20), target, address(1 << 30), source), 8);
   EXPECT_EQ(move.kind(), MoveKind::kCopyUnits);
+}
+
+// --- Shared memory -------------------------------------------------------------------------------
+
+// Shared memory has 32 banks of 4 bytes, and serves 128 bytes at a time: 8 threads of a warp that
+// move 16 bytes each, 16 of 8, 32 of fewer. Threads that want different words of one bank wait.
+template <std::uint32_t kItems>
+int most_words_of_a_bank(const Move& move, bool written) {
+  const auto item = static_cast<std::uint32_t>(move.unit_bytes());
+  // What one instruction of a thread moves: a vector when a tile is filled, an item when it is
+  // read.
+  const std::uint32_t access_bytes = written ? item : item * kItems;
+  const std::uint32_t together = std::min<std::uint32_t>(32, 128 / access_bytes);
+  const auto offset_of = [&](std::uint32_t i, std::uint32_t j) {
+    switch (item) {
+      case 1:
+        return moves::offset_in_tile<1>(move.arguments(), i, j);
+      case 2:
+        return moves::offset_in_tile<2>(move.arguments(), i, j);
+      case 4:
+        return moves::offset_in_tile<4>(move.arguments(), i, j);
+      case 8:
+        return moves::offset_in_tile<8>(move.arguments(), i, j);
+      default:
+        return moves::offset_in_tile<16>(move.arguments(), i, j);
+    }
+  };
+  int most = 0;
+  for (std::uint32_t first = 0; first < moves::kTileBytes / (item * kItems); first += together) {
+    for (std::uint32_t n = 0; n < (written ? kItems : 1); ++n) {
+      std::array<std::set<std::uint32_t>, 32> words;
+      for (std::uint32_t v = first; v < first + together; ++v) {
+        const moves::Spot spot = written ? moves::spot_written<kItems>(move.arguments(), v)
+                                         : moves::spot_read<kItems>(move.arguments(), v);
+        const std::uint32_t begin = offset_of(spot.i, spot.j + n) / 4;
+        for (std::uint32_t word = begin; word < begin + (access_bytes + 3) / 4; ++word) {
+          words[word % 32].insert(word);
+        }
+      }
+      for (const auto& bank : words) most = std::max(most, static_cast<int>(bank.size()));
+    }
+  }
+  return most;
+}
+
+template <std::uint32_t kItem>
+void check_banks() {
+  for (const Extents& shape : {Extents{2048, 2048}, Extents{2048, 40}, Extents{40, 2048}}) {
+    const auto [n, m] = std::pair(shape[0], shape[1]);
+    const StridedView rows{shape, {m * 16, kItem}, 0, kItem};
+    const StridedView columns{shape, {kItem, n * 16}, 0, kItem};
+    const Move move =
+        plan_copy(ordered_walk(address(1 << 20), rows, address(1 << 30), columns), kItem);
+    ASSERT_EQ(move.kind(), MoveKind::kCopyTiles);
+    ASSERT_EQ(move.source_vector_bytes(), 16);
+    ASSERT_EQ(move.target_vector_bytes(), 16);
+    EXPECT_EQ(most_words_of_a_bank<16 / kItem>(move, /*written=*/false), 1) << to_string(shape);
+    EXPECT_EQ(most_words_of_a_bank<16 / kItem>(move, /*written=*/true), 1) << to_string(shape);
+    const StridedView odd{shape, {m * 16 + kItem, kItem}, 0, kItem};
+    const Move single =
+        plan_copy(ordered_walk(address(1 << 20), odd, address(1 << 30), columns), kItem);
+    if (single.target_vector_bytes() != kItem) continue;
+    EXPECT_LE(most_words_of_a_bank<1>(single, /*written=*/true), 4) << to_string(shape);
+  }
+}
+
+TEST(KernelTiles, NoThreadsWaitForABankWhereBothSidesMoveVectors) {
+  check_banks<1>();
+  check_banks<2>();
+  check_banks<4>();
+  check_banks<8>();
+  check_banks<16>();
 }
 
 // --- Large numbers -------------------------------------------------------------------------------

@@ -426,31 +426,54 @@ struct Log2<1> {
   static constexpr int value = 0;
 };
 
+// The first of the items that a thread moves at once, in the v-th vector of a tile.
+struct Spot {
+  uint32_t i, j;
+};
+
+// When it is read: along the source's axis, row after row.
+template <uint32_t kItems>
+GRIDBUF_MOVES Spot spot_read(const gridbuf_move& move, uint32_t v) {
+  const int log2_row = move.along_source.log2_items - Log2<kItems>::value;
+  return Spot{(v & ((1u << log2_row) - 1)) * kItems, v >> log2_row};
+}
+
+// When it is written: a warp takes 8 neighbours of 16 bytes along the target (a line of 128 bytes)
+// for 4 neighbouring i, or 32 single items for one i.
+template <uint32_t kItems>
+GRIDBUF_MOVES Spot spot_written(const gridbuf_move& move, uint32_t v) {
+  const int log2_i = move.along_source.log2_items;
+  const int log2_q = move.along_target.log2_items - Log2<kItems>::value;
+  const int most_low_q = kItems == 1 ? 5 : 3;
+  const int low_q = log2_q < most_low_q ? log2_q : most_low_q;
+  const int low_i = log2_i < 5 - low_q ? log2_i : 5 - low_q;
+  const uint32_t rest = v >> (low_q + low_i);
+  const uint32_t i =
+      ((v >> low_q) & ((1u << low_i) - 1)) | ((rest & ((1u << (log2_i - low_i)) - 1)) << low_i);
+  const uint32_t q = (v & ((1u << low_q) - 1)) | ((rest >> (log2_i - low_i)) << low_q);
+  return Spot{i, q * kItems};
+}
+
 // Phase 1: all threads read the tile, kVector bytes at once along the source's axis.
 template <int kItem, int kVector>
 GRIDBUF_MOVES void load_tile(const gridbuf_move& move, const Tile& tile, uint8_t* memory,
                              uint32_t thread) {
   constexpr uint32_t kItems = kVector / kItem;
   constexpr uint32_t kRound = kPiecesABlock;
-  const int log2_row = move.along_source.log2_items - Log2<kItems>::value;
   const uint64_t stride_s = static_cast<uint64_t>(move.along_source.source_stride_bytes);
   const uint64_t stride_t = static_cast<uint64_t>(move.along_target.source_stride_bytes);
   for (uint32_t round = 0; round < kTileBytes / kVector; round += kRound) {
     Unit<kVector> vectors[kPiecesAThread];
 #pragma unroll
     for (uint32_t k = 0; k < kPiecesAThread; ++k) {
-      const uint32_t v = round + k * kThreads + thread;
-      const uint32_t i = (v & ((1u << log2_row) - 1)) * kItems;
-      const uint32_t j = v >> log2_row;
+      const auto [i, j] = spot_read<kItems>(move, round + k * kThreads + thread);
       if (j < tile.count_along_target && i + kItems <= tile.count_along_source) {
         vectors[k] = load<kVector>(tile.source + i * stride_s + j * stride_t);
       }
     }
 #pragma unroll
     for (uint32_t k = 0; k < kPiecesAThread; ++k) {
-      const uint32_t v = round + k * kThreads + thread;
-      const uint32_t i = (v & ((1u << log2_row) - 1)) * kItems;
-      const uint32_t j = v >> log2_row;
+      const auto [i, j] = spot_read<kItems>(move, round + k * kThreads + thread);
       if (j >= tile.count_along_target) continue;
       if (i + kItems <= tile.count_along_source) {
         put<kVector>(memory + offset_in_tile<kItem>(move, i, j), vectors[k]);
@@ -464,27 +487,16 @@ GRIDBUF_MOVES void load_tile(const gridbuf_move& move, const Tile& tile, uint8_t
   }
 }
 
-// Phase 2: all threads write it, kVector bytes at once along the target's axis. A warp takes 8
-// neighbours of 16 bytes along the target (a line of 128 bytes) for 4 neighbouring i, or 32 single
-// items for one i.
+// Phase 2: all threads write it, kVector bytes at once along the target's axis.
 template <int kItem, int kVector>
 GRIDBUF_MOVES void store_tile(const gridbuf_move& move, const Tile& tile, const uint8_t* memory,
                               uint32_t thread) {
   constexpr uint32_t kItems = kVector / kItem;
-  const int log2_i = move.along_source.log2_items;
-  const int log2_q = move.along_target.log2_items - Log2<kItems>::value;
-  const int most_low_q = kItems == 1 ? 5 : 3;
-  const int low_q = log2_q < most_low_q ? log2_q : most_low_q;
-  const int low_i = log2_i < 5 - low_q ? log2_i : 5 - low_q;
   const uint64_t stride_s = static_cast<uint64_t>(move.along_source.target_stride_bytes);
   const uint64_t stride_t = static_cast<uint64_t>(move.along_target.target_stride_bytes);
 #pragma unroll 4
   for (uint32_t w = thread; w < kTileBytes / kVector; w += kThreads) {
-    const uint32_t rest = w >> (low_q + low_i);
-    const uint32_t i =
-        ((w >> low_q) & ((1u << low_i) - 1)) | ((rest & ((1u << (log2_i - low_i)) - 1)) << low_i);
-    const uint32_t q = (w & ((1u << low_q) - 1)) | ((rest >> (log2_i - low_i)) << low_q);
-    const uint32_t j = q * kItems;
+    const auto [i, j] = spot_written<kItems>(move, w);
     if (i >= tile.count_along_source || j >= tile.count_along_target) continue;
     const uint64_t target = tile.target + i * stride_s + j * stride_t;
     if (j + kItems <= tile.count_along_target) {
