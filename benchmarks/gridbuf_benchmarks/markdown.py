@@ -123,6 +123,11 @@ def _facts(run: _Run) -> str:
     return "\n".join(f"- {line}" for line in lines)
 
 
+def _gpu(run: _Run) -> str:
+    """The models of the GPUs, or that there was none, so that nothing here was measured on one."""
+    return ", ".join(run.result["machine"]["gpu_models"]) or "none, so nothing was measured on one"
+
+
 def _versions(result: Mapping[str, Any]) -> Iterator[str]:
     for key in (BASELINE, "numpy", "torch", "gt4py", "memcpy_halves"):
         library = result["libraries"][key]
@@ -296,6 +301,7 @@ def safe(text: str) -> str:
 
 _FILLERS: Mapping[str, Callable[..., str]] = {
     "facts": _facts,
+    "gpu": _gpu,
     "grids": _grids,
     "notes": _notes,
     "plot": _plot,

@@ -90,9 +90,6 @@ PROMISES: Mapping[str, Promise] = {
         _time("ufunc", "arithmetic on storages", "numpy", 1.15),
         _time("index", "indexing a storage", "numpy", 3.0),
         _time("storage-export", "handing a storage over", "numpy", 1.5),
-        _speed("device-copy", "transposes on a GPU, items of 4 and 8 bytes", MEMORY, 0.9),
-        _speed("device-fill", "fills on a GPU", MEMORY, 0.9),
-        _speed("device-host", "strided copies between host and GPU, rows ≥ 4 KiB", MEMORY, 0.9),
     )
 }
 
