@@ -46,6 +46,23 @@ Bytes copy_of(std::span<const std::byte> bytes) {
   return copy;
 }
 
+// Limits under which threads and stores past the caches take part in the smallest copy, together
+// and alone, and those that hold without them.
+CopyLimits random_limits(RandomViews& random) {
+  constexpr std::int64_t kNever = std::int64_t{1} << 40;
+  const std::int64_t piece_bytes = random.one_of({1, 64, 700, 4096, 40'000});
+  switch (random.below(4)) {
+    case 0:
+      return {.stream_bytes = 1, .parallel_bytes = 1, .piece_bytes = piece_bytes};
+    case 1:
+      return {.stream_bytes = 1, .parallel_bytes = kNever, .piece_bytes = piece_bytes};
+    case 2:
+      return {.stream_bytes = kNever, .parallel_bytes = 1, .piece_bytes = piece_bytes};
+    default:
+      return {};
+  }
+}
+
 // Room for any case: pages that are not touched cost nothing.
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 28;
 
@@ -72,11 +89,11 @@ class OnEveryPath : public ::testing::TestWithParam<Simd> {
     const std::span<std::byte> target = place(target_memory_, copy.target, random);
     const std::span<std::byte> source = place(source_memory_, copy.source, random);
     ASSERT_TRUE(set_thread_count(kThreadCounts[static_cast<std::size_t>(random.below(4))]).ok());
-    expect_as_defined(copy, target, source, round);
+    expect_as_defined(copy, random_limits(random), target, source, round);
   }
 
-  void expect_as_defined(const CopyCase& copy, std::span<std::byte> target,
-                         std::span<std::byte> source, int round) {
+  void expect_as_defined(const CopyCase& copy, const CopyLimits& limits,
+                         std::span<std::byte> target, std::span<std::byte> source, int round) {
     testing::write_random(target, static_cast<std::uint64_t>(round));
     testing::write_random(source, static_cast<std::uint64_t>(round) + 1'000'000);
     Bytes expected = copy_of(target);
@@ -85,7 +102,7 @@ class OnEveryPath : public ::testing::TestWithParam<Simd> {
                          copy.swap_unit_bytes);
     const absl::Status status =
         copy_elements(target.data(), copy.target, source.data(), copy.source,
-                      {.swap_unit_bytes = copy.swap_unit_bytes});
+                      {.swap_unit_bytes = copy.swap_unit_bytes, .limits = limits});
     ASSERT_TRUE(status.ok()) << status;
     ASSERT_TRUE(same_bytes(target, expected)) << difference(copy, target, expected, round);
     ASSERT_TRUE(same_bytes(source, kept)) << to_string(copy) << ": the source changed";
@@ -143,9 +160,10 @@ TEST_P(OnEveryPath, RandomOverlapsAreAsDefined) {
     Bytes expected = copy_of(block);
     testing::define_copy(expected.data(), copy.target, expected.data(), copy.source,
                          copy.swap_unit_bytes);
-    ASSERT_TRUE(copy_elements(block.data(), copy.target, block.data(), copy.source,
-                              {.swap_unit_bytes = copy.swap_unit_bytes})
-                    .ok());
+    ASSERT_TRUE(
+        copy_elements(block.data(), copy.target, block.data(), copy.source,
+                      {.swap_unit_bytes = copy.swap_unit_bytes, .limits = random_limits(random)})
+            .ok());
     ASSERT_TRUE(same_bytes(block, expected)) << difference(copy, block, expected, round);
   }
 }
@@ -189,9 +207,10 @@ TEST_P(OnEveryPath, PaddingIsNeverTouched) {
     const testing::PaddingGuard source_guard(source.data(), std::ssize(source), copy.source);
     const Bytes element = testing::random_bytes(itemsize, static_cast<std::uint64_t>(round));
     ASSERT_TRUE(fill_elements(target.data(), copy.target, element).ok());
-    ASSERT_TRUE(copy_elements(target.data(), copy.target, source.data(), copy.source,
-                              {.swap_unit_bytes = copy.swap_unit_bytes})
-                    .ok());
+    ASSERT_TRUE(
+        copy_elements(target.data(), copy.target, source.data(), copy.source,
+                      {.swap_unit_bytes = copy.swap_unit_bytes, .limits = random_limits(random)})
+            .ok());
     ASSERT_TRUE(target_guard.intact()) << to_string(copy);
     ASSERT_TRUE(source_guard.intact()) << to_string(copy);
   }
@@ -283,9 +302,10 @@ TEST_P(OnEveryPath, CopiesOfThirtyMebibytesAreAsDefined) {
       const CopyCase copy{.target = laid_out(shape, {2, 1, 0}, 8, 8 * random.below(8)),
                           .source = laid_out(shape, order, 8, 8 * random.below(8))};
       ASSERT_TRUE(set_thread_count(threads).ok());
-      expect_as_defined(
-          copy, target_memory_.behind_fence(testing::bytes_up_to_the_end(copy.target)),
-          source_memory_.before_fence(testing::bytes_up_to_the_end(copy.source)), ++round);
+      expect_as_defined(copy, CopyLimits{},
+                        target_memory_.behind_fence(testing::bytes_up_to_the_end(copy.target)),
+                        source_memory_.before_fence(testing::bytes_up_to_the_end(copy.source)),
+                        ++round);
       if (HasFatalFailure()) return;
     }
   }

@@ -3,7 +3,8 @@
 //
 // An input is four lines of numbers: the shape; the target's strides; the source's strides; item
 // size, unit that is swapped, offsets of target and source, path of vector instructions, threads,
-// and whether both views lie in one block.
+// whether both views lie in one block, and whether threads and stores past the caches come in
+// early.
 
 #include <algorithm>
 #include <cstddef>
@@ -54,6 +55,7 @@ struct Input {
   Simd path = Simd::kPortable;
   int threads = 1;
   bool one_block = false;
+  CopyLimits limits = {};
 };
 
 Input read_input(const std::string& text) {
@@ -64,8 +66,8 @@ Input read_input(const std::string& text) {
   target.shape = source.shape = numbers_of(lines, kMostAxes);
   target.strides_bytes = numbers_of(lines, kMostAxes);
   source.strides_bytes = numbers_of(lines, kMostAxes);
-  Extents rest = numbers_of(lines, 7);
-  while (rest.size() < 7) rest.push_back(0);
+  Extents rest = numbers_of(lines, 8);
+  while (rest.size() < 8) rest.push_back(0);
   target.itemsize_bytes = source.itemsize_bytes = rest[0];
   input.copy.swap_unit_bytes = rest[1];
   target.offset_bytes = rest[2];
@@ -74,6 +76,9 @@ Input read_input(const std::string& text) {
   input.path = paths[static_cast<std::uint64_t>(rest[4]) % paths.size()];
   input.threads = static_cast<int>(1 + static_cast<std::uint64_t>(rest[5]) % 4);
   input.one_block = rest[6] % 2 != 0;
+  if (rest[7] % 2 == 0) {
+    input.limits = {.stream_bytes = 1, .parallel_bytes = 4096, .piece_bytes = 3000};
+  }
   return input;
 }
 
@@ -101,7 +106,7 @@ bool may_swap(std::int64_t unit, std::int64_t itemsize) {
   return unit == 0 || (unit > 0 && itemsize % unit == 0);
 }
 
-void check_copy(const testing::CopyCase& copy, bool one_block) {
+void check_copy(const testing::CopyCase& copy, const CopyLimits& limits, bool one_block) {
   const std::int64_t target_end = testing::bytes_up_to_the_end(copy.target);
   const std::int64_t source_end = testing::bytes_up_to_the_end(copy.source);
   Bytes target =
@@ -115,7 +120,7 @@ void check_copy(const testing::CopyCase& copy, bool one_block) {
   }
   const absl::Status status =
       copy_elements(target.data(), copy.target, one_block ? target.data() : source.data(),
-                    copy.source, {.swap_unit_bytes = copy.swap_unit_bytes});
+                    copy.source, {.swap_unit_bytes = copy.swap_unit_bytes, .limits = limits});
   require(status.ok() == valid, "a sound pair is copied, a wrong unit is refused");
   require(target == expected, "the target is as defined");
 }
@@ -139,7 +144,7 @@ void run(const std::string& text) {
   if (!target || !source) return;
   require(set_simd(input.path).ok(), "a supported path can be set");
   require(set_thread_count(input.threads).ok(), "a few threads can be set");
-  check_copy({*target, *source, input.copy.swap_unit_bytes}, input.one_block);
+  check_copy({*target, *source, input.copy.swap_unit_bytes}, input.limits, input.one_block);
   check_fill(*target, {});
   check_fill(
       *target,
