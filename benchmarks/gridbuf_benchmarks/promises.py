@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Literal
 
-from gridbuf_benchmarks.libraries import MEMORY
+from gridbuf_benchmarks.libraries import MEMORY, title_of
 
 __all__ = ["LINEAR", "PROMISES", "Promise", "judge", "judged_case", "points_of_lines"]
 
@@ -39,8 +39,12 @@ class Promise:
         return 1 / ratio if self.kind == "speed" else ratio
 
     def words(self) -> str:
-        """'at least 0.8' or 'at most 1.5'."""
-        return f"at {'least' if self.kind == 'speed' else 'most'} {self.bound:g}"
+        """What the bound is about, for people."""
+        if self.kind == "time":
+            return f"at most {self.bound:g} × the time of {title_of(self.peer)}"
+        if self.peer == MEMORY:
+            return f"at least {self.bound:g} of the speed of memcpy or memset"
+        return f"at least {self.bound:g} × the speed of {title_of(self.peer)}"
 
 
 def _speed(id: str, text: str, peer: str, bound: float, aim: float | None = None) -> Promise:

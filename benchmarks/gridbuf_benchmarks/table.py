@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gridbuf_benchmarks.grid import Grid, grids
-from gridbuf_benchmarks.libraries import BASELINE, LIBRARIES, MEMORY, title_of
+from gridbuf_benchmarks.libraries import BASELINE, LIBRARIES, MEMORY
 
 __all__ = [
     "format_bandwidth",
@@ -228,8 +228,7 @@ def format_speed(ratio: float) -> str:
 
 def promise_words(promise: Mapping[str, Any]) -> tuple[str, str]:
     """What is promised, and how the run stands to it."""
-    peer = f" of {title_of(promise['peer'])}" if promise["peer"] else ""
-    what = f"{promise['text']}: {promise['words']}{peer}"
+    what = f"{promise['text']}: {promise['words']}"
     if promise["met"] is None:
         return what, "not measured in this run"
     reached = f"median {promise['median']:g}, worst {promise['worst']:g} ({promise['worst_case']})"

@@ -149,8 +149,8 @@ def test_promises_are_judged_by_their_worst_case(quick_run: tuple[dict[str, Any]
         worst = max(case["ratios"][promise.peer]["median"] for case in cases)
         assert found["met"] == (worst <= promise.limit)
         assert found["worst"] == pytest.approx(promise.figure(worst), abs=1e-3)
-    assert judged["allocate-small"]["words"] == "at most 1.5"
-    assert judged["copy-8-lines"]["words"] == "at least 0.8"
+    assert judged["allocate-small"]["words"] == "at most 1.5 × the time of NumPy"
+    assert judged["copy-8-lines"]["words"] == "at least 0.8 of the speed of memcpy or memset"
     assert judged["c-table"]["cases"] == 1
     assert judged["zeros-large"]["met"] is None, "not among the quick cases"
 
@@ -240,7 +240,7 @@ def test_without_gridbuf_there_is_nothing_to_measure(
 def test_table_names_target_and_what_differs(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([*QUICK, "--filter", "small/empty", "--filter", "preset/small"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert "target: empty of 4 KiB: at most 1.5 of NumPy" in printed
+    assert "target: empty of 4 KiB: at most 1.5 × the time of NumPy" in printed
     assert "so gridbuf does more here" in printed
 
 
