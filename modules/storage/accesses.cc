@@ -16,6 +16,7 @@ module gridbuf.storage;
 import gridbuf.alloc.device;
 import gridbuf.error;
 import gridbuf.transfer;
+import gridbuf.transfer.boxes;
 import gridbuf.transfer.device;
 
 // Accesses, exports and transfers.
@@ -253,6 +254,22 @@ absl::Status Storage::copy_on_host(const Storage& source) const {
   return status;
 }
 
+namespace {
+
+absl::Status copy_between(DeviceDriver& driver, Side to_side, const BufferDescriptor& to,
+                          Side from_side, const BufferDescriptor& from) {
+  const StreamHandle stream = current_stream();
+  if (to_side == from_side) {
+    return copy_elements_on(driver, to.block, to.view, from.block, from.view, stream);
+  }
+  const SideElements target{to.block, to.view};
+  const SideElements source{from.block, from.view};
+  return to_side == Side::kDevice ? copy_to_device(driver, target, source, stream)
+                                  : copy_to_host(driver, target, source, stream);
+}
+
+}  // namespace
+
 // At least one of the two is a device's.
 absl::Status Storage::copy_by_device(const Storage& source) const {
   const Side to_side = has(Side::kDevice) ? Side::kDevice : Side::kHost;
@@ -262,8 +279,7 @@ absl::Status Storage::copy_by_device(const Storage& source) const {
   DeviceDriver& driver = *(to_side == Side::kDevice ? base_ : source.base_)->driver;
   const BufferDescriptor to = memory(to_side);
   const BufferDescriptor from = source.memory(from_side);
-  absl::Status status =
-      copy_elements_on(driver, to.block, to.view, from.block, from.view, current_stream());
+  absl::Status status = copy_between(driver, to_side, to, from_side, from);
   if (status.ok() && to_side != from_side) status = driver.synchronize(current_stream());
   end_write(to_side);
   return status;
