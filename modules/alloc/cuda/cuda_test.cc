@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
+#include "modules/alloc/cuda/runtime/runtime.h"
 
 import gridbuf.alloc;
 import gridbuf.alloc.cuda;
@@ -165,6 +167,55 @@ TEST_F(CudaDriverTest, MemoryOutlivesCopiesOnOtherStreams) {
   ASSERT_TRUE(driver.destroy_stream(other).ok());
 }
 // [/example]
+
+// A kernel's CUDA form as a test would have it: it gets the arguments and the stream as they are,
+// and enqueues a read of its operand there.
+struct ReadArguments {
+  const std::byte* address;
+  int answer;
+};
+int launch_read(const void* arguments, StreamHandle stream) {
+  const auto* own = static_cast<const ReadArguments*>(arguments);
+  if (own->answer != 0) return own->answer;
+  const absl::Status status = fake_device().launch(
+      stream,
+      [address = own->address](KernelMemory& memory) { return memory.at(address, 8).status(); });
+  return status.ok() ? 0 : GRIDBUF_CUDA_INVALID_HANDLE;
+}
+
+absl::Status launch_read_of(CudaDriver& driver, const std::byte* address, int answer,
+                            StreamHandle stream) {
+  const ReadArguments arguments{address, answer};
+  const KernelOperand operand{"the kernel's source", address, 8};
+  return driver.launch({.name = "copy of units",
+                        .on_cuda = &launch_read,
+                        .arguments = std::as_bytes(std::span(&arguments, 1)),
+                        .operands = std::span(&operand, 1)},
+                       stream);
+}
+
+TEST_F(CudaDriverTest, KernelsAreLaunchedOnTheirStreamAndKeepTheirOperands) {
+  const StreamHandle other = *driver.create_stream(StreamKind::kNonBlocking);
+  {
+    const Block block = must_allocate(MemoryKind::kDevice, {.total_bytes = 8});
+    ASSERT_TRUE(driver.order_after(1, other).ok());
+    ASSERT_TRUE(launch_read_of(driver, block.data(), 0, other).ok());
+  }
+  ASSERT_TRUE(driver.synchronize(1).ok());  // runs the free, if nothing keeps it
+  const absl::Status status = driver.synchronize(other);
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(fake().device_synchronisations, 0);
+  ASSERT_TRUE(driver.destroy_stream(other).ok());
+}
+
+TEST_F(CudaDriverTest, ALaunchThatIsRefusedSaysWhichKernelAndWhy) {
+  const Block block = must_allocate(MemoryKind::kDevice, {.total_bytes = 8});
+  const absl::Status status = launch_read_of(driver, block.data(), GRIDBUF_CUDA_NO_MEMORY, 1);
+  EXPECT_EQ(error_class_of(status), ErrorClass::kMemory);
+  EXPECT_NE(status.message().find("the launch of copy of units answered"), std::string::npos)
+      << status;
+  EXPECT_EQ(error_class_of(launch_read_of(driver, block.data(), 0, 0)), ErrorClass::kValue);
+}
 
 TEST_F(CudaDriverTest, MemoryOutlivesABlockingStreamThatAnExportNamed) {
   const ScopedStream scope(*driver.create_stream(StreamKind::kNonBlocking));

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -244,6 +245,60 @@ TEST_F(EmulatedDriverTest, KernelsFindTheirBytesAndNothingElse) {
             .ok());
     EXPECT_EQ(error_class_of(driver.synchronize(a)), ErrorClass::kInternal);
   }
+}
+
+// The host's form of a kernel: adds its argument to the first byte of each operand.
+void add_to_operands(const void* arguments, std::span<std::byte* const> operands) {
+  for (std::byte* operand : operands) {
+    *operand = static_cast<std::byte>(std::to_integer<int>(*operand) +
+                                      *static_cast<const unsigned char*>(arguments));
+  }
+}
+
+TEST_F(EmulatedDriverTest, KernelsInTwoFormsRunLateOnTheBytesOfTheirOperands) {
+  const Block device = settled(MemoryKind::kDevice, 1);
+  const Block managed = settled(MemoryKind::kManaged, 2);
+  {
+    const unsigned char argument = 10;
+    const std::array<KernelOperand, 2> operands{KernelOperand{"a", device.data() + 3, 61},
+                                                KernelOperand{"b", managed.data(), 64}};
+    ASSERT_TRUE(driver
+                    .launch({.name = "add",
+                             .on_host = &add_to_operands,
+                             .arguments = std::as_bytes(std::span(&argument, 1)),
+                             .operands = operands},
+                            a)
+                    .ok());
+  }
+  EXPECT_EQ(managed.data()[0], std::byte{2});
+  ASSERT_TRUE(driver.synchronize(a).ok());
+  EXPECT_EQ(managed.data()[0], std::byte{12});
+  EXPECT_EQ(seen(device.data() + 3, a), 11);
+  EXPECT_EQ(seen(device.data(), a), 1);
+}
+
+TEST_F(EmulatedDriverTest, OperandsOfAKernelAreCheckedBeforeItIsEnqueued) {
+  const Block block = settled(MemoryKind::kDevice, 1);
+  std::byte local{};
+  const std::byte* stale = must_allocate(MemoryKind::kDevice).data();
+  const auto launch = [&](const void* address, std::int64_t length_bytes, StreamHandle stream) {
+    const unsigned char argument = 1;
+    const KernelOperand operand{"the target", address, length_bytes};
+    return driver.launch({.name = "add",
+                          .on_host = &add_to_operands,
+                          .arguments = std::as_bytes(std::span(&argument, 1)),
+                          .operands = std::span(&operand, 1)},
+                         stream);
+  };
+  for (const absl::Status& status :
+       {launch(&local, 1, a), launch(stale, 1, a), launch(block.data(), 1 << 20, a),
+        launch(block.data(), 1, 0), launch(block.data(), 1, 99)}) {
+    EXPECT_EQ(error_class_of(status), ErrorClass::kValue) << status;
+  }
+  EXPECT_NE(launch(&local, 1, a).message().find("the target"), std::string::npos);
+  ASSERT_TRUE(driver.synchronize_device().ok());
+  EXPECT_EQ(driver.statistics().pending_operations, 0);
+  EXPECT_EQ(seen(block.data(), a), 1);
 }
 
 TEST_F(EmulatedDriverTest, AKernelThatWaitsIsAnErrorAndNoDeadlock) {
