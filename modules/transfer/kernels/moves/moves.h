@@ -494,7 +494,7 @@ GRIDBUF_MOVES void store_tile(const gridbuf_move& move, const Tile& tile, const 
   constexpr uint32_t kItems = kVector / kItem;
   const uint64_t stride_s = static_cast<uint64_t>(move.along_source.target_stride_bytes);
   const uint64_t stride_t = static_cast<uint64_t>(move.along_target.target_stride_bytes);
-#pragma unroll 4
+#pragma unroll 2
   for (uint32_t w = thread; w < kTileBytes / kVector; w += kThreads) {
     const auto [i, j] = spot_written<kItems>(move, w);
     if (i >= tile.count_along_source || j >= tile.count_along_target) continue;
