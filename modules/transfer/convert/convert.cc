@@ -30,9 +30,12 @@ import gridbuf.layout.extents;
 import gridbuf.layout.view;
 import gridbuf.threads;
 import gridbuf.transfer;
-import gridbuf.transfer.convert.rows;
+import gridbuf.transfer.convert.steps;
 import gridbuf.transfer.numbers;
+import gridbuf.transfer.plan;
+import gridbuf.transfer.rows;
 import gridbuf.transfer.simd;
+import gridbuf.transfer.tiles;
 import gridbuf.transfer.walk;
 
 namespace gridbuf {
@@ -87,9 +90,9 @@ struct Work {
   bool streams = false;  // writes past the caches
 };
 
-// Whether gridbuf.transfer.convert.rows has loops for such elements. Numbers are such.
+// Whether gridbuf.transfer.convert.steps has loops for such elements. Numbers are such.
 bool has_loops(const Work& work) {
-  return rows::is_known(work.target.itemsize_bytes) && work.source.swap_unit_bytes <= 8;
+  return steps::is_known(work.target.itemsize_bytes) && work.source.swap_unit_bytes <= 8;
 }
 
 // --- A nest of loops -----------------------------------------------------------------------------
@@ -174,7 +177,7 @@ std::optional<std::int64_t> elements_of(const Nest& nest, int end) {
 // A row is done in pieces that stay in the nearest cache with all their steps.
 constexpr std::int64_t kPieceBytes = 8192;
 using Piece = std::array<std::byte, kPieceBytes>;
-constexpr std::int64_t kLineBytes = 64;
+using tiles::kLineBytes;
 
 class RowLoop {
  public:
@@ -210,9 +213,9 @@ class RowLoop {
     const std::byte* mask = nullptr;
     if (at.mask != nullptr) {
       mask = side_by_side(mask_, at.mask, row.mask_stride_bytes, count, {1, 1});
-      const rows::Selected selected = rows::selected(mask, count);
-      if (selected == rows::Selected::kNone) return;
-      if (selected == rows::Selected::kAll) mask = nullptr;
+      const steps::Selected selected = steps::selected(mask, count);
+      if (selected == steps::Selected::kNone) return;
+      if (selected == steps::Selected::kAll) mask = nullptr;
     }
     const std::byte* const source =
         side_by_side(source_, at.source, row.source_stride_bytes, count, work_.source);
@@ -232,11 +235,17 @@ class RowLoop {
   const std::byte* side_by_side(Piece& piece, const std::byte* from, std::int64_t stride_bytes,
                                 std::int64_t count, const Side& side) const {
     const bool dense = stride_bytes == side.itemsize_bytes;
-    if (!dense) rows::gather(piece.data(), from, stride_bytes, count, side.itemsize_bytes);
+    if (!dense) {
+      move({.extent = count,
+            .itemsize_bytes = side.itemsize_bytes,
+            .target_stride_bytes = side.itemsize_bytes,
+            .source_stride_bytes = stride_bytes},
+           piece.data(), from);
+    }
     const std::byte* const elements = dense ? from : piece.data();
     if (side.swap_unit_bytes == 1) return elements;
-    rows::swap_bytes(piece.data(), elements, count * (side.itemsize_bytes / side.swap_unit_bytes),
-                     side.swap_unit_bytes, work_.simd);
+    steps::swap_bytes(piece.data(), elements, count * (side.itemsize_bytes / side.swap_unit_bytes),
+                      side.swap_unit_bytes, work_.simd);
     return piece.data();
   }
 
@@ -245,22 +254,24 @@ class RowLoop {
     const ConversionFlags flags = work_.convert(target_.data(), source, count);
     const Side& side = work_.target;
     if (side.swap_unit_bytes > 1) {
-      rows::swap_bytes(target_.data(), target_.data(),
-                       count * (side.itemsize_bytes / side.swap_unit_bytes), side.swap_unit_bytes,
-                       work_.simd);
+      steps::swap_bytes(target_.data(), target_.data(),
+                        count * (side.itemsize_bytes / side.swap_unit_bytes), side.swap_unit_bytes,
+                        work_.simd);
     }
     return flags;
   }
 
   void put(std::byte* target, const Axis& row, const std::byte* elements, std::int64_t count) {
-    const std::int64_t itemsize = work_.target.itemsize_bytes;
-    if (row.target_stride_bytes != itemsize) {
-      rows::scatter(target, row.target_stride_bytes, elements, count, itemsize);
-    } else if (work_.streams) {
-      rows::stream(target, elements, count * itemsize, work_.simd);
-    } else {
-      std::memcpy(target, elements, static_cast<std::size_t>(count * itemsize));
-    }
+    move({.extent = count,
+          .itemsize_bytes = work_.target.itemsize_bytes,
+          .target_stride_bytes = row.target_stride_bytes,
+          .source_stride_bytes = work_.target.itemsize_bytes,
+          .streams = work_.streams},
+         target, elements);
+  }
+
+  void move(const rows::Row& row, std::byte* target, const std::byte* source) const {
+    rows::move_row_with(work_.simd, row)(row, target, source);
   }
 
   // Converts all and writes what is selected. Should something be reported, what is selected is
@@ -273,12 +284,12 @@ class RowLoop {
       reported = convert(source, count).any();
       elements = target_.data();
     }
-    rows::scatter_where(at.target, row.target_stride_bytes, elements, mask, count,
-                        work_.target.itemsize_bytes, work_.simd);
+    steps::scatter_where(at.target, row.target_stride_bytes, elements, mask, count,
+                         work_.target.itemsize_bytes, work_.simd);
     if (!reported) return;
     Piece chosen;
     const std::int64_t kept =
-        rows::compress(chosen.data(), source, mask, count, work_.source.itemsize_bytes);
+        steps::compress(chosen.data(), source, mask, count, work_.source.itemsize_bytes);
     flags_ |= work_.convert(target_.data(), chosen.data(), kept);
   }
 
@@ -396,11 +407,9 @@ class SharedFlags {
   std::atomic<bool> overflow_ = false;
 };
 
-// A thread's time should be long beside its start, some 20 µs.
-constexpr std::int64_t kParallelBytes = std::int64_t{1} << 21;
-constexpr std::int64_t kChunkBytes = std::int64_t{1} << 19;
-// Targets from here on are larger than what caches keep for the next reader.
-constexpr std::int64_t kStreamBytes = std::int64_t{1} << 23;
+// Where threads and stores past the caches begin to pay is the same as for copies.
+constexpr CopyLimits kLimits;
+constexpr std::int64_t kChunkBytes = 2 * kLimits.piece_bytes;  // of target and source
 
 std::int64_t bytes_per_element(const Work& work) {
   return work.target.itemsize_bytes + work.source.itemsize_bytes;
@@ -408,7 +417,7 @@ std::int64_t bytes_per_element(const Work& work) {
 
 // How many of `units` of so many bytes each are one chunk; all of them where one thread is best.
 std::int64_t chunk_of(std::int64_t units, std::int64_t unit_bytes) {
-  if (units <= kParallelBytes / std::max<std::int64_t>(unit_bytes, 1)) return units;
+  if (units <= 2 * kLimits.parallel_bytes / std::max<std::int64_t>(unit_bytes, 1)) return units;
   return std::max<std::int64_t>(1, kChunkBytes / std::max<std::int64_t>(unit_bytes, 1));
 }
 
@@ -421,7 +430,7 @@ void run_directly(const Nest& nest, const Work& work, bool in_order, SharedFlags
     const DefaultFloats floats;
     RowLoop loop(work);
     run_units(nest, units, begin, end, loop);
-    if (work.streams) rows::finish_streams();
+    if (work.streams) tiles::end_stream();
     flags.add(loop.flags());
   });
 }
@@ -429,9 +438,9 @@ void run_directly(const Nest& nest, const Work& work, bool in_order, SharedFlags
 // --- Boxes ---------------------------------------------------------------------------------------
 
 // What a box of source elements may take of the near cache.
-constexpr std::int64_t kBoxBytes = std::int64_t{1} << 17;
+constexpr std::int64_t kBoxBytes = std::int64_t{1} << 18;
 // A row of a box should be many lines, on both sides.
-constexpr std::int64_t kBoxRowBytes = 1024;
+constexpr std::int64_t kBoxRowBytes = 512;
 
 std::int64_t magnitude(std::int64_t stride_bytes) {
   return stride_bytes < 0 ? -stride_bytes : stride_bytes;
@@ -578,7 +587,7 @@ absl::Status run_by_boxes(const Nest& nest, const Work& work, MemoryResource* re
     const int place = memory.take();
     if (!boxes.run(begin, end, memory.at(place), loop).ok()) failed = true;
     memory.give_back(place);
-    if (work.streams) rows::finish_streams();
+    if (work.streams) tiles::end_stream();
     flags.add(loop.flags());
   });
   if (!failed) return absl::OkStatus();
@@ -604,7 +613,7 @@ absl::StatusOr<ConversionFlags> run_apart(Nest nest, bool in_order, Work work,
     return make_error(ErrorClass::kValue, {"the number of elements", "beyond 64 bits",
                                            "at most 2^63 - 1", "convert a smaller part"});
   }
-  work.streams = !in_order && *target_bytes >= kStreamBytes;
+  work.streams = !in_order && *target_bytes >= kLimits.stream_bytes;
   SharedFlags flags;
   if (!in_order && has_loops(work) && needs_boxes(nest, work)) {
     if (absl::Status status = run_by_boxes(nest, work, resource, flags); !status.ok()) {
@@ -616,17 +625,14 @@ absl::StatusOr<ConversionFlags> run_apart(Nest nest, bool in_order, Work work,
   return flags.all();
 }
 
-// A view's elements in memory of their own, if they share bytes with the target.
+// The elements of a view that shares bytes with the target, in memory of their own.
 struct Kept {
-  std::optional<Block> block;
-  const std::byte* data = nullptr;
+  Block block;
   StridedView view;
 };
 
-absl::StatusOr<Kept> keep_if_shared(const walk::AddressRange& target, const std::byte* block,
-                                    const StridedView& view, MemoryResource* resource) {
-  Kept kept{std::nullopt, block, view};
-  if (!walk::overlap(target, walk::range_of(block, view))) return kept;
+absl::StatusOr<Kept> keep(const std::byte* block, const StridedView& view,
+                          MemoryResource* resource) {
   const std::optional<StridedView> packed = walk::packed(view);
   const std::optional<checked::ByteHull> hull = packed ? byte_hull(*packed) : std::nullopt;
   if (!hull) {
@@ -636,12 +642,9 @@ absl::StatusOr<Kept> keep_if_shared(const walk::AddressRange& target, const std:
   absl::StatusOr<Block> scratch = resource_of(resource).allocate(
       {.total_bytes = hull->highest_bytes, .alignment_bytes = kLineBytes});
   if (!scratch.ok()) return with_context(scratch.status(), "convert between overlapping views");
-  kept.block = *std::move(scratch);
-  kept.data = kept.block->data();
-  kept.view = *packed;
-  const absl::Status status = copy_elements(kept.block->data(), *packed, block, view);
+  const absl::Status status = copy_elements(scratch->data(), *packed, block, view);
   if (!status.ok()) return status;
-  return kept;
+  return Kept{*std::move(scratch), *packed};
 }
 
 // Views that have been checked, with elements.
@@ -649,20 +652,30 @@ absl::StatusOr<ConversionFlags> run_views(std::byte* target_block, const Strided
                                           const std::byte* source_block, const StridedView& source,
                                           const Mask* where, const Work& work,
                                           MemoryResource* resource) {
-  const walk::AddressRange target_range = walk::range_of(target_block, target);
-  absl::StatusOr<Kept> kept_source = keep_if_shared(target_range, source_block, source, resource);
-  if (!kept_source.ok()) return kept_source.status();
+  const bool in_order = walk::may_overlap_itself(target);
+  const walk::AddressRange range = walk::range_of(target_block, target);
+  const bool shares_source = walk::overlap(range, walk::range_of(source_block, source));
+  const bool shares_mask =
+      where != nullptr && walk::overlap(range, walk::range_of(where->block, where->view));
+  Kept kept_source;
+  if (shares_source) {
+    absl::StatusOr<Kept> kept = keep(source_block, source, resource);
+    if (!kept.ok()) return kept.status();
+    kept_source = *std::move(kept);
+  }
   Kept kept_mask;
   Mask mask;
-  if (where != nullptr) {
-    absl::StatusOr<Kept> kept = keep_if_shared(target_range, where->block, where->view, resource);
+  if (shares_mask) {
+    absl::StatusOr<Kept> kept = keep(where->block, where->view, resource);
     if (!kept.ok()) return kept.status();
     kept_mask = *std::move(kept);
-    mask = {kept_mask.data, kept_mask.view};
+    mask = {kept_mask.block.data(), kept_mask.view};
+    where = &mask;
   }
-  const Nest nest = make_nest(target_block, target, kept_source->data, kept_source->view,
-                              where != nullptr ? &mask : nullptr);
-  return run_apart(nest, walk::may_overlap_itself(target), work, resource);
+  const Nest nest = shares_source ? make_nest(target_block, target, kept_source.block.data(),
+                                              kept_source.view, where)
+                                  : make_nest(target_block, target, source_block, source, where);
+  return run_apart(nest, in_order, work, resource);
 }
 
 std::int64_t swap_unit(Number type, bool is_swapped) {

@@ -197,8 +197,10 @@ ConversionFlags define_conversion(std::byte* target, Number target_type, const s
   const std::uint64_t imaginary =
       is_complex(source_type) ? read_bits(source + source_step, source_part) : 0;
   std::uint64_t real_result = converted(real, target_part, source_part, flags);
-  if (target_type == Number::kBool && is_complex(source_type) && real_result == 0) {
-    real_result = converted(imaginary, target_part, source_part, flags);
+  if (target_type == Number::kBool && is_complex(source_type)) {
+    ConversionFlags imaginary_flags;
+    real_result |= converted(imaginary, target_part, source_part, imaginary_flags);
+    flags |= imaginary_flags;
   }
   write_bits(target, target_part, real_result);
   if (!is_complex(target_type)) return flags;

@@ -1,19 +1,14 @@
 module;
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
-module gridbuf.transfer.convert.rows;
+module gridbuf.transfer.convert.steps;
 
 import gridbuf.transfer.simd;
 
-namespace gridbuf::rows {
+namespace gridbuf::steps {
 namespace {
 
 #if defined(__x86_64__)
@@ -77,38 +72,6 @@ GRIDBUF_INLINE void with_word(std::int64_t itemsize_bytes, const Function& funct
       return function.template operator()<std::uint64_t>();
     default:
       return function.template operator()<Word16>();
-  }
-}
-
-// --- Gather and scatter --------------------------------------------------------------------------
-
-// Strides that the compiler knows become shuffles.
-template <class Word>
-void gather_words(std::byte* __restrict dense, const std::byte* __restrict source,
-                  std::int64_t stride_bytes, std::int64_t count) {
-  if (stride_bytes == 2 * kBytes<Word>) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      store(dense + i * kBytes<Word>, load<Word>(source + i * 2 * kBytes<Word>));
-    }
-  } else if (stride_bytes == -kBytes<Word>) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      store(dense + i * kBytes<Word>, load<Word>(source - i * kBytes<Word>));
-    }
-  } else if (stride_bytes == 0) {
-    const Word word = load<Word>(source);
-    for (std::int64_t i = 0; i < count; ++i) store(dense + i * kBytes<Word>, word);
-  } else {
-    for (std::int64_t i = 0; i < count; ++i) {
-      store(dense + i * kBytes<Word>, load<Word>(source + i * stride_bytes));
-    }
-  }
-}
-
-template <class Word>
-void scatter_words(std::byte* target, std::int64_t stride_bytes, const std::byte* dense,
-                   std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    store(target + i * stride_bytes, load<Word>(dense + i * kBytes<Word>));
   }
 }
 
@@ -179,66 +142,7 @@ void swap_words(std::byte* target, const std::byte* source, std::int64_t units, 
   run<SwapApart<Word>>(simd, target, source, units);
 }
 
-// --- Streams -------------------------------------------------------------------------------------
-
-constexpr std::int64_t kLineBytes = 64;
-
-#if defined(__x86_64__)
-
-void stream_lines_portable(std::byte* target, const std::byte* source, std::int64_t lines) {
-  for (std::int64_t at = 0; at < lines * kLineBytes; at += 16) {
-    _mm_stream_si128(reinterpret_cast<__m128i*>(target + at),
-                     _mm_loadu_si128(reinterpret_cast<const __m128i*>(source + at)));
-  }
-}
-
-GRIDBUF_AVX2 void stream_lines_avx2(std::byte* target, const std::byte* source,
-                                    std::int64_t lines) {
-  for (std::int64_t at = 0; at < lines * kLineBytes; at += 32) {
-    _mm256_stream_si256(reinterpret_cast<__m256i*>(target + at),
-                        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(source + at)));
-  }
-}
-
-GRIDBUF_AVX512 void stream_lines_avx512(std::byte* target, const std::byte* source,
-                                        std::int64_t lines) {
-  for (std::int64_t at = 0; at < lines * kLineBytes; at += kLineBytes) {
-    _mm512_stream_si512(reinterpret_cast<__m512i*>(target + at), _mm512_loadu_si512(source + at));
-  }
-}
-
-void stream_lines(std::byte* target, const std::byte* source, std::int64_t lines, Simd simd) {
-  switch (simd) {
-    case Simd::kPortable:
-      return stream_lines_portable(target, source, lines);
-    case Simd::kAvx2:
-      return stream_lines_avx2(target, source, lines);
-    case Simd::kAvx512:
-      return stream_lines_avx512(target, source, lines);
-  }
-}
-
-#else
-
-void stream_lines(std::byte* target, const std::byte* source, std::int64_t lines, Simd) {
-  std::memcpy(target, source, static_cast<std::size_t>(lines * kLineBytes));
-}
-
-#endif  // defined(__x86_64__)
-
 }  // namespace
-
-void gather(std::byte* dense, const std::byte* source, std::int64_t stride_bytes,
-            std::int64_t count, std::int64_t itemsize_bytes) {
-  with_word(itemsize_bytes,
-            [&]<class Word>() { gather_words<Word>(dense, source, stride_bytes, count); });
-}
-
-void scatter(std::byte* target, std::int64_t stride_bytes, const std::byte* dense,
-             std::int64_t count, std::int64_t itemsize_bytes) {
-  with_word(itemsize_bytes,
-            [&]<class Word>() { scatter_words<Word>(target, stride_bytes, dense, count); });
-}
 
 void scatter_where(std::byte* target, std::int64_t stride_bytes, const std::byte* dense,
                    const std::byte* mask, std::int64_t count, std::int64_t itemsize_bytes,
@@ -272,23 +176,6 @@ void swap_bytes(std::byte* target, const std::byte* source, std::int64_t units,
   }
 }
 
-void stream(std::byte* target, const std::byte* source, std::int64_t length_bytes, Simd simd) {
-  const auto misaligned =
-      static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(target) % kLineBytes);
-  const std::int64_t head = std::min(length_bytes, (kLineBytes - misaligned) % kLineBytes);
-  std::memcpy(target, source, static_cast<std::size_t>(head));
-  const std::int64_t lines = (length_bytes - head) / kLineBytes;
-  stream_lines(target + head, source + head, lines, simd);
-  const std::int64_t tail = head + lines * kLineBytes;
-  std::memcpy(target + tail, source + tail, static_cast<std::size_t>(length_bytes - tail));
-}
-
-void finish_streams() noexcept {
-#if defined(__x86_64__)
-  _mm_sfence();
-#endif
-}
-
 Selected selected(const std::byte* mask, std::int64_t count) {
   std::int64_t zeros = 0;
   for (std::int64_t i = 0; i < count; ++i) zeros += mask[i] == std::byte{0} ? 1 : 0;
@@ -296,4 +183,4 @@ Selected selected(const std::byte* mask, std::int64_t count) {
   return zeros == count ? Selected::kNone : Selected::kSome;
 }
 
-}  // namespace gridbuf::rows
+}  // namespace gridbuf::steps
