@@ -29,8 +29,8 @@ from gridbuf_benchmarks.work import WrongWork
 
 __all__ = ["main"]
 
-_QUICK = Budget(rounds=25, min_sample_seconds=100e-6, case_seconds=0.6, contender_seconds=0.15)
-_FULL = Budget(rounds=101, min_sample_seconds=500e-6, case_seconds=2.0, contender_seconds=0.2)
+_QUICK = Budget(rounds=25, min_sample_seconds=100e-6, case_seconds=0.6, contender_seconds=0.05)
+_FULL = Budget(rounds=101, min_sample_seconds=500e-6, case_seconds=2.0, contender_seconds=0.12)
 
 _DESCRIPTION = """\
 Times gridbuf against the libraries its users have today: NumPy always, PyTorch and

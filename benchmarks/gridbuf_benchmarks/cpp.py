@@ -23,7 +23,7 @@ from gridbuf_benchmarks import machine
 from gridbuf_benchmarks.command import console_for_output, user_path
 from gridbuf_benchmarks.table import format_time, print_warnings
 
-__all__ = ["Row", "main", "rows_of", "run_program"]
+__all__ = ["Row", "main", "not_run", "rows_of", "run_program"]
 
 _NANOSECONDS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
@@ -87,6 +87,14 @@ def rows_of(program: str, report: dict[str, Any]) -> Iterator[Row]:
             bytes_per_second=median.get("bytes_per_second"),
             items_per_second=median.get("items_per_second"),
         )
+
+
+def not_run(report: dict[str, Any]) -> list[str]:
+    """Why benchmarks of a report were not run, each reason once: a GPU's, where there is none."""
+    reasons = (
+        line["error_message"] for line in report["benchmarks"] if line.get("error_occurred", False)
+    )
+    return list(dict.fromkeys(reasons))
 
 
 def _table(rows: Sequence[Row]) -> Table:
@@ -167,10 +175,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(f"benchmarks: {error}", file=sys.stderr)
                 return 1
     rows = [row for name, report in reports.items() for row in rows_of(name, report)]
-    if not rows:
+    if not rows and not any(not_run(report) for report in reports.values()):
         print(f"benchmarks: no C++ benchmark matches {options.filter!r}", file=sys.stderr)
         return 2
     console.print(_table(rows))
+    for name, report in reports.items():
+        for reason in not_run(report):
+            console.print(f"{name}: {reason}", markup=False)
     print_warnings(machine.disturbances(facts), console)
     if options.json:
         document = {

@@ -15,9 +15,11 @@ from __future__ import annotations
 import random
 import resource
 import statistics
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from timeit import Timer
 from typing import Any
 
@@ -27,8 +29,10 @@ __all__ = [
     "Samples",
     "Spread",
     "measure",
+    "others_run",
     "page_faults",
     "ratio_of",
+    "settle",
     "spread_of",
 ]
 
@@ -37,6 +41,9 @@ MINIMUM_ROUNDS = 5
 
 _NANOSECONDS = 1e9
 
+
+SETTLE_SECONDS = 0.05
+"""The longest wait for other threads of the process before a sample."""
 
 _LONG_SECONDS = 0.05
 """A call of this length needs no loop, and none to find that out."""
@@ -122,6 +129,30 @@ def ratio_of(numerator: Samples, denominator: Samples) -> Spread:
     )
 
 
+def settle() -> None:
+    """Waits until no other thread of this process runs, at most 50 ms.
+
+    Some libraries' threads wait for more work by spinning: PyTorch's for 10 ms, in which who comes next would have
+    a processor less. Work that goes on in the background is waited for, too.
+    """
+    deadline = time.perf_counter() + SETTLE_SECONDS
+    while others_run() and time.perf_counter() < deadline:
+        time.sleep(500e-6)
+
+
+def others_run() -> bool:
+    """Whether another thread of this process is on a processor, or waits for one."""
+    own = threading.get_native_id()
+    for task in Path("/proc/self/task").iterdir():
+        try:
+            state = (task / "stat").read_text().rpartition(")")[2].split()[0]
+        except (OSError, IndexError):
+            continue  # it has ended meanwhile
+        if int(task.name) != own and state == "R":
+            return True
+    return False
+
+
 def page_faults() -> int:
     """The page faults of this process so far, those that needed no disk included."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
@@ -131,8 +162,8 @@ def page_faults() -> int:
 class _Series:
     """The samples of one contender while they are taken."""
 
-    def __init__(self, contender: Contender, budget: Budget) -> None:
-        self._timer = Timer(contender.statement, setup=contender.setup, globals=contender.names)
+    def __init__(self, contender: Contender, budget: Budget, clock: Callable[[], float]) -> None:
+        self._timer = Timer(contender.statement, contender.setup, clock, contender.names)
         self._budget = budget
         self._spent_seconds = 0.0
         self._loops = (
@@ -149,6 +180,7 @@ class _Series:
         return self._spent_seconds > self._budget.contender_seconds
 
     def sample(self, number: int) -> None:
+        settle()
         before = page_faults()
         seconds = self._timer.timeit(self._loops)
         self._faults.append(page_faults() - before)
@@ -166,13 +198,14 @@ def measure(
     contenders: Mapping[str, Contender],
     budget: Budget,
     on_round: Callable[[int, int], None] = lambda done, wanted: None,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, Samples]:
     """Times every contender in interleaved rounds; the first is in all of them.
 
     The garbage collector is off while a sample runs, as in `timeit`. Calibration doubles as warm-up: its
     samples are dropped.
     """
-    series = {key: _Series(contender, budget) for key, contender in contenders.items()}
+    series = {key: _Series(contender, budget, clock) for key, contender in contenders.items()}
     first = next(iter(series.values()))
     order = list(series.values())
     shuffle = random.Random(budget.seed).shuffle

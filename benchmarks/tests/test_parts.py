@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import mmap
 import re
+import threading
 import time
 from itertools import permutations
 from pathlib import Path
@@ -135,23 +137,24 @@ def test_a_case_ends_when_its_time_is_up_but_not_before_the_fewest_rounds() -> N
 
 
 def test_a_slow_contender_sits_out_and_its_ratio_is_that_of_its_rounds() -> None:
+    clock = FakeClock()
     log: list[str] = []
-    names = {"log": log.append, "sleep": time.sleep}
-    budget = Budget(rounds=12, min_sample_seconds=1e-9, case_seconds=60.0, contender_seconds=0.02)
+    statements = {"fast": 1e-3, "slow": 15e-3, "slower": 100e-3}
+    names = {"log": log.append, "work": clock.work}
     samples = measure(
         {
-            "fast": Contender("log('fast')", names),
-            "slow": Contender("log('slow') or sleep(0.015)", names, known_seconds=1.0),
-            "slower": Contender("log('slower') or sleep(0.1)", names, known_seconds=1.0),
+            key: Contender(f"log('{key}') or work({seconds})", names, known_seconds=1.0)
+            for key, seconds in statements.items()
         },
-        budget,
+        Budget(rounds=12, min_sample_seconds=1e-9, case_seconds=60.0, contender_seconds=0.02),
+        clock=clock,
     )
     assert samples["fast"].rounds == tuple(range(12))
     assert samples["slow"].rounds == (0, 1)
     assert samples["slower"].rounds == (0,), "one is enough of what takes longer than allowed"
     assert log.count("slower") == 1, "known to be long: not tried before"
-    own = samples["fast"].nanoseconds[0] / samples["slower"].nanoseconds[0]
-    assert ratio_of(samples["fast"], samples["slower"]) == timing.Spread(own, own, own, 1)
+    assert ratio_of(samples["fast"], samples["slower"]).median == pytest.approx(0.01)
+    assert ratio_of(samples["fast"], samples["slow"]).count == 2
     assert all(len(one.page_faults) == len(one.rounds) for one in samples.values())
 
 
@@ -160,6 +163,38 @@ def test_what_runs_before_a_sample_is_not_timed() -> None:
     contender = Contender("None", {"log": log.append}, setup="log('before')", known_seconds=1.0)
     measure({"a": contender}, Budget(rounds=3, min_sample_seconds=1e-9, case_seconds=60.0))
     assert log == ["before"] * 3
+
+
+def test_a_sample_waits_for_threads_that_still_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = [True, True, False]
+    monkeypatch.setattr(timing, "others_run", lambda: answers.pop(0))
+    contender = Contender("None", {}, known_seconds=1.0)
+    measure({"a": contender}, Budget(rounds=1, min_sample_seconds=1e-9, case_seconds=60.0))
+    assert answers == []
+    monkeypatch.setattr(timing, "others_run", lambda: True)
+    timing.settle()  # gives up
+
+
+def test_threads_that_run_are_seen() -> None:
+    """One that hashes, which needs no interpreter lock; and none when it has ended."""
+    stop = threading.Event()
+
+    def work() -> None:
+        while not stop.is_set():
+            hashlib.sha256(bytes(1 << 20))
+
+    def seen(wanted: bool) -> bool:
+        deadline = time.monotonic() + 30
+        while timing.others_run() != wanted and time.monotonic() < deadline:
+            time.sleep(1e-3)
+        return timing.others_run() == wanted or time.monotonic() < deadline
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert seen(True)
+    stop.set()
+    thread.join()
+    assert seen(False)
 
 
 def test_page_faults_of_a_sample_are_counted() -> None:
@@ -665,6 +700,24 @@ def test_cpp_command_prints_one_table(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "BM_Copy/8" in printed
     assert "3 GB/s" in printed
     assert json.loads(saved.read_text())["reports"]["copy_benchmark"] == REPORT
+
+
+def test_cpp_command_says_what_was_not_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reason = "NOT RUN, no GPU: no driver"
+    line = {
+        "run_name": "BM_Fill/8",
+        "run_type": "iteration",
+        "family_index": 0,
+        "per_family_instance_index": 0,
+        "error_occurred": True,
+        "error_message": reason,
+    }
+    (tmp_path / "report.json").write_text(json.dumps({"benchmarks": [line, line]}))
+    program = _program(tmp_path, "gpu_benchmark", f"cat {tmp_path}/report.json\n")
+    assert cpp.main([program, "--quick"]) == 0
+    assert capsys.readouterr().out.count(f"gpu_benchmark: {reason}") == 1
 
 
 def test_cpp_command_tells_of_a_failed_program(
