@@ -35,6 +35,11 @@ constexpr std::int64_t kShortestStringBytes = 2048;
 constexpr std::int64_t kShortestStreamBytes = 4096;
 constexpr std::int64_t kShortestZeroStreamBytes = 1024;
 
+// What an element on a page of its own costs, in bytes that are filled meanwhile: this share of the
+// page.
+constexpr std::int64_t kFarBytes = 4096;
+constexpr std::int64_t kFarShare = 4;
+
 // ---- Patterns. ----
 
 // An element repeated so often that a line can be read from any place of its first line.
@@ -351,7 +356,7 @@ struct Plan {
   std::int64_t unit_elements = 1;
   std::int64_t units_of_a_row = 1;
   std::int64_t units_of_a_piece = 1;
-  std::int64_t touched_bytes = 0;  // whole lines, where elements lie apart
+  std::int64_t touched_bytes = 0;  // what that costs, where elements lie apart
 };
 
 bool is_dense(const Rows& rows, std::int64_t itemsize_bytes) {
@@ -377,7 +382,9 @@ void choose_stores(Plan& plan, const FillLimits& limits) {
 void cut_into_pieces(Plan& plan, const FillLimits& limits) {
   const Rows& rows = plan.rows;
   const std::int64_t itemsize = std::ssize(plan.element);
-  const std::int64_t apart_bytes = std::min(rows.stride_bytes, kLineBytes);
+  // A line; more where each is on another page, and perhaps the first to touch it.
+  const std::int64_t apart_bytes = std::max(std::min(rows.stride_bytes, kLineBytes),
+                                            std::min(rows.stride_bytes, kFarBytes) / kFarShare);
   const std::int64_t element_bytes = std::max(itemsize, apart_bytes);
   const std::int64_t row_bytes = rows.extent * element_bytes;
   plan.touched_bytes = rows.count * row_bytes;

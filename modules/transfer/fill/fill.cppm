@@ -35,9 +35,9 @@ export namespace gridbuf::fill {
 
 /// From how many bytes on what is done. Tests set them low; nobody else has a reason to.
 struct FillLimits {
-  /// Bytes of lines touched: all threads.
+  /// All threads, for so many bytes; of elements far apart a part of the page counts.
   std::int64_t parallel_bytes = std::int64_t{1} << 23;
-  /// … cut into pieces of this length, a multiple of nothing.
+  /// … cut into pieces of about this length.
   std::int64_t piece_bytes = std::int64_t{1} << 21;
   /// Zeros: streamed. The last-level caches of today hold about that.
   std::int64_t stream_zeros_bytes = std::int64_t{1} << 25;
