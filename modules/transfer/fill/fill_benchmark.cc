@@ -94,6 +94,16 @@ Case rows_case(std::int64_t total_bytes, std::int64_t itemsize, std::int64_t pad
           .memset_byte = zero ? 0 : 0x3f};
 }
 
+// Every other element of a dense row, beside a memset of as many bytes as are written.
+Case strided_case(std::int64_t total_bytes, std::int64_t itemsize) {
+  return {.name = std::to_string(itemsize) + "-byte elements, every other",
+          .view = {.shape = {total_bytes / (2 * itemsize)},
+                   .strides_bytes = {2 * itemsize},
+                   .itemsize_bytes = itemsize},
+          .element = element_of(itemsize, false),
+          .memset_byte = 0x3f};
+}
+
 void memset_by_all_threads(std::byte* data, std::int64_t length_bytes, int value) {
   if (length_bytes < kHugePageBytes) {
     std::memset(data, value, static_cast<std::size_t>(length_bytes));
@@ -160,6 +170,7 @@ int run(std::int64_t large_bytes) {
     for (const std::int64_t padding : {0, 8}) {
       measure_warm(rows_case(total, 8, padding, true), pages.data());
     }
+    measure_warm(strided_case(total, 8), pages.data());
   }
   for (const std::int64_t padding : {0, 8}) {
     measure_fresh(rows_case(large_bytes, 8, padding, false));
