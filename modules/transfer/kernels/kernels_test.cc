@@ -112,16 +112,14 @@ StridedView random_view(std::mt19937_64& random, const Extents& shape, std::int6
   return view;
 }
 
-// Exactly the bytes that a view reaches over, between two guards, at any alignment.
+// The bytes that a view reaches over, at any alignment. Those that are written lie between two
+// guards; behind those that are read there is nothing, for AddressSanitizer to see.
 class Memory {
  public:
-  Memory(std::mt19937_64& random, const StridedView& view)
-      : bytes_(static_cast<std::size_t>(byte_hull(view)->highest_bytes + 2 * kGuardBytes + 16)) {
+  Memory(std::mt19937_64& random, const StridedView& view, std::int64_t guard_bytes)
+      : begin_(guard_bytes + (random() % 3 == 0 ? pick(random, 16) : 0)),
+        bytes_(static_cast<std::size_t>(begin_ + byte_hull(view)->highest_bytes + guard_bytes)) {
     for (std::byte& byte : bytes_) byte = static_cast<std::byte>(random());
-    const auto address = reinterpret_cast<std::uintptr_t>(bytes_.data() + kGuardBytes);
-    const std::int64_t misalignment = random() % 3 == 0 ? pick(random, 16) : 0;
-    begin_ = kGuardBytes + static_cast<std::int64_t>((16 - address % 16) % 16) + misalignment;
-    if (begin_ > kGuardBytes + 15) begin_ -= 16;
   }
   Memory(const Memory&) = delete;
   std::byte* data() { return bytes_.data() + begin_; }
@@ -130,10 +128,10 @@ class Memory {
   std::byte* in(Bytes& copied) const { return copied.data() + begin_; }
 
  private:
-  static constexpr std::int64_t kGuardBytes = 64;
+  std::int64_t begin_;
   Bytes bytes_;
-  std::int64_t begin_ = 0;
 };
+constexpr std::int64_t kGuardBytes = 64;
 
 std::int64_t random_most_blocks(std::mt19937_64& random) {
   return random() % 2 == 0 ? kMostBlocks : 1 + pick(random, 4);
@@ -161,8 +159,8 @@ std::string text_of(const Seen& seen) {
 
 void check_copy(std::mt19937_64& random, const StridedView& target, const StridedView& source,
                 Seen& seen) {
-  Memory to(random, target);
-  Memory from(random, source);
+  Memory to(random, target, kGuardBytes);
+  Memory from(random, source, /*guard_bytes=*/0);
   Bytes expected = to.copy();
   const Bytes untouched = from.copy();
   ASSERT_TRUE(copy_elements(to.in(expected), target, from.data(), source).ok());
@@ -199,7 +197,7 @@ TEST(Kernels, TransposeAboutEveryEdgeOfATile) {
   Seen seen;
   for (const std::int64_t item : {1, 2, 4, 8, 16}) {
     const std::int64_t edge = 512 / item > 128 ? 128 : 512 / item;
-    for (int i = 0; i < 150; ++i) {
+    for (int i = 0; i < 250; ++i) {
       const auto extent = [&] {
         const std::int64_t tiles = 1 + pick(random, 2);
         return std::max<std::int64_t>(1,
@@ -222,11 +220,12 @@ TEST(Kernels, TransposeAboutEveryEdgeOfATile) {
       for (const std::int64_t to : {std::int64_t{16}, item}) {
         const std::string key =
             tiles + " from " + std::to_string(from) + " to " + std::to_string(to);
-        EXPECT_GT(seen[key], 5) << key << "\n" << text_of(seen);
+        EXPECT_GT(seen[key], 2) << key << "\n" << text_of(seen);
       }
     }
   }
-  EXPECT_GT(seen["copy of tiles 1 from 4 to 4"], 0) << text_of(seen);
+  EXPECT_GT(seen["copy of tiles 1 from 4 to 1"], 0) << text_of(seen);
+  EXPECT_GT(seen["copy of tiles 1 from 1 to 4"], 0) << text_of(seen);
 }
 
 // Narrow on one side: records of a few numbers become planes, and back.
@@ -261,7 +260,7 @@ TEST(Kernels, FillAsTheReferenceOverRandomViews) {
             ? 1 + pick(random, 128)
             : kItemsizes[static_cast<std::size_t>(pick(random, std::ssize(kItemsizes)))];
     const StridedView view = random_view(random, shape, itemsize, /*is_source=*/false);
-    Memory memory(random, view);
+    Memory memory(random, view, kGuardBytes);
     Bytes element(static_cast<std::size_t>(itemsize));
     for (std::byte& byte : element) byte = static_cast<std::byte>(random());
     if (random() % 4 == 0) std::fill(element.begin(), element.end(), element[0]);
