@@ -8,6 +8,7 @@ import mmap
 import re
 import threading
 import time
+import types
 from itertools import permutations
 from pathlib import Path
 from timeit import Timer
@@ -338,6 +339,25 @@ def test_a_copy_case_is_held_against_its_source_and_its_padding() -> None:
     del src, dst
     memory.release()
     assert memory.facts()["block_bytes"] == 0
+
+
+def test_all_contenders_share_their_memory() -> None:
+    """Of a conversion, too, where the yardstick writes more bytes than the conversion does."""
+    memory.release()
+    shape = (512, 512, 64)  # 64 MiB, so that the target's block is too small for the mean of both
+    source = Placement("float64", (0, 1, 2))
+    case = copies.copy_case(
+        "cast/x", shape, Placement("float32", (2, 1, 0)), source=source, promises=()
+    )
+    module = types.SimpleNamespace(
+        copyto=np.copyto, memcpy=None, wake_helper=None, from_numpy=lambda array: array
+    )
+    names = [dict(entry.names(module)) for entry in case.entries + case.yardsticks]  # type: ignore[arg-type]
+    for role in ("src", "dst"):
+        starts = {one[role].__array_interface__["data"][0] for one in names if role in one}
+        assert len(starts) == 1
+    del names
+    memory.release()
 
 
 def test_a_yardstick_must_move_the_bytes() -> None:

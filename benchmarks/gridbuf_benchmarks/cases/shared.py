@@ -21,14 +21,21 @@ _ONE_THREAD_TO_BYTES = 8 << 20
 
 def needed_bytes(work: Work) -> int:
     """The memory of both blocks, with something to spare for what else is going on."""
-    blocks = [placement for placement in (work.source, work.target) if placement is not None]
-    return sum(one.span_bytes(work.shape) for one in blocks) + (1 << 30)
+    placements = [one for one in (work.source, work.target) if one is not None]
+    largest = max(one.span_bytes(work.shape) for one in placements)
+    return len(placements) * largest + (1 << 30)
 
 
 def _arrays(work: Work) -> dict[str, Any]:
     """`src` and `dst`, as NumPy arrays, where the work has them."""
     found = {}
+    # As much at once as the yardsticks need, who come later: a block that grows is another block.
+    placements = [one for one in (work.source, work.target) if one is not None]
+    spans = [one.span_bytes(work.shape) for one in placements]
+    size_bytes = max([*spans, (work.bytes_moved or 0) // len(placements)])
+    memory.block("target", size_bytes)
     if work.source is not None:
+        memory.block("source", size_bytes)
         if work.source.dtype != work.dtype:
             memory.write_numbers(work.source.dtype, work.source.span_bytes(work.shape))
         found["src"] = memory.array("source", work.shape, work.source)
