@@ -440,7 +440,7 @@ void run_directly(const Nest& nest, const Work& work, bool in_order, SharedFlags
 // What a box of source elements may take of the near cache.
 constexpr std::int64_t kBoxBytes = std::int64_t{1} << 18;
 // A row of a box should be many lines, on both sides.
-constexpr std::int64_t kBoxRowBytes = 512;
+constexpr std::int64_t kBoxRowBytes = 256;
 
 std::int64_t magnitude(std::int64_t stride_bytes) {
   return stride_bytes < 0 ? -stride_bytes : stride_bytes;

@@ -263,7 +263,8 @@ struct CopyRow {
   GRIDBUF_INLINE static ConversionFlags run(std::byte* __restrict target,
                                             const std::byte* __restrict source,
                                             std::int64_t count) {
-    std::memcpy(target, source, static_cast<std::size_t>(count) * kItemsize);
+    // No row of no numbers: memcpy must not be given null, not even then.
+    if (count > 0) std::memcpy(target, source, static_cast<std::size_t>(count) * kItemsize);
     return {};
   }
 };
