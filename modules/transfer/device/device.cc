@@ -112,12 +112,12 @@ absl::Status enqueue_all(DeviceDriver& driver, const Calls& calls, StreamHandle 
   }
 }
 
-// Whether the calls are few, or move rows that are worth one each.
+// Whether the rows are worth one transfer each, or they and the calls for them are few.
 bool are_cheap(const Calls& calls) {
-  std::int64_t rows = calls.rows.row_count;
-  for (const Axis& axis : calls.outer)
-    rows *= axis.extent;  // fewer than 2^63, as the view is sound
-  return rows <= kFewRows || calls.rows.row_bytes >= kWideRowBytes;
+  std::int64_t count = 1;  // fewer than 2^63, as the view is sound
+  for (const Axis& axis : calls.outer) count *= axis.extent;
+  if (calls.rows.row_bytes >= kWideRowBytes) return true;
+  return count <= kFewCalls && count * calls.rows.row_count <= kFewRows;
 }
 
 bool is_one_copy(const Calls& calls) { return calls.outer.empty() && calls.rows.row_count == 1; }

@@ -34,6 +34,8 @@ export namespace gridbuf {
 inline constexpr std::int64_t kWideRowBytes = 4096;
 /// So few rows cost less than a kernel and memory to pack them.
 inline constexpr std::int64_t kFewRows = 256;
+/// … if they are copied by at most this many calls of the driver.
+inline constexpr std::int64_t kFewCalls = 8;
 
 /// Enqueues the copy. The result is defined as for copy_elements: as if all of the source was read
 /// first and the target was then written in row-major order; overlapping views go by way of device
