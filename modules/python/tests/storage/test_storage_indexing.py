@@ -302,3 +302,21 @@ def test_chains_of_views_are_numpys(data: st.DataObject) -> None:
         assert view.shape == expected.shape
         assert (values(view) == expected).all()
         assert len(view.dims) == len(view.halo) == len(view.aligned_index) == expected.ndim
+
+
+def test_what_is_broadcast_to_a_device_crosses_once() -> None:
+    """A value is repeated there by a kernel, not on the host: an element crosses as none, a row as a row."""
+    on_device = gs.zeros(SHAPE, "i4", layout=(2, 0, 1), alignment_size=48, **KINDS["gpu"])
+    expected = np.zeros(SHAPE, "i4")
+    row = np.arange(6, dtype="i8")
+    for key, value, crossing_bytes in [
+        (..., 7, 0),
+        ((slice(1, 3), 2), -1, 0),
+        ((..., slice(None, None, -1)), row, 6 * 4),
+    ]:
+        before = gridbuf.testing.statistics()["host_to_device_bytes"]
+        on_device[key] = value
+        expected[key] = value
+        assert (values(on_device) == expected).all()
+        crossed = gridbuf.testing.statistics()["host_to_device_bytes"] - before
+        assert crossed == crossing_bytes
