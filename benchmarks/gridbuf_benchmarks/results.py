@@ -18,7 +18,16 @@ from gridbuf_benchmarks.case import Case, Entry
 from gridbuf_benchmarks.fresh import measure_fresh
 from gridbuf_benchmarks.libraries import BASELINE, LIBRARIES, MEMORY, Loaded, Missing
 from gridbuf_benchmarks.promises import judge, judged_case
-from gridbuf_benchmarks.timing import Budget, Contender, Samples, measure, ratio_of, spread_of
+from gridbuf_benchmarks.timing import (
+    Budget,
+    Contender,
+    Samples,
+    measure,
+    page_faults,
+    ratio_of,
+    settle,
+    spread_of,
+)
 from gridbuf_benchmarks.work import Done, check_work, check_yardstick
 
 __all__ = ["SCHEMA", "SCHEMA_VERSION", "read", "run", "run_case", "schema", "write"]
@@ -149,14 +158,15 @@ def _prepare(
     names = dict(entry.names(module))
     if case.work.target is not None:
         memory.poison(case.work.target.span_bytes(case.work.shape))
-    begun = time.perf_counter()
+    settle()
+    faults, begun = page_faults(), time.perf_counter()
     # An entry is a line of this package's own source, evaluated as `timeit` will.
     result = eval(entry.statement, names)
-    seconds = time.perf_counter() - begun
+    seconds, faults = time.perf_counter() - begun, page_faults() - faults
     if entry.result:
         result = eval(entry.result, names)
     done = (check_yardstick if yardstick else check_work)(case, entry, result)
-    return Contender(entry.statement, names, entry.setup, seconds), done
+    return Contender(entry.statement, names, entry.setup, seconds, faults), done
 
 
 def _contender(entry: Entry, done: Done, samples: Samples) -> dict[str, Any]:

@@ -54,8 +54,8 @@ class Budget:
     """How much time one case may take.
 
     `rounds` is the number wished for; a case ends earlier, but not before `MINIMUM_ROUNDS`, when
-    `case_seconds` have passed. A contender sits out after `contender_seconds` of its own samples; one that
-    takes longer has a single sample.
+    `case_seconds` have passed. A contender sits out after `contender_seconds` of its own samples; of one whose
+    single call took twice as long when it was checked, that call is the sample.
     """
 
     rounds: int
@@ -77,13 +77,14 @@ class Budget:
 class Contender:
     """A statement with the names it uses, what runs untimed before each sample, and how long one call took before.
 
-    The last is 0 where nobody knows.
+    The last is 0 where nobody knows; `known_faults` are the page faults of that call.
     """
 
     statement: str
     names: dict[str, Any]
     setup: str = "pass"
     known_seconds: float = 0.0
+    known_faults: int = 0
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,9 @@ def page_faults() -> int:
 class _Series:
     """The samples of one contender while they are taken."""
 
-    def __init__(self, contender: Contender, budget: Budget, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, contender: Contender, budget: Budget, clock: Callable[[], float], *, always: bool
+    ) -> None:
         self._timer = Timer(contender.statement, contender.setup, clock, contender.names)
         self._budget = budget
         self._spent_seconds = 0.0
@@ -174,6 +177,8 @@ class _Series:
         self._rounds: list[int] = []
         self._nanoseconds: list[float] = []
         self._faults: list[int] = []
+        if contender.known_seconds > 2 * budget.contender_seconds and not always:
+            self._keep(0, contender.known_seconds, contender.known_faults)
 
     @property
     def sits_out(self) -> bool:
@@ -183,7 +188,10 @@ class _Series:
         settle()
         before = page_faults()
         seconds = self._timer.timeit(self._loops)
-        self._faults.append(page_faults() - before)
+        self._keep(number, seconds, page_faults() - before)
+
+    def _keep(self, number: int, seconds: float, faults: int) -> None:
+        self._faults.append(faults)
         self._spent_seconds += seconds
         self._rounds.append(number)
         self._nanoseconds.append(seconds / self._loops * _NANOSECONDS)
@@ -205,7 +213,10 @@ def measure(
     The garbage collector is off while a sample runs, as in `timeit`. Calibration doubles as warm-up: its
     samples are dropped.
     """
-    series = {key: _Series(contender, budget, clock) for key, contender in contenders.items()}
+    series = {
+        key: _Series(contender, budget, clock, always=number == 0)
+        for number, (key, contender) in enumerate(contenders.items())
+    }
     first = next(iter(series.values()))
     order = list(series.values())
     shuffle = random.Random(budget.seed).shuffle

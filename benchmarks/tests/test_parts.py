@@ -140,11 +140,11 @@ def test_a_case_ends_when_its_time_is_up_but_not_before_the_fewest_rounds() -> N
 def test_a_slow_contender_sits_out_and_its_ratio_is_that_of_its_rounds() -> None:
     clock = FakeClock()
     log: list[str] = []
-    statements = {"fast": 1e-3, "slow": 15e-3, "slower": 100e-3}
+    statements = {"fast": 1e-3, "slow": 15e-3, "slower": 30e-3, "slowest": 0.1}
     names = {"log": log.append, "work": clock.work}
     samples = measure(
         {
-            key: Contender(f"log('{key}') or work({seconds})", names, known_seconds=1.0)
+            key: Contender(f"log('{key}') or work({seconds})", names, known_seconds=seconds)
             for key, seconds in statements.items()
         },
         Budget(rounds=12, min_sample_seconds=1e-9, case_seconds=60.0, contender_seconds=0.02),
@@ -153,8 +153,9 @@ def test_a_slow_contender_sits_out_and_its_ratio_is_that_of_its_rounds() -> None
     assert samples["fast"].rounds == tuple(range(12))
     assert samples["slow"].rounds == (0, 1)
     assert samples["slower"].rounds == (0,), "one is enough of what takes longer than allowed"
-    assert log.count("slower") == 1, "known to be long: not tried before"
-    assert ratio_of(samples["fast"], samples["slower"]).median == pytest.approx(0.01)
+    assert "slowest" not in log, "the call that was checked is the sample"
+    assert samples["slowest"].rounds == (0,)
+    assert ratio_of(samples["fast"], samples["slowest"]).median == pytest.approx(0.01)
     assert ratio_of(samples["fast"], samples["slow"]).count == 2
     assert all(len(one.page_faults) == len(one.rounds) for one in samples.values())
 
@@ -424,7 +425,8 @@ def test_the_matrix_is_whole() -> None:
     for size in ("1", "2", "4", "8", "16"):
         for kind in ("lines.dense", "pow2.dense", "odd.dense", "stencil.dense", "tall.dense"):
             assert {layout for s, k, layout in found if (s, k) == (size, kind)} == layouts
-        for kind in ("pow2.lines", "odd.lines", "stencil.lines", "tall.lines"):
+        padded = ("stencil.lines", "tall.lines") if size in ("4", "8") else ()
+        for kind in ("pow2.lines", "odd.lines", *padded):
             assert {layout for s, k, layout in found if (s, k) == (size, kind)} == layouts
     assert all(case.work.array_bytes >= 64 << 20 for case in matrix)
     assert all("copy-numpy" in case.promises for case in matrix)

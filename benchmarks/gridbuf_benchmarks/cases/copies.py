@@ -144,7 +144,7 @@ _QUICK = {
 def _matrix() -> Iterator[Case]:
     for size, dtype in DTYPES.items():
         for kind, shapes in KINDS.items():
-            for rows in _rows(kind):
+            for rows in _rows(kind, size):
                 for layout in _LAYOUTS:
                     target = Placement(dtype, layout, rows)
                     name = "".join(map(str, layout))
@@ -160,9 +160,10 @@ def _matrix() -> Iterator[Case]:
                     )
 
 
-def _rows(kind: str) -> tuple[_Rows, ...]:
-    """Rows that are whole lines already are not padded once more."""
-    return ("dense",) if kind == "lines" else ("dense", "lines")
+def _rows(kind: str, size: int) -> tuple[_Rows, ...]:
+    """Rows of whole lines are not padded once more; of the less usual items, only some shapes are padded."""
+    padded = kind in ("pow2", "odd") or (kind != "lines" and size in (4, 8))
+    return ("dense", "lines") if padded else ("dense",)
 
 
 def _unaligned() -> Iterator[Case]:
