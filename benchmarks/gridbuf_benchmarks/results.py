@@ -166,7 +166,8 @@ def _prepare(
     if entry.result:
         result = eval(entry.result, names)
     done = (check_yardstick if yardstick else check_work)(case, entry, result)
-    return Contender(entry.statement, names, entry.setup, seconds, faults), done
+    contender = Contender(entry.statement, names, entry.setup, seconds, faults, essential=yardstick)
+    return contender, done
 
 
 def _contender(entry: Entry, done: Done, samples: Samples) -> dict[str, Any]:

@@ -78,6 +78,7 @@ class Contender:
     """A statement with the names it uses, what runs untimed before each sample, and how long one call took before.
 
     The last is 0 where nobody knows; `known_faults` are the page faults of that call.
+    An `essential` one has `MINIMUM_ROUNDS` samples at least, however long they take.
     """
 
     statement: str
@@ -85,6 +86,7 @@ class Contender:
     setup: str = "pass"
     known_seconds: float = 0.0
     known_faults: int = 0
+    essential: bool = False
 
 
 @dataclass(frozen=True)
@@ -168,6 +170,7 @@ class _Series:
     ) -> None:
         self._timer = Timer(contender.statement, contender.setup, clock, contender.names)
         self._budget = budget
+        self._essential = contender.essential
         self._spent_seconds = 0.0
         self._loops = (
             1
@@ -177,12 +180,15 @@ class _Series:
         self._rounds: list[int] = []
         self._nanoseconds: list[float] = []
         self._faults: list[int] = []
-        if contender.known_seconds > 2 * budget.contender_seconds and not always:
+        if contender.known_seconds > 2 * budget.contender_seconds and not (
+            always or contender.essential
+        ):
             self._keep(0, contender.known_seconds, contender.known_faults)
 
     @property
     def sits_out(self) -> bool:
-        return self._spent_seconds > self._budget.contender_seconds
+        enough = len(self._rounds) >= MINIMUM_ROUNDS or not self._essential
+        return enough and self._spent_seconds > self._budget.contender_seconds
 
     def sample(self, number: int) -> None:
         settle()

@@ -140,11 +140,16 @@ def test_a_case_ends_when_its_time_is_up_but_not_before_the_fewest_rounds() -> N
 def test_a_slow_contender_sits_out_and_its_ratio_is_that_of_its_rounds() -> None:
     clock = FakeClock()
     log: list[str] = []
-    statements = {"fast": 1e-3, "slow": 15e-3, "slower": 30e-3, "slowest": 0.1}
+    statements = {"fast": 1e-3, "slow": 15e-3, "slower": 30e-3, "slowest": 0.1, "needed": 0.1}
     names = {"log": log.append, "work": clock.work}
     samples = measure(
         {
-            key: Contender(f"log('{key}') or work({seconds})", names, known_seconds=seconds)
+            key: Contender(
+                f"log('{key}') or work({seconds})",
+                names,
+                known_seconds=seconds,
+                essential=key == "needed",
+            )
             for key, seconds in statements.items()
         },
         Budget(rounds=12, min_sample_seconds=1e-9, case_seconds=60.0, contender_seconds=0.02),
@@ -155,6 +160,7 @@ def test_a_slow_contender_sits_out_and_its_ratio_is_that_of_its_rounds() -> None
     assert samples["slower"].rounds == (0,), "one is enough of what takes longer than allowed"
     assert "slowest" not in log, "the call that was checked is the sample"
     assert samples["slowest"].rounds == (0,)
+    assert samples["needed"].rounds == tuple(range(timing.MINIMUM_ROUNDS))
     assert ratio_of(samples["fast"], samples["slowest"]).median == pytest.approx(0.01)
     assert ratio_of(samples["fast"], samples["slow"]).count == 2
     assert all(len(one.page_faults) == len(one.rounds) for one in samples.values())
