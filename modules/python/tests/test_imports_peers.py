@@ -54,6 +54,22 @@ def test_pytorch_memory_lives_while_the_import_does():
     np.testing.assert_array_equal(buffer.to_numpy(), np.arange(1000.0))
 
 
+def test_pytorch_copyto():
+    torch = pytest.importorskip("torch")
+    tensor = torch.zeros(4, 3, dtype=torch.float32).T
+    numbers = np.arange(12.0).reshape(3, 4)
+    gridbuf.copyto(tensor, numbers)
+    np.testing.assert_array_equal(tensor.numpy(), numbers)
+    gridbuf.copyto(numbers, tensor[:, :1], where=torch.ones(4, dtype=torch.bool))
+    np.testing.assert_array_equal(numbers, np.broadcast_to([[0.0], [4.0], [8.0]], (3, 4)))
+    half = torch.zeros(3, dtype=torch.bfloat16)
+    gridbuf.copyto(half, torch.tensor([1.5, 2.5, 3.5], dtype=torch.bfloat16))
+    assert half.tolist() == [1.5, 2.5, 3.5]
+    single = torch.zeros(3)
+    gridbuf.copyto(single, half, casting="unsafe")  # A cast that ml_dtypes gives NumPy.
+    assert single.tolist() == [1.5, 2.5, 3.5]
+
+
 def test_jax():
     pytest.importorskip("jax")
     import jax.numpy as jnp
