@@ -170,8 +170,11 @@ void Memory::give_back(const Range& range, std::uintptr_t mapping,
          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   }
   const std::lock_guard lock(mutex_);
-  records_.find(range.begin)->second.state = RangeState::kGone;
-  statistics_.held_bytes -= range.length_bytes;
+  const auto found = records_.find(range.begin);
+  if (found != records_.end()) {  // Else want of memory kept it from being entered.
+    found->second.state = RangeState::kGone;
+    statistics_.held_bytes -= range.length_bytes;
+  }
   quarantine_.push_back({range.begin, mapped_bytes});
   quarantine_bytes_ += mapped_bytes;
   while (quarantine_bytes_ > kQuarantineBytes || quarantine_.size() > kQuarantineRanges) {
