@@ -28,6 +28,7 @@ BUFFER = gridbuf.ones((3, 4, 5), layout=(2, 0, 1), alignment_size=64).base
 ARRAY = np.ones((3, 4), "f4")
 PICKLED = pickle.dumps(BUFFER)
 TARGET, NUMBERS, MASK = np.zeros((3, 4), "f8"), np.ones((4, 3), ">f4").T, np.eye(3, 4) > 0
+TEXTS = np.array(["1", "2", "3", "4"])
 
 
 def exchange() -> None:
@@ -76,7 +77,7 @@ OPERATIONS: dict[str, Callable[[], Any]] = {
     "copyto with a cast": lambda: gridbuf.copyto(TARGET, NUMBERS),
     "copyto with a mask": lambda: gridbuf.copyto(memoryview(TARGET), NUMBERS, where=MASK),
     "copyto with an overlap": lambda: gridbuf.copyto(TARGET[1:], TARGET[:-1, ::-1]),
-    "copyto by NumPy": lambda: gridbuf.copyto(TARGET, ["1", "2", "3", "4"], casting="unsafe"),
+    "copyto by NumPy": lambda: gridbuf.copyto(TARGET, TEXTS, casting="unsafe"),
     "copyto of one number": lambda: gridbuf.copyto(TARGET, 3),
     "copyto of a bad shape": lambda: refused(lambda: gridbuf.copyto(TARGET, [1, 2])),
     "copyto to a device": copy_to_device,
