@@ -11,8 +11,8 @@
 // dimension, as tiles where they do not, past the caches where those could not hold the target. The
 // aim is the speed of memcpy for every pair of layouts; docs/performance.md says where it is met.
 //
-// Conversions between element types are not copies; they belong to whoever knows numbers (NumPy, in
-// Python). Swapping the bytes of an element is a copy, because it needs to know only lengths.
+// Conversions between element types are not copies: gridbuf.transfer.convert does those. Swapping
+// the bytes of an element is a copy, because it needs to know only lengths.
 module;
 
 #include <cstddef>

@@ -53,11 +53,20 @@ CopyLimits random_limits(RandomViews& random) {
   const std::int64_t piece_bytes = random.one_of({1, 64, 700, 4096, 40'000});
   switch (random.below(4)) {
     case 0:
-      return {.stream_bytes = 1, .parallel_bytes = 1, .piece_bytes = piece_bytes};
+      return {.stream_bytes = 1,
+              .stream_rows_bytes = 1,
+              .parallel_bytes = 1,
+              .piece_bytes = piece_bytes};
     case 1:
-      return {.stream_bytes = 1, .parallel_bytes = kNever, .piece_bytes = piece_bytes};
+      return {.stream_bytes = 1,
+              .stream_rows_bytes = 1,
+              .parallel_bytes = kNever,
+              .piece_bytes = piece_bytes};
     case 2:
-      return {.stream_bytes = kNever, .parallel_bytes = 1, .piece_bytes = piece_bytes};
+      return {.stream_bytes = kNever,
+              .stream_rows_bytes = kNever,
+              .parallel_bytes = 1,
+              .piece_bytes = piece_bytes};
     default:
       return {};
   }

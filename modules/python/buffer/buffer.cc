@@ -29,6 +29,7 @@ import gridbuf.interface.dlpack;
 import gridbuf.interface.exchange;
 import gridbuf.layout;
 import gridbuf.python.arguments;
+import gridbuf.python.elements;
 import gridbuf.python.numpy;
 import gridbuf.python.object;
 import gridbuf.python.plan;
@@ -328,6 +329,31 @@ void poison_padding(const LayoutPlan& plan, const std::byte* first_element) {
   }
 }
 
+/// The padding of the rows as a view of bytes.
+StridedView padding_of(const LayoutPlan& plan) {
+  StridedView padding = plan.view();
+  const int axis = plan.contiguous_axis();
+  padding.offset_bytes = plan.shape()[axis] * plan.itemsize_bytes();
+  padding.shape[axis] = (plan.padded_shape()[axis] - plan.shape()[axis]) * plan.itemsize_bytes();
+  padding.strides_bytes[axis] = 1;
+  padding.itemsize_bytes = 1;
+  return padding;
+}
+
+/// Below this zeroing all of a block is as short as finding its padding.
+constexpr std::int64_t kFewBytes = std::int64_t{1} << 16;
+
+/// Whether padding is zeroed apart, for elements that are all written anyhow.
+bool zeroes_padding_alone(const LayoutPlan& plan, const MemoryOptions& options) {
+  return options.zeroed_padding && !options.zeroed && options.kind == MemoryKind::kHost &&
+         plan.total_bytes() > kFewBytes;
+}
+
+/// Pages that the system has just made are zero.
+bool is_zero_already(const BlockFacts& facts) {
+  return facts.pages != PageKind::kShared && !facts.from_cache && !host_resource().poisons();
+}
+
 /// Pinned and managed memory is not made on a stream, but worked on, and exported, on a stream.
 /// Not inline: the thread's variable would then be looked up for host memory, too.
 [[gnu::noinline]] void set_stream(BlockFacts& facts) { facts.stream = current_stream(); }
@@ -395,9 +421,16 @@ Ref new_object(const DTypePtr& dtype, PyObject* root) {
 
 Ref allocate_buffer(const LayoutPlan& plan, const Dims& dims, const DTypePtr& dtype,
                     const MemoryOptions& options) {
-  absl::StatusOr<Block> block = allocate_block(plan, options);
+  const bool padding_alone = zeroes_padding_alone(plan, options);
+  MemoryOptions wanted = options;
+  wanted.zeroed = options.zeroed || (options.zeroed_padding && !padding_alone);
+  absl::StatusOr<Block> block = allocate_block(plan, wanted);
   if (!block.ok()) raise_no_block(block.status(), plan, *dtype, options.kind);
   std::byte* const first_element = block->data();
+  if (padding_alone && !is_zero_already(block->facts())) {
+    const std::byte zero{0};
+    fill_memory(first_element, padding_of(plan), &zero);
+  }
   if (options.kind == MemoryKind::kHost && host_resource().poisons()) {
     poison_padding(plan, first_element);
   }

@@ -57,6 +57,7 @@ struct BufferState {
 /// What an allocation wants of its memory.
 struct MemoryOptions {
   bool zeroed = false;
+  bool zeroed_padding = false;  // the bytes that belong to no element, in host memory
   bool populate = false;
   MemoryKind kind = MemoryKind::kHost;
 };

@@ -85,8 +85,8 @@ Ref copy_of(PyObject* buffer, MemoryKind kind) {
   const BufferObject& source = *object_of(buffer);
   const LayoutPlan plan = plan_of_copy(source);
   const bool padded = plan.total_bytes() != plan.nbytes();
-  Ref copied =
-      allocate_buffer(plan, source.state.dims, source.dtype, {.zeroed = padded, .kind = kind});
+  Ref copied = allocate_buffer(plan, source.state.dims, source.dtype,
+                               {.zeroed_padding = padded, .kind = kind});
   copy_buffer(copied.get(), buffer);
   return copied;
 }

@@ -81,6 +81,10 @@ PyObject* numpy_type_of(const End& end) {
 /// NumPy's to read: sequences, `__array__`.
 End open_array(PyObject* object, DataSide side) {
   End end;
+  if (is_exact_ndarray(object)) {
+    end.array = Ref::share(object);
+    return end;
+  }
   Ref buffer;
   if (PyList_Check(object) == 0 && PyTuple_Check(object) == 0) {
     buffer = import_or_none(
@@ -98,14 +102,8 @@ End open_array(PyObject* object, DataSide side) {
 
 /// A value becomes one element of the target's type: Python's numbers have no type of their own.
 End open_source(PyObject* object, const End& target, PyObject* casting) {
-  End end;
-  if (is_exact_ndarray(object)) {
-    end.array = Ref::share(object);
-    return end;
-  }
   if (is_scalar(object) && !is_ndarray(object)) {
-    end.array = make_element(numpy_type_of(target), object, casting);
-    return end;
+    return {.array = make_element(numpy_type_of(target), object, casting), .on_device = Ref()};
   }
   return open_array(object, target.on_device ? DataSide::kGpu : DataSide::kHost);
 }

@@ -20,12 +20,16 @@ module;
 #include <Python.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 
 export module gridbuf.python.elements;
 
+import gridbuf.interface.dtype;
 import gridbuf.layout;
 import gridbuf.python.numpy;
 import gridbuf.python.object;
+import gridbuf.transfer.numbers;
 
 export namespace gridbuf::python {
 
@@ -61,3 +65,51 @@ void fill_memory(std::byte* target_block, const StridedView& target, const std::
 bool is_same_type(const DTypePtr& a, const DTypePtr& b);
 
 }  // namespace gridbuf::python
+
+// What the implementation files share.
+namespace gridbuf::python::elements {
+
+/// Where the elements of an ndarray are; its fields may change when Python code runs.
+struct Elements {
+  std::byte* first;
+  StridedView view;
+};
+Elements elements_of(const NdarrayFields& fields, std::int64_t itemsize_bytes);
+
+/// What is copied, broadcast to one shape.
+struct Job {
+  Elements target;
+  Elements source;
+  std::optional<Elements> mask;
+};
+/// Raises what is wrong with types, shapes and writability; runs no Python code before it returns.
+Job make_job(PyObject* target, const DTypePtr& to, PyObject* source, const DTypePtr& from,
+             PyObject* mask);
+
+bool repeats_one_element(const StridedView& view);
+
+/// Whether other threads shall have the GIL while the target is written.
+bool is_long(const StridedView& target);
+
+/// The result of `work`, which touches no Python object.
+template <class Work>
+auto moved(const StridedView& target, const Work& work) {
+  return is_long(target) ? run_without_gil(work) : work();
+}
+
+// conversions.cc
+
+/// What the engine calls the type; nothing for those that it does not convert (long double, too).
+std::optional<Number> number_of(const DType& type);
+
+/// Converts numbers. Where one of them cannot be kept, NumPy does it all again, and says so in its
+/// own way: a warning, an exception or nothing, as numpy.errstate has it.
+void copy_numbers(PyObject* target, const DTypePtr& to, PyObject* source, const DTypePtr& from,
+                  const CopyRule& rule);
+
+/// numpy.copyto, of a source and a mask that share no memory with the target: NumPy notices only
+/// some overlaps. `to` and `from` may be none.
+void copy_by_numpy_apart(PyObject* target, const DTypePtr& to, PyObject* source,
+                         const DTypePtr& from, const CopyRule& rule);
+
+}  // namespace gridbuf::python::elements

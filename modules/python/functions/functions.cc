@@ -39,9 +39,11 @@ namespace {
 
 // ---- Filling. ----
 
-Ref allocate_for(const Request& request, bool zeroed) {
-  return allocate_buffer(request.plan, request.dims, request.dtype,
-                         {.zeroed = zeroed, .populate = request.populate, .kind = request.memory});
+Ref allocate_for(const Request& request, const MemoryOptions& zeroes) {
+  MemoryOptions options = zeroes;
+  options.populate = request.populate;
+  options.kind = request.memory;
+  return allocate_buffer(request.plan, request.dims, request.dtype, options);
 }
 
 /// A plain array in memory that only a GPU reads is CuPy's.
@@ -57,13 +59,13 @@ Ref make_full(const Request& request, PyObject* fill_value) {
     return array;
   }
   if (!is_scalar(fill_value)) {
-    const Ref buffer = allocate_for(request, has_padding(request.plan));
+    const Ref buffer = allocate_for(request, {.zeroed_padding = has_padding(request.plan)});
     Ref array = ndarray_of(buffer.get());
     copy_arrays(array.get(), as_ndarray(fill_value).get());  // Broadcasts, as numpy.full does.
     return array;
   }
   const Ref element = make_element(request.dtype->numpy.get(), fill_value);
-  const Ref buffer = allocate_for(request, has_padding(request.plan));
+  const Ref buffer = allocate_for(request, {.zeroed_padding = has_padding(request.plan)});
   const BufferDescriptor& memory = state_of(buffer.get()).memory;
   fill_memory(memory.block, memory.view, fields_of(element.get()).first_element);
   return ndarray_of(buffer.get());
@@ -72,7 +74,7 @@ Ref make_full(const Request& request, PyObject* fill_value) {
 template <bool zeroed>
 Ref make_unfilled(const Request& request) {
   if (is_for_cupy(request)) return make_cupy_array(request.plan, *request.dtype, zeroed);
-  return ndarray_of(allocate_for(request, zeroed).get());
+  return ndarray_of(allocate_for(request, {.zeroed = zeroed}).get());
 }
 // ---- The functions. ----
 
@@ -102,7 +104,7 @@ struct PlainDoor {
 };
 using Functions = Creation<PlainDoor>;
 
-Ref make_buffer_only(const Request& request) { return allocate_for(request, false); }
+Ref make_buffer_only(const Request& request) { return allocate_for(request, {}); }
 Ref make_plan_only(const Request& request) { return make_plan_object(request.plan, request.dims); }
 
 PyObject* allocate(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
@@ -117,7 +119,8 @@ PyObject* plan(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject
 /// A copy of the elements of `array`, in the layout of `request`.
 Ref make_copy(const Request& request, const Ref& array) {
   if (is_for_cupy(request)) return make_full(request, array.get());
-  Ref target = ndarray_of(allocate_for(request, has_padding(request.plan)).get());
+  Ref target =
+      ndarray_of(allocate_for(request, {.zeroed_padding = has_padding(request.plan)}).get());
   copy_arrays(target.get(), array.get());
   return target;
 }
@@ -158,7 +161,7 @@ class HeldBytes {
 Ref buffer_of(const Request& request, const std::byte* elements) {
   Request on_host = request;
   if (request.memory == MemoryKind::kDevice) on_host.memory = MemoryKind::kHost;
-  const Ref buffer = allocate_for(on_host, has_padding(request.plan));
+  const Ref buffer = allocate_for(on_host, {.zeroed_padding = has_padding(request.plan)});
   const BufferDescriptor& memory = state_of(buffer.get()).memory;
   const LayoutPlan dense = value_of(
       make_plan({.shape = memory.view.shape, .itemsize_bytes = memory.view.itemsize_bytes}));

@@ -5,8 +5,10 @@ module;
 #include <pybind11/pybind11.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <new>
 #include <optional>
 #include <string>
@@ -318,19 +320,86 @@ void copy_by_numpy(PyObject* target, PyObject* source, PyObject* casting, PyObje
       PyObject_Vectorcall(copyto, arguments, 2, mask == nullptr ? casting_name : casting_where));
 }
 
+namespace {
+
+/// What was asked last, by the identity of the objects, which an answer keeps alive. For small
+/// arrays the question takes longer than the copy.
+struct CastAnswer {
+  Ref from;
+  Ref to;
+  Ref casting;
+  bool allowed = false;
+};
+
+CastAnswer& answer_for(PyObject* from, PyObject* to, PyObject* casting) {
+  static auto& answers = *new std::array<CastAnswer, 64>();  // Never destroyed, as above.
+  const auto number = [](PyObject* object) {
+    return reinterpret_cast<std::uintptr_t>(object) >> 4;
+  };
+  const std::uintptr_t mixed = number(from) * 31 + number(to) * 7 + number(casting);
+  return answers[(mixed ^ (mixed >> 6)) % answers.size()];
+}
+
+}  // namespace
+
 bool can_cast(PyObject* from, PyObject* to, PyObject* casting) {
+  CastAnswer& known = answer_for(from, to, casting);
+  if (known.from.get() == from && known.to.get() == to && known.casting.get() == casting) {
+    return known.allowed;
+  }
   PyObject* arguments[] = {from, to, casting};
   const Ref answer = Ref::steal(PyObject_Vectorcall(can_cast_function, arguments, 3, nullptr));
-  return answer.get() == Py_True;
+  const bool allowed = answer.get() == Py_True;
+  // What it held goes last: its end may run code that asks in turn.
+  CastAnswer old = std::exchange(
+      known, CastAnswer{Ref::share(from), Ref::share(to), Ref::share(casting), allowed});
+  return allowed;
 }
 
 PyObject* unsafe_casting() { return unsafe; }
 PyObject* same_kind_casting() { return same_kind; }
 
+namespace {
+
+bool is_native(PyObject* dtype) {
+  const char order = reinterpret_cast<pybind11::detail::PyArrayDescr_Proxy*>(dtype)->byteorder;
+  return order == '=' || order == '|';
+}
+
+/// Writes a Python number into the one element of `array`, if it is the usual case: a float or a
+/// small int into a double, an int into an int64. NumPy takes longer for that than for all the
+/// rest.
+bool put_number(PyObject* array, PyObject* value) {
+  PyObject* const dtype = dtype_of_ndarray(array);
+  const int number = type_number(dtype);
+  const bool is_double = number == NumpyApi::NPY_DOUBLE_;
+  const bool is_long = number == NumpyApi::NPY_LONG_;
+  if (!(is_double || is_long) || !is_native(dtype)) return false;
+  void* const element = reinterpret_cast<pybind11::detail::PyArray_Proxy*>(array)->data;
+  if (is_double && PyFloat_CheckExact(value)) {
+    const double found = PyFloat_AS_DOUBLE(value);
+    std::memcpy(element, &found, sizeof(found));
+    return true;
+  }
+  if (!PyLong_CheckExact(value)) return false;
+  int overflow = 0;
+  const long found = PyLong_AsLongAndOverflow(value, &overflow);
+  constexpr long kExactInDouble = 1L << 53;
+  if (overflow != 0) return false;
+  if (is_double && (found > kExactInDouble || found < -kExactInDouble)) return false;
+  const auto as_double = static_cast<double>(found);
+  std::memcpy(element, is_double ? static_cast<const void*>(&as_double) : &found, 8);
+  return true;
+}
+
+}  // namespace
+
 Ref make_element(PyObject* dtype, PyObject* value, PyObject* casting) {
   Py_INCREF(dtype);  // Stolen by the next call.
   Ref element = Ref::steal(api->PyArray_NewFromDescr_(api->PyArray_Type_, dtype, 0, nullptr,
                                                       nullptr, nullptr, 0, nullptr));
+  const bool ordinary = casting == nullptr || casting == unsafe || casting == same_kind;
+  if (ordinary && put_number(element.get(), value)) return element;
   copy_by_numpy(element.get(), value, casting == nullptr ? unsafe : casting, nullptr);
   return element;
 }

@@ -613,7 +613,7 @@ absl::StatusOr<ConversionFlags> run_apart(Nest nest, bool in_order, Work work,
     return make_error(ErrorClass::kValue, {"the number of elements", "beyond 64 bits",
                                            "at most 2^63 - 1", "convert a smaller part"});
   }
-  work.streams = !in_order && *target_bytes >= kLimits.stream_bytes;
+  work.streams = !in_order && *target_bytes >= kLimits.stream_rows_bytes;
   SharedFlags flags;
   if (!in_order && has_loops(work) && needs_boxes(nest, work)) {
     if (absl::Status status = run_by_boxes(nest, work, resource, flags); !status.ok()) {

@@ -55,7 +55,8 @@ Loop parts_loop(CopyPlan& plan, Count count, std::int64_t extent, std::int64_t p
   return {count, (extent - 1) / plan.part_elements + 1};
 }
 
-void plan_rows(CopyPlan& plan, Walk walk, std::int64_t itemsize_bytes, const CopyLimits& limits) {
+void plan_rows(CopyPlan& plan, Walk walk, std::int64_t itemsize_bytes, std::int64_t total_bytes,
+               const CopyLimits& limits) {
   Axis innermost{1, itemsize_bytes, itemsize_bytes};
   if (!walk.axes.empty()) innermost = take(walk.axes, walk.axes.size() - 1);
   plan.row = {.extent = innermost.extent,
@@ -63,7 +64,9 @@ void plan_rows(CopyPlan& plan, Walk walk, std::int64_t itemsize_bytes, const Cop
               .target_stride_bytes = innermost.target_stride_bytes,
               .source_stride_bytes = innermost.source_stride_bytes,
               .swap_unit_bytes = plan.swap_unit_bytes};
-  plan.row.streams = plan.streams && innermost.extent * itemsize_bytes >= kShortestStreamBytes;
+  plan.streams = plan.streams && total_bytes >= limits.stream_rows_bytes &&
+                 innermost.extent * itemsize_bytes >= kShortestStreamBytes;
+  plan.row.streams = plan.streams;
   add_steps(plan, walk.axes);
   plan.loops.push_back(
       parts_loop(plan, Count::kPieces, innermost.extent, limits.piece_bytes / itemsize_bytes));
@@ -82,7 +85,8 @@ int densest_of_source(const SmallVec<Axis>& axes) {
   return densest == innermost ? -1 : densest;
 }
 
-void plan_planes(CopyPlan& plan, Walk walk, std::int64_t itemsize_bytes, int columns_axis) {
+void plan_planes(CopyPlan& plan, Walk walk, std::int64_t itemsize_bytes, int columns_axis,
+                 std::int64_t total_bytes, const CopyLimits& limits) {
   plan.moves_planes = true;
   Axis columns = take(walk.axes, columns_axis);
   const Axis rows = take(walk.axes, walk.axes.size() - 1);
@@ -94,7 +98,8 @@ void plan_planes(CopyPlan& plan, Walk walk, std::int64_t itemsize_bytes, int col
     columns.target_stride_bytes = -columns.target_stride_bytes;
     columns.source_stride_bytes = -columns.source_stride_bytes;
   }
-  plan.streams = plan.streams && itemsize_bytes <= kLongestStreamedBytes &&
+  plan.streams = plan.streams && total_bytes >= limits.stream_bytes &&
+                 itemsize_bytes <= kLongestStreamedBytes &&
                  rows.target_stride_bytes == itemsize_bytes &&
                  rows.extent * itemsize_bytes >= kShortestStreamBytes;
   plan.plane = {.target = plan.target,
@@ -257,13 +262,14 @@ CopyPlan make_plan(const Walk& views, std::int64_t itemsize_bytes, std::int64_t 
   const bool in_order = order == Order::kAsIndexed;
   plan.parallel = !in_order && total_bytes >= limits.parallel_bytes;
   // Bytes that are swapped are written twice, the second time in the caches.
-  plan.streams = !in_order && total_bytes >= limits.stream_bytes && plan.swap_unit_bytes == 1;
+  plan.streams = !in_order && plan.swap_unit_bytes == 1 &&
+                 total_bytes >= std::min(limits.stream_bytes, limits.stream_rows_bytes);
   if (!in_order) itemsize_bytes = fuse_elements(walk, itemsize_bytes);
   const int columns = in_order || walk.axes.empty() ? -1 : densest_of_source(walk.axes);
   if (columns < 0) {
-    plan_rows(plan, walk, itemsize_bytes, limits);
+    plan_rows(plan, walk, itemsize_bytes, total_bytes, limits);
   } else {
-    plan_planes(plan, walk, itemsize_bytes, columns);
+    plan_planes(plan, walk, itemsize_bytes, columns, total_bytes, limits);
   }
   count_tasks(plan, total_bytes, limits);
   return plan;

@@ -37,9 +37,12 @@ export namespace gridbuf::plan {
 
 /// From how many bytes of the target on what is done. Tests set them low; nobody else has a reason.
 struct CopyLimits {
-  /// Stores that pass the caches: where the target and the source are more than a thread's share of
-  /// the last-level cache.
-  std::int64_t stream_bytes = std::int64_t{1} << 22;
+  /// Planes by stores that pass the caches, about what a second-level cache holds: from here on the
+  /// lines that a column of tiles has in the caches at once throw out one another.
+  std::int64_t stream_bytes = std::int64_t{1} << 21;
+  /// The same for rows, which leave nothing half done: when even the last-level caches could not
+  /// hold a target and its source.
+  std::int64_t stream_rows_bytes = std::int64_t{1} << 23;
   /// All threads: a job must be worth the tens of microseconds that starting them takes.
   std::int64_t parallel_bytes = std::int64_t{1} << 20;
   /// A task of rows, and what a thread takes at once.
@@ -68,15 +71,15 @@ struct Loop {
 
 struct CopyPlan {
   bool moves_planes = false;
-  rows::Row row = {};                // of rows: the row
-  tiles::Plane plane = {};           // of planes: the first one
+  rows::Row row = {};       // of rows: the row
+  tiles::Plane plane = {};  // of planes: the first one
   tiles::Bands bands = {};
   std::int64_t part_elements = 0;    // of a row or of a band's columns, in a task
   std::int64_t swap_unit_bytes = 1;  // of what has been moved
   std::byte* target = nullptr;       // of the first row or plane
   const std::byte* source = nullptr;
-  SmallVec<Loop> loops = {};         // outermost first
-  std::int64_t tasks = 1;            // the product of their extents
+  SmallVec<Loop> loops = {};  // outermost first
+  std::int64_t tasks = 1;     // the product of their extents
   std::int64_t tasks_of_a_piece = 1;
   bool parallel = false;
   bool streams = false;

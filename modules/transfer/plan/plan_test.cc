@@ -90,10 +90,11 @@ TEST(Plan, TasksAreACountedSpace) {
   std::vector<double> all(from.size());
   std::vector<double> pieces(from.size());
   for (std::vector<double>* to : {&all, &pieces}) {
-    const CopyPlan plan =
-        make_plan(walk::make_walk(reinterpret_cast<std::byte*>(to->data()), target,
-                                  reinterpret_cast<const std::byte*>(from.data()), source),
-                  8, 1, Order::kAny, {.stream_bytes = 1, .parallel_bytes = 1, .piece_bytes = 8});
+    const CopyPlan plan = make_plan(
+        walk::make_walk(reinterpret_cast<std::byte*>(to->data()), target,
+                        reinterpret_cast<const std::byte*>(from.data()), source),
+        8, 1, Order::kAny,
+        {.stream_bytes = 1, .stream_rows_bytes = 1, .parallel_bytes = 1, .piece_bytes = 8});
     const std::int64_t step = to == &all ? plan.tasks : 3;
     for (std::int64_t end = plan.tasks; end > 0; end -= step) {
       run(plan, simd(), end < step ? 0 : end - step, end);
