@@ -56,16 +56,19 @@ CopyLimits random_limits(RandomViews& random) {
       return {.stream_bytes = 1,
               .stream_rows_bytes = 1,
               .parallel_bytes = 1,
+              .parallel_rows_bytes = 1,
               .piece_bytes = piece_bytes};
     case 1:
       return {.stream_bytes = 1,
               .stream_rows_bytes = 1,
               .parallel_bytes = kNever,
+              .parallel_rows_bytes = kNever,
               .piece_bytes = piece_bytes};
     case 2:
       return {.stream_bytes = kNever,
               .stream_rows_bytes = kNever,
               .parallel_bytes = 1,
+              .parallel_rows_bytes = 1,
               .piece_bytes = piece_bytes};
     default:
       return {};

@@ -270,8 +270,8 @@ class RowLoop {
          target, elements);
   }
 
-  void move(const rows::Row& row, std::byte* target, const std::byte* source) const {
-    rows::move_row_with(work_.simd, row)(row, target, source);
+  void move(const rows::Rows& row, std::byte* target, const std::byte* source) const {
+    rows::move_rows_with(work_.simd, row)(row, target, source);
   }
 
   // Converts all and writes what is selected. Should something be reported, what is selected is
@@ -613,7 +613,7 @@ absl::StatusOr<ConversionFlags> run_apart(Nest nest, bool in_order, Work work,
     return make_error(ErrorClass::kValue, {"the number of elements", "beyond 64 bits",
                                            "at most 2^63 - 1", "convert a smaller part"});
   }
-  work.streams = !in_order && *target_bytes >= kLimits.stream_rows_bytes;
+  work.streams = !in_order && *target_bytes >= kLimits.stream_bytes;
   SharedFlags flags;
   if (!in_order && has_loops(work) && needs_boxes(nest, work)) {
     if (absl::Status status = run_by_boxes(nest, work, resource, flags); !status.ok()) {

@@ -20,8 +20,10 @@ using walk::Walk;
 
 // Dense rows up to this are elements of the copy.
 constexpr std::int64_t kLongestElementBytes = tiles::kLineBytes;
-// Shorter rows, or columns of a plane, are not worth the borders of a stream.
+// Shorter rows are not worth the borders of a stream.
 constexpr std::int64_t kShortestStreamBytes = 4 * tiles::kLineBytes;
+// Nor are shorter columns of a plane, unless they are whole lines.
+constexpr std::int64_t kShortestColumnBytes = 2 * tiles::kLineBytes;
 // Longer elements fill lines by themselves; several of them must fit the scratch of a band.
 constexpr std::int64_t kLongestStreamedBytes = 4 * tiles::kLineBytes;
 // Of a row of the source, in a task: bands that share lines find them in the second-level cache.
@@ -50,26 +52,37 @@ void add_steps(CopyPlan& plan, const SmallVec<Axis>& axes) {
 }
 
 // Cuts an extent into parts, for a loop of them.
-Loop parts_loop(CopyPlan& plan, Count count, std::int64_t extent, std::int64_t part_elements) {
-  plan.part_elements = std::min(extent, std::max<std::int64_t>(1, part_elements));
-  return {count, (extent - 1) / plan.part_elements + 1};
+Loop parts_loop(CopyPlan& plan, Count count, std::int64_t extent, std::int64_t part) {
+  plan.part = std::min(extent, std::max<std::int64_t>(1, part));
+  return {count, (extent - 1) / plan.part + 1};
 }
 
+// Long rows are cut; of short ones a task has many.
 void plan_rows(CopyPlan& plan, Walk walk, std::int64_t itemsize_bytes, std::int64_t total_bytes,
                const CopyLimits& limits) {
   Axis innermost{1, itemsize_bytes, itemsize_bytes};
   if (!walk.axes.empty()) innermost = take(walk.axes, walk.axes.size() - 1);
-  plan.row = {.extent = innermost.extent,
-              .itemsize_bytes = itemsize_bytes,
-              .target_stride_bytes = innermost.target_stride_bytes,
-              .source_stride_bytes = innermost.source_stride_bytes,
-              .swap_unit_bytes = plan.swap_unit_bytes};
-  plan.streams = plan.streams && total_bytes >= limits.stream_rows_bytes &&
-                 innermost.extent * itemsize_bytes >= kShortestStreamBytes;
-  plan.row.streams = plan.streams;
+  const std::int64_t row_bytes = innermost.extent * itemsize_bytes;
+  plan.streams =
+      plan.streams && total_bytes >= limits.stream_rows_bytes && row_bytes >= kShortestStreamBytes;
+  plan.parallel = plan.parallel && total_bytes >= limits.parallel_rows_bytes;
+  plan.rows = {.extent = innermost.extent,
+               .itemsize_bytes = itemsize_bytes,
+               .target_stride_bytes = innermost.target_stride_bytes,
+               .source_stride_bytes = innermost.source_stride_bytes,
+               .swap_unit_bytes = plan.swap_unit_bytes,
+               .streams = plan.streams};
+  Loop parts =
+      parts_loop(plan, Count::kPieces, innermost.extent, limits.piece_bytes / itemsize_bytes);
+  if (parts.extent == 1 && !walk.axes.empty()) {
+    const Axis rows = take(walk.axes, walk.axes.size() - 1);
+    plan.rows.count = rows.extent;
+    plan.rows.target_step_bytes = rows.target_stride_bytes;
+    plan.rows.source_step_bytes = rows.source_stride_bytes;
+    parts = parts_loop(plan, Count::kRows, rows.extent, limits.piece_bytes / row_bytes);
+  }
   add_steps(plan, walk.axes);
-  plan.loops.push_back(
-      parts_loop(plan, Count::kPieces, innermost.extent, limits.piece_bytes / itemsize_bytes));
+  plan.loops.push_back(parts);
 }
 
 // The axis along which the source is densest; -1 if it is the target's own, the innermost one.
@@ -98,10 +111,14 @@ void plan_planes(CopyPlan& plan, Walk walk, std::int64_t itemsize_bytes, int col
     columns.target_stride_bytes = -columns.target_stride_bytes;
     columns.source_stride_bytes = -columns.source_stride_bytes;
   }
+  const std::int64_t column_bytes = rows.extent * itemsize_bytes;
+  const bool whole_lines =
+      columns.target_stride_bytes % tiles::kLineBytes == 0 && column_bytes % tiles::kLineBytes == 0;
   plan.streams = plan.streams && total_bytes >= limits.stream_bytes &&
                  itemsize_bytes <= kLongestStreamedBytes &&
                  rows.target_stride_bytes == itemsize_bytes &&
-                 rows.extent * itemsize_bytes >= kShortestStreamBytes;
+                 (whole_lines || column_bytes >= kShortestColumnBytes);
+  plan.parallel = plan.parallel && total_bytes >= limits.parallel_bytes;
   plan.plane = {.target = plan.target,
                 .source = plan.source,
                 .itemsize_bytes = itemsize_bytes,
@@ -207,23 +224,28 @@ class Cursor {
 };
 
 void run_rows(const CopyPlan& plan, Simd simd, std::int64_t begin, std::int64_t end) {
-  const rows::MoveRow move_row = rows::move_row_with(simd, plan.row);
+  const rows::MoveRows move_rows = rows::move_rows_with(simd, plan.rows);
   Cursor at(plan, begin);
-  rows::Row row = plan.row;
+  rows::Rows rows = plan.rows;
   for (std::int64_t task = begin; task < end; ++task, at.next()) {
-    const std::int64_t first = at.index_of(Count::kPieces) * plan.part_elements;
-    row.extent = std::min(plan.part_elements, plan.row.extent - first);
-    move_row(row, at.target() + first * row.target_stride_bytes,
-             at.source() + first * row.source_stride_bytes);
+    const std::int64_t element = at.index_of(Count::kPieces) * plan.part;
+    const std::int64_t row = at.index_of(Count::kRows) * plan.part;
+    if (plan.rows.count == 1) {
+      rows.extent = std::min(plan.part, plan.rows.extent - element);
+    } else {
+      rows.count = std::min(plan.part, plan.rows.count - row);
+    }
+    move_rows(rows, at.target() + element * rows.target_stride_bytes + row * rows.target_step_bytes,
+              at.source() + element * rows.source_stride_bytes + row * rows.source_step_bytes);
   }
 }
 
 // The bytes of a band that has just been written, and is in the caches.
 void swap_band(const CopyPlan& plan, const tiles::Plane& plane, const tiles::Band& band) {
-  const rows::Row column{.extent = band.rows,
-                         .itemsize_bytes = plane.itemsize_bytes,
-                         .target_stride_bytes = plane.target_row_stride_bytes,
-                         .source_stride_bytes = 0};
+  const rows::Rows column{.extent = band.rows,
+                          .itemsize_bytes = plane.itemsize_bytes,
+                          .target_stride_bytes = plane.target_row_stride_bytes,
+                          .source_stride_bytes = 0};
   std::byte* target = plane.target + band.row * plane.target_row_stride_bytes;
   for (std::int64_t i = 0; i < plane.columns; ++i) {
     rows::swap_row(column, target, plan.swap_unit_bytes);
@@ -236,8 +258,8 @@ void run_planes(const CopyPlan& plan, Simd simd, std::int64_t begin, std::int64_
   Cursor at(plan, begin);
   tiles::Plane plane = plan.plane;
   for (std::int64_t task = begin; task < end; ++task, at.next()) {
-    const std::int64_t first = at.index_of(Count::kColumns) * plan.part_elements;
-    plane.columns = std::min(plan.part_elements, plan.plane.columns - first);
+    const std::int64_t first = at.index_of(Count::kColumns) * plan.part;
+    plane.columns = std::min(plan.part, plan.plane.columns - first);
     plane.target = at.target() + first * plane.target_column_stride_bytes;
     plane.source = at.source() + first * plane.source_column_stride_bytes;
     const tiles::Band band = plan.bands[at.index_of(Count::kBands)];
@@ -260,10 +282,9 @@ CopyPlan make_plan(const Walk& views, std::int64_t itemsize_bytes, std::int64_t 
                 .target = walk.target,
                 .source = walk.source};
   const bool in_order = order == Order::kAsIndexed;
-  plan.parallel = !in_order && total_bytes >= limits.parallel_bytes;
+  plan.parallel = !in_order;
   // Bytes that are swapped are written twice, the second time in the caches.
-  plan.streams = !in_order && plan.swap_unit_bytes == 1 &&
-                 total_bytes >= std::min(limits.stream_bytes, limits.stream_rows_bytes);
+  plan.streams = !in_order && plan.swap_unit_bytes == 1;
   if (!in_order) itemsize_bytes = fuse_elements(walk, itemsize_bytes);
   const int columns = in_order || walk.axes.empty() ? -1 : densest_of_source(walk.axes);
   if (columns < 0) {

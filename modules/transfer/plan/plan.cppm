@@ -36,15 +36,15 @@ import gridbuf.transfer.walk;
 export namespace gridbuf::plan {
 
 /// From how many bytes of the target on what is done. Tests set them low; nobody else has a reason.
+/// Rows have borders of their own: a processor moves them at the speed of its caches by itself.
 struct CopyLimits {
-  /// Planes by stores that pass the caches, about what a second-level cache holds: from here on the
-  /// lines that a column of tiles has in the caches at once throw out one another.
-  std::int64_t stream_bytes = std::int64_t{1} << 21;
-  /// The same for rows, which leave nothing half done: when even the last-level caches could not
-  /// hold a target and its source.
-  std::int64_t stream_rows_bytes = std::int64_t{1} << 23;
+  /// Stores that pass the caches: for planes where the lines of many columns begin to throw out one
+  /// another, for rows where even the last-level caches could not hold a target and its source.
+  std::int64_t stream_bytes = std::int64_t{1} << 22;
+  std::int64_t stream_rows_bytes = std::int64_t{1} << 25;
   /// All threads: a job must be worth the tens of microseconds that starting them takes.
-  std::int64_t parallel_bytes = std::int64_t{1} << 20;
+  std::int64_t parallel_bytes = std::int64_t{1} << 22;
+  std::int64_t parallel_rows_bytes = std::int64_t{1} << 23;
   /// A task of rows, and what a thread takes at once.
   std::int64_t piece_bytes = std::int64_t{1} << 18;
 };
@@ -60,6 +60,7 @@ enum class Count : std::uint8_t {
   kBands,    // of the plane
   kColumns,  // parts of a band: this many columns each
   kPieces,   // of a row: this many elements each
+  kRows,     // of rows: this many each
 };
 
 struct Loop {
@@ -71,10 +72,10 @@ struct Loop {
 
 struct CopyPlan {
   bool moves_planes = false;
-  rows::Row row = {};       // of rows: the row
+  rows::Rows rows = {};     // of rows: the first ones
   tiles::Plane plane = {};  // of planes: the first one
   tiles::Bands bands = {};
-  std::int64_t part_elements = 0;    // of a row or of a band's columns, in a task
+  std::int64_t part = 0;             // elements of a row, rows, or columns of a band, in a task
   std::int64_t swap_unit_bytes = 1;  // of what has been moved
   std::byte* target = nullptr;       // of the first row or plane
   const std::byte* source = nullptr;

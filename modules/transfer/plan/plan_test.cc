@@ -47,7 +47,7 @@ TEST(Plan, MovesPlanesOfTheTwoContiguousDimensions) {
 TEST(Plan, OfEqualLayoutsIsOneRow) {
   const CopyPlan plan = plan_of(view({4, 5, 6}, {30, 6, 1}), view({4, 5, 6}, {30, 6, 1}));
   EXPECT_FALSE(plan.moves_planes);
-  EXPECT_EQ(plan.row.extent, 4 * 5 * 6);
+  EXPECT_EQ(plan.rows.extent, 4 * 5 * 6);
   EXPECT_EQ(plan.tasks, 1);
 }
 
@@ -55,7 +55,7 @@ TEST(Plan, CutsLongRowsIntoTasks) {
   const std::int64_t n = std::int64_t{1} << 24;
   const CopyPlan plan = plan_of(view({n}, {1}), view({n}, {1}));
   EXPECT_EQ(plan.tasks, n * 8 / CopyLimits().piece_bytes);
-  EXPECT_TRUE(plan.parallel && plan.row.streams);
+  EXPECT_TRUE(plan.parallel && plan.rows.streams);
 }
 
 TEST(Plan, TakesShortDenseRowsAsElements) {
@@ -78,7 +78,21 @@ TEST(Plan, KeepsTheOrderWhereItShows) {
   const CopyPlan plan =
       plan_of(view({3, 4}, {0, 0}), view({3, 4}, {1, 3}), Order::kAsIndexed, {.parallel_bytes = 1});
   EXPECT_FALSE(plan.moves_planes || plan.parallel || plan.streams);
-  EXPECT_EQ(plan.row.extent, 4);
+  EXPECT_EQ(plan.rows.extent, 4);
+}
+
+TEST(Plan, TakesManyShortRowsAtATime) {
+  // Rows of 200 bytes with 56 bytes of padding.
+  const CopyPlan plan = plan_of(view({1 << 20, 25}, {32, 1}), view({1 << 20, 25}, {25, 1}));
+  EXPECT_EQ(plan.rows.count, 1 << 20);
+  EXPECT_EQ(plan.part, CopyLimits().piece_bytes / 200);
+  EXPECT_EQ(plan.tasks, ((1 << 20) - 1) / plan.part + 1);
+}
+
+TEST(Plan, LeavesSmallCopiesToOneThreadAndTheCaches) {
+  const std::int64_t n = 64;
+  const CopyPlan plan = plan_of(view({n, n, n}, {1, n, n * n}), view({n, n, n}, {n * n, n, 1}));
+  EXPECT_FALSE(plan.parallel || plan.streams);
 }
 
 // Whatever the loops, every task is run once by any cut of the range.
@@ -90,11 +104,10 @@ TEST(Plan, TasksAreACountedSpace) {
   std::vector<double> all(from.size());
   std::vector<double> pieces(from.size());
   for (std::vector<double>* to : {&all, &pieces}) {
-    const CopyPlan plan = make_plan(
-        walk::make_walk(reinterpret_cast<std::byte*>(to->data()), target,
-                        reinterpret_cast<const std::byte*>(from.data()), source),
-        8, 1, Order::kAny,
-        {.stream_bytes = 1, .stream_rows_bytes = 1, .parallel_bytes = 1, .piece_bytes = 8});
+    const CopyPlan plan =
+        make_plan(walk::make_walk(reinterpret_cast<std::byte*>(to->data()), target,
+                                  reinterpret_cast<const std::byte*>(from.data()), source),
+                  8, 1, Order::kAny, {.stream_bytes = 1, .parallel_bytes = 1, .piece_bytes = 8});
     const std::int64_t step = to == &all ? plan.tasks : 3;
     for (std::int64_t end = plan.tasks; end > 0; end -= step) {
       run(plan, simd(), end < step ? 0 : end - step, end);

@@ -14,15 +14,26 @@ import gridbuf.transfer.tiles;
 namespace gridbuf::rows {
 namespace {
 
-bool is_dense(const Row& row) {
+using MoveOne = void (*)(const Rows& row, std::byte* target, const std::byte* source);
+
+// A loop of its own for every kind of row: the rows are moved in it and not by calls.
+template <MoveOne kMoveOne>
+void all(const Rows& rows, std::byte* target, const std::byte* source) {
+  for (std::int64_t i = 0; i < rows.count; ++i) {
+    kMoveOne(rows, target, source);
+    target += rows.target_step_bytes;
+    source += rows.source_step_bytes;
+  }
+}
+
+bool is_dense(const Rows& row) {
   return row.target_stride_bytes == row.itemsize_bytes &&
          row.source_stride_bytes == row.itemsize_bytes;
 }
 
 // ---- Bytes. ----
 
-// Rows of few vectors: a call of memcpy costs more than they do. Reads and writes what is asked,
-// the middle perhaps twice.
+// Reads and writes what is asked, the middle perhaps twice.
 template <std::size_t kPart>
 void copy_between(std::byte* target, const std::byte* source, std::size_t length_bytes) {
   std::array<std::byte, kPart> first;
@@ -33,23 +44,25 @@ void copy_between(std::byte* target, const std::byte* source, std::size_t length
   std::memcpy(target + length_bytes - kPart, last.data(), kPart);
 }
 
-void move_bytes(const Row& row, std::byte* target, const std::byte* source) {
+void move_bytes(const Rows& row, std::byte* target, const std::byte* source) {
   const auto length_bytes = static_cast<std::size_t>(row.extent * row.itemsize_bytes);
-  if (length_bytes > 64) {
-    std::memcpy(target, source, length_bytes);
-  } else if (length_bytes >= 32) {
-    copy_between<32>(target, source, length_bytes);
-  } else if (length_bytes >= 16) {
-    copy_between<16>(target, source, length_bytes);
-  } else if (length_bytes >= 8) {
-    copy_between<8>(target, source, length_bytes);
-  } else {
-    std::memcpy(target, source, length_bytes);
+  if (length_bytes >= 8 && length_bytes <= 16) return copy_between<8>(target, source, length_bytes);
+  std::memcpy(target, source, length_bytes);
+}
+
+// Rows of few lines, for which a call of memcpy would cost more than they do; at least kPart bytes.
+template <std::size_t kPart>
+void move_parts(const Rows& row, std::byte* target, const std::byte* source) {
+  const auto length_bytes = static_cast<std::size_t>(row.extent * row.itemsize_bytes);
+  for (std::size_t at = 0; at + 2 * kPart < length_bytes; at += kPart) {
+    std::memcpy(target + at, source + at, kPart);
   }
+  const std::size_t left = length_bytes <= 2 * kPart ? length_bytes : 2 * kPart;
+  copy_between<kPart>(target + length_bytes - left, source + length_bytes - left, left);
 }
 
 template <Simd kSimd>
-void stream_bytes(const Row& row, std::byte* target, const std::byte* source) {
+void stream_bytes(const Rows& row, std::byte* target, const std::byte* source) {
   tiles::stream_bytes_with(kSimd)(target, source, row.extent * row.itemsize_bytes);
 }
 
@@ -59,7 +72,7 @@ template <std::size_t kItemsize>
 using Element = std::array<std::byte, kItemsize>;
 
 template <std::size_t kItemsize>
-void move_elements(const Row& row, std::byte* target, const std::byte* source) {
+void move_elements(const Rows& row, std::byte* target, const std::byte* source) {
   for (std::int64_t i = 0; i < row.extent; ++i) {
     std::memcpy(target, source, kItemsize);
     target += row.target_stride_bytes;
@@ -67,7 +80,7 @@ void move_elements(const Row& row, std::byte* target, const std::byte* source) {
   }
 }
 
-void move_any(const Row& row, std::byte* target, const std::byte* source) {
+void move_any(const Rows& row, std::byte* target, const std::byte* source) {
   const auto itemsize = static_cast<std::size_t>(row.itemsize_bytes);
   for (std::int64_t i = 0; i < row.extent; ++i) {
     std::memcpy(target, source, itemsize);
@@ -78,7 +91,7 @@ void move_any(const Row& row, std::byte* target, const std::byte* source) {
 
 // One side's stride known to the compiler: it makes vectors of such loops, where it can.
 template <std::size_t kItemsize>
-void turn_round(const Row& row, std::byte* target, const std::byte* source) {
+void turn_round(const Rows& row, std::byte* target, const std::byte* source) {
   for (std::int64_t i = 0; i < row.extent; ++i) {
     std::memcpy(target + i * static_cast<std::int64_t>(kItemsize),
                 source - i * static_cast<std::int64_t>(kItemsize), kItemsize);
@@ -86,7 +99,7 @@ void turn_round(const Row& row, std::byte* target, const std::byte* source) {
 }
 
 template <std::size_t kItemsize>
-void repeat(const Row& row, std::byte* target, const std::byte* source) {
+void repeat(const Rows& row, std::byte* target, const std::byte* source) {
   Element<kItemsize> element;
   std::memcpy(element.data(), source, kItemsize);
   for (std::int64_t i = 0; i < row.extent; ++i) {
@@ -95,7 +108,7 @@ void repeat(const Row& row, std::byte* target, const std::byte* source) {
 }
 
 template <std::size_t kItemsize>
-void gather(const Row& row, std::byte* target, const std::byte* source) {
+void gather(const Rows& row, std::byte* target, const std::byte* source) {
   for (std::int64_t i = 0; i < row.extent; ++i) {
     std::memcpy(target + i * static_cast<std::int64_t>(kItemsize), source, kItemsize);
     source += row.source_stride_bytes;
@@ -103,7 +116,7 @@ void gather(const Row& row, std::byte* target, const std::byte* source) {
 }
 
 template <std::size_t kItemsize>
-void scatter(const Row& row, std::byte* target, const std::byte* source) {
+void scatter(const Rows& row, std::byte* target, const std::byte* source) {
   for (std::int64_t i = 0; i < row.extent; ++i) {
     std::memcpy(target, source + i * static_cast<std::int64_t>(kItemsize), kItemsize);
     target += row.target_stride_bytes;
@@ -111,14 +124,15 @@ void scatter(const Row& row, std::byte* target, const std::byte* source) {
 }
 
 template <std::size_t kItemsize>
-MoveRow elements_of(const Row& row) {
+MoveRows elements_of(const Rows& row) {
   constexpr auto kStride = static_cast<std::int64_t>(kItemsize);
   if (row.target_stride_bytes == kStride) {
-    if (row.source_stride_bytes == 0) return repeat<kItemsize>;
-    if (row.source_stride_bytes == -kStride) return turn_round<kItemsize>;
-    return gather<kItemsize>;
+    if (row.source_stride_bytes == 0) return all<repeat<kItemsize>>;
+    if (row.source_stride_bytes == -kStride) return all<turn_round<kItemsize>>;
+    return all<gather<kItemsize>>;
   }
-  return row.source_stride_bytes == kStride ? scatter<kItemsize> : move_elements<kItemsize>;
+  return row.source_stride_bytes == kStride ? all<scatter<kItemsize>>
+                                            : all<move_elements<kItemsize>>;
 }
 
 // ---- Bytes swapped. ----
@@ -148,7 +162,7 @@ void swap_dense(std::byte* bytes, std::size_t length_bytes, std::size_t unit_byt
 }
 
 // Element by element: each is there as it shall be before the next one is written.
-void move_swapped(const Row& row, std::byte* target, const std::byte* source) {
+void move_swapped(const Rows& row, std::byte* target, const std::byte* source) {
   const auto itemsize = static_cast<std::size_t>(row.itemsize_bytes);
   const auto unit = static_cast<std::size_t>(row.swap_unit_bytes);
   for (std::int64_t i = 0; i < row.extent; ++i) {
@@ -160,29 +174,37 @@ void move_swapped(const Row& row, std::byte* target, const std::byte* source) {
   }
 }
 
-void move_bytes_swapped(const Row& row, std::byte* target, const std::byte* source) {
+void move_bytes_swapped(const Rows& row, std::byte* target, const std::byte* source) {
   const auto length_bytes = static_cast<std::size_t>(row.extent * row.itemsize_bytes);
   std::memcpy(target, source, length_bytes);
   swap_dense(target, length_bytes, static_cast<std::size_t>(row.swap_unit_bytes));
 }
 
-MoveRow stream_with(Simd simd) {
+// A single row may be a part of one, of any length.
+MoveRows bytes_of(const Rows& row) {
+  constexpr std::int64_t kFewLinesBytes = 512;
+  const std::int64_t length_bytes = row.extent * row.itemsize_bytes;
+  if (row.count == 1 || length_bytes > kFewLinesBytes || length_bytes <= 16) return all<move_bytes>;
+  return length_bytes <= 64 ? all<move_parts<16>> : all<move_parts<64>>;
+}
+
+MoveRows stream_with(Simd simd) {
   switch (simd) {
     case Simd::kAvx512:
-      return stream_bytes<Simd::kAvx512>;
+      return all<stream_bytes<Simd::kAvx512>>;
     case Simd::kAvx2:
-      return stream_bytes<Simd::kAvx2>;
+      return all<stream_bytes<Simd::kAvx2>>;
     case Simd::kPortable:
       break;
   }
-  return stream_bytes<Simd::kPortable>;
+  return all<stream_bytes<Simd::kPortable>>;
 }
 
 }  // namespace
 
-MoveRow move_row_with(Simd simd, const Row& row) {
-  if (row.swap_unit_bytes > 1) return is_dense(row) ? move_bytes_swapped : move_swapped;
-  if (is_dense(row)) return row.streams ? stream_with(simd) : move_bytes;
+MoveRows move_rows_with(Simd simd, const Rows& row) {
+  if (row.swap_unit_bytes > 1) return is_dense(row) ? all<move_bytes_swapped> : all<move_swapped>;
+  if (is_dense(row)) return row.streams ? stream_with(simd) : bytes_of(row);
   switch (row.itemsize_bytes) {
     case 1:
       return elements_of<1>(row);
@@ -195,11 +217,11 @@ MoveRow move_row_with(Simd simd, const Row& row) {
     case 16:
       return elements_of<16>(row);
     default:
-      return move_any;
+      return all<move_any>;
   }
 }
 
-void swap_row(const Row& row, std::byte* target, std::int64_t unit_bytes) {
+void swap_row(const Rows& row, std::byte* target, std::int64_t unit_bytes) {
   const auto itemsize = static_cast<std::size_t>(row.itemsize_bytes);
   const auto unit = static_cast<std::size_t>(unit_bytes);
   if (row.target_stride_bytes == row.itemsize_bytes) {

@@ -1,4 +1,4 @@
-// gridbuf.transfer.rows: one row of elements, from any stride to any other.
+// gridbuf.transfer.rows: rows of elements, from any stride to any other.
 //
 // What is left of a copy when two layouts agree about the innermost dimension, and of every copy
 // that must be done element after element. A row is dense on both sides (bytes, for memcpy or, if
@@ -19,22 +19,27 @@ import gridbuf.transfer.simd;
 
 export namespace gridbuf::rows {
 
-/// Elements at equal distances on either side, which share no byte with one another.
-struct Row {
+/// Rows at equal distances, of elements at equal distances. The two sides share no byte.
+struct Rows {
   std::int64_t extent;
   std::int64_t itemsize_bytes;
   std::int64_t target_stride_bytes;
   std::int64_t source_stride_bytes;
   std::int64_t swap_unit_bytes = 1;  // the bytes of every run of so many are reversed
   bool streams = false;              // dense rows, past the caches; tiles::end_stream() ends it
+  std::int64_t count = 1;            // of rows, and from one to the next:
+  std::int64_t target_step_bytes = 0;
+  std::int64_t source_step_bytes = 0;
 };
 
-using MoveRow = void (*)(const Row& row, std::byte* target, const std::byte* source);
+/// Moves rows, one after the other; `target` and `source` are the first elements.
+using MoveRows = void (*)(const Rows& rows, std::byte* target, const std::byte* source);
 
-/// The function for rows of that kind: all but `extent` must be those of the rows it gets.
-MoveRow move_row_with(Simd simd, const Row& row);
+/// The function for rows of that kind: the rows it gets differ in `count` alone, or are single ones
+/// of another `extent`.
+MoveRows move_rows_with(Simd simd, const Rows& rows);
 
-/// Reverses the bytes of every run of `unit_bytes` in a row of the target.
-void swap_row(const Row& row, std::byte* target, std::int64_t unit_bytes);
+/// Reverses the bytes of every run of `unit_bytes` in the first of the target's rows.
+void swap_row(const Rows& rows, std::byte* target, std::int64_t unit_bytes);
 
 }  // namespace gridbuf::rows

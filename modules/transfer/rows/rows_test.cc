@@ -15,10 +15,10 @@ namespace {
 // [example]
 // Every second number of one array, into another one.
 void copy_every_second(float* target, const float* source, std::int64_t count) {
-  const Row row{
+  const Rows row{
       .extent = count, .itemsize_bytes = 4, .target_stride_bytes = 4, .source_stride_bytes = 8};
-  move_row_with(simd(), row)(row, reinterpret_cast<std::byte*>(target),
-                             reinterpret_cast<const std::byte*>(source));
+  move_rows_with(simd(), row)(row, reinterpret_cast<std::byte*>(target),
+                              reinterpret_cast<const std::byte*>(source));
 }
 // [/example]
 
@@ -36,21 +36,25 @@ std::vector<std::byte> counted(std::size_t length) {
 }
 
 // Moves a row from the middle of one block to the middle of another, and compares all bytes.
-void expect_moved(const Row& row, Simd path) {
+void expect_moved(const Rows& row, Simd path) {
   constexpr std::int64_t kMiddle = 6000;
   const std::vector<std::byte> source = counted(12000);
   std::vector<std::byte> target(12000, std::byte{99});
   std::vector<std::byte> expected = target;
-  for (std::int64_t i = 0; i < row.extent; ++i) {
-    const auto from = source.begin() + kMiddle + i * row.source_stride_bytes;
-    const auto to = expected.begin() + kMiddle + i * row.target_stride_bytes;
+  for (std::int64_t n = 0; n < row.count * row.extent; ++n) {
+    const std::int64_t i = n % row.extent;
+    const std::int64_t step = n / row.extent;
+    const auto from =
+        source.begin() + kMiddle + i * row.source_stride_bytes + step * row.source_step_bytes;
+    const auto to =
+        expected.begin() + kMiddle + i * row.target_stride_bytes + step * row.target_step_bytes;
     std::copy_n(from, row.itemsize_bytes, to);
     for (std::int64_t at = 0; at < row.itemsize_bytes && row.swap_unit_bytes > 1;
          at += row.swap_unit_bytes) {
       std::reverse(to + at, to + at + row.swap_unit_bytes);
     }
   }
-  move_row_with(path, row)(row, target.data() + kMiddle, source.data() + kMiddle);
+  move_rows_with(path, row)(row, target.data() + kMiddle, source.data() + kMiddle);
   ASSERT_EQ(target, expected) << row.extent << " × " << row.itemsize_bytes << ", strides "
                               << row.target_stride_bytes << ", " << row.source_stride_bytes;
 }
@@ -69,6 +73,27 @@ TEST(Rows, AreRightForAllStridesAndLengths) {
             if (dense) expect_moved({extent, itemsize, target, source, 1, true}, path);
           }
         }
+      }
+    }
+  }
+}
+
+TEST(Rows, FollowOneAnother) {
+  for (const Simd path : supported_simd()) {
+    for (const std::int64_t itemsize : {1, 4, 8, 12}) {
+      for (const std::int64_t extent : {1, 2, 3, 5, 9, 16, 17, 33, 65, 130}) {
+        const std::int64_t row_bytes = extent * itemsize;
+        if (row_bytes > 1000) continue;
+        Rows rows{extent, itemsize, itemsize, itemsize};
+        rows.count = 3;
+        rows.target_step_bytes = row_bytes + 5;
+        rows.source_step_bytes = -row_bytes - 1;
+        expect_moved(rows, path);
+        rows.source_stride_bytes = 0;
+        expect_moved(rows, path);
+        rows.target_stride_bytes = itemsize + 1;
+        rows.target_step_bytes = 2000;
+        expect_moved(rows, path);
       }
     }
   }
