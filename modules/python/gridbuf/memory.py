@@ -36,9 +36,6 @@ __all__ = [
 ]
 
 
-Simd = Literal["portable", "avx2", "avx512"]
-
-
 class Statistics(TypedDict):
     """Of host blocks of 2 MiB and more; lengths are those of their pages, with all that placement costs."""
 
@@ -264,7 +261,7 @@ def set_num_threads(n: SupportsIndex) -> None:
     _core._memory_set_threads(n)
 
 
-def get_simd() -> Simd:
+def get_simd() -> str:
     """With which instruction set elements are copied, filled and converted: "portable", "avx2" or "avx512".
 
     What `set_simd` set; else the variable GRIDBUF_SIMD; else the best that the processor has. Results do not depend on it.
@@ -273,10 +270,10 @@ def get_simd() -> Simd:
     >>> gridbuf.memory.get_simd() in gridbuf.memory.supported_simd()
     True
     """
-    return cast(Simd, _core._memory_simd()[0])
+    return _core._memory_simd()[0]
 
 
-def set_simd(name: Simd) -> None:
+def set_simd(name: str) -> None:
     """Sets the instruction set in the whole process, from the next copy on; to find out whether one of them is at fault.
 
     Raises ValueError for one that the processor lacks, TypeError for what is no str.
@@ -284,9 +281,9 @@ def set_simd(name: Simd) -> None:
     _core._memory_set_simd(name)
 
 
-def supported_simd() -> tuple[Simd, ...]:
+def supported_simd() -> tuple[str, ...]:
     """The instruction sets that `set_simd` takes on this processor, "portable" first, the widest last."""
-    return cast("tuple[Simd, ...]", _core._memory_simd()[1])
+    return _core._memory_simd()[1]
 
 
 def _cache_limit(text: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ module;
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -175,7 +176,13 @@ void Memory::give_back(const Range& range, std::uintptr_t mapping,
     found->second.state = RangeState::kGone;
     statistics_.held_bytes -= range.length_bytes;
   }
-  quarantine_.push_back({range.begin, mapped_bytes});
+  try {
+    quarantine_.push_back({range.begin, mapped_bytes});
+  } catch (const std::bad_alloc&) {  // Then these addresses are free for use at once.
+    records_.erase(range.begin);
+    munmap(address, static_cast<std::size_t>(mapped_bytes));
+    return;
+  }
   quarantine_bytes_ += mapped_bytes;
   while (quarantine_bytes_ > kQuarantineBytes || quarantine_.size() > kQuarantineRanges) {
     const Quarantined oldest = quarantine_.front();
