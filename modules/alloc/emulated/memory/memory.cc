@@ -146,9 +146,13 @@ absl::StatusOr<RangePtr> Memory::map(MemoryKind kind, std::int64_t length_bytes,
     }
     delete range;
   };
-  const RangePtr range(
-      new Range{kind, mapping->public_begin + kAlignmentBytes, length_bytes, mapping->alias},
-      give_back_range);
+  Range* const made = new (std::nothrow)
+      Range{kind, mapping->public_begin + kAlignmentBytes, length_bytes, mapping->alias};
+  if (made == nullptr) {
+    unmap(*mapping);
+    return no_memory(length_bytes, "the host has no memory for the record of a block");
+  }
+  const RangePtr range(made, give_back_range);
   enter(range, state);
   return range;
 }
