@@ -12,16 +12,40 @@ and "lon" are fine for whoever knows them; gridbuf's own functions ask for `dims
 Both are properties and no accessors of xarray's own kind, because xarray keeps what an accessor returned: after
 `data_array.data = other` that would describe memory that may be gone. They are overridden like any accessor, with
 `@xarray.register_dataarray_accessor("__gt_data_interface__")`; xarray then warns that there was one.
+
+The functions go the other way, and keep labels (coordinates, attributes, name): `to_data_array` puts them around an array of
+gridbuf, without a copy; `storage`, `as_storage`, `from_array`, `empty_like`, `zeros_like`, `ones_like` and `full_like` are
+the functions of the same names for DataArrays; `domain_view` leaves the halo out.
+
+A storage inside a DataArray stays a storage: xarray keeps any array that has NumPy's protocols. So it has its halo, layout
+and device wherever the DataArray goes, and what storages refuse (`mean`, say) is refused; `data_array.as_numpy()` is the
+same labels around an ndarray of the same memory, which can do it all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import xarray
 
-__all__ = ["data_interface", "dims"]
+from . import storage as storages
+from ._core import GTNoSuchBufferError, as_numpy, get_dims
+from ._core import from_array as plain_from_array
+
+__all__ = [
+    "as_storage",
+    "data_interface",
+    "dims",
+    "domain_view",
+    "empty_like",
+    "from_array",
+    "full_like",
+    "ones_like",
+    "storage",
+    "to_data_array",
+    "zeros_like",
+]
 
 
 def dims(data_array: xarray.DataArray) -> tuple[Hashable, ...]:
@@ -71,6 +95,207 @@ def _named(
             "DataArray; rename one of them, for example with data_array.rename"
         )
     return {**entry, "dims": names}
+
+
+def to_data_array(
+    array: Any,
+    coords: Mapping[Any, Any] | None = None,
+    *,
+    dims: Sequence[Hashable] | None = None,
+    like: xarray.DataArray | None = None,
+    name: Hashable | None = None,
+    attrs: Mapping[Any, Any] | None = None,
+) -> xarray.DataArray:
+    """A DataArray over the memory of an array, which is not copied.
+
+    Args:
+      array: a storage, which stays one inside; or anything `gridbuf.as_numpy` takes, which becomes an ndarray. Other
+        memory of a device becomes a GPUStorage over it. Of a DataArray, its data, and it is `like` unless one is given.
+      coords: as `xarray.DataArray` takes them, over whole extents, halo included: `{"I": values}`, or
+        `{"lat": ("I", values)}` for a coordinate of another name.
+      dims: names of the dimensions. Default: those of the array (`gridbuf.get_dims`), else those of `like` if it has as
+        many, else I, J, K, 0, 1, ….
+      like: a DataArray that gives name, attributes, and every coordinate whose dimensions the array has.
+      name, attrs: override those of `like`.
+
+    Raises:
+      ValueError: the array names its dimensions otherwise than `dims`, or has not one for each name; an extent differs
+        from a coordinate's (the message has dimension, wanted and found).
+      TypeError: `array` has none of the interfaces that gridbuf reads.
+    """
+    if isinstance(array, xarray.DataArray):
+        return to_data_array(
+            array.data, coords, dims=dims or array.dims, like=like or array, name=name, attrs=attrs
+        )
+    data = _kept(array)
+    names = _names_for(array, data, dims, like)
+    labels: dict[Any, Any] = {} if like is None else _coordinates_along(like, names, data.shape)
+    labels.update(coords or {})
+    result = xarray.DataArray(data, dims=names, coords=labels)
+    if like is not None:
+        result.name, result.attrs = like.name, dict(like.attrs)
+    if name is not None:
+        result.name = name
+    if attrs is not None:
+        result.attrs = dict(attrs)
+    return result
+
+
+def _kept(array: Any) -> Any:
+    """What a DataArray holds for an array: xarray would make a copy of, or an object array from, what is neither."""
+    if isinstance(array, storages.Storage):
+        return array
+    try:
+        return as_numpy(array)
+    except GTNoSuchBufferError:
+        return storages.as_storage(array, managed=None)
+
+
+def _names_for(
+    array: Any,
+    data: Any,
+    wanted: Sequence[Hashable] | None,
+    like: xarray.DataArray | None,
+) -> tuple[Hashable, ...]:
+    own = get_dims(array)
+    if wanted is None:
+        if own is not None:
+            return tuple(own)
+        if like is not None and like.ndim == data.ndim:
+            return like.dims
+        return (*"IJK"[: data.ndim], *(str(n) for n in range(data.ndim - 3)))
+    names = tuple(wanted)
+    if own is not None and tuple(own) != names:
+        raise ValueError(
+            f"dims are {names}, but must be {tuple(own)}, as the array names them (GT-11); leave dims away, or transpose the "
+            'array. A coordinate may have another name than its dimension: coords={"lat": ("I", values)}'
+        )
+    if len(names) != data.ndim:
+        raise ValueError(
+            f"dims are {names}, that is {len(names)}, but must be {data.ndim}, one for each dimension of shape {data.shape}"
+        )
+    return names
+
+
+def _coordinates_along(
+    like: xarray.DataArray, names: tuple[Hashable, ...], shape: tuple[int, ...]
+) -> dict[Any, Any]:
+    """The coordinates of `like` that lie along these dimensions."""
+    extents = dict(zip(names, shape, strict=True))
+    found = {}
+    for label, coordinate in like.coords.items():
+        if not set(coordinate.dims) <= set(names):
+            continue
+        for dimension, extent in zip(coordinate.dims, coordinate.shape, strict=True):
+            if extents[dimension] != extent:
+                raise ValueError(
+                    f"coordinate {label!r} of like has {extent} values along {dimension!r}, but must have "
+                    f"{extents[dimension]}, the extent of the array; pass coords=, or like=gridbuf.xarray.domain_view(...) "
+                    "for the domain of a field"
+                )
+        found[label] = coordinate.variable
+    return found
+
+
+def domain_view(data_array: xarray.DataArray) -> xarray.DataArray:
+    """The DataArray without the halo that its data's interface states, with the coordinates of what is left; no copy.
+
+    Of data without a halo, a view of the whole.
+    """
+    entries: dict[str | None, dict[str, Any]] = data_array.__gt_data_interface__
+    halo = next(iter(entries.values())).get("halo") or ((0, 0),) * data_array.ndim
+    kept = {}
+    for name, extent, width in zip(data_array.dims, data_array.shape, halo, strict=True):
+        lower, upper = (width, width) if isinstance(width, int) else width
+        kept[name] = slice(lower, extent - upper)
+    return data_array.isel(kept)
+
+
+def storage(
+    data_array: xarray.DataArray, *, dtype: Any = None, **parameters: Any
+) -> xarray.DataArray:
+    """A DataArray of the same labels over a new storage with a copy of the elements.
+
+    Args:
+      data_array: any DataArray. Names that gridbuf does not know ("lat") need `dims=`, which renames the dimensions by
+        position; the coordinate "lat" then lies along "I".
+      dtype, parameters: those of `gridbuf.storage.storage`: `defaults`, `device`, `layout`, `halo`, ….
+
+    Raises: as `gridbuf.storage.storage`.
+    """
+    made = storages.storage(data_array, dtype=dtype, **parameters)
+    return _labelled(data_array, made, parameters)
+
+
+def as_storage(data_array: xarray.DataArray, **parameters: Any) -> xarray.DataArray:
+    """A DataArray of the same labels over a storage of the same memory.
+
+    Args:
+      data_array: a DataArray over memory that gridbuf can view. For other names of dimensions see `storage`.
+      parameters: those of `gridbuf.storage.as_storage`; `halo` and `dims` are free to give, the others must be so.
+
+    Raises: as `gridbuf.storage.as_storage`.
+    """
+    return _labelled(data_array, storages.as_storage(data_array, **parameters), parameters)
+
+
+def from_array(
+    data_array: xarray.DataArray, dtype: Any = None, **parameters: Any
+) -> xarray.DataArray:
+    """A DataArray of the same labels over a new plain array (`gridbuf.from_array`) with a copy of the elements.
+
+    Args:
+      data_array: any DataArray. For other names of dimensions see `storage`.
+      dtype, parameters: those of `gridbuf.from_array`: `backend`, `layout`, `alignment_size`, ….
+
+    Raises: as `gridbuf.from_array`.
+    """
+    return _labelled(data_array, plain_from_array(data_array, dtype, **parameters), parameters)
+
+
+def empty_like(
+    data_array: xarray.DataArray, dtype: Any = None, **parameters: Any
+) -> xarray.DataArray:
+    """A DataArray of the same labels over a new storage, elements undefined; `parameters` as `gridbuf.storage.empty_like`."""
+    return _labelled(data_array, storages.empty_like(data_array, dtype, **parameters), parameters)
+
+
+def zeros_like(
+    data_array: xarray.DataArray, dtype: Any = None, **parameters: Any
+) -> xarray.DataArray:
+    """The same with zeros."""
+    return _labelled(data_array, storages.zeros_like(data_array, dtype, **parameters), parameters)
+
+
+def ones_like(
+    data_array: xarray.DataArray, dtype: Any = None, **parameters: Any
+) -> xarray.DataArray:
+    """The same with ones."""
+    return _labelled(data_array, storages.ones_like(data_array, dtype, **parameters), parameters)
+
+
+def full_like(
+    data_array: xarray.DataArray, fill_value: Any, dtype: Any = None, **parameters: Any
+) -> xarray.DataArray:
+    """The same with `fill_value`, cast and broadcast as `numpy.full` does."""
+    return _labelled(
+        data_array, storages.full_like(data_array, fill_value, dtype, **parameters), parameters
+    )
+
+
+def _labelled(
+    data_array: xarray.DataArray, data: Any, parameters: dict[str, Any]
+) -> xarray.DataArray:
+    """The labels of a DataArray around other data of its shape, its dimensions renamed if `dims` was passed."""
+    wanted = parameters.get("dims")
+    labels = data_array
+    if wanted is not None and tuple(wanted) != data_array.dims:
+        # A Dataset can rename dimensions and leave the coordinates of the old names where they are.
+        one = data_array.to_dataset(name="one")
+        names = dict(zip(data_array.dims, wanted, strict=True))
+        labels = one.rename_dims({old: new for old, new in names.items() if old != new})["one"]
+        labels.name = data_array.name
+    return labels.copy(deep=False, data=data)
 
 
 # Not register_dataarray_accessor: see above.
