@@ -86,7 +86,7 @@ std::optional<Foreign> find_memory(PyObject* object, const ImportOptions& option
   const auto one_of = [&](auto&& through) {
     if (!found) found = attempt(refusal, through);
   };
-  one_of([&] { return through_data_interface(object, options.side); });
+  one_of([&] { return through_data_interface(object, options); });
   one_of([&] { return through_ndarray(object); });
   one_of([&] { return through_exchange_table(object); });
   one_of([&] { return through_buffer(object); });
@@ -106,15 +106,21 @@ Dims entry_dims(const std::vector<std::string>& names, int ndim) {
   raise(with_context(dims.status(), "the array's own names cannot be used; pass dims="));
 }
 
+/// The names that the object declares.
+std::optional<Dims> own_dims(const Foreign& foreign, PyObject* object) {
+  const int ndim = foreign.view.memory.view.ndim();
+  if (!foreign.dims.empty()) return entry_dims(foreign.dims, ndim);
+  // A plain ndarray has no attributes to look for.
+  if (object == nullptr || is_exact_ndarray(object)) return std::nullopt;
+  return declared_dims(object, ndim);
+}
+
 Dims dims_of(const Foreign& foreign, PyObject* object, PyObject* dims,
              const ImportOptions& options) {
   const int ndim = foreign.view.memory.view.ndim();
   if (dims != nullptr && dims != Py_None) return to_dims(dims, ndim);
-  if (!options.use_names) return default_dims(ndim);
-  if (!foreign.dims.empty()) return entry_dims(foreign.dims, ndim);
-  // A plain ndarray has no attributes to look for.
-  if (object == nullptr || is_exact_ndarray(object)) return default_dims(ndim);
-  return declared_dims(object, ndim).value_or(default_dims(ndim));
+  return options.use_names ? own_dims(foreign, object).value_or(default_dims(ndim))
+                           : default_dims(ndim);
 }
 
 /// The Buffer itself, or one over its memory with other names.
@@ -185,7 +191,10 @@ Ref import_or_none(PyObject* object, PyObject* dims, const ImportOptions& option
   }
   std::optional<Foreign> found = find_memory(object, options);
   if (!found) return Ref();
-  if (meaning != nullptr) *meaning = std::move(found->meaning);
+  if (meaning != nullptr) {
+    *meaning = std::move(found->meaning);
+    meaning->names = found->dims;
+  }
   return adopt(*std::move(found), object, dims, options);
 }
 

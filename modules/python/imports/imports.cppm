@@ -46,6 +46,7 @@ struct ImportOptions {
   bool sync = true;           // wait for the stream that the producer names
   bool allow_copied = false;  // take memory that the producer copied for this import
   bool use_names = true;      // of the dimensions, as the object declares them
+  bool acquired = false;      // the caller has called `acquire`, and will call `release`
   std::optional<DataSide> side = std::nullopt;  // which entry of a `__gt_data_interface__`
   Purpose purpose = Purpose::kSharing;          // of an array of gridbuf's own
 };
@@ -54,7 +55,21 @@ struct ImportOptions {
 struct Meaning {
   Halo halo = {};  // of an entry of `__gt_data_interface__`; empty: it has none
   Ref touch;       // to be called after the memory was written; none: nobody asks for it
+  std::vector<std::string> names = {};  // of the dimensions in that entry, any; empty: it has none
 };
+
+/// What an object wants to be called before its memory is used, and after that. For those who use
+/// it for a while that they know, and not for as long as something lives.
+struct UseHooks {
+  DataSide side = DataSide::kHost;  // whose entry they are of
+  Ref acquire;                      // none: nothing is asked for
+  Ref release;                      // the same
+};
+
+/// The hooks of the object's `__gt_data_interface__`: of `side`, or of the other one if it has no
+/// entry there. Nothing without that interface. Errors, which begin with a rule's id, if it has no
+/// entries or they are not dicts of functions.
+std::optional<UseHooks> use_hooks(PyObject* object, DataSide side);
 
 /// A Buffer over the memory of `object`; none if it offers no interface. `dims`, which may be null,
 /// is the parameter of that name; without it the names are those that the object declares.
@@ -77,6 +92,10 @@ Ref importable_or_same(PyObject* object, PyObject* dims);
 /// on it before CuPy's current stream. DeviceUnavailableError without CuPy or a CUDA device,
 /// GTNoSuchBufferError for memory of the host.
 Ref make_cupy_view(const Ref& buffer, bool sync);
+
+/// The default origin that an object declares (`__gt_origin__`, then `default_origin`, as attributes
+/// or methods), in the order of annotations; nothing if it declares none.
+std::optional<Extents> declared_origin(PyObject* object);
 
 /// Adds as_numpy, as_cupy, as_buffer, from_interface and get_origin to `module`.
 void add_import_functions(PyObject* module);
@@ -138,6 +157,8 @@ Foreign read_cuda_dict(PyObject* dict, PyObject* self);
 /// afterwards, where it came from, as acquiring may move memory; null: it stays as it is.
 Foreign read_data_dict(PyObject* dict, PyObject* self, std::optional<DataSide> side,
                        PyObject* source);
+/// The same of memory that the caller has acquired, and will release.
+Foreign read_acquired_dict(PyObject* dict, PyObject* self, DataSide side);
 /// Whether the dict has an entry of the side, and whether of any.
 bool has_entry(PyObject* dict, DataSide side);
 bool is_data_dict(PyObject* dict);
@@ -149,7 +170,7 @@ Ref dtype_of_descr(PyObject* descr);
 // protocols.cc: one function per interface; nothing if the object does not offer it.
 
 std::optional<Foreign> through_ndarray(PyObject* object);
-std::optional<Foreign> through_data_interface(PyObject* object, std::optional<DataSide> side);
+std::optional<Foreign> through_data_interface(PyObject* object, const ImportOptions& options);
 std::optional<Foreign> through_exchange_table(PyObject* object);
 std::optional<Foreign> through_buffer(PyObject* object);
 std::optional<Foreign> through_dlpack(PyObject* object, const ImportOptions& options);

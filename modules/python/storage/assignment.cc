@@ -7,7 +7,9 @@ module;
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -29,6 +31,7 @@ import gridbuf.python.elements;
 import gridbuf.python.imports;
 import gridbuf.python.numpy;
 import gridbuf.python.object;
+import gridbuf.python.request;
 import gridbuf.storage;
 
 namespace gridbuf::python::storages {
@@ -44,8 +47,35 @@ struct Value {
   Ref on_device;  // a Buffer; none if the elements are the host's
 };
 
-/// A foreign array. One that has both sides is read on the one that the target prefers.
-Value foreign_value(PyObject* object, DataSide preferred) {
+/// The names that a foreign array declares for its dimensions, in its entry or itself; nothing if
+/// it declares none. ValueError for names that no storage has.
+std::optional<Dims> names_of(PyObject* object, const Meaning& meaning, int ndim) {
+  if (meaning.names.empty()) return declared_dims(object, ndim);
+  const std::vector<std::string_view> names(meaning.names.begin(), meaning.names.end());
+  const absl::StatusOr<Dims> dims = parse_dims(names, ndim);
+  if (dims.ok()) return *dims;
+  raise(with_context(dims.status(),
+                     "the value's own names cannot be paired with the storage's; rename its "
+                     "dimensions, or assign its elements without them"));
+}
+
+/// A Buffer seen with the dimensions of `target`: permuted, and repeated along those it lacks.
+Ref paired(const Ref& buffer, const Dims& names, const Storage& target) {
+  BufferState state = state_of(buffer.get());
+  const IndexMap map =
+      value_of(named_broadcast_map({.dims = names, .shape = state.memory.view.shape},
+                                   {.dims = target.dims(), .shape = target.shape()}));
+  state.memory.view = apply(map, state.memory.view);
+  state.dims = target.dims();
+  state.layout = layout_of(state.memory.view.shape, state.memory.view.strides_bytes);
+  state.aligned_index = {};
+  for (int axis = 0; axis < target.ndim(); ++axis) state.aligned_index.push_back(0);
+  return adopt_buffer(std::move(state), dtype_of(buffer.get()), buffer.get());
+}
+
+/// A foreign array. One that has both sides is read on the one that the target prefers; one that
+/// names its dimensions is seen as `target`, where there is one.
+Value foreign_value(PyObject* object, DataSide preferred, const Storage* target = nullptr) {
   Value value;
   const bool is_plain = is_ndarray(object) || is_scalar(object) || PyList_Check(object) != 0 ||
                         PyTuple_Check(object) != 0;
@@ -53,8 +83,14 @@ Value foreign_value(PyObject* object, DataSide preferred) {
   if (is_buffer(object)) {
     buffer = Ref::share(object);
   } else if (!is_plain) {
-    buffer = import_or_none(object, nullptr,
-                            {.allow_copied = true, .use_names = false, .side = preferred});
+    Meaning meaning;
+    buffer = import_or_none(
+        object, nullptr, {.allow_copied = true, .use_names = false, .side = preferred}, &meaning);
+    if (buffer && target != nullptr) {
+      const int ndim = state_of(buffer.get()).memory.view.ndim();
+      const std::optional<Dims> names = names_of(object, meaning, ndim);
+      if (names) buffer = paired(buffer, *names, *target);
+    }
   }
   if (!buffer) {
     value.array = as_ndarray(object);
@@ -143,9 +179,8 @@ Ref staged(const Storage& view, const DTypePtr& dtype, const Ref& array) {
   Extents shape = fields_of(array.get()).shape;
   check_broadcasts(shape, view.shape());
   while (shape.size() > view.ndim()) shape.erase(0);  // Leading extents of 1.
-  PlanRequest request{.shape = shape,
-                      .itemsize_bytes = dtype->type.itemsize_bytes(),
-                      .dtype_name = dtype->name};
+  PlanRequest request{
+      .shape = shape, .itemsize_bytes = dtype->type.itemsize_bytes(), .dtype_name = dtype->name};
   if (shape == view.shape()) request.layout = view.layout();
   const Ref buffer = allocate_buffer(value_of(make_plan(request)), {}, dtype, {});
   copy_arrays(ndarray_of(buffer.get()).get(), array.get());
@@ -182,11 +217,24 @@ void write_value(const StorageObject& object, const Storage& view, Side side, co
   write_on_device(object, view, staged(view, object.dtype, on_host(value)));
 }
 
+/// A number or a foreign array, which is paired by its names if it has some and that is wanted.
+void assign_array(const StorageObject& object, const Storage& view, PyObject* value, bool by_name) {
+  Side side = target_side(view, value);
+  if (is_scalar(value)) {
+    const Value element{.array = make_assigned(*object.dtype, value), .on_device = Ref()};
+    return write_value(object, view, side, element);
+  }
+  const DataSide preferred = view.has(Side::kDevice) ? DataSide::kGpu : DataSide::kHost;
+  const Value found = foreign_value(value, preferred, by_name ? &view : nullptr);
+  if (found.on_device) side = Side::kDevice;
+  write_value(object, view, side, found);
+}
+
 }  // namespace
 
 void assign_by_position(const StorageObject& object, PyObject* value) {
   const Storage& target = object.storage;
-  if (!is_storage(value)) return assign(object, target, value);
+  if (!is_storage(value)) return assign_array(object, target, value, /*by_name=*/false);
   const StorageObject& source = *object_of(value);
   const Side side = target_side(target, value);
   write_value(object, target, side, elements_on(source, source.storage, side));
@@ -205,21 +253,12 @@ Ref readable_on_host(PyObject* value) {
 }
 
 void assign(const StorageObject& object, const Storage& view, PyObject* value) {
-  Side side = target_side(view, value);
-  if (is_storage(value)) {
-    if (is_same(view, object_of(value)->storage)) return;
-    const StorageObject& source = *object_of(value);
-    const Storage seen = named_like(source.storage, view);
-    return write_value(object, view, side, elements_on(source, seen, side));
-  }
-  if (is_scalar(value)) {
-    const Value element{.array = make_assigned(*object.dtype, value), .on_device = Ref()};
-    return write_value(object, view, side, element);
-  }
-  const DataSide preferred = view.has(Side::kDevice) ? DataSide::kGpu : DataSide::kHost;
-  const Value found = foreign_value(value, preferred);
-  if (found.on_device) side = Side::kDevice;
-  write_value(object, view, side, found);
+  if (!is_storage(value)) return assign_array(object, view, value, /*by_name=*/true);
+  if (is_same(view, object_of(value)->storage)) return;
+  const StorageObject& source = *object_of(value);
+  const Side side = target_side(view, value);
+  const Storage seen = named_like(source.storage, view);
+  write_value(object, view, side, elements_on(source, seen, side));
 }
 
 }  // namespace gridbuf::python::storages

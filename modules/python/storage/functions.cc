@@ -109,7 +109,7 @@ StorageOrder with_kind(Request request, PyObject* managed, const StorageSource* 
 
 }  // namespace
 
-StorageSource storage_source_of(PyObject* data) {
+StorageSource storage_source_of(PyObject* data, PyObject* dims) {
   if (is_storage(data)) return source_of_storage(*object_of(data));
   StorageSource source;
   if (is_ndarray(data) || is_buffer(data) || is_scalar(data)) {
@@ -117,8 +117,7 @@ StorageSource storage_source_of(PyObject* data) {
   } else {
     Meaning meaning;
     const Ref buffer = import_or_none(
-        data, nullptr, {.sync = true, .allow_copied = true, .purpose = Purpose::kReading},
-        &meaning);
+        data, dims, {.sync = true, .allow_copied = true, .purpose = Purpose::kReading}, &meaning);
     source.shared = source_of(buffer ? buffer.get() : data);
     source.shared.halo = meaning.halo;
     source.shared.aligned_index = {};  // A foreign array has none.
@@ -198,7 +197,7 @@ struct StorageDoor {
     return resolve_storage(shape, dtype, keywords);
   }
   static Request from_data(PyObject* data, PyObject* dtype, const Keywords& keywords) {
-    return resolve_storage_like(storage_source_of(data), dtype, keywords);
+    return resolve_storage_like(storage_source_of(data, keywords.shared.dims), dtype, keywords);
   }
   static Ref make_empty(const Request& order) { return allocate_storage(order, false); }
   static Ref make_zeros(const Request& order) { return allocate_storage(order, true); }

@@ -171,7 +171,8 @@ Side reading_side(const Storage& storage);
 Ref readable_on_host(PyObject* value);
 
 /// view[...] = value, with NumPy's rules for numbers and arrays, and by the names of dimensions for
-/// storages.
+/// storages and foreign arrays that declare names. (A Buffer and an ndarray are without: theirs are
+/// defaults more often than not.)
 void assign(const StorageObject& object, const Storage& view, PyObject* value);
 
 /// The one element of a storage without dimensions, as NumPy's scalar.
@@ -205,12 +206,13 @@ std::optional<Managed> to_managed(PyObject* managed);
 /// The management that makes a kind what it is.
 Managed managed_of(StorageKind kind);
 
-/// What an imitated or copied array has, and who manages it if it says so.
+/// What an imitated or copied array has, and who manages it if it says so. `dims` is the caller's
+/// parameter of that name, which may be null; with it names that no storage has do not matter.
 struct StorageSource {
   Source shared;
   std::optional<Managed> managed;
 };
-StorageSource storage_source_of(PyObject* data);
+StorageSource storage_source_of(PyObject* data, PyObject* dims);
 
 /// A request for a storage, resolved.
 struct StorageOrder {

@@ -195,7 +195,8 @@ void keep_sides_of(StorageKind kind, const Given& given, Sides& sides) {
 StorageSource source_of_memory(const Given& given, const Sides& sides) {
   PyObject* const main = given.main();
   // These say more of themselves than their memory does.
-  if (is_storage(main) || is_ndarray(main) || is_buffer(main)) return storage_source_of(main);
+  if (is_storage(main) || is_ndarray(main) || is_buffer(main))
+    return storage_source_of(main, nullptr);
   const BufferState& state = sides.main();
   StorageSource source;
   source.shared = {.dtype = dtype_of((sides.host ? sides.host : sides.device).get()),
@@ -382,7 +383,7 @@ Ref copied(const Given& given) {
           "use gridbuf.storage.empty(shape)");
   }
   PyObject* const current = current_of(given);
-  StorageSource source = storage_source_of(given.main());
+  StorageSource source = storage_source_of(given.main(), given.keywords.shared.dims);
   if (given.data != nullptr && given.device_data != nullptr) {
     source.shared.memory = MemoryKind::kDevice;
   }

@@ -230,6 +230,36 @@ def test_storages_are_assigned_by_the_names_of_their_dimensions(storage: Any, ki
             storage[...] = wrong
 
 
+class Named:
+    """An array of another library that names its dimensions in its data interface."""
+
+    def __init__(self, array: np.ndarray, dims: tuple[str, ...]) -> None:
+        self.array, self.dims_of_entry, self.calls = array, dims, []
+
+    @property
+    def __gt_data_interface__(self) -> dict[Any, Any]:
+        hooks = {n: lambda n=n: self.calls.append(n) for n in ("acquire", "touch", "release")}
+        entry = dict(self.array.__array_interface__) | hooks | {"dims": self.dims_of_entry}
+        return {None: entry}
+
+
+def test_arrays_that_name_their_dimensions_are_assigned_by_them(storage: Any) -> None:
+    plane = np.arange(20, dtype="i4").reshape(5, 4)
+    named = Named(plane, ("J", "I"))
+    storage[...] = named
+    assert (values(storage) == plane.T[:, :, None]).all()
+    assert named.calls == ["acquire", "release"]
+    storage[:, :, 3] = Named(plane + 1, ("J", "I"))
+    assert (values(storage)[:, :, 3] == plane.T + 1).all()
+    assert (values(storage)[:, :, 2] == plane.T).all()
+    for dims, message in [(("K", "I"), "K"), (("lat", "lon"), "rename its dimensions.*lat")]:
+        wrong = Named(plane, dims)
+        with pytest.raises(ValueError, match=message):
+            storage[...] = wrong
+        assert wrong.calls == ["acquire", "release"]
+    assert (values(storage)[:, :, 2] == plane.T).all()
+
+
 def test_values_from_anywhere(storage: Any) -> None:
     rows = np.arange(30, dtype="i4").reshape(5, 6)
     for memory in ("host", "pinned", "managed", "device"):

@@ -1,0 +1,381 @@
+"""xarray: DataArray in, DataArray out; memory and labels stay where they are."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gridbuf
+import gridbuf.storage as gs
+import gridbuf.testing
+import numpy as np
+import pytest
+
+xarray = pytest.importorskip("xarray", reason="xarray is not installed: ./bazelw --peers")
+
+import gridbuf.xarray as gx  # noqa: E402
+
+SHAPE = (5, 6, 3)
+HALO = ((1, 2), (1, 1), (0, 0))
+COORDS = {"I": np.arange(5.0), "height": ("K", [0.0, 100.0, 300.0])}
+
+
+def numbers(shape: tuple[int, ...] = SHAPE) -> np.ndarray:
+    return np.arange(float(np.prod(shape))).reshape(shape)
+
+
+def field(**parameters: Any) -> Any:
+    """A DataArray over a storage with a halo of two widths."""
+    data = gs.storage(numbers(), halo=HALO, **({"defaults": "gt:cpu_ifirst"} | parameters))
+    return gx.to_data_array(data, COORDS, name="t", attrs={"units": "K"})
+
+
+def geographic() -> Any:
+    """A DataArray as it comes out of a file: names of its own, a scalar coordinate, one of two dimensions."""
+    lat = xarray.DataArray([50.0, 51.0], dims="lat", attrs={"units": "degrees_north"})
+    return xarray.DataArray(
+        numbers((2, 3)),
+        dims=("lat", "lon"),
+        coords={"lat": lat, "area": (("lat", "lon"), np.ones((2, 3))), "time": 7},
+        name="ps",
+        attrs={"units": "Pa"},
+    )
+
+
+@pytest.fixture
+def device() -> Iterator[None]:
+    with gridbuf.testing.emulated_device():
+        yield
+        gridbuf.testing.synchronize()
+
+
+def same_labels(found: Any, wanted: Any) -> None:
+    assert found.dims == wanted.dims
+    assert found.name == wanted.name
+    assert found.attrs == wanted.attrs
+    xarray.testing.assert_identical(found.coords.to_dataset(), wanted.coords.to_dataset())
+
+
+# to_data_array
+
+
+def test_a_storage_stays_itself_inside_a_data_array() -> None:
+    storage = gs.zeros(SHAPE, dims="KIJ", halo=(0, 1, 1))
+    array = gx.to_data_array(storage, {"I": np.arange(6)}, name="t", attrs={"units": "K"})
+    assert array.data is storage
+    assert array.dims == ("K", "I", "J") and array.name == "t" and array.attrs == {"units": "K"}
+    assert array.coords["I"].values.tolist() == [0, 1, 2, 3, 4, 5]
+    assert gridbuf.as_buffer(array).dims == ("K", "I", "J")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: gridbuf.zeros((2, 3), dims="KI", layout=(1, 0)),
+        lambda: gridbuf.allocate((2, 3), dims="KI"),
+    ],
+)
+def test_other_arrays_of_the_host_become_ndarrays_over_the_same_memory(
+    make: Callable[[], Any],
+) -> None:
+    array = make()
+    found = gx.to_data_array(array)
+    assert isinstance(found.data, np.ndarray) and found.dims == ("K", "I")
+    found[0, 1] = 5.0
+    assert np.asarray(array)[0, 1] == 5.0
+
+
+def test_arrays_without_names_get_given_ones_or_those_of_like_or_the_usual_ones() -> None:
+    values = numbers((2, 3))
+    assert gx.to_data_array(values).dims == ("I", "J")
+    assert gx.to_data_array(numbers((1, 2, 3, 4, 5))).dims == ("I", "J", "K", "0", "1")
+    assert gx.to_data_array(values, dims=("lat", "lon")).dims == ("lat", "lon")
+    like = geographic()
+    found = gx.to_data_array(values * 2, like=like)
+    same_labels(found, like)
+    assert np.shares_memory(gx.to_data_array(values).data, values)
+
+
+def test_memory_of_a_device_stays_there(device: None) -> None:
+    buffer = gridbuf.allocate((2, 3), dims="KI", device="gpu")
+    found = gx.to_data_array(buffer, {"I": [1, 2, 3]})
+    assert isinstance(found.data, gs.GPUStorage) and found.dims == ("K", "I")
+    entry = found.__gt_data_interface__["gpu"]
+    assert entry["data"][0] == buffer.__cuda_array_interface__["data"][0]
+    storage = gs.zeros((2, 3), device="gpu")
+    assert gx.to_data_array(storage).data is storage
+
+
+def test_like_gives_its_coordinates_along_the_dimensions_that_are_left() -> None:
+    whole = field()
+    plane = gx.to_data_array(np.add.reduce(whole.data, axis="K"), like=whole)
+    assert plane.dims == ("I", "J") and isinstance(plane.data, gs.CPUStorage)
+    assert set(plane.coords) == {"I"} and plane.name == "t" and plane.attrs == {"units": "K"}
+    renamed = gx.to_data_array(whole.data, like=whole, name="theta", attrs={})
+    assert renamed.name == "theta" and renamed.attrs == {}
+    assert whole.name == "t" and whole.attrs == {"units": "K"}
+
+
+def test_a_data_array_is_taken_by_its_data() -> None:
+    whole = field()
+    again = gx.to_data_array(whole, name="theta")
+    assert again.data is whole.data and again.name == "theta"
+    xarray.testing.assert_identical(again.coords.to_dataset(), whole.coords.to_dataset())
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (
+            lambda: gx.to_data_array(gs.zeros((2, 3), dims="KI"), dims="IK"),
+            r"dims are \('I', 'K'\), but must be \('K', 'I'\)",
+        ),
+        (
+            lambda: gx.to_data_array(gridbuf.zeros((2, 3), dims="KI"), dims="IK"),
+            r"dims are \('I', 'K'\), but must be \('K', 'I'\)",
+        ),
+        (
+            lambda: gx.to_data_array(np.zeros((2, 3)), dims="IJK"),
+            r"that is 3, but must be 2, one for each dimension of shape \(2, 3\)",
+        ),
+        (
+            lambda: gx.to_data_array(gs.zeros((5, 6, 3)), {"I": [1, 2]}),
+            r"dimension 'I': length 5 .* length 2",
+        ),
+        (
+            lambda: gx.to_data_array(gs.zeros((4, 6, 3)), like=field()),
+            r"coordinate 'I' of like has 5 values along 'I', but must have 4",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_a_value_error_with_dimension_wanted_and_found(
+    call: Callable[[], Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_what_is_no_array_is_a_type_error() -> None:
+    with pytest.raises(TypeError):
+        gx.to_data_array(object())
+
+
+# The functions of both doors
+
+
+@pytest.mark.parametrize(
+    "make, value",
+    [
+        (gx.empty_like, None),
+        (gx.zeros_like, 0.0),
+        (gx.ones_like, 1.0),
+        (lambda data, **kw: gx.full_like(data, 4.0, **kw), 4.0),
+    ],
+)
+def test_like_functions_keep_labels_halo_and_layout(
+    make: Callable[..., Any], value: float | None
+) -> None:
+    whole = field()
+    made = make(whole)
+    same_labels(made, whole)
+    assert isinstance(made.data, gs.CPUStorage)
+    assert made.data.halo == HALO and made.data.layout == whole.data.layout
+    assert value is None or (made.values == value).all()
+    assert make(whole, dtype="float32").dtype == np.float32
+    made.attrs["units"] = "m"
+    assert whole.attrs == {"units": "K"}
+
+
+def test_storage_copies_and_as_storage_does_not() -> None:
+    values = numbers((2, 3))
+    array = xarray.DataArray(values, dims=("K", "I"), coords={"I": [1, 2, 3]}, name="t")
+    copied = gx.storage(array, halo=(0, 1), defaults="gt:cpu_ifirst")
+    viewed = gx.as_storage(array, halo=(0, 1))
+    for found in (copied, viewed):
+        same_labels(found, array)
+        assert isinstance(found.data, gs.CPUStorage) and found.data.halo == ((0, 0), (1, 1))
+        np.testing.assert_array_equal(found.values, values)
+    values[0, 0] = 9.0
+    assert copied[0, 0] == 0.0 and viewed[0, 0] == 9.0
+
+
+def test_from_array_is_the_plain_door() -> None:
+    array = geographic()
+    made = gx.from_array(array, "float32", backend="gt:cpu_ifirst", dims="IJ")
+    assert isinstance(made.data, np.ndarray) and made.dtype == np.float32
+    assert made.data.strides == (4, 64)
+    np.testing.assert_array_equal(made.values, array.values)
+
+
+@pytest.mark.parametrize("make", [gx.storage, gx.as_storage, gx.from_array, gx.zeros_like])
+def test_other_names_become_those_of_a_grid_and_stay_as_coordinates(
+    make: Callable[..., Any],
+) -> None:
+    array = geographic()
+    with pytest.raises(ValueError, match="pass dims="):
+        make(array)
+    made = make(array, dims="IJ")
+    assert made.dims == ("I", "J") and made.name == "ps" and made.attrs == array.attrs
+    assert made.coords["lat"].dims == ("I",) and made.coords["lat"].values.tolist() == [50.0, 51.0]
+    assert made.coords["lat"].attrs == {"units": "degrees_north"}
+    assert made.coords["area"].dims == ("I", "J") and made.coords["time"] == 7
+    assert gridbuf.as_buffer(made).dims == ("I", "J")
+    assert array.dims == ("lat", "lon")
+
+
+def test_as_storage_refuses_what_the_memory_has_not() -> None:
+    with pytest.raises(ValueError, match="layout"):
+        gx.as_storage(xarray.DataArray(np.zeros((2, 3)), dims=("I", "J")), layout=(1, 0))
+
+
+def test_a_device_storage_out_of_a_data_array_and_back(device: None) -> None:
+    array = xarray.DataArray(numbers((2, 3)), dims=("I", "J"), coords={"I": [3, 4]})
+    there = gx.storage(array, device="gpu", managed="gt4py")
+    there.data.host_to_device()
+    there += 1.0
+    assert there.data.sync_state.state == gs.SyncState.SYNC_DEVICE_DIRTY
+    back = there.as_numpy()
+    np.testing.assert_array_equal(back.values, array.values + 1.0)
+    xarray.testing.assert_identical(back.coords.to_dataset(), array.coords.to_dataset())
+
+
+# domain_view
+
+
+def test_domain_view_leaves_the_halo_out_with_its_coordinates() -> None:
+    whole = field()
+    inner = gx.domain_view(whole)
+    assert inner.shape == (2, 4, 3)
+    assert inner.coords["I"].values.tolist() == [1.0, 2.0]
+    assert inner.coords["height"].values.tolist() == [0.0, 100.0, 300.0]
+    np.testing.assert_array_equal(inner.values, numbers()[1:3, 1:5])
+    inner[...] = -1.0
+    assert (whole.values[1:3, 1:5] == -1.0).all() and whole.values[0, 0, 0] == 0.0
+    assert gx.domain_view(inner).shape == inner.shape
+
+
+def test_domain_view_of_a_field_of_a_device(device: None) -> None:
+    whole = field(defaults="gt:gpu", managed=None)
+    inner = gx.domain_view(whole)
+    assert isinstance(inner.data, gs.GPUStorage) and inner.shape == (2, 4, 3)
+
+
+def test_domain_view_without_a_halo_is_the_whole_and_asks_an_accessor_of_the_users() -> None:
+    array = xarray.DataArray(numbers((4, 3)), dims=("I", "J"))
+    assert gx.domain_view(array).shape == (4, 3)
+    entry = dict(array.data.__array_interface__, halo=(1, (0, 1)))
+    with pytest.warns(match="overriding"):
+        xarray.register_dataarray_accessor("__gt_data_interface__")(lambda _: {None: entry})
+    try:
+        assert gx.domain_view(array).shape == (2, 2)
+    finally:
+        xarray.DataArray.__gt_data_interface__ = property(gx.data_interface)
+
+
+# DataArrays in gridbuf's functions, storages in xarray's
+
+
+def test_selecting_transposing_and_copying_keep_the_storage_with_its_halo() -> None:
+    whole = field()
+    assert whole.isel(I=slice(1, None)).data.halo[0] == (0, 2)
+    assert whole.sel(I=2.0).data.dims == ("J", "K")
+    turned = whole.transpose("K", "J", "I")
+    assert turned.data.dims == ("K", "J", "I") and turned.data.halo == HALO[::-1]
+    turned[0, 0, 0] = 8.0
+    assert whole.data[0, 0, 0] == 8.0
+    copied = whole.copy()
+    copied[0, 0, 0] = 1.0
+    assert isinstance(copied.data, gs.CPUStorage) and whole.data[0, 0, 0] == 8.0
+    again = pickle.loads(pickle.dumps(whole))
+    assert again.data.halo == HALO and again.identical(whole)
+
+
+def test_arithmetic_keeps_labels_and_gives_a_storage() -> None:
+    whole = field()
+    for result in (whole + 1.0, np.sqrt(whole), whole * whole, whole + whole.as_numpy()):
+        assert isinstance(result.data, gs.CPUStorage) and result.data.halo == HALO
+        assert result.coords["I"].values.tolist() == COORDS["I"].tolist()
+    column = xarray.DataArray(np.arange(3.0), dims="K")
+    np.testing.assert_array_equal((whole + column).values, numbers() + np.arange(3.0))
+    turned = xarray.DataArray(numbers((3, 6)), dims=("K", "J"))
+    wanted = numbers() + turned.values.T
+    np.testing.assert_array_equal((whole + turned).values, wanted)
+    np.testing.assert_array_equal((turned + whole).transpose("I", "J", "K").values, wanted)
+    memory = whole.data
+    whole += 1.0
+    assert whole.data is memory and memory[0, 0, 0] == 1.0
+
+
+def test_what_storages_refuse_is_refused_and_as_numpy_has_it() -> None:
+    whole = field()
+    for refused in (lambda: whole.mean("I"), lambda: whole.where(whole > 0), lambda: whole.sum()):
+        with pytest.raises(TypeError, match="to_numpy"):
+            refused()
+    host = whole.as_numpy()
+    assert np.shares_memory(host.data, whole.data.to_numpy())
+    same_labels(host, whole)
+    np.testing.assert_array_equal(host.mean("I").values, numbers().mean(0))
+    # Storages pair dimensions by name themselves, and no index of None can tell them a name: xarray says so.
+    column = gx.to_data_array(gs.ones((3,), dims="K"))
+    with pytest.raises(ValueError, match="dimensions"):
+        whole + column
+    total = gx.to_data_array(whole.data + column.data, like=whole)
+    np.testing.assert_array_equal(total.values, numbers() + 1.0)
+    same_labels(total, whole)
+
+
+def test_a_data_array_in_the_functions_of_gridbuf() -> None:
+    whole = field()
+    turned = xarray.DataArray(np.zeros(SHAPE[::-1]), dims=("K", "J", "I"))
+    gridbuf.copyto(turned.transpose("I", "J", "K"), whole)
+    np.testing.assert_array_equal(turned.values.T, numbers())
+    storage = gs.zeros_like(whole)
+    storage[...] = turned
+    np.testing.assert_array_equal(storage.to_numpy(), numbers())
+    assert gridbuf.get_dims(turned) == ("K", "J", "I")
+    assert gs.as_storage(turned).dims == ("K", "J", "I")
+    np.add(storage, turned, out=storage)
+    np.testing.assert_array_equal(storage.to_numpy(), 2 * numbers())
+    assert xarray.apply_ufunc(np.negative, whole).coords["I"].equals(whole.coords["I"])
+
+
+@pytest.mark.parametrize("kind", [None, "gpu"])
+def test_a_data_array_is_assigned_by_the_names_of_its_dimensions(device: None, kind: Any) -> None:
+    storage = gs.zeros((3, 3, 3), device=kind)
+    values = numbers((3, 3, 3))
+    storage[...] = xarray.DataArray(values, dims=("K", "J", "I"))
+    np.testing.assert_array_equal(storage.to_numpy(), values.T)
+    storage[1] = xarray.DataArray(values[0], dims=("K", "J"))
+    np.testing.assert_array_equal(storage.to_numpy()[1], values[0].T)
+    storage[...] = xarray.DataArray([1.0, 2.0, 3.0], dims="J")
+    assert (storage.to_numpy() == np.array([1.0, 2.0, 3.0])[:, None]).all()
+    storage[...] = xarray.DataArray(numbers((3, 3)).astype("float32"), dims=("K", "I"))
+    np.testing.assert_array_equal(storage.to_numpy()[:, 2], numbers((3, 3)).T)
+    for wrong, message in [
+        (xarray.DataArray([1.0, 2.0], dims="J"), "J"),
+        (xarray.DataArray([1.0, 2.0, 3.0], dims="lat"), "lat"),
+        (xarray.DataArray([1.0, 2.0, 3.0], dims="0"), "0"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            storage[...] = wrong
+    np.testing.assert_array_equal(storage.to_numpy()[:, 2], numbers((3, 3)).T)
+
+
+def test_other_names_are_assigned_without_them() -> None:
+    storage = gs.zeros((2, 3))
+    with pytest.raises(ValueError, match="cannot be paired with the storage's; rename"):
+        storage[...] = geographic()
+    storage[...] = geographic().data
+    np.testing.assert_array_equal(storage.to_numpy(), numbers((2, 3)))
+    filled = gs.full_like(storage, geographic())  # A fill value is broadcast as NumPy's.
+    np.testing.assert_array_equal(filled.to_numpy(), numbers((2, 3)))
+
+
+def test_data_without_an_interface_is_a_type_error_that_says_so() -> None:
+    pandas = pytest.importorskip("pandas")  # xarray needs it.
+    array = xarray.DataArray(pandas.array([1, None, 3], dtype="Int64"), dims="I")
+    with pytest.raises((TypeError, BufferError)):
+        gridbuf.as_buffer(array)
+    with pytest.raises((TypeError, BufferError)):
+        gx.as_storage(array)
