@@ -31,18 +31,21 @@ namespace {
 
 // --- Checks --------------------------------------------------------------------------------------
 
-absl::Status check_view(std::string_view role, const std::byte* block, const StridedView& view) {
-  if (!byte_hull(view)) {
+// The bytes of a sound view; the reason why this is none.
+absl::StatusOr<checked::ByteHull> hull_of(std::string_view role, const std::byte* block,
+                                          const StridedView& view) {
+  const std::optional<checked::ByteHull> hull = byte_hull(view);
+  if (!hull) {
     return make_error(
         ErrorClass::kValue,
         {role, to_string(view), "as many strides as non-negative extents, within 2^63 - 1 bytes",
          "check shape and strides"});
   }
-  if (block == nullptr && !is_empty(view.shape) && view.itemsize_bytes > 0) {
+  if (block == nullptr && hull->length_bytes() > 0 && view.itemsize_bytes > 0) {
     return make_error(ErrorClass::kValue, {std::string(role).append("'s block"), "null",
                                            "memory for " + to_string(view), "allocate it first"});
   }
-  return absl::OkStatus();
+  return *hull;
 }
 
 absl::Status check_pair(const StridedView& target, const StridedView& source) {
@@ -74,12 +77,19 @@ absl::Status check_swap(std::int64_t swap_unit_bytes, std::int64_t itemsize_byte
 // Copies between blocks that share no byte.
 void copy_apart(std::byte* target_block, const StridedView& target, const std::byte* source_block,
                 const StridedView& source, std::int64_t swap_unit_bytes, const CopyLimits& limits) {
+  walk::Walk walk = walk::make_walk(target_block, target, source_block, source);
   // Where elements of the target share bytes, the order of writing shows.
   const plan::Order order =
-      walk::may_overlap_itself(target) ? plan::Order::kAsIndexed : plan::Order::kAny;
+      walk::arrange(walk, target.itemsize_bytes) ? plan::Order::kAny : plan::Order::kAsIndexed;
+  if (order == plan::Order::kAny && swap_unit_bytes <= 1) {
+    const std::optional<std::int64_t> bytes = walk::dense_run_bytes(walk, target.itemsize_bytes);
+    if (bytes && *bytes < limits.parallel_rows_bytes) {  // not worth a plan
+      std::memcpy(walk.target, walk.source, static_cast<std::size_t>(*bytes));
+      return;
+    }
+  }
   const plan::CopyPlan plan =
-      plan::make_plan(walk::make_walk(target_block, target, source_block, source),
-                      target.itemsize_bytes, swap_unit_bytes, order, limits);
+      plan::make_plan(walk, target.itemsize_bytes, swap_unit_bytes, order, limits);
   const Simd path = simd();
   if (!plan.parallel) return plan::run(plan, path, 0, plan.tasks);
   parallel_for(plan.tasks, plan.tasks_of_a_piece,
@@ -114,14 +124,18 @@ absl::Status copy_overlapping(std::byte* target_block, const StridedView& target
 absl::Status copy_elements(std::byte* target_block, const StridedView& target,
                            const std::byte* source_block, const StridedView& source,
                            const CopyOptions& options) {
-  for (const absl::Status& status :
-       {check_pair(target, source), check_view("the target", target_block, target),
-        check_view("the source", source_block, source),
-        check_swap(options.swap_unit_bytes, target.itemsize_bytes)}) {
-    if (!status.ok()) return status;
+  if (absl::Status status = check_pair(target, source); !status.ok()) return status;
+  const absl::StatusOr<checked::ByteHull> target_hull = hull_of("the target", target_block, target);
+  if (!target_hull.ok()) return target_hull.status();
+  const absl::StatusOr<checked::ByteHull> source_hull = hull_of("the source", source_block, source);
+  if (!source_hull.ok()) return source_hull.status();
+  if (absl::Status status = check_swap(options.swap_unit_bytes, target.itemsize_bytes);
+      !status.ok()) {
+    return status;
   }
-  if (is_empty(target.shape) || target.itemsize_bytes == 0) return absl::OkStatus();
-  if (!walk::overlap(walk::range_of(target_block, target), walk::range_of(source_block, source))) {
+  if (target_hull->length_bytes() == 0 || target.itemsize_bytes == 0) return absl::OkStatus();
+  if (!walk::overlap(walk::range_of(target_block, *target_hull),
+                     walk::range_of(source_block, *source_hull))) {
     copy_apart(target_block, target, source_block, source, options.swap_unit_bytes, options.limits);
     return absl::OkStatus();
   }
@@ -141,13 +155,12 @@ absl::Status fill_elements(std::byte* target_block, const StridedView& target,
                        "of the target's itemsize, " + std::to_string(target.itemsize_bytes),
                        "convert it to the target's element type"});
   }
-  if (absl::Status status = check_view("the target", target_block, target); !status.ok()) {
-    return status;
-  }
-  if (is_empty(target.shape) || target.itemsize_bytes == 0) return absl::OkStatus();
+  const absl::StatusOr<checked::ByteHull> hull = hull_of("the target", target_block, target);
+  if (!hull.ok()) return hull.status();
+  if (hull->length_bytes() == 0 || target.itemsize_bytes == 0) return absl::OkStatus();
   const auto element_begin = reinterpret_cast<std::uintptr_t>(element.data());
   const walk::AddressRange element_range{element_begin, element_begin + element.size()};
-  if (!walk::overlap(walk::range_of(target_block, target), element_range)) {
+  if (!walk::overlap(walk::range_of(target_block, *hull), element_range)) {
     fill::fill_view(target_block, target, element);
     return absl::OkStatus();
   }

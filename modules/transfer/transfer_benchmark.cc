@@ -54,7 +54,7 @@ void BM_Memcpy(benchmark::State& state) {
   }
   set_rate(state);
 }
-BENCHMARK(BM_Memcpy)->Arg(2)->Arg(32)->Arg(128)->Arg(256);
+BENCHMARK(BM_Memcpy)->Arg(2)->Arg(8)->Arg(16)->Arg(32)->Arg(128)->Arg(256);
 
 void copy(benchmark::State& state, const StridedView& target, const StridedView& source) {
   const auto source_block = block_for(source);
@@ -71,17 +71,17 @@ void copy(benchmark::State& state, const StridedView& target, const StridedView&
 void BM_CopyEqual(benchmark::State& state) {
   copy(state, c_order(state.range(0)), c_order(state.range(0)));
 }
-BENCHMARK(BM_CopyEqual)->Arg(2)->Arg(32)->Arg(128)->Arg(256);
+BENCHMARK(BM_CopyEqual)->Arg(2)->Arg(8)->Arg(16)->Arg(32)->Arg(128)->Arg(256);
 
 void BM_CopyToPadded(benchmark::State& state) {
   copy(state, padded(state.range(0)), c_order(state.range(0)));
 }
-BENCHMARK(BM_CopyToPadded)->Arg(2)->Arg(32)->Arg(128)->Arg(256);
+BENCHMARK(BM_CopyToPadded)->Arg(2)->Arg(8)->Arg(16)->Arg(32)->Arg(128)->Arg(256);
 
 void BM_CopyTransposed(benchmark::State& state) {
   copy(state, c_order(state.range(0)), f_order(state.range(0)));
 }
-BENCHMARK(BM_CopyTransposed)->Arg(2)->Arg(32)->Arg(128)->Arg(256);
+BENCHMARK(BM_CopyTransposed)->Arg(2)->Arg(8)->Arg(16)->Arg(32)->Arg(128)->Arg(256);
 
 void BM_Memset(benchmark::State& state) {
   auto target = block_for(c_order(state.range(0)));
@@ -91,7 +91,7 @@ void BM_Memset(benchmark::State& state) {
   }
   set_rate(state);
 }
-BENCHMARK(BM_Memset)->Arg(2)->Arg(32)->Arg(128)->Arg(256);
+BENCHMARK(BM_Memset)->Arg(2)->Arg(8)->Arg(16)->Arg(32)->Arg(128)->Arg(256);
 
 void fill(benchmark::State& state, const StridedView& target) {
   auto block = block_for(target);
@@ -106,10 +106,10 @@ void fill(benchmark::State& state, const StridedView& target) {
 }
 
 void BM_FillDense(benchmark::State& state) { fill(state, c_order(state.range(0))); }
-BENCHMARK(BM_FillDense)->Arg(2)->Arg(32)->Arg(128)->Arg(256);
+BENCHMARK(BM_FillDense)->Arg(2)->Arg(8)->Arg(16)->Arg(32)->Arg(128)->Arg(256);
 
 void BM_FillPadded(benchmark::State& state) { fill(state, padded(state.range(0))); }
-BENCHMARK(BM_FillPadded)->Arg(2)->Arg(32)->Arg(128)->Arg(256);
+BENCHMARK(BM_FillPadded)->Arg(2)->Arg(8)->Arg(16)->Arg(32)->Arg(128)->Arg(256);
 
 }  // namespace
 }  // namespace gridbuf

@@ -31,6 +31,19 @@ constexpr std::int64_t kPartBytes = std::int64_t{1} << 13;
 
 std::int64_t magnitude(std::int64_t stride) { return stride < 0 ? -stride : stride; }
 
+// The axis along which the source is densest, of those in [0, end) that it moves along; -1 if none.
+int densest_of(const SmallVec<Axis>& axes, int end) {
+  int densest = -1;
+  for (int i = end - 1; i >= 0; --i) {
+    if (axes[i].source_stride_bytes == 0) continue;  // the same elements again: a loop
+    if (densest < 0 ||
+        magnitude(axes[i].source_stride_bytes) < magnitude(axes[densest].source_stride_bytes)) {
+      densest = i;
+    }
+  }
+  return densest;
+}
+
 std::int64_t elements_of(const Walk& walk) {
   std::int64_t elements = 1;
   for (const Axis& axis : walk.axes) elements *= axis.extent;
@@ -85,17 +98,14 @@ void plan_rows(CopyPlan& plan, Walk walk, std::int64_t itemsize_bytes, std::int6
   plan.loops.push_back(parts);
 }
 
-// The axis along which the source is densest; -1 if it is the target's own, the innermost one.
-int densest_of_source(const SmallVec<Axis>& axes) {
+// The axis of the columns: where the source is denser than along the target's innermost axis. -1 if
+// nowhere is.
+int columns_of(const SmallVec<Axis>& axes) {
   const int innermost = axes.size() - 1;
-  int densest = innermost;
-  for (int i = innermost - 1; i >= 0; --i) {
-    if (axes[i].source_stride_bytes == 0) continue;  // the same elements again: a loop
-    if (magnitude(axes[i].source_stride_bytes) < magnitude(axes[densest].source_stride_bytes)) {
-      densest = i;
-    }
-  }
-  return densest == innermost ? -1 : densest;
+  const int densest = densest_of(axes, innermost);
+  if (densest < 0) return -1;
+  const std::int64_t stride = magnitude(axes[densest].source_stride_bytes);
+  return stride < magnitude(axes[innermost].source_stride_bytes) ? densest : -1;
 }
 
 void plan_planes(CopyPlan& plan, Walk walk, std::int64_t itemsize_bytes, int columns_axis,
@@ -129,6 +139,13 @@ void plan_planes(CopyPlan& plan, Walk walk, std::int64_t itemsize_bytes, int col
                 .source_row_stride_bytes = rows.source_stride_bytes,
                 .source_column_stride_bytes = columns.source_stride_bytes,
                 .streams = plan.streams};
+  const bool in_caches = total_bytes < limits.stream_bytes && plan.swap_unit_bytes == 1;
+  if (const int beside = densest_of(walk.axes, walk.axes.size()); in_caches && beside >= 0) {
+    const Axis planes = take(walk.axes, beside);
+    plan.plane.count = planes.extent;
+    plan.plane.target_step_bytes = planes.target_stride_bytes;
+    plan.plane.source_step_bytes = planes.source_stride_bytes;
+  }
   // All planes must begin their lines alike, or none is taken to.
   plan.bands = tiles::bands_of(plan.plane);
   for (const Axis& axis : walk.axes) {
@@ -270,13 +287,8 @@ void run_planes(const CopyPlan& plan, Simd simd, std::int64_t begin, std::int64_
 
 }  // namespace
 
-CopyPlan make_plan(const Walk& views, std::int64_t itemsize_bytes, std::int64_t swap_unit_bytes,
+CopyPlan make_plan(Walk walk, std::int64_t itemsize_bytes, std::int64_t swap_unit_bytes,
                    Order order, const CopyLimits& limits) {
-  Walk walk = views;
-  if (order == Order::kAny) {
-    walk::order_by_target(walk);
-    walk::merge_axes(walk);
-  }
   const std::int64_t total_bytes = elements_of(walk) * itemsize_bytes;
   CopyPlan plan{.swap_unit_bytes = std::max<std::int64_t>(1, swap_unit_bytes),
                 .target = walk.target,
@@ -286,7 +298,7 @@ CopyPlan make_plan(const Walk& views, std::int64_t itemsize_bytes, std::int64_t 
   // Bytes that are swapped are written twice, the second time in the caches.
   plan.streams = !in_order && plan.swap_unit_bytes == 1;
   if (!in_order) itemsize_bytes = fuse_elements(walk, itemsize_bytes);
-  const int columns = in_order || walk.axes.empty() ? -1 : densest_of_source(walk.axes);
+  const int columns = in_order || walk.axes.empty() ? -1 : columns_of(walk.axes);
   if (columns < 0) {
     plan_rows(plan, walk, itemsize_bytes, total_bytes, limits);
   } else {

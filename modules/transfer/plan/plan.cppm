@@ -86,10 +86,10 @@ struct CopyPlan {
   bool streams = false;
 };
 
-/// Requires a walk (in row-major order) over at least one element of at least one byte, between
-/// memory that shares no byte.
-CopyPlan make_plan(const walk::Walk& walk, std::int64_t itemsize_bytes,
-                   std::int64_t swap_unit_bytes, Order order, const CopyLimits& limits);
+/// Requires a walk over at least one element of at least one byte, between memory that shares no
+/// byte: one that walk::arrange has arranged (kAny), or not (kAsIndexed).
+CopyPlan make_plan(walk::Walk walk, std::int64_t itemsize_bytes, std::int64_t swap_unit_bytes,
+                   Order order, const CopyLimits& limits);
 
 /// Runs the tasks [begin, end).
 void run(const CopyPlan& plan, Simd simd, std::int64_t begin, std::int64_t end);

@@ -24,10 +24,11 @@ StridedView view(Extents shape, Extents strides_elements, std::int64_t itemsize 
   return result;
 }
 
-CopyPlan plan_of(const StridedView& target, const StridedView& source, Order order = Order::kAny,
+CopyPlan plan_of(const StridedView& target, const StridedView& source,
                  const CopyLimits& limits = {}) {
-  return make_plan(walk::make_walk(target_block, target, source_block, source),
-                   target.itemsize_bytes, 1, order, limits);
+  walk::Walk walk = walk::make_walk(target_block, target, source_block, source);
+  const Order order = walk::arrange(walk, target.itemsize_bytes) ? Order::kAny : Order::kAsIndexed;
+  return make_plan(walk, target.itemsize_bytes, 1, order, limits);
 }
 
 // [example]
@@ -75,8 +76,7 @@ TEST(Plan, ReadsTheSourceUpwards) {
 }
 
 TEST(Plan, KeepsTheOrderWhereItShows) {
-  const CopyPlan plan =
-      plan_of(view({3, 4}, {0, 0}), view({3, 4}, {1, 3}), Order::kAsIndexed, {.parallel_bytes = 1});
+  const CopyPlan plan = plan_of(view({3, 4}, {0, 0}), view({3, 4}, {1, 3}), {.parallel_bytes = 1});
   EXPECT_FALSE(plan.moves_planes || plan.parallel || plan.streams);
   EXPECT_EQ(plan.rows.extent, 4);
 }
@@ -93,6 +93,10 @@ TEST(Plan, LeavesSmallCopiesToOneThreadAndTheCaches) {
   const std::int64_t n = 64;
   const CopyPlan plan = plan_of(view({n, n, n}, {1, n, n * n}), view({n, n, n}, {n * n, n, 1}));
   EXPECT_FALSE(plan.parallel || plan.streams);
+  // There the planes along the dimension in between are moved together.
+  EXPECT_EQ(plan.plane.count, n);
+  EXPECT_EQ(plan.plane.source_step_bytes, 8 * n);
+  EXPECT_EQ(plan.tasks, n * 8 / 64 / 2);
 }
 
 // Whatever the loops, every task is run once by any cut of the range.
@@ -104,10 +108,11 @@ TEST(Plan, TasksAreACountedSpace) {
   std::vector<double> all(from.size());
   std::vector<double> pieces(from.size());
   for (std::vector<double>* to : {&all, &pieces}) {
-    const CopyPlan plan =
-        make_plan(walk::make_walk(reinterpret_cast<std::byte*>(to->data()), target,
-                                  reinterpret_cast<const std::byte*>(from.data()), source),
-                  8, 1, Order::kAny, {.stream_bytes = 1, .parallel_bytes = 1, .piece_bytes = 8});
+    walk::Walk walk = walk::make_walk(reinterpret_cast<std::byte*>(to->data()), target,
+                                      reinterpret_cast<const std::byte*>(from.data()), source);
+    ASSERT_TRUE(walk::arrange(walk, 8));
+    const CopyPlan plan = make_plan(walk, 8, 1, Order::kAny,
+                                    {.stream_bytes = 1, .parallel_bytes = 1, .piece_bytes = 8});
     const std::int64_t step = to == &all ? plan.tasks : 3;
     for (std::int64_t end = plan.tasks; end > 0; end -= step) {
       run(plan, simd(), end < step ? 0 : end - step, end);

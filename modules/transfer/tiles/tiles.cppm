@@ -12,6 +12,11 @@
 // no harm. Squares of elements are transposed in registers (HPTT's idea, arXiv 1704.04374), with
 // vectors as wide as gridbuf.transfer.simd says.
 //
+// A copy that stays in the caches is another matter: there lines at power-of-two distances throw
+// out one another before a square is done, and nothing fetches ahead what lies so far apart. So
+// several planes are moved at once, the same square of each: its lines are then those of the next
+// plane's, or lie a little beside them, and every row of the square is a stream of its own.
+//
 // Where rows of the target begin in the middle of a line, the band goes by way of a scratch of some
 // kilobytes: lines of the target then hold elements of two bands; each is written by the band that
 // holds its first byte, which reads the rows after it, too. Bands depend on nothing, so they can be
@@ -43,6 +48,11 @@ struct Plane {
   std::int64_t source_row_stride_bytes;
   std::int64_t source_column_stride_bytes;
   bool streams;  // past the caches; end_stream() ends it
+  /// Of such planes at equal distances, moved square by square: the same square of all of them,
+  /// then the next. More than one only where nothing streams.
+  std::int64_t count = 1;
+  std::int64_t target_step_bytes = 0;
+  std::int64_t source_step_bytes = 0;
 };
 
 /// Some of its rows: [row, row + rows).

@@ -45,19 +45,44 @@ void order_by_target(Walk& walk) {
 }
 
 void merge_axes(Walk& walk) {
-  SmallVec<Axis> merged;
-  for (const Axis& axis : walk.axes) {
-    if (!merged.empty()) {
-      Axis& outer = merged[merged.size() - 1];
-      if (outer.target_stride_bytes == axis.target_stride_bytes * axis.extent &&
-          outer.source_stride_bytes == axis.source_stride_bytes * axis.extent) {
-        outer = {outer.extent * axis.extent, axis.target_stride_bytes, axis.source_stride_bytes};
-        continue;
-      }
+  int merged = 0;
+  for (int i = 1; i < walk.axes.size(); ++i) {
+    const Axis axis = walk.axes[i];
+    Axis& outer = walk.axes[merged];
+    if (outer.target_stride_bytes == axis.target_stride_bytes * axis.extent &&
+        outer.source_stride_bytes == axis.source_stride_bytes * axis.extent) {
+      outer = {outer.extent * axis.extent, axis.target_stride_bytes, axis.source_stride_bytes};
+    } else {
+      walk.axes[++merged] = axis;
     }
-    merged.push_back(axis);
   }
-  walk.axes = merged;
+  while (walk.axes.size() > merged + 1) walk.axes.erase(walk.axes.size() - 1);
+}
+
+bool arrange(Walk& walk, std::int64_t itemsize_bytes) {
+  const Walk as_indexed = walk;
+  order_by_target(walk);
+  std::int64_t reach_bytes = itemsize_bytes;
+  for (int i = walk.axes.size() - 1; i >= 0; --i) {
+    const Axis& axis = walk.axes[i];
+    if (axis.target_stride_bytes < reach_bytes) {
+      walk = as_indexed;
+      return false;
+    }
+    reach_bytes += (axis.extent - 1) * axis.target_stride_bytes;
+  }
+  merge_axes(walk);
+  return true;
+}
+
+std::optional<std::int64_t> dense_run_bytes(const Walk& walk, std::int64_t itemsize_bytes) {
+  if (walk.axes.empty()) return itemsize_bytes;
+  const Axis& axis = walk.axes[0];
+  if (walk.axes.size() > 1 || axis.target_stride_bytes != itemsize_bytes ||
+      axis.source_stride_bytes != itemsize_bytes) {
+    return std::nullopt;
+  }
+  return axis.extent * itemsize_bytes;
 }
 
 bool may_overlap_itself(const StridedView& view) {
@@ -79,7 +104,10 @@ bool may_overlap_itself(const StridedView& view) {
 }
 
 AddressRange range_of(const std::byte* block, const StridedView& view) {
-  const checked::ByteHull hull = *byte_hull(view);
+  return range_of(block, *byte_hull(view));
+}
+
+AddressRange range_of(const std::byte* block, const checked::ByteHull& hull) {
   const auto address = reinterpret_cast<std::uintptr_t>(block);
   return {address + static_cast<std::uintptr_t>(hull.lowest_bytes),
           address + static_cast<std::uintptr_t>(hull.highest_bytes)};

@@ -16,6 +16,7 @@ module;
 
 export module gridbuf.transfer.walk;
 
+import gridbuf.layout.checked;
 import gridbuf.layout.extents;
 import gridbuf.layout.view;
 
@@ -47,6 +48,14 @@ void order_by_target(Walk& walk);
 /// both sides.
 void merge_axes(Walk& walk);
 
+/// Both, and true; or false, and nothing is changed, where two indices of the target may name a
+/// common byte (as may_overlap_itself).
+bool arrange(Walk& walk, std::int64_t itemsize_bytes);
+
+/// The length of the one run of bytes that an arranged walk is on both sides; nothing if it is more
+/// than that.
+std::optional<std::int64_t> dense_run_bytes(const Walk& walk, std::int64_t itemsize_bytes);
+
 /// Whether two indices of the view may name a common byte. Sure of "no" for views of ordinary
 /// arrays (each stride steps over all that the smaller ones reach); says "maybe" otherwise.
 bool may_overlap_itself(const StridedView& view);
@@ -56,6 +65,7 @@ struct AddressRange {
   std::uintptr_t end;
 };
 AddressRange range_of(const std::byte* block, const StridedView& view);
+AddressRange range_of(const std::byte* block, const checked::ByteHull& hull);
 bool overlap(const AddressRange& a, const AddressRange& b);
 
 /// Whether every element of the source is the target's element at the same index.

@@ -44,6 +44,23 @@ TEST(Walk, RunsTheTargetUpwards) {
   EXPECT_EQ(walk.axes[0].source_stride_bytes, -8);
 }
 
+TEST(Walk, IsArrangedUnlessTheTargetHasAByteTwice) {
+  const StridedView source = view({4, 3}, {24, 8});
+  Walk walk = make_walk(target_block.data(), source, source_block.data(), source);
+  EXPECT_TRUE(arrange(walk, 8));
+  EXPECT_EQ(dense_run_bytes(walk, 8), 96);
+
+  Walk turned = make_walk(target_block.data(), view({4, 3}, {8, 32}), source_block.data(), source);
+  EXPECT_TRUE(arrange(turned, 8));
+  EXPECT_EQ(turned.axes[1].extent, 4);
+  EXPECT_EQ(dense_run_bytes(turned, 8), std::nullopt);
+
+  Walk twice = make_walk(target_block.data(), view({4, 3}, {8, 8}), source_block.data(), source);
+  EXPECT_FALSE(arrange(twice, 8));
+  EXPECT_EQ(twice.axes.size(), 2);
+  EXPECT_EQ(twice.axes[0].extent, 4);
+}
+
 TEST(Walk, LeavesOutExtentsOfOne) {
   const StridedView one = view({1, 1}, {777, -777});
   EXPECT_TRUE(make_walk(target_block.data(), one, source_block.data(), one).axes.empty());
