@@ -1,0 +1,68 @@
+"""DataArrays in, DataArrays out: labels of xarray around the memory of gridbuf."""
+
+# [labels]
+import numpy as np
+import xarray
+
+import gridbuf.storage
+import gridbuf.xarray
+
+# 16 x 16 columns of 8 levels with a halo of 2, in the order and alignment of a stencil's backend.
+temperature = gridbuf.storage.zeros((20, 20, 8), defaults="gt:cpu_ifirst", halo=(2, 2, 0))
+
+field = gridbuf.xarray.to_data_array(
+    temperature,
+    {"lon": ("I", np.linspace(5.0, 10.7, 20)), "height": ("K", np.arange(8) * 500.0)},
+    name="temperature",
+    attrs={"units": "K"},
+)
+assert field.data is temperature  # No copy: a storage with labels around it.
+assert field.dims == ("I", "J", "K")
+# [/labels]
+
+# [compute]
+field[...] = 288.0 - 0.0065 * field.height  # xarray pairs dimensions by name, as storages do,
+assert temperature[0, 0, 7] == 288.0 - 0.0065 * 3500.0  # and this was the storage's memory.
+
+warm = field.isel(I=slice(4, 8)) + 1.0
+assert isinstance(warm.data, gridbuf.storage.CPUStorage)
+assert warm.lon.values.tolist() == field.lon.values[4:8].tolist()
+
+inner = gridbuf.xarray.domain_view(field)  # without the halo, and its coordinates without theirs
+assert inner.shape == (16, 16, 8) and inner.sizes["I"] == inner.lon.size
+# [/compute]
+
+# [analyse]
+profile = field.as_numpy().mean(("I", "J"))  # the same memory as an ndarray: all of xarray works
+assert profile.sel(K=0) == 288.0
+assert np.shares_memory(field.as_numpy().data, temperature.to_numpy())
+# [/analyse]
+
+# [file]
+# As it comes out of a file: names of its own, and the order that somebody chose.
+pressure = xarray.DataArray(
+    np.full((3, 20, 20), 1e5),
+    dims=("time", "lat", "lon"),
+    coords={"lat": np.linspace(45.0, 50.7, 20), "lon": field.lon.values},
+    name="ps",
+    attrs={"units": "Pa"},
+)
+
+surface = gridbuf.xarray.storage(
+    pressure.isel(time=0).transpose("lon", "lat"), dims="IJ", defaults="gt:cpu_ifirst", halo=(2, 2)
+)
+assert surface.dims == ("I", "J")  # The dimensions are the grid's now;
+assert surface.lat.dims == ("J",) and surface.attrs == pressure.attrs  # the labels are kept.
+
+tendency = gridbuf.xarray.zeros_like(surface)  # a new storage with the same labels, halo, layout
+assert tendency.data.halo == surface.data.halo and tendency.lat.equals(surface.lat)
+# [/file]
+
+# [functions]
+gridbuf.copyto(tendency, surface)  # Where arrays are wanted, a DataArray is one,
+assert gridbuf.as_buffer(tendency).dims == ("I", "J")  # with names.
+
+column = gridbuf.storage.ones(8, dims="K")
+thick = gridbuf.xarray.to_data_array(temperature * column, like=field)  # labels for a result
+assert thick.name == "temperature" and thick.height.equals(field.height)
+# [/functions]
