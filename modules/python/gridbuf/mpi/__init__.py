@@ -1,0 +1,26 @@
+"""Fields over several processes: who holds which part of a grid, and how halos are filled from the neighbours.
+
+A `Decomposition` cuts the dimensions of a grid, by their names, into one part per rank of an MPI communicator. Each rank
+makes storages for its part, with a halo, and a `HaloExchange` fills the halos with what the neighbours hold there.
+
+>>> import gridbuf.mpi, gridbuf.storage
+>>> grid = gridbuf.mpi.Decomposition({"I": 128, "J": 96}, periodic="I")
+>>> halo = ((2, 2), (2, 2), (0, 0))
+>>> shape = grid.local_shape((128, 96, 40), dims="IJK", halo=halo)
+>>> u = gridbuf.storage.zeros(shape, dims="IJK", halo=halo)
+>>> exchange = gridbuf.mpi.HaloExchange(grid, u)
+>>> exchange(u)
+
+A dimension that the decomposition does not name belongs whole to every rank, and its halo is nobody's business here. What
+travels is what `domain_view` says: points of the domain, into the halo of the neighbour, one message per neighbour for all
+fields together. Storages on a device lend the boxes that are sent and take those that are received, nothing else.
+
+Two engines do the sending: GHEX where it is installed (`pip install gridbuf[ghex]`) and can take the fields, else mpi4py alone
+(`pip install gridbuf[mpi]`). mpi4py is imported when a decomposition is made, not before.
+"""
+
+from ._decomposition import Decomposition
+from ._exchange import HaloExchange, PendingExchange
+from ._failures import HaloExchangeError
+
+__all__ = ["Decomposition", "HaloExchange", "HaloExchangeError", "PendingExchange"]

@@ -1,0 +1,247 @@
+"""Who holds which part of a grid."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+
+from ..storage import Storage
+from . import _fields
+from ._failures import together
+from ._libraries import mpi_module
+
+__all__ = ["Decomposition"]
+
+Halo = Sequence[SupportsIndex | Sequence[SupportsIndex]]
+
+
+class Decomposition:
+    """A grid cut into boxes, one per rank.
+
+    Args:
+      extents: the points of the whole grid along each dimension that is cut, by its name, without halos.
+      ranks: how many parts each of these dimensions has. Those not named are chosen, as even as possible
+        (`MPI_Dims_create`); the product must be the size of the communicator.
+      periodic: the names of the dimensions whose last point has the first one as its neighbour.
+      sizes: points of each part of a dimension. Without it the parts differ by one point at most, the larger ones first.
+      comm: an intracommunicator of mpi4py, by default `MPI.COMM_WORLD`. It is duplicated. Collective.
+
+    Attributes `extents`, `ranks`, `periodic`, `sizes`, `coordinates`, `local_extents` and `starts` are mappings by the name of
+    the dimension; `comm` is the communicator, with the ranks in C order of `dims`; `rank` and `size` are its.
+    """
+
+    def __init__(
+        self,
+        extents: Mapping[str, SupportsIndex],
+        *,
+        ranks: Mapping[str, SupportsIndex] | None = None,
+        periodic: Iterable[str] = (),
+        sizes: Mapping[str, Sequence[SupportsIndex]] | None = None,
+        comm: Any = None,
+    ) -> None:
+        MPI = mpi_module()  # noqa: N806 (its name)
+        world = MPI.COMM_WORLD if comm is None else comm
+        if not isinstance(world, MPI.Intracomm):
+            raise TypeError(f"comm is {comm!r}, but must be an intracommunicator of mpi4py")
+
+        def describe() -> tuple[Any, ...]:
+            whole = _positive("extents", extents)
+            if not whole:
+                raise ValueError("extents is empty; name one dimension at least, as {'I': 128}")
+            cut = _parts(whole, dict(ranks or {}), sizes or {}, world.Get_size(), MPI.Compute_dims)
+            return whole, _chosen(periodic, whole), cut
+
+        described = together(world, describe)
+        for rank, other in enumerate(described):
+            if other != described[0]:
+                raise ValueError(
+                    f"rank {rank} has the decomposition {other} and rank 0 {described[0]}; all ranks must ask for the same"
+                )
+        whole, periods, cut = described[world.Get_rank()]
+        self.dims: tuple[str, ...] = tuple(whole)
+        self.extents: Mapping[str, int] = MappingProxyType(whole)
+        self.periodic: Mapping[str, bool] = MappingProxyType(periods)
+        self.sizes: Mapping[str, tuple[int, ...]] = MappingProxyType(cut)
+        self.ranks: Mapping[str, int] = MappingProxyType({d: len(cut[d]) for d in whole})
+        self.comm: Any = world.Dup()
+        self.rank: int = world.Get_rank()
+        self.size: int = world.Get_size()
+        self.coordinates: Mapping[str, int] = MappingProxyType(self.coordinates_of(self.rank))
+        self.local_extents: Mapping[str, int] = MappingProxyType(
+            {d: cut[d][c] for d, c in self.coordinates.items()}
+        )
+        self.starts: Mapping[str, int] = MappingProxyType(
+            {d: sum(cut[d][:c]) for d, c in self.coordinates.items()}
+        )
+        self._exchanges = 0
+
+    def __repr__(self) -> str:
+        cut = ", ".join(
+            f"{d}: {n} in {self.ranks[d]}{', periodic' if self.periodic[d] else ''}"
+            for d, n in self.extents.items()
+        )
+        return f"Decomposition({cut}; rank {self.rank} of {self.size} at {dict(self.coordinates)})"
+
+    def coordinates_of(self, rank: int) -> dict[str, int]:
+        """Where a rank's part lies among the parts of each dimension."""
+        if not 0 <= rank < self.size:
+            raise ValueError(f"rank is {rank}, but must be in [0, {self.size})")
+        place = np.unravel_index(rank, tuple(self.ranks.values()))
+        return dict(zip(self.dims, map(int, place), strict=True))
+
+    def neighbour(self, offset: Mapping[str, int]) -> int | None:
+        """The rank that lies so many parts further along the named dimensions; None past an end that is not periodic.
+
+        >>> grid.neighbour({"I": 1, "J": -1})  # doctest: +SKIP
+        """
+        place = dict(self.coordinates)
+        for dim, steps in offset.items():
+            if dim not in place:
+                raise ValueError(f"offset names {dim!r}, but only {self.dims} are decomposed")
+            moved = place[dim] + steps
+            if self.periodic[dim]:
+                moved %= self.ranks[dim]
+            if not 0 <= moved < self.ranks[dim]:
+                return None
+            place[dim] = moved
+        return int(np.ravel_multi_index(tuple(place.values()), tuple(self.ranks.values())))
+
+    def local_shape(
+        self,
+        shape: Sequence[SupportsIndex],
+        *,
+        dims: str | Sequence[str] | None = None,
+        halo: Halo | None = None,
+    ) -> tuple[int, ...]:
+        """The shape of this rank's storage for a field of `shape` (the whole one, without halo), its halo included.
+
+        Raises:
+          ValueError: an extent is not that of the decomposition.
+        """
+        whole = tuple(operator.index(n) for n in shape)
+        names = _fields.names_of(dims, len(whole))
+        widths = _fields.pairs_of(halo, len(whole))
+        for dim, extent in zip(names, whole, strict=True):
+            if self.extents.get(dim, extent) != extent:
+                raise ValueError(
+                    f"dimension {dim!r}: shape has the extent {extent}, but the decomposition {self.extents[dim]}; pass the "
+                    "shape of the whole field, without halo"
+                )
+        return tuple(
+            lower + self.local_extents.get(dim, extent) + upper
+            for dim, extent, (lower, upper) in zip(names, whole, widths, strict=True)
+        )
+
+    def slices(self, dims: str | Sequence[str], rank: int | None = None) -> tuple[slice, ...]:
+        """Where the part of a rank (by default this one) lies in an array of the whole grid with these dimensions.
+
+        `field.domain_view[...] = whole[grid.slices(field.dims)]` is how a storage gets its part.
+        """
+        place = self.coordinates if rank is None else self.coordinates_of(rank)
+        return tuple(
+            slice(sum(self.sizes[d][: place[d]]), sum(self.sizes[d][: place[d] + 1]))
+            if d in place
+            else slice(None)
+            for d in dims
+        )
+
+    def gather(self, field: Storage, *, root: int = 0) -> npt.NDArray[Any] | None:
+        """The whole field on the rank `root`, without halos, None on the others. Collective.
+
+        Raises:
+          ValueError: the extents are not those of the decomposition.
+          HaloExchangeError: a field on another rank was refused.
+        """
+        together(self.comm, lambda: _fields.check_extents(self, _fields.spec_of(field, 0)))
+        part = np.ascontiguousarray(_fields.copied_domain(field))
+        parts = self.comm.gather((field.dims, part), root=root)
+        if parts is None:
+            return None
+        shape = [self.extents.get(d, n) for d, n in zip(field.dims, part.shape, strict=True)]
+        whole = np.empty(shape, field.dtype)
+        for rank, (dims, values) in enumerate(parts):
+            if dims != field.dims or values.dtype != field.dtype:
+                raise ValueError(
+                    f"rank {rank} has a field over {dims} of {values.dtype}, but rank {root} one over {field.dims} of "
+                    f"{field.dtype}"
+                )
+            whole[self.slices(dims, rank)] = values
+        return whole
+
+    def _next_exchange(self) -> int:
+        """A number that all ranks agree on, because they make their exchanges in the same order."""
+        self._exchanges += 1
+        return self._exchanges - 1
+
+
+def _positive(name: str, values: Mapping[str, SupportsIndex]) -> dict[str, int]:
+    """A mapping of names of dimensions to integers of 1 at least."""
+    _fields.names_of(tuple(values), len(values))
+    numbers = {d: operator.index(n) for d, n in values.items()}
+    for dim, number in numbers.items():
+        if number < 1:
+            raise ValueError(f"{name}[{dim!r}] is {number}, but must be at least 1")
+    return numbers
+
+
+def _chosen(periodic: Iterable[str], extents: Mapping[str, int]) -> dict[str, bool]:
+    names = tuple(periodic)
+    for name in names:
+        if name not in extents:
+            raise ValueError(f"periodic names {name!r}, but the decomposition has {tuple(extents)}")
+    return {dim: dim in names for dim in extents}
+
+
+def _parts(
+    extents: Mapping[str, int],
+    ranks: dict[str, SupportsIndex],
+    sizes: Mapping[str, Sequence[SupportsIndex]],
+    count: int,
+    compute_dims: Any,
+) -> dict[str, tuple[int, ...]]:
+    """The points of each part, by dimension."""
+    fixed = _positive("ranks", ranks)
+    given = {dim: tuple(operator.index(n) for n in parts) for dim, parts in sizes.items()}
+    for name, mapping in (("ranks", fixed), ("sizes", given)):
+        for dim in mapping:
+            if dim not in extents:
+                raise ValueError(
+                    f"{name} names {dim!r}, but the decomposition has {tuple(extents)}"
+                )
+    for dim, parts in given.items():
+        if min(parts, default=0) < 1 or sum(parts) != extents[dim]:
+            raise ValueError(
+                f"sizes[{dim!r}] is {parts}, with the sum {sum(parts)}, but must be parts of at least 1 point with the sum "
+                f"{extents[dim]}"
+            )
+        if fixed.setdefault(dim, len(parts)) != len(parts):
+            raise ValueError(
+                f"sizes[{dim!r}] has {len(parts)} parts, but ranks[{dim!r}] is {fixed[dim]}"
+            )
+    number = math.prod(fixed.values())
+    if count % number or (len(fixed) == len(extents) and count != number):
+        raise ValueError(
+            f"ranks asks for {fixed}, {number} parts, but the communicator has {count} ranks; start as many, or leave a "
+            "dimension out of ranks"
+        )
+    chosen = dict(
+        zip(extents, compute_dims(count, [fixed.get(dim, 0) for dim in extents]), strict=True)
+    )
+    for dim, parts_wanted in chosen.items():
+        if parts_wanted > extents[dim]:
+            raise ValueError(
+                f"dimension {dim!r} has {extents[dim]} points for {parts_wanted} ranks; each needs at least 1"
+            )
+    return {dim: given.get(dim) or _even(extents[dim], chosen[dim]) for dim in extents}
+
+
+def _even(extent: int, count: int) -> tuple[int, ...]:
+    """Parts that differ by one at most, the larger ones first."""
+    least, more = divmod(extent, count)
+    return (least + 1,) * more + (least,) * (count - more)

@@ -1,0 +1,220 @@
+"""Halos filled from the neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+
+from ..storage import Storage
+from . import _fields, _ghex
+from ._failures import together
+from ._fields import Spec
+from ._packed import PackedEngine
+from ._regions import box_points, neighbours
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from ._decomposition import Decomposition
+
+__all__ = ["HaloExchange", "PendingExchange"]
+
+Engine = Literal["ghex", "mpi4py"]
+
+
+class _Engine(Protocol):
+    name: str
+
+    def start(self, fields: Callable[[], Sequence[Any]]) -> Callable[[Sequence[Any]], None]: ...
+    def close(self) -> None: ...
+
+
+class _Offer(NamedTuple):
+    """What a rank brings to the making of an exchange, for all others to see."""
+
+    specs: tuple[Spec, ...]
+    engine: str | None
+    corners: bool
+    without_ghex: str | None
+
+
+class HaloExchange:
+    """Fills the halos of fields like these from the neighbours of a decomposition, as often as asked.
+
+    Args:
+      grid: who holds what.
+      fields: storages of this rank's part, in the order in which later calls name them. Only what they look like is
+        kept: dims, shape, halo, dtype, and with GHEX the layout.
+      engine: `"ghex"`, `"mpi4py"`, or None for GHEX if every rank has it and it can take the fields, else mpi4py.
+      corners: whether diagonal neighbours exchange, too; without them (mpi4py only) corners of the halo keep their values.
+
+    Making one is collective, and all ranks make theirs in the same order; so is calling it.
+
+    Attributes:
+      engine: `"ghex"` or `"mpi4py"`.
+      neighbour_ranks: the ranks that this one exchanges with, itself included where a dimension is periodic and whole.
+      sent_bytes: what one exchange sends to other ranks, without padding of messages.
+
+    Raises:
+      TypeError: a field is no storage.
+      ValueError: extents, halos or dtypes do not fit the decomposition, or differ between ranks; the message names the field, the
+        dimension, what was wanted and what was found.
+      ImportError: `engine="ghex"`, and GHEX is not there.
+      HaloExchangeError: another rank raised one of these.
+    """
+
+    def __init__(
+        self,
+        grid: Decomposition,
+        *fields: Storage,
+        engine: Engine | None = None,
+        corners: bool = True,
+    ) -> None:
+        offers = together(grid.comm, lambda: _offer(grid, fields, engine, corners))
+        first = offers[0]
+        for rank, other in enumerate(offers):
+            if (other.engine, other.corners) != (first.engine, first.corners):
+                raise ValueError(
+                    f"rank {rank} asks for engine={other.engine!r}, corners={other.corners}, but rank 0 for "
+                    f"engine={first.engine!r}, corners={first.corners}"
+                )
+            _fields.check_ranks_agree(grid.ranks, first.specs, other.specs, rank)
+        self._grid = grid
+        self._specs = offers[grid.rank].specs
+        found = neighbours(grid, self._specs, corners=corners)
+        self.neighbour_ranks: tuple[int, ...] = tuple(sorted({n.rank for n in found}))
+        self.sent_bytes: int = sum(
+            box_points(piece.box) * self._specs[piece.field].dtype.itemsize
+            for n in found
+            if n.rank != grid.rank
+            for piece in n.sends
+        )
+        with_ghex = not any(offer.without_ghex for offer in offers) and all(
+            spec.layout == other.layout
+            for offer in offers
+            for spec, other in zip(first.specs, offer.specs, strict=True)
+        )
+        self._engine: _Engine = (
+            _ghex.GhexEngine(grid, self._specs)
+            if with_ghex
+            else PackedEngine(
+                grid,
+                self._specs,
+                [spec.layout for spec in first.specs],
+                found,
+                pinned=not all(map(_fields.is_on_host, fields)),
+            )
+        )
+        self._pending: PendingExchange | None = None
+
+    @property
+    def engine(self) -> str:
+        """Who sends: "ghex" or "mpi4py"."""
+        return self._engine.name
+
+    def __call__(self, *fields: Storage) -> None:
+        """Fills the halos of the fields, which are those of the constructor or ones that look like them. Collective.
+
+        Raises:
+          TypeError, ValueError: a field is not what the exchange was made for; no halo has changed.
+          HaloExchangeError: a neighbour failed; halos on its side are undefined with GHEX and as they were with mpi4py.
+        """
+        self.start(*fields).wait()
+
+    def start(self, *fields: Storage) -> PendingExchange:
+        """Sends, and returns at once: the halos are filled by `wait` of what it returns.
+
+        In between the halos are nobody's to read or write; the domain may be read and written. One exchange of one HaloExchange
+        is under way at a time.
+
+        Raises:
+          as a call. If this raises, there is nothing to wait for.
+        """
+        if self._pending is not None:
+            raise RuntimeError(
+                "this HaloExchange has started and its wait() was not called yet; wait for it, or make another HaloExchange"
+            )
+
+        def checked() -> Sequence[Storage]:
+            self._check(fields)
+            return fields
+
+        self._pending = PendingExchange(self, fields, self._engine.start(checked))
+        return self._pending
+
+    def close(self) -> None:
+        """Gives what MPI keeps for it back; the exchange cannot be used any more. Leaving a `with` block does it."""
+        self._engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return (
+            f"HaloExchange({len(self._specs)} fields, engine={self.engine!r}, with ranks {self.neighbour_ranks}, "
+            f"{self.sent_bytes} bytes sent)"
+        )
+
+    def _check(self, fields: Sequence[Storage]) -> None:
+        if len(fields) != len(self._specs):
+            raise ValueError(
+                f"the exchange was made for {len(self._specs)} fields and is called with {len(fields)}"
+            )
+        for number, (wanted, field) in enumerate(zip(self._specs, fields, strict=True)):
+            _fields.check_field(wanted, _fields.spec_of(field, number))
+
+
+class PendingExchange:
+    """An exchange under way; `wait` ends it."""
+
+    def __init__(
+        self,
+        exchange: HaloExchange,
+        fields: Sequence[Storage],
+        finish: Callable[[Sequence[Any]], None],
+    ) -> None:
+        """Made by `HaloExchange.start`."""
+        self._exchange = exchange
+        self._fields = fields
+        self._finish: Callable[[Sequence[Any]], None] | None = finish
+
+    def wait(self) -> None:
+        """Returns when the halos are filled. Once waited for, it does nothing.
+
+        Raises:
+          HaloExchangeError: a neighbour failed.
+        """
+        if self._finish is None:
+            return
+        finish, self._finish = self._finish, None
+        self._exchange._pending = None
+        finish(self._fields)
+
+
+def _offer(
+    grid: Decomposition, fields: Sequence[Storage], engine: str | None, corners: bool
+) -> _Offer:
+    if engine not in (None, "ghex", "mpi4py"):
+        raise ValueError(f"engine is {engine!r}, but must be 'ghex', 'mpi4py' or None")
+    if not fields:
+        raise ValueError("there is no field; name those whose halos are to be filled")
+    specs = tuple(_fields.spec_of(field, number) for number, field in enumerate(fields))
+    for spec in specs:
+        _fields.check_extents(grid, spec)
+        _fields.check_widths(grid, spec)
+    reason = (
+        "engine='mpi4py'" if engine == "mpi4py" else _ghex.why_not(grid, specs, fields, corners)
+    )
+    if engine == "ghex" and reason is not None:
+        kind = ImportError if reason.startswith(_ghex.NOT_INSTALLED) else ValueError
+        raise kind(f"engine='ghex' cannot serve: {reason}; engine=None takes mpi4py instead")
+    return _Offer(specs, engine, corners, reason)

@@ -1,0 +1,37 @@
+"""How ranks fail together: an error on one of them must not leave the others waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+__all__ = ["HaloExchangeError", "together"]
+
+_Value = TypeVar("_Value")
+
+
+class HaloExchangeError(RuntimeError):
+    """Another rank failed, so this one has not got what it asked for; the message names the rank."""
+
+
+def together(comm: Any, work: Callable[[], _Value]) -> list[_Value]:
+    """What `work` returns on every rank, by rank; collective, and so is its failure.
+
+    Raises:
+      Exception: what `work` raised on this rank.
+      HaloExchangeError: it raised on another one.
+    """
+    value, error = None, None
+    try:
+        value = work()
+    except Exception as caught:
+        error = caught
+    outcomes = comm.allgather(
+        (value, None if error is None else f"{type(error).__name__}: {error}")
+    )
+    if error is not None:
+        raise error
+    for rank, (_, text) in enumerate(outcomes):
+        if text is not None:
+            raise HaloExchangeError(f"rank {rank} failed, and with it all others: {text}")
+    return [value for value, _ in outcomes]

@@ -1,0 +1,207 @@
+"""What an exchange needs to know of a field, and how its memory is reached."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _core
+from ..storage import CPUStorage, CUDAManagedGPUStorage, GPUStorage, Storage
+
+if TYPE_CHECKING:
+    from ._decomposition import Decomposition
+
+__all__ = [
+    "Box",
+    "Spec",
+    "check_extents",
+    "check_field",
+    "check_ranks_agree",
+    "check_widths",
+    "copied_domain",
+    "is_on_host",
+    "names_of",
+    "pairs_of",
+    "reach",
+    "spec_of",
+]
+
+Box = tuple[slice, ...]
+"""Indices of a box of a field, from 0 at the first point of its halo."""
+
+
+class Spec(NamedTuple):
+    """What must not change between exchanges, and what two ranks must agree on (but for the extents of what is cut)."""
+
+    number: int
+    dims: tuple[str, ...]
+    shape: tuple[int, ...]
+    halo: tuple[tuple[int, int], ...]
+    dtype: np.dtype[Any]
+    layout: tuple[int, ...]
+
+    @property
+    def domain(self) -> tuple[int, ...]:
+        """The extents without halo."""
+        return tuple(n - lo - up for n, (lo, up) in zip(self.shape, self.halo, strict=True))
+
+
+def names_of(dims: str | Sequence[str] | None, ndim: int) -> tuple[str, ...]:
+    """The names that the layout of an array with these `dims` has, default ones for None; checked by the core."""
+    names: tuple[str, ...] = _core.plan((1,) * ndim, dims=dims).dims
+    return names
+
+
+def pairs_of(
+    halo: Sequence[SupportsIndex | Sequence[SupportsIndex]] | None, ndim: int
+) -> tuple[tuple[int, int], ...]:
+    """A halo as pairs (lower, upper); none for None."""
+    if halo is None:
+        return ((0, 0),) * ndim
+    if len(halo) != ndim:
+        raise ValueError(f"halo has {len(halo)} entries for {ndim} dimensions")
+    pairs = []
+    for entry in halo:
+        both = (
+            tuple(map(operator.index, entry))
+            if isinstance(entry, Sequence)
+            else (operator.index(entry),) * 2
+        )
+        if len(both) != 2 or min(both) < 0:
+            raise ValueError(
+                f"halo has the entry {entry!r}, but each must be one number or two, none negative"
+            )
+        pairs.append((both[0], both[1]))
+    return tuple(pairs)
+
+
+def spec_of(field: object, number: int) -> Spec:
+    """What an exchange knows of the field at this place among its arguments.
+
+    Raises:
+      TypeError: it is no storage.
+    """
+    if not isinstance(field, Storage):
+        raise TypeError(
+            f"field {number} is a {type(field).__name__}, but must be a storage, which has dims and a halo; wrap it: "
+            "gridbuf.storage.as_storage(array, dims=…, halo=…)"
+        )
+    return Spec(number, field.dims, field.shape, field.halo, field.dtype, field.layout)
+
+
+def check_extents(grid: Decomposition, spec: Spec) -> None:
+    """Each dimension that is cut has the points of this rank's part, and its halo.
+
+    Raises:
+      ValueError: naming field, dimension, wanted and found.
+    """
+    for dim, extent, (lower, upper) in zip(spec.dims, spec.shape, spec.halo, strict=True):
+        if dim in grid.local_extents and extent != lower + grid.local_extents[dim] + upper:
+            raise ValueError(
+                f"field {spec.number}, dimension {dim!r}: the extent must be {lower + grid.local_extents[dim] + upper} on rank "
+                f"{grid.rank} (halo {lower} + {grid.local_extents[dim]} points + halo {upper}), but is {extent}; "
+                "Decomposition.local_shape says it for any field"
+            )
+
+
+def check_widths(grid: Decomposition, spec: Spec) -> None:
+    """No halo is wider than the part that fills it.
+
+    Raises:
+      ValueError: naming field, dimension, wanted and found. On every rank alike, for it follows from what all know.
+    """
+    for dim, (lower, upper) in zip(spec.dims, spec.halo, strict=True):
+        if dim not in grid.sizes or (grid.ranks[dim] == 1 and not grid.periodic[dim]):
+            continue
+        least = min(grid.sizes[dim])
+        if max(lower, upper) > least:
+            raise ValueError(
+                f"field {spec.number}, dimension {dim!r}: the halo must be at most {least}, the points of the smallest part, but "
+                f"is {(lower, upper)}; use fewer ranks along {dim!r} or a narrower halo"
+            )
+
+
+def check_field(wanted: Spec, found: Spec) -> None:
+    """A field of a later exchange is one that the exchange was made for; its layout is its own business.
+
+    Raises:
+      ValueError: naming field, dimension, wanted and found.
+    """
+    if wanted[:5] == found[:5]:
+        return
+    if wanted.dims == found.dims:
+        for dim, want, have in (
+            *zip(wanted.dims, wanted.shape, found.shape, strict=True),
+            *zip(wanted.dims, wanted.halo, found.halo, strict=True),
+        ):
+            if want != have:
+                what = "halo" if isinstance(want, tuple) else "extent"
+                raise ValueError(
+                    f"field {wanted.number}, dimension {dim!r}: the {what} must be {want}, as when the exchange was made, but is "
+                    f"{have}; make another HaloExchange for such fields"
+                )
+    for what in ("dims", "dtype"):
+        if getattr(wanted, what) != getattr(found, what):
+            raise ValueError(
+                f"field {wanted.number}: {what} must be {getattr(wanted, what)}, as when the exchange was made, but is "
+                f"{getattr(found, what)}; make another HaloExchange for such fields"
+            )
+
+
+def check_ranks_agree(
+    cut: Mapping[str, int], first: Sequence[Spec], other: Sequence[Spec], rank: int
+) -> None:
+    """Two ranks exchange the same fields: number, dims, dtypes, halos, and extents of what is not cut.
+
+    Raises:
+      ValueError: naming rank, field, dimension, wanted and found. On every rank alike.
+    """
+    if len(first) != len(other):
+        raise ValueError(f"rank {rank} exchanges {len(other)} fields, but rank 0 {len(first)}")
+    for want, have in zip(first, other, strict=True):
+        field = f"rank {rank}, field {want.number}"
+        for what in ("dims", "dtype"):
+            if getattr(want, what) != getattr(have, what):
+                raise ValueError(
+                    f"{field}: {what} must be {getattr(want, what)}, as on rank 0, but is {getattr(have, what)}"
+                )
+        for axis, dim in enumerate(want.dims):
+            if want.halo[axis] != have.halo[axis]:
+                raise ValueError(
+                    f"{field}, dimension {dim!r}: the halo must be {want.halo[axis]}, as on rank 0, but is {have.halo[axis]}"
+                )
+            if dim not in cut and want.shape[axis] != have.shape[axis]:
+                raise ValueError(
+                    f"{field}, dimension {dim!r}: the extent must be {want.shape[axis]}, as on rank 0, but is {have.shape[axis]}; "
+                    "the decomposition does not cut this dimension"
+                )
+
+
+def is_on_host(field: Storage) -> bool:
+    """Whether all of the field's memory is the host's to read and write, with nothing to bring up to date."""
+    return isinstance(field, CPUStorage | CUDAManagedGPUStorage)
+
+
+def reach(field: Storage) -> Any:
+    """Something with boxes that `gridbuf.copyto` copies from and to.
+
+    The ndarray where all memory is the host's, too; a Buffer over memory of a device; else the storage itself, which
+    brings just the box that is read to the host, and remembers just the one that was written.
+    """
+    if is_on_host(field):
+        return field.to_numpy()
+    if isinstance(field, GPUStorage):
+        return _core.as_buffer(field)
+    return field
+
+
+def copied_domain(field: Storage) -> npt.NDArray[Any]:
+    """The points of the domain, copied to the host."""
+    view = field.domain_view
+    values = np.empty(view.shape, view.dtype)
+    _core.copyto(values, reach(view))
+    return values

@@ -1,0 +1,230 @@
+"""The engine that is GHEX: patterns, packing and sending in C++, by its authors.
+
+GHEX has compiled what it takes: fields of one to four dimensions, of five dtypes, here in memory that the host reaches. A
+field it cannot take, or a kind of exchange that it does not know, goes to the other engine (`why_not`). Fields of one
+dtype and layout travel together.
+
+GHEX has no message that says "I failed". So a rank that fails takes part with memory of its own, which nobody needs, and a
+reduction beside the exchange tells all ranks.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import weakref
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _core
+from . import _fields
+from ._failures import HaloExchangeError
+from ._fields import Spec
+from ._libraries import ghex_module, mpi_module
+
+if TYPE_CHECKING:
+    from ._decomposition import Decomposition
+
+__all__ = ["NOT_INSTALLED", "GhexEngine", "why_not"]
+
+NOT_INSTALLED = "GHEX is not installed"
+_DTYPES = frozenset(map(np.dtype, ("float64", "float32", "bool", "int32", "int64")))
+_MOST_DIMENSIONS = 4
+_Layout = tuple[int, ...]
+
+
+def why_not(
+    grid: Decomposition, specs: Sequence[Spec], fields: Sequence[Any], corners: bool
+) -> str | None:
+    """Why GHEX cannot serve these fields; None if it can."""
+    if importlib.util.find_spec("ghex") is None:
+        return f"{NOT_INSTALLED}: pip install 'gridbuf[ghex]'"
+    if not corners:
+        return "corners=False, and GHEX always exchanges with diagonal neighbours"
+    for spec, field in zip(specs, fields, strict=True):
+        if reason := _why_not(grid, spec, field):
+            return f"field {spec.number}: {reason}"
+    return None
+
+
+def _why_not(grid: Decomposition, spec: Spec, field: Any) -> str | None:
+    if not _fields.is_on_host(field):
+        return f"a {type(field).__name__} lies on a device, and only its halo is to be copied"
+    if spec.dtype not in _DTYPES:
+        return f"GHEX has no dtype {spec.dtype}"
+    if not 1 <= len(spec.shape) <= _MOST_DIMENSIONS:
+        return f"GHEX takes 1 to {_MOST_DIMENSIONS} dimensions, not {len(spec.shape)}"
+    if missing := [d for d in grid.dims if d not in spec.dims]:
+        return f"its dims {spec.dims} lack {missing}, which the decomposition cuts"
+    if 0 in spec.domain:
+        return "its domain is empty"
+    array = field.to_numpy()
+    if any(stride <= 0 or stride % spec.dtype.itemsize for stride in array.strides):
+        return f"strides {array.strides} are not positive multiples of the item's {spec.dtype.itemsize} bytes"
+    layout = _layout_of(_distinct(array))
+    if len(layout) == _MOST_DIMENSIONS and layout[0] == 2:  # noqa: PLR2004 (a rank, not a quantity)
+        return f"GHEX 0.9.0 was built without the layout map {layout}"
+    return None
+
+
+class _Group:
+    """Fields of one kind, which one call of GHEX exchanges: its pattern, communication object and fields' places."""
+
+    def __init__(self, grid: Decomposition, spec: Spec) -> None:
+        MPI = mpi_module()  # noqa: N806 (its name)
+        regular = ghex_module("structured.regular")
+        sets = ghex_module("structured.cartesian_sets")
+        cut = [dim in grid.extents for dim in spec.dims]
+        starts = [grid.starts.get(dim, 0) for dim in spec.dims]
+        whole = sets.ProductSet(
+            *(
+                sets.UnitRange(0, grid.extents.get(d, n))
+                for d, n in zip(spec.dims, spec.domain, strict=True)
+            )
+        )
+        own = sets.ProductSet(
+            *(sets.UnitRange(s, s + n) for s, n in zip(starts, spec.domain, strict=True))
+        )
+        halos = tuple(halo if c else (0, 0) for halo, c in zip(spec.halo, cut, strict=True))
+        periodic = tuple(grid.periodic.get(dim, False) for dim in spec.dims)
+        # A context of its own: its messages meet no others'.
+        # Thread safe as MPI itself is: GHEX warns of less.
+        context = ghex_module("context").make_context(
+            grid.comm, MPI.Query_thread() == MPI.THREAD_MULTIPLE
+        )
+        self._domain = regular.DomainDescriptor(grid.rank, own)
+        self._pattern = regular.make_pattern(
+            context, regular.HaloGenerator(whole, halos, periodic), [self._domain]
+        )
+        self._make_field = regular.make_field_descriptor
+        self._objects = regular.make_communication_object
+        self._context = context
+        self._communications: dict[Any, Any] = {}
+        self._offsets = tuple(lower for lower, _ in spec.halo)
+
+    def described(self, array: npt.NDArray[Any]) -> Any:
+        """The array as GHEX sees it. It borrows the memory and keeps the array."""
+        return self._pattern(
+            self._make_field(self._domain, _distinct(array), self._offsets, array.shape)
+        )
+
+    def exchange(self, kind: Any, described: list[Any]) -> Any:
+        """Packs and sends; returns GHEX's handle."""
+        # One object per kind, for each has one exchange under way at a time.
+        if kind not in self._communications:
+            self._communications[kind] = self._objects(self._context)
+        return self._communications[kind].exchange(described)
+
+
+class GhexEngine:
+    """See the module; `start` and its result are those of every engine."""
+
+    name = "ghex"
+
+    def __init__(self, grid: Decomposition, specs: Sequence[Spec]) -> None:
+        """Makes GHEX's patterns, one for all fields with the same dims, halo and extents. Collective."""
+        MPI = mpi_module()  # noqa: N806 (its name)
+        self._grid, self._specs = grid, specs
+        made: dict[tuple[Any, ...], _Group] = {}
+        # Fields that travel together: of one pattern, dtype and layout. The same on every rank, in the same order.
+        self._kinds: dict[tuple[int, np.dtype[Any], _Layout], tuple[_Group, list[int]]] = {}
+        for number, spec in enumerate(specs):
+            key = (spec.dims, spec.shape, spec.halo)
+            group = made.get(key) or made.setdefault(key, _Group(grid, spec))
+            kind = (id(group), spec.dtype, spec.layout)
+            self._kinds.setdefault(kind, (group, []))[1].append(number)
+        self._known: dict[tuple[int, int], tuple[weakref.ref[Any], Any]] = {}
+        self._failure = np.zeros(1, np.int64)
+        self._reduce = lambda: grid.comm.Iallreduce(MPI.IN_PLACE, self._failure, MPI.MAX)
+
+    def start(self, fields: Callable[[], Sequence[Any]]) -> Callable[[Sequence[Any]], None]:
+        """Packs and sends; what it returns waits. `fields` may raise: then all ranks learn of it."""
+        error = None
+        try:
+            described = self._described(fields())
+        except BaseException as caught:
+            error, described = caught, self._scratch()
+        self._failure[0] = 0 if error is None else self._grid.rank + 1
+        reduced = self._reduce()
+        handles = [
+            group.exchange(kind[1:], description)
+            for (kind, (group, _)), description in zip(self._kinds.items(), described, strict=True)
+        ]
+
+        def finish(_: Sequence[Any]) -> None:
+            for handle in handles:
+                handle.wait()
+            described.clear()
+            reduced.Wait()
+            failed = int(self._failure[0]) - 1
+            if failed >= 0 and error is None:
+                raise HaloExchangeError(
+                    f"rank {failed} failed before it sent; the halos that it fills are undefined"
+                )
+
+        if error is not None:
+            finish(())
+            raise error
+        return finish
+
+    def close(self) -> None:
+        """Lets GHEX's objects go."""
+        self._kinds.clear()
+        self._known.clear()
+
+    def _described(self, fields: Sequence[Any]) -> list[list[Any]]:
+        """GHEX's descriptions of the fields, by kind. Those of a field are made once and forgotten with it."""
+        for spec, field in zip(self._specs, fields, strict=True):
+            if field.layout != spec.layout or not _fields.is_on_host(field):
+                raise ValueError(
+                    f"field {spec.number}: layout must be {spec.layout} in memory of the host, as when the exchange was made, "
+                    f"but is {field.layout} in a {type(field).__name__}; make another HaloExchange, or one with "
+                    "engine='mpi4py'"
+                )
+        return [
+            [self._description(group, fields[n]) for n in numbers]
+            for group, numbers in self._kinds.values()
+        ]
+
+    def _description(self, group: _Group, field: Any) -> Any:
+        array = _fields.reach(
+            field
+        )  # Each time: it waits for what a device does to managed memory.
+        key = (id(field), id(group))
+        known = self._known.get(key)
+        if known is None:
+            forget = weakref.ref(field, lambda _: self._known.pop(key, None))
+            known = self._known[key] = forget, group.described(array)
+        return known[1]
+
+    def _scratch(self) -> list[list[Any]]:
+        """Memory that takes the fields' place on a rank that failed."""
+        return [
+            [
+                group.described(
+                    _core.allocate(spec.shape, spec.dtype, layout=spec.layout).to_numpy()
+                )
+                for spec in (self._specs[n] for n in numbers)
+            ]
+            for group, numbers in self._kinds.values()
+        ]
+
+
+def _distinct(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The array with strides that tell its dimensions apart: GHEX reads the order of dimensions from them, also of those with
+    one point, whose strides mean nothing and may equal another's. Those go outermost here."""
+    strides = list(array.strides)
+    past = max((s * n for s, n in zip(strides, array.shape, strict=True)), default=0)
+    for axis, extent in enumerate(array.shape):
+        if extent == 1:
+            strides[axis] = past
+            past += array.itemsize
+    return np.lib.stride_tricks.as_strided(array, array.shape, strides)
+
+
+def _layout_of(array: npt.NDArray[Any]) -> _Layout:
+    """The layout map that distinct strides have."""
+    descending = sorted(array.strides, reverse=True)
+    return tuple(descending.index(stride) for stride in array.strides)

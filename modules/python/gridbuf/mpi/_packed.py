@@ -1,0 +1,182 @@
+"""The engine that needs mpi4py alone: one message per neighbour, packed by `gridbuf.copyto`, sent by persistent requests.
+
+A message holds the boxes of all fields one after the other, each in the order in which rank 0 has it in memory, so that
+packing is a copy along contiguous elements wherever it can be. Messages lie in one block of memory that is kept between
+exchanges: pinned where a field lies on a device.
+
+A rank that fails before its messages are away sends empty ones in their place, and takes what comes. So nobody waits for it,
+nothing of this exchange is left for the next one, and its neighbours know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _core
+from . import _fields
+from ._failures import HaloExchangeError
+from ._fields import Box, Spec
+from ._libraries import mpi_module
+from ._regions import Neighbour, Piece, box_points
+
+if TYPE_CHECKING:
+    from ._decomposition import Decomposition
+
+__all__ = ["PackedEngine"]
+
+_LINE_BYTES = 64
+"""Boxes start on cache lines within a message, which also aligns every dtype."""
+
+_MOST_OFFSETS = 3**8
+"""Tags are numbered by exchange and offset; a decomposition of more than 8 dimensions is refused before."""
+
+
+class _Message(NamedTuple):
+    """One neighbour's message in one direction: its request, its boxes and where they lie in it."""
+
+    neighbour: Neighbour
+    request: Any
+    length_bytes: int
+    boxes: tuple[tuple[int, Box, npt.NDArray[Any]], ...]
+
+
+class PackedEngine:
+    """See the module; `start` and its result are those of every engine."""
+
+    name = "mpi4py"
+
+    def __init__(
+        self,
+        grid: Decomposition,
+        specs: Sequence[Spec],
+        orders: Sequence[tuple[int, ...]],
+        neighbours: Sequence[Neighbour],
+        *,
+        pinned: bool,
+    ) -> None:
+        """Plans the messages. `orders` are the layouts of rank 0, by which the boxes lie in the messages."""
+        MPI = mpi_module()  # noqa: N806 (its name)
+        self._waitall: Callable[..., Any] = MPI.Prequest.Waitall
+        self._start_all: Callable[..., Any] = MPI.Prequest.Startall
+        self._grid, self._bytes = grid, MPI.BYTE
+        self._specs, self._orders = specs, orders
+        self._own = [n for n in neighbours if n.rank == grid.rank]
+        others = [n for n in neighbours if n.rank != grid.rank]
+        lengths = [self._length_bytes(p) for n in others for p in (n.sends, n.receives)]
+        self._memory = _core.allocate(
+            (sum(lengths),), "uint8", memory="pinned" if pinned else "host"
+        ).to_numpy()
+        most = grid.comm.Get_attr(MPI.TAG_UB) // _MOST_OFFSETS
+        self._first_tag = grid._next_exchange() % most * _MOST_OFFSETS
+        self._sends: list[_Message] = []
+        self._receives: list[_Message] = []
+        offset = 0
+        for neighbour in others:
+            for messages, pieces, number, make in (
+                (self._sends, neighbour.sends, neighbour.sent_as, grid.comm.Send_init),
+                (self._receives, neighbour.receives, neighbour.received_as, grid.comm.Recv_init),
+            ):
+                if not pieces:
+                    continue
+                length = self._length_bytes(pieces)
+                block = self._memory[offset : offset + length]
+                request = make([block, self._bytes], neighbour.rank, self._first_tag + number)
+                messages.append(_Message(neighbour, request, length, self._views(pieces, block)))
+                offset += length
+        self._statuses = [MPI.Status() for _ in self._receives]
+        self._requests = [m.request for m in self._receives], [m.request for m in self._sends]
+
+    @property
+    def message_lengths_bytes(self) -> list[tuple[int, int]]:
+        """Of each message that this rank sends: to whom, and how long."""
+        return [(m.neighbour.rank, m.length_bytes) for m in self._sends]
+
+    def start(self, fields: Callable[[], Sequence[Any]]) -> Callable[[Sequence[Any]], None]:
+        """Packs and sends; what it returns waits and unpacks. `fields` may raise: then the neighbours learn of it."""
+        receives, sends = self._requests
+        self._start_all(receives)
+        started = 0
+        try:
+            arrays = [_fields.reach(field) for field in fields()]
+            for message in self._sends:
+                for field, box, view in message.boxes:
+                    _core.copyto(view, arrays[field][box])
+                message.request.Start()
+                started += 1
+            for neighbour in self._own:
+                self._copy_own(neighbour, arrays)
+        except BaseException:
+            empty = [
+                self._grid.comm.Isend(
+                    [self._memory[:0], self._bytes],
+                    message.neighbour.rank,
+                    self._first_tag + message.neighbour.sent_as,
+                )
+                for message in self._sends[started:]
+            ]
+            self._waitall([*receives, *sends[:started], *empty])
+            raise
+        return self._finish
+
+    def _finish(self, fields: Sequence[Any]) -> None:
+        receives, sends = self._requests
+        self._waitall(receives, self._statuses)
+        self._waitall(sends)
+        # Reached again: where the host works on memory of a device, it waits for what the device did meanwhile.
+        arrays = [_fields.reach(field) for field in fields]
+        failed = []
+        for message, status in zip(self._receives, self._statuses, strict=True):
+            if status.Get_count(self._bytes) != message.length_bytes:
+                failed.append(message.neighbour.rank)
+                continue
+            for field, box, view in message.boxes:
+                _core.copyto(arrays[field][box], view)
+        if failed:
+            raise HaloExchangeError(
+                f"rank {sorted(set(failed))} failed before it sent; the halos on its side are what they were on rank "
+                f"{self._grid.rank}"
+            )
+
+    def close(self) -> None:
+        """Gives the requests back to MPI."""
+        for request in [r for requests in self._requests for r in requests]:
+            request.Free()
+        self._requests = [], []
+
+    def _copy_own(self, neighbour: Neighbour, arrays: Sequence[Any]) -> None:
+        """A periodic dimension with one part: this rank is its own neighbour."""
+        # What is sent to the neighbour at an offset arrives, there, from the opposite one.
+        for other in self._own:
+            if other.received_as == neighbour.sent_as:
+                boxes = {piece.field: piece.box for piece in other.receives}
+                for piece in neighbour.sends:
+                    array = arrays[piece.field]
+                    _core.copyto(array[boxes[piece.field]], array[piece.box])
+
+    def _length_bytes(self, pieces: Sequence[Piece]) -> int:
+        return sum(_lines_bytes(self._specs[p.field], p.box) for p in pieces)
+
+    def _views(
+        self, pieces: Sequence[Piece], block: npt.NDArray[np.uint8]
+    ) -> tuple[tuple[int, Box, npt.NDArray[Any]], ...]:
+        """The boxes as arrays within a message, with the fields' order of dimensions."""
+        views, offset = [], 0
+        for field, box in pieces:
+            spec = self._specs[field]
+            flat = block[offset : offset + box_points(box) * spec.dtype.itemsize].view(spec.dtype)
+            ranks = self._orders[field]
+            shape = [0] * len(box)
+            for part, rank in zip(box, ranks, strict=True):
+                shape[rank] = part.stop - part.start
+            views.append((field, box, flat.reshape(shape).transpose(ranks)))
+            offset += _lines_bytes(spec, box)
+        return tuple(views)
+
+
+def _lines_bytes(spec: Spec, box: Box) -> int:
+    """What a box takes in a message, up to the next cache line."""
+    return -(-box_points(box) * spec.dtype.itemsize // _LINE_BYTES) * _LINE_BYTES
