@@ -1,0 +1,285 @@
+"""`gt4py.storage` over gridbuf: a model that allocates through it switches by changing one import.
+
+>>> from gridbuf.compat import gt4py as storage  # was: from gt4py import storage
+>>> field = storage.zeros((134, 134, 80), backend="gt:cpu_ifirst", aligned_index=(3, 3, 0))
+>>> field[3, 3, 0:1].ctypes.data % 64
+0
+
+The signatures, what they return (an ndarray; for GPU backends CuPy's) and which inputs they refuse are those of GT4Py 1.1 and 1.2. What
+differs is what one switches for:
+
+* the layout follows the *names* in `dimensions`, whatever their order; GT4Py's ignores it;
+* alignment is that of gridbuf's presets: 64 bytes for `gt:cpu_ifirst`, which GT4Py leaves unaligned;
+* memory comes from gridbuf: huge pages, kept blocks, copies at the speed of memory; a shape too large to count is refused instead
+  of wrapping round.
+
+Everything else of `gt4py.storage` (`from_name`, `register`, `layout`, …) is GT4Py's own, imported when it is used. A layout that a
+program registered there is known here, too; a name that gridbuf has means gridbuf's preset (spec 2.3).
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _core
+
+__all__ = ["UnknownBackendError", "empty", "from_array", "full", "ones", "zeros"]
+
+
+class UnknownBackendError(ValueError, RuntimeError):
+    """No preset and no layout registered with GT4Py has this name: gridbuf's ValueError and GT4Py's RuntimeError."""
+
+
+def empty(
+    shape: Sequence[int],
+    dtype: npt.DTypeLike = np.float64,
+    *,
+    backend: str,
+    aligned_index: Sequence[int] | None = None,
+    dimensions: Sequence[str] | None = None,
+) -> npt.NDArray[Any]:
+    """An array laid out for a backend, its elements undefined.
+
+    Args:
+      shape: extents in elements, each at least 1 as GT4Py wants it.
+      dtype: anything `numpy.dtype` takes; the shape of a sub-array dtype is appended as data dimensions.
+      backend: a preset's name, or a layout registered with GT4Py.
+      aligned_index: the index whose element is aligned, zeros if left out. Where it lies beyond the extent there is no such element:
+        it counts as 0, as GT4Py accepts it.
+      dimensions: names, or axes of gtscript; I, J, K, 0, 1, … if left out.
+
+    Raises:
+      UnknownBackendError: a ValueError and a RuntimeError, with the names that there are.
+      TypeError: `shape` or `aligned_index` is no sequence of integers.
+      ValueError: an extent below 1, a negative index, or as many names or indices as there are not dimensions.
+      MemoryError, gridbuf.DeviceUnavailableError: there is no such memory.
+    """
+    return cast(
+        "npt.NDArray[Any]", _make(_core.empty, shape, dtype, backend, aligned_index, dimensions)
+    )
+
+
+def zeros(
+    shape: Sequence[int],
+    dtype: npt.DTypeLike = np.float64,
+    *,
+    backend: str,
+    aligned_index: Sequence[int] | None = None,
+    dimensions: Sequence[str] | None = None,
+) -> npt.NDArray[Any]:
+    """As `empty`, with every element 0."""
+    return cast(
+        "npt.NDArray[Any]", _make(_core.zeros, shape, dtype, backend, aligned_index, dimensions)
+    )
+
+
+def ones(
+    shape: Sequence[int],
+    dtype: npt.DTypeLike = np.float64,
+    *,
+    backend: str,
+    aligned_index: Sequence[int] | None = None,
+    dimensions: Sequence[str] | None = None,
+) -> npt.NDArray[Any]:
+    """As `empty`, with every element 1."""
+    return cast(
+        "npt.NDArray[Any]", _make(_core.ones, shape, dtype, backend, aligned_index, dimensions)
+    )
+
+
+def full(
+    shape: Sequence[int],
+    fill_value: Any,
+    dtype: npt.DTypeLike = np.float64,
+    *,
+    backend: str,
+    aligned_index: Sequence[int] | None = None,
+    dimensions: Sequence[str] | None = None,
+) -> npt.NDArray[Any]:
+    """As `empty`, with every element `fill_value`, cast as `numpy.full` does."""
+
+    def make(extents: tuple[int, ...], element: np.dtype[Any], **keywords: Any) -> object:
+        return _core.full(extents, fill_value, element, **keywords)
+
+    return cast("npt.NDArray[Any]", _make(make, shape, dtype, backend, aligned_index, dimensions))
+
+
+def from_array(
+    data: npt.ArrayLike,
+    dtype: npt.DTypeLike | None = np.float64,
+    *,
+    backend: str,
+    aligned_index: Sequence[int] | None = None,
+    dimensions: Sequence[str] | None = None,
+) -> npt.NDArray[Any]:
+    """A copy of `data`, laid out for a backend.
+
+    Converts as `astype` does, to float64 where `dtype` is left out: that is GT4Py's rule. None keeps the dtype of `data`. `data` is an
+    array of any library whose memory gridbuf can take, a field of `gt4py.next`, or anything else that `numpy.asarray` takes.
+
+    Raises:
+      ValueError: the last extents of `data` are not the shape of a sub-array dtype; or as `empty`.
+    """
+    data = getattr(data, "ndarray", data)  # gt4py.next.Field
+    source = data if hasattr(data, "shape") and hasattr(data, "dtype") else np.asarray(data)
+    shape = tuple(source.shape)
+    element = np.dtype(source.dtype if dtype is None else dtype)
+    if element.shape:
+        if shape[-element.ndim :] != element.shape:
+            raise ValueError(
+                f"data has shape {shape}, whose last extents must be {element.shape}, the shape of dtype {element}; "
+                "pass the dtype of one element, or data with these dimensions"
+            )
+        shape = shape[: -element.ndim]
+
+    def make(extents: tuple[int, ...], element: np.dtype[Any], **keywords: Any) -> object:
+        return _core.from_array(source, element, **keywords)
+
+    return cast("npt.NDArray[Any]", _make(make, shape, element, backend, aligned_index, dimensions))
+
+
+def __getattr__(name: str) -> Any:
+    """The other names of `gt4py.storage`, for programs that use them."""
+    if name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        storage = importlib.import_module("gt4py.storage")
+    except ImportError as error:
+        raise AttributeError(
+            f"module {__name__!r} has no attribute {name!r} of its own, and gt4py.storage cannot be imported: {error}"
+        ) from error
+    return getattr(storage, name)
+
+
+class _Request(NamedTuple):
+    """What both GT4Py's backends and gridbuf's presets are asked with, checked as GT4Py checks it."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    names: tuple[str, ...]
+    aligned_index: tuple[int, ...]
+
+
+def _make(
+    function: Any,
+    shape: Sequence[int],
+    dtype: npt.DTypeLike,
+    backend: str,
+    aligned_index: Sequence[int] | None,
+    dimensions: Sequence[str] | None,
+) -> object:
+    """Calls one of gridbuf's functions with what GT4Py's arguments mean."""
+    _refuse_unknown(backend)
+    request = _normalised(shape, dtype, aligned_index, dimensions)
+    return function(
+        request.shape,
+        request.dtype,
+        dims=request.names,
+        aligned_index=request.aligned_index,
+        **_layout_keywords(backend, request),
+    )
+
+
+def _registered(backend: str) -> Any:
+    """The layout that a program registered with GT4Py under this name, or None. Imports nothing."""
+    registry = sys.modules.get("gt4py.storage.cartesian.layout_registry")
+    return None if registry is None else registry.REGISTRY.get(backend)
+
+
+def _refuse_unknown(backend: str) -> None:
+    known = _core.presets()
+    if backend not in known and _registered(backend) is None:
+        raise UnknownBackendError(
+            f"backend is {backend!r}, but must be one of {', '.join(known)}, or a layout registered with "
+            "gt4py.storage.register; add it with gridbuf.register_preset"
+        )
+
+
+def _layout_keywords(backend: str, request: _Request) -> dict[str, Any]:
+    """A preset by its name; a layout registered with GT4Py spelled out, its alignment being in elements there."""
+    if backend in _core.presets():
+        return {"backend": backend}
+    info = _registered(backend)
+    # GT4Py's maps are for names in their usual order only: I, J, K, then the data dimensions by number.
+    usual = sorted(
+        request.names, key=lambda name: (name.isdigit(), int(name) if name.isdigit() else 0, name)
+    )
+    ranks = dict(zip(usual, info["layout_map"](tuple(usual))))
+    return {
+        "layout": tuple(int(ranks[name]) for name in request.names),
+        "alignment_size": info["alignment"] * request.dtype.itemsize,
+        "device": "gpu" if info["device"] == "gpu" else None,
+    }
+
+
+def _normalised(
+    shape: Sequence[int],
+    dtype: npt.DTypeLike,
+    aligned_index: Sequence[int] | None,
+    dimensions: Sequence[str] | None,
+) -> _Request:
+    extents = _integers("shape", shape)
+    if any(extent < 1 for extent in extents):
+        raise ValueError(
+            f"shape is {extents}, but every extent must be at least 1 as GT4Py's stencils want it; "
+            "gridbuf.empty makes arrays without elements"
+        )
+    if dimensions is None:
+        names = [*"IJK", *(str(number) for number in range(len(extents) - 3))][: len(extents)]
+    else:
+        names = [str(getattr(axis, "__gt_axis_name__", axis)) for axis in dimensions]
+    if len(names) != len(extents):
+        raise ValueError(
+            f"dimensions are {tuple(names)}, but must be {len(extents)}, as many as shape {extents} has: "
+            "the two have non-matching sizes"
+        )
+    index = _inside(extents, aligned_index)
+    element = np.dtype(dtype)
+    if element.subdtype is None:
+        return _Request(extents, element, tuple(names), index)
+    inner, inner_shape = element.subdtype
+    return _Request(
+        (*extents, *inner_shape),
+        inner,
+        (*names, *_following(names, len(inner_shape))),
+        (*index, *(0 for _ in inner_shape)),
+    )
+
+
+def _integers(what: str, values: Sequence[int]) -> tuple[int, ...]:
+    if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
+        raise TypeError(
+            f"{what} is {values!r} ({type(values).__name__}), but must be a sequence of integers; pass a tuple, one for "
+            "each dimension"
+        )
+    for value in values:
+        if not hasattr(value, "__index__"):
+            raise TypeError(
+                f"{what} is {values!r}, but must hold integers only; {value!r} is of type {type(value).__name__}"
+            )
+    return tuple(value.__index__() for value in values)
+
+
+def _inside(extents: tuple[int, ...], aligned_index: Sequence[int] | None) -> tuple[int, ...]:
+    """The aligned index with 0 where it lies beyond the extent: GT4Py takes a model's (3, 3, 0) for fields of any extent."""
+    if aligned_index is None:
+        return (0,) * len(extents)
+    index = _integers("aligned_index", aligned_index)
+    if len(index) != len(extents) or any(entry < 0 for entry in index):
+        raise ValueError(
+            f"aligned_index is {index}, but must be {len(extents)} indices of at least 0, one for each dimension of shape "
+            f"{extents}; leave it out for zeros"
+        )
+    return tuple(entry if entry < extent else 0 for entry, extent in zip(index, extents))
+
+
+def _following(names: Sequence[str], count: int) -> Iterator[str]:
+    """The next numbers for data dimensions, after those that are there."""
+    first = 1 + max((int(name) for name in names if name.isdigit()), default=-1)
+    return (str(first + number) for number in range(count))
