@@ -1,6 +1,6 @@
 """The code in README.md and docs/ is a region of a file that the tests run: what is printed is what works.
 
-A fenced block preceded by `<!-- snippet: FILE#REGION -->` must equal the lines between `# [REGION]` and `# [/REGION]` (`//` in C++).
+A fenced block preceded by `<!-- snippet: FILE#REGION -->` must equal the lines between `# [REGION]` and `# [/REGION]` (`//` in C++, `!` in Fortran).
 """
 
 import os
@@ -27,7 +27,7 @@ def snippets() -> list[tuple[pathlib.Path, str, str, str]]:
 
 
 def region(path: pathlib.Path, name: str) -> str:
-    mark = r"^ *(?:#|//) "
+    mark = r"^ *(?:#|//|!) "
     found = re.search(
         rf"{mark}\[{name}\]\n(.*?){mark}\[/{name}\]$", path.read_text(), re.DOTALL | re.MULTILINE
     )

@@ -9,7 +9,7 @@ SNIPPET = re.compile(r"(<!-- (?:c\+\+ )?snippet: (\S+)#(\w+) -->\n+```[\w+]*\n).
 
 
 def region(path: str, name: str) -> str:
-    mark = r"^ *(?:#|//) "
+    mark = r"^ *(?:#|//|!) "
     text = (ROOT / path).read_text()
     found = re.search(rf"{mark}\[{name}\]\n(.*?){mark}\[/{name}\]$", text, re.DOTALL | re.MULTILINE)
     if not found:
