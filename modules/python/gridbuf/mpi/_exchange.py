@@ -171,6 +171,7 @@ class HaloExchange:
             )
         for number, (wanted, field) in enumerate(zip(self._specs, fields, strict=True)):
             _fields.check_field(wanted, _fields.spec_of(field, number))
+            _fields.check_writable(field, number)
 
 
 class PendingExchange:
@@ -208,7 +209,8 @@ def _offer(
     if not fields:
         raise ValueError("there is no field; name those whose halos are to be filled")
     specs = tuple(_fields.spec_of(field, number) for number, field in enumerate(fields))
-    for spec in specs:
+    for spec, field in zip(specs, fields, strict=True):
+        _fields.check_writable(field, spec.number)
         _fields.check_extents(grid, spec)
         _fields.check_widths(grid, spec)
     reason = (

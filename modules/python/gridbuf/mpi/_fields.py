@@ -22,6 +22,7 @@ __all__ = [
     "check_field",
     "check_ranks_agree",
     "check_widths",
+    "check_writable",
     "copied_domain",
     "is_on_host",
     "names_of",
@@ -91,6 +92,19 @@ def spec_of(field: object, number: int) -> Spec:
             "gridbuf.storage.as_storage(array, dims=…, halo=…)"
         )
     return Spec(number, field.dims, field.shape, field.halo, field.dtype, field.layout)
+
+
+def check_writable(field: Storage, number: int) -> None:
+    """Halos are written.
+
+    Raises:
+      ValueError: the memory of the field is read-only.
+    """
+    if field._readonly:
+        raise ValueError(
+            f"field {number} is read-only, but its halo is to be written; pass a storage over memory that may be written, "
+            "or a copy"
+        )
 
 
 def check_extents(grid: Decomposition, spec: Spec) -> None:

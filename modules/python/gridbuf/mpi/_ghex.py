@@ -137,7 +137,9 @@ class GhexEngine:
             self._kinds.setdefault(kind, (group, []))[1].append(number)
         self._known: dict[tuple[int, int], tuple[weakref.ref[Any], Any]] = {}
         self._failure = np.zeros(1, np.int64)
-        self._reduce = lambda: grid.comm.Iallreduce(MPI.IN_PLACE, self._failure, MPI.MAX)
+        self._reduce: Callable[[], Any] = lambda: grid.comm.Iallreduce(
+            MPI.IN_PLACE, self._failure, MPI.MAX
+        )
 
     def start(self, fields: Callable[[], Sequence[Any]]) -> Callable[[Sequence[Any]], None]:
         """Packs and sends; what it returns waits. `fields` may raise: then all ranks learn of it."""
