@@ -7,6 +7,7 @@
 import gridbuf.interface.array_interface;
 import gridbuf.interface.dlpack;
 import gridbuf.python.buffer;
+import gridbuf.python.call;
 import gridbuf.python.copyto;
 import gridbuf.python.device;
 import gridbuf.python.functions;
@@ -61,6 +62,7 @@ Ref make_module() {
   add_named_functions(module.get());
   add_storage_types(module.get());
   add_copyto_function(module.get());
+  add_call_functions(module.get());
   check(PyModule_AddObjectRef(module.get(), "_build_facts", build_facts().get()));
   return module;
 }

@@ -497,8 +497,11 @@ void read_meaning_of(PyObject* entry, DataSide side, Foreign& foreign) {
 
 }  // namespace
 
-Foreign read_data_dict(PyObject* dict, PyObject* self, std::optional<DataSide> side,
-                       PyObject* source) {
+namespace {
+
+/// The side whose entry is meant: `side` if it has one, else the host's, else the GPU's. An error
+/// if there is none.
+DataSide side_with_entry(PyObject* dict, std::optional<DataSide> side) {
   check_is_dict(dict, "GT-01", "__gt_data_interface__");
   if (!side) side = entry_under(dict, DataSide::kHost) ? DataSide::kHost : DataSide::kGpu;
   if (!entry_under(dict, *side)) {
@@ -506,14 +509,49 @@ Foreign read_data_dict(PyObject* dict, PyObject* self, std::optional<DataSide> s
                  {"__gt_data_interface__", describe(dict),
                   "a dict with an entry under None or \"gpu\"", "use None for the host"}));
   }
-  Ref first = checked_entry(dict, *side);
+  return *side;
+}
+
+/// The memory of an entry that may be used now.
+Foreign read_entry(const Ref& acquired, PyObject* self, DataSide side) {
+  const Ref entry = as_array_interface(acquired, side);
+  Foreign foreign = side == DataSide::kHost ? read_array_dict(entry.get(), self)
+                                            : read_cuda_dict(entry.get(), self);
+  read_meaning_of(entry.get(), side, foreign);
+  return foreign;
+}
+
+Ref given(Ref function) {
+  return function && function.get() != Py_None ? std::move(function) : Ref();
+}
+
+}  // namespace
+
+Foreign read_data_dict(PyObject* dict, PyObject* self, std::optional<DataSide> wanted,
+                       PyObject* source) {
+  const DataSide side = side_with_entry(dict, wanted);
+  Ref first = checked_entry(dict, side);
   const ShieldedRef guard = acquire(first, self);  // Releases also if what follows raises.
-  const Ref entry = as_array_interface(read_again(std::move(first), *side, source), *side);
-  Foreign foreign = *side == DataSide::kHost ? read_array_dict(entry.get(), self)
-                                             : read_cuda_dict(entry.get(), self);
-  read_meaning_of(entry.get(), *side, foreign);
+  Foreign foreign = read_entry(read_again(std::move(first), side, source), self, side);
   foreign.keep_alive = keep_both(guard.get(), foreign.keep_alive.get());
   return foreign;
+}
+
+Foreign read_acquired_dict(PyObject* dict, PyObject* self, DataSide wanted) {
+  const DataSide side = side_with_entry(dict, wanted);
+  return read_entry(checked_entry(dict, side), self, side);
+}
+
+std::optional<UseHooks> use_hooks(PyObject* object, DataSide wanted) {
+  const Ref dict = optional_attribute(object, data_interface_name);
+  if (!dict) return std::nullopt;
+  const bool has_wanted = PyDict_Check(dict.get()) != 0 && has_entry(dict.get(), wanted);
+  const DataSide side =
+      side_with_entry(dict.get(), has_wanted ? std::optional(wanted) : std::nullopt);
+  const Ref entry = checked_entry(dict.get(), side);
+  return UseHooks{.side = side,
+                  .acquire = given(item(entry.get(), keys::acquire)),
+                  .release = given(item(entry.get(), keys::release))};
 }
 
 Foreign read_struct_capsule(PyObject* capsule, PyObject* self) {

@@ -127,22 +127,26 @@ Ref declared(PyObject* object, AttributeName& name) {
   return value;
 }
 
-Ref origin_of_object(PyObject* object) {
-  if (is_buffer(object)) return from_integers(origin_of(state_of(object)).span());
-  static AttributeName names[] = {AttributeName("__gt_origin__"), AttributeName("default_origin")};
-  for (AttributeName& name : names) {
-    const Ref value = declared(object, name);
-    if (value && value.get() != Py_None)
-      return from_integers(to_integers(value.get(), utf8(name.get())).span());
+}  // namespace
+
+std::optional<Extents> declared_origin(PyObject* object) {
+  if (is_buffer(object)) return origin_of(state_of(object));
+  if (!is_exact_ndarray(object)) {  // A plain ndarray has no attributes to look for.
+    static AttributeName names[] = {AttributeName("__gt_origin__"),
+                                    AttributeName("default_origin")};
+    for (AttributeName& name : names) {
+      const Ref value = declared(object, name);
+      if (value && value.get() != Py_None) {
+        return to_integers(value.get(), utf8(name.get()));
+      }
+    }
   }
   if (is_ndarray(object)) {
     PyObject* const base = fields_of(object).base;
-    if (base != nullptr && is_buffer(base) && dims_behind(object)) return origin_of_object(base);
+    if (base != nullptr && is_buffer(base) && dims_behind(object)) return declared_origin(base);
   }
-  return Ref::share(Py_None);
+  return std::nullopt;
 }
-
-}  // namespace
 
 Ref make_cupy_view(const Ref& buffer, bool sync) { return cupy_view(load_cupy(), buffer, sync); }
 
@@ -202,7 +206,10 @@ PyObject* from_interface(PyObject*, PyObject* const* arguments, Py_ssize_t count
 }
 
 PyObject* get_origin(PyObject*, PyObject* object) {
-  return guarded([&] { return origin_of_object(object); });
+  return guarded([&] {
+    const std::optional<Extents> origin = declared_origin(object);
+    return origin ? from_integers(origin->span()) : Ref::share(Py_None);
+  });
 }
 
 // ---- The table. ----

@@ -257,9 +257,13 @@ std::optional<Foreign> through_ndarray(PyObject* object) {
   return foreign;
 }
 
-std::optional<Foreign> through_data_interface(PyObject* object, std::optional<DataSide> side) {
+std::optional<Foreign> through_data_interface(PyObject* object, const ImportOptions& options) {
   const Ref dict = optional_attribute(object, data_interface_name);
   if (!dict) return std::nullopt;
+  if (options.acquired) {
+    return read_acquired_dict(dict.get(), object, options.side.value_or(DataSide::kHost));
+  }
+  const std::optional<DataSide> side = options.side;
   const bool has_wanted = side && PyDict_Check(dict.get()) != 0 && has_entry(dict.get(), *side);
   return read_data_dict(dict.get(), object, has_wanted ? side : std::nullopt, object);
 }

@@ -108,3 +108,11 @@ void Writing::done() {
 }
 
 }  // namespace gridbuf::python::storages
+
+namespace gridbuf::python {
+
+void touch_storage(PyObject* storage, Side side) {
+  storages::touch(*storages::object_of(storage), side);
+}
+
+}  // namespace gridbuf::python

@@ -56,6 +56,9 @@ bool is_storage(PyObject* object);
 /// The C++ storage of an object; lives while that does. Requires is_storage(object).
 const Storage& storage_of(PyObject* object);
 
+/// Tells the producer of foreign memory that a side of it was written, if it asked to be told.
+void touch_storage(PyObject* storage, Side side);
+
 /// A new object, of the class of the storage's kind.
 Ref make_storage(Storage storage, const DTypePtr& dtype);
 

@@ -1,0 +1,408 @@
+module;
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+module gridbuf.call;
+
+import gridbuf.error;
+
+namespace gridbuf {
+namespace {
+
+/// "field 'u'", or "field 'u', dimension J".
+std::string place(const FieldRule& rule) { return "field '" + rule.name + "'"; }
+std::string place(const FieldRule& rule, Dim dim) {
+  return place(rule) + ", dimension " + to_string(dim);
+}
+
+absl::Status value_error(const std::string& where, std::string_view what, std::string_view found,
+                         std::string_view wanted, std::string_view advice) {
+  return make_error(ErrorClass::kValue, {where + ": " + std::string(what), found, wanted, advice});
+}
+
+int spatial_count(const Dims& dims) {
+  return static_cast<int>(std::ranges::count_if(dims, [](Dim dim) { return dim.is_spatial(); }));
+}
+
+// ---- Dimensions. ----
+
+absl::Status check_ndim(const FieldRule& rule, int ndim) {
+  if (ndim == rule.dims.size()) return absl::OkStatus();
+  return value_error(place(rule), "the number of dimensions", std::to_string(ndim),
+                     std::to_string(rule.dims.size()) + ", for " + to_string(rule.dims),
+                     "pass such an array, or annotate the parameter with its axes");
+}
+
+int position_in(const Dims& dims, Dim dim) {
+  const auto found = std::ranges::find(dims, dim);
+  return found == dims.end() ? -1 : static_cast<int>(found - dims.begin());
+}
+
+/// Sets the order of the dimensions. Requires as many as the rule has.
+absl::Status order(const FieldRule& rule, const std::optional<Dims>& named, BoundField& field) {
+  for (int i = 0; i < rule.dims.size(); ++i) {
+    const int axis = named ? position_in(*named, rule.dims[i]) : i;
+    if (axis < 0) {
+      return value_error(place(rule, rule.dims[i]), "its dims", to_string(*named),
+                         to_string(rule.dims) + " in any order",
+                         "name the array's dimensions with dims=, or annotate the parameter with "
+                         "its axes");
+    }
+    field.axes.push_back(axis);
+    field.is_in_order = field.is_in_order && axis == i;
+  }
+  return absl::OkStatus();
+}
+
+StridedView permuted(const StridedView& memory, const Axes& axes) {
+  StridedView view;
+  view.itemsize_bytes = memory.itemsize_bytes;
+  for (const int axis : axes) {
+    view.shape.push_back(memory.shape[axis]);
+    view.strides_bytes.push_back(memory.strides_bytes[axis]);
+  }
+  return view;
+}
+
+absl::Status check_data_extents(const FieldRule& rule, const BoundField& field) {
+  const int first = rule.dims.size() - rule.data_extents.size();
+  for (int i = 0; i < rule.data_extents.size(); ++i) {
+    const std::int64_t found = field.memory.shape[first + i];
+    if (rule.data_extents[i] < 0 || rule.data_extents[i] == found) continue;
+    return value_error(place(rule, rule.dims[first + i]), "its extent", std::to_string(found),
+                       std::to_string(rule.data_extents[i]), "pass an array of that extent");
+  }
+  return absl::OkStatus();
+}
+
+// ---- Origins. ----
+
+HaloWidth width(const Halo& halo, int axis) { return halo.empty() ? HaloWidth{} : halo[axis]; }
+
+/// The origin that was said, completed with zeros for data dimensions.
+absl::Status take_origin(const FieldRule& rule, const Extents& said, std::string_view who,
+                         Extents& origin) {
+  const int spatial = spatial_count(rule.dims);
+  if (said.size() != spatial && said.size() != rule.dims.size()) {
+    return value_error(place(rule), "the " + std::string(who), to_string(said),
+                       "a tuple with an entry for each of " + to_string(rule.dims),
+                       "give them in that order");
+  }
+  origin = said;
+  while (origin.size() < rule.dims.size()) origin.push_back(0);
+  return absl::OkStatus();
+}
+
+/// The entries of an origin for all fields that this field has. Requires an entry per domain
+/// dimension.
+Extents entries_for(const FieldRule& rule, const Dims& domain, const Extents& all) {
+  Extents origin;
+  for (const Dim dim : rule.dims) {
+    if (dim.is_spatial()) origin.push_back(all[position_in(domain, dim)]);
+  }
+  return origin;
+}
+
+absl::Status check_origin(const FieldRule& rule, const BoundField& field) {
+  for (int i = 0; i < rule.dims.size(); ++i) {
+    const std::int64_t origin = field.origin[i];
+    const std::int64_t extent = field.memory.shape[i];
+    if (origin < 0 || origin > extent) {
+      return value_error(place(rule, rule.dims[i]), "the origin", std::to_string(origin),
+                         "from 0 to its extent, " + std::to_string(extent),
+                         "pass another origin=, or a larger array");
+    }
+    const std::int64_t before = width(rule.reach, i).lower;
+    if (origin < before) {
+      return value_error(place(rule, rule.dims[i]), "the origin", std::to_string(origin),
+                         "at least " + std::to_string(before) +
+                             ", as the stencil reads so many points before its domain",
+                         "pass origin=, or a field with a halo");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status place_origin(const FieldRule& rule, const FieldArgument& argument,
+                          const std::optional<Extents>& said, const Dims& domain,
+                          const std::optional<Extents>& for_all, BoundField& field) {
+  absl::Status status;
+  if (said) {
+    status = take_origin(rule, *said, "origin", field.origin);
+  } else if (for_all) {
+    status = take_origin(rule, entries_for(rule, domain, *for_all), "origin", field.origin);
+  } else if (argument.origin) {
+    status = take_origin(rule, *argument.origin, "origin that it declares (__gt_origin__)",
+                         field.origin);
+  } else {
+    for (const int axis : field.axes) field.origin.push_back(width(argument.halo, axis).lower);
+  }
+  return status.ok() ? check_origin(rule, field) : status;
+}
+
+// ---- The domain. ----
+
+/// What has an entry per domain dimension, said for all fields.
+absl::Status check_entries(std::string_view name, const Extents& said, const Dims& domain) {
+  if (said.size() != domain.size()) {
+    return make_error(ErrorClass::kValue,
+                      {name, to_string(said),
+                       "a tuple with an entry for each of " + to_string(domain),
+                       "give them in that order"});
+  }
+  for (int i = 0; i < said.size(); ++i) {
+    if (said[i] >= 0) continue;
+    return make_error(ErrorClass::kValue,
+                      {std::string(name) + ", dimension " + to_string(domain[i]),
+                       std::to_string(said[i]), "at least 0", "count points"});
+  }
+  return absl::OkStatus();
+}
+
+/// How many points the field has from its origin on, without its upper halo and without what the
+/// stencil reads beyond the domain.
+std::int64_t room(const FieldRule& rule, const BoundField& field, int i, HaloWidth halo) {
+  const std::int64_t beyond = std::max(halo.upper, width(rule.reach, i).upper);
+  return field.memory.shape[i] - field.origin[i] - beyond;
+}
+
+absl::Status no_room(const FieldRule& rule, const BoundField& field, int i, HaloWidth halo) {
+  const std::int64_t beyond = std::max(halo.upper, width(rule.reach, i).upper);
+  return value_error(place(rule, rule.dims[i]), "its extent",
+                     std::to_string(field.memory.shape[i]),
+                     "at least the origin, " + std::to_string(field.origin[i]) +
+                         ", and the upper halo, " + std::to_string(beyond),
+                     "pass another origin=, or a larger array");
+}
+
+absl::StatusOr<Extents> largest_domain(std::span<const FieldRule> rules,
+                                       std::span<const FieldArgument> arguments,
+                                       const BoundCall& call, const Dims& domain) {
+  Extents extents(domain.size(), -1);
+  for (std::size_t f = 0; f < rules.size(); ++f) {
+    if (arguments[f].is_absent) continue;
+    for (int i = 0; i < rules[f].dims.size() && rules[f].dims[i].is_spatial(); ++i) {
+      const BoundField& field = call.fields[f];
+      const HaloWidth halo = width(arguments[f].halo, field.axes[i]);
+      const std::int64_t points = room(rules[f], field, i, halo);
+      if (points < 0) return no_room(rules[f], field, i, halo);
+      std::int64_t& extent = extents[position_in(domain, rules[f].dims[i])];
+      extent = extent < 0 ? points : std::min(extent, points);
+    }
+  }
+  for (std::int64_t& extent : extents) extent = extent < 0 ? 1 : extent;
+  return extents;
+}
+
+/// Whether every field has the points of the domain that was said; its halo may be part of it.
+absl::Status check_domain(std::span<const FieldRule> rules,
+                          std::span<const FieldArgument> arguments, const BoundCall& call,
+                          const Dims& domain) {
+  for (std::size_t f = 0; f < rules.size(); ++f) {
+    if (arguments[f].is_absent) continue;
+    const BoundField& field = call.fields[f];
+    for (int i = 0; i < rules[f].dims.size() && rules[f].dims[i].is_spatial(); ++i) {
+      const std::int64_t wanted = call.domain[position_in(domain, rules[f].dims[i])];
+      const std::int64_t beyond = width(rules[f].reach, i).upper;
+      // No sum of what the caller said, which could overflow.
+      const std::int64_t found = field.memory.shape[i] - field.origin[i] - beyond;
+      if (wanted <= found) continue;
+      std::string from = " from its origin, " + std::to_string(field.origin[i]);
+      if (beyond > 0) from += ", without the " + std::to_string(beyond) + " read beyond the domain";
+      return value_error(place(rules[f], rules[f].dims[i]), "the number of points" + from,
+                         std::to_string(std::max<std::int64_t>(found, 0)),
+                         "at least the domain's, " + std::to_string(wanted),
+                         "pass a smaller domain=, another origin=, or a larger array");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status bind_domain(std::span<const FieldRule> rules,
+                         std::span<const FieldArgument> arguments,
+                         const std::optional<Extents>& said, const Dims& domain, BoundCall& call) {
+  if (said) {
+    call.domain = *said;
+    return check_domain(rules, arguments, call, domain);
+  }
+  const absl::StatusOr<Extents> largest = largest_domain(rules, arguments, call, domain);
+  if (!largest.ok()) return largest.status();
+  call.domain = *largest;
+  return absl::OkStatus();
+}
+
+absl::Status bind_field(const FieldRule& rule, const FieldArgument& argument, BoundField& field) {
+  if (absl::Status status = check_ndim(rule, argument.memory.ndim()); !status.ok()) return status;
+  if (absl::Status status = order(rule, argument.dims, field); !status.ok()) return status;
+  if (!(argument.dtype == rule.dtype)) return wrong_dtype(rule, argument.dtype.name());
+  field.memory = permuted(argument.memory, field.axes);
+  return check_data_extents(rule, field);
+}
+
+// ---- Memory. ----
+
+/// What is wrong with the memory: a place, and what a message says of it.
+struct MemoryFault {
+  int axis = -1;  // none: the whole field
+  std::string what;
+  std::string found;
+  std::string wanted;
+};
+
+std::int64_t stride_length(const BoundField& field, int axis) {
+  return std::abs(field.memory.strides_bytes[axis]);
+}
+
+std::optional<MemoryFault> layout_fault(const LayoutMap& layout, const BoundField& field) {
+  const Axes axes = axes_by_rank(layout);
+  int outer = -1;
+  for (const int axis : axes) {
+    if (field.memory.shape[axis] == 1) continue;
+    if (outer >= 0 && stride_length(field, axis) > stride_length(field, outer)) {
+      return MemoryFault{axis, "its strides", to_string(field.memory.strides_bytes) + " bytes",
+                         "in the order of the layout map " + to_string(layout)};
+    }
+    outer = axis;
+  }
+  const int inner = axes[axes.size() - 1];
+  if (outer == inner && field.memory.strides_bytes[inner] != field.memory.itemsize_bytes) {
+    return MemoryFault{inner, "its stride",
+                       std::to_string(field.memory.strides_bytes[inner]) + " bytes",
+                       "the item size, " + std::to_string(field.memory.itemsize_bytes) +
+                           " bytes, as the layout map " + to_string(layout) + " has it contiguous"};
+  }
+  return std::nullopt;
+}
+
+/// The dimension along which rows lie: the contiguous one of the layout, else that of the smallest
+/// stride.
+int row_axis(const MemoryRule& rule, const BoundField& field) {
+  if (!rule.layout.empty()) return axes_by_rank(rule.layout)[rule.layout.size() - 1];
+  int found = -1;
+  for (int axis = 0; axis < field.memory.ndim(); ++axis) {
+    if (field.memory.shape[axis] == 1) continue;
+    if (found < 0 || stride_length(field, axis) < stride_length(field, found)) found = axis;
+  }
+  return found;
+}
+
+std::optional<MemoryFault> alignment_fault(const MemoryRule& rule, const BoundField& field,
+                                           std::uintptr_t address) {
+  const std::string wanted = "a multiple of " + std::to_string(rule.alignment_bytes) + " bytes";
+  const int row = row_axis(rule, field);
+  for (int axis = 0; axis < field.memory.ndim(); ++axis) {
+    const std::int64_t stride_bytes = field.memory.strides_bytes[axis];
+    // Unsigned, as an address is; a negative stride wraps to the same address.
+    address += static_cast<std::uintptr_t>(field.origin[axis]) *
+               static_cast<std::uintptr_t>(stride_bytes);
+    if (axis == row || field.memory.shape[axis] == 1) continue;
+    if (stride_bytes % rule.alignment_bytes != 0) {
+      return MemoryFault{axis, "its stride", std::to_string(stride_bytes) + " bytes", wanted};
+    }
+  }
+  const auto rest = address % static_cast<std::uintptr_t>(rule.alignment_bytes);
+  if (rest == 0) return std::nullopt;
+  return MemoryFault{-1, "the address of the element at the origin " + to_string(field.origin),
+                     std::to_string(rest) + " bytes off", wanted};
+}
+
+std::optional<MemoryFault> memory_fault(const MemoryRule& rule, const BoundField& field,
+                                        std::uintptr_t address) {
+  if (is_empty(field.memory.shape) || field.memory.ndim() == 0) return std::nullopt;
+  if (!rule.layout.empty()) {
+    if (auto fault = layout_fault(rule.layout, field)) return fault;
+  }
+  return rule.alignment_bytes == 1 ? std::nullopt : alignment_fault(rule, field, address);
+}
+
+std::string fault_place(const FieldRule& rule, const MemoryFault& fault) {
+  return fault.axis < 0 ? place(rule) : place(rule, rule.dims[fault.axis]);
+}
+
+}  // namespace
+
+Dims domain_dims(std::span<const FieldRule> rules) {
+  Dims dims;
+  for (int axis = 0; axis < kSpatialAxes; ++axis) {
+    const Dim dim = Dim::spatial(axis);
+    const bool used = std::ranges::any_of(
+        rules, [dim](const FieldRule& rule) { return position_in(rule.dims, dim) >= 0; });
+    if (used) dims.push_back(dim);
+  }
+  return dims;
+}
+
+absl::Status check_annotation_order(const Dims& dims) {
+  for (int i = 1; i < dims.size(); ++i) {
+    if (dims[i - 1] < dims[i]) continue;
+    return make_error(ErrorClass::kValue,
+                      {"Axes", to_string(dims), "in the order I, J, K, 0, 1, ..., each once",
+                       "the order in memory is the array's own affair: its dims= says it"});
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<BoundCall> bind_call(std::span<const FieldRule> rules,
+                                    std::span<const FieldArgument> arguments,
+                                    const CallRequest& request) {
+  const Dims domain = domain_dims(rules);
+  if (request.origin) {
+    const absl::Status status = check_entries("origin", *request.origin, domain);
+    if (!status.ok()) return status;
+  }
+  if (request.domain) {
+    const absl::Status status = check_entries("domain", *request.domain, domain);
+    if (!status.ok()) return status;
+  }
+  BoundCall call;
+  call.fields.resize(rules.size());
+  for (std::size_t f = 0; f < rules.size(); ++f) {
+    if (arguments[f].is_absent) continue;
+    absl::Status status = bind_field(rules[f], arguments[f], call.fields[f]);
+    if (!status.ok()) return status;
+    const std::optional<Extents>& said =
+        request.origins.empty() ? std::optional<Extents>() : request.origins[f];
+    status = place_origin(rules[f], arguments[f], said, domain, request.origin, call.fields[f]);
+    if (!status.ok()) return status;
+  }
+  const absl::Status status = bind_domain(rules, arguments, request.domain, domain, call);
+  if (!status.ok()) return status;
+  return call;
+}
+
+absl::Status wrong_dtype(const FieldRule& rule, const std::string& found) {
+  return make_error(ErrorClass::kType,
+                    {place(rule) + ", all dimensions: the element type", found, rule.dtype.name(),
+                     "convert it with astype, or annotate the parameter with its type"});
+}
+
+absl::Status check_memory(const FieldRule& rule, const BoundField& field, std::uintptr_t address) {
+  const auto fault = memory_fault(rule.relied_on, field, address);
+  if (!fault) return absl::OkStatus();
+  return value_error(fault_place(rule, *fault), fault->what, fault->found,
+                     fault->wanted + ", on which the stencil relies",
+                     "allocate the field with that layout=, alignment_size= and aligned_index=, "
+                     "or take it out of the annotation");
+}
+
+std::string slow_memory(const FieldRule& rule, const BoundField& field, std::uintptr_t address) {
+  const auto fault = memory_fault(rule.preferred, field, address);
+  if (!fault) return "";
+  return problem_text({fault_place(rule, *fault) + ": " + fault->what, fault->found,
+                       fault->wanted + " to be fast",
+                       "allocate the field with the backend's preset and aligned_index= the "
+                       "origin"});
+}
+
+}  // namespace gridbuf
