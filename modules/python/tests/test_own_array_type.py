@@ -1,0 +1,121 @@
+"""Array types of somebody else's, examples/own_array_type: taken by GT4Py and gridbuf, judged by the suite."""
+
+from __future__ import annotations
+
+import gc
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import gridbuf
+import gridbuf.storage as gs
+import gridbuf.testing
+import numpy as np
+import pytest
+
+EXAMPLE = Path(__file__).parents[3] / "examples/own_array_type"
+
+
+def child(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Python with these arguments in a copy of the example, importing what this process imports."""
+    shutil.copytree(EXAMPLE, folder, dirs_exist_ok=True)
+    path = os.pathsep.join(str(Path(entry).resolve()) for entry in sys.path if entry)
+    environ = {**os.environ, "PYTHONPATH": path, "GT_CACHE_ROOT": str(folder), "HOME": str(folder)}
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env=environ | {"PYTHONWARNINGS": "error::UserWarning:gt4py"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def fields() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("fields", EXAMPLE / "fields.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def device() -> Iterator[None]:
+    with gridbuf.testing.emulated_device():
+        yield
+        gridbuf.testing.synchronize()
+
+
+@pytest.mark.parametrize("producer, least", [("Producer", 40), ("OnDevice", 65)])
+def test_the_suite_finds_nothing(tmp_path: Path, producer: str, least: int) -> None:
+    done = child(
+        tmp_path, "-m", "gridbuf_conformance", "check", f"producer.py:{producer}", "--profile=smoke"
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    judged = int(done.stdout.rpartition("conforms: ")[2].partition(" ")[0])
+    assert judged >= least, done.stdout
+
+
+def test_the_suite_finds_an_origin_in_the_order_of_memory(tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLE, tmp_path, dirs_exist_ok=True)
+    source = tmp_path / "fields.py"
+    right = 'for name in ("I", "J", "K", *data_dims) if name in lower)'
+    assert source.read_text().count(right) == 1
+    source.write_text(source.read_text().replace(right, "for name in reversed(self.dims))"))
+    command = [sys.executable, "-m", "gridbuf_conformance", "check", "producer.py:Producer"]
+    path = os.pathsep.join(str(Path(entry).resolve()) for entry in sys.path if entry)
+    done = subprocess.run(
+        [*command, "--profile=smoke"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1 and "GT-27" in done.stdout, done.stdout + done.stderr
+    assert "Order the lower halos by name, not by position." in done.stdout
+
+
+def test_gt4py_takes_it_without_a_warning_of_the_layout(tmp_path: Path) -> None:
+    pytest.importorskip("gt4py", reason="GT4Py is not installed: ./bazelw --peers")
+    done = child(tmp_path, "in_gt4py.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "layout" not in done.stderr
+
+
+def test_gridbuf_acquires_it_for_as_long_as_it_looks(fields: ModuleType) -> None:
+    halo = ((0, 0), (1, 1), (2, 1))
+    field, other = (fields.ModelField((5, 8, 11), halo=halo) for _ in range(2))
+    buffer = gridbuf.as_buffer(field)
+    assert buffer.dims == ("K", "J", "I") and field.users == 1
+    assert gridbuf.get_origin(field) == (2, 1, 0)
+    with pytest.raises(RuntimeError, match="in use"):
+        field.swap(other)
+    del buffer
+    gc.collect()
+    field.swap(other)
+    storage = gs.as_storage(field)
+    assert storage.halo == halo and np.shares_memory(storage.to_numpy(), field.values)
+
+
+def test_a_mirrored_one_is_brought_up_to_date_where_it_is_taken(
+    fields: ModuleType, device: None
+) -> None:
+    field = fields.MirroredField((3, 4), dims="KI")
+    field.values[...] = 2.0
+    on_device = gs.zeros((4, 3), dims="IK", device="gpu", managed=None)
+    on_device += 1.0
+    result = on_device + field  # Computed on the device, by the names.
+    assert isinstance(result, gs.GPUStorage) and field.newer is None
+    np.add(on_device, 4.0, out=field)
+    assert field.newer == "device" and field.values[0, 0] == 2.0
+    assert np.asarray(field)[0, 0] == 5.0 and field.newer == "host"
+    np.testing.assert_array_equal(
+        gs.storage(result, device=None, managed=None).to_numpy(), np.full((4, 3), 3.0)
+    )
