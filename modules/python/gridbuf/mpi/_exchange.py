@@ -96,7 +96,11 @@ class HaloExchange:
             for spec, other in zip(first.specs, offer.specs, strict=True)
         )
         self._engine: _Engine = (
-            _ghex.GhexEngine(grid, self._specs)
+            _ghex.GhexEngine(
+                grid,
+                self._specs,
+                [any(1 in o.specs[n].shape for o in offers) for n in range(len(first.specs))],
+            )
             if with_ghex
             else PackedEngine(
                 grid,

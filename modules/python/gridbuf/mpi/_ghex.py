@@ -32,6 +32,7 @@ __all__ = ["NOT_INSTALLED", "GhexEngine", "why_not"]
 NOT_INSTALLED = "GHEX is not installed"
 _DTYPES = frozenset(map(np.dtype, ("float64", "float32", "bool", "int32", "int64")))
 _MOST_DIMENSIONS = 4
+_NOT_CONTIGUOUS = "GHEX needs a dimension whose items are contiguous"
 _Layout = tuple[int, ...]
 
 
@@ -63,7 +64,9 @@ def _why_not(grid: Decomposition, spec: Spec, field: Any) -> str | None:
     array = field.to_numpy()
     if any(stride <= 0 or stride % spec.dtype.itemsize for stride in array.strides):
         return f"strides {array.strides} are not positive multiples of the item's {spec.dtype.itemsize} bytes"
-    layout = _layout_of(_distinct(array))
+    if _strides_for_ghex(array) is None:
+        return f"{_NOT_CONTIGUOUS}: its strides are {array.strides}"
+    layout = _layout_of(_as_ghex_takes_it(array))
     if len(layout) == _MOST_DIMENSIONS and layout[0] == 2:  # noqa: PLR2004 (a rank, not a quantity)
         return f"GHEX 0.9.0 was built without the layout map {layout}"
     return None
@@ -107,7 +110,7 @@ class _Group:
     def described(self, array: npt.NDArray[Any]) -> Any:
         """The array as GHEX sees it. It borrows the memory and keeps the array."""
         return self._pattern(
-            self._make_field(self._domain, _distinct(array), self._offsets, array.shape)
+            self._make_field(self._domain, _as_ghex_takes_it(array), self._offsets, array.shape)
         )
 
     def exchange(self, kind: Any, described: list[Any]) -> Any:
@@ -123,17 +126,21 @@ class GhexEngine:
 
     name = "ghex"
 
-    def __init__(self, grid: Decomposition, specs: Sequence[Spec]) -> None:
-        """Makes GHEX's patterns, one for all fields with the same dims, halo and extents. Collective."""
+    def __init__(self, grid: Decomposition, specs: Sequence[Spec], alone: Sequence[bool]) -> None:
+        """Makes GHEX's patterns, one for all fields with the same dims, halo and extents. Collective.
+
+        `alone` says which fields travel by themselves: those that have one point along a dimension, on any rank, for these can
+        differ in what `_strides_for_ghex` makes of them, and all ranks must group their fields in the same way.
+        """
         MPI = mpi_module()  # noqa: N806 (its name)
         self._grid, self._specs = grid, specs
         made: dict[tuple[Any, ...], _Group] = {}
         # Fields that travel together: of one pattern, dtype and layout. The same on every rank, in the same order.
-        self._kinds: dict[tuple[int, np.dtype[Any], _Layout], tuple[_Group, list[int]]] = {}
+        self._kinds: dict[tuple[Any, ...], tuple[_Group, list[int]]] = {}
         for number, spec in enumerate(specs):
             key = (spec.dims, spec.shape, spec.halo)
             group = made.get(key) or made.setdefault(key, _Group(grid, spec))
-            kind = (id(group), spec.dtype, spec.layout)
+            kind = (id(group), spec.dtype, spec.layout, number if alone[number] else None)
             self._kinds.setdefault(kind, (group, []))[1].append(number)
         self._known: dict[tuple[int, int], tuple[weakref.ref[Any], Any]] = {}
         self._failure = np.zeros(1, np.int64)
@@ -214,16 +221,31 @@ class GhexEngine:
         ]
 
 
-def _distinct(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The array with strides that tell its dimensions apart: GHEX reads the order of dimensions from them, also of those with
-    one point, whose strides mean nothing and may equal another's. Those go outermost here."""
+def _strides_for_ghex(array: npt.NDArray[Any]) -> tuple[int, ...] | None:
+    """Strides that tell the dimensions apart, the smallest one that of contiguous items; None if there are no such.
+
+    GHEX reads the order of dimensions from the strides and copies along the last of them as if it were contiguous. Of a
+    dimension with one point the stride means nothing, so that it may equal another's; here it becomes what GHEX needs: the
+    stride of an item where no other dimension has that, else one larger than all.
+    """
     strides = list(array.strides)
+    axes = [axis for axis, extent in enumerate(array.shape) if extent == 1]
+    others = [stride for stride, extent in zip(strides, array.shape, strict=True) if extent != 1]
+    if array.itemsize not in others:
+        if not axes:
+            return None
+        strides[axes.pop()] = array.itemsize
     past = max((s * n for s, n in zip(strides, array.shape, strict=True)), default=0)
-    for axis, extent in enumerate(array.shape):
-        if extent == 1:
-            strides[axis] = past
-            past += array.itemsize
-    return np.lib.stride_tricks.as_strided(array, array.shape, strides)
+    past = max([past, *others])
+    for axis in axes:
+        past += array.itemsize
+        strides[axis] = past
+    return tuple(strides)
+
+
+def _as_ghex_takes_it(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A view with the strides of `_strides_for_ghex`, which exist."""
+    return np.lib.stride_tricks.as_strided(array, array.shape, _strides_for_ghex(array))
 
 
 def _layout_of(array: npt.NDArray[Any]) -> _Layout:

@@ -26,13 +26,10 @@ def whole_field(shape: Sequence[int], dtype: npt.DTypeLike, seed: int = 0) -> np
     return whole
 
 
-def outside(dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+def outside(dtype: npt.DTypeLike) -> Any:
     """What halos hold that nobody fills."""
-    return (
-        whole_field((), dtype)[()] * 0 + 99
-        if np.dtype(dtype).names is None
-        else np.zeros((), dtype)[()]
-    )
+    kind = np.dtype(dtype)
+    return np.array(99).astype(kind)[()] if kind.names is None else np.zeros((), kind)[()]
 
 
 def part_of(
