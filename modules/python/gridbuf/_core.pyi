@@ -1015,3 +1015,21 @@ def _reduce(field: tuple[Any, ...], axes: tuple[int, ...], keep: bool, /) -> _Fi
 def _align(
     dims: tuple[str, ...], shape: tuple[int, ...], target: tuple[str, ...], /
 ) -> tuple[tuple[int, ...], tuple[int, ...]]: ...
+
+# The protocol of a stencil's call; declared by gridbuf.call.
+class Caller:
+    """What calls a stencil."""
+
+    def __call__(
+        self,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        stencil: object,
+        /,
+    ) -> Any: ...
+
+def _make_caller(
+    parameters: tuple[Any, ...], fields: tuple[tuple[Any, ...], ...], options: tuple[Any, ...], /
+) -> Caller: ...
+def _set_call_helpers(*helpers: Callable[..., Any]) -> None: ...

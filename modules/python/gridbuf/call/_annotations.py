@@ -1,0 +1,247 @@
+"""What a stencil asks of its fields: the annotations of its parameters.
+
+`Field[dtype]` is a field over I, J, K; `Field[dtype, IJ]` one over I and J. Further arguments are written
+`Argument[value]`, in any order: `Field[np.float32, IJ, LayoutMap[1, 0], Alignment[64]]`. An explicit argument wins over what
+`DefaultParameters` gives. They are the arguments that GDP-3's draft proposed; `Alignment` counts bytes here.
+
+Type checkers take values in brackets for types. Where that matters, write `Annotated[np.ndarray, Field[...]]`, which means
+the same to `stencil`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _core
+
+__all__ = [
+    "IJ",
+    "IJK",
+    "IK",
+    "JK",
+    "Alignment",
+    "Axes",
+    "DType",
+    "DefaultParameters",
+    "Field",
+    "FieldType",
+    "I",
+    "J",
+    "K",
+    "LayoutMap",
+]
+
+_Layout: TypeAlias = tuple[int, ...] | Callable[[tuple[str, ...]], Sequence[int]]
+
+
+@final
+class DType:
+    """`DType[np.float64]`: the element type; a dtype with a subarray, such as `(np.float64, (3,))`, adds data dimensions."""
+
+    __slots__ = ("dtype",)
+
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self.dtype = dtype
+
+    def __class_getitem__(cls, dtype: npt.DTypeLike) -> DType:
+        return cls(np.dtype(dtype))
+
+    def __repr__(self) -> str:
+        return f"DType[{self.dtype}]"
+
+
+@final
+class Axes:
+    """`Axes["IJ"]` or `Axes["I", "J", "10"]`: the dimensions, in the order I, J, K, then data dimensions by number.
+
+    The order in memory is the array's own affair. `I`, `J`, `K`, `IJ`, `IK`, `JK` and `IJK` are the spatial ones.
+    """
+
+    __slots__ = ("names",)
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names = names
+
+    def __class_getitem__(cls, names: str | Axes | Sequence[str]) -> Axes:
+        if isinstance(names, Axes):
+            return names
+        dims = tuple(names)
+        # The core knows which names there are; that they are in order is checked where the field is declared.
+        _core.plan((1,) * len(dims), dims=dims)
+        return cls(dims)
+
+    def __repr__(self) -> str:
+        joined = "".join(self.names)
+        return f"Axes[{joined if len(joined) == len(self.names) else self.names!r}]"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Axes) and self.names == other.names
+
+    def __hash__(self) -> int:
+        return hash(self.names)
+
+
+@final
+class LayoutMap:
+    """`LayoutMap[0, 2, 1]`: the rank of each dimension of the annotation, 0 for the largest stride; or a callable of the dims.
+
+    A compiled stencil relies on it: a field that lies otherwise is a ValueError.
+    """
+
+    __slots__ = ("layout",)
+
+    def __init__(self, layout: _Layout) -> None:
+        self.layout = layout
+
+    def __class_getitem__(cls, layout: int | _Layout) -> LayoutMap:
+        return cls((layout,) if isinstance(layout, int) else layout)
+
+    def __repr__(self) -> str:
+        return f"LayoutMap[{self.layout}]"
+
+
+@final
+class Alignment:
+    """`Alignment[64]`: the element at the origin, and every row through it, begins at a multiple of so many bytes."""
+
+    __slots__ = ("alignment_bytes",)
+
+    def __init__(self, alignment_bytes: int) -> None:
+        self.alignment_bytes = alignment_bytes
+
+    def __class_getitem__(cls, alignment_bytes: int) -> Alignment:
+        return cls(alignment_bytes)
+
+    def __repr__(self) -> str:
+        return f"Alignment[{self.alignment_bytes}]"
+
+
+@final
+class DefaultParameters:
+    """`DefaultParameters["gt:cpu_ifirst"]`: layout and alignment of that preset, `"C"` or `"F"` included."""
+
+    __slots__ = ("preset",)
+
+    def __init__(self, preset: str) -> None:
+        self.preset = preset
+
+    def __class_getitem__(cls, preset: str) -> DefaultParameters:
+        _core.plan((1,), backend=preset)  # An unknown name is an error that lists close matches.
+        return cls(preset)
+
+    def __repr__(self) -> str:
+        return f"DefaultParameters[{self.preset!r}]"
+
+
+I = Axes["I"]  # noqa: E741 (GT4Py's name)
+J = Axes["J"]
+K = Axes["K"]
+IJ = Axes["IJ"]
+IK = Axes["IK"]
+JK = Axes["JK"]
+IJK = Axes["IJK"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class FieldType:
+    """What `Field[...]` makes: all that a stencil asks of one field.
+
+    Attributes:
+      dtype: of the elements, without a subarray.
+      axes: the dimensions, data dimensions included, in the annotation's order.
+      data_shape: extents of the data dimensions; -1 for any.
+      layout: ranks by dimension, a callable, or None: not asked for.
+      alignment_bytes: of the element at the origin; None: not asked for.
+      preset: the name in `DefaultParameters`, or None.
+    """
+
+    dtype: np.dtype[Any]
+    axes: tuple[str, ...]
+    data_shape: tuple[int, ...] = ()
+    layout: _Layout | None = None
+    alignment_bytes: int | None = None
+    preset: str | None = None
+
+    def __or__(self, other: object) -> FieldType:
+        """`Field[...] | None`: a parameter whose default is None."""
+        return self if other is None else NotImplemented
+
+    __ror__ = __or__
+
+
+@final
+class Field:
+    """`Field[dtype, axes, ...]`: the annotation of a parameter that takes a field. Axes are IJK unless they are given."""
+
+    def __new__(cls) -> Field:
+        raise TypeError("Field is written with brackets: Field[np.float64, IJK]")
+
+    def __class_getitem__(cls, arguments: Any) -> FieldType:
+        """The field's type. TypeError for what is no argument, a missing dtype, and what is given twice."""
+        given: dict[type, Any] = {}
+        for argument in arguments if isinstance(arguments, tuple) else (arguments,):
+            found = _argument(argument, given)
+            if type(found) in given:
+                raise TypeError(
+                    f"Field[...] got {found!r} after {given[type(found)]!r}; give each argument once"
+                )
+            given[type(found)] = found
+        if DType not in given:
+            raise TypeError(
+                "Field[...] has no dtype; give it first, for example Field[np.float64, IJK]"
+            )
+        return _field_type(given)
+
+
+def _argument(argument: Any, given: dict[type, Any]) -> Any:
+    """One argument, positional ones (a dtype, axes, the shape of data dimensions) as what they mean."""
+    if isinstance(argument, (DType, Axes, LayoutMap, Alignment, DefaultParameters)):
+        return argument
+    if DType in given and Axes not in given and isinstance(argument, str):
+        return Axes[argument]
+    if DType in given and _is_shape(argument):  # Field[(dtype, shape)] is Field[dtype, shape].
+        return DType[(given.pop(DType).dtype, argument)]
+    try:
+        return DType[argument]
+    except TypeError as error:
+        raise TypeError(
+            f"Field[...] got {argument!r}, which is no dtype; its arguments are a dtype, axes such as IJK, DType[...], "
+            "Axes[...], LayoutMap[...], Alignment[...] and DefaultParameters[...]"
+        ) from error
+
+
+def _is_shape(argument: Any) -> bool:
+    return isinstance(argument, tuple) and all(isinstance(extent, int) for extent in argument)
+
+
+def _field_type(given: dict[type, Any]) -> FieldType:
+    dtype = given[DType].dtype
+    axes = given[Axes].names if Axes in given else IJK.names
+    named = [name for name in axes if name.isdigit()]
+    if named and dtype.shape:
+        raise TypeError(
+            f"Field[...] has data dimensions twice: {named} among its axes, and the shape {dtype.shape} of its dtype; "
+            "give one of them"
+        )
+    return FieldType(
+        dtype=dtype.base,
+        axes=axes + tuple(map(str, range(len(dtype.shape)))),
+        data_shape=dtype.shape or (-1,) * len(named),
+        layout=given[LayoutMap].layout if LayoutMap in given else None,
+        alignment_bytes=given[Alignment].alignment_bytes if Alignment in given else None,
+        preset=given[DefaultParameters].preset if DefaultParameters in given else None,
+    )
+
+
+def field_type_of(annotation: Any) -> FieldType | None:
+    """The field's type in an annotation, alone or in the metadata of `Annotated`; None if there is none."""
+    if isinstance(annotation, FieldType):
+        return annotation
+    metadata: Iterable[Any] = getattr(annotation, "__metadata__", ())
+    return next((item for item in metadata if isinstance(item, FieldType)), None)
