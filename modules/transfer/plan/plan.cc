@@ -270,16 +270,26 @@ void swap_band(const CopyPlan& plan, const tiles::Plane& plane, const tiles::Ban
   }
 }
 
+std::int64_t first_column(const CopyPlan& plan, const Cursor& at) {
+  return at.index_of(Count::kColumns) * plan.part;
+}
+
 void run_planes(const CopyPlan& plan, Simd simd, std::int64_t begin, std::int64_t end) {
   const tiles::MoveBand move_band = tiles::move_band_with(simd);
   Cursor at(plan, begin);
   tiles::Plane plane = plan.plane;
-  for (std::int64_t task = begin; task < end; ++task, at.next()) {
-    const std::int64_t first = at.index_of(Count::kColumns) * plan.part;
+  for (std::int64_t task = begin; task < end; ++task) {
+    const std::int64_t first = first_column(plan, at);
+    const tiles::Band band = plan.bands[at.index_of(Count::kBands)];
     plane.columns = std::min(plan.part, plan.plane.columns - first);
     plane.target = at.target() + first * plane.target_column_stride_bytes;
     plane.source = at.source() + first * plane.source_column_stride_bytes;
-    const tiles::Band band = plan.bands[at.index_of(Count::kBands)];
+    at.next();
+    plane.next =
+        task + 1 == end
+            ? nullptr
+            : at.source() + first_column(plan, at) * plane.source_column_stride_bytes +
+                  plan.bands[at.index_of(Count::kBands)].row * plane.source_row_stride_bytes;
     move_band(plane, band);
     if (plan.swap_unit_bytes > 1) swap_band(plan, plane, band);
   }

@@ -96,7 +96,7 @@ TEST(Plan, LeavesSmallCopiesToOneThreadAndTheCaches) {
   // There the planes along the dimension in between are moved together.
   EXPECT_EQ(plan.plane.count, n);
   EXPECT_EQ(plan.plane.source_step_bytes, 8 * n);
-  EXPECT_EQ(plan.tasks, n * 8 / 64 / 2);
+  EXPECT_EQ(plan.tasks, plan.bands.count);
 }
 
 // Whatever the loops, every task is run once by any cut of the range.

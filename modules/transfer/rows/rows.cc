@@ -62,8 +62,10 @@ void move_parts(const Rows& row, std::byte* target, const std::byte* source) {
 }
 
 template <Simd kSimd>
-void stream_bytes(const Rows& row, std::byte* target, const std::byte* source) {
-  tiles::stream_bytes_with(kSimd)(target, source, row.extent * row.itemsize_bytes);
+void stream(const Rows& rows, std::byte* target, const std::byte* source) {
+  const tiles::DenseRows dense{rows.extent * rows.itemsize_bytes, rows.count,
+                               rows.target_step_bytes, rows.source_step_bytes};
+  tiles::stream_rows_with(kSimd)(dense, target, source);
 }
 
 // ---- Elements. ----
@@ -191,13 +193,13 @@ MoveRows bytes_of(const Rows& row) {
 MoveRows stream_with(Simd simd) {
   switch (simd) {
     case Simd::kAvx512:
-      return all<stream_bytes<Simd::kAvx512>>;
+      return stream<Simd::kAvx512>;
     case Simd::kAvx2:
-      return all<stream_bytes<Simd::kAvx2>>;
+      return stream<Simd::kAvx2>;
     case Simd::kPortable:
       break;
   }
-  return all<stream_bytes<Simd::kPortable>>;
+  return stream<Simd::kPortable>;
 }
 
 }  // namespace

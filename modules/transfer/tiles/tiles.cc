@@ -22,8 +22,22 @@ constexpr std::int64_t kScratchBytes = 16384;
 template <int kItemsize>
 constexpr std::int64_t kScratchColumns = kItemsize == 1 || kItemsize == 2 ? 64 : 32;
 
-// Lines this far apart fall into one set of most first-level caches.
+// Lines this far apart fall into one set of most first-level caches, which have eight ways.
 constexpr std::int64_t kConflictStrideBytes = 4096;
+constexpr std::int64_t kWays = 8;
+
+// The part of the nearest cache that may be asked for ahead, a quarter.
+constexpr std::int64_t kLinesAhead = 128;
+
+// Squares of columns that are asked for at once, where registers go to memory directly.
+constexpr std::int64_t kColumnsAhead = 4;
+
+// How many of the first lines of so many rows fall into the same set.
+std::int64_t lines_of_a_set(std::int64_t rows, std::int64_t stride_bytes) {
+  const std::int64_t power_of_two = std::max(kLineBytes, stride_bytes & -stride_bytes);
+  const std::int64_t sets = std::max<std::int64_t>(1, kConflictStrideBytes / power_of_two);
+  return (rows + sets - 1) / sets;
+}
 
 // Bands of fewer columns are longer.
 constexpr std::int64_t kFewColumns = 64;
@@ -95,8 +109,9 @@ Band Bands::operator[](std::int64_t index) const {
 
 Bands bands_of(const Plane& plane) {
   // As many rows as fill whole lines, about two; more where a band would be few elements.
-  const bool conflicts = plane.source_row_stride_bytes % kConflictStrideBytes == 0;
-  const std::int64_t lines = std::max<std::int64_t>(conflicts ? 1 : 2, kFewColumns / plane.columns);
+  const std::int64_t rows_of_two = 2 * kLineBytes / plane.itemsize_bytes;
+  const bool conflict = lines_of_a_set(rows_of_two, plane.source_row_stride_bytes) > kWays;
+  const std::int64_t lines = std::max<std::int64_t>(conflict ? 1 : 2, kFewColumns / plane.columns);
   const std::int64_t rows = std::max<std::int64_t>(1, lines * kLineBytes / plane.itemsize_bytes);
   const std::int64_t before_line_bytes = to_line(plane.target);
   const bool begin_alike = plane.target_column_stride_bytes % kLineBytes == 0 &&
@@ -120,13 +135,13 @@ MoveBand move_band_with(Simd simd) {
   return portable::move_band_of;
 }
 
-StreamBytes stream_bytes_with(Simd simd) {
+StreamRows stream_rows_with(Simd simd) {
 #if defined(__x86_64__)
-  if (simd == Simd::kAvx512) return avx512::stream_bytes;
-  if (simd == Simd::kAvx2) return avx2::stream_bytes;
+  if (simd == Simd::kAvx512) return avx512::stream_rows;
+  if (simd == Simd::kAvx2) return avx2::stream_rows;
 #endif
   (void)simd;
-  return portable::stream_bytes;
+  return portable::stream_rows;
 }
 
 void end_stream() {

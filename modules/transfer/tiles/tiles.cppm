@@ -47,7 +47,8 @@ struct Plane {
   std::int64_t target_column_stride_bytes;
   std::int64_t source_row_stride_bytes;
   std::int64_t source_column_stride_bytes;
-  bool streams;  // past the caches; end_stream() ends it
+  bool streams;                     // past the caches; end_stream() ends it
+  const std::byte* next = nullptr;  // what is read after a band, if that is known: a hint
   /// Of such planes at equal distances, moved square by square: the same square of all of them,
   /// then the next. More than one only where nothing streams.
   std::int64_t count = 1;
@@ -82,9 +83,17 @@ using MoveBand = void (*)(const Plane& plane, const Band& band);
 /// those of bands_of, all of them.
 MoveBand move_band_with(Simd simd);
 
-/// Copies dense bytes, past the caches from the first whole line to the last.
-using StreamBytes = void (*)(std::byte* target, const std::byte* source, std::int64_t length_bytes);
-StreamBytes stream_bytes_with(Simd simd);
+/// Dense rows at equal distances.
+struct DenseRows {
+  std::int64_t length_bytes;  // of each
+  std::int64_t count;
+  std::int64_t target_step_bytes;
+  std::int64_t source_step_bytes;
+};
+
+/// Copies them, each past the caches from its first whole line to its last.
+using StreamRows = void (*)(const DenseRows& rows, std::byte* target, const std::byte* source);
+StreamRows stream_rows_with(Simd simd);
 
 /// What this thread has streamed is there for others.
 void end_stream();

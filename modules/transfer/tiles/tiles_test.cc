@@ -166,16 +166,20 @@ TEST(Tiles, BandsOfAnotherPlaneAreAsGood) {
   }
 }
 
-TEST(StreamBytes, WritesWhatItIsAskedAndNoMore) {
-  std::vector<std::byte> source(1000);
+TEST(StreamRows, WriteWhatTheyAreAskedAndNoMore) {
+  std::vector<std::byte> source(2000);
   for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<std::byte>(i % 251);
   for (const Simd path : supported_simd()) {
     for (const std::int64_t length : {0, 1, 63, 64, 65, 500}) {
       for (std::int64_t offset = 0; offset < 70; ++offset) {
-        std::vector<std::byte> target(700, std::byte{99});
+        const DenseRows rows{length, 3, length + offset % 3, length + 7};
+        std::vector<std::byte> target(1700, std::byte{99});
         std::vector<std::byte> expected = target;
-        std::copy_n(source.begin() + 5, length, expected.begin() + offset);
-        stream_bytes_with(path)(target.data() + offset, source.data() + 5, length);
+        for (std::int64_t row = 0; row < rows.count; ++row) {
+          std::copy_n(source.begin() + 5 + row * rows.source_step_bytes, length,
+                      expected.begin() + offset + row * rows.target_step_bytes);
+        }
+        stream_rows_with(path)(rows, target.data() + offset, source.data() + 5);
         end_stream();
         ASSERT_EQ(target, expected) << to_string(path) << " " << length << " at " << offset;
       }
