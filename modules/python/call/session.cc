@@ -157,8 +157,8 @@ Ref array_of(const Ref& buffer) {
   const BufferDescriptor& memory = state_of(buffer.get()).memory;
   if (is_host_readable(memory.device.type)) return ndarray_of(buffer.get());
   if (!emulated_device_is_on()) return make_cupy_view(buffer, /*sync=*/true);
-  return make_ndarray(*dtype_of(buffer.get()), memory.view, memory.first_element(),
-                      memory.readonly, buffer.get());
+  return make_ndarray(*dtype_of(buffer.get()), memory.view, memory.first_element(), memory.readonly,
+                      buffer.get());
 }
 
 /// The names that an ndarray's Buffer has. Default names were given by nobody, so the annotation
@@ -315,15 +315,19 @@ class Session {
     argument.address = reinterpret_cast<std::uintptr_t>(state.memory.first_element());
     argument.dtype = state.memory.dtype;
     if (taken.is_foreign) {
-      argument.dims =
-          foreign_names(rule_of(taken), taken.object, meaning, argument.memory.ndim());
+      argument.dims = foreign_names(rule_of(taken), taken.object, meaning, argument.memory.ndim());
       argument.origin = declared_origin(taken.object);
       argument.halo = meaning.halo;
       taken.touch = std::move(meaning.touch);
     } else {
       argument.dims = state.dims;
-      argument.origin = origin_of(state);
-      if (taken.storage != nullptr) argument.halo = taken.storage->halo();
+      // A storage's origin is its lower halo, wherever it is aligned: setting a halo re-aligns
+      // nothing.
+      if (taken.storage != nullptr) {
+        argument.halo = taken.storage->halo();
+      } else {
+        argument.origin = origin_of(state);
+      }
     }
     if (reaches(other(spec_.side), state.memory.device.type) &&
         !reaches(spec_.side, state.memory.device.type)) {
@@ -341,9 +345,9 @@ class Session {
     if (taken.storage != nullptr) {
       return buffer_of_array(taken.object, side, Purpose::kParameters);
     }
-    Ref buffer = import_or_none(
-        taken.object, nullptr,
-        {.use_names = false, .acquired = taken.is_acquired, .side = side}, &meaning);
+    Ref buffer =
+        import_or_none(taken.object, nullptr,
+                       {.use_names = false, .acquired = taken.is_acquired, .side = side}, &meaning);
     if (buffer) return buffer;
     raise(ErrorClass::kType,
           Problem{all_of(rule_of(taken)) + ": the argument", describe(taken.object),
@@ -450,16 +454,17 @@ class Session {
     const FieldRule& rule = rule_of(taken);
     const BoundField& field = bound_of(taken);
     const BufferState& state = state_of(taken.source.get());
-    LayoutMap layout = rule.relied_on.layout.empty() ? rule.preferred.layout : rule.relied_on.layout;
+    LayoutMap layout =
+        rule.relied_on.layout.empty() ? rule.preferred.layout : rule.relied_on.layout;
     if (layout.empty()) layout = state.layout;
-    const LayoutPlan plan = value_of(make_plan(
-        {.shape = field.memory.shape,
-         .itemsize_bytes = field.memory.itemsize_bytes,
-         .layout = layout,
-         .alignment_bytes =
-             std::max(rule.relied_on.alignment_bytes, rule.preferred.alignment_bytes),
-         .aligned_index = clamped(field.origin, field.memory.shape),
-         .dtype_name = rule.dtype.name()}));
+    const LayoutPlan plan =
+        value_of(make_plan({.shape = field.memory.shape,
+                            .itemsize_bytes = field.memory.itemsize_bytes,
+                            .layout = layout,
+                            .alignment_bytes = std::max(rule.relied_on.alignment_bytes,
+                                                        rule.preferred.alignment_bytes),
+                            .aligned_index = clamped(field.origin, field.memory.shape),
+                            .dtype_name = rule.dtype.name()}));
     const MemoryKind kind = spec_.side == Side::kHost ? MemoryKind::kHost : MemoryKind::kDevice;
     Ref made = allocate_buffer(plan, rule.dims, dtype_of(taken.source.get()), {.kind = kind});
     copy_buffer(made.get(), taken.source.get());
@@ -527,9 +532,8 @@ class Session {
     for (const Taken& taken : taken_) {
       arrays.push_back(taken.array.get());
       const int place = passed_.places[taken.index];
-      const Ref key = place >= 0
-                          ? Ref::steal(PyLong_FromLong(place))
-                          : Ref::share(passed_.names[static_cast<std::size_t>(~place)]);
+      const Ref key = place >= 0 ? Ref::steal(PyLong_FromLong(place))
+                                 : Ref::share(passed_.names[static_cast<std::size_t>(~place)]);
       check(PyList_Append(places.get(), key.get()));
     }
     const Ref list = to_tuple(arrays);
