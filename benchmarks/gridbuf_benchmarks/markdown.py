@@ -34,6 +34,7 @@ _CHAPTER_TITLES = {
     "allocate": "Allocation",
     "exchange": "Exchange",
     "storage": "Storages",
+    "stencil": "Compiled stencils",
     "from_array": "New arrays in another layout",
     "tiny": "Copies of a few elements",
     "cache": "Copies in cache, from C",

@@ -94,6 +94,14 @@ PROMISES: Mapping[str, Promise] = {
         _time("ufunc", "arithmetic on storages", "numpy", 1.15),
         _time("index", "indexing a storage", "numpy", 3.0),
         _time("storage-export", "handing a storage over", "numpy", 1.5),
+        _time("halo-ghex", "exchanges of halos", "ghex", 1.5),
+        _speed("stencil", "compiled stencils", "gt4py", 0.97),
+        _speed(
+            "stencil-unaligned",
+            "compiled stencils whose fields GT4Py leaves unaligned",
+            "gt4py",
+            1.0,
+        ),
     )
 }
 

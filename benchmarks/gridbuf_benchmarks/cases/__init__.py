@@ -15,6 +15,7 @@ from gridbuf_benchmarks.cases import (
     fills,
     from_array,
     sizes,
+    stencils,
     storages,
     tiny,
 )
@@ -26,6 +27,7 @@ ALL_CASES: tuple[Case, ...] = (
     *exchange.CASES,
     *arithmetic.CASES,
     *storages.CASES,
+    *stencils.CASES,
     *from_array.CASES,
     *tiny.CASES,
     *copies.CASES,

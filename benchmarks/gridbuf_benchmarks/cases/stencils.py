@@ -1,0 +1,93 @@
+"""Compiled stencils of GT4Py, the same for all, on gridbuf's fields and on those of `gt4py.storage`."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+from gridbuf_benchmarks.case import Case, Entry, Work
+from gridbuf_benchmarks.kernels import HALO, KERNELS, agreement, frozen, values_of
+
+__all__ = ["CASES"]
+
+_NOTE = (
+    "One compiled stencil with origin and domain fixed, a halo of 3 in I and J; the fields are gridbuf's storages or arrays of "
+    "gt4py.storage, each as its library lays out and places them for the backend. What differs is where their elements lie: padding, "
+    "alignment, the size of pages, and how the fields lie to each other. Each library has four sets of them, taken in turns."
+)
+_UNALIGNED = frozenset({"gt:cpu_ifirst"})
+"""Backends whose fields GT4Py neither aligns nor pads, where gridbuf's preset does."""
+
+_SETS = 4
+
+# Beyond the caches of two cores: what fits there takes a time that differs by a fifth from process to process.
+_DOMAINS: tuple[tuple[str, tuple[int, int, int], bool], ...] = (
+    ("large", (128, 128, 80), True),
+    ("odd", (123, 117, 79), False),
+    ("wide", (160, 160, 64), False),
+)
+
+
+class Rotation:
+    """Some sets of the same fields, each sample on the next: where the system happens to put one set weighs a few per cent."""
+
+    def __init__(self, make: Callable[[], dict[str, Any]]) -> None:
+        self._sets = itertools.cycle([make() for _ in range(_SETS)])
+        self.turn()
+
+    def turn(self) -> None:
+        self.fields = next(self._sets)
+
+
+def _entries(kernel: str, backend: str, domain: tuple[int, int, int]) -> Iterator[Entry]:
+    shape = (domain[0] + 2 * HALO, domain[1] + 2 * HALO, domain[2])
+
+    def names(place: Callable[[Any], Any]) -> dict[str, Any]:
+        def make() -> dict[str, Any]:
+            return {name: place(values) for name, values in values_of(kernel, shape).items()}
+
+        run = frozen(kernel, backend, domain)
+        return {"run": run, "rotation": Rotation(make), "agreement": agreement, "kernel": kernel}
+
+    def storages(_: ModuleType) -> dict[str, Any]:
+        from gridbuf.storage import storage
+
+        return names(lambda values: storage(values, defaults=backend, halo=(HALO, HALO, 0)))
+
+    def arrays(module: ModuleType) -> dict[str, Any]:
+        index = (HALO, HALO, 0)
+        return names(lambda data: module.from_array(data, backend=backend, aligned_index=index))
+
+    for library, makes in (("gridbuf", storages), ("gt4py", arrays)):
+        yield Entry(
+            library,
+            "run(**rotation.fields)",
+            makes,
+            result="agreement(kernel, rotation.fields['out'])",
+            setup="rotation.turn()",
+        )
+
+
+def _cases() -> Iterator[Case]:
+    for kernel in KERNELS:
+        for backend in ("gt:cpu_kfirst", "gt:cpu_ifirst"):
+            for name, domain, quick in _DOMAINS:
+                shape = (domain[0] + 2 * HALO, domain[1] + 2 * HALO, domain[2])
+                short = backend.rpartition("_")[2]
+                yield Case(
+                    id=f"stencil/{kernel}/{short}/{name}",
+                    title=f"{kernel}, {backend}, {'×'.join(map(str, domain))}",
+                    note=_NOTE,
+                    work=Work(shape, values=1.0),
+                    entries=tuple(_entries(kernel, backend, domain)),
+                    quick=quick and kernel == "hdiff" and backend in _UNALIGNED,
+                    promises=("stencil", "stencil-unaligned")
+                    if backend in _UNALIGNED
+                    else ("stencil",),
+                    consumer="gt4py",
+                )
+
+
+CASES: tuple[Case, ...] = tuple(_cases())
