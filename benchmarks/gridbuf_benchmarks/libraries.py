@@ -52,6 +52,15 @@ LIBRARIES: Mapping[str, Library] = {
         Library("numpy", "NumPy", "numpy", "numpy", "./bazelw --setup"),
         Library("torch", "PyTorch", "torch", "torch", "./bazelw --peers"),
         Library("gt4py", "GT4Py", "gt4py.storage", "gt4py", "./bazelw --peers"),
+        Library("ghex", "GHEX", "ghex", "ghex", "./bazelw --peers"),
+        Library(
+            "gridbuf_mpi4py",
+            "gridbuf with mpi4py alone",
+            "gridbuf",
+            "gridbuf",
+            "it comes with gridbuf",
+        ),
+        Library("mpi4py", "mpi4py by hand", "mpi4py", "mpi4py", "./bazelw --peers"),
         # Yardsticks: what moves bytes without minding where elements lie.
         *(
             Library(

@@ -16,6 +16,7 @@ from typing import Any
 from gridbuf_benchmarks import machine, memory
 from gridbuf_benchmarks.case import Case, Entry
 from gridbuf_benchmarks.fresh import measure_fresh
+from gridbuf_benchmarks.ranks import launcher, measure_on_ranks
 from gridbuf_benchmarks.libraries import BASELINE, LIBRARIES, MEMORY, Loaded, Missing
 from gridbuf_benchmarks.promises import judge, judged_case
 from gridbuf_benchmarks.timing import (
@@ -93,6 +94,8 @@ def _left_out(cases: Sequence[Case], loaded: Mapping[str, Loaded]) -> dict[str, 
     for case in cases:
         if case.consumer not in (None, *loaded):
             reasons[case.id] = f"{case.title} was not run: it needs {case.consumer}"
+        elif case.ranks > 1 and launcher() is None:
+            reasons[case.id] = f"{case.title} was not run: it needs an mpiexec; ./bazelw --peers"
         elif case.memory_bytes > available:
             wanted, there = case.memory_bytes / 2**30, available / 2**30
             reasons[case.id] = (
@@ -109,17 +112,32 @@ def run_case(
 ) -> dict[str, Any]:
     """Checks the work of every entry whose library is here, then times them against each other."""
     entries = {entry.library: entry for entry in case.entries if entry.library in loaded}
+    on_round = partial(progress, case)
+    if case.ranks > 1:
+        samples, did = measure_on_ranks(case, list(entries), budget, on_round)
+        return _result(case, entries, {}, samples, did)
     yardsticks = {entry.library: entry for entry in case.yardsticks if entry.library in loaded}
     prepared = {
         key: _prepare(case, entry, loaded[key].module, yardstick=key in yardsticks)
         for key, entry in {**entries, **yardsticks}.items()
     }
-    on_round = partial(progress, case)
     if case.fresh_process:
         samples = measure_fresh(case, list(entries), budget, on_round)
     else:
         contenders = {key: contender for key, (contender, _) in prepared.items()}
         samples = measure(contenders, budget, on_round)
+    did = {key: done.to_json() for key, (_, done) in prepared.items()}
+    return _result(case, entries, yardsticks, samples, did)
+
+
+def _result(
+    case: Case,
+    entries: Mapping[str, Entry],
+    yardsticks: Mapping[str, Entry],
+    samples: Mapping[str, Samples],
+    did: Mapping[str, Mapping[str, Any]],
+) -> dict[str, Any]:
+    """What a case says in the result, from its samples and what each entry did."""
     fastest = _fastest(yardsticks, samples)
     ratios = {
         name: _rounded(asdict(ratio_of(samples[BASELINE], samples[key])))
@@ -135,7 +153,7 @@ def run_case(
         "memory": None if case.work.target is None else memory.facts(),
         "rounds": len(samples[BASELINE].nanoseconds),
         "contenders": [
-            _contender(entry, prepared[key][1], samples[key])
+            _contender(entry, did[key], samples[key])
             for key, entry in {**entries, **yardsticks}.items()
         ],
         "yardstick": fastest,
@@ -170,13 +188,13 @@ def _prepare(
     return contender, done
 
 
-def _contender(entry: Entry, done: Done, samples: Samples) -> dict[str, Any]:
+def _contender(entry: Entry, did: Mapping[str, Any], samples: Samples) -> dict[str, Any]:
     faults = [count / samples.loops for count in samples.page_faults]
     return {
         "library": entry.library,
         "statement": entry.statement,
         "note": entry.note,
-        "done": done.to_json(),
+        "done": did,
         "loops_per_sample": samples.loops,
         "nanoseconds": _rounded(asdict(spread_of(samples.nanoseconds))),
         "samples_nanoseconds": [float(f"{value:.5g}") for value in samples.nanoseconds],

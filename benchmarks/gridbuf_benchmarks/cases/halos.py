@@ -1,0 +1,174 @@
+"""Halos filled from the neighbours, on two ranks: gridbuf's engines, GHEX called directly, and mpi4py as people write it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gridbuf_benchmarks.case import Case, Entry, Work
+
+__all__ = ["CASES"]
+
+_HALO = 3
+_VALUE = 2.5
+_RANKS = 2
+_I_FIRST = (2, 1, 0)
+_K_FIRST = (0, 1, 2)
+_SMALL = (8, 8, 8)
+_NOTE = (
+    "Two ranks on this machine, the first dimension cut and periodic: two messages from each to the other. The time is that of the "
+    "slower rank. mpi4py alone is written by hand: sends and receives of what is contiguous, copies to and from buffers where it "
+    "is not. It knows nothing of corners, other ranks' failures or the fields; GHEX called directly nothing of storages."
+)
+
+
+class _Setting:
+    """One decomposition and its fields, for whoever exchanges them."""
+
+    def __init__(self, points: tuple[int, int, int], layout: tuple[int, ...], count: int) -> None:
+        import gridbuf.mpi
+        import gridbuf.storage
+
+        whole = (points[0] * _RANKS, *points[1:])
+        halo = ((_HALO, _HALO), (0, 0), (0, 0))
+        self.grid = gridbuf.mpi.Decomposition({"I": whole[0]}, periodic="I")
+        shape = self.grid.local_shape(whole, halo=halo)
+        self.fields = [gridbuf.storage.zeros(shape, halo=halo, layout=layout) for _ in range(count)]
+        for field in self.fields:
+            field.domain_view.fill(_VALUE)
+        self.arrays = [field.to_numpy() for field in self.fields]
+
+
+def _through_gridbuf(engine: str | None) -> Callable[[_Setting], dict[str, Any]]:
+    def names(setting: _Setting) -> dict[str, Any]:
+        import gridbuf.mpi
+
+        exchange = gridbuf.mpi.HaloExchange(setting.grid, *setting.fields, engine=engine)
+        return {"exchange": exchange, "fields": setting.fields, "u": setting.arrays[0]}
+
+    return names
+
+
+def _through_ghex(setting: _Setting) -> dict[str, Any]:
+    from gridbuf.mpi._libraries import ghex_module, mpi_module
+
+    MPI, regular = mpi_module(), ghex_module("structured.regular")  # noqa: N806
+    sets = ghex_module("structured.cartesian_sets")
+    grid, array = setting.grid, setting.arrays[0]
+    inner = array.shape[1:]
+    whole = (grid.extents["I"], *inner)
+    start = grid.starts["I"]
+    own = sets.ProductSet(
+        sets.UnitRange(start, start + grid.local_extents["I"]),
+        *(sets.UnitRange(0, n) for n in inner),
+    )
+    halos = ((_HALO, _HALO), (0, 0), (0, 0))
+    generator = regular.HaloGenerator(
+        sets.ProductSet(*(sets.UnitRange(0, n) for n in whole)), halos, (True, False, False)
+    )
+    context = ghex_module("context").make_context(
+        grid.comm, MPI.Query_thread() == MPI.THREAD_MULTIPLE
+    )
+    domain = regular.DomainDescriptor(grid.rank, own)
+    pattern = regular.make_pattern(context, generator, [domain])
+    described = [
+        pattern(regular.make_field_descriptor(domain, a, (_HALO, 0, 0), a.shape))
+        for a in setting.arrays
+    ]
+    co = regular.make_communication_object(context)
+    # GHEX keeps neither the pattern nor the context for its descriptions.
+    return {"co": co, "described": described, "u": array, "kept": (context, pattern)}
+
+
+def _through_mpi4py(setting: _Setting) -> dict[str, Any]:
+    from gridbuf.mpi._libraries import mpi_module
+
+    request = mpi_module().Request
+    comm, other = setting.grid.comm, 1 - setting.grid.rank
+    points = setting.grid.local_extents["I"]
+    # Where it goes up and down, and where it comes from below and above.
+    boxes = [
+        (a[points : points + _HALO], a[_HALO : 2 * _HALO], a[:_HALO], a[-_HALO:])
+        for a in setting.arrays
+    ]
+    buffers = [
+        [b if b.flags.c_contiguous else np.empty(b.shape, b.dtype) for b in four] for four in boxes
+    ]
+
+    def swap() -> None:
+        requests = []
+        for number, (_, _, below, above) in enumerate(buffers):
+            requests.append(comm.Irecv(below, other, 2 * number))
+            requests.append(comm.Irecv(above, other, 2 * number + 1))
+        for number, (four, packed) in enumerate(zip(boxes, buffers, strict=True)):
+            _copy_where_packed(packed[:2], four[:2])
+            requests.append(comm.Isend(packed[0], other, 2 * number))
+            requests.append(comm.Isend(packed[1], other, 2 * number + 1))
+        request.Waitall(requests)
+        for four, packed in zip(boxes, buffers, strict=True):
+            _copy_where_packed(four[2:], packed[2:])
+
+    return {"swap": swap, "u": setting.arrays[0]}
+
+
+def _copy_where_packed(
+    targets: Sequence[npt.NDArray[Any]], sources: Sequence[npt.NDArray[Any]]
+) -> None:
+    for target, source in zip(targets, sources, strict=True):
+        if target is not source:
+            target[...] = source
+
+
+def _case(
+    name: str,
+    title: str,
+    points: tuple[int, int, int],
+    layout: tuple[int, ...] = _K_FIRST,
+    count: int = 1,
+    *,
+    quick: bool = False,
+) -> Case:
+    def entry(library: str, statement: str, made: Callable[[_Setting], dict[str, Any]]) -> Entry:
+        def names(module: ModuleType) -> dict[str, Any]:
+            return made(_Setting(points, layout, count))
+
+        return Entry(library, statement, names, result="u")
+
+    shape = (points[0] + 2 * _HALO, *points[1:])
+    return Case(
+        id=f"halo/{name}",
+        title=title,
+        note=_NOTE,
+        work=Work(shape, values=_VALUE),
+        entries=(
+            entry("gridbuf", "exchange(*fields)", _through_gridbuf(None)),
+            entry("gridbuf_mpi4py", "exchange(*fields)", _through_gridbuf("mpi4py")),
+            entry("ghex", "co.exchange(described).wait()", _through_ghex),
+            entry("mpi4py", "swap()", _through_mpi4py),
+        ),
+        quick=quick,
+        consumer="mpi4py",
+        ranks=_RANKS,
+        promises=() if points == _SMALL else ("halo-ghex",),
+    )
+
+
+CASES: tuple[Case, ...] = (
+    _case("8x8x8", "8 × 8 × 8, K first", _SMALL, quick=True),
+    _case("64x64x40", "64 × 64 × 40, K first", (64, 64, 40)),
+    _case("64x64x40/ifirst", "64 × 64 × 40, I first", (64, 64, 40), _I_FIRST),
+    _case(
+        "64x64x40/5-fields",
+        "64 × 64 × 40, I first, 5 fields",
+        (64, 64, 40),
+        _I_FIRST,
+        5,
+        quick=True,
+    ),
+    _case("256x256x80", "256 × 256 × 80, K first", (256, 256, 80)),
+    _case("256x256x80/ifirst", "256 × 256 × 80, I first", (256, 256, 80), _I_FIRST),
+)

@@ -1,0 +1,131 @@
+"""Cases of several ranks: all contenders of a case in one program under mpiexec, in turns, as elsewhere.
+
+A sample is the time of the slowest rank between a barrier and the end of its loop. Every rank checks the work of every entry.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from timeit import Timer
+from typing import Any
+
+from gridbuf_benchmarks.case import Case
+from gridbuf_benchmarks.timing import MINIMUM_ROUNDS, Budget, Samples
+
+__all__ = ["launcher", "measure_on_ranks"]
+
+_NANOSECONDS = 1e9
+
+
+def launcher() -> str | None:
+    """The mpiexec that belongs to this Python's mpi4py, or the first one on the path."""
+    beside = Path(sys.prefix) / "bin/mpiexec"
+    return str(beside) if beside.exists() else shutil.which("mpiexec")
+
+
+def measure_on_ranks(
+    case: Case,
+    libraries: Sequence[str],
+    budget: Budget,
+    on_round: Callable[[int, int], None] = lambda done, wanted: None,
+) -> tuple[dict[str, Samples], dict[str, dict[str, Any]]]:
+    """Times every named entry of the case on its ranks; returns the samples, and what each entry did.
+
+    Raises:
+      RuntimeError: when the program fails, with what it printed; wrong work is such a failure.
+    """
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    options = {"case": case.id, "libraries": list(libraries), "budget": asdict(budget)}
+    finished = subprocess.run(
+        [
+            *(launcher() or "mpiexec", "-n", str(case.ranks)),
+            *(sys.executable, "-m", "mpi4py", "-m", "gridbuf_benchmarks.ranks"),
+            json.dumps(options),
+        ],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if finished.returncode != 0:
+        raise RuntimeError(f"case {case.id} failed on its ranks: {finished.stderr.strip()}")
+    result = json.loads(finished.stdout.splitlines()[-1])
+    on_round(1, 1)
+    samples = {
+        key: Samples(loops, tuple(nanoseconds))
+        for key, (loops, nanoseconds) in result["samples"].items()
+    }
+    return samples, result["done"]
+
+
+class _Rank:
+    """One rank's part in the measurement of a case."""
+
+    def __init__(self, case: Case, libraries: Sequence[str], budget: Budget) -> None:
+        from gridbuf_benchmarks.libraries import load
+        from gridbuf_benchmarks.work import check_work
+        from mpi4py import MPI
+
+        self._comm, self._max, self._budget = MPI.COMM_WORLD, MPI.MAX, budget
+        loaded, _ = load(libraries)
+        self.done: dict[str, dict[str, Any]] = {}
+        self._timers: dict[str, Timer] = {}
+        self._kept = []
+        for entry in case.entries:
+            if entry.library not in libraries:
+                continue
+            names = dict(entry.names(loaded[entry.library].module))
+            eval(entry.statement, names)
+            self.done[entry.library] = check_work(case, entry, eval(entry.result, names)).to_json()
+            self._timers[entry.library] = Timer(entry.statement, globals=names)
+            self._kept.append(names)
+
+    def seconds(self, library: str, loops: int) -> float:
+        self._comm.Barrier()
+        return float(self._comm.allreduce(self._timers[library].timeit(loops), self._max))
+
+    def loops(self, library: str) -> int:
+        """As many that a sample is long enough for the clock; the same on all ranks, for all have the same times."""
+        once = min(self.seconds(library, 3) / 3 for _ in range(5))
+        return max(1, math.ceil(self._budget.min_sample_seconds / once))
+
+    def rounds(self) -> dict[str, tuple[int, list[float]]]:
+        loops = {library: self.loops(library) for library in self._timers}
+        times: dict[str, list[float]] = {library: [] for library in loops}
+        order, shuffle = list(loops), random.Random(self._budget.seed).shuffle
+        started = time.perf_counter()
+        for done in range(self._budget.rounds):
+            late = time.perf_counter() - started > self._budget.case_seconds
+            if self._comm.bcast(late and done >= MINIMUM_ROUNDS):
+                break
+            shuffle(order)
+            for library in order:
+                seconds = self.seconds(library, loops[library])
+                times[library].append(seconds / loops[library] * _NANOSECONDS)
+        return {library: (loops[library], times[library]) for library in loops}
+
+
+def main() -> None:
+    from gridbuf_benchmarks.cases import ALL_CASES
+    from mpi4py import MPI
+
+    options = json.loads(sys.argv[1])
+    (case,) = [case for case in ALL_CASES if case.id == options["case"]]
+    rank = _Rank(case, options["libraries"], Budget(**options["budget"]))
+    samples = rank.rounds()
+    if MPI.COMM_WORLD.rank == 0:
+        print(json.dumps({"samples": samples, "done": rank.done}))
+
+
+if __name__ == "__main__":
+    main()
