@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +43,9 @@ class _Setting:
         self.arrays = [field.to_numpy() for field in self.fields]
 
 
-def _through_gridbuf(engine: str | None) -> Callable[[_Setting], dict[str, Any]]:
+def _through_gridbuf(
+    engine: Literal["ghex", "mpi4py"] | None,
+) -> Callable[[_Setting], dict[str, Any]]:
     def names(setting: _Setting) -> dict[str, Any]:
         import gridbuf.mpi
 

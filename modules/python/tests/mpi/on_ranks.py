@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 HOW = "install the peers with `./bazelw --peers`"
-SECONDS = 60
+SECONDS = 150
 PASSED = "passed"
 Function = Callable[..., None]
 
