@@ -35,6 +35,7 @@ _CHAPTER_TITLES = {
     "exchange": "Exchange",
     "storage": "Storages",
     "stencil": "Compiled stencils",
+    "halo": "Halos over ranks",
     "from_array": "New arrays in another layout",
     "tiny": "Copies of a few elements",
     "cache": "Copies in cache, from C",
