@@ -13,16 +13,19 @@ module diffusion
 contains
 
   ! [owner]
-  !> Allocates the model's field: ni x nj columns of nk levels, and a halo around the columns.
-  subroutine model_start(ni, nj, nk) bind(c)
+  !> Allocates the model's field: ni x nj columns of nk levels, and a halo around the columns. Not 0
+  !> if it is there already, or memory is not.
+  function model_start(ni, nj, nk) result(status) bind(c)
     integer(c_int), value :: ni, nj, nk
+    integer(c_int) :: status
     integer :: i, j, k
 
-    allocate (temperature(1 - halo:ni + halo, 1 - halo:nj + halo, nk))
+    allocate (temperature(1 - halo:ni + halo, 1 - halo:nj + halo, nk), stat=status)
+    if (status /= 0) return
     do concurrent(k=1:nk, j=1 - halo:nj + halo, i=1 - halo:ni + halo)
       temperature(i, j, k) = 100*k + 10*j + i
     end do
-  end subroutine model_start
+  end function model_start
 
   !> Where the field lies. A pointer that goes out of a bind(c) procedure fills the C descriptor of
   !> the caller; the lower bounds say how wide the halo is.

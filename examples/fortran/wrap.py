@@ -50,7 +50,8 @@ class Model:
     """The Fortran model. Its memory is its own, so it ends when the last view of it has gone."""
 
     def __init__(self, ni, nj, nk):
-        fortran.model_start(ni, nj, nk)
+        if fortran.model_start(ni, nj, nk) != 0:
+            raise RuntimeError("the model runs already, or there is no memory for it")
         weakref.finalize(self, fortran.model_stop)
 
     @property
@@ -80,6 +81,18 @@ before = fortran.model_total()
 temperature.domain_view[...] += 1.0  # Fortran's own memory
 assert fortran.model_total() == before + 16 * 12 * 5
 # [/wrap]
+
+
+# [stencil]
+@gridbuf.stencil(writes="field")
+def cool(field: gridbuf.Field[np.float64], rate: float, *, origin, domain):
+    inner = tuple(slice(o, o + n) for o, n in zip(origin["field"], domain, strict=True))
+    field[inner] -= rate
+
+
+cool(temperature, 1.0)  # inside Fortran's halo, in Fortran's memory
+assert fortran.model_total() == before
+# [/stencil]
 
 
 # [lend]

@@ -66,3 +66,22 @@ column = gridbuf.storage.ones(8, dims="K")
 thick = gridbuf.xarray.to_data_array(temperature * column, like=field)  # labels for a result
 assert thick.name == "temperature" and thick.height.equals(field.height)
 # [/functions]
+
+
+# [stencil]
+@gridbuf.stencil(writes="out")
+def lapse_rate(
+    t: gridbuf.Field[np.float64], out: gridbuf.Field[np.float64], dz: float, *, origin, domain
+):
+    """The difference over each level but the last one, per metre."""
+    (i, j, k), (ni, nj, nk) = origin["t"], domain
+    i_out, j_out, k_out = origin["out"]
+    column = t[i : i + ni, j : j + nj, k : k + nk + 1]
+    out[i_out : i_out + ni, j_out : j_out + nj, k_out : k_out + nk] = np.diff(column, axis=2) / dz
+
+
+levels_first = field.as_numpy().transpose("K", "J", "I").copy()  # any order; no halo is known
+rate = gridbuf.xarray.zeros_like(field)  # labels, layout and halo of the field
+lapse_rate(levels_first, rate, 500.0, origin={"t": (2, 2, 0)}, domain=(16, 16, 7))
+assert np.allclose(gridbuf.xarray.domain_view(rate).isel(K=slice(0, 7)).values, -0.0065)
+# [/stencil]

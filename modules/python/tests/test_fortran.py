@@ -90,11 +90,35 @@ def test_fortrans_memory_lives_while_a_view_of_it_does(wrap: ModuleType) -> None
     assert not wrap.fortran.model_is_running()
 
 
+def test_a_second_model_is_an_error_and_no_end(wrap: ModuleType, model: Any) -> None:
+    with pytest.raises(RuntimeError, match="runs already"):
+        wrap.Model(6, 4, 3)
+    assert wrap.fortran.model_is_running() and model.temperature[1, 1, 0] == 111.0
+
+
 def test_a_layout_that_the_memory_has_not_is_an_error(model: Any) -> None:
     memory = gridbuf.as_buffer(model.temperature)
     with pytest.raises(ValueError, match=r"layout is wanted as \(0, 1, 2\).*has \(2, 1, 0\)"):
         gs.as_storage(memory, defaults="gt:cpu_kfirst")
     assert gs.as_storage(memory, layout=(2, 1, 0)).layout == (2, 1, 0)
+
+
+def test_a_stencil_runs_on_it_and_says_that_its_rows_are_not_aligned(
+    wrap: ModuleType, model: Any
+) -> None:
+    field = model.temperature
+    before = field.to_numpy().copy()
+    wrap.cool(field, 2.5)
+    expected = before.copy()
+    expected[1:-1, 1:-1] -= 2.5
+    np.testing.assert_array_equal(field.to_numpy(), expected)
+    assert wrap.fortran.model_total() == expected[1:-1, 1:-1].sum()
+    fast = gridbuf.stencil(wrap.cool.__wrapped__, backend="gt:cpu_ifirst", writes="field")
+    with pytest.warns(
+        gridbuf.SlowFieldWarning, match="field 'field': .* must be a multiple of 64 bytes"
+    ):
+        fast(field, -2.5)
+    np.testing.assert_array_equal(field.to_numpy(), before)
 
 
 @pytest.mark.parametrize(
@@ -124,6 +148,8 @@ def test_fortran_computes_in_memory_of_any_layout(
     np.testing.assert_array_equal(field.to_numpy(), start)
 
 
+# The backend "numpy" likes K contiguous; the result is right all the same.
+@pytest.mark.filterwarnings("ignore:The layout of the field")
 def test_gt4py_runs_on_fortrans_memory(
     wrap: ModuleType, model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,7 +1,5 @@
 """Array types of somebody else's, examples/own_array_type: taken by GT4Py and gridbuf, judged by the suite."""
 
-from __future__ import annotations
-
 import gc
 import importlib.util
 import os
@@ -119,3 +117,41 @@ def test_a_mirrored_one_is_brought_up_to_date_where_it_is_taken(
     np.testing.assert_array_equal(
         gs.storage(result, device=None, managed=None).to_numpy(), np.full((4, 3), 3.0)
     )
+
+
+@pytest.mark.filterwarnings("ignore::gridbuf.SlowFieldWarning")
+def test_a_stencil_acquires_touches_and_releases_it_on_its_own_side(
+    fields: ModuleType, device: None
+) -> None:
+    seen = []
+
+    def add(
+        a: gridbuf.Field[np.float64, gridbuf.IK],
+        out: gridbuf.Field[np.float64, gridbuf.IK],
+        *,
+        fail: bool = False,
+    ) -> None:
+        seen.append((host_only.users, out.shape))
+        if fail:
+            raise RuntimeError("the kernel failed")
+        out[...] = a + 1.0
+
+    halo = ((0, 0), (1, 1))
+    host_only = fields.ModelField((3, 6), dims="KI", halo=halo)
+    mirrored = fields.MirroredField((3, 6), dims="KI", halo=halo)
+    on_host = gridbuf.stencil(add, writes="out")
+    on_host(host_only, mirrored)
+    assert seen.pop() == (1, (6, 3)) and host_only.users == 0
+    assert mirrored.newer == "host" and (mirrored.values == 1.0).all()
+    with pytest.raises(RuntimeError, match="the kernel failed"):
+        on_host(host_only, mirrored, fail=True)
+    assert host_only.users == 0
+
+    on_device = gridbuf.stencil(add, backend="gt:gpu", writes="out")
+    other = fields.MirroredField((3, 6), dims="KI", halo=halo)
+    on_device(mirrored, other)
+    assert mirrored.newer is None and other.newer == "device"
+    assert not other.values.any() and (np.asarray(other) == 2.0).all()
+    with pytest.warns(gridbuf.ExpensiveCopyWarning):
+        on_device(mirrored, host_only)  # It has no entry for the device: there and back.
+    assert (host_only.values == 2.0).all() and host_only.users == 0

@@ -1,7 +1,5 @@
 """xarray: DataArray in, DataArray out; memory and labels stay where they are."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -338,6 +336,47 @@ def test_a_data_array_in_the_functions_of_gridbuf() -> None:
     np.add(storage, turned, out=storage)
     np.testing.assert_array_equal(storage.to_numpy(), 2 * numbers())
     assert xarray.apply_ufunc(np.negative, whole).coords["I"].equals(whole.coords["I"])
+
+
+@pytest.mark.filterwarnings("ignore::gridbuf.SlowFieldWarning")
+def test_stencils_take_data_arrays_by_their_names_and_leave_the_labels(device: None) -> None:
+    seen = {}
+
+    def add(
+        a: gridbuf.Field[np.float64, gridbuf.IJK],
+        b: gridbuf.Field[np.float64, gridbuf.IJ],
+        out: gridbuf.Field[np.float64, gridbuf.IJK],
+        *,
+        origin: dict[str, tuple[int, ...]],
+        domain: tuple[int, ...],
+    ) -> None:
+        seen.update(origin=origin, domain=domain, shape=a.shape)
+        cut = {n: tuple(slice(o, o + d) for o, d in zip(at, domain)) for n, at in origin.items()}
+        out[cut["out"]] = a[cut["a"]] + b[cut["b"]][..., None]
+
+    whole = field()
+    levels_first = xarray.DataArray(numbers()[1:3, 1:5].T.copy(), dims=("K", "J", "I"))
+    plane = xarray.DataArray(np.arange(24.0).reshape(4, 6), dims=("J", "I"))
+    out = gx.zeros_like(whole)
+    gridbuf.stencil(add, writes="out")(levels_first, plane, out)
+    assert seen["shape"] == (2, 4, 3) and seen["domain"] == (2, 4, 3)
+    assert seen["origin"] == {"a": (0, 0, 0), "b": (0, 0), "out": (1, 1, 0)}
+    expected = levels_first.values.T + plane.values.T[:2, :, None]
+    np.testing.assert_array_equal(gx.domain_view(out).values, expected)
+    assert not out.values[0].any()
+    same_labels(out, whole)
+
+    on_device = gx.storage(levels_first, device="gpu", managed="gt4py")
+    there = gx.zeros_like(whole, device="gpu", managed="gt4py")
+    with pytest.warns(gridbuf.ExpensiveCopyWarning):
+        gridbuf.stencil(add, backend="gt:gpu", writes="out")(on_device, plane, there)
+    assert there.data.sync_state.state == gs.SyncState.SYNC_DEVICE_DIRTY
+    np.testing.assert_array_equal(gx.domain_view(there).as_numpy().values, expected)
+
+    with pytest.raises(ValueError, match="'a'"):
+        gridbuf.stencil(add, writes="out")(levels_first.rename(K="lev"), plane, out)
+    with pytest.raises(TypeError, match="'b'.*float32"):
+        gridbuf.stencil(add, writes="out")(levels_first, plane.astype("float32"), out)
 
 
 @pytest.mark.parametrize("kind", [None, "gpu"])
