@@ -18,6 +18,8 @@ MAY_USE = {
     "transfer": {"error", "layout", "system", "threads", "alloc"},
     # A description of memory holds a share in its owner, which is alloc's.
     "interface": {"error", "layout", "system", "threads", "alloc"},
+    # Arithmetic on descriptions of memory; field views are made of storages.
+    "call": {"error", "layout", "system", "threads", "alloc", "transfer", "interface", "storage"},
     # Composed of all of these; it copies nothing and computes no size itself.
     "storage": {"error", "layout", "system", "threads", "alloc", "transfer", "interface"},
 }

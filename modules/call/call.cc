@@ -156,10 +156,9 @@ absl::Status place_origin(const FieldRule& rule, const FieldArgument& argument,
 /// What has an entry per domain dimension, said for all fields.
 absl::Status check_entries(std::string_view name, const Extents& said, const Dims& domain) {
   if (said.size() != domain.size()) {
-    return make_error(ErrorClass::kValue,
-                      {name, to_string(said),
-                       "a tuple with an entry for each of " + to_string(domain),
-                       "give them in that order"});
+    return make_error(ErrorClass::kValue, {name, to_string(said),
+                                           "a tuple with an entry for each of " + to_string(domain),
+                                           "give them in that order"});
   }
   for (int i = 0; i < said.size(); ++i) {
     if (said[i] >= 0) continue;
@@ -179,8 +178,7 @@ std::int64_t room(const FieldRule& rule, const BoundField& field, int i, HaloWid
 
 absl::Status no_room(const FieldRule& rule, const BoundField& field, int i, HaloWidth halo) {
   const std::int64_t beyond = std::max(halo.upper, width(rule.reach, i).upper);
-  return value_error(place(rule, rule.dims[i]), "its extent",
-                     std::to_string(field.memory.shape[i]),
+  return value_error(place(rule, rule.dims[i]), "its extent", std::to_string(field.memory.shape[i]),
                      "at least the origin, " + std::to_string(field.origin[i]) +
                          ", and the upper halo, " + std::to_string(beyond),
                      "pass another origin=, or a larger array");
@@ -229,8 +227,7 @@ absl::Status check_domain(std::span<const FieldRule> rules,
   return absl::OkStatus();
 }
 
-absl::Status bind_domain(std::span<const FieldRule> rules,
-                         std::span<const FieldArgument> arguments,
+absl::Status bind_domain(std::span<const FieldRule> rules, std::span<const FieldArgument> arguments,
                          const std::optional<Extents>& said, const Dims& domain, BoundCall& call) {
   if (said) {
     call.domain = *said;
@@ -304,8 +301,8 @@ std::optional<MemoryFault> alignment_fault(const MemoryRule& rule, const BoundFi
   for (int axis = 0; axis < field.memory.ndim(); ++axis) {
     const std::int64_t stride_bytes = field.memory.strides_bytes[axis];
     // Unsigned, as an address is; a negative stride wraps to the same address.
-    address += static_cast<std::uintptr_t>(field.origin[axis]) *
-               static_cast<std::uintptr_t>(stride_bytes);
+    address +=
+        static_cast<std::uintptr_t>(field.origin[axis]) * static_cast<std::uintptr_t>(stride_bytes);
     if (axis == row || field.memory.shape[axis] == 1) continue;
     if (stride_bytes % rule.alignment_bytes != 0) {
       return MemoryFault{axis, "its stride", std::to_string(stride_bytes) + " bytes", wanted};

@@ -1,4 +1,5 @@
-// gridbuf.call: from what a stencil asks of its fields, and what it is given, to what it may run on.
+// gridbuf.call: from what a stencil asks of its fields, and what it is given, to what it may run
+// on.
 //
 // Purpose. A stencil is written for fields with named dimensions: "u is float64 over I, J, K". What
 // arrives at a call are arrays: in any order of dimensions, with halos, with origins of their own,
@@ -51,24 +52,24 @@ struct MemoryRule {
 
 /// What a stencil asks of one field: its annotation.
 struct FieldRule {
-  std::string name = {};       // of the parameter
-  Dims dims = {};              // I, J, K, then data dimensions by number
+  std::string name = {};  // of the parameter
+  Dims dims = {};         // I, J, K, then data dimensions by number
   DType dtype = {};
-  Extents data_extents = {};   // of the data dimensions, in order; an entry of -1: any
-  Halo reach = {};             // points read before and beyond the domain; empty: none
-  MemoryRule relied_on = {};   // compiled code relies on it: else an error
-  MemoryRule preferred = {};   // else slow
+  Extents data_extents = {};  // of the data dimensions, in order; an entry of -1: any
+  Halo reach = {};            // points read before and beyond the domain; empty: none
+  MemoryRule relied_on = {};  // compiled code relies on it: else an error
+  MemoryRule preferred = {};  // else slow
 };
 
 /// What a call passes for a field, as it is when the call begins.
 struct FieldArgument {
-  StridedView memory = {};                   // in the object's own order
-  std::uintptr_t address = 0;                // of element (0, ..., 0)
+  StridedView memory = {};     // in the object's own order
+  std::uintptr_t address = 0;  // of element (0, ..., 0)
   DType dtype = {};
-  std::optional<Dims> dims = std::nullopt;   // that the object names; none: those of the rule
-  Halo halo = {};                            // in the object's own order; empty: none
+  std::optional<Dims> dims = std::nullopt;       // that the object names; none: those of the rule
+  Halo halo = {};                                // in the object's own order; empty: none
   std::optional<Extents> origin = std::nullopt;  // that the object names, in the rule's order
-  bool is_absent = false;                    // nothing was passed: it has no say
+  bool is_absent = false;                        // nothing was passed: it has no say
 };
 
 /// What the caller says. An origin has an entry per spatial dimension of its field, or per

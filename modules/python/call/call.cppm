@@ -11,8 +11,8 @@
 // for each field, whatever the others raised. The first exception is the call's; later ones hang on
 // it, so that nothing is lost. A field that was acquired is released, exactly once.
 //
-// Nothing is kept between calls: a `Caller` holds what was declared, and no field, shape or verdict.
-// It holds no function either, so it can be part of no cycle.
+// Nothing is kept between calls: a `Caller` holds what was declared, and no field, shape or
+// verdict. It holds no function either, so it can be part of no cycle.
 //
 // All functions need the GIL.
 
@@ -95,9 +95,9 @@ struct Passed {
   std::vector<PyObject*> positional;
   std::vector<PyObject*> names;
   std::vector<PyObject*> values;
-  std::vector<int> places;      // of the fields
-  PyObject* origin = nullptr;   // null and None: not given
-  PyObject* domain = nullptr;   // the same
+  std::vector<int> places;     // of the fields
+  PyObject* origin = nullptr;  // null and None: not given
+  PyObject* domain = nullptr;  // the same
 };
 
 /// Sorts the arguments; false if they do not fit the parameters.

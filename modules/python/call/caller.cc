@@ -236,10 +236,9 @@ CallRequest to_request(const CallerSpec& spec, const Passed& passed) {
     } else if (is_sequence(passed.origin)) {
       request.origin = to_integers(passed.origin, "origin");
     } else {
-      raise(ErrorClass::kType,
-            Problem{"origin", describe(passed.origin),
-                    "a dict of tuples by field, or one tuple for all fields",
-                    "count points in the order of the annotation: I, J, K"});
+      raise(ErrorClass::kType, Problem{"origin", describe(passed.origin),
+                                       "a dict of tuples by field, or one tuple for all fields",
+                                       "count points in the order of the annotation: I, J, K"});
     }
   }
   if (is_given(passed.domain)) request.domain = to_integers(passed.domain, "domain");

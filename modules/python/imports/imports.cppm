@@ -93,8 +93,8 @@ Ref importable_or_same(PyObject* object, PyObject* dims);
 /// GTNoSuchBufferError for memory of the host.
 Ref make_cupy_view(const Ref& buffer, bool sync);
 
-/// The default origin that an object declares (`__gt_origin__`, then `default_origin`, as attributes
-/// or methods), in the order of annotations; nothing if it declares none.
+/// The default origin that an object declares (`__gt_origin__`, then `default_origin`, as
+/// attributes or methods), in the order of annotations; nothing if it declares none.
 std::optional<Extents> declared_origin(PyObject* object);
 
 /// Adds as_numpy, as_cupy, as_buffer, from_interface and get_origin to `module`.

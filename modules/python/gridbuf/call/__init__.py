@@ -5,7 +5,7 @@ arrays, DataArrays, anything with an interface, in any order of dimensions; the 
 annotations, and where to compute in them.
 
 >>> import numpy as np
->>> import gridbuf
+>>> import gridbuf, gridbuf.storage
 >>> from gridbuf import Field, IJK
 >>> @gridbuf.stencil(writes="out")
 ... def diffuse(field: Field[np.float64, IJK], out: Field[np.float64, IJK], weight: float, *, origin, domain):

@@ -49,7 +49,7 @@ class DType:
         self.dtype = dtype
 
     def __class_getitem__(cls, dtype: npt.DTypeLike) -> DType:
-        return cls(np.dtype(dtype))
+        return _dtype(dtype)
 
     def __repr__(self) -> str:
         return f"DType[{self.dtype}]"
@@ -68,12 +68,7 @@ class Axes:
         self.names = names
 
     def __class_getitem__(cls, names: str | Axes | Sequence[str]) -> Axes:
-        if isinstance(names, Axes):
-            return names
-        dims = tuple(names)
-        # The core knows which names there are; that they are in order is checked where the field is declared.
-        _core.plan((1,) * len(dims), dims=dims)
-        return cls(dims)
+        return _axes(names)
 
     def __repr__(self) -> str:
         joined = "".join(self.names)
@@ -138,13 +133,26 @@ class DefaultParameters:
         return f"DefaultParameters[{self.preset!r}]"
 
 
-I = Axes["I"]  # noqa: E741 (GT4Py's name)
-J = Axes["J"]
-K = Axes["K"]
-IJ = Axes["IJ"]
-IK = Axes["IK"]
-JK = Axes["JK"]
-IJK = Axes["IJK"]
+def _dtype(dtype: Any) -> DType:
+    return DType(np.dtype(dtype))
+
+
+def _axes(names: str | Axes | Sequence[str]) -> Axes:
+    if isinstance(names, Axes):
+        return names
+    dims = tuple(names)
+    # The core knows which names there are; that they are in order is checked where the field is declared.
+    _core.plan((1,) * len(dims), dims=dims)
+    return Axes(dims)
+
+
+I = Axes(("I",))  # noqa: E741 (GT4Py's name)
+J = Axes(("J",))
+K = Axes(("K",))
+IJ = Axes(("I", "J"))
+IK = Axes(("I", "K"))
+JK = Axes(("J", "K"))
+IJK = Axes(("I", "J", "K"))
 
 
 @final
@@ -167,6 +175,14 @@ class FieldType:
     layout: _Layout | None = None
     alignment_bytes: int | None = None
     preset: str | None = None
+
+    def __repr__(self) -> str:
+        dtype = str(self.dtype) if not self.data_shape else f"{self.dtype}, {self.data_shape}"
+        parts = [dtype, "".join(name for name in self.axes if not name.isdigit())]
+        parts += [f"LayoutMap[{self.layout}]"] if self.layout is not None else []
+        parts += [f"Alignment[{self.alignment_bytes}]"] if self.alignment_bytes is not None else []
+        parts += [f"DefaultParameters[{self.preset!r}]"] if self.preset is not None else []
+        return f"Field[{', '.join(parts)}]"
 
     def __or__(self, other: object) -> FieldType:
         """`Field[...] | None`: a parameter whose default is None."""
@@ -204,11 +220,11 @@ def _argument(argument: Any, given: dict[type, Any]) -> Any:
     if isinstance(argument, (DType, Axes, LayoutMap, Alignment, DefaultParameters)):
         return argument
     if DType in given and Axes not in given and isinstance(argument, str):
-        return Axes[argument]
+        return _axes(argument)
     if DType in given and _is_shape(argument):  # Field[(dtype, shape)] is Field[dtype, shape].
-        return DType[(given.pop(DType).dtype, argument)]
+        return _dtype((given.pop(DType).dtype, argument))
     try:
-        return DType[argument]
+        return _dtype(argument)
     except TypeError as error:
         raise TypeError(
             f"Field[...] got {argument!r}, which is no dtype; its arguments are a dtype, axes such as IJK, DType[...], "
