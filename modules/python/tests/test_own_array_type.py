@@ -87,6 +87,11 @@ def test_gt4py_takes_it_without_a_warning_of_the_layout(tmp_path: Path) -> None:
     assert "layout" not in done.stderr
 
 
+def test_stencils_of_gridbuf_take_it(tmp_path: Path) -> None:
+    done = child(tmp_path, "in_gridbuf.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_gridbuf_acquires_it_for_as_long_as_it_looks(fields: ModuleType) -> None:
     halo = ((0, 0), (1, 1), (2, 1))
     field, other = (fields.ModelField((5, 8, 11), halo=halo) for _ in range(2))
