@@ -47,6 +47,15 @@ laplacian(source, target, origin=(1, 1, 0), domain=(64, 64, 80))  # an ndarray k
 assert (target[1:-1, 1:-1] == 4.0).all()
 # [/plain]
 
+# [called]
+checked = gridbuf.stencil(laplacian)
+checked(phi, levels)  # as laplacian(phi, levels), and checked at every call
+try:
+    checked(phi, target.astype("float32"))
+except TypeError as error:
+    print(error)  # names the field, what it is and what it must be
+# [/called]
+
 # [switch]
 from gridbuf.compat import gt4py as gt_storage  # noqa: E402  (was: from gt4py import storage as gt_storage)
 

@@ -297,6 +297,39 @@ def test_a_storage_with_a_device_is_current_on_both_sides(
         check(result_of(doubled) / 2.0, values)
 
 
+def test_called_by_gridbuf(stencil: Any, values: dict[str, Array]) -> None:
+    """The same fields through `gridbuf.stencil`, which looks at every call: GT4Py remembers its verdict by shapes and origins."""
+    orders = {"source": "JKI", "surface": "JI", "profile": "K", "pair": "J0KI", "target": "KIJ"}
+    fields = fields_of(storage, stencil.backend, values, orders)
+    called = gridbuf.stencil(stencil)
+    called(**fields)
+    check(result_of(fields["target"], orders["target"]), values)
+    before = np.asarray(fields["target"]).copy()
+    with pytest.raises(TypeError, match="'source'.*float32.*float64"):
+        called(**fields | {"source": fields["source"].astype("f4")})
+    assert (np.asarray(fields["target"]) == before).all()
+
+
+def test_a_halo_wider_than_the_stencil_s_reach(stencil: Any) -> None:
+    """GT4Py computes as far as its accesses stay inside the field; gridbuf leaves the upper halo out."""
+    wide = {
+        name: gridbuf.storage.ones(
+            [DOMAIN[axis] + 8 for axis in dims],
+            defaults=stencil.backend,
+            dims=tuple(dims),
+            halo=[(0, 8) if axis == "0" else (4, 4) for axis in dims],
+        )[(..., slice(0, 2)) if "0" in dims else ...]
+        for name, dims in FIELDS.items()
+    }
+    by_gt4py, by_gridbuf = (gridbuf.storage.zeros_like(wide["target"]) for _ in range(2))
+    stencil(**wide | {"target": by_gt4py})
+    gridbuf.stencil(stencil)(**wide | {"target": by_gridbuf})
+    points = [(np.asarray(field) != 0.0).sum(axis=(1, 2)) for field in (by_gt4py, by_gridbuf)]
+    assert (points[0] > 0).sum() > (points[1] > 0).sum() == DOMAIN["I"]
+    inner = np.asarray(by_gridbuf.domain_view)
+    assert (inner == 85.0).all() and (np.asarray(by_gridbuf) != 0.0).sum() == inner.size
+
+
 def test_where_gt4py_keeps_what_it_compiled(stencil: Any) -> None:
     """In the test's own folder, not beside the sources."""
     from gt4py.cartesian import config
