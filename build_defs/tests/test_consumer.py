@@ -21,6 +21,10 @@ PRINTED = {
         "exchange_tensor",
         ["float64 (3, 4), element (1, 1) is 42", "DL-14: strides[0] is 4611686018427387904"],
     ),
+    "field_consumer": (
+        "laplacian",
+        ["domain (10, 10, 5)", ": 4 at the first point, 4 at the last", "'u', all dimensions"],
+    ),
     "storage_consumer": (
         "halo_exchange",
         ["host dirty in 2 boxes", "read: 0, strides (128, 8) bytes", "domain: 0"],

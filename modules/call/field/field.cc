@@ -8,28 +8,6 @@ module gridbuf.call.field;
 import gridbuf.interface;
 
 namespace gridbuf {
-namespace {
-
-/// Per dimension of the annotation, the entry of the dimension of that name.
-Extents by_annotation(const Dims& dims, const Extents& entries) {
-  Dims sorted = dims;
-  for (int i = 1; i < sorted.size(); ++i) {  // Insertion: there are few.
-    for (int j = i; j > 0 && sorted[j] < sorted[j - 1]; --j) {
-      const Dim dim = sorted[j];
-      sorted[j] = sorted[j - 1];
-      sorted[j - 1] = dim;
-    }
-  }
-  Extents ordered;
-  for (const Dim wanted : sorted) {
-    for (int i = 0; i < dims.size(); ++i) {
-      if (dims[i] == wanted) ordered.push_back(entries[i]);
-    }
-  }
-  return ordered;
-}
-
-}  // namespace
 
 FieldArgument field_argument(const Storage& storage, Side side) {
   const BufferDescriptor memory = storage.memory(side);
@@ -39,7 +17,6 @@ FieldArgument field_argument(const Storage& storage, Side side) {
   argument.dtype = storage.dtype();
   argument.dims = storage.dims();
   argument.halo = storage.halo();
-  argument.origin = by_annotation(storage.dims(), storage.aligned_index());
   return argument;
 }
 

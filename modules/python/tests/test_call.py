@@ -204,10 +204,11 @@ def test_asymmetric_halo_and_permuted_dimensions_together():
     assert seen(foreign)[2:] == ({"a": (1, 0, 2)}, (4, 8, 6))
 
 
-def test_a_halo_that_is_set_later_does_not_move_the_origin_that_the_object_names():
+def test_a_halo_that_is_set_later_moves_a_storages_origin_and_not_what_is_aligned():
     storage = gridbuf.storage.zeros((8, 8, 8), halo=(1, 1, 1))
     storage.halo = (3, 3, 3)
-    assert seen(storage)[2:] == ({"a": (1, 1, 1)}, (4, 4, 4))
+    assert storage.aligned_index == (1, 1, 1)
+    assert seen(storage)[2:] == ({"a": (3, 3, 3)}, (2, 2, 2))
 
 
 def test_a_tuple_for_all_gives_each_field_its_entries():
