@@ -27,7 +27,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-import xarray
+try:
+    import xarray
+except ModuleNotFoundError as error:
+    raise ImportError(
+        f"gridbuf.xarray needs xarray ({error}): pip install 'gridbuf[xarray]'"
+    ) from error
 
 from . import storage as storages
 from ._core import GTNoSuchBufferError, as_numpy, get_dims

@@ -1,6 +1,9 @@
 """xarray: DataArray in, DataArray out; memory and labels stay where they are."""
 
+import os
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -53,6 +56,21 @@ def same_labels(found: Any, wanted: Any) -> None:
     assert found.name == wanted.name
     assert found.attrs == wanted.attrs
     xarray.testing.assert_identical(found.coords.to_dataset(), wanted.coords.to_dataset())
+
+
+def test_without_xarray_the_import_says_what_to_install() -> None:
+    code = "import sys; sys.modules['xarray'] = None; import gridbuf.xarray"
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "ImportError: gridbuf.xarray needs xarray" in done.stderr
+    assert "pip install 'gridbuf[xarray]'" in done.stderr
 
 
 # to_data_array
