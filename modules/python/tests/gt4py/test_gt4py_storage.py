@@ -307,6 +307,27 @@ def test_a_layout_registered_with_gt4py() -> None:
         compat.zeros((6, 5, 7), backend="my_backend")
 
 
+ODD: list[Any] = [
+    *(None, -1, 0, 1.5, True, float("nan"), "x", b"x", [], (), {}, object(), [None], [2, "3"]),
+    *((2, 3), (2**70,), (2**63, 2), np.array(3), np.array([2, 3]), type, len),
+]
+
+
+@pytest.mark.parametrize("name", ["zeros", "full", "from_array"])
+@pytest.mark.parametrize("keyword", ["dtype", "aligned_index", "dimensions", "backend"])
+def test_odd_arguments_are_exceptions(name: str, keyword: str) -> None:
+    """Of the classes that both libraries use, whatever is passed wherever."""
+    made = 0
+    for first, value in itertools.product(ODD, ODD):
+        arguments = (first, 1.0) if name == "full" else (first,)
+        try:
+            getattr(compat, name)(*arguments, **{"backend": "gt:cpu_ifirst"} | {keyword: value})
+            made += 1
+        except (TypeError, ValueError, MemoryError):
+            pass
+    assert keyword == "backend" or made  # some of it is fine
+
+
 def test_a_gpu_backend_without_cupy_says_so() -> None:
     try:
         import cupy  # noqa: F401
