@@ -60,10 +60,12 @@ def launcher(ranks: int) -> list[str]:
 def test_example_runs(example, tmp_path):
     """As a user runs it: a program of its own, in a folder of its own (what GT4Py compiles and what is drawn goes there)."""
     ranks = RANKS.search(example.read_text())
+    # `-m mpi4py` ends all ranks when one of them raises, where the others would wait for it.
+    run = ("-m", "mpi4py") if ranks else ()
     path = os.pathsep.join(str(pathlib.Path(entry).resolve()) for entry in sys.path if entry)
     environ = {**os.environ, "PYTHONPATH": path, "MPLBACKEND": "agg", "HOME": str(tmp_path)}
     done = subprocess.run(
-        [*(launcher(int(ranks[1])) if ranks else ()), sys.executable, str(example)],
+        [*(launcher(int(ranks[1])) if ranks else ()), sys.executable, *run, str(example)],
         cwd=tmp_path,
         env={**environ, "GT_CACHE_ROOT": str(tmp_path)},
         capture_output=True,

@@ -1,6 +1,6 @@
 """From `zeros` to a stencil on four ranks; alone it runs on one.
 
-mpiexec -n 4 python distributed_stencil.py
+mpiexec -n 4 python -m mpi4py distributed_stencil.py
 """
 
 # [zeros]
