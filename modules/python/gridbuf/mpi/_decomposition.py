@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, SupportsIndex
+from types import MappingProxyType, TracebackType
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,9 @@ from ..storage import Storage
 from . import _fields
 from ._failures import together
 from ._libraries import mpi_module
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["Decomposition"]
 
@@ -173,6 +176,27 @@ class Decomposition:
                 )
             whole[self.slices(dims, rank)] = values
         return whole
+
+    def close(self) -> None:
+        """Gives the communicator back to MPI, which has some thousands; its exchanges cannot be used any more. Collective.
+
+        Leaving a `with` block does it.
+        """
+        self.comm.Free()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if (
+            error is None
+        ):  # Else other ranks may be elsewhere, and this one would wait for them here.
+            self.close()
 
     def _next_exchange(self) -> int:
         """A number that all ranks agree on, because they make their exchanges in the same order."""

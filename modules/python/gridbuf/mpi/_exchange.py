@@ -95,6 +95,10 @@ class HaloExchange:
             for offer in offers
             for spec, other in zip(first.specs, offer.specs, strict=True)
         )
+        if engine == "ghex" and not with_ghex:
+            raise ValueError(
+                "engine='ghex' cannot serve: ranks have different layouts of a field; engine=None takes mpi4py instead"
+            )
         self._engine: _Engine = (
             _ghex.GhexEngine(
                 grid,
@@ -111,6 +115,7 @@ class HaloExchange:
             )
         )
         self._pending: PendingExchange | None = None
+        self._closed = False
 
     @property
     def engine(self) -> str:
@@ -135,10 +140,7 @@ class HaloExchange:
         Raises:
           as a call. If this raises, there is nothing to wait for.
         """
-        if self._pending is not None:
-            raise RuntimeError(
-                "this HaloExchange has started and its wait() was not called yet; wait for it, or make another HaloExchange"
-            )
+        self._refuse_if_unusable()
 
         def checked() -> Sequence[Storage]:
             self._check(fields)
@@ -148,8 +150,15 @@ class HaloExchange:
         return self._pending
 
     def close(self) -> None:
-        """Gives what MPI keeps for it back; the exchange cannot be used any more. Leaving a `with` block does it."""
-        self._engine.close()
+        """Gives what MPI keeps for it back; the exchange cannot be used any more. Leaving a `with` block does it.
+
+        Raises:
+          RuntimeError: an exchange is under way; wait for it first.
+        """
+        if not self._closed:
+            self._refuse_if_unusable()
+            self._closed = True
+            self._engine.close()
 
     def __enter__(self) -> Self:
         return self
@@ -168,6 +177,14 @@ class HaloExchange:
             f"{self.sent_bytes} bytes sent)"
         )
 
+    def _refuse_if_unusable(self) -> None:
+        if self._closed:
+            raise RuntimeError("this HaloExchange is closed; make another one")
+        if self._pending is not None:
+            raise RuntimeError(
+                "this HaloExchange has started and its wait() was not called yet; wait for it, or make another HaloExchange"
+            )
+
     def _check(self, fields: Sequence[Storage]) -> None:
         if len(fields) != len(self._specs):
             raise ValueError(
@@ -176,6 +193,10 @@ class HaloExchange:
         for number, (wanted, field) in enumerate(zip(self._specs, fields, strict=True)):
             _fields.check_field(wanted, _fields.spec_of(field, number))
             _fields.check_writable(field, number)
+
+
+_under_way: set[PendingExchange] = set()
+"""Those not waited for: MPI writes to their memory, whether somebody keeps them or not."""
 
 
 class PendingExchange:
@@ -191,6 +212,7 @@ class PendingExchange:
         self._exchange = exchange
         self._fields = fields
         self._finish: Callable[[Sequence[Any]], None] | None = finish
+        _under_way.add(self)
 
     def wait(self) -> None:
         """Returns when the halos are filled. Once waited for, it does nothing.
@@ -202,6 +224,7 @@ class PendingExchange:
             return
         finish, self._finish = self._finish, None
         self._exchange._pending = None
+        _under_way.discard(self)
         finish(self._fields)
 
 

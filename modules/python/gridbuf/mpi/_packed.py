@@ -60,6 +60,8 @@ class PackedEngine:
     ) -> None:
         """Plans the messages. `orders` are the layouts of rank 0, by which the boxes lie in the messages."""
         MPI = mpi_module()  # noqa: N806 (its name)
+        self._requests: tuple[list[Any], list[Any]] = [], []
+        self._is_finalized: Callable[[], bool] = MPI.Is_finalized
         self._waitall: Callable[..., Any] = MPI.Prequest.Waitall
         self._start_all: Callable[..., Any] = MPI.Prequest.Startall
         self._grid, self._bytes = grid, MPI.BYTE
@@ -146,6 +148,11 @@ class PackedEngine:
         for request in [r for requests in self._requests for r in requests]:
             request.Free()
         self._requests = [], []
+
+    def __del__(self) -> None:
+        # None of the requests is active: what is under way is kept until somebody waits for it.
+        if any(self._requests) and not self._is_finalized():
+            self.close()
 
     def _copy_own(self, neighbour: Neighbour, arrays: Sequence[Any]) -> None:
         """A periodic dimension with one part: this rank is its own neighbour."""

@@ -174,6 +174,48 @@ def test_two_exchanges_may_be_under_way(engine) -> None:
         np.testing.assert_array_equal(field.to_numpy(), with_halos(grid, whole, "IJK", IJK_HALO))
 
 
+@on_ranks(4, engine=ENGINES)
+def test_what_is_under_way_outlives_those_who_forget_it(engine) -> None:
+    """MPI writes to its memory until it has come; then others may be closed, and are refused afterwards."""
+    import gc
+
+    grid = gridbuf.mpi.Decomposition({"I": 40, "J": 9}, periodic="IJ")
+    whole = whole_field((40, 9, 30), "float64")
+    for _ in range(3):
+        field = part_of(grid, whole, "IJK", IJK_HALO)
+        forgotten = gridbuf.mpi.HaloExchange(grid, field, engine=engine)
+        forgotten.start(field)
+        with pytest.raises(RuntimeError, match="wait"):
+            forgotten.close()
+        del forgotten, field
+        gc.collect()
+    field = part_of(grid, whole, "IJK", IJK_HALO)
+    exchange = gridbuf.mpi.HaloExchange(grid, field, engine=engine)
+    exchange(field)
+    np.testing.assert_array_equal(field.to_numpy(), with_halos(grid, whole, "IJK", IJK_HALO))
+    exchange.close()
+    exchange.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        exchange(field)
+
+
+@on_ranks(4, engine=ENGINES)
+def test_exchanges_are_given_back(engine) -> None:
+    for _ in range(40):
+        with gridbuf.mpi.Decomposition({"I": 8}, periodic="I") as grid:
+            field = part_of(grid, whole_field((8,), "f8"), "I", ((1, 1),))
+            with gridbuf.mpi.HaloExchange(grid, field, engine=engine) as exchange:
+                exchange(field)
+            del exchange
+
+
+@on_ranks(4)
+def test_decompositions_are_given_back() -> None:
+    """More of them than MPI has communicators for."""
+    for _ in range(2100):
+        gridbuf.mpi.Decomposition({"I": 8}, periodic="I").close()
+
+
 @on_ranks(4)
 def test_without_corners_only_faces_are_filled() -> None:
     for periodic in ("", "IJ"):

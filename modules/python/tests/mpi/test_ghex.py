@@ -48,6 +48,9 @@ def test_what_ghex_cannot_take_goes_to_mpi4py_and_is_refused_if_it_was_named(eng
             exchange = gridbuf.mpi.HaloExchange(grid, good, field)
             assert exchange.engine == "mpi4py"
             exchange(good, field)
+    turned = part_of(grid, whole, "IJK", HALO, layout=(0, 1, 2) if grid.rank else (2, 1, 0))
+    with pytest.raises(ValueError, match="different layouts"):
+        gridbuf.mpi.HaloExchange(grid, turned, engine=engine)
     with pytest.raises(ValueError, match="corners=False"):
         gridbuf.mpi.HaloExchange(grid, good, engine=engine, corners=False)
 
