@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["HALO", "KERNELS", "agreement", "frozen", "values_of"]
+__all__ = ["FIVE", "HALO", "KERNELS", "agreement", "five", "frozen", "values_of"]
 
 HALO = 3
 """Points on every side of I and J that the fields have beyond the domain, as models allocate them."""
@@ -27,6 +27,10 @@ KERNELS: Mapping[str, tuple[str, ...]] = {
     "vadv": ("u", "wcon", "tendency", "out"),
 }
 """The fields of each, the written one last."""
+
+
+FIVE = ("a", "b", "c", "d", "e")
+"""The fields of the stencil with five of them, the written one last."""
 
 
 @functools.cache
@@ -88,6 +92,25 @@ def _definition(name: str) -> Any:
                 out = 0.15 * (right - u)  # noqa: F841
 
     return {"hdiff": hdiff, "vadv": vadv}[name]
+
+
+@functools.cache
+def five(backend: str) -> Any:
+    """A stencil whose result is 1 where all of its five fields are: what a call costs, on a few points."""
+    gtscript = _gtscript()
+    from gt4py.cartesian.gtscript import PARALLEL, Field, computation, interval
+
+    def mean(
+        a: Field[np.float64],
+        b: Field[np.float64],
+        c: Field[np.float64],
+        d: Field[np.float64],
+        e: Field[np.float64],
+    ):
+        with computation(PARALLEL), interval(...):
+            e = 0.25 * (a + b + c + d)  # noqa: F841
+
+    return gtscript.stencil(backend=backend, definition=mean, name="mean")
 
 
 @functools.cache

@@ -34,6 +34,7 @@ _CHAPTER_TITLES = {
     "allocate": "Allocation",
     "exchange": "Exchange",
     "storage": "Storages",
+    "call": "Calls of stencils",
     "stencil": "Compiled stencils",
     "halo": "Halos over ranks",
     "from_array": "New arrays in another layout",

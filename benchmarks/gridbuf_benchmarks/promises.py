@@ -95,6 +95,7 @@ PROMISES: Mapping[str, Promise] = {
         _time("index", "indexing a storage", "numpy", 3.0),
         _time("storage-export", "handing a storage over", "numpy", 1.5),
         _time("halo-ghex", "exchanges of halos of 64 × 64 × 40 points and more", "ghex", 1.25),
+        _time("call", "calls of stencils with five fields", "gt4py", 0.2),
         _speed("stencil", "compiled stencils", "gt4py", 0.97),
         _speed(
             "stencil-unaligned",

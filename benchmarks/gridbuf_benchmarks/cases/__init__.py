@@ -9,6 +9,7 @@ from gridbuf_benchmarks.case import Case
 from gridbuf_benchmarks.cases import (
     allocation,
     arithmetic,
+    calls,
     casts,
     copies,
     exchange,
@@ -28,6 +29,7 @@ ALL_CASES: tuple[Case, ...] = (
     *exchange.CASES,
     *arithmetic.CASES,
     *storages.CASES,
+    *calls.CASES,
     *stencils.CASES,
     *halos.CASES,
     *from_array.CASES,
