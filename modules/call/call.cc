@@ -296,7 +296,9 @@ int row_axis(const MemoryRule& rule, const BoundField& field) {
 
 std::optional<MemoryFault> alignment_fault(const MemoryRule& rule, const BoundField& field,
                                            std::uintptr_t address) {
-  const std::string wanted = "a multiple of " + std::to_string(rule.alignment_bytes) + " bytes";
+  const auto wanted = [&] {
+    return "a multiple of " + std::to_string(rule.alignment_bytes) + " bytes";
+  };
   const int row = row_axis(rule, field);
   for (int axis = 0; axis < field.memory.ndim(); ++axis) {
     const std::int64_t stride_bytes = field.memory.strides_bytes[axis];
@@ -305,13 +307,13 @@ std::optional<MemoryFault> alignment_fault(const MemoryRule& rule, const BoundFi
         static_cast<std::uintptr_t>(field.origin[axis]) * static_cast<std::uintptr_t>(stride_bytes);
     if (axis == row || field.memory.shape[axis] == 1) continue;
     if (stride_bytes % rule.alignment_bytes != 0) {
-      return MemoryFault{axis, "its stride", std::to_string(stride_bytes) + " bytes", wanted};
+      return MemoryFault{axis, "its stride", std::to_string(stride_bytes) + " bytes", wanted()};
     }
   }
   const auto rest = address % static_cast<std::uintptr_t>(rule.alignment_bytes);
   if (rest == 0) return std::nullopt;
   return MemoryFault{-1, "the address of the element at the origin " + to_string(field.origin),
-                     std::to_string(rest) + " bytes off", wanted};
+                     std::to_string(rest) + " bytes off", wanted()};
 }
 
 std::optional<MemoryFault> memory_fault(const MemoryRule& rule, const BoundField& field,

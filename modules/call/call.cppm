@@ -63,6 +63,9 @@ struct FieldRule {
 
 /// What a call passes for a field, as it is when the call begins.
 struct FieldArgument {
+  // Not defaulted, because `FieldArgument()` would then write zeros to all of its three kilobytes.
+  FieldArgument() {}
+
   StridedView memory = {};     // in the object's own order
   std::uintptr_t address = 0;  // of element (0, ..., 0)
   DType dtype = {};
@@ -82,6 +85,8 @@ struct CallRequest {
 
 /// One field of a call, in the annotation's order.
 struct BoundField {
+  BoundField() {}  // As above.
+
   Axes axes = {};           // dimension i is dimension axes[i] of the object
   bool is_in_order = true;  // axes are 0, 1, 2, ...
   StridedView memory = {};  // offset 0 is element (0, ..., 0)

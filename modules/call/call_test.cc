@@ -58,7 +58,7 @@ TEST(BindCall, PutsDimensionsInOrderAndFindsOriginAndDomain) {
   EXPECT_EQ(call->fields[0].origin, (Extents{1, 0, 0}));
   EXPECT_EQ(call->domain, (Extents{10, 12, 9}));
 }
-// [example]
+// [/example]
 
 TEST(BindCall, StridesFollowTheDimensions) {
   const auto call = bind_call(std::vector{rule_of("u")},

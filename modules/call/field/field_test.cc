@@ -36,7 +36,7 @@ absl::Status laplacian(const Storage& in, const Storage& out) {
   }
   return absl::OkStatus();
 }
-// [example]
+// [/example]
 
 Storage make_storage(const Extents& shape, const Dims& dims, const Halo& halo) {
   const LayoutPlan plan = make_plan({.shape = shape,

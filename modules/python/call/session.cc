@@ -484,11 +484,11 @@ class Session {
   Ref invoke(PyObject* function) {
     add_keywords();
     if (spec_.side == Side::kDevice) return invoke_on_device(function);
-    std::vector<PyObject*> all = passed_.positional;
-    all.insert(all.end(), passed_.values.begin(), passed_.values.end());
+    std::vector<PyObject*>& all = passed_.positional;
+    const std::size_t positional = all.size();
     const Ref names = passed_.names.empty() ? Ref() : to_tuple(passed_.names);
-    return Ref::steal(
-        PyObject_Vectorcall(function, all.data(), passed_.positional.size(), names.get()));
+    all.insert(all.end(), passed_.values.begin(), passed_.values.end());
+    return Ref::steal(PyObject_Vectorcall(function, all.data(), positional, names.get()));
   }
 
   void add_keyword(const char* name, Ref value) {
