@@ -337,7 +337,7 @@ PyType_Spec type_spec = {
 
 PyMethodDef functions[] = {
     {"_make_caller", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_caller)),
-     METH_FASTCALL, "_make_caller(parameters, fields, options)\n--\n\nFor gridbuf.call."},
+     METH_FASTCALL, "_make_caller(parameters, fields, options, /)\n--\n\nFor gridbuf.call."},
     {"_set_call_helpers", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(set_helpers)),
      METH_FASTCALL, "For gridbuf.call."},
     {nullptr, nullptr, 0, nullptr},

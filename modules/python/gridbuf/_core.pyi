@@ -1017,6 +1017,8 @@ def _align(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]: ...
 
 # The protocol of a stencil's call; declared by gridbuf.call.
+@final
+@disjoint_base
 class Caller:
     """What calls a stencil."""
 
