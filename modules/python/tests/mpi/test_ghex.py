@@ -71,6 +71,21 @@ def test_another_layout_is_refused_by_ghex_at_the_call(engine) -> None:
 
 
 @on_ranks(4, engine=("ghex",))
+def test_fields_of_one_level_travel_together_padded_or_not(engine) -> None:
+    """Where K has one point the contiguous dimension is J without padding and K with it: two kinds of field to GHEX."""
+    grid = gridbuf.mpi.Decomposition({"I": 12, "J": 11}, periodic="IJ")
+    wholes = [whole_field((12, 11, 1), "f8", seed) for seed in range(4)]
+    fields = [
+        part_of(grid, whole, "IJK", HALO, alignment_size=alignment)
+        for whole, alignment in zip(wholes, (1, 64, 64, 1), strict=True)
+    ]
+    assert fields[0].strides != fields[1].strides
+    gridbuf.mpi.HaloExchange(grid, *fields, engine=engine)(*fields)
+    for whole, field in zip(wholes, fields, strict=True):
+        np.testing.assert_array_equal(field.to_numpy(), with_halos(grid, whole, "IJK", HALO))
+
+
+@on_ranks(4, engine=("ghex",))
 def test_the_memory_of_a_field_is_not_kept(engine) -> None:
     """What GHEX knows of a field is forgotten with it."""
     import gc
