@@ -94,6 +94,16 @@ void plan_rows(CopyPlan& plan, Walk walk, std::int64_t itemsize_bytes, std::int6
     plan.rows.source_step_bytes = rows.source_stride_bytes;
     parts = parts_loop(plan, Count::kRows, rows.extent, limits.piece_bytes / row_bytes);
   }
+  // Few short rows, of which there are many times as few: all of them are a task.
+  if (parts.extent == 1 && !walk.axes.empty()) {
+    const Axis& groups = walk.axes[walk.axes.size() - 1];
+    if (groups.extent <= limits.piece_bytes / row_bytes / plan.rows.count) {
+      plan.rows.groups = groups.extent;
+      plan.rows.target_group_bytes = groups.target_stride_bytes;
+      plan.rows.source_group_bytes = groups.source_stride_bytes;
+      walk.axes.erase(walk.axes.size() - 1);
+    }
+  }
   add_steps(plan, walk.axes);
   plan.loops.push_back(parts);
 }

@@ -89,6 +89,15 @@ TEST(Plan, TakesManyShortRowsAtATime) {
   EXPECT_EQ(plan.tasks, ((1 << 20) - 1) / plan.part + 1);
 }
 
+TEST(Plan, TakesSmallGroupsOfRowsAtATime) {
+  const CopyPlan plan = plan_of(view({8, 6, 9}, {9, 72, 1}), view({8, 6, 9}, {54, 9, 1}));
+  EXPECT_EQ(plan.rows.count * plan.rows.groups, 8 * 6);
+  EXPECT_EQ(plan.tasks, 1);
+  EXPECT_EQ(
+      plan_of(view({512, 600, 9}, {9, 9 * 512, 1}), view({512, 600, 9}, {5400, 9, 1})).rows.groups,
+      1);
+}
+
 TEST(Plan, LeavesSmallCopiesToOneThreadAndTheCaches) {
   const std::int64_t n = 64;
   const CopyPlan plan = plan_of(view({n, n, n}, {1, n, n * n}), view({n, n, n}, {n * n, n, 1}));

@@ -19,10 +19,14 @@ using MoveOne = void (*)(const Rows& row, std::byte* target, const std::byte* so
 // A loop of its own for every kind of row: the rows are moved in it and not by calls.
 template <MoveOne kMoveOne>
 void all(const Rows& rows, std::byte* target, const std::byte* source) {
-  for (std::int64_t i = 0; i < rows.count; ++i) {
-    kMoveOne(rows, target, source);
-    target += rows.target_step_bytes;
-    source += rows.source_step_bytes;
+  for (std::int64_t group = 0; group < rows.groups; ++group) {
+    std::byte* to = target + group * rows.target_group_bytes;
+    const std::byte* from = source + group * rows.source_group_bytes;
+    for (std::int64_t i = 0; i < rows.count; ++i) {
+      kMoveOne(rows, to, from);
+      to += rows.target_step_bytes;
+      from += rows.source_step_bytes;
+    }
   }
 }
 
@@ -50,7 +54,8 @@ void move_bytes(const Rows& row, std::byte* target, const std::byte* source) {
   std::memcpy(target, source, length_bytes);
 }
 
-// Rows of few lines, for which a call of memcpy would cost more than they do; at least kPart bytes.
+// Rows of less than a line, for which a call of memcpy would cost more than they do; at least kPart
+// bytes.
 template <std::size_t kPart>
 void move_parts(const Rows& row, std::byte* target, const std::byte* source) {
   const auto length_bytes = static_cast<std::size_t>(row.extent * row.itemsize_bytes);
@@ -61,11 +66,16 @@ void move_parts(const Rows& row, std::byte* target, const std::byte* source) {
   copy_between<kPart>(target + length_bytes - left, source + length_bytes - left, left);
 }
 
-template <Simd kSimd>
-void stream(const Rows& rows, std::byte* target, const std::byte* source) {
+// Rows of lines: past the caches, or few lines each.
+template <Simd kSimd, bool kStream>
+void move_lines(const Rows& rows, std::byte* target, const std::byte* source) {
   const tiles::DenseRows dense{rows.extent * rows.itemsize_bytes, rows.count,
                                rows.target_step_bytes, rows.source_step_bytes};
-  tiles::stream_rows_with(kSimd)(dense, target, source);
+  const tiles::MoveDenseRows move =
+      kStream ? tiles::stream_rows_with(kSimd) : tiles::copy_rows_with(kSimd);
+  for (std::int64_t group = 0; group < rows.groups; ++group) {
+    move(dense, target + group * rows.target_group_bytes, source + group * rows.source_group_bytes);
+  }
 }
 
 // ---- Elements. ----
@@ -182,31 +192,32 @@ void move_bytes_swapped(const Rows& row, std::byte* target, const std::byte* sou
   swap_dense(target, length_bytes, static_cast<std::size_t>(row.swap_unit_bytes));
 }
 
-// A single row may be a part of one, of any length.
-MoveRows bytes_of(const Rows& row) {
-  constexpr std::int64_t kFewLinesBytes = 512;
-  const std::int64_t length_bytes = row.extent * row.itemsize_bytes;
-  if (row.count == 1 || length_bytes > kFewLinesBytes || length_bytes <= 16) return all<move_bytes>;
-  return length_bytes <= 64 ? all<move_parts<16>> : all<move_parts<64>>;
-}
-
-MoveRows stream_with(Simd simd) {
+template <bool kStream>
+MoveRows lines_with(Simd simd) {
   switch (simd) {
     case Simd::kAvx512:
-      return stream<Simd::kAvx512>;
+      return move_lines<Simd::kAvx512, kStream>;
     case Simd::kAvx2:
-      return stream<Simd::kAvx2>;
+      return move_lines<Simd::kAvx2, kStream>;
     case Simd::kPortable:
       break;
   }
-  return stream<Simd::kPortable>;
+  return move_lines<Simd::kPortable, kStream>;
+}
+
+// A single row may be a part of one, of any length.
+MoveRows bytes_of(Simd simd, const Rows& row) {
+  constexpr std::int64_t kFewLinesBytes = 512;
+  const std::int64_t length_bytes = row.extent * row.itemsize_bytes;
+  if (row.count == 1 || length_bytes > kFewLinesBytes || length_bytes <= 16) return all<move_bytes>;
+  return length_bytes < tiles::kLineBytes ? all<move_parts<16>> : lines_with<false>(simd);
 }
 
 }  // namespace
 
 MoveRows move_rows_with(Simd simd, const Rows& row) {
   if (row.swap_unit_bytes > 1) return is_dense(row) ? all<move_bytes_swapped> : all<move_swapped>;
-  if (is_dense(row)) return row.streams ? stream_with(simd) : bytes_of(row);
+  if (is_dense(row)) return row.streams ? lines_with<true>(simd) : bytes_of(simd, row);
   switch (row.itemsize_bytes) {
     case 1:
       return elements_of<1>(row);

@@ -135,13 +135,22 @@ MoveBand move_band_with(Simd simd) {
   return portable::move_band_of;
 }
 
-StreamRows stream_rows_with(Simd simd) {
+MoveDenseRows stream_rows_with(Simd simd) {
 #if defined(__x86_64__)
   if (simd == Simd::kAvx512) return avx512::stream_rows;
   if (simd == Simd::kAvx2) return avx2::stream_rows;
 #endif
   (void)simd;
   return portable::stream_rows;
+}
+
+MoveDenseRows copy_rows_with(Simd simd) {
+#if defined(__x86_64__)
+  if (simd == Simd::kAvx512) return avx512::copy_rows;
+  if (simd == Simd::kAvx2) return avx2::copy_rows;
+#endif
+  (void)simd;
+  return portable::copy_rows;
 }
 
 void end_stream() {

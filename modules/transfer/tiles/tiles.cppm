@@ -91,9 +91,14 @@ struct DenseRows {
   std::int64_t source_step_bytes;
 };
 
+using MoveDenseRows = void (*)(const DenseRows& rows, std::byte* target, const std::byte* source);
+
 /// Copies them, each past the caches from its first whole line to its last.
-using StreamRows = void (*)(const DenseRows& rows, std::byte* target, const std::byte* source);
-StreamRows stream_rows_with(Simd simd);
+MoveDenseRows stream_rows_with(Simd simd);
+
+/// Copies them by ordinary stores: rows of at least a line, and so few that calling memcpy for each
+/// would show.
+MoveDenseRows copy_rows_with(Simd simd);
 
 /// What this thread has streamed is there for others.
 void end_stream();
