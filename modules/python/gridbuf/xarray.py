@@ -29,10 +29,8 @@ from typing import Any
 
 try:
     import xarray
-except ModuleNotFoundError as error:
-    raise ImportError(
-        f"gridbuf.xarray needs xarray ({error}): pip install 'gridbuf[xarray]'"
-    ) from error
+except ModuleNotFoundError:
+    raise ImportError("gridbuf.xarray needs xarray: pip install 'gridbuf[xarray]'")
 
 from . import storage as storages
 from ._core import GTNoSuchBufferError, as_numpy, get_dims
