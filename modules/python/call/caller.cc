@@ -9,6 +9,7 @@ module;
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -52,6 +53,19 @@ PyObject* entry(PyObject* tuple, Py_ssize_t position, std::string_view name) {
   return PyTuple_GET_ITEM(tuple, position);
 }
 
+/// The entries of a tuple, which nobody can change.
+std::span<PyObject* const> entries_of(PyObject* tuple, std::string_view name) {
+  if (PyTuple_Check(tuple) == 0) raise_declaration(name, tuple);
+  return {&PyTuple_GET_ITEM(tuple, 0), static_cast<std::size_t>(PyTuple_GET_SIZE(tuple))};
+}
+
+/// A count from 0 to `most`.
+int to_count(PyObject* object, std::size_t most) {
+  const std::int64_t count = to_integer(object, "a count");
+  if (count < 0 || count > static_cast<std::int64_t>(most)) raise_declaration("a count", object);
+  return static_cast<int>(count);
+}
+
 /// A layout map or None, an alignment.
 MemoryRule to_memory_rule(PyObject* layout, PyObject* alignment, const Dims& dims) {
   MemoryRule rule;
@@ -68,12 +82,15 @@ MemoryRule to_memory_rule(PyObject* layout, PyObject* alignment, const Dims& dim
   return rule;
 }
 
-Halo to_reach(PyObject* pairs) {
+/// None, or a pair of points for each dimension.
+Halo to_reach(PyObject* pairs, const Dims& dims) {
   Halo reach;
   if (pairs == Py_None) return reach;
-  for (Py_ssize_t i = 0; i < PyTuple_Size(pairs); ++i) {
-    const Extents pair = to_integers(PyTuple_GET_ITEM(pairs, i), "reach");
-    if (pair.size() != 2) raise_declaration("reach", pairs);
+  const auto entries = entries_of(pairs, "reach");
+  if (static_cast<int>(entries.size()) != dims.size()) raise_declaration("reach", pairs);
+  for (PyObject* const entry : entries) {
+    const Extents pair = to_integers(entry, "reach");
+    if (pair.size() != 2 || pair[0] < 0 || pair[1] < 0) raise_declaration("reach", pairs);
     reach.push_back({pair[0], pair[1]});
   }
   return reach;
@@ -86,17 +103,18 @@ void add_field(PyObject* declared, CallerSpec& spec) {
   if (PyUnicode_Check(at(0)) == 0) raise_declaration("a field's name", at(0));
   FieldRule rule;
   rule.name = utf8(at(0));
-  rule.dims = to_dims(at(2), static_cast<int>(PySequence_Size(at(2))));
+  rule.dims = to_dims(at(2), static_cast<int>(entries_of(at(2), "a field's axes").size()));
   check(check_annotation_order(rule.dims));
   FieldSpec field{.name = Ref::share(at(0)),
                   .dtype = to_dtype(at(3)).record,
-                  .parameter = static_cast<int>(to_integer(at(1), "parameter")),
+                  .parameter = to_count(at(1), spec.parameters.size()),
                   .is_written = to_flag(at(9), "is_written")};
   rule.dtype = field.dtype->type;
   rule.data_extents = to_integers(at(4), "data extents");
+  if (rule.data_extents.size() > rule.dims.size()) raise_declaration("data extents", at(4));
   rule.relied_on = to_memory_rule(at(5), at(6), rule.dims);
   rule.preferred = to_memory_rule(at(7), at(8), rule.dims);
-  rule.reach = to_reach(at(10));
+  rule.reach = to_reach(at(10), rule.dims);
   spec.rules.push_back(std::move(rule));
   spec.fields.push_back(std::move(field));
 }
@@ -104,16 +122,16 @@ void add_field(PyObject* declared, CallerSpec& spec) {
 /// ((name, is required), ...), how many are positional-only, how many positional, takes more, takes
 /// more keywords
 void add_parameters(PyObject* declared, CallerSpec& spec) {
-  PyObject* const list = entry(declared, 0, "parameters");
-  for (Py_ssize_t i = 0; i < PyTuple_Size(list); ++i) {
-    PyObject* const parameter = PyTuple_GET_ITEM(list, i);
+  for (PyObject* const parameter :
+       entries_of(entry(declared, 0, "parameters"), "the list of parameters")) {
     Ref name = Ref::share(entry(parameter, 0, "a parameter"));
     if (PyUnicode_Check(name.get()) == 0) raise_declaration("a parameter's name", name.get());
     spec.parameters.push_back(std::move(name));
     spec.is_required.push_back(to_flag(entry(parameter, 1, "a parameter"), "required"));
   }
-  spec.positional_only = static_cast<int>(to_integer(entry(declared, 1, "parameters"), "count"));
-  spec.positional = static_cast<int>(to_integer(entry(declared, 2, "parameters"), "count"));
+  spec.positional = to_count(entry(declared, 2, "parameters"), spec.parameters.size());
+  spec.positional_only =
+      to_count(entry(declared, 1, "parameters"), static_cast<std::size_t>(spec.positional));
   spec.takes_more = to_flag(entry(declared, 3, "parameters"), "takes_more");
   spec.takes_more_keywords = to_flag(entry(declared, 4, "parameters"), "takes_more_keywords");
 }
@@ -121,6 +139,9 @@ void add_parameters(PyObject* declared, CallerSpec& spec) {
 /// (name, backend or "", side, passes origin, passes domain, writes are declared, copies)
 void add_options(PyObject* declared, CallerSpec& spec) {
   const auto at = [&](Py_ssize_t position) { return entry(declared, position, "options"); };
+  for (const Py_ssize_t text : {0, 1}) {
+    if (PyUnicode_Check(at(text)) == 0) raise_declaration("a name", at(text));
+  }
   spec.name = utf8(at(0));
   spec.backend = utf8(at(1));
   spec.side = to_flag(at(2), "on_device") ? Side::kDevice : Side::kHost;
@@ -285,8 +306,7 @@ PyObject* make_caller(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
     add_parameters(arguments[0], *spec);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments[1]); ++i) {
       add_field(PyTuple_GET_ITEM(arguments[1], i), *spec);
-      const int parameter = spec->fields.back().parameter;
-      if (parameter < 0 || parameter >= static_cast<int>(spec->parameters.size())) {
+      if (spec->fields.back().parameter == static_cast<int>(spec->parameters.size())) {
         raise_declaration("a field's parameter", PyTuple_GET_ITEM(arguments[1], i));
       }
     }

@@ -256,3 +256,45 @@ def test_a_foreign_producer_of_a_storage_is_touched():
     filled(storage)
     assert log == [("touch", "a")]
     assert fake.new[0, 0, 0] == 3.0
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        (5, (), ()),
+        ((), (), ()),
+        (((("a", True),), 0, 9, False, False), (), ()),
+        (((("a", True),), 2, 1, False, False), (), ()),
+        (((("a", True),), 0, -1, False, False), (), ()),
+        (((("a", True),), 0, 1, False, False), ((),), ()),
+        (((("a", True),), 0, 1, False, False), ((1,) * 11,), ()),
+        (
+            ((("a", True),), 0, 1, False, False),
+            (("a", 1, ("I",), "f8", (), None, 1, None, 1, True, None),),
+            (),
+        ),
+        (
+            ((("a", True),), 0, 1, False, False),
+            (("a", 0, ("I",), "f8", (1, 2), None, 1, None, 1, True, None),),
+            (),
+        ),
+        (
+            ((("a", True),), 0, 1, False, False),
+            (("a", 0, ("I",), "f8", (), None, 1, None, 1, True, ((1, 1), (1, 1))),),
+            (),
+        ),
+        (((("a", True),), 0, 1, False, False), (), (1, 2, 3, 4, 5, 6, 7)),
+    ],
+    ids=range(11),
+)
+def test_declarations_that_nobody_makes_end_in_an_exception(declared):
+    with pytest.raises((TypeError, ValueError)):
+        gridbuf._core._make_caller(*declared)
+
+
+@pytest.mark.parametrize(
+    "args", [(), (1, 2, 3, 4), (len, (), {}), (len, [], {}, None), (len, (), (), None)]
+)
+def test_callers_called_otherwise_end_in_an_exception(args):
+    with pytest.raises(TypeError):
+        make_stencil([], ())._call(*args)
