@@ -8,7 +8,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 
-__all__ = ["BASELINE", "LIBRARIES", "MEMORY", "Library", "Loaded", "Missing", "load", "title_of"]
+__all__ = [
+    "BASELINE",
+    "LIBRARIES",
+    "MEMORY",
+    "PEERS",
+    "Library",
+    "Loaded",
+    "Missing",
+    "load",
+    "title_of",
+]
 
 BASELINE = "gridbuf"
 """The library that every ratio has on top: ratio = time of gridbuf / time of the peer."""
@@ -78,6 +88,10 @@ LIBRARIES: Mapping[str, Library] = {
         Library("torch_fill", "torch.fill_ of flat arrays", "torch", "torch", "./bazelw --peers"),
     )
 }
+
+
+PEERS = ("gridbuf_dlpack", "numpy", "torch", "gt4py", "ghex", "mpi4py", "gridbuf_mpi4py")
+"""Those with a column of ratios where a table has them, in this order."""
 
 
 def title_of(key: str) -> str:

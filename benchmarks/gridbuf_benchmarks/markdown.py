@@ -17,7 +17,7 @@ from typing import Any
 
 from gridbuf_benchmarks import plot
 from gridbuf_benchmarks.grid import Cell, grids
-from gridbuf_benchmarks.libraries import BASELINE, LIBRARIES, MEMORY
+from gridbuf_benchmarks.libraries import BASELINE, LIBRARIES, MEMORY, PEERS
 from gridbuf_benchmarks.table import (
     format_ratio,
     format_speed,
@@ -45,7 +45,6 @@ _CHAPTER_TITLES = {
     "fill": "Fills",
     "sizes": "The same at growing sizes",
 }
-_PEERS = ("gridbuf_dlpack", "numpy", "torch", "gt4py")
 
 
 def template() -> str:
@@ -239,7 +238,7 @@ def _tables(run: _Run, *chapters: str) -> str:
 
 def _ratio_table(cases: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Times of gridbuf divided by those of the peers."""
-    peers = [key for key in _PEERS if any(key in case["ratios"] for case in cases)]
+    peers = [key for key in PEERS if any(key in case["ratios"] for case in cases)]
     yield f"| case | gridbuf | {' | '.join(f'÷ {LIBRARIES[key].title}' for key in peers)} |"
     yield "|---|--:|" + "--:|" * len(peers)
     for case in cases:
@@ -257,7 +256,7 @@ def _ratio_table(cases: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 def _memory_table(cases: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Speeds of gridbuf: relative to the memory's, and times those of the peers."""
-    peers = [key for key in _PEERS if any(key in case["ratios"] for case in cases)]
+    peers = [key for key in PEERS if any(key in case["ratios"] for case in cases)]
     columns = [
         "case",
         "gridbuf",

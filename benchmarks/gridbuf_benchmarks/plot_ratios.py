@@ -21,6 +21,9 @@ STYLE = {
     "torch": ("#D55E00", "s", -0.2),
     "gt4py": ("#009E73", "D", 0.2),
     "gridbuf_dlpack": ("#CC79A7", "^", 0.0),
+    "ghex": ("#E69F00", "P", -0.2),
+    "mpi4py": ("#56B4E9", "X", 0.0),
+    "gridbuf_mpi4py": ("#CC79A7", "v", 0.2),
     MEMORY: ("#555555", "v", 0.1),
 }
 _GROUP_GAP = 1.4
@@ -39,6 +42,7 @@ _GROUP_TITLES = {
     "storage/ufunc/256": "Arithmetic on storages, 128 MiB",
     "storage/index": "Views of storages",
     "storage": "Storages without copying",
+    "halo": "Halos over two ranks",
     "from_array/128": "A new array in another layout, 16 MiB",
     "from_array/256": "A new array in another layout, 128 MiB",
     "tiny": "Copies of a few elements",

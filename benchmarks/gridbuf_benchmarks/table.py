@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gridbuf_benchmarks.grid import Grid, grids
-from gridbuf_benchmarks.libraries import BASELINE, LIBRARIES, MEMORY
+from gridbuf_benchmarks.libraries import BASELINE, LIBRARIES, MEMORY, PEERS
 
 __all__ = [
     "format_bandwidth",
@@ -25,7 +25,6 @@ __all__ = [
     "promise_words",
 ]
 
-_PEERS = ("gridbuf_dlpack", "numpy", "torch", "gt4py")
 _CLEAR = 1.1
 """Ratios within ±10 % of 1 stay uncoloured: two runs differ by as much."""
 
@@ -92,7 +91,7 @@ def _table(cases: Sequence[Mapping[str, Any]]) -> Table:
         caption="median of the per-round ratios ± half the interquartile range; behind it the peer's median",
         header_style="bold",
     )
-    peers = [key for key in _PEERS if any(key in case["ratios"] for case in cases)]
+    peers = [key for key in PEERS if any(key in case["ratios"] for case in cases)]
     table.add_column("case")
     table.add_column(LIBRARIES[BASELINE].title, justify="right")
     for key in peers:
@@ -113,7 +112,7 @@ def _memory_table(cases: Sequence[Mapping[str, Any]]) -> Table:
         "faults: page faults a call of gridbuf's",
         header_style="bold",
     )
-    peers = [key for key in _PEERS if any(key in case["ratios"] for case in cases)]
+    peers = [key for key in PEERS if any(key in case["ratios"] for case in cases)]
     table.add_column("case")
     for column in (
         "gridbuf",
