@@ -20,7 +20,7 @@ from timeit import Timer
 from typing import Any
 
 from gridbuf_benchmarks.case import Case
-from gridbuf_benchmarks.timing import MINIMUM_ROUNDS, Budget, Samples
+from gridbuf_benchmarks.timing import MINIMUM_ROUNDS, Budget, Samples, page_faults
 
 __all__ = ["launcher", "measure_on_ranks"]
 
@@ -62,8 +62,8 @@ def measure_on_ranks(
     result = json.loads(finished.stdout.splitlines()[-1])
     on_round(1, 1)
     samples = {
-        key: Samples(loops, tuple(nanoseconds))
-        for key, (loops, nanoseconds) in result["samples"].items()
+        key: Samples(loops, tuple(nanoseconds), page_faults=tuple(faults))
+        for key, (loops, nanoseconds, faults) in result["samples"].items()
     }
     return samples, result["done"]
 
@@ -99,9 +99,11 @@ class _Rank:
         once = min(self.seconds(library, 3) / 3 for _ in range(5))
         return max(1, math.ceil(self._budget.min_sample_seconds / once))
 
-    def rounds(self) -> dict[str, tuple[int, list[float]]]:
+    def rounds(self) -> dict[str, tuple[int, list[float], list[int]]]:
+        """Of each entry: loops of a sample, nanoseconds of a call, and the page faults of this rank in each sample."""
         loops = {library: self.loops(library) for library in self._timers}
         times: dict[str, list[float]] = {library: [] for library in loops}
+        faults: dict[str, list[int]] = {library: [] for library in loops}
         order, shuffle = list(loops), random.Random(self._budget.seed).shuffle
         started = time.perf_counter()
         for done in range(self._budget.rounds):
@@ -110,9 +112,11 @@ class _Rank:
                 break
             shuffle(order)
             for library in order:
+                before = page_faults()
                 seconds = self.seconds(library, loops[library])
+                faults[library].append(page_faults() - before)
                 times[library].append(seconds / loops[library] * _NANOSECONDS)
-        return {library: (loops[library], times[library]) for library in loops}
+        return {library: (loops[library], times[library], faults[library]) for library in loops}
 
 
 def main() -> None:
