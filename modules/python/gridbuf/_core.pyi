@@ -1018,7 +1018,6 @@ def _align(
 
 # The protocol of a stencil's call; declared by gridbuf.call.
 @final
-@disjoint_base
 class Caller:
     """What calls a stencil."""
 
