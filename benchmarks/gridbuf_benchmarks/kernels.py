@@ -7,6 +7,7 @@ column, one level after another. `examples/python` has both with NumPy beside th
 # No `from __future__ import annotations`: GT4Py evaluates a stencil's annotations. And gtscript is no typed Python.
 # mypy: disable-error-code="no-untyped-call, no-untyped-def, valid-type, operator, index, misc"
 import atexit
+import contextlib
 import functools
 import os
 import shutil
@@ -40,9 +41,18 @@ def _gtscript() -> Any:
         folder = tempfile.mkdtemp(prefix="gridbuf-benchmarks-")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         os.environ["GT_CACHE_ROOT"] = folder
+    os.environ["GT_CACHE_ROOT"] = os.path.abspath(os.environ["GT_CACHE_ROOT"])
     from gt4py.cartesian import gtscript
 
     return gtscript
+
+
+def _compile(name: str, backend: str, definition: Any) -> Any:
+    """A stencil, compiled where no project lies: setuptools, which GT4Py calls, obeys a pyproject.toml of the working directory."""
+    gtscript = _gtscript()
+    with tempfile.TemporaryDirectory(prefix="gridbuf-benchmarks-") as folder:
+        with contextlib.chdir(folder):
+            return gtscript.stencil(backend=backend, definition=definition, name=name)
 
 
 def _definition(name: str) -> Any:
@@ -97,7 +107,7 @@ def _definition(name: str) -> Any:
 @functools.cache
 def five(backend: str) -> Any:
     """A stencil whose result is 1 where all of its five fields are: what a call costs, on a few points."""
-    gtscript = _gtscript()
+    _gtscript()
     from gt4py.cartesian.gtscript import PARALLEL, Field, computation, interval
 
     def mean(
@@ -110,13 +120,14 @@ def five(backend: str) -> Any:
         with computation(PARALLEL), interval(...):
             e = 0.25 * (a + b + c + d)  # noqa: F841
 
-    return gtscript.stencil(backend=backend, definition=mean, name="mean")
+    return _compile("mean", backend, mean)
 
 
 @functools.cache
 def _compiled(name: str, backend: str) -> Any:
     """The stencil, compiled once for all contenders: what differs is the fields."""
-    return _gtscript().stencil(backend=backend, definition=_definition(name), name=name)
+    _gtscript()
+    return _compile(name, backend, _definition(name))
 
 
 def frozen(name: str, backend: str, domain: tuple[int, int, int]) -> Any:
