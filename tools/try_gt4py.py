@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(program: str, version: str, wheel: pathlib.Path | None, folder: pathlib.Path) -> int:
     python = _environment(program, folder / "env")
-    _install(python, f"gt4py=={version}", "pytest", "hypothesis", "ml_dtypes", "setuptools")
+    _install(python, f"gt4py=={version}", "pytest", "hypothesis", "ml_dtypes", "setuptools<83")
     _install(python, "--no-deps", str(wheel.resolve() if wheel else ROOT))
     # The copy of the tests: in the source tree, the folder of sources would be found for the package.
     tests = shutil.copytree(TESTS, folder / "tests")
