@@ -63,11 +63,20 @@ def _run(program: str, version: str, wheel: pathlib.Path | None, folder: pathlib
 
 def _environment(program: str, folder: pathlib.Path) -> pathlib.Path:
     """A fresh environment of that Python; returns its interpreter."""
-    found = shutil.which(program)
-    made = found and subprocess.run([found, "-m", "venv", str(folder)], check=False)
-    if not made or made.returncode:
-        raise NotRunError(f"{program} is not a Python that makes environments here; name another")
+    made = subprocess.run([_interpreter(program), "-m", "venv", str(folder)], check=False)
+    if made.returncode:
+        raise NotRunError(f"{program} makes no environment here, as its messages above say")
     return folder / "bin/python"
+
+
+def _interpreter(program: str) -> str:
+    """The program itself; or pyenv's, whose shims on the PATH run only the versions that are switched on."""
+    pyenv = pathlib.Path(os.environ.get("PYENV_ROOT", pathlib.Path.home() / ".pyenv"))
+    kept = sorted(pyenv.glob(f"versions/*/bin/{pathlib.Path(program).name}"))
+    for found in filter(None, [shutil.which(program), *map(str, kept)]):
+        if not subprocess.run([found, "-c", ""], stderr=subprocess.DEVNULL, check=False).returncode:
+            return found
+    raise NotRunError(f"{program} is no Python that runs here; name another with --python")
 
 
 def _install(python: pathlib.Path, *what: str) -> None:
