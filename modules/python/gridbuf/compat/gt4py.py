@@ -20,6 +20,7 @@ program registered there is known here, too; a name that gridbuf has means gridb
 from __future__ import annotations
 
 import importlib
+import operator
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, cast
@@ -158,7 +159,7 @@ def __getattr__(name: str) -> Any:
 
 
 class _Request(NamedTuple):
-    """What both GT4Py's backends and gridbuf's presets are asked with, checked as GT4Py checks it."""
+    """What both GT4Py's backends and gridbuf's presets are asked with, checked by the core and for what GT4Py refuses beyond."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -224,7 +225,9 @@ def _normalised(
     aligned_index: Sequence[int] | None,
     dimensions: Sequence[str] | None,
 ) -> _Request:
-    extents = _integers("shape", shape)
+    element = np.dtype(dtype)
+    inner, inner_shape = element.subdtype or (element, ())
+    extents = _core.plan(shape, inner).shape
     if any(extent < 1 for extent in extents):
         raise ValueError(
             f"shape is {extents}, but every extent must be at least 1 as GT4Py's stencils want it; "
@@ -239,11 +242,7 @@ def _normalised(
             f"dimensions are {tuple(names)}, but must be {len(extents)}, as many as shape {extents} has: "
             "the two have non-matching sizes"
         )
-    index = _inside(extents, aligned_index)
-    element = np.dtype(dtype)
-    if element.subdtype is None:
-        return _Request(extents, element, tuple(names), index)
-    inner, inner_shape = element.subdtype
+    index = _core.plan(extents, inner, aligned_index=_inside(extents, aligned_index)).aligned_index
     return _Request(
         (*extents, *inner_shape),
         inner,
@@ -252,31 +251,15 @@ def _normalised(
     )
 
 
-def _integers(what: str, values: Sequence[int]) -> tuple[int, ...]:
-    if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
-        raise TypeError(
-            f"{what} is {values!r} ({type(values).__name__}), but must be a sequence of integers; pass a tuple, one for "
-            "each dimension"
-        )
-    for value in values:
-        if not hasattr(value, "__index__"):
-            raise TypeError(
-                f"{what} is {values!r}, but must hold integers only; {value!r} is of type {type(value).__name__}"
-            )
-    return tuple(value.__index__() for value in values)
-
-
-def _inside(extents: tuple[int, ...], aligned_index: Sequence[int] | None) -> tuple[int, ...]:
+def _inside(extents: tuple[int, ...], aligned_index: Sequence[int] | None) -> Sequence[int] | None:
     """The aligned index with 0 where it lies beyond the extent: GT4Py takes a model's (3, 3, 0) for fields of any extent."""
     if aligned_index is None:
-        return (0,) * len(extents)
-    index = _integers("aligned_index", aligned_index)
-    if len(index) != len(extents) or any(entry < 0 for entry in index):
-        raise ValueError(
-            f"aligned_index is {index}, but must be {len(extents)} indices of at least 0, one for each dimension of shape "
-            f"{extents}; leave it out for zeros"
-        )
-    return tuple(entry if entry < extent else 0 for entry, extent in zip(index, extents))
+        return None
+    try:
+        pairs = zip(map(operator.index, aligned_index), extents, strict=True)
+        return tuple(entry if entry < extent else 0 for entry, extent in pairs)
+    except (TypeError, ValueError):
+        return aligned_index  # not one integer per dimension: the core says what is wrong with it
 
 
 def _following(names: Sequence[str], count: int) -> Iterator[str]:
