@@ -19,7 +19,8 @@
 //             whose bytes do not matter (empty) is never touched here: its user's threads do
 //             that, and so it comes to lie near them.
 //   staggered the start moves by a number of cache lines that changes from block to block, so that
-//             ten fields read in one loop do not fight for the same cache sets. The alignment at an
+//             ten fields read in one loop do not fight for the same sets of the first and the
+//             second-level cache (with huge pages, addresses choose both). The alignment at an
 //             offset is kept, of course; equal requests start equal modulo their alignment.
 //
 // One lock guards the books; it is never held while pages are mapped, touched, zeroed or unmapped.
@@ -65,8 +66,9 @@ inline constexpr std::int64_t kForegroundDivisor = 16;
 inline constexpr std::int64_t kCacheDivisor = 4;
 /// The pages of kept mappings of this length and more are offered to the kernel.
 inline constexpr std::int64_t kOfferedBytes = std::int64_t{1} << 25;
-/// Starts move within a page of 4 KiB; alignments beyond it leave nothing to choose.
-inline constexpr std::int64_t kStaggerBytes = 4096;
+/// Starts move within so many bytes, which are half of what one way of common second-level caches
+/// holds; alignments beyond it leave nothing to choose.
+inline constexpr std::int64_t kStaggerBytes = std::int64_t{1} << 16;
 inline constexpr std::int64_t kCacheLineBytes = 64;
 
 struct LargeOptions {

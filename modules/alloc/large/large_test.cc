@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <new>
@@ -295,10 +296,24 @@ TEST_F(LargeBlocks, StartOnDifferentCacheLines) {
     blocks.push_back(*resource.allocate({.total_bytes = 2 * kMiB, .alignment_bytes = 64}));
     EXPECT_EQ(address_of(blocks.back()) % 64, 0U);
     lines.insert(address_of(blocks.back()) % 4096);
-    EXPECT_EQ(static_cast<std::int64_t>(address_of(blocks.back()) % 4096),
+    EXPECT_EQ(static_cast<std::int64_t>(address_of(blocks.back()) % kStaggerBytes),
               blocks.back().facts().stagger_bytes);
   }
   EXPECT_EQ(lines.size(), 64U);
+}
+
+TEST_F(LargeBlocks, ThatFollowOneAnotherStartFarApart) {
+  LargeResource& resource = with({.cache_limit_bytes = 0});
+  std::vector<Block> blocks;
+  std::set<std::int64_t> starts;
+  for (int i = 0; i < 12; ++i) {
+    blocks.push_back(*resource.allocate({.total_bytes = 2 * kMiB, .alignment_bytes = 64}));
+    starts.insert(blocks.back().facts().stagger_bytes);
+  }
+  ASSERT_EQ(starts.size(), 12U);
+  for (auto after = std::next(starts.begin()); after != starts.end(); ++after) {
+    EXPECT_GE(*after - *std::prev(after), 2048);
+  }
 }
 
 TEST_F(LargeBlocks, KeepTheAlignmentAtTheirOffset) {
