@@ -3,10 +3,11 @@
     python horizontal_diffusion.py [BACKEND]
 
 takes 60 steps with NumPy and with GT4Py's BACKEND (`gt:cpu_ifirst` if left out; it is compiled once), holds one against the other, and
-draws `horizontal_diffusion.png` in the current folder.
+draws `horizontal_diffusion.png` in the current folder if there is matplotlib.
 """
 
 # No `from __future__ import annotations`: GT4Py evaluates a stencil's annotations.
+import importlib.util
 import sys
 from typing import Any
 
@@ -146,4 +147,7 @@ def draw() -> None:
     figure.savefig("horizontal_diffusion.png", dpi=110)
 
 
-draw()
+if importlib.util.find_spec("matplotlib"):
+    draw()
+else:
+    print("no picture, for want of matplotlib: pip install matplotlib")

@@ -3,10 +3,11 @@
     python vertical_advection.py [BACKEND]
 
 takes 12 steps with NumPy and with GT4Py's BACKEND (`gt:cpu_kfirst` if left out; it is compiled once), holds one against the other and
-one column against a dense solver, and draws `vertical_advection.png` in the current folder.
+one column against a dense solver, and draws `vertical_advection.png` in the current folder if there is matplotlib.
 """
 
 # No `from __future__ import annotations`: GT4Py evaluates a stencil's annotations.
+import importlib.util
 import sys
 from typing import Any
 
@@ -188,4 +189,7 @@ def draw() -> None:
     figure.savefig("vertical_advection.png", dpi=110)
 
 
-draw()
+if importlib.util.find_spec("matplotlib"):
+    draw()
+else:
+    print("no picture, for want of matplotlib: pip install matplotlib")
