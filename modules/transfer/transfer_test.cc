@@ -73,6 +73,18 @@ Bytes expected_copy(const Bytes& target_bytes, const StridedView& target, const 
   return result;
 }
 
+StridedView reversed(std::int64_t extent, std::int64_t itemsize_bytes) {
+  return {.shape = {extent, extent},
+          .strides_bytes = {itemsize_bytes, extent * itemsize_bytes},
+          .itemsize_bytes = itemsize_bytes};
+}
+
+StridedView plain(std::int64_t extent, std::int64_t itemsize_bytes) {
+  return {.shape = {extent, extent},
+          .strides_bytes = {extent * itemsize_bytes, itemsize_bytes},
+          .itemsize_bytes = itemsize_bytes};
+}
+
 // --- Examples ------------------------------------------------------------------------------------
 
 TEST(CopyElements, CopiesEqualLayouts) {
@@ -160,6 +172,53 @@ TEST(CopyElements, WritesARepeatedTargetInRowMajorOrder) {
   Bytes target(1);
   ASSERT_TRUE(copy_elements(target.data(), target_view, source.data(), source_view).ok());
   EXPECT_EQ(target[0], source[5]);
+}
+
+// What a thread knows of its last copy is of use only for one between views like those.
+TEST(CopyElements, AgainAndAgainBetweenViewsThatDiffer) {
+  const Bytes source = counted_bytes(4096, 3);
+  std::vector<std::pair<StridedView, StridedView>> pairs;
+  for (const std::int64_t extent : {9, 8}) {
+    for (const std::int64_t itemsize : {8, 4}) {
+      StridedView moved = reversed(extent, itemsize);
+      moved.offset_bytes = 16;
+      pairs.emplace_back(reversed(extent, itemsize), plain(extent, itemsize));
+      pairs.emplace_back(moved, plain(extent, itemsize));
+      pairs.emplace_back(plain(extent, itemsize), plain(extent, itemsize));
+    }
+  }
+  std::mt19937_64 random(20261122);
+  for (int step = 0; step < 400; ++step) {
+    const auto& [to, from] = pairs[random() % (step % 3 == 0 ? pairs.size() : 2)];
+    const std::int64_t swap = random() % 4 == 0 ? 2 : 1;
+    Bytes target(4096, std::byte{9});
+    const std::size_t first = random() % 3 * 64;
+    Bytes expected = target;
+    {
+      const Bytes part(target.begin() + static_cast<std::ptrdiff_t>(first), target.end());
+      const Bytes copied = expected_copy(part, to, source, from, swap);
+      std::copy(copied.begin(), copied.end(),
+                expected.begin() + static_cast<std::ptrdiff_t>(first));
+    }
+    ASSERT_TRUE(
+        copy_elements(target.data() + first, to, source.data(), from, {.swap_unit_bytes = swap})
+            .ok());
+    ASSERT_EQ(target, expected) << "step " << step;
+  }
+}
+
+TEST(CopyElements, AgainWithBlocksThatOverlapOrAreNone) {
+  const StridedView to = reversed(16, 8);
+  const StridedView from = plain(16, 8);
+  Bytes block = counted_bytes(4096);
+  const Bytes before = block;
+  ASSERT_TRUE(copy_elements(block.data() + 2048, to, block.data(), from).ok());
+  EXPECT_FALSE(copy_elements(nullptr, to, block.data(), from).ok());
+  EXPECT_FALSE(copy_elements(block.data(), to, nullptr, from).ok());
+  block = before;
+  ASSERT_TRUE(copy_elements(block.data() + 1024, to, block.data(), from).ok());
+  const Bytes part(before.begin() + 1024, before.end());
+  EXPECT_EQ(Bytes(block.begin() + 1024, block.end()), expected_copy(part, to, before, from));
 }
 
 TEST(CopyElements, SwapsTheBytesOfEachUnit) {

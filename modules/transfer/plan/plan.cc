@@ -209,7 +209,7 @@ class Cursor {
         target_(plan.target),
         source_(plan.source),
         index_(plan.loops.size(), 0) {
-    for (int i = loops_.size() - 1; i >= 0; --i) {
+    for (int i = loops_.size() - 1; i >= 0 && task > 0; --i) {
       index_[i] = task % loops_[i].extent;
       task /= loops_[i].extent;
       if (loops_[i].count == Count::kSteps) move(loops_[i], index_[i]);

@@ -47,6 +47,8 @@ struct CopyLimits {
   std::int64_t parallel_rows_bytes = std::int64_t{1} << 23;
   /// A task of rows, and what a thread takes at once.
   std::int64_t piece_bytes = std::int64_t{1} << 18;
+
+  friend constexpr bool operator==(const CopyLimits&, const CopyLimits&) noexcept = default;
 };
 
 enum class Order : std::uint8_t {

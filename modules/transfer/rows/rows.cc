@@ -69,13 +69,16 @@ void move_parts(const Rows& row, std::byte* target, const std::byte* source) {
 // Rows of lines: past the caches, or few lines each.
 template <Simd kSimd, bool kStream>
 void move_lines(const Rows& rows, std::byte* target, const std::byte* source) {
-  const tiles::DenseRows dense{rows.extent * rows.itemsize_bytes, rows.count,
-                               rows.target_step_bytes, rows.source_step_bytes};
+  const tiles::DenseRows dense{.length_bytes = rows.extent * rows.itemsize_bytes,
+                               .count = rows.count,
+                               .target_step_bytes = rows.target_step_bytes,
+                               .source_step_bytes = rows.source_step_bytes,
+                               .groups = rows.groups,
+                               .target_group_bytes = rows.target_group_bytes,
+                               .source_group_bytes = rows.source_group_bytes};
   const tiles::MoveDenseRows move =
       kStream ? tiles::stream_rows_with(kSimd) : tiles::copy_rows_with(kSimd);
-  for (std::int64_t group = 0; group < rows.groups; ++group) {
-    move(dense, target + group * rows.target_group_bytes, source + group * rows.source_group_bytes);
-  }
+  move(dense, target, source);
 }
 
 // ---- Elements. ----

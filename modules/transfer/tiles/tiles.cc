@@ -42,6 +42,12 @@ std::int64_t lines_of_a_set(std::int64_t rows, std::int64_t stride_bytes) {
 // Bands of fewer columns are longer.
 constexpr std::int64_t kFewColumns = 64;
 
+// Rows of the source whose lines are half of a first-level cache.
+constexpr std::int64_t kCachedRows = 256;
+
+// Columns of the target whose lines are that.
+constexpr std::int64_t kCachedColumns = 256;
+
 // Bytes from there to the next begin of a line.
 std::int64_t to_line(const std::byte* address) {
   return static_cast<std::int64_t>(-reinterpret_cast<std::uintptr_t>(address) %
@@ -112,9 +118,11 @@ Bands bands_of(const Plane& plane) {
   const std::int64_t rows_of_two = 2 * kLineBytes / plane.itemsize_bytes;
   const bool conflict = lines_of_a_set(rows_of_two, plane.source_row_stride_bytes) > kWays;
   const std::int64_t lines = std::max<std::int64_t>(conflict ? 1 : 2, kFewColumns / plane.columns);
-  const std::int64_t rows = std::max<std::int64_t>(1, lines * kLineBytes / plane.itemsize_bytes);
+  std::int64_t rows = std::max<std::int64_t>(1, lines * kLineBytes / plane.itemsize_bytes);
+  // In the caches lines of the target are the farther apart: written one after the other.
+  if (!plane.streams && plane.rows > plane.columns) rows = std::max(rows, kCachedRows);
   const std::int64_t before_line_bytes = to_line(plane.target);
-  const bool begin_alike = plane.target_column_stride_bytes % kLineBytes == 0 &&
+  const bool begin_alike = plane.streams && plane.target_column_stride_bytes % kLineBytes == 0 &&
                            before_line_bytes % plane.itemsize_bytes == 0 &&
                            kLineBytes % plane.itemsize_bytes == 0;
   const std::int64_t before_line = begin_alike ? before_line_bytes / plane.itemsize_bytes : 0;

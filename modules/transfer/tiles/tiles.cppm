@@ -83,12 +83,15 @@ using MoveBand = void (*)(const Plane& plane, const Band& band);
 /// those of bands_of, all of them.
 MoveBand move_band_with(Simd simd);
 
-/// Dense rows at equal distances.
+/// Groups at equal distances of dense rows at equal distances.
 struct DenseRows {
   std::int64_t length_bytes;  // of each
-  std::int64_t count;
+  std::int64_t count;         // of a group, and from one to the next:
   std::int64_t target_step_bytes;
   std::int64_t source_step_bytes;
+  std::int64_t groups = 1;  // and from one to the next:
+  std::int64_t target_group_bytes = 0;
+  std::int64_t source_group_bytes = 0;
 };
 
 using MoveDenseRows = void (*)(const DenseRows& rows, std::byte* target, const std::byte* source);

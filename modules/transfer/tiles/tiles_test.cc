@@ -106,6 +106,17 @@ TEST(Tiles, AreRightAtEveryEdge) {
   }
 }
 
+// In the caches long sides are cut where a first-level cache is half full.
+TEST(Tiles, AreRightAlongLongSidesInTheCaches) {
+  for (const Simd path : supported_simd()) {
+    for (const std::int64_t itemsize : {1, 2, 4, 8, 16, 12}) {
+      expect_moved({itemsize, 600, 9, 0, 5, 3}, path, false);
+      expect_moved({itemsize, 9, 600, 24, 5, 3}, path, false);
+      expect_moved({itemsize, 257, 257, 0, 64, 1}, path, false);
+    }
+  }
+}
+
 // Columns that begin lines at the same row, a few rows in: the first band ends at a line.
 TEST(Tiles, BandsBeginWithLines) {
   alignas(kLineBytes) std::array<std::byte, 4096> block;
@@ -167,17 +178,28 @@ TEST(Tiles, BandsOfAnotherPlaneAreAsGood) {
 }
 
 TEST(DenseRows, WriteWhatTheyAreAskedAndNoMore) {
-  std::vector<std::byte> source(2000);
+  std::vector<std::byte> source(2200);
   for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<std::byte>(i % 251);
   for (const Simd path : supported_simd()) {
     for (const std::int64_t length : {0, 1, 63, 64, 65, 500}) {
       for (std::int64_t offset = 0; offset < 70; ++offset) {
-        const DenseRows rows{length, 3, length + offset % 3, length + 7};
-        std::vector<std::byte> target(1700, std::byte{99});
+        const DenseRows rows{.length_bytes = length,
+                             .count = 3,
+                             .target_step_bytes = length + offset % 3,
+                             .source_step_bytes = length + 7,
+                             .groups = 2,
+                             .target_group_bytes = 3 * length + 20,
+                             .source_group_bytes = length + 30};
+        std::vector<std::byte> target(3200, std::byte{99});
         std::vector<std::byte> expected = target;
-        for (std::int64_t row = 0; row < rows.count; ++row) {
-          std::copy_n(source.begin() + 5 + row * rows.source_step_bytes, length,
-                      expected.begin() + offset + row * rows.target_step_bytes);
+        for (std::int64_t group = 0; group < rows.groups; ++group) {
+          for (std::int64_t row = 0; row < rows.count; ++row) {
+            std::copy_n(
+                source.begin() + 5 + group * rows.source_group_bytes + row * rows.source_step_bytes,
+                length,
+                expected.begin() + offset + group * rows.target_group_bytes +
+                    row * rows.target_step_bytes);
+          }
         }
         const std::vector<std::byte> untouched = target;
         stream_rows_with(path)(rows, target.data() + offset, source.data() + 5);
