@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import TracebackType
 from typing import TYPE_CHECKING, TypedDict, cast
 
 from . import _core
+from ._closing import Closing
 
 if TYPE_CHECKING:
     from typing_extensions import CapsuleType
@@ -57,7 +57,7 @@ class Statistics(TypedDict):
     device_to_host_bytes: int
 
 
-class emulated_device:  # noqa: N801  (used like a function)
+class emulated_device(Closing):  # noqa: N801  (used like a function)
     """Switches the emulated device on, for the whole process.
 
     `with emulated_device():` switches it back at the end to what it was; a plain call leaves it on. Blocks nest.
@@ -75,15 +75,7 @@ class emulated_device:  # noqa: N801  (used like a function)
     def __init__(self, on: bool = True) -> None:
         self._previous = _core._device_switch_emulated(on)
 
-    def __enter__(self) -> emulated_device:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def _leave(self, failed: bool) -> None:
         _core._device_switch_emulated(self._previous)
 
 

@@ -67,6 +67,7 @@ int export_borrowed(void* py_object, DLTensor* out) {
     if (shown == nullptr) {
       shown = std::make_unique<ShownMemory>();
       shown->memory = object.storage.memory(side);
+      shown->memory.owner = nullptr;  // The object keeps it.
     }
     check(dlpack::describe_tensor(shown->memory, shown->strides_elements, *out));
     up_to_date(object.storage, side);

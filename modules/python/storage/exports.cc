@@ -89,12 +89,15 @@ const BufferDescriptor& shown_host(StorageObject& object) {
   if (object.shown_host == nullptr) {
     object.shown_host = std::make_unique<ShownMemory>();
     object.shown_host->memory = object.storage.memory(Side::kHost);
+    // The object keeps the memory; a share of its own would look like somebody's who may write.
+    object.shown_host->memory.owner = nullptr;
   }
   return object.shown_host->memory;
 }
 
-/// What `internal` says of a view that counts as an export.
-char watched_mark = 0;
+/// What `internal` says of a view that counts as an export: whether the log of writes knows it.
+char counted_mark = 0;
+char logged_mark = 0;
 
 }  // namespace
 
@@ -113,8 +116,10 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     }
     const BufferFields fields = value_of(answer_buffer_request(shown_host(object), flags));
     up_to_date(object.storage, Side::kHost);
-    const bool watched = !fields.readonly && object.storage.kind() != StorageKind::kCpu;
-    if (watched) object.storage.add_export(Side::kHost);
+    char* mark = nullptr;
+    if (!fields.readonly) {
+      mark = object.storage.add_export(Side::kHost) ? &logged_mark : &counted_mark;
+    }
     view->buf = fields.buf;
     view->len = fields.len_bytes;
     view->itemsize = fields.itemsize_bytes;
@@ -124,14 +129,15 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     view->shape = const_cast<Py_ssize_t*>(fields.shape);
     view->strides = const_cast<Py_ssize_t*>(fields.strides_bytes);
     view->suboffsets = nullptr;
-    view->internal = watched ? &watched_mark : nullptr;
+    view->internal = mark;
     view->obj = Py_NewRef(self);
     return 0;
   });
 }
 
 void release_buffer(PyObject* self, Py_buffer* view) {
-  if (view->internal == &watched_mark) object_of(self)->storage.drop_export(Side::kHost);
+  if (view->internal == nullptr) return;
+  object_of(self)->storage.drop_export(Side::kHost, view->internal == &logged_mark);
 }
 
 PyObject* data_getter(PyObject* self, void*) {
@@ -301,20 +307,21 @@ struct Hooks {
 };
 
 /// `acquire` makes its side current, `touch` says that it was written. In memory that both sides
-/// reach, acquiring waits for the other side; memory of one side alone needs nothing.
-Hooks hooks_of(StorageKind kind, Side side) {
+/// reach, acquiring waits for the other side; memory of one side alone needs nothing, unless
+/// somebody records what is written.
+Hooks hooks_of(const Storage& storage, Side side) {
   const bool host = side == Side::kHost;
-  switch (kind) {
-    case StorageKind::kSoftwareManaged:
-      return host ? Hooks{&device_to_host_name, &set_host_modified_name}
-                  : Hooks{&host_to_device_name, &set_device_modified_name};
-    case StorageKind::kCudaManaged:
-      return {host ? &acquire_host_name : &acquire_device_name, nullptr};
-    case StorageKind::kCpu:
-    case StorageKind::kGpu:
-      break;
+  const StorageKind kind = storage.kind();
+  Hooks hooks;
+  if (kind == StorageKind::kSoftwareManaged) {
+    hooks.acquire = host ? &device_to_host_name : &host_to_device_name;
+  } else if (kind == StorageKind::kCudaManaged) {
+    hooks.acquire = host ? &acquire_host_name : &acquire_device_name;
   }
-  return {};
+  if (kind == StorageKind::kSoftwareManaged || storage.is_recorded()) {
+    hooks.touch = host ? &set_host_modified_name : &set_device_modified_name;
+  }
+  return hooks;
 }
 
 Ref entry_of(PyObject* self, Side side) {
@@ -323,7 +330,9 @@ Ref entry_of(PyObject* self, Side side) {
   // No data can be stale here, but the entry names a stream, which must be the right one.
   if (kind == StorageKind::kGpu) up_to_date(object.storage, side);
   const Ref buffer = own_buffer(object.storage, object.dtype, side);
-  const Hooks hooks = hooks_of(kind, side);
+  const Hooks hooks = hooks_of(object.storage, side);
+  // Who cannot say that he wrote may write at any time.
+  if (hooks.touch == nullptr && !object.storage.readonly()) object.storage.note_untold_export();
   const auto bound = [self](AttributeName* name) {
     return name == nullptr ? Ref() : Ref::steal(PyObject_GetAttr(self, name->get()));
   };

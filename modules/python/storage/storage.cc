@@ -486,6 +486,10 @@ PyType_Slot slots[] = {
 };
 
 PyType_Spec spec = {
+    {"_own_memory", own_memory_method, METH_NOARGS,
+     "_own_memory($self, /)\n--\n\n"
+     "An ndarray, or a Buffer on a device, that does not count as an export, for those who tell\n"
+     "_note_filled what they write; of two buffers that gridbuf keeps equal the storage itself."},
     .name = "gridbuf._core.StorageBase",
     .basicsize = sizeof(StorageObject),
     .itemsize = 0,
@@ -639,3 +643,4 @@ Ref make_storage(Storage storage, const DTypePtr& dtype) {
 }
 
 }  // namespace gridbuf::python
+  add_record_type(module);

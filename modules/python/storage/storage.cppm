@@ -165,6 +165,9 @@ Ref own_ndarray(const Storage& view, const DTypePtr& dtype, bool readonly, PyObj
 Ref host_elements(const StorageObject& object, const Storage& view);
 
 /// The side on which gridbuf reads elements to bring them to the host.
+/// The same as the first, and no record of writes takes it for somebody's who holds the memory.
+Ref unrecorded_buffer(const Storage& storage, const DTypePtr& dtype, Side side);
+
 Side reading_side(const Storage& storage);
 
 // ---- Values. ----
@@ -305,5 +308,9 @@ PyObject* as_storage_function(PyObject*, PyObject* const* arguments, Py_ssize_t 
 PyObject* storage_function(PyObject*, PyObject* const* arguments, Py_ssize_t count,
                            PyObject* names);
 PyObject* restore_storage(PyObject*, PyObject* const* arguments, Py_ssize_t count);
+
+// records.cc
+void add_record_type(PyObject* module);
+PyObject* own_memory_method(PyObject* self, PyObject*);
 
 }  // namespace gridbuf::python::storages

@@ -22,6 +22,7 @@ module;
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -177,6 +178,10 @@ class Window {
   Box hull() const;
   /// Whether every point of the hull is shown: no steps.
   bool is_dense() const;
+  /// The view's indices whose points lie in a box of the base; nothing if there are none.
+  std::optional<Box> seen(const Box& of_base) const;
+
+  friend bool operator==(const Window&, const Window&) = default;
 
  private:
   Extents start_;            // per dimension of the base

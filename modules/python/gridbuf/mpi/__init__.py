@@ -22,5 +22,12 @@ Two engines do the sending: GHEX where it is installed (`pip install gridbuf[ghe
 from ._decomposition import Decomposition
 from ._exchange import HaloExchange, PendingExchange
 from ._failures import HaloExchangeError
+from ._statistics import ExchangeStatistics
 
-__all__ = ["Decomposition", "HaloExchange", "HaloExchangeError", "PendingExchange"]
+__all__ = [
+    "Decomposition",
+    "ExchangeStatistics",
+    "HaloExchange",
+    "HaloExchangeError",
+    "PendingExchange",
+]

@@ -5,26 +5,24 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from types import MappingProxyType
+from typing import Any, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 
+from .._closing import Closing
 from ..storage import Storage
 from . import _fields
 from ._failures import together
 from ._libraries import mpi_module
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 __all__ = ["Decomposition"]
 
 Halo = Sequence[SupportsIndex | Sequence[SupportsIndex]]
 
 
-class Decomposition:
+class Decomposition(Closing):
     """A grid cut into boxes, one per rank.
 
     Args:
@@ -184,18 +182,8 @@ class Decomposition:
         """
         self.comm.Free()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if (
-            error is None
-        ):  # Else other ranks may be elsewhere, and this one would wait for them here.
+    def _leave(self, failed: bool) -> None:
+        if not failed:  # Else other ranks may be elsewhere, and this one would wait for them here.
             self.close()
 
     def _next_exchange(self) -> int:

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
+from .._closing import Closing
 from ..storage import Storage
 from . import _fields, _ghex
+from ._changes import ChangesEngine
 from ._failures import together
 from ._fields import Spec
 from ._packed import PackedEngine
-from ._regions import box_points, neighbours
+from ._regions import Neighbour, box_points, neighbours
+from ._statistics import Counters, ExchangeStatistics
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from ._decomposition import Decomposition
 
 __all__ = ["HaloExchange", "PendingExchange"]
 
 Engine = Literal["ghex", "mpi4py"]
+Send = Literal["all", "written", "marked"]
+_SENDS = ("all", "written", "marked")
 
 
 class _Engine(Protocol):
@@ -36,10 +38,11 @@ class _Offer(NamedTuple):
     specs: tuple[Spec, ...]
     engine: str | None
     corners: bool
+    send: str
     without_ghex: str | None
 
 
-class HaloExchange:
+class HaloExchange(Closing):
     """Fills the halos of fields like these from the neighbours of a decomposition, as often as asked.
 
     Args:
@@ -48,13 +51,19 @@ class HaloExchange:
         kept: dims, shape, halo, dtype, and with GHEX the layout.
       engine: `"ghex"`, `"mpi4py"`, or None for GHEX if every rank has it and it can take the fields, else mpi4py.
       corners: whether diagonal neighbours exchange, too; without them (mpi4py only) corners of the halo keep their values.
+      send: `"all"`: what the neighbours need of the fields, at each call. `"written"`: of that what may have been written since
+        this exchange last sent it: by gridbuf, by those who say so (`set_host_modified`, `touch`), or by holders of a field's
+        memory: an array of `to_numpy` or `numpy.asarray` counts while it lives, an address (`__array_interface__`) and
+        memory that was not gridbuf's first (`as_storage`) for ever. `"marked"`: holders are trusted to say what they write.
+        The halos are the same, bit for bit, as long as that is kept. All ranks must ask for the same.
 
     Making one is collective, and all ranks make theirs in the same order; so is calling it.
 
     Attributes:
       engine: `"ghex"` or `"mpi4py"`.
       neighbour_ranks: the ranks that this one exchanges with, itself included where a dimension is periodic and whole.
-      sent_bytes: what one exchange sends to other ranks, without padding of messages.
+      sent_bytes: what one exchange sends to other ranks at most, without padding of messages.
+      statistics: what was sent so far.
 
     Raises:
       TypeError: a field is no storage.
@@ -70,14 +79,15 @@ class HaloExchange:
         *fields: Storage,
         engine: Engine | None = None,
         corners: bool = True,
+        send: Send = "all",
     ) -> None:
-        offers = together(grid.comm, lambda: _offer(grid, fields, engine, corners))
+        offers = together(grid.comm, lambda: _offer(grid, fields, engine, corners, send))
         first = offers[0]
         for rank, other in enumerate(offers):
-            if (other.engine, other.corners) != (first.engine, first.corners):
+            if other[1:4] != first[1:4]:
                 raise ValueError(
-                    f"rank {rank} asks for engine={other.engine!r}, corners={other.corners}, but rank 0 for "
-                    f"engine={first.engine!r}, corners={first.corners}"
+                    f"rank {rank} asks for engine={other.engine!r}, corners={other.corners}, send={other.send!r}, but rank 0 "
+                    f"for engine={first.engine!r}, corners={first.corners}, send={first.send!r}"
                 )
             _fields.check_ranks_agree(grid.ranks, first.specs, other.specs, rank)
         self._grid = grid
@@ -90,32 +100,44 @@ class HaloExchange:
             if n.rank != grid.rank
             for piece in n.sends
         )
+        self._counters = Counters(self.sent_bytes)
+        self._engine: _Engine = self._make_engine(offers, found, fields)
+        self._pending: PendingExchange | None = None
+        self._closed = False
+
+    def _make_engine(
+        self, offers: Sequence[_Offer], found: list[Neighbour], fields: Sequence[Storage]
+    ) -> _Engine:
+        first, grid, specs = offers[0], self._grid, self._specs
         with_ghex = not any(offer.without_ghex for offer in offers) and all(
             spec.layout == other.layout
             for offer in offers
             for spec, other in zip(first.specs, offer.specs, strict=True)
         )
-        if engine == "ghex" and not with_ghex:
+        if first.engine == "ghex" and not with_ghex:
             raise ValueError(
                 "engine='ghex' cannot serve: ranks have different layouts of a field; engine=None takes mpi4py instead"
             )
-        self._engine: _Engine = (
-            _ghex.GhexEngine(
-                grid,
-                self._specs,
-                [any(1 in o.specs[n].shape for o in offers) for n in range(len(first.specs))],
+        presume, counters = first.send == "written", self._counters
+        if with_ghex:
+            alone = [any(1 in o.specs[n].shape for o in offers) for n in range(len(specs))]
+            if first.send == "all":
+                return _ghex.GhexEngine(grid, specs, found, alone, counters=counters)
+            return _ghex.ChangesGhexEngine(
+                grid, specs, found, alone, presume=presume, counters=counters
             )
-            if with_ghex
-            else PackedEngine(
-                grid,
-                self._specs,
-                [spec.layout for spec in first.specs],
-                found,
-                pinned=not all(map(_fields.is_on_host, fields)),
-            )
+        orders = [spec.layout for spec in first.specs]
+        pinned = not all(map(_fields.is_on_host, fields))
+        if first.send == "all":
+            return PackedEngine(grid, specs, orders, found, pinned=pinned, counters=counters)
+        return ChangesEngine(
+            grid, specs, orders, found, pinned=pinned, presume=presume, counters=counters
         )
-        self._pending: PendingExchange | None = None
-        self._closed = False
+
+    @property
+    def statistics(self) -> ExchangeStatistics:
+        """What this rank has sent so far, and what it would have sent with `send="all"`."""
+        return self._counters.statistics()
 
     @property
     def engine(self) -> str:
@@ -160,15 +182,7 @@ class HaloExchange:
             self._closed = True
             self._engine.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def _leave(self, failed: bool) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -229,8 +243,14 @@ class PendingExchange:
 
 
 def _offer(
-    grid: Decomposition, fields: Sequence[Storage], engine: str | None, corners: bool
+    grid: Decomposition,
+    fields: Sequence[Storage],
+    engine: str | None,
+    corners: bool,
+    send: str,
 ) -> _Offer:
+    if send not in _SENDS:
+        raise ValueError(f"send is {send!r}, but must be 'all', 'written' or 'marked'")
     if engine not in (None, "ghex", "mpi4py"):
         raise ValueError(f"engine is {engine!r}, but must be 'ghex', 'mpi4py' or None")
     if not fields:
@@ -246,4 +266,4 @@ def _offer(
     if engine == "ghex" and reason is not None:
         kind = ImportError if reason.startswith(_ghex.NOT_INSTALLED) else ValueError
         raise kind(f"engine='ghex' cannot serve: {reason}; engine=None takes mpi4py instead")
-    return _Offer(specs, engine, corners, reason)
+    return _Offer(specs, engine, corners, send, reason)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from ..storage import CPUStorage, CUDAManagedGPUStorage, GPUStorage, Storage
+from ..storage import CPUStorage, CUDAManagedGPUStorage, Storage
 
 if TYPE_CHECKING:
     from ._decomposition import Decomposition
@@ -27,7 +27,6 @@ __all__ = [
     "is_on_host",
     "names_of",
     "pairs_of",
-    "reach",
     "spec_of",
 ]
 
@@ -200,22 +199,9 @@ def is_on_host(field: Storage) -> bool:
     return isinstance(field, CPUStorage | CUDAManagedGPUStorage)
 
 
-def reach(field: Storage) -> Any:
-    """Something with boxes that `gridbuf.copyto` copies from and to.
-
-    The ndarray where all memory is the host's, too; a Buffer over memory of a device; else the storage itself, which
-    brings just the box that is read to the host, and remembers just the one that was written.
-    """
-    if is_on_host(field):
-        return field.to_numpy()
-    if isinstance(field, GPUStorage):
-        return _core.as_buffer(field)
-    return field
-
-
 def copied_domain(field: Storage) -> npt.NDArray[Any]:
     """The points of the domain, copied to the host."""
     view = field.domain_view
     values = np.empty(view.shape, view.dtype)
-    _core.copyto(values, reach(view))
+    _core.copyto(values, view._own_memory())
     return values

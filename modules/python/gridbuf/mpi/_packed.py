@@ -17,21 +17,21 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from . import _fields
 from ._failures import HaloExchangeError
 from ._fields import Box, Spec
 from ._libraries import mpi_module
-from ._regions import Neighbour, Piece, box_points
+from ._regions import Neighbour, Piece, box_points, received_boxes
+from ._statistics import Counters
 
 if TYPE_CHECKING:
     from ._decomposition import Decomposition
 
-__all__ = ["PackedEngine"]
+__all__ = ["LINE_BYTES", "MOST_OFFSETS", "PackedEngine", "lines_bytes", "memory_for", "shaped"]
 
-_LINE_BYTES = 64
+LINE_BYTES = 64
 """Boxes start on cache lines within a message, which also aligns every dtype."""
 
-_MOST_OFFSETS = 3**8
+MOST_OFFSETS = 3**8
 """Tags are numbered by exchange and offset; a decomposition of more than 8 dimensions is refused before."""
 
 
@@ -57,6 +57,7 @@ class PackedEngine:
         neighbours: Sequence[Neighbour],
         *,
         pinned: bool,
+        counters: Counters,
     ) -> None:
         """Plans the messages. `orders` are the layouts of rank 0, by which the boxes lie in the messages."""
         MPI = mpi_module()  # noqa: N806 (its name)
@@ -65,15 +66,14 @@ class PackedEngine:
         self._waitall: Callable[..., Any] = MPI.Prequest.Waitall
         self._start_all: Callable[..., Any] = MPI.Prequest.Startall
         self._grid, self._bytes = grid, MPI.BYTE
-        self._specs, self._orders = specs, orders
+        self._specs, self._orders, self._counters = specs, orders, counters
         self._own = [n for n in neighbours if n.rank == grid.rank]
+        self._halos = received_boxes(neighbours, len(specs))
         others = [n for n in neighbours if n.rank != grid.rank]
         lengths = [self._length_bytes(p) for n in others for p in (n.sends, n.receives)]
-        self._memory = _core.allocate(
-            (sum(lengths),), "uint8", memory="pinned" if pinned else "host"
-        ).to_numpy()
-        most = grid.comm.Get_attr(MPI.TAG_UB) // _MOST_OFFSETS
-        self._first_tag = grid._next_exchange() % most * _MOST_OFFSETS
+        self._memory = memory_for(sum(lengths), pinned=pinned)
+        most = grid.comm.Get_attr(MPI.TAG_UB) // MOST_OFFSETS
+        self._first_tag = grid._next_exchange() % most * MOST_OFFSETS
         self._sends: list[_Message] = []
         self._receives: list[_Message] = []
         offset = 0
@@ -103,14 +103,17 @@ class PackedEngine:
         self._start_all(receives)
         started = 0
         try:
-            arrays = [_fields.reach(field) for field in fields()]
+            given = fields()
+            arrays = [field._own_memory() for field in given]
             for message in self._sends:
                 for field, box, view in message.boxes:
                     _core.copyto(view, arrays[field][box])
                 message.request.Start()
                 started += 1
+                self._counters.sent(sum(view.nbytes for _, _, view in message.boxes))
             for neighbour in self._own:
                 self._copy_own(neighbour, arrays)
+            self._counters.started()
         except BaseException:
             empty = [
                 self._grid.comm.Isend(
@@ -129,7 +132,7 @@ class PackedEngine:
         self._waitall(receives, self._statuses)
         self._waitall(sends)
         # Reached again: where the host works on memory of a device, it waits for what the device did meanwhile.
-        arrays = [_fields.reach(field) for field in fields]
+        arrays = [field._own_memory() for field in fields]
         failed = []
         for message, status in zip(self._receives, self._statuses, strict=True):
             if status.Get_count(self._bytes) != message.length_bytes:
@@ -137,6 +140,8 @@ class PackedEngine:
                 continue
             for field, box, view in message.boxes:
                 _core.copyto(arrays[field][box], view)
+        for field, boxes in zip(fields, self._halos, strict=True):
+            _core._note_filled(field, boxes)
         if failed:
             raise HaloExchangeError(
                 f"rank {sorted(set(failed))} failed before it sent; the halos on its side are what they were on rank "
@@ -165,7 +170,7 @@ class PackedEngine:
                     _core.copyto(array[boxes[piece.field]], array[piece.box])
 
     def _length_bytes(self, pieces: Sequence[Piece]) -> int:
-        return sum(_lines_bytes(self._specs[p.field], p.box) for p in pieces)
+        return sum(lines_bytes(self._specs[p.field], p.box) for p in pieces)
 
     def _views(
         self, pieces: Sequence[Piece], block: npt.NDArray[np.uint8]
@@ -175,15 +180,26 @@ class PackedEngine:
         for field, box in pieces:
             spec = self._specs[field]
             flat = block[offset : offset + box_points(box) * spec.dtype.itemsize].view(spec.dtype)
-            ranks = self._orders[field]
-            shape = [0] * len(box)
-            for part, rank in zip(box, ranks, strict=True):
-                shape[rank] = part.stop - part.start
-            views.append((field, box, flat.reshape(shape).transpose(ranks)))
-            offset += _lines_bytes(spec, box)
+            views.append((field, box, shaped(flat, box, self._orders[field])))
+            offset += lines_bytes(spec, box)
         return tuple(views)
 
 
-def _lines_bytes(spec: Spec, box: Box) -> int:
+def lines_bytes(spec: Spec, box: Box) -> int:
     """What a box takes in a message, up to the next cache line."""
-    return -(-box_points(box) * spec.dtype.itemsize // _LINE_BYTES) * _LINE_BYTES
+    return -(-box_points(box) * spec.dtype.itemsize // LINE_BYTES) * LINE_BYTES
+
+
+def shaped(flat: npt.NDArray[Any], box: Box, order: Sequence[int]) -> npt.NDArray[Any]:
+    """Contiguous elements of a box, which lie in the order of this layout map, with the field's order of dimensions."""
+    shape = [0] * len(box)
+    for part, rank in zip(box, order, strict=True):
+        shape[rank] = part.stop - part.start
+    return flat.reshape(shape).transpose(order)
+
+
+def memory_for(length_bytes: int, *, pinned: bool) -> npt.NDArray[np.uint8]:
+    """Memory for messages; pinned where fields lie on a device."""
+    buffer = _core.allocate((length_bytes,), "uint8", memory="pinned" if pinned else "host")
+    memory: npt.NDArray[np.uint8] = buffer.to_numpy()
+    return memory
