@@ -257,7 +257,7 @@ void assign(const StorageObject& object, const Storage& view, PyObject* value) {
   if (is_same(view, object_of(value)->storage)) return;
   const StorageObject& source = *object_of(value);
   const Side side = target_side(view, value);
-  const Storage seen = named_like(source.storage, view);
+  const Storage seen = named_like(without_new_axes(source), view);
   write_value(object, view, side, elements_on(source, seen, side));
 }
 

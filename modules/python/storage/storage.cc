@@ -72,6 +72,22 @@ PyTypeObject* type_of(StorageKind kind) {
   return types_by_kind[static_cast<std::size_t>(kind)];
 }
 
+// ---- Axes that None has put in. ----
+
+bool is_new_axis(const StorageObject& object, int axis) {
+  return (object.new_axes >> axis & 1U) != 0;
+}
+
+std::uint64_t new_axes_of(const StorageObject& parent, const IndexMap& map) {
+  std::uint64_t found = 0;
+  for (int axis = 0; axis < map.ndim(); ++axis) {
+    const int source = map.axis(axis).source;
+    const bool is_new = source == ViewAxis::kNoSource || is_new_axis(parent, source);
+    found |= static_cast<std::uint64_t>(is_new) << axis;
+  }
+  return found;
+}
+
 // ---- Attributes. ----
 
 template <class Read>
@@ -158,7 +174,9 @@ PyObject* get_managed(PyObject* self, void*) {
 PyObject* get_domain_view(PyObject* self, void*) {
   return guarded([&] {
     const StorageObject& object = *object_of(self);
-    return make_view(object, object.storage.domain_view());
+    Ref made = make_view(object, object.storage.domain_view());
+    object_of(made.get())->new_axes = object.new_axes;
+    return made;
   });
 }
 PyObject* get_sync_state(PyObject* self, void*) {
@@ -221,8 +239,21 @@ PyObject* get_readonly(PyObject* self, void*) {
   return PyBool_FromLong(object_of(self)->storage.readonly() ? 1 : 0);
 }
 
+/// The axes that None has put in, ascending.
+PyObject* get_new_axes(PyObject* self, void*) {
+  return guarded([&] {
+    const StorageObject& object = *object_of(self);
+    Extents axes;
+    for (int axis = 0; axis < object.storage.ndim(); ++axis) {
+      if (is_new_axis(object, axis)) axes.push_back(axis);
+    }
+    return from_integers(axes.span());
+  });
+}
+
 /// All parameters but the elements, as plain values: (dims, shape, halo, aligned_index, layout,
-/// alignment_size, dtype, device, managed). Arithmetic asks for them at every expression.
+/// alignment_size, dtype, device, managed, new_axes). Arithmetic asks for them at every expression,
+/// pickles keep all but the last.
 PyObject* get_parameters(PyObject* self, void*) {
   return guarded([&] {
     Ref& kept = object_of(self)->parameters;
@@ -239,9 +270,10 @@ PyObject* get_parameters(PyObject* self, void*) {
     const Ref dtype = taken(get_dtype);
     const Ref device = taken(get_device);
     const Ref managed = taken(get_managed);
-    kept = Ref::steal(PyTuple_Pack(9, dims.get(), shape.get(), halo.get(), aligned_index.get(),
+    const Ref new_axes = taken(get_new_axes);
+    kept = Ref::steal(PyTuple_Pack(10, dims.get(), shape.get(), halo.get(), aligned_index.get(),
                                    layout.get(), alignment.get(), dtype.get(), device.get(),
-                                   managed.get()));
+                                   managed.get(), new_axes.get()));
     return Ref::share(kept.get());
   });
 }
@@ -304,7 +336,10 @@ PyGetSetDef getters[] = {
      nullptr},
     {"default_origin", get_origin, nullptr, "The same as __gt_origin__.", nullptr},
     {"_parameters", get_parameters, nullptr,
-     "(dims, shape, halo, aligned_index, layout, alignment_size, dtype, device, managed).",
+     "(dims, shape, halo, aligned_index, layout, alignment_size, dtype, device, managed, "
+     "_new_axes).",
+     nullptr},
+    {"_new_axes", get_new_axes, nullptr, "The positions of axes that None has put in, ascending.",
      nullptr},
     {"_is_emulated", get_is_emulated, nullptr, "Whether its device is the emulated one.", nullptr},
     {"_readonly", get_readonly, nullptr, "Whether its elements cannot be written.", nullptr},
@@ -591,6 +626,7 @@ Ref new_object(const DTypePtr& dtype, StorageKind kind) {
   std::construct_at(&object->shown_host);
   std::construct_at(&object->shown_device);
   std::construct_at(&object->parameters);
+  object->new_axes = 0;
   return made;
 }
 
@@ -609,7 +645,16 @@ Ref make_view(const StorageObject& parent, const IndexMap& map) {
   Ref made = make_object_of(parent.dtype, parent.storage.kind(),
                             [&]() noexcept -> Storage { return parent.storage.view(map); });
   object_of(made.get())->touch = parent.touch;
+  object_of(made.get())->new_axes = new_axes_of(parent, map);
   return made;
+}
+
+Storage without_new_axes(const StorageObject& object) {
+  IndexMap map(object.storage.shape());
+  for (int axis = map.ndim() - 1; axis >= 0; --axis) {
+    if (is_new_axis(object, axis) && map.axis(axis).extent == 1) map.fix(axis, 0);
+  }
+  return object.storage.view(map);
 }
 
 Side to_side(PyObject* object) {

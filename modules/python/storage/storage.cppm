@@ -24,6 +24,7 @@ module;
 #include <Python.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <new>
 #include <optional>
@@ -93,7 +94,11 @@ struct StorageObject {
   std::unique_ptr<ShownMemory> shown_host;    // made when first asked for
   std::unique_ptr<ShownMemory> shown_device;  // the same
   Ref parameters;  // `_parameters`, made when first asked for; none after the halo was set
+  // Bit i: dimension i was put in by None. It is called by the next free number, but nobody named
+  // it, so that arithmetic and assignment may take it for what stands at its place (spec 11.34).
+  std::uint64_t new_axes = 0;
 };
+static_assert(kMaxNdim <= 64, "StorageObject::new_axes has a bit for each dimension");
 
 StorageObject* object_of(PyObject* storage);
 bool has_storage_type(PyObject* object);
@@ -116,6 +121,9 @@ Ref make_object_of(const DTypePtr& dtype, StorageKind kind, const MakeStorage& m
 /// A view of the memory behind `parent`, which keeps its hooks.
 Ref make_view(const StorageObject& parent, Storage view);
 Ref make_view(const StorageObject& parent, const IndexMap& map);
+
+/// The storage of `object` without the axes of extent 1 that None has put in.
+Storage without_new_axes(const StorageObject& object);
 
 /// The key of a side in Python: "host" or "device".
 Side to_side(PyObject* object);

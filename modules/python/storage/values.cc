@@ -190,6 +190,10 @@ PyObject* astype_method(PyObject* self, PyObject* const* arguments, Py_ssize_t c
 
 namespace {
 
+/// `_parameters` without its last entry: an axis that None has put in is an ordinary one
+/// afterwards.
+constexpr Py_ssize_t kPickledParameters = 9;
+
 /// The elements in row-major order, without padding; from protocol 5 on without copying if they lie
 /// like that.
 Ref pickled_elements(PyObject* self, std::int64_t protocol) {
@@ -219,7 +223,8 @@ PyObject* reduce_method(PyObject* self, PyObject* protocol) {
     const std::int64_t version = to_integer(protocol, "protocol");
     const Ref core = Ref::steal(PyImport_ImportModule("gridbuf._core"));
     const Ref restore = Ref::steal(PyObject_GetAttrString(core.get(), "_restore_storage"));
-    const Ref parameters = Ref::steal(PyObject_GetAttrString(self, "_parameters"));
+    const Ref all = Ref::steal(PyObject_GetAttrString(self, "_parameters"));
+    const Ref parameters = Ref::steal(PyTuple_GetSlice(all.get(), 0, kPickledParameters));
     const Ref elements = pickled_elements(self, version);
     return Ref::steal(Py_BuildValue("(O(OO))", restore.get(), parameters.get(), elements.get()));
   });
@@ -228,7 +233,8 @@ PyObject* reduce_method(PyObject* self, PyObject* protocol) {
 PyObject* restore_storage(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   return guarded([&] {
     // What a pickle holds is checked like any other arguments: it may come from anywhere.
-    if (count != 2 || PyTuple_Check(arguments[0]) == 0 || PyTuple_GET_SIZE(arguments[0]) != 9) {
+    if (count != 2 || PyTuple_Check(arguments[0]) == 0 ||
+        PyTuple_GET_SIZE(arguments[0]) != kPickledParameters) {
       raise(ErrorClass::kType,
             "_restore_storage() takes parameters and elements; it is for "
             "unpickling alone");

@@ -1,5 +1,6 @@
 """xarray: DataArray in, DataArray out; memory and labels stay where they are."""
 
+import itertools
 import os
 import pickle
 import subprocess
@@ -332,13 +333,39 @@ def test_what_storages_refuse_is_refused_and_as_numpy_has_it() -> None:
     assert np.shares_memory(host.data, whole.data.to_numpy())
     same_labels(host, whole)
     np.testing.assert_array_equal(host.mean("I").values, numbers().mean(0))
-    # Storages pair dimensions by name themselves, and no index of None can tell them a name: xarray says so.
-    column = gx.to_data_array(gs.ones((3,), dims="K"))
-    with pytest.raises(ValueError, match="dimensions"):
-        whole + column
-    total = gx.to_data_array(whole.data + column.data, like=whole)
-    np.testing.assert_array_equal(total.values, numbers() + 1.0)
-    same_labels(total, whole)
+
+
+@pytest.mark.parametrize("kind", [None, "gpu"])
+def test_arithmetic_of_storages_with_different_dimensions_is_xarrays(
+    device: None, kind: Any
+) -> None:
+    """xarray puts in axes that only it can name, and counts on NumPy's way to pair them: by place."""
+    arrays = [
+        gx.to_data_array(gs.storage(numbers(shape), dims=dims, device=kind))
+        for shape, dims in [
+            ((2, 3, 4), "IJK"),
+            ((4,), "K"),
+            ((3, 2), "JI"),
+            ((2, 4), "IK"),
+            ((), ""),
+        ]
+    ]
+    for first, second in itertools.product(arrays, arrays):
+        expected = first.as_numpy() + second.as_numpy()
+        total = first + second
+        assert isinstance(total.data, type(arrays[0].data)) and total.data.dims == total.dims
+        xarray.testing.assert_identical(total.as_numpy(), expected)
+    whole, column, *_ = arrays
+    expected = whole.as_numpy() * column.as_numpy()
+    whole *= column
+    xarray.testing.assert_identical(whole.as_numpy(), expected)
+    whole[...] = column
+    xarray.testing.assert_identical(
+        whole.as_numpy(), xarray.zeros_like(expected) + column.as_numpy()
+    )
+    labelled = field() + gx.to_data_array(gs.ones((3,), dims="K"))
+    same_labels(labelled, field().rename(None))
+    assert labelled.data.halo == field().data.halo
 
 
 def test_a_data_array_in_the_functions_of_gridbuf() -> None:

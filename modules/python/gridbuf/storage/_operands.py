@@ -26,6 +26,7 @@ __all__ = [
     "is_named",
     "is_storage",
     "kind_of",
+    "named_by_place",
     "operand",
     "output",
     "place",
@@ -128,11 +129,48 @@ def place(other: Other, shape: tuple[int, ...], named: Sequence[Operand]) -> Non
     (other.dims,) = dims
 
 
+def named_by_place(
+    operands: Sequence[Operand], others: Sequence[Operand]
+) -> tuple[Sequence[Operand], tuple[str, ...] | None]:
+    """Operands without the axes that None has put in, where the others say what these stand for.
+
+    Such an axis is called by a number, but nobody named it. Between storages of as many dimensions it is the dimension that
+    the others have at its place, if they agree. Returns the operands as they are to be paired by name, and the order of
+    dimensions that the result then has; as they are, and None, where there are no such axes, or a doubt is left: the places
+    do not agree, or an array without names takes part, among the `others` (outputs and mask) as well.
+    """
+    storages = [value for value in operands if is_storage(value)]
+    new = [set(value._new_axes) for value in storages]
+    if not any(new) or len({value.ndim for value in storages}) > 1:
+        return operands, None
+    if any(isinstance(value, Other) for value in (*operands, *others)):
+        return operands, None
+    dims = list(storages[0].dims)  # What nobody names is called as in the first one.
+    named = set(range(len(dims))).difference(set.intersection(*new))
+    for axis in named:
+        names = {value.dims[axis] for value, axes in zip(storages, new) if axis not in axes}
+        dims[axis] = names.pop()
+        if names:
+            return operands, None
+    if len(set(dims)) < len(dims) or any(
+        value.shape[axis] != 1 for value, axes in zip(storages, new) for axis in axes
+    ):
+        return operands, None
+
+    def seen(value: Operand) -> Operand:
+        if not is_storage(value):
+            return value
+        gone = {a for a in value._new_axes if a in named or value.dims[a] != dims[a]}
+        return value[(..., *(0 if axis in gone else slice(None) for axis in range(len(dims))))]
+
+    return [seen(value) for value in operands], tuple(dims)
+
+
 # ---- The side. ----
 
 
 def kind_of(storage: Any) -> Kind:
-    return storage._parameters[-2:]  # type: ignore[no-any-return]
+    return storage._parameters[7:9]  # type: ignore[no-any-return]
 
 
 def _sides(value: Operand) -> tuple[Side, ...]:

@@ -175,7 +175,7 @@ def _arrow(sides: list[tuple[str, str]]) -> list[str]:
 def _sides(storage: Any) -> list[tuple[str, str]]:
     """The memories there are, each with its state in words."""
     device = "emulated device" if storage._is_emulated else "device"
-    managed = storage._parameters[-1]
+    managed = storage.managed
     if storage.device is None:
         return [("host", "current: its only memory")]
     if managed is None:

@@ -82,7 +82,7 @@ def _state_name(storage: Any) -> str:
 
 def _values(storage: Any) -> str | None:
     """The values as NumPy writes them; None where reading them would wait for a device."""
-    managed = storage._parameters[-1]
+    managed = storage.managed
     if storage.device is not None and (
         managed != "gt4py" or "host" not in storage._current_sides()
     ):

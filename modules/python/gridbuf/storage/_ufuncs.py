@@ -11,7 +11,7 @@ import numpy as np
 from .._core import StorageBase
 from . import _cupy
 from ._compute import FIELD, compute, maker
-from ._operands import NUMBERS, Operand, is_array, is_storage, operand, output
+from ._operands import NUMBERS, Operand, is_array, is_storage, named_by_place, operand, output
 from ._reductions import reduce
 from ._refusals import refused
 
@@ -46,12 +46,13 @@ def _call(
     where: Any = True,
     **options: Any,
 ) -> Any:
-    operands = [operand(value) for value in inputs]
+    operands: Sequence[Operand] = [operand(value) for value in inputs]
     mask = operand(where)
     outputs = [output(value) for value in out] or [None] * ufunc.nout
     if any(value is NotImplemented for value in (*operands, mask, *outputs)):
         return NotImplemented
     _refuse_order(options)
+    operands, order = named_by_place(operands, (mask, *outputs))
 
     def work(xp: Any, arrays: Sequence[Any], targets: Sequence[Any], mask: Any) -> None:
         if xp is np:
@@ -67,8 +68,15 @@ def _call(
         return tuple(result.dtype for result in (results if ufunc.nout > 1 else (results,)))
 
     made = compute(work, dtypes, operands, mask, outputs)
-    results = [new if old is None else old for new, old in zip(made, out or outputs)]
+    results = [
+        (new if order is None else _in_order(new, order)) if old is None else old
+        for new, old in zip(made, out or outputs)
+    ]
     return results[0] if ufunc.nout == 1 else tuple(results)
+
+
+def _in_order(storage: Any, dims: tuple[str, ...]) -> Any:
+    return storage.transpose([storage.dims.index(name) for name in dims])
 
 
 class _Plan(NamedTuple):
@@ -110,7 +118,9 @@ def call_again(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> Any:
 
 def _remember(key: tuple[Any, ...], inputs: Sequence[Any], out: Any, result: Any) -> None:
     """Numbers of one type give the same dtype whatever their value, so that types are all that a plan needs of them."""
-    known = all(is_storage(value) or type(value) in NUMBERS for value in inputs)
+    known = all(
+        not value._new_axes if is_storage(value) else type(value) in NUMBERS for value in inputs
+    )
     if not known or not is_storage(result) or result.device is not None:
         return
     if len(_plans) >= _MAX_PLANS:

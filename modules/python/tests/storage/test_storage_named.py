@@ -74,6 +74,45 @@ def test_extents_of_one_name_must_be_equal_and_one_is_not_stretched() -> None:
     assert (make((1, 8), "IJ") + make((1,), "I")).shape == (1, 8)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_axis_of_none_is_the_dimension_at_its_place(kind: str) -> None:
+    field, column, plane = (
+        make((2, 3, 4), "IJK", kind),
+        make((4,), "K", kind),
+        make((3, 2), "JI", kind),
+    )
+    expected = read(field) + read(column)
+    for result in (field + column[None, None], column[None, None] + field):
+        assert type(result) is type(field) and result.dims == ("I", "J", "K")
+        np.testing.assert_array_equal(read(result), expected)
+    np.testing.assert_array_equal(
+        read(field > plane.T[..., None]), read(field) > read(plane).T[..., None]
+    )
+    both = column[None, :, None] * plane.T[:, None]  # I, K, J: the order of the places
+    assert both.dims == ("I", "K", "J")
+    np.testing.assert_array_equal(read(both), read(column)[:, None] * read(plane).T[:, None])
+    field += column[None, None, :]
+    np.testing.assert_array_equal(read(field), expected)
+    field[...] = column[None, None]
+    np.testing.assert_array_equal(read(field), np.broadcast_to(read(column), (2, 3, 4)))
+    field[:, :, :1] = plane.T[..., None].domain_view
+    np.testing.assert_array_equal(read(field)[..., 0], read(plane).T)
+    assert (column[None] + column[None]).dims == ("0", "K")  # Nobody names it.
+
+
+def test_an_axis_of_none_is_called_by_a_number_where_a_doubt_is_left() -> None:
+    field, column = make((2, 3, 4), "IJK"), make((4,), "K")
+    numbered = ("I", "J", "K", "0")
+    assert (field + column[None]).dims == numbered  # Not as many dimensions: places say nothing.
+    turned = make((3, 2, 4), "JIK")
+    assert (field[..., 0][..., None] + turned).dims == numbered  # I and J are at other places.
+    copied = column[:, None].copy()  # Its second axis is called 0 from now on.
+    assert (column[None] + copied).shape == (1, 4)
+    square = make((2, 2), "IJ")
+    with pytest.raises(ValueError, match="extent|shape"):
+        np.add(square[:, None], square[None], out=np.zeros((2, 2, 2)))  # places: I, J?, J
+
+
 def test_halo_and_aligned_index_are_the_largest_per_dimension() -> None:
     a = make((10, 10), "IJ", halo=((1, 4), (2, 2)), aligned_index=(5, 0))
     b = make((10, 10, 6), "JIK", halo=((2, 3), (3, 0), (1, 0)), aligned_index=(2, 3, 1))
@@ -286,6 +325,27 @@ def test_binary_functions_are_einsums(kind: str, drawn: Any) -> None:
     own_order = sorted(first.dims, key=lambda name: first.layout[first.dims.index(name)])
     kept = sorted(first.dims, key=lambda name: result.layout[result.dims.index(name)])
     assert kept == own_order
+
+
+@given(drawn=fields(), data=st.data())
+def test_storages_brought_to_one_order_by_none_are_einsums(drawn: Any, data: st.DataObject) -> None:
+    """As xarray does it: new axes in front, then a transposition. The result has the order that was wanted."""
+    extents, chosen = drawn
+    operands = [built(parameters, "cpu") for parameters in chosen]
+    names = sorted({*operands[0].dims, *operands[1].dims})
+    target = tuple(data.draw(st.permutations(names)))
+
+    def brought(storage: Any) -> Any:
+        missing = [name for name in target if name not in storage.dims]
+        order = (*missing, *storage.dims)
+        longer = storage[(*(None for _ in missing), ...)]
+        return longer.transpose([order.index(name) for name in target])
+
+    first, second = operands
+    result = brought(first) - brought(second)
+    assert result.dims == target
+    expected = [seen(read(s), s.dims, target, extents) for s in operands]
+    np.testing.assert_array_equal(read(result), expected[0] - expected[1])
 
 
 @pytest.mark.parametrize("kind", KINDS)
