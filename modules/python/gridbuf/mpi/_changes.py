@@ -118,15 +118,15 @@ class _Receiver:
         self.block = memory_for(_most_bytes(strips), pinned=pinned)
         self._copies: list[dict[int, _Copy]] = [{} for _ in strips]
         self._numbers: list[int] = []
+        self._header_bytes = 0
 
     def apply(self, length_bytes: int) -> list[_Came] | None:
         """Brings the copies up to date with the message; None if its sender failed."""
         if length_bytes == _FAILED_BYTES:
             return None
-        if length_bytes == 0:
-            said = [(number, ()) for number in self._numbers]
-        else:
-            said = self._read_header()
+        said: list[tuple[int, Boxes]] = (
+            self._read_header() if length_bytes else [(number, ()) for number in self._numbers]
+        )
         self._numbers = [number for number, _ in said]
         came = []
         offset = self._header_bytes if length_bytes else 0
