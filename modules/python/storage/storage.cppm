@@ -165,6 +165,9 @@ Ref own_buffer(const Storage& storage, const DTypePtr& dtype, Side side);
 /// The same, up to date, and watched as an export while it or anything made of it lives.
 Ref shown_buffer(const Storage& storage, const DTypePtr& dtype, Side side);
 
+/// The same as the first, and no record of writes takes it for somebody's who holds the memory.
+Ref unrecorded_buffer(const Storage& storage, const DTypePtr& dtype, Side side);
+
 /// An ndarray over the host's elements, for gridbuf's own use; `base` is kept alive.
 Ref own_ndarray(const Storage& view, const DTypePtr& dtype, bool readonly, PyObject* base);
 
@@ -173,9 +176,6 @@ Ref own_ndarray(const Storage& view, const DTypePtr& dtype, bool readonly, PyObj
 Ref host_elements(const StorageObject& object, const Storage& view);
 
 /// The side on which gridbuf reads elements to bring them to the host.
-/// The same as the first, and no record of writes takes it for somebody's who holds the memory.
-Ref unrecorded_buffer(const Storage& storage, const DTypePtr& dtype, Side side);
-
 Side reading_side(const Storage& storage);
 
 // ---- Values. ----
@@ -309,6 +309,10 @@ PyObject* written_method(PyObject* self, PyObject* side);
 PyObject* current_sides_method(PyObject* self, PyObject*);
 PyObject* run_kernel(PyObject*, PyObject* const* arguments, Py_ssize_t count);
 
+// records.cc
+void add_record_type(PyObject* module);
+PyObject* own_memory_method(PyObject* self, PyObject*);
+
 // functions.cc, wrapping.cc
 void add_storage_functions(PyObject* module);
 PyObject* as_storage_function(PyObject*, PyObject* const* arguments, Py_ssize_t count,
@@ -316,9 +320,5 @@ PyObject* as_storage_function(PyObject*, PyObject* const* arguments, Py_ssize_t 
 PyObject* storage_function(PyObject*, PyObject* const* arguments, Py_ssize_t count,
                            PyObject* names);
 PyObject* restore_storage(PyObject*, PyObject* const* arguments, Py_ssize_t count);
-
-// records.cc
-void add_record_type(PyObject* module);
-PyObject* own_memory_method(PyObject* self, PyObject*);
 
 }  // namespace gridbuf::python::storages
