@@ -151,6 +151,8 @@ class GhexEngine:
         self._grid, self._specs, self._counters = grid, specs, counters
         self._halos = received_boxes(neighbours, len(specs))
         self._sent = _sent(grid, specs, neighbours)
+        self._all = range(len(specs))
+        self._all_sent = self._sent_of(self._all)
         made: dict[tuple[Any, ...], _Group] = {}
         # Fields that travel together: of one pattern, dtype and layout. The same on every rank, in the same order.
         self._kinds: dict[tuple[Any, ...], tuple[_Group, list[int]]] = {}
@@ -176,7 +178,7 @@ class GhexEngine:
         reduced = self._reduce()
         handles = self._exchanged(described)
         if error is None:
-            self._count(range(len(self._specs)))
+            self._count(self._all)
 
         def finish(given: Sequence[Any]) -> None:
             for handle in handles:
@@ -206,9 +208,15 @@ class GhexEngine:
 
     def _count(self, numbers: Sequence[int]) -> None:
         self._counters.started()
+        self._counters.sent(
+            *(self._all_sent if len(numbers) == len(self._all) else self._sent_of(numbers))
+        )
+
+    def _sent_of(self, numbers: Sequence[int]) -> tuple[int, int]:
+        """The bytes of these fields that go to other ranks, and how many ranks that are."""
         chosen = [self._sent[number] for number in numbers]
         ranks = {rank for by_rank in chosen for rank in by_rank}
-        self._counters.sent(sum(sum(by_rank.values()) for by_rank in chosen), len(ranks))
+        return sum(sum(by_rank.values()) for by_rank in chosen), len(ranks)
 
     def close(self) -> None:
         """Lets GHEX's objects go."""

@@ -41,6 +41,7 @@ class _Message(NamedTuple):
     neighbour: Neighbour
     request: Any
     length_bytes: int
+    elements_bytes: int
     boxes: tuple[tuple[int, Box, npt.NDArray[Any]], ...]
 
 
@@ -87,15 +88,12 @@ class PackedEngine:
                 length = self._length_bytes(pieces)
                 block = self._memory[offset : offset + length]
                 request = make([block, self._bytes], neighbour.rank, self._first_tag + number)
-                messages.append(_Message(neighbour, request, length, self._views(pieces, block)))
+                views = self._views(pieces, block)
+                elements_bytes = sum(view.nbytes for _, _, view in views)
+                messages.append(_Message(neighbour, request, length, elements_bytes, views))
                 offset += length
         self._statuses = [MPI.Status() for _ in self._receives]
         self._requests = [m.request for m in self._receives], [m.request for m in self._sends]
-
-    @property
-    def message_lengths_bytes(self) -> list[tuple[int, int]]:
-        """Of each message that this rank sends: to whom, and how long."""
-        return [(m.neighbour.rank, m.length_bytes) for m in self._sends]
 
     def start(self, fields: Callable[[], Sequence[Any]]) -> Callable[[Sequence[Any]], None]:
         """Packs and sends; what it returns waits and unpacks. `fields` may raise: then the neighbours learn of it."""
@@ -110,7 +108,7 @@ class PackedEngine:
                     _core.copyto(view, arrays[field][box])
                 message.request.Start()
                 started += 1
-                self._counters.sent(sum(view.nbytes for _, _, view in message.boxes))
+                self._counters.sent(message.elements_bytes)
             for neighbour in self._own:
                 self._copy_own(neighbour, arrays)
             self._counters.started()
