@@ -26,9 +26,6 @@ constexpr std::int64_t kScratchColumns = kItemsize == 1 || kItemsize == 2 ? 64 :
 constexpr std::int64_t kConflictStrideBytes = 4096;
 constexpr std::int64_t kWays = 8;
 
-// The part of the nearest cache that may be asked for ahead, a quarter.
-constexpr std::int64_t kLinesAhead = 128;
-
 // Squares of columns that are asked for at once, where registers go to memory directly.
 constexpr std::int64_t kColumnsAhead = 4;
 
