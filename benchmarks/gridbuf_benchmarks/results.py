@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime, timezone
 from functools import partial
 from importlib import resources
@@ -125,6 +125,9 @@ def run_case(
         samples = measure_fresh(case, list(entries), budget, on_round)
     else:
         contenders = {key: contender for key, (contender, _) in prepared.items()}
+        if case.consumer is not None:
+            # All run the same code of the consumer, and are told apart by per cents: each has its share of the whole time.
+            budget = replace(budget, contender_seconds=budget.case_seconds / len(contenders))
         samples = measure(contenders, budget, on_round)
     did = {key: done.to_json() for key, (_, done) in prepared.items()}
     return _result(case, entries, yardsticks, samples, did)

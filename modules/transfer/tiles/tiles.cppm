@@ -14,8 +14,8 @@
 //
 // A copy that stays in the caches is another matter: there lines at power-of-two distances throw
 // out one another before a square is done, and nothing fetches ahead what lies so far apart. So
-// several planes are moved at once, the same square of each: its lines are then those of the next
-// plane's, or lie a little beside them, and every row of the square is a stream of its own.
+// squares are of whole lines, and follow one another where every row of a square is a stream of its
+// own: through several planes, the same square of each, or else along the plane's longer side.
 //
 // Where rows of the target begin in the middle of a line, the band goes by way of a scratch of some
 // kilobytes: lines of the target then hold elements of two bands; each is written by the band that
@@ -74,7 +74,7 @@ struct Bands {
 };
 
 /// The bands that suit the plane: two lines of its target, one where the source's rows lie a
-/// multiple of pages apart.
+/// multiple of pages apart; in the caches, if the plane is higher than wide, many.
 Bands bands_of(const Plane& plane);
 
 using MoveBand = void (*)(const Plane& plane, const Band& band);
