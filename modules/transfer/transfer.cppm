@@ -11,8 +11,8 @@
 // dimension, as tiles where they do not, past the caches where those could not hold the target. The
 // aim is the speed of memcpy for every pair of layouts; docs/performance.md says where it is met.
 //
-// What was found out about two views is kept for the thread's next copy, because short ones take less
-// time than that; nothing of it can be seen but by the clock.
+// What was found out about two views is kept for the thread's next copy, because short ones take
+// less time than that; nothing of it can be seen but by the clock.
 //
 // Conversions between element types are not copies: gridbuf.transfer.convert does those. Swapping
 // the bytes of an element is a copy, because it needs to know only lengths.
