@@ -16,7 +16,7 @@ import numpy as np
 
 HALO, LEVELS, FIELDS = 3, 40, 5
 POINTS = (16, 128)
-ROUNDS = 200
+ROUNDS = 100
 
 
 def writers() -> dict[str, Callable[[list[Any]], None]]:
