@@ -199,17 +199,20 @@ std::int64_t present_bytes(const Block& block) {
 
 TEST_F(LargeBlocks, AreKeptForTheNextOne) {
   LargeResource& resource = with({.cache_limit_bytes = 64 * kMiB});
-  std::uintptr_t page = 0;
+  const auto begin_of = [](const Block& block) {
+    return address_of(block) - static_cast<std::uintptr_t>(block.facts().stagger_bytes);
+  };
+  std::uintptr_t begin = 0;
   {
     const absl::StatusOr<Block> first = resource.allocate({.total_bytes = 8 * kMiB});
     ASSERT_TRUE(first.ok());
     EXPECT_FALSE(first->facts().from_cache);
-    page = address_of(*first) / 4096;
+    begin = begin_of(*first);
   }
   const absl::StatusOr<Block> second = resource.allocate({.total_bytes = 8 * kMiB});
   ASSERT_TRUE(second.ok());
   EXPECT_TRUE(second->facts().from_cache);
-  EXPECT_EQ(address_of(*second) / 4096, page);
+  EXPECT_EQ(begin_of(*second), begin);
   EXPECT_EQ(source_.maps, 1);
   const LargeStatistics found = resource.statistics();
   EXPECT_EQ(found.hits, 1);
