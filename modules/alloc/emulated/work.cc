@@ -5,6 +5,7 @@ module;
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -66,6 +67,30 @@ absl::Status unknown_to_device(std::string_view role) {
                     {role, "ordinary memory of the host", "memory that the device knows",
                      "allocate it as pinned, managed or device memory"});
 }
+
+// A copy from or to ordinary memory of the host is over when the call that asks for it returns,
+// however that ends: if the wait fails, for want of memory, what is still enqueued does nothing,
+// for whose memory it was may be gone.
+class Call {
+ public:
+  explicit Call(bool waits) : state_(waits ? std::make_shared<State>() : nullptr) {}
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+  ~Call() {
+    if (state_ == nullptr) return;
+    const std::lock_guard lock(state_->mutex);
+    state_->is_over = true;
+  }
+
+  struct State {
+    std::mutex mutex;  // held while bytes are moved
+    bool is_over = false;
+  };
+  const std::shared_ptr<State>& state() const { return state_; }
+
+ private:
+  std::shared_ptr<State> state_;
+};
 
 // Rows are moved, not copied: memory copied onto itself is undefined on a GPU and harmless here.
 void move_rows(std::byte* target, const std::byte* source, const RowCopy& rows) {
@@ -154,7 +179,14 @@ absl::Status EmulatedDriver::copy_rows(const RowCopy& rows, StreamHandle stream)
   const bool waits = target->is_pageable() || (source->is_pageable() && !stages);
   if (waits && emulated::inside_work()) return enter_waiting(Operation::kCopy);
   const std::vector<RangePtr> used{target->range, source->range};
-  const auto work = [this, rows, target = *std::move(target), source = *std::move(source)] {
+  const Call call(waits);
+  const auto work = [this, rows, target = *std::move(target), source = *std::move(source),
+                     state = call.state()] {
+    std::unique_lock<std::mutex> moving;
+    if (state != nullptr) {
+      moving = std::unique_lock(state->mutex);
+      if (state->is_over) return absl::OkStatus();
+    }
     const absl::StatusOr<std::byte*> to = bytes_of(memory_, target);
     if (!to.ok()) return to.status();
     const absl::StatusOr<std::byte*> from = bytes_of(memory_, source);

@@ -16,7 +16,6 @@ Two ways in:
 (8, 4)
 """
 
-from . import call
 from ._config import show_config
 from ._core import (
     Buffer,
@@ -47,14 +46,50 @@ from ._core import (
 )
 from ._stream import stream
 from ._version import __version__
-from .call import *  # noqa: F403 (its names are listed there, and only there)
+from .call import (
+    IJ,
+    IJK,
+    IK,
+    JK,
+    Alignment,
+    Axes,
+    DefaultParameters,
+    DType,
+    ExpensiveCopyWarning,
+    Field,
+    FieldType,
+    I,
+    J,
+    K,
+    LayoutMap,
+    SlowFieldWarning,
+    Stencil,
+    stencil,
+)
 from .memory import alloc_info, get_num_threads, set_num_threads
 
 __all__ = [
+    "IJ",
+    "IJK",
+    "IK",
+    "JK",
+    "Alignment",
+    "Axes",
     "Buffer",
+    "DType",
+    "DefaultParameters",
     "DeviceUnavailableError",
+    "ExpensiveCopyWarning",
+    "Field",
+    "FieldType",
     "GTNoSuchBufferError",
+    "I",
+    "J",
+    "K",
+    "LayoutMap",
     "LayoutPlan",
+    "SlowFieldWarning",
+    "Stencil",
     "SyncConflictError",
     "__version__",
     "alloc_info",
@@ -79,8 +114,8 @@ __all__ = [
     "register_preset",
     "set_num_threads",
     "show_config",
+    "stencil",
     "stream",
     "zeros",
     "zeros_like",
 ]
-__all__ += call.__all__
