@@ -1,4 +1,5 @@
-/* A malloc whose calls from one library fail on demand, and that knows which of its blocks live.
+/* A malloc whose calls from one library fail on demand, that knows which of its blocks live, and that sees who writes to one
+   that does not: freed blocks are filled and kept for a while.
 
    Preloaded (LD_PRELOAD) into a process whose extension is to be tested without memory. Calls from everywhere else,
    Python's own allocator included, pass untouched. Only the calling address counts: the extension's C++ runtime is linked
@@ -6,6 +7,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,7 +23,14 @@ static char gone_mark;
 #define GONE ((void*)&gone_mark)
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uintptr_t base, end; /* The watched library; 0: none. */
-static int64_t live_count, calls, failing_call, failures;
+static int64_t live_count, calls, failing_call, failures, written;
+
+enum { kKept = 1 << 12, kFilling = 0xDD };
+static struct {
+  unsigned char* bytes;
+  size_t length;
+} kept[kKept]; /* A ring of freed blocks. */
+static size_t next_kept;
 
 static size_t slot_of(void* block) { return ((uintptr_t)block >> 4) * 0x9E3779B97F4A7C15u >> 48; }
 
@@ -34,15 +43,40 @@ static void remember(void* block) {
   pthread_mutex_unlock(&lock);
 }
 
-static void forget(void* block) {
+/* Whether the block was one of the library's. */
+static int forget(void* block) {
+  int found = 0;
   pthread_mutex_lock(&lock);
   for (size_t slot = slot_of(block); live[slot] != NULL; slot = (slot + 1) % kSlots) {
     if (live[slot] != block) continue;
     live[slot] = GONE;
     --live_count;
+    found = 1;
     break;
   }
   pthread_mutex_unlock(&lock);
+  return found;
+}
+
+static int is_written(size_t at) {
+  for (size_t i = 0; i < kept[at].length; ++i) {
+    if (kept[at].bytes[i] != kFilling) return 1;
+  }
+  return 0;
+}
+
+/* In place of freeing it. */
+static void keep(void* block) {
+  size_t length = malloc_usable_size(block);
+  memset(block, kFilling, length);
+  pthread_mutex_lock(&lock);
+  written += is_written(next_kept);
+  void* oldest = kept[next_kept].bytes;
+  kept[next_kept].bytes = block;
+  kept[next_kept].length = length;
+  next_kept = (next_kept + 1) % kKept;
+  pthread_mutex_unlock(&lock);
+  __libc_free(oldest);
 }
 
 static int is_watched(void* caller) { return (uintptr_t)caller >= base && (uintptr_t)caller < end; }
@@ -72,7 +106,7 @@ void* calloc(size_t count, size_t length) {
 }
 
 void free(void* block) {
-  if (block != NULL && base != 0) forget(block);
+  if (block != NULL && base != 0 && forget(block)) return keep(block);
   __libc_free(block);
 }
 
@@ -90,4 +124,13 @@ void failing_malloc_arm(int64_t call) {
 }
 
 int64_t failing_malloc_failures(void) { return failures; }
+
+/* Freed blocks that somebody wrote to. */
+int64_t failing_malloc_written(void) {
+  pthread_mutex_lock(&lock);
+  int64_t found = written;
+  for (size_t at = 0; at < kKept; ++at) found += is_written(at);
+  pthread_mutex_unlock(&lock);
+  return found;
+}
 int64_t failing_malloc_live(void) { return live_count; }

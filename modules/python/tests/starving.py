@@ -1,7 +1,7 @@
 """Run in a child process by test_no_memory.py: every allocation of every operation fails once, one after the other.
 
 Prints one line per operation: its name and how many allocations it was denied. Ends with an exception where an operation
-answered with anything but a MemoryError, or left a block behind. `python` denies Python's own allocations, `native` those
+answered with anything but a MemoryError, left a block behind, or wrote to one that it had freed. `python` denies Python's own allocations, `native` those
 of the extension, which needs failing_malloc.c preloaded.
 """
 
@@ -144,6 +144,8 @@ def starve(
             ) from error
         del error
         gc.collect()
+        if written_after_free():
+            raise AssertionError(f"{name}, allocation {call}: freed memory was written to")
         left = live_blocks() - before
         if left > 0 and name not in CACHING:
             raise AssertionError(f"{name}, allocation {call}: {left} blocks were left behind")
@@ -157,11 +159,16 @@ def live_blocks() -> int:
     return _LIVE()
 
 
+def written_after_free() -> int:
+    return _WRITTEN()
+
+
 def _no_count() -> int:
     return 0
 
 
 _LIVE: Callable[[], int] = _no_count
+_WRITTEN: Callable[[], int] = _no_count
 
 
 def extent_of(path: str) -> tuple[int, int]:
@@ -172,14 +179,14 @@ def extent_of(path: str) -> tuple[int, int]:
 
 
 def starve_native() -> None:
-    global _LIVE
+    global _LIVE, _WRITTEN
     library = ctypes.CDLL(None)
-    for function in ("failing_malloc_failures", "failing_malloc_live"):
+    for function in ("failing_malloc_failures", "failing_malloc_live", "failing_malloc_written"):
         getattr(library, function).restype = ctypes.c_int64
     library.failing_malloc_watch.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
     library.failing_malloc_arm.argtypes = [ctypes.c_int64]
     library.failing_malloc_watch(*extent_of("_core.so"))
-    _LIVE = library.failing_malloc_live
+    _LIVE, _WRITTEN = library.failing_malloc_live, library.failing_malloc_written
 
     def denied() -> int:
         failures: int = library.failing_malloc_failures()
