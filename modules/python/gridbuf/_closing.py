@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -11,14 +12,14 @@ if TYPE_CHECKING:
 __all__ = ["Closing"]
 
 
-class Closing:
+class Closing(ABC):
     """An object that a `with` block closes at its end."""
 
     __slots__ = ()
 
+    @abstractmethod
     def _leave(self, failed: bool) -> None:
         """Called at the end of the block; `failed` says that an exception ends it."""
-        raise NotImplementedError
 
     def __enter__(self) -> Self:
         return self
