@@ -298,13 +298,15 @@ absl::Status LargeResource::touch(std::byte* data, std::int64_t total_bytes, con
   return status;
 }
 
-// The start moves by 633 of 1024 lines from block to block, the golden section: the starts of any
-// few blocks that follow one another are far apart. Within a page of 4 KiB that is 57 of 64 lines,
-// so 64 blocks take each line of a page once.
+// The start moves by 577 of 2048 lines from block to block: a quarter, a page of 4 KiB and a line.
+// So the starts of any few blocks that follow one another are far apart, those of four as far as
+// they can be, and 64 blocks take each line of a page once. (A solver in columns over four fields
+// of 10 MiB runs at 0.98 of that speed with 633 of 1024 lines, and at 0.77 with starts a line
+// apart.)
 std::int64_t LargeResource::next_stagger(const Placement& placement) {
   if (placement.modulus_bytes > kStaggerBytes) return 0;
   const std::uint32_t block = blocks_.fetch_add(1, std::memory_order_relaxed);
-  return block * 633 % (kStaggerBytes / kCacheLineBytes) * kCacheLineBytes;
+  return block * 577 % (kStaggerBytes / kCacheLineBytes) * kCacheLineBytes;
 }
 
 absl::Status LargeResource::refuse(const AllocationRequest& request, std::string_view cause) {

@@ -66,9 +66,9 @@ inline constexpr std::int64_t kForegroundDivisor = 16;
 inline constexpr std::int64_t kCacheDivisor = 4;
 /// The pages of kept mappings of this length and more are offered to the kernel.
 inline constexpr std::int64_t kOfferedBytes = std::int64_t{1} << 25;
-/// Starts move within so many bytes, which are half of what one way of common second-level caches
+/// Starts move within so many bytes, which is what one way of common second-level caches
 /// holds; alignments beyond it leave nothing to choose.
-inline constexpr std::int64_t kStaggerBytes = std::int64_t{1} << 16;
+inline constexpr std::int64_t kStaggerBytes = std::int64_t{1} << 17;
 inline constexpr std::int64_t kCacheLineBytes = 64;
 
 struct LargeOptions {

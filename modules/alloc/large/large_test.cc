@@ -610,7 +610,7 @@ TEST_F(LargeBlocks, AreConfiguredAtAnyTime) {
 
 // ---- What it costs. ----
 
-// The bound that users can count on: the padded size, one alignment, 2 MiB and 64 KiB for each
+// The bound that users can count on: the padded size, one alignment, 2 MiB and 128 KiB for each
 // block, and the limit of the cache on top of all of them.
 TEST_F(LargeBlocks, CostNoMoreThanTheBound) {
   constexpr std::int64_t kCacheLimit = 100 * kMiB;
@@ -624,7 +624,7 @@ TEST_F(LargeBlocks, CostNoMoreThanTheBound) {
           .total_bytes = 2 * kMiB + static_cast<std::int64_t>(random() % (20 * kMiB)),
           .alignment_bytes = std::int64_t{1} << (random() % 21)};
       held.emplace_back(*resource.allocate(request),
-                        request.total_bytes + request.alignment_bytes + 2 * kMiB + 64 * 1024);
+                        request.total_bytes + request.alignment_bytes + 2 * kMiB + kStaggerBytes);
       bound += held.back().second;
     } else {
       std::swap(held[random() % held.size()], held.back());
@@ -654,7 +654,7 @@ int populate_within_the_bound() {
     }
     blocks.push_back(
         *resource.allocate({.total_bytes = total_bytes, .alignment_bytes = 128, .populate = true}));
-    bound += total_bytes + 128 + 2 * kMiB + 64 * 1024;
+    bound += total_bytes + 128 + 2 * kMiB + kStaggerBytes;
   }
   const std::int64_t cost = peak_bytes() - before;
   std::fprintf(stderr, "%ld bytes of %ld\n", static_cast<long>(cost), static_cast<long>(bound));

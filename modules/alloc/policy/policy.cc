@@ -55,8 +55,9 @@ bool PagePolicy::system_has_them() const {
 
 bool PagePolicy::huge_is_suspicious() const { return huge_.rate() > kSuspiciousNanoseconds; }
 
-PageKind PagePolicy::faster() const {
-  const bool small = huge_is_suspicious() && (small_.rate() == 0 || small_.rate() < huge_.rate());
+PageKind PagePolicy::better() const {
+  // A rate of small pages that is not known yet, 0, lets them be tried.
+  const bool small = huge_is_suspicious() && small_.rate() < huge_.rate() / kWorth;
   return small ? PageKind::kSmall : PageKind::kHuge;
 }
 
@@ -64,7 +65,7 @@ PageKind PagePolicy::choose(std::int64_t length_bytes) {
   if (!system_has_them() || length_bytes < report_.page_bytes) return PageKind::kSmall;
   if (wish() == HugePages::kAlways) return PageKind::kHuge;
   if (wish() == HugePages::kNever) return PageKind::kSmall;
-  const PageKind best = faster();
+  const PageKind best = better();
   if (!huge_is_suspicious() || small_.rate() == 0) return best;
   if (choices_.fetch_add(1, std::memory_order_relaxed) < kChoicesBetweenTrials) return best;
   choices_.store(0, std::memory_order_relaxed);
@@ -85,7 +86,7 @@ std::string PagePolicy::text() const {
   const std::string compared =
       small_.rate() == 0 ? "" : ", " + microseconds(small_.rate()) + " on small ones";
   if (wish() == HugePages::kAlways) return "huge pages: asked for, " + setting + measured;
-  if (faster() == PageKind::kHuge) return "huge pages: " + setting + measured + compared;
+  if (better() == PageKind::kHuge) return "huge pages: " + setting + measured + compared;
   return "small pages: huge ones are slow here" + measured + compared;
 }
 

@@ -8,10 +8,12 @@
 // So the choice is adaptive, and visible. The system's setting comes first: "never" is never. Then
 // the user's wish. With the wish kAuto the policy measures: every first touch that is timed anyway
 // (zeros, populate) is recorded here. While huge pages come at the usual speed there is nothing to
-// decide. Where four in a row come so slowly that small ones may be faster, small ones are tried,
-// and from then on the faster kind is taken; the other one is tried again now and then, because
-// fragmentation comes and goes. Disturbances only ever make a touch slower (the first one of a
-// virtual machine takes twenty times as long), so the best of the last four stands for a kind.
+// decide. Where four in a row come so slowly that small ones may be worth it, small ones are tried,
+// and taken from then on if they come eight times faster; the other kind is tried again now and
+// then, because fragmentation comes and goes. A first touch is paid once and a field is used often:
+// what is slower to come by a small factor is still the better memory. Disturbances only ever make
+// a touch slower (the first one of a virtual machine takes twenty times as long), so the best of
+// the last four stands for a kind.
 //
 // The key choice: no fixed verdict by machine, kernel or size, because reports differ by a factor
 // of ten in both directions between machines of one kind; and no measurement of its own, because
@@ -44,14 +46,17 @@ std::string_view to_string(HugePages wish);
 /// Chooses pages. Safe on any thread, without locks.
 class PagePolicy {
  public:
+  /// Small pages are taken where their first touch is so many times faster.
+  static constexpr std::int64_t kWorth = 8;
   /// First touches slower than this per mebibyte make the policy try small pages. Usual are 45 to
-  /// 90 µs on huge pages, and 200 to 500 µs on small ones.
-  static constexpr std::int64_t kSuspiciousNanoseconds = 150'000;
+  /// 90 µs on huge pages, and 200 to 500 µs on small ones; virtual machines whose own memory must
+  /// first be given to them were seen to take 900 µs on huge ones.
+  static constexpr std::int64_t kSuspiciousNanoseconds = 1'000'000;
   /// So many first touches make a measurement; the fastest counts.
   static constexpr int kTouches = 4;
   /// First touches of shorter ranges say nothing.
   static constexpr std::int64_t kShortestBytes = std::int64_t{1} << 23;
-  /// After so many choices of the faster kind the other one is tried again.
+  /// After so many choices of the better kind the other one is tried again.
   static constexpr int kChoicesBetweenTrials = 16;
 
   explicit PagePolicy(const system::HugePageReport& report = system::huge_pages())
@@ -86,7 +91,7 @@ class PagePolicy {
 
   bool system_has_them() const;
   bool huge_is_suspicious() const;
-  PageKind faster() const;
+  PageKind better() const;
 
   const system::HugePageReport report_;
   std::atomic<HugePages> wish_ = HugePages::kAuto;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 constexpr std::int64_t kUsual = 60'000;  // nanoseconds per MiB
-constexpr std::int64_t kSlow = 500'000;
+constexpr std::int64_t kSlow = 5'000'000;
 
 PagePolicy with_mode(system::HugePageMode mode) {
   return PagePolicy(system::HugePageReport{mode, 2 * kMiB});
@@ -79,28 +79,38 @@ TEST(PagePolicy, DisturbancesSayNothing) {
   EXPECT_EQ(policy.choose(64 * kMiB), PageKind::kHuge);
 }
 
-TEST(PagePolicy, TriesSmallPagesWhereHugeOnesAreSlowAndTakesTheFaster) {
+TEST(PagePolicy, TriesSmallPagesWhereHugeOnesAreSlowAndTakesThoseThatAreMuchFaster) {
   PagePolicy policy = with_mode(system::HugePageMode::kMadvise);
   record(policy, PageKind::kHuge, kSlow);
   EXPECT_EQ(policy.choose(64 * kMiB), PageKind::kSmall);  // the trial
-  record(policy, PageKind::kSmall, kSlow / 2);
+  record(policy, PageKind::kSmall, kSlow / 10);
   EXPECT_EQ(policy.choose(64 * kMiB), PageKind::kSmall);
   EXPECT_EQ(policy.text(),
-            "small pages: huge ones are slow here; measured 500 µs per MiB, 250 µs on small ones");
+            "small pages: huge ones are slow here; measured 5000 µs per MiB, 500 µs on small ones");
 }
 
-TEST(PagePolicy, GoesBackToHugePagesWhereSmallOnesAreSlowerStill) {
+TEST(PagePolicy, GoesBackToHugePagesWhereSmallOnesAreNotMuchFaster) {
+  for (const std::int64_t small : {kSlow / PagePolicy::kWorth, kSlow / 2, 2 * kSlow}) {
+    PagePolicy policy = with_mode(system::HugePageMode::kMadvise);
+    record(policy, PageKind::kHuge, kSlow);
+    EXPECT_EQ(policy.choose(64 * kMiB), PageKind::kSmall);
+    record(policy, PageKind::kSmall, small);
+    EXPECT_EQ(policy.choose(64 * kMiB), PageKind::kHuge) << small;
+  }
+}
+
+TEST(PagePolicy, StaysWithHugePagesThatComeSlowlyButNotTooSlowly) {
   PagePolicy policy = with_mode(system::HugePageMode::kMadvise);
-  record(policy, PageKind::kHuge, kSlow);
-  EXPECT_EQ(policy.choose(64 * kMiB), PageKind::kSmall);
-  record(policy, PageKind::kSmall, 2 * kSlow);
-  EXPECT_EQ(policy.choose(64 * kMiB), PageKind::kHuge);
+  for (int i = 0; i < 100; ++i) {
+    record(policy, PageKind::kHuge, 900'000);
+    EXPECT_EQ(policy.choose(64 * kMiB), PageKind::kHuge) << i;
+  }
 }
 
 TEST(PagePolicy, TriesTheSlowerKindAgainNowAndThen) {
   PagePolicy policy = with_mode(system::HugePageMode::kMadvise);
   record(policy, PageKind::kHuge, kSlow);
-  record(policy, PageKind::kSmall, kSlow / 2);
+  record(policy, PageKind::kSmall, kSlow / 10);
   for (int i = 0; i < PagePolicy::kChoicesBetweenTrials; ++i) {
     EXPECT_EQ(policy.choose(64 * kMiB), PageKind::kSmall) << i;
   }
