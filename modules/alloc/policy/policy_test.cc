@@ -56,7 +56,7 @@ TEST(PagePolicy, TheWishIsObeyed) {
   record(policy, PageKind::kHuge, kSlow);
   EXPECT_EQ(policy.choose(64 * kMiB), PageKind::kHuge);
   EXPECT_EQ(policy.text(),
-            "huge pages: asked for, the system's setting is madvise; measured 500 µs per MiB");
+            "huge pages: asked for, the system's setting is madvise; measured 5000 µs per MiB");
 }
 
 TEST(PagePolicy, StaysWithHugePagesOfUsualSpeed) {
