@@ -108,9 +108,9 @@ class Case:
     `yardsticks` move the same bytes without minding where elements lie: the faster of them stands for the speed of
     the memory, and the ratio to it has the key "memory". `promises` names those that this case bears on.
     `consumer` is a library that takes part in every entry, so that the case needs it. `fresh_process` times the
-    first call of a process, in a new one for every sample (see `fresh`). `ranks` processes do the work together under
-    mpiexec (see `ranks`). `memory_bytes` must be available, or the
-    case is left out.
+    first call of a process, in a new one for every sample (see `fresh`). Where `processes` is not 0, so many of them are started one
+    after another, each with arrays of its own, and the rounds of all count (see `apart`). `ranks` processes do the work together under
+    mpiexec (see `ranks`). `memory_bytes` must be available, or the case is left out.
     """
 
     id: str
@@ -123,6 +123,7 @@ class Case:
     promises: tuple[str, ...] = ()
     consumer: str | None = None
     fresh_process: bool = False
+    processes: int = 0
     ranks: int = 1
     memory_bytes: int = 0
 

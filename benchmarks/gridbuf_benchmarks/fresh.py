@@ -8,15 +8,14 @@ at hand, what a hypervisor has given back) is not fresh; it is the same for all.
 
 from __future__ import annotations
 
-import os
 import random
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
 from timeit import Timer
 
 from gridbuf_benchmarks.case import Case
+from gridbuf_benchmarks.processes import run_module
 from gridbuf_benchmarks.timing import MINIMUM_ROUNDS, Budget, Samples
 
 __all__ = ["FRESH_ROUNDS", "measure_fresh", "time_first_call"]
@@ -67,19 +66,8 @@ def measure_fresh(
 
 
 def _sample(case_id: str, library: str) -> float:
-    path = os.pathsep.join(entry for entry in sys.path if entry)
-    finished = subprocess.run(
-        [sys.executable, "-m", "gridbuf_benchmarks.fresh", case_id, library],
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if finished.returncode != 0:
-        raise RuntimeError(
-            f"{library} failed in a process of its own at case {case_id}: {finished.stderr.strip()}"
-        )
-    return float(finished.stdout)
+    what = f"{library} failed in a process of its own at case {case_id}"
+    return float(run_module("gridbuf_benchmarks.fresh", case_id, library, what=what))
 
 
 if __name__ == "__main__":

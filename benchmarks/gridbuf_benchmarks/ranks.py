@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import random
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -20,6 +18,7 @@ from timeit import Timer
 from typing import Any
 
 from gridbuf_benchmarks.case import Case
+from gridbuf_benchmarks.processes import run_module
 from gridbuf_benchmarks.timing import MINIMUM_ROUNDS, Budget, Samples, page_faults
 
 __all__ = ["launcher", "measure_on_ranks"]
@@ -44,22 +43,13 @@ def measure_on_ranks(
     Raises:
       RuntimeError: when the program fails, with what it printed; wrong work is such a failure.
     """
-    path = os.pathsep.join(entry for entry in sys.path if entry)
     options = {"case": case.id, "libraries": list(libraries), "budget": asdict(budget)}
-    finished = subprocess.run(
-        [
-            *(launcher() or "mpiexec", "-n", str(case.ranks)),
-            *(sys.executable, "-m", "mpi4py", "-m", "gridbuf_benchmarks.ranks"),
-            json.dumps(options),
-        ],
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
+    printed = run_module(
+        *("mpi4py", "-m", "gridbuf_benchmarks.ranks", json.dumps(options)),
+        what=f"case {case.id} failed on its ranks",
+        launcher=[launcher() or "mpiexec", "-n", str(case.ranks)],
     )
-    if finished.returncode != 0:
-        raise RuntimeError(f"case {case.id} failed on its ranks: {finished.stderr.strip()}")
-    result = json.loads(finished.stdout.splitlines()[-1])
+    result = json.loads(printed.splitlines()[-1])
     on_round(1, 1)
     samples = {
         key: Samples(loops, tuple(nanoseconds), page_faults=tuple(faults))

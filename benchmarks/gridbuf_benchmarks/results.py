@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from gridbuf_benchmarks import machine, memory
+from gridbuf_benchmarks.apart import measure_apart
 from gridbuf_benchmarks.case import Case, Entry
 from gridbuf_benchmarks.fresh import measure_fresh
 from gridbuf_benchmarks.ranks import launcher, measure_on_ranks
@@ -121,15 +122,19 @@ def run_case(
         key: _prepare(case, entry, loaded[key].module, yardstick=key in yardsticks)
         for key, entry in {**entries, **yardsticks}.items()
     }
+    did = {key: done.to_json() for key, (_, done) in prepared.items()}
+    if case.consumer is not None:
+        # All run the same code of the consumer, and are told apart by per cents: each has its share of the whole time.
+        budget = replace(budget, contender_seconds=budget.case_seconds / len(prepared))
     if case.fresh_process:
         samples = measure_fresh(case, list(entries), budget, on_round)
+    elif case.processes:
+        libraries = list(prepared)
+        prepared.clear()  # and with it the arrays that were checked
+        samples = measure_apart(case, libraries, budget, on_round)
     else:
         contenders = {key: contender for key, (contender, _) in prepared.items()}
-        if case.consumer is not None:
-            # All run the same code of the consumer, and are told apart by per cents: each has its share of the whole time.
-            budget = replace(budget, contender_seconds=budget.case_seconds / len(contenders))
         samples = measure(contenders, budget, on_round)
-    did = {key: done.to_json() for key, (_, done) in prepared.items()}
     return _result(case, entries, yardsticks, samples, did)
 
 

@@ -233,6 +233,9 @@ def promise_words(promise: Mapping[str, Any]) -> tuple[str, str]:
     reached = f"median {promise['median']:g}, worst {promise['worst']:g} ({promise['worst_case']})"
     if promise["cases"] == 1:
         reached = f"{promise['worst']:g}"
+    elif "mean" in promise:
+        alone = f"{promise['cases_met']} of {promise['cases']} cases also alone"
+        reached = f"{promise['mean']:g}; {alone}; {reached}"
     elif not promise["met"]:
         reached = f"{promise['cases_met']} of {promise['cases']} cases; {reached}"
     if promise["aim"] is not None:

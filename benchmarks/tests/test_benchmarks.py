@@ -43,11 +43,14 @@ def test_every_quick_case_is_reported(quick_run: tuple[dict[str, Any], Path]) ->
     present = {key for key, facts in result["libraries"].items() if facts["state"] == "present"}
     cases = [case for case in select([], quick=True) if case.consumer in (None, *present)]
     assert [case["id"] for case in result["cases"]] == [case.id for case in cases]
-    for case in result["cases"]:
-        assert case["rounds"] == 2
+    for stated, case in zip(cases, result["cases"]):
+        rounds = 2 * max(stated.processes, 1)
+        assert case["rounds"] == rounds
         for entry in case["contenders"]:
-            assert len(entry["samples_nanoseconds"]) == 2
-            assert entry["rounds"] == [0, 1], "interleaved: each round has a sample of each"
+            assert len(entry["samples_nanoseconds"]) == rounds
+            assert entry["rounds"] == [*range(rounds)], (
+                "interleaved: each round has a sample of each"
+            )
             assert entry["page_faults_per_call"] >= 0
 
 
@@ -135,7 +138,7 @@ def _ranks(strides_bytes: list[int]) -> list[int]:
     return [int(rank) for rank in np.argsort(np.argsort([-stride for stride in strides_bytes]))]
 
 
-def test_promises_are_judged_by_their_worst_case(quick_run: tuple[dict[str, Any], Path]) -> None:
+def test_promises_are_judged_by_their_cases(quick_run: tuple[dict[str, Any], Path]) -> None:
     result, _ = quick_run
     judged = {promise["id"]: promise for promise in result["promises"]}
     assert set(judged) == {*PROMISES, "linear"}
@@ -147,7 +150,8 @@ def test_promises_are_judged_by_their_worst_case(quick_run: tuple[dict[str, Any]
             assert found["met"] is None
             continue
         worst = max(case["ratios"][promise.peer]["median"] for case in cases)
-        assert found["met"] == (worst <= promise.limit)
+        if not promise.together:
+            assert found["met"] == (worst <= promise.limit)
         assert found["worst"] == pytest.approx(promise.figure(worst), abs=1e-3)
     assert judged["allocate-small"]["words"] == "at most 1.5 × the time of NumPy"
     assert judged["copy-8-lines"]["words"] == "at least 0.8 of the speed of memcpy or memset"

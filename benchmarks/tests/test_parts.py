@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import mmap
@@ -21,12 +22,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbuf_benchmarks import cli, compare, cpp, machine, memory, results, timing
+from gridbuf_benchmarks.apart import measure_apart, pooled
 from gridbuf_benchmarks.case import Case, Entry, Work
 from gridbuf_benchmarks.cases import ALL_CASES, copies, select
 from gridbuf_benchmarks.fresh import measure_fresh
 from gridbuf_benchmarks.placement import LINE_BYTES, Placement
-from gridbuf_benchmarks.promises import judge
-from gridbuf_benchmarks.table import format_bandwidth, format_speed, format_time
+from gridbuf_benchmarks.promises import judge, judged_case
+from gridbuf_benchmarks.table import format_bandwidth, format_speed, format_time, promise_words
 from gridbuf_benchmarks.timing import Budget, Contender, Samples, measure, ratio_of, spread_of
 from gridbuf_benchmarks.work import WrongWork, check_work, check_yardstick, view_of
 
@@ -89,6 +91,34 @@ def test_a_failing_fresh_process_is_an_error_with_its_text() -> None:
     (case,) = select(["allocate/small/zeros"], quick=True)
     with pytest.raises(RuntimeError, match=r"nobody failed .* at case allocate/small/zeros"):
         measure_fresh(case, ["nobody"], Budget(1, 1e-6, 1.0))
+
+
+def test_rounds_of_several_processes_are_taken_together() -> None:
+    """No round of one is paired with a round of another: that would compare two placements."""
+    first = pooled([Samples(2, (1.0, 3.0), (0, 2), (4, 8)), Samples(1, (5.0,), (0,), (1,))])
+    assert first == Samples(1, (1.0, 3.0, 5.0), (0, 2, 3), (2, 4, 1))
+    second = pooled([Samples(1, (2.0,), (0,), (0,)), Samples(1, (50.0, 10.0), (0, 1), (0, 0))])
+    assert second.rounds == (0, 1, 2)
+
+
+def test_a_case_in_processes_of_its_own_measures_in_each() -> None:
+    (case,) = select(["allocate/small/zeros"], quick=True)
+    apart = dataclasses.replace(case, processes=2)
+    budget = Budget(rounds=3, min_sample_seconds=1e-6, case_seconds=60.0)
+    seen: list[tuple[int, int]] = []
+    samples = measure_apart(
+        apart, ["numpy"], budget, lambda done, wanted: seen.append((done, wanted))
+    )
+    assert seen == [(1, 2), (2, 2)]
+    assert samples["numpy"].rounds == (0, 1, 2, 3, 4, 5)
+    assert len(samples["numpy"].nanoseconds) == len(samples["numpy"].page_faults) == 6
+    assert all(0 < value < 60e9 for value in samples["numpy"].nanoseconds)
+
+
+def test_a_failing_process_of_its_own_is_an_error_with_its_text() -> None:
+    (case,) = select(["allocate/small/zeros"], quick=True)
+    with pytest.raises(RuntimeError, match=r"(?s)small/zeros failed in a process .*nobody"):
+        measure_apart(dataclasses.replace(case, processes=1), ["nobody"], Budget(1, 1e-6, 1.0))
 
 
 class FakeClock:
@@ -467,6 +497,26 @@ def test_sizes_reach_from_one_mebibyte_to_four_gibibytes() -> None:
         assert sizes[0] == pytest.approx(1 << 20, rel=0.2)
         assert sizes[-1] == pytest.approx(4 << 30, rel=0.05)
         assert all(1.5 < b / a < 2.5 for a, b in zip(sizes, sizes[1:]))
+
+
+@pytest.mark.parametrize(
+    ("ratios", "met", "mean"),
+    [([0.9, 1.05], True, 1.0287), ([0.9, 1.2], False, 0.9623), ([1.0], True, 1.0)],
+)
+def test_a_promise_about_all_together_is_judged_by_the_geometric_mean(
+    ratios: list[float], met: bool, mean: float
+) -> None:
+    def case(number: int, ratio: float) -> dict[str, Any]:
+        targets = judged_case(["stencil-unaligned"], {"gt4py": {"median": ratio}})
+        return {"id": f"stencil/{number}", "group": "stencil", "targets": targets}
+
+    judged = {one["id"]: one for one in judge([case(*one) for one in enumerate(ratios)])}
+    found = judged["stencil-unaligned"]
+    assert (found["met"], found["mean"], found["cases"]) == (met, mean, len(ratios))
+    assert found["cases_met"] == sum(ratio <= 1 for ratio in ratios)
+    assert found["worst"] == pytest.approx(1 / max(ratios), abs=1e-3)
+    if len(ratios) > 1:
+        assert promise_words(found)[1].startswith(f"{'met' if met else 'MISSED'}: {mean:g}; 1 of 2")
 
 
 def test_cost_is_linear_when_no_size_costs_much_more_a_byte() -> None:
