@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -15,59 +15,68 @@ __all__ = ["CASES"]
 _NOTE = (
     "One compiled stencil with origin and domain fixed, a halo of 3 in I and J; the fields are gridbuf's storages or arrays of "
     "gt4py.storage, each as its library lays out and places them for the backend. What differs is where their elements lie: padding, "
-    "alignment, the size of pages, and how the fields lie to each other. Measured in three processes, each with four sets of fields of each "
-    "library, taken in turns: where fields happen to lie weighs more than what is looked for. What is timed are some calls in a row, as "
-    "in a loop over time steps, after one that is not timed: threads are awake, and what fits into the caches is in them."
+    "alignment, the size of pages, and how the fields lie to each other. What is timed is a time step: the stencil called for each of some "
+    "tracers, which have fields of their own, as a model does, whose fields no cache holds; one call that is not timed wakes the threads. "
+    "Measured in three processes: where fields happen to lie there weighs as much as what is looked for."
+)
+_NOTE_CACHED = _NOTE.replace(
+    "a time step: the stencil called for each of some tracers, which have fields of their own, as a model does, whose fields no cache "
+    "holds; one call",
+    "the same call some times in a row, on fields that stay in the caches of many machines; one call",
 )
 _UNALIGNED = frozenset({"gt:cpu_ifirst"})
 """Backends whose fields GT4Py neither aligns nor pads, where gridbuf's preset does."""
 
-_SETS = 4
 _PROCESSES = 3
 
-# Names, extents, time steps (some 30 ms of them), whether a quick run has it. The first stays in the caches of many machines.
-_DOMAINS: tuple[tuple[str, tuple[int, int, int], int, bool], ...] = (
-    ("cached", (64, 64, 60), 60, False),
-    ("large", (128, 128, 80), 10, True),
-    ("odd", (123, 117, 79), 12, False),
-    ("wide", (160, 160, 64), 8, False),
+
+@dataclass(frozen=True)
+class _Step:
+    """What a sample is: so many calls for each of so many tracers, some 5 to 40 ms."""
+
+    name: str
+    domain: tuple[int, int, int]
+    tracers: int = 8
+    calls: int = 1
+    quick: bool = False
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return self.domain[0] + 2 * HALO, self.domain[1] + 2 * HALO, self.domain[2]
+
+    @property
+    def title(self) -> str:
+        what = f"{self.tracers} tracers" if self.tracers > 1 else f"{self.calls} calls"
+        return f"{'×'.join(map(str, self.domain))}, {what}"
+
+
+_STEPS = (
+    _Step("cached", (64, 64, 60), tracers=1, calls=40),
+    _Step("small", (64, 64, 60)),
+    _Step("large", (128, 128, 80), quick=True),
+    _Step("odd", (123, 117, 79)),
+    _Step("wide", (160, 160, 64)),
 )
-# Where rows are whole cache lines with their halos there is nothing to pad: what gridbuf's fields have is their start.
-_LINES = ("lines", (130, 130, 80), 10, False)
+# Rows that are whole cache lines with their halos: nothing to pad, and what gridbuf's fields have is their start.
+_LINES = _Step("lines", (130, 130, 80))
 
 
-class Rotation:
-    """Some sets of the same fields, each sample on the next: where the system happens to put one set weighs a few per cent."""
-
-    def __init__(self, make: Callable[[], dict[str, Any]]) -> None:
-        self._sets = itertools.cycle([make() for _ in range(_SETS)])
-        self.turn()
-
-    def turn(self) -> None:
-        self.fields = next(self._sets)
+def _march(run: Callable[..., None], tracers: Sequence[dict[str, Any]], calls: int) -> None:
+    for fields in tracers:
+        for _ in range(calls):
+            run(**fields)
 
 
-def _march(run: Callable[..., None], fields: dict[str, Any], steps: int) -> None:
-    for _ in range(steps):
-        run(**fields)
-
-
-def _entries(
-    kernel: str, backend: str, domain: tuple[int, int, int], steps: int
-) -> Iterator[Entry]:
-    shape = (domain[0] + 2 * HALO, domain[1] + 2 * HALO, domain[2])
-
+def _entries(kernel: str, backend: str, step: _Step) -> Iterator[Entry]:
     def names(place: Callable[[Any], Any]) -> dict[str, Any]:
         def make() -> dict[str, Any]:
-            return {name: place(values) for name, values in values_of(kernel, shape).items()}
+            return {name: place(values) for name, values in values_of(kernel, step.shape).items()}
 
-        run = frozen(kernel, backend, domain)
-        rotation = Rotation(make)
         return {
-            "run": run,
+            "run": frozen(kernel, backend, step.domain),
             "march": _march,
-            "steps": steps,
-            "rotation": rotation,
+            "tracers": [make() for _ in range(step.tracers)],
+            "calls": step.calls,
             "agreement": agreement,
             "kernel": kernel,
         }
@@ -84,10 +93,10 @@ def _entries(
     for library, makes in (("gridbuf", storages), ("gt4py", arrays)):
         yield Entry(
             library,
-            "march(run, rotation.fields, steps)",
+            "march(run, tracers, calls)",
             makes,
-            result="agreement(kernel, rotation.fields['out'])",
-            setup="rotation.turn(); run(**rotation.fields)",
+            result="agreement(kernel, tracers[0]['out'])",
+            setup="run(**tracers[-1])",
         )
 
 
@@ -95,16 +104,14 @@ def _cases() -> Iterator[Case]:
     for kernel in KERNELS:
         for backend in ("gt:cpu_kfirst", "gt:cpu_ifirst"):
             unaligned = backend in _UNALIGNED
-            for name, domain, steps, quick in (*_DOMAINS, _LINES) if unaligned else _DOMAINS:
-                shape = (domain[0] + 2 * HALO, domain[1] + 2 * HALO, domain[2])
-                short = backend.rpartition("_")[2]
+            for step in (*_STEPS, _LINES) if unaligned else _STEPS:
                 yield Case(
-                    id=f"stencil/{kernel}/{short}/{name}",
-                    title=f"{kernel}, {backend}, {'×'.join(map(str, domain))}, {steps} steps",
-                    note=_NOTE,
-                    work=Work(shape, values=1.0),
-                    entries=tuple(_entries(kernel, backend, domain, steps)),
-                    quick=quick and kernel == "hdiff" and unaligned,
+                    id=f"stencil/{kernel}/{backend.rpartition('_')[2]}/{step.name}",
+                    title=f"{kernel}, {backend}, {step.title}",
+                    note=_NOTE if step.tracers > 1 else _NOTE_CACHED,
+                    work=Work(step.shape, values=1.0),
+                    entries=tuple(_entries(kernel, backend, step)),
+                    quick=step.quick and kernel == "hdiff" and unaligned,
                     promises=("stencil", "stencil-unaligned") if unaligned else ("stencil",),
                     consumer="gt4py",
                     processes=_PROCESSES,
