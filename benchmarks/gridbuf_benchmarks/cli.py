@@ -93,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
         "--repeat",
         type=int,
         metavar="N",
-        help="exactly N rounds for every case, however long they take",
+        help="exactly N rounds for every case (in each of its processes), however long they take",
     )
     parser.add_argument(
         "--min-sample-us",
