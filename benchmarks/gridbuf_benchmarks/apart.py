@@ -60,10 +60,10 @@ def pooled(series: Sequence[Samples]) -> Samples:
 
 
 def _measure_here(case_id: str, libraries: Sequence[str], budget: Budget) -> dict[str, Samples]:
-    from gridbuf_benchmarks.cases import ALL_CASES
+    from gridbuf_benchmarks.cases import named
     from gridbuf_benchmarks.libraries import load
 
-    (case,) = [case for case in ALL_CASES if case.id == case_id]
+    case = named(case_id)
     loaded, _ = load(libraries)
     entries = {entry.library: entry for entry in case.entries + case.yardsticks}
 

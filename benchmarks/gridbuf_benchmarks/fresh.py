@@ -28,10 +28,10 @@ _NANOSECONDS = 1e9
 
 def time_first_call(case_id: str, library: str) -> float:
     """Seconds of the first call of an entry in this process."""
-    from gridbuf_benchmarks.cases import ALL_CASES
+    from gridbuf_benchmarks.cases import named
     from gridbuf_benchmarks.libraries import load
 
-    (case,) = [case for case in ALL_CASES if case.id == case_id]
+    case = named(case_id)
     (entry,) = [entry for entry in case.entries if entry.library == library]
     loaded, _ = load([library])
     names = dict(entry.names(loaded[library].module))

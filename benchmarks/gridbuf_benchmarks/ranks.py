@@ -110,11 +110,11 @@ class _Rank:
 
 
 def main() -> None:
-    from gridbuf_benchmarks.cases import ALL_CASES
+    from gridbuf_benchmarks.cases import named
     from mpi4py import MPI
 
     options = json.loads(sys.argv[1])
-    (case,) = [case for case in ALL_CASES if case.id == options["case"]]
+    case = named(options["case"])
     rank = _Rank(case, options["libraries"], Budget(**options["budget"]))
     samples = rank.rounds()
     if MPI.COMM_WORLD.rank == 0:

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from gridbuf_benchmarks import cli, compare, cpp, machine, memory, results, timing
 from gridbuf_benchmarks.apart import measure_apart, pooled
 from gridbuf_benchmarks.case import Case, Entry, Work
-from gridbuf_benchmarks.cases import ALL_CASES, copies, select
+from gridbuf_benchmarks.cases import ALL_CASES, copies, named, select
 from gridbuf_benchmarks.fresh import measure_fresh
 from gridbuf_benchmarks.placement import LINE_BYTES, Placement
 from gridbuf_benchmarks.promises import judge, judged_case
@@ -485,7 +485,7 @@ def test_the_matrix_is_whole() -> None:
     ],
 )
 def test_copies_bear_on_the_right_promises(id: str, promises: set[str]) -> None:
-    (case,) = [case for case in ALL_CASES if case.id == id]
+    case = named(id)
     assert set(case.promises) == {"copy-numpy"} | promises
 
 

@@ -22,7 +22,7 @@ from gridbuf_benchmarks.cases import (
     tiny,
 )
 
-__all__ = ["ALL_CASES", "CHAPTERS", "select"]
+__all__ = ["ALL_CASES", "CHAPTERS", "named", "select"]
 
 ALL_CASES: tuple[Case, ...] = (
     *allocation.CASES,
@@ -43,6 +43,12 @@ ALL_CASES: tuple[Case, ...] = (
 
 CHAPTERS: tuple[str, ...] = tuple(dict.fromkeys(case.chapter for case in ALL_CASES))
 """The first parts of the ids, in their order: what `--only` chooses from."""
+
+
+def named(id: str) -> Case:
+    """The case of this id, for a process that was started to measure it."""
+    (case,) = [case for case in ALL_CASES if case.id == id]
+    return case
 
 
 def select(filters: list[str], *, quick: bool, only: Sequence[str] = ()) -> list[Case]:
