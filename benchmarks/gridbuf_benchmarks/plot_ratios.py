@@ -127,10 +127,10 @@ def _draw_case(axes: Any, case: Mapping[str, Any], y: float) -> None:
             markeredgewidth=0.6,
             zorder=3,
         )
-    for promise in (PROMISES[target["promise"]] for target in case["targets"]):
-        beside = promise.id == "copy-numpy"  # just beside the line where both take the same time
-        if not beside and not promise.together:
-            _draw_target(axes, promise, y)
+    for target in case["targets"]:
+        if target["promise"] == "copy-numpy":
+            continue  # just beside the line where both take the same time
+        _draw_target(axes, PROMISES[target["promise"]], y)
 
 
 def _draw_target(axes: Any, promise: Promise, y: float) -> None:

@@ -230,12 +230,12 @@ def promise_words(promise: Mapping[str, Any]) -> tuple[str, str]:
     what = f"{promise['text']}: {promise['words']}"
     if promise["met"] is None:
         return what, "not measured in this run"
-    reached = f"median {promise['median']:g}, worst {promise['worst']:g} ({promise['worst_case']})"
+    mean = f", geometric mean {promise['mean']:g}" if "mean" in promise else ""
+    reached = (
+        f"median {promise['median']:g}{mean}, worst {promise['worst']:g} ({promise['worst_case']})"
+    )
     if promise["cases"] == 1:
         reached = f"{promise['worst']:g}"
-    elif "mean" in promise:
-        alone = f"{promise['cases_met']} of {promise['cases']} cases also alone"
-        reached = f"{promise['mean']:g}; {alone}; {reached}"
     elif not promise["met"]:
         reached = f"{promise['cases_met']} of {promise['cases']} cases; {reached}"
     if promise["aim"] is not None:
