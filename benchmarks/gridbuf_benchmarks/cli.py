@@ -38,11 +38,12 @@ GT4Py when they are installed (./bazelw --peers installs them).
 
 All libraries run in this one process, in turns: every round takes one sample of each,
 in random order. (Compiled stencils run in three processes of their own: where their
-fields happen to lie counts there. All libraries are in each, in turns.) A ratio is time of gridbuf / time of the peer, formed within a round;
-printed is the median over the rounds ± half the interquartile range. Below 1, gridbuf
-is faster. Before the clock starts, each library's result is checked to be the same
-work: shape, dtype, values, layout and alignment. Copies and fills stand beside the
-memory, too: memcpy or memset of as many bytes, on two threads, between the same blocks.
+fields happen to lie counts there. All libraries are in each, in turns.) A ratio is time
+of gridbuf / time of the peer, formed within a round; printed is the median over the
+rounds ± half the interquartile range. Below 1, gridbuf is faster. Before the clock
+starts, each library's result is checked to be the same work: shape, dtype, values,
+layout and alignment. Copies and fills stand beside the memory, too: memcpy or memset of
+as many bytes, on two threads, between the same blocks.
 """
 
 _EPILOG = """\
