@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import platform
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +15,7 @@ import jsonschema  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 
-from gridbuf_benchmarks import cli, markdown, plot, results
+from gridbuf_benchmarks import cli, markdown, plot, results, unit_strides
 from gridbuf_benchmarks.cases import ALL_CASES, select
 from gridbuf_benchmarks.libraries import LIBRARIES, MEMORY
 from gridbuf_benchmarks.promises import PROMISES
@@ -313,3 +315,43 @@ def test_a_gap_that_nobody_fills_is_an_error(quick_run: tuple[dict[str, Any], Pa
             markdown.document(result, gap, {})
     found = markdown.document(result, "{{ratio tiny/row numpy}} {{ratio no/such numpy}}", {})
     assert found.endswith("× –")
+
+
+_LOOPS = """
+extern "C" void known(int n, const double* a, double* b) {
+#pragma omp parallel for simd
+  for (int i = 0; i < n; ++i) b[i] = 2.0 * a[i];
+}
+extern "C" void unknown(int n, long s, const double* a, double* b) {
+#pragma omp parallel for simd
+  for (int i = 0; i < n; ++i) b[i * s] = 2.0 * a[i * s];
+}
+"""
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="reads the instructions of x86-64")
+@pytest.mark.parametrize("loop", ["known", "unknown"])
+def test_wide_accesses_are_found_where_the_compiler_knows_the_stride(
+    loop: str, tmp_path: Path
+) -> None:
+    source, library = tmp_path / "loops.cc", tmp_path / "loops.so"
+    text = [part for part in _LOOPS.split('extern "C"') if f"void {loop}(" in part]
+    source.write_text('extern "C"' + text[0])
+    # At -O3 g++ adds a second loop for a stride of 1, where it sees through the loop.
+    options = ["-O3", "-fno-version-loops-for-strides", "-fopenmp", "-fPIC", "-shared"]
+    command = ["g++", *options, str(source), "-o", str(library)]
+    subprocess.run(command, check=True, timeout=60)
+    counted = unit_strides.accesses(library)
+    assert counted[8] >= 2
+    assert (counted.get(16, 0) >= 2) == (loop == "known")
+
+
+def test_the_headers_are_told_of_unit_strides_and_otherwise_as_they_were(tmp_path: Path) -> None:
+    gridtools_cpp = pytest.importorskip("gridtools_cpp", reason="GT4Py is not installed")
+    own = Path(gridtools_cpp.get_include_dir())
+    made = unit_strides.headers_with_unit_strides(tmp_path / "include")
+    files = [path.relative_to(own) for path in own.rglob("*.hpp")]
+    changed = [path for path in files if (own / path).read_text() != (made / path).read_text()]
+    assert [path.name for path in changed] == ["python_sid_adapter.hpp"]
+    before, after = ((folder / changed[0]).read_text() for folder in (own, made))
+    assert after.replace("UnitStrideDim = 0", "UnitStrideDim = size_t(-1)") == before
