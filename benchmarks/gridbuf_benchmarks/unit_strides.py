@@ -152,7 +152,7 @@ def _widths_of(cache: Path, kernel: str) -> str:
 
 
 def accesses(library: Path) -> Mapping[int, int]:
-    """How many instructions in OpenMP's loops (x86-64) move floating-point numbers from or to memory, by their bytes."""
+    """How many instructions in OpenMP's loops (x86-64) move doubles from or to memory, by the bytes that each moves at once."""
     command = ["objdump", "-d", "--no-show-raw-insn", str(library)]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     found: collections.Counter[int] = collections.Counter()
@@ -164,17 +164,21 @@ def accesses(library: Path) -> Mapping[int, int]:
 
 
 def _bytes_moved(line: str) -> int | None:
-    """The bytes of a vector or scalar access through a pointer; None for any other instruction."""
+    """The bytes that one access through a pointer moves at once; None for any other instruction."""
     parts = re.match(r"\s*[0-9a-f]+:\t(\S+)\s+(.*)", line)
     if parts is None:
         return None
     operation, operands = parts.groups()
-    pointer = re.search(r"\(%(r\w+)", operands)
+    pointer = re.search(r"\(,?%(r\w+)", operands)
     register = re.search(r"%([xyz])mm", operands)
     if pointer is None or register is None or pointer[1] in ("rsp", "rip"):
         return None
-    if re.search(r"(sd|[hl]pd|ddup)$", operation):
+    # Scalars, halves of a vector, one element for all lanes, an address for each lane.
+    if re.search(r"sd$|^v?mov[hl]pd$|ddup$|gather|scatter", operation) or "{1to" in operands:
         return 8
+    # Parts of a longer register.
+    if part := re.search(r"(128|64x2|32x4|64x4|32x8)$", operation):
+        return 32 if part[1] in ("64x4", "32x8") else 16
     return {"x": 16, "y": 32, "z": 64}[register[1]]
 
 

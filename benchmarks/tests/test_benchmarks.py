@@ -346,6 +346,34 @@ def test_wide_accesses_are_found_where_the_compiler_knows_the_stride(
     assert (counted.get(16, 0) >= 2) == (loop == "known")
 
 
+@pytest.mark.parametrize(
+    ("instruction", "moved"),
+    [
+        ("movsd  (%r9,%rax,1),%xmm0", 8),
+        ("movhpd %xmm0,(%rcx,%rdi,1)", 8),
+        ("vmulsd 0x8(%rax),%xmm1,%xmm2", 8),
+        ("vaddpd (%rax){1to4},%ymm1,%ymm2", 8),
+        ("vgatherdpd (%rax,%xmm1,8),%ymm0{%k1}", 8),
+        ("mulpd  (%rax),%xmm1", 16),
+        ("vinsertf128 $0x1,(%rax),%ymm0,%ymm0", 16),
+        ("movupd (,%rax,8),%xmm1", 16),
+        ("vmovupd %ymm0,0x20(%rbp,%rax,8)", 32),
+        ("vfmadd231pd (%rax),%zmm1,%zmm2", 64),
+        ("movapd %xmm1,%xmm2", None),
+        ("movaps %xmm0,0x10(%rsp)", None),
+        ("movsd  0x1f67d(%rip),%xmm5", None),
+        ("mov    (%rsp),%rax", None),
+    ],
+)
+def test_an_access_is_as_wide_as_what_it_moves_at_once(
+    instruction: str, moved: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = f"0000 <loop._omp_fn.0>:\n    79b4:\t{instruction}\n"
+    printed = subprocess.CompletedProcess([], 0, stdout=text)
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: printed)
+    assert dict(unit_strides.accesses(Path("any.so"))) == ({} if moved is None else {moved: 1})
+
+
 def test_the_headers_are_told_of_unit_strides_and_otherwise_as_they_were(tmp_path: Path) -> None:
     gridtools_cpp = pytest.importorskip("gridtools_cpp", reason="GT4Py is not installed")
     own = Path(gridtools_cpp.get_include_dir())

@@ -15,8 +15,8 @@ __all__ = ["CASES"]
 _NOTE = (
     "One compiled stencil with origin and domain fixed, a halo of 3 in I and J; the fields are gridbuf's storages or arrays of "
     "gt4py.storage, each as its library lays out and places them for the backend. What differs is where their elements lie: padding, "
-    "alignment, the size of pages, and how the fields lie to each other. (GT4Py's loops move their elements one by one, wherever they begin: "
-    "unit_strides.py.) What is timed is a time step: the stencil called for each of some "
+    "alignment, the size of pages, and how the fields lie to each other. (The loops of gt:cpu_ifirst move their elements one by one, wherever "
+    "they begin: unit_strides.py.) What is timed is a time step: the stencil called for each of some "
     "tracers, which have fields of their own, as a model does, whose fields no cache holds; one call that is not timed wakes the threads. "
     "Measured in three processes: where fields happen to lie there weighs as much as what is looked for."
 )
