@@ -27,8 +27,7 @@ ModuleInfo = provider(
 )
 
 _STANDARD = ["-std=c++20"]
-# Abseil 20220623's headers use type-trait builtins that clang 19 calls deprecated; drop the exception with a newer Abseil.
-_WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-deprecated-builtins"]
+_WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 
 # Optimised builds get glibc's fortified memcpy and its kin, inline functions that wrap the builtins. clang 19 forgets their
 # definitions when they arrive through a module ("undefined symbol: memcpy.inline"); drop this with a compiler that does not.
@@ -301,7 +300,7 @@ def py_module_extension(name, srcs, deps = [], copts = [], linkopts = [], export
         # lld, because gold keeps thread-local symbols visible against the version script.
         linkopts = linkopts + ["-fuse-ld=lld", "-Wl,--version-script=$(location %s)" % exports] + select({
             str(Label("//build_defs:sanitized")): [],
-            "//conditions:default": ["-Wl,--as-needed", "-l:libstdc++.a", "-static-libgcc", "-Wl,--exclude-libs,ALL"],
+            "//conditions:default": ["-Wl,--as-needed", "-l:libstdc++.a", "-static-libgcc"],
         }),
         **kwargs
     )

@@ -29,8 +29,8 @@ def gridbuf_py_binary(name, **kwargs):
         **kwargs
     )
 
-def gridbuf_py_test(name, srcs, deps = [], data = [], args = [], env = {}, peers = False, **kwargs):
-    """A test that runs pytest on its sources; fails when pytest finds no test in them.
+def gridbuf_py_test(name, srcs, deps = [], data = [], args = [], env = {}, peers = False, thorough = False, tags = [], **kwargs):
+    """A test that runs pytest on its sources; fails when pytest finds no test in them, passes when all are skipped.
 
     Args:
       name: the target.
@@ -39,26 +39,35 @@ def gridbuf_py_test(name, srcs, deps = [], data = [], args = [], env = {}, peers
       data: files the tests read.
       args: further arguments of pytest.
       env: environment variables.
-      peers: whether the test uses the optional peers; it then runs again when they are installed or removed.
-      **kwargs: size, timeout, tags, visibility, …
+      peers: whether the test uses the optional peers. It has the tag `peers`, and runs again when they are installed or
+        removed. A test that does not say so may not skip for a missing package.
+      thorough: whether some tests have the marker `pytest.mark.thorough`. They run in a second target, NAME with
+        `_thorough_test` for `_test`, whose tag `thorough` keeps it out of `bazel test //...` (see .bazelrc).
+      tags: further tags.
+      **kwargs: size, timeout, visibility, …
     """
-    env = dict(env, PYTHONDONTWRITEBYTECODE = "1")
-    native.py_test(
-        name = name,
-        srcs = srcs + [Label("//build_defs:pytest_main.py")],
-        main = Label("//build_defs:pytest_main.py"),
-        args = ["$(location %s)" % src for src in srcs if src.split("/")[-1].split(":")[-1].startswith("test_")] + args,
-        data = data + ([Label("@gridbuf_python//:peers")] if peers else []),
-        deps = deps,
-        env = select({
-            str(Label("//build_defs:asan")): dict(env, **_ASAN_ENV),
-            "//conditions:default": env,
-        }),
-        legacy_create_init = _NO_IMPLIED_PACKAGES,
-        python_version = "PY3",
-        srcs_version = "PY3",
-        **kwargs
-    )
+    env = dict(env, PYTHONDONTWRITEBYTECODE = "1", GRIDBUF_TEST_USES_PEERS = "1" if peers else "0")
+    variants = {name: (["-m", "'not thorough'"], [])}
+    if thorough:
+        variants[name.rpartition("_test")[0] + "_thorough_test"] = (["-m", "thorough"], ["thorough"])
+    for variant, (selection, variant_tags) in variants.items():
+        native.py_test(
+            name = variant,
+            srcs = srcs + [Label("//build_defs:pytest_main.py")],
+            main = Label("//build_defs:pytest_main.py"),
+            args = ["$(location %s)" % src for src in srcs if src.split("/")[-1].split(":")[-1].startswith("test_")] + selection + args,
+            data = data + ([Label("@gridbuf_python//:peers")] if peers else []),
+            deps = deps,
+            env = select({
+                str(Label("//build_defs:asan")): dict(env, **_ASAN_ENV),
+                "//conditions:default": env,
+            }),
+            legacy_create_init = _NO_IMPLIED_PACKAGES,
+            python_version = "PY3",
+            srcs_version = "PY3",
+            tags = tags + variant_tags + (["peers"] if peers else []),
+            **kwargs
+        )
 
 def gridbuf_py_main_test(name, main, env = {}, **kwargs):
     """A test that is one program, of gridbuf's own: its exit code is the verdict.
