@@ -293,7 +293,11 @@ def py_module_extension(name, srcs, deps = [], copts = [], linkopts = [], export
         )
     native.cc_binary(
         name = name + ".so",
-        deps = [":" + name + "_objects", exports],
+        deps = [":" + name + "_objects", exports] + select({
+            str(Label("//build_defs:sanitized")): [],
+            # An old glibc, so that the wheel runs on old systems.
+            "//conditions:default": [Label("//build_defs:glibc_symbols"), "@gridbuf_glibc//:glibc"],
+        }),
         linkshared = True,
         linkstatic = True,
         # The C++ runtime goes in, so that a wheel asks for glibc alone; sanitizer builds share the process's own.

@@ -9,12 +9,16 @@ load("//build_defs:cuda_repository.bzl", "cuda_repository")
 load("//build_defs:gridtools_repository.bzl", "gridtools_repository")
 load("//build_defs:python_repository.bzl", "python_repository")
 
-def _state_repository_impl(repository_ctx):
+def _unpacked(repository_ctx, path):
     root = repository_ctx.path(Label("//:WORKSPACE")).dirname
     state = repository_ctx.os.environ.get("GRIDBUF_STATE", str(root) + "/.gridbuf")
-    source = repository_ctx.path(state + "/" + repository_ctx.attr.path)
+    source = repository_ctx.path(state + "/" + path)
     if not source.exists:
         fail("%s is not there; run `%s/bazelw --setup` once" % (source, root))
+    return source
+
+def _state_repository_impl(repository_ctx):
+    source = _unpacked(repository_ctx, repository_ctx.attr.path)
     for entry in source.readdir():
         repository_ctx.symlink(entry, entry.basename)
 
@@ -23,6 +27,24 @@ _state_repository = repository_rule(
     attrs = {"path": attr.string(mandatory = True, doc = "Folder below gridbuf's state folder.")},
     environ = ["GRIDBUF_STATE"],
     doc = "A source tree that `bazelw --setup` unpacked.",
+    local = True,
+)
+
+def _glibc_repository_impl(repository_ctx):
+    source = _unpacked(repository_ctx, "debian/glibc")
+    libraries = source.readdir()
+    repository_ctx.file("BUILD.bazel", """
+cc_library(
+    name = "glibc",
+    linkopts = %s,
+    visibility = ["//visibility:public"],
+)
+""" % (["-L%s" % source] if libraries else []))
+
+_glibc_repository = repository_rule(
+    implementation = _glibc_repository_impl,
+    environ = ["GRIDBUF_STATE"],
+    doc = "`:glibc`, an old C library to link extensions against, as `bazelw --setup` unpacked it; nothing where it could not.",
     local = True,
 )
 
@@ -79,7 +101,9 @@ def gridbuf_dependencies():
         )
 
     if not native.existing_rule("com_google_absl"):
-        _state_repository(name = "com_google_absl", path = "abseil")
+        _state_repository(name = "com_google_absl", path = "debian/abseil")
+    if not native.existing_rule("gridbuf_glibc"):
+        _glibc_repository(name = "gridbuf_glibc")
     _system("com_google_googletest", "/usr/src/googletest", "@gridbuf//third_party:googletest.BUILD")
     _system("com_github_google_benchmark", "/usr", "@gridbuf//third_party:benchmark.BUILD")
     _system("nlohmann_json", "/usr/include/nlohmann", "@gridbuf//third_party:nlohmann_json.BUILD")
