@@ -33,6 +33,7 @@ _state_repository = repository_rule(
 def _glibc_repository_impl(repository_ctx):
     source = _unpacked(repository_ctx, "debian/glibc")
     libraries = source.readdir()
+    repository_ctx.file("glibc.bzl", "OLD_GLIBC = %s\n" % bool(libraries))
     repository_ctx.file("BUILD.bazel", """
 cc_library(
     name = "glibc",

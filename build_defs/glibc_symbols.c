@@ -1,4 +1,5 @@
-// Symbols that objects compiled with a newer glibc ask for and glibc 2.31, which extensions are linked against, does not have.
+// What objects compiled here ask glibc for and glibc 2.28 does not have. Extensions are linked against this file and Debian 11's
+// glibc 2.31 (third_party/debian.pins), so their wheels install where glibc is 2.28 or newer.
 #include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -14,3 +15,11 @@ HIDDEN uint32_t arc4random(void) {
   if (getentropy(&bits, sizeof bits) != 0) abort();
   return bits;
 }
+
+// glibc 2.29 gave these functions new versions without the error handling of SVID. The results are equal.
+#define OLDER(function)                                                 \
+  double older_##function(double);                                      \
+  __asm__(".symver older_" #function "," #function "@GLIBC_2.2.5");      \
+  HIDDEN double function(double x) { return older_##function(x); }
+OLDER(log)
+OLDER(log2)
