@@ -1,4 +1,4 @@
-"""Packs one package into a wheel: metadata from pyproject.toml, platform tag from auditwheel.
+"""Packs one package with an extension into a wheel: metadata from pyproject.toml, platform tag from auditwheel.
 
 Called by python_wheel. The same inputs give the same bytes: entries are sorted and carry one fixed time.
 """
@@ -26,9 +26,9 @@ def read_options() -> argparse.Namespace:
     )
     parser.add_argument("--strip", required=True, help="the folder above the package")
     parser.add_argument("--out", type=pathlib.Path, required=True)
-    parser.add_argument("--python-tag", help="e.g. cp311; absent: a pure Python wheel")
+    parser.add_argument("--python-tag", required=True, help="e.g. cp311")
     parser.add_argument(
-        "--extension-suffix", default="", help="e.g. .cpython-311-x86_64-linux-gnu.so"
+        "--extension-suffix", required=True, help="e.g. .cpython-311-x86_64-linux-gnu.so"
     )
     parser.add_argument(
         "--extra", type=pathlib.Path, action="append", default=[], help="a licence file"
@@ -45,52 +45,31 @@ def package_entries(options: argparse.Namespace) -> dict[str, pathlib.Path]:
         if not workspace_path.startswith(prefix):
             sys.exit(f"{workspace_path} is not below {prefix}; give python_wheel another `strip`")
         name = workspace_path[len(prefix) :]
-        if options.python_tag and name.endswith(".so"):
+        if name.endswith(".so"):
             name = name[: -len(".so")] + options.extension_suffix
         entries[name] = pathlib.Path(path)
     return entries
 
 
-def wheel_tag(options: argparse.Namespace) -> str:
-    if options.python_tag:
-        return f"{options.python_tag}-{options.python_tag}-linux_{os.uname().machine}"
-    return "py3-none-any"
-
-
-def entry_points(project: StandardMetadata) -> str:
-    groups = {
-        "console_scripts": project.scripts,
-        "gui_scripts": project.gui_scripts,
-        **project.entrypoints,
-    }
-    return "\n".join(
-        f"[{group}]\n" + "".join(f"{name} = {target}\n" for name, target in sorted(entries.items()))
-        for group, entries in sorted(groups.items())
-        if entries
-    )
-
-
 def write_wheel(options: argparse.Namespace, folder: pathlib.Path) -> pathlib.Path:
     pyproject = tomllib.loads(options.pyproject.read_text())
     project = StandardMetadata.from_pyproject(pyproject, options.pyproject.parent)
-    tag = wheel_tag(options)
+    if project.scripts or project.gui_scripts or project.entrypoints:
+        sys.exit(
+            f"{options.pyproject} has entry points, which this program does not write; remove them"
+        )
+    tag = f"{options.python_tag}-{options.python_tag}-linux_{os.uname().machine}"
     stem = f"{project.name.replace('-', '_')}-{project.version}"
     path = folder / f"{stem}-{tag}.whl"
     info = f"{stem}.dist-info"
     about = (
-        "Wheel-Version: 1.0\n"
-        "Generator: gridbuf build_defs\n"
-        f"Root-Is-Purelib: {'false' if options.python_tag else 'true'}\n"
-        f"Tag: {tag}\n"
+        f"Wheel-Version: 1.0\nGenerator: gridbuf build_defs\nRoot-Is-Purelib: false\nTag: {tag}\n"
     )
     with WheelFile(path, "w") as wheel:
         for name, source in sorted(package_entries(options).items()):
             wheel.writestr(name, source.read_bytes())
         for licence in options.extra:
             wheel.writestr(f"{info}/licenses/{licence.name}", licence.read_bytes())
-        points = entry_points(project)
-        if points:
-            wheel.writestr(f"{info}/entry_points.txt", points)
         wheel.writestr(f"{info}/METADATA", bytes(project.as_rfc822()))
         wheel.writestr(f"{info}/WHEEL", about)
     return path
@@ -119,9 +98,7 @@ def run(module: str, *arguments: str) -> str:
 def main() -> None:
     options = read_options()
     options.out.mkdir(parents=True, exist_ok=True)
-    path = write_wheel(options, options.out)
-    if options.python_tag:
-        add_platform_tag(path)
+    add_platform_tag(write_wheel(options, options.out))
 
 
 if __name__ == "__main__":

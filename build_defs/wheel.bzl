@@ -1,7 +1,7 @@
-"""`python_wheel`: a wheel from a pyproject.toml and the files of one package, as a folder that holds the one `.whl`.
+"""Wheels, each as a folder that holds the one `.whl`, because its name is known only when it is built.
 
-The wheel's name is known only when it is built (auditwheel decides the manylinux tag), hence a folder. tools/pep517 calls
-this for `pip wheel`.
+`python_wheel` packs a package with an extension; tools/pep517 calls it for `pip wheel`. `hatchling_wheel` runs the standard
+backend that `pip install` of the same folder runs.
 """
 
 load("@gridbuf_python//:python.bzl", "EXTENSION_SUFFIX", "PYTHON_TAG")
@@ -17,8 +17,9 @@ def _python_wheel_impl(ctx):
             "--files=" + listing.path,
             "--strip=" + ctx.attr.strip,
             "--out=" + folder.path,
-        ] + (["--python-tag=" + PYTHON_TAG, "--extension-suffix=" + EXTENSION_SUFFIX] if ctx.attr.binary else []) +
-        ["--extra=" + file.path for file in ctx.files.licenses],
+            "--python-tag=" + PYTHON_TAG,
+            "--extension-suffix=" + EXTENSION_SUFFIX,
+        ] + ["--extra=" + file.path for file in ctx.files.licenses],
         inputs = ctx.files.files + ctx.files.licenses + [ctx.file.pyproject, ctx.file.readme, listing],
         outputs = [folder],
         mnemonic = "PythonWheel",
@@ -29,7 +30,6 @@ def _python_wheel_impl(ctx):
 python_wheel = rule(
     implementation = _python_wheel_impl,
     attrs = {
-        "binary": attr.bool(doc = "Whether the package has an extension; the wheel is then tagged for this Python and by auditwheel."),
         "files": attr.label_list(allow_files = True, mandatory = True),
         "licenses": attr.label_list(allow_files = True),
         "pyproject": attr.label(allow_single_file = [".toml"], mandatory = True),
@@ -37,5 +37,26 @@ python_wheel = rule(
         "strip": attr.string(doc = "The folder above the package, as a path in the workspace."),
         "_make_wheel": attr.label(default = Label("//build_defs:make_wheel"), executable = True, cfg = "exec"),
     },
-    doc = "A wheel from a pyproject.toml and a package's files.",
+    doc = "A wheel from a pyproject.toml and the files of a package with an extension, tagged for this Python and by auditwheel.",
+)
+
+def _hatchling_wheel_impl(ctx):
+    folder = ctx.actions.declare_directory(ctx.label.name)
+    ctx.actions.run(
+        executable = ctx.executable._run_hatchling,
+        arguments = [folder.path, ctx.label.package] + [file.path for file in ctx.files.srcs],
+        inputs = ctx.files.srcs,
+        outputs = [folder],
+        mnemonic = "HatchlingWheel",
+        progress_message = "Making the wheel %s" % ctx.label,
+    )
+    return [DefaultInfo(files = depset([folder]), runfiles = ctx.runfiles(files = [folder]))]
+
+hatchling_wheel = rule(
+    implementation = _hatchling_wheel_impl,
+    attrs = {
+        "srcs": attr.label_list(allow_files = True, mandatory = True, doc = "pyproject.toml and all that it names."),
+        "_run_hatchling": attr.label(default = Label("//build_defs:run_hatchling"), executable = True, cfg = "exec"),
+    },
+    doc = "The wheel of a pure Python project, the package of this target, as hatchling builds it from its pyproject.toml.",
 )

@@ -79,7 +79,8 @@ examples:
 
 _SURVEY_EPILOG = """\
 The exit code is 0 whatever the libraries do: a survey looks, `check` judges. A library that crashes is a
-row of the matrix, not the end of the survey.
+row of the matrix, not the end of the survey. Exit code 4: a library that is installed, or that you named,
+cannot be loaded; the others are in the matrix.
 
 examples:
   gridbuf-conformance survey

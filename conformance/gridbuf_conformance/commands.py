@@ -111,8 +111,10 @@ def replay(options: Namespace, consoles: Consoles) -> int:
 
 
 def survey(options: Namespace, consoles: Consoles) -> int:
-    """Checks the named producers (or consumers), or all that are installed; 0 unless the suite itself
-    failed.
+    """Checks the named producers (or consumers), or all that are installed.
+
+    0 whatever the libraries do, 3 if the suite itself failed, 4 if one that is installed or named cannot be
+    loaded.
     """
     _require_rules(options.rules)
     paths = _writable(options.report or [Path(SURVEY_REPORT)])
@@ -130,15 +132,16 @@ def survey(options: Namespace, consoles: Consoles) -> int:
                 absent.append(outcome)
                 progress.end(outcome.reason)
     reports = [report.data for report in done]
+    absent.sort(key=lambda library: not library.failed)
     _save(paths, reports, absent)
-    on_console.render_survey(reports, consoles.out, absent=absent)
-    consoles.out.print()
-    for path in paths:
-        where = os.path.abspath(path)
-        consoles.out.print(f"Report: {where}", markup=False, soft_wrap=True, style="bold")
+    where = [os.path.abspath(path) for path in paths]
+    on_console.render_survey(reports, consoles.out, absent=absent, paths=where)
     require_matches(records, done, [engine.shown(target, options.side) for target in targets])
     has_error = any(str(Outcome.ERROR) in report["summary"] for report in reports)
-    return ExitCode.SUITE_ERROR if has_error else ExitCode.CONFORMANT
+    if has_error:
+        return ExitCode.SUITE_ERROR
+    is_incomplete = any(library.failed for library in absent)
+    return ExitCode.CANNOT_LOAD if is_incomplete else ExitCode.CONFORMANT
 
 
 def merge(options: Namespace, consoles: Consoles) -> int:
@@ -258,9 +261,9 @@ def _known_target(target: str, side: str) -> str:
 def _absence(entry: producers.Entry) -> str:
     if entry.is_installed:
         return f"{entry.name} needs a CUDA device, and this system shows none"
-    if entry.needs == entry.name:
+    if entry.missing == entry.name:
         return f"{entry.name} is not installed"
-    return f"{entry.name} needs {entry.needs}, which is not installed"
+    return f"{entry.name} needs {entry.missing}, which is not installed"
 
 
 def _remedy(entry: producers.Entry) -> str:
@@ -280,7 +283,7 @@ def _survey_targets(names: list[str], side: str) -> tuple[list[str], list[Absent
         if entry.is_usable:
             targets.append(name)
         else:
-            absent.append(Absent(name, _absence(entry), _remedy(entry)))
+            absent.append(Absent(name, _absence(entry), _remedy(entry), failed=name in names))
     return targets, absent
 
 
@@ -304,7 +307,7 @@ def _surveyed(
         )
     except CannotLoad as error:
         reason = str(error).removeprefix(f"{target}: ")
-        return Absent(target, f"cannot be loaded: {reason}")
+        return Absent(target, f"cannot be loaded: {engine.scrubbed(reason)}", failed=True)
 
 
 def _remark(report: Report) -> str:

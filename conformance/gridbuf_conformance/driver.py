@@ -19,6 +19,7 @@ import contextlib
 import json
 import mmap
 import os
+import platform
 import re
 import select
 import signal
@@ -204,6 +205,7 @@ class _Process:
     """One worker process: its socket, its output, its step page, and the ways it can end."""
 
     def __init__(self, target: Target) -> None:
+        _require_posix()
         with contextlib.ExitStack() as opened:
             ours, theirs = socket.socketpair()
             opened.callback(theirs.close)
@@ -365,6 +367,21 @@ class _Process:
         frame = _innermost_frame(text)
         place = f" at step {step}" + (f", in {frame}" if frame else "")
         return Result(kind, reason=f"the process {what}{place}", step=step, diagnosis=text)
+
+
+def _require_posix() -> None:
+    """Raises CannotLoad where a process cannot be watched: on Windows, and on macOS before Python 3.13."""
+    missing = [
+        f"{module.__name__}.{name}"
+        for module, name in ((os, "waitid"), (os, "killpg"), (select, "poll"))
+        if not hasattr(module, name)
+    ]
+    if missing:
+        raise CannotLoad(
+            f"no process of its own can be started here: {sys.platform} with Python "
+            f"{platform.python_version()} lacks {', '.join(missing)}; pass --no-isolate (in a program: "
+            "isolate=False), or use Linux"
+        )
 
 
 def _spawn(target: Target, socket_fd: int, slot_fd: int, output_fd: int) -> subprocess.Popen[bytes]:

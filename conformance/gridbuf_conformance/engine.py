@@ -808,6 +808,8 @@ def opened(
     producer: Any, isolate: bool, time_limit_s: float, side: str = "producer"
 ) -> Worker | LocalWorker:
     """A started worker; without isolation, classes and objects are taken as they are."""
+    if side == "consumer" and sys.platform == "win32":
+        raise CannotLoad("offers to consumers need mmap and mprotect, absent on Windows; use Linux")
     if isolate:
         return Worker(name_of(producer, side), time_limit_s=time_limit_s)
     if isinstance(producer, str):
@@ -862,6 +864,8 @@ def _description_of_object(obj: Any) -> Description:
 
 
 def _memory_bytes() -> int:
+    if not hasattr(os, "sysconf"):  # Windows: not known, so no large array is asked for
+        return 0
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 

@@ -19,7 +19,6 @@ import gc
 import mmap
 import os
 import platform
-import resource
 import signal
 import socket
 import sys
@@ -76,6 +75,8 @@ def serve(socket_fd: int, slot_fd: int, target: dict[str, Any]) -> None:
 def _settle() -> None:
     """A crash here must be cheap, leave a trace, and never take the driver with it."""
     faulthandler.enable(open(os.dup(2), "wb", buffering=0), all_threads=False)  # noqa: SIM115
+    import resource  # not on Windows, where no worker starts
+
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver decides when an interrupted run ends
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:

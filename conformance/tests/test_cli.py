@@ -15,7 +15,7 @@ from command_line import PACKAGE_FOLDER, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gridbuf_conformance import cli
+from gridbuf_conformance import cli, producers
 from gridbuf_conformance.plan import KEYS
 
 COMMANDS = ("survey", "check", "list", "explain", "replay", "merge", "known")
@@ -284,17 +284,66 @@ def test_nothing_selected_is_no_success(tmp_path):
 
 def test_survey_goes_on_over_crashes_and_says_where_its_report_is(wrong):
     done = run(
-        *("survey", "bytes", "wrong.py:Dying", "missing.py:Producer", "array"),
-        *("--rules", "PB-0*,GT-20"),
-        cwd=wrong,
+        *("survey", "bytes", "wrong.py:Dying", "array"), *("--rules", "PB-0*,GT-20"), cwd=wrong
     )
     assert done.returncode == 0, done.stdout + done.stderr
     rows = [line for line in done.stdout.splitlines() if line[:2] in ("✓ ", "✗ ")]
     assert [row.split()[1] for row in rows[:3]] == ["bytes", "dying", "array"]
-    assert "there is no file missing.py" in done.stdout
     report = wrong / "gridbuf-survey.html"
     assert done.stdout.rstrip().endswith(f"Report: {report}")
     assert "SIGSEGV" in report.read_text()
+
+
+def test_a_survey_fails_if_what_was_named_cannot_be_loaded(wrong):
+    done = run("survey", "missing.py:Producer", "bytes", "--rules", "PB-03", cwd=wrong)
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert "✗ missing.py:Producer  BROKEN  cannot be loaded: there is no file" in done.stdout
+    assert "✓ bytes" in done.stdout
+
+
+@pytest.fixture
+def known_libraries(monkeypatch):
+    """A survey of `array`, of gridbuf, and of a library that is not installed."""
+    entries = {name: producers.BUILT_IN[name] for name in ("array", "gridbuf")}
+    entries["absent"] = producers.Entry(
+        "absent", "absent:Producer", "nothing", "a_module_that_nobody_has", "pip install absent"
+    )
+    monkeypatch.setattr(producers, "entries", lambda: entries)
+    monkeypatch.delitem(sys.modules, "gridbuf", raising=False)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+
+
+@pytest.mark.parametrize("names", [(), ("array", "gridbuf")], ids=["unnamed", "named"])
+def test_a_survey_fails_if_what_is_installed_is_broken(
+    inside, known_libraries, monkeypatch, tmp_path, names
+):
+    """As after an update of the system: the package is there, and its extension cannot be loaded."""
+    package = tmp_path / "installed" / "gridbuf"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("from ._core import Buffer\n")
+    (package / "_core.so").write_bytes(b"no ELF file")
+    monkeypatch.syspath_prepend(package.parent)
+    code, out, err = inside("survey", *names, "--rules", "PB-03", "--report", "s.json")
+    assert code == 4, out + err
+    assert "✗ gridbuf  BROKEN  cannot be loaded: ImportError: _core.so: " in out
+    assert "✓ array" in out
+    absent = json.loads(Path("s.json").read_text())["absent"]
+    assert [(one["name"], one["failed"]) for one in absent][0] == ("gridbuf", True)
+    assert str(tmp_path) not in Path("s.json").read_text()
+
+
+def test_a_survey_passes_over_what_is_not_installed(inside, known_libraries, monkeypatch):
+    monkeypatch.delitem(producers.entries(), "gridbuf")
+    code, out, err = inside("survey", "--rules", "PB-03")
+    assert code == 0, out + err
+    assert "Not available: absent; see gridbuf-conformance list\n" in out
+    assert "pip install absent" in inside("list")[1]
+
+
+def test_a_survey_fails_if_what_was_named_is_not_installed(inside, known_libraries):
+    code, out, err = inside("survey", "array", "absent", "--rules", "PB-03")
+    assert code == 4, out + err
+    assert "✗ absent  BROKEN  " in out and "pip install absent" in out
 
 
 def test_under_bazel_run_paths_are_the_users(wrong, tmp_path_factory):

@@ -1,12 +1,16 @@
-"""What the distribution promises: one version, few dependencies, no import of the accused."""
+"""What the distribution promises: its contents, one version, few dependencies, no import of a library under test."""
 
 from __future__ import annotations
 
 import ast
 import importlib
 import os
+import shutil
 import subprocess
 import sys
+import tarfile
+import zipfile
+from email import message_from_bytes
 from pathlib import Path
 
 import pytest
@@ -23,7 +27,7 @@ PACKAGE = Path(gridbuf_conformance.__file__).parent
 PROJECT = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 ENTRIES = [*producers.BUILT_IN.values(), *consumers.BUILT_IN.values()]
-ACCUSED = {entry.needs.partition(".")[0] for entry in ENTRIES if entry.needs}
+JUDGED = {entry.needs.partition(".")[0] for entry in ENTRIES if entry.needs}
 """The libraries that the suite knows, by the names they are imported under."""
 HELPERS = {"ml_dtypes"}
 """What a library under test brings along; the same holds for it."""
@@ -50,6 +54,73 @@ def imported(path: Path) -> set[str]:
     return names
 
 
+def built(kind: str, project: Path, out: Path) -> Path:
+    """What hatchling, the build backend, makes of a project's folder: its one "wheel" or "sdist"."""
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "--target", kind, "--directory", str(out)],
+        cwd=project,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        check=True,
+        capture_output=True,
+    )
+    (made,) = out.glob("*.whl" if kind == "wheel" else "*.tar.gz")
+    return made
+
+
+def contents(wheel: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(wheel) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory) -> Path:
+    """The project's folder as a user has it, with what must not be packed; a test's inputs are links."""
+    folder = tmp_path_factory.mktemp("project") / "conformance"
+    folder.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copyfile(PACKAGE.parent / name, folder / name)
+    for name in ("gridbuf_conformance", "gridbuf_conformance_mutants", "tests"):
+        shutil.copytree(
+            PACKAGE.parent / name, folder / name, ignore=shutil.ignore_patterns("__pycache__")
+        )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(tree, tmp_path_factory) -> Path:
+    return built("wheel", tree, tmp_path_factory.mktemp("wheel"))
+
+
+def test_the_wheel_holds_the_package_and_the_license_and_nothing_else(wheel):
+    assert wheel.name.endswith("-py3-none-any.whl")
+    files = {
+        path.relative_to(PACKAGE.parent).as_posix(): path.read_bytes()
+        for path in PACKAGE.rglob("*")
+        if path.is_file() and path.suffix != ".pyc"
+    }
+    packed = contents(wheel)
+    info = f"gridbuf_conformance-{PROJECT['version']}.dist-info"
+    about = {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"}
+    assert packed.keys() - files.keys() == {f"{info}/{name}" for name in about}
+    assert {name: packed.get(name) for name in files} == files
+    assert packed[f"{info}/licenses/LICENSE"] == (PACKAGE.parents[1] / "LICENSE").read_bytes()
+    metadata = message_from_bytes(packed[f"{info}/METADATA"])
+    assert metadata["Requires-Python"] == ">=3.10"
+    assert metadata["License-Expression"] == "BSD-3-Clause"
+
+
+def test_the_source_distribution_gives_the_same_wheel(tree, wheel, tmp_path):
+    source = built("sdist", tree, tmp_path)
+    with tarfile.open(source) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (unpacked,) = (path for path in tmp_path.iterdir() if path.is_dir())
+    top = {path.name for path in unpacked.iterdir()}
+    assert top == {"LICENSE", "PKG-INFO", "README.md", "gridbuf_conformance", "pyproject.toml"}
+    again = built("wheel", unpacked, tmp_path)
+    assert again.name == wheel.name
+    assert contents(again) == contents(wheel)
+
+
 def test_the_version_stands_in_two_places_and_is_one():
     assert gridbuf_conformance.__version__ == PROJECT["version"]
 
@@ -64,7 +135,7 @@ def test_only_declared_packages_are_imported(path):
     declared = {line.split(">")[0].split(";")[0].strip() for line in PROJECT["dependencies"]}
     declared |= {"markupsafe"}  # comes with jinja2, whose output type it is
     foreign = imported(path) - set(sys.stdlib_module_names) - declared - {"gridbuf_conformance"}
-    allowed = ACCUSED | HELPERS if path.parts[0] in ("producers", "consumers") else set()
+    allowed = JUDGED | HELPERS if path.parts[0] in ("producers", "consumers") else set()
     if path.name == "pytest_plugin.py":
         allowed = {"pytest"}  # which imports it, and nothing else does
     assert foreign <= allowed
@@ -75,14 +146,14 @@ def test_the_plugin_is_what_the_metadata_says():
     assert callable(importlib.import_module(module).gridbuf_check)
 
 
-def test_the_judge_never_imports_the_accused():
-    """Even where they are installed: judging, rendering and the command leave them alone."""
+def test_the_judge_never_imports_the_judged():
+    """Even where they are installed: judging, rendering and the command do not import them."""
     script = (
         "import sys, io, contextlib, gridbuf_conformance as gc\n"
         "from gridbuf_conformance import cli, judge, engine, render\n"
         "report = gc.check(bytearray(8))\n"
         "render.FORMATS['.html']([report.data], ()), str(report)\n"
-        f"sys.exit(' '.join({ACCUSED | HELPERS!r} & set(sys.modules)) or 0)"
+        f"sys.exit(' '.join({JUDGED | HELPERS!r} & set(sys.modules)) or 0)"
     )
     done = subprocess.run(
         [sys.executable, "-c", script],

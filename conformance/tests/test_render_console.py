@@ -9,7 +9,7 @@ from rendering import CASES, CATALOGUE, assert_golden, load_case
 from rich.console import Console
 
 from gridbuf_conformance.render import console as console_renderer
-from gridbuf_conformance.render.summary import GROUPS
+from gridbuf_conformance.render.summary import GROUPS, Absent
 
 
 def console_of(width: int = 100, encoding: str = "utf-8") -> Console:
@@ -49,6 +49,31 @@ def test_a_matrix_of_all_groups_is_cut_into_tables_that_fit(width):
     assert [word for line in heads for word in line.split()[1:]] == [*GROUPS, "plans"]
     matrix = text[: text.index("rules that hold")].splitlines()
     assert all(len(line) <= width for line in matrix)
+
+
+@pytest.mark.parametrize("height", [30, 40, 60])
+def test_a_survey_fits_the_last_screen_of_a_terminal(height):
+    """The matrix, at least two failures, and the path; what is not available takes one line."""
+    reports, _ = load_case("survey")
+    reports += [
+        {**reports[0], "target": {**reports[0]["target"], "name": f"array{number}"}}
+        for number in range(8)
+    ]
+    absent = [Absent(f"library{number}", "not installed", "pip install") for number in range(40)]
+    console = console_of()
+    console._force_terminal, console._height = True, height
+    console_renderer.render_survey(
+        reports, console, absent=absent, paths=["/a/survey.html"], catalogue=CATALOGUE
+    )
+    lines = text_of(console).splitlines()
+    findings = sum(line.startswith("  replay ") for line in lines)
+    assert lines[0].startswith("library") and lines[-1] == "Report: /a/survey.html"
+    assert lines[-2].startswith("Not available: library0, library1, library2, ")
+    assert lines[-2].endswith(" more; see gridbuf-conformance list")
+    assert max(map(len, lines)) <= 120
+    assert findings >= 2
+    assert len(lines) < height or findings == 2
+    assert findings == 5 or len(lines) + 4 >= height, "there was room for one more"
 
 
 def test_golden_verbose():

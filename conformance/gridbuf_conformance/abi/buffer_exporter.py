@@ -31,6 +31,8 @@ from ctypes import (
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from .libraries import python_api
+
 __all__ = ["BufferExporter", "PyBuffer", "answering_type", "own", "retained", "static_text"]
 
 
@@ -71,9 +73,7 @@ _RELEASEBUFFER = PYFUNCTYPE(None, c_void_p, POINTER(PyBuffer))
 _BF_GETBUFFER, _BF_RELEASEBUFFER = 1, 2  # slot numbers, CPython's typeslots.h
 _TPFLAGS_BASETYPE = 1 << 10
 
-_api = ctypes.PyDLL(
-    None
-)  # not ctypes.pythonapi: its argument types are shared by the whole process
+_api = python_api()
 _new_type = _api.PyType_FromSpecWithBases
 _new_type.restype = ctypes.py_object
 _new_type.argtypes = [POINTER(_Spec), ctypes.py_object]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any
 
+from .libraries import python_api
+
 if TYPE_CHECKING:
     from .memory import Memory
 
@@ -16,8 +18,7 @@ __all__ = [
     "rename_capsule",
 ]
 
-_api = ctypes.PyDLL(None)
-"""Not `ctypes.pythonapi`, whose argument types any library in the process may change."""
+_api = python_api()
 _api.PyCapsule_GetName.argtypes = [ctypes.py_object]
 _api.PyCapsule_GetName.restype = ctypes.c_void_p
 _api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_void_p]

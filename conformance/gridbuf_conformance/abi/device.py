@@ -53,6 +53,7 @@ from ctypes import (
 from typing import Any, NamedTuple
 
 from .capsule import capsule_name_address, capsule_pointer, is_capsule
+from .libraries import c_function
 
 __all__ = [
     "LEGACY_STREAM",
@@ -309,7 +310,7 @@ class CudaAccess(DeviceAccess):
         self, target: int, value: int, length_bytes: int, milliseconds: int, stream: int
     ) -> None:
         # The C library's usleep is a function that the driver can call on its own thread without Python's lock.
-        wait = ctypes.cast(ctypes.CDLL(None).usleep, c_void_p)
+        wait = ctypes.cast(c_function("usleep"), c_void_p)
         with self._current(self._device_of(target)):
             self._call("cuLaunchHostFunc", c_void_p(stream), wait, c_void_p(1000 * milliseconds))
             self._call(

@@ -20,6 +20,7 @@ from .capsule import (
     is_capsule,
     rename_capsule,
 )
+from .libraries import c_function
 from .memory import POINTER_BYTES, Memory
 
 __all__ = [
@@ -281,14 +282,14 @@ class Exported:
     def delete_on_foreign_thread(self) -> bool:
         """Calls the deleter on a thread that Python has never seen, without the GIL, and waits for it."""
         address = self.callable_deleter()
-        if address is None:
+        create, join = c_function("pthread_create"), c_function("pthread_join")
+        if address is None or create is None or join is None:
             return False
-        library = ctypes.CDLL(None)
         thread = ctypes.c_ulong()
         start = _THREAD_START(address)
-        if library.pthread_create(ctypes.byref(thread), None, start, ctypes.c_void_p(self.pointer)):
+        if create(ctypes.byref(thread), None, start, ctypes.c_void_p(self.pointer)):
             return False
-        library.pthread_join(thread, None)
+        join(thread, None)
         return True
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from .capsule import capsule_name, capsule_pointer, is_capsule
 from .dlpack import Tensor
+from .libraries import python_api
 from .memory import POINTER_BYTES, Memory
 
 __all__ = ["ATTRIBUTE", "ENTRIES", "Answer", "ExchangeTable", "read_table", "table_facts"]
@@ -39,7 +40,7 @@ _TO_OBJECT = PYFUNCTYPE(c_int, c_void_p, POINTER(c_void_p))
 _BARE_FROM_OBJECT = PYFUNCTYPE(c_int, ctypes.py_object, POINTER(Tensor))
 _CURRENT_STREAM = PYFUNCTYPE(c_int, c_int, c_int32, POINTER(c_void_p))
 
-_decref = ctypes.PyDLL(None).Py_DecRef
+_decref = python_api().Py_DecRef
 _decref.argtypes = [ctypes.py_object]
 
 

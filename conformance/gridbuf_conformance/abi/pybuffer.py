@@ -11,6 +11,7 @@ import ctypes
 from types import MappingProxyType
 from typing import Any
 
+from .libraries import python_api
 from .memory import POINTER_BYTES, Memory
 
 __all__ = ["REQUESTS", "HeldBuffer", "PyBuffer", "RefusedRequest", "request"]
@@ -63,7 +64,7 @@ class PyBuffer(ctypes.Structure):
     ]
 
 
-_api = ctypes.PyDLL(None)  # not ctypes.pythonapi, whose argument types any library may change
+_api = python_api()
 _get_buffer = _api.PyObject_GetBuffer
 _get_buffer.argtypes = [ctypes.py_object, ctypes.POINTER(PyBuffer), ctypes.c_int]
 _get_buffer.restype = ctypes.c_int

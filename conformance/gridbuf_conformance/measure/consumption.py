@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..abi.device import Devices
+from ..abi.libraries import python_api
 from ..abi.memory import Memory
 from ..descriptors import descriptors_of
 from ..offers import Block, Offer
@@ -33,7 +34,7 @@ __all__ = ["consume"]
 _CAUSES_LIMIT = 8
 _ROUNDS_OF_WAITING = 5
 _WAIT_S = 0.02
-_incref = ctypes.PyDLL(None).Py_IncRef
+_incref = python_api().Py_IncRef
 _incref.argtypes = [ctypes.py_object]
 
 

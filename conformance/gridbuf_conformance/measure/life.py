@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..abi.arraystruct import read_array_struct
 from ..abi.dlpack import Counter, Exported
+from ..abi.libraries import c_function
 from ..abi.memory import Memory
 from ..descriptors import (
     Descriptor,
@@ -231,7 +232,7 @@ class _MallInfo(ctypes.Structure):
     ]
 
 
-_mallinfo = getattr(ctypes.CDLL(None), "mallinfo2", None)
+_mallinfo = c_function("mallinfo2")
 if _mallinfo is not None:
     _mallinfo.restype = _MallInfo
 

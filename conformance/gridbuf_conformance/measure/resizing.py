@@ -9,12 +9,12 @@ raises that size by itself up to 32 MiB; `_map_large_blocks` pins it to its usua
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from ..abi.dlpack import Exported
+from ..abi.libraries import c_function
 from ..abi.memory import Memory
 from ..descriptors import Descriptor, Rejected, of_array_interface, of_buffer, of_dlpack
 from ..producer import Unsupported
@@ -75,7 +75,7 @@ _Hold = Callable[[Any, Memory], tuple[Any, "Descriptor | None"]]
 
 def _map_large_blocks() -> None:
     """Blocks from 128 KiB on get a mapping of their own from now on (glibc; elsewhere nothing happens)."""
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    mallopt = c_function("mallopt")
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, _MAPPING_THRESHOLD_BYTES)
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..abi.arraystruct import ArrayStruct
+from ..abi.libraries import python_api
 from ..descriptors import is_contiguous
 from ..dtypes import DTYPES
 from ..plan import Plan
@@ -31,7 +32,7 @@ __all__ = ["INTERFACES", "ArrayStructOffered", "Struct", "StructTwist"]
 C_ORDER, F_ORDER, ALIGNED, NATIVE, WRITABLE, HAS_DESCR = 0x1, 0x2, 0x100, 0x200, 0x400, 0x800
 _DESTRUCTOR = ctypes.PYFUNCTYPE(None, c_void_p)
 
-_api = ctypes.PyDLL(None)
+_api = python_api()
 _api.PyCapsule_New.restype = ctypes.py_object
 _api.PyCapsule_New.argtypes = [c_void_p, c_char_p, c_void_p]
 _api.PyCapsule_GetName.restype = c_char_p

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..abi.dlpack import CPU, FLAG_READONLY, Managed, VersionedManaged
+from ..abi.libraries import python_api
 from ..measure.values import describe
 from .memory import Block
 from .native import IS_NATIVE, Frame, deleter_address
@@ -28,7 +29,7 @@ VERSION = (1, 1)
 _DESTRUCTOR = ctypes.PYFUNCTYPE(None, c_void_p)
 _LEGACY, _VERSIONED = b"dltensor", b"dltensor_versioned"
 
-_api = ctypes.PyDLL(None)
+_api = python_api()
 _api.PyCapsule_New.restype = ctypes.py_object
 _api.PyCapsule_New.argtypes = [c_void_p, ctypes.c_char_p, c_void_p]
 _api.PyCapsule_GetDestructor.restype = c_void_p

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..abi.dlpack import Tensor
 from ..abi.exchange import ATTRIBUTE, ExchangeTable
+from ..abi.libraries import python_api
 from .dlpack import PLAIN_CAPABILITIES
 from .dlpack_exporter import DLPackOffered, Export, Exporter
 from .memory import Block
@@ -28,7 +29,7 @@ _BARE_FROM_OBJECT = PYFUNCTYPE(c_int, c_void_p, ctypes.POINTER(Tensor))
 _CURRENT_STREAM = PYFUNCTYPE(c_int, c_int, c_int32, ctypes.POINTER(c_void_p))
 _ALLOCATE = PYFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_void_p)
 
-_api = ctypes.PyDLL(None)
+_api = python_api()
 _api.PyCapsule_New.restype = ctypes.py_object
 _api.PyCapsule_New.argtypes = [c_void_p, ctypes.c_char_p, c_void_p]
 

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import sys
 import weakref
 from itertools import product
 from math import prod
 
+from ..abi.libraries import c_function
 from ..plan import Plan
 
 __all__ = ["OUTSIDE", "Block", "Pages"]
@@ -24,12 +26,14 @@ OUTSIDE = 0xA5
 doubles apart."""
 _ROOM_BYTES = 1024
 _ALIGNMENT_BYTES = 64
-
-_libc = ctypes.CDLL(None, use_errno=True)
-_libc.mmap.restype = ctypes.c_void_p
-_libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *3 * [ctypes.c_int], ctypes.c_long]
-_libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-_libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+_mmap, _munmap, _mprotect = (
+    c_function(name, use_errno=True) for name in ("mmap", "munmap", "mprotect")
+)
+if _mmap is not None:
+    _mmap.restype = ctypes.c_void_p
+    _mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *3 * [ctypes.c_int], ctypes.c_long]
+    _munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    _mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 _PROT_NONE = 0
 _FAILED = ctypes.c_void_p(-1).value
 _PAGE_BYTES = mmap.PAGESIZE
@@ -43,15 +47,17 @@ class Pages:
     """
 
     def __init__(self, length_bytes: int) -> None:
+        if _mmap is None:
+            raise NotImplementedError(f"{sys.platform} has no mmap, by which offers are protected")
         usable = max(1, -(-length_bytes // _PAGE_BYTES)) * _PAGE_BYTES
         total = usable + 2 * _PAGE_BYTES
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-        start = _libc.mmap(None, total, _PROT_NONE, flags, -1, 0)
+        start = _mmap(None, total, _PROT_NONE, flags, -1, 0)
         if start in (None, _FAILED):
             raise MemoryError(f"mmap of {total} bytes failed with errno {ctypes.get_errno()}")
         self.low = start + _PAGE_BYTES
         self.high = self.low + usable
-        self._finalizer = weakref.finalize(self, _libc.munmap, start, total)
+        self._finalizer = weakref.finalize(self, _munmap, start, total)
         self._finalizer.atexit = False  # type: ignore[misc]  # a property with a setter
         self.protect(mmap.PROT_READ | mmap.PROT_WRITE)
 
@@ -62,7 +68,7 @@ class Pages:
 
     def protect(self, permission: int) -> None:
         """Gives the usable pages a permission: `mmap.PROT_READ` and so on, 0 for none."""
-        if _libc.mprotect(self.low, self.high - self.low, permission):
+        if _mprotect(self.low, self.high - self.low, permission):
             raise MemoryError(f"mprotect failed with errno {ctypes.get_errno()}")
 
     def bytes(self) -> bytes:

@@ -15,6 +15,7 @@ import mmap
 import platform
 import sys
 
+from ..abi.libraries import c_function
 from ..abi.pybuffer import PyBuffer
 
 __all__ = ["IS_NATIVE", "Frame", "Ledger", "ViewFrame", "deleter_address", "release_function"]
@@ -99,8 +100,9 @@ def deleter_address() -> int:
 
 _RELEASE_TYPE = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 _INTERNAL_OFFSET = PyBuffer.internal.offset
-_libc = ctypes.CDLL(None)
-_libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+_mprotect = c_function("mprotect")
+if _mprotect is not None:
+    _mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 
 
 @_RELEASE_TYPE
@@ -113,7 +115,7 @@ def _release_callback(exporter: int, view: int) -> None:
     ledger = frame.ledger[0]
     ledger.open -= 1
     if not ledger.open and ledger.low:
-        _libc.mprotect(ledger.low, ledger.length_bytes, 0)
+        _mprotect(ledger.low, ledger.length_bytes, 0)
 
 
 def release_function() -> object:

@@ -41,8 +41,8 @@ ENTRY_POINT_GROUP = "gridbuf_conformance.producers"
 class Entry:
     """One producer by name.
 
-    `target` is what a worker loads, `needs` the import name without which it cannot, `install` the command
-    that brings it. `needs_gpu` says that it makes nothing without a CUDA device. `rules` is the selection that a run takes by default: the plain-array door of a library
+    `target` is what a worker loads, `needs` the import name without which it cannot, `also` those of packages
+    that the library works without and the producer does not, `install` the command that brings them all. `needs_gpu` says that it makes nothing without a CUDA device. `rules` is the selection that a run takes by default: the plain-array door of a library
     that hands out somebody else's arrays answers for the allocation, not for the arrays' exports.
     """
 
@@ -53,6 +53,7 @@ class Entry:
     install: str = ""
     rules: str | None = None
     needs_gpu: bool = False
+    also: tuple[str, ...] = ()
 
     @property
     def is_usable(self) -> bool:
@@ -61,18 +62,27 @@ class Entry:
 
     @property
     def is_installed(self) -> bool:
-        """Whether the library can be found; nothing is imported.
+        """Whether all that it needs can be found; nothing is imported. It may still be broken."""
+        return not self.missing
 
-        A mere folder of that name on the path (a namespace package, without origin) is not the library.
-        """
-        if self.needs is None:
-            return True
-        package, _, module = self.needs.partition(".")
-        found = util.find_spec(package)
-        if module and found is not None:
-            # Such a package is a mere folder (`mlx`, `iree`), which is the only kind that this imports.
-            found = util.find_spec(self.needs)
-        return found is not None and found.origin is not None
+    @property
+    def missing(self) -> str:
+        """The first import name that cannot be found, or an empty text."""
+        needs = (self.needs, *self.also) if self.needs else self.also
+        return next((name for name in needs if not _is_found(name)), "")
+
+
+def _is_found(name: str) -> bool:
+    """Whether a package can be found.
+
+    A mere folder of that name on the path (a namespace package, without origin) is not the library.
+    """
+    package, _, module = name.partition(".")
+    found = util.find_spec(package)
+    if module and found is not None:
+        # Such a package is a mere folder (`mlx`, `iree`), which is the only kind that this imports.
+        found = util.find_spec(name)
+    return found is not None and found.origin is not None
 
 
 def has_gpu() -> bool:
@@ -100,13 +110,13 @@ def _library(
     *,
     needs: str | None = None,
     install: str | None = None,
+    also: tuple[str, ...] = (),
     **more: Any,
 ) -> Entry:
     """An entry of a library that is imported by the module's name and installed by the same, unless told."""
     needs = needs or module
-    return _entry(
-        name, module, kind, summary, needs=needs, install=f"pip install {install or needs}", **more
-    )
+    command = " ".join(("pip install", install or needs, *also))
+    return _entry(name, module, kind, summary, needs=needs, install=command, also=also, **more)
 
 
 _GRIDBUF = {"needs": "gridbuf", "install": "pip install gridbuf"}
@@ -144,21 +154,19 @@ BUILT_IN: dict[str, Entry] = {
             needs="jax",
             install="pip install jax",
         ),
-        _entry(
+        _library(
             "pyarrow",
             "pyarrow",
             "ArrayProducer",
             "pyarrow.Array, immutable",
-            needs="pyarrow",
-            install="pip install pyarrow",
+            also=("numpy",),
         ),
-        _entry(
+        _library(
             "pyarrow.tensor",
             "pyarrow",
             "TensorProducer",
             "pyarrow.Tensor",
-            needs="pyarrow",
-            install="pip install pyarrow",
+            also=("numpy",),
         ),
         _entry(
             "pillow",
@@ -208,7 +216,7 @@ BUILT_IN: dict[str, Entry] = {
             "NumPy arrays of bfloat16 and 8-bit floats, judged by what ml_dtypes calls them",
             rules="AI-*,AS-*,XA-*",
         ),
-        _library("pyarrow.buffer", "pyarrow", "BufferProducer", "pyarrow.Buffer"),
+        _library("pyarrow.buffer", "pyarrow", "BufferProducer", "pyarrow.Buffer", also=("numpy",)),
         _library(
             "mlir",
             "mlir",
@@ -242,15 +250,19 @@ BUILT_IN: dict[str, Entry] = {
             "mlx.core.array on the CPU",
             needs="mlx.core",
             install="'mlx[cpu]'",
+            also=("numpy",),
         ),
         _library("warp", "warp", "WarpProducer", "warp.array on the CPU", install="warp-lang"),
-        _library("drjit", "drjit", "DrJitProducer", "drjit.scalar.TensorXf and the like"),
+        _library(
+            "drjit", "drjit", "DrJitProducer", "drjit.scalar.TensorXf and the like", also=("numpy",)
+        ),
         _library(
             "tvm_ffi",
             "tvm_ffi",
             "TvmFfiProducer",
             "tvm_ffi.Tensor over NumPy's memory",
             install="apache-tvm-ffi",
+            also=("numpy",),
         ),
         _library(
             "onnxruntime", "onnxruntime", "OrtValueProducer", "onnxruntime.OrtValue on the CPU"
@@ -278,7 +290,11 @@ BUILT_IN: dict[str, Entry] = {
             rules="DP-*,DL-*,DX-*,XA-*",
         ),
         _library(
-            "nanoarrow", "nanoarrow", "NanoarrowProducer", "CBufferView of nanoarrow, read-only"
+            "nanoarrow",
+            "nanoarrow",
+            "NanoarrowProducer",
+            "CBufferView of nanoarrow, read-only",
+            also=("numpy",),
         ),
         _library("awkward", "awkward", "IndexProducer", "awkward.index.Index"),
         _library("blosc2", "blosc2", "Blosc2Producer", "blosc2.NDArray, decompressed when asked"),
@@ -289,6 +305,7 @@ BUILT_IN: dict[str, Entry] = {
             "vtkDoubleArray and the like",
             needs="vtkmodules",
             install="vtk",
+            also=("numpy",),
         ),
         _library(
             "vtk.soa",
@@ -297,9 +314,16 @@ BUILT_IN: dict[str, Entry] = {
             "vtkSOADataArrayTemplate",
             needs="vtkmodules",
             install="vtk",
+            also=("numpy",),
         ),
         _library(
-            "usd", "usd", "VtProducer", "Vt arrays of OpenUSD", needs="pxr", install="usd-core"
+            "usd",
+            "usd",
+            "VtProducer",
+            "Vt arrays of OpenUSD",
+            needs="pxr",
+            install="usd-core",
+            also=("numpy",),
         ),
         _library(
             "glm",
@@ -309,10 +333,15 @@ BUILT_IN: dict[str, Entry] = {
             needs="pyglm",
             install="PyGLM",
         ),
-        _library("av", "av", "PlaneProducer", "planes of PyAV's video frames"),
+        _library("av", "av", "PlaneProducer", "planes of PyAV's video frames", also=("numpy",)),
         _library("skia", "skia", "BitmapProducer", "skia.Bitmap", install="skia-python"),
         _library(
-            "pygame", "pygame", "SurfaceProducer", "pygame.Surface.get_view", install="pygame-ce"
+            "pygame",
+            "pygame",
+            "SurfaceProducer",
+            "pygame.Surface.get_view",
+            install="pygame-ce",
+            also=("numpy",),
         ),
         _library(
             "pygame.pixelarray",
@@ -320,9 +349,15 @@ BUILT_IN: dict[str, Entry] = {
             "PixelArrayProducer",
             "pygame.PixelArray",
             install="pygame-ce",
+            also=("numpy",),
         ),
         _library(
-            "pygame.sound", "pygame", "SoundProducer", "pygame.mixer.Sound", install="pygame-ce"
+            "pygame.sound",
+            "pygame",
+            "SoundProducer",
+            "pygame.mixer.Sound",
+            install="pygame-ce",
+            also=("numpy",),
         ),
         _library("pyqt6", "pyqt6", "ByteArrayProducer", "PyQt6's QByteArray", needs="PyQt6"),
         _library(
@@ -392,7 +427,9 @@ BUILT_IN: dict[str, Entry] = {
             "gridbuf_xarray",
             "XarrayOfStorageProducer",
             "xarray.DataArray over a storage of gridbuf, by its accessor",
-            **{**_GRIDBUF, "install": "pip install gridbuf xarray"},
+            needs="gridbuf",
+            install="pip install gridbuf xarray",
+            also=("xarray",),
         ),
         _entry(
             "gt4py",
@@ -444,7 +481,7 @@ def load(name: str) -> Any:
     """
     entry = find(name)
     if not entry.is_installed:
-        raise NotInstalled(f"{entry.needs} is not installed; {entry.install}")
+        raise NotInstalled(f"{entry.missing} is not installed; {entry.install}")
     module, _, attribute = entry.target.partition(":")
     found: Any = importlib.import_module(module)
     for part in attribute.split("."):

@@ -7,7 +7,9 @@ can be copied.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import accumulate
 from typing import Any
 
 from rich.box import ASCII_DOUBLE_HEAD, SIMPLE_HEAD
@@ -48,6 +50,10 @@ _STYLES = {
 }
 _LABEL_COLUMNS = 15
 _MAX_VALUE_CHARS = 700
+_MAX_SURVEY_VALUE_CHARS = 160
+_FEWEST_FINDINGS, _MOST_FINDINGS = 2, 8
+_SURVEY_EXTRA_LINES = 4
+"""A blank line, the title of the failures, how many more there are, and the shell's next prompt."""
 _MAX_PLAN_CHARS = 400
 _PLAIN = str.maketrans(
     {"█": "#", "╳": "x", "─": "-", "├": "|", "┤": "|", "╵": "|", "▲": "^", "■": "o", "×": "x"}
@@ -169,34 +175,48 @@ def render_survey(
     console: Console,
     *,
     absent: Sequence[Absent] = (),
+    paths: Sequence[str] = (),
     catalogue: Mapping[str, Any] | None = None,
-    most_findings: int = 8,
 ) -> None:
-    """Prints the matrix of all libraries, the most telling failures, and the libraries that are absent."""
+    """Prints the matrix of all libraries, the most telling failures, what was not judged, and the reports' paths.
+
+    On a terminal all of it fits the last screen, if two failures do; elsewhere up to eight failures are shown.
+    """
     printer = Printer(console)
     catalogue = _catalogue(catalogue)
     tables = matrices(reports)
-    for side, table in tables:
-        if table.rows:
-            titled = len(tables) > 1 or side != "producer"
-            _print_matrix(printer, table, side if titled else "library")
-        else:
-            printer.line("No library was judged.")
-    _print_legend(printer, [table for _, table in tables if table.rows])
+    head = partial(_print_survey_head, printer, tables, absent)
+    foot = partial(_print_survey_foot, printer, tables, absent, paths)
+    head()
     found = findings(reports, ("failed", "error"))
-    if found:
+    shown = telling(found, _MOST_FINDINGS)
+    if console.is_terminal:
+        room = (
+            console.height - _height(printer, head) - _height(printer, foot) - _SURVEY_EXTRA_LINES
+        )
+        heights = [
+            _height(printer, partial(_print_shared_finding, printer, finding, catalogue))
+            for finding in shown
+        ]
+        fitting = sum(1 for used in accumulate(heights) if used <= room)
+        shown = shown[: max(_FEWEST_FINDINGS, fitting)]
+    if shown:
         printer.line()
         printer.line(("The most telling failures", "bold"))
-    shown = telling(found, most_findings)
     for finding in shown:
-        printer.line()
         _print_shared_finding(printer, finding, catalogue)
     if len(found) > len(shown):
-        printer.line()
-        printer.line(
-            (f"… and {plural(len(found) - len(shown), 'more rule')} with failures.", "dim")
-        )
-    _print_absent(printer, absent)
+        more = plural(len(found) - len(shown), "more rule")
+        printer.line((f"… and {more} with failures.", "dim"))
+    foot()
+
+
+def _height(printer: Printer, draw: Callable[[], None]) -> int:
+    """How many lines of the terminal a part takes."""
+    with printer.console.capture() as drawn:
+        draw()
+    lines = Text.from_ansi(drawn.get()).plain.rstrip("\n").split("\n")
+    return sum(max(1, -(-len(line) // printer.console.width)) for line in lines)
 
 
 def _catalogue(given: Mapping[str, Any] | None) -> Mapping[str, Any]:
@@ -280,14 +300,17 @@ def _print_known(printer: Printer, report: Mapping[str, Any]) -> None:
 
 def _print_matrix(printer: Printer, table: Matrix, what: str = "library") -> None:
     """A row a library, a column a rule group; what does not fit beside the names follows in tables below."""
-    widest = max(20, printer.console.width // 3)
-    names = [_matrix_name(printer, row) for row in table.rows]
-    for name in names:
-        name.truncate(widest, overflow="ellipsis")
     cells = {
         group: [_matrix_cell(printer, row.cells.get(group, Cell())) for row in table.rows]
         for group in table.groups
     }
+    widest = max(20, printer.console.width // 3)
+    beside = printer.console.width - _PLANS_WIDTH - sum(map(_column_width, cells, cells.values()))
+    if _NARROWEST_NAME <= beside:  # one table, with names cut shorter, rather than two
+        widest = min(widest, beside)
+    names = [_matrix_name(printer, row) for row in table.rows]
+    for name in names:
+        name.truncate(widest, overflow="ellipsis")
     room = printer.console.width - max((len(name) for name in names), default=0) - _PLANS_WIDTH
     blocks = _blocks(cells, room)
     for block in blocks:
@@ -321,7 +344,11 @@ def _print_legend(printer: Printer, tables: Sequence[Matrix]) -> None:
     printer.flow([f"{group} {title}" for group, title in GROUPS.items() if group in present])
 
 
-_COLUMN_GAP, _PLANS_WIDTH = 3, 9
+_COLUMN_GAP, _PLANS_WIDTH, _NARROWEST_NAME = 3, 9, 24
+
+
+def _column_width(group: str, column: Sequence[Text]) -> int:
+    return max([len(group), *map(len, column)]) + _COLUMN_GAP
 
 
 def _blocks(cells: Mapping[str, Sequence[Text]], room: int) -> list[list[str]]:
@@ -329,7 +356,7 @@ def _blocks(cells: Mapping[str, Sequence[Text]], room: int) -> list[list[str]]:
     blocks: list[list[str]] = [[]]
     used = 0
     for group, column in cells.items():
-        width = max([len(group), *map(len, column)]) + _COLUMN_GAP
+        width = _column_width(group, column)
         if blocks[-1] and used + width > room:
             blocks.append([])
             used = 0
@@ -369,15 +396,59 @@ def _matrix_cell(printer: Printer, cell: Cell) -> Text:
     return text
 
 
-def _print_absent(printer: Printer, absent: Sequence[Absent]) -> None:
-    if not absent:
-        return
-    printer.line()
-    printer.line(("Not judged", "bold"))
+def _print_survey_head(
+    printer: Printer, tables: Sequence[tuple[str, Matrix]], absent: Sequence[Absent]
+) -> None:
+    for side, table in tables:
+        if table.rows:
+            titled = len(tables) > 1 or side != "producer"
+            _print_matrix(printer, table, side if titled else "library")
+        else:
+            printer.line("No library was judged.")
     for library in absent:
-        printer.field(clean(library.name), clean(library.reason))
-        if library.remedy:
-            printer.field("", clean(library.remedy), "bold", wrap=False)
+        if library.failed:
+            _print_failed(printer, library)
+    _print_legend(printer, [table for _, table in tables if table.rows])
+
+
+def _print_failed(printer: Printer, library: Absent) -> None:
+    """A library that had to be judged and could not be: in the place of its row."""
+    printer.line(
+        (f"{printer.sign('failed')} ", _STYLES["failed"]),
+        (one_line(library.name), "bold"),
+        ("  BROKEN  ", _STYLES["failed"]),
+        _value(library.reason),
+        f"; {one_line(library.remedy)}" if library.remedy else "",
+    )
+    printer.line()
+
+
+def _print_survey_foot(
+    printer: Printer,
+    tables: Sequence[tuple[str, Matrix]],
+    absent: Sequence[Absent],
+    paths: Sequence[str],
+) -> None:
+    names = [shorten(one_line(library.name), 40) for library in absent if not library.failed]
+    if names:
+        is_of_consumers = {side for side, _ in tables} == {"consumer"}
+        printer.line()
+        printer.line((_unavailable(names, is_of_consumers, printer.console.width), "dim"))
+    elif paths:
+        printer.line()
+    for path in paths:
+        printer.line((f"Report: {path}", "bold"), wrap=False)
+
+
+def _unavailable(names: Sequence[str], is_of_consumers: bool, width: int) -> str:
+    """One line, with as many names as fit and at least one."""
+    command = "gridbuf-conformance list" + (" consumers" if is_of_consumers else "")
+    for shown in range(len(names), 0, -1):
+        more = f" and {len(names) - shown} more" if shown < len(names) else ""
+        line = f"Not available: {', '.join(names[:shown])}{more}; see {command}"
+        if len(line) <= width:
+            break
+    return line
 
 
 # Failures --------------------------------------------------------------------------------------------------
@@ -422,15 +493,15 @@ def _print_failure(printer: Printer, failure: Mapping[str, Any]) -> None:
 
 
 def _print_shared_finding(printer: Printer, finding: Finding, catalogue: Mapping[str, Any]) -> None:
-    """One rule that one or several libraries broke: shown with the first library's failure."""
+    """One rule that one or several libraries broke: in three lines, with the first library's failure."""
     kind = kind_of(finding.outcome)
     names = [one_line(name) for name, _ in finding.entries]
     printer.line(
         (f"{printer.sign(kind)} {finding.rule_id}", _STYLES[kind]),
         (f"  {finding.level}  {finding.outcome}", _STYLES[kind]),
         (f"  {', '.join(names)}", "bold"),
+        f": {rule_text(catalogue, finding.rule_id).requirement}",
     )
-    printer.field("requirement", rule_text(catalogue, finding.rule_id).requirement)
     name, rule = next(
         (entry for entry in finding.entries if entry[1]["outcome"] == finding.outcome)
     )
@@ -438,10 +509,9 @@ def _print_shared_finding(printer: Printer, finding: Finding, catalogue: Mapping
     if failure is None:
         printer.field("note", _value(rule.get("note")))
         return
-    printer.field("expected", _value(failure.get("expected")), "green")
     printer.field(
         f"{name}:" if len(names) > 1 and len(name) < 12 else "actual",
-        _value(failure.get("actual")),
+        shorten(_value(failure.get("actual")), _MAX_SURVEY_VALUE_CHARS),
         "red",
     )
     if replay := failure.get("replay"):

@@ -119,11 +119,15 @@ def rule_text(catalogue: Mapping[str, Any], rule_id: str, side: str = "producer"
 
 @dataclass(frozen=True)
 class Absent:
-    """A library the survey could not judge: its name, why, and the command that helps."""
+    """A library the survey could not judge: its name, why, and the command that helps.
+
+    `failed` says that it had to be judged, because it is installed or was named: the exit code is then 4.
+    """
 
     name: str
     reason: str
     remedy: str = ""
+    failed: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,124 @@
+"""The package on a system that is not POSIX, as far as Linux can show it: a process that lacks what Windows lacks.
+
+What this cannot show: that `ctypes` and the address arithmetic are right on Windows itself.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gridbuf_conformance
+
+PACKAGE = Path(gridbuf_conformance.__file__).parent
+# The modules of the adapted libraries import these libraries.
+ADAPTERS = {
+    path
+    for path in (PACKAGE / "producers").glob("*.py")
+    if path.stem not in ("__init__", "base", "standard")
+}
+MODULES = [
+    ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
+    for path in sorted(PACKAGE.rglob("*.py"))
+    if path not in ADAPTERS and path.stem != "__main__"
+]
+
+# The dependencies are portable, and are loaded before anything is taken away.
+WITHOUT_POSIX = """
+import ctypes, mmap, os, select, signal, sys
+import hypothesis.strategies, jinja2, pytest, rich.console, rich.progress, rich.table
+
+for name in ("fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"):
+    sys.modules[name] = None
+for module, names in (
+    (mmap, [name for name in vars(mmap) if name.startswith(("MAP_", "PROT_"))]),
+    (os, ["P_PID", "WNOWAIT", "fork", "getuid", "killpg", "setsid", "sysconf", "waitid"]),
+    (select, ["epoll", "poll"]),
+    (signal, ["SIGALRM", "SIGKILL", "setitimer"]),
+):
+    for name in names:
+        delattr(module, name)
+
+class Libraries(ctypes.CDLL):
+    def __init__(self, name, *arguments, handle=None, **options):
+        if name is None and handle is None:
+            raise TypeError("argument of type 'NoneType' is not iterable")
+        super().__init__(name, *arguments, handle=handle, **options)
+
+class PythonLibraries(Libraries, ctypes.PyDLL):
+    pass
+
+ctypes.CDLL, ctypes.PyDLL = Libraries, PythonLibraries
+sys.platform, sys.dllhandle = "win32", ctypes.pythonapi._handle
+"""
+
+
+def windows(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT_POSIX + script, *arguments],
+        capture_output=True,
+        text=True,
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+            "PYTHONIOENCODING": "utf-8",
+        },
+        timeout=200,
+        check=False,
+    )
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return windows("from gridbuf_conformance.cli import main; sys.exit(main())", *arguments)
+
+
+def test_the_emulation_takes_away_what_it_says():
+    assert windows("import fcntl").returncode == 1
+    assert windows("os.waitid").returncode == 1
+    assert "NoneType" in windows("ctypes.CDLL(None)").stderr
+
+
+def test_every_module_can_be_imported():
+    done = windows(
+        "import importlib, traceback\n"
+        "for name in sys.argv[1:]:\n"
+        "    try:\n"
+        "        importlib.import_module(name)\n"
+        "    except Exception:\n"
+        "        print(name, traceback.format_exc())\n",
+        *MODULES,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["survey", "--help"], ["check", "--help"], ["list"]], ids=" ".join
+)
+def test_the_command_explains_itself(arguments):
+    done = command(*arguments)
+    assert done.returncode == 0, done.stderr
+    assert "gridbuf-conformance" in done.stdout or "array.array" in done.stdout
+
+
+def test_a_process_that_cannot_be_watched_is_refused_with_the_remedy():
+    done = command("check", "array", "--profile", "smoke")
+    assert done.returncode == 4, done.stderr
+    assert "win32" in done.stderr and "os.waitid" in done.stderr and "--no-isolate" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_offers_to_consumers_are_refused_with_the_remedy():
+    done = command("check", "--consumer", "memoryview", "--no-isolate", "--profile", "smoke")
+    assert done.returncode == 4, done.stderr
+    assert "mmap" in done.stderr and "use Linux" in done.stderr
+
+
+def test_a_producer_is_judged_without_a_process_of_its_own():
+    done = command("check", "array", "--no-isolate", "--profile", "smoke", "--rules", "PB-*")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "✓ array conforms" in done.stdout
