@@ -63,8 +63,11 @@ class Step:
     limit_seconds: int = 600
     after: str = ""  # the step that must have passed
     peer: str = ""  # the Python module of others that it uses; exit code 1 is then a finding
-    is_counted: bool = True  # writes JUnit XML to {xml}
-    is_shown: bool = False  # the report has all that it prints
+    is_counted: bool = True  # writes JUnit XML to {xml}; the report has the output of others
+
+    def shown(self) -> str:
+        """The command, for readers."""
+        return re.sub(r"'({\w+}[\w/]*)'", r"\1", shlex.join(self.command))
 
 
 @dataclass
@@ -92,13 +95,14 @@ class Outcome:
     def judge(self, code: int, has_gpu: bool) -> tuple[str, str]:
         """The verdict and its reason."""
         failures = self.counts.get("failed", 0)
-        lacks = LACKS_GPU.search("\n".join([self.output, *self.skips]))
+        said = [*self.output.splitlines(), *self.skips]
+        lacks = next((line for line in said if LACKS_GPU.search(line)), "")
         if code < 0:
             return "failed", f"ended by signal {-code}"
         if failures and not self.step.peer:
             return "failed", f"{failures} tests failed"
         if lacks:
-            return "failed" if has_gpu else "skipped", f"its output says: {lacks[0]}"
+            return "failed" if has_gpu else "skipped", f"it says: {lacks}"
         if "ERROR OCCURRED" in self.output:  # of Google Benchmark, whose exit code is then 0
             return "failed", "a benchmark failed"
         if self.step.is_counted and not self.counts:
@@ -133,7 +137,7 @@ PY_TESTS = (
     "modules/python/tests/storage/test_storage_functions.py",
     "conformance/tests/test_abi_device.py",
     "conformance/tests/test_builtin_producers.py::test_producers_without_a_device_say_so",
-    "conformance/tests/test_offers_host.py",
+    "conformance/tests/test_offers_host.py::TestCudaArrayInterface",
     "conformance/tests/test_producers.py",
 )
 """The tests that need a GPU; by files, whose other tests then run on a machine with a GPU, too."""
@@ -156,53 +160,35 @@ PROBES = {
 """What a library of others prints where it can use the GPU, its version first."""
 
 USES_DEVICE = (
-    "import gridbuf; gridbuf.show_config(); b = gridbuf.allocate((1000,), memory='device'); "
-    "print('copied back:', b.copy(memory='host').shape)"
+    'import gridbuf; gridbuf.show_config(); b = gridbuf.allocate((1000,), memory="device"); '
+    'print("copied back:", b.copy(memory="host").shape)'
 )
 
-PIP = ("{python}", "-m", "pip", "install", "--no-index", "--target", "{site}")
+PIP = ("{python}", "-m", "pip", "install", "-q", "--no-index", "--target", "{site}")
 CHECK = ("{python}", "-m", "gridbuf_conformance", "check", "--report", "{xml}")
+TAKES = (*CHECK, "--consumer", "--rules", "CAI-*")
 PYTEST = ("{python}", "build_defs/pytest_main.py", "-m", "not thorough")
 LABELS = tuple("//{}:{}".format(*path.rsplit("/", 1)) for path in (*CC_TESTS, BENCHMARK))
-BUILD = ("./bazelw", "build", "--config=opt", "--config=cuda", "//:wheel", *LABELS)
+BUILD = (
+    "./bazelw",
+    "build",
+    "--config=opt",
+    "--config=cuda",
+    "--noshow_progress",
+    "//:wheel",
+    *LABELS,
+)
 
 STEPS = (
     Step("build", BUILD, 3600, is_counted=False),
     *(Step(path, ("{programs}/" + path,), after="build") for path in CC_TESTS),
-    Step(
-        BENCHMARK,
-        ("{programs}/" + BENCHMARK,),
-        1200,
-        after="build",
-        is_counted=False,
-        is_shown=True,
-    ),
+    Step(BENCHMARK, ("{programs}/" + BENCHMARK,), 1200, after="build", is_counted=False),
     Step("install", (*PIP, "--no-deps", "{wheel}"), after="build", is_counted=False),
-    Step(
-        "tools", (*PIP, "--find-links", "{wheels}", "{missing}"), after="install", is_counted=False
-    ),
-    Step(
-        "gridbuf on the device",
-        ("{python}", "-c", USES_DEVICE),
-        after="install",
-        is_counted=False,
-        is_shown=True,
-    ),
+    Step("tools", (*PIP, "-f", "{wheels}", "{missing}"), after="install", is_counted=False),
+    Step("gridbuf", ("{python}", "-c", USES_DEVICE), after="install", is_counted=False),
     *(Step(path, (*PYTEST, path), 900, after="tools") for path in PY_TESTS),
-    *(
-        Step(f"producer {target}", (*CHECK, target), 900, after="tools", peer=peer)
-        for target, peer in PRODUCERS.items()
-    ),
-    *(
-        Step(
-            f"consumer {target}",
-            (*CHECK, "--consumer", "--rules", "CAI-*", target),
-            900,
-            after="tools",
-            peer=peer,
-        )
-        for target, peer in CONSUMERS.items()
-    ),
+    *(Step(f"producer {t}", (*CHECK, t), 900, "tools", peer) for t, peer in PRODUCERS.items()),
+    *(Step(f"consumer {t}", (*TAKES, t), 900, "tools", peer) for t, peer in CONSUMERS.items()),
 )
 
 
@@ -323,7 +309,7 @@ class Run:
                     start_new_session=True,
                 )
             except OSError as error:
-                outcome.reason = f"cannot be started: {error}"
+                outcome.reason = f"cannot be started: {error.strerror}"
                 return outcome
             try:
                 code = process.wait(step.limit_seconds)
@@ -381,10 +367,10 @@ def report(run: Run, facts: dict[str, str]) -> str:
         ),
     )
     for o in outcomes:
-        lines += [f"## {o.step.name}: {o.verdict}", "", f"`{shlex.join(o.step.command)}`", ""]
+        lines += [f"## {o.step.name}: {o.verdict}", "", f"`{o.step.shown()}`", ""]
         lines += table(["skipped", "because"], ((n, why) for why, n in o.skips.most_common()))
-        if o.output and (o.step.is_shown or o.verdict in ("failed", "findings")):
-            last = o.output.splitlines()[0 if o.step.is_shown else -40 :]
+        last = o.output.splitlines()[-40 if o.step.is_counted else -200 :]
+        if last and (o.verdict in ("failed", "findings") or not o.step.is_counted):
             lines += ["~~~~text", *last, "~~~~", ""]
     text = "\n".join(lines).rstrip() + "\n"
     hidden = {str(run.folder): "(work)", str(ROOT): "(checkout)", sys.prefix: "(python)"}
@@ -435,7 +421,7 @@ def main(
     steps = [step for step in steps if step.name in wanted]
     if options.list:
         for step in steps:
-            print(f"{step.name}, at most {step.limit_seconds} s:\n    {shlex.join(step.command)}")
+            print(f"{step.name}, at most {step.limit_seconds} s:\n    {step.shown()}")
         return 0
     try:
         facts, no_gpu = find(), ""
@@ -466,7 +452,7 @@ def existing(text: str) -> pathlib.Path:
     """An absolute path, because the steps run in the checkout."""
     if not os.path.exists(text):
         raise argparse.ArgumentTypeError(f"{text} does not exist")
-    return pathlib.Path(text).resolve()
+    return pathlib.Path(text).absolute()
 
 
 if __name__ == "__main__":
