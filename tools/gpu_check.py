@@ -13,6 +13,7 @@ Each step has one of four verdicts:
   skipped   It was NOT checked, for the reason given. Without a GPU, only --rehearse runs steps.
   failed    A test failed, the time limit passed, or a test found no GPU although the driver has one.
 The exit code is 1 if a step failed, 0 if none failed (also if all were skipped), and 2 for wrong usage.
+The report is written again after each step, so that a run that is ended early leaves one, too.
 
 To prepare a machine with Python 3.12 and no network, use Debian 12 with a network, the CUDA toolkit and a Python 3.12:
   export GRIDBUF_PYTHON=/path/to/python3.12
@@ -340,10 +341,11 @@ def table(heads: Sequence[str], rows: Iterable[Iterable[object]]) -> list[str]:
     return ["| " + " | ".join(row) + " |" for row in shown] + [""] if cells else []
 
 
-def report(run: Run, facts: dict[str, str]) -> str:
-    """The whole report."""
+def report(run: Run, facts: dict[str, str], left: int) -> str:
+    """The report after a step; `left` more are to come."""
     outcomes, kinds = list(run.outcomes.values()), ("passed", "failed", "skipped")
     verdicts = collections.Counter(o.verdict for o in outcomes)
+    verdicts += collections.Counter({"NOT REACHED: the run was ended": left})
     lines = [
         "# gridbuf on a GPU",
         "",
@@ -428,6 +430,14 @@ def main(
         facts, no_gpu = find(), ""
     except LookupError as error:
         facts, no_gpu = {"GPU": str(error)}, str(error)
+    git = printed(("git", "describe", "--always", "--dirty", "--abbrev=40"))[1]
+    facts |= {
+        "date": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC",
+        "commit": options.commit or git,
+        "system": f"{platform.platform()}, {os.cpu_count()} processors",
+        "Python": platform.python_version(),
+    }
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the step that runs, too
     with tempfile.TemporaryDirectory(prefix="gridbuf-gpu-check-") as folder:
         run = Run(options, pathlib.Path(folder), has_gpu=not no_gpu)
         for number, step in enumerate(steps, 1):
@@ -436,15 +446,12 @@ def main(
             outcome = Outcome(step, reason=no_gpu) if idle else run.outcome(step)
             run.outcomes[step.name] = outcome
             print(f"{outcome.verdict}, {outcome.seconds:.0f} s. {outcome.reason}", flush=True)
-        git = printed(("git", "describe", "--always", "--dirty", "--abbrev=40"))[1]
-        facts |= {
-            "date": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC",
-            "commit": options.commit or git,
-            "system": f"{platform.platform()}, {os.cpu_count()} processors",
-            "Python": platform.python_version(),
-            **{m: run.version(m)[1] for m in ("numpy", *sorted({s.peer for s in steps} - {""}))},
-        }
-        options.report.write_text(report(run, facts))
+            if step.name == "tools":
+                Run.version.cache_clear()
+            versions = {
+                m: run.version(m)[1] for m in ("numpy", *sorted({s.peer for s in steps} - {""}))
+            }
+            options.report.write_text(report(run, facts | versions, len(steps) - number))
     print(f"report: {options.report}")
     return int(any(outcome.verdict == "failed" for outcome in run.outcomes.values()))
 

@@ -1,11 +1,16 @@
 """The check for machines with a GPU, with small steps of its own, on machines with and without one."""
 
+import os
 import re
+import subprocess
+import sys
+import time
 
 import gpu_check
 import pytest
 from gpu_check import Step
 
+PATH = {"PYTHONPATH": os.pathsep.join(sys.path)}
 GPU = {"GPU": "a GPU of the test"}
 
 
@@ -105,6 +110,27 @@ def test_a_test_that_finds_no_gpu_where_there_is_one_fails(check):
     code, verdicts, _ = check(steps, "--rehearse")
     assert code == 0
     assert list(verdicts.values()) == [v.replace("failed", "skipped") for v in REASONS.values()]
+
+
+def test_a_run_that_is_ended_leaves_its_report_and_no_process(tmp_path):
+    """As a time limit from outside ends it."""
+    path, started = tmp_path / "report.md", tmp_path / "started"
+    code = f"""if True:
+        import sys, gpu_check
+        from gpu_check import Step
+        sleeps = "import os, time; open({str(started)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+        first = Step("first", ("{{python}}", "-c", ""), is_counted=False)
+        second = Step("second", ("{{python}}", "-c", sleeps), is_counted=False)
+        gpu_check.main(["--report", {str(path)!r}], [first, second], lambda: {GPU!r})"""
+    process = subprocess.Popen([sys.executable, "-c", code], env=os.environ | PATH)
+    while not (started.exists() and started.read_text()):
+        assert process.poll() is None
+        time.sleep(0.1)
+    process.terminate()
+    assert process.wait(30) == 143
+    assert "1 passed, 1 NOT REACHED" in path.read_text()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(started.read_text()), 0)
 
 
 def test_rules_that_a_library_of_others_breaks_are_findings(check):
