@@ -1,11 +1,12 @@
+#!/usr/bin/env python3
 """Checks gridbuf on a machine with an NVIDIA GPU and writes one Markdown report. It needs no network and no package.
 
 It runs every test that other machines skip because they have no GPU, the CUDA benchmarks, and gridbuf-conformance for
 gridbuf, CuPy, PyTorch and Numba on the device. Run it with the Python that has CuPy and PyTorch.
 
-  python tools/gpu_check.py                                     # builds with ./bazelw (clang 19, the CUDA toolkit)
-  python tools/gpu_check.py --wheel gridbuf-….whl --wheels dist # without Bazel: no C++ tests, no benchmarks
-  python tools/gpu_check.py --wheel … --programs programs       # with C++ programs that another machine built
+  tools/gpu_check                                     # builds with ./bazelw (clang 19, the CUDA toolkit)
+  tools/gpu_check --wheel gridbuf-….whl --wheels dist # without Bazel: no C++ tests, no benchmarks
+  tools/gpu_check --wheel … --programs programs       # with C++ programs that another machine built
 
 Each step has one of four verdicts:
   passed    It ran. Tests that were skipped in it are counted, and the report has their reasons.
