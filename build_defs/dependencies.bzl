@@ -79,6 +79,9 @@ cc_toolchain_suite = native.cc_toolchain_suite
 objc_library = native.objc_library
 """
 
+# Debian's builds do not fill native.bazel_version.
+_BAZEL_7 = hasattr(native, "package_relative_label")
+
 def gridbuf_dependencies():
     """Declares every external repository that gridbuf's targets name. Call it once, in WORKSPACE."""
 
@@ -87,7 +90,10 @@ def gridbuf_dependencies():
     _local("platforms", "/usr/share/bazel/tools/platforms")
     _local("rules_java", "/usr/share/bazel/rules/java")
     _local("rules_proto", "/usr/share/bazel/rules/proto")
-    if not native.existing_rule("rules_cc"):
+    if _BAZEL_7:
+        for rules in ["cc", "license", "python"]:
+            _local("rules_" + rules, "/usr/share/bazel/rules/" + rules)
+    elif not native.existing_rule("rules_cc"):
         _shim_repository(
             name = "rules_cc",
             files = {"WORKSPACE": "", "cc/BUILD": "", "cc/defs.bzl": _RULES_CC},
