@@ -11,10 +11,13 @@ import sys
 
 
 def scanner_beside(compiler: str) -> str:
-    """clang-19 → clang-scan-deps-19: the scanner must be of the compiler's own version."""
-    name = pathlib.Path(compiler).name
-    version = name.rpartition("-")[2] if "-" in name else ""
-    return "clang-scan-deps" + (f"-{version}" if version.isdigit() else "")
+    """/usr/bin/clang-19 → /usr/bin/clang-scan-deps-19: the scanner has the compiler's version and folder.
+
+    Bazel 7 resolves links: /usr/lib/llvm-19/bin/clang → /usr/lib/llvm-19/bin/clang-scan-deps.
+    """
+    path = pathlib.Path(compiler)
+    version = path.name.rpartition("-")[2]
+    return str(path.with_name("clang-scan-deps" + (f"-{version}" if version.isdigit() else "")))
 
 
 def main() -> int:

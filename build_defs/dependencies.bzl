@@ -64,8 +64,12 @@ def _shim_repository_impl(repository_ctx):
 _shim_repository = repository_rule(
     implementation = _shim_repository_impl,
     attrs = {"files": attr.string_dict(mandatory = True, doc = "Path → content.")},
-    doc = "A small repository written in place, for what Bazel 4.2.3 would otherwise fetch.",
+    doc = "A small repository written in place, for what Bazel would otherwise fetch.",
 )
+
+def _shim(name, files):
+    if not native.existing_rule(name):
+        _shim_repository(name = name, files = dict(files, WORKSPACE = ""))
 
 _RULES_CC = """
 
@@ -79,6 +83,9 @@ cc_toolchain_suite = native.cc_toolchain_suite
 objc_library = native.objc_library
 """
 
+# Debian's builds of Bazel leave native.bazel_version empty.
+_BAZEL_7 = hasattr(native, "package_relative_label")
+
 def gridbuf_dependencies():
     """Declares every external repository that gridbuf's targets name. Call it once, in WORKSPACE."""
 
@@ -87,19 +94,15 @@ def gridbuf_dependencies():
     _local("platforms", "/usr/share/bazel/tools/platforms")
     _local("rules_java", "/usr/share/bazel/rules/java")
     _local("rules_proto", "/usr/share/bazel/rules/proto")
-    if not native.existing_rule("rules_cc"):
-        _shim_repository(
-            name = "rules_cc",
-            files = {"WORKSPACE": "", "cc/BUILD": "", "cc/defs.bzl": _RULES_CC},
-        )
-    if not native.existing_rule("remote_coverage_tools"):
-        _shim_repository(
-            name = "remote_coverage_tools",
-            files = {
-                "WORKSPACE": "",
-                "BUILD": 'filegroup(name = "coverage_report_generator", srcs = [], visibility = ["//visibility:public"])',
-            },
-        )
+    if _BAZEL_7:
+        for rules in ["cc", "license", "python"]:
+            _local("rules_" + rules, "/usr/share/bazel/rules/" + rules)
+        _shim("zlib", {"BUILD": 'cc_library(name = "zlib", linkopts = ["-lz"], visibility = ["//visibility:public"])'})
+    else:
+        _shim("rules_cc", {"cc/BUILD": "", "cc/defs.bzl": _RULES_CC})
+    _shim("remote_coverage_tools", {
+        "BUILD": 'filegroup(name = "coverage_report_generator", srcs = [], visibility = ["//visibility:public"])',
+    })
 
     if not native.existing_rule("com_google_absl"):
         _state_repository(name = "com_google_absl", path = "debian/abseil")
