@@ -258,9 +258,9 @@ def _known_target(target: str, side: str) -> str:
 def _absence(entry: producers.Entry) -> str:
     if entry.is_installed:
         return f"{entry.name} needs a CUDA device, and this system shows none"
-    if entry.needs == entry.name:
+    if entry.missing == entry.name:
         return f"{entry.name} is not installed"
-    return f"{entry.name} needs {entry.needs}, which is not installed"
+    return f"{entry.name} needs {entry.missing}, which is not installed"
 
 
 def _remedy(entry: producers.Entry) -> str:

@@ -159,7 +159,7 @@ def _registered(name: str, side: str) -> Any:
         raise CannotLoad(str(error)) from None
     if not entry.is_installed:
         hint = f"; install it with: {entry.install}" if entry.install else ""
-        raise CannotLoad(f"{name}: {entry.needs} is not installed{hint}")
+        raise CannotLoad(f"{name}: {entry.missing} is not installed{hint}")
     if not entry.is_usable:
         raise CannotLoad(f"{name}: it needs a CUDA device, and this system shows none")
     return _find(Target(entry.target, side=side))

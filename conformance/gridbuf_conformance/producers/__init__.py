@@ -41,8 +41,8 @@ ENTRY_POINT_GROUP = "gridbuf_conformance.producers"
 class Entry:
     """One producer by name.
 
-    `target` is what a worker loads, `needs` the import name without which it cannot, `install` the command
-    that brings it. `needs_gpu` says that it makes nothing without a CUDA device. `rules` is the selection that a run takes by default: the plain-array door of a library
+    `target` is what a worker loads, `needs` the import name without which it cannot, `also_needs` a second one,
+    `install` the command that brings them. `needs_gpu` says that it makes nothing without a CUDA device. `rules` is the selection that a run takes by default: the plain-array door of a library
     that hands out somebody else's arrays answers for the allocation, not for the arrays' exports.
     """
 
@@ -50,6 +50,7 @@ class Entry:
     target: str
     summary: str
     needs: str | None = None
+    also_needs: str | None = None
     install: str = ""
     rules: str | None = None
     needs_gpu: bool = False
@@ -61,18 +62,25 @@ class Entry:
 
     @property
     def is_installed(self) -> bool:
-        """Whether the library can be found; nothing is imported.
+        """Whether the library can be found; nothing is imported."""
+        return self.missing is None
 
-        A mere folder of that name on the path (a namespace package, without origin) is not the library.
-        """
-        if self.needs is None:
-            return True
-        package, _, module = self.needs.partition(".")
-        found = util.find_spec(package)
-        if module and found is not None:
-            # Such a package is a mere folder (`mlx`, `iree`), which is the only kind that this imports.
-            found = util.find_spec(self.needs)
-        return found is not None and found.origin is not None
+    @property
+    def missing(self) -> str | None:
+        """The first import name that it needs and that cannot be found; None if the library is installed."""
+        return next(
+            (name for name in (self.needs, self.also_needs) if name and not _is_found(name)), None
+        )
+
+
+def _is_found(name: str) -> bool:
+    """A mere folder of that name on the path (a namespace package, without origin) is not the library."""
+    package, _, module = name.partition(".")
+    found = util.find_spec(package)
+    if module and found is not None:
+        # Such a package is a mere folder (`mlx`, `iree`), which is the only kind that this imports.
+        found = util.find_spec(name)
+    return found is not None and found.origin is not None
 
 
 def has_gpu() -> bool:
@@ -392,7 +400,9 @@ BUILT_IN: dict[str, Entry] = {
             "gridbuf_xarray",
             "XarrayOfStorageProducer",
             "xarray.DataArray over a storage of gridbuf, by its accessor",
-            **{**_GRIDBUF, "install": "pip install gridbuf xarray"},
+            needs="gridbuf",
+            also_needs="xarray",
+            install="pip install gridbuf xarray",
         ),
         _entry(
             "gt4py",
@@ -444,7 +454,7 @@ def load(name: str) -> Any:
     """
     entry = find(name)
     if not entry.is_installed:
-        raise NotInstalled(f"{entry.needs} is not installed; {entry.install}")
+        raise NotInstalled(f"{entry.missing} is not installed; {entry.install}")
     module, _, attribute = entry.target.partition(":")
     found: Any = importlib.import_module(module)
     for part in attribute.split("."):
