@@ -36,7 +36,7 @@ def python(tmp_path_factory) -> pathlib.Path:
 
 def test_pytest_user(python, tmp_path):
     project = copied("pytest_user", tmp_path)
-    done = run(python, "-m", "pytest", cwd=project)
+    done = run(python, "-m", "pytest", "--gridbuf-profile=smoke", cwd=project)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "image conforms" in done.stdout
     assert "tests/test_image.py .." in done.stdout
@@ -49,12 +49,14 @@ def test_pytest_user_that_is_wrong(python, tmp_path):
     source = project / "image.py"
     assert source.read_text().count(CORRECT) == 1
     source.write_text(source.read_text().replace(CORRECT, WRONG))
-    done = run(python, "-m", "pytest", "-m", "gridbuf", cwd=project)
+    done = run(python, "-m", "pytest", "-m", "gridbuf", "--gridbuf-profile=smoke", cwd=project)
     assert done.returncode == 1
     failed = [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
     assert [line.split()[1] for line in failed] == ["gridbuf::producer.py:Producer::XA-08"]
     # The id in the summary runs that rule alone.
-    again = run(python, "-m", "pytest", failed[0].split()[1], cwd=project)
+    again = run(
+        python, "-m", "pytest", failed[0].split()[1], "--gridbuf-profile=smoke", cwd=project
+    )
     assert "1 failed" in again.stdout
 
 

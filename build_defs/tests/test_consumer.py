@@ -1,4 +1,7 @@
-"""Workspaces of their own depend on one gridbuf module each: the examples build, run and print what they should."""
+"""Other workspaces depend on one gridbuf module each: the examples build, run and print what they should.
+
+The ordinary run builds the smallest C++ example and judges the Python example. The others are thorough.
+"""
 
 import os
 import pathlib
@@ -33,18 +36,18 @@ PRINTED = {
 
 
 @pytest.fixture(scope="module")
-def disk_cache(tmp_path_factory):
-    """What one example has built of Abseil and gridbuf, the next one takes."""
-    return tmp_path_factory.mktemp("disk_cache")
+def shared(tmp_path_factory):
+    """A home, in which Bazel unpacks its own tools once, with a disk cache: an example takes what another has built."""
+    return tmp_path_factory.mktemp("shared")
 
 
-def run_bazel(example, tmp_path, disk_cache, *arguments):
+def run_bazel(example, tmp_path, shared, *arguments):
     """A command of Bazel in an example's folder, its server ended afterwards."""
     folder = EXAMPLES / example
     startup = ["bazel-4", f"--output_base={tmp_path}/output_base", "--max_idle_secs=30"]
     command, *rest = arguments
-    options = ["--symlink_prefix=/", "--noshow_progress", f"--disk_cache={disk_cache}"]
-    environ = {**os.environ, "HOME": str(tmp_path), "USER": "test"}
+    options = ["--symlink_prefix=/", "--noshow_progress", f"--disk_cache={shared}/disk_cache"]
+    environ = {**os.environ, "HOME": str(shared), "USER": "test"}
     result = subprocess.run(
         [*startup, command, *options, *rest],
         cwd=folder,
@@ -60,27 +63,40 @@ def run_bazel(example, tmp_path, disk_cache, *arguments):
     return result
 
 
-@pytest.mark.parametrize("example", PRINTED)
-def test_consumer_workspace_builds_and_prints(example, tmp_path, disk_cache):
+@pytest.mark.parametrize(
+    "example",
+    [
+        pytest.param(name, marks=[] if name == "bazel_consumer" else pytest.mark.thorough)
+        for name in PRINTED
+    ],
+)
+def test_consumer_workspace_builds_and_prints(example, tmp_path, shared):
     program, expected = PRINTED[example]
-    result = run_bazel(example, tmp_path, disk_cache, "run", f"//:{program}")
+    result = run_bazel(example, tmp_path, shared, "run", f"//:{program}")
     assert result.returncode == 0, result.stderr
     for text in expected:
         assert text in result.stdout
 
 
-def test_cc_library_is_judged_by_the_suite_in_its_own_workspace(tmp_path, disk_cache):
+@pytest.mark.thorough
+def test_cc_library_is_judged_by_the_suite_in_its_own_workspace(tmp_path, shared):
     result = run_bazel(
-        "cc_suite_user", tmp_path, disk_cache, "test", "//:row_test", "--test_output=all"
+        "cc_suite_user", tmp_path, shared, "test", "//:row_test", "--test_output=all"
     )
     assert result.returncode == 0, result.stdout + result.stderr
     assert "[       OK ] row/DlpackConformance/0.DL_09" in result.stdout
     assert "UNSUPPORTED: no layout is asked" in result.stdout
 
 
-def test_python_library_is_judged_by_the_macro_in_its_own_workspace(tmp_path, disk_cache):
+def test_python_library_is_judged_by_the_macro_in_its_own_workspace(tmp_path, shared):
     result = run_bazel(
-        "conformance_user", tmp_path, disk_cache, "test", "//...", "--test_output=all"
+        "conformance_user",
+        tmp_path,
+        shared,
+        "test",
+        "//...",
+        "--test_output=all",
+        "--test_arg=--profile=smoke",  # the last one counts
     )
     assert result.returncode == 0, result.stdout + result.stderr
     assert "ring conforms" in result.stdout

@@ -23,6 +23,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from . import catalogue, producers
@@ -589,7 +590,15 @@ def _ask_rounds(run: Run, worker: Any, profile: Profile) -> None:
 
 def _ask_round(
     run: Run, worker: Any, can: Capabilities, profile: Profile, seed: int
-) -> list[Batch]:
+) -> tuple[Batch, ...]:
+    batches = _batches(can, profile, seed)
+    run.ask(worker, [plan for batch in batches for plan in batch.plans])
+    return batches
+
+
+@lru_cache(maxsize=8)
+def _batches(can: Capabilities, profile: Profile, seed: int) -> tuple[Batch, ...]:
+    """The plans of one round. Drawing takes about half of a smoke run, so that producers that declare alike share it."""
     from . import strategies
 
     wanted = (
@@ -598,7 +607,7 @@ def _ask_round(
         (strategies.rank_plans(can), profile.rank),
         (strategies.huge_plans(can), profile.huge),
     )
-    batches = [
+    return tuple(
         Batch(
             strategy,
             strategies.DRAWS_PER_PLAN * count,
@@ -607,9 +616,7 @@ def _ask_round(
         )
         for strategy, count in wanted
         if strategy is not None
-    ]
-    run.ask(worker, [plan for batch in batches for plan in batch.plans])
-    return batches
+    )
 
 
 def _judge_declared(run: Run, declared: Sequence[Declared]) -> None:

@@ -68,7 +68,9 @@ def test_a_good_producer_conforms():
 
 def test_two_runs_differ_in_their_timing_only():
     for name in ("Good", "SegfaultOnLongArrays"):
-        assert without_timing(run(name)) == without_timing(report_of(name))
+        first = without_timing(report_of(name))
+        engine._batches.cache_clear()  # so that the plans are drawn again
+        assert without_timing(run(name)) == first
 
 
 def test_reports_hold_no_addresses_and_no_folders():
@@ -149,7 +151,8 @@ def test_a_getter_that_crashes_counts_against_the_probe():
     assert "__array_interface__" in failure(report, "XA-18")["actual"]
 
 
-def test_a_crash_at_a_rule_that_was_not_selected_is_still_reported():
+def test_a_crash_at_a_rule_that_was_not_selected_is_still_reported(monkeypatch):
+    monkeypatch.setattr(engine, "_CRASHES_TAKEN", 3)  # each death starts a process
     report = run("Segfault", rules="PB-*")
     assert report.failed == ("GT-20",)
     assert any("GT-20 was not selected" in note for note in report.data["notes"])

@@ -22,7 +22,7 @@ STANDARD = ("array", "bytes", "bytearray", "memoryview", "ctypes", "mmap")
 def _installed(name: str) -> Producer:
     entry = producers.find(name)
     if not entry.is_installed:
-        pytest.skip(f"{entry.needs} is not installed; {entry.install}")
+        pytest.skip(f"{entry.missing} is not installed; {entry.install}")
     if not entry.is_usable:
         pytest.skip(f"UNTESTED here: {name} needs a CUDA device, and this system shows none")
     if name == "pyside6" and "PyQt6" in sys.modules:
@@ -157,14 +157,23 @@ def test_listing_imports_no_library() -> None:
     assert run.stdout.strip() == "[]"
 
 
-def test_absent_library_says_how_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("name", "absent", "remedy"),
+    [
+        ("torch", "torch", "pip install torch"),
+        ("gridbuf.xarray", "xarray", "pip install gridbuf xarray"),
+    ],
+)
+def test_absent_library_says_how_to_install(
+    name: str, absent: str, remedy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real = importlib.util.find_spec
     monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name, *rest: None if name == "torch" else real(name)
+        importlib.util, "find_spec", lambda name, *rest: None if name == absent else real(name)
     )
-    assert not producers.find("torch").is_installed
-    with pytest.raises(producers.NotInstalled, match="torch is not installed; pip install torch"):
-        producers.load("torch")
+    assert not producers.find(name).is_installed
+    with pytest.raises(producers.NotInstalled, match=f"{absent} is not installed; {remedy}"):
+        producers.load(name)
 
 
 def test_unknown_name_lists_close_ones() -> None:

@@ -463,3 +463,18 @@ def test_data_without_an_interface_is_a_type_error_that_says_so() -> None:
         gridbuf.as_buffer(array)
     with pytest.raises((TypeError, BufferError)):
         gx.as_storage(array)
+
+
+def test_a_data_array_becomes_a_storage_with_its_dims() -> None:
+    assert gs.as_storage(xarray.DataArray(np.zeros((2, 3)), dims=("K", "I"))).dims == ("K", "I")
+
+
+def test_a_data_array_in_arithmetic_is_treated_by_its_data_interface() -> None:
+    values = np.arange(6.0).reshape(3, 2)
+    array = xarray.DataArray(values, dims=("J", "I"))
+    a = gs.storage(numbers((2, 3)))
+    result = np.add(a, array)
+    assert isinstance(result, gs.CPUStorage)
+    np.testing.assert_array_equal(np.asarray(result), numbers((2, 3)) + values.T)
+    np.multiply(a, 2, out=a)
+    assert np.subtract(a, array, out=a) is a

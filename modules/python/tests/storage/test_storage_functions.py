@@ -574,20 +574,6 @@ def test_foreign_memory_is_released_if_the_function_raises(written: bool) -> Non
     )
 
 
-def test_a_data_array_is_treated_by_its_data_interface() -> None:
-    xarray = pytest.importorskip("xarray", reason="xarray is not installed: ./bazelw --peers")
-    import gridbuf.xarray  # noqa: F401
-
-    values = np.arange(6.0).reshape(3, 2)
-    array = xarray.DataArray(values, dims=("J", "I"))
-    a = numbered(shape=(2, 3))
-    result = np.add(a, array)
-    assert isinstance(result, gridbuf.storage.CPUStorage)
-    np.testing.assert_array_equal(read(result), read(a) + values.T)
-    np.multiply(a, 2, out=a)
-    assert np.subtract(a, array, out=a) is a
-
-
 class DeviceProvider(Provider):
     """The same with an entry for memory of a device."""
 

@@ -61,7 +61,7 @@ def test_host_memory_is_wrapped_through_each_interface(interface: str) -> None:
     assert values(gs.storage(offering(interface, array))) == array.tolist()
 
 
-def test_buffers_data_interfaces_and_xarray_are_wrapped() -> None:
+def test_buffers_and_data_interfaces_are_wrapped() -> None:
     memory = bytearray(8)
     gs.as_storage(memory)[3] = 7
     assert memory[3] == 7
@@ -76,10 +76,6 @@ def test_buffers_data_interfaces_and_xarray_are_wrapped() -> None:
         ((0, 1), (1, 1)),
         (0, 1),
     )
-    xarray = pytest.importorskip("xarray")
-    import gridbuf.xarray  # noqa: F401
-
-    assert gs.as_storage(xarray.DataArray(array, dims=("K", "I"))).dims == ("K", "I")
 
 
 @pytest.mark.parametrize("interface", ["__cuda_array_interface__", "__dlpack__"])

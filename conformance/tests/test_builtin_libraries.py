@@ -1,0 +1,300 @@
+"""What the suite says of the optional peers: the exact set of required rules that each breaks.
+
+Each id below was checked by hand against the published text and against the library, without the suite; the
+line beside it says why it is a real departure. A set that changes means that the library has changed, or
+that the suite is wrong: look before adjusting it.
+"""
+
+from __future__ import annotations
+
+import pytest
+from judged import NUMPY, NUMPY_VERSION, advice, checked, failure
+from judged import report as judged_report
+
+from gridbuf_conformance import producers
+from gridbuf_conformance.engine import check_producer
+from gridbuf_conformance.targets import CannotLoad
+
+TORCH_VERSION, GT4PY_VERSION = "2.13.0", "1.1.12"
+JAX_VERSION, PYARROW_VERSION, PILLOW_VERSION = "0.10.2", "26.0.1", "13.0.0"
+
+TORCH = {
+    "DL-05",  # copy=True copies to another address and leaves the flags 0
+    "DL-29",  # resize_() reallocates the storage while a capsule lives: its data pointer is unmapped
+    "DP-15",  # stream=1 on the CPU is refused by AssertionError
+}
+TORCH_ADVICE = {
+    "DP-13",  # max_version=[1, 0] is taken: only max_version[0] is looked at
+    "DP-23",  # dl_device=(8, 0) raises NotImplementedError from the dispatcher
+}
+GT4PY = {
+    "GT-20",  # shapes whose wrapped size is negative end in an AssertionError instead of an answer
+    "GT-24",  # extents are multiplied as numpy.int32: 1024^3 float64 is a view of 8 GiB over a few bytes
+    *NUMPY,  # its arrays are NumPy's
+}
+JAX_ADVICE = {
+    "DL-12",  # an empty array exports its real address
+    "DP-13",  # max_version=(1, 0, 0) is taken: it is compared with (1, 0) as any tuple is
+    "DP-23",  # dl_device="cpu" is unpacked: ValueError (too many values) instead of TypeError
+    "DP-27",  # without max_version, an immutable array goes out in a legacy capsule, which cannot say so
+}
+PYARROW_ADVICE = {
+    "DP-13",  # max_version=(1, 0, 0) is taken, for the same reason
+    "DP-23",  # dl_device="cpu" is compared with the array's own device: BufferError instead of TypeError
+}
+PYARROW_TENSOR = {
+    "PB-06",  # format is filled for requests without FORMAT: Tensor.__getbuffer__ never looks at the flags
+    "PB-08",  # shape is filled for SIMPLE, for the same reason
+    "PB-09",  # strides are filled for SIMPLE, for the same reason
+    "PB-11",  # SIMPLE and ND succeed for tensors that are not C-contiguous, for the same reason
+    "PB-12",  # a tensor in C order grants F_CONTIGUOUS, for the same reason
+}
+LIBRARIES: dict[str, tuple[str, set[str], set[str]]] = {
+    "numpy.scalar": (
+        NUMPY_VERSION,
+        {
+            "AI-33",  # the dict describes a temporary array that only the dict owns (NumPy 2.5 mended it)
+            "PB-08",  # datetime64: shape is filled for SIMPLE: its getbuffer never looks at the flags
+            "PB-09",  # datetime64: strides stays NULL for STRIDES
+        },
+        set(),
+    ),
+    "ml_dtypes": (
+        "0.5.4",
+        {
+            "AI-07",  # float8_e5m2 says "<f1", which NumPy itself does not know
+            "AS-03",  # and kind "f" with itemsize 1 in the struct
+        },
+        {"XA-14"},
+    ),
+    "pyarrow.buffer": (
+        PYARROW_VERSION,
+        {"PB-06", "PB-08", "PB-09"},  # Buffer.__getbuffer__ looks at WRITABLE alone
+        set(),
+    ),
+    "mlir": (
+        f"jaxlib {JAX_VERSION}",
+        {
+            "PB-02",  # ndim stays 1 without STRIDES
+            "PB-08",  # shape stays NULL for ND
+            "PB-12",  # F_CONTIGUOUS is granted in C order
+            "PB-13",  # WRITABLE is granted with readonly 1
+        },
+        set(),
+    ),
+    "pyzmq": (
+        "27.3.0",
+        {
+            "PB-06",  # Frame.__getbuffer__ never looks at the flags: format is always filled
+            "PB-08",  # as is shape
+            "PB-09",  # and strides never is
+            "PB-13",  # a frame that was not copied lends read-only memory as writable
+        },
+        set(),
+    ),
+    "nanoarrow": (
+        "0.9.0",
+        {"PB-08", "PB-09"},  # CBufferView.__getbuffer__ fills shape and strides always
+        {"DP-14", "DP-27"},
+    ),
+    "glm": ("2.8.3", {"PB-11"}, set()),  # matrices lie by column and are lent without strides
+    "pygame": ("2.5.8-ce", {"PB-11"}, set()),  # SIMPLE is granted for memory in Fortran order
+    "pygame.pixelarray": ("2.5.8-ce", {"PB-11"}, set()),  # the same, in code of its own
+    "pygame.sound": ("2.5.8-ce", set(), set()),
+    "tvm_ffi": (
+        "0.1.15.post2",
+        {
+            "DP-12",  # max_version=(0, 1) calls a misspelt private method: AttributeError
+            "DP-15",  # stream=1 on the CPU is taken
+        },
+        {"DL-12", "DP-13", "DP-23"},
+    ),
+    "vtk": (
+        "9.7.2",
+        {
+            "PB-05",  # SIMPLE says itemsize 1 of doubles
+            "PB-06",  # from ND up everything is filled
+            "PB-09",
+            "PB-12",  # F_CONTIGUOUS is granted in C order
+        },
+        set(),
+    ),
+    "vtk.soa": ("9.7.2", {"PB-34"}, set()),  # each view is another writable copy
+    "pyqt6": ("6.11.0", {"PB-24"}, set()),  # QByteArray frees memory that is lent
+    "pyside6": ("6.12.0", {"PB-24"}, set()),  # as does this one
+    "usd": ("0.26.11", {"PB-01"}, set()),  # refusals are ValueError
+    "ctranslate2": ("4.8.5", {"XA-18"}, set()),  # bfloat16: hasattr raises RuntimeError
+    "onnxruntime": (
+        "1.31.1",
+        {
+            "DP-15",  # stream=1 on the CPU is taken
+            "GT-20",  # bool is exported as uint8
+        },
+        {"DL-12", "DP-14"},
+    ),
+    "av": ("19.0.2", {"DP-15"}, {"DP-14", "XA-02"}),  # stream=1 on the CPU is taken
+    "iree": (
+        "3.13.0",
+        {
+            "PB-06",  # MappedMemory always fills format
+            "PB-08",  # and never shape
+            "PB-09",  # nor strides
+            "PB-13",  # WRITABLE is granted with readonly 1
+        },
+        set(),
+    ),
+    "cython": (
+        "scikit-learn 1.9.1",
+        {
+            "PB-09",  # strides is filled for ND
+            "PB-11",  # contiguity is never checked
+            "PB-12",  # in neither order
+        },
+        set(),
+    ),
+    "warp": ("1.19.0", {"XA-04"}, {"DP-14"}),  # bfloat16 is <u2 in the dict, bfloat in DLPack
+    "drjit": ("1.5.0", {"DP-15"}, {"DL-12", "DP-14"}),  # stream=1 on the CPU is taken
+    "paddle": ("3.3.1", {"DP-02"}, {"DP-13", "DP-23", "GT-15"}),  # the device's number is None
+    "mlx": (
+        "0.32.4",
+        {
+            "PB-08",  # shape stays NULL for ND
+            "PB-11",  # contiguity is never checked
+            "PB-12",  # in neither order
+            "PB-20",  # bfloat16 has the format "bfloat16"
+            "DP-15",  # stream=1 on the CPU is taken
+        },
+        {"DL-12", "DP-13"},
+    ),
+    "tensorflow": (
+        "2.21.0",
+        {
+            "PB-01",  # the requests go to NumPy, whose refusals are ValueError
+            "DP-20",  # copy=True is RuntimeError
+        },
+        {"DL-12", "DP-13", "DP-23", "DP-27"},
+    ),
+    "tensorflow.string": ("2.21.0", {"DP-25"}, set()),  # a failed CHECK ends the process
+    "array_api_strict": ("2.6.1", set(), {"DL-12"}),
+    "awkward": ("2.14.0", set(), {"DL-12", "DP-14"}),
+    "skia": ("144.1", set(), {"AI-19"}),
+    "blosc2": ("4.14.1", set(), set()),
+    "bitarray": ("3.12.3", set(), set()),
+    "cffi": ("2.1.1", set(), set()),
+    "mpi4py": ("4.1.2", set(), set()),
+    "cramjam": ("2.14.0", set(), set()),
+    "zstandard": ("0.25.0", set(), set()),
+}
+"""Each further library: the version that was verified by hand, the rules that it breaks, and what it is advised.
+
+Those that third_party/python/peers.in names are judged wherever the peers are; the others where somebody has them.
+"""
+
+
+def test_torch() -> None:
+    report = checked("torch", TORCH_VERSION)
+    assert set(report.failed) == TORCH
+    assert advice(report) == TORCH_ADVICE
+
+
+def test_gt4py_wraps_at_32_bits_and_nobody_touches_the_memory() -> None:
+    report = checked("gt4py", GT4PY_VERSION)
+    assert set(report.failed) == GT4PY
+    assert report.outcomes["GT-24"] == "FAIL", "found by looking, not by a crash"
+    assert "not all mapped" in failure(report, "GT-24")["actual"]
+    assert "crash" not in report.data["plans"]
+    plan = failure(report, "GT-24")["plan"]
+    assert plan["fill"] is None
+
+
+def test_named_arrays_over_storages_break_nothing() -> None:
+    report = checked("gridbuf.xarray")
+    assert report.failed == (), report.to_json()
+    passed = {id_ for id_, outcome in report.outcomes.items() if outcome == "PASS"}
+    assert {
+        "GT-01",
+        "GT-02",
+        "GT-04",
+        "GT-05",
+        "GT-11",
+        "GT-13",
+        "GT-18",
+        "GT-26",
+        "GT-28",
+    } <= passed
+
+
+def test_the_exchange_table_of_torch_is_judged() -> None:
+    outcomes = checked("torch").outcomes
+    if outcomes["DX-01"] == "UNSUPPORTED":
+        pytest.skip("this torch has no exchange table")
+    assert {f"DX-{n:02}" for n in range(1, 11)} <= {r for r, o in outcomes.items() if o == "PASS"}
+
+
+def test_jax() -> None:
+    report = checked("jax", JAX_VERSION)
+    assert report.failed == (), report.to_json()
+    assert advice(report) == JAX_ADVICE
+
+
+def test_pyarrow() -> None:
+    report = checked("pyarrow", PYARROW_VERSION)
+    assert report.failed == (), report.to_json()
+    assert advice(report) == PYARROW_ADVICE | {"DP-27"}
+    report = checked("pyarrow.tensor", PYARROW_VERSION)
+    assert set(report.failed) == PYARROW_TENSOR
+    assert advice(report) == PYARROW_ADVICE
+
+
+def test_pillow_and_xarray() -> None:
+    for name, version in (("pillow", PILLOW_VERSION), ("xarray", None)):
+        report = checked(name, version)
+        assert report.failed == (), report.to_json()
+        assert advice(report) == set()
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_library(name: str) -> None:
+    version, broken, advice = LIBRARIES[name]
+    report = checked(name, version)
+    assert set(report.failed) == broken, report.to_json()
+    assert advice(report) == advice
+
+
+def test_pyglms_arrays_break_what_they_touch() -> None:
+    """F_CONTIGUOUS|WRITABLE lends memory past the array's: where the process dies of it varies, that it does not."""
+    checked("glm", "2.8.3")
+    target = "gridbuf_conformance.producers.glm:ArrayProducer"
+    report = check_producer(target, profile="smoke", rules="PB-*")
+    assert {"PB-02", "PB-12", "PB-13"} & set(report.failed), report.to_json()
+
+
+def test_every_library_has_its_verdict() -> None:
+    """A producer that nobody looked at is one whose accusations nobody checked."""
+    others = {
+        "glm.array",
+        "numpy",
+        "torch",
+        "jax",
+        "pyarrow",
+        "pyarrow.tensor",
+        "pillow",
+        "xarray",
+        "gt4py",
+    }
+    others |= {"array", "bytes", "bytearray", "memoryview", "ctypes", "mmap", "cupy", "numba"}
+    judged = LIBRARIES.keys() | others
+    left = {name for name in producers.BUILT_IN if not name.startswith("gridbuf")} - judged
+    assert left == set()
+
+
+def test_producers_without_a_device_say_so() -> None:
+    for name in ("cupy", "numba"):
+        entry = producers.find(name)
+        if entry.is_usable:
+            assert "ERROR" not in judged_report(name).outcomes.values()
+        elif entry.is_installed:
+            with pytest.raises(CannotLoad, match="needs a CUDA device"):
+                judged_report(name)
+    if not producers.has_gpu():
+        pytest.skip("UNTESTED here: no CUDA device; CuPy and Numba are judged where there is one")
