@@ -109,7 +109,10 @@ def _library(
     )
 
 
-_GRIDBUF = {"needs": "gridbuf", "install": "pip install gridbuf"}
+FROM_SOURCE = "in gridbuf's repository: pip wheel . -w dist && pip install --find-links dist gridbuf"
+"""How gridbuf is installed: it is not on the package index yet."""
+
+_GRIDBUF = {"needs": "gridbuf", "install": FROM_SOURCE}
 
 BUILT_IN: dict[str, Entry] = {
     entry.name: entry
@@ -392,7 +395,7 @@ BUILT_IN: dict[str, Entry] = {
             "gridbuf_xarray",
             "XarrayOfStorageProducer",
             "xarray.DataArray over a storage of gridbuf, by its accessor",
-            **{**_GRIDBUF, "install": "pip install gridbuf xarray"},
+            **{**_GRIDBUF, "install": f"{FROM_SOURCE} xarray"},
         ),
         _entry(
             "gt4py",
