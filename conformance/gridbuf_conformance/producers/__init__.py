@@ -109,7 +109,9 @@ def _library(
     )
 
 
-FROM_SOURCE = "in gridbuf's repository: pip wheel . -w dist && pip install --find-links dist gridbuf"
+FROM_SOURCE = (
+    "in gridbuf's repository: pip wheel . -w dist && pip install --find-links dist gridbuf"
+)
 """How gridbuf is installed: it is not on the package index yet."""
 
 _GRIDBUF = {"needs": "gridbuf", "install": FROM_SOURCE}
