@@ -6,11 +6,13 @@ A fenced block preceded by `<!-- snippet: FILE#REGION -->` must equal the lines 
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 import textwrap
 
 import pytest
+from gridbuf_conformance import consumers, producers
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FOLDERS = ("docs", "modules", "conformance")
@@ -56,16 +58,15 @@ def launcher(ranks: int) -> list[str]:
     return [str(mpiexec), "-n", str(ranks)]
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda p: p.stem)
-def test_example_runs(example, tmp_path):
-    """As a user runs it: a program of its own, in a folder of its own (what GT4Py compiles and what is drawn goes there)."""
-    ranks = RANKS.search(example.read_text())
+def run(program, tmp_path):
+    """Runs it as a user does: a fresh interpreter in an empty folder (what GT4Py compiles and what is drawn goes there)."""
+    ranks = RANKS.search(program.read_text())
     # `-m mpi4py` ends all ranks when one of them raises, where the others would wait for it.
-    run = ("-m", "mpi4py") if ranks else ()
+    options = ("-m", "mpi4py") if ranks else ()
     path = os.pathsep.join(str(pathlib.Path(entry).resolve()) for entry in sys.path if entry)
     environ = {**os.environ, "PYTHONPATH": path, "MPLBACKEND": "agg", "HOME": str(tmp_path)}
     done = subprocess.run(
-        [*(launcher(int(ranks[1])) if ranks else ()), sys.executable, *run, str(example)],
+        [*(launcher(int(ranks[1])) if ranks else ()), sys.executable, *options, str(program)],
         cwd=tmp_path,
         env={**environ, "GT_CACHE_ROOT": str(tmp_path)},
         capture_output=True,
@@ -77,6 +78,83 @@ def test_example_runs(example, tmp_path):
     if done.returncode and missing and missing[1] in PEERS:
         pytest.skip(f"NOT run: it needs {missing[1]}, which is not installed; ./bazelw --peers")
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda p: p.stem)
+def test_example_runs(example, tmp_path):
+    run(example, tmp_path)
+
+
+def printed() -> list:
+    """The Python code of the READMEs: that of a page in the order printed, and each block of README.md alone."""
+    pages = {
+        page: re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+        for page in ("README.md", "conformance/README.md")
+    }
+    assert all(pages.values()), "a README without Python code"
+    whole = [pytest.param("\n".join(blocks), id=page) for page, blocks in pages.items()]
+    numbered = enumerate(pages["README.md"], 1)
+    return whole + [pytest.param(block, id=f"README.md, block {n}") for n, block in numbered]
+
+
+@pytest.mark.parametrize("code", printed())
+def test_the_code_of_a_readme_runs_as_printed(code, tmp_path):
+    program = tmp_path / "printed.py"
+    program.write_text(code)
+    run(program, tmp_path)
+
+
+# Packages on the package index that hints name and that no lock file has.
+KNOWN = set(
+    "av blosc2 ctranslate2 cupy-cuda12x drjit iree-base-runtime mlx numba-cuda onnxruntime paddlepaddle pyqt6 pyside6"
+    " pyside6-essentials scikit-learn skia-python tensorflow-cpu usd-core vtk warp-lang".split()
+)
+LOCKED = {
+    name
+    for suffix in ("lock", "pin")
+    for path in (ROOT / "third_party/python").glob(f"*.{suffix}")
+    for name in re.findall(r"^([\w-]+)==", path.read_text(), re.MULTILINE)
+}
+INSTALL = re.compile(r"pip install ([^\n\"\\`,;:{}()#&]+)")
+
+
+def hints() -> set[tuple[str, str]]:
+    """What messages, documents and examples say to install, and where."""
+    sources = [
+        path
+        for folder in ("modules/python/gridbuf", "conformance/gridbuf_conformance", "examples")
+        for suffix in ("py", "yml")
+        for path in (ROOT / folder).rglob(f"*.{suffix}")
+    ]
+    found = {
+        (command.strip(), str(path.relative_to(ROOT)))
+        for path in [*sources, *DOCUMENTS]
+        for command in INSTALL.findall(path.read_text())
+    }
+    entries = (*producers.BUILT_IN.values(), *consumers.BUILT_IN.values())
+    return found | {
+        (command.strip(), entry.name)
+        for entry in entries
+        for command in INSTALL.findall(entry.install or "")
+    }
+
+
+@pytest.mark.parametrize("command, where", sorted(hints()))
+def test_a_hint_names_packages_that_exist(command, where):
+    """gridbuf's own packages are not on the package index: they are installed from a folder of wheels."""
+    words = shlex.split(command)
+    own = (
+        {"gridbuf", "gridbuf-conformance", "dist", "wheels", "…"}
+        if "--find-links" in words
+        else set()
+    )
+    named = {
+        re.split(r"[\[<>=]", word)[0].lower().replace("_", "-")
+        for word in words
+        if not word.startswith(("-", ".")) and "/" not in word
+    }
+    unknown = named - own - LOCKED - KNOWN
+    assert not unknown, f"{where}: pip install {command}: not on the package index: {unknown}"
 
 
 LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")

@@ -4,6 +4,10 @@
 
 #include <string>
 
+#ifdef Py_GIL_DISABLED
+#error "gridbuf relies on the GIL: set GRIDBUF_PYTHON to a Python without the 't' of a free-threaded build"
+#endif
+
 import gridbuf.interface.array_interface;
 import gridbuf.interface.dlpack;
 import gridbuf.python.buffer;

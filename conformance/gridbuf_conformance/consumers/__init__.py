@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
 
+from ..producers import FROM_SOURCE
 from ..producers import Entry as _ProducerEntry
 
 __all__ = ["BUILT_IN", "ENTRY_POINT_GROUP", "Entry", "UnknownConsumer", "entries", "find", "names"]
@@ -40,7 +41,8 @@ def _of(needs: str, install: str = "") -> dict[str, str]:
 
 
 _OWN = f"{__name__}.functions:"
-_NUMPY, _TORCH, _JAX, _GRIDBUF = map(_of, ("numpy", "torch", "jax", "gridbuf"))
+_NUMPY, _TORCH, _JAX = map(_of, ("numpy", "torch", "jax"))
+_GRIDBUF = {"needs": "gridbuf", "install": FROM_SOURCE}
 _DLPACK = ("dlpack",)
 _EXTENSIONS = "bazel build //conformance/extensions, or pip install --no-build-isolation conformance/extensions"
 """How pybind11's and nanobind's consumers come about: they are C++ and have to be built."""

@@ -41,9 +41,10 @@ ENTRY_POINT_GROUP = "gridbuf_conformance.producers"
 class Entry:
     """One producer by name.
 
-    `target` is what a worker loads, `needs` the import name without which it cannot, `also` those of packages
-    that the library works without and the producer does not, `install` the command that brings them all. `needs_gpu` says that it makes nothing without a CUDA device. `rules` is the selection that a run takes by default: the plain-array door of a library
-    that hands out somebody else's arrays answers for the allocation, not for the arrays' exports.
+    `target` is what a worker loads and `needs` the import name of the library. `also` has the import names that the
+    producer needs and the library does not. `install` is the command that installs them all. `needs_gpu` says that
+    the producer makes nothing without a CUDA device. `rules` is the default selection of rules: a library whose
+    plain arrays are NumPy's answers for the allocation, not for the exports.
     """
 
     name: str
@@ -119,7 +120,10 @@ def _library(
     return _entry(name, module, kind, summary, needs=needs, install=command, also=also, **more)
 
 
-_GRIDBUF = {"needs": "gridbuf", "install": "pip install gridbuf"}
+FROM_SOURCE = "in gridbuf's repository: pip install ."
+"""How gridbuf is installed: it is not on the package index yet."""
+
+_GRIDBUF = {"needs": "gridbuf", "install": FROM_SOURCE}
 
 BUILT_IN: dict[str, Entry] = {
     entry.name: entry
@@ -428,7 +432,7 @@ BUILT_IN: dict[str, Entry] = {
             "XarrayOfStorageProducer",
             "xarray.DataArray over a storage of gridbuf, by its accessor",
             needs="gridbuf",
-            install="pip install gridbuf xarray",
+            install=f"{FROM_SOURCE} xarray",
             also=("xarray",),
         ),
         _entry(

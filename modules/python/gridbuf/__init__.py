@@ -14,7 +14,22 @@ Two ways in:
 (8, 256, 64)
 >>> print(gridbuf.plan((3, 4), layout=(1, 0), alignment_size=64).padded_shape)
 (8, 4)
+
+`import gridbuf` is enough for the modules `gridbuf.compat`, `.mpi`, `.storage`, `.testing` and `.xarray`: each is imported when
+it is first used.
 """
+
+import importlib
+import sys
+from typing import TYPE_CHECKING
+
+if "t" in sys.abiflags:
+    # Before the extension is loaded: it is compiled for objects of another layout, and would crash.
+    raise ImportError(
+        f"gridbuf does not run on free-threaded Python, and {sys.executable} is one"
+        f" ({sys.version.split()[0]}, sys.abiflags {sys.abiflags!r}): its extension relies on the GIL."
+        f" Use a Python {sys.version_info[0]}.{sys.version_info[1]} with the GIL, without the 't' in its name"
+    )
 
 from ._config import show_config
 from ._core import (
@@ -119,3 +134,23 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+if TYPE_CHECKING:
+    from . import compat as compat
+    from . import mpi as mpi
+    from . import storage as storage
+    from . import testing as testing
+    from . import xarray as xarray
+else:
+    _LAZY = ("compat", "mpi", "storage", "testing", "xarray")
+
+    def __getattr__(name):
+        if name not in _LAZY:
+            raise AttributeError(f"module 'gridbuf' has no attribute {name!r}")
+        try:
+            return importlib.import_module(f"{__name__}.{name}")
+        except ImportError as error:  # `hasattr`, `inspect` and `help` expect an AttributeError
+            raise AttributeError(str(error)) from error
+
+    def __dir__():
+        return sorted({*globals(), *_LAZY})

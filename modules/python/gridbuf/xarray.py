@@ -30,7 +30,7 @@ from typing import Any
 try:
     import xarray
 except ModuleNotFoundError:
-    raise ImportError("gridbuf.xarray needs xarray: pip install 'gridbuf[xarray]'")
+    raise ImportError("gridbuf.xarray needs xarray: pip install xarray")
 
 from . import storage as storages
 from ._core import GTNoSuchBufferError, as_numpy, get_dims

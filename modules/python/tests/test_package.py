@@ -70,6 +70,62 @@ def test_importing_needs_neither_cuda_nor_cupy() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, env=environment())
 
 
+def run(code: str) -> None:
+    """Runs the code in a fresh interpreter, which must end well."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+LAZY = ("compat", "mpi", "storage", "testing", "xarray")
+
+
+def test_importing_the_package_is_enough_for_its_modules() -> None:
+    run(
+        "import gridbuf, inspect, sys\n"
+        f"lazy = {LAZY}\n"
+        "assert not {f'gridbuf.{name}' for name in lazy} & {*sys.modules}, 'imported too early'\n"
+        "assert {*lazy} < {*dir(gridbuf)}\n"
+        "assert gridbuf.storage.zeros((2,), dims='I').dims == ('I',)\n"
+        "assert gridbuf.testing.is_emulated() is False\n"
+        "assert gridbuf.mpi.HaloExchange and gridbuf.compat.gt4py.zeros\n"
+        "assert gridbuf.storage is sys.modules['gridbuf.storage']\n"
+        "assert not hasattr(gridbuf, 'storages')\n"
+        "inspect.getmembers(gridbuf)\n"
+    )
+
+
+def test_a_module_that_lacks_its_library_says_what_to_install() -> None:
+    run(
+        "import sys\n"
+        "sys.modules['xarray'] = None\n"
+        "import gridbuf, inspect\n"
+        "try:\n"
+        "    gridbuf.xarray\n"
+        "except AttributeError as error:\n"
+        "    assert str(error) == 'gridbuf.xarray needs xarray: pip install xarray', error\n"
+        "else:\n"
+        "    raise SystemExit('no error')\n"
+        "inspect.getmembers(gridbuf)\n"  # as help(gridbuf) does
+    )
+
+
+def test_a_free_threaded_interpreter_is_refused_before_the_extension_is_loaded() -> None:
+    run(
+        "import sys\n"
+        "sys.abiflags = 't'\n"  # as a free-threaded CPython sets it
+        "try:\n"
+        "    import gridbuf\n"
+        "except ImportError as error:\n"
+        "    for part in ('free-threaded', sys.executable, sys.version.split()[0], 'with the GIL'):\n"
+        "        assert part in str(error), error\n"
+        "else:\n"
+        "    raise SystemExit('no error')\n"
+        "assert 'gridbuf._core' not in sys.modules\n"
+    )
+
+
 def test_the_text_of_a_buffer() -> None:
     buffer = gridbuf.allocate(
         (3, 4, 5), layout=(2, 0, 1), alignment_size=64, aligned_index=(1, 1, 1)
@@ -183,7 +239,6 @@ SAMPLE = """
 from typing import Any, assert_type
 
 import gridbuf
-import gridbuf.storage
 import numpy as np
 import numpy.typing as npt
 
@@ -210,11 +265,15 @@ assert_type(field, gridbuf.storage.Storage)
 assert_type(field.domain_view, gridbuf.storage.Storage)
 field.halo = (1, 1)
 field[0] = gridbuf.storage.as_storage(array, array, sync_state=gridbuf.storage.SyncState(1)) + 1
+assert_type(gridbuf.mpi.Decomposition({"I": 4}), gridbuf.mpi.Decomposition)
+assert_type(gridbuf.testing.is_emulated(), bool)
+gridbuf.compat.gt4py.zeros((3, 4), np.float32, backend="numpy")
+gridbuf.xarray.to_data_array(field)
 """
 WRONG = """
 import gridbuf
-import gridbuf.storage
 
+gridbuf.storages
 gridbuf.empty((3, 4), halo=1)
 gridbuf.empty("34")
 gridbuf.zeros((3,), alignment_size="64")
@@ -251,7 +310,7 @@ def test_type_checkers_accept_right_uses_and_reject_wrong_ones(tmp_path: Path) -
     accepted = mypy(tmp_path, SAMPLE)
     assert accepted.returncode == 0, accepted.stdout + accepted.stderr
     rejected = mypy(tmp_path, WRONG)
-    assert rejected.stdout.count("error:") == 7, rejected.stdout + rejected.stderr
+    assert rejected.stdout.count("error:") == 8, rejected.stdout + rejected.stderr
 
 
 def test_the_stubs_say_what_the_extension_has(tmp_path: Path) -> None:

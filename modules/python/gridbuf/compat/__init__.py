@@ -2,3 +2,5 @@
 
 * `gridbuf.compat.gt4py`: that of `gt4py.storage`.
 """
+
+from . import gt4py as gt4py

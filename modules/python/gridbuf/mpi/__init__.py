@@ -15,8 +15,8 @@ A dimension that the decomposition does not name belongs whole to every rank, an
 travels is what `domain_view` says: points of the domain, into the halo of the neighbour, one message per neighbour for all
 fields together. Storages on a device lend the boxes that are sent and take those that are received, nothing else.
 
-Two engines do the sending: GHEX where it is installed (`pip install gridbuf[ghex]`) and can take the fields, else mpi4py alone
-(`pip install gridbuf[mpi]`). mpi4py is imported when a decomposition is made, not before.
+Two engines do the sending: GHEX where it is installed (`pip install ghex`) and can take the fields, else mpi4py alone
+(`pip install mpi4py mpich`). mpi4py is imported when a decomposition is made, not before.
 """
 
 from ._decomposition import Decomposition

@@ -48,7 +48,7 @@ def why_not(
 ) -> str | None:
     """Why GHEX cannot serve these fields; None if it can."""
     if importlib.util.find_spec("ghex") is None:
-        return f"{NOT_INSTALLED}: pip install 'gridbuf[ghex]'"
+        return f"{NOT_INSTALLED}: pip install ghex"
     if not corners:
         return "corners=False, and GHEX always exchanges with diagonal neighbours"
     for spec, field in zip(specs, fields, strict=True):

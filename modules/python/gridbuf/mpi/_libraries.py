@@ -18,7 +18,7 @@ def mpi_module() -> Any:
         return importlib.import_module("mpi4py.MPI")
     except ImportError as error:
         raise ImportError(
-            f"gridbuf.mpi needs mpi4py and an MPI library ({error}): pip install 'gridbuf[mpi]', and mpich where there is no MPI"
+            f"gridbuf.mpi needs mpi4py and an MPI library ({error}): pip install mpi4py, and mpich where there is no MPI"
         ) from error
 
 
