@@ -5,6 +5,7 @@ target that skips because a package is missing must declare `peers = True`, or c
 targets again with the optional peers, would never run it.
 """
 
+import gc
 import os
 import re
 import sys
@@ -29,6 +30,14 @@ class Rules:
             "markers",
             "thorough: a long variant; runs in the target NAME_thorough_test, which the README's command leaves out",
         )
+
+    def pytest_collection_finish(self) -> None:
+        """What is loaded by now stays: the many collections of the tests need not look at it."""
+        gc.collect()
+        gc.freeze()
+
+    def pytest_sessionfinish(self) -> None:
+        gc.unfreeze()
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         self._note(report)
