@@ -16,6 +16,10 @@ HIDDEN uint32_t arc4random(void) {
   return bits;
 }
 
+// C23's strtoul, which also reads "0b1"; where glibc is 2.38 or newer, libstdc++'s allocator of exceptions calls it for decimals.
+unsigned long older_strtoul(const char*, char**, int) __asm__("strtoul");
+HIDDEN unsigned long __isoc23_strtoul(const char* text, char** end, int base) { return older_strtoul(text, end, base); }
+
 // glibc 2.29 gave these functions new versions without the error handling of SVID. The results are equal.
 #define OLDER(function)                                                 \
   double older_##function(double);                                      \
