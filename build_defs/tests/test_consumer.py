@@ -8,6 +8,7 @@ import pathlib
 import subprocess
 
 import pytest
+from inner_bazel import BAZEL, READ_WORKSPACE
 
 # The examples find gridbuf at ../.., so they are run where they really lie, with an output base of the test's own.
 WORKSPACE = pathlib.Path(__file__).parents[2] / "examples/bazel_consumer/WORKSPACE"
@@ -44,9 +45,9 @@ def shared(tmp_path_factory):
 def run_bazel(example, tmp_path, shared, *arguments):
     """A command of Bazel in an example's folder, its server ended afterwards."""
     folder = EXAMPLES / example
-    startup = ["bazel-4", f"--output_base={tmp_path}/output_base", "--max_idle_secs=30"]
+    startup = [BAZEL, f"--output_base={tmp_path}/output_base", "--max_idle_secs=30"]
     command, *rest = arguments
-    options = ["--symlink_prefix=/", "--noshow_progress", f"--disk_cache={shared}/disk_cache"]
+    options = [*READ_WORKSPACE, "--symlink_prefix=/", "--noshow_progress", f"--disk_cache={shared}/disk_cache"]
     environ = {**os.environ, "HOME": str(shared), "USER": "test"}
     result = subprocess.run(
         [*startup, command, *options, *rest],
