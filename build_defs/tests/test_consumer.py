@@ -47,7 +47,12 @@ def run_bazel(example, tmp_path, shared, *arguments):
     folder = EXAMPLES / example
     startup = [BAZEL, f"--output_base={tmp_path}/output_base", "--max_idle_secs=30"]
     command, *rest = arguments
-    options = [*READ_WORKSPACE, "--symlink_prefix=/", "--noshow_progress", f"--disk_cache={shared}/disk_cache"]
+    options = [
+        *READ_WORKSPACE,
+        "--symlink_prefix=/",
+        "--noshow_progress",
+        f"--disk_cache={shared}/disk_cache",
+    ]
     environ = {**os.environ, "HOME": str(shared), "USER": "test"}
     result = subprocess.run(
         [*startup, command, *options, *rest],

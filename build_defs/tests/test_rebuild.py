@@ -66,7 +66,12 @@ class Workspace:
                 "--max_idle_secs=60",
                 "--host_jvm_args=-Xmx512m",
             ]
-            + [command, *READ_WORKSPACE, "--repo_env=CC=clang-19", f"--repo_env=GRIDBUF_ENVIRONMENT={sys.prefix}"]
+            + [
+                command,
+                *READ_WORKSPACE,
+                "--repo_env=CC=clang-19",
+                f"--repo_env=GRIDBUF_ENVIRONMENT={sys.prefix}",
+            ]
             + (
                 ["--force_pic", "--subcommands", "--nosandbox_debug"]
                 if command in ("build", "run")
