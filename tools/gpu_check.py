@@ -139,7 +139,7 @@ PY_TESTS = (
     "modules/python/tests/storage/test_storage_exports.py",
     "modules/python/tests/storage/test_storage_functions.py",
     "conformance/tests/test_abi_device.py",
-    "conformance/tests/test_builtin_producers.py::test_producers_without_a_device_say_so",
+    "conformance/tests/test_builtin_libraries.py::test_producers_without_a_device_say_so",
     "conformance/tests/test_offers_host.py::TestCudaArrayInterface",
     "conformance/tests/test_producers.py -k 'cupy or numba'",
 )
