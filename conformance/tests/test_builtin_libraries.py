@@ -255,10 +255,10 @@ def test_pillow_and_xarray() -> None:
 
 @pytest.mark.parametrize("name", LIBRARIES)
 def test_library(name: str) -> None:
-    version, broken, advice = LIBRARIES[name]
+    version, broken, advised = LIBRARIES[name]
     report = checked(name, version)
     assert set(report.failed) == broken, report.to_json()
-    assert advice(report) == advice
+    assert advice(report) == advised
 
 
 def test_pyglms_arrays_break_what_they_touch() -> None:
