@@ -102,8 +102,8 @@ _fuzz_test = rule(
     test = True,
 )
 
-def cc_fuzz_test(name, srcs, corpus, deps = [], dictionary = None, seconds = 5, max_bytes = 4096, **kwargs):
-    """A fuzz target as a test.
+def cc_fuzz_test(name, srcs, corpus, deps = [], dictionary = None, seconds = 5, max_bytes = 4096, tags = [], **kwargs):
+    """A fuzz target as a test, with the tag `thorough`: it builds what it tests once more, instrumented.
 
     Args:
       name: the test; `name_program` is the program, to be run by hand for longer.
@@ -113,7 +113,8 @@ def cc_fuzz_test(name, srcs, corpus, deps = [], dictionary = None, seconds = 5, 
       dictionary: words that inputs are made of, in libFuzzer's format.
       seconds: how long the test looks for new inputs, after it has run the saved ones.
       max_bytes: the longest input that is tried.
-      **kwargs: size, timeout, tags, visibility.
+      tags: further tags.
+      **kwargs: size, timeout, visibility.
     """
     cc_module_binary(name = name + "_program", srcs = srcs, deps = deps, testonly = True, tags = ["manual"])
     _fuzz_test(
@@ -123,5 +124,6 @@ def cc_fuzz_test(name, srcs, corpus, deps = [], dictionary = None, seconds = 5, 
         dictionary = dictionary,
         seconds = seconds,
         max_bytes = max_bytes,
+        tags = tags + ["thorough"],
         **kwargs
     )

@@ -1,6 +1,6 @@
 """Other workspaces depend on one gridbuf module each: the examples build, run and print what they should.
 
-The ordinary run builds the smallest C++ example and judges the Python example. The others are thorough.
+The ordinary run judges the Python example. The C++ examples, which build Abseil and gridbuf anew, are thorough.
 """
 
 import os
@@ -69,13 +69,8 @@ def run_bazel(example, tmp_path, shared, *arguments):
     return result
 
 
-@pytest.mark.parametrize(
-    "example",
-    [
-        pytest.param(name, marks=[] if name == "bazel_consumer" else pytest.mark.thorough)
-        for name in PRINTED
-    ],
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("example", PRINTED)
 def test_consumer_workspace_builds_and_prints(example, tmp_path, shared):
     program, expected = PRINTED[example]
     result = run_bazel(example, tmp_path, shared, "run", f"//:{program}")
@@ -84,6 +79,7 @@ def test_consumer_workspace_builds_and_prints(example, tmp_path, shared):
         assert text in result.stdout
 
 
+@pytest.mark.thorough
 @pytest.mark.thorough
 def test_cc_library_is_judged_by_the_suite_in_its_own_workspace(tmp_path, shared):
     result = run_bazel(
