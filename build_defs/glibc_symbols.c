@@ -16,7 +16,9 @@ HIDDEN uint32_t arc4random(void) {
   return bits;
 }
 
-// C23's strtoul, which also reads "0b1"; where glibc is 2.38 or newer, libstdc++'s allocator of exceptions calls it for decimals.
+// C23's forms, which also read "0b1". The headers and libstdc++ of glibc 2.38 or newer call them for decimal numbers.
+long older_strtol(const char*, char**, int) __asm__("strtol");
+HIDDEN long __isoc23_strtol(const char* text, char** end, int base) { return older_strtol(text, end, base); }
 unsigned long older_strtoul(const char*, char**, int) __asm__("strtoul");
 HIDDEN unsigned long __isoc23_strtoul(const char* text, char** end, int base) { return older_strtoul(text, end, base); }
 
