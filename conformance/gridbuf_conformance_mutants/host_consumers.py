@@ -6,6 +6,7 @@ import ctypes
 import os
 from typing import Any
 
+from gridbuf_conformance.abi.pybuffer import PyBuffer
 from gridbuf_conformance.descriptors import c_strides
 
 from .consumer import wrong
@@ -18,6 +19,11 @@ from .host_consumer import (
     View,
     capsule_pointer,
 )
+
+_slot_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_int)(
+    ("PyType_GetSlot", ctypes.pythonapi)
+)
+_GETBUFFER = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p, ctypes.c_int)
 
 
 class _TakesArrayInterface(ArrayInterfaceConsumer):
@@ -459,10 +465,13 @@ class WritesIntoTheMetadata(_TakesBuffer):
 
 @wrong("PB-31")
 class AsksToRead(_TakesBuffer):
-    """Passes memoryview's own flag to PyObject_GetBuffer."""
+    """Asks with memoryview's own flag."""
 
     def view(self, exporter):
-        View(exporter, 0x200).release()
+        # By the exporter's slot: PyObject_GetBuffer refuses the flag from Python 3.13 on.
+        struct = PyBuffer()
+        _GETBUFFER(_slot_of(type(exporter), 1))(exporter, ctypes.byref(struct), 0x200)
+        ctypes.pythonapi.PyBuffer_Release(ctypes.byref(struct))
         return super().view(exporter)
 
 

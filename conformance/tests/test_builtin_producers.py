@@ -16,12 +16,15 @@ from gridbuf_conformance import catalogue, check
 
 # A packed Structure of 13 bytes is exported with format "B", one byte; right from Python 3.12 on.
 PACKED = {"PB-04"} if sys.version_info < (3, 12) else set()
-CTYPES = PACKED | {
-    "PB-06",  # format is filled for requests without FORMAT: PyCData's getbuffer never looks at the flags
-    "PB-08",  # shape is filled for SIMPLE, for the same reason
-    "PB-09",  # strides stays NULL for STRIDES: it is never filled, though consumers may rely on it
-    "PB-12",  # a 2-d array in C order grants F_CONTIGUOUS, for the same reason
-}
+CTYPES = (
+    PACKED
+    | {
+        "PB-06",  # format is filled for requests without FORMAT: PyCData's getbuffer never looks at the flags
+        "PB-08",  # shape is filled for SIMPLE, for the same reason
+        "PB-09",  # strides stays NULL for STRIDES: it is never filled, though consumers may rely on it
+        "PB-12",  # a 2-d array in C order grants F_CONTIGUOUS, for the same reason
+    }
+)
 NUMPY_ADVICE = {
     "DL-12",  # an empty array exports its real address; the header asks for NULL, the Python text does not
     "XA-06",  # structured arrays: `flags &= NPY_ARR_HAS_DESCR` clears "writable" in __array_struct__
