@@ -80,7 +80,8 @@ _new_type.argtypes = [POINTER(_Spec), ctypes.py_object]
 _incref = _api.Py_IncRef
 _incref.argtypes = [c_void_p]
 
-_immortal: list[object] = []  # what the interpreter holds by bare address; types live for ever here
+_immortal: list[object] = []  # what the interpreter holds by bare address
+_incref(id(_immortal))  # also when modules are cleared at exit: buffers are released after that
 
 
 def _type_with_buffer(name: str, getbuffer: Any, releasebuffer: Any, base: type) -> Any:
