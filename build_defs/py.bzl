@@ -70,7 +70,7 @@ def gridbuf_py_test(name, srcs, deps = [], data = [], args = [], env = {}, peers
         )
 
 def gridbuf_py_main_test(name, main, env = {}, **kwargs):
-    """A test that is one program, of gridbuf's own: its exit code is the verdict.
+    """A test that is one program of gridbuf: its exit code is the verdict.
 
     Args:
       name: the target.

@@ -53,7 +53,7 @@ LIBRARIES: dict[str, tuple[str, set[str], set[str]]] = {
     "numpy.scalar": (
         NUMPY_VERSION,
         {
-            "AI-33",  # the dict describes a temporary array that only the dict owns (NumPy 2.5 mended it)
+            "AI-33",  # the dict describes a temporary array that only the dict owns (NumPy 2.5 fixed it)
             "PB-08",  # datetime64: shape is filled for SIMPLE: its getbuffer never looks at the flags
             "PB-09",  # datetime64: strides stays NULL for STRIDES
         },
@@ -97,9 +97,13 @@ LIBRARIES: dict[str, tuple[str, set[str], set[str]]] = {
         {"PB-08", "PB-09"},  # CBufferView.__getbuffer__ fills shape and strides always
         {"DP-14", "DP-27"},
     ),
-    "glm": ("2.8.3", {"PB-11"}, set()),  # matrices lie by column and are lent without strides
+    "glm": (
+        "2.8.3",
+        {"PB-11"},
+        set(),
+    ),  # matrices are stored by column and exported without strides
     "pygame": ("2.5.8-ce", {"PB-11"}, set()),  # SIMPLE is granted for memory in Fortran order
-    "pygame.pixelarray": ("2.5.8-ce", {"PB-11"}, set()),  # the same, in code of its own
+    "pygame.pixelarray": ("2.5.8-ce", {"PB-11"}, set()),  # for the same reason, in other code
     "pygame.sound": ("2.5.8-ce", set(), set()),
     "tvm_ffi": (
         "0.1.15.post2",
@@ -120,7 +124,7 @@ LIBRARIES: dict[str, tuple[str, set[str], set[str]]] = {
         set(),
     ),
     "vtk.soa": ("9.7.2", {"PB-34"}, set()),  # each view is another writable copy
-    "pyqt6": ("6.11.0", {"PB-24"}, set()),  # QByteArray frees memory that is lent
+    "pyqt6": ("6.11.0", {"PB-24"}, set()),  # QByteArray frees memory that it has exported
     "pyside6": ("6.12.0", {"PB-24"}, set()),  # as does this one
     "usd": ("0.26.11", {"PB-01"}, set()),  # refusals are ValueError
     "ctranslate2": ("4.8.5", {"XA-18"}, set()),  # bfloat16: hasattr raises RuntimeError
@@ -187,7 +191,7 @@ LIBRARIES: dict[str, tuple[str, set[str], set[str]]] = {
 }
 """Each further library: the version that was verified by hand, the rules that it breaks, and what it is advised.
 
-Those that third_party/python/peers.in names are judged wherever the peers are; the others where somebody has them.
+Those that third_party/python/peers.in names are judged wherever the peers are installed; the others where they are installed.
 """
 
 
@@ -270,7 +274,7 @@ def test_pyglms_arrays_break_what_they_touch() -> None:
 
 
 def test_every_library_has_its_verdict() -> None:
-    """A producer that nobody looked at is one whose accusations nobody checked."""
+    """An unchecked producer would report failures that were never verified."""
     others = {
         "glm.array",
         "numpy",
