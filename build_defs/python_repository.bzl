@@ -2,7 +2,7 @@
 
 It is the environment that bazelw made from the lock files: GRIDBUF_ENVIRONMENT, which bazelw sets, or else (when the Bazel of
 another workspace builds) the last one bazelw made for the default interpreter. Targets: `:toolchain` (Bazel's Python
-toolchain bound to it), `:headers` (Python.h), `:pybind11` (its headers), `:nanobind` (its library, which it ships as source),
+toolchain bound to it), `:headers` (Python.h), `:numpy` and `:pybind11` (their headers), `:nanobind` (its library, which it ships as source),
 and `python.bzl` with the tags of the interpreter. nanobind is one of the optional peers; `HAS_NANOBIND` says whether it is there.
 """
 
@@ -44,6 +44,13 @@ cc_library(
 )
 
 cc_library(
+    name = "numpy",
+    hdrs = glob(["numpy_include/**/*.h"]),
+    includes = ["numpy_include"],
+    deps = [":headers"],
+)
+
+cc_library(
     name = "nanobind",
     srcs = glob(["nanobind/src/nb_combined.cpp"], allow_empty = True),
     hdrs = glob(
@@ -66,6 +73,7 @@ filegroup(
 
 _QUERY = """
 import json, os, sys, sysconfig
+import numpy
 import pybind11
 try:
     import nanobind
@@ -73,6 +81,7 @@ except ImportError:
     nanobind = None
 print(json.dumps({
     "include": sysconfig.get_paths()["include"],
+    "numpy": numpy.get_include(),
     "pybind11": pybind11.get_include(),
     "nanobind": nanobind and os.path.dirname(nanobind.__file__),
     "suffix": sysconfig.get_config_var("EXT_SUFFIX"),
@@ -99,6 +108,7 @@ def _python_repository_impl(repository_ctx):
         fail("%s does not answer: %s" % (python, result.stderr))
     facts = json.decode(result.stdout)
     repository_ctx.symlink(facts["include"], "include")
+    repository_ctx.symlink(facts["numpy"], "numpy_include")
     repository_ctx.symlink(facts["pybind11"], "pybind11_include")
     if facts["nanobind"]:
         repository_ctx.symlink(facts["nanobind"], "nanobind")
@@ -116,6 +126,6 @@ def _python_repository_impl(repository_ctx):
 python_repository = repository_rule(
     implementation = _python_repository_impl,
     environ = ["GRIDBUF_ENVIRONMENT", "GRIDBUF_PEERS", "GRIDBUF_STATE"],
-    doc = "Binds Bazel's Python toolchain and pybind11's headers to the environment that bazelw made.",
+    doc = "Binds Bazel's Python toolchain and the headers of NumPy and pybind11 to the environment that bazelw made.",
     local = True,
 )

@@ -1,11 +1,12 @@
 // The extension module `gridbuf._core`: puts the types and functions of the modules together.
 
-#include <Python.h>
+#include <pybind11/pybind11.h>
 
 #include <string>
 
 #ifdef Py_GIL_DISABLED
-#error "gridbuf relies on the GIL: set GRIDBUF_PYTHON to a Python without the 't' of a free-threaded build"
+#error \
+    "gridbuf relies on the GIL: set GRIDBUF_PYTHON to a Python without the 't' of a free-threaded build"
 #endif
 
 import gridbuf.interface.array_interface;
@@ -26,21 +27,8 @@ import gridbuf.python.storage;
 namespace gridbuf::python {
 namespace {
 
-// Subinterpreters are refused (m_size -1): NumPy's types are those of one interpreter.
-PyModuleDef definition = {
-    .m_base = PyModuleDef_HEAD_INIT,
-    .m_name = "gridbuf._core",
-    .m_doc = "The compiled core of gridbuf; import gridbuf instead.",
-    .m_size = -1,
-    .m_methods = nullptr,
-    .m_slots = nullptr,
-    .m_traverse = nullptr,
-    .m_clear = nullptr,
-    .m_free = nullptr,
-};
-
 /// What a bug report should hold of how the core was built.
-Ref build_facts() {
+py::dict build_facts() {
   const std::string dlpack =
       std::to_string(dlpack::kMajorVersion) + "." + std::to_string(dlpack::kMinorVersion);
 #ifdef NDEBUG
@@ -48,32 +36,50 @@ Ref build_facts() {
 #else
   constexpr char kAssertions[] = "on";
 #endif
-  return Ref::steal(Py_BuildValue(
-      "{ssssssss}", "compiler", "clang " __clang_version__, "assertions", kAssertions, "dlpack",
-      dlpack.c_str(), "array interface", std::to_string(kArrayInterfaceVersion).c_str()));
+  py::dict facts;
+  facts["compiler"] = "clang " __clang_version__;
+  facts["assertions"] = kAssertions;
+  facts["dlpack"] = dlpack;
+  facts["array interface"] = std::to_string(kArrayInterfaceVersion);
+  return facts;
 }
 
-Ref make_module() {
+void fill_module(PyObject* module) {
   load_numpy();
-  Ref module = Ref::steal(PyModule_Create(&definition));
-  add_exceptions(module.get());
-  add_buffer_type(module.get());
-  add_plan_type(module.get());
-  add_functions(module.get());
-  add_import_functions(module.get());
-  add_device_functions(module.get());
-  add_memory_functions(module.get());
-  add_named_functions(module.get());
-  add_storage_types(module.get());
-  add_copyto_function(module.get());
-  add_call_functions(module.get());
-  check(PyModule_AddObjectRef(module.get(), "_build_facts", build_facts().get()));
-  return module;
+  add_exceptions(module);
+  add_buffer_type(module);
+  add_plan_type(module);
+  add_functions(module);
+  add_import_functions(module);
+  add_device_functions(module);
+  add_memory_functions(module);
+  add_named_functions(module);
+  add_storage_types(module);
+  add_copyto_function(module);
+  add_call_functions(module);
+  check(PyModule_AddObjectRef(module, "_build_facts", build_facts().ptr()));
 }
 
 }  // namespace
 }  // namespace gridbuf::python
 
+PYBIND11_MODULE(_core_of_main_interpreter, module) {
+  module.doc() = "The compiled core of gridbuf; import gridbuf instead.";
+  try {
+    gridbuf::python::fill_module(module.ptr());
+  } catch (const gridbuf::python::PythonError&) {
+    throw pybind11::error_already_set();
+  }
+}
+
+// NumPy's types belong to one interpreter, so subinterpreters are refused. That must happen before
+// pybind11 looks for its own state, which on Python 3.11 waits for the main interpreter for ever.
 PyMODINIT_FUNC PyInit__core() {
-  return gridbuf::python::guarded([] { return gridbuf::python::make_module(); });
+  if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
+    PyErr_SetString(PyExc_ImportError,
+                    "gridbuf._core: found a subinterpreter; only the main interpreter is "
+                    "supported; import gridbuf there, or start a process of its own");
+    return nullptr;
+  }
+  return PyInit__core_of_main_interpreter();
 }

@@ -53,20 +53,21 @@ std::optional<std::int64_t> read_int(PyObject* number) {
 }
 
 /// What `operator.index` makes of an object that is no int.
-Ref to_int(PyObject* object, const Name& name) {
+py::object to_int(PyObject* object, const Name& name) {
   if (PyBool_Check(object) != 0) {
     raise_kind(name, object, "an integer", "write 0 or 1 if that is what you mean");
   }
   if (PyIndex_Check(object) == 0) {
     raise_kind(name, object, "an integer", "pass an int or a NumPy integer");
   }
-  return Ref::steal(PyNumber_Index(object));
+  return steal(PyNumber_Index(object));
 }
 
 /// The integer, or nothing if it does not fit in 64 bits. TypeError if it is none.
 inline std::optional<std::int64_t> read_integer(PyObject* object, const Name& name) {
-  if (PyLong_CheckExact(object) != 0) [[likely]] return read_int(object);
-  return read_int(to_int(object, name).get());
+  if (PyLong_CheckExact(object) != 0) [[likely]]
+    return read_int(object);
+  return read_int(to_int(object, name).ptr());
 }
 
 [[noreturn]] void raise_beyond_64_bits(const Name& name, PyObject* found) {
@@ -77,8 +78,8 @@ inline std::optional<std::int64_t> read_integer(PyObject* object, const Name& na
 
 /// The length of a sequence, checked against the most dimensions that an array can have.
 Py_ssize_t bounded_length(PyObject* sequence, std::string_view what) {
-  const Py_ssize_t length = PyTuple_CheckExact(sequence) != 0 ? PyTuple_GET_SIZE(sequence)
-                                                              : PySequence_Size(sequence);
+  const Py_ssize_t length =
+      PyTuple_CheckExact(sequence) != 0 ? PyTuple_GET_SIZE(sequence) : PySequence_Size(sequence);
   if (length < 0) throw PythonError();
   if (length > kMaxNdim) {
     raise(ErrorClass::kValue,
@@ -98,8 +99,8 @@ inline void for_each_entry(PyObject* sequence, std::string_view what, Take&& tak
     if (is_tuple) {
       take(PyTuple_GET_ITEM(sequence, position), position);
     } else {
-      const Ref item = Ref::steal(PySequence_GetItem(sequence, position));
-      take(item.get(), position);
+      const py::object item = steal(PySequence_GetItem(sequence, position));
+      take(item.ptr(), position);
     }
   }
 }
@@ -155,7 +156,7 @@ namespace {
 
 void intern_names(const Signature& signature) {
   for (std::size_t i = 0; i < signature.names.size(); ++i) {
-    signature.interned[i] = Ref::steal(PyUnicode_InternFromString(signature.names[i])).release();
+    signature.interned[i] = steal(PyUnicode_InternFromString(signature.names[i])).release().ptr();
   }
 }
 
@@ -258,33 +259,33 @@ Dims to_dims(PyObject* object, int ndim) {
     raise_kind({"dims"}, object, "a str or a sequence of str",
                "pass names such as \"IJK\" or (\"I\", \"J\", \"0\")");
   }
-  std::vector<Ref> held;  // Their texts are read below.
+  std::vector<py::object> held;  // Their texts are read below.
   std::vector<std::string_view> names;
   for_each_entry(object, "dims", [&](PyObject* item, Py_ssize_t position) {
     if (PyUnicode_Check(item) == 0) {
       raise_kind({"dims", position}, item, "a str",
                  "name data dimensions by a number in quotes, such as \"0\"");
     }
-    held.push_back(Ref::share(item));
+    held.push_back(share(item));
     names.push_back(utf8(item));
   });
   return value_of(parse_dims(std::span<const std::string_view>(names), ndim));
 }
 
-Ref from_dims(const Dims& dims) {
-  Ref names = Ref::steal(PyTuple_New(dims.size()));
+py::object from_dims(const Dims& dims) {
+  py::object names = steal(PyTuple_New(dims.size()));
   for (int axis = 0; axis < dims.size(); ++axis) {
-    PyTuple_SET_ITEM(names.get(), axis, make_text(to_string(dims[axis])).release());
+    PyTuple_SET_ITEM(names.ptr(), axis, make_text(to_string(dims[axis])).release().ptr());
   }
   return names;
 }
 
 LayoutMap to_layout(PyObject* object, const Dims& dims) {
-  Ref returned;
+  py::object returned;
   if (PyCallable_Check(object) != 0) {
-    const Ref names = from_dims(dims);
-    returned = Ref::steal(PyObject_CallOneArg(object, names.get()));
-    object = returned.get();
+    const py::object names = from_dims(dims);
+    returned = steal(PyObject_CallOneArg(object, names.ptr()));
+    object = returned.ptr();
   }
   if (!is_sequence(object)) {
     raise_kind({"layout"}, object, "a sequence of integers or a callable of the dims",
@@ -339,18 +340,20 @@ std::vector<SubscriptItem> to_subscript(PyObject* key) {
 namespace {
 
 template <class Integer>
-Ref make_integer_tuple(std::span<const Integer> values) {
-  Ref tuple = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
+py::object make_integer_tuple(std::span<const Integer> values) {
+  py::object tuple = steal(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
   for (std::size_t i = 0; i < values.size(); ++i) {
-    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i),
-                     Ref::steal(PyLong_FromLongLong(values[i])).release());
+    PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(i),
+                     steal(PyLong_FromLongLong(values[i])).release().ptr());
   }
   return tuple;
 }
 
 }  // namespace
 
-Ref from_integers(std::span<const std::int64_t> values) { return make_integer_tuple(values); }
-Ref from_integers(std::span<const int> values) { return make_integer_tuple(values); }
+py::object from_integers(std::span<const std::int64_t> values) {
+  return make_integer_tuple(values);
+}
+py::object from_integers(std::span<const int> values) { return make_integer_tuple(values); }
 
 }  // namespace gridbuf::python

@@ -81,7 +81,7 @@ Extents to_shape(PyObject* object, std::string_view dtype);
 Dims to_dims(PyObject* object, int ndim);
 
 /// The names as a tuple of str.
-Ref from_dims(const Dims& dims);
+py::object from_dims(const Dims& dims);
 
 /// A layout map: a sequence of integers, or a callable of the tuple of names that returns one.
 LayoutMap to_layout(PyObject* object, const Dims& dims);
@@ -98,7 +98,7 @@ bool to_flag(PyObject* object, std::string_view what);
 std::vector<SubscriptItem> to_subscript(PyObject* key);
 
 /// A tuple of int.
-Ref from_integers(std::span<const std::int64_t> values);
-Ref from_integers(std::span<const int> values);
+py::object from_integers(std::span<const std::int64_t> values);
+py::object from_integers(std::span<const int> values);
 
 }  // namespace gridbuf::python

@@ -80,7 +80,7 @@ PyObject* get_ndim(PyObject* self, void*) {
   return PyLong_FromLong(object_of(self)->state.memory.view.ndim());
 }
 PyObject* get_dtype(PyObject* self, void*) {
-  return Py_NewRef(object_of(self)->dtype->numpy.get());
+  return Py_NewRef(object_of(self)->dtype->numpy.ptr());
 }
 PyObject* get_nbytes(PyObject* self, void*) {
   return PyLong_FromLongLong(object_of(self)->state.memory.nbytes());
@@ -119,7 +119,7 @@ PyObject* get_plan(PyObject* self, void*) {
   return guarded([&] {
     PyObject* root = object_of(self)->root;
     PyObject* whole = root == nullptr ? self : root;
-    if (!has_plan(whole)) return Ref::share(Py_None);
+    if (!has_plan(whole)) return share(Py_None);
     return make_plan_object(plan_of(whole), object_of(whole)->state.dims);
   });
 }
@@ -369,7 +369,7 @@ absl::StatusOr<Block> allocate_block(const LayoutPlan& plan, const MemoryOptions
   if (host && !long_work) return host_resource().allocate(request);
   const absl::StatusOr<MemoryResource*> resource = memory_resource(options.kind);
   if (!resource.ok()) return resource.status();
-  const ReleasedGil released;  // Pages and drivers take their time.
+  const py::gil_scoped_release released;  // Pages and drivers take their time.
   return (*resource)->allocate(request);
 }
 
@@ -379,11 +379,11 @@ BufferObject* object_of(PyObject* buffer) { return reinterpret_cast<BufferObject
 
 void add_buffer_type(PyObject* module) {
   make_interface_keys();
-  const Ref type = Ref::steal(PyType_FromSpec(&spec));
+  const py::object type = steal(PyType_FromSpec(&spec));
   // An attribute of the type and not of its objects (DX-01); nobody changes it after this.
-  check(PyObject_SetAttrString(type.get(), dlpack::kExchangeAttribute,
-                               make_exchange_capsule().get()));
-  buffer_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(type.get()));
+  check(PyObject_SetAttrString(type.ptr(), dlpack::kExchangeAttribute,
+                               make_exchange_capsule().ptr()));
+  buffer_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(type.ptr()));
   buffer_type->tp_flags |= Py_TPFLAGS_IMMUTABLETYPE;
   check(PyModule_AddObjectRef(module, "Buffer", reinterpret_cast<PyObject*>(buffer_type)));
 }
@@ -394,8 +394,8 @@ ArrayDoor array_door{.is_array = nullptr, .to_buffer = nullptr};
 
 void set_array_door(const ArrayDoor& door) { array_door = door; }
 
-Ref buffer_of_array(PyObject* object, DataSide side, Purpose purpose) {
-  if (array_door.is_array == nullptr || !array_door.is_array(object)) return Ref();
+py::object buffer_of_array(PyObject* object, DataSide side, Purpose purpose) {
+  if (array_door.is_array == nullptr || !array_door.is_array(object)) return py::object();
   return array_door.to_buffer(object, side, purpose);
 }
 
@@ -404,11 +404,11 @@ bool is_buffer(PyObject* object) { return Py_TYPE(object) == buffer_type; }
 const BufferState& state_of(PyObject* buffer) { return object_of(buffer)->state; }
 const DTypePtr& dtype_of(PyObject* buffer) { return object_of(buffer)->dtype; }
 
-Ref new_object(const DTypePtr& dtype, PyObject* root) {
+py::object new_object(const DTypePtr& dtype, PyObject* root) {
   auto* memory = static_cast<PyObject*>(spare_objects.take());
   if (memory == nullptr) throw std::bad_alloc();
-  Ref object = Ref::steal(PyObject_Init(memory, buffer_type));
-  BufferObject* buffer = object_of(object.get());  // Nothing below can fail.
+  py::object object = steal(PyObject_Init(memory, buffer_type));
+  BufferObject* buffer = object_of(object.ptr());  // Nothing below can fail.
   buffer->weak_references = nullptr;
   buffer->root = Py_XNewRef(root);
   buffer->adopted = false;
@@ -419,8 +419,8 @@ Ref new_object(const DTypePtr& dtype, PyObject* root) {
   return object;
 }
 
-Ref allocate_buffer(const LayoutPlan& plan, const Dims& dims, const DTypePtr& dtype,
-                    const MemoryOptions& options) {
+py::object allocate_buffer(const LayoutPlan& plan, const Dims& dims, const DTypePtr& dtype,
+                           const MemoryOptions& options) {
   const bool padding_alone = zeroes_padding_alone(plan, options);
   MemoryOptions wanted = options;
   wanted.zeroed = options.zeroed || (options.zeroed_padding && !padding_alone);
@@ -454,11 +454,11 @@ Ref allocate_buffer(const LayoutPlan& plan, const Dims& dims, const DTypePtr& dt
   });
 }
 
-Ref adopt_buffer(BufferState&& state, const DTypePtr& dtype, PyObject* keep_alive) {
+py::object adopt_buffer(BufferState&& state, const DTypePtr& dtype, PyObject* keep_alive) {
   state.memory.owner = share_object(std::move(state.memory.owner), keep_alive);
-  Ref buffer =
+  py::object buffer =
       new_buffer(dtype, nullptr, [&]() noexcept -> BufferState { return std::move(state); });
-  object_of(buffer.get())->adopted = true;
+  object_of(buffer.ptr())->adopted = true;
   return buffer;
 }
 

@@ -74,28 +74,28 @@ const DTypePtr& dtype_of(PyObject* buffer);
 /// A new Buffer with memory of its own, as `plan` says; that of a device on the thread's current
 /// stream. MemoryError, naming everything that was asked for, if there is none; and
 /// DeviceUnavailableError.
-Ref allocate_buffer(const LayoutPlan& plan, const Dims& dims, const DTypePtr& dtype,
-                    const MemoryOptions& options);
+py::object allocate_buffer(const LayoutPlan& plan, const Dims& dims, const DTypePtr& dtype,
+                           const MemoryOptions& options);
 
 /// A Buffer over memory that is not ours. `state` is complete: a checked descriptor (`describe`),
 /// names, a layout map, an aligned index and the alignment that holds there. `keep_alive`, if not
 /// null, is referred to until the Buffer, its views and all that was exported from them are gone;
 /// it is let go of on whatever thread that happens, see `share_object`.
-Ref adopt_buffer(BufferState&& state, const DTypePtr& dtype, PyObject* keep_alive);
+py::object adopt_buffer(BufferState&& state, const DTypePtr& dtype, PyObject* keep_alive);
 /// The same with the state that `make_state` returns, which is made in its place; nothing else is
 /// kept alive. `make_state` must not throw.
 template <class MakeState>
-Ref adopt_buffer_of(const DTypePtr& dtype, const MakeState& make_state);
+py::object adopt_buffer_of(const DTypePtr& dtype, const MakeState& make_state);
 
 /// A read-only view, for restoring one.
-Ref readonly_view(PyObject* buffer);
+py::object readonly_view(PyObject* buffer);
 
 /// A new Buffer with the same parameters and elements, in memory of kind `kind`.
-Ref copy_of(PyObject* buffer, MemoryKind kind);
+py::object copy_of(PyObject* buffer, MemoryKind kind);
 
 /// An ndarray over the buffer's elements; its base is the buffer. Waits for what a device still
 /// does to them. GTNoSuchBufferError for memory that the host does not read.
-Ref ndarray_of(PyObject* buffer);
+py::object ndarray_of(PyObject* buffer);
 
 /// In which kind of memory a Buffer lies.
 MemoryKind kind_of(const BufferState& state);
@@ -119,16 +119,16 @@ enum class Purpose : std::uint8_t { kParameters, kReading, kSharing };
 struct ArrayDoor {
   bool (*is_array)(PyObject* object);
   /// A Buffer over the memory of a side, or of the other one if that is all there is.
-  Ref (*to_buffer)(PyObject* array, DataSide side, Purpose purpose);
+  py::object (*to_buffer)(PyObject* array, DataSide side, Purpose purpose);
 };
 /// Called once, by the extension's initialisation.
 void set_array_door(const ArrayDoor& door);
 /// The Buffer of such an array; none for every other object.
-Ref buffer_of_array(PyObject* object, DataSide side, Purpose purpose);
+py::object buffer_of_array(PyObject* object, DataSide side, Purpose purpose);
 
 /// What `__dlpack__` of the buffer returns to a vectorcall with these arguments.
-Ref export_dlpack(PyObject* buffer, PyObject* const* arguments, Py_ssize_t count,
-                  PyObject* keywords);
+py::object export_dlpack(PyObject* buffer, PyObject* const* arguments, Py_ssize_t count,
+                         PyObject* keywords);
 
 /// DLPack's C exchange table of the type; those of other types may take over its functions that
 /// need no object.
@@ -136,8 +136,8 @@ const dlpack::ExchangeApi& buffer_exchange_table();
 
 /// One side's entry of `__gt_data_interface__`, over the buffer's memory. `acquire` and `touch` are
 /// callables, or null for none. Requires that the side reaches the memory.
-Ref make_data_entry(PyObject* buffer, DataSide side, const Halo& halo, PyObject* acquire,
-                    PyObject* touch);
+py::object make_data_entry(PyObject* buffer, DataSide side, const Halo& halo, PyObject* acquire,
+                           PyObject* touch);
 
 /// Entries per dimension, in the order of annotations: I, J, K, then data dimensions by number.
 Extents in_annotation_order(const Dims& dims, const Extents& entries);
@@ -168,22 +168,22 @@ struct BufferObject {
 BufferObject* object_of(PyObject* buffer);
 
 /// A new object whose state is not there yet. `root` is borrowed, and null for a whole allocation.
-Ref new_object(const DTypePtr& dtype, PyObject* root);
+py::object new_object(const DTypePtr& dtype, PyObject* root);
 
 /// A new Buffer with the state that `make_state` returns. It is made in its place, because a state
 /// is two kilobytes of which a few words are in use. `make_state` must not throw.
 template <class MakeState>
-Ref new_buffer(const DTypePtr& dtype, PyObject* root, const MakeState& make_state) {
+py::object new_buffer(const DTypePtr& dtype, PyObject* root, const MakeState& make_state) {
   static_assert(noexcept(make_state()));
-  Ref object = new_object(dtype, root);
-  ::new (static_cast<void*>(&object_of(object.get())->state)) BufferState(make_state());
+  py::object object = new_object(dtype, root);
+  ::new (static_cast<void*>(&object_of(object.ptr())->state)) BufferState(make_state());
   return object;
 }
 
 template <class MakeState>
-Ref adopt_buffer_of(const DTypePtr& dtype, const MakeState& make_state) {
-  Ref buffer = new_buffer(dtype, nullptr, make_state);
-  object_of(buffer.get())->adopted = true;
+py::object adopt_buffer_of(const DTypePtr& dtype, const MakeState& make_state) {
+  py::object buffer = new_buffer(dtype, nullptr, make_state);
+  object_of(buffer.ptr())->adopted = true;
   return buffer;
 }
 
@@ -209,7 +209,7 @@ PyObject* dlpack_device_method(PyObject* self, PyObject*);
 
 // exchange.cc
 /// The capsule of DLPack's C exchange table, of which there is one in a process (DX-01, DX-02).
-Ref make_exchange_capsule();
+py::object make_exchange_capsule();
 
 // memory.cc
 /// The stream on which the Buffer's memory was made and all that gridbuf does to it is ordered.

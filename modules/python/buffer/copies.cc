@@ -39,55 +39,55 @@ LayoutPlan plan_of_copy(const BufferObject& buffer) {
 }
 
 /// The elements in row-major order, without padding: for pickles.
-Ref element_bytes(PyObject* self) {
+py::object element_bytes(PyObject* self) {
   const BufferDescriptor& memory = object_of(self)->state.memory;
   if (!is_host_readable(memory.device.type)) {
-    return element_bytes(copy_of(self, MemoryKind::kHost).get());
+    return element_bytes(copy_of(self, MemoryKind::kHost).ptr());
   }
   wait_for_host(*object_of(self));
-  Ref bytes = Ref::steal(PyBytes_FromStringAndSize(nullptr, memory.nbytes()));
+  py::object bytes = steal(PyBytes_FromStringAndSize(nullptr, memory.nbytes()));
   const LayoutPlan dense = value_of(
       make_plan({.shape = memory.view.shape, .itemsize_bytes = memory.view.itemsize_bytes}));
-  copy_memory(reinterpret_cast<std::byte*>(PyBytes_AS_STRING(bytes.get())), dense.view(),
+  copy_memory(reinterpret_cast<std::byte*>(PyBytes_AS_STRING(bytes.ptr())), dense.view(),
               memory.block, memory.view);
   return bytes;
 }
 
 /// The elements for a pickle; from protocol 5 on without copying, where the memory allows it.
-Ref pickled_elements(PyObject* self, std::int64_t protocol) {
+py::object pickled_elements(PyObject* self, std::int64_t protocol) {
   const BufferDescriptor& memory = object_of(self)->state.memory;
   const bool in_place = protocol >= 5 && is_host_readable(memory.device.type) &&
                         is_c_contiguous(memory.view) && memory.dtype.format() != nullptr;
-  return in_place ? Ref::steal(PyPickleBuffer_FromObject(self)) : element_bytes(self);
+  return in_place ? steal(PyPickleBuffer_FromObject(self)) : element_bytes(self);
 }
 
-Ref reduced(PyObject* self, PyObject* protocol) {
+py::object reduced(PyObject* self, PyObject* protocol) {
   const std::int64_t version = to_integer(protocol, "protocol");
   const BufferObject& buffer = *object_of(self);
   const BufferState& state = buffer.state;
-  const Ref core = Ref::steal(PyImport_ImportModule("gridbuf._core"));
-  const Ref restore = Ref::steal(PyObject_GetAttrString(core.get(), "_restore"));
-  const Ref shape = from_integers(state.memory.view.shape.span());
-  const Ref layout = from_integers(state.layout.span());
-  const Ref aligned_index = from_integers(state.aligned_index.span());
-  const Ref dims = from_dims(state.dims);
-  const Ref elements = pickled_elements(self, version);
-  const Ref memory = make_text(to_string(kind_of(state)));
-  return Ref::steal(Py_BuildValue(
-      "(O(OOOLOOOOO))", restore.get(), shape.get(), buffer.dtype->numpy.get(), layout.get(),
-      static_cast<long long>(state.alignment_bytes), aligned_index.get(), dims.get(),
-      state.memory.readonly ? Py_True : Py_False, elements.get(), memory.get()));
+  const py::object core = steal(PyImport_ImportModule("gridbuf._core"));
+  const py::object restore = steal(PyObject_GetAttrString(core.ptr(), "_restore"));
+  const py::object shape = from_integers(state.memory.view.shape.span());
+  const py::object layout = from_integers(state.layout.span());
+  const py::object aligned_index = from_integers(state.aligned_index.span());
+  const py::object dims = from_dims(state.dims);
+  const py::object elements = pickled_elements(self, version);
+  const py::object memory = make_text(to_string(kind_of(state)));
+  return steal(Py_BuildValue(
+      "(O(OOOLOOOOO))", restore.ptr(), shape.ptr(), buffer.dtype->numpy.ptr(), layout.ptr(),
+      static_cast<long long>(state.alignment_bytes), aligned_index.ptr(), dims.ptr(),
+      state.memory.readonly ? Py_True : Py_False, elements.ptr(), memory.ptr()));
 }
 
 }  // namespace
 
-Ref copy_of(PyObject* buffer, MemoryKind kind) {
+py::object copy_of(PyObject* buffer, MemoryKind kind) {
   const BufferObject& source = *object_of(buffer);
   const LayoutPlan plan = plan_of_copy(source);
   const bool padded = plan.total_bytes() != plan.nbytes();
-  Ref copied = allocate_buffer(plan, source.state.dims, source.dtype,
-                               {.zeroed_padding = padded, .kind = kind});
-  copy_buffer(copied.get(), buffer);
+  py::object copied = allocate_buffer(plan, source.state.dims, source.dtype,
+                                      {.zeroed_padding = padded, .kind = kind});
+  copy_buffer(copied.ptr(), buffer);
   return copied;
 }
 

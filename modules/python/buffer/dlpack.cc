@@ -42,8 +42,8 @@ void destroy_versioned(PyObject* capsule) {
 
 /// The capsule of an export, which it owns from then on.
 template <class Export>
-Ref make_capsule(Export tensor, const char* name, PyCapsule_Destructor destructor) {
-  Ref capsule = Ref::steal(PyCapsule_New(tensor.get(), name, destructor));
+py::object make_capsule(Export tensor, const char* name, PyCapsule_Destructor destructor) {
+  py::object capsule = steal(PyCapsule_New(tensor.get(), name, destructor));
   tensor.release();
   return capsule;
 }
@@ -66,11 +66,11 @@ std::optional<dlpack::ExportRequest::WantedDevice> to_device(PyObject* object) {
       PyTuple_GET_SIZE(object) != 2 || PyIndex_Check(PyTuple_GET_ITEM(object, 0)) != 0) {
     return to_pair<dlpack::ExportRequest::WantedDevice>(object, "dl_device");
   }
-  const Ref value =
-      Ref::steal_or_none(PyObject_GetAttrString(PyTuple_GET_ITEM(object, 0), "value"));
+  const py::object value =
+      steal_or_none(PyObject_GetAttrString(PyTuple_GET_ITEM(object, 0), "value"));
   if (!value) PyErr_Clear();
   return dlpack::ExportRequest::WantedDevice{
-      to_integer(value ? value.get() : PyTuple_GET_ITEM(object, 0), "dl_device"),
+      to_integer(value ? value.ptr() : PyTuple_GET_ITEM(object, 0), "dl_device"),
       to_integer(PyTuple_GET_ITEM(object, 1), "dl_device")};
 }
 
@@ -84,7 +84,7 @@ dlpack::ExportRequest read_request(PyObject* stream, PyObject* max_version, PyOb
   return request;
 }
 
-Ref export_capsule(const BufferDescriptor& memory, const dlpack::ExportPlan& plan) {
+py::object export_capsule(const BufferDescriptor& memory, const dlpack::ExportPlan& plan) {
   if (plan.versioned) {
     return make_capsule(value_of(dlpack::export_versioned(memory, plan)), dlpack::kVersionedName,
                         destroy_versioned);
@@ -94,7 +94,7 @@ Ref export_capsule(const BufferDescriptor& memory, const dlpack::ExportPlan& pla
 }
 
 /// What `request` gets: the memory itself, or a copy where one was asked for or is needed.
-Ref export_as_requested(PyObject* self, const dlpack::ExportRequest& request) {
+py::object export_as_requested(PyObject* self, const dlpack::ExportRequest& request) {
   const BufferObject& buffer = *object_of(self);
   dlpack::ExportPlan plan = value_of(dlpack::negotiate(buffer.state.memory, request));
   if (!plan.copy) {
@@ -102,8 +102,8 @@ Ref export_as_requested(PyObject* self, const dlpack::ExportRequest& request) {
     return export_capsule(buffer.state.memory, plan);
   }
   const bool to_host = plan.device.type == DeviceType::kHost;
-  const Ref copied = copy_of(self, to_host ? MemoryKind::kHost : kind_of(buffer.state));
-  const BufferObject& copy = *object_of(copied.get());
+  const py::object copied = copy_of(self, to_host ? MemoryKind::kHost : kind_of(buffer.state));
+  const BufferObject& copy = *object_of(copied.ptr());
   plan.device = copy.state.memory.device;
   order_pending(copy, plan);
   return export_capsule(copy.state.memory, plan);  // Takes a share of the copy's memory.
@@ -111,8 +111,8 @@ Ref export_as_requested(PyObject* self, const dlpack::ExportRequest& request) {
 
 }  // namespace
 
-Ref export_dlpack(PyObject* buffer, PyObject* const* arguments, Py_ssize_t count,
-                  PyObject* keywords) {
+py::object export_dlpack(PyObject* buffer, PyObject* const* arguments, Py_ssize_t count,
+                         PyObject* keywords) {
   static constexpr const char* kNames[] = {"stream", "max_version", "dl_device", "copy"};
   static constexpr Signature kSignature{"__dlpack__", kNames, 0};
   PyObject* values[4] = {};

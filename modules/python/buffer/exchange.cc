@@ -93,7 +93,7 @@ int import_owned(DLManagedTensorVersioned* tensor, void** out_py_object) {
     // What is pending on it is ordered on the stream that both sides know.
     state.facts = {
         .resource_name = "foreign", .device = view.memory.device, .stream = current_stream()};
-    *out_py_object = adopt_buffer(std::move(state), dtype, nullptr).release();
+    *out_py_object = adopt_buffer(std::move(state), dtype, nullptr).release().ptr();
     return 0;
   });
 }
@@ -220,8 +220,8 @@ constinit dlpack::ExchangeApi exchange_table = {
 
 const dlpack::ExchangeApi& buffer_exchange_table() { return exchange_table; }
 
-Ref make_exchange_capsule() {
-  return Ref::steal(PyCapsule_New(&exchange_table, dlpack::kExchangeCapsuleName, nullptr));
+py::object make_exchange_capsule() {
+  return steal(PyCapsule_New(&exchange_table, dlpack::kExchangeCapsuleName, nullptr));
 }
 
 }  // namespace gridbuf::python

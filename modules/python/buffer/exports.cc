@@ -66,7 +66,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
 
 // ---- NumPy. ----
 
-Ref ndarray_of(PyObject* buffer) {
+py::object ndarray_of(PyObject* buffer) {
   const BufferObject& object = *object_of(buffer);
   const BufferDescriptor& memory = object.state.memory;
   if (!is_host_readable(memory.device.type)) {
@@ -93,14 +93,14 @@ PyObject* array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t co
     PyObject* const copy = values[1];
     std::optional<bool> must_copy;
     if (copy != nullptr && copy != Py_None) must_copy = to_flag(copy, "copy");
-    const Ref view = ndarray_of(self);
-    PyObject* const own_dtype = object_of(self)->dtype->numpy.get();
+    const py::object view = ndarray_of(self);
+    PyObject* const own_dtype = object_of(self)->dtype->numpy.ptr();
     PyObject* const wanted = dtype == nullptr || dtype == Py_None ? own_dtype : dtype;
     // astype answers with the array itself where nothing is to be converted.
-    Ref result =
-        Ref::steal(PyObject_CallMethod(view.get(), "astype", "OssOO", wanted, "K", "unsafe",
-                                       Py_True, must_copy == true ? Py_True : Py_False));
-    if (must_copy == false && result.get() != view.get()) {
+    py::object result =
+        steal(PyObject_CallMethod(view.ptr(), "astype", "OssOO", wanted, "K", "unsafe", Py_True,
+                                  must_copy == true ? Py_True : Py_False));
+    if (must_copy == false && result.ptr() != view.ptr()) {
       raise(ErrorClass::kValue,
             Problem{"copy", "False with dtype " + describe(wanted),
                     "True or None where elements must be converted", "leave copy out"});

@@ -54,29 +54,27 @@ std::array<PyObject*, kKeyTexts.size()> keys{};
 /// A dict in the making.
 class Dictionary {
  public:
-  Dictionary() : dictionary_(Ref::steal(PyDict_New())) {}
+  Dictionary() : dictionary_(steal(PyDict_New())) {}
 
   void set(Key key, PyObject* value) {
-    check(PyDict_SetItem(dictionary_.get(), keys[static_cast<std::size_t>(key)], value));
+    check(PyDict_SetItem(dictionary_.ptr(), keys[static_cast<std::size_t>(key)], value));
   }
-  void set(Key key, const Ref& value) { set(key, value.get()); }
-  void set(Key key, std::uint64_t value) {
-    set(key, Ref::steal(PyLong_FromUnsignedLongLong(value)));
-  }
+  void set(Key key, const py::object& value) { set(key, value.ptr()); }
+  void set(Key key, std::uint64_t value) { set(key, steal(PyLong_FromUnsignedLongLong(value))); }
   /// The address and whether writing is forbidden.
   void set_data(std::uintptr_t address, bool readonly) {
-    const Ref number = Ref::steal(PyLong_FromUnsignedLongLong(address));
-    set(Key::kData, Ref::steal(PyTuple_Pack(2, number.get(), readonly ? Py_True : Py_False)));
+    const py::object number = steal(PyLong_FromUnsignedLongLong(address));
+    set(Key::kData, steal(PyTuple_Pack(2, number.ptr(), readonly ? Py_True : Py_False)));
   }
   void set_dtype(const DTypeRecord& dtype) {
     set(Key::kTypestr, dtype.typestr);
     if (dtype.descr) set(Key::kDescr, dtype.descr);
   }
 
-  Ref take() { return std::move(dictionary_); }
+  py::object take() { return std::move(dictionary_); }
 
  private:
-  Ref dictionary_;
+  py::object dictionary_;
 };
 
 // ---- What an object does not have. ----
@@ -115,7 +113,7 @@ void check_has_typestr(const char* interface, const BufferObject& buffer) {
 
 // ---- NumPy's array interface (AI-01 ... AI-33). ----
 
-Ref make_array_interface(const BufferObject& buffer) {
+py::object make_array_interface(const BufferObject& buffer) {
   constexpr char kName[] = "__array_interface__";
   check_has_typestr(kName, buffer);
   const ArrayInterfaceFields fields = value_or_absent(kName, array_interface(buffer.state.memory));
@@ -125,7 +123,7 @@ Ref make_array_interface(const BufferObject& buffer) {
   dictionary.set_dtype(*buffer.dtype);
   dictionary.set_data(fields.data_address, fields.readonly);
   dictionary.set(Key::kStrides, fields.strides_bytes ? from_integers(fields.strides_bytes->span())
-                                                     : Ref::share(Py_None));
+                                                     : share(Py_None));
   dictionary.set(Key::kVersion, static_cast<std::uint64_t>(fields.version));
   return dictionary.take();
 }
@@ -140,26 +138,26 @@ void destroy_struct(PyObject* capsule) {
 }
 
 /// The capsule has no name (AS-01); its context is the object, as NumPy's is (AS-07).
-Ref make_array_struct(PyObject* self) {
+py::object make_array_struct(PyObject* self) {
   constexpr char kName[] = "__array_struct__";
   const BufferObject& buffer = *object_of(self);
   array_struct::Export exported =
       value_or_absent(kName, array_struct::export_array_struct(buffer.state.memory));
   wait_for_host(buffer);
-  Ref capsule = Ref::steal(PyCapsule_New(exported.get(), nullptr, destroy_struct));
+  py::object capsule = steal(PyCapsule_New(exported.get(), nullptr, destroy_struct));
   array_struct::ArrayStruct* const made = exported.release();
   if (buffer.state.memory.dtype.kind() == Kind::kStructured && buffer.dtype->descr) {
-    made->descr = Py_NewRef(buffer.dtype->descr.get());
+    made->descr = Py_NewRef(buffer.dtype->descr.ptr());
     made->flags |= array_struct::kHasDescr;
   }
-  check(PyCapsule_SetContext(capsule.get(), self));
+  check(PyCapsule_SetContext(capsule.ptr(), self));
   Py_INCREF(self);
   return capsule;
 }
 
 // ---- The CUDA array interface (CAI-01 ... CAI-30). ----
 
-Ref make_cuda_array_interface(const BufferObject& buffer) {
+py::object make_cuda_array_interface(const BufferObject& buffer) {
   constexpr char kName[] = "__cuda_array_interface__";
   check_has_typestr(kName, buffer);
   const CudaArrayInterfaceFields fields =
@@ -170,7 +168,7 @@ Ref make_cuda_array_interface(const BufferObject& buffer) {
   dictionary.set_dtype(*buffer.dtype);
   dictionary.set_data(fields.data_address, fields.readonly);
   dictionary.set(Key::kStrides, fields.strides_bytes ? from_integers(fields.strides_bytes->span())
-                                                     : Ref::share(Py_None));
+                                                     : share(Py_None));
   dictionary.set(Key::kStream, fields.stream);
   dictionary.set(Key::kVersion, static_cast<std::uint64_t>(fields.version));
   return dictionary.take();
@@ -178,47 +176,49 @@ Ref make_cuda_array_interface(const BufferObject& buffer) {
 
 // ---- __gt_data_interface__ (GT-01 ... GT-09). ----
 
-Ref from_halo(const Halo& halo) {
-  Ref pairs = Ref::steal(PyTuple_New(halo.size()));
+py::object from_halo(const Halo& halo) {
+  py::object pairs = steal(PyTuple_New(halo.size()));
   for (int axis = 0; axis < halo.size(); ++axis) {
-    PyTuple_SET_ITEM(pairs.get(), axis,
-                     Ref::steal(Py_BuildValue("(LL)", static_cast<long long>(halo[axis].lower),
-                                              static_cast<long long>(halo[axis].upper)))
-                         .release());
+    PyTuple_SET_ITEM(pairs.ptr(), axis,
+                     steal(Py_BuildValue("(LL)", static_cast<long long>(halo[axis].lower),
+                                         static_cast<long long>(halo[axis].upper)))
+                         .release()
+                         .ptr());
   }
   return pairs;
 }
 
 /// A Buffer's own entry. `acquire`, on the host, waits for what the device still does to memory
 /// that both reach; memory of one side alone is always current there and has no functions to call.
-Ref make_entry(PyObject* self, DataSide side) {
+py::object make_entry(PyObject* self, DataSide side) {
   const BufferObject& buffer = *object_of(self);
   const bool waits = side == DataSide::kHost && has_side(buffer.state.memory, DataSide::kGpu);
-  const Ref acquire = waits ? Ref::steal(PyObject_GetAttrString(self, "synchronize")) : Ref();
-  return make_data_entry(self, side, no_halo(buffer.state.memory.view.ndim()), acquire.get(),
+  const py::object acquire =
+      waits ? steal(PyObject_GetAttrString(self, "synchronize")) : py::object();
+  return make_data_entry(self, side, no_halo(buffer.state.memory.view.ndim()), acquire.ptr(),
                          nullptr);
 }
 
-Ref make_data_interface(PyObject* self) {
+py::object make_data_interface(PyObject* self) {
   constexpr char kName[] = "__gt_data_interface__";
   const BufferObject& buffer = *object_of(self);
   check_has_typestr(kName, buffer);
-  Ref sides = Ref::steal(PyDict_New());
+  py::object sides = steal(PyDict_New());
   if (has_side(buffer.state.memory, DataSide::kHost)) {
-    check(PyDict_SetItem(sides.get(), Py_None, make_entry(self, DataSide::kHost).get()));
+    check(PyDict_SetItem(sides.ptr(), Py_None, make_entry(self, DataSide::kHost).ptr()));
   }
   if (has_side(buffer.state.memory, DataSide::kGpu)) {
     check_or_absent(kName, check_device_is_on(buffer));
-    const Ref key = make_text(kGpuKey);
-    check(PyDict_SetItem(sides.get(), key.get(), make_entry(self, DataSide::kGpu).get()));
+    const py::object key = make_text(kGpuKey);
+    check(PyDict_SetItem(sides.ptr(), key.ptr(), make_entry(self, DataSide::kGpu).ptr()));
   }
   return sides;
 }
 
 }  // namespace
 
-Ref make_data_entry(PyObject* self, DataSide side, const Halo& halo, PyObject* acquire,
-                    PyObject* touch) {
+py::object make_data_entry(PyObject* self, DataSide side, const Halo& halo, PyObject* acquire,
+                           PyObject* touch) {
   const BufferObject& buffer = *object_of(self);
   const DataInterfaceFields fields = value_of(
       data_interface(buffer.state.memory, side, buffer.state.dims, halo, stream_of(buffer)));
@@ -238,7 +238,7 @@ Ref make_data_entry(PyObject* self, DataSide side, const Halo& halo, PyObject* a
 
 void make_interface_keys() {
   for (std::size_t i = 0; i < keys.size(); ++i) {
-    keys[i] = Ref::steal(PyUnicode_InternFromString(kKeyTexts[i])).release();
+    keys[i] = steal(PyUnicode_InternFromString(kKeyTexts[i])).release().ptr();
   }
 }
 

@@ -175,7 +175,7 @@ PyObject* stream_getter(PyObject* self, void*) {
 PyObject* synchronize_method(PyObject* self, PyObject*) {
   return guarded([&] {
     wait_for_host(*object_of(self));
-    return Ref::share(Py_None);
+    return share(Py_None);
   });
 }
 

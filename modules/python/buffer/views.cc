@@ -29,7 +29,7 @@ namespace gridbuf::python {
 namespace {
 
 /// A view of `source` through `map`: memory, names and aligned index follow.
-Ref view_through(PyObject* source, const IndexMap& map, bool readonly = false) {
+py::object view_through(PyObject* source, const IndexMap& map, bool readonly = false) {
   const BufferObject& buffer = *object_of(source);
   const BufferState& state = buffer.state;
   const int ndim = state.memory.view.ndim();
@@ -62,16 +62,16 @@ bool fixes_all_dimensions(std::span<const SubscriptItem> items, int ndim) {
          });
 }
 
-Ref subscript(PyObject* self, std::span<const SubscriptItem> items) {
+py::object subscript(PyObject* self, std::span<const SubscriptItem> items) {
   const Extents shape = shape_of(self);
-  Ref view = view_through(self, value_of(subscript_map(shape, items)));
+  py::object view = view_through(self, value_of(subscript_map(shape, items)));
   if (!fixes_all_dimensions(items, shape.size())) return view;
   // An element of the device comes to the host, as NumPy's scalars are of the host.
   const bool on_host = is_host_readable(object_of(self)->state.memory.device.type);
-  if (!on_host) view = copy_of(view.get(), MemoryKind::kHost);
-  const Ref element = ndarray_of(view.get());
-  const Ref everything = Ref::steal(PyTuple_New(0));
-  return Ref::steal(PyObject_GetItem(element.get(), everything.get()));
+  if (!on_host) view = copy_of(view.ptr(), MemoryKind::kHost);
+  const py::object element = ndarray_of(view.ptr());
+  const py::object everything = steal(PyTuple_New(0));
+  return steal(PyObject_GetItem(element.ptr(), everything.ptr()));
 }
 
 int to_axis(std::int64_t axis) {
@@ -96,7 +96,7 @@ Axes to_axes(PyObject* const* arguments, Py_ssize_t count) {
   return axes;
 }
 
-Ref transposed(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
+py::object transposed(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
   const Axes axes = to_axes(arguments, count);
   const bool all_given = count > 0 && arguments[0] != Py_None;
   if (all_given && axes.size() != shape_of(self).size()) {
@@ -156,7 +156,7 @@ PyObject* broadcast_to_method(PyObject* self, PyObject* shape) {
   });
 }
 
-Ref readonly_view(PyObject* buffer) {
+py::object readonly_view(PyObject* buffer) {
   return view_through(buffer, IndexMap(shape_of(buffer)), /*readonly=*/true);
 }
 

@@ -60,7 +60,7 @@ Helpers& helpers();
 
 /// A field's parameter, beyond its rule.
 struct FieldSpec {
-  Ref name;
+  py::object name;
   DTypePtr dtype;
   int parameter = 0;  // its index among the parameters
   bool is_written = true;
@@ -72,7 +72,7 @@ struct CallerSpec {
   std::string backend;  // "" for none
 
   // Parameters: positional ones, then keyword-only ones; origin and domain are not among them.
-  std::vector<Ref> parameters;
+  std::vector<py::object> parameters;
   std::vector<bool> is_required;
   int positional_only = 0;
   int positional = 0;
@@ -107,6 +107,6 @@ bool sort_passed(const CallerSpec& spec, PyObject* args, PyObject* kwargs, Passe
 CallRequest to_request(const CallerSpec& spec, const Passed& passed);
 
 /// Runs the whole protocol; what `function` returned.
-Ref run_call(const CallerSpec& spec, Passed& passed, PyObject* function);
+py::object run_call(const CallerSpec& spec, Passed& passed, PyObject* function);
 
 }  // namespace gridbuf::python::calls

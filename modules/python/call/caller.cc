@@ -105,7 +105,7 @@ void add_field(PyObject* declared, CallerSpec& spec) {
   rule.name = utf8(at(0));
   rule.dims = to_dims(at(2), static_cast<int>(entries_of(at(2), "a field's axes").size()));
   check(check_annotation_order(rule.dims));
-  FieldSpec field{.name = Ref::share(at(0)),
+  FieldSpec field{.name = share(at(0)),
                   .dtype = to_dtype(at(3)).record,
                   .parameter = to_count(at(1), spec.parameters.size()),
                   .is_written = to_flag(at(9), "is_written")};
@@ -124,8 +124,8 @@ void add_field(PyObject* declared, CallerSpec& spec) {
 void add_parameters(PyObject* declared, CallerSpec& spec) {
   for (PyObject* const parameter :
        entries_of(entry(declared, 0, "parameters"), "the list of parameters")) {
-    Ref name = Ref::share(entry(parameter, 0, "a parameter"));
-    if (PyUnicode_Check(name.get()) == 0) raise_declaration("a parameter's name", name.get());
+    py::object name = share(entry(parameter, 0, "a parameter"));
+    if (PyUnicode_Check(name.ptr()) == 0) raise_declaration("a parameter's name", name.ptr());
     spec.parameters.push_back(std::move(name));
     spec.is_required.push_back(to_flag(entry(parameter, 1, "a parameter"), "required"));
   }
@@ -158,7 +158,7 @@ bool sort_keyword(const CallerSpec& spec, PyObject* name, PyObject* value, Passe
                   std::vector<int>& place_of) {
   const int count = static_cast<int>(spec.parameters.size());
   for (int i = spec.positional_only; i < count; ++i) {
-    PyObject* const parameter = spec.parameters[static_cast<std::size_t>(i)].get();
+    PyObject* const parameter = spec.parameters[static_cast<std::size_t>(i)].ptr();
     if (parameter != name && PyUnicode_Compare(parameter, name) != 0) continue;
     int& place = place_of[static_cast<std::size_t>(i)];
     if (place != kNowhere) return false;
@@ -229,10 +229,10 @@ std::string field_names(const CallerSpec& spec) {
 void take_origins(const CallerSpec& spec, PyObject* dict, CallRequest& request) {
   request.origins.resize(spec.rules.size());
   // A copy: reading the entries runs code that could change it.
-  const Ref items = Ref::steal(PyDict_Items(dict));
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
-    PyObject* const key = PyTuple_GET_ITEM(PyList_GET_ITEM(items.get(), i), 0);
-    PyObject* const value = PyTuple_GET_ITEM(PyList_GET_ITEM(items.get(), i), 1);
+  const py::object items = steal(PyDict_Items(dict));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.ptr()); ++i) {
+    PyObject* const key = PyTuple_GET_ITEM(PyList_GET_ITEM(items.ptr(), i), 0);
+    PyObject* const value = PyTuple_GET_ITEM(PyList_GET_ITEM(items.ptr(), i), 1);
     std::optional<Extents>* const slot =
         PyUnicode_Check(key) == 0 ? nullptr : origin_slot(spec, utf8(key), request);
     if (slot == nullptr) {
@@ -282,7 +282,7 @@ PyObject* call_caller(PyObject* self, PyObject* const* arguments, std::size_t co
     Passed passed;
     if (!sort_passed(spec, arguments[1], arguments[2], passed)) {
       PyObject* const why[] = {arguments[3], arguments[1], arguments[2]};
-      Ref::steal(PyObject_Vectorcall(helpers().explain, why, 3, nullptr));
+      steal(PyObject_Vectorcall(helpers().explain, why, 3, nullptr));
       raise(ErrorClass::kInternal, "the arguments of a stencil were not understood");
     }
     return run_call(spec, passed, arguments[0]);
@@ -311,8 +311,8 @@ PyObject* make_caller(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
       }
     }
     add_options(arguments[2], *spec);
-    Ref made = Ref::steal(reinterpret_cast<PyObject*>(PyObject_New(CallerObject, caller_type)));
-    auto* const caller = reinterpret_cast<CallerObject*>(made.get());
+    py::object made = steal(reinterpret_cast<PyObject*>(PyObject_New(CallerObject, caller_type)));
+    auto* const caller = reinterpret_cast<CallerObject*>(made.ptr());
     caller->vectorcall = call_caller;
     caller->spec = spec.release();
     return made;
@@ -329,7 +329,7 @@ PyObject* set_helpers(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
       raise(ErrorClass::kType, "_set_call_helpers() is called once, by gridbuf.call");
     }
     for (Py_ssize_t i = 0; i < count; ++i) *slots[i] = Py_NewRef(arguments[i]);
-    return Ref::share(Py_None);
+    return share(Py_None);
   });
 }
 
@@ -375,9 +375,9 @@ Helpers& helpers() {
 namespace gridbuf::python {
 
 void add_call_functions(PyObject* module) {
-  const Ref type = Ref::steal(PyType_FromSpec(&calls::type_spec));
-  calls::caller_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(type.get()));
-  check(PyModule_AddObjectRef(module, "Caller", type.get()));
+  const py::object type = steal(PyType_FromSpec(&calls::type_spec));
+  calls::caller_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(type.ptr()));
+  check(PyModule_AddObjectRef(module, "Caller", type.ptr()));
   check(PyModule_AddFunctions(module, calls::functions));
 }
 

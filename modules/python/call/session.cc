@@ -71,7 +71,7 @@ class Failure {
 
   void raise_if_any() {
     if (!first_) return;
-    PyObject* const error = first_.release();
+    PyObject* const error = first_.release().ptr();
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error)), error);
     Py_DECREF(error);
     throw PythonError();
@@ -79,14 +79,14 @@ class Failure {
 
  private:
   /// The exception that is set, with its traceback.
-  static Ref fetch() {
+  static py::object fetch() {
     PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
     PyErr_Fetch(&type, &value, &traceback);
     PyErr_NormalizeException(&type, &value, &traceback);
     if (traceback != nullptr) PyException_SetTraceback(value, traceback);
     Py_XDECREF(type);
     Py_XDECREF(traceback);
-    return Ref::steal_or_none(value);
+    return steal_or_none(value);
   }
 
   /// Calls a helper; that it fails is reported, and changes nothing.
@@ -97,22 +97,22 @@ class Failure {
   }
 
   void take(PyObject* field, const char* step) {
-    Ref error = fetch();
-    const Ref words = Ref::steal_or_none(PyUnicode_FromString(step));
+    py::object error = fetch();
+    const py::object words = steal_or_none(PyUnicode_FromString(step));
     PyObject* const name = field == nullptr ? Py_None : field;
     if (!words) PyErr_Clear();
-    PyObject* const said = words ? words.get() : Py_None;
+    PyObject* const said = words ? words.ptr() : Py_None;
     if (first_) {
-      PyObject* const arguments[] = {first_.get(), error.get(), name, said};
+      PyObject* const arguments[] = {first_.ptr(), error.ptr(), name, said};
       tell(helpers().later, arguments, 4);
       return;
     }
     first_ = std::move(error);
-    PyObject* const arguments[] = {first_.get(), name, said};
+    PyObject* const arguments[] = {first_.ptr(), name, said};
     if (field != nullptr) tell(helpers().note, arguments, 3);
   }
 
-  Ref first_;
+  py::object first_;
 };
 
 // ---- A field of a call. ----
@@ -126,39 +126,40 @@ struct Taken {
   bool is_foreign = false;           // another library's: it knows nothing of gridbuf's stream
   bool is_acquired = false;
   bool is_open = false;  // marked as being written
-  Ref touch;
-  Ref release;
-  Ref memory;  // a Buffer, in the object's own order; none for an ndarray, which is read in place
-  Ref source;  // the Buffer in the annotation's order, where it has to be copied
-  Ref copy;    // its copy on the side of the call
-  Ref array;   // what the function gets
+  py::object touch;
+  py::object release;
+  py::object
+      memory;  // a Buffer, in the object's own order; none for an ndarray, which is read in place
+  py::object source;  // the Buffer in the annotation's order, where it has to be copied
+  py::object copy;    // its copy on the side of the call
+  py::object array;   // what the function gets
 };
 
 /// "field 'u', all dimensions".
 std::string all_of(const FieldRule& rule) { return "field '" + rule.name + "', all dimensions"; }
 
 /// A view of a Buffer with its dimensions in the annotation's order.
-Ref in_order(const Ref& buffer, const BoundField& field, const FieldRule& rule) {
-  if (field.is_in_order) return Ref::share(buffer.get());
-  BufferState state = state_of(buffer.get());
+py::object in_order(const py::object& buffer, const BoundField& field, const FieldRule& rule) {
+  if (field.is_in_order) return share(buffer.ptr());
+  BufferState state = state_of(buffer.ptr());
   state.memory.view.shape = field.memory.shape;
   state.memory.view.strides_bytes = field.memory.strides_bytes;
   state.dims = rule.dims;
   state.layout = layout_of(field.memory.shape, field.memory.strides_bytes);
   state.aligned_index = Extents(rule.dims.size(), 0);
   state.alignment_bytes = 1;
-  const DTypePtr dtype = dtype_of(buffer.get());
-  return adopt_buffer(std::move(state), dtype, buffer.get());
+  const DTypePtr dtype = dtype_of(buffer.ptr());
+  return adopt_buffer(std::move(state), dtype, buffer.ptr());
 }
 
 /// The Buffer as an array that the function can compute with: an ndarray, or CuPy's on a real
 /// device. Of the emulated one it is an ndarray that only a kernel can touch.
-Ref array_of(const Ref& buffer) {
-  const BufferDescriptor& memory = state_of(buffer.get()).memory;
-  if (is_host_readable(memory.device.type)) return ndarray_of(buffer.get());
+py::object array_of(const py::object& buffer) {
+  const BufferDescriptor& memory = state_of(buffer.ptr()).memory;
+  if (is_host_readable(memory.device.type)) return ndarray_of(buffer.ptr());
   if (!emulated_device_is_on()) return make_cupy_view(buffer, /*sync=*/true);
-  return make_ndarray(*dtype_of(buffer.get()), memory.view, memory.first_element(), memory.readonly,
-                      buffer.get());
+  return make_ndarray(*dtype_of(buffer.ptr()), memory.view, memory.first_element(), memory.readonly,
+                      buffer.ptr());
 }
 
 /// The names that an ndarray's Buffer has. Default names were given by nobody, so the annotation
@@ -194,8 +195,8 @@ class Session {
  public:
   Session(const CallerSpec& spec, Passed& passed) : spec_(spec), passed_(passed) {}
 
-  Ref run(PyObject* function) {
-    Ref result;
+  py::object run(PyObject* function) {
+    py::object result;
     if (prepare()) {
       is_entered_ = true;
       failure_.attempt(nullptr, "run", [&] { result = invoke(function); }) && copy_back();
@@ -218,7 +219,7 @@ class Session {
   template <class Step>
   bool each(const char* name, Step&& step) {
     for (Taken& taken : taken_) {
-      PyObject* const field = spec_.fields[taken.index].name.get();
+      PyObject* const field = spec_.fields[taken.index].name.ptr();
       if (!failure_.attempt(field, name, [&] { step(taken); })) return false;
     }
     return true;
@@ -263,7 +264,7 @@ class Session {
     std::optional<UseHooks> hooks = use_hooks(taken.object, data_side(spec_.side));
     if (!hooks) return;
     taken.side = side_of(hooks->side);
-    if (hooks->acquire) Ref::steal(PyObject_CallNoArgs(hooks->acquire.get()));
+    if (hooks->acquire) steal(PyObject_CallNoArgs(hooks->acquire.ptr()));
     taken.is_acquired = true;
     taken.release = std::move(hooks->release);
   }
@@ -310,7 +311,7 @@ class Session {
   void read_buffer(Taken& taken, FieldArgument& argument) {
     Meaning meaning;
     taken.memory = buffer_over(taken, meaning);
-    const BufferState& state = state_of(taken.memory.get());
+    const BufferState& state = state_of(taken.memory.ptr());
     argument.memory = state.memory.view;
     argument.address = reinterpret_cast<std::uintptr_t>(state.memory.first_element());
     argument.dtype = state.memory.dtype;
@@ -335,17 +336,17 @@ class Session {
     } else {
       taken.side = spec_.side;
     }
-    check_declared(taken, state.memory.readonly, dtype_of(taken.memory.get()));
+    check_declared(taken, state.memory.readonly, dtype_of(taken.memory.ptr()));
   }
 
   /// A Buffer over the memory of the side that was acquired.
-  Ref buffer_over(Taken& taken, Meaning& meaning) const {
-    if (is_buffer(taken.object)) return Ref::share(taken.object);
+  py::object buffer_over(Taken& taken, Meaning& meaning) const {
+    if (is_buffer(taken.object)) return share(taken.object);
     const DataSide side = data_side(taken.side);
     if (taken.storage != nullptr) {
       return buffer_of_array(taken.object, side, Purpose::kParameters);
     }
-    Ref buffer =
+    py::object buffer =
         import_or_none(taken.object, nullptr,
                        {.use_names = false, .acquired = taken.is_acquired, .side = side}, &meaning);
     if (buffer) return buffer;
@@ -438,22 +439,22 @@ class Session {
     } else if (taken.memory) {
       taken.array = array_of(in_order(taken.memory, field, rule_of(taken)));
     } else {
-      taken.array = field.is_in_order ? Ref::share(taken.object) : permuted(taken.object, field);
+      taken.array = field.is_in_order ? share(taken.object) : permuted(taken.object, field);
     }
-    if (PyObject** const given = slot(taken.index)) *given = taken.array.get();
+    if (PyObject** const given = slot(taken.index)) *given = taken.array.ptr();
   }
 
-  static Ref permuted(PyObject* ndarray, const BoundField& field) {
+  static py::object permuted(PyObject* ndarray, const BoundField& field) {
     const NdarrayFields fields = fields_of(ndarray);
     const DTypePtr dtype = record_of(fields.dtype);
     return make_ndarray(*dtype, field.memory, fields.first_element, fields.readonly, ndarray);
   }
 
   /// The elements on the side of the call, laid out and aligned as the stencil wants them.
-  Ref copied(const Taken& taken) {
+  py::object copied(const Taken& taken) {
     const FieldRule& rule = rule_of(taken);
     const BoundField& field = bound_of(taken);
-    const BufferState& state = state_of(taken.source.get());
+    const BufferState& state = state_of(taken.source.ptr());
     LayoutMap layout =
         rule.relied_on.layout.empty() ? rule.preferred.layout : rule.relied_on.layout;
     if (layout.empty()) layout = state.layout;
@@ -466,8 +467,9 @@ class Session {
                             .aligned_index = clamped(field.origin, field.memory.shape),
                             .dtype_name = rule.dtype.name()}));
     const MemoryKind kind = spec_.side == Side::kHost ? MemoryKind::kHost : MemoryKind::kDevice;
-    Ref made = allocate_buffer(plan, rule.dims, dtype_of(taken.source.get()), {.kind = kind});
-    copy_buffer(made.get(), taken.source.get());
+    py::object made =
+        allocate_buffer(plan, rule.dims, dtype_of(taken.source.ptr()), {.kind = kind});
+    copy_buffer(made.ptr(), taken.source.ptr());
     return made;
   }
 
@@ -481,18 +483,18 @@ class Session {
 
   // ---- Run. ----
 
-  Ref invoke(PyObject* function) {
+  py::object invoke(PyObject* function) {
     add_keywords();
     if (spec_.side == Side::kDevice) return invoke_on_device(function);
     std::vector<PyObject*>& all = passed_.positional;
     const std::size_t positional = all.size();
-    const Ref names = passed_.names.empty() ? Ref() : to_tuple(passed_.names);
+    const py::object names = passed_.names.empty() ? py::object() : to_tuple(passed_.names);
     all.insert(all.end(), passed_.values.begin(), passed_.values.end());
-    return Ref::steal(PyObject_Vectorcall(function, all.data(), positional, names.get()));
+    return steal(PyObject_Vectorcall(function, all.data(), positional, names.ptr()));
   }
 
-  void add_keyword(const char* name, Ref value) {
-    kept_.push_back(Ref::steal(PyUnicode_InternFromString(name)));
+  void add_keyword(const char* name, py::object value) {
+    kept_.push_back(steal(PyUnicode_InternFromString(name)));
     passed_.names.push_back(kept_.back().get());
     kept_.push_back(std::move(value));
     passed_.values.push_back(kept_.back().get());
@@ -501,44 +503,44 @@ class Session {
   /// origin and domain, where the function names them.
   void add_keywords() {
     if (spec_.passes_origin) {
-      Ref origins = Ref::steal(PyDict_New());
+      py::object origins = steal(PyDict_New());
       for (const Taken& taken : taken_) {
-        const Ref origin = from_integers(bound_of(taken).origin.span());
-        PyObject* const name = spec_.fields[taken.index].name.get();
-        check(PyDict_SetItem(origins.get(), name, origin.get()));
+        const py::object origin = from_integers(bound_of(taken).origin.span());
+        PyObject* const name = spec_.fields[taken.index].name.ptr();
+        check(PyDict_SetItem(origins.ptr(), name, origin.ptr()));
       }
       add_keyword("origin", std::move(origins));
     }
     if (spec_.passes_domain) add_keyword("domain", from_integers(call_.domain.span()));
   }
 
-  static Ref to_tuple(const std::vector<PyObject*>& items) {
-    Ref tuple = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(items.size())));
+  static py::object to_tuple(const std::vector<PyObject*>& items) {
+    py::object tuple = steal(PyTuple_New(static_cast<Py_ssize_t>(items.size())));
     for (std::size_t i = 0; i < items.size(); ++i) {
-      PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), Py_NewRef(items[i]));
+      PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(i), Py_NewRef(items[i]));
     }
     return tuple;
   }
 
   /// Python's part knows how to run a kernel: on_device(function, args, kwargs, places, arrays).
-  Ref invoke_on_device(PyObject* function) {
-    const Ref args = to_tuple(passed_.positional);
-    const Ref kwargs = Ref::steal(PyDict_New());
+  py::object invoke_on_device(PyObject* function) {
+    const py::object args = to_tuple(passed_.positional);
+    const py::object kwargs = steal(PyDict_New());
     for (std::size_t i = 0; i < passed_.names.size(); ++i) {
-      check(PyDict_SetItem(kwargs.get(), passed_.names[i], passed_.values[i]));
+      check(PyDict_SetItem(kwargs.ptr(), passed_.names[i], passed_.values[i]));
     }
     std::vector<PyObject*> arrays;
-    const Ref places = Ref::steal(PyList_New(0));
+    const py::object places = steal(PyList_New(0));
     for (const Taken& taken : taken_) {
-      arrays.push_back(taken.array.get());
+      arrays.push_back(taken.array.ptr());
       const int place = passed_.places[taken.index];
-      const Ref key = place >= 0 ? Ref::steal(PyLong_FromLong(place))
-                                 : Ref::share(passed_.names[static_cast<std::size_t>(~place)]);
-      check(PyList_Append(places.get(), key.get()));
+      const py::object key = place >= 0 ? steal(PyLong_FromLong(place))
+                                        : share(passed_.names[static_cast<std::size_t>(~place)]);
+      check(PyList_Append(places.ptr(), key.ptr()));
     }
-    const Ref list = to_tuple(arrays);
-    PyObject* const arguments[] = {function, args.get(), kwargs.get(), places.get(), list.get()};
-    return Ref::steal(PyObject_Vectorcall(helpers().on_device, arguments, 5, nullptr));
+    const py::object list = to_tuple(arrays);
+    PyObject* const arguments[] = {function, args.ptr(), kwargs.ptr(), places.ptr(), list.ptr()};
+    return steal(PyObject_Vectorcall(helpers().on_device, arguments, 5, nullptr));
   }
 
   // ---- Copy back, touch, release. ----
@@ -546,15 +548,15 @@ class Session {
   bool copy_back() {
     return each("copy back", [&](Taken& taken) {
       if (!taken.copy || !is_written(taken)) return;
-      if (state_of(taken.source.get()).memory.readonly) return;  // Presumed written, but was not.
+      if (state_of(taken.source.ptr()).memory.readonly) return;  // Presumed written, but was not.
       begin_write(taken, Coverage::kAll);
-      copy_buffer(taken.source.get(), taken.copy.get());
+      copy_buffer(taken.source.ptr(), taken.copy.ptr());
     });
   }
 
   void touch() {
     for (Taken& taken : taken_) {
-      PyObject* const name = spec_.fields[taken.index].name.get();
+      PyObject* const name = spec_.fields[taken.index].name.ptr();
       failure_.attempt(name, "touch", [&] { touch_one(taken); });
     }
   }
@@ -563,22 +565,22 @@ class Session {
     if (std::exchange(taken.is_open, false)) taken.storage->end_write(taken.side);
     if (!is_entered_ || !is_written(taken)) return;
     if (taken.storage != nullptr) return touch_storage(taken.object, taken.side);
-    if (!taken.memory || state_of(taken.memory.get()).memory.readonly) return;
+    if (!taken.memory || state_of(taken.memory.ptr()).memory.readonly) return;
     if (taken.is_foreign && taken.side == Side::kDevice) {
       // Its library knows nothing of the stream that gridbuf works on.
-      Ref::steal(PyObject_CallMethod(taken.memory.get(), "synchronize", nullptr));
+      steal(PyObject_CallMethod(taken.memory.ptr(), "synchronize", nullptr));
     }
-    if (taken.touch) Ref::steal(PyObject_CallNoArgs(taken.touch.get()));
+    if (taken.touch) steal(PyObject_CallNoArgs(taken.touch.ptr()));
   }
 
   /// In reverse order, as one lets go of locks.
   void release() {
     for (std::size_t i = taken_.size(); i > 0; --i) {
       Taken& taken = taken_[i - 1];
-      const Ref hook = std::move(taken.release);
+      const py::object hook = std::move(taken.release);
       if (!hook) continue;
-      PyObject* const name = spec_.fields[taken.index].name.get();
-      failure_.attempt(name, "release", [&] { Ref::steal(PyObject_CallNoArgs(hook.get())); });
+      PyObject* const name = spec_.fields[taken.index].name.ptr();
+      failure_.attempt(name, "release", [&] { steal(PyObject_CallNoArgs(hook.ptr())); });
     }
   }
 
@@ -591,14 +593,14 @@ class Session {
   std::vector<Taken> taken_;
   std::vector<FieldArgument> arguments_;
   BoundCall call_;
-  std::vector<Ref> kept_;
+  std::vector<py::object> kept_;
   Failure failure_;
   bool is_entered_ = false;  // the function has been called: something may have been written
 };
 
 }  // namespace
 
-Ref run_call(const CallerSpec& spec, Passed& passed, PyObject* function) {
+py::object run_call(const CallerSpec& spec, Passed& passed, PyObject* function) {
   return Session(spec, passed).run(function);
 }
 

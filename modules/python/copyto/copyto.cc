@@ -41,21 +41,21 @@ struct Given {
 
 /// One end of a copy: an ndarray, or a Buffer over memory that the host cannot read.
 struct End {
-  Ref array;
-  Ref on_device;
+  py::object array;
+  py::object on_device;
   Meaning meaning = {};
   bool is_foreign = false;  // memory that a Buffer was put over only now
 
-  const Ref& any() const { return array ? array : on_device; }
+  const py::object& any() const { return array ? array : on_device; }
 };
 
-bool is_on_host(const Ref& buffer) {
-  return is_host_readable(state_of(buffer.get()).memory.device.type);
+bool is_on_host(const py::object& buffer) {
+  return is_host_readable(state_of(buffer.ptr()).memory.device.type);
 }
 
-void set_buffer(End& end, Ref buffer) {
+void set_buffer(End& end, py::object buffer) {
   if (is_on_host(buffer)) {
-    end.array = ndarray_of(buffer.get());
+    end.array = ndarray_of(buffer.ptr());
   } else {
     end.on_device = std::move(buffer);
   }
@@ -64,7 +64,7 @@ void set_buffer(End& end, Ref buffer) {
 End open_target(PyObject* object) {
   End end;
   if (is_exact_ndarray(object)) {
-    end.array = Ref::share(object);
+    end.array = share(object);
     return end;
   }
   end.is_foreign = !is_buffer(object);
@@ -74,7 +74,7 @@ End open_target(PyObject* object) {
 }
 
 PyObject* numpy_type_of(const End& end) {
-  return end.array ? dtype_of_ndarray(end.array.get()) : dtype_of(end.on_device.get())->numpy.get();
+  return end.array ? dtype_of_ndarray(end.array.ptr()) : dtype_of(end.on_device.ptr())->numpy.ptr();
 }
 
 /// An array to be read, on the side that is preferred if it has both. What offers no memory is
@@ -82,10 +82,10 @@ PyObject* numpy_type_of(const End& end) {
 End open_array(PyObject* object, DataSide side) {
   End end;
   if (is_exact_ndarray(object)) {
-    end.array = Ref::share(object);
+    end.array = share(object);
     return end;
   }
-  Ref buffer;
+  py::object buffer;
   if (PyList_Check(object) == 0 && PyTuple_Check(object) == 0) {
     buffer = import_or_none(
         object, nullptr,
@@ -103,38 +103,39 @@ End open_array(PyObject* object, DataSide side) {
 /// A value becomes one element of the target's type: Python's numbers have no type of their own.
 End open_source(PyObject* object, const End& target, PyObject* casting) {
   if (is_scalar(object) && !is_ndarray(object)) {
-    return {.array = make_element(numpy_type_of(target), object, casting), .on_device = Ref()};
+    return {.array = make_element(numpy_type_of(target), object, casting),
+            .on_device = py::object()};
   }
   return open_array(object, target.on_device ? DataSide::kGpu : DataSide::kHost);
 }
 
-Ref on_host(const End& end) {
-  return end.array ? Ref::share(end.array.get())
-                   : ndarray_of(copy_of(end.on_device.get(), MemoryKind::kHost).get());
+py::object on_host(const End& end) {
+  return end.array ? share(end.array.ptr())
+                   : ndarray_of(copy_of(end.on_device.ptr(), MemoryKind::kHost).ptr());
 }
 
 /// The mask as an ndarray of bool; none for True.
-Ref open_mask(PyObject* where) {
-  if (where == nullptr || where == Py_True) return Ref();
-  Ref mask = on_host(open_array(where, DataSide::kHost));
-  const DTypePtr dtype = record_or_none(dtype_of_ndarray(mask.get()));
+py::object open_mask(PyObject* where) {
+  if (where == nullptr || where == Py_True) return py::object();
+  py::object mask = on_host(open_array(where, DataSide::kHost));
+  const DTypePtr dtype = record_or_none(dtype_of_ndarray(mask.ptr()));
   if (dtype && dtype->type.kind() == Kind::kBool) return mask;
-  raise(ErrorClass::kType, Problem{"where's dtype", describe(dtype_of_ndarray(mask.get())), "bool",
+  raise(ErrorClass::kType, Problem{"where's dtype", describe(dtype_of_ndarray(mask.ptr())), "bool",
                                    "pass a comparison such as array > 0, or where.astype(bool)"});
 }
 
 // ---- Where a device has one of them. ----
 
-Ref buffer_over(const End& end) {
-  if (end.on_device) return Ref::share(end.on_device.get());
-  return import_buffer(end.array.get(), nullptr, {.use_names = false});
+py::object buffer_over(const End& end) {
+  if (end.on_device) return share(end.on_device.ptr());
+  return import_buffer(end.array.ptr(), nullptr, {.use_names = false});
 }
 
 /// Whether the bytes can go over as they are: same type, same shape, nothing repeated.
-bool can_be_transferred(const Ref& target, const Ref& source) {
-  const StridedView& to = state_of(target.get()).memory.view;
-  const StridedView& from = state_of(source.get()).memory.view;
-  if (!is_same_type(dtype_of(target.get()), dtype_of(source.get()))) return false;
+bool can_be_transferred(const py::object& target, const py::object& source) {
+  const StridedView& to = state_of(target.ptr()).memory.view;
+  const StridedView& from = state_of(source.ptr()).memory.view;
+  if (!is_same_type(dtype_of(target.ptr()), dtype_of(source.ptr()))) return false;
   if (!(to.shape == from.shape)) return false;
   for (int axis = 0; axis < from.ndim(); ++axis) {
     if (from.strides_bytes[axis] == 0 && from.shape[axis] > 1) return false;
@@ -143,10 +144,10 @@ bool can_be_transferred(const Ref& target, const Ref& source) {
 }
 
 /// An array of the host in the target's order, to be carried over in one piece.
-Ref staging_for(const Ref& target, bool with_elements) {
-  if (with_elements) return copy_of(target.get(), MemoryKind::kHost);
-  const BufferState& state = state_of(target.get());
-  const DTypePtr& dtype = dtype_of(target.get());
+py::object staging_for(const py::object& target, bool with_elements) {
+  if (with_elements) return copy_of(target.ptr(), MemoryKind::kHost);
+  const BufferState& state = state_of(target.ptr());
+  const DTypePtr& dtype = dtype_of(target.ptr());
   const LayoutPlan plan = value_of(make_plan({.shape = state.memory.view.shape,
                                               .itemsize_bytes = state.memory.view.itemsize_bytes,
                                               .layout = state.layout,
@@ -154,49 +155,49 @@ Ref staging_for(const Ref& target, bool with_elements) {
   return allocate_buffer(plan, state.dims, dtype, {});
 }
 
-void check_writable(const Ref& buffer) {
-  if (!state_of(buffer.get()).memory.readonly) return;
+void check_writable(const py::object& buffer) {
+  if (!state_of(buffer.ptr()).memory.readonly) return;
   raise(ErrorClass::kValue, Problem{"dst", "read-only", "memory that may be written",
                                     "pass a writable array, or copy into a new one"});
 }
 
 void copy_with_device(const End& target, const End& source, const CopyRule& rule) {
-  const Ref to = buffer_over(target);
+  const py::object to = buffer_over(target);
   check_writable(to);
   if (rule.mask == nullptr && source.on_device) {
     if (can_be_transferred(to, source.on_device)) {
-      return copy_buffer(to.get(), source.on_device.get());
+      return copy_buffer(to.ptr(), source.on_device.ptr());
     }
-  } else if (rule.mask == nullptr && record_or_none(dtype_of_ndarray(source.array.get()))) {
-    const Ref from = buffer_over(source);
-    if (can_be_transferred(to, from)) return copy_buffer(to.get(), from.get());
+  } else if (rule.mask == nullptr && record_or_none(dtype_of_ndarray(source.array.ptr()))) {
+    const py::object from = buffer_over(source);
+    if (can_be_transferred(to, from)) return copy_buffer(to.ptr(), from.ptr());
   }
-  const Ref elements = on_host(source);
-  if (target.array) return copy_arrays(target.array.get(), elements.get(), rule);
-  const Ref staging = staging_for(to, rule.mask != nullptr);
-  copy_arrays(ndarray_of(staging.get()).get(), elements.get(), rule);
-  copy_buffer(to.get(), staging.get());
+  const py::object elements = on_host(source);
+  if (target.array) return copy_arrays(target.array.ptr(), elements.ptr(), rule);
+  const py::object staging = staging_for(to, rule.mask != nullptr);
+  copy_arrays(ndarray_of(staging.ptr()).ptr(), elements.ptr(), rule);
+  copy_buffer(to.ptr(), staging.ptr());
 }
 
 /// What the owner of foreign memory has to be told, or may rely on, when it was written.
 void finish(const End& target) {
   if (target.is_foreign && target.on_device) {
     // Its library knows nothing of the stream that gridbuf works on.
-    Ref::steal(PyObject_CallMethod(target.on_device.get(), "synchronize", nullptr));
+    steal(PyObject_CallMethod(target.on_device.ptr(), "synchronize", nullptr));
   }
-  if (target.meaning.touch) Ref::steal(PyObject_CallNoArgs(target.meaning.touch.get()));
+  if (target.meaning.touch) steal(PyObject_CallNoArgs(target.meaning.touch.ptr()));
 }
 
 // ---- The function. ----
 
 /// Storages join by the names of their dimensions, which is written in Python.
 void copy_storages(const Given& given) {
-  const Ref module = Ref::steal(PyImport_ImportModule("gridbuf.storage._functions"));
-  const Ref function = Ref::steal(PyObject_GetAttrString(module.get(), "copyto"));
+  const py::object module = steal(PyImport_ImportModule("gridbuf.storage._functions"));
+  const py::object function = steal(PyObject_GetAttrString(module.ptr(), "copyto"));
   PyObject* const where = given.where == nullptr ? Py_True : given.where;
   PyObject* arguments[] = {given.target, given.source, given.casting, where};
-  const Ref done = Ref::steal(PyObject_Vectorcall(function.get(), arguments, 4, nullptr));
-  if (done.get() != Py_NotImplemented) return;
+  const py::object done = steal(PyObject_Vectorcall(function.ptr(), arguments, 4, nullptr));
+  if (done.ptr() != Py_NotImplemented) return;
   raise(ErrorClass::kType,
         Problem{"an operand", "neither an array whose memory can be reached nor a value",
                 "one of them", "make an array of it first, for example with numpy.asarray"});
@@ -207,13 +208,13 @@ void copy_any(const Given& given) {
                            (given.where != nullptr && is_storage(given.where));
   if (has_storage) return copy_storages(given);
   const End target = open_target(given.target);
-  const Ref mask = open_mask(given.where);
-  const CopyRule rule{.casting = given.casting, .mask = mask.get()};
+  const py::object mask = open_mask(given.where);
+  const CopyRule rule{.casting = given.casting, .mask = mask.ptr()};
   const End source = open_source(given.source, target, given.casting);
   if (target.on_device || source.on_device) {
     copy_with_device(target, source, rule);
   } else {
-    copy_arrays(target.array.get(), source.array.get(), rule);
+    copy_arrays(target.array.ptr(), source.array.ptr(), rule);
   }
   finish(target);
 }
@@ -244,7 +245,7 @@ PyObject* copyto(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObje
     } else {
       copy_any({values[0], values[1], casting, everywhere ? nullptr : values[3]});
     }
-    return Ref::share(Py_None);
+    return share(Py_None);
   });
 }
 

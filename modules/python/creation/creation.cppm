@@ -135,7 +135,7 @@ class Creation {
     return filled<Door::from_data>(kSignature, arguments, count, names);
   }
 
-  using Make = Ref (*)(const Request&);
+  using Make = py::object (*)(const Request&);
   using Resolve = Request (*)(PyObject* first, PyObject* dtype, const typename Door::Keywords&);
 
   /// (shape, dtype=float64, *, keywords), for functions beside these.
@@ -173,9 +173,9 @@ class Creation {
     });
   }
 
-  static Ref make_ones(const Request& request) {
-    const Ref one = Ref::steal(PyLong_FromLong(1));
-    return Door::make_filled(request, one.get());
+  static py::object make_ones(const Request& request) {
+    const py::object one = steal(PyLong_FromLong(1));
+    return Door::make_filled(request, one.ptr());
   }
 };
 

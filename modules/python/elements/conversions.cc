@@ -56,14 +56,14 @@ bool target_overlaps(const Job& job) {
 
 /// What is read, by someone who may not read all of it before he writes.
 struct Kept {
-  Ref source;
-  Ref mask;  // may be none
+  py::object source;
+  py::object mask;  // may be none
 };
 
-Ref copied_if_overlapping(const Elements& target, PyObject* array, const DTypePtr& dtype) {
+py::object copied_if_overlapping(const Elements& target, PyObject* array, const DTypePtr& dtype) {
   const Elements elements = elements_of(fields_of(array), dtype->type.itemsize_bytes());
-  if (!overlap(target, elements)) return Ref::share(array);
-  return Ref::steal(PyObject_CallMethod(array, "copy", nullptr));
+  if (!overlap(target, elements)) return share(array);
+  return steal(PyObject_CallMethod(array, "copy", nullptr));
 }
 
 /// Source and mask, copied where they share memory with the target: NumPy notices that only for
@@ -72,7 +72,7 @@ Ref copied_if_overlapping(const Elements& target, PyObject* array, const DTypePt
 Kept keep_overlapping(PyObject* target, const DTypePtr& to, PyObject* source, const DTypePtr& from,
                       PyObject* mask) {
   const Elements written = elements_of(fields_of(target), to->type.itemsize_bytes());
-  Kept kept{copied_if_overlapping(written, source, from), Ref::share(mask)};
+  Kept kept{copied_if_overlapping(written, source, from), share(mask)};
   if (mask != nullptr) {
     kept.mask = copied_if_overlapping(written, mask, record_of(dtype_of_ndarray(mask)));
   }
@@ -80,8 +80,8 @@ Kept keep_overlapping(PyObject* target, const DTypePtr& to, PyObject* source, co
 }
 
 void let_numpy(PyObject* target, const Kept& kept, PyObject* casting) {
-  copy_by_numpy(target, kept.source.get(), casting == nullptr ? unsafe_casting() : casting,
-                kept.mask.get());
+  copy_by_numpy(target, kept.source.ptr(), casting == nullptr ? unsafe_casting() : casting,
+                kept.mask.ptr());
 }
 
 // ---- Conversions. ----
@@ -99,10 +99,10 @@ bool is_complex_to_real(Number to, Number from) {
 /// NumPy's warning, in NumPy's words.
 void warn_of_lost_parts(PyObject* target) {
   if (is_empty(fields_of(target).shape)) return;
-  const Ref module = Ref::steal(PyImport_ImportModule("numpy.exceptions"));
-  const Ref warning = Ref::steal(PyObject_GetAttrString(module.get(), "ComplexWarning"));
+  const py::object module = steal(PyImport_ImportModule("numpy.exceptions"));
+  const py::object warning = steal(PyObject_GetAttrString(module.ptr(), "ComplexWarning"));
   check(
-      PyErr_WarnEx(warning.get(), "Casting complex values to real discards the imaginary part", 1));
+      PyErr_WarnEx(warning.ptr(), "Casting complex values to real discards the imaginary part", 1));
 }
 
 /// One number that is converted once and then written everywhere.
@@ -163,11 +163,11 @@ void copy_numbers(PyObject* target, const DTypePtr& to, PyObject* source, const 
   const Number to_number = *number_of(to->type);
   const Number from_number = *number_of(from->type);
   if (is_complex_to_real(to_number, from_number)) warn_of_lost_parts(target);
-  Kept kept{Ref::share(source), Ref::share(rule.mask)};
+  Kept kept{share(source), share(rule.mask)};
   Job job = make_job(target, to, source, from, rule.mask);
   if (may_be_flagged(to_number, from_number) && target_overlaps(job)) {
     kept = keep_overlapping(target, to, source, from, rule.mask);
-    job = make_job(target, to, kept.source.get(), from, kept.mask.get());
+    job = make_job(target, to, kept.source.ptr(), from, kept.mask.ptr());
   }
   if (!convert(job, to->type, from->type).any()) return;
   let_numpy(target, kept, nullptr);
@@ -176,7 +176,7 @@ void copy_numbers(PyObject* target, const DTypePtr& to, PyObject* source, const 
 void copy_by_numpy_apart(PyObject* target, const DTypePtr& to, PyObject* source,
                          const DTypePtr& from, const CopyRule& rule) {
   if (!to || !from) {  // Objects do not overlap with other elements.
-    return let_numpy(target, {Ref::share(source), Ref::share(rule.mask)}, rule.casting);
+    return let_numpy(target, {share(source), share(rule.mask)}, rule.casting);
   }
   let_numpy(target, keep_overlapping(target, to, source, from, rule.mask), rule.casting);
 }

@@ -1,6 +1,6 @@
 module;
 
-#include <Python.h>
+#include <pybind11/pybind11.h>
 
 #include <algorithm>
 #include <array>
@@ -39,7 +39,7 @@ namespace {
 
 // ---- Filling. ----
 
-Ref allocate_for(const Request& request, const MemoryOptions& zeroes) {
+py::object allocate_for(const Request& request, const MemoryOptions& zeroes) {
   MemoryOptions options = zeroes;
   options.populate = request.populate;
   options.kind = request.memory;
@@ -52,29 +52,29 @@ bool is_for_cupy(const Request& request) { return request.memory == MemoryKind::
 /// Whether there are bytes that belong to no element: every function but `empty` zeroes them.
 bool has_padding(const LayoutPlan& plan) { return plan.total_bytes() != plan.nbytes(); }
 
-Ref make_full(const Request& request, PyObject* fill_value) {
+py::object make_full(const Request& request, PyObject* fill_value) {
   if (is_for_cupy(request)) {
-    Ref array = make_cupy_array(request.plan, *request.dtype, has_padding(request.plan));
-    copy_into_cupy(array.get(), fill_value);
+    py::object array = make_cupy_array(request.plan, *request.dtype, has_padding(request.plan));
+    copy_into_cupy(array.ptr(), fill_value);
     return array;
   }
   if (!is_scalar(fill_value)) {
-    const Ref buffer = allocate_for(request, {.zeroed_padding = has_padding(request.plan)});
-    Ref array = ndarray_of(buffer.get());
-    copy_arrays(array.get(), as_ndarray(fill_value).get());  // Broadcasts, as numpy.full does.
+    const py::object buffer = allocate_for(request, {.zeroed_padding = has_padding(request.plan)});
+    py::object array = ndarray_of(buffer.ptr());
+    copy_arrays(array.ptr(), as_ndarray(fill_value).ptr());  // Broadcasts, as numpy.full does.
     return array;
   }
-  const Ref element = make_element(request.dtype->numpy.get(), fill_value);
-  const Ref buffer = allocate_for(request, {.zeroed_padding = has_padding(request.plan)});
-  const BufferDescriptor& memory = state_of(buffer.get()).memory;
-  fill_memory(memory.block, memory.view, fields_of(element.get()).first_element);
-  return ndarray_of(buffer.get());
+  const py::object element = make_element(request.dtype->numpy.ptr(), fill_value);
+  const py::object buffer = allocate_for(request, {.zeroed_padding = has_padding(request.plan)});
+  const BufferDescriptor& memory = state_of(buffer.ptr()).memory;
+  fill_memory(memory.block, memory.view, fields_of(element.ptr()).first_element);
+  return ndarray_of(buffer.ptr());
 }
 
 template <bool zeroed>
-Ref make_unfilled(const Request& request) {
+py::object make_unfilled(const Request& request) {
   if (is_for_cupy(request)) return make_cupy_array(request.plan, *request.dtype, zeroed);
-  return ndarray_of(allocate_for(request, {.zeroed = zeroed}).get());
+  return ndarray_of(allocate_for(request, {.zeroed = zeroed}).ptr());
 }
 // ---- The functions. ----
 
@@ -96,16 +96,18 @@ struct PlainDoor {
   static Request from_data(PyObject* data, PyObject* dtype, const Keywords& keywords) {
     return resolve_like(source_of(data), dtype, keywords);
   }
-  static Ref make_empty(const Request& request) { return make_unfilled<false>(request); }
-  static Ref make_zeros(const Request& request) { return make_unfilled<true>(request); }
-  static Ref make_filled(const Request& request, PyObject* fill_value) {
+  static py::object make_empty(const Request& request) { return make_unfilled<false>(request); }
+  static py::object make_zeros(const Request& request) { return make_unfilled<true>(request); }
+  static py::object make_filled(const Request& request, PyObject* fill_value) {
     return make_full(request, fill_value);
   }
 };
 using Functions = Creation<PlainDoor>;
 
-Ref make_buffer_only(const Request& request) { return allocate_for(request, {}); }
-Ref make_plan_only(const Request& request) { return make_plan_object(request.plan, request.dims); }
+py::object make_buffer_only(const Request& request) { return allocate_for(request, {}); }
+py::object make_plan_only(const Request& request) {
+  return make_plan_object(request.plan, request.dims);
+}
 
 PyObject* allocate(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   static constexpr Signature kSignature{"allocate", Functions::kShapeNames, 2};
@@ -117,11 +119,11 @@ PyObject* plan(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject
 }
 
 /// A copy of the elements of `array`, in the layout of `request`.
-Ref make_copy(const Request& request, const Ref& array) {
-  if (is_for_cupy(request)) return make_full(request, array.get());
-  Ref target =
-      ndarray_of(allocate_for(request, {.zeroed_padding = has_padding(request.plan)}).get());
-  copy_arrays(target.get(), array.get());
+py::object make_copy(const Request& request, const py::object& array) {
+  if (is_for_cupy(request)) return make_full(request, array.ptr());
+  py::object target =
+      ndarray_of(allocate_for(request, {.zeroed_padding = has_padding(request.plan)}).ptr());
+  copy_arrays(target.ptr(), array.ptr());
   return target;
 }
 
@@ -129,11 +131,11 @@ PyObject* from_array(PyObject*, PyObject* const* arguments, Py_ssize_t count, Py
   return guarded([&] {
     static constexpr Signature kSignature{"from_array", Functions::kDataNames, 2};
     const Functions::Arguments given(kSignature, arguments, count, names);
-    const Ref data = importable_or_same(given.first(), given.keywords().dims);
-    Ref array;
-    const Source source = source_of(data.get(), &array);
+    const py::object data = importable_or_same(given.first(), given.keywords().dims);
+    py::object array;
+    const Source source = source_of(data.ptr(), &array);
     const Request request = resolve_like(source, given.dtype(), given.keywords());
-    if (!array) array = ndarray_of(copy_of(data.get(), MemoryKind::kHost).get());
+    if (!array) array = ndarray_of(copy_of(data.ptr(), MemoryKind::kHost).ptr());
     return make_copy(request, array);
   });
 }
@@ -158,21 +160,21 @@ class HeldBytes {
 };
 
 /// A Buffer in any memory with the elements that lie dense at `elements`.
-Ref buffer_of(const Request& request, const std::byte* elements) {
+py::object buffer_of(const Request& request, const std::byte* elements) {
   Request on_host = request;
   if (request.memory == MemoryKind::kDevice) on_host.memory = MemoryKind::kHost;
-  const Ref buffer = allocate_for(on_host, {.zeroed_padding = has_padding(request.plan)});
-  const BufferDescriptor& memory = state_of(buffer.get()).memory;
+  const py::object buffer = allocate_for(on_host, {.zeroed_padding = has_padding(request.plan)});
+  const BufferDescriptor& memory = state_of(buffer.ptr()).memory;
   const LayoutPlan dense = value_of(
       make_plan({.shape = memory.view.shape, .itemsize_bytes = memory.view.itemsize_bytes}));
   copy_memory(memory.block, memory.view, elements, dense.view());
-  return on_host.memory == request.memory ? Ref::share(buffer.get())
-                                          : copy_of(buffer.get(), request.memory);
+  return on_host.memory == request.memory ? share(buffer.ptr())
+                                          : copy_of(buffer.ptr(), request.memory);
 }
 
 /// _restore(shape, dtype, layout, alignment_size, aligned_index, dims, readonly, elements, memory).
 /// What a pickle holds is checked like any other arguments: it may come from anywhere.
-Ref restored(PyObject* const* arguments) {
+py::object restored(PyObject* const* arguments) {
   const Keywords keywords{.layout = arguments[2],
                           .alignment_size = arguments[3],
                           .aligned_index = arguments[4],
@@ -188,8 +190,8 @@ Ref restored(PyObject* const* arguments) {
                       to_string(request.plan.shape()) + " of " + request.dtype->name,
                   "pickle the buffer again"});
   }
-  const Ref buffer = buffer_of(request, elements.data());
-  return readonly ? readonly_view(buffer.get()) : Ref::share(buffer.get());
+  const py::object buffer = buffer_of(request, elements.data());
+  return readonly ? readonly_view(buffer.ptr()) : share(buffer.ptr());
 }
 
 PyObject* restore(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
@@ -206,7 +208,7 @@ PyObject* restore(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
 
 PresetOrder to_order(PyObject* layout) {
   constexpr char kAdvice[] = "pass the ranks of I, J and K such as (2, 1, 0), or \"C\" or \"F\"";
-  if (layout == nullptr || layout == Py_None) return PresetOrder::by_name(0, 1, 2);
+  if (layout == Py_None) return PresetOrder::by_name(0, 1, 2);
   if (PyUnicode_Check(layout) != 0) {
     if (utf8(layout) == "C") return PresetOrder::row_major();
     if (utf8(layout) == "F") return PresetOrder::column_major();
@@ -229,34 +231,26 @@ PresetOrder to_order(PyObject* layout) {
 }
 
 PresetDevice to_preset_device(PyObject* device) {
-  if (device == nullptr || device == Py_None) return PresetDevice::kHost;
+  if (device == Py_None) return PresetDevice::kHost;
   if (PyUnicode_Check(device) != 0 && utf8(device) == "gpu") return PresetDevice::kGpu;
   raise(PyUnicode_Check(device) != 0 ? ErrorClass::kValue : ErrorClass::kType,
         Problem{"device", describe(device), "None or \"gpu\"", "pass None for host memory"});
 }
 
-PyObject* register_preset_function(PyObject*, PyObject* const* arguments, Py_ssize_t count,
-                                   PyObject* names) {
-  return guarded([&] {
-    static constexpr const char* kNames[] = {"name", "device", "alignment_size", "layout"};
-    static constexpr Signature kSignature{"register_preset", kNames, 1};
-    PyObject* values[4] = {};
-    sort_arguments(kSignature, arguments, count, names, values, unknown_keyword);
-    PyObject* const name = values[0];
-    if (name == nullptr || PyUnicode_Check(name) == 0) {
-      raise(ErrorClass::kType, Problem{"name", name == nullptr ? "missing" : describe(name),
-                                       "a str", "pass what backend=... shall accept"});
-    }
-    Preset preset{.device = to_preset_device(values[1]), .order = to_order(values[3])};
-    if (values[2] != nullptr && values[2] != Py_None) {
-      preset.alignment_bytes = to_integer(values[2], "alignment_size");
-    }
-    check(register_preset(utf8(name), preset));
-    return Ref::share(Py_None);
-  });
+void register_preset_by_name(py::handle name, py::handle device, py::handle alignment_size,
+                             py::handle layout) {
+  if (PyUnicode_Check(name.ptr()) == 0) {
+    raise(ErrorClass::kType, Problem{"name", describe(name.ptr()), "a str",
+                                     "pass the name that backend=... accepts from then on"});
+  }
+  Preset preset{.device = to_preset_device(device.ptr()), .order = to_order(layout.ptr())};
+  if (!alignment_size.is_none()) {
+    preset.alignment_bytes = to_integer(alignment_size.ptr(), "alignment_size");
+  }
+  check(register_preset(utf8(name.ptr()), preset));
 }
 
-Ref layout_of_preset(const Preset& preset) {
+py::object layout_of_preset(const Preset& preset) {
   switch (preset.order.kind) {
     case PresetOrder::Kind::kRowMajor:
       return make_text("C");
@@ -268,34 +262,27 @@ Ref layout_of_preset(const Preset& preset) {
   return from_integers(std::span<const int>(preset.order.base_ranks));
 }
 
-Ref describe_preset(const Preset& preset) {
-  const bool gpu = preset.device == PresetDevice::kGpu;
-  const Ref device = gpu ? make_text("gpu") : Ref::share(Py_None);
-  const Ref layout = layout_of_preset(preset);
-  return Ref::steal(Py_BuildValue("{sOsLsO}", "device", device.get(), "alignment_size",
-                                  static_cast<long long>(preset.alignment_bytes), "layout",
-                                  layout.get()));
-}
-
-PyObject* presets_function(PyObject*, PyObject*) {
-  return guarded([&] {
-    Ref presets = Ref::steal(PyDict_New());
-    for (const std::string& name : preset_names()) {
-      const Ref entry = describe_preset(value_of(find_preset(name)));
-      check(PyDict_SetItem(presets.get(), make_text(name).get(), entry.get()));
-    }
-    return presets;
-  });
+py::dict presets() {
+  py::dict found;
+  for (const std::string& name : preset_names()) {
+    const Preset preset = value_of(find_preset(name));
+    py::dict entry;
+    entry["device"] = preset.device == PresetDevice::kGpu ? make_text("gpu") : share(Py_None);
+    entry["alignment_size"] = preset.alignment_bytes;
+    entry["layout"] = layout_of_preset(preset);
+    found[py::str(name)] = entry;
+  }
+  return found;
 }
 
 /// The number of dimensions: of the object if it says so, else of the names that it declares.
 int ndim_of(PyObject* object) {
-  const Ref ndim = Ref::steal_or_none(PyObject_GetAttrString(object, "ndim"));
+  const py::object ndim = steal_or_none(PyObject_GetAttrString(object, "ndim"));
   if (!ndim) {
     if (!take_error(PyExc_AttributeError)) throw PythonError();
     return source_of(object).shape.size();
   }
-  const std::int64_t value = to_integer(ndim.get(), "ndim");
+  const std::int64_t value = to_integer(ndim.ptr(), "ndim");
   if (value < 0 || value > kMaxNdim) {
     raise(ErrorClass::kValue,
           Problem{"ndim", std::to_string(value), "from 0 to " + std::to_string(kMaxNdim),
@@ -304,24 +291,17 @@ int ndim_of(PyObject* object) {
   return static_cast<int>(value);
 }
 
-PyObject* get_dims(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
-  return guarded([&] {
-    static constexpr const char* kNames[] = {"obj", "annotation"};
-    static constexpr Signature kSignature{"get_dims", kNames, 2};
-    PyObject* values[2] = {};
-    sort_arguments(kSignature, arguments, count, names, values, unexpected_keyword);
-    PyObject* const object = values[0];
-    if (object == nullptr) raise(ErrorClass::kType, "get_dims() needs an object; pass an array");
-    const int ndim = ndim_of(object);
-    const std::optional<Dims> declared = declared_dims(object, ndim);
-    if (declared) return from_dims(*declared);
-    if (is_ndarray(object)) {  // A plain array of ours: its names are those of its buffer.
-      const std::optional<Dims> behind = dims_behind(object);
-      if (behind) return from_dims(*behind);
-    }
-    if (values[1] == nullptr || values[1] == Py_None) return Ref::share(Py_None);
-    return from_dims(to_dims(values[1], ndim));
-  });
+py::object get_dims(py::handle obj, py::handle annotation) {
+  PyObject* const object = obj.ptr();
+  const int ndim = ndim_of(object);
+  const std::optional<Dims> declared = declared_dims(object, ndim);
+  if (declared) return from_dims(*declared);
+  if (is_ndarray(object)) {  // A plain array of ours: its names are those of its buffer.
+    const std::optional<Dims> behind = dims_behind(object);
+    if (behind) return from_dims(*behind);
+  }
+  if (annotation.is_none()) return share(Py_None);
+  return from_dims(to_dims(annotation.ptr(), ndim));
 }
 
 // ---- The table. ----
@@ -379,27 +359,35 @@ PyMethodDef functions[] = {
     {"from_array", method(from_array), kFast,
      "from_array(data, dtype=None, " GRIDBUF_KEYWORDS
      "An ndarray with a copy of data; what is not given is taken from data." GRIDBUF_ERRORS},
-    {"register_preset", method(register_preset_function), kFast,
-     "register_preset(name, *, device=None, alignment_size=1, layout=(0, 1, 2))\n--\n\n"
-     "Makes a preset known to `backend`.\n\n"
-     "layout: the ranks of I, J and K (0 for the largest stride), or \"C\" or \"F\" for an order "
-     "by\n"
-     "position. alignment_size: bytes. Raises ValueError for a name that has another preset."},
-    {"presets", presets_function, METH_NOARGS,
-     "presets()\n--\n\n"
-     "What each preset gives: {name: {\"device\": ..., \"alignment_size\": bytes, \"layout\": "
-     "...}}."},
-    {"get_dims", method(get_dims), kFast,
-     "get_dims(obj, annotation=None)\n--\n\n"
-     "The names of an array's dimensions: `__gt_dims__`, else a `dims` attribute of valid names, "
-     "else\n"
-     "the annotation, else None. Raises ValueError for a `__gt_dims__` that is wrong."},
     {"_restore", method(restore), METH_FASTCALL, "For unpickling."},
     {nullptr, nullptr, 0, nullptr},
 };
 
 }  // namespace
 
-void add_functions(PyObject* module) { check(PyModule_AddFunctions(module, functions)); }
+void add_functions(PyObject* module) {
+  check(PyModule_AddFunctions(module, functions));
+  auto core = py::reinterpret_borrow<py::module_>(module);
+  py::options options;
+  options.disable_function_signatures();
+  core.def("register_preset", register_preset_by_name, py::arg("name"), py::kw_only(),
+           py::arg("device") = py::none(), py::arg("alignment_size") = 1,
+           py::arg("layout") = py::none(),
+           "register_preset(name, *, device=None, alignment_size=1, layout=(0, 1, 2))\n--\n\n"
+           "Makes a preset known to `backend`.\n\n"
+           "layout: the ranks of I, J and K (0 for the largest stride), or \"C\" or \"F\" for an "
+           "order by\nposition. alignment_size: bytes. Raises ValueError for a name that has "
+           "another preset.")
+      .def(
+          "presets", presets,
+          "presets()\n--\n\n"
+          "What each preset gives: {name: {\"device\": ..., \"alignment_size\": bytes, \"layout\": "
+          "...}}.")
+      .def("get_dims", get_dims, py::arg("obj"), py::arg("annotation") = py::none(),
+           "get_dims(obj, annotation=None)\n--\n\n"
+           "The names of an array's dimensions: `__gt_dims__`, else a `dims` attribute of valid "
+           "names, else\nthe annotation, else None. Raises ValueError for a `__gt_dims__` that is "
+           "wrong.");
+}
 
 }  // namespace gridbuf::python

@@ -60,73 +60,73 @@ AttributeName version("version");
 }  // namespace keys
 
 /// The value under `key`, kept alive: messages may run code that changes the dict. None without it.
-Ref item(PyObject* dict, AttributeName& key) {
+py::object item(PyObject* dict, AttributeName& key) {
   PyObject* const found = PyDict_GetItemWithError(dict, key.get());
   if (found == nullptr && PyErr_Occurred() != nullptr) throw PythonError();
-  return Ref::share(found);
+  return share(found);
 }
 
 template <class T>
-std::optional<Found<T>> without_value(const Ref& value) {
+std::optional<Found<T>> without_value(const py::object& value) {
   if (!value) return Found<T>();
-  if (value.get() == Py_None) return Found<T>::none();
+  if (value.ptr() == Py_None) return Found<T>::none();
   return std::nullopt;
 }
 
 bool is_int(PyObject* object) { return PyLong_Check(object) != 0 && PyBool_Check(object) == 0; }
 
-Found<std::int64_t> to_number(const Ref& value) {
+Found<std::int64_t> to_number(const py::object& value) {
   if (const auto other = without_value<std::int64_t>(value)) return *other;
-  if (!is_int(value.get())) return Found<std::int64_t>::wrong_kind(describe(value.get()));
+  if (!is_int(value.ptr())) return Found<std::int64_t>::wrong_kind(describe(value.ptr()));
   int overflow = 0;
-  const std::int64_t number = PyLong_AsLongLongAndOverflow(value.get(), &overflow);
-  if (overflow != 0) return Found<std::int64_t>::out_of_range(describe(value.get()));
+  const std::int64_t number = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
+  if (overflow != 0) return Found<std::int64_t>::out_of_range(describe(value.ptr()));
   return Found<std::int64_t>::of(number);
 }
 
 /// Text; of a wrong kind if it is none, or has no UTF-8 form.
-Found<std::string> to_string_field(const Ref& value) {
+Found<std::string> to_string_field(const py::object& value) {
   if (const auto other = without_value<std::string>(value)) return *other;
-  if (PyUnicode_Check(value.get()) != 0) {
+  if (PyUnicode_Check(value.ptr()) != 0) {
     Py_ssize_t length = 0;
-    const char* text = PyUnicode_AsUTF8AndSize(value.get(), &length);
+    const char* text = PyUnicode_AsUTF8AndSize(value.ptr(), &length);
     if (text != nullptr) {
       return Found<std::string>::of(std::string(text, static_cast<std::size_t>(length)));
     }
     PyErr_Clear();
   }
-  return Found<std::string>::wrong_kind(describe(value.get()));
+  return Found<std::string>::wrong_kind(describe(value.ptr()));
 }
 
 /// A tuple of ints, of which at most kMaxNdim are kept.
-Found<RawExtents> to_raw_extents(const Ref& value) {
+Found<RawExtents> to_raw_extents(const py::object& value) {
   if (const auto other = without_value<RawExtents>(value)) return *other;
-  if (PyTuple_Check(value.get()) == 0) return Found<RawExtents>::wrong_kind(describe(value.get()));
-  RawExtents extents{.count = PyTuple_GET_SIZE(value.get()), .values = {}};
+  if (PyTuple_Check(value.ptr()) == 0) return Found<RawExtents>::wrong_kind(describe(value.ptr()));
+  RawExtents extents{.count = PyTuple_GET_SIZE(value.ptr()), .values = {}};
   for (Py_ssize_t axis = 0; axis < extents.count && axis < kMaxNdim; ++axis) {
-    const Found<std::int64_t> number = to_number(Ref::share(PyTuple_GET_ITEM(value.get(), axis)));
+    const Found<std::int64_t> number = to_number(share(PyTuple_GET_ITEM(value.ptr(), axis)));
     if (number.state == Found<std::int64_t>::State::kOutOfRange) {
-      return Found<RawExtents>::out_of_range(describe(value.get()));
+      return Found<RawExtents>::out_of_range(describe(value.ptr()));
     }
-    if (!number.has_value()) return Found<RawExtents>::wrong_kind(describe(value.get()));
+    if (!number.has_value()) return Found<RawExtents>::wrong_kind(describe(value.ptr()));
     extents.values.push_back(number.value);
   }
   return Found<RawExtents>::of(extents);
 }
 
 /// (address, read-only flag) (AI-14, CAI-05).
-Found<RawPointer> to_pointer(const Ref& value) {
+Found<RawPointer> to_pointer(const py::object& value) {
   if (const auto other = without_value<RawPointer>(value)) return *other;
-  const auto wrong = [&] { return Found<RawPointer>::wrong_kind(describe(value.get())); };
-  if (PyTuple_Check(value.get()) == 0 || PyTuple_GET_SIZE(value.get()) != 2) return wrong();
-  PyObject* const address = PyTuple_GET_ITEM(value.get(), 0);
+  const auto wrong = [&] { return Found<RawPointer>::wrong_kind(describe(value.ptr())); };
+  if (PyTuple_Check(value.ptr()) == 0 || PyTuple_GET_SIZE(value.ptr()) != 2) return wrong();
+  PyObject* const address = PyTuple_GET_ITEM(value.ptr(), 0);
   if (!is_int(address)) return wrong();
   const unsigned long long number = PyLong_AsUnsignedLongLong(address);
   if (number == ~0ULL && PyErr_Occurred() != nullptr) {  // Negative, or beyond 64 bits.
     PyErr_Clear();
-    return Found<RawPointer>::out_of_range(describe(value.get()));
+    return Found<RawPointer>::out_of_range(describe(value.ptr()));
   }
-  const int readonly = PyObject_IsTrue(PyTuple_GET_ITEM(value.get(), 1));
+  const int readonly = PyObject_IsTrue(PyTuple_GET_ITEM(value.ptr(), 1));
   check(readonly);
   return Found<RawPointer>::of({.address = number, .readonly = readonly != 0});
 }
@@ -134,14 +134,14 @@ Found<RawPointer> to_pointer(const Ref& value) {
 /// Reads lists of (name, type[, repeat]); `budget` counts entries down.
 class DescrReader {
  public:
-  Found<RawDescr> read(const Ref& value) {
+  Found<RawDescr> read(const py::object& value) {
     if (const auto other = without_value<RawDescr>(value)) return *other;
     RawDescr descr;
-    if (!read_list(value.get(), 0, descr.fields)) {
-      return Found<RawDescr>::wrong_kind("<" + type_name(value.get()) + " that is no descr>");
+    if (!read_list(value.ptr(), 0, descr.fields)) {
+      return Found<RawDescr>::wrong_kind("<" + type_name(value.ptr()) + " that is no descr>");
     }
-    const Ref literal = Ref::steal(PyObject_Repr(value.get()));  // Short: entries were counted.
-    descr.literal = utf8(literal.get());
+    const py::object literal = steal(PyObject_Repr(value.ptr()));  // Short: entries were counted.
+    descr.literal = utf8(literal.ptr());
     return Found<RawDescr>::of(std::move(descr));
   }
 
@@ -149,8 +149,8 @@ class DescrReader {
   bool read_list(PyObject* list, int depth, std::vector<RawDescrField>& fields) {
     if (PyList_Check(list) == 0 || depth > kMaxNdim) return false;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
-      const Ref entry = Ref::share(PyList_GET_ITEM(list, i));
-      if (--budget_ < 0 || !read_entry(entry.get(), depth, fields.emplace_back())) return false;
+      const py::object entry = share(PyList_GET_ITEM(list, i));
+      if (--budget_ < 0 || !read_entry(entry.ptr(), depth, fields.emplace_back())) return false;
     }
     return true;
   }
@@ -163,12 +163,12 @@ class DescrReader {
     if (PyTuple_Check(name) != 0 && PyTuple_GET_SIZE(name) == 2) {  // (title, name)
       name = PyTuple_GET_ITEM(name, 1);
     }
-    const Found<std::string> text = to_string_field(Ref::share(name));
+    const Found<std::string> text = to_string_field(share(name));
     if (!text.has_value()) return false;
     field.name = text.value;
     PyObject* const type = PyTuple_GET_ITEM(entry, 1);
     if (PyUnicode_Check(type) != 0) {
-      field.typestr = to_string_field(Ref::share(type));
+      field.typestr = to_string_field(share(type));
     } else if (!read_list(type, depth + 1, field.fields)) {
       return false;
     }
@@ -177,10 +177,10 @@ class DescrReader {
 
   static bool read_repeat(PyObject* repeat, std::vector<std::int64_t>& extents) {
     if (is_int(repeat)) {
-      extents.push_back(to_number(Ref::share(repeat)).value);
+      extents.push_back(to_number(share(repeat)).value);
       return true;
     }
-    const Found<RawExtents> found = to_raw_extents(Ref::share(repeat));
+    const Found<RawExtents> found = to_raw_extents(share(repeat));
     if (!found.has_value() || found.value.count > kMaxNdim) return false;
     extents.assign(found.value.values.begin(), found.value.values.end());
     return true;
@@ -199,13 +199,13 @@ void release_held(PyObject* capsule) {
 
 /// A capsule that holds the bytes of `object` until it goes (PB-24, PB-35); none, with its error
 /// set, if it lends none.
-Ref hold_bytes(PyObject* object, RawBuffer& lent) {
+py::object hold_bytes(PyObject* object, RawBuffer& lent) {
   auto view = std::make_unique<Py_buffer>();
   bool readonly = false;
   if (PyObject_GetBuffer(object, view.get(), PyBUF_WRITABLE) < 0) {
-    if (!take_error(PyExc_BufferError)) return Ref();
+    if (!take_error(PyExc_BufferError)) return py::object();
     readonly = true;
-    if (PyObject_GetBuffer(object, view.get(), PyBUF_SIMPLE) < 0) return Ref();
+    if (PyObject_GetBuffer(object, view.get(), PyBUF_SIMPLE) < 0) return py::object();
   }
   lent = {
       .memory = {.address = reinterpret_cast<std::uintptr_t>(view->buf), .length_bytes = view->len},
@@ -216,14 +216,14 @@ Ref hold_bytes(PyObject* object, RawBuffer& lent) {
     throw PythonError();
   }
   view.release();
-  return Ref::steal(capsule);
+  return steal(capsule);
 }
 
 /// `data` where it is no tuple: a buffer, or None for the object's own (AI-16, AI-17).
-Ref lend(const Ref& data, PyObject* self, RawArrayInterface& raw) {
-  const bool own = !data || data.get() == Py_None;
-  PyObject* const lender = own ? self : data.get();
-  if (lender == nullptr || PyTuple_Check(lender) != 0) return Ref();
+py::object lend(const py::object& data, PyObject* self, RawArrayInterface& raw) {
+  const bool own = !data || data.ptr() == Py_None;
+  PyObject* const lender = own ? self : data.ptr();
+  if (lender == nullptr || PyTuple_Check(lender) != 0) return py::object();
   const std::string_view rule = own ? "AI-17" : "AI-16";
   RawBuffer lent;
   if (PyObject_CheckBuffer(lender) == 0) {
@@ -233,7 +233,7 @@ Ref lend(const Ref& data, PyObject* self, RawArrayInterface& raw) {
                       : "a tuple (address, read-only flag), a buffer or None",
                   "pass the address of the first element as an int"}));
   }
-  Ref held = hold_bytes(lender, lent);
+  py::object held = hold_bytes(lender, lent);
   if (!held) throw PythonError();
   raw.data = {};
   raw.lent = lent;
@@ -241,8 +241,8 @@ Ref lend(const Ref& data, PyObject* self, RawArrayInterface& raw) {
 }
 
 /// The numpy.dtype where the interface has fields; none where the view's type says all.
-Ref dtype_with_fields(const ImportedView& view, PyObject* descr) {
-  return view.memory.dtype.kind() == Kind::kStructured ? dtype_of_descr(descr) : Ref();
+py::object dtype_with_fields(const ImportedView& view, PyObject* descr) {
+  return view.memory.dtype.kind() == Kind::kStructured ? dtype_of_descr(descr) : py::object();
 }
 
 void check_is_dict(PyObject* dict, std::string_view rule, std::string_view name) {
@@ -251,7 +251,7 @@ void check_is_dict(PyObject* dict, std::string_view rule, std::string_view name)
                {name, describe(dict), "a dict", "return a dict from the property"}));
 }
 
-RawArrayInterface array_fields(PyObject* dict, const Ref& data) {
+RawArrayInterface array_fields(PyObject* dict, const py::object& data) {
   RawArrayInterface raw{.shape = to_raw_extents(item(dict, keys::shape)),
                         .typestr = to_string_field(item(dict, keys::typestr)),
                         .descr = DescrReader().read(item(dict, keys::descr)),
@@ -261,8 +261,8 @@ RawArrayInterface array_fields(PyObject* dict, const Ref& data) {
                         .strides_bytes = to_raw_extents(item(dict, keys::strides)),
                         .has_mask = false,
                         .version = to_number(item(dict, keys::version))};
-  const Ref mask = item(dict, keys::mask);
-  raw.has_mask = mask && mask.get() != Py_None;
+  const py::object mask = item(dict, keys::mask);
+  raw.has_mask = mask && mask.ptr() != Py_None;
   raw.data = to_pointer(data);
   return raw;
 }
@@ -298,57 +298,57 @@ std::optional<PointerFacts> facts_of(const Found<RawPointer>& data) {
 
 // ---- Entries of __gt_data_interface__. ----
 
-Found<bool> to_hook(const Ref& value) {
+Found<bool> to_hook(const py::object& value) {
   if (const auto other = without_value<bool>(value)) return *other;
-  if (PyCallable_Check(value.get()) != 0) return Found<bool>::of(true);
-  return Found<bool>::wrong_kind(describe(value.get()));
+  if (PyCallable_Check(value.ptr()) != 0) return Found<bool>::of(true);
+  return Found<bool>::wrong_kind(describe(value.ptr()));
 }
 
-Found<std::vector<std::string>> to_names(const Ref& value) {
+Found<std::vector<std::string>> to_names(const py::object& value) {
   using Names = Found<std::vector<std::string>>;
   if (const auto other = without_value<std::vector<std::string>>(value)) return *other;
-  const Ref list = Ref::steal_or_none(PySequence_Fast(value.get(), ""));
+  const py::object list = steal_or_none(PySequence_Fast(value.ptr(), ""));
   if (!list) {
     if (!take_error(PyExc_TypeError)) throw PythonError();
-    return Names::wrong_kind(describe(value.get()));
+    return Names::wrong_kind(describe(value.ptr()));
   }
   std::vector<std::string> names;
-  const Py_ssize_t count = std::min(PySequence_Fast_GET_SIZE(list.get()), kMostPerDimension);
+  const Py_ssize_t count = std::min(PySequence_Fast_GET_SIZE(list.ptr()), kMostPerDimension);
   for (Py_ssize_t i = 0; i < count; ++i) {
-    const auto name = to_string_field(Ref::share(PySequence_Fast_GET_ITEM(list.get(), i)));
-    if (!name.has_value()) return Names::wrong_kind(describe(value.get()));
+    const auto name = to_string_field(share(PySequence_Fast_GET_ITEM(list.ptr(), i)));
+    if (!name.has_value()) return Names::wrong_kind(describe(value.ptr()));
     names.push_back(name.value);
   }
   return Names::of(std::move(names));
 }
 
 std::optional<HaloWidth> to_width(PyObject* pair) {
-  const Ref items = Ref::steal_or_none(PySequence_Fast(pair, ""));
+  const py::object items = steal_or_none(PySequence_Fast(pair, ""));
   if (!items) {
     if (!take_error(PyExc_TypeError)) throw PythonError();
     return std::nullopt;
   }
-  if (PySequence_Fast_GET_SIZE(items.get()) != 2) return std::nullopt;
-  const auto lower = to_number(Ref::share(PySequence_Fast_GET_ITEM(items.get(), 0)));
-  const auto upper = to_number(Ref::share(PySequence_Fast_GET_ITEM(items.get(), 1)));
+  if (PySequence_Fast_GET_SIZE(items.ptr()) != 2) return std::nullopt;
+  const auto lower = to_number(share(PySequence_Fast_GET_ITEM(items.ptr(), 0)));
+  const auto upper = to_number(share(PySequence_Fast_GET_ITEM(items.ptr(), 1)));
   if (!lower.has_value() || !upper.has_value()) return std::nullopt;
   return HaloWidth{lower.value, upper.value};
 }
 
-Found<std::vector<HaloWidth>> to_widths(const Ref& value) {
+Found<std::vector<HaloWidth>> to_widths(const py::object& value) {
   using Widths = Found<std::vector<HaloWidth>>;
   if (const auto other = without_value<std::vector<HaloWidth>>(value)) return *other;
-  const Ref list = Ref::steal_or_none(PySequence_Fast(value.get(), ""));
+  const py::object list = steal_or_none(PySequence_Fast(value.ptr(), ""));
   if (!list) {
     if (!take_error(PyExc_TypeError)) throw PythonError();
-    return Widths::wrong_kind(describe(value.get()));
+    return Widths::wrong_kind(describe(value.ptr()));
   }
   std::vector<HaloWidth> widths;
-  const Py_ssize_t count = std::min(PySequence_Fast_GET_SIZE(list.get()), kMostPerDimension);
+  const Py_ssize_t count = std::min(PySequence_Fast_GET_SIZE(list.ptr()), kMostPerDimension);
   for (Py_ssize_t i = 0; i < count; ++i) {
-    const Ref pair = Ref::share(PySequence_Fast_GET_ITEM(list.get(), i));
-    const auto width = to_width(pair.get());
-    if (!width) return Widths::wrong_kind(describe(value.get()));
+    const py::object pair = share(PySequence_Fast_GET_ITEM(list.ptr(), i));
+    const auto width = to_width(pair.ptr());
+    if (!width) return Widths::wrong_kind(describe(value.ptr()));
     widths.push_back(*width);
   }
   return Widths::of(std::move(widths));
@@ -369,10 +369,10 @@ void run_release(PyObject* capsule) {
 }
 
 /// A thing that keeps `alive` alive and calls `release` when it goes.
-Ref releasing(const Ref& release, const Ref& alive) {
-  Ref held = Ref::steal(PyTuple_Pack(2, release.get(), alive.get()));
-  Ref capsule = Ref::steal(PyCapsule_New(held.get(), nullptr, run_release));
-  held.release();
+py::object releasing(const py::object& release, const py::object& alive) {
+  py::object held = steal(PyTuple_Pack(2, release.ptr(), alive.ptr()));
+  py::object capsule = steal(PyCapsule_New(held.ptr(), nullptr, run_release));
+  held.release().ptr();
   return capsule;
 }
 
@@ -387,28 +387,28 @@ RawDataInterface hooks_of(PyObject* entry, DataSide side) {
 
 }  // namespace
 
-Ref keep_both(PyObject* first, PyObject* second) {
-  if (first == nullptr) return Ref::share(second);
-  if (second == nullptr) return Ref::share(first);
-  return Ref::steal(PyTuple_Pack(2, first, second));
+py::object keep_both(PyObject* first, PyObject* second) {
+  if (first == nullptr) return share(second);
+  if (second == nullptr) return share(first);
+  return steal(PyTuple_Pack(2, first, second));
 }
 
-Ref dtype_of_descr(PyObject* descr) {
+py::object dtype_of_descr(PyObject* descr) {
   // NumPy's own reading of a descr: padding is dropped, titles and offsets are kept.
-  const Ref format = Ref::steal(PyImport_ImportModule("numpy.lib.format"));
-  return Ref::steal(PyObject_CallMethod(format.get(), "descr_to_dtype", "O", descr));
+  const py::object format = steal(PyImport_ImportModule("numpy.lib.format"));
+  return steal(PyObject_CallMethod(format.ptr(), "descr_to_dtype", "O", descr));
 }
 
 Foreign read_array_dict(PyObject* dict, PyObject* self) {
   check_is_dict(dict, "AI-01", "__array_interface__");
-  const Ref data = item(dict, keys::data);
+  const py::object data = item(dict, keys::data);
   RawArrayInterface raw = array_fields(dict, data);
-  const ShieldedRef lent = raw.data.has_value() ? Ref() : lend(data, self, raw);
+  const ShieldedRef lent = raw.data.has_value() ? py::object() : lend(data, self, raw);
   Foreign foreign;
   foreign.view = value_of(read_array_interface(raw));
-  foreign.dtype = dtype_with_fields(foreign.view, item(dict, keys::descr).get());
-  const Ref described = keep_both(dict, self);
-  foreign.keep_alive = keep_both(lent.get(), described.get());
+  foreign.dtype = dtype_with_fields(foreign.view, item(dict, keys::descr).ptr());
+  const py::object described = keep_both(dict, self);
+  foreign.keep_alive = keep_both(lent.get(), described.ptr());
   return foreign;
 }
 
@@ -419,7 +419,7 @@ Foreign read_cuda_dict(PyObject* dict, PyObject* self) {
   check(read_cuda_array_interface(raw).status());
   Foreign foreign;
   foreign.view = value_of(read_cuda_array_interface(raw, facts_of(raw.data)));
-  foreign.dtype = dtype_with_fields(foreign.view, item(dict, keys::descr).get());
+  foreign.dtype = dtype_with_fields(foreign.view, item(dict, keys::descr).ptr());
   foreign.keep_alive = keep_both(dict, self);
   return foreign;
 }
@@ -427,11 +427,11 @@ Foreign read_cuda_dict(PyObject* dict, PyObject* self) {
 namespace {
 
 /// The entry of a side; none if there is none.
-Ref entry_under(PyObject* dict, DataSide side) {
+py::object entry_under(PyObject* dict, DataSide side) {
   if (side == DataSide::kGpu) return item(dict, keys::gpu);
   PyObject* const found = PyDict_GetItemWithError(dict, Py_None);
   if (found == nullptr && PyErr_Occurred() != nullptr) throw PythonError();
-  return Ref::share(found);
+  return share(found);
 }
 
 }  // namespace
@@ -447,39 +447,40 @@ namespace {
 AttributeName data_interface_name("__gt_data_interface__");
 
 /// The dict's entry of a side, checked as far as its functions.
-Ref checked_entry(PyObject* dict, DataSide side) {
-  Ref entry = entry_under(dict, side);
-  check_is_dict(entry.get(), "GT-02", "an entry of __gt_data_interface__");
-  check(check_hooks(hooks_of(entry.get(), side)));
+py::object checked_entry(PyObject* dict, DataSide side) {
+  py::object entry = entry_under(dict, side);
+  check_is_dict(entry.ptr(), "GT-02", "an entry of __gt_data_interface__");
+  check(check_hooks(hooks_of(entry.ptr(), side)));
   return entry;
 }
 
 /// Calls `acquire` if there is one; a thing that calls `release` when it goes, or none (GT-07).
-Ref acquire(const Ref& entry, PyObject* self) {
-  const Ref function = item(entry.get(), keys::acquire);
-  const bool given = function && function.get() != Py_None;
-  if (given) Ref::steal(PyObject_CallNoArgs(function.get()));
-  const Ref release = item(entry.get(), keys::release);
-  if (!release || release.get() == Py_None) return Ref();
-  return releasing(release, keep_both(entry.get(), self));
+py::object acquire(const py::object& entry, PyObject* self) {
+  const py::object function = item(entry.ptr(), keys::acquire);
+  const bool given = function && function.ptr() != Py_None;
+  if (given) steal(PyObject_CallNoArgs(function.ptr()));
+  const py::object release = item(entry.ptr(), keys::release);
+  if (!release || release.ptr() == Py_None) return py::object();
+  return releasing(release, keep_both(entry.ptr(), self));
 }
 
 /// The entry as `source` gives it now; `entry` if there is no source or it gives none.
-Ref read_again(Ref entry, DataSide side, PyObject* source) {
-  const Ref again = source == nullptr ? Ref() : optional_attribute(source, data_interface_name);
-  if (!again || PyDict_Check(again.get()) == 0) return entry;
-  Ref fresh = entry_under(again.get(), side);
-  return fresh && PyDict_Check(fresh.get()) != 0 ? std::move(fresh) : std::move(entry);
+py::object read_again(py::object entry, DataSide side, PyObject* source) {
+  const py::object again =
+      source == nullptr ? py::object() : optional_attribute(source, data_interface_name);
+  if (!again || PyDict_Check(again.ptr()) == 0) return entry;
+  py::object fresh = entry_under(again.ptr(), side);
+  return fresh && PyDict_Check(fresh.ptr()) != 0 ? std::move(fresh) : std::move(entry);
 }
 
 /// The entry as an array interface. The proposal lists no version among its keys, which that
 /// protocol demands (GT-02): an entry without one is of today's.
-Ref as_array_interface(const Ref& entry, DataSide side) {
-  if (item(entry.get(), keys::version)) return Ref::share(entry.get());
+py::object as_array_interface(const py::object& entry, DataSide side) {
+  if (item(entry.ptr(), keys::version)) return share(entry.ptr());
   const int version = side == DataSide::kHost ? kArrayInterfaceVersion : kCudaArrayInterfaceVersion;
-  Ref completed = Ref::steal(PyDict_Copy(entry.get()));
-  const Ref number = Ref::steal(PyLong_FromLong(version));
-  check(PyDict_SetItem(completed.get(), keys::version.get(), number.get()));
+  py::object completed = steal(PyDict_Copy(entry.ptr()));
+  const py::object number = steal(PyLong_FromLong(version));
+  check(PyDict_SetItem(completed.ptr(), keys::version.get(), number.ptr()));
   return completed;
 }
 
@@ -491,8 +492,8 @@ void read_meaning_of(PyObject* entry, DataSide side, Foreign& foreign) {
   EntryMeaning meaning = value_of(read_meaning(raw, foreign.view.memory.view.shape));
   foreign.dims = std::move(meaning.dims);
   foreign.meaning.halo = meaning.halo;
-  Ref touch = item(entry, keys::touch);
-  if (touch && touch.get() != Py_None) foreign.meaning.touch = std::move(touch);
+  py::object touch = item(entry, keys::touch);
+  if (touch && touch.ptr() != Py_None) foreign.meaning.touch = std::move(touch);
 }
 
 }  // namespace
@@ -513,16 +514,16 @@ DataSide side_with_entry(PyObject* dict, std::optional<DataSide> side) {
 }
 
 /// The memory of an entry that may be used now.
-Foreign read_entry(const Ref& acquired, PyObject* self, DataSide side) {
-  const Ref entry = as_array_interface(acquired, side);
-  Foreign foreign = side == DataSide::kHost ? read_array_dict(entry.get(), self)
-                                            : read_cuda_dict(entry.get(), self);
-  read_meaning_of(entry.get(), side, foreign);
+Foreign read_entry(const py::object& acquired, PyObject* self, DataSide side) {
+  const py::object entry = as_array_interface(acquired, side);
+  Foreign foreign = side == DataSide::kHost ? read_array_dict(entry.ptr(), self)
+                                            : read_cuda_dict(entry.ptr(), self);
+  read_meaning_of(entry.ptr(), side, foreign);
   return foreign;
 }
 
-Ref given(Ref function) {
-  return function && function.get() != Py_None ? std::move(function) : Ref();
+py::object given(py::object function) {
+  return function && function.ptr() != Py_None ? std::move(function) : py::object();
 }
 
 }  // namespace
@@ -530,7 +531,7 @@ Ref given(Ref function) {
 Foreign read_data_dict(PyObject* dict, PyObject* self, std::optional<DataSide> wanted,
                        PyObject* source) {
   const DataSide side = side_with_entry(dict, wanted);
-  Ref first = checked_entry(dict, side);
+  py::object first = checked_entry(dict, side);
   const ShieldedRef guard = acquire(first, self);  // Releases also if what follows raises.
   Foreign foreign = read_entry(read_again(std::move(first), side, source), self, side);
   foreign.keep_alive = keep_both(guard.get(), foreign.keep_alive.get());
@@ -543,15 +544,15 @@ Foreign read_acquired_dict(PyObject* dict, PyObject* self, DataSide wanted) {
 }
 
 std::optional<UseHooks> use_hooks(PyObject* object, DataSide wanted) {
-  const Ref dict = optional_attribute(object, data_interface_name);
+  const py::object dict = optional_attribute(object, data_interface_name);
   if (!dict) return std::nullopt;
-  const bool has_wanted = PyDict_Check(dict.get()) != 0 && has_entry(dict.get(), wanted);
+  const bool has_wanted = PyDict_Check(dict.ptr()) != 0 && has_entry(dict.ptr(), wanted);
   const DataSide side =
-      side_with_entry(dict.get(), has_wanted ? std::optional(wanted) : std::nullopt);
-  const Ref entry = checked_entry(dict.get(), side);
+      side_with_entry(dict.ptr(), has_wanted ? std::optional(wanted) : std::nullopt);
+  const py::object entry = checked_entry(dict.ptr(), side);
   return UseHooks{.side = side,
-                  .acquire = given(item(entry.get(), keys::acquire)),
-                  .release = given(item(entry.get(), keys::release))};
+                  .acquire = given(item(entry.ptr(), keys::acquire)),
+                  .release = given(item(entry.ptr(), keys::release))};
 }
 
 Foreign read_struct_capsule(PyObject* capsule, PyObject* self) {
@@ -563,10 +564,11 @@ Foreign read_struct_capsule(PyObject* capsule, PyObject* self) {
   const auto* found =
       static_cast<const array_struct::ArrayStruct*>(PyCapsule_GetPointer(capsule, nullptr));
   const bool has_descr = found->two == 2 && (found->flags & array_struct::kHasDescr) != 0;
-  const Ref descr = has_descr ? Ref::share(static_cast<PyObject*>(found->descr)) : Ref();  // AS-06
+  const py::object descr =
+      has_descr ? share(static_cast<PyObject*>(found->descr)) : py::object();  // AS-06
   Foreign foreign;
   foreign.view = value_of(array_struct::read_array_struct(*found, DescrReader().read(descr)));
-  foreign.dtype = dtype_with_fields(foreign.view, descr.get());
+  foreign.dtype = dtype_with_fields(foreign.view, descr.ptr());
   foreign.keep_alive = keep_both(capsule, self);  // AS-07: the capsule, not only the object.
   return foreign;
 }

@@ -2,7 +2,7 @@
 
 module;
 
-#include <Python.h>
+#include <pybind11/pybind11.h>
 
 #include <cstdint>
 #include <optional>
@@ -36,16 +36,14 @@ namespace {
                                "; pass it as the first argument");
 }
 
-bool to_sync(PyObject* value) { return value == nullptr || to_flag(value, "sync"); }
-
 // ---- CuPy. ----
 
-Ref load_cupy() {
+py::object load_cupy() {
   if (emulated_device_is_on()) {
     raise(ErrorClass::kDeviceUnavailable,
           "CuPy arrays need a CUDA device, but the emulated device is switched on; use as_buffer");
   }
-  Ref cupy = Ref::steal_or_none(PyImport_ImportModule("cupy"));
+  py::object cupy = steal_or_none(PyImport_ImportModule("cupy"));
   if (cupy) return cupy;
   if (!take_error(PyExc_ImportError)) throw PythonError();
   raise(ErrorClass::kDeviceUnavailable,
@@ -53,26 +51,26 @@ Ref load_cupy() {
         "CUDA version, or use as_buffer");
 }
 
-Ref member(const Ref& object, const char* name) {
-  return Ref::steal(PyObject_GetAttrString(object.get(), name));
+py::object member(const py::object& object, const char* name) {
+  return steal(PyObject_GetAttrString(object.ptr(), name));
 }
 
 /// The handle of CuPy's current stream; its null stream is the legacy default one.
-StreamHandle stream_of_cupy(const Ref& cuda) {
-  const Ref stream = Ref::steal(PyObject_CallMethod(cuda.get(), "get_current_stream", nullptr));
-  const auto handle = static_cast<StreamHandle>(to_integer(member(stream, "ptr").get(), "ptr"));
+StreamHandle stream_of_cupy(const py::object& cuda) {
+  const py::object stream = steal(PyObject_CallMethod(cuda.ptr(), "get_current_stream", nullptr));
+  const auto handle = static_cast<StreamHandle>(to_integer(member(stream, "ptr").ptr(), "ptr"));
   return handle == 0 ? kLegacyDefaultStream : handle;
 }
 
-Ref cupy_view(const Ref& cupy, const Ref& buffer, bool sync) {
-  const BufferState& state = state_of(buffer.get());
+py::object cupy_view(const py::object& cupy, const py::object& buffer, bool sync) {
+  const BufferState& state = state_of(buffer.ptr());
   const BufferDescriptor& memory = state.memory;
   if (memory.device.type == DeviceType::kHost) {
     raise(ErrorClass::kNoSuchBuffer,
           Problem{"the array's memory", to_string(memory.device), "reached by CUDA devices",
                   "copy it with buffer.copy(memory=\"device\"), or use as_numpy"});
   }
-  const Ref cuda = member(cupy, "cuda");
+  const py::object cuda = member(cupy, "cuda");
   if (sync) {
     const auto own = static_cast<StreamHandle>(state.facts.stream == 0 ? kLegacyDefaultStream
                                                                        : state.facts.stream);
@@ -80,24 +78,24 @@ Ref cupy_view(const Ref& cupy, const Ref& buffer, bool sync) {
   }
   const checked::ByteHull hull = byte_hull(memory.view).value_or(checked::ByteHull{});
   std::byte* const lowest = memory.block + hull.lowest_bytes;
-  const Ref unowned = Ref::steal(PyObject_CallMethod(
-      cuda.get(), "UnownedMemory", "KLOi", reinterpret_cast<std::uintptr_t>(lowest),
-      static_cast<long long>(hull.length_bytes()), buffer.get(), memory.device.id));
-  const Ref pointer = Ref::steal(
-      PyObject_CallMethod(cuda.get(), "MemoryPointer", "OL", unowned.get(),
+  const py::object unowned = steal(PyObject_CallMethod(
+      cuda.ptr(), "UnownedMemory", "KLOi", reinterpret_cast<std::uintptr_t>(lowest),
+      static_cast<long long>(hull.length_bytes()), buffer.ptr(), memory.device.id));
+  const py::object pointer = steal(
+      PyObject_CallMethod(cuda.ptr(), "MemoryPointer", "OL", unowned.ptr(),
                           static_cast<long long>(memory.view.offset_bytes - hull.lowest_bytes)));
-  const Ref type = member(cupy, "ndarray");
-  return Ref::steal(PyObject_CallFunction(type.get(), "OOOO",
-                                          from_integers(memory.view.shape.span()).get(),
-                                          dtype_of(buffer.get())->numpy.get(), pointer.get(),
-                                          from_integers(memory.view.strides_bytes.span()).get()));
+  const py::object type = member(cupy, "ndarray");
+  return steal(PyObject_CallFunction(type.ptr(), "OOOO",
+                                     from_integers(memory.view.shape.span()).ptr(),
+                                     dtype_of(buffer.ptr())->numpy.ptr(), pointer.ptr(),
+                                     from_integers(memory.view.strides_bytes.span()).ptr()));
 }
 
 // ---- Bare descriptors. ----
 
 /// Which array interface a dict is: what the caller says, else CUDA's if it names a stream.
 std::optional<DataSide> to_side(PyObject* device) {
-  if (device == nullptr) return std::nullopt;
+  if (device == Py_Ellipsis) return std::nullopt;
   if (device == Py_None) return DataSide::kHost;
   if (PyUnicode_Check(device) != 0 && utf8(device) == "gpu") return DataSide::kGpu;
   raise(PyUnicode_Check(device) != 0 ? ErrorClass::kValue : ErrorClass::kType,
@@ -119,10 +117,10 @@ Foreign read_descriptor(PyObject* descriptor, PyObject* owner, std::optional<Dat
 // ---- Origins. ----
 
 /// An attribute, or what it returns: the form of the proposal was a method.
-Ref declared(PyObject* object, AttributeName& name) {
-  Ref value = optional_attribute(object, name);
-  if (value && PyCallable_Check(value.get()) != 0) {
-    return Ref::steal(PyObject_CallNoArgs(value.get()));
+py::object declared(PyObject* object, AttributeName& name) {
+  py::object value = optional_attribute(object, name);
+  if (value && PyCallable_Check(value.ptr()) != 0) {
+    return steal(PyObject_CallNoArgs(value.ptr()));
   }
   return value;
 }
@@ -135,9 +133,9 @@ std::optional<Extents> declared_origin(PyObject* object) {
     static AttributeName names[] = {AttributeName("__gt_origin__"),
                                     AttributeName("default_origin")};
     for (AttributeName& name : names) {
-      const Ref value = declared(object, name);
-      if (value && value.get() != Py_None) {
-        return to_integers(value.get(), utf8(name.get()));
+      const py::object value = declared(object, name);
+      if (value && value.ptr() != Py_None) {
+        return to_integers(value.ptr(), utf8(name.get()));
       }
     }
   }
@@ -148,35 +146,28 @@ std::optional<Extents> declared_origin(PyObject* object) {
   return std::nullopt;
 }
 
-Ref make_cupy_view(const Ref& buffer, bool sync) { return cupy_view(load_cupy(), buffer, sync); }
+py::object make_cupy_view(const py::object& buffer, bool sync) {
+  return cupy_view(load_cupy(), buffer, sync);
+}
+
+namespace {
 
 PyObject* as_numpy(PyObject*, PyObject* object) {
   return guarded([&] {
-    if (is_exact_ndarray(object)) return Ref::share(object);
-    const Ref buffer =
+    if (is_exact_ndarray(object)) return share(object);
+    const py::object buffer =
         import_buffer(object, nullptr, {.use_names = false, .side = DataSide::kHost});
-    return ndarray_of(buffer.get());
+    return ndarray_of(buffer.ptr());
   });
 }
 
-PyObject* as_cupy(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
-  return guarded([&] {
-    static constexpr const char* kNames[] = {"obj", "sync"};
-    static constexpr Signature kSignature{"as_cupy", kNames, 2};
-    PyObject* values[2] = {};
-    sort_arguments(kSignature, arguments, count, names, values, unexpected_keyword);
-    if (values[0] == nullptr) raise_missing(kSignature);
-    const bool sync = to_sync(values[1]);
-    const Ref cupy = load_cupy();
-    const Ref type = member(cupy, "ndarray");
-    if (Py_TYPE(values[0]) == reinterpret_cast<PyTypeObject*>(type.get())) {
-      return Ref::share(values[0]);
-    }
-    return cupy_view(cupy,
-                     import_buffer(values[0], nullptr,
-                                   {.sync = sync, .use_names = false, .side = DataSide::kGpu}),
-                     sync);
-  });
+py::object as_cupy(py::handle obj, py::handle sync_flag) {
+  const bool sync = to_flag(sync_flag.ptr(), "sync");
+  const py::object cupy = load_cupy();
+  const py::object type = member(cupy, "ndarray");
+  if (Py_TYPE(obj.ptr()) == reinterpret_cast<PyTypeObject*>(type.ptr())) return share(obj.ptr());
+  const ImportOptions options{.sync = sync, .use_names = false, .side = DataSide::kGpu};
+  return cupy_view(cupy, import_buffer(obj.ptr(), nullptr, options), sync);
 }
 
 PyObject* as_buffer(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
@@ -192,29 +183,20 @@ PyObject* as_buffer(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyO
   });
 }
 
-PyObject* from_interface(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
-  return guarded([&] {
-    static constexpr const char* kNames[] = {"descriptor", "owner", "sync", "device"};
-    static constexpr Signature kSignature{"from_interface", kNames, 3};
-    PyObject* values[4] = {};
-    sort_arguments(kSignature, arguments, count, names, values, unexpected_keyword);
-    if (values[0] == nullptr) raise_missing(kSignature);
-    PyObject* const owner = values[1] == Py_None ? nullptr : values[1];
-    const ImportOptions options{.sync = to_sync(values[2])};
-    return adopt(read_descriptor(values[0], owner, to_side(values[3])), nullptr, nullptr, options);
-  });
+py::object from_interface(py::handle descriptor, py::handle owner, py::handle sync,
+                          py::handle device) {
+  const ImportOptions options{.sync = to_flag(sync.ptr(), "sync")};
+  PyObject* const kept = owner.is_none() ? nullptr : owner.ptr();
+  return adopt(read_descriptor(descriptor.ptr(), kept, to_side(device.ptr())), nullptr, nullptr,
+               options);
 }
 
-PyObject* get_origin(PyObject*, PyObject* object) {
-  return guarded([&] {
-    const std::optional<Extents> origin = declared_origin(object);
-    return origin ? from_integers(origin->span()) : Ref::share(Py_None);
-  });
+py::object get_origin(py::handle obj) {
+  const std::optional<Extents> origin = declared_origin(obj.ptr());
+  return origin ? from_integers(origin->span()) : share(Py_None);
 }
 
 // ---- The table. ----
-
-namespace {
 
 template <class Function>
 PyCFunction method(Function function) {
@@ -229,11 +211,6 @@ PyMethodDef functions[] = {
      "An ndarray over the memory of obj, whatever library made it; never a copy. Raises TypeError\n"
      "if obj offers no interface, GTNoSuchBufferError if the host cannot read its memory, and\n"
      "TypeError, ValueError or BufferError with a rule's id if what it says cannot be true."},
-    {"as_cupy", method(as_cupy), kFast,
-     "as_cupy(obj, sync=True)\n--\n\n"
-     "A cupy.ndarray over the memory of obj; never a copy. Work that is pending on it is ordered\n"
-     "before CuPy's current stream, unless sync is False. Raises DeviceUnavailableError without\n"
-     "CuPy or a CUDA device, GTNoSuchBufferError if obj lies in host memory."},
     {"as_buffer", method(as_buffer), kFast,
      "as_buffer(obj, *, dims=None)\n--\n\n"
      "A Buffer over the memory of obj, which it keeps alive; never a copy. dims overrides the "
@@ -241,23 +218,35 @@ PyMethodDef functions[] = {
      "that obj declares. Errors as those of as_numpy; DeviceUnavailableError for memory of a "
      "device\n"
      "that is not there."},
-    {"from_interface", method(from_interface), kFast,
-     "from_interface(descriptor, owner=None, sync=True, *, device=...)\n--\n\n"
-     "A Buffer over what a bare dict describes: an array interface, a CUDA array interface, or a\n"
-     "dict of them under None and 'gpu'. owner is kept alive; without one the caller keeps the\n"
-     "memory. A single interface is CUDA's if it names a stream, unless device says None or "
-     "'gpu'.\n"
-     "sync=False does not wait for that stream. Errors as those of as_buffer."},
-    {"get_origin", method(get_origin), METH_O,
-     "get_origin(obj, /)\n--\n\n"
-     "The default origin that obj declares (__gt_origin__, then default_origin), as a tuple of "
-     "ints\n"
-     "in the order I, J, K, 0, 1, ...; that of its Buffer for a plain array; else None."},
     {nullptr, nullptr, 0, nullptr},
 };
 
 }  // namespace
 
-void add_import_functions(PyObject* module) { check(PyModule_AddFunctions(module, functions)); }
+void add_import_functions(PyObject* module) {
+  check(PyModule_AddFunctions(module, functions));
+  auto core = py::reinterpret_borrow<py::module_>(module);
+  py::options options;
+  options.disable_function_signatures();
+  core.def("as_cupy", as_cupy, py::arg("obj"), py::arg("sync") = true,
+           "as_cupy(obj, sync=True)\n--\n\n"
+           "A cupy.ndarray over the memory of obj; never a copy. Work that is pending on it is "
+           "ordered\nbefore CuPy's current stream, unless sync is False. Raises "
+           "DeviceUnavailableError without\nCuPy or a CUDA device, GTNoSuchBufferError if obj is "
+           "in host memory.")
+      .def("from_interface", from_interface, py::arg("descriptor"), py::arg("owner") = py::none(),
+           py::arg("sync") = true, py::kw_only(), py::arg("device") = py::ellipsis(),
+           "from_interface(descriptor, owner=None, sync=True, *, device=...)\n--\n\n"
+           "A Buffer over what a bare dict describes: an array interface, a CUDA array interface, "
+           "or a\ndict of them under None and 'gpu'. owner is kept alive; without one the caller "
+           "keeps the\nmemory. A single interface is CUDA's if it names a stream, unless device "
+           "says None or 'gpu'.\nsync=False does not wait for that stream. Errors as those of "
+           "as_buffer.")
+      .def("get_origin", get_origin, py::arg("obj"), py::pos_only(),
+           "get_origin(obj, /)\n--\n\n"
+           "The default origin that obj declares (__gt_origin__, then default_origin), as a tuple "
+           "of ints\nin the order I, J, K, 0, 1, ...; that of its Buffer for a plain array; else "
+           "None.");
+}
 
 }  // namespace gridbuf::python

@@ -124,10 +124,10 @@ Dims dims_of(const Foreign& foreign, PyObject* object, PyObject* dims,
 }
 
 /// The Buffer itself, or one over its memory with other names.
-Ref with_dims(PyObject* buffer, PyObject* dims) {
+py::object with_dims(PyObject* buffer, PyObject* dims) {
   const bool same = dims == nullptr || dims == Py_None ||
                     to_dims(dims, state_of(buffer).memory.view.ndim()) == state_of(buffer).dims;
-  if (same) return Ref::share(buffer);
+  if (same) return share(buffer);
   BufferState state = state_of(buffer);
   state.dims = to_dims(dims, state.memory.view.ndim());
   return adopt_buffer(std::move(state), dtype_of(buffer), buffer);
@@ -135,7 +135,7 @@ Ref with_dims(PyObject* buffer, PyObject* dims) {
 
 DTypePtr record_for(const Foreign& foreign) {
   const BufferDescriptor& memory = foreign.view.memory;
-  DTypePtr record = foreign.dtype ? record_of(foreign.dtype.get()) : record_of(memory.dtype);
+  DTypePtr record = foreign.dtype ? record_of(foreign.dtype.ptr()) : record_of(memory.dtype);
   if (record->type.itemsize_bytes() != memory.view.itemsize_bytes) {
     raise(ErrorClass::kBuffer,
           Problem{"the itemsize of " + record->name, std::to_string(record->type.itemsize_bytes()),
@@ -167,7 +167,7 @@ StreamHandle wait_for_producer(const ImportedView& view, const ImportOptions& op
 
 }  // namespace
 
-Ref adopt(Foreign foreign, PyObject* object, PyObject* dims, const ImportOptions& options) {
+py::object adopt(Foreign foreign, PyObject* object, PyObject* dims, const ImportOptions& options) {
   const DTypePtr dtype = record_for(foreign);
   BufferState state;
   state.dims = dims_of(foreign, object, dims, options);
@@ -182,15 +182,15 @@ Ref adopt(Foreign foreign, PyObject* object, PyObject* dims, const ImportOptions
   return adopt_buffer(std::move(state), dtype, foreign.keep_alive.get());
 }
 
-Ref import_or_none(PyObject* object, PyObject* dims, const ImportOptions& options,
-                   Meaning* meaning) {
+py::object import_or_none(PyObject* object, PyObject* dims, const ImportOptions& options,
+                          Meaning* meaning) {
   if (is_buffer(object)) return with_dims(object, dims);
   const DataSide side = options.side.value_or(DataSide::kHost);
-  if (const Ref ours = buffer_of_array(object, side, options.purpose)) {
-    return with_dims(ours.get(), dims);
+  if (const py::object ours = buffer_of_array(object, side, options.purpose)) {
+    return with_dims(ours.ptr(), dims);
   }
   std::optional<Foreign> found = find_memory(object, options);
-  if (!found) return Ref();
+  if (!found) return py::object();
   if (meaning != nullptr) {
     *meaning = std::move(found->meaning);
     meaning->names = found->dims;
@@ -198,9 +198,9 @@ Ref import_or_none(PyObject* object, PyObject* dims, const ImportOptions& option
   return adopt(*std::move(found), object, dims, options);
 }
 
-Ref import_buffer(PyObject* object, PyObject* dims, const ImportOptions& options,
-                  Meaning* meaning) {
-  Ref buffer = import_or_none(object, dims, options, meaning);
+py::object import_buffer(PyObject* object, PyObject* dims, const ImportOptions& options,
+                         Meaning* meaning) {
+  py::object buffer = import_or_none(object, dims, options, meaning);
   if (buffer) return buffer;
   raise(ErrorClass::kType,
         Problem{"the object", "of type " + type_name(object),
@@ -210,12 +210,12 @@ Ref import_buffer(PyObject* object, PyObject* dims, const ImportOptions& options
                 "make an array of it first, for example with numpy.asarray"});
 }
 
-Ref importable_or_same(PyObject* object, PyObject* dims) {
+py::object importable_or_same(PyObject* object, PyObject* dims) {
   // Text and NumPy's scalars lend their bytes, but are values and no arrays of bytes.
-  if (is_ndarray(object) || is_buffer(object) || is_scalar(object)) return Ref::share(object);
-  Ref buffer = import_or_none(object, dims,
-                              {.sync = true, .allow_copied = true, .purpose = Purpose::kReading});
-  return buffer ? std::move(buffer) : Ref::share(object);
+  if (is_ndarray(object) || is_buffer(object) || is_scalar(object)) return share(object);
+  py::object buffer = import_or_none(
+      object, dims, {.sync = true, .allow_copied = true, .purpose = Purpose::kReading});
+  return buffer ? std::move(buffer) : share(object);
 }
 
 }  // namespace gridbuf::python

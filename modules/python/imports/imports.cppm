@@ -53,8 +53,8 @@ struct ImportOptions {
 
 /// What an object says of its memory that a Buffer has no place for.
 struct Meaning {
-  Halo halo = {};  // of an entry of `__gt_data_interface__`; empty: it has none
-  Ref touch;       // to be called after the memory was written; none: nobody asks for it
+  Halo halo = {};    // of an entry of `__gt_data_interface__`; empty: it has none
+  py::object touch;  // to be called after the memory was written; none: nobody asks for it
   std::vector<std::string> names = {};  // of the dimensions in that entry, any; empty: it has none
 };
 
@@ -62,8 +62,8 @@ struct Meaning {
 /// it for a while that they know, and not for as long as something lives.
 struct UseHooks {
   DataSide side = DataSide::kHost;  // whose entry they are of
-  Ref acquire;                      // none: nothing is asked for
-  Ref release;                      // the same
+  py::object acquire;               // none: nothing is asked for
+  py::object release;               // the same
 };
 
 /// The hooks of the object's `__gt_data_interface__`: of `side`, or of the other one if it has no
@@ -76,22 +76,22 @@ std::optional<UseHooks> use_hooks(PyObject* object, DataSide side);
 /// Exceptions: those of the producer; TypeError, ValueError or BufferError that begin with the id
 /// of a broken rule; DeviceUnavailableError for memory of a device that is not there.
 /// `meaning`, if not null, receives what else the object says.
-Ref import_or_none(PyObject* object, PyObject* dims, const ImportOptions& options,
-                   Meaning* meaning = nullptr);
+py::object import_or_none(PyObject* object, PyObject* dims, const ImportOptions& options,
+                          Meaning* meaning = nullptr);
 
 /// The same, with a TypeError that lists the interfaces if there is none.
-Ref import_buffer(PyObject* object, PyObject* dims, const ImportOptions& options,
-                  Meaning* meaning = nullptr);
+py::object import_buffer(PyObject* object, PyObject* dims, const ImportOptions& options,
+                         Meaning* meaning = nullptr);
 
 /// `object` as something whose elements the host can read by its fields: an ndarray or a Buffer; a
 /// new Buffer over its memory if it is neither and offers an interface; else `object` itself.
 /// `dims` is the parameter of the caller, which may be null.
-Ref importable_or_same(PyObject* object, PyObject* dims);
+py::object importable_or_same(PyObject* object, PyObject* dims);
 
 /// A `cupy.ndarray` over a Buffer's memory, which keeps the Buffer; `sync` orders what is pending
 /// on it before CuPy's current stream. DeviceUnavailableError without CuPy or a CUDA device,
 /// GTNoSuchBufferError for memory of the host.
-Ref make_cupy_view(const Ref& buffer, bool sync);
+py::object make_cupy_view(const py::object& buffer, bool sync);
 
 /// The default origin that an object declares (`__gt_origin__`, then `default_origin`, as
 /// attributes or methods), in the order of annotations; nothing if it declares none.
@@ -111,7 +111,7 @@ namespace gridbuf::python {
 class ShieldedRef {
  public:
   ShieldedRef() noexcept = default;
-  ShieldedRef(Ref object) noexcept : object_(std::move(object)) {}
+  ShieldedRef(py::object object) noexcept : object_(std::move(object)) {}
   ShieldedRef(ShieldedRef&&) noexcept = default;
   ShieldedRef& operator=(ShieldedRef&&) noexcept = default;
   ShieldedRef(const ShieldedRef&) = delete;
@@ -120,21 +120,21 @@ class ShieldedRef {
     if (!object_ || PyErr_Occurred() == nullptr) return;
     PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
     PyErr_Fetch(&type, &value, &traceback);
-    Py_DecRef(object_.release());
+    Py_DecRef(object_.release().ptr());
     PyErr_Restore(type, value, traceback);
   }
 
-  PyObject* get() const noexcept { return object_.get(); }
+  PyObject* get() const noexcept { return object_.ptr(); }
   explicit operator bool() const noexcept { return static_cast<bool>(object_); }
 
  private:
-  Ref object_;
+  py::object object_;
 };
 
 /// Memory that came in through one interface.
 struct Foreign {
   ImportedView view = {};
-  Ref dtype;                           // numpy.dtype where the view's type does not say all: fields
+  py::object dtype;                    // numpy.dtype where the view's type does not say all: fields
   ShieldedRef keep_alive;              // none if view.memory.owner keeps the memory alive
   std::vector<std::string> dims = {};  // that the interface names; empty: none
   Meaning meaning = {};
@@ -144,7 +144,7 @@ struct Foreign {
 struct Declined {};
 
 /// (first, second): a thing that keeps both alive. Null ones are left out.
-Ref keep_both(PyObject* first, PyObject* second);
+py::object keep_both(PyObject* first, PyObject* second);
 
 // descriptors.cc: what Python objects say, as the readers take it.
 
@@ -165,7 +165,7 @@ bool is_data_dict(PyObject* dict);
 /// An array struct in its capsule (AS-01).
 Foreign read_struct_capsule(PyObject* capsule, PyObject* self);
 /// The numpy.dtype of an array interface's descr.
-Ref dtype_of_descr(PyObject* descr);
+py::object dtype_of_descr(PyObject* descr);
 
 // protocols.cc: one function per interface; nothing if the object does not offer it.
 
@@ -178,14 +178,7 @@ std::optional<Foreign> through_array_struct(PyObject* object);
 std::optional<Foreign> through_array_interface(PyObject* object);
 std::optional<Foreign> through_cuda_array_interface(PyObject* object);
 
-// functions.cc
-PyObject* as_numpy(PyObject*, PyObject* object);
-PyObject* as_cupy(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names);
-PyObject* as_buffer(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names);
-PyObject* from_interface(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names);
-PyObject* get_origin(PyObject*, PyObject* object);
-
 /// A Buffer over what came in; waits for its stream.
-Ref adopt(Foreign foreign, PyObject* object, PyObject* dims, const ImportOptions& options);
+py::object adopt(Foreign foreign, PyObject* object, PyObject* dims, const ImportOptions& options);
 
 }  // namespace gridbuf::python

@@ -79,9 +79,9 @@ Foreign foreign_of(absl::StatusOr<ImportedView> taken) {
 // ---- Masked arrays are ndarrays whose mask would be lost (AI-26). ----
 
 bool has_masked_elements(PyObject* ndarray) {
-  const Ref module = Ref::steal(PyImport_ImportModule("numpy.ma"));
-  const Ref is_masked = Ref::steal(PyObject_CallMethod(module.get(), "is_masked", "O", ndarray));
-  const int masked = PyObject_IsTrue(is_masked.get());
+  const py::object module = steal(PyImport_ImportModule("numpy.ma"));
+  const py::object is_masked = steal(PyObject_CallMethod(module.ptr(), "is_masked", "O", ndarray));
+  const int masked = PyObject_IsTrue(is_masked.ptr());
   check(masked);
   return masked != 0;
 }
@@ -91,11 +91,11 @@ bool has_masked_elements(PyObject* ndarray) {
 /// The table of exactly the object's type, not of one of its bases (DX-11); null if it has none.
 const dlpack::ExchangeApi* exchange_table_of(PyObject* object) {
 #if PY_VERSION_HEX >= 0x030C0000
-  const Ref attributes = Ref::steal(PyType_GetDict(Py_TYPE(object)));
+  const py::object attributes = steal(PyType_GetDict(Py_TYPE(object)));
 #else
-  const Ref attributes = Ref::share(Py_TYPE(object)->tp_dict);
+  const py::object attributes = share(Py_TYPE(object)->tp_dict);
 #endif
-  PyObject* const found = PyDict_GetItemWithError(attributes.get(), exchange_name.get());
+  PyObject* const found = PyDict_GetItemWithError(attributes.ptr(), exchange_name.get());
   if (found == nullptr) {
     if (PyErr_Occurred() != nullptr) throw PythonError();
     return nullptr;
@@ -126,32 +126,32 @@ struct DlpackDevice {
 
 /// An int, or an enum member whose value is one (DP-02).
 std::optional<std::int64_t> to_device_number(PyObject* object) {
-  Ref value = Ref::share(object);
+  py::object value = share(object);
   if (PyLong_Check(object) == 0) {
     value = optional_attribute(object, value_name);
-    if (!value || PyLong_Check(value.get()) == 0) return std::nullopt;
+    if (!value || PyLong_Check(value.ptr()) == 0) return std::nullopt;
   }
   int overflow = 0;
-  const std::int64_t number = PyLong_AsLongLongAndOverflow(value.get(), &overflow);
+  const std::int64_t number = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
   return overflow == 0 ? std::optional(number) : std::nullopt;
 }
 
 DlpackDevice queried_device(PyObject* object) {
-  const Ref method = optional_attribute(object, dlpack_device_name);
+  const py::object method = optional_attribute(object, dlpack_device_name);
   if (!method) {
     check(refuse("DP-01", ErrorClass::kType,
                  {"__dlpack_device__", "missing", "offered together with __dlpack__",
                   "add the method that names the device"}));
   }
-  const Ref answer = Ref::steal_or_none(PyObject_CallNoArgs(method.get()));
+  const py::object answer = steal_or_none(PyObject_CallNoArgs(method.ptr()));
   if (!answer) raise_or_decline();
-  if (PyTuple_Check(answer.get()) != 0 && PyTuple_GET_SIZE(answer.get()) == 2) {
-    const auto type = to_device_number(PyTuple_GET_ITEM(answer.get(), 0));
-    const auto id = to_device_number(PyTuple_GET_ITEM(answer.get(), 1));
+  if (PyTuple_Check(answer.ptr()) != 0 && PyTuple_GET_SIZE(answer.ptr()) == 2) {
+    const auto type = to_device_number(PyTuple_GET_ITEM(answer.ptr(), 0));
+    const auto id = to_device_number(PyTuple_GET_ITEM(answer.ptr(), 1));
     if (type && id) return {*type, *id};
   }
   raise(refuse("DP-02", ErrorClass::kType,
-               {"what __dlpack_device__ returned", describe(answer.get()),
+               {"what __dlpack_device__ returned", describe(answer.ptr()),
                 "a tuple (device type, device id) of ints", "return a tuple such as (1, 0)"}));
 }
 
@@ -166,24 +166,25 @@ std::optional<std::int64_t> stream_to_pass(const DlpackDevice& device,
   return static_cast<std::int64_t>(current_stream());
 }
 
-void set_keyword(const Ref& keywords, const char* name, const Ref& value) {
-  check(PyDict_SetItemString(keywords.get(), name, value.get()));
+void set_keyword(const py::object& keywords, const char* name, const py::object& value) {
+  check(PyDict_SetItemString(keywords.ptr(), name, value.ptr()));
 }
 
 /// Calls __dlpack__; producers of the first standard know `stream` alone (DP-14).
-Ref call_dlpack(const Ref& method, const DlpackDevice& device, const ImportOptions& options) {
-  const Ref keywords = Ref::steal(PyDict_New());
-  const Ref none = Ref::steal(PyTuple_New(0));
+py::object call_dlpack(const py::object& method, const DlpackDevice& device,
+                       const ImportOptions& options) {
+  const py::object keywords = steal(PyDict_New());
+  const py::object none = steal(PyTuple_New(0));
   if (const auto stream = stream_to_pass(device, options)) {
-    set_keyword(keywords, "stream", Ref::steal(PyLong_FromLongLong(*stream)));
+    set_keyword(keywords, "stream", steal(PyLong_FromLongLong(*stream)));
   }
-  const Ref old = Ref::steal(PyDict_Copy(keywords.get()));
+  const py::object old = steal(PyDict_Copy(keywords.ptr()));
   set_keyword(keywords, "max_version",
-              Ref::steal(Py_BuildValue("(II)", dlpack::kMajorVersion, dlpack::kMinorVersion)));
-  if (!options.allow_copied) set_keyword(keywords, "copy", Ref::share(Py_False));
-  Ref capsule = Ref::steal_or_none(PyObject_Call(method.get(), none.get(), keywords.get()));
+              steal(Py_BuildValue("(II)", dlpack::kMajorVersion, dlpack::kMinorVersion)));
+  if (!options.allow_copied) set_keyword(keywords, "copy", share(Py_False));
+  py::object capsule = steal_or_none(PyObject_Call(method.ptr(), none.ptr(), keywords.ptr()));
   if (!capsule && take_error(PyExc_TypeError)) {
-    capsule = Ref::steal_or_none(PyObject_Call(method.get(), none.get(), old.get()));
+    capsule = steal_or_none(PyObject_Call(method.ptr(), none.ptr(), old.ptr()));
   }
   if (!capsule) raise_or_decline();
   return capsule;
@@ -240,7 +241,7 @@ std::optional<Foreign> through_ndarray(PyObject* object) {
   }
   const NdarrayFields fields = fields_of(object);
   Foreign foreign;
-  foreign.dtype = Ref::share(fields.dtype);
+  foreign.dtype = share(fields.dtype);
   const DTypePtr dtype = record_of(fields.dtype);
   // NumPy made the strides, but anyone may have made NumPy do so: the hull is checked.
   foreign.view.memory =
@@ -253,19 +254,19 @@ std::optional<Foreign> through_ndarray(PyObject* object) {
                                   .readonly = fields.readonly,
                                   .device = {},
                                   .owner = {}}));
-  foreign.keep_alive = Ref::share(object);
+  foreign.keep_alive = share(object);
   return foreign;
 }
 
 std::optional<Foreign> through_data_interface(PyObject* object, const ImportOptions& options) {
-  const Ref dict = optional_attribute(object, data_interface_name);
+  const py::object dict = optional_attribute(object, data_interface_name);
   if (!dict) return std::nullopt;
   if (options.acquired) {
-    return read_acquired_dict(dict.get(), object, options.side.value_or(DataSide::kHost));
+    return read_acquired_dict(dict.ptr(), object, options.side.value_or(DataSide::kHost));
   }
   const std::optional<DataSide> side = options.side;
-  const bool has_wanted = side && PyDict_Check(dict.get()) != 0 && has_entry(dict.get(), *side);
-  return read_data_dict(dict.get(), object, has_wanted ? side : std::nullopt, object);
+  const bool has_wanted = side && PyDict_Check(dict.ptr()) != 0 && has_entry(dict.ptr(), *side);
+  return read_data_dict(dict.ptr(), object, has_wanted ? side : std::nullopt, object);
 }
 
 std::optional<Foreign> through_exchange_table(PyObject* object) {
@@ -288,7 +289,7 @@ std::optional<Foreign> through_exchange_table(PyObject* object) {
 std::optional<Foreign> through_buffer(PyObject* object) {
   if (PyObject_CheckBuffer(object) == 0) return std::nullopt;
   // Holds the Py_buffer and gives it back when it goes (PB-24, PB-35).
-  ShieldedRef view = Ref::steal_or_none(PyMemoryView_FromObject(object));
+  ShieldedRef view = steal_or_none(PyMemoryView_FromObject(object));
   if (!view) raise_or_decline();
   const Py_buffer& found = *PyMemoryView_GET_BUFFER(view.get());
   ForeignBuffer buffer{.buf = found.buf,
@@ -304,19 +305,19 @@ std::optional<Foreign> through_buffer(PyObject* object) {
   Foreign foreign;
   foreign.view = value_of(read_buffer(buffer));
   if (foreign.view.memory.dtype.kind() == Kind::kStructured) {
-    const Ref array = as_ndarray(view.get());  // NumPy reads formats with fields.
-    foreign.dtype = Ref::share(fields_of(array.get()).dtype);
+    const py::object array = as_ndarray(view.get());  // NumPy reads formats with fields.
+    foreign.dtype = share(fields_of(array.ptr()).dtype);
   }
   foreign.keep_alive = std::move(view);
   return foreign;
 }
 
 std::optional<Foreign> through_dlpack(PyObject* object, const ImportOptions& options) {
-  const Ref method = optional_attribute(object, dlpack_name);
+  const py::object method = optional_attribute(object, dlpack_name);
   if (!method) return std::nullopt;
   const DlpackDevice device = queried_device(object);
   const ShieldedRef capsule = call_dlpack(method, device, options);
-  Foreign foreign = foreign_of(consume_capsule(capsule.get()));
+  Foreign foreign = foreign_of(consume_capsule(capsule.ptr()));
   check_taken(foreign.view, device, options);
   return foreign;
 }
@@ -324,19 +325,19 @@ std::optional<Foreign> through_dlpack(PyObject* object, const ImportOptions& opt
 std::optional<Foreign> through_array_struct(PyObject* object) {
   const ShieldedRef capsule = optional_attribute(object, array_struct_name);
   if (!capsule) return std::nullopt;
-  return read_struct_capsule(capsule.get(), object);
+  return read_struct_capsule(capsule.ptr(), object);
 }
 
 std::optional<Foreign> through_array_interface(PyObject* object) {
-  const Ref dict = optional_attribute(object, array_interface_name);
+  const py::object dict = optional_attribute(object, array_interface_name);
   if (!dict) return std::nullopt;
-  return read_array_dict(dict.get(), object);
+  return read_array_dict(dict.ptr(), object);
 }
 
 std::optional<Foreign> through_cuda_array_interface(PyObject* object) {
-  const Ref dict = optional_attribute(object, cuda_array_interface_name);
+  const py::object dict = optional_attribute(object, cuda_array_interface_name);
   if (!dict) return std::nullopt;
-  return read_cuda_dict(dict.get(), object);
+  return read_cuda_dict(dict.ptr(), object);
 }
 
 }  // namespace gridbuf::python

@@ -1,6 +1,6 @@
 module;
 
-#include <Python.h>
+#include <pybind11/pybind11.h>
 
 #include <cstdint>
 #include <span>
@@ -27,13 +27,6 @@ namespace {
 [[noreturn]] void raise_kind(std::string_view name, PyObject* found, std::string_view bound) {
   raise(ErrorClass::kType,
         Problem{name, describe(found), bound, "pass what a storage's _parameters begin with"});
-}
-
-void expect_arguments(const char* function, Py_ssize_t count, Py_ssize_t expected) {
-  if (count == expected) return;
-  raise(ErrorClass::kType, std::string(function) + "() takes " + std::to_string(expected) +
-                               " arguments, but " + std::to_string(count) +
-                               " were given; it is for gridbuf's own array functions");
 }
 
 /// The entries of a tuple of at least `least`; borrowed, as nobody can change a tuple.
@@ -102,88 +95,65 @@ Axes to_reduced_axes(PyObject* object, int ndim) {
 
 // ---- To Python. ----
 
-Ref from_halo(const Halo& halo) {
-  Ref tuple = Ref::steal(PyTuple_New(halo.size()));
+py::object from_halo(const Halo& halo) {
+  py::tuple pairs(halo.size());
   for (int axis = 0; axis < halo.size(); ++axis) {
-    PyObject* const pair = Py_BuildValue("(LL)", static_cast<long long>(halo[axis].lower),
-                                         static_cast<long long>(halo[axis].upper));
-    PyTuple_SET_ITEM(tuple.get(), axis, Ref::steal(pair).release());
+    pairs[axis] = pack(py::int_(halo[axis].lower), py::int_(halo[axis].upper));
   }
-  return tuple;
+  return pairs;
 }
 
-Ref from_field(const NamedLayout& field) {
-  const Ref dims = from_dims(field.dims);
-  const Ref shape = from_integers(field.shape.span());
-  const Ref halo = from_halo(field.halo);
-  const Ref aligned_index = from_integers(field.aligned_index.span());
-  const Ref layout = from_integers(field.layout.span());
-  return Ref::steal(Py_BuildValue("(OOOOOL)", dims.get(), shape.get(), halo.get(),
-                                  aligned_index.get(), layout.get(),
-                                  static_cast<long long>(field.alignment_bytes)));
+py::object from_field(const NamedLayout& field) {
+  return pack(from_dims(field.dims), from_integers(field.shape.span()), from_halo(field.halo),
+              from_integers(field.aligned_index.span()), from_integers(field.layout.span()),
+              py::int_(field.alignment_bytes));
 }
 
 // ---- The functions. ----
 
-PyObject* join_function(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
-  return guarded([&] {
-    expect_arguments("_join", count, 2);
-    std::vector<NamedLayout> fields;
-    for (PyObject* const field : entries_of(arguments[0], 0, "fields")) {
-      fields.push_back(to_field(field));
-    }
-    std::vector<NamedShape> others;
-    for (PyObject* const other : entries_of(arguments[1], 0, "others")) {
-      const std::span<PyObject* const> entries = entries_of(other, 2, "an array");
-      others.push_back(to_named_shape(entries[0], entries[1]));
-    }
-    return from_field(value_of(join(fields, others)));
-  });
+py::object join_fields(py::handle fields, py::handle others) {
+  std::vector<NamedLayout> layouts;
+  for (PyObject* const field : entries_of(fields.ptr(), 0, "fields")) {
+    layouts.push_back(to_field(field));
+  }
+  std::vector<NamedShape> shapes;
+  for (PyObject* const other : entries_of(others.ptr(), 0, "others")) {
+    const std::span<PyObject* const> entries = entries_of(other, 2, "an array");
+    shapes.push_back(to_named_shape(entries[0], entries[1]));
+  }
+  return from_field(value_of(join(layouts, shapes)));
 }
 
-PyObject* reduce_function(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
-  return guarded([&] {
-    expect_arguments("_reduce", count, 3);
-    const NamedLayout field = to_field(arguments[0]);
-    const Axes axes = to_reduced_axes(arguments[1], field.dims.size());
-    return from_field(reduced_layout(field, axes, to_flag(arguments[2], "keep")));
-  });
+py::object reduce_field(py::handle object, py::handle axes, py::handle keep) {
+  const NamedLayout field = to_field(object.ptr());
+  return from_field(reduced_layout(field, to_reduced_axes(axes.ptr(), field.dims.size()),
+                                   to_flag(keep.ptr(), "keep")));
 }
 
-PyObject* align_function(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
-  return guarded([&] {
-    expect_arguments("_align", count, 3);
-    const NamedShape array = to_named_shape(arguments[0], arguments[1]);
-    const auto target_ndim = static_cast<int>(entries_of(arguments[2], 0, "target").size());
-    const IndexMap map = value_of(named_map(array, to_dims(arguments[2], target_ndim)));
-    Axes axes;
-    Axes inserted;
-    for (int position = 0; position < map.ndim(); ++position) {
-      const ViewAxis& axis = map.axis(position);
-      if (axis.has_source()) {
-        axes.push_back(axis.source);
-      } else {
-        inserted.push_back(position);
-      }
+py::object align_array(py::handle dims, py::handle shape, py::handle target) {
+  const NamedShape array = to_named_shape(dims.ptr(), shape.ptr());
+  const auto target_ndim = static_cast<int>(entries_of(target.ptr(), 0, "target").size());
+  const IndexMap map = value_of(named_map(array, to_dims(target.ptr(), target_ndim)));
+  Axes axes;
+  Axes inserted;
+  for (int position = 0; position < map.ndim(); ++position) {
+    const ViewAxis& axis = map.axis(position);
+    if (axis.has_source()) {
+      axes.push_back(axis.source);
+    } else {
+      inserted.push_back(position);
     }
-    const Ref axes_tuple = from_integers(axes.span());
-    const Ref inserted_tuple = from_integers(inserted.span());
-    return Ref::steal(PyTuple_Pack(2, axes_tuple.get(), inserted_tuple.get()));
-  });
+  }
+  return pack(from_integers(axes.span()), from_integers(inserted.span()));
 }
-
-PyMethodDef functions[] = {
-    {"_join", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(join_function)), METH_FASTCALL,
-     "_join(fields, others, /)\n--\n\nWhat an operation on named fields gives."},
-    {"_reduce", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(reduce_function)),
-     METH_FASTCALL, "_reduce(field, axes, keep, /)\n--\n\nWhat is left of a field."},
-    {"_align", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(align_function)),
-     METH_FASTCALL, "_align(dims, shape, target, /)\n--\n\nHow to see an array in target's order."},
-    {nullptr, nullptr, 0, nullptr},
-};
 
 }  // namespace
 
-void add_named_functions(PyObject* module) { check(PyModule_AddFunctions(module, functions)); }
+void add_named_functions(PyObject* module) {
+  auto core = py::reinterpret_borrow<py::module_>(module);
+  core.def("_join", join_fields, "What an operation on named fields gives.")
+      .def("_reduce", reduce_field, "What is left of a field.")
+      .def("_align", align_array, "How to see an array in target's order.");
+}
 
 }  // namespace gridbuf::python

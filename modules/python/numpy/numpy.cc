@@ -1,8 +1,9 @@
 module;
 
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#define NPY_TARGET_VERSION NPY_2_0_API_VERSION
 #include <Python.h>
-#include <pybind11/numpy.h>
-#include <pybind11/pybind11.h>
+#include <numpy/arrayobject.h>
 
 #include <algorithm>
 #include <array>
@@ -31,15 +32,11 @@ import gridbuf.python.object;
 namespace gridbuf::python {
 namespace {
 
-using NumpyApi = pybind11::detail::npy_api;
-
 // NumPy's type numbers: those of user-defined types (ml_dtypes) begin at 256, those that have no
 // fixed layout of their fields (variable-length text) at 2056.
 constexpr int kFirstUserType = 256;
 constexpr int kFirstNewStyleType = 2056;
-constexpr int kEnsureArray = 0x0040;
 
-const NumpyApi* api = nullptr;
 PyObject* copyto = nullptr;             // numpy.copyto
 PyObject* can_cast_function = nullptr;  // numpy.can_cast
 PyObject* generic = nullptr;            // numpy.generic
@@ -48,12 +45,19 @@ PyObject* casting_where = nullptr;      // ("casting", "where")
 PyObject* unsafe = nullptr;             // "unsafe"
 PyObject* same_kind = nullptr;          // "same_kind"
 
-int type_number(PyObject* dtype) {
-  return reinterpret_cast<pybind11::detail::PyArrayDescr_Proxy*>(dtype)->type_num;
+int type_number(PyObject* dtype) { return reinterpret_cast<PyArray_Descr*>(dtype)->type_num; }
+
+PyArrayObject* array_of(PyObject* object) { return reinterpret_cast<PyArrayObject*>(object); }
+
+/// A new array of no dimensions.
+py::object make_0d_array(PyObject* dtype) {
+  Py_INCREF(dtype);  // Stolen by the next call.
+  return steal(PyArray_NewFromDescr(&PyArray_Type, reinterpret_cast<PyArray_Descr*>(dtype), 0,
+                                    nullptr, nullptr, nullptr, 0, nullptr));
 }
 
-Ref attribute(PyObject* object, const char* name) {
-  return Ref::steal(PyObject_GetAttrString(object, name));
+py::object attribute(PyObject* object, const char* name) {
+  return steal(PyObject_GetAttrString(object, name));
 }
 
 [[noreturn]] void raise_dtype(PyObject* dtype, std::string_view bound, std::string_view advice) {
@@ -62,36 +66,36 @@ Ref attribute(PyObject* object, const char* name) {
 
 void check_fixed_size(PyObject* dtype) {
   const int number = type_number(dtype);
-  const Ref has_object = attribute(dtype, "hasobject");
-  if (PyObject_IsTrue(has_object.get()) != 0) {
+  const py::object has_object = attribute(dtype, "hasobject");
+  if (PyObject_IsTrue(has_object.ptr()) != 0) {
     raise_dtype(dtype, "a type without Python objects", "use a number, text, date or record type");
   }
   if (number < 0 || number >= kFirstNewStyleType) {
     raise_dtype(dtype, "a type of fixed size", "use a number, text, date or record type");
   }
-  if (PyLong_AsLong(attribute(dtype, "itemsize").get()) <= 0) {
+  if (PyLong_AsLong(attribute(dtype, "itemsize").ptr()) <= 0) {
     raise_dtype(dtype, "a type of at least one byte", "give it its length, as in \"U8\" or \"S8\"");
   }
 }
 
-std::int64_t to_int64(const Ref& number) { return PyLong_AsLongLong(number.get()); }
+std::int64_t to_int64(const py::object& number) { return PyLong_AsLongLong(number.ptr()); }
 
 /// Where the last field of a record ends, in bytes; nothing if one of its fields is a record that
 /// goes on after its own last field.
 std::optional<std::int64_t> end_of_fields(PyObject* dtype) {
-  const Ref fields = attribute(dtype, "fields");
-  const Ref entries = Ref::steal(PyMapping_Values(fields.get()));
+  const py::object fields = attribute(dtype, "fields");
+  const py::object entries = steal(PyMapping_Values(fields.ptr()));
   std::int64_t end = 0;
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(entries.get()); ++i) {
-    PyObject* const entry = PyList_GET_ITEM(entries.get(), i);  // (dtype, offset[, title])
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(entries.ptr()); ++i) {
+    PyObject* const entry = PyList_GET_ITEM(entries.ptr(), i);  // (dtype, offset[, title])
     PyObject* const type = PyTuple_GetItem(entry, 0);
     const std::int64_t length = to_int64(attribute(type, "itemsize"));
     const std::int64_t offset = PyLong_AsLongLong(PyTuple_GetItem(entry, 1));
     end = std::max(end, offset + length);
-    const Ref base = attribute(type, "base");
-    const Ref names = attribute(base.get(), "names");
-    if (names.get() == Py_None) continue;
-    if (end_of_fields(base.get()) != to_int64(attribute(base.get(), "itemsize"))) {
+    const py::object base = attribute(type, "base");
+    const py::object names = attribute(base.ptr(), "names");
+    if (names.ptr() == Py_None) continue;
+    if (end_of_fields(base.ptr()) != to_int64(attribute(base.ptr(), "itemsize"))) {
       return std::nullopt;
     }
   }
@@ -100,11 +104,9 @@ std::optional<std::int64_t> end_of_fields(PyObject* dtype) {
 
 /// NumPy's PEP 3118 format of one element; empty where it has none.
 std::string numpy_format(PyObject* dtype) {
-  Py_INCREF(dtype);  // Stolen by the next call.
-  const Ref array = Ref::steal(api->PyArray_NewFromDescr_(api->PyArray_Type_, dtype, 0, nullptr,
-                                                          nullptr, nullptr, 0, nullptr));
+  const py::object array = make_0d_array(dtype);
   Py_buffer view;
-  if (PyObject_GetBuffer(array.get(), &view, PyBUF_FULL_RO) < 0) {
+  if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_FULL_RO) < 0) {
     PyErr_Clear();  // No word for one of its fields: a date, a narrow float.
     return {};
   }
@@ -126,42 +128,42 @@ std::string record_format(PyObject* dtype) {
 }
 
 /// The dtype's `descr`; none where NumPy has none (overlapping fields).
-Ref descr_of(PyObject* dtype) {
-  Ref descr = Ref::steal_or_none(PyObject_GetAttrString(dtype, "descr"));
+py::object descr_of(PyObject* dtype) {
+  py::object descr = steal_or_none(PyObject_GetAttrString(dtype, "descr"));
   if (!descr && !take_error(PyExc_ValueError)) throw PythonError();
   return descr;
 }
 
-DType structured_type(PyObject* dtype, const Ref& descr) {
+DType structured_type(PyObject* dtype, const py::object& descr) {
   std::string text;
   if (descr) {
-    const Ref literal = Ref::steal(PyObject_Repr(descr.get()));
-    text = utf8(literal.get());
+    const py::object literal = steal(PyObject_Repr(descr.ptr()));
+    text = utf8(literal.ptr());
   }
   return value_of(DType::structured(to_int64(attribute(dtype, "itemsize")), record_format(dtype),
                                     std::move(text)));
 }
 
-DType interface_type(PyObject* dtype, const Ref& descr, const Ref& typestr) {
-  const Ref names = attribute(dtype, "names");
-  if (names.get() != Py_None) return structured_type(dtype, descr);
+DType interface_type(PyObject* dtype, const py::object& descr, const py::object& typestr) {
+  const py::object names = attribute(dtype, "names");
+  if (names.ptr() != Py_None) return structured_type(dtype, descr);
   if (type_number(dtype) >= kFirstUserType) {
-    const Ref name = attribute(dtype, "name");
-    absl::StatusOr<DType> named = DType::from_name(utf8(name.get()));
+    const py::object name = attribute(dtype, "name");
+    absl::StatusOr<DType> named = DType::from_name(utf8(name.ptr()));
     if (named.ok()) return *std::move(named);
   }
-  return value_of(DType::from_typestr(utf8(typestr.get())));
+  return value_of(DType::from_typestr(utf8(typestr.ptr())));
 }
 
 DTypePtr make_record(PyObject* dtype) {
   check_fixed_size(dtype);
-  Ref descr = descr_of(dtype);
-  Ref typestr = attribute(dtype, "str");
-  const Ref name = attribute(dtype, "name");
+  py::object descr = descr_of(dtype);
+  py::object typestr = attribute(dtype, "str");
+  const py::object name = attribute(dtype, "name");
   DType type = interface_type(dtype, descr, typestr);
   // NumPy calls every record "void104"; its repr says what it is.
   std::string text = type.kind() == Kind::kStructured ? describe(dtype) : type.name();
-  return DTypePtr(new DTypeRecord{Ref::share(dtype), std::move(type), std::move(typestr),
+  return DTypePtr(new DTypeRecord{share(dtype), std::move(type), std::move(typestr),
                                   std::move(descr), std::move(text)});
 }
 
@@ -191,27 +193,22 @@ RecordCache& record_cache() {
 
 const DTypePtr& float64_record() {
   static const DTypePtr& record = *new DTypePtr(
-      record_of(Ref::steal(api->PyArray_DescrFromType_(NumpyApi::NPY_DOUBLE_)).get()));
+      record_of(steal(reinterpret_cast<PyObject*>(PyArray_DescrFromType(NPY_DOUBLE))).ptr()));
   return record;
 }
 
 }  // namespace
 
 void load_numpy() {
-  try {
-    api = &NumpyApi::get();
-  } catch (pybind11::error_already_set& error) {
-    error.restore();
-    throw PythonError();
-  }
-  const Ref numpy = Ref::steal(PyImport_ImportModule("numpy"));
-  copyto = attribute(numpy.get(), "copyto").release();
-  generic = attribute(numpy.get(), "generic").release();
-  can_cast_function = attribute(numpy.get(), "can_cast").release();
-  casting_name = Ref::steal(Py_BuildValue("(s)", "casting")).release();
-  casting_where = Ref::steal(Py_BuildValue("(ss)", "casting", "where")).release();
-  unsafe = Ref::steal(PyUnicode_InternFromString("unsafe")).release();
-  same_kind = Ref::steal(PyUnicode_InternFromString("same_kind")).release();
+  check(PyArray_ImportNumPyAPI());
+  const py::object numpy = steal(PyImport_ImportModule("numpy"));
+  copyto = attribute(numpy.ptr(), "copyto").release().ptr();
+  generic = attribute(numpy.ptr(), "generic").release().ptr();
+  can_cast_function = attribute(numpy.ptr(), "can_cast").release().ptr();
+  casting_name = steal(Py_BuildValue("(s)", "casting")).release().ptr();
+  casting_where = steal(Py_BuildValue("(ss)", "casting", "where")).release().ptr();
+  unsafe = steal(PyUnicode_InternFromString("unsafe")).release().ptr();
+  same_kind = steal(PyUnicode_InternFromString("same_kind")).release().ptr();
 }
 
 DTypePtr record_of(PyObject* dtype) { return record_cache().find_or_make(dtype); }
@@ -229,18 +226,18 @@ DTypePtr record_or_none(PyObject* dtype) {
 namespace {
 
 DTypePtr make_record_of(const DType& type) {
-  if (type.kind() != Kind::kNarrow) return to_dtype(make_text(type.typestr()).get()).record;
-  Ref found;
-  const Ref module = Ref::steal_or_none(PyImport_ImportModule("ml_dtypes"));
+  if (type.kind() != Kind::kNarrow) return to_dtype(make_text(type.typestr()).ptr()).record;
+  py::object found;
+  const py::object module = steal_or_none(PyImport_ImportModule("ml_dtypes"));
   if (module) {
-    found = Ref::steal_or_none(PyObject_GetAttrString(module.get(), type.name().c_str()));
+    found = steal_or_none(PyObject_GetAttrString(module.ptr(), type.name().c_str()));
   }
   if (!found) {
     PyErr_Clear();
     raise(ErrorClass::kBuffer, Problem{"dtype", type.name(), "one that NumPy or ml_dtypes has",
                                        "install the package ml_dtypes"});
   }
-  return to_dtype(found.get()).record;
+  return to_dtype(found.ptr()).record;
 }
 
 }  // namespace
@@ -260,64 +257,63 @@ DTypePtr record_of(const DType& type) {
 
 RequestedDType to_dtype(PyObject* object) {
   if (object == nullptr || object == Py_None) return {float64_record(), {}};
-  PyObject* converted = nullptr;
-  if (api->PyArray_DescrConverter_(object, &converted) == 0) throw PythonError();
-  Ref dtype = Ref::steal(converted);
+  PyArray_Descr* converted = nullptr;
+  if (PyArray_DescrConverter(object, &converted) == 0) throw PythonError();
+  py::object dtype = steal(reinterpret_cast<PyObject*>(converted));
   RequestedDType requested;
-  if (type_number(dtype.get()) == NumpyApi::NPY_VOID_) {
-    const Ref subarray = attribute(dtype.get(), "subdtype");
-    if (subarray.get() != Py_None) {
-      requested.subarray = to_integers(PyTuple_GetItem(subarray.get(), 1), "dtype");
-      dtype = Ref::share(PyTuple_GetItem(subarray.get(), 0));
+  if (type_number(dtype.ptr()) == NPY_VOID) {
+    const py::object subarray = attribute(dtype.ptr(), "subdtype");
+    if (subarray.ptr() != Py_None) {
+      requested.subarray = to_integers(PyTuple_GetItem(subarray.ptr(), 1), "dtype");
+      dtype = share(PyTuple_GetItem(subarray.ptr(), 0));
     }
   }
-  requested.record = record_of(dtype.get());
+  requested.record = record_of(dtype.ptr());
   return requested;
 }
 
-Ref make_ndarray(const DTypeRecord& dtype, const StridedView& view, std::byte* first_element,
-                 bool readonly, PyObject* base) {
-  Py_INCREF(dtype.numpy.get());  // Stolen by the next call.
-  Ref array = Ref::steal(
-      api->PyArray_NewFromDescr_(api->PyArray_Type_, dtype.numpy.get(), view.ndim(),
-                                 view.shape.data(), view.strides_bytes.data(), first_element,
-                                 readonly ? 0 : NumpyApi::NPY_ARRAY_WRITEABLE_, nullptr));
+py::object make_ndarray(const DTypeRecord& dtype, const StridedView& view, std::byte* first_element,
+                        bool readonly, PyObject* base) {
+  Py_INCREF(dtype.numpy.ptr());  // Stolen by the next call.
+  py::object array =
+      steal(PyArray_NewFromDescr(&PyArray_Type, reinterpret_cast<PyArray_Descr*>(dtype.numpy.ptr()),
+                                 view.ndim(), view.shape.data(), view.strides_bytes.data(),
+                                 first_element, readonly ? 0 : NPY_ARRAY_WRITEABLE, nullptr));
   Py_INCREF(base);  // Stolen by the next call.
-  check(api->PyArray_SetBaseObject_(array.get(), base));
+  check(PyArray_SetBaseObject(array_of(array.ptr()), base));
   return array;
 }
 
-bool is_ndarray(PyObject* object) { return api->PyArray_Check_(object); }
+bool is_ndarray(PyObject* object) { return PyArray_Check(object); }
 
-bool is_exact_ndarray(PyObject* object) { return Py_TYPE(object) == api->PyArray_Type_; }
+bool is_exact_ndarray(PyObject* object) { return PyArray_CheckExact(object); }
 
 NdarrayFields fields_of(PyObject* object) {
-  const auto* array = reinterpret_cast<pybind11::detail::PyArray_Proxy*>(object);
-  const auto extents = [&](const Py_ssize_t* values) {
+  PyArrayObject* const array = array_of(object);
+  const auto extents = [&](const npy_intp* values) {
     Extents result;
-    for (int axis = 0; axis < array->nd; ++axis) result.push_back(values[axis]);
+    for (int axis = 0; axis < PyArray_NDIM(array); ++axis) result.push_back(values[axis]);
     return result;
   };
-  return {extents(array->dimensions),
-          extents(array->strides),
-          reinterpret_cast<std::byte*>(array->data),
-          array->descr,
-          array->base,
-          (array->flags & NumpyApi::NPY_ARRAY_WRITEABLE_) == 0};
+  return {extents(PyArray_DIMS(array)),
+          extents(PyArray_STRIDES(array)),
+          reinterpret_cast<std::byte*>(PyArray_BYTES(array)),
+          dtype_of_ndarray(object),
+          PyArray_BASE(array),
+          PyArray_ISWRITEABLE(array) == 0};
 }
 
 PyObject* dtype_of_ndarray(PyObject* object) {
-  return reinterpret_cast<pybind11::detail::PyArray_Proxy*>(object)->descr;
+  return reinterpret_cast<PyObject*>(PyArray_DESCR(array_of(object)));
 }
 
-Ref as_ndarray(PyObject* object) {
-  return Ref::steal(api->PyArray_FromAny_(object, nullptr, 0, 0, kEnsureArray, nullptr));
+py::object as_ndarray(PyObject* object) {
+  return steal(PyArray_FromAny(object, nullptr, 0, 0, NPY_ARRAY_ENSUREARRAY, nullptr));
 }
 
 void copy_by_numpy(PyObject* target, PyObject* source, PyObject* casting, PyObject* mask) {
   PyObject* arguments[] = {target, source, casting, mask};
-  Ref::steal(
-      PyObject_Vectorcall(copyto, arguments, 2, mask == nullptr ? casting_name : casting_where));
+  steal(PyObject_Vectorcall(copyto, arguments, 2, mask == nullptr ? casting_name : casting_where));
 }
 
 namespace {
@@ -325,9 +321,9 @@ namespace {
 /// What was asked last, by the identity of the objects, which an answer keeps alive. For small
 /// arrays the question takes longer than the copy.
 struct CastAnswer {
-  Ref from;
-  Ref to;
-  Ref casting;
+  py::object from;
+  py::object to;
+  py::object casting;
   bool allowed = false;
 };
 
@@ -344,15 +340,15 @@ CastAnswer& answer_for(PyObject* from, PyObject* to, PyObject* casting) {
 
 bool can_cast(PyObject* from, PyObject* to, PyObject* casting) {
   CastAnswer& known = answer_for(from, to, casting);
-  if (known.from.get() == from && known.to.get() == to && known.casting.get() == casting) {
+  if (known.from.ptr() == from && known.to.ptr() == to && known.casting.ptr() == casting) {
     return known.allowed;
   }
   PyObject* arguments[] = {from, to, casting};
-  const Ref answer = Ref::steal(PyObject_Vectorcall(can_cast_function, arguments, 3, nullptr));
-  const bool allowed = answer.get() == Py_True;
+  const py::object answer = steal(PyObject_Vectorcall(can_cast_function, arguments, 3, nullptr));
+  const bool allowed = answer.ptr() == Py_True;
   // What it held goes last: its end may run code that asks in turn.
-  CastAnswer old = std::exchange(
-      known, CastAnswer{Ref::share(from), Ref::share(to), Ref::share(casting), allowed});
+  CastAnswer old =
+      std::exchange(known, CastAnswer{share(from), share(to), share(casting), allowed});
   return allowed;
 }
 
@@ -362,7 +358,7 @@ PyObject* same_kind_casting() { return same_kind; }
 namespace {
 
 bool is_native(PyObject* dtype) {
-  const char order = reinterpret_cast<pybind11::detail::PyArrayDescr_Proxy*>(dtype)->byteorder;
+  const char order = reinterpret_cast<PyArray_Descr*>(dtype)->byteorder;
   return order == '=' || order == '|';
 }
 
@@ -372,10 +368,10 @@ bool is_native(PyObject* dtype) {
 bool put_number(PyObject* array, PyObject* value) {
   PyObject* const dtype = dtype_of_ndarray(array);
   const int number = type_number(dtype);
-  const bool is_double = number == NumpyApi::NPY_DOUBLE_;
-  const bool is_long = number == NumpyApi::NPY_LONG_;
+  const bool is_double = number == NPY_DOUBLE;
+  const bool is_long = number == NPY_LONG;
   if (!(is_double || is_long) || !is_native(dtype)) return false;
-  void* const element = reinterpret_cast<pybind11::detail::PyArray_Proxy*>(array)->data;
+  void* const element = PyArray_DATA(array_of(array));
   if (is_double && PyFloat_CheckExact(value)) {
     const double found = PyFloat_AS_DOUBLE(value);
     std::memcpy(element, &found, sizeof(found));
@@ -394,21 +390,17 @@ bool put_number(PyObject* array, PyObject* value) {
 
 }  // namespace
 
-Ref make_element(PyObject* dtype, PyObject* value, PyObject* casting) {
-  Py_INCREF(dtype);  // Stolen by the next call.
-  Ref element = Ref::steal(api->PyArray_NewFromDescr_(api->PyArray_Type_, dtype, 0, nullptr,
-                                                      nullptr, nullptr, 0, nullptr));
+py::object make_element(PyObject* dtype, PyObject* value, PyObject* casting) {
+  py::object element = make_0d_array(dtype);
   const bool ordinary = casting == nullptr || casting == unsafe || casting == same_kind;
-  if (ordinary && put_number(element.get(), value)) return element;
-  copy_by_numpy(element.get(), value, casting == nullptr ? unsafe : casting, nullptr);
+  if (ordinary && put_number(element.ptr(), value)) return element;
+  copy_by_numpy(element.ptr(), value, casting == nullptr ? unsafe : casting, nullptr);
   return element;
 }
 
-Ref make_assigned(const DTypeRecord& dtype, PyObject* value) {
-  Py_INCREF(dtype.numpy.get());  // Stolen by the next call.
-  Ref element = Ref::steal(api->PyArray_NewFromDescr_(api->PyArray_Type_, dtype.numpy.get(), 0,
-                                                      nullptr, nullptr, nullptr, 0, nullptr));
-  check(PyObject_SetItem(element.get(), Py_Ellipsis, value));
+py::object make_assigned(const DTypeRecord& dtype, PyObject* value) {
+  py::object element = make_0d_array(dtype.numpy.ptr());
+  check(PyObject_SetItem(element.ptr(), Py_Ellipsis, value));
   return element;
 }
 

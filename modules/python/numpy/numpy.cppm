@@ -4,10 +4,10 @@
 // This module turns a dtype into what the interface modules know (`DType`) and makes arrays over
 // memory that a Buffer owns. It holds all that the bindings know of NumPy's C API.
 //
-// Key choices. The C API is reached through the table that pybind11 looks up, so that nothing is
-// built against one NumPy version's headers. What a dtype means is found out once: a `DTypeRecord`
-// holds it and is shared by all buffers of that dtype, and a small cache finds it by the identity
-// of the dtype object; the usual ones are single objects in NumPy. So a `float64` costs a look-up.
+// Key choices. Built against NumPy's headers for its C API 2.0, which later NumPys keep. What a
+// dtype means is found out once: a `DTypeRecord` holds it and is shared by all buffers of that
+// dtype, and a small cache finds it by the identity of the dtype object; the usual ones are single
+// objects in NumPy. So a `float64` costs a look-up.
 //
 // Only dtypes of a fixed size without objects pass: text and raw types need their length, and a
 // record with an object field has no bytes that could be copied or exported.
@@ -32,11 +32,11 @@ export namespace gridbuf::python {
 
 /// What is known of a NumPy dtype. Immutable and shared.
 struct DTypeRecord {
-  Ref numpy;         // numpy.dtype, without a subarray
-  DType type;        // what the interface modules know
-  Ref typestr;       // str, for the array interface
-  Ref descr;         // list, for the array interface; none if NumPy has no words for it
-  std::string name;  // "float64": for messages
+  py::object numpy;    // numpy.dtype, without a subarray
+  DType type;          // what the interface modules know
+  py::object typestr;  // str, for the array interface
+  py::object descr;    // list, for the array interface; none if NumPy has no words for it
+  std::string name;    // "float64": for messages
   mutable std::int64_t shares = 0;
 };
 
@@ -94,8 +94,8 @@ DTypePtr record_of(const DType& type);
 
 /// An ndarray over memory: shape and strides of `view`, element (0, ..., 0) at `first_element`.
 /// `base`, a borrowed reference, is kept alive by it.
-Ref make_ndarray(const DTypeRecord& dtype, const StridedView& view, std::byte* first_element,
-                 bool readonly, PyObject* base);
+py::object make_ndarray(const DTypeRecord& dtype, const StridedView& view, std::byte* first_element,
+                        bool readonly, PyObject* base);
 
 /// An ndarray is the one object whose fields can be read without asking it.
 struct NdarrayFields {
@@ -116,7 +116,7 @@ NdarrayFields fields_of(PyObject* object);
 PyObject* dtype_of_ndarray(PyObject* object);
 
 /// `numpy.asarray(object)`.
-Ref as_ndarray(PyObject* object);
+py::object as_ndarray(PyObject* object);
 
 /// `numpy.copyto(target, source, casting=casting, where=mask)`; a null mask: everywhere.
 void copy_by_numpy(PyObject* target, PyObject* source, PyObject* casting, PyObject* mask);
@@ -130,10 +130,10 @@ PyObject* same_kind_casting();
 
 /// One element of dtype `dtype` that holds `value`, cast as `numpy.copyto` casts it; null stands
 /// for "unsafe", which is what numpy.full does. Its bytes live while the returned 0-d ndarray does.
-Ref make_element(PyObject* dtype, PyObject* value, PyObject* casting = nullptr);
+py::object make_element(PyObject* dtype, PyObject* value, PyObject* casting = nullptr);
 
 /// The same, cast as an assignment to an element does, which refuses more.
-Ref make_assigned(const DTypeRecord& dtype, PyObject* value);
+py::object make_assigned(const DTypeRecord& dtype, PyObject* value);
 
 /// Whether `value` is one value and not an array of them: a Python number, text or bytes, a NumPy
 /// scalar, a 0-d array.

@@ -1,11 +1,12 @@
 module;
 
-#include <Python.h>
+#include <pybind11/pybind11.h>
 
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -51,6 +52,12 @@ PyObject* exception_class(ErrorClass error_class) {
 }  // namespace
 
 void add_exceptions(PyObject* module) {
+  py::register_local_exception_translator([](std::exception_ptr failure) {
+    try {
+      std::rethrow_exception(failure);
+    } catch (const PythonError&) {  // Python's exception is set already.
+    }
+  });
   for (const ErrorRow& row : kErrorTable) {
     PyObject*& entry = exception_classes[static_cast<std::size_t>(row.error_class)];
     if (row.python_base.empty()) {
@@ -60,18 +67,18 @@ void add_exceptions(PyObject* module) {
     }
     if (entry == nullptr) {
       const std::string qualified = "gridbuf." + std::string(row.python_name);
-      entry =
-          Ref::steal(PyErr_NewExceptionWithDoc(qualified.c_str(), documentation(row.error_class),
-                                               python_class(row.python_base), nullptr))
-              .release();
+      entry = steal(PyErr_NewExceptionWithDoc(qualified.c_str(), documentation(row.error_class),
+                                              python_class(row.python_base), nullptr))
+                  .release()
+                  .ptr();
     }
     check(PyModule_AddObjectRef(module, std::string(row.python_name).c_str(), entry));
   }
 }
 
 void raise(ErrorClass error_class, std::string_view message) {
-  const Ref text = make_text(message);
-  PyErr_SetObject(exception_class(error_class), text.get());
+  const py::object text = make_text(message);
+  PyErr_SetObject(exception_class(error_class), text.ptr());
   throw PythonError();
 }
 
@@ -84,14 +91,14 @@ void raise(const absl::Status& status) {
   raise(error_class_of(status), std::string_view(message.data(), message.size()));
 }
 
-Ref optional_attribute(PyObject* object, AttributeName& name) {
+py::object optional_attribute(PyObject* object, AttributeName& name) {
   PyObject* value = nullptr;
 #if PY_VERSION_HEX >= 0x030D0000
   check(PyObject_GetOptionalAttr(object, name.get(), &value));
 #else
   check(_PyObject_LookupAttr(object, name.get(), &value));  // The same, before it was public.
 #endif
-  return Ref::steal_or_none(value);
+  return steal_or_none(value);
 }
 
 bool take_error(PyObject* exception_class) noexcept {
@@ -102,14 +109,14 @@ bool take_error(PyObject* exception_class) noexcept {
 
 std::string describe(PyObject* object) {
   try {
-    const Ref text = Ref::steal(PyObject_Repr(object));
-    const Py_ssize_t length = PyUnicode_GetLength(text.get());
+    const py::object text = steal(PyObject_Repr(object));
+    const Py_ssize_t length = PyUnicode_GetLength(text.ptr());
     const bool shorten = length > kDescribedCharacters;
-    const Ref kept =
-        Ref::steal(PyUnicode_Substring(text.get(), 0, shorten ? kDescribedCharacters : length));
-    const Ref bytes =
-        Ref::steal(PyUnicode_AsEncodedString(kept.get(), "utf-8", "backslashreplace"));
-    return PyBytes_AS_STRING(bytes.get()) + std::string(shorten ? "..." : "");
+    const py::object kept =
+        steal(PyUnicode_Substring(text.ptr(), 0, shorten ? kDescribedCharacters : length));
+    const py::object bytes =
+        steal(PyUnicode_AsEncodedString(kept.ptr(), "utf-8", "backslashreplace"));
+    return PyBytes_AS_STRING(bytes.ptr()) + std::string(shorten ? "..." : "");
   } catch (const PythonError&) {
     PyErr_Clear();
     // An int of thousands of digits has no repr either: Python limits that conversion.
@@ -179,8 +186,8 @@ std::string_view utf8(PyObject* text) {
   return {characters, static_cast<std::size_t>(length)};
 }
 
-Ref make_text(std::string_view text) {
-  return Ref::steal(
+py::object make_text(std::string_view text) {
+  return steal(
       PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
 }
 

@@ -1,21 +1,23 @@
-// gridbuf.python.object: references, errors and texts at the border to Python.
+// gridbuf.python.object: errors, references and texts where C++ and Python meet.
 //
-// Purpose. Everything below modules/python speaks absl::Status and knows no Python; everything here
-// is called by an interpreter that wants a pointer or NULL with an exception set. This module is
-// the border: owning references, the way from a status to an exception class (by the table of
-// gridbuf.error and nothing else), and texts of foreign objects that are safe to put in a message.
+// Everything below modules/python uses absl::Status and knows no Python. The interpreter wants an
+// object, or NULL with an exception set. This module is the way from a status to an exception class
+// (by the table of gridbuf.error and nothing else), and makes texts of foreign objects that are
+// safe to put in a message.
 //
-// Key choice. Inside the bindings a failure is the C++ exception `PythonError`, which carries
-// nothing: the Python exception is already set. So code that reads arguments is written as plain
-// expressions, and every entry point is wrapped once in `guarded`, which turns whatever escapes
-// (a failed allocation of the C++ library included) into NULL with an exception. No C++ exception
-// ever reaches the interpreter.
+// Key decision: inside the bindings a failure is the C++ exception `PythonError`, which carries
+// nothing, because the Python exception is set already. pybind11's own exception moves the Python
+// exception out and back in, which costs more than a small allocation. pybind11 functions translate
+// PythonError (`add_exceptions` registers it); raw functions wrap their body in `guarded`.
+//
+// pybind11's smart references are exported from here, so that a file which needs nothing else of
+// pybind11 does not compile its headers (4 s per file).
 //
 // Everything here needs the GIL.
 
 module;
 
-#include <Python.h>
+#include <pybind11/pybind11.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -33,49 +35,41 @@ export module gridbuf.python.object;
 
 import gridbuf.error;
 
+export namespace pybind11 {
+using pybind11::error_already_set;
+using pybind11::gil_scoped_release;
+using pybind11::handle;
+using pybind11::object;
+using pybind11::reinterpret_borrow;
+using pybind11::reinterpret_steal;
+}  // namespace pybind11
+
 export namespace gridbuf::python {
 
-/// Thrown when a Python exception has been set. Caught by `guarded`.
+namespace py = pybind11;
+
+/// Thrown when a Python exception has been set.
 struct PythonError {};
 
-/// An owning reference, or none. Its members are declared inline, which those of a class in a
-/// module are not by themselves.
-class Ref {
- public:
-  Ref() noexcept = default;
-  inline Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
-  inline Ref& operator=(Ref&& other) noexcept {
-    std::swap(object_, other.object_);
-    return *this;
-  }
-  Ref(const Ref&) = delete;
-  Ref& operator=(const Ref&) = delete;
-  inline ~Ref() {
-    if (object_ != nullptr) Py_DecRef(object_);
-  }
+/// Takes over a reference; a null one means that an exception is set, and throws PythonError.
+inline py::object steal(PyObject* object) {
+  if (object == nullptr) throw PythonError();
+  return py::reinterpret_steal<py::object>(object);
+}
+/// Takes over a reference that may be null (and then is none).
+inline py::object steal_or_none(PyObject* object) noexcept {
+  return py::reinterpret_steal<py::object>(object);
+}
+/// A further reference to `object`, which may be null.
+inline py::object share(PyObject* object) noexcept {
+  return py::reinterpret_borrow<py::object>(object);
+}
 
-  /// Takes over a reference; a null one means that an exception is set, and throws PythonError.
-  static inline Ref steal(PyObject* object) {
-    if (object == nullptr) throw PythonError();
-    return Ref(object);
-  }
-  /// Takes over a reference that may be null (and then is none).
-  static inline Ref steal_or_none(PyObject* object) noexcept { return Ref(object); }
-  /// A further reference to `object`, which may be null.
-  static inline Ref share(PyObject* object) noexcept {
-    Py_IncRef(object);
-    return Ref(object);
-  }
-
-  inline PyObject* get() const noexcept { return object_; }
-  /// Gives the reference away.
-  inline PyObject* release() noexcept { return std::exchange(object_, nullptr); }
-  inline explicit operator bool() const noexcept { return object_ != nullptr; }
-
- private:
-  inline explicit Ref(PyObject* object) noexcept : object_(object) {}
-  PyObject* object_ = nullptr;
-};
+/// A tuple of the objects.
+template <class... Objects>
+py::object pack(const Objects&... objects) {
+  return steal(PyTuple_Pack(sizeof...(objects), objects.ptr()...));
+}
 
 /// Throws PythonError if `result` is the -1 of a failed call of Python's C interface.
 inline void check(int result) {
@@ -83,7 +77,8 @@ inline void check(int result) {
 }
 
 /// Creates the exception classes of the error table that Python does not have, as attributes of
-/// `module` (a module object). Called once, by the extension's initialisation.
+/// `module` (a module object), and tells pybind11 about PythonError. Called once, by the
+/// extension's initialisation.
 void add_exceptions(PyObject* module);
 
 /// Sets the exception that the error table names for `status`, and throws. Requires !status.ok().
@@ -111,7 +106,7 @@ class AttributeName {
  public:
   explicit constexpr AttributeName(const char* text) noexcept : text_(text) {}
   PyObject* get() {
-    if (object_ == nullptr) object_ = Ref::steal(PyUnicode_InternFromString(text_)).release();
+    if (object_ == nullptr) object_ = steal(PyUnicode_InternFromString(text_)).release().ptr();
     return object_;
   }
 
@@ -122,7 +117,7 @@ class AttributeName {
 
 /// The attribute, or none if looking it up raised AttributeError. That it is missing costs a
 /// look-up and no exception, as most of these attributes are missing of most objects.
-Ref optional_attribute(PyObject* object, AttributeName& name);
+py::object optional_attribute(PyObject* object, AttributeName& name);
 
 /// Whether an exception of the given class is set; if so, it is cleared.
 bool take_error(PyObject* exception_class) noexcept;
@@ -139,7 +134,7 @@ std::string type_name(PyObject* object);
 std::string_view utf8(PyObject* text);
 
 /// A new str.
-Ref make_text(std::string_view text);
+py::object make_text(std::string_view text);
 
 /// A share in `inner` (which may be empty) and in `object` (which may be null): for memory that an
 /// object keeps alive. The last share may be dropped on any thread, with or without the GIL, before
@@ -147,23 +142,10 @@ Ref make_text(std::string_view text);
 /// thread next runs Python, so that nothing ever waits for the GIL; after the end, never.
 std::shared_ptr<const void> share_object(std::shared_ptr<const void> inner, PyObject* object);
 
-/// Lets other threads run while it lives, whatever is thrown. Nothing of Python may be touched
-/// then.
-class ReleasedGil {
- public:
-  ReleasedGil() : thread_(PyEval_SaveThread()) {}
-  ~ReleasedGil() { PyEval_RestoreThread(thread_); }
-  ReleasedGil(const ReleasedGil&) = delete;
-  ReleasedGil& operator=(const ReleasedGil&) = delete;
-
- private:
-  PyThreadState* thread_;
-};
-
 /// Runs `body`, which touches no Python object, without the GIL; its value or status.
 template <class Body>
 auto run_without_gil(Body&& body) {
-  const ReleasedGil released;
+  const py::gil_scoped_release released;
   return body();
 }
 
@@ -203,6 +185,9 @@ Result guarded(Result failure, Body&& body) noexcept {
     return body();
   } catch (const PythonError&) {
     return failure;
+  } catch (py::error_already_set& error) {
+    error.restore();
+    return failure;
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
     return failure;
@@ -216,7 +201,22 @@ Result guarded(Result failure, Body&& body) noexcept {
 /// `guarded` for functions that return an object.
 template <class Body>
 PyObject* guarded(Body&& body) noexcept {
-  return guarded<PyObject*>(nullptr, [&body]() -> PyObject* { return body().release(); });
+  return guarded<PyObject*>(nullptr, [&body]() -> PyObject* { return body().release().ptr(); });
+}
+
+/// Finishes a class of pybind11: it belongs to `package` and cannot be changed; calling it or its
+/// `__new__` gives `make(arguments, keywords)`. Without this, `__new__` makes an object whose C++
+/// value does not exist, and the next use of that object ends the process.
+template <py::object (*make)(PyObject* arguments, PyObject* keywords)>
+void close_class(py::handle type, const char* package) {
+  check(PyObject_SetAttrString(type.ptr(), "__module__", make_text(package).ptr()));
+  auto* const closed = reinterpret_cast<PyTypeObject*>(type.ptr());
+  closed->tp_new = [](PyTypeObject*, PyObject* arguments, PyObject* keywords) {
+    return guarded([&] { return make(arguments, keywords); });
+  };
+  closed->tp_init = [](PyObject*, PyObject*, PyObject*) { return 0; };
+  closed->tp_flags |= Py_TPFLAGS_IMMUTABLETYPE;
+  PyType_Modified(closed);
 }
 
 }  // namespace gridbuf::python

@@ -181,7 +181,7 @@ PyObject* buffer_behind(const NdarrayFields& array) {
   const bool same = array.first_element == memory.first_element() &&
                     array.shape == memory.view.shape &&
                     array.strides_bytes == memory.view.strides_bytes &&
-                    array.dtype == dtype_of(array.base)->numpy.get();
+                    array.dtype == dtype_of(array.base)->numpy.ptr();
   return same ? array.base : nullptr;
 }
 
@@ -265,25 +265,25 @@ Halo to_halo(PyObject* object, const Extents& shape) {
   if (length != shape.size()) raise_halo_length(object, length, shape.size());
   Halo halo;
   for (Py_ssize_t axis = 0; axis < length; ++axis) {
-    const Ref entry = Ref::steal(PySequence_GetItem(object, axis));
-    halo.push_back(to_halo_width(entry.get()));
+    const py::object entry = steal(PySequence_GetItem(object, axis));
+    halo.push_back(to_halo_width(entry.ptr()));
   }
   check(validate_halo(halo, shape));
   return halo;
 }
 
 std::optional<Dims> declared_dims(PyObject* object, int ndim) {
-  Ref declared = optional_attribute(object, gt_dims_name);
+  py::object declared = optional_attribute(object, gt_dims_name);
   if (declared) {
-    if (PyCallable_Check(declared.get()) != 0) {
-      declared = Ref::steal(PyObject_CallNoArgs(declared.get()));
+    if (PyCallable_Check(declared.ptr()) != 0) {
+      declared = steal(PyObject_CallNoArgs(declared.ptr()));
     }
-    return to_dims(declared.get(), ndim);
+    return to_dims(declared.ptr(), ndim);
   }
-  const Ref names = optional_attribute(object, dims_name);
+  const py::object names = optional_attribute(object, dims_name);
   if (!names) return std::nullopt;
   try {
-    return to_dims(names.get(), ndim);
+    return to_dims(names.ptr(), ndim);
   } catch (const PythonError&) {
     // An attribute of that name with other contents (xarray's own names) declares nothing.
     if (take_error(PyExc_ValueError) || take_error(PyExc_TypeError)) return std::nullopt;
@@ -297,18 +297,18 @@ std::optional<Dims> dims_behind(PyObject* ndarray) {
   return state_of(buffer).dims;
 }
 
-Source source_of(PyObject* data, Ref* array) {
+Source source_of(PyObject* data, py::object* array) {
   if (is_buffer(data)) {
     const bool on_host = is_host_readable(state_of(data).memory.device.type);
     if (array != nullptr && on_host) *array = ndarray_of(data);
     return source_of_buffer(data);
   }
-  if (const Ref ours = buffer_of_array(
+  if (const py::object ours = buffer_of_array(
           data, DataSide::kHost, array != nullptr ? Purpose::kReading : Purpose::kParameters)) {
-    return source_of(ours.get(), array);
+    return source_of(ours.ptr(), array);
   }
-  Ref read = as_ndarray(data);
-  const NdarrayFields fields = fields_of(read.get());
+  py::object read = as_ndarray(data);
+  const NdarrayFields fields = fields_of(read.ptr());
   PyObject* const buffer = buffer_behind(fields);
   Source source;
   if (buffer != nullptr) {

@@ -78,7 +78,7 @@ struct Source {
 /// What `data` has: a Buffer, an ndarray, or whatever numpy.asarray takes. `array`, if not null,
 /// receives the ndarray through which its elements can be read; none for a Buffer that the host
 /// cannot read.
-Source source_of(PyObject* data, Ref* array = nullptr);
+Source source_of(PyObject* data, py::object* array = nullptr);
 
 /// The names that `object` declares: `__gt_dims__` (an attribute, or a method as it was once
 /// proposed), else a `dims` attribute whose names are all valid. Nothing if it declares none.

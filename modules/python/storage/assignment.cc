@@ -43,8 +43,8 @@ bool reached_by_device(const BufferDescriptor& memory) {
 
 /// What is to be assigned: elements that the host reads, or a Buffer on a device.
 struct Value {
-  Ref array;      // an ndarray; none if the host cannot read the elements
-  Ref on_device;  // a Buffer; none if the elements are the host's
+  py::object array;      // an ndarray; none if the host cannot read the elements
+  py::object on_device;  // a Buffer; none if the elements are the host's
 };
 
 /// The names that a foreign array declares for its dimensions, in its entry or itself; nothing if
@@ -60,8 +60,8 @@ std::optional<Dims> names_of(PyObject* object, const Meaning& meaning, int ndim)
 }
 
 /// A Buffer seen with the dimensions of `target`: permuted, and repeated along those it lacks.
-Ref paired(const Ref& buffer, const Dims& names, const Storage& target) {
-  BufferState state = state_of(buffer.get());
+py::object paired(const py::object& buffer, const Dims& names, const Storage& target) {
+  BufferState state = state_of(buffer.ptr());
   const IndexMap map =
       value_of(named_broadcast_map({.dims = names, .shape = state.memory.view.shape},
                                    {.dims = target.dims(), .shape = target.shape()}));
@@ -70,7 +70,7 @@ Ref paired(const Ref& buffer, const Dims& names, const Storage& target) {
   state.layout = layout_of(state.memory.view.shape, state.memory.view.strides_bytes);
   state.aligned_index = {};
   for (int axis = 0; axis < target.ndim(); ++axis) state.aligned_index.push_back(0);
-  return adopt_buffer(std::move(state), dtype_of(buffer.get()), buffer.get());
+  return adopt_buffer(std::move(state), dtype_of(buffer.ptr()), buffer.ptr());
 }
 
 /// A foreign array. One that has both sides is read on the one that the target prefers; one that
@@ -79,15 +79,15 @@ Value foreign_value(PyObject* object, DataSide preferred, const Storage* target 
   Value value;
   const bool is_plain = is_ndarray(object) || is_scalar(object) || PyList_Check(object) != 0 ||
                         PyTuple_Check(object) != 0;
-  Ref buffer;
+  py::object buffer;
   if (is_buffer(object)) {
-    buffer = Ref::share(object);
+    buffer = share(object);
   } else if (!is_plain) {
     Meaning meaning;
     buffer = import_or_none(
         object, nullptr, {.allow_copied = true, .use_names = false, .side = preferred}, &meaning);
     if (buffer && target != nullptr) {
-      const int ndim = state_of(buffer.get()).memory.view.ndim();
+      const int ndim = state_of(buffer.ptr()).memory.view.ndim();
       const std::optional<Dims> names = names_of(object, meaning, ndim);
       if (names) buffer = paired(buffer, *names, *target);
     }
@@ -96,13 +96,13 @@ Value foreign_value(PyObject* object, DataSide preferred, const Storage* target 
     value.array = as_ndarray(object);
     return value;
   }
-  const BufferDescriptor& memory = state_of(buffer.get()).memory;
+  const BufferDescriptor& memory = state_of(buffer.ptr()).memory;
   if (preferred == DataSide::kGpu && reached_by_device(memory)) {
     value.on_device = std::move(buffer);
   } else {
     value.array = is_host_readable(memory.device.type)
-                      ? ndarray_of(buffer.get())
-                      : ndarray_of(copy_of(buffer.get(), MemoryKind::kHost).get());
+                      ? ndarray_of(buffer.ptr())
+                      : ndarray_of(copy_of(buffer.ptr(), MemoryKind::kHost).ptr());
   }
   return value;
 }
@@ -140,8 +140,8 @@ bool is_same(const Storage& a, const Storage& b) {
 
 // ---- To the host: copied as numpy.copyto would, broadcast and converted. ----
 
-bool has_dtype(const Ref& array, const DTypePtr& dtype) {
-  const DTypePtr own = record_or_none(dtype_of_ndarray(array.get()));
+bool has_dtype(const py::object& array, const DTypePtr& dtype) {
+  const DTypePtr own = record_or_none(dtype_of_ndarray(array.ptr()));
   return own && is_same_type(own, dtype);
 }
 
@@ -157,16 +157,16 @@ void check_broadcasts(const Extents& from, const Extents& to) {
               "assign to a part of that shape, or name the value's dimensions"});
 }
 
-void write_on_host(const StorageObject& object, const Storage& view, const Ref& array) {
+void write_on_host(const StorageObject& object, const Storage& view, const py::object& array) {
   // Everything that can fail fails before the write begins: it takes over without a copy what it
   // will write wholly. A conversion may fail at any element, so it begins with all that was there.
-  const Extents from = fields_of(array.get()).shape;
+  const Extents from = fields_of(array.ptr()).shape;
   check_broadcasts(from, view.shape());
   const Coverage coverage = has_dtype(array, object.dtype) ? Coverage::kAll : Coverage::kPart;
   Writing writing(object, view, Side::kHost, coverage);
-  const Ref owner = own_buffer(view, object.dtype, Side::kHost);
-  const Ref elements = own_ndarray(view, object.dtype, /*readonly=*/false, owner.get());
-  copy_arrays(elements.get(), array.get());
+  const py::object owner = own_buffer(view, object.dtype, Side::kHost);
+  const py::object elements = own_ndarray(view, object.dtype, /*readonly=*/false, owner.ptr());
+  copy_arrays(elements.ptr(), array.ptr());
   writing.done();
 }
 
@@ -175,28 +175,28 @@ void write_on_host(const StorageObject& object, const Storage& view, const Ref& 
 /// The value's elements in the target's type, in host memory of the value's own shape: what is
 /// broadcast is repeated on the device. Of the target's shape they have its order of strides, too,
 /// so that the transfer is a dense one.
-Ref staged(const Storage& view, const DTypePtr& dtype, const Ref& array) {
-  Extents shape = fields_of(array.get()).shape;
+py::object staged(const Storage& view, const DTypePtr& dtype, const py::object& array) {
+  Extents shape = fields_of(array.ptr()).shape;
   check_broadcasts(shape, view.shape());
   while (shape.size() > view.ndim()) shape.erase(0);  // Leading extents of 1.
   PlanRequest request{
       .shape = shape, .itemsize_bytes = dtype->type.itemsize_bytes(), .dtype_name = dtype->name};
   if (shape == view.shape()) request.layout = view.layout();
-  const Ref buffer = allocate_buffer(value_of(make_plan(request)), {}, dtype, {});
-  copy_arrays(ndarray_of(buffer.get()).get(), array.get());
-  return Ref::share(buffer.get());
+  const py::object buffer = allocate_buffer(value_of(make_plan(request)), {}, dtype, {});
+  copy_arrays(ndarray_of(buffer.ptr()).ptr(), array.ptr());
+  return share(buffer.ptr());
 }
 
-void write_on_device(const StorageObject& object, const Storage& view, const Ref& source) {
+void write_on_device(const StorageObject& object, const Storage& view, const py::object& source) {
   Writing writing(object, view, Side::kDevice, Coverage::kAll);
-  copy_buffer(own_buffer(view, object.dtype, Side::kDevice).get(), source.get());
+  copy_buffer(own_buffer(view, object.dtype, Side::kDevice).ptr(), source.ptr());
   writing.done();
 }
 
 /// Whether a transfer can read the value where it is: same type, same shape, nothing repeated.
-bool can_be_transferred(const Ref& buffer, const Storage& view, const DTypePtr& dtype) {
-  const BufferDescriptor& memory = state_of(buffer.get()).memory;
-  if (!is_same_type(dtype_of(buffer.get()), dtype)) return false;
+bool can_be_transferred(const py::object& buffer, const Storage& view, const DTypePtr& dtype) {
+  const BufferDescriptor& memory = state_of(buffer.ptr()).memory;
+  if (!is_same_type(dtype_of(buffer.ptr()), dtype)) return false;
   if (!(memory.view.shape == view.shape())) return false;
   for (int axis = 0; axis < view.ndim(); ++axis) {
     if (memory.view.strides_bytes[axis] == 0 && view.shape()[axis] > 1) return false;
@@ -204,9 +204,9 @@ bool can_be_transferred(const Ref& buffer, const Storage& view, const DTypePtr& 
   return true;
 }
 
-Ref on_host(const Value& value) {
-  if (value.array) return Ref::share(value.array.get());
-  return ndarray_of(copy_of(value.on_device.get(), MemoryKind::kHost).get());
+py::object on_host(const Value& value) {
+  if (value.array) return share(value.array.ptr());
+  return ndarray_of(copy_of(value.on_device.ptr(), MemoryKind::kHost).ptr());
 }
 
 void write_value(const StorageObject& object, const Storage& view, Side side, const Value& value) {
@@ -221,7 +221,7 @@ void write_value(const StorageObject& object, const Storage& view, Side side, co
 void assign_array(const StorageObject& object, const Storage& view, PyObject* value, bool by_name) {
   Side side = target_side(view, value);
   if (is_scalar(value)) {
-    const Value element{.array = make_assigned(*object.dtype, value), .on_device = Ref()};
+    const Value element{.array = make_assigned(*object.dtype, value), .on_device = py::object()};
     return write_value(object, view, side, element);
   }
   const DataSide preferred = view.has(Side::kDevice) ? DataSide::kGpu : DataSide::kHost;
@@ -247,7 +247,7 @@ Storage named_like(const Storage& value, const Storage& target) {
   return value.view(map);
 }
 
-Ref readable_on_host(PyObject* value) {
+py::object readable_on_host(PyObject* value) {
   if (is_storage(value)) return host_elements(*object_of(value), object_of(value)->storage);
   return foreign_value(value, DataSide::kHost).array;
 }

@@ -51,8 +51,9 @@ Side exported_side(const Storage& storage) {
 int export_owned(void* py_object, DLManagedTensorVersioned** out) {
   return guarded(-1, [&] {
     const StorageObject& object = to_storage(py_object);
-    const Ref buffer = shown_buffer(object.storage, object.dtype, exported_side(object.storage));
-    *out = value_of(dlpack::export_versioned(state_of(buffer.get()).memory)).release();
+    const py::object buffer =
+        shown_buffer(object.storage, object.dtype, exported_side(object.storage));
+    *out = value_of(dlpack::export_versioned(state_of(buffer.ptr()).memory)).release();
     return 0;
   });
 }
@@ -95,20 +96,20 @@ int import_owned(DLManagedTensorVersioned* tensor, void** out_py_object) {
     StorageParts parts;
     parts.kind = kind_of_memory(view.memory.device.type);
     (parts.kind == StorageKind::kGpu ? parts.device : parts.host) = std::move(view.memory);
-    *out_py_object = make_storage(value_of(Storage::wrap(parts)), dtype).release();
+    *out_py_object = make_storage(value_of(Storage::wrap(parts)), dtype).release().ptr();
     return 0;
   });
 }
 
 }  // namespace
 
-Ref make_storage_exchange_capsule() {
+py::object make_storage_exchange_capsule() {
   // One for the process, for as long as it lives (DX-02).
   static dlpack::ExchangeApi table = buffer_exchange_table();
   table.managed_tensor_from_py_object_no_sync = export_owned;
   table.managed_tensor_to_py_object_no_sync = import_owned;
   table.dltensor_from_py_object_no_sync = export_borrowed;
-  return Ref::steal(PyCapsule_New(&table, dlpack::kExchangeCapsuleName, nullptr));
+  return steal(PyCapsule_New(&table, dlpack::kExchangeCapsuleName, nullptr));
 }
 
 }  // namespace gridbuf::python::storages

@@ -116,9 +116,9 @@ StorageSource storage_source_of(PyObject* data, PyObject* dims) {
     source.shared = source_of(data);
   } else {
     Meaning meaning;
-    const Ref buffer = import_or_none(
+    const py::object buffer = import_or_none(
         data, dims, {.sync = true, .allow_copied = true, .purpose = Purpose::kReading}, &meaning);
-    source.shared = source_of(buffer ? buffer.get() : data);
+    source.shared = source_of(buffer ? buffer.ptr() : data);
     source.shared.halo = meaning.halo;
     source.shared.aligned_index = {};  // A foreign array has none.
   }
@@ -146,7 +146,7 @@ constexpr std::int64_t kLongBytes = std::int64_t{1} << 20;
 
 }  // namespace
 
-Ref allocate_storage(const StorageOrder& order, bool zeroed) {
+py::object allocate_storage(const StorageOrder& order, bool zeroed) {
   const Request& request = order.request;
   const StorageRequest wanted{.plan = request.plan,
                               .dims = request.dims,
@@ -166,16 +166,16 @@ Ref allocate_storage(const StorageOrder& order, bool zeroed) {
 namespace {
 
 /// Cast and broadcast as numpy.full does.
-Ref make_full(const StorageOrder& order, PyObject* fill_value) {
+py::object make_full(const StorageOrder& order, PyObject* fill_value) {
   const DTypeRecord& dtype = *order.request.dtype;
-  Ref elements;
+  py::object elements;
   if (is_scalar(fill_value)) {
-    elements = make_element(dtype.numpy.get(), fill_value);
+    elements = make_element(dtype.numpy.ptr(), fill_value);
   } else {
     elements = readable_on_host(fill_value);
   }
-  Ref made = allocate_storage(order, has_padding(order));
-  assign(*object_of(made.get()), storage_of(made.get()), elements.get());
+  py::object made = allocate_storage(order, has_padding(order));
+  assign(*object_of(made.ptr()), storage_of(made.ptr()), elements.ptr());
   return made;
 }
 
@@ -199,9 +199,9 @@ struct StorageDoor {
   static Request from_data(PyObject* data, PyObject* dtype, const Keywords& keywords) {
     return resolve_storage_like(storage_source_of(data, keywords.shared.dims), dtype, keywords);
   }
-  static Ref make_empty(const Request& order) { return allocate_storage(order, false); }
-  static Ref make_zeros(const Request& order) { return allocate_storage(order, true); }
-  static Ref make_filled(const Request& order, PyObject* fill_value) {
+  static py::object make_empty(const Request& order) { return allocate_storage(order, false); }
+  static py::object make_zeros(const Request& order) { return allocate_storage(order, true); }
+  static py::object make_filled(const Request& order, PyObject* fill_value) {
     return make_full(order, fill_value);
   }
 };

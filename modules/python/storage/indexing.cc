@@ -73,7 +73,7 @@ bool fixes_all_dimensions(std::span<const SubscriptItem> items, int ndim) {
          });
 }
 
-Ref subscript(const StorageObject& object, std::span<const SubscriptItem> items) {
+py::object subscript(const StorageObject& object, std::span<const SubscriptItem> items) {
   const Extents& shape = object.storage.shape();
   const absl::StatusOr<IndexMap> map = subscript_map(shape, items);
   if (!map.ok()) raise(map.status());
@@ -84,49 +84,49 @@ Ref subscript(const StorageObject& object, std::span<const SubscriptItem> items)
 // ---- All other keys: NumPy's business. ----
 
 /// What NumPy can index with, in place of an object with an interface.
-Ref plain_item(PyObject* item) {
+py::object plain_item(PyObject* item) {
   const bool is_numpys = is_basic_item(item) || PyList_Check(item) != 0 || is_scalar(item) ||
                          PyBool_Check(item) != 0 || PyTuple_Check(item) != 0;
-  return is_numpys ? Ref::share(item) : readable_on_host(item);
+  return is_numpys ? share(item) : readable_on_host(item);
 }
 
-Ref plain_key(PyObject* key) {
+py::object plain_key(PyObject* key) {
   if (PyTuple_Check(key) == 0) return plain_item(key);
-  Ref plain = Ref::steal(PyTuple_New(PyTuple_GET_SIZE(key)));
+  py::object plain = steal(PyTuple_New(PyTuple_GET_SIZE(key)));
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) {
-    PyTuple_SET_ITEM(plain.get(), i, plain_item(PyTuple_GET_ITEM(key, i)).release());
+    PyTuple_SET_ITEM(plain.ptr(), i, plain_item(PyTuple_GET_ITEM(key, i)).release().ptr());
   }
   return plain;
 }
 
 /// The selected elements, as an ndarray of its own.
-Ref pick(const StorageObject& object, PyObject* key) {
-  const Ref plain = plain_key(key);
-  const Ref elements = host_elements(object, object.storage);
-  Ref picked = Ref::steal(PyObject_GetItem(elements.get(), plain.get()));
-  const bool is_view = is_ndarray(picked.get()) && fields_of(picked.get()).base != nullptr;
+py::object pick(const StorageObject& object, PyObject* key) {
+  const py::object plain = plain_key(key);
+  const py::object elements = host_elements(object, object.storage);
+  py::object picked = steal(PyObject_GetItem(elements.ptr(), plain.ptr()));
+  const bool is_view = is_ndarray(picked.ptr()) && fields_of(picked.ptr()).base != nullptr;
   if (!is_view) return picked;
-  return Ref::steal(PyObject_CallMethod(picked.get(), "copy", nullptr));
+  return steal(PyObject_CallMethod(picked.ptr(), "copy", nullptr));
 }
 
 /// elements[key] = value on the host, for storages that the host does not read by way of a copy.
 void put(const StorageObject& object, PyObject* key, PyObject* value) {
   const Storage& storage = object.storage;
-  const Ref plain = plain_key(key);
-  const Ref source = readable_on_host(value);
+  const py::object plain = plain_key(key);
+  const py::object source = readable_on_host(value);
   if (storage.has(Side::kHost)) {
     Writing writing(object, storage, Side::kHost, Coverage::kPart);
-    const Ref owner = own_buffer(storage, object.dtype, Side::kHost);
-    const Ref elements = own_ndarray(storage, object.dtype, /*readonly=*/false, owner.get());
-    check(PyObject_SetItem(elements.get(), plain.get(), source.get()));
+    const py::object owner = own_buffer(storage, object.dtype, Side::kHost);
+    const py::object elements = own_ndarray(storage, object.dtype, /*readonly=*/false, owner.ptr());
+    check(PyObject_SetItem(elements.ptr(), plain.ptr(), source.ptr()));
     return writing.done();
   }
   up_to_date(storage, Side::kDevice);
-  const Ref on_device = own_buffer(storage, object.dtype, Side::kDevice);
-  const Ref copied = copy_of(on_device.get(), MemoryKind::kHost);
-  check(PyObject_SetItem(ndarray_of(copied.get()).get(), plain.get(), source.get()));
+  const py::object on_device = own_buffer(storage, object.dtype, Side::kDevice);
+  const py::object copied = copy_of(on_device.ptr(), MemoryKind::kHost);
+  check(PyObject_SetItem(ndarray_of(copied.ptr()).ptr(), plain.ptr(), source.ptr()));
   Writing writing(object, storage, Side::kDevice, Coverage::kPart);
-  copy_buffer(on_device.get(), copied.get());
+  copy_buffer(on_device.ptr(), copied.ptr());
   writing.done();
 }
 
@@ -158,7 +158,7 @@ Axes to_axes(PyObject* const* arguments, Py_ssize_t count) {
   return axes;
 }
 
-Ref transposed(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
+py::object transposed(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
   const StorageObject& object = *object_of(self);
   const Axes axes = to_axes(arguments, count);
   const bool are_given = count > 0 && arguments[0] != Py_None;

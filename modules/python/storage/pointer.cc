@@ -90,15 +90,15 @@ PyType_Spec spec = {
 }  // namespace
 
 void add_pointer_type(PyObject* module) {
-  pointer_type = reinterpret_cast<PyTypeObject*>(Ref::steal(PyType_FromSpec(&spec)).release());
+  pointer_type = reinterpret_cast<PyTypeObject*>(steal(PyType_FromSpec(&spec)).release().ptr());
   check(PyModule_AddObjectRef(module, "DevicePointer", reinterpret_cast<PyObject*>(pointer_type)));
 }
 
-Ref make_device_pointer(const Ref& buffer) {
+py::object make_device_pointer(const py::object& buffer) {
   auto* const memory = static_cast<PyObject*>(PyObject_Malloc(sizeof(PointerObject)));
   if (memory == nullptr) throw std::bad_alloc();
-  Ref made = Ref::steal(PyObject_Init(memory, pointer_type));
-  pointer_of(made.get())->memory = Py_NewRef(buffer.get());
+  py::object made = steal(PyObject_Init(memory, pointer_type));
+  pointer_of(made.ptr())->memory = Py_NewRef(buffer.ptr());
   return made;
 }
 

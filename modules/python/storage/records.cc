@@ -86,30 +86,30 @@ Box to_box(PyObject* object, const Extents& shape) {
 }
 
 std::vector<Box> to_boxes(PyObject* object, const Extents& shape) {
-  const Ref items = Ref::steal(PySequence_Tuple(object));
+  const py::object items = steal(PySequence_Tuple(object));
   std::vector<Box> boxes;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
-    boxes.push_back(to_box(PyTuple_GET_ITEM(items.get(), i), shape));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.ptr()); ++i) {
+    boxes.push_back(to_box(PyTuple_GET_ITEM(items.ptr(), i), shape));
   }
   return boxes;
 }
 
-Ref from_box(const Box& box) {
-  Ref slices = Ref::steal(PyTuple_New(box.lower.size()));
+py::object from_box(const Box& box) {
+  py::object slices = steal(PyTuple_New(box.lower.size()));
   for (int axis = 0; axis < box.lower.size(); ++axis) {
-    const Ref start = Ref::steal(PyLong_FromLongLong(box.lower[axis]));
-    const Ref stop = Ref::steal(PyLong_FromLongLong(box.upper[axis]));
-    PyTuple_SET_ITEM(slices.get(), axis,
-                     Ref::steal(PySlice_New(start.get(), stop.get(), nullptr)).release());
+    const py::object start = steal(PyLong_FromLongLong(box.lower[axis]));
+    const py::object stop = steal(PyLong_FromLongLong(box.upper[axis]));
+    PyTuple_SET_ITEM(slices.ptr(), axis,
+                     steal(PySlice_New(start.ptr(), stop.ptr(), nullptr)).release().ptr());
   }
   return slices;
 }
 
-Ref from_boxes(const std::vector<Box>& boxes) {
-  Ref made = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(boxes.size())));
+py::object from_boxes(const std::vector<Box>& boxes) {
+  py::object made = steal(PyTuple_New(static_cast<Py_ssize_t>(boxes.size())));
   Py_ssize_t position = 0;
   for (const Box& box : boxes) {
-    PyTuple_SET_ITEM(made.get(), position++, from_box(box).release());
+    PyTuple_SET_ITEM(made.ptr(), position++, from_box(box).release().ptr());
   }
   return made;
 }
@@ -120,10 +120,10 @@ PyObject* take(PyObject* self, PyObject*) {
   return guarded([&] {
     RecordObject& object = *record_object_of(self);
     const std::vector<std::vector<Box>> taken = value_of(object.record->take(object.parts));
-    Ref made = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(taken.size())));
+    py::object made = steal(PyTuple_New(static_cast<Py_ssize_t>(taken.size())));
     Py_ssize_t position = 0;
     for (const std::vector<Box>& boxes : taken) {
-      PyTuple_SET_ITEM(made.get(), position++, from_boxes(boxes).release());
+      PyTuple_SET_ITEM(made.ptr(), position++, from_boxes(boxes).release().ptr());
     }
     return made;
   });
@@ -132,7 +132,7 @@ PyObject* take(PyObject* self, PyObject*) {
 PyObject* shows(PyObject* self, PyObject* storage) {
   return guarded([&] {
     const bool is = to_storage(storage).storage.is_recorded_by(*record_object_of(self)->record);
-    return Ref::share(is ? Py_True : Py_False);
+    return share(is ? Py_True : Py_False);
   });
 }
 
@@ -182,9 +182,9 @@ PyObject* record_writes(PyObject*, PyObject* const* arguments, Py_ssize_t count)
     std::unique_ptr<WriteRecord> record = value_of(storage.record_writes(presume));
     auto* const memory = static_cast<PyObject*>(PyObject_Malloc(sizeof(RecordObject)));
     if (memory == nullptr) throw std::bad_alloc();
-    Ref made = Ref::steal(PyObject_Init(memory, record_type));
-    std::construct_at(&record_object_of(made.get())->record, std::move(record));
-    std::construct_at(&record_object_of(made.get())->parts, std::move(parts));
+    py::object made = steal(PyObject_Init(memory, record_type));
+    std::construct_at(&record_object_of(made.ptr())->record, std::move(record));
+    std::construct_at(&record_object_of(made.ptr())->parts, std::move(parts));
     return made;
   });
 }
@@ -194,7 +194,7 @@ PyObject* note_filled(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   return guarded([&] {
     if (count < 2) raise(ErrorClass::kType, "_note_filled() takes storage, boxes and a record");
     const Storage& storage = to_storage(arguments[0]).storage;
-    if (!storage.is_recorded()) return Ref::share(Py_None);
+    if (!storage.is_recorded()) return share(Py_None);
     WriteRecord* const own =
         count > 2 && arguments[2] != Py_None ? &to_record(arguments[2]) : nullptr;
     for (const Box& box : to_boxes(arguments[1], storage.shape())) {
@@ -206,7 +206,7 @@ PyObject* note_filled(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
       storage.view(map).note_written();
       if (own != nullptr) own->forget(box);
     }
-    return Ref::share(Py_None);
+    return share(Py_None);
   });
 }
 
@@ -230,17 +230,17 @@ PyObject* own_memory_method(PyObject* self, PyObject*) {
   return guarded([&] {
     const StorageObject& object = *object_of(self);
     const Storage& storage = object.storage;
-    if (storage.kind() == StorageKind::kSoftwareManaged) return Ref::share(self);
+    if (storage.kind() == StorageKind::kSoftwareManaged) return share(self);
     const Side side = reading_side(storage);
     up_to_date(storage, side);
-    const Ref buffer = unrecorded_buffer(storage, object.dtype, side);
-    if (side == Side::kDevice) return Ref::share(buffer.get());
-    return own_ndarray(storage, object.dtype, /*readonly=*/false, buffer.get());
+    const py::object buffer = unrecorded_buffer(storage, object.dtype, side);
+    if (side == Side::kDevice) return share(buffer.ptr());
+    return own_ndarray(storage, object.dtype, /*readonly=*/false, buffer.ptr());
   });
 }
 
 void add_record_type(PyObject* module) {
-  record_type = reinterpret_cast<PyTypeObject*>(Ref::steal(PyType_FromSpec(&spec)).release());
+  record_type = reinterpret_cast<PyTypeObject*>(steal(PyType_FromSpec(&spec)).release().ptr());
   check(PyModule_AddObjectRef(module, "WriteRecord", reinterpret_cast<PyObject*>(record_type)));
   check(PyModule_AddFunctions(module, functions));
 }

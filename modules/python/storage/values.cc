@@ -33,7 +33,7 @@ namespace gridbuf::python::storages {
 namespace {
 
 /// The elements as an ndarray that the caller may keep while the storage goes on.
-Ref elements_of(PyObject* self) {
+py::object elements_of(PyObject* self) {
   const StorageObject& object = *object_of(self);
   return host_elements(object, object.storage);
 }
@@ -47,8 +47,8 @@ PyObject* convert(PyObject* self, PyObject* (*conversion)(PyObject*)) {
       raise(ErrorClass::kType, Problem{"the storage's shape", to_string(object.storage.shape()),
                                        "that of one element", "index it, or use to_numpy()"});
     }
-    const Ref element = Ref::steal(PyObject_CallMethod(elements_of(self).get(), "item", nullptr));
-    return Ref::steal(conversion(element.get()));
+    const py::object element = steal(PyObject_CallMethod(elements_of(self).ptr(), "item", nullptr));
+    return steal(conversion(element.ptr()));
   });
 }
 
@@ -75,10 +75,10 @@ StorageOrder order_like(const StorageObject& object, const DTypePtr& dtype) {
 
 }  // namespace
 
-Ref element_of(const StorageObject& object, const Storage& view) {
-  const Ref element = host_elements(object, view);
-  const Ref everything = Ref::steal(PyTuple_New(0));
-  return Ref::steal(PyObject_GetItem(element.get(), everything.get()));
+py::object element_of(const StorageObject& object, const Storage& view) {
+  const py::object element = host_elements(object, view);
+  const py::object everything = steal(PyTuple_New(0));
+  return steal(PyObject_GetItem(element.ptr(), everything.ptr()));
 }
 
 PyObject* item_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
@@ -89,33 +89,32 @@ PyObject* item_method(PyObject* self, PyObject* const* arguments, Py_ssize_t cou
       std::vector<SubscriptItem> items;
       for (Py_ssize_t i = 0; i < count; ++i) items.push_back(to_integer(arguments[i], "index"));
       const IndexMap map = value_of(subscript_map(object.storage.shape(), items));
-      const Ref element = host_elements(object, object.storage.view(map));
-      return Ref::steal(PyObject_CallMethod(element.get(), "item", nullptr));
+      const py::object element = host_elements(object, object.storage.view(map));
+      return steal(PyObject_CallMethod(element.ptr(), "item", nullptr));
     }
-    const Ref method = Ref::steal(PyObject_GetAttrString(elements_of(self).get(), "item"));
-    return Ref::steal(
-        PyObject_Vectorcall(method.get(), arguments, static_cast<std::size_t>(count), nullptr));
+    const py::object method = steal(PyObject_GetAttrString(elements_of(self).ptr(), "item"));
+    return steal(
+        PyObject_Vectorcall(method.ptr(), arguments, static_cast<std::size_t>(count), nullptr));
   });
 }
 
 PyObject* tolist_method(PyObject* self, PyObject*) {
   return guarded([&] {
-    if (!object_of(self)->storage.has(Side::kHost))
-      return Ref::steal(to_numpy_method(self, nullptr));
-    return Ref::steal(PyObject_CallMethod(elements_of(self).get(), "tolist", nullptr));
+    if (!object_of(self)->storage.has(Side::kHost)) return steal(to_numpy_method(self, nullptr));
+    return steal(PyObject_CallMethod(elements_of(self).ptr(), "tolist", nullptr));
   });
 }
 
 PyObject* fill_method(PyObject* self, PyObject* value) {
-  const Ref key = Ref::share(Py_Ellipsis);
+  const py::object key = share(Py_Ellipsis);
   if (is_scalar(value)) {
-    if (assign_subscript_slot(self, key.get(), value) < 0) return nullptr;
+    if (assign_subscript_slot(self, key.ptr(), value) < 0) return nullptr;
     Py_RETURN_NONE;
   }
   return guarded([&] {
     raise(ErrorClass::kType, Problem{"value", describe(value), "one value",
                                      "assign arrays with storage[...] = value"});
-    return Ref();
+    return py::object();
   });
 }
 
@@ -131,7 +130,7 @@ PyObject* index_slot(PyObject* self) {
     if (object.storage.ndim() != 0 || (kind != Kind::kInt && kind != Kind::kUint)) {
       raise(ErrorClass::kType, "only integer storages without dimensions can be an index");
     }
-    return Ref::steal(convert(self, PyNumber_Index));
+    return steal(convert(self, PyNumber_Index));
   });
 }
 
@@ -143,7 +142,7 @@ int bool_slot(PyObject* self) {
             "the truth value of a storage with other than one element is ambiguous; use numpy.any "
             "or numpy.all");
     }
-    const int truth = PyObject_IsTrue(elements_of(self).get());
+    const int truth = PyObject_IsTrue(elements_of(self).ptr());
     check(truth);
     return truth;
   });
@@ -175,13 +174,13 @@ PyObject* astype_method(PyObject* self, PyObject* const* arguments, Py_ssize_t c
       raise(ErrorClass::kType,
             Problem{"dtype", describe(values[0]), "a type without a shape", "pass its base type"});
     }
-    const bool is_same = wanted.record->numpy.get() == object.dtype->numpy.get();
-    if (is_same && values[2] != nullptr && !to_flag(values[2], "copy")) return Ref::share(self);
-    if (is_same) return Ref::steal(copy_method(self, nullptr));
-    check_cast(object.dtype->numpy.get(), wanted.record->numpy.get(), to_casting(values[1]));
+    const bool is_same = wanted.record->numpy.ptr() == object.dtype->numpy.ptr();
+    if (is_same && values[2] != nullptr && !to_flag(values[2], "copy")) return share(self);
+    if (is_same) return steal(copy_method(self, nullptr));
+    check_cast(object.dtype->numpy.ptr(), wanted.record->numpy.ptr(), to_casting(values[1]));
     const StorageOrder order = order_like(object, wanted.record);
-    Ref made = allocate_storage(order, has_padding(order));
-    assign(*object_of(made.get()), object_of(made.get())->storage, elements_of(self).get());
+    py::object made = allocate_storage(order, has_padding(order));
+    assign(*object_of(made.ptr()), object_of(made.ptr())->storage, elements_of(self).ptr());
     return made;
   });
 }
@@ -196,19 +195,19 @@ constexpr Py_ssize_t kPickledParameters = 9;
 
 /// The elements in row-major order, without padding; from protocol 5 on without copying if they lie
 /// like that.
-Ref pickled_elements(PyObject* self, std::int64_t protocol) {
-  const Ref elements = elements_of(self);
+py::object pickled_elements(PyObject* self, std::int64_t protocol) {
+  const py::object elements = elements_of(self);
   const StorageObject& object = *object_of(self);
   const bool in_place = protocol >= 5 &&
                         is_c_contiguous(object.storage.memory(reading_side(object.storage)).view) &&
                         object.dtype->type.format() != nullptr;
-  if (in_place) return Ref::steal(PyPickleBuffer_FromObject(elements.get()));
+  if (in_place) return steal(PyPickleBuffer_FromObject(elements.ptr()));
   const StridedView& view = object.storage.memory(reading_side(object.storage)).view;
   const LayoutPlan dense =
       value_of(make_plan({.shape = view.shape, .itemsize_bytes = view.itemsize_bytes}));
-  Ref bytes = Ref::steal(PyBytes_FromStringAndSize(nullptr, object.storage.nbytes()));
-  const NdarrayFields fields = fields_of(elements.get());
-  copy_memory(reinterpret_cast<std::byte*>(PyBytes_AS_STRING(bytes.get())), dense.view(),
+  py::object bytes = steal(PyBytes_FromStringAndSize(nullptr, object.storage.nbytes()));
+  const NdarrayFields fields = fields_of(elements.ptr());
+  copy_memory(reinterpret_cast<std::byte*>(PyBytes_AS_STRING(bytes.ptr())), dense.view(),
               fields.first_element,
               {.shape = fields.shape,
                .strides_bytes = fields.strides_bytes,
@@ -221,12 +220,12 @@ Ref pickled_elements(PyObject* self, std::int64_t protocol) {
 PyObject* reduce_method(PyObject* self, PyObject* protocol) {
   return guarded([&] {
     const std::int64_t version = to_integer(protocol, "protocol");
-    const Ref core = Ref::steal(PyImport_ImportModule("gridbuf._core"));
-    const Ref restore = Ref::steal(PyObject_GetAttrString(core.get(), "_restore_storage"));
-    const Ref all = Ref::steal(PyObject_GetAttrString(self, "_parameters"));
-    const Ref parameters = Ref::steal(PyTuple_GetSlice(all.get(), 0, kPickledParameters));
-    const Ref elements = pickled_elements(self, version);
-    return Ref::steal(Py_BuildValue("(O(OO))", restore.get(), parameters.get(), elements.get()));
+    const py::object core = steal(PyImport_ImportModule("gridbuf._core"));
+    const py::object restore = steal(PyObject_GetAttrString(core.ptr(), "_restore_storage"));
+    const py::object all = steal(PyObject_GetAttrString(self, "_parameters"));
+    const py::object parameters = steal(PyTuple_GetSlice(all.ptr(), 0, kPickledParameters));
+    const py::object elements = pickled_elements(self, version);
+    return steal(Py_BuildValue("(O(OO))", restore.ptr(), parameters.ptr(), elements.ptr()));
   });
 }
 
@@ -248,15 +247,16 @@ PyObject* restore_storage(PyObject*, PyObject* const* arguments, Py_ssize_t coun
                                               .halo = parameter(2)},
                                    .managed = parameter(8)};
     const StorageOrder order = resolve_storage(parameter(1), parameter(6), keywords);
-    Ref made = allocate_storage(order, has_padding(order));
-    const StorageObject& object = *object_of(made.get());
+    py::object made = allocate_storage(order, has_padding(order));
+    const StorageObject& object = *object_of(made.ptr());
     // NumPy checks the length; a wrong one is its ValueError.
-    const Ref numpy = Ref::steal(PyImport_ImportModule("numpy"));
-    const Ref flat = Ref::steal(PyObject_CallMethod(numpy.get(), "frombuffer", "OO", arguments[1],
-                                                    object.dtype->numpy.get()));
-    const Ref shape = from_integers(object.storage.shape().span());
-    const Ref elements = Ref::steal(PyObject_CallMethod(flat.get(), "reshape", "(O)", shape.get()));
-    assign(object, object.storage, elements.get());
+    const py::object numpy = steal(PyImport_ImportModule("numpy"));
+    const py::object flat = steal(PyObject_CallMethod(numpy.ptr(), "frombuffer", "OO", arguments[1],
+                                                      object.dtype->numpy.ptr()));
+    const py::object shape = from_integers(object.storage.shape().span());
+    const py::object elements =
+        steal(PyObject_CallMethod(flat.ptr(), "reshape", "(O)", shape.ptr()));
+    assign(object, object.storage, elements.ptr());
     return made;
   });
 }
