@@ -21,10 +21,7 @@ module;
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 
-module gridbuf.threads;
-
-import gridbuf.error;
-import gridbuf.system;
+module gridbuf.base;
 
 namespace gridbuf {
 namespace {

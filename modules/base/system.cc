@@ -14,7 +14,7 @@ module;
 #include <string_view>
 #include <thread>
 
-module gridbuf.system;
+module gridbuf.base;
 
 namespace gridbuf::system {
 namespace {

@@ -5,7 +5,7 @@
 #include "absl/status/status.h"
 #include "gtest/gtest.h"
 
-import gridbuf.error;
+import gridbuf.base;
 
 namespace gridbuf {
 namespace {
@@ -77,7 +77,7 @@ absl::Status check_extent(std::int64_t extent) {
 }
 // [/example]
 
-TEST(Example, OfTheReadme) {
+TEST(ErrorExample, OfTheReadme) {
   EXPECT_TRUE(check_extent(0).ok());
   EXPECT_EQ(check_extent(-2).message(),
             "extent is -2, but must be 0 or more; check how the shape was computed");

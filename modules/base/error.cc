@@ -13,7 +13,7 @@ module;
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 
-module gridbuf.error;
+module gridbuf.base;
 
 namespace gridbuf {
 namespace {

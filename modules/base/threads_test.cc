@@ -21,9 +21,7 @@
 #include "absl/status/status.h"
 #include "gtest/gtest.h"
 
-import gridbuf.error;
-import gridbuf.system;
-import gridbuf.threads;
+import gridbuf.base;
 
 namespace gridbuf {
 namespace {
@@ -257,7 +255,9 @@ std::int64_t sum_of(const std::vector<std::int64_t>& numbers) {
 }
 // [/example]
 
-TEST(Example, OfTheReadme) { EXPECT_EQ(sum_of(std::vector<std::int64_t>(3 << 20, 2)), 6 << 20); }
+TEST(ThreadsExample, OfTheReadme) {
+  EXPECT_EQ(sum_of(std::vector<std::int64_t>(3 << 20, 2)), 6 << 20);
+}
 
 // ---- The loop in the background. ----
 

@@ -13,7 +13,7 @@
 
 #include "gtest/gtest.h"
 
-import gridbuf.system;
+import gridbuf.base;
 
 namespace gridbuf::system {
 namespace {
@@ -186,7 +186,7 @@ std::int64_t workers_for(std::int64_t field_bytes) {
 }
 // [/example]
 
-TEST(Example, OfTheReadme) {
+TEST(SystemExample, OfTheReadme) {
   EXPECT_GE(workers_for(kMiB), 1);
   EXPECT_EQ(workers_for(kUnlimitedBytes), 0);
 }
