@@ -5,9 +5,7 @@ module;
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
-module gridbuf.layout.halo;
-
-import gridbuf.error;
+module gridbuf.layout;
 
 namespace gridbuf {
 namespace {
@@ -27,14 +25,11 @@ absl::Status validate_halo(const Halo& halo, const Extents& shape) {
                        .advice = "give a width or a (lower, upper) pair for every dimension"});
   }
   for (int axis = 0; axis < shape.size(); ++axis) {
-    const HaloWidth& width = halo[axis];
-    const bool fits = width.lower >= 0 && width.upper >= 0 && width.lower <= shape[axis] &&
-                      width.upper <= shape[axis] - width.lower;
-    if (!fits) {
+    if (!fits(halo[axis], shape[axis])) {
       return make_error(
           ErrorClass::kValue,
           {.name = absl::StrCat("halo[", axis, "]"),
-           .found = to_string(width),
+           .found = to_string(halo[axis]),
            .bound = absl::StrCat("two widths >= 0 whose sum is at most the extent ", shape[axis]),
            .advice = "make the halo narrower or the shape larger"});
     }

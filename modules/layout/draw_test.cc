@@ -7,17 +7,13 @@
 #include "absl/status/statusor.h"
 
 import gridbuf.layout;
-import gridbuf.layout.dims;
-import gridbuf.layout.draw;
-import gridbuf.layout.extents;
-import gridbuf.layout.halo;
 
 namespace gridbuf {
 namespace {
 
 // The picture without its first line, which is the plan printed.
-std::string body(const PlanRequest& request, const DrawOptions& options = {}) {
-  const LayoutPlan plan = *make_plan(request);
+std::string body(const LayoutRequest& request, const DrawOptions& options = {}) {
+  const Layout plan = *make_plan(request);
   const std::string text = draw(plan, options);
   const std::string head = to_string(plan) + "\n";
   EXPECT_EQ(text.substr(0, head.size()), head);
@@ -78,7 +74,7 @@ TEST(Draw, OfOneElementAndOfNone) {
 }
 
 TEST(Draw, TakesNamesAndHaloThatDoNotFitAsNotGiven) {
-  const PlanRequest request{.shape = {2, 2}};
+  const LayoutRequest request{.shape = {2, 2}};
   EXPECT_EQ(body(request, {.dims = {kDimK}, .halo = {{1, 0}}}), body(request));
 }
 

@@ -12,8 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-import gridbuf.layout.dims;
-import gridbuf.layout.extents;
+import gridbuf.layout;
 
 namespace gridbuf {
 namespace {

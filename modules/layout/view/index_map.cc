@@ -11,9 +11,7 @@ module;
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 
-module gridbuf.layout.index_map;
-
-import gridbuf.error;
+module gridbuf.layout.view;
 
 namespace gridbuf {
 namespace {

@@ -7,8 +7,7 @@
 
 #include "absl/status/status.h"
 
-import gridbuf.layout.extents;
-import gridbuf.layout.halo;
+import gridbuf.layout;
 
 namespace gridbuf {
 namespace {

@@ -21,9 +21,7 @@ module;
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
-module gridbuf.layout.preset;
-
-import gridbuf.error;
+module gridbuf.layout;
 
 namespace gridbuf {
 namespace {
@@ -35,8 +33,8 @@ struct BuiltinPreset {
 
 constexpr PresetOrder kIJK = PresetOrder::by_name(0, 1, 2);
 constexpr PresetOrder kKJI = PresetOrder::by_name(2, 1, 0);
-constexpr PresetDevice kHost = PresetDevice::kHost;
-constexpr PresetDevice kGpu = PresetDevice::kGpu;
+constexpr DeviceType kHost = DeviceType::kHost;
+constexpr DeviceType kGpu = DeviceType::kCuda;
 
 // 128 bytes are one warp of float32. `dace:gpu` is unaligned on purpose, so that Fortran arrays can
 // be used without a copy. The ranks of `gtmc` are those of GridTools' own ifirst layout.
@@ -58,7 +56,6 @@ constexpr std::array<BuiltinPreset, 15> kBuiltinPresets{{
     {"F", {kHost, 1, PresetOrder::column_major()}},
 }};
 
-constexpr std::int64_t kMaxPresetAlignmentBytes = std::int64_t{1} << 20;
 constexpr std::size_t kMaxMatches = 3;
 constexpr std::size_t kComparedLetters = 64;  // Distances cost a product of lengths.
 
@@ -143,6 +140,35 @@ absl::Status unknown_preset(std::string_view name) {
 
 }  // namespace
 
+LayoutMap layout_by_name(const std::array<int, kSpatialAxes>& base_ranks,
+                         const Dims& dims) noexcept {
+  // A key per dimension that orders as the strides do: data dimensions by number, then base ranks.
+  const auto precedes = [&base_ranks](Dim a, Dim b) {
+    if (a.is_spatial() != b.is_spatial()) return b.is_spatial();
+    if (!a.is_spatial()) return a.number() < b.number();
+    return base_ranks[a.spatial_axis()] < base_ranks[b.spatial_axis()];
+  };
+  LayoutMap layout;
+  for (const Dim dim : dims) {
+    int rank = 0;
+    for (const Dim other : dims) rank += precedes(other, dim) ? 1 : 0;
+    layout.push_back(rank);
+  }
+  return layout;
+}
+
+LayoutMap preset_layout(const Preset& preset, const Dims& dims) noexcept {
+  switch (preset.order.kind) {
+    case PresetOrder::Kind::kRowMajor:
+      return c_order(dims.size());
+    case PresetOrder::Kind::kColumnMajor:
+      return f_order(dims.size());
+    case PresetOrder::Kind::kByName:
+      break;
+  }
+  return layout_by_name(preset.order.base_ranks, dims);
+}
+
 absl::StatusOr<Preset> find_preset(std::string_view name) {
   std::optional<Preset> preset = find_builtin(name);
   if (!preset) preset = registry().find(name);
@@ -157,11 +183,11 @@ absl::Status register_preset(std::string_view name, const Preset& preset) {
                                            .bound = "a text of at least one character",
                                            .advice = "choose a name"});
   }
-  if (preset.alignment_bytes < 1 || preset.alignment_bytes > kMaxPresetAlignmentBytes) {
+  if (preset.alignment_bytes < 1 || preset.alignment_bytes > checked::kMaxAlignmentBytes) {
     return make_error(ErrorClass::kValue,
                       {.name = "alignment_bytes",
                        .found = absl::StrCat(preset.alignment_bytes),
-                       .bound = absl::StrCat("an integer from 1 to ", kMaxPresetAlignmentBytes),
+                       .bound = absl::StrCat("an integer from 1 to ", checked::kMaxAlignmentBytes),
                        .advice = "pass 1 for no constraint"});
   }
   const LayoutMap ranks(std::span<const int>(preset.order.base_ranks));

@@ -13,13 +13,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-import gridbuf.layout.dims;
-import gridbuf.layout.extents;
-import gridbuf.layout.halo;
-import gridbuf.layout.index_map;
-import gridbuf.layout.named;
-import gridbuf.layout.preset;
 import gridbuf.layout.view;
+import gridbuf.layout;
 
 namespace gridbuf {
 namespace {
@@ -28,31 +23,18 @@ constexpr Dim kData0 = Dim::data(0);
 constexpr Dim kData2 = Dim::data(2);
 constexpr Dim kData10 = Dim::data(10);
 
-constexpr NamedLayout kSurface{.dims = {kDimI, kDimJ},
-                               .shape = {7, 8},
-                               .halo = {{1, 2}, {0, 3}},
-                               .aligned_index = {1, 0},
-                               .layout = {1, 0},
-                               .alignment_bytes = 48};
-constexpr NamedLayout kProfile{.dims = {kDimK},
-                               .shape = {5},
-                               .halo = {{1, 1}},
-                               .aligned_index = {1},
-                               .layout = {0},
-                               .alignment_bytes = 64};
-
-static_assert(common_alignment_bytes(48, 64) == 192);
-static_assert(!common_alignment_bytes((1 << 20) - 1, 2).has_value());
-static_assert(extended_layout({kDimJ, kDimK}, {1, 0}, {kDimI, kDimJ, kDimK}) == LayoutMap{2, 1, 0});
-static_assert(extended_layout({kDimK, kDimI}, {1, 0}, {kDimK, kDimI, kDimJ, kData0}) ==
-              LayoutMap{3, 1, 2, 0});
-static_assert(extended_layout({}, {}, {kDimK, kDimJ, kDimI}) == LayoutMap{2, 1, 0});
-static_assert(reduced_layout(kSurface, {0}, /*keep=*/false) == NamedLayout{.dims = {kDimJ},
-                                                                           .shape = {8},
-                                                                           .halo = {{0, 3}},
-                                                                           .aligned_index = {0},
-                                                                           .layout = {0},
-                                                                           .alignment_bytes = 48});
+constexpr LayoutRequest kSurface{.shape = {7, 8},
+                                 .layout = {1, 0},
+                                 .alignment_bytes = 48,
+                                 .aligned_index = {1, 0},
+                                 .dims = {kDimI, kDimJ},
+                                 .halo = {{1, 2}, {0, 3}}};
+constexpr LayoutRequest kProfile{.shape = {5},
+                                 .layout = {0},
+                                 .alignment_bytes = 64,
+                                 .aligned_index = {1},
+                                 .dims = {kDimK},
+                                 .halo = {{1, 1}}};
 
 void expect_value_error(const absl::Status& status, std::string_view text) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
@@ -60,46 +42,67 @@ void expect_value_error(const absl::Status& status, std::string_view text) {
 }
 
 // A field without halo in C order.
-NamedLayout plain(const Dims& dims, const Extents& shape) {
-  return {.dims = dims,
-          .shape = shape,
-          .halo = no_halo(dims.size()),
+LayoutRequest plain(const Dims& dims, const Extents& shape) {
+  return {.shape = shape,
+          .layout = c_order(dims.size()),
           .aligned_index = Extents(dims.size(), 0),
-          .layout = c_order(dims.size())};
+          .dims = dims,
+          .halo = no_halo(dims.size())};
 }
 
-absl::StatusOr<NamedLayout> join_of(const std::vector<NamedLayout>& fields,
-                                    const std::vector<NamedShape>& others = {}) {
+absl::StatusOr<LayoutRequest> join_of(const std::vector<LayoutRequest>& fields,
+                                      const std::vector<NamedShape>& others = {}) {
   return join(fields, others);
 }
 
+TEST(Join, TakesTheLeastCommonAlignmentWithinTheBound) {
+  EXPECT_EQ(common_alignment_bytes(48, 64), 192);
+  EXPECT_FALSE(common_alignment_bytes((1 << 20) - 1, 2).has_value());
+}
+
+TEST(ExtendedLayout, KeepsTheOrderThatIsThere) {
+  EXPECT_EQ(extended_layout({kDimJ, kDimK}, {1, 0}, {kDimI, kDimJ, kDimK}), (LayoutMap{2, 1, 0}));
+  EXPECT_EQ(extended_layout({kDimK, kDimI}, {1, 0}, {kDimK, kDimI, kDimJ, kData0}),
+            (LayoutMap{3, 1, 2, 0}));
+  EXPECT_EQ(extended_layout({}, {}, {kDimK, kDimJ, kDimI}), (LayoutMap{2, 1, 0}));
+}
+
+TEST(ReducedLayout, DropsTheAxis) {
+  EXPECT_EQ(reduced_layout(kSurface, {0}, /*keep=*/false), (LayoutRequest{.shape = {8},
+                                                                          .layout = {0},
+                                                                          .alignment_bytes = 48,
+                                                                          .aligned_index = {0},
+                                                                          .dims = {kDimJ},
+                                                                          .halo = {{0, 3}}}));
+}
+
 TEST(Join, PairsDimensionsByName) {
-  EXPECT_EQ(*join_of({kSurface, kProfile}), (NamedLayout{.dims = {kDimI, kDimJ, kDimK},
-                                                         .shape = {7, 8, 5},
-                                                         .halo = {{1, 2}, {0, 3}, {1, 1}},
-                                                         .aligned_index = {1, 0, 1},
-                                                         .layout = {2, 1, 0},
-                                                         .alignment_bytes = 192}));
+  EXPECT_EQ(*join_of({kSurface, kProfile}), (LayoutRequest{.shape = {7, 8, 5},
+                                                           .layout = {2, 1, 0},
+                                                           .alignment_bytes = 192,
+                                                           .aligned_index = {1, 0, 1},
+                                                           .dims = {kDimI, kDimJ, kDimK},
+                                                           .halo = {{1, 2}, {0, 3}, {1, 1}}}));
 }
 
 TEST(Join, TakesTheOrderOfTheFirstFieldThatHasAllDimensions) {
-  const NamedLayout kji = plain({kDimK, kDimJ, kDimI}, {4, 3, 2});
-  const NamedLayout jki = plain({kDimJ, kDimK, kDimI}, {3, 4, 2});
-  const NamedLayout i = plain({kDimI}, {2});
+  const LayoutRequest kji = plain({kDimK, kDimJ, kDimI}, {4, 3, 2});
+  const LayoutRequest jki = plain({kDimJ, kDimK, kDimI}, {3, 4, 2});
+  const LayoutRequest i = plain({kDimI}, {2});
   EXPECT_EQ(join_of({i, kji, jki})->dims, kji.dims);
   EXPECT_EQ(join_of({jki, kji})->dims, jki.dims);
   EXPECT_EQ(join_of({jki, kji})->shape, (Extents{3, 4, 2}));
 }
 
 TEST(Join, ElseTheOrderIsSpatialThenDataByNumber) {
-  const absl::StatusOr<NamedLayout> result =
+  const absl::StatusOr<LayoutRequest> result =
       join_of({plain({kData10, kDimK}, {3, 4}), plain({kDimI, kData2}, {5, 6})});
   EXPECT_EQ(result->dims, (Dims{kDimI, kDimK, kData2, kData10}));
   EXPECT_EQ(result->shape, (Extents{5, 4, 6, 3}));
 }
 
 TEST(Join, ExtentsOfOneNameMustBeEqualAndOneIsNotStretched) {
-  const NamedLayout ij = plain({kDimI, kDimJ}, {7, 8});
+  const LayoutRequest ij = plain({kDimI, kDimJ}, {7, 8});
   expect_value_error(join_of({ij, plain({kDimJ}, {9})}).status(),
                      "the extent of dimension \"J\" is 9, but must be 8, as in the other operand");
   expect_value_error(join_of({ij, plain({kDimI}, {1})}).status(),
@@ -109,8 +112,8 @@ TEST(Join, ExtentsOfOneNameMustBeEqualAndOneIsNotStretched) {
 }
 
 TEST(Join, HasAtMost64Dimensions) {
-  NamedLayout even;
-  NamedLayout odd;
+  LayoutRequest even;
+  LayoutRequest odd;
   for (int number = 0; number < kMaxNdim; ++number) {
     even.dims.push_back(Dim::data(2 * number));
     odd.dims.push_back(Dim::data(2 * number + 1));
@@ -122,20 +125,20 @@ TEST(Join, HasAtMost64Dimensions) {
 }
 
 TEST(Join, HaloAndAlignedIndexAreTheLargestPerDimension) {
-  NamedLayout a = plain({kDimI, kDimJ}, {10, 10});
-  NamedLayout b = a;
+  LayoutRequest a = plain({kDimI, kDimJ}, {10, 10});
+  LayoutRequest b = a;
   a.halo = {{1, 4}, {2, 2}};
   a.aligned_index = {5, 0};
   b.halo = {{3, 0}, {2, 3}};
   b.aligned_index = {3, 2};
-  const absl::StatusOr<NamedLayout> result = join_of({a, b});
+  const absl::StatusOr<LayoutRequest> result = join_of({a, b});
   EXPECT_EQ(result->halo, (Halo{{3, 4}, {2, 3}}));
   EXPECT_EQ(result->aligned_index, (Extents{5, 2}));
 }
 
 TEST(Join, AHaloThatDoesNotFitIsTheFirstFieldsThatHasTheDimension) {
-  NamedLayout a = plain({kDimI}, {6});
-  NamedLayout b = plain({kDimI}, {6});
+  LayoutRequest a = plain({kDimI}, {6});
+  LayoutRequest b = plain({kDimI}, {6});
   a.halo = {{0, 4}};
   b.halo = {{3, 0}};
   EXPECT_EQ(join_of({a, b})->halo, (Halo{{0, 4}}));
@@ -143,8 +146,8 @@ TEST(Join, AHaloThatDoesNotFitIsTheFirstFieldsThatHasTheDimension) {
 }
 
 TEST(Join, AnAlignmentOutOfBoundsIsTheFirstFields) {
-  NamedLayout a = plain({kDimI}, {6});
-  NamedLayout b = a;
+  LayoutRequest a = plain({kDimI}, {6});
+  LayoutRequest b = a;
   a.alignment_bytes = 96;
   b.alignment_bytes = 80;
   EXPECT_EQ(join_of({a, b})->alignment_bytes, 480);
@@ -154,7 +157,7 @@ TEST(Join, AnAlignmentOutOfBoundsIsTheFirstFields) {
 }
 
 TEST(Join, ArraysThatAreNoFieldsGiveNamesAndExtentsOnly) {
-  const absl::StatusOr<NamedLayout> result = join_of({kSurface}, {{{kDimK}, {5}}});
+  const absl::StatusOr<LayoutRequest> result = join_of({kSurface}, {{{kDimK}, {5}}});
   EXPECT_EQ(result->dims, (Dims{kDimI, kDimJ, kDimK}));
   EXPECT_EQ(result->halo, (Halo{{1, 2}, {0, 3}, {0, 0}}));
   EXPECT_EQ(result->layout, (LayoutMap{2, 1, 0}));
@@ -196,11 +199,11 @@ TEST(ExtendedLayout, IsThePresetsForEveryPartOfAPresetsField) {
 }
 
 TEST(ReducedLayout, DropsOrKeepsWhatIsReduced) {
-  const NamedLayout field = *join_of({kSurface, kProfile});
-  const NamedLayout dropped = reduced_layout(field, {0, 2}, /*keep=*/false);
+  const LayoutRequest field = *join_of({kSurface, kProfile});
+  const LayoutRequest dropped = reduced_layout(field, {0, 2}, /*keep=*/false);
   EXPECT_EQ(dropped.dims, (Dims{kDimJ}));
   EXPECT_EQ(dropped.halo, (Halo{{0, 3}}));
-  const NamedLayout kept = reduced_layout(field, {0, 2}, /*keep=*/true);
+  const LayoutRequest kept = reduced_layout(field, {0, 2}, /*keep=*/true);
   EXPECT_EQ(kept.dims, field.dims);
   EXPECT_EQ(kept.shape, (Extents{1, 8, 1}));
   EXPECT_EQ(kept.halo, (Halo{{0, 0}, {0, 3}, {0, 0}}));
@@ -235,13 +238,13 @@ struct Draws {
   int below(int bound) { return static_cast<int>(random() % static_cast<unsigned>(bound)); }
 
   // Some of I, J, K, 0, 2 in any order, with the extents that all arrays of a round share.
-  NamedLayout field(const std::map<Dim, std::int64_t>& extents) {
+  LayoutRequest field(const std::map<Dim, std::int64_t>& extents) {
     std::vector<Dim> dims;
     for (const auto& [dim, extent] : extents) {
       if (below(2) == 0) dims.push_back(dim);
     }
     std::shuffle(dims.begin(), dims.end(), random);
-    NamedLayout result = plain(Dims(std::span<const Dim>(dims)), {});
+    LayoutRequest result = plain(Dims(std::span<const Dim>(dims)), {});
     std::vector<int> ranks(dims.size());
     std::iota(ranks.begin(), ranks.end(), 0);
     std::shuffle(ranks.begin(), ranks.end(), random);
@@ -263,16 +266,16 @@ TEST(NamedProperty, AJoinIsAValidFieldThatFollowsTheRules) {
   for (int round = 0; round < 3000; ++round) {
     std::map<Dim, std::int64_t> extents;
     for (const Dim dim : {kDimI, kDimJ, kDimK, kData0, kData2}) extents[dim] = draws.below(5);
-    std::vector<NamedLayout> fields;
+    std::vector<LayoutRequest> fields;
     for (int i = 0; i <= draws.below(3); ++i) fields.push_back(draws.field(extents));
-    const absl::StatusOr<NamedLayout> result = join_of(fields);
+    const absl::StatusOr<LayoutRequest> result = join_of(fields);
     ASSERT_TRUE(result.ok()) << result.status();
     ASSERT_TRUE(validate_dims(result->dims, result->shape.size()).ok());
     ASSERT_TRUE(validate_halo(result->halo, result->shape).ok()) << to_string(result->halo);
     ASSERT_TRUE(is_permutation(result->layout));
 
     // The first field's dimensions lie as they did.
-    const NamedLayout& first = fields.front();
+    const LayoutRequest& first = fields.front();
     for (int a = 0; a < first.dims.size(); ++a) {
       for (int b = 0; b < first.dims.size(); ++b) {
         const int in_a = position_of(first.dims[a], result->dims);
@@ -284,7 +287,7 @@ TEST(NamedProperty, AJoinIsAValidFieldThatFollowsTheRules) {
     // did not fit.
     std::size_t names = 0;
     for (const auto& [dim, extent] : extents) {
-      const bool used = std::any_of(fields.begin(), fields.end(), [&](const NamedLayout& field) {
+      const bool used = std::any_of(fields.begin(), fields.end(), [&](const LayoutRequest& field) {
         return position_of(dim, field.dims) >= 0;
       });
       names += used ? 1 : 0;
@@ -293,7 +296,7 @@ TEST(NamedProperty, AJoinIsAValidFieldThatFollowsTheRules) {
       if (!used) continue;
       ASSERT_EQ(result->shape[axis], extent);
       HaloWidth halo{};
-      for (const NamedLayout& field : fields) {
+      for (const LayoutRequest& field : fields) {
         const int position = position_of(dim, field.dims);
         if (position < 0) continue;
         halo.lower = std::max(halo.lower, field.halo[position].lower);
@@ -329,9 +332,9 @@ TEST(NamedProperty, AnOperandShowsThePointOfTheSameNames) {
   for (int round = 0; round < 1000; ++round) {
     std::map<Dim, std::int64_t> extents;
     for (const Dim dim : {kDimI, kDimJ, kDimK, kData0, kData2}) extents[dim] = draws.below(5);
-    const std::vector<NamedLayout> fields{draws.field(extents), draws.field(extents)};
-    const NamedLayout result = *join_of(fields);
-    for (const NamedLayout& field : fields) {
+    const std::vector<LayoutRequest> fields{draws.field(extents), draws.field(extents)};
+    const LayoutRequest result = *join_of(fields);
+    for (const LayoutRequest& field : fields) {
       // Strides that tell every element from every other: bytes are the point in base 8.
       StridedView memory{.shape = field.shape, .itemsize_bytes = 1};
       for (int axis = 0; axis < field.dims.size(); ++axis) {

@@ -14,9 +14,7 @@ module;
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
-module gridbuf.layout.dims;
-
-import gridbuf.error;
+module gridbuf.layout;
 
 namespace gridbuf {
 namespace {

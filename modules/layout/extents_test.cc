@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 
-import gridbuf.layout.extents;
+import gridbuf.layout;
 
 namespace gridbuf {
 namespace {

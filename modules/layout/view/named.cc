@@ -1,6 +1,7 @@
 module;
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -9,9 +10,7 @@ module;
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 
-module gridbuf.layout.named;
-
-import gridbuf.error;
+module gridbuf.layout.view;
 
 namespace gridbuf {
 namespace {
@@ -60,10 +59,10 @@ absl::Status add_names(const Dims& dims, const Extents& shape, NamedShape& all) 
   return absl::OkStatus();
 }
 
-absl::StatusOr<NamedShape> all_names(std::span<const NamedLayout> fields,
+absl::StatusOr<NamedShape> all_names(std::span<const LayoutRequest> fields,
                                      std::span<const NamedShape> others) {
   NamedShape all;
-  for (const NamedLayout& field : fields) {
+  for (const LayoutRequest& field : fields) {
     const absl::Status added = add_names(field.dims, field.shape, all);
     if (!added.ok()) return added;
   }
@@ -75,8 +74,8 @@ absl::StatusOr<NamedShape> all_names(std::span<const NamedLayout> fields,
 }
 
 // The names of a result that has all of `dims`, in its order.
-Dims joined_order(const Dims& dims, std::span<const NamedLayout> fields) {
-  for (const NamedLayout& field : fields) {
+Dims joined_order(const Dims& dims, std::span<const LayoutRequest> fields) {
+  for (const LayoutRequest& field : fields) {
     if (field.dims.size() == dims.size()) return field.dims;
   }
   Dims order = dims;
@@ -85,12 +84,12 @@ Dims joined_order(const Dims& dims, std::span<const NamedLayout> fields) {
 }
 
 // Appends extent, halo and aligned index of the result's dimension `dim`.
-void join_dimension(std::span<const NamedLayout> fields, Dim dim, std::int64_t extent,
-                    NamedLayout& result) {
+void join_dimension(std::span<const LayoutRequest> fields, Dim dim, std::int64_t extent,
+                    LayoutRequest& result) {
   std::optional<HaloWidth> first_halo;
   HaloWidth halo = {};
   std::int64_t aligned = 0;  // Extents are equal, so the largest is an index, too.
-  for (const NamedLayout& field : fields) {
+  for (const LayoutRequest& field : fields) {
     const int axis = position_of(dim, field.dims);
     if (axis < 0) continue;
     if (!first_halo) first_halo = field.halo[axis];
@@ -104,22 +103,108 @@ void join_dimension(std::span<const NamedLayout> fields, Dim dim, std::int64_t e
   result.aligned_index.push_back(aligned);
 }
 
-std::int64_t joined_alignment_bytes(std::span<const NamedLayout> fields) {
+std::int64_t joined_alignment_bytes(std::span<const LayoutRequest> fields) {
   if (fields.empty()) return 1;
   std::optional<std::int64_t> multiple = 1;
-  for (const NamedLayout& field : fields) {
+  for (const LayoutRequest& field : fields) {
     if (multiple) multiple = common_alignment_bytes(*multiple, field.alignment_bytes);
   }
   return multiple.value_or(fields.front().alignment_bytes);
 }
 
+// The spatial axes from the outermost to the innermost, by the first of kBaseRanks that orders
+// those in `outer_to_inner` as they are there.
+std::array<Dim, kSpatialAxes> spatial_order_of(const Dims& outer_to_inner) {
+  for (const std::array<int, kSpatialAxes>& ranks : kBaseRanks) {
+    int previous = -1;
+    bool agrees = true;
+    for (const Dim dim : outer_to_inner) {
+      if (!dim.is_spatial()) continue;
+      agrees = agrees && ranks[dim.spatial_axis()] > previous;
+      previous = ranks[dim.spatial_axis()];
+    }
+    if (!agrees) continue;
+    std::array<Dim, kSpatialAxes> order{};
+    for (int axis = 0; axis < kSpatialAxes; ++axis) order[ranks[axis]] = Dim::spatial(axis);
+    return order;
+  }
+  __builtin_unreachable();  // Every order of three names is in kBaseRanks.
+}
+
+// `dims` from the largest stride to the smallest.
+Dims outer_to_inner(const Dims& dims, const LayoutMap& layout) {
+  Dims order;
+  for (const int axis : axes_by_rank(layout)) order.push_back(dims[axis]);
+  return order;
+}
+
+// Puts the spatial axes of `target` that `order` lacks where the base ranks have them: next to the
+// one that is outside of them there, or, if there is none, just outside of those within.
+void place_spatial(Dims& order, const Dims& target) {
+  int previous = -1;  // Where the spatial axis outside of the current one is.
+  for (const Dim dim : spatial_order_of(order)) {
+    const int present = position_of(dim, order);
+    if (present >= 0) {
+      previous = present;
+    } else if (position_of(dim, target) >= 0) {
+      int position = previous + 1;
+      if (previous < 0) {
+        while (position < order.size() && !order[position].is_spatial()) ++position;
+      }
+      order.insert(position, dim);
+      previous = position;
+    }
+  }
+}
+
 }  // namespace
 
-absl::StatusOr<NamedLayout> join(std::span<const NamedLayout> fields,
-                                 std::span<const NamedShape> others) {
+LayoutMap extended_layout(const Dims& dims, const LayoutMap& layout, const Dims& target) noexcept {
+  Dims order = outer_to_inner(dims, layout);
+  place_spatial(order, target);
+  int added = 0;  // Data dimensions, outermost, the lowest number first.
+  for (const Dim dim : target) {
+    if (dim.is_spatial() || position_of(dim, dims) >= 0) continue;
+    int position = 0;
+    while (position < added && order[position] < dim) ++position;
+    order.insert(position, dim);
+    ++added;
+  }
+  LayoutMap result;
+  for (const Dim dim : target) result.push_back(position_of(dim, order));
+  return result;
+}
+
+std::optional<std::int64_t> common_alignment_bytes(std::int64_t a, std::int64_t b) noexcept {
+  const std::optional<std::int64_t> multiple = checked::mul(checked::padding_multiple(a, b), b);
+  return multiple && *multiple <= checked::kMaxAlignmentBytes ? multiple : std::nullopt;
+}
+
+LayoutRequest reduced_layout(const LayoutRequest& field, const Axes& axes, bool keep) noexcept {
+  LayoutRequest result = field;
+  if (keep) {
+    for (const int axis : axes) {
+      result.shape[axis] = 1;
+      result.halo[axis] = {};
+      result.aligned_index[axis] = 0;
+    }
+    return result;
+  }
+  IndexMap map(field.shape);
+  for (int i = axes.size() - 1; i >= 0; --i) map.fix(axes[i], 0);
+  result.dims = apply(map, field.dims);
+  result.shape = map.shape();
+  result.halo = apply(map, field.halo);
+  result.aligned_index = apply_to_index(map, field.aligned_index);
+  result.layout = apply_to_layout(map, field.layout);
+  return result;
+}
+
+absl::StatusOr<LayoutRequest> join(std::span<const LayoutRequest> fields,
+                                   std::span<const NamedShape> others) {
   const absl::StatusOr<NamedShape> all = all_names(fields, others);
   if (!all.ok()) return all.status();
-  NamedLayout result;
+  LayoutRequest result;
   result.dims = joined_order(all->dims, fields);
   for (const Dim dim : result.dims) {
     join_dimension(fields, dim, all->shape[position_of(dim, all->dims)], result);

@@ -10,8 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-import gridbuf.layout.extents;
-import gridbuf.layout.index_map;
+import gridbuf.layout.view;
+import gridbuf.layout;
 
 namespace gridbuf {
 namespace {

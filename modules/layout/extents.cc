@@ -7,9 +7,7 @@ module;
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 
-module gridbuf.layout.extents;
-
-import gridbuf.error;
+module gridbuf.layout;
 
 namespace gridbuf {
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-import gridbuf.layout.checked;
+import gridbuf.layout;
 
 namespace gridbuf::checked {
 namespace {
