@@ -93,7 +93,7 @@ absl::Status check_request(const StorageRequest& request) {
 
 absl::StatusOr<Storage> Storage::allocate(const StorageRequest& request) {
   if (absl::Status status = check_request(request); !status.ok()) return status;
-  const absl::StatusOr<ViewedPlan> seen = view_plan(request.plan, request.dims, request.halo);
+  const absl::StatusOr<Layout> seen = with_meaning(request.plan, request.dims, request.halo);
   if (!seen.ok()) return seen.status();
   std::shared_ptr<StorageBase> base;
   try {
@@ -127,7 +127,7 @@ absl::StatusOr<Storage> Storage::allocate(const StorageRequest& request) {
   }
   if (absl::Status status = base->start(); !status.ok()) return status;
   if (base->order != nullptr) base->order->stream = current_stream();
-  return Storage(std::move(base), Window(request.plan.shape()), *seen, request.plan.layout());
+  return Storage(std::move(base), Window(request.plan.shape()), *seen);
 }
 
 // --- Memory that is there ------------------------------------------------------------------------
@@ -338,9 +338,9 @@ absl::StatusOr<Storage> Storage::wrap(const StorageParts& given) {
   const bool has_order = parts.sync != nullptr && parts.sync->is_attached();
   if (absl::Status status = base->start(); !status.ok()) return status;
   if (base->order != nullptr && !has_order) base->order->stream = current_stream();
-  const ViewedPlan seen{main.view, parts.dims, parts.halo, parts.aligned_index,
-                        parts.alignment_bytes};
-  return Storage(std::move(base), Window(main.view.shape), seen, parts.layout);
+  const Layout seen(main.view, parts.layout, parts.alignment_bytes, parts.aligned_index, parts.dims,
+                    parts.halo);
+  return Storage(std::move(base), Window(main.view.shape), seen);
 }
 
 // --- What it knows of itself ---------------------------------------------------------------------
@@ -365,26 +365,19 @@ const std::shared_ptr<SyncState>& Storage::sync_state() const { return base_->sy
 
 absl::Status Storage::set_halo(const Halo& halo) {
   if (absl::Status status = validate_halo(halo, shape()); !status.ok()) return status;
-  seen_.halo = halo;
+  seen_ = Layout(seen_, dims(), halo);
   return absl::OkStatus();
 }
 
 Storage Storage::view(const IndexMap& map) const { return Storage(*this, map); }
 
-Storage Storage::domain_view() const {
-  IndexMap map(shape());
-  for (int axis = 0; axis < ndim(); ++axis) {
-    const HaloWidth& halo = seen_.halo[axis];
-    map.keep(axis, slice_points({halo.lower, shape()[axis] - halo.upper}, shape()[axis]));
-  }
-  return view(map);
-}
+Storage Storage::domain_view() const { return view(domain_map(shape(), halo())); }
 
 BufferDescriptor Storage::memory(Side side) const {
   const StorageBase::Buffer& buffer = base_->of(side);
   const bool is_main = side == Side::kHost || base_->kind != StorageKind::kSoftwareManaged;
   return {.block = buffer.block,
-          .view = is_main ? seen_.memory : base_->seen_through(window_, shape(), side),
+          .view = is_main ? seen_.view() : base_->seen_through(window_, shape(), side),
           .dtype = base_->dtype,
           .readonly = buffer.readonly,
           .device = buffer.device,

@@ -156,7 +156,8 @@ PyGetSetDef getters[] = {
     {"base", get_base, nullptr, "The Buffer of the whole allocation, or None if this is it.",
      nullptr},
     {"plan", get_plan, nullptr,
-     "The LayoutPlan of the allocation that this buffer shows all or a part of; None where the\n"
+     "The gridbuf.LayoutPlan of the allocation that this buffer shows all or a part of; None where "
+     "the\n"
      "memory is not gridbuf's.",
      nullptr},
     {"T", transposed_getter, nullptr, "The view with the dimensions in reverse order.", nullptr},

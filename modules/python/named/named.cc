@@ -67,17 +67,13 @@ NamedShape to_named_shape(PyObject* dims, PyObject* shape) {
 NamedLayout to_field(PyObject* object) {
   const std::span<PyObject* const> entries = entries_of(object, 6, "a field");
   const NamedShape array = to_named_shape(entries[0], entries[1]);
-  NamedLayout field{.dims = array.dims,
-                    .shape = array.shape,
-                    .halo = to_halo(entries[2], array.shape),
-                    .aligned_index = to_integers(entries[3], "aligned_index"),
-                    .layout = to_layout(entries[4], array.dims),
-                    .alignment_bytes = to_integer(entries[5], "alignment_size")};
-  const LayoutPlan plan = value_of(make_plan({.shape = field.shape,
-                                              .itemsize_bytes = 0,
-                                              .layout = field.layout,
-                                              .alignment_bytes = field.alignment_bytes,
-                                              .aligned_index = field.aligned_index}));
+  // An item size of 0: the shape of a view may be too large for memory of its own.
+  LayoutRequest field{.shape = array.shape, .itemsize_bytes = 0, .dims = array.dims};
+  field.halo = to_halo(entries[2], array.shape);
+  field.aligned_index = to_integers(entries[3], "aligned_index");
+  field.layout = to_layout(entries[4], array.dims);
+  field.alignment_bytes = to_integer(entries[5], "alignment_size");
+  const LayoutPlan plan = value_of(make_plan(field));
   field.layout = plan.layout();  // Filled in where they were empty.
   field.aligned_index = plan.aligned_index();
   return field;

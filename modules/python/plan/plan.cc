@@ -94,10 +94,8 @@ PyGetSetDef getters[] = {
 // ---- Text, comparison, pickle. ----
 
 std::string text_of(PyObject* self) {
-  // The C++ text closes with a parenthesis; the names go before it.
-  std::string text = "gridbuf." + to_string(plan_of(self));
-  text.pop_back();
-  return text + ", dims " + to_string(object_of(self).dims) + ")";
+  return "gridbuf.LayoutPlan(" + to_string(plan_of(self)) + ", dims " +
+         to_string(object_of(self).dims) + ")";
 }
 
 PyObject* repr(PyObject* self) {
