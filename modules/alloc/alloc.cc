@@ -14,8 +14,8 @@ module;
 
 module gridbuf.alloc;
 
-import gridbuf.error;
-import gridbuf.layout.checked;
+import gridbuf.base;
+import gridbuf.layout;
 
 namespace gridbuf {
 namespace {

@@ -31,7 +31,7 @@ module;
 export module gridbuf.alloc;
 
 export import gridbuf.base;
-import gridbuf.layout.checked;
+import gridbuf.layout;
 
 export namespace gridbuf {
 

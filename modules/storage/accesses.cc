@@ -15,10 +15,10 @@ module;
 module gridbuf.storage;
 
 import gridbuf.alloc.device;
-import gridbuf.error;
-import gridbuf.transfer;
+import gridbuf.base;
 import gridbuf.transfer.boxes;
 import gridbuf.transfer.device;
+import gridbuf.transfer;
 
 // Accesses, exports and transfers.
 
@@ -263,7 +263,7 @@ void Storage::set_synchronized() const {
 // --- Copies --------------------------------------------------------------------------------------
 
 absl::StatusOr<Storage> Storage::copy() const {
-  const absl::StatusOr<LayoutPlan> plan =
+  const absl::StatusOr<Layout> plan =
       make_plan({.shape = shape(),
                  .itemsize_bytes = base_->dtype.itemsize_bytes(),
                  .layout = layout(),

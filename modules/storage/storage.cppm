@@ -36,8 +36,7 @@ export module gridbuf.storage;
 
 import gridbuf.alloc;
 export import gridbuf.interface;
-export import gridbuf.interface.dtype;
-export import gridbuf.layout.viewed;
+export import gridbuf.layout.view;
 export import gridbuf.storage.base;
 export import gridbuf.storage.regions;
 export import gridbuf.storage.sync;
@@ -59,7 +58,7 @@ constexpr StorageKind storage_kind(bool on_device, Managed managed) {
 enum class Coverage : std::uint8_t { kAll, kPart };
 
 struct StorageRequest {
-  LayoutPlan plan = {};
+  Layout plan = {};
   Dims dims = {};  // empty: the default names
   Halo halo = {};  // empty: none
   DType dtype = {};

@@ -11,9 +11,9 @@ module;
 
 module gridbuf.python.cupy;
 
-import gridbuf.alloc;
 import gridbuf.alloc.devices;
-import gridbuf.error;
+import gridbuf.alloc;
+import gridbuf.base;
 import gridbuf.layout;
 import gridbuf.python.arguments;
 import gridbuf.python.numpy;
@@ -80,7 +80,7 @@ void check_dtype(const DTypeRecord& dtype) {
 }
 
 /// A cupy.cuda.MemoryPointer to where the plan's element (0, ..., 0) goes.
-Ref allocate_placed(PyObject* cupy, const LayoutPlan& plan) {
+Ref allocate_placed(PyObject* cupy, const Layout& plan) {
   const Placement placement =
       value_of(place({.total_bytes = plan.total_bytes(),
                       .alignment_bytes = plan.alignment_bytes(),
@@ -98,7 +98,7 @@ Ref allocate_placed(PyObject* cupy, const LayoutPlan& plan) {
 
 }  // namespace
 
-Ref make_cupy_array(const LayoutPlan& plan, const DTypeRecord& dtype, bool zeroed) {
+Ref make_cupy_array(const Layout& plan, const DTypeRecord& dtype, bool zeroed) {
   const Ref cupy = load_cupy();
   check_dtype(dtype);
   const Ref memory = allocate_placed(cupy.get(), plan);

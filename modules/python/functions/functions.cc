@@ -19,10 +19,9 @@ module;
 module gridbuf.python.functions;
 
 import gridbuf.alloc.device;
-import gridbuf.error;
+import gridbuf.base;
 import gridbuf.interface;
 import gridbuf.layout;
-import gridbuf.layout.preset;
 import gridbuf.python.arguments;
 import gridbuf.python.buffer;
 import gridbuf.python.creation;
@@ -50,7 +49,7 @@ Ref allocate_for(const Request& request, const MemoryOptions& zeroes) {
 bool is_for_cupy(const Request& request) { return request.memory == MemoryKind::kDevice; }
 
 /// Whether there are bytes that belong to no element: every function but `empty` zeroes them.
-bool has_padding(const LayoutPlan& plan) { return plan.total_bytes() != plan.nbytes(); }
+bool has_padding(const Layout& plan) { return plan.total_bytes() != plan.nbytes(); }
 
 Ref make_full(const Request& request, PyObject* fill_value) {
   if (is_for_cupy(request)) {
@@ -163,7 +162,7 @@ Ref buffer_of(const Request& request, const std::byte* elements) {
   if (request.memory == MemoryKind::kDevice) on_host.memory = MemoryKind::kHost;
   const Ref buffer = allocate_for(on_host, {.zeroed_padding = has_padding(request.plan)});
   const BufferDescriptor& memory = state_of(buffer.get()).memory;
-  const LayoutPlan dense = value_of(
+  const Layout dense = value_of(
       make_plan({.shape = memory.view.shape, .itemsize_bytes = memory.view.itemsize_bytes}));
   copy_memory(memory.block, memory.view, elements, dense.view());
   return on_host.memory == request.memory ? Ref::share(buffer.get())
@@ -228,9 +227,9 @@ PresetOrder to_order(PyObject* layout) {
                               static_cast<int>(ranks[2]));
 }
 
-PresetDevice to_preset_device(PyObject* device) {
-  if (device == nullptr || device == Py_None) return PresetDevice::kHost;
-  if (PyUnicode_Check(device) != 0 && utf8(device) == "gpu") return PresetDevice::kGpu;
+DeviceType to_preset_device(PyObject* device) {
+  if (device == nullptr || device == Py_None) return DeviceType::kHost;
+  if (PyUnicode_Check(device) != 0 && utf8(device) == "gpu") return DeviceType::kCuda;
   raise(PyUnicode_Check(device) != 0 ? ErrorClass::kValue : ErrorClass::kType,
         Problem{"device", describe(device), "None or \"gpu\"", "pass None for host memory"});
 }
@@ -269,7 +268,7 @@ Ref layout_of_preset(const Preset& preset) {
 }
 
 Ref describe_preset(const Preset& preset) {
-  const bool gpu = preset.device == PresetDevice::kGpu;
+  const bool gpu = preset.device == DeviceType::kCuda;
   const Ref device = gpu ? make_text("gpu") : Ref::share(Py_None);
   const Ref layout = layout_of_preset(preset);
   return Ref::steal(Py_BuildValue("{sOsLsO}", "device", device.get(), "alignment_size",

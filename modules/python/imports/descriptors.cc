@@ -18,17 +18,12 @@ module;
 
 module gridbuf.python.imports;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
 import gridbuf.alloc.devices;
-import gridbuf.error;
+import gridbuf.alloc;
+import gridbuf.base;
+import gridbuf.interface.numpy;
 import gridbuf.interface;
-import gridbuf.interface.array_interface;
-import gridbuf.interface.array_struct;
-import gridbuf.interface.cuda_array_interface;
-import gridbuf.interface.data_interface;
-import gridbuf.interface.dtype;
-import gridbuf.interface.imported;
 import gridbuf.layout;
 import gridbuf.python.object;
 
@@ -376,7 +371,7 @@ Ref releasing(const Ref& release, const Ref& alive) {
   return capsule;
 }
 
-RawDataInterface hooks_of(PyObject* entry, DataSide side) {
+RawDataInterface hooks_of(PyObject* entry, DeviceType side) {
   RawDataInterface raw;
   raw.side = side;
   raw.acquire = to_hook(item(entry, keys::acquire));
@@ -427,8 +422,8 @@ Foreign read_cuda_dict(PyObject* dict, PyObject* self) {
 namespace {
 
 /// The entry of a side; none if there is none.
-Ref entry_under(PyObject* dict, DataSide side) {
-  if (side == DataSide::kGpu) return item(dict, keys::gpu);
+Ref entry_under(PyObject* dict, DeviceType side) {
+  if (side == DeviceType::kCuda) return item(dict, keys::gpu);
   PyObject* const found = PyDict_GetItemWithError(dict, Py_None);
   if (found == nullptr && PyErr_Occurred() != nullptr) throw PythonError();
   return Ref::share(found);
@@ -436,10 +431,10 @@ Ref entry_under(PyObject* dict, DataSide side) {
 
 }  // namespace
 
-bool has_entry(PyObject* dict, DataSide side) { return static_cast<bool>(entry_under(dict, side)); }
+bool has_entry(PyObject* dict, DeviceType side) { return static_cast<bool>(entry_under(dict, side)); }
 
 bool is_data_dict(PyObject* dict) {
-  return has_entry(dict, DataSide::kHost) || has_entry(dict, DataSide::kGpu);
+  return has_entry(dict, DeviceType::kHost) || has_entry(dict, DeviceType::kCuda);
 }
 
 namespace {
@@ -447,7 +442,7 @@ namespace {
 AttributeName data_interface_name("__gt_data_interface__");
 
 /// The dict's entry of a side, checked as far as its functions.
-Ref checked_entry(PyObject* dict, DataSide side) {
+Ref checked_entry(PyObject* dict, DeviceType side) {
   Ref entry = entry_under(dict, side);
   check_is_dict(entry.get(), "GT-02", "an entry of __gt_data_interface__");
   check(check_hooks(hooks_of(entry.get(), side)));
@@ -465,7 +460,7 @@ Ref acquire(const Ref& entry, PyObject* self) {
 }
 
 /// The entry as `source` gives it now; `entry` if there is no source or it gives none.
-Ref read_again(Ref entry, DataSide side, PyObject* source) {
+Ref read_again(Ref entry, DeviceType side, PyObject* source) {
   const Ref again = source == nullptr ? Ref() : optional_attribute(source, data_interface_name);
   if (!again || PyDict_Check(again.get()) == 0) return entry;
   Ref fresh = entry_under(again.get(), side);
@@ -474,9 +469,9 @@ Ref read_again(Ref entry, DataSide side, PyObject* source) {
 
 /// The entry as an array interface. The proposal lists no version among its keys, which that
 /// protocol demands (GT-02): an entry without one is of today's.
-Ref as_array_interface(const Ref& entry, DataSide side) {
+Ref as_array_interface(const Ref& entry, DeviceType side) {
   if (item(entry.get(), keys::version)) return Ref::share(entry.get());
-  const int version = side == DataSide::kHost ? kArrayInterfaceVersion : kCudaArrayInterfaceVersion;
+  const int version = side == DeviceType::kHost ? kArrayInterfaceVersion : kCudaArrayInterfaceVersion;
   Ref completed = Ref::steal(PyDict_Copy(entry.get()));
   const Ref number = Ref::steal(PyLong_FromLong(version));
   check(PyDict_SetItem(completed.get(), keys::version.get(), number.get()));
@@ -484,7 +479,7 @@ Ref as_array_interface(const Ref& entry, DataSide side) {
 }
 
 /// Fills in what the entry says beyond an array interface.
-void read_meaning_of(PyObject* entry, DataSide side, Foreign& foreign) {
+void read_meaning_of(PyObject* entry, DeviceType side, Foreign& foreign) {
   RawDataInterface raw = hooks_of(entry, side);
   raw.dims = to_names(item(entry, keys::dims));
   raw.halo = to_widths(item(entry, keys::halo));
@@ -501,9 +496,9 @@ namespace {
 
 /// The side whose entry is meant: `side` if it has one, else the host's, else the GPU's. An error
 /// if there is none.
-DataSide side_with_entry(PyObject* dict, std::optional<DataSide> side) {
+DeviceType side_with_entry(PyObject* dict, std::optional<DeviceType> side) {
   check_is_dict(dict, "GT-01", "__gt_data_interface__");
-  if (!side) side = entry_under(dict, DataSide::kHost) ? DataSide::kHost : DataSide::kGpu;
+  if (!side) side = entry_under(dict, DeviceType::kHost) ? DeviceType::kHost : DeviceType::kCuda;
   if (!entry_under(dict, *side)) {
     check(refuse("GT-01", ErrorClass::kValue,
                  {"__gt_data_interface__", describe(dict),
@@ -513,9 +508,9 @@ DataSide side_with_entry(PyObject* dict, std::optional<DataSide> side) {
 }
 
 /// The memory of an entry that may be used now.
-Foreign read_entry(const Ref& acquired, PyObject* self, DataSide side) {
+Foreign read_entry(const Ref& acquired, PyObject* self, DeviceType side) {
   const Ref entry = as_array_interface(acquired, side);
-  Foreign foreign = side == DataSide::kHost ? read_array_dict(entry.get(), self)
+  Foreign foreign = side == DeviceType::kHost ? read_array_dict(entry.get(), self)
                                             : read_cuda_dict(entry.get(), self);
   read_meaning_of(entry.get(), side, foreign);
   return foreign;
@@ -527,9 +522,9 @@ Ref given(Ref function) {
 
 }  // namespace
 
-Foreign read_data_dict(PyObject* dict, PyObject* self, std::optional<DataSide> wanted,
+Foreign read_data_dict(PyObject* dict, PyObject* self, std::optional<DeviceType> wanted,
                        PyObject* source) {
-  const DataSide side = side_with_entry(dict, wanted);
+  const DeviceType side = side_with_entry(dict, wanted);
   Ref first = checked_entry(dict, side);
   const ShieldedRef guard = acquire(first, self);  // Releases also if what follows raises.
   Foreign foreign = read_entry(read_again(std::move(first), side, source), self, side);
@@ -537,16 +532,16 @@ Foreign read_data_dict(PyObject* dict, PyObject* self, std::optional<DataSide> w
   return foreign;
 }
 
-Foreign read_acquired_dict(PyObject* dict, PyObject* self, DataSide wanted) {
-  const DataSide side = side_with_entry(dict, wanted);
+Foreign read_acquired_dict(PyObject* dict, PyObject* self, DeviceType wanted) {
+  const DeviceType side = side_with_entry(dict, wanted);
   return read_entry(checked_entry(dict, side), self, side);
 }
 
-std::optional<UseHooks> use_hooks(PyObject* object, DataSide wanted) {
+std::optional<UseHooks> use_hooks(PyObject* object, DeviceType wanted) {
   const Ref dict = optional_attribute(object, data_interface_name);
   if (!dict) return std::nullopt;
   const bool has_wanted = PyDict_Check(dict.get()) != 0 && has_entry(dict.get(), wanted);
-  const DataSide side =
+  const DeviceType side =
       side_with_entry(dict.get(), has_wanted ? std::optional(wanted) : std::nullopt);
   const Ref entry = checked_entry(dict.get(), side);
   return UseHooks{.side = side,

@@ -13,9 +13,9 @@ module;
 
 module gridbuf.python.named;
 
-import gridbuf.error;
+import gridbuf.base;
+import gridbuf.layout.view;
 import gridbuf.layout;
-import gridbuf.layout.named;
 import gridbuf.python.arguments;
 import gridbuf.python.object;
 
@@ -64,7 +64,7 @@ NamedShape to_named_shape(PyObject* dims, PyObject* shape) {
 }
 
 /// Checked by making the plan of such an array: what has one has valid parameters.
-NamedLayout to_field(PyObject* object) {
+LayoutRequest to_field(PyObject* object) {
   const std::span<PyObject* const> entries = entries_of(object, 6, "a field");
   const NamedShape array = to_named_shape(entries[0], entries[1]);
   // An item size of 0: the shape of a view may be too large for memory of its own.
@@ -73,7 +73,7 @@ NamedLayout to_field(PyObject* object) {
   field.aligned_index = to_integers(entries[3], "aligned_index");
   field.layout = to_layout(entries[4], array.dims);
   field.alignment_bytes = to_integer(entries[5], "alignment_size");
-  const LayoutPlan plan = value_of(make_plan(field));
+  const Layout plan = value_of(make_plan(field));
   field.layout = plan.layout();  // Filled in where they were empty.
   field.aligned_index = plan.aligned_index();
   return field;
@@ -108,7 +108,7 @@ Ref from_halo(const Halo& halo) {
   return tuple;
 }
 
-Ref from_field(const NamedLayout& field) {
+Ref from_field(const LayoutRequest& field) {
   const Ref dims = from_dims(field.dims);
   const Ref shape = from_integers(field.shape.span());
   const Ref halo = from_halo(field.halo);
@@ -124,7 +124,7 @@ Ref from_field(const NamedLayout& field) {
 PyObject* join_function(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   return guarded([&] {
     expect_arguments("_join", count, 2);
-    std::vector<NamedLayout> fields;
+    std::vector<LayoutRequest> fields;
     for (PyObject* const field : entries_of(arguments[0], 0, "fields")) {
       fields.push_back(to_field(field));
     }
@@ -140,7 +140,7 @@ PyObject* join_function(PyObject*, PyObject* const* arguments, Py_ssize_t count)
 PyObject* reduce_function(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   return guarded([&] {
     expect_arguments("_reduce", count, 3);
-    const NamedLayout field = to_field(arguments[0]);
+    const LayoutRequest field = to_field(arguments[0]);
     const Axes axes = to_reduced_axes(arguments[1], field.dims.size());
     return from_field(reduced_layout(field, axes, to_flag(arguments[2], "keep")));
   });

@@ -31,7 +31,7 @@ module;
 
 export module gridbuf.python.object;
 
-import gridbuf.error;
+import gridbuf.base;
 
 export namespace gridbuf::python {
 

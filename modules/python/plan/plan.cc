@@ -13,9 +13,8 @@ module;
 
 module gridbuf.python.plan;
 
-import gridbuf.error;
+import gridbuf.base;
 import gridbuf.layout;
-import gridbuf.layout.draw;
 import gridbuf.python.arguments;
 import gridbuf.python.object;
 
@@ -24,14 +23,14 @@ namespace {
 
 struct PlanObject {
   PyObject ob_base;
-  LayoutPlan plan;
+  Layout plan;
   Dims dims;
 };
 
 PyTypeObject* plan_type = nullptr;  // Made once, kept for good.
 
 const PlanObject& object_of(PyObject* self) { return *reinterpret_cast<PlanObject*>(self); }
-const LayoutPlan& plan_of(PyObject* self) { return object_of(self).plan; }
+const Layout& plan_of(PyObject* self) { return object_of(self).plan; }
 
 PyObject* refuse_new(PyTypeObject*, PyObject*, PyObject*) {
   PyErr_SetString(PyExc_TypeError,
@@ -49,11 +48,11 @@ void deallocate(PyObject* self) {
 
 // ---- Attributes: one getter per kind of value. ----
 
-template <const Extents& (LayoutPlan::*read)() const noexcept>
+template <const Extents& (Layout::*read)() const noexcept>
 PyObject* get_extents(PyObject* self, void*) {
   return guarded([&] { return from_integers((plan_of(self).*read)().span()); });
 }
-template <std::int64_t (LayoutPlan::*read)() const noexcept>
+template <std::int64_t (Layout::*read)() const noexcept>
 PyObject* get_number(PyObject* self, void*) {
   return PyLong_FromLongLong((plan_of(self).*read)());
 }
@@ -66,27 +65,27 @@ PyObject* get_dims(PyObject* self, void*) {
 }
 
 PyGetSetDef getters[] = {
-    {"shape", get_extents<&LayoutPlan::shape>, nullptr, "Extents, in elements.", nullptr},
+    {"shape", get_extents<&Layout::shape>, nullptr, "Extents, in elements.", nullptr},
     {"ndim", get_ndim, nullptr, "The number of dimensions.", nullptr},
     {"dims", get_dims, nullptr, "Names of the dimensions.", nullptr},
-    {"itemsize", get_number<&LayoutPlan::itemsize_bytes>, nullptr, "Bytes of one element.",
+    {"itemsize", get_number<&Layout::itemsize_bytes>, nullptr, "Bytes of one element.",
      nullptr},
     {"layout", get_layout, nullptr, "The layout map: ranks, 0 for the largest stride.", nullptr},
-    {"strides", get_extents<&LayoutPlan::strides_bytes>, nullptr,
+    {"strides", get_extents<&Layout::strides_bytes>, nullptr,
      "Bytes from an element to the next one, per dimension.", nullptr},
-    {"padded_shape", get_extents<&LayoutPlan::padded_shape>, nullptr,
+    {"padded_shape", get_extents<&Layout::padded_shape>, nullptr,
      "The shape with the contiguous extent rounded up.", nullptr},
-    {"alignment_size", get_number<&LayoutPlan::alignment_bytes>, nullptr,
+    {"alignment_size", get_number<&Layout::alignment_bytes>, nullptr,
      "Bytes; 1 means no constraint.", nullptr},
-    {"aligned_index", get_extents<&LayoutPlan::aligned_index>, nullptr,
+    {"aligned_index", get_extents<&Layout::aligned_index>, nullptr,
      "The index whose element is aligned.", nullptr},
-    {"aligned_offset", get_number<&LayoutPlan::aligned_offset_bytes>, nullptr,
+    {"aligned_offset", get_number<&Layout::aligned_offset_bytes>, nullptr,
      "Bytes from element (0, ..., 0) to the one at aligned_index.", nullptr},
-    {"size", get_number<&LayoutPlan::element_count>, nullptr,
+    {"size", get_number<&Layout::element_count>, nullptr,
      "The number of elements, without padding.", nullptr},
-    {"nbytes", get_number<&LayoutPlan::nbytes>, nullptr, "Bytes of all elements, without padding.",
+    {"nbytes", get_number<&Layout::nbytes>, nullptr, "Bytes of all elements, without padding.",
      nullptr},
-    {"total_bytes", get_number<&LayoutPlan::total_bytes>, nullptr,
+    {"total_bytes", get_number<&Layout::total_bytes>, nullptr,
      "Bytes from element (0, ..., 0) to the end, padding included.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
@@ -121,7 +120,7 @@ Py_hash_t hash(PyObject* self) {
 
 PyObject* reduce(PyObject* self, PyObject*) {
   return guarded([&] {
-    const LayoutPlan& plan = plan_of(self);
+    const Layout& plan = plan_of(self);
     const Ref core = Ref::steal(PyImport_ImportModule("gridbuf._core"));
     const Ref restore = Ref::steal(PyObject_GetAttrString(core.get(), "_restore_plan"));
     const Ref shape = from_integers(plan.shape().span());
@@ -144,7 +143,7 @@ PyObject* restore(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
     }
     const Extents shape = to_shape(arguments[0], "a plan");
     const Dims dims = to_dims(arguments[5], shape.size());
-    const PlanRequest request{.shape = shape,
+    const LayoutRequest request{.shape = shape,
                               .itemsize_bytes = to_integer(arguments[1], "itemsize"),
                               .layout = to_layout(arguments[2], dims),
                               .alignment_bytes = to_integer(arguments[3], "alignment_size"),
@@ -251,7 +250,7 @@ void add_plan_type(PyObject* module) {
   check(PyModule_AddFunctions(module, functions));
 }
 
-Ref make_plan_object(const LayoutPlan& plan, const Dims& dims) {
+Ref make_plan_object(const Layout& plan, const Dims& dims) {
   Ref object = Ref::steal(reinterpret_cast<PyObject*>(PyObject_New(PlanObject, plan_type)));
   auto* named = reinterpret_cast<PlanObject*>(object.get());  // Nothing below can fail.
   std::construct_at(&named->plan, plan);

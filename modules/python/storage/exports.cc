@@ -18,14 +18,14 @@ module;
 
 module gridbuf.python.storage;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
 import gridbuf.alloc.devices;
-import gridbuf.error;
-import gridbuf.interface;
+import gridbuf.alloc;
+import gridbuf.base;
 import gridbuf.interface.buffer;
-import gridbuf.interface.data_interface;
 import gridbuf.interface.dlpack;
+import gridbuf.interface.numpy;
+import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.arguments;
 import gridbuf.python.buffer;
@@ -338,7 +338,7 @@ Ref entry_of(PyObject* self, Side side) {
   };
   const Ref acquire = bound(hooks.acquire);
   const Ref touch = bound(hooks.touch);
-  return make_data_entry(buffer.get(), side == Side::kHost ? DataSide::kHost : DataSide::kGpu,
+  return make_data_entry(buffer.get(), side == Side::kHost ? DeviceType::kHost : DeviceType::kCuda,
                          object.storage.halo(), acquire.get(), touch.get());
 }
 

@@ -15,11 +15,10 @@ module;
 
 module gridbuf.python.storage;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
-import gridbuf.error;
+import gridbuf.alloc;
+import gridbuf.base;
 import gridbuf.interface;
-import gridbuf.interface.dtype;
 import gridbuf.layout;
 import gridbuf.python.arguments;
 import gridbuf.python.buffer;
@@ -204,7 +203,7 @@ Ref pickled_elements(PyObject* self, std::int64_t protocol) {
                         object.dtype->type.format() != nullptr;
   if (in_place) return Ref::steal(PyPickleBuffer_FromObject(elements.get()));
   const StridedView& view = object.storage.memory(reading_side(object.storage)).view;
-  const LayoutPlan dense =
+  const Layout dense =
       value_of(make_plan({.shape = view.shape, .itemsize_bytes = view.itemsize_bytes}));
   Ref bytes = Ref::steal(PyBytes_FromStringAndSize(nullptr, object.storage.nbytes()));
   const NdarrayFields fields = fields_of(elements.get());
