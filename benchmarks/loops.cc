@@ -24,9 +24,8 @@
 #include "absl/status/status.h"
 
 import gridbuf.interface.dlpack;
-import gridbuf.interface.exchange;
-import gridbuf.layout.extents;
 import gridbuf.layout.view;
+import gridbuf.layout;
 import gridbuf.transfer;
 
 namespace {

@@ -7,21 +7,18 @@ import pytest
 
 # Floor → the other floors of modules/ that it may stand on. `python` stands on all, and nothing stands on it.
 MAY_USE = {
-    "error": set(),
-    "layout": {"error"},
-    # What the machine reports; it decides nothing, so it needs nobody.
-    "system": set(),
-    "threads": {"error", "system"},
+    "base": set(),
+    "layout": {"base"},
     # Large blocks are touched and zeroed by several threads, and cached as the machine allows.
-    "alloc": {"error", "layout", "system", "threads"},
+    "alloc": {"base", "layout"},
     # Overlapping copies take scratch memory; large fills take threads.
-    "transfer": {"error", "layout", "system", "threads", "alloc"},
+    "transfer": {"base", "layout", "alloc"},
     # A description of memory holds a share in its owner, which is alloc's.
-    "interface": {"error", "layout", "system", "threads", "alloc"},
+    "interface": {"base", "layout", "alloc"},
     # Arithmetic on descriptions of memory; field views are made of storages.
-    "call": {"error", "layout", "system", "threads", "alloc", "transfer", "interface", "storage"},
+    "call": {"base", "layout", "alloc", "transfer", "interface", "storage"},
     # Composed of all of these; it copies nothing and computes no size itself.
-    "storage": {"error", "layout", "system", "threads", "alloc", "transfer", "interface"},
+    "storage": {"base", "layout", "alloc", "transfer", "interface"},
 }
 
 
@@ -43,6 +40,6 @@ def test_no_floor_but_python_knows_python(floor):
     assert not [label for label in closure(floor) if label.startswith(python)]
 
 
-@pytest.mark.parametrize("floor", ["error", "layout"])
+@pytest.mark.parametrize("floor", ["base", "layout"])
 def test_arithmetic_does_not_allocate(floor):
     assert not [label for label in closure(floor) if label.startswith("//modules/alloc")]

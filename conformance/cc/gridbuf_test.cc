@@ -17,13 +17,10 @@
 #include "conformance/cc/producer.h"
 #include "conformance/cc/suite.h"
 
-import gridbuf.alloc;
 import gridbuf.alloc.host;
-import gridbuf.interface;
+import gridbuf.alloc;
 import gridbuf.interface.dlpack;
-import gridbuf.interface.dlpack.reader;
-import gridbuf.interface.dtype;
-import gridbuf.interface.imported;
+import gridbuf.interface;
 import gridbuf.layout;
 
 namespace gridbuf::conformance {
@@ -63,7 +60,7 @@ StridedView viewed(const View& wanted, const StridedView& whole) {
 absl::StatusOr<BufferDescriptor> buffer_of(const Plan& plan) {
   const absl::StatusOr<DType> dtype = dtype_of(plan);
   if (!dtype.ok()) return dtype.status();
-  const absl::StatusOr<LayoutPlan> layout =
+  const absl::StatusOr<Layout> layout =
       make_plan({.shape = Extents(std::span<const std::int64_t>(plan.shape)),
                  .itemsize_bytes = plan.itemsize_bytes,
                  .layout = LayoutMap(std::span<const int>(plan.layout)),

@@ -8,7 +8,7 @@ import gridbuf.layout;
 
 int main() {
   // A 20 x 10 x 80 field of doubles with a halo of 3 in I and J, I contiguous, the first inner point on a cache line.
-  const absl::StatusOr<gridbuf::LayoutPlan> plan = gridbuf::make_plan({
+  const absl::StatusOr<gridbuf::Layout> plan = gridbuf::make_plan({
       .shape = {20, 10, 80},
       .itemsize_bytes = sizeof(double),
       .layout = {2, 1, 0},

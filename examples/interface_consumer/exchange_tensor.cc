@@ -11,13 +11,10 @@
 #include "absl/status/statusor.h"
 
 import gridbuf.alloc;
-import gridbuf.interface;
 import gridbuf.interface.dlpack;
-import gridbuf.interface.dlpack.reader;
-import gridbuf.interface.dtype;
-import gridbuf.interface.imported;
-import gridbuf.layout.extents;
+import gridbuf.interface;
 import gridbuf.layout.view;
+import gridbuf.layout;
 
 namespace {
 

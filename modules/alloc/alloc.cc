@@ -14,8 +14,8 @@ module;
 
 module gridbuf.alloc;
 
-import gridbuf.error;
-import gridbuf.layout.checked;
+import gridbuf.base;
+import gridbuf.layout;
 
 namespace gridbuf {
 namespace {
@@ -59,25 +59,6 @@ Placement unsized_placement(std::int64_t alignment, std::int64_t offset) {
 }
 
 }  // namespace
-
-std::string to_string(const Device& device) {
-  switch (device.type) {
-    case DeviceType::kHost:
-      return "host";
-    case DeviceType::kCuda:
-      return "cuda:" + std::to_string(device.id);
-    case DeviceType::kCudaHost:
-      return "pinned host (CUDA)";
-    case DeviceType::kRocm:
-      return "rocm:" + std::to_string(device.id);
-    case DeviceType::kRocmHost:
-      return "pinned host (ROCm)";
-    case DeviceType::kCudaManaged:
-      return "managed (CUDA)";
-  }
-  return "device type " + std::to_string(static_cast<std::int32_t>(device.type)) + ":" +
-         std::to_string(device.id);
-}
 
 absl::StatusOr<Placement> place(const AllocationRequest& request) {
   if (absl::Status status = check(request); !status.ok()) return status;

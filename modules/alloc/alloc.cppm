@@ -30,7 +30,8 @@ module;
 
 export module gridbuf.alloc;
 
-import gridbuf.layout.checked;
+export import gridbuf.base;
+import gridbuf.layout;
 
 export namespace gridbuf {
 
@@ -43,32 +44,6 @@ inline constexpr std::int64_t kUnconstrainedAlignmentBytes = 64;
 /// … and what data() gets, as far as the request allows, where it asks for one: enough for every
 /// element type, so that an alignment of 3 does not put a double on an odd address.
 inline constexpr std::int64_t kElementAlignmentBytes = 16;
-
-/// The values are DLPack's DLDeviceType (DL-17), so that no second table is needed.
-enum class DeviceType : std::int32_t {
-  kHost = 1,
-  kCuda = 2,
-  kCudaHost = 3,  // pinned
-  kRocm = 10,
-  kRocmHost = 11,  // pinned
-  kCudaManaged = 13,
-};
-
-struct Device {
-  DeviceType type = DeviceType::kHost;
-  std::int32_t id = 0;  // 0 for host, pinned and managed memory
-
-  friend constexpr bool operator==(const Device&, const Device&) = default;
-};
-
-/// "host", "cuda:1", "device type 7:0".
-std::string to_string(const Device& device);
-
-/// Whether plain loads and stores of the processor reach this memory: host, pinned and managed.
-constexpr bool is_host_readable(DeviceType type) {
-  return type == DeviceType::kHost || type == DeviceType::kCudaHost ||
-         type == DeviceType::kRocmHost || type == DeviceType::kCudaManaged;
-}
 
 /// How the pages of a block came about.
 enum class PageKind : std::uint8_t {

@@ -16,7 +16,7 @@
 #include "gtest/gtest.h"
 
 import gridbuf.alloc;
-import gridbuf.error;
+import gridbuf.base;
 
 namespace gridbuf {
 namespace {

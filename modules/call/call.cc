@@ -15,7 +15,7 @@ module;
 
 module gridbuf.call;
 
-import gridbuf.error;
+import gridbuf.base;
 
 namespace gridbuf {
 namespace {

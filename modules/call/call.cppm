@@ -37,7 +37,7 @@ module;
 
 export module gridbuf.call;
 
-export import gridbuf.interface.dtype;
+export import gridbuf.interface;
 export import gridbuf.layout;
 
 export namespace gridbuf {

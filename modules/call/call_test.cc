@@ -8,8 +8,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+import gridbuf.base;
 import gridbuf.call;
-import gridbuf.error;
 import gridbuf.layout;
 
 namespace gridbuf {
@@ -27,7 +27,7 @@ FieldRule rule_of(std::string name, const Dims& dims = kIJK) {
 /// An array in C order at an address that is a multiple of 64.
 FieldArgument argument_of(const Extents& shape, std::optional<Dims> dims = std::nullopt,
                           const Halo& halo = {}) {
-  const LayoutPlan plan = make_plan({.shape = shape, .itemsize_bytes = 8}).value();
+  const Layout plan = make_plan({.shape = shape, .itemsize_bytes = 8}).value();
   FieldArgument argument;
   argument.memory = plan.view();
   argument.address = 0x10000;

@@ -11,13 +11,6 @@ module;
 
 module gridbuf.interface;
 
-import gridbuf.alloc;
-import gridbuf.error;
-import gridbuf.interface.dtype;
-import gridbuf.layout.checked;
-import gridbuf.layout.extents;
-import gridbuf.layout.view;
-
 namespace gridbuf {
 
 absl::StatusOr<BufferDescriptor> describe(BufferDescriptor descriptor) {

@@ -1,34 +1,182 @@
-// gridbuf.interface: the one description from which every export is made.
+// gridbuf.interface: what an array looks like to others.
 //
 // An array leaves gridbuf through the array interface, the buffer protocol or DLPack. Each says the
 // same six things in its own units and grammar: where the bytes are, how they are strided, what an
-// element is, whether they may be written, on which device they lie, and what keeps them alive.
-// `BufferDescriptor` says them once, in the units of gridbuf.layout (bytes, signed), and each
-// protocol's module translates. So the protocols cannot drift apart (XA-01 … XA-06): there is
-// nothing for them to disagree about.
+// element is, whether they may be written, on which device they are, and what keeps them alive.
+// `BufferDescriptor` says them once, in bytes, and each protocol's library translates it. So the
+// protocols cannot disagree (XA-01 … XA-06). A descriptor is checked where it is made (`describe`),
+// and translators rely on that. It holds a share in the owner: a descriptor keeps the memory alive.
 //
-// The descriptor is checked where it is made (`describe`), and translators rely on it: a hull that
-// fits in 64 bits, an item size that is the element type's, memory that is there unless there are
-// no elements.
+// Element types. One table has all four spellings (typestr "<f8", PEP 3118 format "d", DLPack's code
+// and bits, name "float64") of every type that has fixed ones (XA-04). Where a protocol has no word
+// for a type the answer is "none", never a type of the same length. Structured types and dates carry
+// the text of the library that made them (NumPy), which is passed on unread. Types of which NumPy
+// knows only the length (bfloat16, FP8, FP6, FP4, 2- and 4-bit integers) are `kNarrow`.
 //
-// It holds a share in the owner. Whoever holds a descriptor holds the memory; DLPack exports take a
-// share of their own.
+// Foreign descriptors. Any field of a dict, a Py_buffer or a DLPack tensor may be wrong, and a wrong
+// number that is believed becomes a read or a write at a wild address. So each protocol has a reader
+// that takes the fields as they were found (`Found`: absent, None, of another kind, out of range, or
+// a value), checks each against its rule, and returns a view or an error that begins with the rule's
+// id ("AI-16: …"). Nothing is dereferenced before it passed. The arithmetic exists once, in
+// `check_array`; readers only say which ids their protocol has for each check. A list of extents is
+// cut at kMaxNdim entries and keeps its true length, so that a shape of a million entries costs
+// nothing (AI-04). Strides that carry no meaning are replaced by those of a dense array (DP-33).
+//
+// Nothing here knows Python; the bindings hand over what they found.
 module;
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 export module gridbuf.interface;
 
-import gridbuf.alloc;
-import gridbuf.interface.dtype;
-import gridbuf.layout.checked;
-import gridbuf.layout.view;
+export import gridbuf.alloc;
+export import gridbuf.base;
+export import gridbuf.layout.view;
 
 export namespace gridbuf {
+
+// ---- Element types. ----
+
+enum class Kind : std::uint8_t {
+  kBool,
+  kInt,
+  kUint,
+  kFloat,    // IEEE 754 of 16, 32, 64 bits, and the platform's long double
+  kComplex,  // two kFloat
+  kNarrow,   // floats and integers that only DLPack can name
+  kTimedelta,
+  kDatetime,
+  kBytes,       // a fixed number of bytes of text
+  kText,        // a fixed number of UCS4 characters
+  kVoid,        // raw bytes
+  kStructured,  // fields; carries its own format and descr
+};
+
+/// The characters are those of a typestr.
+enum class ByteOrder : char { kLittle = '<', kBig = '>', kIrrelevant = '|' };
+
+inline constexpr ByteOrder kNativeOrder =
+    std::endian::native == std::endian::little ? ByteOrder::kLittle : ByteOrder::kBig;
+
+/// DLPack's spelling of a type: DLDataType.
+struct DlpackType {
+  std::uint8_t code = 0;
+  std::uint8_t bits = 0;
+  std::uint16_t lanes = 1;
+
+  friend constexpr bool operator==(const DlpackType&, const DlpackType&) = default;
+};
+
+/// DLPack's type codes that gridbuf exports (DLDataTypeCode; 7–17 are named in the table of narrow
+/// types).
+inline constexpr std::uint8_t kDlpackInt = 0;
+inline constexpr std::uint8_t kDlpackUint = 1;
+inline constexpr std::uint8_t kDlpackFloat = 2;
+inline constexpr std::uint8_t kDlpackBfloat = 4;
+inline constexpr std::uint8_t kDlpackComplex = 5;
+inline constexpr std::uint8_t kDlpackBool = 6;
+
+/// What a type says about itself that no table knows. Empty where it says nothing.
+struct DTypeText {
+  std::string name;
+  std::string typestr;
+  std::string format;  // PEP 3118
+  std::string descr;   // the array interface's list, as a Python literal
+
+  friend bool operator==(const DTypeText&, const DTypeText&) = default;
+};
+
+class DType {
+ public:
+  /// float64, native order: the default element type everywhere.
+  DType();
+
+  /// "float64", "bool", "bfloat16", "float8_e4m3fn", … in native order. Error kValue: unknown.
+  static absl::StatusOr<DType> from_name(std::string_view name);
+
+  /// The array interfaces' spelling: "<f8", "|b1", ">U12", "<M8[ns]", "|V7" (AI-06, AI-07). Digits
+  /// count bytes, but for U, where they count characters as in NumPy. Errors: kValue if malformed
+  /// or of a length the kind does not have; kType for objects ("|O8") and bit fields ("|t8"), which
+  /// have no fixed bytes of their own.
+  static absl::StatusOr<DType> from_typestr(std::string_view typestr);
+
+  /// A PEP 3118 format of one element of `itemsize_bytes` (PB-20 … PB-22; complex as "Zd" or "D").
+  /// Anything with fields becomes a structured type that carries the text. Errors: kValue if a
+  /// plain format is malformed or not of that length; kType for objects and pointers.
+  static absl::StatusOr<DType> from_format(std::string_view format, std::int64_t itemsize_bytes);
+
+  /// DLPack's code, bits and lanes. Error kBuffer: a type gridbuf does not know, or lanes other
+  /// than 1 (DL-23, DL-26).
+  static absl::StatusOr<DType> from_dlpack(const DlpackType& type);
+
+  /// A type of fields. `format` may be empty: then it has no buffer format. Error kValue:
+  /// itemsize_bytes < 0.
+  static absl::StatusOr<DType> structured(std::int64_t itemsize_bytes, std::string format,
+                                          std::string descr);
+
+  Kind kind() const { return kind_; }
+  /// Value bits of one element; less than 8 × itemsize for narrow types that fill only part of
+  /// their byte.
+  std::int64_t bits() const { return bits_; }
+  std::int64_t itemsize_bytes() const { return itemsize_bytes_; }
+  ByteOrder byte_order() const { return order_; }
+  bool is_native() const { return order_ == kNativeOrder || order_ == ByteOrder::kIrrelevant; }
+  /// The length of the units whose bytes are swapped between byte orders: half an element for
+  /// complex, a character for text, 1 where order does not matter. Structured types: 1, as their
+  /// fields are not known here.
+  std::int64_t swap_unit_bytes() const;
+
+  /// The same type in the other byte order; itself where order does not matter.
+  DType byteswapped() const;
+
+  /// "float64", "float64 (big-endian)" where the order is not native, "datetime64[ns]", "void(7)":
+  /// for messages.
+  std::string name() const;
+
+  /// Always there; "|V24" for structured types, "<V2" for bfloat16.
+  std::string typestr() const;
+
+  /// PEP 3118, or nullptr where it has no word: dates and narrow types (as NumPy decides).
+  /// Zero-terminated; lives as long as this object or a copy of it.
+  const char* format() const;
+
+  /// The array interface's `descr` as a Python literal: [('', '<f8')] unless the type has fields.
+  std::string descr() const;
+
+  /// DLPack's spelling. Error kBuffer, with the reason, where it has none: the order is not native
+  /// (DL-16), dates, text, raw and structured types, long double.
+  absl::StatusOr<DlpackType> dlpack() const;
+
+  /// Whether elements are padded to whole bytes (DLPack's sub-byte flag; FP6, FP4, 2- and 4-bit
+  /// integers).
+  bool is_padded_subbyte() const { return kind_ == Kind::kNarrow && bits_ < 8; }
+
+  friend bool operator==(const DType& a, const DType& b);
+
+ private:
+  DType(Kind kind, ByteOrder order, std::int64_t bits, std::int64_t itemsize_bytes);
+
+  Kind kind_;
+  ByteOrder order_;
+  std::uint8_t row_ = 0;  // in the table of plain or of narrow types
+  std::int64_t bits_;
+  std::int64_t itemsize_bytes_;
+  std::shared_ptr<const DTypeText> text_;
+
+  friend struct DTypeMaker;
+};
+
+// ---- The descriptor. ----
 
 struct BufferDescriptor {
   /// What view.offset_bytes counts from; may be null if there are no elements.
@@ -56,5 +204,103 @@ struct BufferDescriptor {
 /// strides, a hull beyond 64 bits, view.itemsize_bytes other than the element type's, a null block
 /// with elements.
 absl::StatusOr<BufferDescriptor> describe(BufferDescriptor descriptor);
+
+// ---- Foreign descriptors. ----
+
+/// One field of a descriptor, as found.
+template <class T>
+struct Found {
+  enum class State : std::uint8_t {
+    kAbsent,
+    kNone,
+    kWrongKind,   // not of the kind that the protocol asks for; `text` shows it
+    kOutOfRange,  // of the kind, but beyond 64 bits; `text` shows it
+    kValue,
+  };
+
+  State state = State::kAbsent;
+  T value = {};
+  std::string text = {};  // for messages
+
+  static Found none() { return {.state = State::kNone}; }
+  static Found of(T value) { return {.state = State::kValue, .value = std::move(value)}; }
+  static Found wrong_kind(std::string text) {
+    return {.state = State::kWrongKind, .text = std::move(text)};
+  }
+  static Found out_of_range(std::string text) {
+    return {.state = State::kOutOfRange, .text = std::move(text)};
+  }
+
+  bool has_value() const { return state == State::kValue; }
+  bool is_missing() const { return state == State::kAbsent || state == State::kNone; }
+};
+
+/// Extents or strides as found: at most kMaxNdim of them are kept.
+struct RawExtents {
+  std::int64_t count = 0;  // how many there were
+  Extents values = {};
+};
+
+/// Memory whose length is known: a buffer that a producer lends.
+struct KnownMemory {
+  std::uintptr_t address = 0;
+  std::int64_t length_bytes = 0;
+};
+
+/// A view of foreign memory that passed all checks.
+struct ImportedView {
+  /// The block is the address of element (0, …, 0), the offset 0. `owner` is empty unless the
+  /// reader took ownership: then whoever calls it keeps the producer alive.
+  BufferDescriptor memory;
+  /// The stream to wait on before the memory is touched; nothing if no work is pending on it.
+  std::optional<std::uint64_t> stream;
+  /// Whether every element lies at a multiple of its type's alignment.
+  bool is_aligned = true;
+  /// DLPack says that the memory is a copy made for this consumer.
+  bool is_copied = false;
+};
+
+/// The ids under which a protocol's catalogue has the checks of `check_array`.
+struct ArrayRules {
+  std::string_view ndim;     // at most kMaxNdim dimensions
+  std::string_view extents;  // none negative
+  std::string_view size;     // elements × itemsize fits
+  std::string_view strides;  // one per dimension
+  std::string_view hull;     // every element's bytes lie in the address space
+  std::string_view null;     // no address 0 where there are bytes
+  std::string_view inside;   // the hull lies in the memory that was lent
+};
+
+/// What all protocols say of an array, in one unit.
+struct RawArray {
+  std::uintptr_t address = 0;  // of element (0, …, 0)
+  RawExtents shape;
+  std::optional<RawExtents> strides_bytes;  // nothing: C order
+  DType dtype;
+  bool readonly = false;
+  std::optional<KnownMemory> memory;
+};
+
+/// The array as a view in host memory, or the error of the first rule that it breaks, of class
+/// `error_class`.
+absl::StatusOr<ImportedView> check_array(const RawArray& array, const ArrayRules& rules,
+                                         ErrorClass error_class = ErrorClass::kValue);
+
+/// An error that begins with the rule's id: "AI-16: data is …, but must be …; …".
+absl::Status refuse(std::string_view rule, ErrorClass error_class, const Problem& problem);
+
+/// The same for a field of a wrong kind (kType), beyond 64 bits (kValue) or missing (kValue):
+/// `name` is the field's, `bound` what it must be. Requires !field.has_value().
+template <class T>
+absl::Status refuse_field(std::string_view rule, const Found<T>& field, std::string_view name,
+                          std::string_view bound, std::string_view advice) {
+  using State = typename Found<T>::State;
+  const std::string_view found = field.state == State::kAbsent ? "missing"
+                                 : field.state == State::kNone ? "None"
+                                                               : std::string_view(field.text);
+  const bool wrong_kind = field.state == State::kWrongKind || field.state == State::kNone;
+  return refuse(rule, wrong_kind ? ErrorClass::kType : ErrorClass::kValue,
+                {name, found, bound, advice});
+}
 
 }  // namespace gridbuf

@@ -11,11 +11,10 @@
 #include "gtest/gtest.h"
 
 import gridbuf.alloc;
-import gridbuf.error;
+import gridbuf.base;
 import gridbuf.interface;
-import gridbuf.interface.dtype;
-import gridbuf.layout.extents;
 import gridbuf.layout.view;
+import gridbuf.layout;
 
 namespace gridbuf {
 namespace {
@@ -111,7 +110,7 @@ absl::StatusOr<BufferDescriptor> describe_matrix(double* memory, std::int64_t ro
 }
 // [/example]
 
-TEST(Example, OfTheReadme) {
+TEST(InterfaceExample, OfTheReadme) {
   auto memory = std::make_shared<std::array<double, 6>>();
   const auto descriptor = describe_matrix(memory->data(), 2, 3, memory);
   ASSERT_TRUE(descriptor.ok());

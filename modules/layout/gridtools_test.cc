@@ -28,9 +28,6 @@
 #include "gridtools/storage/traits.hpp"
 
 import gridbuf.layout;
-import gridbuf.layout.dims;
-import gridbuf.layout.extents;
-import gridbuf.layout.preset;
 
 namespace gridtools_test {
 
@@ -62,7 +59,7 @@ namespace {
 
 using gridbuf::Dims;
 using gridbuf::Extents;
-using gridbuf::LayoutPlan;
+using gridbuf::Layout;
 
 template <std::size_t dims>
 using Shape = std::array<int, dims>;
@@ -86,13 +83,13 @@ void compare_one(std::string_view preset_name, const Shape<dims>& shape, const S
 
   const gridbuf::Preset preset = gridbuf::find_preset(preset_name).value();
   const Dims our_dims = gridbuf::parse_dims(names, static_cast<int>(dims)).value();
-  gridbuf::PlanRequest request;
+  gridbuf::LayoutRequest request;
   for (const int extent : shape) request.shape.push_back(extent);
   for (const int halo : halos) request.aligned_index.push_back(halo);
   request.itemsize_bytes = sizeof(T);
   request.layout = gridbuf::preset_layout(preset, our_dims);
   request.alignment_bytes = preset.alignment_bytes;
-  const absl::StatusOr<LayoutPlan> ours = gridbuf::make_plan(request);
+  const absl::StatusOr<Layout> ours = gridbuf::make_plan(request);
   ASSERT_TRUE(ours.ok()) << ours.status();
 
   const std::string what = std::string(preset_name) + " " + std::string(names) + " shape " +

@@ -11,9 +11,6 @@ module;
 
 module gridbuf.layout;
 
-import gridbuf.error;
-import gridbuf.layout.checked;
-
 namespace gridbuf {
 namespace {
 
@@ -23,13 +20,13 @@ absl::Status value_error(std::string_view name, std::string_view found, std::str
                     {.name = name, .found = found, .bound = bound, .advice = advice});
 }
 
-std::string item_text(const PlanRequest& request) {
+std::string item_text(const LayoutRequest& request) {
   return request.dtype_name.empty()
              ? absl::StrCat("itemsize ", request.itemsize_bytes, " bytes")
              : absl::StrCat("dtype ", request.dtype_name, " (", request.itemsize_bytes, " bytes)");
 }
 
-absl::Status too_large(const PlanRequest& request) {
+absl::Status too_large(const LayoutRequest& request) {
   return make_error(
       ErrorClass::kValue,
       absl::StrCat("shape ", to_string(request.shape), " with ", item_text(request),
@@ -37,7 +34,7 @@ absl::Status too_large(const PlanRequest& request) {
                    checked::kMaxBytes, " bytes, the most that can be addressed; make it smaller"));
 }
 
-absl::Status bad_aligned_index(const PlanRequest& request, int axis) {
+absl::Status bad_aligned_index(const LayoutRequest& request, int axis) {
   const std::int64_t extent = request.shape[axis];
   return value_error(absl::StrCat("aligned_index[", axis, "]"),
                      absl::StrCat(request.aligned_index[axis]),
@@ -46,34 +43,38 @@ absl::Status bad_aligned_index(const PlanRequest& request, int axis) {
 }
 
 // The message of a fault. Only ever called for requests that failed.
-absl::Status describe(const PlanRequest& request, const PlanFault& fault) {
+absl::Status describe(const LayoutRequest& request, const LayoutFault& fault) {
   switch (fault.kind) {
-    case PlanFault::Kind::kNone:
+    case LayoutFault::Kind::kNone:
       break;
-    case PlanFault::Kind::kItemsize:
+    case LayoutFault::Kind::kItemsize:
       return value_error("itemsize_bytes", absl::StrCat(request.itemsize_bytes), ">= 0",
                          "pass the size of one element");
-    case PlanFault::Kind::kAlignment:
+    case LayoutFault::Kind::kAlignment:
       return value_error("alignment_bytes", absl::StrCat(request.alignment_bytes),
                          absl::StrCat("an integer from 1 to ", kMaxAlignmentBytes),
                          "pass 1 for no constraint");
-    case PlanFault::Kind::kExtent:
+    case LayoutFault::Kind::kExtent:
       return value_error(absl::StrCat("shape[", fault.axis, "]"),
                          absl::StrCat(request.shape[fault.axis]), ">= 0",
                          "extents count elements; 0 is allowed");
-    case PlanFault::Kind::kLayoutMap:
+    case LayoutFault::Kind::kLayoutMap:
       return validate_layout_map(request.layout, request.shape.size());
-    case PlanFault::Kind::kAlignedIndexLength:
+    case LayoutFault::Kind::kAlignedIndexLength:
       return value_error("the number of entries of aligned_index",
                          absl::StrCat(request.aligned_index.size()),
                          absl::StrCat(request.shape.size(), ", one per dimension"),
                          "give one index per dimension, or none at all");
-    case PlanFault::Kind::kAlignedIndex:
+    case LayoutFault::Kind::kAlignedIndex:
       return bad_aligned_index(request, fault.axis);
-    case PlanFault::Kind::kOverflow:
+    case LayoutFault::Kind::kDims:
+      return validate_dims(request.dims, request.shape.size());
+    case LayoutFault::Kind::kHalo:
+      return validate_halo(request.halo, request.shape);
+    case LayoutFault::Kind::kOverflow:
       return too_large(request);
   }
-  return make_error(ErrorClass::kInternal, "a layout plan failed without a fault");
+  return make_error(ErrorClass::kInternal, "a layout failed without a fault");
 }
 
 template <class T>
@@ -85,34 +86,45 @@ void append_if_different(std::string& text, std::string_view name, const T& want
 
 }  // namespace
 
-absl::StatusOr<LayoutPlan> make_plan(const PlanRequest& request) {
-  absl::StatusOr<LayoutPlan> plan(absl::in_place);
-  const PlanFault fault = plan_layout(request, *plan);
-  if (!fault.ok()) plan = describe(request, fault);
-  return plan;
+absl::StatusOr<Layout> make_plan(const LayoutRequest& request) {
+  absl::StatusOr<Layout> layout(absl::in_place);
+  const LayoutFault fault = plan_layout(request, *layout);
+  if (!fault.ok()) layout = describe(request, fault);
+  return layout;
 }
 
-std::string to_string(const LayoutPlan& plan) {
-  return absl::StrCat("LayoutPlan(shape ", to_string(plan.shape()), ", itemsize ",
-                      plan.itemsize_bytes(), " bytes, layout ", to_string(plan.layout()),
-                      ", strides ", to_string(plan.strides_bytes()), " bytes, padded shape ",
-                      to_string(plan.padded_shape()), ", alignment ", plan.alignment_bytes(),
-                      " bytes at index ", to_string(plan.aligned_index()), " (offset ",
-                      plan.aligned_offset_bytes(), " bytes), ", plan.nbytes(),
-                      " bytes of elements, ", plan.total_bytes(), " bytes in all)");
+absl::StatusOr<Layout> with_meaning(const Layout& layout, const Dims& dims, const Halo& halo) {
+  const Dims names = dims.empty() ? default_dims(layout.ndim()) : dims;
+  if (absl::Status status = validate_dims(names, layout.ndim()); !status.ok()) return status;
+  const Halo widths = halo.empty() ? no_halo(layout.ndim()) : halo;
+  if (absl::Status status = validate_halo(widths, layout.shape()); !status.ok()) return status;
+  return Layout(layout, names, widths);
 }
 
-std::string offset_rule(const LayoutPlan& plan) {
+std::string to_string(const Layout& layout) {
+  std::string text = absl::StrCat(
+      "shape ", to_string(layout.shape()), ", itemsize ", layout.itemsize_bytes(),
+      " bytes, layout ", to_string(layout.layout()), ", strides ",
+      to_string(layout.strides_bytes()), " bytes, padded shape ", to_string(layout.padded_shape()),
+      ", alignment ", layout.alignment_bytes(), " bytes at index ",
+      to_string(layout.aligned_index()), " (offset ", layout.aligned_offset_bytes(), " bytes), ",
+      layout.nbytes(), " bytes of elements, ", layout.total_bytes(), " bytes in all");
+  if (!layout.dims().empty()) absl::StrAppend(&text, ", dims ", to_string(layout.dims()));
+  if (!layout.halo().empty()) absl::StrAppend(&text, ", halo ", to_string(layout.halo()));
+  return text;
+}
+
+std::string offset_rule(const Layout& layout) {
   std::string indices;
   std::string terms;
-  for (int axis = 0; axis < plan.ndim(); ++axis) {
+  for (int axis = 0; axis < layout.ndim(); ++axis) {
     absl::StrAppend(&indices, axis > 0 ? ", i" : "i", axis);
-    absl::StrAppend(&terms, axis > 0 ? " + " : "", plan.strides_bytes()[axis], "*i", axis);
+    absl::StrAppend(&terms, axis > 0 ? " + " : "", layout.strides_bytes()[axis], "*i", axis);
   }
   return absl::StrCat("offset(", indices, ") = ", terms.empty() ? "0" : terms, " bytes");
 }
 
-std::string difference(const LayoutPlan& wanted, const LayoutPlan& found) {
+std::string difference(const Layout& wanted, const Layout& found) {
   std::string text;
   append_if_different(text, "shape", to_string(wanted.shape()), to_string(found.shape()));
   append_if_different(text, "itemsize_bytes", wanted.itemsize_bytes(), found.itemsize_bytes());

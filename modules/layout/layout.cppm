@@ -1,60 +1,602 @@
-// gridbuf.layout: from a request (shape, item size, layout map, alignment) to a layout plan.
+// gridbuf.layout: where the elements of an array are, before there is any memory.
 //
-// Purpose. A `LayoutPlan` says where every element of an array lies before there is any memory:
-// byte strides, padded shape, total bytes, and which element must be aligned. Allocation, copying
-// and exporting all read it; none of them computes a size of its own. This module is arithmetic
-// only.
+// `make_plan` turns a `LayoutRequest` (shape, item size, layout map, alignment, aligned index,
+// names, halo) into a `Layout`: byte strides, padded shape, sizes, and which element is aligned.
+// Allocation, copies and exports read it, and none of them computes a size. This library is
+// arithmetic only: no allocation, no I/O, no Python. Nearly all of it is constexpr, and texts are
+// made only for errors.
 //
-// Key choice. Padding follows the lcm rule: with more than one dimension, the extent of the
-// contiguous one is rounded up to a multiple of alignment / gcd(alignment, itemsize) elements, so a
-// row is a whole number of alignments whatever the item size; there is no divisibility error. Hence
-// the property that users buy: *every element whose index in the contiguous dimension equals the
-// aligned index's is aligned, whatever its other indices*. The plan promises offsets and the
-// allocator promises one address: (block + aligned_offset_bytes()) % alignment_bytes() == 0.
-// Keeping the two apart is why a plan is a plain value that can be compared, printed and made at
-// compile time.
+// Sizes. `gridbuf::checked` is the only code that multiplies, adds and rounds sizes: array
+// libraries that computed a byte count elsewhere have advisories for it. A result is a value or
+// nothing
+// (`std::optional`), so there is no wrapped number to use by mistake. The limit is PTRDIFF_MAX,
+// because a larger object cannot be indexed by pointer differences.
 //
-// The same request gives the same plan on every machine. All arithmetic is 64-bit and checked; what
-// does not fit is an error that names shape, item type and limit, and never a wrapped size.
+// Padding follows the lcm rule: with more than one dimension, the extent of the contiguous one is
+// rounded up to a multiple of alignment / gcd(alignment, itemsize) elements. A row is then a whole
+// number of alignments whatever the item size, and *every element whose index in the contiguous
+// dimension equals the aligned index's is aligned*. A layout promises offsets and the allocator one
+// address: (block + aligned_offset_bytes()) % alignment_bytes() == 0. Keeping the two apart is why
+// a layout is a plain value that can be compared, printed and made at compile time.
 //
-// Cost. The arithmetic (`plan_layout`) is constexpr, allocates nothing and writes only live
-// entries; texts are made only for errors.
+// Layout maps are lists of ranks: entry i belongs to dimension i; 0 is the largest stride and ndim
+// - 1 the smallest. (2, 0, 1) on (3, 4, 5) elements of 8 bytes gives the strides (8, 120, 24). The
+// inverse reading ("the order of the dimensions") differs for every 3-cycle and agrees for
+// everything simpler, which is why tests use 3-cycles. `axes_by_rank` converts.
+//
+// Names. A dimension's name is one integer (`Dim`), so data dimension 10 comes after 2, and a list
+// of names needs no heap. A preset orders dimensions by name and not by position: a (K, J, I) array
+// gets the memory of an (I, J, K) one. A halo is a (lower, upper) pair per dimension; it never
+// changes the shape, and only gives the default of the aligned index.
+//
+// The same request gives the same layout on every machine. All functions are safe on any thread.
 
 module;
 
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <compare>
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <memory>
+#include <numeric>
 #include <optional>
 #include <ostream>
+#include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 export module gridbuf.layout;
 
-export import gridbuf.layout.dims;
-export import gridbuf.layout.extents;
-export import gridbuf.layout.halo;
-export import gridbuf.layout.view;
+export import gridbuf.base;
+
+export namespace gridbuf::checked {
+
+// ---- Checked sizes. Results are in [-kMaxBytes, kMaxBytes], so negating one is always defined.
+// ----
+
+/// The largest number of bytes, or of elements, that anything here may have (2^63 - 1).
+inline constexpr std::int64_t kMaxBytes = std::numeric_limits<std::ptrdiff_t>::max();
+
+/// The largest alignment that can be asked for: 1 MiB. Layouts and allocations both check it.
+inline constexpr std::int64_t kMaxAlignmentBytes = std::int64_t{1} << 20;
+
+/// a * b, or nothing if it is outside [-kMaxBytes, kMaxBytes].
+constexpr std::optional<std::int64_t> mul(std::int64_t a, std::int64_t b) noexcept {
+  std::int64_t result = 0;
+  if (__builtin_mul_overflow(a, b, &result) || result < -kMaxBytes) return std::nullopt;
+  return result;
+}
+
+/// a + b, or nothing if it is outside [-kMaxBytes, kMaxBytes].
+constexpr std::optional<std::int64_t> add(std::int64_t a, std::int64_t b) noexcept {
+  std::int64_t result = 0;
+  if (__builtin_add_overflow(a, b, &result) || result < -kMaxBytes) return std::nullopt;
+  return result;
+}
+
+/// a / b. Nearly every step is 1, and a division of 64 bits takes as long as ten additions.
+/// Requires b > 0.
+constexpr std::int64_t quotient(std::int64_t a, std::int64_t b) noexcept {
+  return b == 1 ? a : a / b;
+}
+
+/// The smallest multiple of `multiple` that is >= `value`. Nothing if that exceeds kMaxBytes, or if
+/// value < 0 or multiple < 1. `multiple` may be any number, not only a power of two.
+constexpr std::optional<std::int64_t> align_up(std::int64_t value, std::int64_t multiple) noexcept {
+  if (value < 0 || multiple < 1) return std::nullopt;
+  const std::int64_t excess = value % multiple;
+  return excess == 0 ? std::optional(value) : add(value, multiple - excess);
+}
+
+/// The product of `extents` (1 for none). A zero extent makes it 0, but, as in NumPy, the product
+/// of the others must still fit, because strides are made of them. Nothing for negative extents.
+constexpr std::optional<std::int64_t> product(std::span<const std::int64_t> extents) noexcept {
+  std::int64_t result = 1;
+  bool any_zero = false;
+  for (const std::int64_t extent : extents) {
+    if (extent < 0) return std::nullopt;
+    any_zero = any_zero || extent == 0;
+    const std::optional<std::int64_t> next = mul(result, extent == 0 ? 1 : extent);
+    if (!next) return std::nullopt;
+    result = *next;
+  }
+  return any_zero ? 0 : result;
+}
+
+/// The multiple, in elements, that the contiguous extent is rounded up to so that every row starts
+/// alike: alignment / gcd(alignment, itemsize). Its byte length is lcm(alignment, itemsize) (unless
+/// itemsize is 0, where it is 1 element), so no itemsize is ever "not divisible".
+/// Requires alignment_bytes >= 1, itemsize_bytes >= 0.
+constexpr std::int64_t padding_multiple(std::int64_t alignment_bytes,
+                                        std::int64_t itemsize_bytes) noexcept {
+  return alignment_bytes / std::gcd(alignment_bytes, itemsize_bytes);
+}
+
+/// The bytes between the lowest and the highest one that an array touches: offsets in
+/// [lowest_bytes, highest_bytes) relative to where the array's offsets count from.
+struct ByteHull {
+  std::int64_t lowest_bytes = 0;
+  std::int64_t highest_bytes = 0;  // One past the last byte; equal to lowest_bytes if empty.
+
+  constexpr std::int64_t length_bytes() const noexcept { return highest_bytes - lowest_bytes; }
+  friend constexpr bool operator==(const ByteHull&, const ByteHull&) = default;
+};
+
+/// The hull of an array whose element (0, ..., 0) starts at `offset_bytes`. Strides may be negative
+/// or zero. An array without elements touches nothing: its hull is [offset, offset), whatever its
+/// strides. Strides of extents of 1 are ignored. Nothing if a bound or the length leaves the limit,
+/// if `shape` and `strides_bytes` differ in length, or for a negative extent or itemsize.
+constexpr std::optional<ByteHull> byte_hull(std::span<const std::int64_t> shape,
+                                            std::span<const std::int64_t> strides_bytes,
+                                            std::int64_t itemsize_bytes,
+                                            std::int64_t offset_bytes = 0) noexcept {
+  if (shape.size() != strides_bytes.size() || itemsize_bytes < 0) return std::nullopt;
+  if (offset_bytes < -kMaxBytes) return std::nullopt;
+  bool any_zero = false;
+  for (const std::int64_t extent : shape) {
+    if (extent < 0) return std::nullopt;
+    any_zero = any_zero || extent == 0;
+  }
+  if (any_zero) return ByteHull{offset_bytes, offset_bytes};
+
+  std::optional<std::int64_t> lowest = offset_bytes;
+  std::optional<std::int64_t> highest = add(offset_bytes, itemsize_bytes);
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    if (shape[axis] == 1) continue;
+    const std::optional<std::int64_t> reach = mul(shape[axis] - 1, strides_bytes[axis]);
+    if (!reach || !lowest || !highest) return std::nullopt;
+    (*reach < 0 ? lowest : highest) = add(*reach < 0 ? *lowest : *highest, *reach);
+  }
+  if (!lowest || !highest || !add(*highest, -*lowest)) return std::nullopt;
+  return ByteHull{*lowest, *highest};
+}
+
+}  // namespace gridbuf::checked
 
 export namespace gridbuf {
+
+// ---- Small vectors: shapes, strides, indices, layout maps. ----
+
+/// The most dimensions that an array can have, as in NumPy.
+inline constexpr int kMaxNdim = 64;
+
+/// A vector of at most kMaxNdim values, stored in place. Copies and compares its live entries only.
+/// `T` is trivially copyable and cheap to make. Sizes are `int`, as numbers of dimensions are.
+template <class T>
+  requires std::is_trivially_copyable_v<T>
+class SmallVec {
+ public:
+  using value_type = T;
+  using iterator = T*;
+  using const_iterator = const T*;
+
+  constexpr SmallVec() noexcept { make_for_constant_evaluation(); }
+
+  /// `count` times `value`. Requires 0 <= count <= kMaxNdim.
+  constexpr SmallVec(int count, const T& value) noexcept : SmallVec() {
+    require(count >= 0 && count <= kMaxNdim);
+    size_ = count;
+    // As in copies: a fixed number of writes where a loop would be longer.
+    for (int i = 0; i < kUsualNdim; ++i) entries()[i] = value;
+    for (int i = kUsualNdim; i < count; ++i) entries()[i] = value;
+  }
+
+  /// The values listed. Requires at most kMaxNdim of them.
+  constexpr SmallVec(std::initializer_list<T> values) noexcept
+      : SmallVec(std::span<const T>(values.begin(), values.size())) {}
+
+  /// A copy of `values`. Requires at most kMaxNdim; use `make_extents` for what a user passed.
+  constexpr explicit SmallVec(std::span<const T> values) noexcept : SmallVec() {
+    require(values.size() <= static_cast<std::size_t>(kMaxNdim));
+    for (const T& value : values) entries()[size_++] = value;
+  }
+
+  constexpr SmallVec(const SmallVec& other) noexcept : SmallVec() { copy_live(other); }
+  constexpr SmallVec& operator=(const SmallVec& other) noexcept {
+    if (this != &other) copy_live(other);
+    return *this;
+  }
+  constexpr ~SmallVec() = default;
+
+  constexpr int size() const noexcept { return size_; }
+  constexpr bool empty() const noexcept { return size_ == 0; }
+
+  constexpr T& operator[](int position) noexcept {
+    assert(position >= 0 && position < size_);
+    return entries()[position];
+  }
+  constexpr const T& operator[](int position) const noexcept {
+    assert(position >= 0 && position < size_);
+    return entries()[position];
+  }
+
+  constexpr T* data() noexcept { return entries(); }
+  constexpr const T* data() const noexcept { return entries(); }
+  constexpr iterator begin() noexcept { return entries(); }
+  constexpr iterator end() noexcept { return entries() + size_; }
+  constexpr const_iterator begin() const noexcept { return entries(); }
+  constexpr const_iterator end() const noexcept { return entries() + size_; }
+
+  /// The live entries, for functions that take any contiguous range.
+  constexpr std::span<const T> span() const noexcept {
+    return {entries(), static_cast<std::size_t>(size_)};
+  }
+
+  /// Appends `value`. Requires size() < kMaxNdim.
+  constexpr void push_back(const T& value) noexcept {
+    require(size_ < kMaxNdim);
+    entries()[size_++] = value;
+  }
+
+  /// Puts `value` before `position`. Requires 0 <= position <= size() < kMaxNdim.
+  constexpr void insert(int position, const T& value) noexcept {
+    require(size_ < kMaxNdim && position >= 0 && position <= size_);
+    for (int i = size_; i > position; --i) entries()[i] = entries()[i - 1];
+    entries()[position] = value;
+    ++size_;
+  }
+
+  /// Removes the entry at `position`. Requires 0 <= position < size().
+  constexpr void erase(int position) noexcept {
+    require(position >= 0 && position < size_);
+    for (int i = position + 1; i < size_; ++i) entries()[i - 1] = entries()[i];
+    --size_;
+  }
+
+  friend constexpr bool operator==(const SmallVec& a, const SmallVec& b) noexcept {
+    if (a.size_ != b.size_) return false;
+    // Entry by entry: calling a function that compares bytes takes longer than three of them.
+    for (int i = 0; i < a.size_; ++i) {
+      if (a.entries()[i] != b.entries()[i]) return false;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr int kUsualNdim = 4;
+
+  static constexpr void require(bool invariant) noexcept {
+    if (!invariant) __builtin_trap();
+  }
+  constexpr void make_for_constant_evaluation() noexcept {
+    if (std::is_constant_evaluated()) std::construct_at(&live_);
+  }
+  constexpr T* entries() noexcept { return live_.entries; }
+  constexpr const T* entries() const noexcept { return live_.entries; }
+  /// One move of the processor. Entries are mostly copied just after they were written one by one;
+  /// moves of several at once, which the compiler would make of this, then wait until the writes
+  /// have left the processor's store buffer.
+  static void copy_entry(T& target, const T& source) noexcept {
+    if constexpr (sizeof(T) == sizeof(std::uint64_t)) {
+      move_word<std::uint64_t>(target, source);
+    } else if constexpr (sizeof(T) == sizeof(std::uint32_t)) {
+      move_word<std::uint32_t>(target, source);
+    } else {
+      __builtin_memcpy(&target, &source, sizeof(T));
+    }
+  }
+  template <class Word>
+  static void move_word(T& target, const T& source) noexcept {
+    Word word;
+    __builtin_memcpy(&word, &source, sizeof(word));
+    asm("" : "+r"(word));  // keeps the compiler from joining it with its neighbours
+    __builtin_memcpy(&target, &word, sizeof(word));
+  }
+  constexpr void copy_live(const SmallVec& other) noexcept {
+    size_ = other.size_;
+    if (!std::is_constant_evaluated() && size_ <= kUsualNdim) {
+      // A fixed number of moves, where a loop over 3 entries is as long as a malloc. What lies
+      // behind the live entries is copied unread.
+      for (int i = 0; i < kUsualNdim; ++i) copy_entry(entries()[i], other.entries()[i]);
+      return;
+    }
+    for (int i = 0; i < other.size_; ++i) entries()[i] = other.entries()[i];
+  }
+
+  struct Entries {
+    T entries[kMaxNdim];
+  };
+  int size_ = 0;
+  union {
+    Entries live_;  // Entries from size_ on are indeterminate at run time.
+  };
+};
+
+/// A shape (elements), a stride list (bytes) or an index (elements): one number per dimension.
+using Extents = SmallVec<std::int64_t>;
+
+/// A layout map: entry i is the *rank* of dimension i, 0 for the largest stride and ndim - 1 for
+/// the smallest. It is not the inverse permutation.
+using LayoutMap = SmallVec<int>;
+
+/// A list of dimensions, by position; what `transpose` takes.
+using Axes = SmallVec<int>;
+
+/// The values as an `Extents`, or InvalidArgument naming `what` ("shape", "strides", ...), the
+/// number of entries and the bound, when there are more than kMaxNdim. Copies nothing before that.
+absl::StatusOr<Extents> make_extents(std::span<const std::int64_t> values, std::string_view what);
+
+/// "(3, 4, 5)", "(3,)" or "()": written as a Python tuple, which is how users typed it.
+template <class T>
+std::string to_string(const SmallVec<T>& values) {
+  std::string text = "(";
+  for (int i = 0; i < values.size(); ++i) {
+    if (i > 0) text += ", ";
+    text += std::to_string(values[i]);
+  }
+  text += values.size() == 1 ? ",)" : ")";
+  return text;
+}
+
+// ---- Names of dimensions, and layout maps. ----
+
+/// The number of spatial axes: I, J and K.
+inline constexpr int kSpatialAxes = 3;
+
+/// The largest number that a data dimension may have.
+inline constexpr int kMaxDataDim = std::numeric_limits<std::int32_t>::max();
+
+/// The name of one dimension: I, J, K or a data dimension's number. Ordered I < J < K < 0 < 1 < ...
+class Dim {
+ public:
+  constexpr Dim() noexcept = default;
+
+  /// Axis 0 = I, 1 = J, 2 = K. Requires 0 <= axis < kSpatialAxes.
+  static constexpr Dim spatial(int axis) noexcept { return Dim(axis - kSpatialAxes); }
+  /// Data dimension `number`. Requires 0 <= number <= kMaxDataDim.
+  static constexpr Dim data(int number) noexcept { return Dim(number); }
+
+  constexpr bool is_spatial() const noexcept { return code_ < 0; }
+  /// 0 = I, 1 = J, 2 = K. Requires is_spatial().
+  constexpr int spatial_axis() const noexcept { return code_ + kSpatialAxes; }
+  /// The number of a data dimension. Requires !is_spatial().
+  constexpr int number() const noexcept { return code_; }
+
+  friend constexpr auto operator<=>(const Dim&, const Dim&) noexcept = default;
+
+ private:
+  explicit constexpr Dim(std::int32_t code) noexcept : code_(code) {}
+  // -3, -2, -1 for I, J, K; the number for data dimensions. Without an initialiser, so that a list
+  // of dimensions costs nothing to make; `Dim{}` is data dimension 0.
+  std::int32_t code_;
+};
+
+inline constexpr Dim kDimI = Dim::spatial(0);
+inline constexpr Dim kDimJ = Dim::spatial(1);
+inline constexpr Dim kDimK = Dim::spatial(2);
+
+/// The names of an array's dimensions, by position.
+using Dims = SmallVec<Dim>;
+
+/// "I", "J", "K" or the number in decimal.
+std::string to_string(Dim dim);
+
+/// A tuple of names as Python writes it: "('I', 'J', '0')".
+std::string to_string(const Dims& dims);
+
+/// Any text that was meant as a name, as messages show it: in quotes, cut after some 40 bytes, and
+/// valid UTF-8 even if the text is not.
+std::string quoted_name(std::string_view name);
+
+/// The names when none are given: I, J, K, then 0, 1, ... Requires 0 <= ndim <= kMaxNdim.
+constexpr Dims default_dims(int ndim) noexcept {
+  Dims dims(ndim, kDimI);
+  for (int axis = 1; axis < ndim; ++axis) {
+    dims[axis] = axis < kSpatialAxes ? Dim::spatial(axis) : Dim::data(axis - kSpatialAxes);
+  }
+  return dims;
+}
+
+/// One name. InvalidArgument, with the name in it, unless it is "I", "J", "K" or a decimal number
+/// from 0 to kMaxDataDim without sign, space or leading zeros.
+absl::StatusOr<Dim> parse_dim(std::string_view name);
+
+/// The names in a string of one-character names, such as "IJK" or "KI0", for an array of `ndim`
+/// dimensions. InvalidArgument for a character that is no name, a repeat, or another number of
+/// names.
+absl::StatusOr<Dims> parse_dims(std::string_view one_character_names, int ndim);
+
+/// The same for a sequence of names, such as {"I", "10"}.
+absl::StatusOr<Dims> parse_dims(std::span<const std::string_view> names, int ndim);
+
+/// Whether `dims` names each of `ndim` dimensions and none twice.
+constexpr bool are_names_of(const Dims& dims, int ndim) noexcept {
+  if (dims.size() != ndim) return false;
+  for (int i = 0; i < ndim; ++i) {
+    for (int j = 0; j < i; ++j) {
+      if (dims[i] == dims[j]) return false;
+    }
+  }
+  return true;
+}
+
+/// The same as OK, or InvalidArgument saying what is wrong.
+absl::Status validate_dims(const Dims& dims, int ndim);
+
+/// The lowest-numbered data dimension that `dims` does not use; what a new axis is called.
+constexpr Dim unused_data_dim(const Dims& dims) noexcept {
+  for (int number = 0;; ++number) {
+    bool used = false;
+    for (const Dim dim : dims) used = used || dim == Dim::data(number);
+    if (!used) return Dim::data(number);
+  }
+}
+
+/// C order: rank = position, the last dimension contiguous.
+constexpr LayoutMap c_order(int ndim) noexcept {
+  LayoutMap layout(ndim, 0);
+  for (int axis = 1; axis < ndim; ++axis) layout[axis] = axis;
+  return layout;
+}
+
+/// Fortran order: rank = ndim - 1 - position, the first dimension contiguous.
+constexpr LayoutMap f_order(int ndim) noexcept {
+  LayoutMap layout;
+  for (int axis = 0; axis < ndim; ++axis) layout.push_back(ndim - 1 - axis);
+  return layout;
+}
+
+/// Whether `layout` is a permutation of 0 .. size - 1.
+constexpr bool is_permutation(const LayoutMap& layout) noexcept {
+  std::uint64_t seen = 0;
+  for (const int rank : layout) {
+    if (rank < 0 || rank >= layout.size()) return false;
+    seen |= std::uint64_t{1} << rank;
+  }
+  const int ndim = layout.size();
+  return seen == (ndim == kMaxNdim ? ~std::uint64_t{0} : (std::uint64_t{1} << ndim) - 1);
+}
+
+/// OK if `layout` is a permutation of 0 .. ndim - 1, else InvalidArgument saying what is wrong.
+absl::Status validate_layout_map(const LayoutMap& layout, int ndim);
+
+/// The dimensions from the largest stride to the smallest: the inverse of the layout map.
+/// Requires is_permutation(layout).
+constexpr Axes axes_by_rank(const LayoutMap& layout) noexcept {
+  Axes axes(layout.size(), 0);
+  for (int axis = 0; axis < layout.size(); ++axis) axes[layout[axis]] = axis;
+  return axes;
+}
+
+/// The layout map of an array that is not ours: ranks by descending |stride|, ties in order of
+/// position. Extents of 1 carry no order, so such dimensions keep their position as rank; an array
+/// without elements has no order at all and counts as C order. Requires equal lengths.
+LayoutMap layout_of(const Extents& shape, const Extents& strides_bytes);
+
+// ---- Halo: the points around the domain that a computation owns. ----
+
+/// The halo of one dimension, in points: `lower` at index 0, `upper` at the end.
+struct HaloWidth {
+  std::int64_t lower = 0;
+  std::int64_t upper = 0;
+
+  /// The short form: `width` points at both ends.
+  static constexpr HaloWidth symmetric(std::int64_t width) noexcept { return {width, width}; }
+
+  friend constexpr bool operator==(const HaloWidth&, const HaloWidth&) noexcept = default;
+};
+
+/// One pair per dimension.
+using Halo = SmallVec<HaloWidth>;
+
+/// No halo: (0, 0) for each of `ndim` dimensions.
+constexpr Halo no_halo(int ndim) noexcept { return Halo(ndim, HaloWidth{}); }
+
+/// Whether the pair is two widths >= 0 whose sum is at most `extent`.
+constexpr bool fits(HaloWidth width, std::int64_t extent) noexcept {
+  return width.lower >= 0 && width.upper >= 0 && width.lower <= extent &&
+         width.upper <= extent - width.lower;
+}
+
+/// Whether there is one pair per extent and each fits.
+constexpr bool fits(const Halo& halo, const Extents& shape) noexcept {
+  if (halo.size() != shape.size()) return false;
+  for (int axis = 0; axis < shape.size(); ++axis) {
+    if (!fits(halo[axis], shape[axis])) return false;
+  }
+  return true;
+}
+
+/// The same as OK, or InvalidArgument with dimension, pair and bound.
+absl::Status validate_halo(const Halo& halo, const Extents& shape);
+
+/// The lower halo of each dimension: the first domain point, and the default of the aligned index.
+/// A lower halo that leaves no point (lower = extent > 0) gives the last index, because an aligned
+/// index must be an index. Requires validate_halo(halo, shape).
+constexpr Extents first_domain_index(const Halo& halo, const Extents& shape) noexcept {
+  Extents index;
+  for (int axis = 0; axis < halo.size(); ++axis) {
+    const std::int64_t last = shape[axis] > 0 ? shape[axis] - 1 : 0;
+    index.push_back(halo[axis].lower < last ? halo[axis].lower : last);
+  }
+  return index;
+}
+
+/// The halo of `points` view points along a dimension of `extent` points with `halo`, where view
+/// point k shows point start + step * k: how many at either end of the view lie outside the old
+/// domain. Requires that the view points exist (each start + step * k is in [0, extent)) and step
+/// != 0.
+constexpr HaloWidth halo_of_slice(HaloWidth halo, std::int64_t extent, std::int64_t start,
+                                  std::int64_t step, std::int64_t points) noexcept {
+  if (step < 0) {  // Count from the other end.
+    return halo_of_slice({halo.upper, halo.lower}, extent, extent - 1 - start, -step, points);
+  }
+  const auto points_before = [=](std::int64_t bound) {  // View points that show a point < bound.
+    const std::int64_t count = bound <= start ? 0 : checked::quotient(bound - start - 1, step) + 1;
+    return count < points ? count : points;
+  };
+  return {points_before(halo.lower), points - points_before(extent - halo.upper)};
+}
+
+/// "((1, 2), (0, 0))".
+std::string to_string(const Halo& halo);
+
+// ---- Strided memory; gridbuf.layout.view has the operations. ----
+
+/// An array in a block of bytes. A value without invariants; the functions below ask for a *sound*
+/// one: as many strides as extents, and a `byte_hull`. Check what comes from outside with that.
+struct StridedView {
+  Extents shape = {};
+  Extents strides_bytes = {};
+  std::int64_t offset_bytes = 0;    // Of element (0, ..., 0), from the start of the block.
+  std::int64_t itemsize_bytes = 1;  // >= 0
+
+  constexpr int ndim() const noexcept { return shape.size(); }
+  friend constexpr bool operator==(const StridedView&, const StridedView&) noexcept = default;
+};
+
+/// Whether any extent is 0.
+constexpr bool is_empty(const Extents& shape) noexcept {
+  for (const std::int64_t extent : shape) {
+    if (extent == 0) return true;
+  }
+  return false;
+}
+
+/// The bytes that the view touches, as offsets [lowest_bytes, highest_bytes) from the start of the
+/// block; nothing if they, or their number, do not fit in 64 bits, or if the view is malformed.
+constexpr std::optional<checked::ByteHull> byte_hull(const StridedView& view) noexcept {
+  return checked::byte_hull(view.shape.span(), view.strides_bytes.span(), view.itemsize_bytes,
+                            view.offset_bytes);
+}
+
+/// The offset of the element at `index`. Requires a sound view and 0 <= index[i] < shape[i].
+constexpr std::int64_t byte_offset(const StridedView& view, const Extents& index) noexcept {
+  std::int64_t offset = view.offset_bytes;
+  for (int axis = 0; axis < view.ndim(); ++axis) offset += index[axis] * view.strides_bytes[axis];
+  return offset;
+}
+
+// ---- Requests and layouts. ----
 
 /// The largest alignment that can be asked for.
 using checked::kMaxAlignmentBytes;
 
-/// What a user wants.
-struct PlanRequest {
+/// What a user wants. `gridbuf::join` (gridbuf.layout.view) makes requests of fields.
+struct LayoutRequest {
   Extents shape = {};                // Elements, each >= 0.
   std::int64_t itemsize_bytes = 1;   // >= 0
   LayoutMap layout = {};             // A rank per dimension; empty = C order.
   std::int64_t alignment_bytes = 1;  // 1 .. kMaxAlignmentBytes, any integer; 1 = no constraint.
   Extents aligned_index = {};        // Elements, each in [0, extent); empty = zeros.
+  Dims dims = {};                    // Empty = not named.
+  Halo halo = {};                    // Empty = none.
   std::string_view dtype_name = {};  // Only for messages.
+
+  friend constexpr bool operator==(const LayoutRequest&, const LayoutRequest&) noexcept = default;
 };
 
-/// Why a request has no plan. `axis` is the dimension at fault where there is one.
-struct PlanFault {
+/// Why a request has no layout. `axis` is the dimension at fault where there is one.
+struct LayoutFault {
   enum class Kind {
     kNone,
     kItemsize,
@@ -63,48 +605,70 @@ struct PlanFault {
     kLayoutMap,
     kAlignedIndexLength,
     kAlignedIndex,
+    kDims,
+    kHalo,
     kOverflow,
   };
   Kind kind = Kind::kNone;
   int axis = -1;
 
   constexpr bool ok() const noexcept { return kind == Kind::kNone; }
-  friend constexpr bool operator==(const PlanFault&, const PlanFault&) noexcept = default;
+  friend constexpr bool operator==(const LayoutFault&, const LayoutFault&) noexcept = default;
 };
 
-class LayoutPlan;
+class Layout;
 
-/// One line: "LayoutPlan(shape (3, 4, 5), itemsize 8 bytes, layout (2, 0, 1), ...)".
-std::string to_string(const LayoutPlan& plan);
+/// One line: "shape (3, 4, 5), itemsize 8 bytes, layout (2, 0, 1), strides ...". Names and halo are
+/// in it where there are any.
+std::string to_string(const Layout& layout);
 
-/// Where the elements of an array lie, relative to its element (0, ..., 0). Two plans are equal if
-/// all of this is equal. The default is the plan of one element of one byte.
-class LayoutPlan {
+/// Where the elements of an array are, and what its dimensions mean: the answer to a request, or a
+/// view of one (gridbuf.layout.view). Two layouts are equal if all of this is equal. The default is
+/// the layout of one element of one byte.
+class Layout {
  public:
-  // Not defaulted, because `LayoutPlan{}` would then write zeros to all the entries first.
-  constexpr LayoutPlan() noexcept {}
+  // Not defaulted, because `Layout{}` would then write zeros to all the entries first.
+  constexpr Layout() noexcept {}
+
+  /// The layout of memory that is there: a view, or an array of another library. It has no padding.
+  /// Requires a sound view and, of all lists that are not empty, one valid entry per dimension.
+  constexpr Layout(const StridedView& memory, const LayoutMap& layout, std::int64_t alignment_bytes,
+                   const Extents& aligned_index, const Dims& dims, const Halo& halo) noexcept;
+  /// The same memory with other names and another halo, which must fit; `with_meaning` checks.
+  constexpr Layout(const Layout& layout, const Dims& dims, const Halo& halo) noexcept
+      : Layout(layout) {
+    dims_ = dims;
+    halo_ = halo;
+  }
 
   constexpr int ndim() const noexcept { return shape_.size(); }
   constexpr const Extents& shape() const noexcept { return shape_; }
   constexpr std::int64_t itemsize_bytes() const noexcept { return itemsize_bytes_; }
   constexpr const LayoutMap& layout() const noexcept { return layout_; }
+  /// Holds at the element of aligned_index().
   constexpr std::int64_t alignment_bytes() const noexcept { return alignment_bytes_; }
   constexpr const Extents& aligned_index() const noexcept { return aligned_index_; }
+  /// Empty where the dimensions have no names.
+  constexpr const Dims& dims() const noexcept { return dims_; }
+  /// Empty where there is none.
+  constexpr const Halo& halo() const noexcept { return halo_; }
 
-  /// Bytes from an element to the next one, per dimension; >= 0. An extent of 0 counts as 1 here.
+  /// Bytes from an element to the next one, per dimension; >= 0 unless it is a view. An extent of 0
+  /// counts as 1 here.
   constexpr const Extents& strides_bytes() const noexcept { return strides_bytes_; }
-  /// The shape with the contiguous extent rounded up.
+  /// The shape with the contiguous extent rounded up; of a view its shape.
   constexpr const Extents& padded_shape() const noexcept { return padded_shape_; }
   /// The number of elements, without padding.
   constexpr std::int64_t element_count() const noexcept { return element_count_; }
   /// The bytes of the elements, without padding.
   constexpr std::int64_t nbytes() const noexcept { return nbytes_; }
-  /// The bytes from element (0, ..., 0) to the end of the padded array; 0 if it has no elements.
+  /// The bytes from the first one that the padded array touches to the end of the last one.
   constexpr std::int64_t total_bytes() const noexcept { return total_bytes_; }
-  /// The offset of the element at aligned_index(): the sum of index * stride.
+  /// The offset of the element at aligned_index(). The offset of element (0, ..., 0) is 0 unless it
+  /// is a view.
   constexpr std::int64_t aligned_offset_bytes() const noexcept { return aligned_offset_bytes_; }
 
-  /// The dimension of the largest rank, or -1 for a plan without dimensions.
+  /// The dimension of the largest rank, or -1 for a layout without dimensions.
   constexpr int contiguous_axis() const noexcept {
     for (int axis = 0; axis < ndim(); ++axis) {
       if (layout_[axis] == ndim() - 1) return axis;
@@ -112,32 +676,36 @@ class LayoutPlan {
     return -1;
   }
 
-  /// The elements as a view; the padding is outside it. Offset 0 is element (0, ..., 0).
+  /// The elements; the padding is outside.
   constexpr StridedView view() const noexcept {
-    return StridedView{shape_, strides_bytes_, 0, itemsize_bytes_};
+    return StridedView{shape_, strides_bytes_, offset_bytes_, itemsize_bytes_};
   }
-  /// Elements and padding as a view, for the few that may touch padding.
+  /// Elements and padding, for the few that may touch padding.
   constexpr StridedView padded_view() const noexcept {
-    return StridedView{padded_shape_, strides_bytes_, 0, itemsize_bytes_};
+    return StridedView{padded_shape_, strides_bytes_, offset_bytes_, itemsize_bytes_};
   }
 
-  friend constexpr bool operator==(const LayoutPlan&, const LayoutPlan&) noexcept = default;
-  friend std::ostream& operator<<(std::ostream& stream, const LayoutPlan& plan) {
-    return stream << to_string(plan);
+  friend constexpr bool operator==(const Layout&, const Layout&) noexcept = default;
+  friend std::ostream& operator<<(std::ostream& stream, const Layout& layout) {
+    return stream << to_string(layout);
   }
-  friend constexpr PlanFault plan_layout(const PlanRequest& request, LayoutPlan& plan) noexcept;
+  friend constexpr LayoutFault plan_layout(const LayoutRequest& request, Layout& layout) noexcept;
 
  private:
-  constexpr PlanFault take(const PlanRequest& request) noexcept;
-  constexpr PlanFault take_aligned_index(const Extents& aligned_index) noexcept;
-  constexpr PlanFault pad(const Axes& axis_of_rank) noexcept;
-  constexpr PlanFault lay_out() noexcept;
+  constexpr LayoutFault take(const LayoutRequest& request) noexcept;
+  constexpr LayoutFault take_aligned_index(const Extents& aligned_index) noexcept;
+  constexpr LayoutFault take_meaning(const LayoutRequest& request) noexcept;
+  constexpr LayoutFault pad(const Axes& axis_of_rank) noexcept;
+  constexpr LayoutFault lay_out() noexcept;
 
   Extents shape_;
   Extents strides_bytes_;
   Extents padded_shape_;
   Extents aligned_index_;
   LayoutMap layout_;
+  Dims dims_;
+  Halo halo_;
+  std::int64_t offset_bytes_ = 0;
   std::int64_t itemsize_bytes_ = 1;
   std::int64_t alignment_bytes_ = 1;
   std::int64_t element_count_ = 1;
@@ -146,21 +714,27 @@ class LayoutPlan {
   std::int64_t aligned_offset_bytes_ = 0;
 };
 
-/// The plan of `request`, or InvalidArgument that holds the value at fault, its bound and what to
+/// The layout of `request`, or InvalidArgument that holds the value at fault, its bound and what to
 /// do (overflow: shape, item type and limit).
-absl::StatusOr<LayoutPlan> make_plan(const PlanRequest& request);
+absl::StatusOr<Layout> make_plan(const LayoutRequest& request);
+
+/// The same memory with other names and another halo. Empty `dims` are the default names, an empty
+/// `halo` is (0, 0) for each dimension. Never re-aligns. InvalidArgument if they do not fit.
+absl::StatusOr<Layout> with_meaning(const Layout& layout, const Dims& dims = {},
+                                    const Halo& halo = {});
 
 /// The rule of offsets: "offset(i0, i1, i2) = 8*i0 + 120*i1 + 24*i2 bytes".
-std::string offset_rule(const LayoutPlan& plan);
+std::string offset_rule(const Layout& layout);
 
 /// What differs, a line for each property: "layout: wanted (0, 1), found (1, 0)"; "" if equal.
-std::string difference(const LayoutPlan& wanted, const LayoutPlan& found);
+/// Names and halo are not compared.
+std::string difference(const Layout& wanted, const Layout& found);
 
-// ---- The arithmetic, constexpr. ----
+// ---- The arithmetic of layouts, constexpr. ----
 
 /// Copies and checks what is asked for, but for sizes.
-constexpr PlanFault LayoutPlan::take(const PlanRequest& request) noexcept {
-  using enum PlanFault::Kind;
+constexpr LayoutFault Layout::take(const LayoutRequest& request) noexcept {
+  using enum LayoutFault::Kind;
   if (request.itemsize_bytes < 0) return {kItemsize};
   if (request.alignment_bytes < 1 || request.alignment_bytes > kMaxAlignmentBytes) {
     return {kAlignment};
@@ -177,11 +751,14 @@ constexpr PlanFault LayoutPlan::take(const PlanRequest& request) noexcept {
     layout_ = request.layout;
     if (layout_.size() != ndim() || !is_permutation(layout_)) return {kLayoutMap};
   }
-  return take_aligned_index(request.aligned_index);
+  if (const LayoutFault fault = take_aligned_index(request.aligned_index); !fault.ok()) {
+    return fault;
+  }
+  return take_meaning(request);
 }
 
-constexpr PlanFault LayoutPlan::take_aligned_index(const Extents& aligned_index) noexcept {
-  using enum PlanFault::Kind;
+constexpr LayoutFault Layout::take_aligned_index(const Extents& aligned_index) noexcept {
+  using enum LayoutFault::Kind;
   if (aligned_index.empty()) {
     aligned_index_ = Extents(ndim(), 0);
     return {};
@@ -195,26 +772,36 @@ constexpr PlanFault LayoutPlan::take_aligned_index(const Extents& aligned_index)
   return {};
 }
 
+constexpr LayoutFault Layout::take_meaning(const LayoutRequest& request) noexcept {
+  using enum LayoutFault::Kind;
+  if (!request.dims.empty() && !are_names_of(request.dims, ndim())) return {kDims};
+  if (!request.halo.empty() && !fits(request.halo, shape_)) return {kHalo};
+  dims_ = request.dims;
+  halo_ = request.halo;
+  return {};
+}
+
 /// Rounds the contiguous extent up, so that every row is a whole number of alignments.
-constexpr PlanFault LayoutPlan::pad(const Axes& axis_of_rank) noexcept {
+constexpr LayoutFault Layout::pad(const Axes& axis_of_rank) noexcept {
   padded_shape_ = shape_;
   if (ndim() <= 1 || alignment_bytes_ == 1) return {};
   const int axis = axis_of_rank[ndim() - 1];
   const std::optional<std::int64_t> padded =
       checked::align_up(shape_[axis], checked::padding_multiple(alignment_bytes_, itemsize_bytes_));
-  if (!padded) return {PlanFault::Kind::kOverflow};
+  if (!padded) return {LayoutFault::Kind::kOverflow};
   padded_shape_[axis] = *padded;
   return {};
 }
 
 /// Computes all sizes. The order of multiplications is that of memory, smallest stride first, so
 /// that an overflow anywhere is an overflow of the total. An extent of 0 counts as 1: the others
-/// must fit all the same, because strides are made of them.
-constexpr PlanFault LayoutPlan::lay_out() noexcept {
-  constexpr PlanFault kTooLarge{PlanFault::Kind::kOverflow};
+/// must fit too, because strides are made of them.
+constexpr LayoutFault Layout::lay_out() noexcept {
+  constexpr LayoutFault kTooLarge{LayoutFault::Kind::kOverflow};
   const Axes axis_of_rank = axes_by_rank(layout_);
-  if (const PlanFault fault = pad(axis_of_rank); !fault.ok()) return fault;
+  if (const LayoutFault fault = pad(axis_of_rank); !fault.ok()) return fault;
   strides_bytes_ = Extents(ndim(), 0);
+  offset_bytes_ = 0;
   std::int64_t stride_bytes = itemsize_bytes_;
   std::int64_t aligned_offset_bytes = 0;
   std::int64_t count = 1;
@@ -239,18 +826,108 @@ constexpr PlanFault LayoutPlan::lay_out() noexcept {
   return {};
 }
 
-/// The arithmetic of `make_plan`: writes the plan to `plan` and returns no fault, or returns the
-/// first fault and leaves `plan` valid but unspecified.
-constexpr PlanFault plan_layout(const PlanRequest& request, LayoutPlan& plan) noexcept {
-  const PlanFault fault = plan.take(request);
-  return fault.ok() ? plan.lay_out() : fault;
+constexpr Layout::Layout(const StridedView& memory, const LayoutMap& layout,
+                         std::int64_t alignment_bytes, const Extents& aligned_index,
+                         const Dims& dims, const Halo& halo) noexcept
+    : shape_(memory.shape),
+      strides_bytes_(memory.strides_bytes),
+      padded_shape_(memory.shape),
+      aligned_index_(aligned_index),
+      layout_(layout),
+      dims_(dims),
+      halo_(halo),
+      offset_bytes_(memory.offset_bytes),
+      itemsize_bytes_(memory.itemsize_bytes),
+      alignment_bytes_(alignment_bytes) {
+  // A broadcast view may have more elements than fit: then both numbers are the limit.
+  element_count_ = checked::product(shape_.span()).value_or(checked::kMaxBytes);
+  nbytes_ = checked::mul(element_count_, itemsize_bytes_).value_or(checked::kMaxBytes);
+  total_bytes_ = byte_hull(memory).value_or(checked::ByteHull{}).length_bytes();
+  aligned_offset_bytes_ =
+      is_empty(shape_) ? memory.offset_bytes : byte_offset(memory, aligned_index_);
 }
 
-/// The plan of a request that is known at compile time; one without a plan does not compile.
-consteval LayoutPlan static_plan(const PlanRequest& request) {
-  LayoutPlan plan;
-  if (!plan_layout(request, plan).ok()) __builtin_trap();  // Not a constant expression.
-  return plan;
+/// The arithmetic of `make_plan`: writes the layout to `layout` and returns no fault, or returns
+/// the first fault and leaves `layout` valid but unspecified.
+constexpr LayoutFault plan_layout(const LayoutRequest& request, Layout& layout) noexcept {
+  const LayoutFault fault = layout.take(request);
+  return fault.ok() ? layout.lay_out() : fault;
 }
+
+/// The layout of a request that is known at compile time; one without a layout does not compile.
+consteval Layout static_plan(const LayoutRequest& request) {
+  Layout layout;
+  if (!plan_layout(request, layout).ok()) __builtin_trap();  // Not a constant expression.
+  return layout;
+}
+
+// ---- Presets: device, alignment and order of dimensions that a backend wants, by name. ----
+
+/// How a preset orders the dimensions.
+struct PresetOrder {
+  enum class Kind {
+    kByName,       // By the base ranks of I, J and K.
+    kRowMajor,     // By position: the last dimension is contiguous.
+    kColumnMajor,  // By position: the first dimension is contiguous.
+  };
+  Kind kind = Kind::kByName;
+  std::array<int, kSpatialAxes> base_ranks = {0, 1, 2};  // Of I, J, K; used by kByName.
+
+  static constexpr PresetOrder by_name(int rank_i, int rank_j, int rank_k) noexcept {
+    return {Kind::kByName, {rank_i, rank_j, rank_k}};
+  }
+  static constexpr PresetOrder row_major() noexcept { return {Kind::kRowMajor, {0, 1, 2}}; }
+  static constexpr PresetOrder column_major() noexcept { return {Kind::kColumnMajor, {0, 1, 2}}; }
+
+  friend constexpr bool operator==(const PresetOrder&, const PresetOrder&) noexcept = default;
+};
+
+/// What a preset gives.
+struct Preset {
+  DeviceType device = DeviceType::kHost;  // kCuda: a GPU
+  std::int64_t alignment_bytes = 1;
+  PresetOrder order = {};
+
+  friend constexpr bool operator==(const Preset&, const Preset&) noexcept = default;
+};
+
+/// The layout map that `base_ranks` of I, J, K give to an array with these dimensions. Requires a
+/// permutation of 0, 1, 2 and distinct names.
+LayoutMap layout_by_name(const std::array<int, kSpatialAxes>& base_ranks,
+                         const Dims& dims) noexcept;
+
+/// The layout map that `preset` gives to an array with these dimensions.
+LayoutMap preset_layout(const Preset& preset, const Dims& dims) noexcept;
+
+/// The preset of that name, or InvalidArgument listing close matches and all names.
+absl::StatusOr<Preset> find_preset(std::string_view name);
+
+/// Makes `preset` known under `name`. InvalidArgument for an empty name, an alignment outside
+/// 1 .. 2^20, base ranks that are no permutation of 0, 1, 2, or a name that has another preset.
+absl::Status register_preset(std::string_view name, const Preset& preset);
+
+/// All names: the built-in ones in the order of the documentation, then registered ones sorted.
+std::vector<std::string> preset_names();
+
+/// Up to three of `candidates` that `name` may have been meant for, the closest first: few letters
+/// to change (upper and lower case alike), or one contained in the other.
+std::vector<std::string> close_matches(std::string_view name,
+                                       const std::vector<std::string>& candidates);
+
+// ---- A layout as text. ----
+
+/// How much to draw, and what is known about the dimensions.
+struct DrawOptions {
+  Dims dims = {};        // Empty = default names.
+  Halo halo = {};        // Empty = none.
+  int max_columns = 24;  // Cells per row, >= 1.
+  int max_rows = 32;     // Rows, >= 1.
+};
+
+/// The layout in one line and what a row is; then, for each row of memory, its byte offset, the
+/// indices of the other dimensions and a mark per cell: `o` element, `h` halo, `A` (in the halo
+/// `a`) element whose address is a multiple of the alignment, `.` padding; then a key. Names or a
+/// halo that do not fit the layout are taken as not given.
+std::string draw(const Layout& layout, const DrawOptions& options = {});
 
 }  // namespace gridbuf

@@ -7,18 +7,14 @@
 
 #include "absl/status/statusor.h"
 
-import gridbuf.layout;
-import gridbuf.layout.dims;
-import gridbuf.layout.extents;
-import gridbuf.layout.preset;
 import gridbuf.layout.view;
-import gridbuf.layout.viewed;
+import gridbuf.layout;
 
 namespace gridbuf {
 namespace {
 
-PlanRequest request_of(std::int64_t ndim, std::int64_t alignment_bytes) {
-  PlanRequest request{.itemsize_bytes = 8, .alignment_bytes = alignment_bytes};
+LayoutRequest request_of(std::int64_t ndim, std::int64_t alignment_bytes) {
+  LayoutRequest request{.itemsize_bytes = 8, .alignment_bytes = alignment_bytes};
   for (std::int64_t axis = 0; axis < ndim; ++axis) request.shape.push_back(2 + axis % 3);
   request.layout = f_order(request.shape.size());
   request.aligned_index = Extents(request.shape.size(), 1);
@@ -26,10 +22,10 @@ PlanRequest request_of(std::int64_t ndim, std::int64_t alignment_bytes) {
 }
 
 void BM_MakePlan(benchmark::State& state) {
-  PlanRequest request = request_of(state.range(0), state.range(1));
+  LayoutRequest request = request_of(state.range(0), state.range(1));
   for (auto _ : state) {
     benchmark::DoNotOptimize(request);
-    absl::StatusOr<LayoutPlan> plan = make_plan(request);
+    absl::StatusOr<Layout> plan = make_plan(request);
     benchmark::DoNotOptimize(plan);
   }
 }
@@ -37,17 +33,17 @@ BENCHMARK(BM_MakePlan)->ArgNames({"ndim", "alignment"})->ArgsProduct({{1, 3, 8},
 BENCHMARK(BM_MakePlan)->ArgNames({"ndim", "alignment"})->Args({30, 64});
 
 void BM_CopyPlan(benchmark::State& state) {
-  LayoutPlan plan = *make_plan(request_of(state.range(0), 64));
+  Layout plan = *make_plan(request_of(state.range(0), 64));
   for (auto _ : state) {
     benchmark::DoNotOptimize(plan);
-    LayoutPlan copy = plan;
+    Layout copy = plan;
     benchmark::DoNotOptimize(copy);
   }
 }
 BENCHMARK(BM_CopyPlan)->ArgName("ndim")->Arg(3)->Arg(8);
 
 void BM_RefusedPlan(benchmark::State& state) {
-  PlanRequest request = request_of(3, 64);
+  LayoutRequest request = request_of(3, 64);
   request.shape[0] = -1;
   for (auto _ : state) {
     benchmark::DoNotOptimize(request);
@@ -65,14 +61,14 @@ void BM_SliceView(benchmark::State& state) {
 }
 BENCHMARK(BM_SliceView);
 
-void BM_SliceViewedPlan(benchmark::State& state) {
-  ViewedPlan view = *view_plan(*make_plan(request_of(3, 64)));
+void BM_SliceLayout(benchmark::State& state) {
+  Layout view = *with_meaning(*make_plan(request_of(3, 64)));
   for (auto _ : state) {
     benchmark::DoNotOptimize(view);
     benchmark::DoNotOptimize(slice(view, 1, {.start = 1, .step = 2}));
   }
 }
-BENCHMARK(BM_SliceViewedPlan);
+BENCHMARK(BM_SliceLayout);
 
 void BM_PresetLayout(benchmark::State& state) {
   Dims dims = default_dims(4);

@@ -17,11 +17,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-import gridbuf.layout;
-import gridbuf.layout.checked;
-import gridbuf.layout.dims;
-import gridbuf.layout.extents;
 import gridbuf.layout.view;
+import gridbuf.layout;
 
 namespace gridbuf {
 namespace {
@@ -31,11 +28,11 @@ constexpr Extents kShape{3, 4, 5};
 
 // ---- At compile time. ----
 
-constexpr LayoutPlan dense_plan(const LayoutMap& layout) {
-  LayoutPlan plan;
+constexpr Layout dense_plan(const LayoutMap& layout) {
+  Layout plan;
   return plan_layout({.shape = kShape, .itemsize_bytes = 8, .layout = layout}, plan).ok()
              ? plan
-             : LayoutPlan();
+             : Layout();
 }
 // Every permutation; the first two are the 3-cycles, which alone tell ranks from their inverse.
 static_assert(dense_plan({2, 0, 1}).strides_bytes() == Extents{8, 120, 24});
@@ -46,11 +43,11 @@ static_assert(dense_plan({2, 1, 0}).strides_bytes() == Extents{8, 24, 96});
 static_assert(dense_plan({1, 0, 2}).strides_bytes() == Extents{40, 120, 8});
 static_assert(dense_plan({}) == dense_plan({0, 1, 2}));
 
-constexpr LayoutPlan kPadded = static_plan({.shape = {3, 4, 5},
-                                            .itemsize_bytes = 8,
-                                            .layout = {2, 0, 1},
-                                            .alignment_bytes = 64,
-                                            .aligned_index = {1, 2, 3}});
+constexpr Layout kPadded = static_plan({.shape = {3, 4, 5},
+                                        .itemsize_bytes = 8,
+                                        .layout = {2, 0, 1},
+                                        .alignment_bytes = 64,
+                                        .aligned_index = {1, 2, 3}});
 static_assert(kPadded.padded_shape() == Extents{8, 4, 5});
 static_assert(kPadded.strides_bytes() == Extents{8, 320, 64});
 static_assert(kPadded.element_count() == 60 && kPadded.nbytes() == 480);
@@ -70,18 +67,18 @@ static_assert(Plannable<3, 64> && Plannable<0, 1>);
 static_assert(!Plannable<-1, 1>);
 static_assert(!Plannable<3, 0> && !Plannable<3, kMaxAlignmentBytes + 1>);
 
-static_assert(std::is_nothrow_copy_constructible_v<LayoutPlan>);
+static_assert(std::is_nothrow_copy_constructible_v<Layout>);
 
 // ---- Examples. ----
 
-LayoutPlan plan_of(const PlanRequest& request) {
-  const absl::StatusOr<LayoutPlan> plan = make_plan(request);
+Layout plan_of(const LayoutRequest& request) {
+  const absl::StatusOr<Layout> plan = make_plan(request);
   EXPECT_TRUE(plan.ok()) << plan.status();
-  return plan.ok() ? *plan : LayoutPlan();
+  return plan.ok() ? *plan : Layout();
 }
 
-void expect_value_error(const PlanRequest& request, std::vector<std::string_view> texts) {
-  const absl::StatusOr<LayoutPlan> plan = make_plan(request);
+void expect_value_error(const LayoutRequest& request, std::vector<std::string_view> texts) {
+  const absl::StatusOr<Layout> plan = make_plan(request);
   ASSERT_FALSE(plan.ok());
   EXPECT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument);
   for (const std::string_view text : texts) {
@@ -90,9 +87,9 @@ void expect_value_error(const PlanRequest& request, std::vector<std::string_view
   }
 }
 
-TEST(LayoutPlan, RankZeroIsTheLargestStride) {
+TEST(Layout, RankZeroIsTheLargestStride) {
   for (const LayoutMap& layout : {LayoutMap{2, 0, 1}, LayoutMap{1, 2, 0}}) {
-    const LayoutPlan plan = plan_of({.shape = kShape, .itemsize_bytes = 8, .layout = layout});
+    const Layout plan = plan_of({.shape = kShape, .itemsize_bytes = 8, .layout = layout});
     for (int a = 0; a < 3; ++a) {
       for (int b = 0; b < 3; ++b) {
         if (layout[a] < layout[b]) {
@@ -103,13 +100,13 @@ TEST(LayoutPlan, RankZeroIsTheLargestStride) {
   }
 }
 
-TEST(LayoutPlan, AnEmptyLayoutMapIsCOrder) {
+TEST(Layout, AnEmptyLayoutMapIsCOrder) {
   EXPECT_EQ(plan_of({.shape = kShape}).layout(), (LayoutMap{0, 1, 2}));
 }
 
-TEST(LayoutPlan, PadsOnlyTheContiguousDimension) {
+TEST(Layout, PadsOnlyTheContiguousDimension) {
   for (const LayoutMap& layout : {LayoutMap{2, 0, 1}, LayoutMap{1, 2, 0}, LayoutMap{0, 1, 2}}) {
-    const LayoutPlan plan =
+    const Layout plan =
         plan_of({.shape = kShape, .itemsize_bytes = 8, .layout = layout, .alignment_bytes = 64});
     for (int axis = 0; axis < 3; ++axis) {
       const bool contiguous = layout[axis] == 2;
@@ -118,7 +115,7 @@ TEST(LayoutPlan, PadsOnlyTheContiguousDimension) {
   }
 }
 
-TEST(LayoutPlan, PadsByTheLeastCommonMultiple) {
+TEST(Layout, PadsByTheLeastCommonMultiple) {
   // 12 does not divide 64: rows become multiples of lcm(12, 64) = 192 bytes, which are 16 elements.
   EXPECT_EQ(plan_of({.shape = {5, 17}, .itemsize_bytes = 12, .alignment_bytes = 64}).padded_shape(),
             (Extents{5, 32}));
@@ -127,19 +124,19 @@ TEST(LayoutPlan, PadsByTheLeastCommonMultiple) {
             (Extents{5, 7}));
 }
 
-TEST(LayoutPlan, DoesNotPadOneDimension) {
-  const LayoutPlan plan = plan_of({.shape = {5}, .itemsize_bytes = 8, .alignment_bytes = 64});
+TEST(Layout, DoesNotPadOneDimension) {
+  const Layout plan = plan_of({.shape = {5}, .itemsize_bytes = 8, .alignment_bytes = 64});
   EXPECT_EQ(plan.padded_shape(), (Extents{5}));
   EXPECT_EQ(plan.total_bytes(), 40);
 }
 
-TEST(LayoutPlan, AlignmentOneMeansNoConstraint) {
-  const LayoutPlan plan = plan_of({.shape = {3, 5}, .itemsize_bytes = 7});
+TEST(Layout, AlignmentOneMeansNoConstraint) {
+  const Layout plan = plan_of({.shape = {3, 5}, .itemsize_bytes = 7});
   EXPECT_EQ(plan.padded_shape(), plan.shape());
   EXPECT_EQ(plan.total_bytes(), plan.nbytes());
 }
 
-TEST(LayoutPlan, AlignmentIsAnyIntegerUpToOneMebibyte) {
+TEST(Layout, AlignmentIsAnyIntegerUpToOneMebibyte) {
   for (const std::int64_t alignment : {1, 3, 24, 100, 1000003, 1 << 20}) {
     EXPECT_TRUE(make_plan({.shape = {2, 2}, .alignment_bytes = alignment}).ok()) << alignment;
   }
@@ -149,11 +146,11 @@ TEST(LayoutPlan, AlignmentIsAnyIntegerUpToOneMebibyte) {
   }
 }
 
-TEST(LayoutPlan, AlignedIndexDefaultsToZeros) {
+TEST(Layout, AlignedIndexDefaultsToZeros) {
   EXPECT_EQ(plan_of({.shape = kShape}).aligned_index(), (Extents{0, 0, 0}));
 }
 
-TEST(LayoutPlan, AlignedIndexMustBeAnIndex) {
+TEST(Layout, AlignedIndexMustBeAnIndex) {
   EXPECT_TRUE(make_plan({.shape = {3, 4}, .aligned_index = {2, 3}}).ok());
   EXPECT_TRUE(make_plan({.shape = {3, 0}, .aligned_index = {2, 0}}).ok());
   expect_value_error({.shape = {3, 4}, .aligned_index = {0, 4}},
@@ -164,23 +161,23 @@ TEST(LayoutPlan, AlignedIndexMustBeAnIndex) {
   expect_value_error({.shape = {3, 4}, .aligned_index = {0}}, {"is 1, but must be 2"});
 }
 
-TEST(LayoutPlan, RefusesNegativeSizes) {
+TEST(Layout, RefusesNegativeSizes) {
   expect_value_error({.shape = {3, -4}}, {"shape[1] is -4, but must be >= 0"});
   expect_value_error({.shape = {3}, .itemsize_bytes = -1}, {"itemsize_bytes is -1"});
 }
 
-TEST(LayoutPlan, RefusesWhatIsNoLayoutMap) {
+TEST(Layout, RefusesWhatIsNoLayoutMap) {
   expect_value_error({.shape = {3, 4}, .layout = {0, 0}},
                      {"layout is (0, 0), but must be a permutation of 0 to 1"});
   expect_value_error({.shape = {3, 4}, .layout = {0}}, {"layout is (0,)"});
 }
 
-TEST(LayoutPlan, ZeroExtentsTouchNoByte) {
-  const LayoutPlan plan = plan_of({.shape = {3, 0, 5},
-                                   .itemsize_bytes = 8,
-                                   .layout = {1, 2, 0},
-                                   .alignment_bytes = 64,
-                                   .aligned_index = {2, 0, 4}});
+TEST(Layout, ZeroExtentsTouchNoByte) {
+  const Layout plan = plan_of({.shape = {3, 0, 5},
+                               .itemsize_bytes = 8,
+                               .layout = {1, 2, 0},
+                               .alignment_bytes = 64,
+                               .aligned_index = {2, 0, 4}});
   EXPECT_EQ(plan.element_count(), 0);
   EXPECT_EQ(plan.nbytes(), 0);
   EXPECT_EQ(plan.total_bytes(), 0);
@@ -188,8 +185,8 @@ TEST(LayoutPlan, ZeroExtentsTouchNoByte) {
   EXPECT_EQ(plan.strides_bytes(), (Extents{8, 8, 24}));
 }
 
-TEST(LayoutPlan, NoDimensionsAreOneElement) {
-  const LayoutPlan plan = plan_of({.itemsize_bytes = 8, .alignment_bytes = 64});
+TEST(Layout, NoDimensionsAreOneElement) {
+  const Layout plan = plan_of({.itemsize_bytes = 8, .alignment_bytes = 64});
   EXPECT_EQ(plan.ndim(), 0);
   EXPECT_EQ(plan.element_count(), 1);
   EXPECT_EQ(plan.total_bytes(), 8);
@@ -197,30 +194,30 @@ TEST(LayoutPlan, NoDimensionsAreOneElement) {
   EXPECT_EQ(plan.contiguous_axis(), -1);
 }
 
-TEST(LayoutPlan, ItemsMayHaveNoBytes) {
-  const LayoutPlan plan = plan_of({.shape = {3, 4}, .itemsize_bytes = 0, .alignment_bytes = 64});
+TEST(Layout, ItemsMayHaveNoBytes) {
+  const Layout plan = plan_of({.shape = {3, 4}, .itemsize_bytes = 0, .alignment_bytes = 64});
   EXPECT_EQ(plan.strides_bytes(), (Extents{0, 0}));
   EXPECT_EQ(plan.element_count(), 12);
   EXPECT_EQ(plan.total_bytes(), 0);
 }
 
-TEST(LayoutPlan, HoldsTheMostDimensions) {
-  const LayoutPlan plan = plan_of({.shape = Extents(kMaxNdim, 1), .itemsize_bytes = 8});
+TEST(Layout, HoldsTheMostDimensions) {
+  const Layout plan = plan_of({.shape = Extents(kMaxNdim, 1), .itemsize_bytes = 8});
   EXPECT_EQ(plan.ndim(), 64);
   EXPECT_EQ(plan.total_bytes(), 8);
 }
 
-TEST(LayoutPlan, FieldsPast2To31And2To32BytesAreExact) {
+TEST(Layout, FieldsPast2To31And2To32BytesAreExact) {
   EXPECT_EQ(plan_of({.shape = {1024, 1024, 384}, .itemsize_bytes = 8}).nbytes(), 3221225472);
-  const LayoutPlan plan = plan_of({.shape = {1025, 1024, 1024},
-                                   .itemsize_bytes = 8,
-                                   .layout = {2, 0, 1},
-                                   .alignment_bytes = 32});
+  const Layout plan = plan_of({.shape = {1025, 1024, 1024},
+                               .itemsize_bytes = 8,
+                               .layout = {2, 0, 1},
+                               .alignment_bytes = 32});
   EXPECT_EQ(plan.padded_shape()[0], 1028);
   EXPECT_EQ(plan.total_bytes(), std::int64_t{1028} * 1024 * 1024 * 8);
 }
 
-TEST(LayoutPlan, OverflowNamesShapeItemAndLimit) {
+TEST(Layout, OverflowNamesShapeItemAndLimit) {
   const std::int64_t big = std::int64_t{1} << 31;
   expect_value_error({.shape = {big, big, 2}, .itemsize_bytes = 1},
                      {"(2147483648, 2147483648, 2)", "itemsize 1 bytes", "9223372036854775807"});
@@ -228,7 +225,7 @@ TEST(LayoutPlan, OverflowNamesShapeItemAndLimit) {
                      {"dtype float64 (8 bytes)", "9223372036854775807"});
 }
 
-TEST(LayoutPlan, OverflowOfEachStepIsFound) {
+TEST(Layout, OverflowOfEachStepIsFound) {
   const std::int64_t big = std::int64_t{1} << 32;
   const std::string limit = "9223372036854775807";
   expect_value_error({.shape = {big, big}, .itemsize_bytes = 1}, {limit});  // The count,
@@ -240,30 +237,43 @@ TEST(LayoutPlan, OverflowOfEachStepIsFound) {
   EXPECT_TRUE(make_plan({.shape = {kMax}}).ok());
 }
 
-TEST(LayoutPlan, AZeroExtentDoesNotHideAnOverflow) {
+TEST(Layout, AZeroExtentDoesNotHideAnOverflow) {
   const std::int64_t big = std::int64_t{1} << 62;
   expect_value_error({.shape = {big, 0, big}}, {"(4611686018427387904, 0, 4611686018427387904)"});
 }
 
-TEST(LayoutPlan, PrintsEverything) {
-  EXPECT_EQ(to_string(kPadded),
-            "LayoutPlan(shape (3, 4, 5), itemsize 8 bytes, layout (2, 0, 1), strides (8, 320, 64) "
-            "bytes, padded shape (8, 4, 5), alignment 64 bytes at index (1, 2, 3) (offset 840 "
-            "bytes), 480 bytes of elements, 1280 bytes in all)");
+TEST(Layout, HoldsTheNamesAndHaloOfItsRequest) {
+  const Layout plan = plan_of({.shape = {3, 4}, .dims = {kDimJ, kDimI}, .halo = {{1, 1}, {0, 4}}});
+  EXPECT_EQ(plan.dims(), (Dims{kDimJ, kDimI}));
+  EXPECT_EQ(plan.halo(), (Halo{{1, 1}, {0, 4}}));
+  EXPECT_TRUE(plan_of({.shape = {3, 4}}).dims().empty());
+  expect_value_error({.shape = {3, 4}, .dims = {kDimI}}, {"dims", "is 1, but must be 2"});
+  expect_value_error({.shape = {3, 4}, .dims = {kDimI, kDimI}}, {"dims[1] is \"I\""});
+  expect_value_error({.shape = {3, 4}, .halo = {{0, 0}, {3, 2}}}, {"halo[1] is (3, 2)"});
+  EXPECT_TRUE(
+      std::string_view(to_string(plan)).ends_with("dims ('J', 'I'), halo ((1, 1), (0, 4))"));
+}
+
+TEST(Layout, PrintsEverything) {
+  EXPECT_EQ(
+      to_string(kPadded),
+      "shape (3, 4, 5), itemsize 8 bytes, layout (2, 0, 1), strides (8, 320, 64) bytes, padded "
+      "shape (8, 4, 5), alignment 64 bytes at index (1, 2, 3) (offset 840 bytes), 480 bytes of "
+      "elements, 1280 bytes in all");
   std::ostringstream stream;
   stream << kPadded;
   EXPECT_EQ(stream.str(), to_string(kPadded));
 }
 
-TEST(LayoutPlan, PrintsTheRuleOfOffsets) {
+TEST(Layout, PrintsTheRuleOfOffsets) {
   EXPECT_EQ(offset_rule(kPadded), "offset(i0, i1, i2) = 8*i0 + 320*i1 + 64*i2 bytes");
-  EXPECT_EQ(offset_rule(LayoutPlan()), "offset() = 0 bytes");
+  EXPECT_EQ(offset_rule(Layout()), "offset() = 0 bytes");
 }
 
-TEST(LayoutPlan, ComparesByValue) {
-  const PlanRequest request{.shape = kShape, .itemsize_bytes = 8, .layout = {2, 0, 1}};
+TEST(Layout, ComparesByValue) {
+  const LayoutRequest request{.shape = kShape, .itemsize_bytes = 8, .layout = {2, 0, 1}};
   EXPECT_EQ(plan_of(request), plan_of(request));
-  PlanRequest other = request;
+  LayoutRequest other = request;
   other.alignment_bytes = 8;  // Changes nothing but the promise.
   EXPECT_NE(plan_of(request), plan_of(other));
   EXPECT_EQ(difference(plan_of(request), plan_of(request)), "");
@@ -288,8 +298,8 @@ struct Draws {
     std::shuffle(ranks.begin(), ranks.end(), engine);
     return LayoutMap(std::span<const int>(ranks));
   }
-  PlanRequest small() {
-    PlanRequest request;
+  LayoutRequest small() {
+    LayoutRequest request;
     const int ndim = static_cast<int>(below(5));
     for (int axis = 0; axis < ndim; ++axis) request.shape.push_back(1 + below(6));
     request.itemsize_bytes = 1 + below(20);
@@ -313,11 +323,11 @@ void for_each_index(const Extents& shape, F visit) {
   }
 }
 
-TEST(LayoutPlanProperty, ElementsSharingTheContiguousIndexAreAligned) {
+TEST(LayoutProperty, ElementsSharingTheContiguousIndexAreAligned) {
   Draws draws{std::mt19937_64(11)};
   for (int round = 0; round < 2000; ++round) {
-    const PlanRequest request = draws.small();
-    const LayoutPlan plan = plan_of(request);
+    const LayoutRequest request = draws.small();
+    const Layout plan = plan_of(request);
     // The allocator's promise: this address is a multiple of the alignment.
     const std::int64_t base = -plan.aligned_offset_bytes();
     const int contiguous = plan.contiguous_axis();
@@ -330,10 +340,10 @@ TEST(LayoutPlanProperty, ElementsSharingTheContiguousIndexAreAligned) {
   }
 }
 
-TEST(LayoutPlanProperty, ElementsAreDisjointAndInsideTheTotal) {
+TEST(LayoutProperty, ElementsAreDisjointAndInsideTheTotal) {
   Draws draws{std::mt19937_64(12)};
   for (int round = 0; round < 1000; ++round) {
-    const LayoutPlan plan = plan_of(draws.small());
+    const Layout plan = plan_of(draws.small());
     std::set<std::int64_t> offsets;
     for_each_index(plan.shape(),
                    [&](const Extents& index) { offsets.insert(byte_offset(plan.view(), index)); });
@@ -349,26 +359,26 @@ TEST(LayoutPlanProperty, ElementsAreDisjointAndInsideTheTotal) {
   }
 }
 
-TEST(LayoutPlanProperty, LayoutOfAPlanIsItsLayoutMap) {
+TEST(LayoutProperty, LayoutOfAPlanIsItsLayoutMap) {
   Draws draws{std::mt19937_64(13)};
   for (int round = 0; round < 1000; ++round) {
-    PlanRequest request = draws.small();
+    LayoutRequest request = draws.small();
     for (std::int64_t& extent : request.shape) ++extent;  // No extents of 1: they carry no order.
-    const LayoutPlan plan = plan_of(request);
+    const Layout plan = plan_of(request);
     ASSERT_EQ(layout_of(plan.shape(), plan.strides_bytes()), plan.layout()) << to_string(plan);
   }
 }
 
-TEST(LayoutPlanProperty, TheSameRequestGivesTheSamePlan) {
+TEST(LayoutProperty, TheSameRequestGivesTheSamePlan) {
   Draws draws{std::mt19937_64(14)};
   for (int round = 0; round < 1000; ++round) {
-    const PlanRequest request = draws.small();
+    const LayoutRequest request = draws.small();
     ASSERT_EQ(plan_of(request), plan_of(request));
   }
 }
 
 // The total in wide arithmetic that saturates where 128 bits could overflow; nothing if too large.
-std::optional<std::int64_t> wide_total(const PlanRequest& request) {
+std::optional<std::int64_t> wide_total(const LayoutRequest& request) {
   const auto times = [](__int128 a, __int128 b) {
     return a > kMax ? a : a * b;  // Past the limit it stays there: all factors are >= 1.
   };
@@ -391,12 +401,12 @@ std::optional<std::int64_t> wide_total(const PlanRequest& request) {
   return empty ? 0 : static_cast<std::int64_t>(total);
 }
 
-TEST(LayoutPlanProperty, TotalsAreExactOrRefusedAtAnySize) {
+TEST(LayoutProperty, TotalsAreExactOrRefusedAtAnySize) {
   Draws draws{std::mt19937_64(15)};
   int refused = 0;
   constexpr int kRounds = 50'000;
   for (int round = 0; round < kRounds; ++round) {
-    PlanRequest request;
+    LayoutRequest request;
     const int ndim = static_cast<int>(1 + draws.below(5));
     for (int axis = 0; axis < ndim; ++axis) {
       request.shape.push_back(
@@ -406,7 +416,7 @@ TEST(LayoutPlanProperty, TotalsAreExactOrRefusedAtAnySize) {
     request.layout = draws.layout(ndim);
     request.alignment_bytes = 1 + draws.below(kMaxAlignmentBytes);
     const std::optional<std::int64_t> wanted = wide_total(request);
-    const absl::StatusOr<LayoutPlan> plan = make_plan(request);
+    const absl::StatusOr<Layout> plan = make_plan(request);
     ASSERT_EQ(plan.ok(), wanted.has_value()) << to_string(request.shape);
     if (plan.ok()) {
       ASSERT_EQ(plan->total_bytes(), *wanted) << to_string(*plan);
@@ -419,7 +429,7 @@ TEST(LayoutPlanProperty, TotalsAreExactOrRefusedAtAnySize) {
   EXPECT_LT(refused, kRounds * 19 / 20);
 }
 
-TEST(LayoutPlan, IsTheSameAtCompileTimeAndAtRunTime) {
+TEST(Layout, IsTheSameAtCompileTimeAndAtRunTime) {
   EXPECT_EQ(kPadded, plan_of({.shape = {3, 4, 5},
                               .itemsize_bytes = 8,
                               .layout = {2, 0, 1},

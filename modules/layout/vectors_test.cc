@@ -15,14 +15,8 @@
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
 
-import gridbuf.layout;
-import gridbuf.layout.dims;
-import gridbuf.layout.extents;
-import gridbuf.layout.halo;
-import gridbuf.layout.index_map;
-import gridbuf.layout.preset;
 import gridbuf.layout.view;
-import gridbuf.layout.viewed;
+import gridbuf.layout;
 
 namespace gridbuf {
 namespace {
@@ -48,7 +42,7 @@ LayoutMap ints_of(const Json& json) {
   return LayoutMap(std::span<const int>(json.get<std::vector<int>>()));
 }
 
-PlanRequest request_of(const Json& json) {
+LayoutRequest request_of(const Json& json) {
   const auto given = [&json](const char* key) { return !json.at(key).is_null(); };
   return {
       .shape = extents_of(json.at("shape")),
@@ -86,7 +80,7 @@ SubscriptItem item_of(const Json& json) {
   return json.get<std::int64_t>();
 }
 
-absl::StatusOr<ViewedPlan> operate(const ViewedPlan& plan, const Json& operation) {
+absl::StatusOr<Layout> operate(const Layout& plan, const Json& operation) {
   const std::string name = operation.at(0);
   const Json& argument = operation.at(1);
   if (name == "index") return index(plan, argument, operation.at(2).get<std::int64_t>());
@@ -108,7 +102,7 @@ TEST(LayoutVectors, Plans) {
   EXPECT_GT(cases.size(), 300u);
   for (const Json& entry : cases) {
     SCOPED_TRACE(entry.dump());
-    const absl::StatusOr<LayoutPlan> plan = make_plan(request_of(entry.at("request")));
+    const absl::StatusOr<Layout> plan = make_plan(request_of(entry.at("request")));
     ASSERT_TRUE(plan.ok()) << plan.status();
     const Json& expected = entry.at("expected");
     EXPECT_EQ(plan->strides_bytes(), extents_of(expected.at("strides_bytes")));
@@ -154,7 +148,7 @@ TEST(LayoutVectors, Presets) {
     SCOPED_TRACE(names.back());
     const absl::StatusOr<Preset> preset = find_preset(names.back());
     ASSERT_TRUE(preset.ok()) << preset.status();
-    EXPECT_EQ(preset->device == PresetDevice::kGpu, entry.at("device") == "gpu");
+    EXPECT_EQ(preset->device == DeviceType::kCuda, entry.at("device") == "gpu");
     EXPECT_EQ(preset->alignment_bytes, entry.at("alignment_bytes").get<std::int64_t>());
     expect_order(*preset, entry);
     EXPECT_GE(entry.at("layouts").size(), 8u);
@@ -168,8 +162,8 @@ TEST(LayoutVectors, Presets) {
   EXPECT_EQ(preset_names(), names);  // All built-in presets, and in this order.
 }
 
-void expect_view(const ViewedPlan& view, const Json& expected) {
-  const StridedView& memory = view.memory;
+void expect_view(const Layout& view, const Json& expected) {
+  const StridedView memory = view.view();
   ASSERT_EQ(memory.shape, extents_of(expected.at("shape")));
   for (int axis = 0; axis < view.ndim(); ++axis) {
     const Json& stride = expected.at("strides_bytes").at(static_cast<std::size_t>(axis));
@@ -187,10 +181,10 @@ void expect_view(const ViewedPlan& view, const Json& expected) {
   }
   EXPECT_EQ(is_c_contiguous(memory), expected.at("c_contiguous"));
   EXPECT_EQ(is_f_contiguous(memory), expected.at("f_contiguous"));
-  EXPECT_EQ(view.dims, *dims_of(expected.at("dims"), view.ndim()));
-  EXPECT_EQ(view.halo, halo_of(expected.at("halo")));
-  EXPECT_EQ(view.aligned_index, extents_of(expected.at("aligned_index")));
-  EXPECT_EQ(view.alignment_bytes, expected.at("alignment_bytes"));
+  EXPECT_EQ(view.dims(), *dims_of(expected.at("dims"), view.ndim()));
+  EXPECT_EQ(view.halo(), halo_of(expected.at("halo")));
+  EXPECT_EQ(view.aligned_index(), extents_of(expected.at("aligned_index")));
+  EXPECT_EQ(view.alignment_bytes(), expected.at("alignment_bytes"));
 }
 
 TEST(LayoutVectors, Views) {
@@ -198,9 +192,9 @@ TEST(LayoutVectors, Views) {
   EXPECT_GT(cases.size(), 300u);
   for (const Json& entry : cases) {
     SCOPED_TRACE(entry.dump());
-    const LayoutPlan plan = *make_plan(request_of(entry.at("request")));
-    absl::StatusOr<ViewedPlan> view =
-        view_plan(plan, *dims_of(entry.at("dims"), plan.ndim()), halo_of(entry.at("halo")));
+    const Layout plan = *make_plan(request_of(entry.at("request")));
+    absl::StatusOr<Layout> view =
+        with_meaning(plan, *dims_of(entry.at("dims"), plan.ndim()), halo_of(entry.at("halo")));
     for (const Json& operation : entry.at("operations")) {
       ASSERT_TRUE(view.ok()) << view.status();
       view = operate(*view, operation);
@@ -215,9 +209,9 @@ TEST(LayoutVectors, ViewsComposeToOneMap) {
   int composed = 0;
   for (const Json& entry : cases_of("views")) {
     SCOPED_TRACE(entry.dump());
-    const LayoutPlan plan = *make_plan(request_of(entry.at("request")));
+    const Layout plan = *make_plan(request_of(entry.at("request")));
     IndexMap map(plan.shape());
-    ViewedPlan view = *view_plan(plan);
+    Layout view = *with_meaning(plan);
     bool supported = true;
     for (const Json& operation : entry.at("operations")) {
       const Extents shape = map.shape();
@@ -239,9 +233,9 @@ TEST(LayoutVectors, ViewsComposeToOneMap) {
     if (!supported || is_empty(map.shape())) continue;
     ++composed;
     const StridedView at_once = apply(map, plan.view());
-    EXPECT_EQ(at_once.shape, view.memory.shape);
-    EXPECT_EQ(at_once.offset_bytes, view.memory.offset_bytes);
-    EXPECT_EQ(byte_hull(at_once), byte_hull(view.memory));
+    EXPECT_EQ(at_once.shape, view.shape());
+    EXPECT_EQ(at_once.offset_bytes, view.view().offset_bytes);
+    EXPECT_EQ(byte_hull(at_once), byte_hull(view.view()));
   }
   EXPECT_GT(composed, 40);
 }
@@ -254,8 +248,8 @@ absl::Status outcome_of(const Json& entry) {
   if (kind == "halo")
     return validate_halo(halo_of(entry.at("given")), extents_of(entry.at("shape")));
   if (kind == "preset") return find_preset(entry.at("given").get<std::string>()).status();
-  const LayoutPlan plan = *make_plan(request_of(entry.at("request")));
-  return operate(*view_plan(plan), entry.at("operation")).status();
+  const Layout plan = *make_plan(request_of(entry.at("request")));
+  return operate(*with_meaning(plan), entry.at("operation")).status();
 }
 
 TEST(LayoutVectors, Errors) {

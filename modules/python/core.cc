@@ -9,8 +9,8 @@
     "gridbuf relies on the GIL: set GRIDBUF_PYTHON to a Python without the 't' of a free-threaded build"
 #endif
 
-import gridbuf.interface.array_interface;
 import gridbuf.interface.dlpack;
+import gridbuf.interface.numpy;
 import gridbuf.python.buffer;
 import gridbuf.python.call;
 import gridbuf.python.copyto;

@@ -15,10 +15,10 @@ module;
 module gridbuf.storage;
 
 import gridbuf.alloc.device;
-import gridbuf.error;
-import gridbuf.transfer;
+import gridbuf.base;
 import gridbuf.transfer.boxes;
 import gridbuf.transfer.device;
+import gridbuf.transfer;
 
 // Accesses, exports and transfers.
 
@@ -266,17 +266,17 @@ void Storage::set_synchronized() const {
 // --- Copies --------------------------------------------------------------------------------------
 
 absl::StatusOr<Storage> Storage::copy() const {
-  const absl::StatusOr<LayoutPlan> plan =
+  const absl::StatusOr<Layout> plan =
       make_plan({.shape = shape(),
                  .itemsize_bytes = base_->dtype.itemsize_bytes(),
-                 .layout = layout_,
-                 .alignment_bytes = seen_.alignment_bytes,
-                 .aligned_index = seen_.aligned_index});
+                 .layout = layout(),
+                 .alignment_bytes = alignment_bytes(),
+                 .aligned_index = aligned_index()});
   if (!plan.ok()) return plan.status();
   const bool padded = plan->total_bytes() != plan->nbytes();
   const absl::StatusOr<Storage> made = allocate({.plan = *plan,
-                                                 .dims = seen_.dims,
-                                                 .halo = seen_.halo,
+                                                 .dims = dims(),
+                                                 .halo = halo(),
                                                  .dtype = base_->dtype,
                                                  .kind = base_->kind,
                                                  .zeroed = padded});
@@ -289,8 +289,8 @@ absl::Status Storage::copy_from(const Storage& source) const {
   if (shape() != source.shape() ||
       base_->dtype.itemsize_bytes() != source.dtype().itemsize_bytes()) {
     return make_error(ErrorClass::kValue,
-                      {"the source", to_string(source.seen_.memory),
-                       "of the target's shape and item size, " + to_string(seen_.memory),
+                      {"the source", to_string(source.seen_.view()),
+                       "of the target's shape and item size, " + to_string(seen_.view()),
                        "broadcast or convert it first"});
   }
   const bool both_host = has(Side::kHost) && source.has(Side::kHost);

@@ -18,7 +18,7 @@ import gridbuf.alloc.device;
 import gridbuf.alloc.devices;
 import gridbuf.alloc.host;
 import gridbuf.alloc.poison;
-import gridbuf.error;
+import gridbuf.base;
 
 // Making storages, and what they know of themselves.
 
@@ -33,7 +33,7 @@ MemoryKind memory_kind_of(StorageKind kind, Side side) {
 }
 
 // Poison mode: nobody has any business between the rows. Taken off when the memory is freed.
-void poison_padding(const LayoutPlan& plan, const std::byte* first_element) {
+void poison_padding(const Layout& plan, const std::byte* first_element) {
   const int axis = plan.contiguous_axis();
   if (axis < 0 || !host_resource().poisons()) return;
   poison_row_padding(first_element, plan.total_bytes(),
@@ -41,7 +41,7 @@ void poison_padding(const LayoutPlan& plan, const std::byte* first_element) {
                      plan.shape()[axis] * plan.itemsize_bytes());
 }
 
-absl::Status no_memory_for(const absl::Status& status, const LayoutPlan& plan, const DType& dtype,
+absl::Status no_memory_for(const absl::Status& status, const Layout& plan, const DType& dtype,
                            MemoryKind kind) {
   if (error_class_of(status) != ErrorClass::kMemory) return status;
   std::string context = "a storage of shape " + to_string(plan.shape()) + ", " + dtype.name();
@@ -63,7 +63,7 @@ struct NewBuffer {
 };
 
 absl::StatusOr<NewBuffer> allocate_buffer(const StorageRequest& request, MemoryKind kind) {
-  const LayoutPlan& plan = request.plan;
+  const Layout& plan = request.plan;
   const absl::StatusOr<MemoryResource*> resource = memory_resource(kind);
   if (!resource.ok()) return resource.status();
   absl::StatusOr<Block> block =
@@ -93,7 +93,7 @@ absl::Status check_request(const StorageRequest& request) {
 
 absl::StatusOr<Storage> Storage::allocate(const StorageRequest& request) {
   if (absl::Status status = check_request(request); !status.ok()) return status;
-  const absl::StatusOr<ViewedPlan> seen = view_plan(request.plan, request.dims, request.halo);
+  const absl::StatusOr<Layout> seen = with_meaning(request.plan, request.dims, request.halo);
   if (!seen.ok()) return seen.status();
   std::shared_ptr<StorageBase> base;
   try {
@@ -127,7 +127,7 @@ absl::StatusOr<Storage> Storage::allocate(const StorageRequest& request) {
   }
   if (absl::Status status = base->start(); !status.ok()) return status;
   if (base->order != nullptr) base->order->stream = current_stream();
-  return Storage(std::move(base), Window(request.plan.shape()), *seen, request.plan.layout());
+  return Storage(std::move(base), Window(request.plan.shape()), *seen);
 }
 
 // --- Memory that is there ------------------------------------------------------------------------
@@ -261,7 +261,7 @@ absl::Status check(const StorageParts& parts) {
 // The buffer that a software-managed storage lacks, laid out as the one that is there.
 absl::StatusOr<BufferDescriptor> missing_buffer(const StorageParts& parts, Side side) {
   const BufferDescriptor& given = parts.host ? *parts.host : *parts.device;
-  const absl::StatusOr<LayoutPlan> plan = make_plan({.shape = given.view.shape,
+  const absl::StatusOr<Layout> plan = make_plan({.shape = given.view.shape,
                                                      .itemsize_bytes = given.view.itemsize_bytes,
                                                      .layout = parts.layout,
                                                      .alignment_bytes = parts.alignment_bytes,
@@ -338,9 +338,9 @@ absl::StatusOr<Storage> Storage::wrap(const StorageParts& given) {
   const bool has_order = parts.sync != nullptr && parts.sync->is_attached();
   if (absl::Status status = base->start(); !status.ok()) return status;
   if (base->order != nullptr && !has_order) base->order->stream = current_stream();
-  const ViewedPlan seen{main.view, parts.dims, parts.halo, parts.aligned_index,
-                        parts.alignment_bytes};
-  return Storage(std::move(base), Window(main.view.shape), seen, parts.layout);
+  const Layout seen(main.view, parts.layout, parts.alignment_bytes, parts.aligned_index, parts.dims,
+                    parts.halo);
+  return Storage(std::move(base), Window(main.view.shape), seen);
 }
 
 // --- What it knows of itself ---------------------------------------------------------------------
@@ -365,26 +365,19 @@ const std::shared_ptr<SyncState>& Storage::sync_state() const { return base_->sy
 
 absl::Status Storage::set_halo(const Halo& halo) {
   if (absl::Status status = validate_halo(halo, shape()); !status.ok()) return status;
-  seen_.halo = halo;
+  seen_ = Layout(seen_, dims(), halo);
   return absl::OkStatus();
 }
 
 Storage Storage::view(const IndexMap& map) const { return Storage(*this, map); }
 
-Storage Storage::domain_view() const {
-  IndexMap map(shape());
-  for (int axis = 0; axis < ndim(); ++axis) {
-    const HaloWidth& halo = seen_.halo[axis];
-    map.keep(axis, slice_points({halo.lower, shape()[axis] - halo.upper}, shape()[axis]));
-  }
-  return view(map);
-}
+Storage Storage::domain_view() const { return view(domain_map(shape(), halo())); }
 
 BufferDescriptor Storage::memory(Side side) const {
   const StorageBase::Buffer& buffer = base_->of(side);
   const bool is_main = side == Side::kHost || base_->kind != StorageKind::kSoftwareManaged;
   return {.block = buffer.block,
-          .view = is_main ? seen_.memory : base_->seen_through(window_, shape(), side),
+          .view = is_main ? seen_.view() : base_->seen_through(window_, shape(), side),
           .dtype = base_->dtype,
           .readonly = buffer.readonly,
           .device = buffer.device,

@@ -36,8 +36,7 @@ export module gridbuf.storage;
 
 import gridbuf.alloc;
 export import gridbuf.interface;
-export import gridbuf.interface.dtype;
-export import gridbuf.layout.viewed;
+export import gridbuf.layout.view;
 export import gridbuf.storage.base;
 export import gridbuf.storage.regions;
 export import gridbuf.storage.sync;
@@ -59,7 +58,7 @@ constexpr StorageKind storage_kind(bool on_device, Managed managed) {
 enum class Coverage : std::uint8_t { kAll, kPart };
 
 struct StorageRequest {
-  LayoutPlan plan = {};
+  Layout plan = {};
   Dims dims = {};  // empty: the default names
   Halo halo = {};  // empty: none
   DType dtype = {};
@@ -95,18 +94,18 @@ class Storage {
   static absl::StatusOr<Storage> wrap(const StorageParts& parts);
 
   StorageKind kind() const;
-  const Extents& shape() const { return seen_.memory.shape; }
+  const Extents& shape() const { return seen_.shape(); }
   /// Of the host's buffer, or of the device's if that is the only one.
-  const Extents& strides_bytes() const { return seen_.memory.strides_bytes; }
-  int ndim() const { return seen_.memory.ndim(); }
+  const Extents& strides_bytes() const { return seen_.strides_bytes(); }
+  int ndim() const { return seen_.ndim(); }
   const DType& dtype() const;
   /// Without padding.
   std::int64_t nbytes() const;
-  const Dims& dims() const { return seen_.dims; }
-  const Halo& halo() const { return seen_.halo; }
-  const LayoutMap& layout() const { return layout_; }
-  const Extents& aligned_index() const { return seen_.aligned_index; }
-  std::int64_t alignment_bytes() const { return seen_.alignment_bytes; }
+  const Dims& dims() const { return seen_.dims(); }
+  const Halo& halo() const { return seen_.halo(); }
+  const LayoutMap& layout() const { return seen_.layout(); }
+  const Extents& aligned_index() const { return seen_.aligned_index(); }
+  std::int64_t alignment_bytes() const { return seen_.alignment_bytes(); }
   /// Whether one of its buffers must not be written.
   bool readonly() const;
   bool has(Side side) const;
@@ -205,14 +204,13 @@ class Storage {
   class ExportShare;
   using BasePtr = std::shared_ptr<const StorageBase>;
 
-  Storage(BasePtr base, const Window& window, const ViewedPlan& seen, const LayoutMap& layout)
-      : base_(std::move(base)), window_(window), seen_(seen), layout_(layout) {}
+  Storage(BasePtr base, const Window& window, const Layout& seen)
+      : base_(std::move(base)), window_(window), seen_(seen) {}
   // A view, whose parts are made in their places.
   inline Storage(const Storage& source, const IndexMap& map)
       : base_(source.base_),
         window_(source.window_.through(map)),
-        seen_(apply(map, source.seen_)),
-        layout_(apply_to_layout(map, source.layout_)) {}
+        seen_(apply(map, source.seen_)) {}
 
   absl::Status check_side(Side side) const;
   absl::Status prepare(Side side) const;
@@ -225,8 +223,7 @@ class Storage {
 
   BasePtr base_;
   Window window_;
-  ViewedPlan seen_;  // its memory is the main side's: the host's if there is one
-  LayoutMap layout_;
+  Layout seen_;  // its memory is the main side's: the host's if there is one
 };
 
 }  // namespace gridbuf

@@ -12,13 +12,13 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
 import gridbuf.alloc.devices;
 import gridbuf.alloc.emulated;
-import gridbuf.error;
-import gridbuf.storage;
+import gridbuf.alloc;
+import gridbuf.base;
 import gridbuf.storage.testing;
+import gridbuf.storage;
 
 // A software-managed storage beside a model of it: two plain arrays and the set of dirty points.
 // Random accesses, exports, marks and failures; after each, what can be seen must be the model's.

@@ -9,12 +9,12 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
 import gridbuf.alloc.devices;
 import gridbuf.alloc.emulated;
-import gridbuf.storage;
+import gridbuf.alloc;
 import gridbuf.storage.testing;
+import gridbuf.storage;
 
 // Several threads use one storage. What they may do at once is what threads may do with an array:
 // read anything, and write elements of their own. The state is never corrupted, and no thread sees

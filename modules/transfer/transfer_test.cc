@@ -15,14 +15,12 @@
 #include "absl/status/status.h"
 #include "gtest/gtest.h"
 
-import gridbuf.alloc;
 import gridbuf.alloc.host;
 import gridbuf.alloc.testing;
-import gridbuf.error;
-import gridbuf.layout.checked;
-import gridbuf.layout.extents;
+import gridbuf.alloc;
+import gridbuf.base;
 import gridbuf.layout.view;
-import gridbuf.threads;
+import gridbuf.layout;
 import gridbuf.transfer;
 
 namespace gridbuf {

@@ -8,8 +8,8 @@ module;
 
 module gridbuf.alloc.cache;
 
-import gridbuf.alloc;
 import gridbuf.alloc.pages;
+import gridbuf.alloc;
 
 namespace gridbuf {
 

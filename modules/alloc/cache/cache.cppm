@@ -25,8 +25,8 @@ module;
 
 export module gridbuf.alloc.cache;
 
-import gridbuf.alloc;
 import gridbuf.alloc.pages;
+import gridbuf.alloc;
 
 export namespace gridbuf {
 

@@ -8,9 +8,9 @@
 
 #include "gtest/gtest.h"
 
-import gridbuf.alloc;
 import gridbuf.alloc.cache;
 import gridbuf.alloc.pages;
+import gridbuf.alloc;
 
 namespace gridbuf {
 namespace {

@@ -21,7 +21,7 @@ module;
 
 module gridbuf.alloc.cuda;
 
-import gridbuf.error;
+import gridbuf.base;
 
 // Memory: how blocks are made, who uses them, and how they are freed.
 

@@ -41,9 +41,9 @@ module;
 
 export module gridbuf.alloc.cuda;
 
-import gridbuf.alloc;
-import gridbuf.alloc.device;
 import gridbuf.alloc.cuda.pinned;
+import gridbuf.alloc.device;
+import gridbuf.alloc;
 
 namespace gridbuf::cuda {
 class Resource;

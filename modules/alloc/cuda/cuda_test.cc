@@ -13,13 +13,13 @@
 #include "gtest/gtest.h"
 #include "modules/alloc/cuda/runtime/runtime.h"
 
-import gridbuf.alloc;
-import gridbuf.alloc.cuda;
 import gridbuf.alloc.cuda.fake;
+import gridbuf.alloc.cuda;
 import gridbuf.alloc.device;
 import gridbuf.alloc.emulated;
 import gridbuf.alloc.testing.contract;
-import gridbuf.error;
+import gridbuf.alloc;
+import gridbuf.base;
 
 // The driver on a runtime that a test commands (gridbuf.alloc.cuda.fake). What a GPU does is tested
 // in gpu_test.cc.

@@ -15,11 +15,11 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
-import gridbuf.alloc;
 import gridbuf.alloc.cuda;
 import gridbuf.alloc.device;
 import gridbuf.alloc.testing.contract;
-import gridbuf.error;
+import gridbuf.alloc;
+import gridbuf.base;
 
 // The driver on a GPU. Where there is none, every test here is skipped and says so: what it checks
 // has then not been checked on this machine.

@@ -15,7 +15,7 @@ module gridbuf.alloc.devices;
 import gridbuf.alloc.cuda;
 import gridbuf.alloc.emulated;
 import gridbuf.alloc.host;
-import gridbuf.error;
+import gridbuf.base;
 
 namespace gridbuf {
 namespace {

@@ -23,8 +23,8 @@ module;
 
 export module gridbuf.alloc.devices;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
+import gridbuf.alloc;
 
 export namespace gridbuf {
 

@@ -17,7 +17,7 @@ module;
 
 module gridbuf.alloc.emulated;
 
-import gridbuf.error;
+import gridbuf.base;
 
 namespace gridbuf {
 

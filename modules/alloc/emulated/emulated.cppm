@@ -38,11 +38,11 @@ module;
 
 export module gridbuf.alloc.emulated;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
 export import gridbuf.alloc.emulated.faults;
 import gridbuf.alloc.emulated.memory;
 import gridbuf.alloc.emulated.streams;
+import gridbuf.alloc;
 
 namespace gridbuf::emulated {
 class Resource;

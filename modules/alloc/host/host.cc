@@ -16,9 +16,9 @@ module;
 
 module gridbuf.alloc.host;
 
-import gridbuf.alloc;
 import gridbuf.alloc.large;
 import gridbuf.alloc.pages;
+import gridbuf.alloc;
 
 namespace gridbuf {
 namespace {

@@ -25,8 +25,8 @@ module;
 
 export module gridbuf.alloc.host;
 
-import gridbuf.alloc;
 import gridbuf.alloc.large;
+import gridbuf.alloc;
 
 export namespace gridbuf {
 

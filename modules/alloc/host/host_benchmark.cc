@@ -10,9 +10,9 @@
 #include "absl/status/statusor.h"
 #include "benchmark/benchmark.h"
 
-import gridbuf.alloc;
 import gridbuf.alloc.host;
 import gridbuf.alloc.large;
+import gridbuf.alloc;
 
 namespace gridbuf {
 namespace {

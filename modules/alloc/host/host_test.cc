@@ -19,12 +19,11 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
-import gridbuf.alloc;
 import gridbuf.alloc.host;
 import gridbuf.alloc.large;
 import gridbuf.alloc.testing.contract;
-import gridbuf.error;
-import gridbuf.system;
+import gridbuf.alloc;
+import gridbuf.base;
 
 // A sanitizer's malloc ends the process where the C library's answers null; the contract is about
 // the answer.

@@ -26,15 +26,13 @@ module;
 
 module gridbuf.alloc.large;
 
-import gridbuf.alloc;
 import gridbuf.alloc.cache;
 import gridbuf.alloc.pages;
 import gridbuf.alloc.poison;
 import gridbuf.alloc.policy;
-import gridbuf.error;
-import gridbuf.layout.checked;
-import gridbuf.system;
-import gridbuf.threads;
+import gridbuf.alloc;
+import gridbuf.base;
+import gridbuf.layout;
 
 namespace gridbuf {
 

@@ -43,11 +43,11 @@ module;
 
 export module gridbuf.alloc.large;
 
-import gridbuf.alloc;
 import gridbuf.alloc.cache;
 import gridbuf.alloc.pages;
 import gridbuf.alloc.policy;
-import gridbuf.system;
+import gridbuf.alloc;
+import gridbuf.base;
 
 export namespace gridbuf {
 

@@ -29,15 +29,13 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
-import gridbuf.alloc;
 import gridbuf.alloc.large;
 import gridbuf.alloc.pages;
 import gridbuf.alloc.poison;
 import gridbuf.alloc.policy;
 import gridbuf.alloc.testing.contract;
-import gridbuf.error;
-import gridbuf.system;
-import gridbuf.threads;
+import gridbuf.alloc;
+import gridbuf.base;
 
 // A sanitizer's malloc ends the process where the C library's answers null; the contract is about
 // the answer.

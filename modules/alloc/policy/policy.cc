@@ -10,7 +10,7 @@ module;
 module gridbuf.alloc.policy;
 
 import gridbuf.alloc;
-import gridbuf.system;
+import gridbuf.base;
 
 namespace gridbuf {
 namespace {

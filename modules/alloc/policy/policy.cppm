@@ -29,7 +29,7 @@ module;
 export module gridbuf.alloc.policy;
 
 import gridbuf.alloc;
-import gridbuf.system;
+import gridbuf.base;
 
 export namespace gridbuf {
 

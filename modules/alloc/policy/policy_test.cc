@@ -3,9 +3,9 @@
 
 #include "gtest/gtest.h"
 
-import gridbuf.alloc;
 import gridbuf.alloc.policy;
-import gridbuf.system;
+import gridbuf.alloc;
+import gridbuf.base;
 
 namespace gridbuf {
 namespace {

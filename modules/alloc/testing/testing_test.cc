@@ -8,14 +8,14 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
-import gridbuf.alloc;
 import gridbuf.alloc.host;
 import gridbuf.alloc.poison;
-import gridbuf.alloc.testing;
 import gridbuf.alloc.testing.contract;
-import gridbuf.error;
-import gridbuf.layout.extents;
+import gridbuf.alloc.testing;
+import gridbuf.alloc;
+import gridbuf.base;
 import gridbuf.layout.view;
+import gridbuf.layout;
 
 extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
 extern "C" const char* __tsan_default_options() { return "allocator_may_return_null=1"; }

@@ -35,8 +35,8 @@ module;
 export module gridbuf.call.field;
 
 export import gridbuf.call;
-export import gridbuf.storage;
 import gridbuf.storage.access;
+export import gridbuf.storage;
 
 export namespace gridbuf {
 

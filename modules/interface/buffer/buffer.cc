@@ -10,13 +10,6 @@ module;
 
 module gridbuf.interface.buffer;
 
-import gridbuf.alloc;
-import gridbuf.error;
-import gridbuf.interface;
-import gridbuf.interface.dtype;
-import gridbuf.layout.extents;
-import gridbuf.layout.view;
-
 namespace gridbuf {
 namespace {
 

@@ -25,8 +25,7 @@ module;
 
 export module gridbuf.interface.buffer;
 
-import gridbuf.interface;
-import gridbuf.interface.imported;
+export import gridbuf.interface;
 
 export namespace gridbuf {
 

@@ -8,12 +8,11 @@
 #include "gtest/gtest.h"
 
 import gridbuf.alloc;
-import gridbuf.error;
-import gridbuf.interface;
+import gridbuf.base;
 import gridbuf.interface.buffer;
-import gridbuf.interface.dtype;
-import gridbuf.layout.extents;
+import gridbuf.interface;
 import gridbuf.layout.view;
+import gridbuf.layout;
 
 namespace gridbuf {
 namespace {

@@ -13,13 +13,6 @@ module;
 
 module gridbuf.interface.buffer;
 
-import gridbuf.error;
-import gridbuf.interface;
-import gridbuf.interface.dtype;
-import gridbuf.interface.imported;
-import gridbuf.layout.checked;
-import gridbuf.layout.extents;
-
 namespace gridbuf {
 namespace {
 

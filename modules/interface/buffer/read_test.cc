@@ -7,13 +7,11 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
-import gridbuf.error;
-import gridbuf.interface;
+import gridbuf.base;
 import gridbuf.interface.buffer;
-import gridbuf.interface.dtype;
-import gridbuf.interface.imported;
-import gridbuf.layout.extents;
+import gridbuf.interface;
 import gridbuf.layout.view;
+import gridbuf.layout;
 
 namespace gridbuf {
 namespace {

@@ -16,14 +16,6 @@ module;
 
 module gridbuf.interface.dlpack;
 
-import gridbuf.alloc;
-import gridbuf.error;
-import gridbuf.interface;
-import gridbuf.interface.dtype;
-import gridbuf.layout.checked;
-import gridbuf.layout.extents;
-import gridbuf.layout.view;
-
 namespace gridbuf::dlpack {
 namespace {
 

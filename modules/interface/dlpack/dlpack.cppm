@@ -1,20 +1,29 @@
-// gridbuf.interface.dlpack: DLPack's structs, the rules of its negotiation, and exports that own
-// their memory.
+// gridbuf.interface.dlpack: DLPack's structs, the rules of its negotiation, exports that own their
+// memory, tensors that come in, and the C exchange API.
 //
-// DLPack hands a tensor across libraries as a C struct with a deleter. This module has its own
-// definition of the ABI (version 1, DL-01), so that no header is needed; static assertions pin
-// every offset.
+// DLPack hands a tensor across libraries as a C struct with a deleter. The ABI (version 1, DL-01) is
+// defined here, so that no header is needed; static assertions pin every offset. Nothing here knows
+// Python: capsules, and when a deleter is called, are the bindings'.
 //
-// Two halves. `negotiate` takes what a consumer asked of __dlpack__ (stream, max_version,
-// dl_device, copy: DP-11 … DP-25) and says what it gets: a legacy or a versioned capsule, with or
-// without a copy, or the error. It is pure: it touches no memory, and every combination is tested.
-// Copying is the caller's, who knows layout and allocator. Then `export_legacy` or
-// `export_versioned` builds the struct.
-//
-// The key choice: an export holds a share of the C++ owner, not of the Python object. Its deleter
-// drops that share and nothing else, so it may run on any thread, with or without the GIL, before
-// or after the interpreter's end (DL-20) — where deleters that call into Python have crashed every
+// Exports. `negotiate` takes what a consumer asked of __dlpack__ (stream, max_version, dl_device, copy:
+// DP-11 … DP-25) and says what it gets: a legacy or a versioned capsule, with or without a copy, or the
+// error. It touches no memory, and every combination is tested. Copying is the caller's, which knows
+// layout and allocator. An export holds a share of the C++ owner and not of the Python object: its
+// deleter drops that share and nothing else, so it may run on any thread, with or without the GIL,
+// before or after the interpreter's end (DL-20). Deleters that call into Python have crashed every
 // library that had them.
+//
+// Imports (DL-07 … DL-30, DP-05 … DP-09, DP-31 … DP-33). Reading and owning are one step: `take` takes
+// the struct over in every case. Either the returned view owns it, or it is refused and its deleter has
+// run. No path runs it twice or never. (Libraries that took first and checked later freed such tensors
+// twice; pytorch #56789, numpy #32697.) Of a newer major version only the deleter is touched, whose
+// place never changes (DL-22). Unknown devices, element types and packed sub-byte elements are refused
+// (DL-23, DL-25). `manager_ctx` is never looked at (DL-28).
+//
+// The exchange API (DX-01 … DX-12) is a static table of functions on an array type, so that C code reads
+// arrays without Python calls. Its header of 16 bytes stays in all versions; what follows belongs to
+// one major version. So a reader looks at `version.major` first and walks `prev_api` for one that it
+// knows (DX-03).
 module;
 
 #include <cstddef>
@@ -27,14 +36,11 @@ module;
 
 export module gridbuf.interface.dlpack;
 
-import gridbuf.alloc;
-import gridbuf.interface;
-import gridbuf.interface.dtype;
-import gridbuf.layout.extents;
+export import gridbuf.interface;
 
 export namespace gridbuf::dlpack {
 
-// The ABI. Names and order are the standard's (dlpack.h, 1.x).
+// ---- The ABI. Names and order are the standard's (dlpack.h, 1.x). ----
 
 struct DLDevice {
   std::int32_t device_type;
@@ -181,5 +187,87 @@ absl::StatusOr<VersionedExport> export_versioned(const BufferDescriptor& descrip
 /// to `strides_elements`, and both must stay while it is used (DX-07). Errors as check_exportable.
 absl::Status describe_tensor(const BufferDescriptor& descriptor, Extents& strides_elements,
                              DLTensor& tensor);
+
+// ---- Tensors that come in. ----
+
+/// What surrounds a tensor and decides how it is read.
+struct TensorForm {
+  bool versioned = false;
+  std::uint32_t minor_version = 0;  // of versioned tensors; newer ones than ours are fine
+  std::uint64_t flags = 0;          // unknown bits are ignored
+};
+
+/// The memory that `tensor` describes; nobody owns it. Errors, all kBuffer, begin with the id of
+/// the rule that is broken.
+absl::StatusOr<ImportedView> read_tensor(const DLTensor& tensor, const TensorForm& form);
+
+/// Takes `managed` over, which must not be null, and reads it. The view's owner calls the deleter
+/// (which may be null, DL-19) on whatever thread drops its last share. On an error the deleter has
+/// been called.
+absl::StatusOr<ImportedView> take(DLManagedTensor* managed);
+absl::StatusOr<ImportedView> take(DLManagedTensorVersioned* managed);
+
+/// Whether the fields after the deleter may be read: the major version is ours (DL-22).
+bool is_readable(const DLManagedTensorVersioned& managed);
+
+// ---- The C exchange API. All functions return 0, or -1 with a Python exception set, but for the
+// ---- allocator, which reports through `set_error` because it may run without the GIL (DX-05, DX-10).
+// ---- Objects are PyObject pointers, untyped as in the standard.
+
+/// Where the table lies (DX-01).
+inline constexpr char kExchangeAttribute[] = "__dlpack_c_exchange_api__";
+inline constexpr char kExchangeCapsuleName[] = "dlpack_exchange_api";
+
+extern "C" {
+
+/// Makes a tensor as `prototype` says, of which only dtype, ndim, shape and device are read.
+/// Calls `set_error(error_ctx, kind, message)` exactly when it fails (DX-10).
+using ManagedTensorAllocator = int (*)(DLTensor* prototype, DLManagedTensorVersioned** out,
+                                       void* error_ctx,
+                                       void (*set_error)(void* error_ctx, const char* kind,
+                                                         const char* message));
+
+/// Exports an object of the table's own type, without synchronizing any stream (DX-06).
+using ManagedTensorFromPyObject = int (*)(void* py_object, DLManagedTensorVersioned** out);
+
+/// Makes an object of the table's own type; takes the tensor over in every case (DX-08).
+using ManagedTensorToPyObject = int (*)(DLManagedTensorVersioned* tensor, void** out_py_object);
+
+/// Describes an object without owning it: valid until control returns to its holder (DX-07).
+using TensorFromPyObject = int (*)(void* py_object, DLTensor* out);
+
+/// The stream that the library works on now; null for the host (DX-09).
+using CurrentWorkStream = int (*)(std::int32_t device_type, std::int32_t device_id,
+                                  void** out_current_stream);
+
+}  // extern "C"
+
+struct ExchangeApiHeader {
+  DLPackVersion version;
+  ExchangeApiHeader* prev_api;  // an older version of the table, or null
+};
+
+struct ExchangeApi {
+  ExchangeApiHeader header;
+  ManagedTensorAllocator managed_tensor_allocator;
+  ManagedTensorFromPyObject managed_tensor_from_py_object_no_sync;
+  ManagedTensorToPyObject managed_tensor_to_py_object_no_sync;
+  TensorFromPyObject dltensor_from_py_object_no_sync;  // may be null (DX-04)
+  CurrentWorkStream current_work_stream;
+};
+
+static_assert(sizeof(ExchangeApiHeader) == 16 && offsetof(ExchangeApiHeader, prev_api) == 8);
+static_assert(sizeof(ExchangeApi) == 56 && offsetof(ExchangeApi, managed_tensor_allocator) == 16);
+static_assert(offsetof(ExchangeApi, managed_tensor_from_py_object_no_sync) == 24);
+static_assert(offsetof(ExchangeApi, managed_tensor_to_py_object_no_sync) == 32);
+static_assert(offsetof(ExchangeApi, dltensor_from_py_object_no_sync) == 40);
+static_assert(offsetof(ExchangeApi, current_work_stream) == 48);
+
+/// The most tables that a chain may have before it counts as a loop (DX-03).
+inline constexpr int kMaxExchangeVersions = 64;
+
+/// The first table of major version 1 in the chain, if all its functions are there that must be
+/// (DX-04); null if there is none. `header` may be null.
+const ExchangeApi* find_exchange_api(const ExchangeApiHeader* header);
 
 }  // namespace gridbuf::dlpack

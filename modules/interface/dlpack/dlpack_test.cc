@@ -14,15 +14,14 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
-import gridbuf.alloc;
 import gridbuf.alloc.host;
 import gridbuf.alloc.testing;
-import gridbuf.error;
-import gridbuf.interface;
+import gridbuf.alloc;
+import gridbuf.base;
 import gridbuf.interface.dlpack;
-import gridbuf.interface.dtype;
-import gridbuf.layout.extents;
+import gridbuf.interface;
 import gridbuf.layout.view;
+import gridbuf.layout;
 
 namespace gridbuf::dlpack {
 namespace {

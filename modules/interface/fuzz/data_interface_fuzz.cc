@@ -10,16 +10,15 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-import gridbuf.interface;
-import gridbuf.interface.data_interface;
 import gridbuf.interface.fuzz;
-import gridbuf.interface.imported;
-import gridbuf.layout.halo;
+import gridbuf.interface.numpy;
+import gridbuf.interface;
+import gridbuf.layout;
 
 namespace gridbuf::fuzz {
 namespace {
 
-void read_entry(const Lines& lines, DataSide side) {
+void read_entry(const Lines& lines, DeviceType side) {
   RawDataInterface raw;
   raw.side = side;
   raw.host = array_fields(lines);
@@ -45,8 +44,8 @@ void read_entry(const Lines& lines, DataSide side) {
 }
 
 void run(const Lines& lines) {
-  read_entry(lines, DataSide::kHost);
-  read_entry(lines, DataSide::kGpu);
+  read_entry(lines, DeviceType::kHost);
+  read_entry(lines, DeviceType::kCuda);
 }
 
 }  // namespace

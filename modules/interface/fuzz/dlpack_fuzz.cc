@@ -10,11 +10,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-import gridbuf.interface;
 import gridbuf.interface.dlpack;
-import gridbuf.interface.dlpack.reader;
 import gridbuf.interface.fuzz;
-import gridbuf.interface.imported;
+import gridbuf.interface;
 
 namespace gridbuf::fuzz {
 namespace {

@@ -19,15 +19,6 @@ module;
 
 module gridbuf.interface.fuzz;
 
-import gridbuf.alloc;
-import gridbuf.interface;
-import gridbuf.interface.array_interface;
-import gridbuf.interface.cuda_array_interface;
-import gridbuf.interface.dtype;
-import gridbuf.interface.imported;
-import gridbuf.layout.extents;
-import gridbuf.layout.view;
-
 namespace gridbuf::fuzz {
 namespace {
 

@@ -24,10 +24,7 @@ module;
 
 export module gridbuf.interface.fuzz;
 
-import gridbuf.interface.array_interface;
-import gridbuf.interface.cuda_array_interface;
-import gridbuf.interface.imported;
-import gridbuf.layout.extents;
+export import gridbuf.interface.numpy;
 
 export namespace gridbuf::fuzz {
 

@@ -40,9 +40,9 @@ std::vector<std::int64_t> numbers_of(std::istringstream& lines) {
   return numbers;
 }
 
-PlanRequest read_request(const std::string& text) {
+LayoutRequest read_request(const std::string& text) {
   std::istringstream lines(text);
-  PlanRequest request;
+  LayoutRequest request;
   for (const std::int64_t extent : numbers_of(lines)) request.shape.push_back(extent);
   const std::vector<std::int64_t> sizes = numbers_of(lines);
   if (!sizes.empty()) request.itemsize_bytes = sizes[0];
@@ -55,13 +55,13 @@ PlanRequest read_request(const std::string& text) {
 }
 
 /// The bytes of the padded array, or more than fit.
-Wide padded_bytes(const PlanRequest& request, const LayoutPlan& plan) {
+Wide padded_bytes(const LayoutRequest& request, const Layout& plan) {
   Wide bytes = request.itemsize_bytes;
   for (const std::int64_t extent : plan.padded_shape()) bytes *= extent;
   return bytes;
 }
 
-void check_plan(const PlanRequest& request, const LayoutPlan& plan) {
+void check_plan(const LayoutRequest& request, const Layout& plan) {
   require(plan.shape() == request.shape, "the shape is the one asked for");
   require(plan.nbytes() >= 0 && plan.total_bytes() >= plan.nbytes(), "padding is not negative");
   require(padded_bytes(request, plan) == plan.total_bytes(), "the bytes are those of the padding");
@@ -83,8 +83,8 @@ void check_plan(const PlanRequest& request, const LayoutPlan& plan) {
 }
 
 void run(const std::string& text) {
-  const PlanRequest request = read_request(text);
-  const absl::StatusOr<LayoutPlan> plan = make_plan(request);
+  const LayoutRequest request = read_request(text);
+  const absl::StatusOr<Layout> plan = make_plan(request);
   if (plan.ok()) {
     check_plan(request, *plan);
     require(*plan == *make_plan(request), "the same request gives the same plan");

@@ -14,4 +14,13 @@ std::string to_string(const StridedView& view) {
                       view.itemsize_bytes, " bytes");
 }
 
+IndexMap domain_map(const Extents& shape, const Halo& halo) noexcept {
+  IndexMap map(shape);
+  for (int axis = 0; axis < shape.size(); ++axis) {
+    const Slice domain{.start = halo[axis].lower, .stop = shape[axis] - halo[axis].upper};
+    map.keep(axis, slice_points(domain, shape[axis]));
+  }
+  return map;
+}
+
 }  // namespace gridbuf

@@ -1,71 +1,215 @@
-// gridbuf.layout.view: strided views, and the operations that make one view from another.
+// gridbuf.layout.view: views of arrays, and fields that are paired by the names of dimensions.
 //
-// Purpose. A `StridedView` is how an array lies in a block of bytes: shape, byte strides, the
-// offset of element (0, ..., 0) and the item size. The operations are pure functions: nothing is
-// touched, and equal arguments give equal results. Each is an index map (gridbuf.layout.index_map)
-// applied.
+// Index maps. Indexing, slicing with any step, transposing, broadcasting, new axes and reversing all
+// answer one question: which element of an array does each element of its view show? The answer has
+// one form, source index = start + step * view index for each dimension, and an `IndexMap` holds it.
+// It is made from a shape alone. Operations make maps, and `apply` applies them: to a `StridedView`,
+// to a `Layout`, to names, halo, aligned index and layout map. So an operation is written, checked
+// and tested once, and the meaning of a view cannot differ from its memory. The operations are
+// templates over everything that has memory and to which maps apply; your own types get them with
+// two small functions (see `Viewable`).
 //
-// Key choice. The operations are templates over anything that has memory and to which maps apply,
-// so the same `slice` works on a bare view and on one with halo, aligned index and names
-// (`ViewedPlan`), and users can give their own types the whole set with two small functions.
+// Conventions are NumPy's: negative indices and axes count from the end, slices are clipped. An index
+// or axis out of bounds is OutOfRange (IndexError in Python), every other fault InvalidArgument
+// (ValueError). Strides of extents of 1 and of arrays without elements carry no meaning: they are
+// passed on unchanged, because multiplying them could overflow for nothing.
 //
-// Convention. Strides of extents of 1 and of arrays without elements carry no meaning. So no test
-// looks at them, and no operation computes with them: they are passed on unchanged, for multiplying
-// them could overflow for nothing. Operations leave the offset of an array without elements alone.
+// Layouts through maps. A dimension fixed by an integer takes its name, halo and aligned index with
+// it. A slice keeps the name; its halo is those of its points that were halo before. Its aligned
+// index is the aligned point if the slice kept it, else the last kept point before it (the first
+// point if there is none). The element there may not be the aligned one any more, so the alignment of
+// a view is the largest that still holds: the gcd of the alignment and the distance in bytes between
+// the two elements. So a view promises nothing false.
+//
+// Names. NumPy pairs dimensions by position, counted from the last one. `join` pairs them by name:
+// (I, J) with extents (2, 3) and (K) with extent 4 join to (I, J, K) with extents (2, 3, 4). Extents
+// of one name must be equal: a field with one point has one point, and "has no dimension I" is said
+// by not having it. Halo and aligned index of a result are the largest of the operands', its
+// alignment is the least common multiple, its layout that of the first operand. Where the largest
+// halo does not fit or the multiple is out of bounds, the first operand's own is used.
 
 module;
 
+#include <array>
 #include <concepts>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
+#include <variant>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 export module gridbuf.layout.view;
 
-export import gridbuf.layout.checked;
-export import gridbuf.layout.extents;
-export import gridbuf.layout.index_map;
+export import gridbuf.layout;
+
+// ---- Index maps. ----
+
+namespace gridbuf::slices {
+
+// One end of a slice as Python resolves it: counted from the end if negative, then clipped.
+constexpr std::int64_t clip(std::int64_t position, std::int64_t extent, std::int64_t lowest,
+                            std::int64_t highest) noexcept {
+  if (position < 0) position += extent;  // Cannot overflow: the signs differ.
+  if (position < lowest) return lowest;
+  return position > highest ? highest : position;
+}
+
+}  // namespace gridbuf::slices
 
 export namespace gridbuf {
 
-/// An array in a block of bytes. A value without invariants; the functions below ask for a *sound*
-/// one: as many strides as extents, and a `byte_hull`. Check what comes from outside with that.
-struct StridedView {
-  Extents shape = {};
-  Extents strides_bytes = {};
-  std::int64_t offset_bytes = 0;    // Of element (0, ..., 0), from the start of the block.
-  std::int64_t itemsize_bytes = 1;  // >= 0
-
-  constexpr int ndim() const noexcept { return shape.size(); }
-  friend constexpr bool operator==(const StridedView&, const StridedView&) noexcept = default;
+/// start:stop:step as in Python: clipped to the extent, negative numbers count from the end, what
+/// is not given depends on the sign of the step. `step` 0 is an error.
+struct Slice {
+  std::optional<std::int64_t> start = std::nullopt;
+  std::optional<std::int64_t> stop = std::nullopt;
+  std::int64_t step = 1;
 };
 
-/// Whether any extent is 0.
-constexpr bool is_empty(const Extents& shape) noexcept {
-  for (const std::int64_t extent : shape) {
-    if (extent == 0) return true;
+/// The points that a slice keeps: point k of the view is point start + step * k of the source.
+/// A single point has step 1 or -1, for its direction; no points have start 0 and step 1.
+struct SlicePoints {
+  std::int64_t start = 0;
+  std::int64_t step = 1;
+  std::int64_t extent = 0;
+
+  friend constexpr bool operator==(const SlicePoints&, const SlicePoints&) noexcept = default;
+};
+
+/// The points that `slice` keeps of `extent`. Requires slice.step != 0 and extent >= 0.
+constexpr SlicePoints slice_points(const Slice& slice, std::int64_t extent) noexcept {
+  const bool forwards = slice.step > 0;
+  const std::int64_t lowest = forwards ? 0 : -1;
+  const std::int64_t highest = forwards ? extent : extent - 1;
+  const std::int64_t start = slice.start ? slices::clip(*slice.start, extent, lowest, highest)
+                                         : (forwards ? lowest : highest);
+  const std::int64_t stop = slice.stop ? slices::clip(*slice.stop, extent, lowest, highest)
+                                       : (forwards ? highest : lowest);
+  const std::int64_t distance = forwards ? stop - start : start - stop;
+  if (distance <= 0) return {};
+  // Clipped like Python's, so that it can be negated; no extent is long enough to tell.
+  const std::int64_t step = slice.step < -checked::kMaxBytes ? -checked::kMaxBytes : slice.step;
+  const std::int64_t points = checked::quotient(distance - 1, forwards ? step : -step) + 1;
+  if (points == 1) return {start, forwards ? 1 : -1, 1};
+  return {start, step, points};
+}
+
+/// `None` and `...` in a subscript.
+struct NewAxis {};
+struct Ellipsis {};
+
+/// One item between the brackets of a[...].
+using SubscriptItem = std::variant<std::int64_t, Slice, NewAxis, Ellipsis>;
+
+/// Where one dimension of a view comes from.
+struct ViewAxis {
+  static constexpr int kNoSource = -1;
+
+  int source = kNoSource;   // The source's dimension, or kNoSource for a new one.
+  std::int64_t step = 0;    // Source points per view point; 0 if it is new or broadcast.
+  std::int64_t extent = 1;  // View points.
+
+  constexpr bool has_source() const noexcept { return source != kNoSource; }
+  friend constexpr bool operator==(const ViewAxis&, const ViewAxis&) noexcept = default;
+};
+
+/// Which source element each element of a view shows. Begins as the identity and is refined by the
+/// member functions, whose arguments are already checked; the functions `..._map` below check.
+class IndexMap {
+ public:
+  /// Every element shows itself.
+  explicit constexpr IndexMap(const Extents& source_shape) noexcept
+      : source_shape_(source_shape), start_(source_shape.size(), 0) {
+    for (int axis = 0; axis < source_shape.size(); ++axis) {
+      axes_.push_back(ViewAxis{axis, 1, source_shape[axis]});
+    }
   }
-  return false;
-}
 
-/// The bytes that the view touches, as offsets [lowest_bytes, highest_bytes) from the start of the
-/// block; nothing if they, or their number, do not fit in 64 bits, or if the view is malformed.
-constexpr std::optional<checked::ByteHull> byte_hull(const StridedView& view) noexcept {
-  return checked::byte_hull(view.shape.span(), view.strides_bytes.span(), view.itemsize_bytes,
-                            view.offset_bytes);
-}
+  constexpr int ndim() const noexcept { return axes_.size(); }
+  constexpr const ViewAxis& axis(int position) const noexcept { return axes_[position]; }
+  constexpr const SmallVec<ViewAxis>& axes() const noexcept { return axes_; }
+  constexpr const Extents& source_shape() const noexcept { return source_shape_; }
+  /// The source index that the view's element (0, ..., 0) shows.
+  constexpr const Extents& start() const noexcept { return start_; }
+  /// The view's shape.
+  constexpr Extents shape() const noexcept {
+    Extents shape;
+    for (const ViewAxis& axis : axes_) shape.push_back(axis.extent);
+    return shape;
+  }
 
-/// The offset of the element at `index`. Requires a sound view and 0 <= index[i] < shape[i].
-constexpr std::int64_t byte_offset(const StridedView& view, const Extents& index) noexcept {
-  std::int64_t offset = view.offset_bytes;
-  for (int axis = 0; axis < view.ndim(); ++axis) offset += index[axis] * view.strides_bytes[axis];
-  return offset;
-}
+  /// Fixes `axis` at `index` and drops it. Requires 0 <= index < extent.
+  constexpr void fix(int axis, std::int64_t index) noexcept {
+    const ViewAxis fixed = axes_[axis];
+    if (fixed.has_source()) start_[fixed.source] += fixed.step * index;
+    axes_.erase(axis);
+  }
+
+  /// Keeps `points` of `axis`. Requires that `slice_points` made them for its extent.
+  constexpr void keep(int axis, const SlicePoints& points) noexcept {
+    ViewAxis& kept = axes_[axis];
+    if (kept.has_source()) {
+      start_[kept.source] += kept.step * points.start;
+      kept.step *= points.step;
+    }
+    kept.extent = points.extent;
+  }
+
+  /// Dimension i becomes what dimension axes[i] is now. Requires a permutation.
+  constexpr void permute(const Axes& axes) noexcept {
+    const SmallVec<ViewAxis> before = axes_;
+    for (int i = 0; i < axes.size(); ++i) axes_[i] = before[axes[i]];
+  }
+
+  /// Puts a new dimension of extent 1 before `position`. Requires ndim() < kMaxNdim.
+  constexpr void insert(int position) noexcept { axes_.insert(position, ViewAxis{}); }
+
+  /// Repeats `axis`, whose extent is 1, `extent` times.
+  constexpr void stretch(int axis, std::int64_t extent) noexcept {
+    axes_[axis].step = 0;
+    axes_[axis].extent = extent;
+  }
+
+  friend constexpr bool operator==(const IndexMap&, const IndexMap&) noexcept = default;
+
+ private:
+  Extents source_shape_;
+  Extents start_;            // One entry per source dimension.
+  SmallVec<ViewAxis> axes_;  // One entry per view dimension.
+};
+
+/// a[items...]: integers drop their dimension, slices keep it, one ellipsis stands for all that are
+/// not mentioned, new axes have extent 1. OutOfRange for an index out of bounds, too many items, a
+/// second ellipsis or more than kMaxNdim dimensions; InvalidArgument for step 0.
+absl::StatusOr<IndexMap> subscript_map(const Extents& shape, std::span<const SubscriptItem> items);
+
+/// Dimension `axis` fixed at `index`; both count from the end if negative.
+absl::StatusOr<IndexMap> index_map(const Extents& shape, int axis, std::int64_t index);
+
+/// Dimension `axis` sliced.
+absl::StatusOr<IndexMap> slice_map(const Extents& shape, int axis, const Slice& slice);
+
+/// Dimension `axis` backwards.
+absl::StatusOr<IndexMap> reverse_map(const Extents& shape, int axis);
+
+/// Dimensions permuted: dimension i of the view is dimension axes[i]. Empty `axes` reverse them.
+absl::StatusOr<IndexMap> transpose_map(const Extents& shape, const Axes& axes);
+
+/// A new dimension of extent 1 before `position`, 0 .. ndim; -1 puts it last, as in NumPy.
+absl::StatusOr<IndexMap> new_axis_map(const Extents& shape, int position);
+
+/// Stretched to `target` by NumPy's rule: aligned at the last dimension, extents equal or 1.
+/// InvalidArgument if that is impossible, or if `target` has more bytes than checked::kMaxBytes.
+absl::StatusOr<IndexMap> broadcast_map(const Extents& shape, const Extents& target,
+                                       std::int64_t itemsize_bytes);
 
 }  // namespace gridbuf
+
+// ---- Strided views. ----
 
 namespace gridbuf::contiguity {
 
@@ -173,5 +317,158 @@ absl::StatusOr<V> broadcast_to(const V& value, const Extents& target) {
 
 /// "shape (3, 4), strides (32, 8) bytes, offset 16 bytes, itemsize 8 bytes".
 std::string to_string(const StridedView& view);
+
+// ---- Layouts through maps. ----
+
+/// `halo` seen through `map`.
+constexpr Halo apply(const IndexMap& map, const Halo& halo) noexcept {
+  Halo result;
+  for (const ViewAxis& axis : map.axes()) {
+    const bool follows = axis.has_source() && axis.step != 0;
+    result.push_back(follows ? halo_of_slice(halo[axis.source], map.source_shape()[axis.source],
+                                             map.start()[axis.source], axis.step, axis.extent)
+                             : HaloWidth{});
+  }
+  return result;
+}
+
+/// `names` seen through `map`.
+constexpr Dims apply(const IndexMap& map, const Dims& names) noexcept {
+  Dims kept;
+  for (const ViewAxis& axis : map.axes()) {
+    if (axis.has_source()) kept.push_back(names[axis.source]);
+  }
+  Dims used = kept;
+  Dims result;
+  int next_kept = 0;
+  for (const ViewAxis& axis : map.axes()) {
+    if (axis.has_source()) {
+      result.push_back(kept[next_kept++]);
+    } else {
+      result.push_back(unused_data_dim(used));
+      used.push_back(result[result.size() - 1]);
+    }
+  }
+  return result;
+}
+
+/// `index`, an aligned index of the source, seen through `map`.
+constexpr Extents apply_to_index(const IndexMap& map, const Extents& index) noexcept {
+  Extents result;
+  for (const ViewAxis& axis : map.axes()) {
+    std::int64_t position = 0;
+    if (axis.has_source() && axis.step != 0 && axis.extent > 1) {
+      const std::int64_t ahead = index[axis.source] - map.start()[axis.source];
+      // Towards zero is down here: a point before the view is clipped to 0 anyway.
+      if ((ahead < 0) == (axis.step < 0)) position = axis.step == 1 ? ahead : ahead / axis.step;
+      if (position >= axis.extent) position = axis.extent - 1;
+    }
+    result.push_back(position);
+  }
+  return result;
+}
+
+/// `layout`, a layout map of the source, seen through `map`: dimensions that come from the source
+/// keep their order; new ones of extent 1 go outermost, where a copy of the view does not pad them;
+/// broadcast ones, whose stride is 0, go innermost.
+constexpr LayoutMap apply_to_layout(const IndexMap& map, const LayoutMap& layout) noexcept {
+  // A key per dimension that orders as the strides do.
+  const auto key = [&layout](const ViewAxis& axis) {
+    if (axis.step == 0 && axis.extent != 1) return kMaxNdim;
+    return axis.has_source() ? layout[axis.source] : -1;
+  };
+  LayoutMap result;
+  for (int i = 0; i < map.ndim(); ++i) {
+    int rank = 0;
+    for (int j = 0; j < map.ndim(); ++j) {
+      const int ours = key(map.axes()[i]);
+      const int other = key(map.axes()[j]);
+      rank += other < ours || (other == ours && j < i) ? 1 : 0;
+    }
+    result.push_back(rank);
+  }
+  return result;
+}
+
+/// The memory of a layout; with the `apply` below, all view operations work on it.
+constexpr StridedView memory_of(const Layout& layout) noexcept { return layout.view(); }
+
+/// The alignment that holds at `view_index` of `view`, made from `source`, which has
+/// `alignment_bytes` at `source_index`.
+constexpr std::int64_t seen_alignment_bytes(const StridedView& view, const Extents& view_index,
+                                            const StridedView& source, const Extents& source_index,
+                                            std::int64_t alignment_bytes) noexcept {
+  if (is_empty(view.shape)) return alignment_bytes;
+  return std::gcd(alignment_bytes,
+                  byte_offset(view, view_index) - byte_offset(source, source_index));
+}
+
+/// `source` seen through `map`. Requires the shape map.source_shape().
+constexpr Layout apply(const IndexMap& map, const Layout& source) noexcept {
+  const StridedView memory = source.view();
+  const StridedView view = apply(map, memory);
+  const Extents index = apply_to_index(map, source.aligned_index());
+  const std::int64_t alignment_bytes = seen_alignment_bytes(
+      view, index, memory, source.aligned_index(), source.alignment_bytes());
+  return Layout(view, apply_to_layout(map, source.layout()), alignment_bytes, index,
+                source.dims().empty() ? Dims() : apply(map, source.dims()),
+                source.halo().empty() ? Halo() : apply(map, source.halo()));
+}
+
+/// The domain: the halo cut off, so that index (0, ..., 0) is the first domain point. Requires that
+/// `halo` fits `shape`.
+IndexMap domain_map(const Extents& shape, const Halo& halo) noexcept;
+
+// ---- Fields that are paired by names. ----
+
+/// The dimensions of an array: shape[i] is the extent of dims[i]. All that arrays which are not
+/// ours say of themselves. Requires distinct names, one per extent.
+struct NamedShape {
+  Dims dims = {};
+  Extents shape = {};
+
+  friend constexpr bool operator==(const NamedShape&, const NamedShape&) noexcept = default;
+};
+
+/// The position of `dim` in `dims`, or -1.
+constexpr int position_of(Dim dim, const Dims& dims) noexcept {
+  for (int i = 0; i < dims.size(); ++i) {
+    if (dims[i] == dim) return i;
+  }
+  return -1;
+}
+
+/// What an operation on `fields` and `others` gives, as a request with an item size of 1. `others`
+/// take part with names and extents only. Of a field, all lists have one valid entry per dimension. Its dimensions have the order of the first field that has them all, else I, J, K and then
+/// data dimensions by number. InvalidArgument, with the dimension and both extents, if two operands
+/// disagree about an extent, or for more than kMaxNdim names.
+absl::StatusOr<LayoutRequest> join(std::span<const LayoutRequest> fields,
+                                 std::span<const NamedShape> others = {});
+
+/// `array` with its dimensions in the order of `target`; those that it does not have are axes of
+/// extent 1. InvalidArgument, with the name, if it has one that `target` lacks.
+absl::StatusOr<IndexMap> named_map(const NamedShape& array, const Dims& target);
+
+/// `array` repeated to all of `target`: what an assignment to `target` reads. InvalidArgument, with
+/// the name, if it has a dimension that `target` lacks or an extent that is another one there.
+absl::StatusOr<IndexMap> named_broadcast_map(const NamedShape& array, const NamedShape& target);
+
+/// What is left of `field` when `axes` are reduced to a point: without them, or, with `keep`, with
+/// extents of 1 that have no halo. Requires distinct axes of `field`, in ascending order.
+LayoutRequest reduced_layout(const LayoutRequest& field, const Axes& axes, bool keep) noexcept;
+
+// ---- What only the tests use besides this library. ----
+
+/// The base ranks that presets know, in the order in which `extended_layout` tries them.
+inline constexpr std::array<std::array<int, kSpatialAxes>, 6> kBaseRanks{
+    {{0, 1, 2}, {2, 1, 0}, {2, 0, 1}, {1, 2, 0}, {0, 2, 1}, {1, 0, 2}}};
+
+/// The layout map for `target` that keeps the order in which `dims` lie by `layout`: other data
+/// dimensions go outermost, spatial ones where the first of kBaseRanks that agrees with that order
+/// has them. Requires that `target` has all of `dims`.
+LayoutMap extended_layout(const Dims& dims, const LayoutMap& layout, const Dims& target) noexcept;
+
+/// The least common multiple of two alignments, or nothing if it is above kMaxAlignmentBytes.
+std::optional<std::int64_t> common_alignment_bytes(std::int64_t a, std::int64_t b) noexcept;
 
 }  // namespace gridbuf

@@ -9,10 +9,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-import gridbuf.layout.checked;
-import gridbuf.layout.extents;
-import gridbuf.layout.index_map;
 import gridbuf.layout.view;
+import gridbuf.layout;
 
 namespace gridbuf {
 namespace {

@@ -18,10 +18,9 @@ module;
 module gridbuf.python.arguments;
 
 import gridbuf.alloc.device;
-import gridbuf.error;
-import gridbuf.layout.dims;
-import gridbuf.layout.extents;
-import gridbuf.layout.index_map;
+import gridbuf.base;
+import gridbuf.layout.view;
+import gridbuf.layout;
 import gridbuf.python.object;
 
 namespace gridbuf::python {

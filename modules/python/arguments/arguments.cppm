@@ -26,9 +26,8 @@ module;
 export module gridbuf.python.arguments;
 
 import gridbuf.alloc.device;
-import gridbuf.layout.dims;
-import gridbuf.layout.extents;
-import gridbuf.layout.index_map;
+import gridbuf.layout.view;
+import gridbuf.layout;
 import gridbuf.python.object;
 
 export namespace gridbuf::python {

@@ -18,15 +18,14 @@ module;
 
 module gridbuf.python.buffer;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
 import gridbuf.alloc.devices;
 import gridbuf.alloc.host;
 import gridbuf.alloc.poison;
-import gridbuf.error;
-import gridbuf.interface;
+import gridbuf.alloc;
+import gridbuf.base;
 import gridbuf.interface.dlpack;
-import gridbuf.interface.exchange;
+import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.arguments;
 import gridbuf.python.elements;
@@ -156,7 +155,8 @@ PyGetSetDef getters[] = {
     {"base", get_base, nullptr, "The Buffer of the whole allocation, or None if this is it.",
      nullptr},
     {"plan", get_plan, nullptr,
-     "The LayoutPlan of the allocation that this buffer shows all or a part of; None where the\n"
+     "The gridbuf.LayoutPlan of the allocation that this buffer shows all or a part of; None where "
+     "the\n"
      "memory is not gridbuf's.",
      nullptr},
     {"T", transposed_getter, nullptr, "The view with the dimensions in reverse order.", nullptr},
@@ -240,7 +240,7 @@ PyMemberDef members[] = {
 
 // ---- Text. ----
 
-std::string padding_text(const LayoutPlan& plan) {
+std::string padding_text(const Layout& plan) {
   Extents padding;
   for (int axis = 0; axis < plan.ndim(); ++axis) {
     padding.push_back(plan.padded_shape()[axis] - plan.shape()[axis]);
@@ -304,7 +304,7 @@ PyType_Spec spec = {
 
 // ---- Allocation. ----
 
-[[noreturn]] void raise_no_block(const absl::Status& status, const LayoutPlan& plan,
+[[noreturn]] void raise_no_block(const absl::Status& status, const Layout& plan,
                                  const DTypeRecord& dtype, MemoryKind kind) {
   if (error_class_of(status) != ErrorClass::kMemory) raise(status);
   raise(with_context(status, "no memory for shape " + to_string(plan.shape()) + ", dtype " +
@@ -320,7 +320,7 @@ PyType_Spec spec = {
 constexpr std::int64_t kLongBytes = std::int64_t{1} << 20;
 
 /// Poison mode: nobody has any business between the rows. Taken off when the memory is freed.
-void poison_padding(const LayoutPlan& plan, const std::byte* first_element) {
+void poison_padding(const Layout& plan, const std::byte* first_element) {
   for (int axis = 0; axis < plan.ndim(); ++axis) {
     if (plan.layout()[axis] != plan.ndim() - 1) continue;
     poison_row_padding(first_element, plan.total_bytes(),
@@ -330,7 +330,7 @@ void poison_padding(const LayoutPlan& plan, const std::byte* first_element) {
 }
 
 /// The padding of the rows as a view of bytes.
-StridedView padding_of(const LayoutPlan& plan) {
+StridedView padding_of(const Layout& plan) {
   StridedView padding = plan.view();
   const int axis = plan.contiguous_axis();
   padding.offset_bytes = plan.shape()[axis] * plan.itemsize_bytes();
@@ -344,7 +344,7 @@ StridedView padding_of(const LayoutPlan& plan) {
 constexpr std::int64_t kFewBytes = std::int64_t{1} << 16;
 
 /// Whether padding is zeroed apart, for elements that are all written anyhow.
-bool zeroes_padding_alone(const LayoutPlan& plan, const MemoryOptions& options) {
+bool zeroes_padding_alone(const Layout& plan, const MemoryOptions& options) {
   return options.zeroed_padding && !options.zeroed && options.kind == MemoryKind::kHost &&
          plan.total_bytes() > kFewBytes;
 }
@@ -358,7 +358,7 @@ bool is_zero_already(const BlockFacts& facts) {
 /// Not inline: the thread's variable would then be looked up for host memory, too.
 [[gnu::noinline]] void set_stream(BlockFacts& facts) { facts.stream = current_stream(); }
 
-absl::StatusOr<Block> allocate_block(const LayoutPlan& plan, const MemoryOptions& options) {
+absl::StatusOr<Block> allocate_block(const Layout& plan, const MemoryOptions& options) {
   const AllocationRequest request{.total_bytes = plan.total_bytes(),
                                   .alignment_bytes = plan.alignment_bytes(),
                                   .aligned_offset_bytes = plan.aligned_offset_bytes(),
@@ -394,7 +394,7 @@ ArrayDoor array_door{.is_array = nullptr, .to_buffer = nullptr};
 
 void set_array_door(const ArrayDoor& door) { array_door = door; }
 
-py::object buffer_of_array(PyObject* object, DataSide side, Purpose purpose) {
+py::object buffer_of_array(PyObject* object, DeviceType side, Purpose purpose) {
   if (array_door.is_array == nullptr || !array_door.is_array(object)) return py::object();
   return array_door.to_buffer(object, side, purpose);
 }
@@ -419,7 +419,7 @@ py::object new_object(const DTypePtr& dtype, PyObject* root) {
   return object;
 }
 
-py::object allocate_buffer(const LayoutPlan& plan, const Dims& dims, const DTypePtr& dtype,
+py::object allocate_buffer(const Layout& plan, const Dims& dims, const DTypePtr& dtype,
                            const MemoryOptions& options) {
   const bool padding_alone = zeroes_padding_alone(plan, options);
   MemoryOptions wanted = options;
@@ -467,7 +467,7 @@ bool has_plan(PyObject* buffer) {
   return !object_of(root == nullptr ? buffer : root)->adopted;
 }
 
-LayoutPlan plan_of(PyObject* buffer) {
+Layout plan_of(PyObject* buffer) {
   PyObject* root = object_of(buffer)->root;
   const BufferState& state = object_of(root == nullptr ? buffer : root)->state;
   // The same request gives the same plan: it need not be kept.

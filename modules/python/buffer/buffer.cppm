@@ -28,13 +28,12 @@ module;
 
 export module gridbuf.python.buffer;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
-import gridbuf.interface;
+import gridbuf.alloc;
 import gridbuf.interface.buffer;
-import gridbuf.interface.data_interface;
 import gridbuf.interface.dlpack;
-import gridbuf.interface.exchange;
+import gridbuf.interface.numpy;
+import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.numpy;
 import gridbuf.python.object;
@@ -74,7 +73,7 @@ const DTypePtr& dtype_of(PyObject* buffer);
 /// A new Buffer with memory of its own, as `plan` says; that of a device on the thread's current
 /// stream. MemoryError, naming everything that was asked for, if there is none; and
 /// DeviceUnavailableError.
-py::object allocate_buffer(const LayoutPlan& plan, const Dims& dims, const DTypePtr& dtype,
+py::object allocate_buffer(const Layout& plan, const Dims& dims, const DTypePtr& dtype,
                            const MemoryOptions& options);
 
 /// A Buffer over memory that is not ours. `state` is complete: a checked descriptor (`describe`),
@@ -107,7 +106,7 @@ void copy_buffer(PyObject* target, PyObject* source);
 
 /// The plan of the memory that the buffer shows all or a part of. Requires memory of ours: foreign
 /// memory was laid out by no plan (`has_plan`).
-LayoutPlan plan_of(PyObject* buffer);
+Layout plan_of(PyObject* buffer);
 bool has_plan(PyObject* buffer);
 
 /// What the Buffer of somebody else's array is for: its parameters alone; to be read now, so that
@@ -119,12 +118,12 @@ enum class Purpose : std::uint8_t { kParameters, kReading, kSharing };
 struct ArrayDoor {
   bool (*is_array)(PyObject* object);
   /// A Buffer over the memory of a side, or of the other one if that is all there is.
-  py::object (*to_buffer)(PyObject* array, DataSide side, Purpose purpose);
+  py::object (*to_buffer)(PyObject* array, DeviceType side, Purpose purpose);
 };
 /// Called once, by the extension's initialisation.
 void set_array_door(const ArrayDoor& door);
 /// The Buffer of such an array; none for every other object.
-py::object buffer_of_array(PyObject* object, DataSide side, Purpose purpose);
+py::object buffer_of_array(PyObject* object, DeviceType side, Purpose purpose);
 
 /// What `__dlpack__` of the buffer returns to a vectorcall with these arguments.
 py::object export_dlpack(PyObject* buffer, PyObject* const* arguments, Py_ssize_t count,
@@ -136,7 +135,7 @@ const dlpack::ExchangeApi& buffer_exchange_table();
 
 /// One side's entry of `__gt_data_interface__`, over the buffer's memory. `acquire` and `touch` are
 /// callables, or null for none. Requires that the side reaches the memory.
-py::object make_data_entry(PyObject* buffer, DataSide side, const Halo& halo, PyObject* acquire,
+py::object make_data_entry(PyObject* buffer, DeviceType side, const Halo& halo, PyObject* acquire,
                            PyObject* touch);
 
 /// Entries per dimension, in the order of annotations: I, J, K, then data dimensions by number.

@@ -14,9 +14,9 @@ module;
 
 module gridbuf.python.buffer;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
-import gridbuf.error;
+import gridbuf.alloc;
+import gridbuf.base;
 import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.arguments;
@@ -28,7 +28,7 @@ namespace gridbuf::python {
 namespace {
 
 /// The plan of a copy: all parameters of the buffer, which may be a view, in memory of its own.
-LayoutPlan plan_of_copy(const BufferObject& buffer) {
+Layout plan_of_copy(const BufferObject& buffer) {
   const BufferState& state = buffer.state;
   return value_of(make_plan({.shape = state.memory.view.shape,
                              .itemsize_bytes = state.memory.view.itemsize_bytes,
@@ -46,7 +46,7 @@ py::object element_bytes(PyObject* self) {
   }
   wait_for_host(*object_of(self));
   py::object bytes = steal(PyBytes_FromStringAndSize(nullptr, memory.nbytes()));
-  const LayoutPlan dense = value_of(
+  const Layout dense = value_of(
       make_plan({.shape = memory.view.shape, .itemsize_bytes = memory.view.itemsize_bytes}));
   copy_memory(reinterpret_cast<std::byte*>(PyBytes_AS_STRING(bytes.ptr())), dense.view(),
               memory.block, memory.view);
@@ -83,7 +83,7 @@ py::object reduced(PyObject* self, PyObject* protocol) {
 
 py::object copy_of(PyObject* buffer, MemoryKind kind) {
   const BufferObject& source = *object_of(buffer);
-  const LayoutPlan plan = plan_of_copy(source);
+  const Layout plan = plan_of_copy(source);
   const bool padded = plan.total_bytes() != plan.nbytes();
   py::object copied = allocate_buffer(plan, source.state.dims, source.dtype,
                                       {.zeroed_padding = padded, .kind = kind});

@@ -13,11 +13,11 @@ module;
 
 module gridbuf.python.buffer;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
-import gridbuf.error;
-import gridbuf.interface;
+import gridbuf.alloc;
+import gridbuf.base;
 import gridbuf.interface.dlpack;
+import gridbuf.interface;
 import gridbuf.python.arguments;
 import gridbuf.python.object;
 

@@ -16,16 +16,12 @@ module;
 
 module gridbuf.python.buffer;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
 import gridbuf.alloc.devices;
-import gridbuf.error;
-import gridbuf.interface;
+import gridbuf.alloc;
+import gridbuf.base;
 import gridbuf.interface.dlpack;
-import gridbuf.interface.dlpack.reader;
-import gridbuf.interface.dtype;
-import gridbuf.interface.exchange;
-import gridbuf.interface.imported;
+import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.numpy;
 import gridbuf.python.object;
@@ -121,7 +117,7 @@ absl::StatusOr<MemoryKind> kind_on(const dlpack::DLDevice& device) {
 }
 
 /// Of a prototype only element type, shape and device are read (DX-10).
-absl::StatusOr<LayoutPlan> plan_for(const DLTensor& prototype, const DType& type) {
+absl::StatusOr<Layout> plan_for(const DLTensor& prototype, const DType& type) {
   if (prototype.ndim < 0 || prototype.ndim > kMaxNdim ||
       (prototype.ndim > 0 && prototype.shape == nullptr)) {
     return make_error(ErrorClass::kValue,
@@ -141,7 +137,7 @@ absl::StatusOr<dlpack::VersionedExport> make_tensor(const DLTensor& prototype) {
   if (!type.ok()) return type.status();
   const absl::StatusOr<MemoryKind> kind = kind_on(prototype.device);
   if (!kind.ok()) return kind.status();
-  const absl::StatusOr<LayoutPlan> plan = plan_for(prototype, *type);
+  const absl::StatusOr<Layout> plan = plan_for(prototype, *type);
   if (!plan.ok()) return plan.status();
   const absl::StatusOr<MemoryResource*> resource = memory_resource(*kind);
   if (!resource.ok()) return resource.status();

@@ -11,11 +11,11 @@ module;
 
 module gridbuf.python.buffer;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
-import gridbuf.error;
-import gridbuf.interface;
+import gridbuf.alloc;
+import gridbuf.base;
 import gridbuf.interface.buffer;
+import gridbuf.interface;
 import gridbuf.python.arguments;
 import gridbuf.python.numpy;
 import gridbuf.python.object;

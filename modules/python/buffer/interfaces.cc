@@ -15,13 +15,9 @@ module;
 
 module gridbuf.python.buffer;
 
-import gridbuf.error;
+import gridbuf.base;
+import gridbuf.interface.numpy;
 import gridbuf.interface;
-import gridbuf.interface.array_interface;
-import gridbuf.interface.array_struct;
-import gridbuf.interface.cuda_array_interface;
-import gridbuf.interface.data_interface;
-import gridbuf.interface.dtype;
 import gridbuf.layout;
 import gridbuf.python.arguments;
 import gridbuf.python.numpy;
@@ -190,9 +186,9 @@ py::object from_halo(const Halo& halo) {
 
 /// A Buffer's own entry. `acquire`, on the host, waits for what the device still does to memory
 /// that both reach; memory of one side alone is always current there and has no functions to call.
-py::object make_entry(PyObject* self, DataSide side) {
+py::object make_entry(PyObject* self, DeviceType side) {
   const BufferObject& buffer = *object_of(self);
-  const bool waits = side == DataSide::kHost && has_side(buffer.state.memory, DataSide::kGpu);
+  const bool waits = side == DeviceType::kHost && has_side(buffer.state.memory, DeviceType::kCuda);
   const py::object acquire =
       waits ? steal(PyObject_GetAttrString(self, "synchronize")) : py::object();
   return make_data_entry(self, side, no_halo(buffer.state.memory.view.ndim()), acquire.ptr(),
@@ -204,20 +200,20 @@ py::object make_data_interface(PyObject* self) {
   const BufferObject& buffer = *object_of(self);
   check_has_typestr(kName, buffer);
   py::object sides = steal(PyDict_New());
-  if (has_side(buffer.state.memory, DataSide::kHost)) {
-    check(PyDict_SetItem(sides.ptr(), Py_None, make_entry(self, DataSide::kHost).ptr()));
+  if (has_side(buffer.state.memory, DeviceType::kHost)) {
+    check(PyDict_SetItem(sides.ptr(), Py_None, make_entry(self, DeviceType::kHost).ptr()));
   }
-  if (has_side(buffer.state.memory, DataSide::kGpu)) {
+  if (has_side(buffer.state.memory, DeviceType::kCuda)) {
     check_or_absent(kName, check_device_is_on(buffer));
     const py::object key = make_text(kGpuKey);
-    check(PyDict_SetItem(sides.ptr(), key.ptr(), make_entry(self, DataSide::kGpu).ptr()));
+    check(PyDict_SetItem(sides.ptr(), key.ptr(), make_entry(self, DeviceType::kCuda).ptr()));
   }
   return sides;
 }
 
 }  // namespace
 
-py::object make_data_entry(PyObject* self, DataSide side, const Halo& halo, PyObject* acquire,
+py::object make_data_entry(PyObject* self, DeviceType side, const Halo& halo, PyObject* acquire,
                            PyObject* touch) {
   const BufferObject& buffer = *object_of(self);
   const DataInterfaceFields fields = value_of(

@@ -15,12 +15,12 @@ module;
 
 module gridbuf.python.buffer;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
 import gridbuf.alloc.devices;
-import gridbuf.error;
-import gridbuf.interface;
+import gridbuf.alloc;
+import gridbuf.base;
 import gridbuf.interface.dlpack;
+import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.object;
 import gridbuf.transfer.boxes;

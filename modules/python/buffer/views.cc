@@ -15,12 +15,12 @@ module;
 
 module gridbuf.python.buffer;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
-import gridbuf.error;
+import gridbuf.alloc;
+import gridbuf.base;
 import gridbuf.interface;
+import gridbuf.layout.view;
 import gridbuf.layout;
-import gridbuf.layout.viewed;
 import gridbuf.python.arguments;
 import gridbuf.python.numpy;
 import gridbuf.python.object;
@@ -32,24 +32,22 @@ namespace {
 py::object view_through(PyObject* source, const IndexMap& map, bool readonly = false) {
   const BufferObject& buffer = *object_of(source);
   const BufferState& state = buffer.state;
-  const int ndim = state.memory.view.ndim();
-  const ViewedPlan viewed = apply(map, ViewedPlan{.memory = state.memory.view,
-                                                  .dims = state.dims,
-                                                  .halo = no_halo(ndim),
-                                                  .aligned_index = state.aligned_index,
-                                                  .alignment_bytes = state.alignment_bytes});
+  const StridedView view = apply(map, state.memory.view);
+  const Extents aligned_index = apply_to_index(map, state.aligned_index);
+  const std::int64_t alignment_bytes = seen_alignment_bytes(
+      view, aligned_index, state.memory.view, state.aligned_index, state.alignment_bytes);
   return new_buffer(buffer.dtype, buffer.root == nullptr ? source : buffer.root,
                     [&]() noexcept -> BufferState {
                       return {.memory = {.block = state.memory.block,
-                                         .view = viewed.memory,
+                                         .view = view,
                                          .dtype = state.memory.dtype,
                                          .readonly = state.memory.readonly || readonly,
                                          .device = state.memory.device,
                                          .owner = state.memory.owner},
-                              .dims = viewed.dims,
+                              .dims = apply(map, state.dims),
                               .layout = apply_to_layout(map, state.layout),
-                              .aligned_index = viewed.aligned_index,
-                              .alignment_bytes = viewed.alignment_bytes};
+                              .aligned_index = aligned_index,
+                              .alignment_bytes = alignment_bytes};
                     });
 }
 

@@ -30,7 +30,7 @@ export module gridbuf.python.call;
 
 import gridbuf.alloc.device;
 import gridbuf.call;
-import gridbuf.interface.data_interface;
+import gridbuf.interface.numpy;
 import gridbuf.layout;
 import gridbuf.python.numpy;
 import gridbuf.python.object;

@@ -20,8 +20,8 @@ module;
 
 module gridbuf.python.call;
 
+import gridbuf.base;
 import gridbuf.call;
-import gridbuf.error;
 import gridbuf.layout;
 import gridbuf.python.arguments;
 import gridbuf.python.numpy;

@@ -18,14 +18,13 @@ module;
 
 module gridbuf.python.call;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
 import gridbuf.alloc.devices;
+import gridbuf.alloc;
+import gridbuf.base;
 import gridbuf.call;
-import gridbuf.error;
+import gridbuf.interface.numpy;
 import gridbuf.interface;
-import gridbuf.interface.data_interface;
-import gridbuf.interface.dtype;
 import gridbuf.layout;
 import gridbuf.python.arguments;
 import gridbuf.python.buffer;
@@ -40,8 +39,10 @@ import gridbuf.storage;
 namespace gridbuf::python::calls {
 namespace {
 
-DataSide data_side(Side side) { return side == Side::kHost ? DataSide::kHost : DataSide::kGpu; }
-Side side_of(DataSide side) { return side == DataSide::kHost ? Side::kHost : Side::kDevice; }
+DeviceType data_side(Side side) {
+  return side == Side::kHost ? DeviceType::kHost : DeviceType::kCuda;
+}
+Side side_of(DeviceType side) { return side == DeviceType::kHost ? Side::kHost : Side::kDevice; }
 
 bool reaches(Side side, DeviceType type) {
   if (side == Side::kHost) return is_host_readable(type);
@@ -342,7 +343,7 @@ class Session {
   /// A Buffer over the memory of the side that was acquired.
   py::object buffer_over(Taken& taken, Meaning& meaning) const {
     if (is_buffer(taken.object)) return share(taken.object);
-    const DataSide side = data_side(taken.side);
+    const DeviceType side = data_side(taken.side);
     if (taken.storage != nullptr) {
       return buffer_of_array(taken.object, side, Purpose::kParameters);
     }
@@ -458,7 +459,7 @@ class Session {
     LayoutMap layout =
         rule.relied_on.layout.empty() ? rule.preferred.layout : rule.relied_on.layout;
     if (layout.empty()) layout = state.layout;
-    const LayoutPlan plan =
+    const Layout plan =
         value_of(make_plan({.shape = field.memory.shape,
                             .itemsize_bytes = field.memory.itemsize_bytes,
                             .layout = layout,

@@ -11,12 +11,11 @@ module;
 
 module gridbuf.python.copyto;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
-import gridbuf.error;
+import gridbuf.alloc;
+import gridbuf.base;
+import gridbuf.interface.numpy;
 import gridbuf.interface;
-import gridbuf.interface.data_interface;
-import gridbuf.interface.dtype;
 import gridbuf.layout;
 import gridbuf.python.arguments;
 import gridbuf.python.buffer;
@@ -68,7 +67,7 @@ End open_target(PyObject* object) {
     return end;
   }
   end.is_foreign = !is_buffer(object);
-  set_buffer(end, import_buffer(object, nullptr, {.use_names = false, .side = DataSide::kHost},
+  set_buffer(end, import_buffer(object, nullptr, {.use_names = false, .side = DeviceType::kHost},
                                 &end.meaning));
   return end;
 }
@@ -79,7 +78,7 @@ PyObject* numpy_type_of(const End& end) {
 
 /// An array to be read, on the side that is preferred if it has both. What offers no memory is
 /// NumPy's to read: sequences, `__array__`.
-End open_array(PyObject* object, DataSide side) {
+End open_array(PyObject* object, DeviceType side) {
   End end;
   if (is_exact_ndarray(object)) {
     end.array = share(object);
@@ -106,7 +105,7 @@ End open_source(PyObject* object, const End& target, PyObject* casting) {
     return {.array = make_element(numpy_type_of(target), object, casting),
             .on_device = py::object()};
   }
-  return open_array(object, target.on_device ? DataSide::kGpu : DataSide::kHost);
+  return open_array(object, target.on_device ? DeviceType::kCuda : DeviceType::kHost);
 }
 
 py::object on_host(const End& end) {
@@ -117,7 +116,7 @@ py::object on_host(const End& end) {
 /// The mask as an ndarray of bool; none for True.
 py::object open_mask(PyObject* where) {
   if (where == nullptr || where == Py_True) return py::object();
-  py::object mask = on_host(open_array(where, DataSide::kHost));
+  py::object mask = on_host(open_array(where, DeviceType::kHost));
   const DTypePtr dtype = record_or_none(dtype_of_ndarray(mask.ptr()));
   if (dtype && dtype->type.kind() == Kind::kBool) return mask;
   raise(ErrorClass::kType, Problem{"where's dtype", describe(dtype_of_ndarray(mask.ptr())), "bool",
@@ -148,10 +147,10 @@ py::object staging_for(const py::object& target, bool with_elements) {
   if (with_elements) return copy_of(target.ptr(), MemoryKind::kHost);
   const BufferState& state = state_of(target.ptr());
   const DTypePtr& dtype = dtype_of(target.ptr());
-  const LayoutPlan plan = value_of(make_plan({.shape = state.memory.view.shape,
-                                              .itemsize_bytes = state.memory.view.itemsize_bytes,
-                                              .layout = state.layout,
-                                              .dtype_name = dtype->name}));
+  const Layout plan = value_of(make_plan({.shape = state.memory.view.shape,
+                                          .itemsize_bytes = state.memory.view.itemsize_bytes,
+                                          .layout = state.layout,
+                                          .dtype_name = dtype->name}));
   return allocate_buffer(plan, state.dims, dtype, {});
 }
 

@@ -29,7 +29,7 @@ module;
 
 export module gridbuf.python.creation;
 
-import gridbuf.error;
+import gridbuf.base;
 import gridbuf.python.arguments;
 import gridbuf.python.object;
 

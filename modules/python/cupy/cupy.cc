@@ -11,9 +11,9 @@ module;
 
 module gridbuf.python.cupy;
 
-import gridbuf.alloc;
 import gridbuf.alloc.devices;
-import gridbuf.error;
+import gridbuf.alloc;
+import gridbuf.base;
 import gridbuf.layout;
 import gridbuf.python.arguments;
 import gridbuf.python.numpy;
@@ -80,7 +80,7 @@ void check_dtype(const DTypeRecord& dtype) {
 }
 
 /// A cupy.cuda.MemoryPointer to where the plan's element (0, ..., 0) goes.
-py::object allocate_placed(PyObject* cupy, const LayoutPlan& plan) {
+py::object allocate_placed(PyObject* cupy, const Layout& plan) {
   const Placement placement =
       value_of(place({.total_bytes = plan.total_bytes(),
                       .alignment_bytes = plan.alignment_bytes(),
@@ -98,7 +98,7 @@ py::object allocate_placed(PyObject* cupy, const LayoutPlan& plan) {
 
 }  // namespace
 
-py::object make_cupy_array(const LayoutPlan& plan, const DTypeRecord& dtype, bool zeroed) {
+py::object make_cupy_array(const Layout& plan, const DTypeRecord& dtype, bool zeroed) {
   const py::object cupy = load_cupy();
   check_dtype(dtype);
   const py::object memory = allocate_placed(cupy.ptr(), plan);

@@ -27,7 +27,7 @@ export namespace gridbuf::python {
 /// A `cupy.ndarray` as `plan` says. `zeroed`: elements and padding are zeros, written on CuPy's
 /// current stream. TypeError for dtypes that CuPy does not have; DeviceUnavailableError; CuPy's own
 /// MemoryError.
-py::object make_cupy_array(const LayoutPlan& plan, const DTypeRecord& dtype, bool zeroed);
+py::object make_cupy_array(const Layout& plan, const DTypeRecord& dtype, bool zeroed);
 
 /// Writes `value` to all elements, broadcast and cast as numpy.full does. Requires an array of the
 /// function above.

@@ -13,10 +13,10 @@ module;
 
 module gridbuf.python.device;
 
-import gridbuf.alloc.devices;
 import gridbuf.alloc.devices.table;
+import gridbuf.alloc.devices;
 import gridbuf.alloc.emulated;
-import gridbuf.error;
+import gridbuf.base;
 import gridbuf.python.arguments;
 import gridbuf.python.object;
 

@@ -15,7 +15,7 @@ module;
 
 module gridbuf.python.elements;
 
-import gridbuf.interface.dtype;
+import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.numpy;
 import gridbuf.python.object;

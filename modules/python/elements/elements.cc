@@ -15,14 +15,14 @@ module;
 
 module gridbuf.python.elements;
 
-import gridbuf.error;
-import gridbuf.interface.dtype;
+import gridbuf.base;
+import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.numpy;
 import gridbuf.python.object;
-import gridbuf.transfer;
 import gridbuf.transfer.convert;
 import gridbuf.transfer.numbers;
+import gridbuf.transfer;
 
 namespace gridbuf::python {
 

@@ -19,10 +19,9 @@ module;
 module gridbuf.python.functions;
 
 import gridbuf.alloc.device;
-import gridbuf.error;
+import gridbuf.base;
 import gridbuf.interface;
 import gridbuf.layout;
-import gridbuf.layout.preset;
 import gridbuf.python.arguments;
 import gridbuf.python.buffer;
 import gridbuf.python.creation;
@@ -50,7 +49,7 @@ py::object allocate_for(const Request& request, const MemoryOptions& zeroes) {
 bool is_for_cupy(const Request& request) { return request.memory == MemoryKind::kDevice; }
 
 /// Whether there are bytes that belong to no element: every function but `empty` zeroes them.
-bool has_padding(const LayoutPlan& plan) { return plan.total_bytes() != plan.nbytes(); }
+bool has_padding(const Layout& plan) { return plan.total_bytes() != plan.nbytes(); }
 
 py::object make_full(const Request& request, PyObject* fill_value) {
   if (is_for_cupy(request)) {
@@ -165,7 +164,7 @@ py::object buffer_of(const Request& request, const std::byte* elements) {
   if (request.memory == MemoryKind::kDevice) on_host.memory = MemoryKind::kHost;
   const py::object buffer = allocate_for(on_host, {.zeroed_padding = has_padding(request.plan)});
   const BufferDescriptor& memory = state_of(buffer.ptr()).memory;
-  const LayoutPlan dense = value_of(
+  const Layout dense = value_of(
       make_plan({.shape = memory.view.shape, .itemsize_bytes = memory.view.itemsize_bytes}));
   copy_memory(memory.block, memory.view, elements, dense.view());
   return on_host.memory == request.memory ? share(buffer.ptr())
@@ -230,9 +229,9 @@ PresetOrder to_order(PyObject* layout) {
                               static_cast<int>(ranks[2]));
 }
 
-PresetDevice to_preset_device(PyObject* device) {
-  if (device == Py_None) return PresetDevice::kHost;
-  if (PyUnicode_Check(device) != 0 && utf8(device) == "gpu") return PresetDevice::kGpu;
+DeviceType to_preset_device(PyObject* device) {
+  if (device == Py_None) return DeviceType::kHost;
+  if (PyUnicode_Check(device) != 0 && utf8(device) == "gpu") return DeviceType::kCuda;
   raise(PyUnicode_Check(device) != 0 ? ErrorClass::kValue : ErrorClass::kType,
         Problem{"device", describe(device), "None or \"gpu\"", "pass None for host memory"});
 }
@@ -267,7 +266,7 @@ py::dict presets() {
   for (const std::string& name : preset_names()) {
     const Preset preset = value_of(find_preset(name));
     py::dict entry;
-    entry["device"] = preset.device == PresetDevice::kGpu ? make_text("gpu") : share(Py_None);
+    entry["device"] = preset.device == DeviceType::kCuda ? make_text("gpu") : share(Py_None);
     entry["alignment_size"] = preset.alignment_bytes;
     entry["layout"] = layout_of_preset(preset);
     found[py::str(name)] = entry;

@@ -18,17 +18,12 @@ module;
 
 module gridbuf.python.imports;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
 import gridbuf.alloc.devices;
-import gridbuf.error;
+import gridbuf.alloc;
+import gridbuf.base;
+import gridbuf.interface.numpy;
 import gridbuf.interface;
-import gridbuf.interface.array_interface;
-import gridbuf.interface.array_struct;
-import gridbuf.interface.cuda_array_interface;
-import gridbuf.interface.data_interface;
-import gridbuf.interface.dtype;
-import gridbuf.interface.imported;
 import gridbuf.layout;
 import gridbuf.python.object;
 
@@ -376,7 +371,7 @@ py::object releasing(const py::object& release, const py::object& alive) {
   return capsule;
 }
 
-RawDataInterface hooks_of(PyObject* entry, DataSide side) {
+RawDataInterface hooks_of(PyObject* entry, DeviceType side) {
   RawDataInterface raw;
   raw.side = side;
   raw.acquire = to_hook(item(entry, keys::acquire));
@@ -427,8 +422,8 @@ Foreign read_cuda_dict(PyObject* dict, PyObject* self) {
 namespace {
 
 /// The entry of a side; none if there is none.
-py::object entry_under(PyObject* dict, DataSide side) {
-  if (side == DataSide::kGpu) return item(dict, keys::gpu);
+py::object entry_under(PyObject* dict, DeviceType side) {
+  if (side == DeviceType::kCuda) return item(dict, keys::gpu);
   PyObject* const found = PyDict_GetItemWithError(dict, Py_None);
   if (found == nullptr && PyErr_Occurred() != nullptr) throw PythonError();
   return share(found);
@@ -436,10 +431,12 @@ py::object entry_under(PyObject* dict, DataSide side) {
 
 }  // namespace
 
-bool has_entry(PyObject* dict, DataSide side) { return static_cast<bool>(entry_under(dict, side)); }
+bool has_entry(PyObject* dict, DeviceType side) {
+  return static_cast<bool>(entry_under(dict, side));
+}
 
 bool is_data_dict(PyObject* dict) {
-  return has_entry(dict, DataSide::kHost) || has_entry(dict, DataSide::kGpu);
+  return has_entry(dict, DeviceType::kHost) || has_entry(dict, DeviceType::kCuda);
 }
 
 namespace {
@@ -447,7 +444,7 @@ namespace {
 AttributeName data_interface_name("__gt_data_interface__");
 
 /// The dict's entry of a side, checked as far as its functions.
-py::object checked_entry(PyObject* dict, DataSide side) {
+py::object checked_entry(PyObject* dict, DeviceType side) {
   py::object entry = entry_under(dict, side);
   check_is_dict(entry.ptr(), "GT-02", "an entry of __gt_data_interface__");
   check(check_hooks(hooks_of(entry.ptr(), side)));
@@ -465,7 +462,7 @@ py::object acquire(const py::object& entry, PyObject* self) {
 }
 
 /// The entry as `source` gives it now; `entry` if there is no source or it gives none.
-py::object read_again(py::object entry, DataSide side, PyObject* source) {
+py::object read_again(py::object entry, DeviceType side, PyObject* source) {
   const py::object again =
       source == nullptr ? py::object() : optional_attribute(source, data_interface_name);
   if (!again || PyDict_Check(again.ptr()) == 0) return entry;
@@ -475,9 +472,10 @@ py::object read_again(py::object entry, DataSide side, PyObject* source) {
 
 /// The entry as an array interface. The proposal lists no version among its keys, which that
 /// protocol demands (GT-02): an entry without one is of today's.
-py::object as_array_interface(const py::object& entry, DataSide side) {
+py::object as_array_interface(const py::object& entry, DeviceType side) {
   if (item(entry.ptr(), keys::version)) return share(entry.ptr());
-  const int version = side == DataSide::kHost ? kArrayInterfaceVersion : kCudaArrayInterfaceVersion;
+  const int version =
+      side == DeviceType::kHost ? kArrayInterfaceVersion : kCudaArrayInterfaceVersion;
   py::object completed = steal(PyDict_Copy(entry.ptr()));
   const py::object number = steal(PyLong_FromLong(version));
   check(PyDict_SetItem(completed.ptr(), keys::version.get(), number.ptr()));
@@ -485,7 +483,7 @@ py::object as_array_interface(const py::object& entry, DataSide side) {
 }
 
 /// Fills in what the entry says beyond an array interface.
-void read_meaning_of(PyObject* entry, DataSide side, Foreign& foreign) {
+void read_meaning_of(PyObject* entry, DeviceType side, Foreign& foreign) {
   RawDataInterface raw = hooks_of(entry, side);
   raw.dims = to_names(item(entry, keys::dims));
   raw.halo = to_widths(item(entry, keys::halo));
@@ -502,9 +500,9 @@ namespace {
 
 /// The side whose entry is meant: `side` if it has one, else the host's, else the GPU's. An error
 /// if there is none.
-DataSide side_with_entry(PyObject* dict, std::optional<DataSide> side) {
+DeviceType side_with_entry(PyObject* dict, std::optional<DeviceType> side) {
   check_is_dict(dict, "GT-01", "__gt_data_interface__");
-  if (!side) side = entry_under(dict, DataSide::kHost) ? DataSide::kHost : DataSide::kGpu;
+  if (!side) side = entry_under(dict, DeviceType::kHost) ? DeviceType::kHost : DeviceType::kCuda;
   if (!entry_under(dict, *side)) {
     check(refuse("GT-01", ErrorClass::kValue,
                  {"__gt_data_interface__", describe(dict),
@@ -514,10 +512,10 @@ DataSide side_with_entry(PyObject* dict, std::optional<DataSide> side) {
 }
 
 /// The memory of an entry that may be used now.
-Foreign read_entry(const py::object& acquired, PyObject* self, DataSide side) {
+Foreign read_entry(const py::object& acquired, PyObject* self, DeviceType side) {
   const py::object entry = as_array_interface(acquired, side);
-  Foreign foreign = side == DataSide::kHost ? read_array_dict(entry.ptr(), self)
-                                            : read_cuda_dict(entry.ptr(), self);
+  Foreign foreign = side == DeviceType::kHost ? read_array_dict(entry.ptr(), self)
+                                              : read_cuda_dict(entry.ptr(), self);
   read_meaning_of(entry.ptr(), side, foreign);
   return foreign;
 }
@@ -528,9 +526,9 @@ py::object given(py::object function) {
 
 }  // namespace
 
-Foreign read_data_dict(PyObject* dict, PyObject* self, std::optional<DataSide> wanted,
+Foreign read_data_dict(PyObject* dict, PyObject* self, std::optional<DeviceType> wanted,
                        PyObject* source) {
-  const DataSide side = side_with_entry(dict, wanted);
+  const DeviceType side = side_with_entry(dict, wanted);
   py::object first = checked_entry(dict, side);
   const ShieldedRef guard = acquire(first, self);  // Releases also if what follows raises.
   Foreign foreign = read_entry(read_again(std::move(first), side, source), self, side);
@@ -538,16 +536,16 @@ Foreign read_data_dict(PyObject* dict, PyObject* self, std::optional<DataSide> w
   return foreign;
 }
 
-Foreign read_acquired_dict(PyObject* dict, PyObject* self, DataSide wanted) {
-  const DataSide side = side_with_entry(dict, wanted);
+Foreign read_acquired_dict(PyObject* dict, PyObject* self, DeviceType wanted) {
+  const DeviceType side = side_with_entry(dict, wanted);
   return read_entry(checked_entry(dict, side), self, side);
 }
 
-std::optional<UseHooks> use_hooks(PyObject* object, DataSide wanted) {
+std::optional<UseHooks> use_hooks(PyObject* object, DeviceType wanted) {
   const py::object dict = optional_attribute(object, data_interface_name);
   if (!dict) return std::nullopt;
   const bool has_wanted = PyDict_Check(dict.ptr()) != 0 && has_entry(dict.ptr(), wanted);
-  const DataSide side =
+  const DeviceType side =
       side_with_entry(dict.ptr(), has_wanted ? std::optional(wanted) : std::nullopt);
   const py::object entry = checked_entry(dict.ptr(), side);
   return UseHooks{.side = side,

@@ -14,13 +14,12 @@ module;
 
 module gridbuf.python.imports;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
 import gridbuf.alloc.devices;
-import gridbuf.error;
+import gridbuf.alloc;
+import gridbuf.base;
+import gridbuf.interface.numpy;
 import gridbuf.interface;
-import gridbuf.interface.data_interface;
-import gridbuf.interface.imported;
 import gridbuf.layout;
 import gridbuf.python.arguments;
 import gridbuf.python.buffer;
@@ -94,15 +93,15 @@ py::object cupy_view(const py::object& cupy, const py::object& buffer, bool sync
 // ---- Bare descriptors. ----
 
 /// Which array interface a dict is: what the caller says, else CUDA's if it names a stream.
-std::optional<DataSide> to_side(PyObject* device) {
+std::optional<DeviceType> to_side(PyObject* device) {
   if (device == Py_Ellipsis) return std::nullopt;
-  if (device == Py_None) return DataSide::kHost;
-  if (PyUnicode_Check(device) != 0 && utf8(device) == "gpu") return DataSide::kGpu;
+  if (device == Py_None) return DeviceType::kHost;
+  if (PyUnicode_Check(device) != 0 && utf8(device) == "gpu") return DeviceType::kCuda;
   raise(PyUnicode_Check(device) != 0 ? ErrorClass::kValue : ErrorClass::kType,
         Problem{"device", describe(device), "None or \"gpu\"", "pass None for host memory"});
 }
 
-Foreign read_descriptor(PyObject* descriptor, PyObject* owner, std::optional<DataSide> side) {
+Foreign read_descriptor(PyObject* descriptor, PyObject* owner, std::optional<DeviceType> side) {
   if (PyDict_Check(descriptor) == 0) {
     raise(ErrorClass::kType,
           Problem{"descriptor", describe(descriptor), "a dict",
@@ -110,7 +109,7 @@ Foreign read_descriptor(PyObject* descriptor, PyObject* owner, std::optional<Dat
   }
   if (is_data_dict(descriptor)) return read_data_dict(descriptor, owner, side, nullptr);
   const bool names_stream = PyDict_GetItemString(descriptor, "stream") != nullptr;
-  const bool gpu = side ? *side == DataSide::kGpu : names_stream;
+  const bool gpu = side ? *side == DeviceType::kCuda : names_stream;
   return gpu ? read_cuda_dict(descriptor, owner) : read_array_dict(descriptor, owner);
 }
 
@@ -156,7 +155,7 @@ PyObject* as_numpy(PyObject*, PyObject* object) {
   return guarded([&] {
     if (is_exact_ndarray(object)) return share(object);
     const py::object buffer =
-        import_buffer(object, nullptr, {.use_names = false, .side = DataSide::kHost});
+        import_buffer(object, nullptr, {.use_names = false, .side = DeviceType::kHost});
     return ndarray_of(buffer.ptr());
   });
 }
@@ -166,7 +165,7 @@ py::object as_cupy(py::handle obj, py::handle sync_flag) {
   const py::object cupy = load_cupy();
   const py::object type = member(cupy, "ndarray");
   if (Py_TYPE(obj.ptr()) == reinterpret_cast<PyTypeObject*>(type.ptr())) return share(obj.ptr());
-  const ImportOptions options{.sync = sync, .use_names = false, .side = DataSide::kGpu};
+  const ImportOptions options{.sync = sync, .use_names = false, .side = DeviceType::kCuda};
   return cupy_view(cupy, import_buffer(obj.ptr(), nullptr, options), sync);
 }
 

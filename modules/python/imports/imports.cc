@@ -16,14 +16,12 @@ module;
 
 module gridbuf.python.imports;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
 import gridbuf.alloc.devices;
-import gridbuf.error;
+import gridbuf.alloc;
+import gridbuf.base;
+import gridbuf.interface.numpy;
 import gridbuf.interface;
-import gridbuf.interface.data_interface;
-import gridbuf.interface.dtype;
-import gridbuf.interface.imported;
 import gridbuf.layout;
 import gridbuf.python.arguments;
 import gridbuf.python.buffer;
@@ -185,7 +183,7 @@ py::object adopt(Foreign foreign, PyObject* object, PyObject* dims, const Import
 py::object import_or_none(PyObject* object, PyObject* dims, const ImportOptions& options,
                           Meaning* meaning) {
   if (is_buffer(object)) return with_dims(object, dims);
-  const DataSide side = options.side.value_or(DataSide::kHost);
+  const DeviceType side = options.side.value_or(DeviceType::kHost);
   if (const py::object ours = buffer_of_array(object, side, options.purpose)) {
     return with_dims(ours.ptr(), dims);
   }

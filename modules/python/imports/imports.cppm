@@ -32,10 +32,8 @@ module;
 
 export module gridbuf.python.imports;
 
-import gridbuf.interface.array_interface;
-import gridbuf.interface.cuda_array_interface;
-import gridbuf.interface.data_interface;
-import gridbuf.interface.imported;
+import gridbuf.interface.numpy;
+import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.buffer;
 import gridbuf.python.object;
@@ -47,8 +45,8 @@ struct ImportOptions {
   bool allow_copied = false;  // take memory that the producer copied for this import
   bool use_names = true;      // of the dimensions, as the object declares them
   bool acquired = false;      // the caller has called `acquire`, and will call `release`
-  std::optional<DataSide> side = std::nullopt;  // which entry of a `__gt_data_interface__`
-  Purpose purpose = Purpose::kSharing;          // of an array of gridbuf's own
+  std::optional<DeviceType> side = std::nullopt;  // which entry of a `__gt_data_interface__`
+  Purpose purpose = Purpose::kSharing;            // of an array of gridbuf's own
 };
 
 /// What an object says of its memory that a Buffer has no place for.
@@ -61,15 +59,15 @@ struct Meaning {
 /// What an object wants to be called before its memory is used, and after that. For those who use
 /// it for a while that they know, and not for as long as something lives.
 struct UseHooks {
-  DataSide side = DataSide::kHost;  // whose entry they are of
-  py::object acquire;               // none: nothing is asked for
-  py::object release;               // the same
+  DeviceType side = DeviceType::kHost;  // whose entry they are of
+  py::object acquire;                   // none: nothing is asked for
+  py::object release;                   // the same
 };
 
 /// The hooks of the object's `__gt_data_interface__`: of `side`, or of the other one if it has no
 /// entry there. Nothing without that interface. Errors, which begin with a rule's id, if it has no
 /// entries or they are not dicts of functions.
-std::optional<UseHooks> use_hooks(PyObject* object, DataSide side);
+std::optional<UseHooks> use_hooks(PyObject* object, DeviceType side);
 
 /// A Buffer over the memory of `object`; none if it offers no interface. `dims`, which may be null,
 /// is the parameter of that name; without it the names are those that the object declares.
@@ -155,12 +153,12 @@ Foreign read_cuda_dict(PyObject* dict, PyObject* self);
 /// A `__gt_data_interface__` or a dict of that form; `side` nothing: the host's if there is one.
 /// Acquires; the result's keep_alive releases when it goes. The dict is read again from `source`
 /// afterwards, where it came from, as acquiring may move memory; null: it stays as it is.
-Foreign read_data_dict(PyObject* dict, PyObject* self, std::optional<DataSide> side,
+Foreign read_data_dict(PyObject* dict, PyObject* self, std::optional<DeviceType> side,
                        PyObject* source);
 /// The same of memory that the caller has acquired, and will release.
-Foreign read_acquired_dict(PyObject* dict, PyObject* self, DataSide side);
+Foreign read_acquired_dict(PyObject* dict, PyObject* self, DeviceType side);
 /// Whether the dict has an entry of the side, and whether of any.
-bool has_entry(PyObject* dict, DataSide side);
+bool has_entry(PyObject* dict, DeviceType side);
 bool is_data_dict(PyObject* dict);
 /// An array struct in its capsule (AS-01).
 Foreign read_struct_capsule(PyObject* capsule, PyObject* self);

@@ -16,18 +16,14 @@ module;
 
 module gridbuf.python.imports;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
 import gridbuf.alloc.devices;
-import gridbuf.error;
-import gridbuf.interface;
+import gridbuf.alloc;
+import gridbuf.base;
 import gridbuf.interface.buffer;
-import gridbuf.interface.data_interface;
 import gridbuf.interface.dlpack;
-import gridbuf.interface.dlpack.reader;
-import gridbuf.interface.dtype;
-import gridbuf.interface.exchange;
-import gridbuf.interface.imported;
+import gridbuf.interface.numpy;
+import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.numpy;
 import gridbuf.python.object;
@@ -262,9 +258,9 @@ std::optional<Foreign> through_data_interface(PyObject* object, const ImportOpti
   const py::object dict = optional_attribute(object, data_interface_name);
   if (!dict) return std::nullopt;
   if (options.acquired) {
-    return read_acquired_dict(dict.ptr(), object, options.side.value_or(DataSide::kHost));
+    return read_acquired_dict(dict.ptr(), object, options.side.value_or(DeviceType::kHost));
   }
-  const std::optional<DataSide> side = options.side;
+  const std::optional<DeviceType> side = options.side;
   const bool has_wanted = side && PyDict_Check(dict.ptr()) != 0 && has_entry(dict.ptr(), *side);
   return read_data_dict(dict.ptr(), object, has_wanted ? side : std::nullopt, object);
 }

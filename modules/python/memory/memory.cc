@@ -15,17 +15,15 @@ module;
 
 module gridbuf.python.memory;
 
-import gridbuf.alloc;
 import gridbuf.alloc.host;
 import gridbuf.alloc.large;
 import gridbuf.alloc.policy;
-import gridbuf.error;
+import gridbuf.alloc;
+import gridbuf.base;
 import gridbuf.layout;
 import gridbuf.python.arguments;
 import gridbuf.python.buffer;
 import gridbuf.python.object;
-import gridbuf.system;
-import gridbuf.threads;
 import gridbuf.transfer.simd;
 
 namespace gridbuf::python {

@@ -13,9 +13,9 @@ module;
 
 module gridbuf.python.named;
 
-import gridbuf.error;
+import gridbuf.base;
+import gridbuf.layout.view;
 import gridbuf.layout;
-import gridbuf.layout.named;
 import gridbuf.python.arguments;
 import gridbuf.python.object;
 
@@ -57,20 +57,16 @@ NamedShape to_named_shape(PyObject* dims, PyObject* shape) {
 }
 
 /// Checked by making the plan of such an array: what has one has valid parameters.
-NamedLayout to_field(PyObject* object) {
+LayoutRequest to_field(PyObject* object) {
   const std::span<PyObject* const> entries = entries_of(object, 6, "a field");
   const NamedShape array = to_named_shape(entries[0], entries[1]);
-  NamedLayout field{.dims = array.dims,
-                    .shape = array.shape,
-                    .halo = to_halo(entries[2], array.shape),
-                    .aligned_index = to_integers(entries[3], "aligned_index"),
-                    .layout = to_layout(entries[4], array.dims),
-                    .alignment_bytes = to_integer(entries[5], "alignment_size")};
-  const LayoutPlan plan = value_of(make_plan({.shape = field.shape,
-                                              .itemsize_bytes = 0,
-                                              .layout = field.layout,
-                                              .alignment_bytes = field.alignment_bytes,
-                                              .aligned_index = field.aligned_index}));
+  // An item size of 0: the shape of a view may be too large for memory of its own.
+  LayoutRequest field{.shape = array.shape, .itemsize_bytes = 0, .dims = array.dims};
+  field.halo = to_halo(entries[2], array.shape);
+  field.aligned_index = to_integers(entries[3], "aligned_index");
+  field.layout = to_layout(entries[4], array.dims);
+  field.alignment_bytes = to_integer(entries[5], "alignment_size");
+  const Layout plan = value_of(make_plan(field));
   field.layout = plan.layout();  // Filled in where they were empty.
   field.aligned_index = plan.aligned_index();
   return field;
@@ -103,7 +99,7 @@ py::object from_halo(const Halo& halo) {
   return pairs;
 }
 
-py::object from_field(const NamedLayout& field) {
+py::object from_field(const LayoutRequest& field) {
   return pack(from_dims(field.dims), from_integers(field.shape.span()), from_halo(field.halo),
               from_integers(field.aligned_index.span()), from_integers(field.layout.span()),
               py::int_(field.alignment_bytes));
@@ -112,7 +108,7 @@ py::object from_field(const NamedLayout& field) {
 // ---- The functions. ----
 
 py::object join_fields(py::handle fields, py::handle others) {
-  std::vector<NamedLayout> layouts;
+  std::vector<LayoutRequest> layouts;
   for (PyObject* const field : entries_of(fields.ptr(), 0, "fields")) {
     layouts.push_back(to_field(field));
   }
@@ -125,7 +121,7 @@ py::object join_fields(py::handle fields, py::handle others) {
 }
 
 py::object reduce_field(py::handle object, py::handle axes, py::handle keep) {
-  const NamedLayout field = to_field(object.ptr());
+  const LayoutRequest field = to_field(object.ptr());
   return from_field(reduced_layout(field, to_reduced_axes(axes.ptr(), field.dims.size()),
                                    to_flag(keep.ptr(), "keep")));
 }

@@ -22,10 +22,10 @@ module;
 
 module gridbuf.python.numpy;
 
-import gridbuf.error;
-import gridbuf.interface.dtype;
-import gridbuf.layout.extents;
+import gridbuf.base;
+import gridbuf.interface;
 import gridbuf.layout.view;
+import gridbuf.layout;
 import gridbuf.python.arguments;
 import gridbuf.python.object;
 

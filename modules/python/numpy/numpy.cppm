@@ -23,9 +23,9 @@ module;
 
 export module gridbuf.python.numpy;
 
-import gridbuf.interface.dtype;
-import gridbuf.layout.extents;
+import gridbuf.interface;
 import gridbuf.layout.view;
+import gridbuf.layout;
 import gridbuf.python.object;
 
 export namespace gridbuf::python {

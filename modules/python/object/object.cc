@@ -16,7 +16,7 @@ module;
 
 module gridbuf.python.object;
 
-import gridbuf.error;
+import gridbuf.base;
 
 namespace gridbuf::python {
 namespace {

@@ -33,7 +33,7 @@ module;
 
 export module gridbuf.python.object;
 
-import gridbuf.error;
+import gridbuf.base;
 
 export namespace pybind11 {
 using pybind11::error_already_set;

@@ -12,9 +12,8 @@ module;
 
 module gridbuf.python.plan;
 
-import gridbuf.error;
+import gridbuf.base;
 import gridbuf.layout;
-import gridbuf.layout.draw;
 import gridbuf.python.arguments;
 import gridbuf.python.object;
 
@@ -23,17 +22,14 @@ namespace {
 
 /// The plan, and the names of its dimensions, which a drawing needs.
 struct PlanObject {
-  LayoutPlan plan;
+  Layout plan;
   Dims dims;
 
   bool operator==(const PlanObject&) const = default;
 };
 
 std::string text_of(const PlanObject& object) {
-  // The C++ text closes with a parenthesis; the names go before it.
-  std::string text = "gridbuf." + to_string(object.plan);
-  text.pop_back();
-  return text + ", dims " + to_string(object.dims) + ")";
+  return "gridbuf.LayoutPlan(" + to_string(object.plan) + ", dims " + to_string(object.dims) + ")";
 }
 
 template <auto read>
@@ -46,7 +42,7 @@ py::object numbers(const PlanObject& object) {
 }
 
 py::object reduce(const PlanObject& object) {
-  const LayoutPlan& plan = object.plan;
+  const Layout& plan = object.plan;
   const py::object arguments =
       pack(from_integers(plan.shape().span()), py::int_(plan.itemsize_bytes()),
            from_integers(plan.layout().span()), py::int_(plan.alignment_bytes()),
@@ -64,11 +60,11 @@ PyObject* restore(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
     }
     const Extents shape = to_shape(arguments[0], "a plan");
     const Dims dims = to_dims(arguments[5], shape.size());
-    const PlanRequest request{.shape = shape,
-                              .itemsize_bytes = to_integer(arguments[1], "itemsize"),
-                              .layout = to_layout(arguments[2], dims),
-                              .alignment_bytes = to_integer(arguments[3], "alignment_size"),
-                              .aligned_index = to_integers(arguments[4], "aligned_index")};
+    const LayoutRequest request{.shape = shape,
+                                .itemsize_bytes = to_integer(arguments[1], "itemsize"),
+                                .layout = to_layout(arguments[2], dims),
+                                .alignment_bytes = to_integer(arguments[3], "alignment_size"),
+                                .aligned_index = to_integers(arguments[4], "aligned_index")};
     return make_plan_object(value_of(make_plan(request)), dims);
   });
 }
@@ -119,30 +115,29 @@ void add_plan_type(PyObject* module) {
   options.disable_function_signatures();
   py::class_<PlanObject> type(core, "LayoutPlan", py::module_local(), py::is_final(),
                               kDocumentation);
-  type.def_property_readonly("shape", numbers<&LayoutPlan::shape>, "Extents, in elements.")
-      .def_property_readonly("ndim", number<&LayoutPlan::ndim>, "The number of dimensions.")
+  type.def_property_readonly("shape", numbers<&Layout::shape>, "Extents, in elements.")
+      .def_property_readonly("ndim", number<&Layout::ndim>, "The number of dimensions.")
       .def_property_readonly(
           "dims", [](const PlanObject& object) { return from_dims(object.dims); },
           "Names of the dimensions.")
-      .def_property_readonly("itemsize", number<&LayoutPlan::itemsize_bytes>,
-                             "Bytes of one element.")
-      .def_property_readonly("layout", numbers<&LayoutPlan::layout>,
+      .def_property_readonly("itemsize", number<&Layout::itemsize_bytes>, "Bytes of one element.")
+      .def_property_readonly("layout", numbers<&Layout::layout>,
                              "The layout map: ranks, 0 for the largest stride.")
-      .def_property_readonly("strides", numbers<&LayoutPlan::strides_bytes>,
+      .def_property_readonly("strides", numbers<&Layout::strides_bytes>,
                              "Bytes from an element to the next one, per dimension.")
-      .def_property_readonly("padded_shape", numbers<&LayoutPlan::padded_shape>,
+      .def_property_readonly("padded_shape", numbers<&Layout::padded_shape>,
                              "The shape with the contiguous extent rounded up.")
-      .def_property_readonly("alignment_size", number<&LayoutPlan::alignment_bytes>,
+      .def_property_readonly("alignment_size", number<&Layout::alignment_bytes>,
                              "Bytes; 1 means no constraint.")
-      .def_property_readonly("aligned_index", numbers<&LayoutPlan::aligned_index>,
+      .def_property_readonly("aligned_index", numbers<&Layout::aligned_index>,
                              "The index whose element is aligned.")
-      .def_property_readonly("aligned_offset", number<&LayoutPlan::aligned_offset_bytes>,
+      .def_property_readonly("aligned_offset", number<&Layout::aligned_offset_bytes>,
                              "Bytes from element (0, ..., 0) to the one at aligned_index.")
-      .def_property_readonly("size", number<&LayoutPlan::element_count>,
+      .def_property_readonly("size", number<&Layout::element_count>,
                              "The number of elements, without padding.")
-      .def_property_readonly("nbytes", number<&LayoutPlan::nbytes>,
+      .def_property_readonly("nbytes", number<&Layout::nbytes>,
                              "Bytes of all elements, without padding.")
-      .def_property_readonly("total_bytes", number<&LayoutPlan::total_bytes>,
+      .def_property_readonly("total_bytes", number<&Layout::total_bytes>,
                              "Bytes from element (0, ..., 0) to the end, padding included.")
       .def(
           "offset_rule", [](const PlanObject& object) { return offset_rule(object.plan); },
@@ -166,7 +161,7 @@ void add_plan_type(PyObject* module) {
   check(PyModule_AddFunctions(module, functions));
 }
 
-py::object make_plan_object(const LayoutPlan& plan, const Dims& dims) {
+py::object make_plan_object(const Layout& plan, const Dims& dims) {
   return py::cast(PlanObject{plan, dims});
 }
 

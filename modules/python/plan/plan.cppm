@@ -24,6 +24,6 @@ export namespace gridbuf::python {
 void add_plan_type(PyObject* module);
 
 /// A new `gridbuf.LayoutPlan`. `dims` has one name per dimension.
-py::object make_plan_object(const LayoutPlan& plan, const Dims& dims);
+py::object make_plan_object(const Layout& plan, const Dims& dims);
 
 }  // namespace gridbuf::python

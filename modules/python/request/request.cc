@@ -14,13 +14,12 @@ module;
 
 module gridbuf.python.request;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
-import gridbuf.error;
+import gridbuf.alloc;
+import gridbuf.base;
+import gridbuf.interface.numpy;
 import gridbuf.interface;
-import gridbuf.interface.data_interface;
 import gridbuf.layout;
-import gridbuf.layout.preset;
 import gridbuf.python.arguments;
 import gridbuf.python.buffer;
 import gridbuf.python.numpy;
@@ -87,7 +86,7 @@ MemoryKind choose_memory(const Keywords& keywords, const std::optional<Preset>& 
   }
   if (gpu) return *gpu ? MemoryKind::kDevice : MemoryKind::kHost;
   if (preset) {
-    return preset->device == PresetDevice::kGpu ? MemoryKind::kDevice : MemoryKind::kHost;
+    return preset->device == DeviceType::kCuda ? MemoryKind::kDevice : MemoryKind::kHost;
   }
   return source != nullptr ? source->memory : MemoryKind::kHost;
 }
@@ -144,7 +143,7 @@ Request resolve_all(const Extents& shape, DTypePtr dtype, const Source* source,
                   .populate = is_given(keywords.populate) && to_flag(keywords.populate, "populate"),
                   .memory = choose_memory(keywords, preset, source),
                   .halo = choose_halo(keywords.halo, source, shape)};
-  const PlanRequest wanted{
+  const LayoutRequest wanted{
       .shape = shape,
       .itemsize_bytes = request.dtype->type.itemsize_bytes(),
       .layout = choose_layout(keywords.layout, preset, source, request.dims),
@@ -152,10 +151,10 @@ Request resolve_all(const Extents& shape, DTypePtr dtype, const Source* source,
       .aligned_index = choose_aligned_index(keywords.aligned_index, source, request.halo, shape),
       .dtype_name = request.dtype->name};
   // The text of an error is made only if there is one.
-  const PlanFault fault = plan_layout(wanted, request.plan);
+  const LayoutFault fault = plan_layout(wanted, request.plan);
   if (!fault.ok()) {
     const absl::Status status = make_plan(wanted).status();
-    const bool alignment = fault.kind == PlanFault::Kind::kAlignment;
+    const bool alignment = fault.kind == LayoutFault::Kind::kAlignment;
     raise(alignment ? with_context(status, "alignment_size") : status);
   }
   return request;
@@ -304,7 +303,7 @@ Source source_of(PyObject* data, py::object* array) {
     return source_of_buffer(data);
   }
   if (const py::object ours = buffer_of_array(
-          data, DataSide::kHost, array != nullptr ? Purpose::kReading : Purpose::kParameters)) {
+          data, DeviceType::kHost, array != nullptr ? Purpose::kReading : Purpose::kParameters)) {
     return source_of(ours.ptr(), array);
   }
   py::object read = as_ndarray(data);

@@ -26,7 +26,6 @@ export module gridbuf.python.request;
 
 import gridbuf.alloc.device;
 import gridbuf.layout;
-import gridbuf.layout.preset;
 import gridbuf.python.arguments;
 import gridbuf.python.numpy;
 import gridbuf.python.object;
@@ -91,7 +90,7 @@ std::optional<Dims> dims_behind(PyObject* ndarray);
 
 /// A request for memory, resolved.
 struct Request {
-  LayoutPlan plan;
+  Layout plan;
   Dims dims;
   DTypePtr dtype;
   bool populate = false;

@@ -12,9 +12,9 @@ module;
 
 module gridbuf.python.storage;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
-import gridbuf.error;
+import gridbuf.alloc;
+import gridbuf.base;
 import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.buffer;

@@ -16,15 +16,13 @@ module;
 
 module gridbuf.python.storage;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
-import gridbuf.error;
+import gridbuf.alloc;
+import gridbuf.base;
+import gridbuf.interface.numpy;
 import gridbuf.interface;
-import gridbuf.interface.data_interface;
-import gridbuf.interface.dtype;
+import gridbuf.layout.view;
 import gridbuf.layout;
-import gridbuf.layout.named;
-import gridbuf.layout.viewed;
 import gridbuf.python.arguments;
 import gridbuf.python.buffer;
 import gridbuf.python.elements;
@@ -38,7 +36,7 @@ namespace gridbuf::python::storages {
 namespace {
 
 bool reached_by_device(const BufferDescriptor& memory) {
-  return has_side(memory, DataSide::kGpu) && memory.device.type != DeviceType::kCudaHost;
+  return has_side(memory, DeviceType::kCuda) && memory.device.type != DeviceType::kCudaHost;
 }
 
 /// What is to be assigned: elements that the host reads, or a Buffer on a device.
@@ -75,7 +73,7 @@ py::object paired(const py::object& buffer, const Dims& names, const Storage& ta
 
 /// A foreign array. One that has both sides is read on the one that the target prefers; one that
 /// names its dimensions is seen as `target`, where there is one.
-Value foreign_value(PyObject* object, DataSide preferred, const Storage* target = nullptr) {
+Value foreign_value(PyObject* object, DeviceType preferred, const Storage* target = nullptr) {
   Value value;
   const bool is_plain = is_ndarray(object) || is_scalar(object) || PyList_Check(object) != 0 ||
                         PyTuple_Check(object) != 0;
@@ -97,7 +95,7 @@ Value foreign_value(PyObject* object, DataSide preferred, const Storage* target 
     return value;
   }
   const BufferDescriptor& memory = state_of(buffer.ptr()).memory;
-  if (preferred == DataSide::kGpu && reached_by_device(memory)) {
+  if (preferred == DeviceType::kCuda && reached_by_device(memory)) {
     value.on_device = std::move(buffer);
   } else {
     value.array = is_host_readable(memory.device.type)
@@ -179,7 +177,7 @@ py::object staged(const Storage& view, const DTypePtr& dtype, const py::object& 
   Extents shape = fields_of(array.ptr()).shape;
   check_broadcasts(shape, view.shape());
   while (shape.size() > view.ndim()) shape.erase(0);  // Leading extents of 1.
-  PlanRequest request{
+  LayoutRequest request{
       .shape = shape, .itemsize_bytes = dtype->type.itemsize_bytes(), .dtype_name = dtype->name};
   if (shape == view.shape()) request.layout = view.layout();
   const py::object buffer = allocate_buffer(value_of(make_plan(request)), {}, dtype, {});
@@ -224,7 +222,7 @@ void assign_array(const StorageObject& object, const Storage& view, PyObject* va
     const Value element{.array = make_assigned(*object.dtype, value), .on_device = py::object()};
     return write_value(object, view, side, element);
   }
-  const DataSide preferred = view.has(Side::kDevice) ? DataSide::kGpu : DataSide::kHost;
+  const DeviceType preferred = view.has(Side::kDevice) ? DeviceType::kCuda : DeviceType::kHost;
   const Value found = foreign_value(value, preferred, by_name ? &view : nullptr);
   if (found.on_device) side = Side::kDevice;
   write_value(object, view, side, found);
@@ -249,7 +247,7 @@ Storage named_like(const Storage& value, const Storage& target) {
 
 py::object readable_on_host(PyObject* value) {
   if (is_storage(value)) return host_elements(*object_of(value), object_of(value)->storage);
-  return foreign_value(value, DataSide::kHost).array;
+  return foreign_value(value, DeviceType::kHost).array;
 }
 
 void assign(const StorageObject& object, const Storage& view, PyObject* value) {

@@ -12,14 +12,11 @@ module;
 
 module gridbuf.python.storage;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
-import gridbuf.error;
-import gridbuf.interface;
+import gridbuf.alloc;
+import gridbuf.base;
 import gridbuf.interface.dlpack;
-import gridbuf.interface.dlpack.reader;
-import gridbuf.interface.exchange;
-import gridbuf.interface.imported;
+import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.buffer;
 import gridbuf.python.numpy;

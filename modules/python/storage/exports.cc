@@ -18,14 +18,14 @@ module;
 
 module gridbuf.python.storage;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
 import gridbuf.alloc.devices;
-import gridbuf.error;
-import gridbuf.interface;
+import gridbuf.alloc;
+import gridbuf.base;
 import gridbuf.interface.buffer;
-import gridbuf.interface.data_interface;
 import gridbuf.interface.dlpack;
+import gridbuf.interface.numpy;
+import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.arguments;
 import gridbuf.python.buffer;
@@ -338,7 +338,7 @@ py::object entry_of(PyObject* self, Side side) {
   };
   const py::object acquire = bound(hooks.acquire);
   const py::object touch = bound(hooks.touch);
-  return make_data_entry(buffer.ptr(), side == Side::kHost ? DataSide::kHost : DataSide::kGpu,
+  return make_data_entry(buffer.ptr(), side == Side::kHost ? DeviceType::kHost : DeviceType::kCuda,
                          object.storage.halo(), acquire.ptr(), touch.ptr());
 }
 

@@ -19,11 +19,10 @@ module;
 module gridbuf.python.storage;
 
 import gridbuf.alloc.device;
-import gridbuf.error;
+import gridbuf.base;
+import gridbuf.interface.numpy;
 import gridbuf.interface;
-import gridbuf.interface.data_interface;
 import gridbuf.layout;
-import gridbuf.layout.preset;
 import gridbuf.python.arguments;
 import gridbuf.python.buffer;
 import gridbuf.python.creation;

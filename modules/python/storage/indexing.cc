@@ -18,12 +18,12 @@ module;
 
 module gridbuf.python.storage;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
-import gridbuf.error;
+import gridbuf.alloc;
+import gridbuf.base;
 import gridbuf.interface;
+import gridbuf.layout.view;
 import gridbuf.layout;
-import gridbuf.layout.viewed;
 import gridbuf.python.arguments;
 import gridbuf.python.buffer;
 import gridbuf.python.imports;

@@ -15,15 +15,14 @@ module;
 
 module gridbuf.python.storage;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
 import gridbuf.alloc.devices;
 import gridbuf.alloc.emulated;
-import gridbuf.error;
+import gridbuf.alloc;
+import gridbuf.base;
 import gridbuf.interface;
+import gridbuf.layout.view;
 import gridbuf.layout;
-import gridbuf.layout.named;
-import gridbuf.layout.viewed;
 import gridbuf.python.arguments;
 import gridbuf.python.buffer;
 import gridbuf.python.imports;

@@ -16,7 +16,7 @@ module;
 module gridbuf.python.storage;
 
 import gridbuf.alloc.device;
-import gridbuf.error;
+import gridbuf.base;
 import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.arguments;

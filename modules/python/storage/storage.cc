@@ -18,12 +18,12 @@ module;
 
 module gridbuf.python.storage;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
-import gridbuf.error;
+import gridbuf.alloc;
+import gridbuf.base;
+import gridbuf.interface.dlpack;
+import gridbuf.interface.numpy;
 import gridbuf.interface;
-import gridbuf.interface.data_interface;
-import gridbuf.interface.exchange;
 import gridbuf.layout;
 import gridbuf.python.arguments;
 import gridbuf.python.buffer;
@@ -593,9 +593,9 @@ PyMethodDef functions[] = {
 
 // ---- The door for the modules below. ----
 
-py::object to_buffer(PyObject* array, DataSide wanted, Purpose purpose) {
+py::object to_buffer(PyObject* array, DeviceType wanted, Purpose purpose) {
   const StorageObject& object = *object_of(array);
-  const Side side = wanted == DataSide::kGpu ? Side::kDevice : Side::kHost;
+  const Side side = wanted == DeviceType::kCuda ? Side::kDevice : Side::kHost;
   const Side found = object.storage.has(side) ? side : other(side);
   if (purpose == Purpose::kSharing) return shown_buffer(object.storage, object.dtype, found);
   if (purpose == Purpose::kReading) up_to_date(object.storage, found);

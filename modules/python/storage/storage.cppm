@@ -36,16 +36,16 @@ module;
 export module gridbuf.python.storage;
 
 import gridbuf.alloc.device;
-import gridbuf.interface;
 import gridbuf.interface.buffer;
-import gridbuf.interface.data_interface;
 import gridbuf.interface.dlpack;
+import gridbuf.interface.numpy;
+import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.numpy;
 import gridbuf.python.object;
 import gridbuf.python.request;
-import gridbuf.storage;
 import gridbuf.storage.sync;
+import gridbuf.storage;
 
 export namespace gridbuf::python {
 

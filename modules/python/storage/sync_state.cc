@@ -13,7 +13,7 @@ module;
 
 module gridbuf.python.storage;
 
-import gridbuf.error;
+import gridbuf.base;
 import gridbuf.python.arguments;
 import gridbuf.python.object;
 import gridbuf.storage.sync;

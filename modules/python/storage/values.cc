@@ -15,11 +15,10 @@ module;
 
 module gridbuf.python.storage;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
-import gridbuf.error;
+import gridbuf.alloc;
+import gridbuf.base;
 import gridbuf.interface;
-import gridbuf.interface.dtype;
 import gridbuf.layout;
 import gridbuf.python.arguments;
 import gridbuf.python.buffer;
@@ -203,7 +202,7 @@ py::object pickled_elements(PyObject* self, std::int64_t protocol) {
                         object.dtype->type.format() != nullptr;
   if (in_place) return steal(PyPickleBuffer_FromObject(elements.ptr()));
   const StridedView& view = object.storage.memory(reading_side(object.storage)).view;
-  const LayoutPlan dense =
+  const Layout dense =
       value_of(make_plan({.shape = view.shape, .itemsize_bytes = view.itemsize_bytes}));
   py::object bytes = steal(PyBytes_FromStringAndSize(nullptr, object.storage.nbytes()));
   const NdarrayFields fields = fields_of(elements.ptr());

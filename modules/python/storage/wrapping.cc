@@ -20,13 +20,12 @@ module;
 
 module gridbuf.python.storage;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
-import gridbuf.error;
+import gridbuf.alloc;
+import gridbuf.base;
+import gridbuf.interface.numpy;
 import gridbuf.interface;
-import gridbuf.interface.data_interface;
 import gridbuf.layout;
-import gridbuf.layout.preset;
 import gridbuf.python.arguments;
 import gridbuf.python.buffer;
 import gridbuf.python.imports;
@@ -80,7 +79,7 @@ std::optional<bool> wished_device(const Keywords& keywords) {
   const std::optional<bool> passed = wants_gpu(keywords.device);
   if (passed) return passed;
   const std::optional<Preset> preset = preset_of(keywords);
-  if (preset) return preset->device == PresetDevice::kGpu;
+  if (preset) return preset->device == DeviceType::kCuda;
   return std::nullopt;
 }
 
@@ -93,7 +92,7 @@ Sides import_sides(const Given& given) {
     const bool device_first = wish == true && unmanaged && given.device_data == nullptr;
     Meaning meaning;
     ImportOptions options;
-    options.side = device_first ? DataSide::kGpu : DataSide::kHost;
+    options.side = device_first ? DeviceType::kCuda : DeviceType::kHost;
     const py::object buffer = import_buffer(given.data, dims, options, &meaning);
     const BufferDescriptor& memory = state_of(buffer.ptr()).memory;
     const bool on_host = is_host_readable(memory.device.type);
@@ -107,7 +106,7 @@ Sides import_sides(const Given& given) {
                                       "pass one of two device arrays"});
   }
   ImportOptions options;
-  options.side = DataSide::kGpu;
+  options.side = DeviceType::kCuda;
   sides.device = import_buffer(given.device_data, dims, options, &sides.device_meaning);
   const DeviceType type = state_of(sides.device.ptr()).memory.device.type;
   if (type != DeviceType::kCuda && type != DeviceType::kCudaManaged) {
@@ -264,7 +263,7 @@ Parameters parameters_of(const Given& given, const Sides& sides) {
   const StorageSource source = source_of_memory(given, sides);
   Parameters found;
   found.request = resolve_like(source.shared, nullptr, keywords);
-  const LayoutPlan& wanted = found.request.plan;
+  const Layout& wanted = found.request.plan;
   if (is_given(given.dtype)) {
     const RequestedDType dtype = to_dtype(given.dtype);
     if (dtype.record->numpy.ptr() != source.shared.dtype->numpy.ptr()) {

@@ -9,7 +9,7 @@ module;
 
 module gridbuf.storage.access;
 
-import gridbuf.error;
+import gridbuf.base;
 
 namespace gridbuf {
 

@@ -7,10 +7,10 @@
 #include "gtest/gtest.h"
 
 import gridbuf.alloc.devices;
-import gridbuf.error;
-import gridbuf.storage;
+import gridbuf.base;
 import gridbuf.storage.access;
 import gridbuf.storage.testing;
+import gridbuf.storage;
 
 namespace gridbuf {
 namespace {

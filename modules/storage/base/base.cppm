@@ -30,9 +30,9 @@ module;
 
 export module gridbuf.storage.base;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
-import gridbuf.interface.dtype;
+import gridbuf.alloc;
+import gridbuf.interface;
 import gridbuf.layout.view;
 import gridbuf.storage.regions;
 import gridbuf.storage.sync;

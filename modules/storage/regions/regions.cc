@@ -13,9 +13,8 @@ module;
 
 module gridbuf.storage.regions;
 
-import gridbuf.layout.checked;
-import gridbuf.layout.extents;
-import gridbuf.layout.index_map;
+import gridbuf.layout.view;
+import gridbuf.layout;
 
 namespace gridbuf {
 namespace {

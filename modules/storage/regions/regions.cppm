@@ -28,8 +28,8 @@ module;
 
 export module gridbuf.storage.regions;
 
-import gridbuf.layout.extents;
-import gridbuf.layout.index_map;
+import gridbuf.layout.view;
+import gridbuf.layout;
 
 export namespace gridbuf {
 

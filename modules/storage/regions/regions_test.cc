@@ -10,8 +10,8 @@
 
 #include "gtest/gtest.h"
 
-import gridbuf.layout.extents;
-import gridbuf.layout.index_map;
+import gridbuf.layout.view;
+import gridbuf.layout;
 import gridbuf.storage.regions;
 
 namespace gridbuf {

@@ -17,7 +17,7 @@ module;
 
 module gridbuf.storage.sync;
 
-import gridbuf.error;
+import gridbuf.base;
 import gridbuf.storage.regions;
 
 namespace gridbuf {

@@ -39,7 +39,7 @@ module;
 export module gridbuf.storage.sync;
 
 import gridbuf.alloc.device;
-import gridbuf.layout.extents;
+import gridbuf.layout;
 import gridbuf.storage.regions;
 
 export namespace gridbuf {

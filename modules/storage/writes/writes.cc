@@ -18,8 +18,8 @@ module;
 module gridbuf.storage.writes;
 
 import gridbuf.alloc;
-import gridbuf.error;
-import gridbuf.layout.index_map;
+import gridbuf.base;
+import gridbuf.layout.view;
 import gridbuf.storage.regions;
 
 namespace gridbuf {

@@ -37,7 +37,7 @@ module;
 export module gridbuf.storage.writes;
 
 import gridbuf.alloc;
-import gridbuf.layout.extents;
+import gridbuf.layout;
 import gridbuf.storage.regions;
 
 export namespace gridbuf {

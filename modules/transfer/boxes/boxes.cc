@@ -12,13 +12,12 @@ module;
 module gridbuf.transfer.boxes;
 
 import gridbuf.alloc;
-import gridbuf.error;
-import gridbuf.layout.checked;
-import gridbuf.layout.dims;
-import gridbuf.layout.index_map;
-import gridbuf.transfer;
+import gridbuf.base;
+import gridbuf.layout.view;
+import gridbuf.layout;
 import gridbuf.transfer.device;
 import gridbuf.transfer.walk;
+import gridbuf.transfer;
 
 namespace gridbuf {
 namespace {

@@ -22,14 +22,11 @@ module;
 
 module gridbuf.transfer.convert;
 
-import gridbuf.alloc;
 import gridbuf.alloc.host;
-import gridbuf.error;
-import gridbuf.layout.checked;
-import gridbuf.layout.extents;
+import gridbuf.alloc;
+import gridbuf.base;
 import gridbuf.layout.view;
-import gridbuf.threads;
-import gridbuf.transfer;
+import gridbuf.layout;
 import gridbuf.transfer.convert.steps;
 import gridbuf.transfer.numbers;
 import gridbuf.transfer.plan;
@@ -37,6 +34,7 @@ import gridbuf.transfer.rows;
 import gridbuf.transfer.simd;
 import gridbuf.transfer.tiles;
 import gridbuf.transfer.walk;
+import gridbuf.transfer;
 
 namespace gridbuf {
 namespace {

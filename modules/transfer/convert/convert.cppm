@@ -28,8 +28,8 @@ export module gridbuf.transfer.convert;
 
 import gridbuf.alloc;
 import gridbuf.layout.view;
-import gridbuf.transfer;
 export import gridbuf.transfer.numbers;
+import gridbuf.transfer;
 
 export namespace gridbuf {
 

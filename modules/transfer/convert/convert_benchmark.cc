@@ -11,11 +11,11 @@
 #include "absl/status/statusor.h"
 #include "benchmark/benchmark.h"
 
-import gridbuf.alloc;
 import gridbuf.alloc.host;
-import gridbuf.layout.extents;
+import gridbuf.alloc;
+import gridbuf.base;
 import gridbuf.layout.view;
-import gridbuf.threads;
+import gridbuf.layout;
 import gridbuf.transfer.convert;
 import gridbuf.transfer.simd;
 

@@ -10,14 +10,14 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
 import gridbuf.alloc.emulated;
-import gridbuf.error;
-import gridbuf.layout.extents;
+import gridbuf.alloc;
+import gridbuf.base;
 import gridbuf.layout.view;
-import gridbuf.transfer;
+import gridbuf.layout;
 import gridbuf.transfer.device;
+import gridbuf.transfer;
 
 namespace gridbuf {
 namespace {

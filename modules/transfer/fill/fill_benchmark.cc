@@ -18,9 +18,9 @@
 #include <string>
 #include <vector>
 
-import gridbuf.layout.extents;
+import gridbuf.base;
 import gridbuf.layout.view;
-import gridbuf.threads;
+import gridbuf.layout;
 import gridbuf.transfer.fill;
 
 namespace gridbuf::fill {

@@ -18,13 +18,13 @@
 
 #include "absl/status/status.h"
 
-import gridbuf.layout.extents;
+import gridbuf.base;
 import gridbuf.layout.view;
-import gridbuf.threads;
-import gridbuf.transfer;
+import gridbuf.layout;
 import gridbuf.transfer.fill;
 import gridbuf.transfer.simd;
 import gridbuf.transfer.testing;
+import gridbuf.transfer;
 
 namespace gridbuf {
 namespace {

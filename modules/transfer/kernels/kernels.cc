@@ -18,8 +18,8 @@ module;
 module gridbuf.transfer.kernels;
 
 import gridbuf.alloc.device;
-import gridbuf.error;
-import gridbuf.layout.extents;
+import gridbuf.base;
+import gridbuf.layout;
 import gridbuf.transfer.walk;
 
 namespace gridbuf::kernels {

@@ -15,11 +15,11 @@
 #include "absl/status/statusor.h"
 #include "benchmark/benchmark.h"
 
-import gridbuf.alloc;
 import gridbuf.alloc.cuda;
 import gridbuf.alloc.device;
-import gridbuf.layout.extents;
+import gridbuf.alloc;
 import gridbuf.layout.view;
+import gridbuf.layout;
 import gridbuf.transfer.boxes;
 import gridbuf.transfer.device;
 

@@ -6,7 +6,7 @@ module;
 
 module gridbuf.transfer.plan;
 
-import gridbuf.layout.extents;
+import gridbuf.layout;
 import gridbuf.transfer.rows;
 import gridbuf.transfer.simd;
 import gridbuf.transfer.tiles;

@@ -27,7 +27,7 @@ module;
 
 export module gridbuf.transfer.plan;
 
-import gridbuf.layout.extents;
+import gridbuf.layout;
 import gridbuf.transfer.rows;
 import gridbuf.transfer.simd;
 import gridbuf.transfer.tiles;

@@ -15,7 +15,7 @@ module;
 
 module gridbuf.transfer.simd;
 
-import gridbuf.error;
+import gridbuf.base;
 
 namespace gridbuf {
 namespace {

@@ -17,10 +17,9 @@ module;
 module gridbuf.transfer.testing;
 
 import gridbuf.alloc.poison;
-import gridbuf.layout.checked;
-import gridbuf.layout.extents;
+import gridbuf.base;
 import gridbuf.layout.view;
-import gridbuf.system;
+import gridbuf.layout;
 
 namespace gridbuf::testing {
 

@@ -25,8 +25,8 @@ module;
 
 export module gridbuf.transfer.testing;
 
-import gridbuf.layout.extents;
 import gridbuf.layout.view;
+import gridbuf.layout;
 
 export namespace gridbuf::testing {
 

@@ -7,8 +7,8 @@
 
 #include "gtest/gtest.h"
 
-import gridbuf.layout.extents;
 import gridbuf.layout.view;
+import gridbuf.layout;
 import gridbuf.transfer.testing;
 
 namespace gridbuf::testing {

@@ -7,9 +7,8 @@ module;
 
 module gridbuf.transfer.walk;
 
-import gridbuf.layout.checked;
-import gridbuf.layout.extents;
 import gridbuf.layout.view;
+import gridbuf.layout;
 
 namespace gridbuf::walk {
 namespace {

@@ -16,9 +16,8 @@ module;
 
 export module gridbuf.transfer.walk;
 
-import gridbuf.layout.checked;
-import gridbuf.layout.extents;
 import gridbuf.layout.view;
+import gridbuf.layout;
 
 export namespace gridbuf::walk {
 

@@ -16,9 +16,9 @@ module;
 
 module gridbuf.alloc.cuda.fake;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
-import gridbuf.error;
+import gridbuf.alloc;
+import gridbuf.base;
 
 namespace gridbuf::cuda {
 namespace {

@@ -9,10 +9,10 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
-import gridbuf.alloc;
 import gridbuf.alloc.cuda.pinned;
 import gridbuf.alloc.pages;
-import gridbuf.error;
+import gridbuf.alloc;
+import gridbuf.base;
 
 namespace gridbuf {
 namespace {

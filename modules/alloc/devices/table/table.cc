@@ -13,10 +13,10 @@ module;
 
 module gridbuf.alloc.devices.table;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
 import gridbuf.alloc.devices;
-import gridbuf.error;
+import gridbuf.alloc;
+import gridbuf.base;
 
 namespace gridbuf {
 namespace {

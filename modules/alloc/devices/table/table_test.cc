@@ -8,10 +8,10 @@
 #include "gtest/gtest.h"
 #include "modules/alloc/device/device_table.h"
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
-import gridbuf.alloc.devices;
 import gridbuf.alloc.devices.table;
+import gridbuf.alloc.devices;
+import gridbuf.alloc;
 
 namespace gridbuf {
 namespace {

@@ -14,7 +14,7 @@ module;
 
 module gridbuf.alloc.emulated.faults;
 
-import gridbuf.error;
+import gridbuf.base;
 
 namespace gridbuf::emulated {
 namespace {

@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 
 import gridbuf.alloc.emulated.faults;
-import gridbuf.error;
+import gridbuf.base;
 
 namespace gridbuf::emulated {
 namespace {

@@ -25,9 +25,8 @@ module;
 module gridbuf.alloc.emulated.memory;
 
 import gridbuf.alloc.pages;
-import gridbuf.error;
-import gridbuf.layout.checked;
-import gridbuf.system;
+import gridbuf.base;
+import gridbuf.layout;
 
 namespace gridbuf::emulated {
 

@@ -9,7 +9,7 @@
 
 import gridbuf.alloc.device;
 import gridbuf.alloc.emulated.memory;
-import gridbuf.error;
+import gridbuf.base;
 
 namespace gridbuf::emulated {
 namespace {

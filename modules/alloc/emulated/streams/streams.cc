@@ -18,7 +18,7 @@ module;
 
 module gridbuf.alloc.emulated.streams;
 
-import gridbuf.error;
+import gridbuf.base;
 
 namespace gridbuf::emulated {
 

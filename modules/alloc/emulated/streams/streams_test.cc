@@ -11,7 +11,7 @@
 
 import gridbuf.alloc.device;
 import gridbuf.alloc.emulated.streams;
-import gridbuf.error;
+import gridbuf.base;
 
 namespace gridbuf::emulated {
 namespace {

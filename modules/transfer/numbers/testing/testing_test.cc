@@ -8,8 +8,8 @@
 
 #include "gtest/gtest.h"
 
-import gridbuf.transfer.numbers;
 import gridbuf.transfer.numbers.testing;
+import gridbuf.transfer.numbers;
 
 namespace gridbuf::testing {
 namespace {

@@ -1,0 +1,287 @@
+// gridbuf.base: what every library of gridbuf uses: errors, device types, readings of the system,
+// threads.
+//
+// Errors. Every library reports failure as an absl::Status. Python needs more than the sixteen
+// canonical codes say: ValueError and TypeError are both "invalid argument". So a status of gridbuf
+// carries its error class as a payload, and `kErrorTable` is the only table between the two worlds:
+// class, canonical code, Python exception. A status from elsewhere (Abseil, a user's resource) has
+// no payload and maps by its code, so that no failure reaches Python without a class. A message
+// says the value found, the bound it broke and what to do; `Problem` has a field for each.
+//
+// Devices. `DeviceType` is the one enumeration that says where memory is. Its values are DLPack's,
+// so that no table translates them.
+//
+// System. Readings are here, decisions are elsewhere: a cache's limit, the number of threads and
+// the page policy all see the machine through these functions, so that a container's limit is
+// understood once. The paths of the kernel's reports are a value, `Reports`: a test passes files of
+// its own. A report that is absent limits nothing, because containers hide files.
+//
+// Threads. `parallel_for` starts threads for each job and joins them at its end; there is no pool.
+// A start costs 20 µs, and no job is worth splitting that is not a hundred times longer. In return
+// nothing breaks in a fork, nothing must be shut down at the exit, and a program that does nothing
+// with gridbuf has no threads of it. Each thread owns one contiguous share of the range, so that
+// memory that is touched for the first time is in large pieces near the processors that touched it
+// (the first touch decides the NUMA node); a thread that is done helps the others.
+module;
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+
+export module gridbuf.base;
+
+export namespace gridbuf {
+
+// ---- Errors. ----
+
+/// The kinds of failure that a user can tell apart. The order is that of kErrorTable.
+enum class ErrorClass : std::uint8_t {
+  kValue,              // a value out of its bounds
+  kType,               // a value of the wrong kind
+  kIndex,              // an index out of bounds
+  kMemory,             // no memory; nothing was allocated and no state changed
+  kBuffer,             // memory that cannot be exported or imported as asked
+  kNoSuchBuffer,       // the asked side (host or device) does not exist
+  kDeviceUnavailable,  // no device, or the library that drives it is absent
+  kSyncConflict,       // host and device both hold newer data in the same region
+  kInternal,           // a broken invariant of gridbuf itself: please report it
+};
+
+struct ErrorRow {
+  ErrorClass error_class;
+  absl::StatusCode code;
+  std::string_view python_name;  // the exception raised
+  std::string_view python_base;  // its base; "" for Python's own exceptions
+};
+
+/// The one table status ↔ exception. A status without a payload takes the first row that has its
+/// code.
+inline constexpr std::array<ErrorRow, 9> kErrorTable{{
+    {ErrorClass::kValue, absl::StatusCode::kInvalidArgument, "ValueError", ""},
+    {ErrorClass::kType, absl::StatusCode::kInvalidArgument, "TypeError", ""},
+    {ErrorClass::kIndex, absl::StatusCode::kOutOfRange, "IndexError", ""},
+    {ErrorClass::kMemory, absl::StatusCode::kResourceExhausted, "MemoryError", ""},
+    {ErrorClass::kBuffer, absl::StatusCode::kFailedPrecondition, "BufferError", ""},
+    {ErrorClass::kNoSuchBuffer, absl::StatusCode::kNotFound, "GTNoSuchBufferError", "BufferError"},
+    {ErrorClass::kDeviceUnavailable, absl::StatusCode::kUnavailable, "DeviceUnavailableError",
+     "RuntimeError"},
+    {ErrorClass::kSyncConflict, absl::StatusCode::kAborted, "SyncConflictError", "RuntimeError"},
+    {ErrorClass::kInternal, absl::StatusCode::kInternal, "RuntimeError", ""},
+}};
+
+/// The row of a class. Total: every enumerator has its row.
+constexpr const ErrorRow& error_row(ErrorClass error_class) {
+  return kErrorTable[static_cast<std::size_t>(error_class)];
+}
+
+/// The class of a failed status: from its payload, else from its code (a code without a row counts
+/// as internal). Precondition: !status.ok().
+ErrorClass error_class_of(const absl::Status& status);
+
+/// The three things a message says.
+///   {"alignment_bytes", "0", "an integer from 1 to 1048576", "pass 1 for no constraint"} reads
+///   "alignment_bytes is 0, but must be an integer from 1 to 1048576; pass 1 for no constraint"
+struct Problem {
+  std::string_view name;    // what is wrong: a parameter or a property, with its unit in the name
+  std::string_view found;   // the value found
+  std::string_view bound;   // what it must be, read after "must be"
+  std::string_view advice;  // what to do, an imperative
+};
+
+std::string problem_text(const Problem& problem);
+
+/// A status of the given class. `message` is a whole message; prefer the forms that take a Problem.
+absl::Status make_error(ErrorClass error_class, std::string_view message);
+absl::Status make_error(ErrorClass error_class, const Problem& problem);
+
+/// The same failure with `context` put before its message ("context: message"); class and code are
+/// kept. An OK status stays OK.
+absl::Status with_context(const absl::Status& status, std::string_view context);
+
+/// "1.5 GiB (1610612736 bytes)"; below 1 KiB only "513 bytes".
+std::string bytes_text(std::int64_t bytes);
+
+// ---- Devices. ----
+
+/// Where memory is. The values are DLPack's DLDeviceType (DL-17).
+enum class DeviceType : std::int32_t {
+  kHost = 1,
+  kCuda = 2,
+  kCudaHost = 3,  // pinned
+  kRocm = 10,
+  kRocmHost = 11,  // pinned
+  kCudaManaged = 13,
+};
+
+struct Device {
+  DeviceType type = DeviceType::kHost;
+  std::int32_t id = 0;  // 0 for host, pinned and managed memory
+
+  friend constexpr bool operator==(const Device&, const Device&) = default;
+};
+
+/// "host", "cuda:1", "device type 7:0".
+std::string to_string(const Device& device);
+
+/// Whether plain loads and stores of the processor reach this memory: host, pinned and managed.
+constexpr bool is_host_readable(DeviceType type) {
+  return type == DeviceType::kHost || type == DeviceType::kCudaHost ||
+         type == DeviceType::kRocmHost || type == DeviceType::kCudaManaged;
+}
+
+}  // namespace gridbuf
+
+export namespace gridbuf::system {
+
+// ---- What Linux reports. All functions are safe on any thread and read anew at each call (some
+// ---- tens of microseconds): keep an answer that is needed often.
+
+/// What the functions answer where nothing limits memory, or nothing could be read.
+inline constexpr std::int64_t kUnlimitedBytes = std::numeric_limits<std::int64_t>::max();
+
+/// Where Linux reports. Tests point these at files of their own.
+struct Reports {
+  std::string meminfo = "/proc/meminfo";
+  std::string own_cgroups = "/proc/self/cgroup";
+  std::string cgroup_mount = "/sys/fs/cgroup";
+  std::string transparent_hugepage = "/sys/kernel/mm/transparent_hugepage";
+  std::string own_mappings = "/proc/self/smaps";
+};
+
+/// How many bytes could be committed now without the out-of-memory killer: the least of what the
+/// system has (MemAvailable + SwapFree) and what each memory cgroup from this process's own to the
+/// root still allows (its limit less what it holds, file pages not counted, as they are given up
+/// first).
+std::int64_t committable_bytes(const Reports& reports = {});
+
+/// The processors that this process may use, at least 1: those of its affinity mask, and no more
+/// than the processor time that its cgroups grant (a quota of 1.5 processors counts as 2).
+int usable_cpu_count(const Reports& reports = {});
+
+/// The length of an ordinary page.
+std::int64_t page_bytes();
+
+/// Which memory gets transparent huge pages, by the system's setting.
+enum class HugePageMode : std::uint8_t {
+  kAbsent,   // no report: the kernel has none, or hides them
+  kNever,    // none
+  kMadvise,  // memory for which the program asks
+  kAlways,   // all
+};
+
+/// "absent", "never", "madvise", "always": the words of the report.
+std::string_view to_string(HugePageMode mode);
+
+struct HugePageReport {
+  HugePageMode mode = HugePageMode::kAbsent;
+  std::int64_t page_bytes = std::int64_t{1} << 21;  // 2 MiB where the report does not say
+
+  friend bool operator==(const HugePageReport&, const HugePageReport&) = default;
+};
+
+HugePageReport huge_pages(const Reports& reports = {});
+
+/// What is in memory of the mappings that a range touches. The kernel joins neighbouring mappings
+/// and counts by mapping: the figures are those of the range, or an upper bound of them.
+struct MappedPages {
+  std::int64_t mapped_bytes = 0;    // the length of those mappings
+  std::int64_t resident_bytes = 0;  // in memory
+  std::int64_t huge_bytes = 0;      // in memory on transparent huge pages
+
+  friend bool operator==(const MappedPages&, const MappedPages&) = default;
+};
+
+/// Nothing if the kernel does not tell.
+std::optional<MappedPages> mapped_pages(const void* address, std::int64_t length_bytes,
+                                        const Reports& reports = {});
+
+}  // namespace gridbuf::system
+
+export namespace gridbuf {
+
+// ---- Threads. ----
+
+/// The most threads that a setting may ask for. More do not make memory faster.
+inline constexpr int kMaxThreadCount = 256;
+
+/// The variable that sets the number of threads at the start of the process.
+inline constexpr const char* kThreadCountVariable = "GRIDBUF_NUM_THREADS";
+
+/// How many threads a large job may use, the caller's included; at least 1. What was set last; else
+/// GRIDBUF_NUM_THREADS if it is an integer from 1 to kMaxThreadCount; else the processors that this
+/// process may use (its affinity and the quotas of its cgroups), read at the first call.
+int thread_count();
+
+/// Sets it for the whole process, from the next job on. Error: kValue unless 1 to kMaxThreadCount.
+absl::Status set_thread_count(int count);
+
+/// Where the number comes from, for messages: "set by the program", "GRIDBUF_NUM_THREADS",
+/// "processors of this process"; says so if the variable is not such a number.
+std::string thread_count_origin();
+
+/// Work on the bytes [begin, end) of a job. Must not throw. Called from several threads at once.
+using ChunkFunction = absl::FunctionRef<void(std::int64_t begin, std::int64_t end)>;
+
+/// Calls `work` for consecutive chunks that together are [0, total), each once: `chunk` long but
+/// for the last. Uses the caller's thread and at most thread_count() - 1 others, fewer if the
+/// system gives none; in a call from within `work`, none. Returns when all is done; what `work`
+/// wrote is then visible to the caller. Nothing happens for total ≤ 0. Requires chunk ≥ 1.
+void parallel_for(std::int64_t total, std::int64_t chunk, ChunkFunction work);
+
+/// Work that goes on while the caller does something else: chunks as above, in order from 0. Only
+/// for work that need not be finished.
+class BackgroundLoop {
+ public:
+  using Work = std::function<void(std::int64_t begin, std::int64_t end)>;
+
+  /// Starts at most thread_count() - 1 threads. Null if none can be started, or if there is no
+  /// memory: then `work`, a copyable function like Work, is never called. `work` must not throw.
+  /// Requires total ≥ 1, chunk ≥ 1.
+  template <class Function>
+  static std::unique_ptr<BackgroundLoop> start(std::int64_t total, std::int64_t chunk,
+                                               const Function& work) noexcept {
+    try {
+      return start_threads(total, chunk, Work(work));
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
+  }
+
+  /// Begins no further chunk, and waits for those that are being worked on.
+  ~BackgroundLoop();
+  BackgroundLoop(const BackgroundLoop&) = delete;
+  BackgroundLoop& operator=(const BackgroundLoop&) = delete;
+
+  /// Waits until all is done. What `work` wrote is then visible to the caller.
+  void wait();
+
+ private:
+  BackgroundLoop(std::int64_t total, std::int64_t chunk, Work work, int most_threads);
+  static std::unique_ptr<BackgroundLoop> start_threads(std::int64_t total, std::int64_t chunk,
+                                                       Work work);
+  static void* run(void* self);
+
+  const std::int64_t total_;
+  const std::int64_t chunk_;
+  const Work work_;
+  std::atomic<std::int64_t> next_ = 0;
+  pid_t process_;  // whose threads they are
+  std::vector<pthread_t> threads_;
+};
+
+}  // namespace gridbuf

@@ -1,0 +1,350 @@
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "gtest/gtest.h"
+
+import gridbuf.base;
+
+namespace gridbuf {
+namespace {
+
+// Every test starts with four threads, whatever the machine has.
+class Threads : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(set_thread_count(4).ok()); }
+};
+
+using Chunk = std::pair<std::int64_t, std::int64_t>;
+
+std::vector<Chunk> chunks_of(std::int64_t total, std::int64_t chunk) {
+  std::mutex mutex;
+  std::vector<Chunk> found;
+  parallel_for(total, chunk, [&](std::int64_t begin, std::int64_t end) {
+    const std::lock_guard lock(mutex);
+    found.emplace_back(begin, end);
+  });
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+TEST_F(Threads, VisitEveryChunkOnce) {
+  for (const int threads : {1, 2, 3, 7, kMaxThreadCount}) {
+    ASSERT_TRUE(set_thread_count(threads).ok());
+    for (const std::int64_t total : {1, 5, 63, 64, 65, 1000}) {
+      for (const std::int64_t chunk : {1, 2, 64, 999, 5000}) {
+        const std::vector<Chunk> chunks = chunks_of(total, chunk);
+        std::int64_t at = 0;
+        for (const auto& [begin, end] : chunks) {
+          EXPECT_EQ(begin, at);
+          EXPECT_EQ(end, std::min(total, at + chunk));
+          at = end;
+        }
+        EXPECT_EQ(at, total) << threads << " threads, chunks of " << chunk;
+      }
+    }
+  }
+}
+
+TEST_F(Threads, DoNothingForNothing) {
+  EXPECT_TRUE(chunks_of(0, 8).empty());
+  EXPECT_TRUE(chunks_of(-5, 8).empty());
+}
+
+TEST_F(Threads, ReachTheEndOfTheLongestRange) {
+  constexpr std::int64_t kTotal = INT64_MAX;
+  const std::vector<Chunk> chunks = chunks_of(kTotal, std::int64_t{1} << 58);
+  EXPECT_EQ(chunks.size(), 32U);
+  EXPECT_EQ(chunks.back().second, kTotal);
+}
+
+// What a helper wrote is there when the loop returns; ThreadSanitizer reads along.
+TEST_F(Threads, MakeTheirWritesVisible) {
+  std::vector<std::int64_t> values(1 << 16);
+  parallel_for(std::ssize(values), 100, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) values[static_cast<std::size_t>(i)] = i;
+  });
+  for (std::int64_t i = 0; i < std::ssize(values); ++i) {
+    ASSERT_EQ(values[static_cast<std::size_t>(i)], i);
+  }
+}
+
+// With one chunk per thread that waits for the others, the loop ends only if all run at once.
+TEST_F(Threads, RunAtTheSameTime) {
+  std::atomic<int> arrived = 0;
+  parallel_for(4, 1, [&](std::int64_t, std::int64_t) {
+    ++arrived;
+    while (arrived < 4) std::this_thread::yield();
+  });
+  EXPECT_EQ(arrived, 4);
+}
+
+TEST_F(Threads, StayWithinTheirNumber) {
+  for (const int threads : {1, 2, 3}) {
+    ASSERT_TRUE(set_thread_count(threads).ok());
+    std::mutex mutex;
+    std::set<std::thread::id> ids;
+    parallel_for(100, 1, [&](std::int64_t, std::int64_t) {
+      const std::lock_guard lock(mutex);
+      ids.insert(std::this_thread::get_id());
+    });
+    EXPECT_LE(ids.size(), static_cast<std::size_t>(threads));
+  }
+}
+
+TEST_F(Threads, StartNoFurtherOnesFromWithinAJob) {
+  std::atomic<int> wrong = 0;
+  parallel_for(8, 1, [&](std::int64_t, std::int64_t) {
+    const std::thread::id own = std::this_thread::get_id();
+    parallel_for(8, 1, [&](std::int64_t, std::int64_t) {
+      if (std::this_thread::get_id() != own) ++wrong;
+    });
+  });
+  EXPECT_EQ(wrong, 0);
+}
+
+// A thread that stalls does not stall the others' work: they take over its share.
+TEST_F(Threads, HelpOneAnother) {
+  ASSERT_TRUE(set_thread_count(2).ok());
+  std::atomic<int> done = 0;
+  parallel_for(100, 1, [&](std::int64_t begin, std::int64_t) {
+    if (begin == 0) {
+      while (done < 99) std::this_thread::yield();
+    }
+    ++done;
+  });
+  EXPECT_EQ(done, 100);
+}
+
+TEST_F(Threads, TakeNoSignals) {
+  std::atomic<int> open = 0;
+  const std::thread::id caller = std::this_thread::get_id();
+  parallel_for(4, 1, [&](std::int64_t, std::int64_t) {
+    sigset_t mask;
+    pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+    const bool masked = sigismember(&mask, SIGTERM) == 1;
+    if (!masked && std::this_thread::get_id() != caller) ++open;
+  });
+  EXPECT_EQ(open, 0);
+  sigset_t mask;
+  pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+  EXPECT_EQ(sigismember(&mask, SIGTERM), 0);
+}
+
+using ThreadsDeathTest = Threads;
+
+// In a child that may map no further memory, and so no stack of a thread: the caller does all the
+// work.
+int loop_without_threads() {
+  const rlimit none{1, 1};
+  if (setrlimit(RLIMIT_AS, &none) != 0) return 2;
+  std::atomic<std::int64_t> sum = 0;
+  std::atomic<int> elsewhere = 0;
+  const pthread_t caller = pthread_self();
+  parallel_for(100, 1, [&](std::int64_t begin, std::int64_t) {
+    sum += begin;
+    if (pthread_equal(pthread_self(), caller) == 0) ++elsewhere;
+  });
+  if (elsewhere != 0) return 3;
+  return sum == 4950 ? 0 : 4;
+}
+
+TEST_F(ThreadsDeathTest, AreMissedByNobodyWhereTheSystemGivesNone) {
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+  GTEST_SKIP() << "a sanitizer maps memory for itself, and ends without";
+#endif
+  // In a process of its own: the C library keeps the stacks of threads that were.
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(std::_Exit(loop_without_threads()), ::testing::ExitedWithCode(0), "");
+}
+
+TEST_F(Threads, WorkInAChildWhileTheParentIsInAJob) {
+#if __has_feature(thread_sanitizer)
+  GTEST_SKIP() << "ThreadSanitizer allows no new threads in a child of a process with threads";
+#endif
+  std::atomic<int> failures = 0;
+  parallel_for(4, 1, [&](std::int64_t begin, std::int64_t) {
+    if (begin != 0) return;
+    const pid_t child = fork();
+    if (child == 0) {
+      std::atomic<int> visits = 0;
+      // The forking thread is inside a job, and so is its copy; a thread of its own is not.
+      std::thread([&] {
+        parallel_for(10, 1, [&](std::int64_t, std::int64_t) { ++visits; });
+      }).join();
+      std::_Exit(visits == 10 ? 0 : 1);
+    }
+    int status = -1;
+    if (waitpid(child, &status, 0) != child || status != 0) ++failures;
+  });
+  EXPECT_EQ(failures, 0);
+}
+
+TEST_F(Threads, AreSetWithinBounds) {
+  EXPECT_EQ(thread_count(), 4);
+  EXPECT_EQ(thread_count_origin(), "set by the program");
+  for (const int count : {0, -1, kMaxThreadCount + 1}) {
+    const absl::Status status = set_thread_count(count);
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(error_class_of(status), ErrorClass::kValue);
+    EXPECT_NE(status.message().find("from 1 to 256"), std::string::npos) << status;
+  }
+  EXPECT_EQ(thread_count(), 4);
+}
+
+// What a fresh process would say with the variable set to `value`: its first word is the number.
+std::string in_a_fresh_process(const char* value) {
+  if (value == nullptr) {
+    unsetenv(kThreadCountVariable);
+  } else {
+    setenv(kThreadCountVariable, value, 1);
+  }
+  return std::to_string(thread_count()) + " " + thread_count_origin();
+}
+
+// The default is settled at the first use, so each case has a process of its own.
+void expect_in_child(const char* value, const std::string& wanted) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        const std::string found = in_a_fresh_process(value);
+        std::fprintf(stderr, "%s", found.c_str());
+        std::_Exit(found == wanted ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0), "")
+      << (value == nullptr ? "unset" : value);
+}
+
+TEST(ThreadCountDeathTest, IsSetByTheEnvironmentOrTheMachine) {
+  const std::string cpus = std::to_string(std::min(system::usable_cpu_count(), kMaxThreadCount));
+  expect_in_child(nullptr, cpus + " processors of this process");
+  expect_in_child("3", "3 GRIDBUF_NUM_THREADS");
+  for (const char* const value : {"0", "-2", "257", "two", "3 ", "", "99999999999"}) {
+    expect_in_child(value, cpus + " processors of this process (GRIDBUF_NUM_THREADS is '" +
+                               std::string(value) + "', no integer from 1 to 256)");
+  }
+}
+
+// [example]
+// The sum of 64-bit numbers, each thread adding its own pieces first.
+std::int64_t sum_of(const std::vector<std::int64_t>& numbers) {
+  std::atomic<std::int64_t> sum = 0;
+  parallel_for(std::ssize(numbers), 1 << 20, [&](std::int64_t begin, std::int64_t end) {
+    std::int64_t part = 0;
+    for (std::int64_t i = begin; i < end; ++i) part += numbers[static_cast<std::size_t>(i)];
+    sum += part;
+  });
+  return sum;
+}
+// [/example]
+
+TEST(ThreadsExample, OfTheReadme) {
+  EXPECT_EQ(sum_of(std::vector<std::int64_t>(3 << 20, 2)), 6 << 20);
+}
+
+// ---- The loop in the background. ----
+
+class Background : public Threads {};
+
+TEST_F(Background, VisitsEveryChunkOnce) {
+  for (const int threads : {2, 4}) {
+    ASSERT_TRUE(set_thread_count(threads).ok());
+    for (const std::int64_t total : {1, 63, 64, 1000}) {
+      std::vector<std::atomic<int>> visits(static_cast<std::size_t>(total));
+      const auto loop = BackgroundLoop::start(total, 7, [&](std::int64_t begin, std::int64_t end) {
+        EXPECT_LE(end - begin, 7);
+        for (; begin < end; ++begin) ++visits[static_cast<std::size_t>(begin)];
+      });
+      ASSERT_NE(loop, nullptr);
+      loop->wait();
+      EXPECT_TRUE(std::all_of(visits.begin(), visits.end(), [](const auto& n) { return n == 1; }));
+    }
+  }
+}
+
+TEST_F(Background, RunsBesideTheCaller) {
+  std::atomic<bool> go = false;
+  std::atomic<int> done = 0;
+  const auto loop = BackgroundLoop::start(10, 1, [&](std::int64_t, std::int64_t) {
+    while (!go) std::this_thread::yield();
+    ++done;
+  });
+  ASSERT_NE(loop, nullptr);
+  EXPECT_EQ(done, 0);
+  go = true;
+  loop->wait();
+  EXPECT_EQ(done, 10);
+}
+
+// A chunk that has begun is finished before the destructor returns; no other one begins.
+TEST_F(Background, StopsWhenItGoes) {
+  ASSERT_TRUE(set_thread_count(2).ok());
+  std::atomic<int> begun = 0;
+  std::atomic<int> finished = 0;
+  std::atomic<bool> go = false;
+  auto loop = BackgroundLoop::start(1'000'000, 1, [&](std::int64_t, std::int64_t) {
+    ++begun;
+    while (!go) std::this_thread::yield();
+    ++finished;
+  });
+  ASSERT_NE(loop, nullptr);
+  while (begun == 0) std::this_thread::yield();
+  std::thread opener([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    go = true;
+  });
+  loop.reset();
+  EXPECT_EQ(finished, begun);
+  EXPECT_LT(begun, 1'000'000);
+  const int then = begun;
+  opener.join();
+  EXPECT_EQ(begun, then);
+}
+
+TEST_F(Background, HasNoThreadsOfASingleOne) {
+  ASSERT_TRUE(set_thread_count(1).ok());
+  const auto never = [](std::int64_t, std::int64_t) { ADD_FAILURE() << "called"; };
+  EXPECT_EQ(BackgroundLoop::start(10, 1, never), nullptr);
+}
+
+TEST_F(Background, IsGoneInAChild) {
+#if __has_feature(thread_sanitizer)
+  GTEST_SKIP() << "ThreadSanitizer allows no fork of a process with threads that then joins";
+#endif
+  std::atomic<bool> go = false;
+  auto loop = BackgroundLoop::start(100, 1, [&](std::int64_t, std::int64_t) {
+    while (!go) std::this_thread::yield();
+  });
+  ASSERT_NE(loop, nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    loop.reset();  // waits for nobody
+    std::_Exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  go = true;
+  loop->wait();
+}
+
+}  // namespace
+}  // namespace gridbuf

@@ -1,0 +1,194 @@
+module;
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <new>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+module gridbuf.interface.numpy;
+
+namespace gridbuf::array_struct {
+
+// ---- Export. ----
+
+namespace {
+
+/// The alignment that makes every element fit for its type's loads; 0 where that is not known.
+std::int64_t element_alignment_bytes(const DType& dtype) {
+  return dtype.kind() == Kind::kStructured ? 0 : dtype.swap_unit_bytes();
+}
+
+bool is_aligned(const BufferDescriptor& descriptor) {
+  const std::int64_t alignment_bytes = element_alignment_bytes(descriptor.dtype);
+  if (alignment_bytes == 0) return false;
+  const StridedView& view = descriptor.view;
+  const auto address = reinterpret_cast<std::uintptr_t>(descriptor.first_element());
+  bool aligned = address % static_cast<std::uintptr_t>(alignment_bytes) == 0;
+  for (int axis = 0; axis < view.ndim(); ++axis) {
+    // The strides of other axes are never used.
+    if (view.shape[axis] <= 1) continue;
+    aligned = aligned && view.strides_bytes[axis] % alignment_bytes == 0;
+  }
+  return aligned;
+}
+
+/// AS-03: a letter and a length are all that the struct says of an element.
+absl::Status check_dtype(const DType& dtype) {
+  const Kind kind = dtype.kind();
+  if (kind == Kind::kNarrow || kind == Kind::kDatetime || kind == Kind::kTimedelta) {
+    return make_error(ErrorClass::kBuffer,
+                      {"dtype", dtype.name(), "one that __array_struct__ has a letter for",
+                       "use DLPack, or __array_interface__ for dates"});
+  }
+  constexpr std::int64_t kMostBytes = std::numeric_limits<std::int32_t>::max();
+  if (dtype.itemsize_bytes() < 1 || dtype.itemsize_bytes() > kMostBytes) {
+    return make_error(ErrorClass::kBuffer,
+                      {"itemsize_bytes", std::to_string(dtype.itemsize_bytes()),
+                       "from 1 to " + std::to_string(kMostBytes) + " for __array_struct__",
+                       "use __array_interface__"});
+  }
+  return absl::OkStatus();
+}
+
+/// The struct, the owner, then shape and strides.
+struct OwnedStruct {
+  ArrayStruct described;
+  Owner owner;
+
+  std::intptr_t* extents() { return reinterpret_cast<std::intptr_t*>(this + 1); }
+};
+static_assert(offsetof(OwnedStruct, described) == 0);
+static_assert(sizeof(OwnedStruct) % alignof(std::intptr_t) == 0);
+
+}  // namespace
+
+std::int32_t true_flags(const BufferDescriptor& descriptor) {
+  std::int32_t flags = 0;
+  if (is_c_contiguous(descriptor.view)) flags |= kCContiguous;
+  if (is_f_contiguous(descriptor.view)) flags |= kFContiguous;
+  if (is_aligned(descriptor)) flags |= kAligned;
+  if (descriptor.dtype.is_native()) flags |= kNotSwapped;
+  if (!descriptor.readonly) flags |= kWritable;
+  return flags;
+}
+
+void destroy(ArrayStruct* exported) noexcept {
+  if (exported == nullptr) return;
+  auto* owned = reinterpret_cast<OwnedStruct*>(exported);
+  owned->~OwnedStruct();
+  ::operator delete(owned);
+}
+
+absl::StatusOr<Export> export_array_struct(const BufferDescriptor& descriptor) {
+  if (!is_host_readable(descriptor.device.type)) {
+    return make_error(
+        ErrorClass::kNoSuchBuffer,
+        {"device", to_string(descriptor.device), "readable by the host for __array_struct__",
+         "copy the array to the host, or use the CUDA array interface or DLPack"});
+  }
+  if (absl::Status status = check_dtype(descriptor.dtype); !status.ok()) return status;
+  const StridedView& view = descriptor.view;
+  const auto ndim = static_cast<std::size_t>(view.ndim());
+  void* memory =
+      ::operator new(sizeof(OwnedStruct) + 2 * ndim * sizeof(std::intptr_t), std::nothrow);
+  if (memory == nullptr) {
+    return make_error(ErrorClass::kMemory,
+                      "no memory for an __array_struct__; free some arrays and try again");
+  }
+  auto* owned = new (memory) OwnedStruct{{}, descriptor.owner};
+  std::intptr_t* const shape = owned->extents();
+  std::copy(view.shape.begin(), view.shape.end(), shape);
+  std::copy(view.strides_bytes.begin(), view.strides_bytes.end(), shape + ndim);
+  owned->described = {.two = 2,
+                      .nd = view.ndim(),
+                      .typekind = descriptor.dtype.typestr()[1],
+                      .itemsize = static_cast<std::int32_t>(view.itemsize_bytes),
+                      .flags = true_flags(descriptor),
+                      .shape = shape,
+                      .strides = shape + ndim,
+                      .data = descriptor.first_element(),
+                      .descr = nullptr};
+  return Export(&owned->described);
+}
+
+// ---- Import. ----
+
+namespace {
+
+constexpr ArrayRules kRules{.ndim = "AS-03",
+                            .extents = "AS-04",
+                            .size = "AS-04",
+                            .strides = "AS-04",
+                            .hull = "AS-04",
+                            .null = "AS-04",
+                            .inside = "AS-04"};
+constexpr ElementTypeRules kTypeRules{.typestr = "AS-03", .length = "AS-03", .descr = "AS-06"};
+constexpr std::string_view kAdvice = "correct the object that offers __array_struct__";
+
+absl::Status refused(std::string_view rule, std::string_view name, std::int64_t found,
+                     std::string_view bound) {
+  return refuse(rule, ErrorClass::kValue, {name, std::to_string(found), bound, kAdvice});
+}
+
+absl::Status check_header(const ArrayStruct& found) {
+  if (found.two != 2) {
+    return refused("AS-02", "the first number of an array struct", found.two, "2");
+  }
+  if (found.nd < 0 || found.nd > kMaxNdim) {
+    return refused("AS-03", "nd", found.nd, "from 0 to " + std::to_string(kMaxNdim));
+  }
+  if (found.itemsize < 1) return refused("AS-03", "itemsize", found.itemsize, "1 or more");
+  if (found.nd > 0 && (found.shape == nullptr || found.strides == nullptr)) {
+    return refuse("AS-04", ErrorClass::kValue,
+                  {found.shape == nullptr ? "shape" : "strides", "null",
+                   "an array of " + std::to_string(found.nd) + " entries", kAdvice});
+  }
+  return absl::OkStatus();
+}
+
+/// The letter, length and order as a typestr. Text counts characters there.
+std::string typestr_of(const ArrayStruct& found) {
+  const bool swapped = (found.flags & kNotSwapped) == 0;
+  const bool little = (kNativeOrder == ByteOrder::kLittle) != swapped;
+  const bool has_order = found.itemsize > 1 && found.typekind != 'S' && found.typekind != 'V';
+  const std::int64_t count = found.typekind == 'U' ? found.itemsize / 4 : found.itemsize;
+  std::string typestr(1, !has_order ? '|' : little ? '<' : '>');
+  typestr.push_back(found.typekind);
+  return typestr.append(std::to_string(count));
+}
+
+RawExtents extents_of(const std::intptr_t* values, std::int32_t count) {
+  RawExtents extents{.count = count, .values = {}};
+  for (std::int32_t axis = 0; axis < count; ++axis) extents.values.push_back(values[axis]);
+  return extents;
+}
+
+}  // namespace
+
+absl::StatusOr<ImportedView> read_array_struct(const ArrayStruct& found,
+                                               const Found<RawDescr>& descr) {
+  if (absl::Status status = check_header(found); !status.ok()) return status;
+  const auto typestr = Found<std::string>::of(typestr_of(found));
+  absl::StatusOr<DType> dtype = read_element_type(typestr, descr, kTypeRules);
+  if (!dtype.ok()) return dtype.status();
+  if (dtype->itemsize_bytes() != found.itemsize) {
+    return refused("AS-03", "itemsize of text", found.itemsize, "a multiple of 4");
+  }
+  return check_array({.address = reinterpret_cast<std::uintptr_t>(found.data),
+                      .shape = extents_of(found.shape, found.nd),
+                      .strides_bytes = extents_of(found.strides, found.nd),
+                      .dtype = *std::move(dtype),
+                      .readonly = (found.flags & kWritable) == 0,
+                      .memory = std::nullopt},
+                     kRules);
+}
+
+}  // namespace gridbuf::array_struct

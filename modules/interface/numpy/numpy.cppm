@@ -1,0 +1,311 @@
+// gridbuf.interface.numpy: NumPy's array interface and the protocols that are made of it.
+//
+// Four protocols share fields and checks: the dict `__array_interface__` (AI-01 … AI-34), the C struct
+// `__array_struct__` (AS-01 … AS-08), the dict `__cuda_array_interface__` (CAI-01 … CAI-30) and the dict
+// of dicts `__gt_data_interface__` (GT-01 … GT-10), whose entries are array interfaces. This library
+// computes the values for arrays that leave and checks those of arrays that come in; dicts and
+// functions are the bindings'.
+//
+// Exports, where a protocol leaves a choice. `strides` is absent exactly when the memory is
+// C-contiguous, as NumPy does (AI-23, CAI-10); an entry of a data interface always has it. `data` is an
+// address and a flag, never a buffer object, so that repeated queries agree (AI-19, AI-33). The CUDA
+// `stream` is always given, because the library cannot know that no work is pending (CAI-19), and
+// never 0, which could mean either default stream (CAI-16). An array struct claims only what has been
+// computed from the memory at hand (AS-05), and refuses element types that it cannot name.
+//
+// Imports. What a protocol demands is demanded (a dict without `version` is refused), what it leaves
+// open is accepted: other keys, strides that need not be given, a newer version of NumPy's interface.
+// Of CUDA's, a version beyond 3 is refused: the last two changed what a consumer has to do before it
+// touches the memory. A mask is refused, because a consumer that drops it reads values that are not
+// there. What only the driver knows (which device, how far its allocation reaches) comes as
+// `PointerFacts`; without it the address is believed. ROCm's pointers and streams mean something else
+// under CUDA's name and are not exported (CAI-28).
+module;
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+export module gridbuf.interface.numpy;
+
+export import gridbuf.interface;
+
+export namespace gridbuf {
+
+// ---- __array_interface__ ----
+
+inline constexpr int kArrayInterfaceVersion = 3;
+
+struct ArrayInterfaceFields {
+  Extents shape;                         // AI-03
+  std::string typestr;                   // AI-06; the order in memory (AI-09)
+  std::uintptr_t data_address = 0;       // of element (0, …, 0) (AI-14, AI-15)
+  bool readonly = false;                 // AI-25
+  std::optional<Extents> strides_bytes;  // nothing: C-contiguous (AI-21)
+  std::string descr;                     // a Python literal (AI-11)
+  int version = kArrayInterfaceVersion;
+};
+
+/// The fields that describe `descriptor`. Error kNoSuchBuffer: the memory is not readable by the
+/// host.
+absl::StatusOr<ArrayInterfaceFields> array_interface(const BufferDescriptor& descriptor);
+
+// ---- Import. ----
+
+/// An entry of `descr`: (name, type) or (name, type, repeat), where a type is a typestr or again a
+/// list of entries (AI-11).
+struct RawDescrField {
+  std::string name;
+  Found<std::string> typestr;         // absent for a record
+  std::vector<RawDescrField> fields;  // of a record
+  std::vector<std::int64_t> repeat;
+};
+
+struct RawDescr {
+  std::vector<RawDescrField> fields;
+  std::string literal;  // the list as Python writes it
+};
+
+/// `data` as a tuple (AI-14).
+struct RawPointer {
+  std::uintptr_t address = 0;
+  bool readonly = false;
+};
+
+/// `data` as a buffer, or the object's own where `data` is None or absent (AI-16, AI-17).
+struct RawBuffer {
+  KnownMemory memory = {};
+  bool readonly = false;
+};
+
+/// The dict, as found. Of `data` and `lent` one has a value; the other keys are read as they come.
+struct RawArrayInterface {
+  Found<RawExtents> shape;
+  Found<std::string> typestr;
+  Found<RawDescr> descr;
+  Found<RawPointer> data;
+  std::optional<RawBuffer> lent;
+  Found<std::int64_t> offset_bytes;
+  Found<RawExtents> strides_bytes;
+  bool has_mask = false;
+  Found<std::int64_t> version;
+};
+
+/// The memory that the dict describes, on the host, or an error that begins with the id of the rule
+/// it breaks: kType for a field of a wrong kind, kValue for one out of its bounds, kBuffer for a
+/// mask (AI-26).
+absl::StatusOr<ImportedView> read_array_interface(const RawArrayInterface& raw);
+
+/// The ids of what the element type of an array interface must obey.
+struct ElementTypeRules {
+  std::string_view typestr;  // its grammar
+  std::string_view length;   // that the kind has the length, and bytes of its own
+  std::string_view descr;    // that it adds up to the typestr's length
+};
+
+/// The element type of a typestr and of the fields that `descr` gives to raw bytes ("|V8"). A
+/// description that is finer than another typestr must have its length and says nothing else
+/// (AI-13).
+absl::StatusOr<DType> read_element_type(const Found<std::string>& typestr,
+                                        const Found<RawDescr>& descr,
+                                        const ElementTypeRules& rules);
+
+/// The strides that were given; nothing for None or absent, which mean C order.
+absl::StatusOr<std::optional<RawExtents>> read_strides(const Found<RawExtents>& strides_bytes,
+                                                       std::string_view rule);
+
+// ---- __cuda_array_interface__ ----
+
+inline constexpr int kCudaArrayInterfaceVersion = 3;
+
+/// The values of `stream` that are no handles (CAI-17).
+inline constexpr std::uint64_t kCudaLegacyDefaultStream = 1;
+inline constexpr std::uint64_t kCudaPerThreadDefaultStream = 2;
+
+struct CudaArrayInterfaceFields {
+  Extents shape;                         // CAI-03
+  std::string typestr;                   // CAI-04
+  std::uintptr_t data_address = 0;       // of element (0, …, 0); 0 if there are none (CAI-06)
+  bool readonly = false;                 // CAI-08
+  std::optional<Extents> strides_bytes;  // nothing: C-contiguous (CAI-10, CAI-11)
+  std::string descr;                     // a Python literal (CAI-14)
+  std::uint64_t stream = kCudaLegacyDefaultStream;  // CAI-16 … CAI-18
+  int version = kCudaArrayInterfaceVersion;         // CAI-09
+};
+
+/// Whether kernels of CUDA devices reach this memory: device, managed and pinned.
+constexpr bool is_cuda_accessible(DeviceType type) {
+  return type == DeviceType::kCuda || type == DeviceType::kCudaManaged ||
+         type == DeviceType::kCudaHost;
+}
+
+/// The fields that describe `descriptor`, whose pending work is all ordered before `stream`.
+/// Errors: kNoSuchBuffer if CUDA devices do not reach the memory; kValue for stream 0.
+absl::StatusOr<CudaArrayInterfaceFields> cuda_array_interface(const BufferDescriptor& descriptor,
+                                                              std::uint64_t stream);
+
+// ---- Import. ----
+
+/// What the driver says of an address.
+struct PointerFacts {
+  Device device;
+  bool device_accessible = true;
+  std::optional<KnownMemory> allocation;  // that the address lies in; nothing if it cannot tell
+};
+
+/// The dict, as found.
+struct RawCudaArrayInterface {
+  Found<RawExtents> shape;
+  Found<std::string> typestr;
+  Found<RawDescr> descr;
+  Found<RawPointer> data;
+  Found<RawExtents> strides_bytes;
+  bool has_mask = false;
+  Found<std::int64_t> version;
+  Found<std::int64_t> stream;
+};
+
+/// The memory that the dict describes, on the device that `facts` names or else on device 0, with
+/// the stream to wait on; or an error that begins with the id of the rule it breaks: kType for a
+/// field of a wrong kind, kValue for one out of its bounds, kBuffer for a mask (CAI-15) and for
+/// memory that devices do not reach (CAI-07).
+absl::StatusOr<ImportedView> read_cuda_array_interface(
+    const RawCudaArrayInterface& raw, const std::optional<PointerFacts>& facts = std::nullopt);
+
+// ---- __gt_data_interface__ ----
+
+/// The key of the device's entry; the host's is None.
+inline constexpr std::string_view kGpuKey = "gpu";
+
+/// The keys of an entry beyond those of an array interface (GT-03 … GT-05).
+inline constexpr std::string_view kAcquireKey = "acquire";
+inline constexpr std::string_view kReleaseKey = "release";
+inline constexpr std::string_view kTouchKey = "touch";
+inline constexpr std::string_view kDimsKey = "dims";
+inline constexpr std::string_view kHaloKey = "halo";
+
+struct DataInterfaceFields {
+  Extents shape;
+  std::string typestr;
+  std::uintptr_t data_address = 0;  // on the device 0 if there are no elements (CAI-06)
+  bool readonly = false;
+  Extents strides_bytes;                // always given
+  std::string descr;                    // a Python literal
+  std::optional<std::uint64_t> stream;  // the device's entry only
+  int version = 0;                      // of the array interface that the entry is
+  Dims dims;                            // GT-04
+  Halo halo;                            // GT-05
+};
+
+/// Whether the host or, for another `side`, CUDA devices reach `descriptor`'s memory: managed and
+/// pinned memory has both sides. Of the outer dict (GT-01), the host's key is None.
+bool has_side(const BufferDescriptor& descriptor, DeviceType side);
+
+/// The entry of `side`. `stream` is for the device: what its pending work is ordered before.
+/// Errors: kNoSuchBuffer if that side does not reach the memory; kValue for dims or halo that do
+/// not fit the shape (an empty halo is none), and for stream 0.
+absl::StatusOr<DataInterfaceFields> data_interface(const BufferDescriptor& descriptor,
+                                                   DeviceType side, const Dims& dims,
+                                                   const Halo& halo, std::uint64_t stream);
+
+// ---- Import. ----
+
+/// An entry, as found: of `host` and `gpu` the one of its side.
+struct RawDataInterface {
+  DeviceType side = DeviceType::kHost;
+  RawArrayInterface host;
+  RawCudaArrayInterface gpu;
+  Found<std::vector<std::string>> dims;
+  Found<std::vector<HaloWidth>> halo;
+  // Whether each is callable.
+  Found<bool> acquire;
+  Found<bool> release;
+  Found<bool> touch;
+};
+
+/// What an entry says beyond an array interface.
+struct EntryMeaning {
+  std::vector<std::string> dims;  // ndim names, or none if the entry has none
+  Halo halo;                      // ndim pairs, or none if the entry has none
+};
+
+/// An entry that passed all checks.
+struct ImportedEntry {
+  ImportedView view;
+  EntryMeaning meaning;
+};
+
+/// The memory that an entry describes; errors as those of its side's array interface, and of kType
+/// and kValue for what only entries have (GT-03 … GT-05). `facts` are those of the address, for the
+/// device's side.
+absl::StatusOr<ImportedEntry> read_data_interface(
+    const RawDataInterface& raw, const std::optional<PointerFacts>& facts = std::nullopt);
+
+/// Names and halo alone, for an array of `shape` (GT-04, GT-05).
+absl::StatusOr<EntryMeaning> read_meaning(const RawDataInterface& raw, const Extents& shape);
+
+/// Whether the functions of an entry can be called; to be asked before `acquire` is (GT-03).
+absl::Status check_hooks(const RawDataInterface& raw);
+
+}  // namespace gridbuf
+
+export namespace gridbuf::array_struct {
+
+// ---- __array_struct__: the same as a C struct, which is read without building a dict. ----
+
+/// The ABI: PyArrayInterface. Names and order are NumPy's.
+struct ArrayStruct {
+  std::int32_t two;       // 2: what a reader looks at first (AS-02)
+  std::int32_t nd;        // number of dimensions
+  char typekind;          // the letter of a typestr (AS-03)
+  std::int32_t itemsize;  // bytes
+  std::int32_t flags;
+  std::intptr_t* shape;    // nd extents
+  std::intptr_t* strides;  // nd byte strides
+  void* data;              // element (0, …, 0) (AS-04)
+  void* descr;             // a PyObject*: the array interface's list; only with kHasDescr (AS-06)
+};
+
+static_assert(sizeof(ArrayStruct) == 56 && offsetof(ArrayStruct, typekind) == 8);
+static_assert(offsetof(ArrayStruct, itemsize) == 12 && offsetof(ArrayStruct, flags) == 16);
+static_assert(offsetof(ArrayStruct, shape) == 24 && offsetof(ArrayStruct, strides) == 32);
+static_assert(offsetof(ArrayStruct, data) == 40 && offsetof(ArrayStruct, descr) == 48);
+static_assert(sizeof(std::intptr_t) == sizeof(std::int64_t));
+
+/// The bits of `flags` (AS-05).
+inline constexpr std::int32_t kCContiguous = 0x1;
+inline constexpr std::int32_t kFContiguous = 0x2;
+inline constexpr std::int32_t kAligned = 0x100;
+inline constexpr std::int32_t kNotSwapped = 0x200;
+inline constexpr std::int32_t kWritable = 0x400;
+inline constexpr std::int32_t kHasDescr = 0x800;
+
+/// What `flags` may say of the memory, all but kHasDescr.
+std::int32_t true_flags(const BufferDescriptor& descriptor);
+
+/// An export until a capsule takes it: release() hands it over, then `destroy` frees it.
+void destroy(ArrayStruct* exported) noexcept;
+struct Destroy {
+  void operator()(ArrayStruct* exported) const noexcept { destroy(exported); }
+};
+using Export = std::unique_ptr<ArrayStruct, Destroy>;
+
+/// The struct that describes `descriptor`; it holds a share of the owner. `descr` is null. Errors:
+/// kNoSuchBuffer if the host does not read the memory; kBuffer for element types that the struct
+/// cannot name (dates, bfloat16, FP8, more than 2^31 - 1 bytes, no bytes); kMemory.
+absl::StatusOr<Export> export_array_struct(const BufferDescriptor& descriptor);
+
+/// The memory that somebody else's struct describes. `descr` is what lies behind `found.descr`,
+/// which is the caller's to read (absent where kHasDescr is not set). Errors begin with the id of
+/// the rule that is broken; kValue, or kType for elements that have no bytes of their own.
+absl::StatusOr<ImportedView> read_array_struct(const ArrayStruct& found,
+                                               const Found<RawDescr>& descr = {});
+
+}  // namespace gridbuf::array_struct

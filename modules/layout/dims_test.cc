@@ -1,0 +1,155 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+import gridbuf.layout;
+
+namespace gridbuf {
+namespace {
+
+static_assert(default_dims(5) == Dims{kDimI, kDimJ, kDimK, Dim::data(0), Dim::data(1)});
+static_assert(kDimI < kDimJ && kDimK < Dim::data(0) && Dim::data(2) < Dim::data(10));
+static_assert(unused_data_dim(Dims{kDimI, Dim::data(0), Dim::data(2)}) == Dim::data(1));
+static_assert(axes_by_rank(LayoutMap{2, 0, 1}) == Axes{1, 2, 0});  // Another 3-cycle: not itself.
+static_assert(is_permutation(LayoutMap{1, 2, 0}) && is_permutation(LayoutMap{}));
+static_assert(!is_permutation(LayoutMap{0, 0}) && !is_permutation(LayoutMap{1, 2}));
+static_assert(!is_permutation(LayoutMap{-1, 0}));
+static_assert(is_permutation(c_order(kMaxNdim)) && is_permutation(f_order(kMaxNdim)));
+static_assert(c_order(3) == LayoutMap{0, 1, 2} && f_order(3) == LayoutMap{2, 1, 0});
+
+void expect_value_error(const absl::Status& status, std::string_view text) {
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(status.message().find(text), std::string_view::npos) << status.message();
+}
+
+TEST(Dims, NamesAreIJKAndDecimalNumbers) {
+  EXPECT_EQ(*parse_dim("I"), kDimI);
+  EXPECT_EQ(*parse_dim("K"), kDimK);
+  EXPECT_EQ(*parse_dim("0"), Dim::data(0));
+  EXPECT_EQ(*parse_dim("2147483647"), Dim::data(kMaxDataDim));
+  for (const std::string_view name : {"", "L", "i", "IJ", "01", "00", "-1", "+1", " 1", "1 ", "1.0",
+                                      "0x1", "2147483648", "99999999999999999999"}) {
+    expect_value_error(parse_dim(name).status(), "\"" + std::string(name) + "\"");
+  }
+}
+
+TEST(Dims, EveryNameSurvivesARoundTrip) {
+  for (const Dim dim :
+       {kDimI, kDimJ, kDimK, Dim::data(0), Dim::data(9), Dim::data(10), Dim::data(kMaxDataDim)}) {
+    EXPECT_EQ(*parse_dim(to_string(dim)), dim);
+  }
+  EXPECT_EQ(to_string(Dims{kDimI, Dim::data(10)}), "('I', '10')");
+  EXPECT_EQ(to_string(Dims{kDimI}), "('I',)");
+}
+
+TEST(Dims, AStringHoldsOneCharacterNames) {
+  EXPECT_EQ(*parse_dims("KI0", 3), (Dims{kDimK, kDimI, Dim::data(0)}));
+  EXPECT_EQ(*parse_dims("10", 2), (Dims{Dim::data(1), Dim::data(0)}));
+}
+
+TEST(Dims, ASequenceHoldsAnyNames) {
+  const std::vector<std::string_view> names{"10", "J"};
+  EXPECT_EQ(*parse_dims(names, 2), (Dims{Dim::data(10), kDimJ}));
+}
+
+TEST(Dims, RepeatsAndWrongCountsNameTheOffender) {
+  expect_value_error(parse_dims("IJI", 3).status(),
+                     "dims[2] is \"I\", but must be another name than dims[0]");
+  expect_value_error(parse_dims("IJ", 3).status(), "the number of names in dims is 2");
+  expect_value_error(validate_dims(Dims{kDimI, kDimI}, 2), "dims[1] is \"I\"");
+  expect_value_error(validate_dims(Dims{kDimI}, 2), "is 1, but must be 2");
+  EXPECT_TRUE(validate_dims(Dims{kDimJ, kDimI}, 2).ok());
+}
+
+TEST(Dims, AnOffenderIsShownWholeButNeverBreaksTheMessage) {
+  expect_value_error(parse_dims("I\xC3\x84", 2).status(),
+                     "\"\xC3\x84\"");  // One letter, two bytes.
+  expect_value_error(parse_dim("\n").status(), "\"\\n\"");
+  expect_value_error(parse_dim(std::string(1000, 'x')).status(), std::string(40, 'x') + "...");
+}
+
+TEST(Dims, MessagesAreValidUtf8WhateverWasGiven) {
+  EXPECT_EQ(quoted_name("K\xC3\x84\xE2\x82\xAC\xF0\x9F\x8C\x8D"),
+            "\"K\xC3\x84\xE2\x82\xAC\xF0\x9F\x8C\x8D\"");
+  EXPECT_EQ(quoted_name("\x80"), "\"\\200\"");                             // A stray continuation.
+  EXPECT_EQ(quoted_name("\xC3"), "\"\\303\"");                             // A lone lead byte.
+  EXPECT_EQ(quoted_name("\xC0\xAF"), "\"\\300\\257\"");                    // Overlong.
+  EXPECT_EQ(quoted_name("\xED\xA0\x80"), "\"\\355\\240\\200\"");           // A surrogate.
+  EXPECT_EQ(quoted_name("\xF4\x90\x80\x80"), "\"\\364\\220\\200\\200\"");  // Past the last.
+  EXPECT_EQ(quoted_name(std::string(39, 'x') + "\xC3\x84" + "yz"),
+            "\"" + std::string(39, 'x') + "\xC3\x84" + "...\"");
+}
+
+TEST(Dims, AListFarTooLongIsRefusedByItsLength) {
+  const std::vector<std::string> texts = [] {
+    std::vector<std::string> made;
+    for (int i = 0; i < 1000; ++i) made.push_back(std::to_string(i));
+    return made;
+  }();
+  const std::vector<std::string_view> names(texts.begin(), texts.end());
+  expect_value_error(parse_dims(names, 64).status(), "is 1000, but must be 64");
+}
+
+TEST(Dims, DefaultNamesAreDistinctAtAnyLength) {
+  for (int ndim = 0; ndim <= kMaxNdim; ++ndim) {
+    EXPECT_TRUE(validate_dims(default_dims(ndim), ndim).ok()) << ndim;
+  }
+}
+
+TEST(LayoutMap, IsAPermutationOfTheRanks) {
+  EXPECT_TRUE(validate_layout_map(LayoutMap{2, 0, 1}, 3).ok());
+  EXPECT_TRUE(validate_layout_map(LayoutMap{}, 0).ok());
+  expect_value_error(validate_layout_map(LayoutMap{0, 0, 1}, 3),
+                     "layout is (0, 0, 1), but must be a permutation of 0 to 2");
+  expect_value_error(validate_layout_map(LayoutMap{0, 1}, 3), "layout is (0, 1)");
+  expect_value_error(validate_layout_map(LayoutMap{0}, 0), "must be empty");
+}
+
+TEST(LayoutMap, AxesByRankIsItsInverse) {
+  for (int ndim = 0; ndim <= 6; ++ndim) {
+    std::vector<int> ranks(static_cast<std::size_t>(ndim));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    do {
+      const LayoutMap layout{std::span<const int>(ranks)};
+      const Axes axes = axes_by_rank(layout);
+      for (int rank = 0; rank < ndim; ++rank) ASSERT_EQ(layout[axes[rank]], rank);
+    } while (std::next_permutation(ranks.begin(), ranks.end()));
+  }
+}
+
+TEST(LayoutOf, FollowsDescendingMagnitudesOfStrides) {
+  EXPECT_EQ(layout_of({3, 4, 5}, {8, 120, 24}), (LayoutMap{2, 0, 1}));
+  EXPECT_EQ(layout_of({3, 4, 5}, {32, 8, 96}), (LayoutMap{1, 2, 0}));
+  EXPECT_EQ(layout_of({3, 4, 5}, {32, -8, -96}), (LayoutMap{1, 2, 0}));
+  EXPECT_EQ(layout_of({}, {}), (LayoutMap{}));
+  const std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
+  EXPECT_EQ(layout_of({2, 2}, {8, lowest}), (LayoutMap{1, 0}));
+}
+
+TEST(LayoutOf, KeepsThePositionOfTies) {
+  EXPECT_EQ(layout_of({3, 4, 5}, {0, 0, 8}), (LayoutMap{1, 2, 0}));
+  EXPECT_EQ(layout_of({3, 4}, {8, -8}), (LayoutMap{0, 1}));
+}
+
+TEST(LayoutOf, ExtentsOfOneKeepTheirPosition) {
+  EXPECT_EQ(layout_of({5, 1, 4}, {8, 123456, 40}), (LayoutMap{2, 1, 0}));
+  EXPECT_EQ(layout_of({5, 1, 4}, {8, 0, 40}), (LayoutMap{2, 1, 0}));
+  EXPECT_EQ(layout_of({1, 1}, {0, 99}), (LayoutMap{0, 1}));
+}
+
+TEST(LayoutOf, AnArrayWithoutElementsIsInCOrder) {
+  EXPECT_EQ(layout_of({5, 0, 4}, {8, 40, 40}), (LayoutMap{0, 1, 2}));
+}
+
+}  // namespace
+}  // namespace gridbuf

@@ -1,0 +1,233 @@
+module;
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+module gridbuf.layout;
+
+namespace gridbuf {
+namespace {
+
+struct BuiltinPreset {
+  std::string_view name;
+  Preset preset;
+};
+
+constexpr PresetOrder kIJK = PresetOrder::by_name(0, 1, 2);
+constexpr PresetOrder kKJI = PresetOrder::by_name(2, 1, 0);
+constexpr DeviceType kHost = DeviceType::kHost;
+constexpr DeviceType kGpu = DeviceType::kCuda;
+
+// 128 bytes are one warp of float32. `dace:gpu` is unaligned on purpose, so that Fortran arrays can
+// be used without a copy. The ranks of `gtmc` are those of GridTools' own ifirst layout.
+constexpr std::array<BuiltinPreset, 15> kBuiltinPresets{{
+    {"debug", {kHost, 1, kIJK}},
+    {"numpy", {kHost, 1, kIJK}},
+    {"gt:cpu_kfirst", {kHost, 1, kIJK}},
+    {"gtx86", {kHost, 1, kIJK}},
+    {"gt:cpu_ifirst", {kHost, 64, kKJI}},
+    {"gtmc", {kHost, 64, PresetOrder::by_name(2, 0, 1)}},
+    {"gt:gpu", {kGpu, 128, kKJI}},
+    {"gtcuda", {kGpu, 128, kKJI}},
+    {"dace:cpu", {kHost, 1, PresetOrder::by_name(1, 2, 0)}},
+    {"dace:cpu_kfirst", {kHost, 1, kIJK}},
+    {"dace:cpu_KJI", {kHost, 1, kKJI}},
+    {"dace:gpu", {kGpu, 1, kKJI}},
+    {"dace:gpu_IJK", {kGpu, 1, kIJK}},
+    {"C", {kHost, 1, PresetOrder::row_major()}},
+    {"F", {kHost, 1, PresetOrder::column_major()}},
+}};
+
+constexpr std::size_t kMaxMatches = 3;
+constexpr std::size_t kComparedLetters = 64;  // Distances cost a product of lengths.
+
+std::optional<Preset> find_builtin(std::string_view name) {
+  for (const BuiltinPreset& builtin : kBuiltinPresets) {
+    if (builtin.name == name) return builtin.preset;
+  }
+  return std::nullopt;
+}
+
+// The presets that users registered.
+class Registry {
+ public:
+  std::optional<Preset> find(std::string_view name) const {
+    const std::shared_lock lock(mutex_);
+    const auto found = presets_.find(name);
+    return found == presets_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  // The preset that `name` has now: `preset`, unless another one was there before.
+  Preset find_or_insert(std::string_view name, const Preset& preset) {
+    const std::unique_lock lock(mutex_);
+    return presets_.try_emplace(std::string(name), preset).first->second;
+  }
+
+  void append_names(std::vector<std::string>& names) const {
+    const std::shared_lock lock(mutex_);
+    for (const auto& entry : presets_) names.push_back(entry.first);
+  }
+
+ private:
+  mutable std::shared_mutex mutex_;
+  std::map<std::string, Preset, std::less<>> presets_;
+};
+
+// Never destroyed: threads may still allocate while the process exits.
+Registry& registry() {
+  static Registry& instance = *new Registry;
+  return instance;
+}
+
+// The number of letters to insert, remove or replace to get from `a` to `b` (Levenshtein).
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+// How far `candidate` is from `name`, or nothing if nobody would confuse them.
+std::optional<std::size_t> closeness(std::string_view name, std::string_view candidate) {
+  const std::string a = absl::AsciiStrToLower(name.substr(0, kComparedLetters));
+  const std::string b = absl::AsciiStrToLower(candidate.substr(0, kComparedLetters));
+  const std::size_t distance = edit_distance(a, b);
+  const std::size_t limit = std::max<std::size_t>(1, std::max(a.size(), b.size()) / 3);
+  if (distance <= limit) return distance;
+  constexpr std::size_t kShortestPart = 3;
+  const bool contained = std::min(a.size(), b.size()) >= kShortestPart &&
+                         (a.find(b) != std::string::npos || b.find(a) != std::string::npos);
+  return contained ? std::optional(distance) : std::nullopt;
+}
+
+absl::Status unknown_preset(std::string_view name) {
+  const std::vector<std::string> names = preset_names();
+  const std::vector<std::string> matches = close_matches(name, names);
+  return make_error(
+      ErrorClass::kValue,
+      absl::StrCat(
+          "there is no preset ", quoted_name(name), "; ",
+          matches.empty()
+              ? ""
+              : absl::StrCat("did you mean \"", absl::StrJoin(matches, "\" or \""), "\"? "),
+          "The presets are: ", absl::StrJoin(names, ", "), "; add your own with register_preset"));
+}
+
+}  // namespace
+
+LayoutMap layout_by_name(const std::array<int, kSpatialAxes>& base_ranks,
+                         const Dims& dims) noexcept {
+  // A key per dimension that orders as the strides do: data dimensions by number, then base ranks.
+  const auto precedes = [&base_ranks](Dim a, Dim b) {
+    if (a.is_spatial() != b.is_spatial()) return b.is_spatial();
+    if (!a.is_spatial()) return a.number() < b.number();
+    return base_ranks[a.spatial_axis()] < base_ranks[b.spatial_axis()];
+  };
+  LayoutMap layout;
+  for (const Dim dim : dims) {
+    int rank = 0;
+    for (const Dim other : dims) rank += precedes(other, dim) ? 1 : 0;
+    layout.push_back(rank);
+  }
+  return layout;
+}
+
+LayoutMap preset_layout(const Preset& preset, const Dims& dims) noexcept {
+  switch (preset.order.kind) {
+    case PresetOrder::Kind::kRowMajor:
+      return c_order(dims.size());
+    case PresetOrder::Kind::kColumnMajor:
+      return f_order(dims.size());
+    case PresetOrder::Kind::kByName:
+      break;
+  }
+  return layout_by_name(preset.order.base_ranks, dims);
+}
+
+absl::StatusOr<Preset> find_preset(std::string_view name) {
+  std::optional<Preset> preset = find_builtin(name);
+  if (!preset) preset = registry().find(name);
+  if (!preset) return unknown_preset(name);
+  return *preset;
+}
+
+absl::Status register_preset(std::string_view name, const Preset& preset) {
+  if (name.empty()) {
+    return make_error(ErrorClass::kValue, {.name = "the name of a preset",
+                                           .found = "\"\"",
+                                           .bound = "a text of at least one character",
+                                           .advice = "choose a name"});
+  }
+  if (preset.alignment_bytes < 1 || preset.alignment_bytes > checked::kMaxAlignmentBytes) {
+    return make_error(ErrorClass::kValue,
+                      {.name = "alignment_bytes",
+                       .found = absl::StrCat(preset.alignment_bytes),
+                       .bound = absl::StrCat("an integer from 1 to ", checked::kMaxAlignmentBytes),
+                       .advice = "pass 1 for no constraint"});
+  }
+  const LayoutMap ranks(std::span<const int>(preset.order.base_ranks));
+  if (!is_permutation(ranks)) {
+    return make_error(ErrorClass::kValue, {.name = "base ranks of (I, J, K)",
+                                           .found = to_string(ranks),
+                                           .bound = "a permutation of (0, 1, 2)",
+                                           .advice = "use every rank once (0 = largest stride)"});
+  }
+  const std::optional<Preset> builtin = find_builtin(name);
+  const Preset registered = builtin ? *builtin : registry().find_or_insert(name, preset);
+  if (registered != preset) {
+    return make_error(ErrorClass::kValue, {.name = "the name of a preset",
+                                           .found = quoted_name(name),
+                                           .bound = "one that has no other preset",
+                                           .advice = "choose another name"});
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::string> preset_names() {
+  std::vector<std::string> names;
+  for (const BuiltinPreset& builtin : kBuiltinPresets) names.emplace_back(builtin.name);
+  registry().append_names(names);
+  return names;
+}
+
+std::vector<std::string> close_matches(std::string_view name,
+                                       const std::vector<std::string>& candidates) {
+  std::vector<std::pair<std::size_t, std::size_t>> close;  // Distance and position.
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    const std::optional<std::size_t> distance = closeness(name, candidates[i]);
+    if (distance) close.emplace_back(*distance, i);
+  }
+  std::sort(close.begin(), close.end());
+  std::vector<std::string> matches;
+  for (std::size_t i = 0; i < std::min(close.size(), kMaxMatches); ++i) {
+    matches.push_back(candidates[close[i].second]);
+  }
+  return matches;
+}
+
+}  // namespace gridbuf

@@ -1,0 +1,249 @@
+module;
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+
+module gridbuf.layout.view;
+
+namespace gridbuf {
+namespace {
+
+absl::Status different_extents(Dim dim, std::int64_t extent, std::int64_t other_extent) {
+  return make_error(
+      ErrorClass::kValue,
+      {.name = absl::StrCat("the extent of dimension \"", to_string(dim), "\""),
+       .found = absl::StrCat(extent),
+       .bound = absl::StrCat(other_extent, ", as in the other operand, for dimensions of one name"),
+       .advice = extent == 1 || other_extent == 1
+                     ? "select the point with an integer index: an extent of 1 is not stretched, a "
+                       "dimension that is not there is"
+                     : "take slices of equal length"});
+}
+
+absl::Status missing_dim(Dim dim, const Dims& target) {
+  return make_error(
+      ErrorClass::kValue,
+      {.name = "a dimension of the operand",
+       .found = absl::StrCat("\"", to_string(dim), "\""),
+       .bound = absl::StrCat("one of the target's dimensions ", to_string(target)),
+       .advice = "select a point of it with an integer index, or take a target that has it"});
+}
+
+absl::Status too_many_dims() {
+  return make_error(ErrorClass::kValue,
+                    {.name = "the number of dimensions of all operands",
+                     .found = absl::StrCat("more than ", kMaxNdim),
+                     .bound = absl::StrCat("at most ", kMaxNdim),
+                     .advice = "give dimensions that mean the same the same name"});
+}
+
+// Adds the names of `array` to those of `all`.
+absl::Status add_names(const Dims& dims, const Extents& shape, NamedShape& all) {
+  for (int axis = 0; axis < dims.size(); ++axis) {
+    const int known = position_of(dims[axis], all.dims);
+    if (known < 0) {
+      if (all.dims.size() == kMaxNdim) return too_many_dims();
+      all.dims.push_back(dims[axis]);
+      all.shape.push_back(shape[axis]);
+    } else if (all.shape[known] != shape[axis]) {
+      return different_extents(dims[axis], shape[axis], all.shape[known]);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<NamedShape> all_names(std::span<const LayoutRequest> fields,
+                                     std::span<const NamedShape> others) {
+  NamedShape all;
+  for (const LayoutRequest& field : fields) {
+    const absl::Status added = add_names(field.dims, field.shape, all);
+    if (!added.ok()) return added;
+  }
+  for (const NamedShape& other : others) {
+    const absl::Status added = add_names(other.dims, other.shape, all);
+    if (!added.ok()) return added;
+  }
+  return all;
+}
+
+// The names of a result that has all of `dims`, in its order.
+Dims joined_order(const Dims& dims, std::span<const LayoutRequest> fields) {
+  for (const LayoutRequest& field : fields) {
+    if (field.dims.size() == dims.size()) return field.dims;
+  }
+  Dims order = dims;
+  std::sort(order.begin(), order.end());
+  return order;
+}
+
+// Appends extent, halo and aligned index of the result's dimension `dim`.
+void join_dimension(std::span<const LayoutRequest> fields, Dim dim, std::int64_t extent,
+                    LayoutRequest& result) {
+  std::optional<HaloWidth> first_halo;
+  HaloWidth halo = {};
+  std::int64_t aligned = 0;  // Extents are equal, so the largest is an index, too.
+  for (const LayoutRequest& field : fields) {
+    const int axis = position_of(dim, field.dims);
+    if (axis < 0) continue;
+    if (!first_halo) first_halo = field.halo[axis];
+    halo.lower = std::max(halo.lower, field.halo[axis].lower);
+    halo.upper = std::max(halo.upper, field.halo[axis].upper);
+    aligned = std::max(aligned, field.aligned_index[axis]);
+  }
+  const bool fits = halo.lower <= extent - halo.upper;
+  result.shape.push_back(extent);
+  result.halo.push_back(fits ? halo : *first_halo);
+  result.aligned_index.push_back(aligned);
+}
+
+std::int64_t joined_alignment_bytes(std::span<const LayoutRequest> fields) {
+  if (fields.empty()) return 1;
+  std::optional<std::int64_t> multiple = 1;
+  for (const LayoutRequest& field : fields) {
+    if (multiple) multiple = common_alignment_bytes(*multiple, field.alignment_bytes);
+  }
+  return multiple.value_or(fields.front().alignment_bytes);
+}
+
+// The spatial axes from the outermost to the innermost, by the first of kBaseRanks that orders
+// those in `outer_to_inner` as they are there.
+std::array<Dim, kSpatialAxes> spatial_order_of(const Dims& outer_to_inner) {
+  for (const std::array<int, kSpatialAxes>& ranks : kBaseRanks) {
+    int previous = -1;
+    bool agrees = true;
+    for (const Dim dim : outer_to_inner) {
+      if (!dim.is_spatial()) continue;
+      agrees = agrees && ranks[dim.spatial_axis()] > previous;
+      previous = ranks[dim.spatial_axis()];
+    }
+    if (!agrees) continue;
+    std::array<Dim, kSpatialAxes> order{};
+    for (int axis = 0; axis < kSpatialAxes; ++axis) order[ranks[axis]] = Dim::spatial(axis);
+    return order;
+  }
+  __builtin_unreachable();  // Every order of three names is in kBaseRanks.
+}
+
+// `dims` from the largest stride to the smallest.
+Dims outer_to_inner(const Dims& dims, const LayoutMap& layout) {
+  Dims order;
+  for (const int axis : axes_by_rank(layout)) order.push_back(dims[axis]);
+  return order;
+}
+
+// Puts the spatial axes of `target` that `order` lacks where the base ranks have them: next to the
+// one that is outside of them there, or, if there is none, just outside of those within.
+void place_spatial(Dims& order, const Dims& target) {
+  int previous = -1;  // Where the spatial axis outside of the current one is.
+  for (const Dim dim : spatial_order_of(order)) {
+    const int present = position_of(dim, order);
+    if (present >= 0) {
+      previous = present;
+    } else if (position_of(dim, target) >= 0) {
+      int position = previous + 1;
+      if (previous < 0) {
+        while (position < order.size() && !order[position].is_spatial()) ++position;
+      }
+      order.insert(position, dim);
+      previous = position;
+    }
+  }
+}
+
+}  // namespace
+
+LayoutMap extended_layout(const Dims& dims, const LayoutMap& layout, const Dims& target) noexcept {
+  Dims order = outer_to_inner(dims, layout);
+  place_spatial(order, target);
+  int added = 0;  // Data dimensions, outermost, the lowest number first.
+  for (const Dim dim : target) {
+    if (dim.is_spatial() || position_of(dim, dims) >= 0) continue;
+    int position = 0;
+    while (position < added && order[position] < dim) ++position;
+    order.insert(position, dim);
+    ++added;
+  }
+  LayoutMap result;
+  for (const Dim dim : target) result.push_back(position_of(dim, order));
+  return result;
+}
+
+std::optional<std::int64_t> common_alignment_bytes(std::int64_t a, std::int64_t b) noexcept {
+  const std::optional<std::int64_t> multiple = checked::mul(checked::padding_multiple(a, b), b);
+  return multiple && *multiple <= checked::kMaxAlignmentBytes ? multiple : std::nullopt;
+}
+
+LayoutRequest reduced_layout(const LayoutRequest& field, const Axes& axes, bool keep) noexcept {
+  LayoutRequest result = field;
+  if (keep) {
+    for (const int axis : axes) {
+      result.shape[axis] = 1;
+      result.halo[axis] = {};
+      result.aligned_index[axis] = 0;
+    }
+    return result;
+  }
+  IndexMap map(field.shape);
+  for (int i = axes.size() - 1; i >= 0; --i) map.fix(axes[i], 0);
+  result.dims = apply(map, field.dims);
+  result.shape = map.shape();
+  result.halo = apply(map, field.halo);
+  result.aligned_index = apply_to_index(map, field.aligned_index);
+  result.layout = apply_to_layout(map, field.layout);
+  return result;
+}
+
+absl::StatusOr<LayoutRequest> join(std::span<const LayoutRequest> fields,
+                                   std::span<const NamedShape> others) {
+  const absl::StatusOr<NamedShape> all = all_names(fields, others);
+  if (!all.ok()) return all.status();
+  LayoutRequest result;
+  result.dims = joined_order(all->dims, fields);
+  for (const Dim dim : result.dims) {
+    join_dimension(fields, dim, all->shape[position_of(dim, all->dims)], result);
+  }
+  result.layout = fields.empty() ? extended_layout({}, {}, result.dims)
+                                 : extended_layout(fields[0].dims, fields[0].layout, result.dims);
+  result.alignment_bytes = joined_alignment_bytes(fields);
+  return result;
+}
+
+absl::StatusOr<IndexMap> named_map(const NamedShape& array, const Dims& target) {
+  for (const Dim dim : array.dims) {
+    if (position_of(dim, target) < 0) return missing_dim(dim, target);
+  }
+  Axes axes;
+  for (const Dim dim : target) {
+    const int axis = position_of(dim, array.dims);
+    if (axis >= 0) axes.push_back(axis);
+  }
+  IndexMap map(array.shape);
+  map.permute(axes);
+  for (int position = 0; position < target.size(); ++position) {
+    if (position_of(target[position], array.dims) < 0) map.insert(position);
+  }
+  return map;
+}
+
+absl::StatusOr<IndexMap> named_broadcast_map(const NamedShape& array, const NamedShape& target) {
+  absl::StatusOr<IndexMap> map = named_map(array, target.dims);
+  if (!map.ok()) return map;
+  for (int position = 0; position < target.dims.size(); ++position) {
+    if (!map->axis(position).has_source()) {
+      map->stretch(position, target.shape[position]);
+    } else if (map->axis(position).extent != target.shape[position]) {
+      return different_extents(target.dims[position], map->axis(position).extent,
+                               target.shape[position]);
+    }
+  }
+  return map;
+}
+
+}  // namespace gridbuf

@@ -1,0 +1,362 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <numeric>
+#include <random>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+import gridbuf.layout.view;
+import gridbuf.layout;
+
+namespace gridbuf {
+namespace {
+
+constexpr Dim kData0 = Dim::data(0);
+constexpr Dim kData2 = Dim::data(2);
+constexpr Dim kData10 = Dim::data(10);
+
+constexpr LayoutRequest kSurface{.shape = {7, 8},
+                                 .layout = {1, 0},
+                                 .alignment_bytes = 48,
+                                 .aligned_index = {1, 0},
+                                 .dims = {kDimI, kDimJ},
+                                 .halo = {{1, 2}, {0, 3}}};
+constexpr LayoutRequest kProfile{.shape = {5},
+                                 .layout = {0},
+                                 .alignment_bytes = 64,
+                                 .aligned_index = {1},
+                                 .dims = {kDimK},
+                                 .halo = {{1, 1}}};
+
+void expect_value_error(const absl::Status& status, std::string_view text) {
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(status.message().find(text), std::string_view::npos) << status.message();
+}
+
+// A field without halo in C order.
+LayoutRequest plain(const Dims& dims, const Extents& shape) {
+  return {.shape = shape,
+          .layout = c_order(dims.size()),
+          .aligned_index = Extents(dims.size(), 0),
+          .dims = dims,
+          .halo = no_halo(dims.size())};
+}
+
+absl::StatusOr<LayoutRequest> join_of(const std::vector<LayoutRequest>& fields,
+                                      const std::vector<NamedShape>& others = {}) {
+  return join(fields, others);
+}
+
+TEST(Join, TakesTheLeastCommonAlignmentWithinTheBound) {
+  EXPECT_EQ(common_alignment_bytes(48, 64), 192);
+  EXPECT_FALSE(common_alignment_bytes((1 << 20) - 1, 2).has_value());
+}
+
+TEST(ExtendedLayout, KeepsTheOrderThatIsThere) {
+  EXPECT_EQ(extended_layout({kDimJ, kDimK}, {1, 0}, {kDimI, kDimJ, kDimK}), (LayoutMap{2, 1, 0}));
+  EXPECT_EQ(extended_layout({kDimK, kDimI}, {1, 0}, {kDimK, kDimI, kDimJ, kData0}),
+            (LayoutMap{3, 1, 2, 0}));
+  EXPECT_EQ(extended_layout({}, {}, {kDimK, kDimJ, kDimI}), (LayoutMap{2, 1, 0}));
+}
+
+TEST(ReducedLayout, DropsTheAxis) {
+  EXPECT_EQ(reduced_layout(kSurface, {0}, /*keep=*/false), (LayoutRequest{.shape = {8},
+                                                                          .layout = {0},
+                                                                          .alignment_bytes = 48,
+                                                                          .aligned_index = {0},
+                                                                          .dims = {kDimJ},
+                                                                          .halo = {{0, 3}}}));
+}
+
+TEST(Join, PairsDimensionsByName) {
+  EXPECT_EQ(*join_of({kSurface, kProfile}), (LayoutRequest{.shape = {7, 8, 5},
+                                                           .layout = {2, 1, 0},
+                                                           .alignment_bytes = 192,
+                                                           .aligned_index = {1, 0, 1},
+                                                           .dims = {kDimI, kDimJ, kDimK},
+                                                           .halo = {{1, 2}, {0, 3}, {1, 1}}}));
+}
+
+TEST(Join, TakesTheOrderOfTheFirstFieldThatHasAllDimensions) {
+  const LayoutRequest kji = plain({kDimK, kDimJ, kDimI}, {4, 3, 2});
+  const LayoutRequest jki = plain({kDimJ, kDimK, kDimI}, {3, 4, 2});
+  const LayoutRequest i = plain({kDimI}, {2});
+  EXPECT_EQ(join_of({i, kji, jki})->dims, kji.dims);
+  EXPECT_EQ(join_of({jki, kji})->dims, jki.dims);
+  EXPECT_EQ(join_of({jki, kji})->shape, (Extents{3, 4, 2}));
+}
+
+TEST(Join, ElseTheOrderIsSpatialThenDataByNumber) {
+  const absl::StatusOr<LayoutRequest> result =
+      join_of({plain({kData10, kDimK}, {3, 4}), plain({kDimI, kData2}, {5, 6})});
+  EXPECT_EQ(result->dims, (Dims{kDimI, kDimK, kData2, kData10}));
+  EXPECT_EQ(result->shape, (Extents{5, 4, 6, 3}));
+}
+
+TEST(Join, ExtentsOfOneNameMustBeEqualAndOneIsNotStretched) {
+  const LayoutRequest ij = plain({kDimI, kDimJ}, {7, 8});
+  expect_value_error(join_of({ij, plain({kDimJ}, {9})}).status(),
+                     "the extent of dimension \"J\" is 9, but must be 8, as in the other operand");
+  expect_value_error(join_of({ij, plain({kDimI}, {1})}).status(),
+                     "select the point with an integer index");
+  expect_value_error(join_of({ij}, {{{kDimI}, {6}}}).status(), "dimension \"I\" is 6");
+  EXPECT_TRUE(join_of({plain({kDimI}, {1}), plain({kDimI, kDimJ}, {1, 8})}).ok());
+}
+
+TEST(Join, HasAtMost64Dimensions) {
+  LayoutRequest even;
+  LayoutRequest odd;
+  for (int number = 0; number < kMaxNdim; ++number) {
+    even.dims.push_back(Dim::data(2 * number));
+    odd.dims.push_back(Dim::data(2 * number + 1));
+  }
+  even = plain(even.dims, Extents(kMaxNdim, 1));
+  odd = plain(odd.dims, Extents(kMaxNdim, 1));
+  EXPECT_TRUE(join_of({even, even}).ok());
+  expect_value_error(join_of({even, odd}).status(), "more than 64");
+}
+
+TEST(Join, HaloAndAlignedIndexAreTheLargestPerDimension) {
+  LayoutRequest a = plain({kDimI, kDimJ}, {10, 10});
+  LayoutRequest b = a;
+  a.halo = {{1, 4}, {2, 2}};
+  a.aligned_index = {5, 0};
+  b.halo = {{3, 0}, {2, 3}};
+  b.aligned_index = {3, 2};
+  const absl::StatusOr<LayoutRequest> result = join_of({a, b});
+  EXPECT_EQ(result->halo, (Halo{{3, 4}, {2, 3}}));
+  EXPECT_EQ(result->aligned_index, (Extents{5, 2}));
+}
+
+TEST(Join, AHaloThatDoesNotFitIsTheFirstFieldsThatHasTheDimension) {
+  LayoutRequest a = plain({kDimI}, {6});
+  LayoutRequest b = plain({kDimI}, {6});
+  a.halo = {{0, 4}};
+  b.halo = {{3, 0}};
+  EXPECT_EQ(join_of({a, b})->halo, (Halo{{0, 4}}));
+  EXPECT_EQ(join_of({plain({kDimJ}, {2}), b, a})->halo, (Halo{{3, 0}, {0, 0}}));
+}
+
+TEST(Join, AnAlignmentOutOfBoundsIsTheFirstFields) {
+  LayoutRequest a = plain({kDimI}, {6});
+  LayoutRequest b = a;
+  a.alignment_bytes = 96;
+  b.alignment_bytes = 80;
+  EXPECT_EQ(join_of({a, b})->alignment_bytes, 480);
+  b.alignment_bytes = (1 << 20) - 1;
+  EXPECT_EQ(join_of({a, b})->alignment_bytes, 96);
+  EXPECT_EQ(join_of({b, a, a})->alignment_bytes, (1 << 20) - 1);
+}
+
+TEST(Join, ArraysThatAreNoFieldsGiveNamesAndExtentsOnly) {
+  const absl::StatusOr<LayoutRequest> result = join_of({kSurface}, {{{kDimK}, {5}}});
+  EXPECT_EQ(result->dims, (Dims{kDimI, kDimJ, kDimK}));
+  EXPECT_EQ(result->halo, (Halo{{1, 2}, {0, 3}, {0, 0}}));
+  EXPECT_EQ(result->layout, (LayoutMap{2, 1, 0}));
+  EXPECT_EQ(join_of({}, {{{kDimK, kDimI}, {5, 2}}})->dims, (Dims{kDimI, kDimK}));
+}
+
+TEST(ExtendedLayout, MissingDataDimensionsGoOutermostTheLowestFirst) {
+  EXPECT_EQ(extended_layout({kDimI, kDimJ}, {0, 1}, {kDimI, kDimJ, kData10, kData2}),
+            (LayoutMap{2, 3, 1, 0}));
+}
+
+TEST(ExtendedLayout, ADataDimensionOfTheFieldStaysWhereItIs) {
+  // Vectors whose components lie together go on to.
+  EXPECT_EQ(extended_layout({kDimI, kData0}, {0, 1}, {kDimI, kDimJ, kDimK, kData0}),
+            (LayoutMap{0, 1, 2, 3}));
+  EXPECT_EQ(extended_layout({kDimI, kData0}, {1, 0}, {kDimI, kDimJ, kDimK, kData0}),
+            (LayoutMap{1, 2, 3, 0}));
+}
+
+TEST(ExtendedLayout, IsThePresetsForEveryPartOfAPresetsField) {
+  // Which base ranks a part was made with is known only if it has all three axes; the first ones
+  // that agree with it must have been chosen, and they must order the part as it was.
+  const Dims target{kDimJ, kData0, kDimK, kDimI};
+  for (const std::array<int, 3>& base : kBaseRanks) {
+    for (unsigned present = 0; present < 8; ++present) {
+      Dims part;
+      for (int axis = 0; axis < kSpatialAxes; ++axis) {
+        if ((present >> axis & 1) != 0) part.push_back(Dim::spatial(axis));
+      }
+      const LayoutMap own = layout_by_name(base, part);
+      const auto chosen = std::find_if(
+          kBaseRanks.begin(), kBaseRanks.end(),
+          [&](const std::array<int, 3>& ranks) { return layout_by_name(ranks, part) == own; });
+      ASSERT_NE(chosen, kBaseRanks.end());
+      EXPECT_EQ(extended_layout(part, own, target), layout_by_name(*chosen, target))
+          << to_string(part) << " in " << to_string(own);
+    }
+  }
+}
+
+TEST(ReducedLayout, DropsOrKeepsWhatIsReduced) {
+  const LayoutRequest field = *join_of({kSurface, kProfile});
+  const LayoutRequest dropped = reduced_layout(field, {0, 2}, /*keep=*/false);
+  EXPECT_EQ(dropped.dims, (Dims{kDimJ}));
+  EXPECT_EQ(dropped.halo, (Halo{{0, 3}}));
+  const LayoutRequest kept = reduced_layout(field, {0, 2}, /*keep=*/true);
+  EXPECT_EQ(kept.dims, field.dims);
+  EXPECT_EQ(kept.shape, (Extents{1, 8, 1}));
+  EXPECT_EQ(kept.halo, (Halo{{0, 0}, {0, 3}, {0, 0}}));
+  EXPECT_EQ(kept.layout, field.layout);
+  EXPECT_EQ(reduced_layout(field, {0, 1, 2}, /*keep=*/false).dims, Dims{});
+}
+
+TEST(NamedMap, PermutesAndPutsInAxesOfExtentOne) {
+  const NamedShape array{{kDimK, kDimI}, {4, 2}};
+  EXPECT_EQ(named_map(array, {kDimI, kDimJ, kDimK})->shape(), (Extents{2, 1, 4}));
+  EXPECT_EQ(named_map(array, {kDimI, kDimJ, kDimK})->axis(2).source, 0);
+  expect_value_error(named_map(array, {kDimI, kDimJ}).status(),
+                     "a dimension of the operand is \"K\", but must be one of the target's "
+                     "dimensions ('I', 'J')");
+}
+
+TEST(NamedBroadcastMap, RepeatsAlongMissingDimensionsAndChecksTheOthers) {
+  const NamedShape profile{{kDimK}, {4}};
+  const NamedShape target{{kDimI, kDimJ, kDimK}, {2, 3, 4}};
+  const absl::StatusOr<IndexMap> map = named_broadcast_map(profile, target);
+  EXPECT_EQ(apply(*map, StridedView{{4}, {16}, 8, 8}), (StridedView{{2, 3, 4}, {0, 0, 16}, 8, 8}));
+  expect_value_error(named_broadcast_map({{kDimK}, {5}}, target).status(), "\"K\" is 5");
+  expect_value_error(named_broadcast_map({{kData0}, {5}}, target).status(), "is \"0\"");
+  EXPECT_EQ(named_broadcast_map({}, target)->shape(), target.shape);  // One element everywhere.
+}
+
+// ---- Against points that know their names. ----
+
+struct Draws {
+  std::mt19937_64 random;
+
+  int below(int bound) { return static_cast<int>(random() % static_cast<unsigned>(bound)); }
+
+  // Some of I, J, K, 0, 2 in any order, with the extents that all arrays of a round share.
+  LayoutRequest field(const std::map<Dim, std::int64_t>& extents) {
+    std::vector<Dim> dims;
+    for (const auto& [dim, extent] : extents) {
+      if (below(2) == 0) dims.push_back(dim);
+    }
+    std::shuffle(dims.begin(), dims.end(), random);
+    LayoutRequest result = plain(Dims(std::span<const Dim>(dims)), {});
+    std::vector<int> ranks(dims.size());
+    std::iota(ranks.begin(), ranks.end(), 0);
+    std::shuffle(ranks.begin(), ranks.end(), random);
+    result.layout = LayoutMap(std::span<const int>(ranks));
+    for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+      const int extent = static_cast<int>(extents.at(dims[axis]));
+      result.shape.push_back(extent);
+      result.aligned_index[static_cast<int>(axis)] = extent == 0 ? 0 : below(extent);
+      const int lower = below(extent + 1);
+      result.halo[static_cast<int>(axis)] = {lower, below(extent - lower + 1)};
+    }
+    result.alignment_bytes = 1 + below(200);
+    return result;
+  }
+};
+
+TEST(NamedProperty, AJoinIsAValidFieldThatFollowsTheRules) {
+  Draws draws{std::mt19937_64(31)};
+  for (int round = 0; round < 3000; ++round) {
+    std::map<Dim, std::int64_t> extents;
+    for (const Dim dim : {kDimI, kDimJ, kDimK, kData0, kData2}) extents[dim] = draws.below(5);
+    std::vector<LayoutRequest> fields;
+    for (int i = 0; i <= draws.below(3); ++i) fields.push_back(draws.field(extents));
+    const absl::StatusOr<LayoutRequest> result = join_of(fields);
+    ASSERT_TRUE(result.ok()) << result.status();
+    ASSERT_TRUE(validate_dims(result->dims, result->shape.size()).ok());
+    ASSERT_TRUE(validate_halo(result->halo, result->shape).ok()) << to_string(result->halo);
+    ASSERT_TRUE(is_permutation(result->layout));
+
+    // The first field's dimensions lie as they did.
+    const LayoutRequest& first = fields.front();
+    for (int a = 0; a < first.dims.size(); ++a) {
+      for (int b = 0; b < first.dims.size(); ++b) {
+        const int in_a = position_of(first.dims[a], result->dims);
+        const int in_b = position_of(first.dims[b], result->dims);
+        ASSERT_EQ(first.layout[a] < first.layout[b], result->layout[in_a] < result->layout[in_b]);
+      }
+    }
+    // Every name comes from somewhere, with its extent; every field's halo is in the result's or
+    // did not fit.
+    std::size_t names = 0;
+    for (const auto& [dim, extent] : extents) {
+      const bool used = std::any_of(fields.begin(), fields.end(), [&](const LayoutRequest& field) {
+        return position_of(dim, field.dims) >= 0;
+      });
+      names += used ? 1 : 0;
+      const int axis = position_of(dim, result->dims);
+      ASSERT_EQ(used, axis >= 0);
+      if (!used) continue;
+      ASSERT_EQ(result->shape[axis], extent);
+      HaloWidth halo{};
+      for (const LayoutRequest& field : fields) {
+        const int position = position_of(dim, field.dims);
+        if (position < 0) continue;
+        halo.lower = std::max(halo.lower, field.halo[position].lower);
+        halo.upper = std::max(halo.upper, field.halo[position].upper);
+        ASSERT_GE(result->aligned_index[axis], field.aligned_index[position]);
+        ASSERT_TRUE(extent == 0 || result->aligned_index[axis] < extent);
+      }
+      if (halo.lower + halo.upper <= extent) {
+        ASSERT_EQ(result->halo[axis], halo);
+      }
+    }
+    ASSERT_EQ(names, static_cast<std::size_t>(result->dims.size()));
+    ASSERT_LE(result->alignment_bytes, 1 << 20);
+    ASSERT_EQ(result->alignment_bytes % first.alignment_bytes, 0);
+  }
+}
+
+template <class Visit>
+void for_each_index(const Extents& shape, Visit visit) {
+  if (is_empty(shape)) return;
+  Extents index(shape.size(), 0);
+  for (;;) {
+    visit(index);
+    int axis = shape.size() - 1;
+    while (axis >= 0 && ++index[axis] == shape[axis]) index[axis--] = 0;
+    if (axis < 0) return;
+  }
+}
+
+TEST(NamedProperty, AnOperandShowsThePointOfTheSameNames) {
+  Draws draws{std::mt19937_64(32)};
+  int points = 0;
+  for (int round = 0; round < 1000; ++round) {
+    std::map<Dim, std::int64_t> extents;
+    for (const Dim dim : {kDimI, kDimJ, kDimK, kData0, kData2}) extents[dim] = draws.below(5);
+    const std::vector<LayoutRequest> fields{draws.field(extents), draws.field(extents)};
+    const LayoutRequest result = *join_of(fields);
+    for (const LayoutRequest& field : fields) {
+      // Strides that tell every element from every other: bytes are the point in base 8.
+      StridedView memory{.shape = field.shape, .itemsize_bytes = 1};
+      for (int axis = 0; axis < field.dims.size(); ++axis) {
+        memory.strides_bytes.push_back(std::int64_t{1} << (3 * axis));
+      }
+      const absl::StatusOr<IndexMap> map =
+          named_broadcast_map({field.dims, field.shape}, {result.dims, result.shape});
+      ASSERT_TRUE(map.ok()) << map.status();
+      const StridedView seen = apply(*map, memory);
+      ASSERT_EQ(seen.shape, result.shape);
+      for_each_index(result.shape, [&](const Extents& index) {
+        std::int64_t expected = 0;
+        for (int axis = 0; axis < field.dims.size(); ++axis) {
+          expected += index[position_of(field.dims[axis], result.dims)] << (3 * axis);
+        }
+        ASSERT_EQ(byte_offset(seen, index), expected);
+        ++points;
+      });
+    }
+  }
+  EXPECT_GT(points, 10000);
+}
+
+}  // namespace
+}  // namespace gridbuf
