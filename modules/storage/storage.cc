@@ -319,7 +319,6 @@ absl::StatusOr<Storage> Storage::wrap(const StorageParts& given) {
   base->kind = parts.kind;
   base->dtype = main.dtype;
   base->sync = parts.sync;
-  base->holders.foreign = true;  // Whoever had the memory may write it, now or later.
   for (const Side side : {Side::kHost, Side::kDevice}) {
     const auto& buffer = side == Side::kHost ? parts.host : parts.device;
     if (!buffer) continue;

@@ -41,7 +41,6 @@ export import gridbuf.layout.viewed;
 export import gridbuf.storage.base;
 export import gridbuf.storage.regions;
 export import gridbuf.storage.sync;
-export import gridbuf.storage.writes;
 
 export namespace gridbuf {
 
@@ -155,30 +154,9 @@ class Storage {
   absl::StatusOr<Owner> export_side(Side side, bool writable) const;
   /// Somebody was told where the elements are, and may write there for ever.
   void note_unknown_export(Side side) const noexcept;
-  /// A writable export begins and ends; for those who keep the storage alive themselves. What the
-  /// beginning answers is what the end is told.
-  [[nodiscard]] bool add_export(Side side) const noexcept;
-  void drop_export(Side side, bool is_logged) const noexcept;
-
-  // --- Records of writes, of storages of every kind ----------------------------------------------
-
-  /// A record of what is written from now on in what this view shows: by accesses of gridbuf, by
-  /// those who say so (`set_…_modified`), and by holders of exports as `presume` says. kMemory.
-  absl::StatusOr<std::unique_ptr<WriteRecord>> record_writes(Presume presume) const;
-  bool is_recorded() const noexcept { return base_->is_recorded(); }
-  /// Whether it is a record of this view.
-  bool is_recorded_by(const WriteRecord& record) const noexcept;
-  /// The view's elements were written through `memory`, which tells nobody.
-  void note_written() const noexcept { base_->note_written(hull()); }
-  /// Somebody was told where the elements are who has no way to say that he wrote: that counts for
-  /// records, and for nothing else.
-  void note_untold_export() const noexcept { base_->log_unknown_export(hull()); }
-  /// A share in a side's memory, for another storage over it. Nobody presumes anything for it but
-  /// records of writes, which know nothing of the other storage's. kMemory.
-  absl::StatusOr<Owner> lend(Side side) const;
-  /// A share in everything that keeps the memory there, which no record of writes takes for that of
-  /// a holder: for those who note what they write.
-  Owner keep_alive() const { return base_; }
+  /// A writable export begins and ends; for those who keep the storage alive themselves.
+  void add_export(Side side) const noexcept;
+  void drop_export(Side side) const noexcept;
 
   // --- The whole base of a software-managed storage; nothing happens on others -------------------
 
@@ -218,7 +196,6 @@ class Storage {
   absl::Status prepare(Side side) const;
   absl::Status take_over(Side side, const Box& box) const;
   absl::Status transfer(Side target, bool force) const;
-  absl::StatusOr<Owner> share(Side side, bool is_export) const;
   absl::Status mark(Side side) const;
   absl::Status copy_on_host(const Storage& source) const;
   absl::Status copy_by_device(const Storage& source) const;

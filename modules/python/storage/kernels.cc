@@ -110,6 +110,19 @@ PyObject* written_method(PyObject* self, PyObject* side_name) {
   });
 }
 
+PyObject* own_memory_method(PyObject* self, PyObject*) {
+  return guarded([&] {
+    const StorageObject& object = *object_of(self);
+    const Storage& storage = object.storage;
+    if (storage.kind() == StorageKind::kSoftwareManaged) return Ref::share(self);
+    const Side side = reading_side(storage);
+    up_to_date(storage, side);
+    const Ref buffer = own_buffer(storage, object.dtype, side);
+    if (side == Side::kDevice) return Ref::share(buffer.get());
+    return own_ndarray(storage, object.dtype, /*readonly=*/false, buffer.get());
+  });
+}
+
 PyObject* current_sides_method(PyObject* self, PyObject*) {
   return guarded([&] {
     const Storage& storage = object_of(self)->storage;

@@ -115,52 +115,6 @@ void StorageBase::drop_export(Side side, const Box& box) const noexcept {
   if (kind == StorageKind::kCudaManaged && side == Side::kDevice) --order->device_exports;
 }
 
-// --- The log of writes ---------------------------------------------------------------------------
-
-StorageBase::~StorageBase() { delete log_.load(); }
-
-absl::StatusOr<WriteLog*> StorageBase::write_log() const {
-  if (WriteLog* const known = known_log(); known != nullptr) return known;
-  try {
-    const Buffer& main = of(has(Side::kHost) ? Side::kHost : Side::kDevice);
-    const bool two = has(Side::kHost) && has(Side::kDevice);
-    auto made = std::make_unique<WriteLog>(
-        main.view.shape, holders,
-        std::array<const Owner*, 2>{&main.owner, two ? &device.owner : nullptr});
-    WriteLog* first = nullptr;
-    // Another thread may have been faster.
-    if (!log_.compare_exchange_strong(first, made.get())) return first;
-    return made.release();
-  } catch (const std::bad_alloc&) {
-    return no_memory();
-  }
-}
-
-// Counted before the look: whoever begins to record meanwhile sees it in one way or the other.
-bool StorageBase::count_export() const noexcept {
-  ++holders.exports;
-  if (!is_recorded()) return true;
-  --holders.exports;
-  return false;
-}
-
-bool StorageBase::log_export(const Box& box) const noexcept {
-  if (count_export()) return false;
-  known_log()->begin_export(box);
-  ++holders.exports;
-  return true;
-}
-
-void StorageBase::unlog_export(const Box& box, bool is_known) const noexcept {
-  --holders.exports;
-  if (is_known) known_log()->end_export(box);
-}
-
-void StorageBase::log_unknown_export(const Box& box) const noexcept {
-  if (!is_recorded()) holders.unknown = true;
-  if (is_recorded()) known_log()->keep_export(box);
-}
-
 // --- Order on the device -------------------------------------------------------------------------
 
 // Work on the current stream comes after what was done last. Hold order->transfers.

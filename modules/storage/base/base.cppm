@@ -13,9 +13,6 @@
 // the stream of that. What others have enqueued, through an export or before an explicit mark, may
 // be on any stream; then the whole device is waited for.
 //
-// Whoever writes, hands out memory or takes it back tells the base, and the base its log of writes
-// (gridbuf.storage.writes), if somebody has asked for one.
-//
 // Functions that say so need order->transfers held by the caller.
 module;
 
@@ -36,7 +33,6 @@ import gridbuf.interface.dtype;
 import gridbuf.layout.view;
 import gridbuf.storage.regions;
 import gridbuf.storage.sync;
-import gridbuf.storage.writes;
 
 export namespace gridbuf {
 
@@ -69,12 +65,10 @@ struct StorageBase {
   DeviceDriver* driver = nullptr;
   std::shared_ptr<SyncState> sync;     // software-managed
   std::shared_ptr<DeviceOrder> order;  // with a device
-  mutable Holders holders;             // what is foreign of it is fixed, too
 
   StorageBase() = default;
   StorageBase(const StorageBase&) = delete;
   StorageBase& operator=(const StorageBase&) = delete;
-  ~StorageBase();
 
   Buffer& of(Side side);
   const Buffer& of(Side side) const;
@@ -90,27 +84,6 @@ struct StorageBase {
   /// A writable export begins and ends. Never waits.
   void add_export(Side side, const Box& box) const noexcept;
   void drop_export(Side side, const Box& box) const noexcept;
-
-  /// The log of writes, made when it is first asked for. kMemory.
-  absl::StatusOr<WriteLog*> write_log() const;
-  /// The log if there is one.
-  WriteLog* known_log() const noexcept { return log_.load(std::memory_order_acquire); }
-  bool is_recorded() const noexcept {
-    const WriteLog* const log = known_log();
-    return log != nullptr && log->is_on();
-  }
-  /// Somebody wrote in the box, or may have. Never waits.
-  void note_written(const Box& box) const noexcept {
-    if (is_recorded()) known_log()->note(box);
-  }
-  /// Counts a writable export if nobody records, and says whether it has.
-  bool count_export() const noexcept;
-  void uncount_export() const noexcept { --holders.exports; }
-  /// A writable export begins; whether the log knows it, which its end needs. Never waits.
-  bool log_export(const Box& box) const noexcept;
-  void unlog_export(const Box& box, bool is_known) const noexcept;
-  /// The same for one of unknown life.
-  void log_unknown_export(const Box& box) const noexcept;
 
   // With order->transfers held:
 
@@ -132,8 +105,6 @@ struct StorageBase {
   absl::Status wait_for_foreign_work() const;
   absl::Status copy_box(const Box& box, Side target) const;
   absl::Status carry_out(const TransferPlan& plan) const;
-
-  mutable std::atomic<WriteLog*> log_ = nullptr;  // owned
 };
 
 }  // namespace gridbuf

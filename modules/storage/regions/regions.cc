@@ -461,52 +461,6 @@ Box Window::hull() const {
   return box;
 }
 
-namespace {
-
-// Rounded up, of a numerator that may be negative.
-std::int64_t quotient_up(std::int64_t numerator, std::int64_t positive) {
-  const std::int64_t quotient = numerator / positive;
-  return quotient + (numerator % positive > 0 ? 1 : 0);
-}
-
-// The indices i of a view's axis with lower <= start + step * i < upper, as [first, second).
-std::pair<std::int64_t, std::int64_t> indices_between(std::int64_t lower, std::int64_t upper,
-                                                      std::int64_t start, const ViewAxis& axis) {
-  if (axis.step == 0) {
-    const bool inside = lower <= start && start < upper;
-    return {0, inside ? axis.extent : 0};
-  }
-  const std::int64_t step = axis.step < 0 ? -axis.step : axis.step;
-  const std::int64_t first = axis.step > 0 ? lower - start : start - (upper - 1);
-  const std::int64_t past = axis.step > 0 ? upper - start : start - (lower - 1);
-  return {std::clamp<std::int64_t>(quotient_up(first, step), 0, axis.extent),
-          std::clamp<std::int64_t>(quotient_up(past, step), 0, axis.extent)};
-}
-
-}  // namespace
-
-std::optional<Box> Window::seen(const Box& of_base) const {
-  Box box;
-  // Of a dimension that the view has not it shows one index.
-  Box shown{start_, start_};
-  for (std::int64_t& bound : shown.upper) ++bound;
-  for (const ViewAxis& axis : axes_) {
-    std::pair<std::int64_t, std::int64_t> indices{0, axis.extent};
-    if (axis.has_source()) {
-      const std::int64_t lower = of_base.lower[axis.source];
-      const std::int64_t upper = of_base.upper[axis.source];
-      indices = indices_between(lower, upper, start_[axis.source], axis);
-      shown.lower[axis.source] = lower;
-      shown.upper[axis.source] = upper;
-    }
-    if (indices.first >= indices.second) return std::nullopt;
-    box.lower.push_back(indices.first);
-    box.upper.push_back(indices.second);
-  }
-  if (!overlap(shown, of_base)) return std::nullopt;
-  return box;
-}
-
 bool Window::is_dense() const {
   for (const ViewAxis& axis : axes_) {
     if (axis.has_source() && axis.extent > 1 && axis.step * axis.step > 1) return false;

@@ -178,10 +178,6 @@ class Window {
   Box hull() const;
   /// Whether every point of the hull is shown: no steps.
   bool is_dense() const;
-  /// The view's indices whose points lie in a box of the base; nothing if there are none.
-  std::optional<Box> seen(const Box& of_base) const;
-
-  friend bool operator==(const Window&, const Window&) = default;
 
  private:
   Extents start_;            // per dimension of the base
