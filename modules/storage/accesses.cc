@@ -5,6 +5,7 @@ module;
 #include <new>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -18,7 +19,7 @@ import gridbuf.transfer;
 import gridbuf.transfer.boxes;
 import gridbuf.transfer.device;
 
-// Accesses, exports and transfers.
+// Accesses, exports, transfers and guards.
 
 namespace gridbuf {
 namespace {
@@ -111,7 +112,7 @@ absl::Status Storage::take_over(Side side, const Box& box) const {
 }
 
 void Storage::end_write(Side side) const noexcept {
-  // Another thread has moved on to a stream that does not follow what was enqueued on this one.
+  // Another thread may have moved on to a stream that does not follow what was enqueued here.
   if (side == Side::kDevice && base_->order != nullptr &&
       base_->order->stream.load() != current_stream()) {
     base_->order->foreign_work = true;
@@ -190,7 +191,7 @@ absl::Status Storage::synchronize() const {
 }
 
 absl::Status Storage::mark(Side side) const {
-  // Who says so may have used any stream; in managed memory that is all there is to remember.
+  // The caller may have used any stream; in managed memory that is all there is to remember.
   if (side == Side::kDevice && base_->order != nullptr) base_->order->foreign_work = true;
   if (base_->sync == nullptr) return absl::OkStatus();
   const Box box = hull();
@@ -215,7 +216,7 @@ void Storage::set_synchronized() const {
 absl::StatusOr<Storage> Storage::copy() const {
   const absl::StatusOr<LayoutPlan> plan =
       make_plan({.shape = shape(),
-                 .itemsize_bytes = base_->dtype.itemsize_bytes(),
+                 .itemsize_bytes = dtype().itemsize_bytes(),
                  .layout = layout_,
                  .alignment_bytes = seen_.alignment_bytes,
                  .aligned_index = seen_.aligned_index});
@@ -224,7 +225,7 @@ absl::StatusOr<Storage> Storage::copy() const {
   const absl::StatusOr<Storage> made = allocate({.plan = *plan,
                                                  .dims = seen_.dims,
                                                  .halo = seen_.halo,
-                                                 .dtype = base_->dtype,
+                                                 .dtype = dtype(),
                                                  .kind = base_->kind,
                                                  .zeroed = padded});
   if (!made.ok()) return made.status();
@@ -234,7 +235,7 @@ absl::StatusOr<Storage> Storage::copy() const {
 
 absl::Status Storage::copy_from(const Storage& source) const {
   if (shape() != source.shape() ||
-      base_->dtype.itemsize_bytes() != source.dtype().itemsize_bytes()) {
+      dtype().itemsize_bytes() != source.dtype().itemsize_bytes()) {
     return make_error(ErrorClass::kValue,
                       {"the source", to_string(source.seen_.memory),
                        "of the target's shape and item size, " + to_string(seen_.memory),
@@ -287,6 +288,35 @@ absl::Status Storage::copy_by_device(const Storage& source) const {
   if (status.ok() && to_side != from_side) status = driver.synchronize(current_stream());
   end_write(to_side);
   return status;
+}
+
+// --- Guards --------------------------------------------------------------------------------------
+
+absl::Status check_element_type(const Storage& storage, std::string_view name) {
+  const absl::StatusOr<DType> wanted = DType::from_name(name);
+  if (wanted.ok() && *wanted == storage.dtype()) return absl::OkStatus();
+  return make_error(ErrorClass::kType,
+                    {"the storage's dtype", storage.dtype().name(),
+                     std::string(name) + " for this access", "begin it with the storage's type"});
+}
+
+absl::StatusOr<OpenWrite> OpenWrite::begin(const Storage& storage, Side side, Coverage coverage) {
+  const std::shared_ptr<SyncState>& state = storage.sync_state();
+  if (state != nullptr) {
+    if (absl::Status status = state->open_write(side, storage.hull()); !status.ok()) return status;
+  }
+  if (absl::Status status = storage.begin_write(side, coverage); !status.ok()) {
+    if (state != nullptr) state->close_write(side, storage.hull());
+    return status;
+  }
+  return OpenWrite(storage, side);
+}
+
+OpenWrite::~OpenWrite() {
+  if (!open_) return;
+  storage_.end_write(side_);
+  const std::shared_ptr<SyncState>& state = storage_.sync_state();
+  if (state != nullptr) state->close_write(side_, storage_.hull());
 }
 
 }  // namespace gridbuf

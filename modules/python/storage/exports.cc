@@ -266,7 +266,7 @@ PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t c
 
 PyObject* dlpack_device_method(PyObject* self, PyObject*) {
   const Storage& storage = object_of(self)->storage;
-  const Device device = storage.facts(exporting_side(storage)).device;
+  const Device& device = storage.device(exporting_side(storage));
   return Py_BuildValue("(ii)", static_cast<int>(device.type), static_cast<int>(device.id));
 }
 

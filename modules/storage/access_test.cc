@@ -9,7 +9,6 @@
 import gridbuf.alloc.devices;
 import gridbuf.error;
 import gridbuf.storage;
-import gridbuf.storage.access;
 import gridbuf.storage.testing;
 
 namespace gridbuf {

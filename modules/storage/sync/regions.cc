@@ -5,25 +5,18 @@ module;
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-module gridbuf.storage.regions;
+module gridbuf.storage.sync;
 
 import gridbuf.layout.checked;
 import gridbuf.layout.extents;
 import gridbuf.layout.index_map;
 
 namespace gridbuf {
-namespace {
-
-// A union this much larger than its parts, in tenths of their points, is no waste.
-constexpr std::int64_t kNoWasteTenths = 11;
-
-}  // namespace
 
 // --- Boxes ---------------------------------------------------------------------------------------
 
@@ -91,8 +84,11 @@ std::string to_string(const Box& box) {
 
 namespace {
 
-// Calls `take` with disjoint boxes that together are `box` without `hole`: per dimension what lies
-// before the hole and what lies behind it. Requires that they overlap.
+// A union this much larger than its parts, in tenths of their points, is merged.
+constexpr std::int64_t kNoWasteTenths = 11;
+
+// Calls `take` with disjoint boxes that together are `box` without `hole`: per dimension what is
+// before the hole and what is behind it. Requires that they overlap.
 template <class Take>
 void split(Box box, const Box& hole, const Take& take) {
   for (int axis = 0; axis < box.lower.size(); ++axis) {
@@ -134,7 +130,7 @@ void subtract(const Box& box, const Regions& holes, std::vector<Box>& parts) {
 }
 
 bool Forbidden::overlaps(const Box& other) const {
-  return (dirt != nullptr && dirt->overlaps(other)) || (held != nullptr && held->overlaps(other)) ||
+  return (dirty != nullptr && dirty->overlaps(other)) || (held != nullptr && held->overlaps(other)) ||
          (box != nullptr && overlap(*box, other));
 }
 
@@ -158,7 +154,7 @@ struct Regions::Draft {
   };
   Box box(int position) const { return owner.load(1 - owner.half_, position); }
   void store(int position, const Box& box) const { owner.store(1 - owner.half_, position, box); }
-  // A merger that adds no point is; others must not touch what they could cover.
+  // A merger that adds points must not cover forbidden ones.
   bool is_allowed(const Merger& merger) const {
     if (volume(merger.around) == merger.part_points) return true;
     if (hole != nullptr && overlap(*hole, merger.around)) return false;
@@ -197,7 +193,7 @@ void Regions::Draft::carry_out(const Merger& merger) {
   count = kept + 1;
 }
 
-// Merges the newest box with another where that is no waste.
+// Merges the newest box with another if the box around them is hardly larger.
 bool Regions::Draft::merge_newest() {
   for (int i = 0; i < count - 1; ++i) {
     const Merger merger = merger_of(i, count - 1);
@@ -286,12 +282,6 @@ Box Regions::box(int position) const { return load(half_, position); }
 void Regions::adopt(const Draft& draft) {
   half_ = 1 - half_;
   count_ = draft.count;
-}
-
-std::int64_t Regions::points() const {
-  std::int64_t points = 0;
-  for (int i = 0; i < count_; ++i) points += volume(box(i));
-  return points;
 }
 
 bool Regions::overlaps(const Box& other) const {
