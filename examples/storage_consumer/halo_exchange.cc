@@ -9,7 +9,6 @@
 
 import gridbuf.alloc.devices;
 import gridbuf.storage;
-import gridbuf.storage.access;
 
 namespace {
 
