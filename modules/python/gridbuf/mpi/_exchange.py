@@ -29,7 +29,7 @@ class _Engine(Protocol):
 
 
 class _Offer(NamedTuple):
-    """What a rank brings to the making of an exchange, for all others to see."""
+    """What a rank wants of an exchange; all ranks see all offers."""
 
     specs: tuple[Spec, ...]
     engine: str | None
@@ -129,8 +129,8 @@ class HaloExchange(Closing):
     def start(self, *fields: Storage) -> PendingExchange:
         """Sends, and returns at once: the halos are filled by `wait` of what it returns.
 
-        In between the halos are nobody's to read or write; the domain may be read and written. One exchange of one HaloExchange
-        is under way at a time.
+        In between, do not read or write the halos; the domain may be read and written. One exchange of one HaloExchange is
+        under way at a time.
 
         Raises:
           as a call. If this raises, there is nothing to wait for.
@@ -183,7 +183,7 @@ class HaloExchange(Closing):
 
 
 _under_way: set[PendingExchange] = set()
-"""Those not waited for: MPI writes to their memory, whether somebody keeps them or not."""
+"""Those not waited for: MPI writes to their memory, so they must live."""
 
 
 class PendingExchange:

@@ -1,11 +1,11 @@
 """The engine that is GHEX: patterns, packing and sending in C++, by its authors.
 
-GHEX has compiled what it takes: fields of one to four dimensions, of five dtypes, here in memory that the host reaches. A
-field it cannot take, or a kind of exchange that it does not know, goes to the other engine (`why_not`). Fields of one
-dtype and layout travel together.
+GHEX has compiled what it takes: fields of one to four dimensions, of five dtypes, here in memory that the host reaches. The
+other engine takes fields and kinds of exchange that GHEX cannot take (`why_not`). Fields of one dtype and layout travel
+together.
 
-GHEX has no message that says "I failed". So a rank that fails takes part with memory of its own, which nobody needs, and a
-reduction beside the exchange tells all ranks.
+GHEX has no message that says "I failed". So a rank that fails takes part with scratch memory, and a reduction next to the
+exchange tells all ranks.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class _Group:
         )
         halos = tuple(halo if c else (0, 0) for halo, c in zip(spec.halo, cut, strict=True))
         periodic = tuple(grid.periodic.get(dim, False) for dim in spec.dims)
-        # A context of its own: its messages meet no others'.
+        # A separate context: its messages meet no others.
         # Thread safe as MPI itself is: GHEX warns of less.
         context = ghex_module("context").make_context(
             grid.comm, MPI.Query_thread() == MPI.THREAD_MULTIPLE
@@ -213,7 +213,7 @@ class GhexEngine:
         return known[1]
 
     def _scratch(self) -> list[list[Any]]:
-        """Memory that takes the fields' place on a rank that failed."""
+        """Memory in place of the fields, on a rank that failed."""
         return [
             [
                 group.described(

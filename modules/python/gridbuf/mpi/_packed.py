@@ -2,9 +2,9 @@
 
 A message holds the boxes of all fields one after the other, each in the order in which rank 0 has it in memory, so that
 packing is a copy along contiguous elements wherever it can be. Messages lie in one block of memory that is kept between
-exchanges: pinned where a field lies on a device.
+exchanges: pinned where a field is on a device.
 
-A rank that fails before its messages are away sends empty ones in their place, and takes what comes. So nobody waits for it,
+A rank that fails before its messages are away sends empty ones in their place, and takes what comes. So no rank waits for it,
 nothing of this exchange is left for the next one, and its neighbours know.
 """
 
@@ -144,7 +144,7 @@ class PackedEngine:
         self._requests = [], []
 
     def __del__(self) -> None:
-        # None of the requests is active: what is under way is kept until somebody waits for it.
+        # None of the requests is active: what is under way is kept until it is waited for.
         if any(self._requests) and not self._is_finalized():
             self.close()
 
@@ -188,7 +188,7 @@ def _shaped(flat: npt.NDArray[Any], box: Box, order: Sequence[int]) -> npt.NDArr
 
 
 def _memory_for(length_bytes: int, *, pinned: bool) -> npt.NDArray[np.uint8]:
-    """Memory for messages; pinned where fields lie on a device."""
+    """Memory for messages; pinned where fields are on a device."""
     buffer = _core.allocate((length_bytes,), "uint8", memory="pinned" if pinned else "host")
     memory: npt.NDArray[np.uint8] = buffer.to_numpy()
     return memory
