@@ -33,7 +33,7 @@ absl::Status write_halo(const Storage& field, std::int64_t width, double value) 
 
 absl::Status run() {
   if (!gridbuf::device_driver().ok()) gridbuf::switch_emulated_device(true);
-  const absl::StatusOr<gridbuf::LayoutPlan> plan =
+  const absl::StatusOr<gridbuf::Layout> plan =
       gridbuf::make_plan({.shape = {20, 10}, .itemsize_bytes = 8, .alignment_bytes = 64});
   if (!plan.ok()) return plan.status();
   const absl::StatusOr<Storage> field =

@@ -1,5 +1,5 @@
-// gridbuf.call: from what a stencil requires of its fields, and what it is given, to what it may run
-// on.
+// gridbuf.call: from what a stencil requires of its fields, and what it is given, to what it may
+// run on.
 //
 // Purpose. A stencil is written for fields with named dimensions: "u is float64 over I, J, K". A
 // call passes arrays: in any order of dimensions, with halos and origins, of different extents.
@@ -41,7 +41,7 @@ module;
 
 export module gridbuf.call;
 
-export import gridbuf.interface.dtype;
+export import gridbuf.interface;
 export import gridbuf.layout;
 export import gridbuf.storage;
 

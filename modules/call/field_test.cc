@@ -39,11 +39,11 @@ absl::Status laplacian(const Storage& in, const Storage& out) {
 // [/example]
 
 Storage make_storage(const Extents& shape, const Dims& dims, const Halo& halo) {
-  const LayoutPlan plan = make_plan({.shape = shape,
-                                     .itemsize_bytes = 8,
-                                     .alignment_bytes = 64,
-                                     .aligned_index = first_domain_index(halo, shape)})
-                              .value();
+  const Layout plan = make_plan({.shape = shape,
+                                 .itemsize_bytes = 8,
+                                 .alignment_bytes = 64,
+                                 .aligned_index = first_domain_index(halo, shape)})
+                          .value();
   return Storage::allocate({.plan = plan, .dims = dims, .halo = halo, .zeroed = true}).value();
 }
 

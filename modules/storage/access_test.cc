@@ -7,9 +7,9 @@
 #include "gtest/gtest.h"
 
 import gridbuf.alloc.devices;
-import gridbuf.error;
-import gridbuf.storage;
+import gridbuf.base;
 import gridbuf.storage.testing;
+import gridbuf.storage;
 
 namespace gridbuf {
 namespace {

@@ -14,10 +14,10 @@ module;
 module gridbuf.storage;
 
 import gridbuf.alloc.device;
-import gridbuf.error;
-import gridbuf.transfer;
+import gridbuf.base;
 import gridbuf.transfer.boxes;
 import gridbuf.transfer.device;
+import gridbuf.transfer;
 
 // Accesses, exports, transfers and guards.
 
@@ -214,12 +214,11 @@ void Storage::set_synchronized() const {
 // --- Copies --------------------------------------------------------------------------------------
 
 absl::StatusOr<Storage> Storage::copy() const {
-  const absl::StatusOr<LayoutPlan> plan =
-      make_plan({.shape = shape(),
-                 .itemsize_bytes = dtype().itemsize_bytes(),
-                 .layout = layout_,
-                 .alignment_bytes = seen_.alignment_bytes,
-                 .aligned_index = seen_.aligned_index});
+  const absl::StatusOr<Layout> plan = make_plan({.shape = shape(),
+                                                 .itemsize_bytes = dtype().itemsize_bytes(),
+                                                 .layout = layout_,
+                                                 .alignment_bytes = seen_.alignment_bytes,
+                                                 .aligned_index = seen_.aligned_index});
   if (!plan.ok()) return plan.status();
   const bool padded = plan->total_bytes() != plan->nbytes();
   const absl::StatusOr<Storage> made = allocate({.plan = *plan,
@@ -234,8 +233,7 @@ absl::StatusOr<Storage> Storage::copy() const {
 }
 
 absl::Status Storage::copy_from(const Storage& source) const {
-  if (shape() != source.shape() ||
-      dtype().itemsize_bytes() != source.dtype().itemsize_bytes()) {
+  if (shape() != source.shape() || dtype().itemsize_bytes() != source.dtype().itemsize_bytes()) {
     return make_error(ErrorClass::kValue,
                       {"the source", to_string(source.seen_.memory),
                        "of the target's shape and item size, " + to_string(seen_.memory),

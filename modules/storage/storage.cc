@@ -18,7 +18,7 @@ import gridbuf.alloc.device;
 import gridbuf.alloc.devices;
 import gridbuf.alloc.host;
 import gridbuf.alloc.poison;
-import gridbuf.error;
+import gridbuf.base;
 
 // Making storages, and their attributes.
 
@@ -33,7 +33,7 @@ MemoryKind memory_kind_of(StorageKind kind, Side side) {
 }
 
 // Poison mode: the padding between rows must not be touched. Undone when the memory is freed.
-void poison_padding(const LayoutPlan& plan, const std::byte* first_element) {
+void poison_padding(const Layout& plan, const std::byte* first_element) {
   const int axis = plan.contiguous_axis();
   if (axis < 0 || !host_resource().poisons()) return;
   poison_row_padding(first_element, plan.total_bytes(),
@@ -41,7 +41,7 @@ void poison_padding(const LayoutPlan& plan, const std::byte* first_element) {
                      plan.shape()[axis] * plan.itemsize_bytes());
 }
 
-absl::Status no_memory_for(const absl::Status& status, const LayoutPlan& plan, const DType& dtype,
+absl::Status no_memory_for(const absl::Status& status, const Layout& plan, const DType& dtype,
                            MemoryKind kind) {
   if (error_class_of(status) != ErrorClass::kMemory) return status;
   std::string context = "a storage of shape " + to_string(plan.shape()) + ", " + dtype.name();
@@ -57,7 +57,7 @@ absl::Status no_memory() {
 
 absl::Status allocate_buffer(const StorageRequest& request, MemoryKind kind,
                              BufferDescriptor& buffer) {
-  const LayoutPlan& plan = request.plan;
+  const Layout& plan = request.plan;
   const absl::StatusOr<MemoryResource*> resource = memory_resource(kind);
   if (!resource.ok()) return resource.status();
   absl::StatusOr<Block> block =
@@ -259,11 +259,11 @@ absl::Status complete_pair(StorageParts& parts) {
   }
   const Side missing = parts.host ? Side::kDevice : Side::kHost;
   const BufferDescriptor& given = parts.host ? *parts.host : *parts.device;
-  const absl::StatusOr<LayoutPlan> plan = make_plan({.shape = given.view.shape,
-                                                     .itemsize_bytes = given.view.itemsize_bytes,
-                                                     .layout = parts.layout,
-                                                     .alignment_bytes = parts.alignment_bytes,
-                                                     .aligned_index = parts.aligned_index});
+  const absl::StatusOr<Layout> plan = make_plan({.shape = given.view.shape,
+                                                 .itemsize_bytes = given.view.itemsize_bytes,
+                                                 .layout = parts.layout,
+                                                 .alignment_bytes = parts.alignment_bytes,
+                                                 .aligned_index = parts.aligned_index});
   if (!plan.ok()) return plan.status();
   BufferDescriptor& made = (missing == Side::kHost ? parts.host : parts.device).emplace();
   const MemoryKind kind = memory_kind_of(parts.kind, missing);

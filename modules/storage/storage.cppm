@@ -42,11 +42,10 @@ module;
 
 export module gridbuf.storage;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
+import gridbuf.alloc;
 export import gridbuf.interface;
-export import gridbuf.interface.dtype;
-export import gridbuf.layout.viewed;
+export import gridbuf.layout.view;
 export import gridbuf.storage.sync;
 
 namespace gridbuf {
@@ -82,7 +81,7 @@ enum class Coverage : std::uint8_t { kAll, kPart };
 
 /// New memory.
 struct StorageRequest {
-  LayoutPlan plan = {};
+  Layout plan = {};
   Dims dims = {};  // empty: the default names
   Halo halo = {};  // empty: none
   DType dtype = {};

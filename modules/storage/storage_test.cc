@@ -12,14 +12,14 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
 import gridbuf.alloc.devices;
 import gridbuf.alloc.emulated;
 import gridbuf.alloc.host;
-import gridbuf.error;
-import gridbuf.storage;
+import gridbuf.alloc;
+import gridbuf.base;
 import gridbuf.storage.testing;
+import gridbuf.storage;
 
 namespace gridbuf {
 namespace {
@@ -493,11 +493,11 @@ class HaloUpdate : public StorageTest, public ::testing::WithParamInterface<Halo
 // Both ends of every dimension that has a halo are written on one side and read on the other.
 TEST_P(HaloUpdate, MovesTheHalosBytesAndNoMore) {
   const Extents shape{512, 512, 80};
-  const absl::StatusOr<LayoutPlan> plan = make_plan({.shape = shape,
-                                                     .itemsize_bytes = 8,
-                                                     .layout = GetParam().layout,
-                                                     .alignment_bytes = 64,
-                                                     .aligned_index = {}});
+  const absl::StatusOr<Layout> plan = make_plan({.shape = shape,
+                                                 .itemsize_bytes = 8,
+                                                 .layout = GetParam().layout,
+                                                 .alignment_bytes = 64,
+                                                 .aligned_index = {}});
   const absl::StatusOr<Storage> made = Storage::allocate({.plan = *plan,
                                                           .halo = GetParam().halo,
                                                           .kind = StorageKind::kSoftwareManaged,

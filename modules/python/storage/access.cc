@@ -12,9 +12,9 @@ module;
 
 module gridbuf.python.storage;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
-import gridbuf.error;
+import gridbuf.alloc;
+import gridbuf.base;
 import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.buffer;
@@ -28,7 +28,8 @@ namespace {
 /// A Buffer over the side's memory, with the storage's parameters; `share`, if there is one, is its
 /// owner. What gridbuf does to a storage's memory is ordered on the current stream before the
 /// memory is handed over.
-Ref buffer_over(const Storage& storage, const DTypePtr& dtype, Side side, Owner share = nullptr) {
+py::object buffer_over(const Storage& storage, const DTypePtr& dtype, Side side,
+                       Owner share = nullptr) {
   return adopt_buffer_of(dtype, [&]() noexcept -> BufferState {
     BufferState state{.memory = storage.memory(side),
                       .dims = storage.dims(),
@@ -54,11 +55,11 @@ Side reading_side(const Storage& storage) {
   return storage.has(Side::kHost) ? Side::kHost : Side::kDevice;
 }
 
-Ref own_buffer(const Storage& storage, const DTypePtr& dtype, Side side) {
+py::object own_buffer(const Storage& storage, const DTypePtr& dtype, Side side) {
   return buffer_over(storage, dtype, side);
 }
 
-Ref shown_buffer(const Storage& storage, const DTypePtr& dtype, Side side) {
+py::object shown_buffer(const Storage& storage, const DTypePtr& dtype, Side side) {
   // There is no other side that has to know.
   if (storage.kind() == StorageKind::kCpu && side == Side::kHost) {
     return buffer_over(storage, dtype, side);
@@ -68,27 +69,27 @@ Ref shown_buffer(const Storage& storage, const DTypePtr& dtype, Side side) {
   return buffer_over(storage, dtype, side, std::move(share));
 }
 
-Ref own_ndarray(const Storage& view, const DTypePtr& dtype, bool readonly, PyObject* base) {
+py::object own_ndarray(const Storage& view, const DTypePtr& dtype, bool readonly, PyObject* base) {
   const BufferDescriptor memory = view.memory(Side::kHost);
   return make_ndarray(*dtype, memory.view, memory.first_element(), readonly || memory.readonly,
                       base);
 }
 
-Ref host_elements(const StorageObject& object, const Storage& view) {
+py::object host_elements(const StorageObject& object, const Storage& view) {
   if (view.has(Side::kHost)) {
     up_to_date(view, Side::kHost);
-    const Ref owner = own_buffer(view, object.dtype, Side::kHost);
-    return own_ndarray(view, object.dtype, /*readonly=*/true, owner.get());
+    const py::object owner = own_buffer(view, object.dtype, Side::kHost);
+    return own_ndarray(view, object.dtype, /*readonly=*/true, owner.ptr());
   }
   up_to_date(view, Side::kDevice);
-  const Ref on_device = own_buffer(view, object.dtype, Side::kDevice);
-  return ndarray_of(copy_of(on_device.get(), MemoryKind::kHost).get());
+  const py::object on_device = own_buffer(view, object.dtype, Side::kDevice);
+  return ndarray_of(copy_of(on_device.ptr(), MemoryKind::kHost).ptr());
 }
 
 void touch(const StorageObject& object, Side side) {
   if (object.touch == nullptr) return;
-  const Ref& hook = side == Side::kHost ? object.touch->host : object.touch->device;
-  if (hook) Ref::steal(PyObject_CallNoArgs(hook.get()));
+  const py::object& hook = side == Side::kHost ? object.touch->host : object.touch->device;
+  if (hook) steal(PyObject_CallNoArgs(hook.ptr()));
 }
 
 Writing::Writing(const StorageObject& object, const Storage& view, Side side, Coverage coverage)

@@ -18,14 +18,14 @@ module;
 
 module gridbuf.python.storage;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
 import gridbuf.alloc.devices;
-import gridbuf.error;
-import gridbuf.interface;
+import gridbuf.alloc;
+import gridbuf.base;
 import gridbuf.interface.buffer;
-import gridbuf.interface.data_interface;
 import gridbuf.interface.dlpack;
+import gridbuf.interface.numpy;
+import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.arguments;
 import gridbuf.python.buffer;
@@ -57,20 +57,20 @@ void check_has(const StorageObject& object, Side side, const char* interface) {
   throw PythonError();
 }
 
-Ref shown_side(const StorageObject& object, Side side) {
+py::object shown_side(const StorageObject& object, Side side) {
   return shown_buffer(object.storage, object.dtype, side);
 }
 
 /// An interface that is a dict: nobody knows how long its reader uses the address.
-Ref dict_of(PyObject* self, Side side, AttributeName& name, const char* interface) {
+py::object dict_of(PyObject* self, Side side, AttributeName& name, const char* interface) {
   const StorageObject& object = *object_of(self);
   check_has(object, side, interface);
   // What the memory cannot be described by must not count as an export.
-  const Ref unwatched = own_buffer(object.storage, object.dtype, side);
-  const Ref dict = Ref::steal(PyObject_GetAttr(unwatched.get(), name.get()));
+  const py::object unwatched = own_buffer(object.storage, object.dtype, side);
+  const py::object dict = steal(PyObject_GetAttr(unwatched.ptr(), name.get()));
   up_to_date(object.storage, side);
   if (!object.storage.readonly()) object.storage.note_unknown_export(side);
-  return Ref::share(dict.get());
+  return share(dict.ptr());
 }
 
 /// What the device side's exports name as their device (DP-02).
@@ -142,21 +142,21 @@ void release_buffer(PyObject* self, Py_buffer* view) {
 
 PyObject* data_getter(PyObject* self, void*) {
   return guarded([&] {
-    if (!object_of(self)->storage.has(Side::kHost)) return Ref::share(Py_None);
-    return Ref::steal(PyMemoryView_FromObject(self));
+    if (!object_of(self)->storage.has(Side::kHost)) return share(Py_None);
+    return steal(PyMemoryView_FromObject(self));
   });
 }
 
 PyObject* device_data_getter(PyObject* self, void*) {
   return guarded([&] {
     const StorageObject& object = *object_of(self);
-    if (!object.storage.has(Side::kDevice)) return Ref::share(Py_None);
+    if (!object.storage.has(Side::kDevice)) return share(Py_None);
     up_to_date(object.storage, Side::kDevice);
-    const Ref pointer =
+    const py::object pointer =
         make_device_pointer(own_buffer(object.storage, object.dtype, Side::kDevice));
     // A number is used by whoever has seen it.
     if (!object.storage.readonly()) object.storage.note_unknown_export(Side::kDevice);
-    return Ref::share(pointer.get());
+    return share(pointer.ptr());
   });
 }
 
@@ -171,14 +171,14 @@ void check_has_buffer(const StorageObject& object, Side side, const char* advice
                 side == Side::kHost ? "readable by the host" : "reached by a device", advice});
 }
 
-Ref host_view(PyObject* self) {
+py::object host_view(PyObject* self) {
   const StorageObject& object = *object_of(self);
   check_has_buffer(object, Side::kHost,
                    "use to_cupy(), or copy it: gridbuf.storage.storage(s, device=None)");
-  return ndarray_of(shown_side(object, Side::kHost).get());
+  return ndarray_of(shown_side(object, Side::kHost).ptr());
 }
 
-Ref device_view(PyObject* self) {
+py::object device_view(PyObject* self) {
   const StorageObject& object = *object_of(self);
   check_has_buffer(object, Side::kDevice,
                    "use to_numpy(), or copy it: gridbuf.storage.storage(s, device=\"gpu\")");
@@ -212,10 +212,10 @@ PyObject* array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t co
             "this storage has no host buffer, and is not copied to the host by the way; use "
             "to_cupy(), or copy it with gridbuf.storage.storage(s, device=None)");
     }
-    const Ref buffer = shown_side(object, Side::kHost);
-    const Ref method = Ref::steal(PyObject_GetAttr(buffer.get(), array_name.get()));
-    return Ref::steal(
-        PyObject_Vectorcall(method.get(), arguments, static_cast<std::size_t>(count), names));
+    const py::object buffer = shown_side(object, Side::kHost);
+    const py::object method = steal(PyObject_GetAttr(buffer.ptr(), array_name.get()));
+    return steal(
+        PyObject_Vectorcall(method.ptr(), arguments, static_cast<std::size_t>(count), names));
   });
 }
 
@@ -232,14 +232,14 @@ Side asked_side(const Storage& storage, PyObject* const* arguments, Py_ssize_t c
     if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "dl_device") != 0) continue;
     PyObject* const wanted = arguments[count + i];
     if (PyTuple_Check(wanted) == 0 || PyTuple_GET_SIZE(wanted) != 2) return usual;
-    Ref type = Ref::share(PyTuple_GET_ITEM(wanted, 0));
-    if (PyLong_Check(type.get()) == 0) {  // An enum member whose value is the number (DP-02).
+    py::object type = share(PyTuple_GET_ITEM(wanted, 0));
+    if (PyLong_Check(type.ptr()) == 0) {  // An enum member whose value is the number (DP-02).
       static AttributeName value_name("value");
-      type = optional_attribute(type.get(), value_name);
-      if (!type || PyLong_Check(type.get()) == 0) return usual;
+      type = optional_attribute(type.ptr(), value_name);
+      if (!type || PyLong_Check(type.ptr()) == 0) return usual;
     }
     int overflow = 0;
-    const long long number = PyLong_AsLongLongAndOverflow(type.get(), &overflow);
+    const long long number = PyLong_AsLongLongAndOverflow(type.ptr(), &overflow);
     const Device host = storage.memory(Side::kHost).device;
     const bool is_host = number == static_cast<long long>(DeviceType::kHost) ||
                          number == static_cast<long long>(host.type);
@@ -259,8 +259,8 @@ PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t c
     if (object.storage.sync_state() != nullptr) {
       check(dlpack::check_exportable(object.storage.memory(side)));
     }
-    const Ref buffer = shown_side(object, side);
-    return export_dlpack(buffer.get(), arguments, count, names);
+    const py::object buffer = shown_side(object, side);
+    return export_dlpack(buffer.ptr(), arguments, count, names);
   });
 }
 
@@ -289,10 +289,10 @@ PyObject* array_struct_getter(PyObject* self, void*) {
     check_has(object, Side::kHost, "__array_struct__");
     // Absent for some dtypes, which is found out before anything is shown. The capsule holds its
     // Buffer, and with it the share: its life is known.
-    const Ref unwatched = own_buffer(object.storage, object.dtype, Side::kHost);
-    Ref::steal(PyObject_GetAttr(unwatched.get(), array_struct_name.get()));
-    const Ref buffer = shown_side(object, Side::kHost);
-    return Ref::steal(PyObject_GetAttr(buffer.get(), array_struct_name.get()));
+    const py::object unwatched = own_buffer(object.storage, object.dtype, Side::kHost);
+    steal(PyObject_GetAttr(unwatched.ptr(), array_struct_name.get()));
+    const py::object buffer = shown_side(object, Side::kHost);
+    return steal(PyObject_GetAttr(buffer.ptr(), array_struct_name.get()));
   });
 }
 
@@ -321,20 +321,20 @@ Hooks hooks_of(const Storage& storage, Side side) {
   return hooks;
 }
 
-Ref entry_of(PyObject* self, Side side) {
+py::object entry_of(PyObject* self, Side side) {
   const StorageObject& object = *object_of(self);
   const StorageKind kind = object.storage.kind();
   // No data can be stale here, but the entry names a stream, which must be the right one.
   if (kind == StorageKind::kGpu) up_to_date(object.storage, side);
-  const Ref buffer = own_buffer(object.storage, object.dtype, side);
+  const py::object buffer = own_buffer(object.storage, object.dtype, side);
   const Hooks hooks = hooks_of(object.storage, side);
   const auto bound = [self](AttributeName* name) {
-    return name == nullptr ? Ref() : Ref::steal(PyObject_GetAttr(self, name->get()));
+    return name == nullptr ? py::object() : steal(PyObject_GetAttr(self, name->get()));
   };
-  const Ref acquire = bound(hooks.acquire);
-  const Ref touch = bound(hooks.touch);
-  return make_data_entry(buffer.get(), side == Side::kHost ? DataSide::kHost : DataSide::kGpu,
-                         object.storage.halo(), acquire.get(), touch.get());
+  const py::object acquire = bound(hooks.acquire);
+  const py::object touch = bound(hooks.touch);
+  return make_data_entry(buffer.ptr(), side == Side::kHost ? DeviceType::kHost : DeviceType::kCuda,
+                         object.storage.halo(), acquire.ptr(), touch.ptr());
 }
 
 }  // namespace
@@ -342,14 +342,14 @@ Ref entry_of(PyObject* self, Side side) {
 PyObject* data_interface_getter(PyObject* self, void*) {
   return guarded([&] {
     const StorageObject& object = *object_of(self);
-    Ref sides = Ref::steal(PyDict_New());
+    py::object sides = steal(PyDict_New());
     if (object.storage.has(Side::kHost)) {
-      check(PyDict_SetItem(sides.get(), Py_None, entry_of(self, Side::kHost).get()));
+      check(PyDict_SetItem(sides.ptr(), Py_None, entry_of(self, Side::kHost).ptr()));
     }
     if (object.storage.has(Side::kDevice) &&
         (!object.storage.is_emulated() || emulated_device_is_on())) {
-      const Ref key = make_text(kGpuKey);
-      check(PyDict_SetItem(sides.get(), key.get(), entry_of(self, Side::kDevice).get()));
+      const py::object key = make_text(kGpuKey);
+      check(PyDict_SetItem(sides.ptr(), key.ptr(), entry_of(self, Side::kDevice).ptr()));
     }
     return sides;
   });
@@ -358,14 +358,14 @@ PyObject* data_interface_getter(PyObject* self, void*) {
 PyObject* acquire_host_method(PyObject* self, PyObject*) {
   return guarded([&] {
     up_to_date(object_of(self)->storage, Side::kHost);
-    return Ref::share(Py_None);
+    return share(Py_None);
   });
 }
 
 PyObject* acquire_device_method(PyObject* self, PyObject*) {
   return guarded([&] {
     up_to_date(object_of(self)->storage, Side::kDevice);
-    return Ref::share(Py_None);
+    return share(Py_None);
   });
 }
 

@@ -15,15 +15,14 @@ module;
 
 module gridbuf.python.storage;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
 import gridbuf.alloc.devices;
 import gridbuf.alloc.emulated;
-import gridbuf.error;
+import gridbuf.alloc;
+import gridbuf.base;
 import gridbuf.interface;
+import gridbuf.layout.view;
 import gridbuf.layout;
-import gridbuf.layout.named;
-import gridbuf.layout.viewed;
 import gridbuf.python.arguments;
 import gridbuf.python.buffer;
 import gridbuf.python.imports;
@@ -46,12 +45,12 @@ Storage seen_as(const Storage& storage, PyObject* dims) {
 
 /// An array of a side, not watched: NumPy's, or CuPy's on a real device. Of the emulated device it
 /// is an ndarray that only a kernel can touch.
-Ref array_of(const StorageObject& object, const Storage& seen, Side side, bool readonly) {
-  const Ref buffer = own_buffer(seen, object.dtype, side);
-  const BufferDescriptor& memory = state_of(buffer.get()).memory;
+py::object array_of(const StorageObject& object, const Storage& seen, Side side, bool readonly) {
+  const py::object buffer = own_buffer(seen, object.dtype, side);
+  const BufferDescriptor& memory = state_of(buffer.ptr()).memory;
   if (side == Side::kHost || seen.is_emulated()) {
     return make_ndarray(*object.dtype, memory.view, memory.first_element(),
-                        readonly || memory.readonly, buffer.get());
+                        readonly || memory.readonly, buffer.ptr());
   }
   return make_cupy_view(buffer, /*sync=*/true);
 }
@@ -106,7 +105,7 @@ PyObject* written_method(PyObject* self, PyObject* side_name) {
     const Side side = to_side(side_name);
     object.storage.end_write(side);
     touch(object, side);
-    return Ref::share(Py_None);
+    return share(Py_None);
   });
 }
 
@@ -114,24 +113,24 @@ PyObject* own_memory_method(PyObject* self, PyObject*) {
   return guarded([&] {
     const StorageObject& object = *object_of(self);
     const Storage& storage = object.storage;
-    if (storage.kind() == StorageKind::kSoftwareManaged) return Ref::share(self);
+    if (storage.kind() == StorageKind::kSoftwareManaged) return share(self);
     const Side side = reading_side(storage);
     up_to_date(storage, side);
-    const Ref buffer = own_buffer(storage, object.dtype, side);
-    if (side == Side::kDevice) return Ref::share(buffer.get());
-    return own_ndarray(storage, object.dtype, /*readonly=*/false, buffer.get());
+    const py::object buffer = own_buffer(storage, object.dtype, side);
+    if (side == Side::kDevice) return share(buffer.ptr());
+    return own_ndarray(storage, object.dtype, /*readonly=*/false, buffer.ptr());
   });
 }
 
 PyObject* current_sides_method(PyObject* self, PyObject*) {
   return guarded([&] {
     const Storage& storage = object_of(self)->storage;
-    Ref sides = Ref::steal(PyList_New(0));
+    py::object sides = steal(PyList_New(0));
     for (const Side side : {Side::kHost, Side::kDevice}) {
       if (!storage.has(side) || !storage.is_current(side)) continue;
-      check(PyList_Append(sides.get(), make_text(to_string(side)).get()));
+      check(PyList_Append(sides.ptr(), make_text(to_string(side)).ptr()));
     }
-    return Ref::steal(PyList_AsTuple(sides.get()));
+    return steal(PyList_AsTuple(sides.ptr()));
   });
 }
 
@@ -140,8 +139,8 @@ PyObject* current_sides_method(PyObject* self, PyObject*) {
 namespace {
 
 /// One array as a kernel sees it: the same shape and strides where the device's bytes are.
-Ref array_in_kernel(PyObject* array, KernelMemory& memory) {
-  if (!is_ndarray(array)) return Ref::share(array);
+py::object array_in_kernel(PyObject* array, KernelMemory& memory) {
+  if (!is_ndarray(array)) return share(array);
   const NdarrayFields fields = fields_of(array);
   const DTypePtr dtype = record_of(fields.dtype);
   StridedView view{.shape = fields.shape,
@@ -149,7 +148,7 @@ Ref array_in_kernel(PyObject* array, KernelMemory& memory) {
                    .itemsize_bytes = dtype->type.itemsize_bytes()};
   const auto hull = byte_hull(view);
   if (!hull || is_empty(view.shape) || !emulated_driver().owns(fields.first_element)) {
-    return Ref::share(array);
+    return share(array);
   }
   std::byte* const lowest =
       value_of(memory.at(fields.first_element + hull->lowest_bytes, hull->length_bytes()));
@@ -169,13 +168,13 @@ void run_with_gil(KernelMemory& memory, PyObject* const* arguments, Py_ssize_t c
                   Outcome& outcome) {
   const PyGILState_STATE state = PyGILState_Ensure();
   outcome.value = guarded([&] {
-    std::vector<Ref> held;
+    std::vector<py::object> held;
     std::vector<PyObject*> arrays;
     for (Py_ssize_t i = 1; i < count; ++i) {
       held.push_back(array_in_kernel(arguments[i], memory));
       arrays.push_back(held.back().get());
     }
-    return Ref::steal(PyObject_Vectorcall(arguments[0], arrays.data(), arrays.size(), nullptr));
+    return steal(PyObject_Vectorcall(arguments[0], arrays.data(), arrays.size(), nullptr));
   });
   if (outcome.value == nullptr) {
     PyErr_Fetch(&outcome.error_type, &outcome.error, &outcome.traceback);
@@ -205,13 +204,13 @@ PyObject* run_kernel(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
       });
       return launched.ok() ? driver.synchronize(stream) : launched;
     });
-    const Ref value = Ref::steal_or_none(outcome.value);
+    const py::object value = steal_or_none(outcome.value);
     if (outcome.error_type != nullptr) {
       PyErr_Restore(outcome.error_type, outcome.error, outcome.traceback);
       throw PythonError();
     }
     check(status);
-    return Ref::share(value.get());
+    return share(value.ptr());
   });
 }
 

@@ -18,12 +18,12 @@ module;
 
 module gridbuf.python.storage;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
-import gridbuf.error;
+import gridbuf.alloc;
+import gridbuf.base;
+import gridbuf.interface.dlpack;
+import gridbuf.interface.numpy;
 import gridbuf.interface;
-import gridbuf.interface.data_interface;
-import gridbuf.interface.exchange;
 import gridbuf.layout;
 import gridbuf.python.arguments;
 import gridbuf.python.buffer;
@@ -68,7 +68,7 @@ PyTypeObject* type_of(StorageKind kind) {
   PyTypeObject* const type = types_by_kind[static_cast<std::size_t>(kind)];
   if (type != nullptr) return type;
   // C++ code below may make a storage before anybody imported the package.
-  Ref::steal(PyImport_ImportModule("gridbuf.storage"));
+  steal(PyImport_ImportModule("gridbuf.storage"));
   return types_by_kind[static_cast<std::size_t>(kind)];
 }
 
@@ -95,13 +95,14 @@ PyObject* get(PyObject* self, Read&& read) {
   return guarded([&] { return read(object_of(self)->storage); });
 }
 
-Ref from_halo(const Halo& halo) {
-  Ref pairs = Ref::steal(PyTuple_New(halo.size()));
+py::object from_halo(const Halo& halo) {
+  py::object pairs = steal(PyTuple_New(halo.size()));
   for (int axis = 0; axis < halo.size(); ++axis) {
-    PyTuple_SET_ITEM(pairs.get(), axis,
-                     Ref::steal(Py_BuildValue("(LL)", static_cast<long long>(halo[axis].lower),
-                                              static_cast<long long>(halo[axis].upper)))
-                         .release());
+    PyTuple_SET_ITEM(pairs.ptr(), axis,
+                     steal(Py_BuildValue("(LL)", static_cast<long long>(halo[axis].lower),
+                                         static_cast<long long>(halo[axis].upper)))
+                         .release()
+                         .ptr());
   }
   return pairs;
 }
@@ -117,7 +118,7 @@ PyObject* get_ndim(PyObject* self, void*) {
   return PyLong_FromLong(object_of(self)->storage.shape().size());
 }
 PyObject* get_dtype(PyObject* self, void*) {
-  return Py_NewRef(object_of(self)->dtype->numpy.get());
+  return Py_NewRef(object_of(self)->dtype->numpy.ptr());
 }
 PyObject* get_nbytes(PyObject* self, void*) {
   return PyLong_FromLongLong(object_of(self)->storage.nbytes());
@@ -144,7 +145,7 @@ int set_halo(PyObject* self, PyObject* value, void*) {
     if (value == nullptr) raise(ErrorClass::kType, "halo cannot be deleted; set it to zeros");
     const Halo halo = to_halo(value, storage.shape());  // May run Python: look again afterwards.
     check(storage.set_halo(halo));
-    object_of(self)->parameters = Ref();
+    object_of(self)->parameters = py::object();
     return 0;
   });
 }
@@ -174,8 +175,8 @@ PyObject* get_managed(PyObject* self, void*) {
 PyObject* get_domain_view(PyObject* self, void*) {
   return guarded([&] {
     const StorageObject& object = *object_of(self);
-    Ref made = make_view(object, object.storage.domain_view());
-    object_of(made.get())->new_axes = object.new_axes;
+    py::object made = make_view(object, object.storage.domain_view());
+    object_of(made.ptr())->new_axes = object.new_axes;
     return made;
   });
 }
@@ -190,9 +191,9 @@ PyObject* get_flags(PyObject* self, void*) {
     const Storage& storage = object.storage;
     const BufferDescriptor memory =
         storage.memory(storage.has(Side::kHost) ? Side::kHost : Side::kDevice);
-    const Ref array =
+    const py::object array =
         make_ndarray(*object.dtype, memory.view, memory.first_element(), memory.readonly, self);
-    return Ref::steal(PyObject_GetAttrString(array.get(), "flags"));
+    return steal(PyObject_GetAttrString(array.ptr(), "flags"));
   });
 }
 
@@ -217,9 +218,8 @@ PyObject* get_axes(PyObject* self, void*) {
 PyObject* get_mask(PyObject* self, void*) {
   return get(self, [](const Storage& storage) {
     const auto present = spatial_axes(storage.dims());
-    return Ref::steal(PyTuple_Pack(3, present[0] ? Py_True : Py_False,
-                                   present[1] ? Py_True : Py_False,
-                                   present[2] ? Py_True : Py_False));
+    return steal(PyTuple_Pack(3, present[0] ? Py_True : Py_False, present[1] ? Py_True : Py_False,
+                              present[2] ? Py_True : Py_False));
   });
 }
 
@@ -256,25 +256,25 @@ PyObject* get_new_axes(PyObject* self, void*) {
 /// pickles keep all but the last.
 PyObject* get_parameters(PyObject* self, void*) {
   return guarded([&] {
-    Ref& kept = object_of(self)->parameters;
-    if (kept) return Ref::share(kept.get());
+    py::object& kept = object_of(self)->parameters;
+    if (kept) return share(kept.ptr());
     const auto taken = [self](PyObject* (*getter)(PyObject*, void*)) {
-      return Ref::steal(getter(self, nullptr));
+      return steal(getter(self, nullptr));
     };
-    const Ref dims = taken(get_dims);
-    const Ref shape = taken(get_shape);
-    const Ref halo = taken(get_halo);
-    const Ref aligned_index = taken(get_aligned_index);
-    const Ref layout = taken(get_layout);
-    const Ref alignment = taken(get_alignment_size);
-    const Ref dtype = taken(get_dtype);
-    const Ref device = taken(get_device);
-    const Ref managed = taken(get_managed);
-    const Ref new_axes = taken(get_new_axes);
-    kept = Ref::steal(PyTuple_Pack(10, dims.get(), shape.get(), halo.get(), aligned_index.get(),
-                                   layout.get(), alignment.get(), dtype.get(), device.get(),
-                                   managed.get(), new_axes.get()));
-    return Ref::share(kept.get());
+    const py::object dims = taken(get_dims);
+    const py::object shape = taken(get_shape);
+    const py::object halo = taken(get_halo);
+    const py::object aligned_index = taken(get_aligned_index);
+    const py::object layout = taken(get_layout);
+    const py::object alignment = taken(get_alignment_size);
+    const py::object dtype = taken(get_dtype);
+    const py::object device = taken(get_device);
+    const py::object managed = taken(get_managed);
+    const py::object new_axes = taken(get_new_axes);
+    kept = steal(PyTuple_Pack(10, dims.ptr(), shape.ptr(), halo.ptr(), aligned_index.ptr(),
+                              layout.ptr(), alignment.ptr(), dtype.ptr(), device.ptr(),
+                              managed.ptr(), new_axes.ptr()));
+    return share(kept.ptr());
   });
 }
 
@@ -354,7 +354,7 @@ PyObject* synchronise(PyObject* self, Act&& act) {
   return guarded([&] {
     const Storage storage = object_of(self)->storage;  // Of its own: the halo may be set meanwhile.
     check(run_unlocked(storage, [&] { return act(storage); }));
-    return Ref::share(Py_None);
+    return share(Py_None);
   });
 }
 
@@ -374,7 +374,7 @@ PyObject* device_to_host(PyObject* self, PyObject* const* arguments, Py_ssize_t 
                          PyObject* names) {
   return guarded([&] {
     const bool force = to_force(kDeviceToHost, arguments, count, names);
-    return Ref::steal(synchronise(
+    return steal(synchronise(
         self, [force](const Storage& storage) { return storage.device_to_host(force); }));
   });
 }
@@ -382,7 +382,7 @@ PyObject* host_to_device(PyObject* self, PyObject* const* arguments, Py_ssize_t 
                          PyObject* names) {
   return guarded([&] {
     const bool force = to_force(kHostToDevice, arguments, count, names);
-    return Ref::steal(synchronise(
+    return steal(synchronise(
         self, [force](const Storage& storage) { return storage.host_to_device(force); }));
   });
 }
@@ -568,16 +568,16 @@ PyObject* set_storage_types(PyObject*, PyObject* const* arguments, Py_ssize_t co
                                          "give it __slots__ = ()"});
       }
     }
-    const Ref table = make_storage_exchange_capsule();
+    const py::object table = make_storage_exchange_capsule();
     for (Py_ssize_t i = 0; i < count; ++i) {
       // On exactly each type, as a table serves none but its own (DX-01, DX-11).
-      check(PyObject_SetAttrString(arguments[i], dlpack::kExchangeAttribute, table.get()));
+      check(PyObject_SetAttrString(arguments[i], dlpack::kExchangeAttribute, table.ptr()));
       auto* const type = reinterpret_cast<PyTypeObject*>(Py_NewRef(arguments[i]));
       take_from_collector(type);
       close_type(type);
       types_by_kind[static_cast<std::size_t>(i)] = type;
     }
-    return Ref::share(Py_None);
+    return share(Py_None);
   });
 }
 
@@ -593,9 +593,9 @@ PyMethodDef functions[] = {
 
 // ---- The door for the modules below. ----
 
-Ref to_buffer(PyObject* array, DataSide wanted, Purpose purpose) {
+py::object to_buffer(PyObject* array, DeviceType wanted, Purpose purpose) {
   const StorageObject& object = *object_of(array);
-  const Side side = wanted == DataSide::kGpu ? Side::kDevice : Side::kHost;
+  const Side side = wanted == DeviceType::kCuda ? Side::kDevice : Side::kHost;
   const Side found = object.storage.has(side) ? side : other(side);
   if (purpose == Purpose::kSharing) return shown_buffer(object.storage, object.dtype, found);
   if (purpose == Purpose::kReading) up_to_date(object.storage, found);
@@ -614,12 +614,12 @@ bool has_storage_type(PyObject* object) {
   return false;
 }
 
-Ref new_object(const DTypePtr& dtype, StorageKind kind) {
+py::object new_object(const DTypePtr& dtype, StorageKind kind) {
   PyTypeObject* const type = type_of(kind);
   auto* const memory = static_cast<PyObject*>(spare_objects.take());
   if (memory == nullptr) throw std::bad_alloc();
-  Ref made = Ref::steal(PyObject_Init(memory, type));
-  StorageObject* const object = object_of(made.get());  // Nothing below can fail.
+  py::object made = steal(PyObject_Init(memory, type));
+  StorageObject* const object = object_of(made.ptr());  // Nothing below can fail.
   object->head.weak_references = nullptr;
   std::construct_at(&object->dtype, dtype);
   std::construct_at(&object->touch);
@@ -630,22 +630,22 @@ Ref new_object(const DTypePtr& dtype, StorageKind kind) {
   return made;
 }
 
-Ref make_object(Storage storage, const DTypePtr& dtype) {
+py::object make_object(Storage storage, const DTypePtr& dtype) {
   return make_object_of(dtype, storage.kind(),
                         [&]() noexcept -> Storage { return std::move(storage); });
 }
 
-Ref make_view(const StorageObject& parent, Storage view) {
-  Ref made = make_object(std::move(view), parent.dtype);
-  object_of(made.get())->touch = parent.touch;
+py::object make_view(const StorageObject& parent, Storage view) {
+  py::object made = make_object(std::move(view), parent.dtype);
+  object_of(made.ptr())->touch = parent.touch;
   return made;
 }
 
-Ref make_view(const StorageObject& parent, const IndexMap& map) {
-  Ref made = make_object_of(parent.dtype, parent.storage.kind(),
-                            [&]() noexcept -> Storage { return parent.storage.view(map); });
-  object_of(made.get())->touch = parent.touch;
-  object_of(made.get())->new_axes = new_axes_of(parent, map);
+py::object make_view(const StorageObject& parent, const IndexMap& map) {
+  py::object made = make_object_of(parent.dtype, parent.storage.kind(),
+                                   [&]() noexcept -> Storage { return parent.storage.view(map); });
+  object_of(made.ptr())->touch = parent.touch;
+  object_of(made.ptr())->new_axes = new_axes_of(parent, map);
   return made;
 }
 
@@ -669,7 +669,7 @@ Side to_side(PyObject* object) {
 void add_types(PyObject* module) {
   add_sync_state_type(module);
   add_pointer_type(module);
-  base_type = reinterpret_cast<PyTypeObject*>(Ref::steal(PyType_FromSpec(&spec)).release());
+  base_type = reinterpret_cast<PyTypeObject*>(steal(PyType_FromSpec(&spec)).release().ptr());
   check(PyModule_AddObjectRef(module, "StorageBase", reinterpret_cast<PyObject*>(base_type)));
   check(PyModule_AddFunctions(module, functions));
   add_storage_functions(module);
@@ -683,7 +683,7 @@ namespace gridbuf::python {
 void add_storage_types(PyObject* module) { storages::add_types(module); }
 bool is_storage(PyObject* object) { return storages::has_storage_type(object); }
 const Storage& storage_of(PyObject* object) { return storages::object_of(object)->storage; }
-Ref make_storage(Storage storage, const DTypePtr& dtype) {
+py::object make_storage(Storage storage, const DTypePtr& dtype) {
   return storages::make_object(std::move(storage), dtype);
 }
 

@@ -36,16 +36,16 @@ module;
 export module gridbuf.python.storage;
 
 import gridbuf.alloc.device;
-import gridbuf.interface;
 import gridbuf.interface.buffer;
-import gridbuf.interface.data_interface;
 import gridbuf.interface.dlpack;
+import gridbuf.interface.numpy;
+import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.numpy;
 import gridbuf.python.object;
 import gridbuf.python.request;
-import gridbuf.storage;
 import gridbuf.storage.sync;
+import gridbuf.storage;
 
 export namespace gridbuf::python {
 
@@ -61,7 +61,7 @@ const Storage& storage_of(PyObject* object);
 void touch_storage(PyObject* storage, Side side);
 
 /// A new object, of the class of the storage's kind.
-Ref make_storage(Storage storage, const DTypePtr& dtype);
+py::object make_storage(Storage storage, const DTypePtr& dtype);
 
 }  // namespace gridbuf::python
 
@@ -77,8 +77,8 @@ struct ShownMemory {
 
 /// What a foreign producer wants to be called after its memory was written, by side; mostly none.
 struct TouchHooks {
-  Ref host;
-  Ref device;
+  py::object host;
+  py::object device;
 };
 
 struct StorageHead {
@@ -93,7 +93,7 @@ struct StorageObject {
   std::shared_ptr<const TouchHooks> touch;
   std::unique_ptr<ShownMemory> shown_host;    // made when first asked for
   std::unique_ptr<ShownMemory> shown_device;  // the same
-  Ref parameters;  // `_parameters`, made when first asked for; none after the halo was set
+  py::object parameters;  // `_parameters`, made when first asked for; none after the halo was set
   // Bit i: dimension i was put in by None. It is called by the next free number, but nobody named
   // it, so that arithmetic and assignment may take it for what stands at its place (spec 11.34).
   std::uint64_t new_axes = 0;
@@ -102,25 +102,26 @@ static_assert(kMaxNdim <= 64, "StorageObject::new_axes has a bit for each dimens
 
 StorageObject* object_of(PyObject* storage);
 bool has_storage_type(PyObject* object);
-Ref make_object(Storage storage, const DTypePtr& dtype);
+py::object make_object(Storage storage, const DTypePtr& dtype);
 void add_types(PyObject* module);
 
 /// A new object whose storage is not there yet.
-Ref new_object(const DTypePtr& dtype, StorageKind kind);
+py::object new_object(const DTypePtr& dtype, StorageKind kind);
 
 /// A new object with the storage that `make_storage` returns. It is made in its place, because it
 /// is five kilobytes long, of which little is in use. `make_storage` must not throw.
 template <class MakeStorage>
-Ref make_object_of(const DTypePtr& dtype, StorageKind kind, const MakeStorage& make_storage) {
+py::object make_object_of(const DTypePtr& dtype, StorageKind kind,
+                          const MakeStorage& make_storage) {
   static_assert(noexcept(make_storage()));
-  Ref made = new_object(dtype, kind);
-  ::new (static_cast<void*>(&object_of(made.get())->storage)) Storage(make_storage());
+  py::object made = new_object(dtype, kind);
+  ::new (static_cast<void*>(&object_of(made.ptr())->storage)) Storage(make_storage());
   return made;
 }
 
 /// A view of the memory behind `parent`, which keeps its hooks.
-Ref make_view(const StorageObject& parent, Storage view);
-Ref make_view(const StorageObject& parent, const IndexMap& map);
+py::object make_view(const StorageObject& parent, Storage view);
+py::object make_view(const StorageObject& parent, const IndexMap& map);
 
 /// The storage of `object` without the axes of extent 1 that None has put in.
 Storage without_new_axes(const StorageObject& object);
@@ -161,16 +162,16 @@ class Writing {
 void touch(const StorageObject& object, Side side);
 
 /// A Buffer over a side's memory that is not watched: for gridbuf's own use.
-Ref own_buffer(const Storage& storage, const DTypePtr& dtype, Side side);
+py::object own_buffer(const Storage& storage, const DTypePtr& dtype, Side side);
 /// The same, up to date, and watched as an export while it or anything made of it lives.
-Ref shown_buffer(const Storage& storage, const DTypePtr& dtype, Side side);
+py::object shown_buffer(const Storage& storage, const DTypePtr& dtype, Side side);
 
 /// An ndarray over the host's elements, for gridbuf's own use; `base` is kept alive.
-Ref own_ndarray(const Storage& view, const DTypePtr& dtype, bool readonly, PyObject* base);
+py::object own_ndarray(const Storage& view, const DTypePtr& dtype, bool readonly, PyObject* base);
 
 /// The elements in host memory: up to date, read-only, in place where the host reads them, else a
 /// copy.
-Ref host_elements(const StorageObject& object, const Storage& view);
+py::object host_elements(const StorageObject& object, const Storage& view);
 
 /// The side on which gridbuf reads elements to bring them to the host.
 Side reading_side(const Storage& storage);
@@ -179,7 +180,7 @@ Side reading_side(const Storage& storage);
 
 /// `value` as what the host can read: an ndarray; a storage's elements brought up to date, an array
 /// of a device copied.
-Ref readable_on_host(PyObject* value);
+py::object readable_on_host(PyObject* value);
 
 /// view[...] = value, with NumPy's rules for numbers and arrays, and by the names of dimensions for
 /// storages and foreign arrays that declare names. (A Buffer and an ndarray are without: theirs are
@@ -187,7 +188,7 @@ Ref readable_on_host(PyObject* value);
 void assign(const StorageObject& object, const Storage& view, PyObject* value);
 
 /// The one element of a storage without dimensions, as NumPy's scalar.
-Ref element_of(const StorageObject& object, const Storage& view);
+py::object element_of(const StorageObject& object, const Storage& view);
 
 /// `value` seen with the dimensions of `target`: permuted, and repeated along those that it has
 /// not. ValueError for dimensions that the target has not, and for unequal extents.
@@ -233,7 +234,7 @@ struct StorageOrder {
 StorageOrder resolve_storage(PyObject* shape, PyObject* dtype, const StorageKeywords& keywords);
 StorageOrder resolve_storage_like(const StorageSource& source, PyObject* dtype,
                                   const StorageKeywords& keywords);
-Ref allocate_storage(const StorageOrder& order, bool zeroed);
+py::object allocate_storage(const StorageOrder& order, bool zeroed);
 /// Whether there are bytes that belong to no element: every function but `empty` zeroes them.
 bool has_padding(const StorageOrder& order);
 
@@ -260,7 +261,7 @@ PyObject* acquire_host_method(PyObject* self, PyObject*);
 PyObject* acquire_device_method(PyObject* self, PyObject*);
 
 // exchange.cc
-Ref make_storage_exchange_capsule();
+py::object make_storage_exchange_capsule();
 
 // indexing.cc
 PyObject* subscript_slot(PyObject* self, PyObject* key);
@@ -288,14 +289,14 @@ PyObject* complex_method(PyObject* self, PyObject*);
 
 // sync_state.cc
 void add_sync_state_type(PyObject* module);
-Ref make_sync_state(const std::shared_ptr<SyncState>& state);
+py::object make_sync_state(const std::shared_ptr<SyncState>& state);
 /// The state of a SyncState object; TypeError for other objects.
 const std::shared_ptr<SyncState>& to_sync_state(PyObject* object);
 
 // pointer.cc
 void add_pointer_type(PyObject* module);
 /// Where a Buffer's elements begin on the device; keeps the Buffer.
-Ref make_device_pointer(const Ref& buffer);
+py::object make_device_pointer(const py::object& buffer);
 
 // kernels.cc: what Python's array functions are made of.
 PyObject* read_array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,

@@ -20,13 +20,12 @@ module;
 
 module gridbuf.python.storage;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
-import gridbuf.error;
+import gridbuf.alloc;
+import gridbuf.base;
+import gridbuf.interface.numpy;
 import gridbuf.interface;
-import gridbuf.interface.data_interface;
 import gridbuf.layout;
-import gridbuf.layout.preset;
 import gridbuf.python.arguments;
 import gridbuf.python.buffer;
 import gridbuf.python.imports;
@@ -64,15 +63,15 @@ std::string_view text_of(bool on_device) { return on_device ? "\"gpu\"" : "None"
 
 /// The memory that was passed, by side. Managed memory is on both.
 struct Sides {
-  Ref host;
-  Ref device;
+  py::object host;
+  py::object device;
   Meaning host_meaning;
   Meaning device_meaning;
   const BufferState& main() const { return state_of((host ? host : device).get()); }
 };
 
-bool is_managed(const Ref& buffer) {
-  return state_of(buffer.get()).memory.device.type == DeviceType::kCudaManaged;
+bool is_managed(const py::object& buffer) {
+  return state_of(buffer.ptr()).memory.device.type == DeviceType::kCudaManaged;
 }
 
 /// What the caller says of the device, himself or by a preset.
@@ -80,7 +79,7 @@ std::optional<bool> wished_device(const Keywords& keywords) {
   const std::optional<bool> passed = wants_gpu(keywords.device);
   if (passed) return passed;
   const std::optional<Preset> preset = preset_of(keywords);
-  if (preset) return preset->device == PresetDevice::kGpu;
+  if (preset) return preset->device == DeviceType::kCuda;
   return std::nullopt;
 }
 
@@ -93,12 +92,12 @@ Sides import_sides(const Given& given) {
     const bool device_first = wish == true && unmanaged && given.device_data == nullptr;
     Meaning meaning;
     ImportOptions options;
-    options.side = device_first ? DataSide::kGpu : DataSide::kHost;
-    const Ref buffer = import_buffer(given.data, dims, options, &meaning);
-    const BufferDescriptor& memory = state_of(buffer.get()).memory;
+    options.side = device_first ? DeviceType::kCuda : DeviceType::kHost;
+    const py::object buffer = import_buffer(given.data, dims, options, &meaning);
+    const BufferDescriptor& memory = state_of(buffer.ptr()).memory;
     const bool on_host = is_host_readable(memory.device.type);
-    if (on_host) sides.host = Ref::share(buffer.get());
-    if (!on_host || is_managed(buffer)) sides.device = Ref::share(buffer.get());
+    if (on_host) sides.host = share(buffer.ptr());
+    if (!on_host || is_managed(buffer)) sides.device = share(buffer.ptr());
     (on_host ? sides.host_meaning : sides.device_meaning) = std::move(meaning);
   }
   if (given.device_data == nullptr) return sides;
@@ -107,9 +106,9 @@ Sides import_sides(const Given& given) {
                                       "pass one of two device arrays"});
   }
   ImportOptions options;
-  options.side = DataSide::kGpu;
+  options.side = DeviceType::kCuda;
   sides.device = import_buffer(given.device_data, dims, options, &sides.device_meaning);
-  const DeviceType type = state_of(sides.device.get()).memory.device.type;
+  const DeviceType type = state_of(sides.device.ptr()).memory.device.type;
   if (type != DeviceType::kCuda && type != DeviceType::kCudaManaged) {
     raise(ErrorClass::kValue,
           Problem{"device_data", "memory of the host", "reached by a device", "pass it as data"});
@@ -168,23 +167,23 @@ void keep_sides_of(StorageKind kind, const Given& given, Sides& sides) {
   switch (kind) {
     case StorageKind::kCpu:
       if (!sides.host || two) raise_unlike("device", "None", text_of(true));
-      sides.device = Ref();
+      sides.device = py::object();
       return;
     case StorageKind::kGpu:
       if (!sides.device) raise_unlike("device", "\"gpu\"", text_of(false));
       if (two) raise_unlike("managed", "None", "two buffers");
-      sides.host = Ref();
+      sides.host = py::object();
       return;
     case StorageKind::kCudaManaged: {
-      const Ref& only = sides.host ? sides.host : sides.device;
+      const py::object& only = sides.host ? sides.host : sides.device;
       if (two || !is_managed(only))
         raise_unlike("managed", "\"cuda\"", "memory that CUDA does not manage");
-      sides.host = Ref::share(only.get());
-      sides.device = Ref();
+      sides.host = share(only.ptr());
+      sides.device = py::object();
       return;
     }
     case StorageKind::kSoftwareManaged:
-      if (sides.host && sides.device && !two) sides.device = Ref();  // one, managed
+      if (sides.host && sides.device && !two) sides.device = py::object();  // one, managed
       return;
   }
 }
@@ -246,8 +245,8 @@ struct Parameters {
 
 void check_strides(const Sides& sides) {
   if (!sides.host || !sides.device) return;
-  const StridedView& host = state_of(sides.host.get()).memory.view;
-  const StridedView& device = state_of(sides.device.get()).memory.view;
+  const StridedView& host = state_of(sides.host.ptr()).memory.view;
+  const StridedView& device = state_of(sides.device.ptr()).memory.view;
   if (!(host.shape == device.shape) || is_empty(host.shape)) return;  // wrap() says the rest
   for (int axis = 0; axis < host.ndim(); ++axis) {
     if (host.shape[axis] > 1 && host.strides_bytes[axis] != device.strides_bytes[axis]) {
@@ -264,17 +263,17 @@ Parameters parameters_of(const Given& given, const Sides& sides) {
   const StorageSource source = source_of_memory(given, sides);
   Parameters found;
   found.request = resolve_like(source.shared, nullptr, keywords);
-  const LayoutPlan& wanted = found.request.plan;
+  const Layout& wanted = found.request.plan;
   if (is_given(given.dtype)) {
     const RequestedDType dtype = to_dtype(given.dtype);
-    if (dtype.record->numpy.get() != source.shared.dtype->numpy.get()) {
+    if (dtype.record->numpy.ptr() != source.shared.dtype->numpy.ptr()) {
       raise_unlike("dtype", dtype.record->name, source.shared.dtype->name);
     }
   }
   check_strides(sides);
   const bool asked = is_given(keywords.alignment_size) || is_given(keywords.backend);
   found.alignment_bytes = wanted.alignment_bytes();
-  for (const Ref* side : {&sides.host, &sides.device}) {
+  for (const py::object* side : {&sides.host, &sides.device}) {
     if (!*side) continue;
     const BufferDescriptor& memory = state_of(side->get()).memory;
     check_layout(wanted.layout(), memory.view);
@@ -293,7 +292,7 @@ Parameters parameters_of(const Given& given, const Sides& sides) {
 // ---- Wrapping. ----
 
 /// A view of a storage; none where only new names or another aligned index make it.
-Ref view_of(const Given& given, const StorageObject& object, const Parameters& parameters) {
+py::object view_of(const Given& given, const StorageObject& object, const Parameters& parameters) {
   const std::shared_ptr<SyncState>& own_state = object.storage.sync_state();
   if (given.sync_state != nullptr && to_sync_state(given.sync_state) != own_state) {
     raise(ErrorClass::kValue,
@@ -301,7 +300,7 @@ Ref view_of(const Given& given, const StorageObject& object, const Parameters& p
   }
   if (!(object.storage.dims() == parameters.request.dims) ||
       !(object.storage.aligned_index() == parameters.request.plan.aligned_index())) {
-    return Ref();
+    return py::object();
   }
   Storage view = object.storage;
   if (!parameters.request.halo.empty()) check(view.set_halo(parameters.request.halo));
@@ -326,13 +325,13 @@ StorageParts parts_of(const Given& given, StorageKind kind, const Sides& sides,
   parts.layout = parameters.request.plan.layout();
   parts.aligned_index = parameters.request.plan.aligned_index();
   parts.alignment_bytes = parameters.alignment_bytes;
-  if (sides.host) parts.host = state_of(sides.host.get()).memory;
-  if (sides.device) parts.device = state_of(sides.device.get()).memory;
+  if (sides.host) parts.host = state_of(sides.host.ptr()).memory;
+  if (sides.device) parts.device = state_of(sides.device.ptr()).memory;
   if (given.sync_state != nullptr) parts.sync = to_sync_state(given.sync_state);
   return parts;
 }
 
-Ref wrap(const Given& given) {
+py::object wrap(const Given& given) {
   if (given.main() == nullptr) {
     raise(ErrorClass::kType,
           "as_storage() is underdetermined: data and device_data are missing; pass one of them, or "
@@ -346,15 +345,15 @@ Ref wrap(const Given& given) {
   if (viewed == nullptr) keep_sides_of(kind, given, sides);
   const Parameters parameters = parameters_of(given, sides);
   if (viewed != nullptr) {
-    if (Ref view = view_of(given, *viewed, parameters)) return view;
+    if (py::object view = view_of(given, *viewed, parameters)) return view;
   }
   StorageParts parts = parts_of(given, kind, sides, parameters);
   // The storage under other names keeps the two sides in step with this one's state.
   if (viewed != nullptr) parts.sync = viewed->storage.sync_state();
   const auto make = [&parts] { return Storage::wrap(parts); };
   absl::StatusOr<Storage> wrapped = kind == StorageKind::kCpu ? make() : run_without_gil(make);
-  Ref made = make_object(value_of(std::move(wrapped)), parameters.request.dtype);
-  object_of(made.get())->touch = viewed != nullptr ? viewed->touch : hooks_of(sides);
+  py::object made = make_object(value_of(std::move(wrapped)), parameters.request.dtype);
+  object_of(made.ptr())->touch = viewed != nullptr ? viewed->touch : hooks_of(sides);
   return made;
 }
 
@@ -377,7 +376,7 @@ PyObject* current_of(const Given& given) {
   return state == kSyncDeviceDirty ? given.device_data : given.data;
 }
 
-Ref copied(const Given& given) {
+py::object copied(const Given& given) {
   if (given.main() == nullptr) {
     raise(ErrorClass::kType,
           "storage() is underdetermined: data and device_data are missing; pass one of them, or "
@@ -389,8 +388,8 @@ Ref copied(const Given& given) {
     source.shared.memory = MemoryKind::kDevice;
   }
   const StorageOrder order = resolve_storage_like(source, given.dtype, given.keywords);
-  Ref made = allocate_storage(order, has_padding(order));
-  assign_by_position(*object_of(made.get()), current);
+  py::object made = allocate_storage(order, has_padding(order));
+  assign_by_position(*object_of(made.ptr()), current);
   return made;
 }
 

@@ -12,9 +12,8 @@ module;
 
 module gridbuf.storage.sync;
 
-import gridbuf.layout.checked;
-import gridbuf.layout.extents;
-import gridbuf.layout.index_map;
+import gridbuf.layout.view;
+import gridbuf.layout;
 
 namespace gridbuf {
 
@@ -130,8 +129,8 @@ void subtract(const Box& box, const Regions& holes, std::vector<Box>& parts) {
 }
 
 bool Forbidden::overlaps(const Box& other) const {
-  return (dirty != nullptr && dirty->overlaps(other)) || (held != nullptr && held->overlaps(other)) ||
-         (box != nullptr && overlap(*box, other));
+  return (dirty != nullptr && dirty->overlaps(other)) ||
+         (held != nullptr && held->overlaps(other)) || (box != nullptr && overlap(*box, other));
 }
 
 // --- Regions -------------------------------------------------------------------------------------

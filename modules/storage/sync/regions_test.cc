@@ -9,8 +9,8 @@
 
 #include "gtest/gtest.h"
 
-import gridbuf.layout.extents;
-import gridbuf.layout.index_map;
+import gridbuf.layout.view;
+import gridbuf.layout;
 import gridbuf.storage.sync;
 
 namespace gridbuf {

@@ -17,7 +17,7 @@ module;
 
 module gridbuf.storage.sync;
 
-import gridbuf.error;
+import gridbuf.base;
 
 namespace gridbuf {
 namespace {
@@ -119,7 +119,8 @@ void SyncState::publish() noexcept {
   facts_.store(facts, std::memory_order_release);
 }
 
-// --- What is current ------------------------------------------------------------------------------
+// --- What is current
+// ------------------------------------------------------------------------------
 
 bool SyncState::is_surely_current(Side side) const noexcept {
   const unsigned facts = facts_.load(std::memory_order_acquire);

@@ -43,8 +43,8 @@ module;
 export module gridbuf.storage.sync;
 
 import gridbuf.alloc.device;
-import gridbuf.layout.extents;
-import gridbuf.layout.index_map;
+import gridbuf.layout.view;
+import gridbuf.layout;
 
 export namespace gridbuf {
 

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
-import gridbuf.error;
+import gridbuf.base;
 import gridbuf.storage.sync;
 
 namespace gridbuf {
