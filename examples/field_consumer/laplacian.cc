@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-import gridbuf.call.field;
+import gridbuf.call;
 
 namespace {
 

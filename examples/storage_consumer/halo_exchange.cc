@@ -8,7 +8,6 @@
 #include "absl/status/statusor.h"
 
 import gridbuf.alloc.devices;
-import gridbuf.storage.access;
 import gridbuf.storage;
 
 namespace {

@@ -7,19 +7,19 @@
 // protocols cannot disagree (XA-01 … XA-06). A descriptor is checked where it is made (`describe`),
 // and translators rely on that. It holds a share in the owner: a descriptor keeps the memory alive.
 //
-// Element types. One table has all four spellings (typestr "<f8", PEP 3118 format "d", DLPack's code
-// and bits, name "float64") of every type that has fixed ones (XA-04). Where a protocol has no word
-// for a type the answer is "none", never a type of the same length. Structured types and dates carry
-// the text of the library that made them (NumPy), which is passed on unread. Types of which NumPy
-// knows only the length (bfloat16, FP8, FP6, FP4, 2- and 4-bit integers) are `kNarrow`.
+// Element types. One table has all four spellings (typestr "<f8", PEP 3118 format "d", DLPack's
+// code and bits, name "float64") of every type that has fixed ones (XA-04). Where a protocol has no
+// word for a type the answer is "none", never a type of the same length. Structured types and dates
+// carry the text of the library that made them (NumPy), which is passed on unread. Types of which
+// NumPy knows only the length (bfloat16, FP8, FP6, FP4, 2- and 4-bit integers) are `kNarrow`.
 //
-// Foreign descriptors. Any field of a dict, a Py_buffer or a DLPack tensor may be wrong, and a wrong
-// number that is believed becomes a read or a write at a wild address. So each protocol has a reader
-// that takes the fields as they were found (`Found`: absent, None, of another kind, out of range, or
-// a value), checks each against its rule, and returns a view or an error that begins with the rule's
-// id ("AI-16: …"). Nothing is dereferenced before it passed. The arithmetic exists once, in
-// `check_array`; readers only say which ids their protocol has for each check. A list of extents is
-// cut at kMaxNdim entries and keeps its true length, so that a shape of a million entries costs
+// Foreign descriptors. Any field of a dict, a Py_buffer or a DLPack tensor may be wrong, and a
+// wrong number that is believed becomes a read or a write at a wild address. So each protocol has a
+// reader that takes the fields as they were found (`Found`: absent, None, of another kind, out of
+// range, or a value), checks each against its rule, and returns a view or an error that begins with
+// the rule's id ("AI-16: …"). Nothing is dereferenced before it passed. The arithmetic exists once,
+// in `check_array`; readers only say which ids their protocol has for each check. A list of extents
+// is cut at kMaxNdim entries and keeps its true length, so that a shape of a million entries costs
 // nothing (AI-04). Strides that carry no meaning are replaced by those of a dense array (DP-33).
 //
 // Nothing here knows Python; the bindings hand over what they found.

@@ -1,12 +1,11 @@
 module;
 
-#include <atomic>
-#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -20,7 +19,7 @@ import gridbuf.transfer.boxes;
 import gridbuf.transfer.device;
 import gridbuf.transfer;
 
-// Accesses, exports and transfers.
+// Accesses, exports, transfers and guards.
 
 namespace gridbuf {
 namespace {
@@ -90,8 +89,6 @@ absl::Status Storage::begin_write(Side side, Coverage coverage) const {
     return make_error(ErrorClass::kValue, {"the " + std::string(to_string(side)) + "'s buffer",
                                            "read-only", "writable", "write to a copy()"});
   }
-  // Noted at both ends: who takes a record in between has not seen all of it.
-  if (base.is_recorded()) note_written();
   if (base.sync == nullptr) return read(side);
   const Box box = hull();
   if (is_empty(box)) return absl::OkStatus();
@@ -118,8 +115,7 @@ absl::Status Storage::take_over(Side side, const Box& box) const {
 }
 
 void Storage::end_write(Side side) const noexcept {
-  if (base_->is_recorded()) note_written();
-  // Another thread has moved on to a stream that does not follow what was enqueued on this one.
+  // Another thread may have moved on to a stream that does not follow what was enqueued here.
   if (side == Side::kDevice && base_->order != nullptr &&
       base_->order->stream.load() != current_stream()) {
     base_->order->foreign_work = true;
@@ -130,19 +126,14 @@ void Storage::end_write(Side side) const noexcept {
 
 // --- Exports -------------------------------------------------------------------------------------
 
-// A share in the memory that counts while it lives: as an export that may be written on this side,
-// or for records of writes alone.
+// A share in the memory that counts as a writable export of this side while it lives.
 class Storage::ExportShare {
  public:
-  ExportShare(const Storage& storage, Side side, bool is_export)
-      : base_(storage.base_), side_(side), box_(storage.hull()), is_export_(is_export) {
-    if (is_export_) base_->add_export(side_, box_);
-    is_logged_ = base_->log_export(box_);
+  ExportShare(const Storage& storage, Side side)
+      : base_(storage.base_), side_(side), box_(storage.hull()) {
+    base_->add_export(side_, box_);
   }
-  ~ExportShare() {
-    if (is_export_) base_->drop_export(side_, box_);
-    base_->unlog_export(box_, is_logged_);
-  }
+  ~ExportShare() { base_->drop_export(side_, box_); }
   ExportShare(const ExportShare&) = delete;
   ExportShare& operator=(const ExportShare&) = delete;
 
@@ -150,23 +141,15 @@ class Storage::ExportShare {
   BasePtr base_;
   Side side_;
   Box box_;
-  bool is_export_;
-  bool is_logged_ = false;
 };
 
-bool Storage::add_export(Side side) const noexcept {
-  // Most exports are made here; the box is worked out where somebody wants to know it.
-  if (base_->kind == StorageKind::kCpu && base_->count_export()) return false;
-  const Box box = hull();
-  base_->add_export(side, box);
-  return base_->log_export(box);
+// Most exports are of host storages, for which there is nothing to count.
+void Storage::add_export(Side side) const noexcept {
+  if (base_->kind != StorageKind::kCpu) base_->add_export(side, hull());
 }
 
-void Storage::drop_export(Side side, bool is_logged) const noexcept {
-  if (base_->kind == StorageKind::kCpu && !is_logged) return base_->uncount_export();
-  const Box box = hull();
-  base_->drop_export(side, box);
-  base_->unlog_export(box, is_logged);
+void Storage::drop_export(Side side) const noexcept {
+  if (base_->kind != StorageKind::kCpu) base_->drop_export(side, hull());
 }
 
 void Storage::note_unknown_export(Side side) const noexcept {
@@ -174,43 +157,18 @@ void Storage::note_unknown_export(Side side) const noexcept {
   if (base_->kind == StorageKind::kCudaManaged && side == Side::kDevice) {
     ++base_->order->device_exports;
   }
-  base_->log_unknown_export(hull());
-}
-
-absl::StatusOr<Owner> Storage::share(Side side, bool is_export) const {
-  try {
-    return Owner(std::make_shared<ExportShare>(*this, side, is_export));
-  } catch (const std::bad_alloc&) {
-    return make_error(ErrorClass::kMemory,
-                      "no memory for the owner of an export; free some arrays and try again");
-  }
 }
 
 absl::StatusOr<Owner> Storage::export_side(Side side, bool writable) const {
   if (absl::Status status = read(side); !status.ok()) return status;
-  if (!writable || base_->of(side).readonly) return base_->of(side).owner;
   const bool has_one_side = base_->kind == StorageKind::kCpu || base_->kind == StorageKind::kGpu;
-  return has_one_side ? lend(side) : share(side, /*is_export=*/true);
-}
-
-// --- Records of writes ---------------------------------------------------------------------------
-
-absl::StatusOr<Owner> Storage::lend(Side side) const {
-  // A plain share is seen by whoever begins to record while it lives, so it is taken first.
-  Owner plain = base_->of(side).owner;
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (!base_->is_recorded()) return plain;
-  return share(side, /*is_export=*/false);
-}
-
-absl::StatusOr<std::unique_ptr<WriteRecord>> Storage::record_writes(Presume presume) const {
-  const absl::StatusOr<WriteLog*> log = base_->write_log();
-  if (!log.ok()) return log.status();
-  return WriteRecord::begin(std::shared_ptr<WriteLog>(base_, *log), window_, presume);
-}
-
-bool Storage::is_recorded_by(const WriteRecord& record) const noexcept {
-  return record.is_of(base_->known_log(), window_);
+  if (has_one_side || !writable || base_->of(side).readonly) return base_->of(side).owner;
+  try {
+    return Owner(std::make_shared<ExportShare>(*this, side));
+  } catch (const std::bad_alloc&) {
+    return make_error(ErrorClass::kMemory,
+                      "no memory for the owner of an export; free some arrays and try again");
+  }
 }
 
 // --- The whole base ------------------------------------------------------------------------------
@@ -223,10 +181,7 @@ absl::Status Storage::transfer(Side target, bool force) const {
     return absl::OkStatus();
   }
   const Lock lock(base_->order->transfers);
-  const absl::Status brought = base_->bring_all(target, force);
-  // What the target had that was newer is gone: its elements have changed.
-  if (force) base_->note_written(whole_box(base_->host.view.shape));
-  if (!brought.ok()) return brought;
+  if (absl::Status status = base_->bring_all(target, force); !status.ok()) return status;
   return on_another_stream ? base_->enter_stream() : absl::OkStatus();
 }
 
@@ -239,9 +194,8 @@ absl::Status Storage::synchronize() const {
 }
 
 absl::Status Storage::mark(Side side) const {
-  // Who says so may have used any stream; in managed memory that is all there is to remember.
+  // The caller may have used any stream; in managed memory that is all there is to remember.
   if (side == Side::kDevice && base_->order != nullptr) base_->order->foreign_work = true;
-  if (base_->is_recorded()) note_written();
   if (base_->sync == nullptr) return absl::OkStatus();
   const Box box = hull();
   if (is_empty(box)) return absl::OkStatus();
@@ -257,27 +211,23 @@ absl::Status Storage::mark(Side side) const {
 absl::Status Storage::set_host_modified() const { return mark(Side::kHost); }
 absl::Status Storage::set_device_modified() const { return mark(Side::kDevice); }
 void Storage::set_synchronized() const {
-  if (base_->sync == nullptr) return;
-  base_->sync->set_clean();
-  // One side is given up wherever they differed, and who reads that side now reads other values.
-  base_->note_written(whole_box(base_->host.view.shape));
+  if (base_->sync != nullptr) base_->sync->set_clean();
 }
 
 // --- Copies --------------------------------------------------------------------------------------
 
 absl::StatusOr<Storage> Storage::copy() const {
-  const absl::StatusOr<Layout> plan =
-      make_plan({.shape = shape(),
-                 .itemsize_bytes = base_->dtype.itemsize_bytes(),
-                 .layout = layout(),
-                 .alignment_bytes = alignment_bytes(),
-                 .aligned_index = aligned_index()});
+  const absl::StatusOr<Layout> plan = make_plan({.shape = shape(),
+                                                 .itemsize_bytes = dtype().itemsize_bytes(),
+                                                 .layout = layout(),
+                                                 .alignment_bytes = alignment_bytes(),
+                                                 .aligned_index = aligned_index()});
   if (!plan.ok()) return plan.status();
   const bool padded = plan->total_bytes() != plan->nbytes();
   const absl::StatusOr<Storage> made = allocate({.plan = *plan,
                                                  .dims = dims(),
                                                  .halo = halo(),
-                                                 .dtype = base_->dtype,
+                                                 .dtype = dtype(),
                                                  .kind = base_->kind,
                                                  .zeroed = padded});
   if (!made.ok()) return made.status();
@@ -286,8 +236,7 @@ absl::StatusOr<Storage> Storage::copy() const {
 }
 
 absl::Status Storage::copy_from(const Storage& source) const {
-  if (shape() != source.shape() ||
-      base_->dtype.itemsize_bytes() != source.dtype().itemsize_bytes()) {
+  if (shape() != source.shape() || dtype().itemsize_bytes() != source.dtype().itemsize_bytes()) {
     return make_error(ErrorClass::kValue,
                       {"the source", to_string(source.seen_.view()),
                        "of the target's shape and item size, " + to_string(seen_.view()),
@@ -340,6 +289,35 @@ absl::Status Storage::copy_by_device(const Storage& source) const {
   if (status.ok() && to_side != from_side) status = driver.synchronize(current_stream());
   end_write(to_side);
   return status;
+}
+
+// --- Guards --------------------------------------------------------------------------------------
+
+absl::Status check_element_type(const Storage& storage, std::string_view name) {
+  const absl::StatusOr<DType> wanted = DType::from_name(name);
+  if (wanted.ok() && *wanted == storage.dtype()) return absl::OkStatus();
+  return make_error(ErrorClass::kType,
+                    {"the storage's dtype", storage.dtype().name(),
+                     std::string(name) + " for this access", "begin it with the storage's type"});
+}
+
+absl::StatusOr<OpenWrite> OpenWrite::begin(const Storage& storage, Side side, Coverage coverage) {
+  const std::shared_ptr<SyncState>& state = storage.sync_state();
+  if (state != nullptr) {
+    if (absl::Status status = state->open_write(side, storage.hull()); !status.ok()) return status;
+  }
+  if (absl::Status status = storage.begin_write(side, coverage); !status.ok()) {
+    if (state != nullptr) state->close_write(side, storage.hull());
+    return status;
+  }
+  return OpenWrite(storage, side);
+}
+
+OpenWrite::~OpenWrite() {
+  if (!open_) return;
+  storage_.end_write(side_);
+  const std::shared_ptr<SyncState>& state = storage_.sync_state();
+  if (state != nullptr) state->close_write(side_, storage_.hull());
 }
 
 }  // namespace gridbuf

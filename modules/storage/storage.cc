@@ -20,7 +20,7 @@ import gridbuf.alloc.host;
 import gridbuf.alloc.poison;
 import gridbuf.base;
 
-// Making storages, and what they know of themselves.
+// Making storages, and their attributes.
 
 namespace gridbuf {
 
@@ -32,7 +32,7 @@ MemoryKind memory_kind_of(StorageKind kind, Side side) {
   return kind == StorageKind::kSoftwareManaged ? MemoryKind::kPinned : MemoryKind::kHost;
 }
 
-// Poison mode: nobody has any business between the rows. Taken off when the memory is freed.
+// Poison mode: the padding between rows must not be touched. Undone when the memory is freed.
 void poison_padding(const Layout& plan, const std::byte* first_element) {
   const int axis = plan.contiguous_axis();
   if (axis < 0 || !host_resource().poisons()) return;
@@ -55,14 +55,8 @@ absl::Status no_memory() {
   return make_error(ErrorClass::kMemory, "no memory for a storage; free some arrays and try again");
 }
 
-// One buffer of new memory.
-struct NewBuffer {
-  std::byte* block;
-  Owner owner;
-  BlockFacts facts;
-};
-
-absl::StatusOr<NewBuffer> allocate_buffer(const StorageRequest& request, MemoryKind kind) {
+absl::Status allocate_buffer(const StorageRequest& request, MemoryKind kind,
+                             BufferDescriptor& buffer) {
   const Layout& plan = request.plan;
   const absl::StatusOr<MemoryResource*> resource = memory_resource(kind);
   if (!resource.ok()) return resource.status();
@@ -74,11 +68,14 @@ absl::StatusOr<NewBuffer> allocate_buffer(const StorageRequest& request, MemoryK
                              .populate = request.populate});
   if (!block.ok()) return no_memory_for(block.status(), plan, request.dtype, kind);
   if (kind == MemoryKind::kHost) poison_padding(plan, block->data());
-  NewBuffer buffer{block->data(), nullptr, block->facts()};
+  buffer.block = block->data();
+  buffer.view = plan.view();
+  buffer.dtype = request.dtype;
+  buffer.device = block->facts().device;
   absl::StatusOr<Owner> owner = share(*std::move(block));
   if (!owner.ok()) return owner.status();
   buffer.owner = *std::move(owner);
-  return buffer;
+  return absl::OkStatus();
 }
 
 absl::Status check_request(const StorageRequest& request) {
@@ -102,20 +99,16 @@ absl::StatusOr<Storage> Storage::allocate(const StorageRequest& request) {
     return no_memory();
   }
   base->kind = request.kind;
-  base->dtype = request.dtype;
   for (const Side side : {Side::kHost, Side::kDevice}) {
     if (!base->has(side)) continue;
     if (request.kind == StorageKind::kCudaManaged && side == Side::kDevice) {
       base->device = base->host;
       continue;
     }
-    absl::StatusOr<NewBuffer> made = allocate_buffer(request, memory_kind_of(request.kind, side));
-    if (!made.ok()) return made.status();
-    base->of(side) = {.block = made->block,
-                      .view = request.plan.view(),
-                      .device = made->facts.device,
-                      .owner = std::move(made->owner),
-                      .facts = made->facts};
+    const MemoryKind kind = memory_kind_of(request.kind, side);
+    if (absl::Status status = allocate_buffer(request, kind, base->of(side)); !status.ok()) {
+      return status;
+    }
   }
   if (request.kind != StorageKind::kCpu) {
     const absl::StatusOr<DeviceDriver*> driver = device_driver();
@@ -130,7 +123,7 @@ absl::StatusOr<Storage> Storage::allocate(const StorageRequest& request) {
   return Storage(std::move(base), Window(request.plan.shape()), *seen);
 }
 
-// --- Memory that is there ------------------------------------------------------------------------
+// --- Existing memory -----------------------------------------------------------------------------
 
 namespace {
 
@@ -258,34 +251,24 @@ absl::Status check(const StorageParts& parts) {
   return check_pair(*parts.host, *parts.device);
 }
 
-// The buffer that a software-managed storage lacks, laid out as the one that is there.
-absl::StatusOr<BufferDescriptor> missing_buffer(const StorageParts& parts, Side side) {
-  const BufferDescriptor& given = parts.host ? *parts.host : *parts.device;
-  const absl::StatusOr<Layout> plan = make_plan({.shape = given.view.shape,
-                                                     .itemsize_bytes = given.view.itemsize_bytes,
-                                                     .layout = parts.layout,
-                                                     .alignment_bytes = parts.alignment_bytes,
-                                                     .aligned_index = parts.aligned_index});
-  if (!plan.ok()) return plan.status();
-  absl::StatusOr<NewBuffer> made =
-      allocate_buffer({.plan = *plan, .dtype = given.dtype}, memory_kind_of(parts.kind, side));
-  if (!made.ok()) return made.status();
-  return BufferDescriptor{.block = made->block,
-                          .view = plan->view(),
-                          .dtype = given.dtype,
-                          .device = made->facts.device,
-                          .owner = std::move(made->owner)};
-}
-
-// Two buffers and a state that says which one was given.
+// Completes a software-managed storage: the buffer that it lacks, laid out as the given one, and a
+// state that says which one was given.
 absl::Status complete_pair(StorageParts& parts) {
   if (parts.kind != StorageKind::kSoftwareManaged || (parts.host && parts.device)) {
     return absl::OkStatus();
   }
   const Side missing = parts.host ? Side::kDevice : Side::kHost;
-  absl::StatusOr<BufferDescriptor> made = missing_buffer(parts, missing);
-  if (!made.ok()) return made.status();
-  (missing == Side::kHost ? parts.host : parts.device) = *std::move(made);
+  const BufferDescriptor& given = parts.host ? *parts.host : *parts.device;
+  const absl::StatusOr<Layout> plan = make_plan({.shape = given.view.shape,
+                                                 .itemsize_bytes = given.view.itemsize_bytes,
+                                                 .layout = parts.layout,
+                                                 .alignment_bytes = parts.alignment_bytes,
+                                                 .aligned_index = parts.aligned_index});
+  if (!plan.ok()) return plan.status();
+  BufferDescriptor& made = (missing == Side::kHost ? parts.host : parts.device).emplace();
+  const MemoryKind kind = memory_kind_of(parts.kind, missing);
+  const StorageRequest request{.plan = *plan, .dtype = given.dtype};
+  if (absl::Status status = allocate_buffer(request, kind, made); !status.ok()) return status;
   absl::StatusOr<std::shared_ptr<SyncState>> state =
       SyncState::make(missing == Side::kHost ? kSyncDeviceDirty : kSyncHostDirty);
   if (!state.ok()) return state.status();
@@ -317,19 +300,9 @@ absl::StatusOr<Storage> Storage::wrap(const StorageParts& given) {
   if (parts.kind == StorageKind::kCudaManaged) parts.device = parts.host;
   const BufferDescriptor& main = parts.host ? *parts.host : *parts.device;
   base->kind = parts.kind;
-  base->dtype = main.dtype;
   base->sync = parts.sync;
-  base->holders.foreign = true;  // Whoever had the memory may write it, now or later.
-  for (const Side side : {Side::kHost, Side::kDevice}) {
-    const auto& buffer = side == Side::kHost ? parts.host : parts.device;
-    if (!buffer) continue;
-    base->of(side) = {.block = buffer->block,
-                      .view = buffer->view,
-                      .device = buffer->device,
-                      .readonly = buffer->readonly,
-                      .owner = buffer->owner,
-                      .facts = {.resource_name = "foreign", .device = buffer->device}};
-  }
+  if (parts.host) base->host = *parts.host;
+  if (parts.device) base->device = *parts.device;
   if (parts.kind != StorageKind::kCpu) {
     const absl::StatusOr<DeviceDriver*> driver = driver_for(*parts.device);
     if (!driver.ok()) return driver.status();
@@ -343,17 +316,17 @@ absl::StatusOr<Storage> Storage::wrap(const StorageParts& given) {
   return Storage(std::move(base), Window(main.view.shape), seen);
 }
 
-// --- What it knows of itself ---------------------------------------------------------------------
+// --- Attributes --------------------------------------------------------------------------------
 
 StorageKind Storage::kind() const { return base_->kind; }
-const DType& Storage::dtype() const { return base_->dtype; }
+const DType& Storage::dtype() const { return base_->main().dtype; }
 bool Storage::has(Side side) const { return base_->has(side); }
 bool Storage::readonly() const { return base_->host.readonly || base_->device.readonly; }
-const BlockFacts& Storage::facts(Side side) const { return base_->of(side).facts; }
+const Device& Storage::device(Side side) const { return base_->of(side).device; }
 
 std::int64_t Storage::nbytes() const {
   // Checked when the base was made, and no view has more.
-  return checked::mul(checked::product(shape().span()).value_or(0), base_->dtype.itemsize_bytes())
+  return checked::mul(checked::product(shape().span()).value_or(0), dtype().itemsize_bytes())
       .value_or(checked::kMaxBytes);
 }
 
@@ -374,11 +347,11 @@ Storage Storage::view(const IndexMap& map) const { return Storage(*this, map); }
 Storage Storage::domain_view() const { return view(domain_map(shape(), halo())); }
 
 BufferDescriptor Storage::memory(Side side) const {
-  const StorageBase::Buffer& buffer = base_->of(side);
+  const BufferDescriptor& buffer = base_->of(side);
   const bool is_main = side == Side::kHost || base_->kind != StorageKind::kSoftwareManaged;
   return {.block = buffer.block,
           .view = is_main ? seen_.view() : base_->seen_through(window_, shape(), side),
-          .dtype = base_->dtype,
+          .dtype = buffer.dtype,
           .readonly = buffer.readonly,
           .device = buffer.device,
           .owner = buffer.owner};

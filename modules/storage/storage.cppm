@@ -2,31 +2,39 @@
 //
 // Purpose. A `Storage` is memory with a layout plan, names of dimensions, a halo and an aligned
 // index, on one side or on two: the host's, the device's, one buffer that both reach (managed by
-// CUDA), or a pair of buffers that gridbuf keeps equal (managed by software). It is composed of the
-// floors below and computes no size, moves no byte and knows no device of its own.
+// CUDA), or a pair of buffers that gridbuf keeps equal (managed by software).
 //
-// Key choice: data are reached through accesses that say what they are for. `read` brings the
-// view's elements up to date on a side; `begin_write` and `end_write` mark what is changed. So a
-// change on one side is seen, where it was made, and the other side gets exactly that when it is
-// next asked: a halo update moves a halo. Users of C++ take `read_access` and `write_access`, which
-// pair those calls: reading through the first marks nothing. What leaves through `export_side` is
-// out of sight; it counts while it lives (gridbuf.storage.sync says what is presumed of it).
+// Key choice: each access says what it is for. `read` brings the view's elements up to date on a
+// side; `begin_write` and `end_write` mark what is changed. So a change on one side is recorded
+// where it was made, and the other side gets exactly that when it is next asked: a halo update
+// copies a halo. In C++ take the guards `ReadAccess` and `WriteAccess`, which pair these calls:
+// what you may do with an element follows from the guard that you hold, and a write that is not
+// marked does not compile. Writes through `export_side` are not seen; an export counts while it
+// lives (gridbuf.storage.sync says what is presumed of it).
+//
+// A transfer is planned, copied, waited for and only then committed. One that fails leaves the
+// state as it was, and what it had enqueued is waited for before the memory is used again.
 //
 // A Storage is a handle: copies of it, and views, share memory and state. All work on the device is
 // ordered: each access comes after the last one, whatever their streams, and is ready on the
-// thread's current stream. Copies between the sides have been done when the access returns.
+// thread's current stream. Copies between the sides are complete when the access returns. Work that
+// others enqueued, through an export or before an explicit mark, may be on any stream; then the
+// whole device is waited for.
 //
-// Threads never corrupt the state. Reads may run at once; who writes elements that another uses
-// needs an order of his own, as with any array. Functions that may wait (read, begin_write, the
-// explicit ones, copies) must be called without Python's lock; is_ready, end_write, state and
-// exports never wait.
+// Threads never corrupt the state. Reads may run at once; a writer needs its own order with threads
+// that use the same elements, as with any array. Functions that may wait (read, begin_write, the
+// explicit ones, copies) must be called without Python's lock; is_ready, end_write and exports
+// never wait.
 module;
 
+#include <array>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -34,17 +42,31 @@ module;
 
 export module gridbuf.storage;
 
+import gridbuf.alloc.device;
 import gridbuf.alloc;
 export import gridbuf.interface;
 export import gridbuf.layout.view;
-export import gridbuf.storage.base;
-export import gridbuf.storage.regions;
 export import gridbuf.storage.sync;
-export import gridbuf.storage.writes;
+
+namespace gridbuf {
+
+struct StorageBase;
+
+}  // namespace gridbuf
 
 export namespace gridbuf {
 
-/// What a program asks to keep its data equal on both sides.
+enum class StorageKind : std::uint8_t {
+  kCpu,              // host memory
+  kGpu,              // device memory
+  kSoftwareManaged,  // pinned host memory and device memory, kept equal by gridbuf
+  kCudaManaged,      // one buffer of managed memory
+};
+
+/// "CPU", "GPU", "software-managed GPU", "CUDA-managed GPU".
+std::string_view to_string(StorageKind kind);
+
+/// How a program's data are kept equal on both sides.
 enum class Managed : std::uint8_t { kNone, kSoftware, kCuda };
 
 /// The kind for a device (or none) and its management, which matters only with a device.
@@ -57,6 +79,7 @@ constexpr StorageKind storage_kind(bool on_device, Managed managed) {
 /// Whether a write gives every element of its view a value.
 enum class Coverage : std::uint8_t { kAll, kPart };
 
+/// New memory.
 struct StorageRequest {
   Layout plan = {};
   Dims dims = {};  // empty: the default names
@@ -67,7 +90,7 @@ struct StorageRequest {
   bool populate = false;
 };
 
-/// Memory that is there, and what it means.
+/// Existing memory, and what it means.
 struct StorageParts {
   std::optional<BufferDescriptor> host = std::nullopt;
   std::optional<BufferDescriptor> device = std::nullopt;
@@ -77,17 +100,17 @@ struct StorageParts {
   Extents aligned_index = {};        // empty: zeros
   std::int64_t alignment_bytes = 1;  // holds at aligned_index
   StorageKind kind = StorageKind::kCpu;
-  std::shared_ptr<SyncState> sync = nullptr;  // required for kSoftwareManaged
+  std::shared_ptr<SyncState> sync = nullptr;  // required for two buffers of kSoftwareManaged
 };
 
 class Storage {
  public:
   /// New memory: as the plan says, on the current stream. Both buffers of a software-managed
-  /// storage have one plan. Errors: kMemory, naming what was asked for; kDeviceUnavailable; kValue
-  /// if dims or halo do not fit, or dtype is not of the plan's item size. Nothing leaks.
+  /// storage have one plan. Errors: kMemory, naming the request; kDeviceUnavailable; kValue if dims
+  /// or halo do not fit, or dtype is not of the plan's item size. Nothing leaks.
   static absl::StatusOr<Storage> allocate(const StorageRequest& request);
 
-  /// A storage over memory that is there; the descriptors' owners are kept. Errors, all kValue: a
+  /// A storage over existing memory; the descriptors' owners are kept. Errors, all kValue: a
   /// missing or superfluous buffer for the kind, buffers of different shape or type, dims, halo or
   /// aligned index that do not fit, memory on the wrong side, a state that is that of other buffers
   /// or none for two buffers.
@@ -109,10 +132,10 @@ class Storage {
   /// Whether one of its buffers must not be written.
   bool readonly() const;
   bool has(Side side) const;
+  /// Of the side's memory. Requires has(side).
+  const Device& device(Side side) const;
   /// Whether its device is the emulated one.
   bool is_emulated() const;
-  /// How the side's memory came about; of memory that was wrapped only the device is known.
-  const BlockFacts& facts(Side side) const;
 
   /// Of this handle alone. Never re-aligns. kValue if it does not fit.
   absl::Status set_halo(const Halo& halo);
@@ -122,7 +145,7 @@ class Storage {
   /// Without the halo.
   Storage domain_view() const;
 
-  /// Where the elements lie; synchronises nothing. Requires has(side).
+  /// Where the elements are; synchronises nothing. Requires has(side).
   BufferDescriptor memory(Side side) const;
   /// The box of the base around the elements.
   Box hull() const { return window_.hull(); }
@@ -152,37 +175,16 @@ class Storage {
   /// Brings the side up to date and gives a share in its memory, which counts as an export until it
   /// is dropped, on whatever thread. `writable` is whether the holder may write.
   absl::StatusOr<Owner> export_side(Side side, bool writable) const;
-  /// Somebody was told where the elements are, and may write there for ever.
+  /// A writable export whose end is never told: an address was given away.
   void note_unknown_export(Side side) const noexcept;
-  /// A writable export begins and ends; for those who keep the storage alive themselves. What the
-  /// beginning answers is what the end is told.
-  [[nodiscard]] bool add_export(Side side) const noexcept;
-  void drop_export(Side side, bool is_logged) const noexcept;
-
-  // --- Records of writes, of storages of every kind ----------------------------------------------
-
-  /// A record of what is written from now on in what this view shows: by accesses of gridbuf, by
-  /// those who say so (`set_…_modified`), and by holders of exports as `presume` says. kMemory.
-  absl::StatusOr<std::unique_ptr<WriteRecord>> record_writes(Presume presume) const;
-  bool is_recorded() const noexcept { return base_->is_recorded(); }
-  /// Whether it is a record of this view.
-  bool is_recorded_by(const WriteRecord& record) const noexcept;
-  /// The view's elements were written through `memory`, which tells nobody.
-  void note_written() const noexcept { base_->note_written(hull()); }
-  /// Somebody was told where the elements are who has no way to say that he wrote: that counts for
-  /// records, and for nothing else.
-  void note_untold_export() const noexcept { base_->log_unknown_export(hull()); }
-  /// A share in a side's memory, for another storage over it. Nobody presumes anything for it but
-  /// records of writes, which know nothing of the other storage's. kMemory.
-  absl::StatusOr<Owner> lend(Side side) const;
-  /// A share in everything that keeps the memory there, which no record of writes takes for that of
-  /// a holder: for those who note what they write.
-  Owner keep_alive() const { return base_; }
+  /// A writable export begins and ends; for those that keep the storage alive themselves.
+  void add_export(Side side) const noexcept;
+  void drop_export(Side side) const noexcept;
 
   // --- The whole base of a software-managed storage; nothing happens on others -------------------
 
-  /// Copies what is newer (or presumed to be) on the one side to the other. With `force`
-  /// everything, and the state is clean.
+  /// Copies what is newer (or presumed to be) on one side to the other. With `force` everything,
+  /// and the state is clean.
   absl::Status device_to_host(bool force = false) const;
   absl::Status host_to_device(bool force = false) const;
   /// Both ways.
@@ -194,7 +196,7 @@ class Storage {
 
   // --- Copies ------------------------------------------------------------------------------------
 
-  /// A storage of its own with the same parameters and elements.
+  /// A new storage with the same parameters and elements.
   absl::StatusOr<Storage> copy() const;
   /// Copies the elements of `source`, which has this shape and item size, into this storage, on the
   /// side where that moves least. They may overlap. kValue if shapes differ.
@@ -216,7 +218,6 @@ class Storage {
   absl::Status prepare(Side side) const;
   absl::Status take_over(Side side, const Box& box) const;
   absl::Status transfer(Side target, bool force) const;
-  absl::StatusOr<Owner> share(Side side, bool is_export) const;
   absl::Status mark(Side side) const;
   absl::Status copy_on_host(const Storage& source) const;
   absl::Status copy_by_device(const Storage& source) const;
@@ -224,6 +225,177 @@ class Storage {
   BasePtr base_;
   Window window_;
   Layout seen_;  // its memory is the main side's: the host's if there is one
+};
+
+// --- Guards over accesses ------------------------------------------------------------------------
+//
+// On the device they give the address and strides, for a kernel; on the host also the elements, by
+// index. The element type is checked when the access begins. Indices are checked in debug builds
+// only, as those of a std::span. Write accesses that are open on both sides at once must not
+// overlap (kSyncConflict): each would undo the other's writes.
+
+/// The name of an element type of C++: "float64", "int32", "bool".
+template <class T>
+  requires std::is_arithmetic_v<T>
+constexpr std::string_view element_name() {
+  if constexpr (std::is_same_v<T, bool>) return "bool";
+  constexpr std::array<std::string_view, 3> kFloats{"float32", "float64", "longdouble"};
+  if constexpr (std::is_floating_point_v<T>) return kFloats[sizeof(T) / 8];
+  constexpr std::array<std::array<std::string_view, 4>, 2> kIntegers{
+      {{"uint8", "uint16", "uint32", "uint64"}, {"int8", "int16", "int32", "int64"}}};
+  constexpr int kLog2 = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
+  return kIntegers[std::is_signed_v<T> ? 1 : 0][kLog2];
+}
+
+/// kType unless the elements are of that type, in native byte order.
+absl::Status check_element_type(const Storage& storage, std::string_view name);
+
+/// Where the elements are while an access is open.
+template <class T>
+class Elements {
+ public:
+  explicit Elements(const BufferDescriptor& memory)
+      : first_(reinterpret_cast<T*>(memory.first_element())), view_(memory.view) {}
+
+  /// Of element (0, …, 0). A device's is for its kernels only.
+  T* data() const { return first_; }
+  const Extents& shape() const { return view_.shape; }
+  const Extents& strides_bytes() const { return view_.strides_bytes; }
+
+  /// The element at an index, one integer per dimension. On the host.
+  template <class... Index>
+  T& operator()(Index... index) const {
+    assert(static_cast<int>(sizeof...(index)) == view_.ndim());
+    std::int64_t offset_bytes = 0;
+    int axis = 0;
+    ((assert(index >= 0 && index < view_.shape[axis]),
+      offset_bytes += static_cast<std::int64_t>(index) * view_.strides_bytes[axis++]),
+     ...);
+    using Byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
+    return *reinterpret_cast<T*>(reinterpret_cast<Byte*>(first_) + offset_bytes);
+  }
+
+ private:
+  T* first_;
+  StridedView view_;
+};
+
+/// The elements, up to date on one side, to be read. Holds the memory; marks nothing.
+template <class T>
+class ReadAccess : public Elements<const T> {
+ public:
+  /// Errors: kType for another element type; those of Storage::read.
+  static absl::StatusOr<ReadAccess> begin(const Storage& storage, Side side = Side::kHost) {
+    if (absl::Status status = check_element_type(storage, element_name<T>()); !status.ok()) {
+      return status;
+    }
+    if (absl::Status status = storage.read(side); !status.ok()) return status;
+    return ReadAccess(storage, side);
+  }
+
+ private:
+  ReadAccess(const Storage& storage, Side side)
+      : Elements<const T>(storage.memory(side)), owner_(storage.memory(side).owner) {}
+  Owner owner_;
+};
+
+/// A write that is open until it is destroyed.
+class OpenWrite {
+ public:
+  /// Errors: those of Storage::begin_write, and kSyncConflict.
+  static absl::StatusOr<OpenWrite> begin(const Storage& storage, Side side, Coverage coverage);
+  OpenWrite(OpenWrite&& other) noexcept
+      : storage_(other.storage_), side_(other.side_), open_(std::exchange(other.open_, false)) {}
+  OpenWrite& operator=(OpenWrite&&) = delete;
+  ~OpenWrite();
+
+ private:
+  OpenWrite(const Storage& storage, Side side) : storage_(storage), side_(side) {}
+  Storage storage_;
+  Side side_;
+  bool open_ = true;
+};
+
+/// The elements to be written on one side, and read with kPart. Marks them.
+template <class T>
+class WriteAccess : public Elements<T> {
+ public:
+  /// With kAll every element will be written and none read before: nothing is copied. Errors: kType
+  /// for another element type; those of OpenWrite::begin.
+  static absl::StatusOr<WriteAccess> begin(const Storage& storage, Side side = Side::kHost,
+                                           Coverage coverage = Coverage::kPart) {
+    if (absl::Status status = check_element_type(storage, element_name<T>()); !status.ok()) {
+      return status;
+    }
+    absl::StatusOr<OpenWrite> open = OpenWrite::begin(storage, side, coverage);
+    if (!open.ok()) return open.status();
+    return WriteAccess(storage, side, *std::move(open));
+  }
+
+ private:
+  WriteAccess(const Storage& storage, Side side, OpenWrite open)
+      : Elements<T>(storage.memory(side)), open_(std::move(open)) {}
+  OpenWrite open_;
+};
+
+}  // namespace gridbuf
+
+// --- For the files of this library alone ---------------------------------------------------------
+
+namespace gridbuf {
+
+/// The memory that all views of one storage share, and how its two buffers are kept equal. All but
+/// the state and the order of device work is fixed when it is made.
+struct StorageBase {
+  StorageKind kind = StorageKind::kCpu;
+  BufferDescriptor host;
+  BufferDescriptor device;        // of managed memory the same as the host's
+  std::int64_t common_bytes = 0;  // of two buffers of one plan, padding included; 0: they are not
+  DeviceDriver* driver = nullptr;
+  std::shared_ptr<SyncState> sync;     // software-managed
+  std::shared_ptr<DeviceOrder> order;  // with a device
+
+  StorageBase() = default;
+  StorageBase(const StorageBase&) = delete;
+  StorageBase& operator=(const StorageBase&) = delete;
+
+  BufferDescriptor& of(Side side) { return side == Side::kHost ? host : device; }
+  const BufferDescriptor& of(Side side) const { return side == Side::kHost ? host : device; }
+  bool has(Side side) const;
+  /// The host's buffer, or the device's if that is the only one.
+  const BufferDescriptor& main() const { return kind == StorageKind::kGpu ? device : host; }
+
+  /// Makes state and order, once the buffers are there. Errors: kMemory; kValue for the state of
+  /// other buffers.
+  absl::Status start();
+
+  /// The elements that a window of this shape shows on a side.
+  StridedView seen_through(const Window& window, const Extents& shape, Side side) const;
+
+  /// A writable export begins and ends. Never waits.
+  void add_export(Side side, const Box& box) const noexcept;
+  void drop_export(Side side, const Box& box) const noexcept;
+
+  // With order->transfers held:
+
+  /// Work on the current stream comes after what was done last.
+  absl::Status enter_stream() const;
+  /// Managed memory: the host waits for what the device does with it.
+  absl::Status wait_for_device() const;
+  /// Waits for what a transfer that failed has left behind.
+  absl::Status finish() const;
+  /// Brings a side up to date in a box, or everywhere; `force` copies everything, dirty or not.
+  absl::Status bring(Side target, const Box& hull) const;
+  absl::Status bring_all(Side target, bool force) const;
+  /// Copies a side's dirty regions to the other side, so that it has none.
+  absl::Status empty_out(Side side) const;
+
+ private:
+  absl::Status attach();
+  StridedView box_view(const Box& box, Side side) const;
+  absl::Status wait_for_foreign_work() const;
+  absl::Status copy_box(const Box& box, Side target) const;
+  absl::Status carry_out(const TransferPlan& plan) const;
 };
 
 }  // namespace gridbuf

@@ -494,10 +494,10 @@ class HaloUpdate : public StorageTest, public ::testing::WithParamInterface<Halo
 TEST_P(HaloUpdate, MovesTheHalosBytesAndNoMore) {
   const Extents shape{512, 512, 80};
   const absl::StatusOr<Layout> plan = make_plan({.shape = shape,
-                                                     .itemsize_bytes = 8,
-                                                     .layout = GetParam().layout,
-                                                     .alignment_bytes = 64,
-                                                     .aligned_index = {}});
+                                                 .itemsize_bytes = 8,
+                                                 .layout = GetParam().layout,
+                                                 .alignment_bytes = 64,
+                                                 .aligned_index = {}});
   const absl::StatusOr<Storage> made = Storage::allocate({.plan = *plan,
                                                           .halo = GetParam().halo,
                                                           .kind = StorageKind::kSoftwareManaged,
@@ -683,13 +683,12 @@ TEST_F(StorageTest, AnExportKeepsTheMemory) {
 TEST_F(StorageTest, CountedExportsWithoutAnOwner) {
   const Storage storage = managed();
   const Storage plane = fixed(storage, 0, 0);
-  const bool is_logged = plane.add_export(kHost);
-  EXPECT_FALSE(is_logged);
-  EXPECT_FALSE(plane.add_export(kHost));
-  plane.drop_export(kHost, is_logged);
+  plane.add_export(kHost);
+  plane.add_export(kHost);
+  plane.drop_export(kHost);
   ASSERT_TRUE(testing::poke_values(plane, kHost, counting(plane, 7)).ok());
   EXPECT_EQ(*testing::read_values(plane, kDevice), counting(plane, 7));
-  plane.drop_export(kHost, is_logged);
+  plane.drop_export(kHost);
   EXPECT_EQ(storage.sync_state()->state(), kSyncHostDirty);
   EXPECT_TRUE(storage.synchronize().ok());
   EXPECT_TRUE(storage.is_ready(kDevice));
@@ -909,156 +908,6 @@ TEST_F(WrapTest, MemoryThatMustNotBeWrittenIsNot) {
   const Storage pair = *Storage::wrap({.host = memory, .kind = StorageKind::kSoftwareManaged});
   ASSERT_TRUE(write(pair, kDevice, 1).ok());
   EXPECT_EQ(error_class_of(pair.read(kHost)), ErrorClass::kValue);
-}
-
-// --- Records of writes ---------------------------------------------------------------------------
-
-// What a record of the whole of `storage` hands over; nothing was written: no boxes.
-std::vector<Box> taken(const Storage& storage, WriteRecord& record) {
-  return record.take(std::array{whole_box(storage.shape())}).value()[0];
-}
-
-// Every door through which gridbuf writes, of every kind of storage: its box is noted, and only it.
-TEST_F(StorageTest, EveryWriteIsRecorded) {
-  for (const StorageKind kind : {StorageKind::kCpu, StorageKind::kGpu,
-                                 StorageKind::kSoftwareManaged, StorageKind::kCudaManaged}) {
-    const Storage storage = make(kind);
-    EXPECT_FALSE(storage.is_recorded());
-    const auto record = storage.record_writes(Presume::kWritten).value();
-    EXPECT_TRUE(storage.is_recorded());
-    EXPECT_TRUE(storage.is_recorded_by(*record));
-    const Storage plane = fixed(storage, 0, 2);
-    EXPECT_FALSE(plane.is_recorded_by(*record));
-    const std::vector<Box> only{plane.hull()};
-    EXPECT_EQ(taken(storage, *record), std::vector<Box>{whole_box(storage.shape())});
-    EXPECT_TRUE(taken(storage, *record).empty());
-    for (const Side side : {kHost, kDevice}) {
-      if (!storage.has(side)) continue;
-      ASSERT_TRUE(write(plane, side, 5).ok());
-      ASSERT_TRUE(driver().synchronize_device().ok());  // A test's kernel holds what it writes.
-      EXPECT_EQ(taken(storage, *record), only) << to_string(kind);
-      // Who takes in between has not seen all of it.
-      ASSERT_TRUE(plane.begin_write(side, Coverage::kPart).ok());
-      EXPECT_EQ(taken(storage, *record), only);
-      plane.end_write(side);
-      EXPECT_EQ(taken(storage, *record), only);
-      EXPECT_TRUE(storage.read(side).ok());
-      EXPECT_TRUE(taken(storage, *record).empty()) << "reading is no writing";
-      ASSERT_TRUE((side == kHost ? plane.set_host_modified() : plane.set_device_modified()).ok());
-      EXPECT_EQ(taken(storage, *record), only);
-      EXPECT_TRUE(storage.synchronize().ok());
-      EXPECT_TRUE(taken(storage, *record).empty()) << "equal sides are no new values";
-    }
-    const Storage other = make(kind);
-    ASSERT_TRUE(plane.copy_from(fixed(other, 0, 0)).ok());
-    EXPECT_EQ(taken(storage, *record), only);
-    EXPECT_TRUE(storage.copy().ok());
-    EXPECT_TRUE(taken(storage, *record).empty());
-  }
-}
-
-TEST_F(StorageTest, GivingOneSideUpIsAWrite) {
-  const Storage storage = managed();
-  const std::vector<Box> whole{whole_box(storage.shape())};
-  const auto record = storage.record_writes(Presume::kNothing).value();
-  ASSERT_TRUE(write(fixed(storage, 0, 0), kHost, 5).ok());
-  taken(storage, *record);
-  ASSERT_TRUE(storage.device_to_host(/*force=*/true).ok());
-  EXPECT_EQ(taken(storage, *record), whole);
-  ASSERT_TRUE(write(fixed(storage, 0, 0), kDevice, 6).ok());
-  taken(storage, *record);
-  storage.set_synchronized();
-  EXPECT_EQ(taken(storage, *record), whole);
-}
-
-TEST_F(StorageTest, ExportsThatAreRecordedCountWhereTheyReach) {
-  for (const StorageKind kind : {StorageKind::kCpu, StorageKind::kGpu,
-                                 StorageKind::kSoftwareManaged, StorageKind::kCudaManaged}) {
-    const Storage storage = make(kind);
-    const auto record = storage.record_writes(Presume::kWritten).value();
-    taken(storage, *record);
-    const Storage plane = fixed(storage, 0, 2);
-    const std::vector<Box> only{plane.hull()};
-    for (const Side side : {kHost, kDevice}) {
-      if (!storage.has(side)) continue;
-      Owner owner = *plane.export_side(side, /*writable=*/true);
-      for (int look = 0; look < 2; ++look) EXPECT_EQ(taken(storage, *record), only);
-      owner.reset();
-      EXPECT_EQ(taken(storage, *record), only);
-      EXPECT_TRUE(taken(storage, *record).empty());
-      owner = *plane.lend(side);
-      EXPECT_EQ(taken(storage, *record), only);
-      owner.reset();
-      EXPECT_EQ(taken(storage, *record), only);
-      const bool is_logged = plane.add_export(side);
-      EXPECT_TRUE(is_logged);
-      EXPECT_EQ(taken(storage, *record), only);
-      plane.drop_export(side, is_logged);
-      EXPECT_EQ(taken(storage, *record), only);
-      EXPECT_TRUE(taken(storage, *record).empty());
-    }
-    const Owner kept = storage.keep_alive();
-    EXPECT_TRUE(taken(storage, *record).empty()) << "those who note what they write";
-    plane.note_unknown_export(storage.has(kHost) ? kHost : kDevice);
-    for (int look = 0; look < 2; ++look) EXPECT_EQ(taken(storage, *record), only);
-  }
-}
-
-TEST_F(StorageTest, ExportsFromBeforeTheRecordCountEverywhere) {
-  for (const StorageKind kind : {StorageKind::kCpu, StorageKind::kGpu,
-                                 StorageKind::kSoftwareManaged, StorageKind::kCudaManaged}) {
-    const Storage storage = make(kind);
-    const std::vector<Box> whole{whole_box(storage.shape())};
-    const Storage plane = fixed(storage, 0, 2);
-    const Side side = storage.has(kHost) ? kHost : kDevice;
-    Owner owner = *plane.export_side(side, /*writable=*/true);
-    const bool is_logged = plane.add_export(side);
-    EXPECT_FALSE(is_logged);
-    const auto record = storage.record_writes(Presume::kWritten).value();
-    for (int look = 0; look < 2; ++look) EXPECT_EQ(taken(storage, *record), whole);
-    owner.reset();
-    for (int look = 0; look < 2; ++look) EXPECT_EQ(taken(storage, *record), whole);
-    plane.drop_export(side, is_logged);
-    EXPECT_EQ(taken(storage, *record), whole) << "what it wrote before it ended";
-    EXPECT_TRUE(taken(storage, *record).empty()) << to_string(kind);
-  }
-  const Storage storage = make(StorageKind::kCpu);
-  storage.note_unknown_export(kHost);
-  const auto record = storage.record_writes(Presume::kWritten).value();
-  for (int look = 0; look < 3; ++look) EXPECT_FALSE(taken(storage, *record).empty());
-}
-
-// Of memory that somebody else had first nobody knows who writes it.
-TEST_F(StorageTest, WrappedMemoryIsAlwaysPresumedWritten) {
-  const Storage storage = make(StorageKind::kCpu);
-  const auto own = storage.record_writes(Presume::kWritten).value();
-  taken(storage, *own);
-  {
-    BufferDescriptor memory = storage.memory(kHost);
-    memory.owner = *storage.lend(kHost);
-    const Storage second = Storage::wrap({.host = memory}).value();
-    const auto careful = second.record_writes(Presume::kWritten).value();
-    const auto trusting = second.record_writes(Presume::kNothing).value();
-    taken(second, *trusting);
-    for (int look = 0; look < 3; ++look) EXPECT_FALSE(taken(second, *careful).empty());
-    EXPECT_TRUE(taken(second, *trusting).empty());
-    EXPECT_FALSE(taken(storage, *own).empty()) << "written through the second, perhaps";
-  }
-  EXPECT_FALSE(taken(storage, *own).empty());
-  EXPECT_TRUE(taken(storage, *own).empty());
-}
-
-TEST_F(StorageTest, ARecordKeepsNoMemory) {
-  const std::int64_t live = driver().statistics().live_blocks;
-  std::unique_ptr<WriteRecord> record;
-  {
-    const Storage storage = make(StorageKind::kGpu);
-    record = storage.record_writes(Presume::kWritten).value();
-    EXPECT_FALSE(record->is_expired());
-  }
-  EXPECT_TRUE(record->is_expired());
-  EXPECT_TRUE(driver().synchronize_device().ok());
-  EXPECT_EQ(driver().statistics().live_blocks, live);
 }
 
 }  // namespace

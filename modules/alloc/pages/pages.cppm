@@ -12,7 +12,7 @@
 // page is touched, because committing it would end in the out-of-memory killer, which no program
 // survives to report; and `commit` makes the pages present: MADV_POPULATE_WRITE (Linux 5.14), which
 // returns an error where touching would kill, else one write per page. The kernel zeroes pages on
-// the processor that asks for them, so `commit` uses the threads of gridbuf.threads for long
+// the processor that asks for them, so `commit` uses the threads of gridbuf.base for long
 // ranges: it is twice as fast with two, and each thread's pages come to lie near its processor
 // (NUMA).
 //

@@ -1,29 +1,29 @@
 // gridbuf.interface.dlpack: DLPack's structs, the rules of its negotiation, exports that own their
 // memory, tensors that come in, and the C exchange API.
 //
-// DLPack hands a tensor across libraries as a C struct with a deleter. The ABI (version 1, DL-01) is
-// defined here, so that no header is needed; static assertions pin every offset. Nothing here knows
-// Python: capsules, and when a deleter is called, are the bindings'.
+// DLPack hands a tensor across libraries as a C struct with a deleter. The ABI (version 1, DL-01)
+// is defined here, so that no header is needed; static assertions pin every offset. Nothing here
+// knows Python: capsules, and when a deleter is called, are the bindings'.
 //
-// Exports. `negotiate` takes what a consumer asked of __dlpack__ (stream, max_version, dl_device, copy:
-// DP-11 … DP-25) and says what it gets: a legacy or a versioned capsule, with or without a copy, or the
-// error. It touches no memory, and every combination is tested. Copying is the caller's, which knows
-// layout and allocator. An export holds a share of the C++ owner and not of the Python object: its
-// deleter drops that share and nothing else, so it may run on any thread, with or without the GIL,
-// before or after the interpreter's end (DL-20). Deleters that call into Python have crashed every
-// library that had them.
+// Exports. `negotiate` takes what a consumer asked of __dlpack__ (stream, max_version, dl_device,
+// copy: DP-11 … DP-25) and says what it gets: a legacy or a versioned capsule, with or without a
+// copy, or the error. It touches no memory, and every combination is tested. Copying is the
+// caller's, which knows layout and allocator. An export holds a share of the C++ owner and not of
+// the Python object: its deleter drops that share and nothing else, so it may run on any thread,
+// with or without the GIL, before or after the interpreter's end (DL-20). Deleters that call into
+// Python have crashed every library that had them.
 //
-// Imports (DL-07 … DL-30, DP-05 … DP-09, DP-31 … DP-33). Reading and owning are one step: `take` takes
-// the struct over in every case. Either the returned view owns it, or it is refused and its deleter has
-// run. No path runs it twice or never. (Libraries that took first and checked later freed such tensors
-// twice; pytorch #56789, numpy #32697.) Of a newer major version only the deleter is touched, whose
-// place never changes (DL-22). Unknown devices, element types and packed sub-byte elements are refused
-// (DL-23, DL-25). `manager_ctx` is never looked at (DL-28).
+// Imports (DL-07 … DL-30, DP-05 … DP-09, DP-31 … DP-33). Reading and owning are one step: `take`
+// takes the struct over in every case. Either the returned view owns it, or it is refused and its
+// deleter has run. No path runs it twice or never. (Libraries that took first and checked later
+// freed such tensors twice; pytorch #56789, numpy #32697.) Of a newer major version only the
+// deleter is touched, whose place never changes (DL-22). Unknown devices, element types and packed
+// sub-byte elements are refused (DL-23, DL-25). `manager_ctx` is never looked at (DL-28).
 //
-// The exchange API (DX-01 … DX-12) is a static table of functions on an array type, so that C code reads
-// arrays without Python calls. Its header of 16 bytes stays in all versions; what follows belongs to
-// one major version. So a reader looks at `version.major` first and walks `prev_api` for one that it
-// knows (DX-03).
+// The exchange API (DX-01 … DX-12) is a static table of functions on an array type, so that C code
+// reads arrays without Python calls. Its header of 16 bytes stays in all versions; what follows
+// belongs to one major version. So a reader looks at `version.major` first and walks `prev_api` for
+// one that it knows (DX-03).
 module;
 
 #include <cstddef>
@@ -211,7 +211,8 @@ absl::StatusOr<ImportedView> take(DLManagedTensorVersioned* managed);
 bool is_readable(const DLManagedTensorVersioned& managed);
 
 // ---- The C exchange API. All functions return 0, or -1 with a Python exception set, but for the
-// ---- allocator, which reports through `set_error` because it may run without the GIL (DX-05, DX-10).
+// ---- allocator, which reports through `set_error` because it may run without the GIL (DX-05,
+// DX-10).
 // ---- Objects are PyObject pointers, untyped as in the standard.
 
 /// Where the table lies (DX-01).

@@ -1,25 +1,27 @@
 // gridbuf.interface.numpy: NumPy's array interface and the protocols that are made of it.
 //
-// Four protocols share fields and checks: the dict `__array_interface__` (AI-01 … AI-34), the C struct
-// `__array_struct__` (AS-01 … AS-08), the dict `__cuda_array_interface__` (CAI-01 … CAI-30) and the dict
-// of dicts `__gt_data_interface__` (GT-01 … GT-10), whose entries are array interfaces. This library
-// computes the values for arrays that leave and checks those of arrays that come in; dicts and
-// functions are the bindings'.
+// Four protocols share fields and checks: the dict `__array_interface__` (AI-01 … AI-34), the C
+// struct
+// `__array_struct__` (AS-01 … AS-08), the dict `__cuda_array_interface__` (CAI-01 … CAI-30) and the
+// dict of dicts `__gt_data_interface__` (GT-01 … GT-10), whose entries are array interfaces. This
+// library computes the values for arrays that leave and checks those of arrays that come in; dicts
+// and functions are the bindings'.
 //
 // Exports, where a protocol leaves a choice. `strides` is absent exactly when the memory is
-// C-contiguous, as NumPy does (AI-23, CAI-10); an entry of a data interface always has it. `data` is an
-// address and a flag, never a buffer object, so that repeated queries agree (AI-19, AI-33). The CUDA
-// `stream` is always given, because the library cannot know that no work is pending (CAI-19), and
-// never 0, which could mean either default stream (CAI-16). An array struct claims only what has been
-// computed from the memory at hand (AS-05), and refuses element types that it cannot name.
+// C-contiguous, as NumPy does (AI-23, CAI-10); an entry of a data interface always has it. `data`
+// is an address and a flag, never a buffer object, so that repeated queries agree (AI-19, AI-33).
+// The CUDA `stream` is always given, because the library cannot know that no work is pending
+// (CAI-19), and never 0, which could mean either default stream (CAI-16). An array struct claims
+// only what has been computed from the memory at hand (AS-05), and refuses element types that it
+// cannot name.
 //
-// Imports. What a protocol demands is demanded (a dict without `version` is refused), what it leaves
-// open is accepted: other keys, strides that need not be given, a newer version of NumPy's interface.
-// Of CUDA's, a version beyond 3 is refused: the last two changed what a consumer has to do before it
-// touches the memory. A mask is refused, because a consumer that drops it reads values that are not
-// there. What only the driver knows (which device, how far its allocation reaches) comes as
-// `PointerFacts`; without it the address is believed. ROCm's pointers and streams mean something else
-// under CUDA's name and are not exported (CAI-28).
+// Imports. What a protocol demands is demanded (a dict without `version` is refused), what it
+// leaves open is accepted: other keys, strides that need not be given, a newer version of NumPy's
+// interface. Of CUDA's, a version beyond 3 is refused: the last two changed what a consumer has to
+// do before it touches the memory. A mask is refused, because a consumer that drops it reads values
+// that are not there. What only the driver knows (which device, how far its allocation reaches)
+// comes as `PointerFacts`; without it the address is believed. ROCm's pointers and streams mean
+// something else under CUDA's name and are not exported (CAI-28).
 module;
 
 #include <cstddef>

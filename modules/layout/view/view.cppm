@@ -1,32 +1,32 @@
 // gridbuf.layout.view: views of arrays, and fields that are paired by the names of dimensions.
 //
-// Index maps. Indexing, slicing with any step, transposing, broadcasting, new axes and reversing all
-// answer one question: which element of an array does each element of its view show? The answer has
-// one form, source index = start + step * view index for each dimension, and an `IndexMap` holds it.
-// It is made from a shape alone. Operations make maps, and `apply` applies them: to a `StridedView`,
-// to a `Layout`, to names, halo, aligned index and layout map. So an operation is written, checked
-// and tested once, and the meaning of a view cannot differ from its memory. The operations are
-// templates over everything that has memory and to which maps apply; your own types get them with
-// two small functions (see `Viewable`).
+// Index maps. Indexing, slicing with any step, transposing, broadcasting, new axes and reversing
+// all answer one question: which element of an array does each element of its view show? The answer
+// has one form, source index = start + step * view index for each dimension, and an `IndexMap`
+// holds it. It is made from a shape alone. Operations make maps, and `apply` applies them: to a
+// `StridedView`, to a `Layout`, to names, halo, aligned index and layout map. So an operation is
+// written, checked and tested once, and the meaning of a view cannot differ from its memory. The
+// operations are templates over everything that has memory and to which maps apply; your own types
+// get them with two small functions (see `Viewable`).
 //
-// Conventions are NumPy's: negative indices and axes count from the end, slices are clipped. An index
-// or axis out of bounds is OutOfRange (IndexError in Python), every other fault InvalidArgument
-// (ValueError). Strides of extents of 1 and of arrays without elements carry no meaning: they are
-// passed on unchanged, because multiplying them could overflow for nothing.
+// Conventions are NumPy's: negative indices and axes count from the end, slices are clipped. An
+// index or axis out of bounds is OutOfRange (IndexError in Python), every other fault
+// InvalidArgument (ValueError). Strides of extents of 1 and of arrays without elements carry no
+// meaning: they are passed on unchanged, because multiplying them could overflow for nothing.
 //
 // Layouts through maps. A dimension fixed by an integer takes its name, halo and aligned index with
 // it. A slice keeps the name; its halo is those of its points that were halo before. Its aligned
 // index is the aligned point if the slice kept it, else the last kept point before it (the first
-// point if there is none). The element there may not be the aligned one any more, so the alignment of
-// a view is the largest that still holds: the gcd of the alignment and the distance in bytes between
-// the two elements. So a view promises nothing false.
+// point if there is none). The element there may not be the aligned one any more, so the alignment
+// of a view is the largest that still holds: the gcd of the alignment and the distance in bytes
+// between the two elements. So a view promises nothing false.
 //
 // Names. NumPy pairs dimensions by position, counted from the last one. `join` pairs them by name:
-// (I, J) with extents (2, 3) and (K) with extent 4 join to (I, J, K) with extents (2, 3, 4). Extents
-// of one name must be equal: a field with one point has one point, and "has no dimension I" is said
-// by not having it. Halo and aligned index of a result are the largest of the operands', its
-// alignment is the least common multiple, its layout that of the first operand. Where the largest
-// halo does not fit or the multiple is out of bounds, the first operand's own is used.
+// (I, J) with extents (2, 3) and (K) with extent 4 join to (I, J, K) with extents (2, 3, 4).
+// Extents of one name must be equal: a field with one point has one point, and "has no dimension I"
+// is said by not having it. Halo and aligned index of a result are the largest of the operands',
+// its alignment is the least common multiple, its layout that of the first operand. Where the
+// largest halo does not fit or the multiple is out of bounds, the first operand's own is used.
 
 module;
 
@@ -408,8 +408,8 @@ constexpr Layout apply(const IndexMap& map, const Layout& source) noexcept {
   const StridedView memory = source.view();
   const StridedView view = apply(map, memory);
   const Extents index = apply_to_index(map, source.aligned_index());
-  const std::int64_t alignment_bytes = seen_alignment_bytes(
-      view, index, memory, source.aligned_index(), source.alignment_bytes());
+  const std::int64_t alignment_bytes =
+      seen_alignment_bytes(view, index, memory, source.aligned_index(), source.alignment_bytes());
   return Layout(view, apply_to_layout(map, source.layout()), alignment_bytes, index,
                 source.dims().empty() ? Dims() : apply(map, source.dims()),
                 source.halo().empty() ? Halo() : apply(map, source.halo()));
@@ -439,11 +439,12 @@ constexpr int position_of(Dim dim, const Dims& dims) noexcept {
 }
 
 /// What an operation on `fields` and `others` gives, as a request with an item size of 1. `others`
-/// take part with names and extents only. Of a field, all lists have one valid entry per dimension. Its dimensions have the order of the first field that has them all, else I, J, K and then
-/// data dimensions by number. InvalidArgument, with the dimension and both extents, if two operands
+/// take part with names and extents only. Of a field, all lists have one valid entry per dimension.
+/// Its dimensions have the order of the first field that has them all, else I, J, K and then data
+/// dimensions by number. InvalidArgument, with the dimension and both extents, if two operands
 /// disagree about an extent, or for more than kMaxNdim names.
 absl::StatusOr<LayoutRequest> join(std::span<const LayoutRequest> fields,
-                                 std::span<const NamedShape> others = {});
+                                   std::span<const NamedShape> others = {});
 
 /// `array` with its dimensions in the order of `target`; those that it does not have are axes of
 /// extent 1. InvalidArgument, with the name, if it has one that `target` lacks.

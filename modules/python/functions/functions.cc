@@ -330,7 +330,7 @@ PyMethodDef functions[] = {
      "A Buffer with undefined elements." GRIDBUF_ERRORS},
     {"plan", method(plan), kFast,
      "plan(shape, dtype='float64', " GRIDBUF_KEYWORDS
-     "The LayoutPlan that allocate would use, without any memory." GRIDBUF_ERRORS},
+     "The plan, a gridbuf.LayoutPlan, that allocate would use, without any memory." GRIDBUF_ERRORS},
     {"empty", method(Functions::empty), kFast,
      "empty(shape, dtype='float64', " GRIDBUF_KEYWORDS
      "An ndarray with undefined elements; its base is a Buffer." GRIDBUF_ERRORS},

@@ -1,7 +1,7 @@
 """Types of the compiled core. Shapes and indices are in elements, sizes of memory in bytes."""
 
 import enum
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import EllipsisType
 from typing import (
     Any,
@@ -849,22 +849,6 @@ class StorageBase:
     # For gridbuf.mpi.
     def _own_memory(self) -> Any: ...
 
-@final
-class WriteRecord:
-    @property
-    def expired(self) -> bool: ...
-    def take(self) -> tuple[tuple[tuple[slice, ...], ...], ...]: ...
-    def shows(self, storage: StorageBase, /) -> bool: ...
-
-def _record_writes(
-    storage: StorageBase, parts: Iterable[tuple[slice, ...]], presume: bool, /
-) -> WriteRecord: ...
-def _note_filled(
-    storage: StorageBase,
-    boxes: Iterable[tuple[slice, ...]],
-    record: WriteRecord | None = None,
-    /,
-) -> None: ...
 def _set_storage_types(*classes: type[StorageBase]) -> None: ...
 def _run_kernel(function: Callable[..., _Result], *arrays: Any) -> _Result: ...
 def _restore_storage(*args: Any) -> Any: ...

@@ -1,7 +1,7 @@
 // gridbuf.python.named: broadcasting by dimension names, for the package's Python part.
 //
 // Purpose. The array functions of storages are written in Python, as the work that they hand out is
-// NumPy's or CuPy's. What they compute about dimensions is gridbuf.layout.named, and nothing of it
+// NumPy's or CuPy's. What they compute about dimensions is gridbuf.layout.view, and nothing of it
 // is repeated in Python: this module is the way there.
 //
 // Key choice. A field is the plain tuple that a storage's `_parameters` begins with: (dims, shape,
@@ -26,7 +26,7 @@ export namespace gridbuf::python {
 /// _align(dims, shape, target) -> (axes, new): `array.transpose(axes)`, then a new axis of extent 1
 /// at each position in `new`, in ascending order, has its dimensions in the order of `target`.
 ///
-/// ValueError where gridbuf.layout.named says so; TypeError and ValueError for arguments that are
+/// ValueError where gridbuf.layout.view says so; TypeError and ValueError for arguments that are
 /// no fields.
 void add_named_functions(PyObject* module);
 

@@ -2,7 +2,7 @@
 //
 // Everything below modules/python uses absl::Status and knows no Python. The interpreter wants an
 // object, or NULL with an exception set. This module is the way from a status to an exception class
-// (by the table of gridbuf.error and nothing else), and makes texts of foreign objects that are
+// (by the table of gridbuf.base and nothing else), and makes texts of foreign objects that are
 // safe to put in a message.
 //
 // Key decision: inside the bindings a failure is the C++ exception `PythonError`, which carries

@@ -59,13 +59,9 @@ py::object own_buffer(const Storage& storage, const DTypePtr& dtype, Side side) 
   return buffer_over(storage, dtype, side);
 }
 
-py::object unrecorded_buffer(const Storage& storage, const DTypePtr& dtype, Side side) {
-  return buffer_over(storage, dtype, side, storage.keep_alive());
-}
-
 py::object shown_buffer(const Storage& storage, const DTypePtr& dtype, Side side) {
-  // There is no other side that would have to know, and nobody who records.
-  if (storage.kind() == StorageKind::kCpu && side == Side::kHost && !storage.is_recorded()) {
+  // There is no other side that has to know.
+  if (storage.kind() == StorageKind::kCpu && side == Side::kHost) {
     return buffer_over(storage, dtype, side);
   }
   Owner share = value_of(

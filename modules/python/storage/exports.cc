@@ -89,15 +89,14 @@ const BufferDescriptor& shown_host(StorageObject& object) {
   if (object.shown_host == nullptr) {
     object.shown_host = std::make_unique<ShownMemory>();
     object.shown_host->memory = object.storage.memory(Side::kHost);
-    // The object keeps the memory; a share of its own would look like somebody's who may write.
+    // The object keeps the memory.
     object.shown_host->memory.owner = nullptr;
   }
   return object.shown_host->memory;
 }
 
-/// What `internal` says of a view that counts as an export: whether the log of writes knows it.
+/// What `internal` of a view that counts as an export points to.
 char counted_mark = 0;
-char logged_mark = 0;
 
 }  // namespace
 
@@ -118,7 +117,8 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     up_to_date(object.storage, Side::kHost);
     char* mark = nullptr;
     if (!fields.readonly) {
-      mark = object.storage.add_export(Side::kHost) ? &logged_mark : &counted_mark;
+      object.storage.add_export(Side::kHost);
+      mark = &counted_mark;
     }
     view->buf = fields.buf;
     view->len = fields.len_bytes;
@@ -137,7 +137,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
 
 void release_buffer(PyObject* self, Py_buffer* view) {
   if (view->internal == nullptr) return;
-  object_of(self)->storage.drop_export(Side::kHost, view->internal == &logged_mark);
+  object_of(self)->storage.drop_export(Side::kHost);
 }
 
 PyObject* data_getter(PyObject* self, void*) {
@@ -266,7 +266,7 @@ PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t c
 
 PyObject* dlpack_device_method(PyObject* self, PyObject*) {
   const Storage& storage = object_of(self)->storage;
-  const Device device = storage.facts(exporting_side(storage)).device;
+  const Device& device = storage.device(exporting_side(storage));
   return Py_BuildValue("(ii)", static_cast<int>(device.type), static_cast<int>(device.id));
 }
 
@@ -307,19 +307,16 @@ struct Hooks {
 };
 
 /// `acquire` makes its side current, `touch` says that it was written. In memory that both sides
-/// reach, acquiring waits for the other side; memory of one side alone needs nothing, unless
-/// somebody records what is written.
+/// reach, acquiring waits for the other side; memory of one side alone needs nothing.
 Hooks hooks_of(const Storage& storage, Side side) {
   const bool host = side == Side::kHost;
   const StorageKind kind = storage.kind();
   Hooks hooks;
   if (kind == StorageKind::kSoftwareManaged) {
     hooks.acquire = host ? &device_to_host_name : &host_to_device_name;
+    hooks.touch = host ? &set_host_modified_name : &set_device_modified_name;
   } else if (kind == StorageKind::kCudaManaged) {
     hooks.acquire = host ? &acquire_host_name : &acquire_device_name;
-  }
-  if (kind == StorageKind::kSoftwareManaged || storage.is_recorded()) {
-    hooks.touch = host ? &set_host_modified_name : &set_device_modified_name;
   }
   return hooks;
 }
@@ -331,8 +328,6 @@ py::object entry_of(PyObject* self, Side side) {
   if (kind == StorageKind::kGpu) up_to_date(object.storage, side);
   const py::object buffer = own_buffer(object.storage, object.dtype, side);
   const Hooks hooks = hooks_of(object.storage, side);
-  // Who cannot say that he wrote may write at any time.
-  if (hooks.touch == nullptr && !object.storage.readonly()) object.storage.note_untold_export();
   const auto bound = [self](AttributeName* name) {
     return name == nullptr ? py::object() : steal(PyObject_GetAttr(self, name->get()));
   };

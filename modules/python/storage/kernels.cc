@@ -109,6 +109,19 @@ PyObject* written_method(PyObject* self, PyObject* side_name) {
   });
 }
 
+PyObject* own_memory_method(PyObject* self, PyObject*) {
+  return guarded([&] {
+    const StorageObject& object = *object_of(self);
+    const Storage& storage = object.storage;
+    if (storage.kind() == StorageKind::kSoftwareManaged) return share(self);
+    const Side side = reading_side(storage);
+    up_to_date(storage, side);
+    const py::object buffer = own_buffer(storage, object.dtype, side);
+    if (side == Side::kDevice) return share(buffer.ptr());
+    return own_ndarray(storage, object.dtype, /*readonly=*/false, buffer.ptr());
+  });
+}
+
 PyObject* current_sides_method(PyObject* self, PyObject*) {
   return guarded([&] {
     const Storage& storage = object_of(self)->storage;

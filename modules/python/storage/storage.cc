@@ -488,8 +488,8 @@ PyMethodDef methods[] = {
     {"_written", written_method, METH_O, "_written($self, side, /)\n--\n\nEnds _write_array."},
     {"_own_memory", own_memory_method, METH_NOARGS,
      "_own_memory($self, /)\n--\n\n"
-     "An ndarray, or a Buffer on a device, that does not count as an export, for those who tell\n"
-     "_note_filled what they write; of two buffers that gridbuf keeps equal the storage itself."},
+     "An ndarray, or a Buffer on a device, that does not count as an export; of two buffers that\n"
+     "gridbuf keeps equal the storage itself."},
     {"_current_sides", current_sides_method, METH_NOARGS,
      "_current_sides($self, /)\n--\n\nThe sides on which all elements are current now."},
     {nullptr, nullptr, 0, nullptr},
@@ -669,7 +669,6 @@ Side to_side(PyObject* object) {
 void add_types(PyObject* module) {
   add_sync_state_type(module);
   add_pointer_type(module);
-  add_record_type(module);
   base_type = reinterpret_cast<PyTypeObject*>(steal(PyType_FromSpec(&spec)).release().ptr());
   check(PyModule_AddObjectRef(module, "StorageBase", reinterpret_cast<PyObject*>(base_type)));
   check(PyModule_AddFunctions(module, functions));

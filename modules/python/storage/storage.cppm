@@ -166,9 +166,6 @@ py::object own_buffer(const Storage& storage, const DTypePtr& dtype, Side side);
 /// The same, up to date, and watched as an export while it or anything made of it lives.
 py::object shown_buffer(const Storage& storage, const DTypePtr& dtype, Side side);
 
-/// The same as the first, and no record of writes takes it for somebody's who holds the memory.
-py::object unrecorded_buffer(const Storage& storage, const DTypePtr& dtype, Side side);
-
 /// An ndarray over the host's elements, for gridbuf's own use; `base` is kept alive.
 py::object own_ndarray(const Storage& view, const DTypePtr& dtype, bool readonly, PyObject* base);
 
@@ -307,12 +304,9 @@ PyObject* read_array_method(PyObject* self, PyObject* const* arguments, Py_ssize
 PyObject* write_array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
                              PyObject* names);
 PyObject* written_method(PyObject* self, PyObject* side);
+PyObject* own_memory_method(PyObject* self, PyObject*);
 PyObject* current_sides_method(PyObject* self, PyObject*);
 PyObject* run_kernel(PyObject*, PyObject* const* arguments, Py_ssize_t count);
-
-// records.cc
-void add_record_type(PyObject* module);
-PyObject* own_memory_method(PyObject* self, PyObject*);
 
 // functions.cc, wrapping.cc
 void add_storage_functions(PyObject* module);

@@ -331,14 +331,6 @@ StorageParts parts_of(const Given& given, StorageKind kind, const Sides& sides,
   return parts;
 }
 
-/// The storage under other names keeps the two sides in step with this one's state. What it writes
-/// a record of this one does not see, so that its memory is lent.
-void lend_sides(const Storage& storage, StorageParts& parts) {
-  parts.sync = storage.sync_state();
-  if (parts.host) parts.host->owner = value_of(storage.lend(Side::kHost));
-  if (parts.device) parts.device->owner = value_of(storage.lend(Side::kDevice));
-}
-
 py::object wrap(const Given& given) {
   if (given.main() == nullptr) {
     raise(ErrorClass::kType,
@@ -356,7 +348,8 @@ py::object wrap(const Given& given) {
     if (py::object view = view_of(given, *viewed, parameters)) return view;
   }
   StorageParts parts = parts_of(given, kind, sides, parameters);
-  if (viewed != nullptr) lend_sides(viewed->storage, parts);
+  // The storage under other names keeps the two sides in step with this one's state.
+  if (viewed != nullptr) parts.sync = viewed->storage.sync_state();
   const auto make = [&parts] { return Storage::wrap(parts); };
   absl::StatusOr<Storage> wrapped = kind == StorageKind::kCpu ? make() : run_without_gil(make);
   py::object made = make_object(value_of(std::move(wrapped)), parameters.request.dtype);

@@ -18,7 +18,6 @@ module;
 module gridbuf.storage.sync;
 
 import gridbuf.base;
-import gridbuf.storage.regions;
 
 namespace gridbuf {
 namespace {
@@ -37,7 +36,30 @@ absl::Status no_memory() {
 
 std::string_view to_string(Side side) { return side == Side::kHost ? "host" : "device"; }
 
+struct SyncState::SideRecord {
+  explicit SideRecord(int ndim) : dirty(ndim), exports(ndim), open_writes(ndim) {}
+  Regions dirty;
+  HeldBoxes exports;
+  HeldBoxes open_writes;
+  std::optional<Box> once = {};  // presumed until the next transfer
+  std::uint64_t marks = 0;       // how often something became dirty
+};
+
+struct SyncState::Record {
+  explicit Record(int ndim) : host(ndim), device(ndim), draft(ndim) {}
+  SideRecord host;
+  SideRecord device;
+  Regions draft;  // where changes are made that must all succeed
+};
+
 // --- Life ----------------------------------------------------------------------------------------
+
+SyncState::SyncState(int initial_state) : initial_state_(initial_state) {}
+SyncState::~SyncState() = default;
+
+SyncState::SideRecord& SyncState::of(Side side) const {
+  return side == Side::kHost ? record_->host : record_->device;
+}
 
 absl::StatusOr<std::shared_ptr<SyncState>> SyncState::make(int state) {
   if (state < kSyncClean || state > kSyncDeviceDirty) {
@@ -69,8 +91,8 @@ absl::Status SyncState::attach(const SyncedBuffers& buffers) {
   }
   buffers_ = buffers;
   const Box whole = whole_box(buffers.shape);
-  if (initial_state_ == kSyncHostDirty) of(Side::kHost).dirt.add(whole, of(Side::kDevice).dirt);
-  if (initial_state_ == kSyncDeviceDirty) of(Side::kDevice).dirt.add(whole, of(Side::kHost).dirt);
+  if (initial_state_ == kSyncHostDirty) of(Side::kHost).dirty.add(whole, of(Side::kDevice).dirty);
+  if (initial_state_ == kSyncDeviceDirty) of(Side::kDevice).dirty.add(whole, of(Side::kHost).dirty);
   publish();
   return absl::OkStatus();
 }
@@ -83,21 +105,22 @@ bool SyncState::is_attached() const {
 int SyncState::state() const {
   const Lock lock(mutex_);
   if (record_ == nullptr) return initial_state_;
-  return (record_->host.dirt.empty() ? kSyncClean : kSyncHostDirty) |
-         (record_->device.dirt.empty() ? kSyncClean : kSyncDeviceDirty);
+  return (record_->host.dirty.empty() ? kSyncClean : kSyncHostDirty) |
+         (record_->device.dirty.empty() ? kSyncClean : kSyncDeviceDirty);
 }
 
 void SyncState::publish() noexcept {
   unsigned facts = 0;
   for (const Side side : {Side::kHost, Side::kDevice}) {
     const SideRecord& record = of(side);
-    facts |= bits(side, (record.dirt.empty() ? 0U : kDirty) |
+    facts |= bits(side, (record.dirty.empty() ? 0U : kDirty) |
                             (record.exports.empty() ? 0U : kExported) | (record.once ? kOnce : 0U));
   }
   facts_.store(facts, std::memory_order_release);
 }
 
-// --- Who is current ------------------------------------------------------------------------------
+// --- What is current
+// ------------------------------------------------------------------------------
 
 bool SyncState::is_surely_current(Side side) const noexcept {
   const unsigned facts = facts_.load(std::memory_order_acquire);
@@ -114,25 +137,25 @@ bool SyncState::is_current(Side side, const Box& box) const {
   if (is_surely_current(side)) return true;
   const Lock lock(mutex_);
   const SideRecord& source = of(other(side));
-  if (source.dirt.overlaps(box)) return false;
-  if (of(side).dirt.covers(box)) return true;
+  if (source.dirty.overlaps(box)) return false;
+  if (of(side).dirty.covers(box)) return true;
   if (source.once && overlap(*source.once, box)) return false;
   return !presumes(other(side)) || !source.exports.overlaps(box);
 }
 
-// What a side's dirt must not be rounded up to: whatever may be the other side's own.
+// What a side's dirty regions must not be rounded up to: what the other side alone may have.
 Forbidden SyncState::forbidden_to(Side side) const {
   const SideRecord& others = of(other(side));
-  return {&others.dirt, &others.exports, others.once ? &*others.once : nullptr};
+  return {&others.dirty, &others.exports, others.once ? &*others.once : nullptr};
 }
 
 // --- Marks ---------------------------------------------------------------------------------------
 
 absl::StatusOr<bool> SyncState::mark(Side side, const Box& box) {
   const Lock lock(mutex_);
-  const Regions& dirt = of(other(side)).dirt;
-  for (int i = 0; i < dirt.size(); ++i) {
-    const Box common = intersection(dirt.box(i), box);
+  const Regions& newer = of(other(side)).dirty;
+  for (int i = 0; i < newer.size(); ++i) {
+    const Box common = intersection(newer.box(i), box);
     if (is_empty(common)) continue;
     const std::string name(to_string(side));
     const std::string other_name(to_string(other(side)));
@@ -143,7 +166,7 @@ absl::StatusOr<bool> SyncState::mark(Side side, const Box& box) {
          "synchronize() before modifying, or call " + other_name + "_to_" + name +
              "(force=True) or set_synchronized() to give one side up"});
   }
-  if (!of(side).dirt.add(box, forbidden_to(side))) return false;
+  if (!of(side).dirty.add(box, forbidden_to(side))) return false;
   ++of(side).marks;
   publish();
   return true;
@@ -153,12 +176,12 @@ std::optional<Side> SyncState::take_over(Side side, const Box& box) {
   const Lock lock(mutex_);
   SideRecord& own = of(side);
   SideRecord& others = of(other(side));
-  record_->draft.assign(others.dirt);
+  record_->draft.assign(others.dirty);
   if (!record_->draft.subtract(box, forbidden_to(other(side)))) return other(side);
   Forbidden forbidden = forbidden_to(side);
-  forbidden.dirt = &record_->draft;
-  if (!own.dirt.add(box, forbidden)) return side;
-  swap(others.dirt, record_->draft);
+  forbidden.dirty = &record_->draft;
+  if (!own.dirty.add(box, forbidden)) return side;
+  swap(others.dirty, record_->draft);
   ++own.marks;
   publish();
   return std::nullopt;
@@ -174,12 +197,12 @@ void SyncState::note_written_locked(Side side, const Box& box) noexcept {
   SideRecord& own = of(side);
   if (is_empty(box)) return;
   ++own.marks;
-  if (own.dirt.covers(box)) return;
+  if (own.dirty.covers(box)) return;
   bool fits = true;
   try {
     std::vector<Box> parts;
-    subtract(box, of(other(side)).dirt, parts);
-    for (const Box& part : parts) fits = fits && own.dirt.add(part, forbidden_to(side));
+    subtract(box, of(other(side)).dirty, parts);
+    for (const Box& part : parts) fits = fits && own.dirty.add(part, forbidden_to(side));
   } catch (const std::bad_alloc&) {
     fits = false;
   }
@@ -189,7 +212,7 @@ void SyncState::note_written_locked(Side side, const Box& box) noexcept {
 void SyncState::set_clean() {
   const Lock lock(mutex_);
   for (const Side side : {Side::kHost, Side::kDevice}) {
-    of(side).dirt.clear();
+    of(side).dirty.clear();
     of(side).once.reset();
   }
   publish();
@@ -237,7 +260,7 @@ void SyncState::end_presumption(Side side, const Box& current) noexcept {
   }
 }
 
-// While the other side has exports nothing is presumed, neither at the end: what was noted here
+// While the other side has exports nothing is presumed, not even at the end: what was noted here
 // would hide everything that their holders write later.
 void SyncState::drop_export(Side side, const Box& box) noexcept {
   if (is_empty(box)) return;
@@ -262,21 +285,21 @@ bool SyncState::has_exports(Side side) const noexcept {
 
 // --- Transfers -----------------------------------------------------------------------------------
 
-// What is presumed, without what is known: neither the target's dirt nor what is already planned.
-void SyncState::add_presumed(const TransferPlan& plan, std::vector<Box>& boxes) const {
+// Adds what is presumed, without the target's dirty regions and what is already planned.
+void SyncState::add_presumed(TransferPlan& plan) const {
   const SideRecord& source = of(other(plan.target));
   std::vector<Box> held;
   if (presumes(other(plan.target))) source.exports.append(held);
   if (source.once) held.push_back(*source.once);
   for (const Box& box : held) {
     std::vector<Box> parts;
-    subtract(intersection(box, plan.hull), of(plan.target).dirt, parts);
-    for (const Box& planned : std::vector<Box>(boxes)) {
+    subtract(intersection(box, plan.hull), of(plan.target).dirty, parts);
+    for (const Box& planned : plan.boxes) {
       std::vector<Box> rest;
       for (const Box& part : parts) subtract(part, planned, rest);
       parts = std::move(rest);
     }
-    boxes.insert(boxes.end(), parts.begin(), parts.end());
+    plan.boxes.insert(plan.boxes.end(), parts.begin(), parts.end());
   }
 }
 
@@ -284,10 +307,8 @@ TransferPlan SyncState::plan(Side target, const Box& hull) const {
   const Lock lock(mutex_);
   TransferPlan plan{.target = target, .hull = hull};
   plan.marks = of(other(target)).marks;
-  of(other(target)).dirt.cut(hull, plan.boxes);
-  const std::size_t known = plan.boxes.size();
-  add_presumed(plan, plan.boxes);
-  plan.presumed = plan.boxes.size() > known;
+  of(other(target)).dirty.cut(hull, plan.boxes);
+  add_presumed(plan);
   return plan;
 }
 
@@ -296,8 +317,8 @@ SyncState::Commit SyncState::commit(const TransferPlan& plan) noexcept {
   const Side side = other(plan.target);
   SideRecord& source = of(side);
   if (source.marks != plan.marks) return Commit::kOvertaken;
-  // All of the dirt in the hull was copied. At once, so that no rounding brings some of it back.
-  if (!source.dirt.subtract(plan.hull, forbidden_to(side))) return Commit::kFull;
+  // All dirty points of the hull were copied. At once, so that no rounding brings some back.
+  if (!source.dirty.subtract(plan.hull, forbidden_to(side))) return Commit::kFull;
   if (source.once && contains(plan.hull, *source.once)) source.once.reset();
   publish();
   return Commit::kDone;

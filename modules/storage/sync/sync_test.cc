@@ -9,7 +9,6 @@
 #include "gtest/gtest.h"
 
 import gridbuf.base;
-import gridbuf.storage.regions;
 import gridbuf.storage.sync;
 
 namespace gridbuf {

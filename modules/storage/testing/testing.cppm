@@ -1,9 +1,9 @@
 // gridbuf.storage.testing: the elements of a storage, read and written on either side.
 //
-// Purpose. Tests of storages ask again and again "what does a reader see there?" and "what if
-// somebody writes here?". These functions do both through the storage's accesses, as a program
-// would, and also behind its back, as the holder of an export would. On the device they are kernels
-// of the emulated one: enqueued on the current stream, and run as late as that allows.
+// Purpose. Tests of storages ask "what does a reader see there?" and "what if a program writes
+// here?". These functions do both through the storage's accesses, as a program would, and also
+// without them, as the holder of an export would. On the device they are kernels of the emulated
+// one: enqueued on the current stream, and run as late as that allows.
 //
 // Key choice: element type double and row-major lists of values, whatever the view looks like. A
 // test then compares lists, and a missing copy, wait or order is a wrong list.
@@ -30,7 +30,7 @@ absl::StatusOr<Values> read_values(const Storage& storage, Side side);
 absl::Status write_values(const Storage& storage, Side side, Coverage coverage,
                           const Values& values);
 
-/// The same without a word to the storage.
+/// The same without an access: the storage does not see it.
 absl::StatusOr<Values> peek_values(const Storage& storage, Side side);
 absl::Status poke_values(const Storage& storage, Side side, const Values& values);
 

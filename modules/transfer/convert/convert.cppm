@@ -14,7 +14,7 @@
 // converted from there. Neither has to know the other's business, and no pair of types has a
 // transposition of its own.
 //
-// Rows or boxes are shared out among the threads of gridbuf.threads. Conversions run in the default
+// Rows or boxes are shared out among the threads of gridbuf.base. Conversions run in the default
 // floating-point environment, whatever the calling thread has set, and leave that as it was.
 module;
 

@@ -11,9 +11,9 @@ makes storages for its part, with a halo, and a `HaloExchange` fills the halos w
 >>> exchange = gridbuf.mpi.HaloExchange(grid, u)
 >>> exchange(u)
 
-A dimension that the decomposition does not name belongs whole to every rank, and its halo is nobody's business here. What
-travels is what `domain_view` says: points of the domain, into the halo of the neighbour, one message per neighbour for all
-fields together. Storages on a device lend the boxes that are sent and take those that are received, nothing else.
+A dimension that the decomposition does not name belongs whole to every rank, and its halo is not exchanged. An exchange
+sends what `domain_view` shows: points of the domain, into the halo of the neighbour, one message per neighbour for all
+fields together. Of a storage on a device only the boxes that are sent and received are copied.
 
 Two engines do the sending: GHEX where it is installed (`pip install ghex`) and can take the fields, else mpi4py alone
 (`pip install mpi4py mpich`). mpi4py is imported when a decomposition is made, not before.
@@ -22,11 +22,9 @@ Two engines do the sending: GHEX where it is installed (`pip install ghex`) and 
 from ._decomposition import Decomposition
 from ._exchange import HaloExchange, PendingExchange
 from ._failures import HaloExchangeError
-from ._statistics import ExchangeStatistics
 
 __all__ = [
     "Decomposition",
-    "ExchangeStatistics",
     "HaloExchange",
     "HaloExchangeError",
     "PendingExchange",

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 from .._closing import Closing
 from ..storage import Storage
 from . import _fields, _ghex
-from ._changes import ChangesEngine
 from ._failures import together
 from ._fields import Spec
 from ._packed import PackedEngine
 from ._regions import Neighbour, box_points, neighbours
-from ._statistics import Counters, ExchangeStatistics
 
 if TYPE_CHECKING:
     from ._decomposition import Decomposition
@@ -21,8 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["HaloExchange", "PendingExchange"]
 
 Engine = Literal["ghex", "mpi4py"]
-Send = Literal["all", "written", "marked"]
-_SENDS = ("all", "written", "marked")
 
 
 class _Engine(Protocol):
@@ -33,12 +29,11 @@ class _Engine(Protocol):
 
 
 class _Offer(NamedTuple):
-    """What a rank brings to the making of an exchange, for all others to see."""
+    """What a rank wants of an exchange; all ranks see all offers."""
 
     specs: tuple[Spec, ...]
     engine: str | None
     corners: bool
-    send: str
     without_ghex: str | None
 
 
@@ -51,19 +46,13 @@ class HaloExchange(Closing):
         kept: dims, shape, halo, dtype, and with GHEX the layout.
       engine: `"ghex"`, `"mpi4py"`, or None for GHEX if every rank has it and it can take the fields, else mpi4py.
       corners: whether diagonal neighbours exchange, too; without them (mpi4py only) corners of the halo keep their values.
-      send: `"all"`: what the neighbours need of the fields, at each call. `"written"`: of that what may have been written since
-        this exchange last sent it: by gridbuf, by those who say so (`set_host_modified`, `touch`), or by holders of a field's
-        memory: an array of `to_numpy` or `numpy.asarray` counts while it lives, an address (`__array_interface__`) and
-        memory that was not gridbuf's first (`as_storage`) for ever. `"marked"`: holders are trusted to say what they write.
-        The halos are the same, bit for bit, as long as that is kept. All ranks must ask for the same.
 
     Making one is collective, and all ranks make theirs in the same order; so is calling it.
 
     Attributes:
       engine: `"ghex"` or `"mpi4py"`.
       neighbour_ranks: the ranks that this one exchanges with, itself included where a dimension is periodic and whole.
-      sent_bytes: what one exchange sends to other ranks at most, without padding of messages.
-      statistics: what was sent so far.
+      sent_bytes: what one exchange sends to other ranks, without padding of messages.
 
     Raises:
       TypeError: a field is no storage.
@@ -79,15 +68,14 @@ class HaloExchange(Closing):
         *fields: Storage,
         engine: Engine | None = None,
         corners: bool = True,
-        send: Send = "all",
     ) -> None:
-        offers = together(grid.comm, lambda: _offer(grid, fields, engine, corners, send))
+        offers = together(grid.comm, lambda: _offer(grid, fields, engine, corners))
         first = offers[0]
         for rank, other in enumerate(offers):
-            if other[1:4] != first[1:4]:
+            if other[1:3] != first[1:3]:
                 raise ValueError(
-                    f"rank {rank} asks for engine={other.engine!r}, corners={other.corners}, send={other.send!r}, but rank 0 "
-                    f"for engine={first.engine!r}, corners={first.corners}, send={first.send!r}"
+                    f"rank {rank} asks for engine={other.engine!r}, corners={other.corners}, but rank 0 for "
+                    f"engine={first.engine!r}, corners={first.corners}"
                 )
             _fields.check_ranks_agree(grid.ranks, first.specs, other.specs, rank)
         self._grid = grid
@@ -100,7 +88,6 @@ class HaloExchange(Closing):
             if n.rank != grid.rank
             for piece in n.sends
         )
-        self._counters = Counters(self.sent_bytes)
         self._engine: _Engine = self._make_engine(offers, found, fields)
         self._pending: PendingExchange | None = None
         self._closed = False
@@ -118,26 +105,12 @@ class HaloExchange(Closing):
             raise ValueError(
                 "engine='ghex' cannot serve: ranks have different layouts of a field; engine=None takes mpi4py instead"
             )
-        presume, counters = first.send == "written", self._counters
         if with_ghex:
             alone = [any(1 in o.specs[n].shape for o in offers) for n in range(len(specs))]
-            if first.send == "all":
-                return _ghex.GhexEngine(grid, specs, found, alone, counters=counters)
-            return _ghex.ChangesGhexEngine(
-                grid, specs, found, alone, presume=presume, counters=counters
-            )
+            return _ghex.GhexEngine(grid, specs, alone)
         orders = [spec.layout for spec in first.specs]
         pinned = not all(map(_fields.is_on_host, fields))
-        if first.send == "all":
-            return PackedEngine(grid, specs, orders, found, pinned=pinned, counters=counters)
-        return ChangesEngine(
-            grid, specs, orders, found, pinned=pinned, presume=presume, counters=counters
-        )
-
-    @property
-    def statistics(self) -> ExchangeStatistics:
-        """What this rank has sent so far, and what it would have sent with `send="all"`."""
-        return self._counters.statistics()
+        return PackedEngine(grid, specs, orders, found, pinned=pinned)
 
     @property
     def engine(self) -> str:
@@ -156,8 +129,8 @@ class HaloExchange(Closing):
     def start(self, *fields: Storage) -> PendingExchange:
         """Sends, and returns at once: the halos are filled by `wait` of what it returns.
 
-        In between the halos are nobody's to read or write; the domain may be read and written. One exchange of one HaloExchange
-        is under way at a time.
+        In between, do not read or write the halos; the domain may be read and written. One exchange of one HaloExchange is
+        under way at a time.
 
         Raises:
           as a call. If this raises, there is nothing to wait for.
@@ -210,7 +183,7 @@ class HaloExchange(Closing):
 
 
 _under_way: set[PendingExchange] = set()
-"""Those not waited for: MPI writes to their memory, whether somebody keeps them or not."""
+"""Those not waited for: MPI writes to their memory, so they must live."""
 
 
 class PendingExchange:
@@ -247,10 +220,7 @@ def _offer(
     fields: Sequence[Storage],
     engine: str | None,
     corners: bool,
-    send: str,
 ) -> _Offer:
-    if send not in _SENDS:
-        raise ValueError(f"send is {send!r}, but must be 'all', 'written' or 'marked'")
     if engine not in (None, "ghex", "mpi4py"):
         raise ValueError(f"engine is {engine!r}, but must be 'ghex', 'mpi4py' or None")
     if not fields:
@@ -266,4 +236,4 @@ def _offer(
     if engine == "ghex" and reason is not None:
         kind = ImportError if reason.startswith(_ghex.NOT_INSTALLED) else ValueError
         raise kind(f"engine='ghex' cannot serve: {reason}; engine=None takes mpi4py instead")
-    return _Offer(specs, engine, corners, send, reason)
+    return _Offer(specs, engine, corners, reason)

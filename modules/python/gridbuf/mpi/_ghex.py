@@ -1,15 +1,11 @@
 """The engine that is GHEX: patterns, packing and sending in C++, by its authors.
 
-GHEX has compiled what it takes: fields of one to four dimensions, of five dtypes, here in memory that the host reaches. A
-field it cannot take, or a kind of exchange that it does not know, goes to the other engine (`why_not`). Fields of one
-dtype and layout travel together.
+GHEX has compiled what it takes: fields of one to four dimensions, of five dtypes, here in memory that the host reaches. The
+other engine takes fields and kinds of exchange that GHEX cannot take (`why_not`). Fields of one dtype and layout travel
+together.
 
-GHEX has no message that says "I failed". So a rank that fails takes part with memory of its own, which nobody needs, and a
-reduction beside the exchange tells all ranks.
-
-It has none that says "nothing was written" either: what one rank sends, all send. Where only what was written shall be sent, that
-reduction comes before the exchange, and says which fields some rank needs exchanged: because it wrote what others have, or
-its own halo, or because ranks pass storages that were not last exchanged together.
+GHEX has no message that says "I failed". So a rank that fails takes part with scratch memory, and a reduction next to the
+exchange tells all ranks.
 """
 
 from __future__ import annotations
@@ -27,14 +23,11 @@ from . import _fields
 from ._failures import HaloExchangeError
 from ._fields import Spec
 from ._libraries import ghex_module, mpi_module
-from ._regions import Neighbour, box_points, received_boxes
-from ._statistics import Counters
-from ._writes import Track, Tracks
 
 if TYPE_CHECKING:
     from ._decomposition import Decomposition
 
-__all__ = ["NOT_INSTALLED", "ChangesGhexEngine", "GhexEngine", "why_not"]
+__all__ = ["NOT_INSTALLED", "GhexEngine", "why_not"]
 
 NOT_INSTALLED = "GHEX is not installed"
 _DTYPES = frozenset(map(np.dtype, ("float64", "float32", "bool", "int32", "int64")))
@@ -99,7 +92,7 @@ class _Group:
         )
         halos = tuple(halo if c else (0, 0) for halo, c in zip(spec.halo, cut, strict=True))
         periodic = tuple(grid.periodic.get(dim, False) for dim in spec.dims)
-        # A context of its own: its messages meet no others'.
+        # A separate context: its messages meet no others.
         # Thread safe as MPI itself is: GHEX warns of less.
         context = ghex_module("context").make_context(
             grid.comm, MPI.Query_thread() == MPI.THREAD_MULTIPLE
@@ -137,10 +130,7 @@ class GhexEngine:
         self,
         grid: Decomposition,
         specs: Sequence[Spec],
-        neighbours: Sequence[Neighbour],
         alone: Sequence[bool],
-        *,
-        counters: Counters,
     ) -> None:
         """Makes GHEX's patterns, one for all fields with the same dims, halo and extents. Collective.
 
@@ -148,11 +138,7 @@ class GhexEngine:
         differ in what `_strides_for_ghex` makes of them, and all ranks must group their fields in the same way.
         """
         MPI = mpi_module()  # noqa: N806 (its name)
-        self._grid, self._specs, self._counters = grid, specs, counters
-        self._halos = received_boxes(neighbours, len(specs))
-        self._sent = _sent(grid, specs, neighbours)
-        self._all = range(len(specs))
-        self._all_sent = self._sent_of(self._all)
+        self._grid, self._specs = grid, specs
         made: dict[tuple[Any, ...], _Group] = {}
         # Fields that travel together: of one pattern, dtype and layout. The same on every rank, in the same order.
         self._kinds: dict[tuple[Any, ...], tuple[_Group, list[int]]] = {}
@@ -176,17 +162,16 @@ class GhexEngine:
             error, described = caught, self._scratch()
         self._failure[0] = 0 if error is None else self._grid.rank + 1
         reduced = self._reduce()
-        handles = self._exchanged(described)
-        if error is None:
-            self._count(self._all)
+        handles = [
+            group.exchange(kind[1:], list(descriptions))
+            for (kind, (group, _)), descriptions in zip(self._kinds.items(), described, strict=True)
+        ]
 
-        def finish(given: Sequence[Any]) -> None:
+        def finish(_: Sequence[Any]) -> None:
             for handle in handles:
                 handle.wait()
             described.clear()
             reduced.Wait()
-            for field, boxes in zip(given, self._halos if given else (), strict=True):
-                _core._note_filled(field, boxes)
             failed = int(self._failure[0]) - 1
             if failed >= 0 and error is None:
                 raise HaloExchangeError(
@@ -197,26 +182,6 @@ class GhexEngine:
             finish(())
             raise error
         return finish
-
-    def _exchanged(self, described: Sequence[Sequence[Any]]) -> list[Any]:
-        """Packs and sends descriptions, by kind; GHEX's handles."""
-        return [
-            group.exchange(kind[1:], list(descriptions))
-            for (kind, (group, _)), descriptions in zip(self._kinds.items(), described, strict=True)
-            if descriptions
-        ]
-
-    def _count(self, numbers: Sequence[int]) -> None:
-        self._counters.started()
-        self._counters.sent(
-            *(self._all_sent if len(numbers) == len(self._all) else self._sent_of(numbers))
-        )
-
-    def _sent_of(self, numbers: Sequence[int]) -> tuple[int, int]:
-        """The bytes of these fields that go to other ranks, and how many ranks that are."""
-        chosen = [self._sent[number] for number in numbers]
-        ranks = {rank for by_rank in chosen for rank in by_rank}
-        return sum(sum(by_rank.values()) for by_rank in chosen), len(ranks)
 
     def close(self) -> None:
         """Lets GHEX's objects go."""
@@ -248,7 +213,7 @@ class GhexEngine:
         return known[1]
 
     def _scratch(self) -> list[list[Any]]:
-        """Memory that takes the fields' place on a rank that failed."""
+        """Memory in place of the fields, on a rank that failed."""
         return [
             [
                 group.described(
@@ -258,102 +223,6 @@ class GhexEngine:
             ]
             for group, numbers in self._kinds.values()
         ]
-
-
-class ChangesGhexEngine(GhexEngine):
-    """GHEX for the fields that some rank needs exchanged."""
-
-    def __init__(
-        self,
-        grid: Decomposition,
-        specs: Sequence[Spec],
-        neighbours: Sequence[Neighbour],
-        alone: Sequence[bool],
-        *,
-        presume: bool,
-        counters: Counters,
-    ) -> None:
-        """As above; `presume` says whether who holds the memory of a field counts as writing it."""
-        super().__init__(grid, specs, neighbours, alone, counters=counters)
-        self._max = mpi_module().MAX
-        self._tracks = [
-            Tracks(
-                spec,
-                [p.box for n in neighbours for p in (*n.sends, *n.receives) if p.field == number],
-                presume,
-            )
-            for number, spec in enumerate(specs)
-        ]
-        self._exchanges = 0
-
-    def start(self, fields: Callable[[], Sequence[Any]]) -> Callable[[Sequence[Any]], None]:
-        """Agrees on the fields, packs and sends; what it returns waits. `fields` may raise: then all ranks do, before that."""
-        self._exchanges += 1
-        error = None
-        tracks: list[Track] = []
-        described: list[list[Any]] = []
-        try:
-            given = fields()
-            described = self._described(given)
-            tracks = [t.of(field) for t, field in zip(self._tracks, given, strict=True)]
-        except BaseException as caught:
-            error = caught
-        needed = self._agreed(tracks, error)
-        handles = self._exchanged(
-            [
-                [d for n, d in zip(numbers, descriptions, strict=True) if n in needed]
-                for (_, numbers), descriptions in zip(self._kinds.values(), described, strict=True)
-            ]
-        )
-        self._count(needed)
-        exchange = self._exchanges
-
-        def finish(given: Sequence[Any]) -> None:
-            for handle in handles:
-                handle.wait()
-            described.clear()
-            for number in needed:
-                _core._note_filled(given[number], self._halos[number], tracks[number].record)
-                tracks[number].settle(exchange)
-
-        return finish
-
-    def _agreed(self, tracks: Sequence[Track], error: BaseException | None) -> list[int]:
-        """The fields that some rank needs. All ranks raise if one has an error: before anything is sent, so halos are whole."""
-        count = len(self._specs)
-        votes = np.zeros(1 + 3 * count, np.int64)
-        if error is not None:
-            votes[0] = self._grid.rank + 1
-        for number, track in enumerate(tracks):
-            # Storages that were last exchanged together were so in the same exchange, on all ranks.
-            votes[1 + number :: count] = any(track.owed), track.exchanged, -track.exchanged
-        self._grid.comm.Allreduce(mpi_module().IN_PLACE, votes, self._max)
-        if error is not None:
-            raise error
-        if votes[0]:
-            raise HaloExchangeError(
-                f"rank {int(votes[0]) - 1} failed before anything was sent; the halos are what they were"
-            )
-        owed, newest, oldest = votes[1:].reshape(3, count)
-        return [n for n in range(count) if owed[n] or newest[n] != -oldest[n]]
-
-    def close(self) -> None:
-        """Lets GHEX's objects and the records go."""
-        super().close()
-        self._tracks = []
-
-
-def _sent(
-    grid: Decomposition, specs: Sequence[Spec], neighbours: Sequence[Neighbour]
-) -> list[dict[int, int]]:
-    """Of each field the bytes that go to each other rank."""
-    sent: list[dict[int, int]] = [{} for _ in specs]
-    for neighbour in neighbours:
-        for piece in neighbour.sends if neighbour.rank != grid.rank else ():
-            own = sent[piece.field]
-            length_bytes = box_points(piece.box) * specs[piece.field].dtype.itemsize
-            own[neighbour.rank] = own.get(neighbour.rank, 0) + length_bytes
-    return sent
 
 
 def _strides_for_ghex(array: npt.NDArray[Any]) -> tuple[int, ...] | None:

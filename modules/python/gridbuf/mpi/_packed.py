@@ -2,9 +2,9 @@
 
 A message holds the boxes of all fields one after the other, each in the order in which rank 0 has it in memory, so that
 packing is a copy along contiguous elements wherever it can be. Messages lie in one block of memory that is kept between
-exchanges: pinned where a field lies on a device.
+exchanges: pinned where a field is on a device.
 
-A rank that fails before its messages are away sends empty ones in their place, and takes what comes. So nobody waits for it,
+A rank that fails before its messages are away sends empty ones in their place, and takes what comes. So no rank waits for it,
 nothing of this exchange is left for the next one, and its neighbours know.
 """
 
@@ -20,18 +20,17 @@ from .. import _core
 from ._failures import HaloExchangeError
 from ._fields import Box, Spec
 from ._libraries import mpi_module
-from ._regions import Neighbour, Piece, box_points, received_boxes
-from ._statistics import Counters
+from ._regions import Neighbour, Piece, box_points
 
 if TYPE_CHECKING:
     from ._decomposition import Decomposition
 
-__all__ = ["LINE_BYTES", "MOST_OFFSETS", "PackedEngine", "lines_bytes", "memory_for", "shaped"]
+__all__ = ["PackedEngine"]
 
-LINE_BYTES = 64
+_LINE_BYTES = 64
 """Boxes start on cache lines within a message, which also aligns every dtype."""
 
-MOST_OFFSETS = 3**8
+_MOST_OFFSETS = 3**8
 """Tags are numbered by exchange and offset; a decomposition of more than 8 dimensions is refused before."""
 
 
@@ -41,7 +40,6 @@ class _Message(NamedTuple):
     neighbour: Neighbour
     request: Any
     length_bytes: int
-    elements_bytes: int
     boxes: tuple[tuple[int, Box, npt.NDArray[Any]], ...]
 
 
@@ -58,7 +56,6 @@ class PackedEngine:
         neighbours: Sequence[Neighbour],
         *,
         pinned: bool,
-        counters: Counters,
     ) -> None:
         """Plans the messages. `orders` are the layouts of rank 0, by which the boxes lie in the messages."""
         MPI = mpi_module()  # noqa: N806 (its name)
@@ -67,14 +64,13 @@ class PackedEngine:
         self._waitall: Callable[..., Any] = MPI.Prequest.Waitall
         self._start_all: Callable[..., Any] = MPI.Prequest.Startall
         self._grid, self._bytes = grid, MPI.BYTE
-        self._specs, self._orders, self._counters = specs, orders, counters
+        self._specs, self._orders = specs, orders
         self._own = [n for n in neighbours if n.rank == grid.rank]
-        self._halos = received_boxes(neighbours, len(specs))
         others = [n for n in neighbours if n.rank != grid.rank]
         lengths = [self._length_bytes(p) for n in others for p in (n.sends, n.receives)]
-        self._memory = memory_for(sum(lengths), pinned=pinned)
-        most = grid.comm.Get_attr(MPI.TAG_UB) // MOST_OFFSETS
-        self._first_tag = grid._next_exchange() % most * MOST_OFFSETS
+        self._memory = _memory_for(sum(lengths), pinned=pinned)
+        most = grid.comm.Get_attr(MPI.TAG_UB) // _MOST_OFFSETS
+        self._first_tag = grid._next_exchange() % most * _MOST_OFFSETS
         self._sends: list[_Message] = []
         self._receives: list[_Message] = []
         offset = 0
@@ -89,8 +85,7 @@ class PackedEngine:
                 block = self._memory[offset : offset + length]
                 request = make([block, self._bytes], neighbour.rank, self._first_tag + number)
                 views = self._views(pieces, block)
-                elements_bytes = sum(view.nbytes for _, _, view in views)
-                messages.append(_Message(neighbour, request, length, elements_bytes, views))
+                messages.append(_Message(neighbour, request, length, views))
                 offset += length
         self._statuses = [MPI.Status() for _ in self._receives]
         self._requests = [m.request for m in self._receives], [m.request for m in self._sends]
@@ -108,10 +103,8 @@ class PackedEngine:
                     _core.copyto(view, arrays[field][box])
                 message.request.Start()
                 started += 1
-                self._counters.sent(message.elements_bytes)
             for neighbour in self._own:
                 self._copy_own(neighbour, arrays)
-            self._counters.started()
         except BaseException:
             empty = [
                 self._grid.comm.Isend(
@@ -138,8 +131,6 @@ class PackedEngine:
                 continue
             for field, box, view in message.boxes:
                 _core.copyto(arrays[field][box], view)
-        for field, boxes in zip(fields, self._halos, strict=True):
-            _core._note_filled(field, boxes)
         if failed:
             raise HaloExchangeError(
                 f"rank {sorted(set(failed))} failed before it sent; the halos on its side are what they were on rank "
@@ -153,7 +144,7 @@ class PackedEngine:
         self._requests = [], []
 
     def __del__(self) -> None:
-        # None of the requests is active: what is under way is kept until somebody waits for it.
+        # None of the requests is active: what is under way is kept until it is waited for.
         if any(self._requests) and not self._is_finalized():
             self.close()
 
@@ -168,7 +159,7 @@ class PackedEngine:
                     _core.copyto(array[boxes[piece.field]], array[piece.box])
 
     def _length_bytes(self, pieces: Sequence[Piece]) -> int:
-        return sum(lines_bytes(self._specs[p.field], p.box) for p in pieces)
+        return sum(_lines_bytes(self._specs[p.field], p.box) for p in pieces)
 
     def _views(
         self, pieces: Sequence[Piece], block: npt.NDArray[np.uint8]
@@ -178,17 +169,17 @@ class PackedEngine:
         for field, box in pieces:
             spec = self._specs[field]
             flat = block[offset : offset + box_points(box) * spec.dtype.itemsize].view(spec.dtype)
-            views.append((field, box, shaped(flat, box, self._orders[field])))
-            offset += lines_bytes(spec, box)
+            views.append((field, box, _shaped(flat, box, self._orders[field])))
+            offset += _lines_bytes(spec, box)
         return tuple(views)
 
 
-def lines_bytes(spec: Spec, box: Box) -> int:
+def _lines_bytes(spec: Spec, box: Box) -> int:
     """What a box takes in a message, up to the next cache line."""
-    return -(-box_points(box) * spec.dtype.itemsize // LINE_BYTES) * LINE_BYTES
+    return -(-box_points(box) * spec.dtype.itemsize // _LINE_BYTES) * _LINE_BYTES
 
 
-def shaped(flat: npt.NDArray[Any], box: Box, order: Sequence[int]) -> npt.NDArray[Any]:
+def _shaped(flat: npt.NDArray[Any], box: Box, order: Sequence[int]) -> npt.NDArray[Any]:
     """Contiguous elements of a box, which lie in the order of this layout map, with the field's order of dimensions."""
     shape = [0] * len(box)
     for part, rank in zip(box, order, strict=True):
@@ -196,8 +187,8 @@ def shaped(flat: npt.NDArray[Any], box: Box, order: Sequence[int]) -> npt.NDArra
     return flat.reshape(shape).transpose(order)
 
 
-def memory_for(length_bytes: int, *, pinned: bool) -> npt.NDArray[np.uint8]:
-    """Memory for messages; pinned where fields lie on a device."""
+def _memory_for(length_bytes: int, *, pinned: bool) -> npt.NDArray[np.uint8]:
+    """Memory for messages; pinned where fields are on a device."""
     buffer = _core.allocate((length_bytes,), "uint8", memory="pinned" if pinned else "host")
     memory: npt.NDArray[np.uint8] = buffer.to_numpy()
     return memory

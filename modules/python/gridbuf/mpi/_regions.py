@@ -17,7 +17,7 @@ from ._fields import Box, Spec
 if TYPE_CHECKING:
     from ._decomposition import Decomposition
 
-__all__ = ["Neighbour", "Piece", "box_points", "neighbours", "received_boxes"]
+__all__ = ["Neighbour", "Piece", "box_points", "neighbours"]
 
 
 class Piece(NamedTuple):
@@ -59,15 +59,6 @@ def neighbours(grid: Decomposition, specs: Sequence[Spec], *, corners: bool) -> 
             opposite = tuple(-step for step in offset)
             found.append(Neighbour(rank, _number(offset), _number(opposite), sends, receives))
     return found
-
-
-def received_boxes(found: Sequence[Neighbour], fields: int) -> list[list[Box]]:
-    """The halo of each field: what comes from all neighbours together."""
-    boxes: list[list[Box]] = [[] for _ in range(fields)]
-    for neighbour in found:
-        for piece in neighbour.receives:
-            boxes[piece.field].append(piece.box)
-    return boxes
 
 
 def _offsets(ndim: int, corners: bool) -> Iterator[tuple[int, ...]]:

@@ -5,24 +5,17 @@ module;
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-module gridbuf.storage.regions;
+module gridbuf.storage.sync;
 
 import gridbuf.layout.view;
 import gridbuf.layout;
 
 namespace gridbuf {
-namespace {
-
-// A union this much larger than its parts, in tenths of their points, is no waste.
-constexpr std::int64_t kNoWasteTenths = 11;
-
-}  // namespace
 
 // --- Boxes ---------------------------------------------------------------------------------------
 
@@ -90,8 +83,11 @@ std::string to_string(const Box& box) {
 
 namespace {
 
-// Calls `take` with disjoint boxes that together are `box` without `hole`: per dimension what lies
-// before the hole and what lies behind it. Requires that they overlap.
+// A union this much larger than its parts, in tenths of their points, is merged.
+constexpr std::int64_t kNoWasteTenths = 11;
+
+// Calls `take` with disjoint boxes that together are `box` without `hole`: per dimension what is
+// before the hole and what is behind it. Requires that they overlap.
 template <class Take>
 void split(Box box, const Box& hole, const Take& take) {
   for (int axis = 0; axis < box.lower.size(); ++axis) {
@@ -133,8 +129,8 @@ void subtract(const Box& box, const Regions& holes, std::vector<Box>& parts) {
 }
 
 bool Forbidden::overlaps(const Box& other) const {
-  return (dirt != nullptr && dirt->overlaps(other)) || (held != nullptr && held->overlaps(other)) ||
-         (box != nullptr && overlap(*box, other));
+  return (dirty != nullptr && dirty->overlaps(other)) ||
+         (held != nullptr && held->overlaps(other)) || (box != nullptr && overlap(*box, other));
 }
 
 // --- Regions -------------------------------------------------------------------------------------
@@ -157,7 +153,7 @@ struct Regions::Draft {
   };
   Box box(int position) const { return owner.load(1 - owner.half_, position); }
   void store(int position, const Box& box) const { owner.store(1 - owner.half_, position, box); }
-  // A merger that adds no point is; others must not touch what they could cover.
+  // A merger that adds points must not cover forbidden ones.
   bool is_allowed(const Merger& merger) const {
     if (volume(merger.around) == merger.part_points) return true;
     if (hole != nullptr && overlap(*hole, merger.around)) return false;
@@ -196,7 +192,7 @@ void Regions::Draft::carry_out(const Merger& merger) {
   count = kept + 1;
 }
 
-// Merges the newest box with another where that is no waste.
+// Merges the newest box with another if the box around them is hardly larger.
 bool Regions::Draft::merge_newest() {
   for (int i = 0; i < count - 1; ++i) {
     const Merger merger = merger_of(i, count - 1);
@@ -285,12 +281,6 @@ Box Regions::box(int position) const { return load(half_, position); }
 void Regions::adopt(const Draft& draft) {
   half_ = 1 - half_;
   count_ = draft.count;
-}
-
-std::int64_t Regions::points() const {
-  std::int64_t points = 0;
-  for (int i = 0; i < count_; ++i) points += volume(box(i));
-  return points;
 }
 
 bool Regions::overlaps(const Box& other) const {
@@ -457,52 +447,6 @@ Box Window::hull() const {
     const std::int64_t reach = axis.step * (axis.extent - 1);
     (reach < 0 ? box.lower : box.upper)[axis.source] += reach;
   }
-  return box;
-}
-
-namespace {
-
-// Rounded up, of a numerator that may be negative.
-std::int64_t quotient_up(std::int64_t numerator, std::int64_t positive) {
-  const std::int64_t quotient = numerator / positive;
-  return quotient + (numerator % positive > 0 ? 1 : 0);
-}
-
-// The indices i of a view's axis with lower <= start + step * i < upper, as [first, second).
-std::pair<std::int64_t, std::int64_t> indices_between(std::int64_t lower, std::int64_t upper,
-                                                      std::int64_t start, const ViewAxis& axis) {
-  if (axis.step == 0) {
-    const bool inside = lower <= start && start < upper;
-    return {0, inside ? axis.extent : 0};
-  }
-  const std::int64_t step = axis.step < 0 ? -axis.step : axis.step;
-  const std::int64_t first = axis.step > 0 ? lower - start : start - (upper - 1);
-  const std::int64_t past = axis.step > 0 ? upper - start : start - (lower - 1);
-  return {std::clamp<std::int64_t>(quotient_up(first, step), 0, axis.extent),
-          std::clamp<std::int64_t>(quotient_up(past, step), 0, axis.extent)};
-}
-
-}  // namespace
-
-std::optional<Box> Window::seen(const Box& of_base) const {
-  Box box;
-  // Of a dimension that the view has not it shows one index.
-  Box shown{start_, start_};
-  for (std::int64_t& bound : shown.upper) ++bound;
-  for (const ViewAxis& axis : axes_) {
-    std::pair<std::int64_t, std::int64_t> indices{0, axis.extent};
-    if (axis.has_source()) {
-      const std::int64_t lower = of_base.lower[axis.source];
-      const std::int64_t upper = of_base.upper[axis.source];
-      indices = indices_between(lower, upper, start_[axis.source], axis);
-      shown.lower[axis.source] = lower;
-      shown.upper[axis.source] = upper;
-    }
-    if (indices.first >= indices.second) return std::nullopt;
-    box.lower.push_back(indices.first);
-    box.upper.push_back(indices.second);
-  }
-  if (!overlap(shown, of_base)) return std::nullopt;
   return box;
 }
 

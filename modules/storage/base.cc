@@ -12,7 +12,7 @@ module;
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-module gridbuf.storage.base;
+module gridbuf.storage;
 
 import gridbuf.alloc.host;
 import gridbuf.base;
@@ -34,7 +34,7 @@ absl::Status no_memory() {
                     "again");
 }
 
-// While it lives a transfer is on its way.
+// A transfer is under way while it lives.
 class Copying {
  public:
   explicit Copying(DeviceOrder& order) : order_(order) { order_.copying = true; }
@@ -48,15 +48,10 @@ class Copying {
 
 }  // namespace
 
-bool StorageBase::has(Side side) const {
-  return side == Side::kHost ? kind != StorageKind::kGpu : kind != StorageKind::kCpu;
-}
-
 // --- The base ------------------------------------------------------------------------------------
 
-StorageBase::Buffer& StorageBase::of(Side side) { return side == Side::kHost ? host : device; }
-const StorageBase::Buffer& StorageBase::of(Side side) const {
-  return side == Side::kHost ? host : device;
+bool StorageBase::has(Side side) const {
+  return side == Side::kHost ? kind != StorageKind::kGpu : kind != StorageKind::kCpu;
 }
 
 absl::Status StorageBase::start() {
@@ -81,7 +76,7 @@ absl::Status StorageBase::attach() {
   buffers.itemsize_bytes = host.view.itemsize_bytes;
   for (const Side side : {Side::kHost, Side::kDevice}) {
     const auto position = static_cast<std::size_t>(side);
-    buffers.first_element[position] = of(side).block + of(side).view.offset_bytes;
+    buffers.first_element[position] = of(side).first_element();
     buffers.strides_bytes[position] = of(side).view.strides_bytes;
   }
   return sync->attach(buffers);
@@ -108,57 +103,11 @@ void StorageBase::add_export(Side side, const Box& box) const noexcept {
   if (kind == StorageKind::kCudaManaged && side == Side::kDevice) ++order->device_exports;
 }
 
-// What the holder has enqueued on the device is still to be waited for.
+// What the holder has enqueued on the device must still be waited for.
 void StorageBase::drop_export(Side side, const Box& box) const noexcept {
   if (side == Side::kDevice && order != nullptr) order->foreign_work = true;
   if (sync != nullptr) sync->drop_export(side, box);
   if (kind == StorageKind::kCudaManaged && side == Side::kDevice) --order->device_exports;
-}
-
-// --- The log of writes ---------------------------------------------------------------------------
-
-StorageBase::~StorageBase() { delete log_.load(); }
-
-absl::StatusOr<WriteLog*> StorageBase::write_log() const {
-  if (WriteLog* const known = known_log(); known != nullptr) return known;
-  try {
-    const Buffer& main = of(has(Side::kHost) ? Side::kHost : Side::kDevice);
-    const bool two = has(Side::kHost) && has(Side::kDevice);
-    auto made = std::make_unique<WriteLog>(
-        main.view.shape, holders,
-        std::array<const Owner*, 2>{&main.owner, two ? &device.owner : nullptr});
-    WriteLog* first = nullptr;
-    // Another thread may have been faster.
-    if (!log_.compare_exchange_strong(first, made.get())) return first;
-    return made.release();
-  } catch (const std::bad_alloc&) {
-    return no_memory();
-  }
-}
-
-// Counted before the look: whoever begins to record meanwhile sees it in one way or the other.
-bool StorageBase::count_export() const noexcept {
-  ++holders.exports;
-  if (!is_recorded()) return true;
-  --holders.exports;
-  return false;
-}
-
-bool StorageBase::log_export(const Box& box) const noexcept {
-  if (count_export()) return false;
-  known_log()->begin_export(box);
-  ++holders.exports;
-  return true;
-}
-
-void StorageBase::unlog_export(const Box& box, bool is_known) const noexcept {
-  --holders.exports;
-  if (is_known) known_log()->end_export(box);
-}
-
-void StorageBase::log_unknown_export(const Box& box) const noexcept {
-  if (!is_recorded()) holders.unknown = true;
-  if (is_recorded()) known_log()->keep_export(box);
 }
 
 // --- Order on the device -------------------------------------------------------------------------
@@ -180,7 +129,7 @@ absl::Status StorageBase::enter_stream() const {
   return absl::OkStatus();
 }
 
-// What others have enqueued, on whatever stream. Hold order->transfers.
+// Waits for what others have enqueued, on whatever stream. Hold order->transfers.
 absl::Status StorageBase::wait_for_foreign_work() const {
   const bool exported =
       sync != nullptr ? sync->has_exports(Side::kDevice) : order->device_exports.load() > 0;
@@ -220,8 +169,8 @@ StridedView StorageBase::box_view(const Box& box, Side side) const {
 }
 
 absl::Status StorageBase::copy_box(const Box& box, Side target) const {
-  const Buffer& to = of(target);
-  const Buffer& from = of(other(target));
+  const BufferDescriptor& to = of(target);
+  const BufferDescriptor& from = of(other(target));
   const StreamHandle stream = order->stream;
   const bool whole = box == whole_box(host.view.shape);
   if (whole && common_bytes > 0 && !host_resource().poisons()) {
@@ -254,14 +203,14 @@ absl::Status StorageBase::carry_out(const TransferPlan& plan) const {
   for (const Box& box : plan.boxes) {
     if (status.ok()) status = copy_box(box, plan.target);
   }
-  // Waited for in any case: what has been enqueued must not write when nobody expects it.
+  // Waited for in any case: what has been enqueued must not write later.
   const absl::Status waited = driver->synchronize(order->stream);
   if (waited.ok()) order->unfinished = false;
   return status.ok() ? waited : status;
 }
 
-// Again if the source was marked while it was copied; a thread that marks it all the time is not
-// waited for, as its order and ours are no business of anybody's.
+// Again if the source was marked while it was copied, but not without end: another thread may mark
+// it all the time.
 absl::Status StorageBase::bring(Side target, const Box& hull) const {
   constexpr int kPatience = 16;
   try {
@@ -294,7 +243,7 @@ absl::Status StorageBase::bring_all(Side target, bool force) const {
   return absl::OkStatus();
 }
 
-// Copies a side's dirt to the other side, so that it has none. Hold order->transfers.
+// Hold order->transfers.
 absl::Status StorageBase::empty_out(Side side) const {
   return bring(other(side), whole_box(host.view.shape));
 }

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-import gridbuf.call.field;
+import gridbuf.call;
 import gridbuf.storage;
 
 namespace gridbuf {
@@ -40,10 +40,10 @@ absl::Status laplacian(const Storage& in, const Storage& out) {
 
 Storage make_storage(const Extents& shape, const Dims& dims, const Halo& halo) {
   const Layout plan = make_plan({.shape = shape,
-                                     .itemsize_bytes = 8,
-                                     .alignment_bytes = 64,
-                                     .aligned_index = first_domain_index(halo, shape)})
-                              .value();
+                                 .itemsize_bytes = 8,
+                                 .alignment_bytes = 64,
+                                 .aligned_index = first_domain_index(halo, shape)})
+                          .value();
   return Storage::allocate({.plan = plan, .dims = dims, .halo = halo, .zeroed = true}).value();
 }
 

@@ -8,7 +8,6 @@
 
 import gridbuf.alloc.devices;
 import gridbuf.base;
-import gridbuf.storage.access;
 import gridbuf.storage.testing;
 import gridbuf.storage;
 

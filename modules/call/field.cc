@@ -3,7 +3,7 @@ module;
 #include <cstddef>
 #include <cstdint>
 
-module gridbuf.call.field;
+module gridbuf.call;
 
 import gridbuf.interface;
 
@@ -20,22 +20,14 @@ FieldArgument field_argument(const Storage& storage, Side side) {
   return argument;
 }
 
-FieldPlace place_field(const BoundField& field, std::byte* first) {
-  FieldPlace place;
-  std::int64_t offset_bytes = 0;
-  const bool has_elements = !is_empty(field.memory.shape);
+std::byte* element_at_origin(const BoundField& field, std::byte* first) {
+  if (is_empty(field.memory.shape)) return first;
   for (int i = 0; i < field.memory.ndim(); ++i) {
     const std::int64_t origin = field.origin[i];
     // An origin at the end of its dimension is a place without points.
-    if (has_elements && origin < field.memory.shape[i]) {
-      offset_bytes += origin * field.memory.strides_bytes[i];
-    }
-    place.strides_bytes.push_back(field.memory.strides_bytes[i]);
-    place.lower.push_back(origin);
-    place.upper.push_back(field.memory.shape[i] - origin);
+    if (origin < field.memory.shape[i]) first += origin * field.memory.strides_bytes[i];
   }
-  place.origin = first + offset_bytes;
-  return place;
+  return first;
 }
 
 }  // namespace gridbuf
