@@ -12,7 +12,6 @@
 
 import gridbuf.alloc;
 import gridbuf.alloc.host;
-import gridbuf.alloc.large;
 
 namespace gridbuf {
 namespace {

@@ -18,7 +18,7 @@ module;
 module gridbuf.alloc.testing;
 
 import gridbuf.alloc;
-import gridbuf.alloc.poison;
+import gridbuf.alloc.host;
 import gridbuf.layout.checked;
 import gridbuf.layout.extents;
 import gridbuf.layout.view;

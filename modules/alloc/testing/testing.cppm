@@ -1,19 +1,24 @@
-// gridbuf.alloc.testing: resources that watch, refuse and lay traps, for the tests of everything
-// that takes memory.
+// gridbuf.alloc.testing: the contract of every source of memory, and resources that watch, refuse
+// and set traps, for the tests of everything that takes memory.
+//
+// The contract is the promises of a MemoryResource (gridbuf.alloc), one check each, so that a new
+// source (a pool, pinned memory, a device) has its tests before it has its code. A check is a plain
+// function that returns the violations that it found, and not a GoogleTest body: it serves any test
+// framework, and it can be tested itself. The test of the checks gives them broken resources. The
+// checks reach a block's bytes by a `ByteAccess`, so that memory which the host cannot touch has
+// the same contract.
 //
 // Each adaptor wraps any MemoryResource and is one itself, so they stack: a poisoned, counted host.
-// They keep the contract of a resource (gridbuf.alloc.testing.contract is run on every one of
-// them), and each answers one question:
+// They keep the contract, and each answers one question:
 //
-//   CountingResource   was everything given back, and how much was held at most?
+//   CountingResource   was everything given back, and how much was in use at most?
 //   FailingResource    what happens if the n-th allocation fails? Run an operation for n = 1, 2, …
-//   until it succeeds:
-//                      each time it must report kMemory and leave nothing behind.
-//   PoisoningResource  does anyone read bytes that were never written, or write beside a block?
-//   Fresh bytes get a
-//                      pattern that is an absurd number in every element type, and both sides get
-//                      guards that are checked on release.
-//   PaddingGuard       does anyone touch the padding between the rows of a view?
+//                      until it succeeds: each time it must report kMemory and leave nothing
+//                      behind.
+//   PoisoningResource  is a byte read that was never written, or written outside of a block? Fresh
+//                      bytes get a pattern that is an absurd number in every element type, and both
+//                      sides get guards that are checked on release.
+//   PaddingGuard       is the padding between the rows of a view touched?
 //
 // The patterns are checked in every build. With AddressSanitizer guards and padding are poisoned as
 // well, so that a single stray read ends the test there and then; that is why one idea serves both
@@ -23,6 +28,7 @@ module;
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +41,39 @@ import gridbuf.alloc;
 import gridbuf.layout.view;
 
 export namespace gridbuf::testing {
+
+// ---- The contract ----
+
+/// How the checks reach the bytes of a block. Memory that the host cannot touch brings its own.
+class ByteAccess {
+ public:
+  virtual ~ByteAccess() = default;
+  /// Writes `value` to every byte; done at return.
+  virtual void fill(std::byte* begin, std::int64_t length_bytes, std::byte value) = 0;
+  /// Whether every byte is `value`, after all that was enqueued before.
+  virtual bool holds(const std::byte* begin, std::int64_t length_bytes, std::byte value) = 0;
+};
+
+/// Plain loads and stores.
+ByteAccess& host_access();
+
+struct ContractCheck {
+  std::string_view name;     // an identifier, to name a test after
+  std::string_view promise;  // the sentence that is checked
+  std::vector<std::string> (*check)(MemoryResource& resource, ByteAccess& bytes);
+
+  /// Runs the check; each string is a violation, with the request and the value found. Empty: the
+  /// promise holds. `bytes` is used from several threads at once.
+  std::vector<std::string> run(MemoryResource& resource, ByteAccess& bytes = host_access()) const {
+    return check(resource, bytes);
+  }
+};
+
+/// All checks. Together they take some tens of milliseconds and at most about 100 MiB. They need a
+/// resource that does not fail by itself, and, under AddressSanitizer, allocator_may_return_null=1.
+std::span<const ContractCheck> resource_contract();
+
+// ---- Adaptors ----
 
 struct AllocationCounts {
   std::int64_t allocations = 0;  // that succeeded

@@ -10,15 +10,10 @@
 
 import gridbuf.alloc;
 import gridbuf.alloc.host;
-import gridbuf.alloc.poison;
 import gridbuf.alloc.testing;
-import gridbuf.alloc.testing.contract;
 import gridbuf.error;
 import gridbuf.layout.extents;
 import gridbuf.layout.view;
-
-extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
-extern "C" const char* __tsan_default_options() { return "allocator_may_return_null=1"; }
 
 namespace gridbuf::testing {
 namespace {
