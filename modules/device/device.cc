@@ -50,6 +50,20 @@ absl::StatusOr<std::int64_t> extent_of_rows(std::string_view side, const RowCopy
 
 std::string_view to_string(MemoryKind kind) { return kKindNames[static_cast<std::size_t>(kind)]; }
 
+Device device_of(MemoryKind kind, std::int32_t ordinal) {
+  switch (kind) {
+    case MemoryKind::kPinned:
+      return {DeviceType::kCudaHost, 0};
+    case MemoryKind::kManaged:
+      return {DeviceType::kCudaManaged, 0};
+    case MemoryKind::kDevice:
+      return {DeviceType::kCuda, ordinal};
+    case MemoryKind::kHost:
+      break;
+  }
+  return {};
+}
+
 absl::StatusOr<MemoryKind> memory_kind(std::string_view name) {
   for (std::size_t i = 0; i < kKindNames.size(); ++i) {
     if (kKindNames[i] == name) return static_cast<MemoryKind>(i);

@@ -23,6 +23,7 @@
 // a driver may end before the last block does, so the memory is left to the system.
 module;
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -50,6 +51,9 @@ enum class MemoryKind : std::uint8_t {
 
 /// "host", "pinned", "managed", "device".
 std::string_view to_string(MemoryKind kind);
+
+/// What DLPack calls memory of that kind: kCuda and the ordinal for kDevice, else ordinal 0.
+Device device_of(MemoryKind kind, std::int32_t ordinal);
 
 /// The kind of that name. Error: kValue, listing the names.
 absl::StatusOr<MemoryKind> memory_kind(std::string_view name);
@@ -138,14 +142,6 @@ enum class StreamKind : std::uint8_t {
   kNonBlocking,  // ordered with nothing but events
 };
 
-/// How managed memory will be used, for DeviceDriver::advise.
-enum class Advice : std::uint8_t {
-  kNone,          // takes the others back
-  kReadMostly,    // read on both sides, seldom written: each side may keep a copy
-  kPreferDevice,  // stays on the device where it can
-  kPreferHost,    // stays on the host where it can
-};
-
 /// A device, and the software that drives it. Drivers live as long as the process.
 //
 /// Errors of every function that can fail: kDeviceUnavailable after fork; kValue for a stream that
@@ -154,7 +150,11 @@ enum class Advice : std::uint8_t {
 /// that was enqueued earlier is reported by a later call that waits.
 class DeviceDriver {
  public:
-  DeviceDriver() = default;
+  /// The names of its resources: of kPinned, kManaged, kDevice. Static text.
+  explicit DeviceDriver(const std::array<std::string_view, 3>& names)
+      : resources_{{{*this, MemoryKind::kPinned, names[0]},
+                    {*this, MemoryKind::kManaged, names[1]},
+                    {*this, MemoryKind::kDevice, names[2]}}} {}
   DeviceDriver(const DeviceDriver&) = delete;
   DeviceDriver& operator=(const DeviceDriver&) = delete;
   virtual ~DeviceDriver() = default;
@@ -168,7 +168,9 @@ class DeviceDriver {
   /// kinds can be used at once, zeros included, and are given back when the device has done with
   /// them. kHost is host_resource()'s business and asked elsewhere (gridbuf.device.registry).
   /// Requires kind != kHost.
-  virtual MemoryResource& resource(MemoryKind kind) = 0;
+  MemoryResource& resource(MemoryKind kind) {
+    return resources_[static_cast<std::size_t>(kind) - 1];
+  }
 
   /// The device that is current on this thread; kCuda and its ordinal.
   virtual absl::StatusOr<Device> current_device() = 0;
@@ -213,15 +215,30 @@ class DeviceDriver {
   /// exports to a consumer that named its stream. Addresses that the driver does not know are
   /// ignored.
   virtual void note_use(const void* address, StreamHandle stream) noexcept = 0;
-  /// A hint for managed memory: it is wanted on the device (or the host) soon. Never fails, and
-  /// does nothing for other memory or where the system cannot.
-  virtual void prefetch(const void* address, std::int64_t length_bytes, bool to_device,
-                        StreamHandle stream) noexcept = 0;
-  /// Another hint for managed memory, by the same rules.
-  virtual void advise(const void* address, std::int64_t length_bytes, Advice advice) noexcept = 0;
 
   /// What a bug report should say, in order: ("runtime", "13.0"), ("device 0", …).
   virtual std::vector<std::pair<std::string, std::string>> facts() = 0;
+
+ private:
+  /// What resource(kind).allocate(request) does.
+  virtual absl::StatusOr<Block> allocate(MemoryKind kind, const AllocationRequest& request) = 0;
+
+  class Resource final : public MemoryResource {
+   public:
+    Resource(DeviceDriver& driver, MemoryKind kind, std::string_view name)
+        : driver_(driver), kind_(kind), name_(name) {}
+    absl::StatusOr<Block> allocate(const AllocationRequest& request) override {
+      return driver_.allocate(kind_, request);
+    }
+    std::string_view name() const noexcept override { return name_; }
+
+   private:
+    DeviceDriver& driver_;
+    MemoryKind kind_;
+    std::string_view name_;
+  };
+
+  std::array<Resource, 3> resources_;
 };
 
 /// 1 and 2 and every other handle but 0 pass; for 0 the error says what to pass instead.

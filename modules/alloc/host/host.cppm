@@ -336,8 +336,7 @@ export namespace gridbuf::pages {
 
 /// The pages for a block of this length: kHuge if they are `wanted`, the system has them, and the
 /// block is at least as long as one of them.
-PageKind kind_for(std::int64_t length_bytes, bool wanted,
-                  const system::HugePageReport& report);
+PageKind kind_for(std::int64_t length_bytes, bool wanted, const system::HugePageReport& report);
 
 /// Takes the memory of a mapping but keeps its addresses until it is unmapped: every access there
 /// is a segmentation fault. False, and all is unchanged, if the kernel refuses.

@@ -197,8 +197,7 @@ TEST_F(SmallBlocks, AreKeptUpToABound) {
     blocks.reserve(200);
     for (std::int64_t i = 0; i < 200; ++i) blocks.push_back(allocate(1024 + 150 * i));
   }
-  EXPECT_LE(lent_bytes() - before,
-            4 * ((32 << 10) + 64));
+  EXPECT_LE(lent_bytes() - before, 4 * ((32 << 10) + 64));
   resource_.trim();
   EXPECT_LE(lent_bytes() - before, 64);
 }

@@ -130,8 +130,8 @@ int commit_parallel(std::byte* data, std::int64_t total_bytes) {
 }  // namespace
 
 PageKind kind_for(std::int64_t length_bytes, bool wanted, const system::HugePageReport& report) {
-  const bool system_has_them = report.mode == system::HugePageMode::kMadvise ||
-                               report.mode == system::HugePageMode::kAlways;
+  const bool system_has_them =
+      report.mode == system::HugePageMode::kMadvise || report.mode == system::HugePageMode::kAlways;
   const bool huge = wanted && system_has_them && length_bytes >= report.page_bytes;
   return huge ? PageKind::kHuge : PageKind::kSmall;
 }

@@ -99,8 +99,8 @@ TEST(Commit, UsesThreadsForLongRangesAndCommitsThemWhole) {
 
 TEST(Commit, ReportsARefusalAnywhereInALongRange) {
   const SmallPages mapping(2 * kLongBytes / system::page_bytes());
-  ASSERT_EQ(mprotect(mapping.data() + kLongBytes,
-                     static_cast<std::size_t>(mapping.page_bytes()), PROT_NONE),
+  ASSERT_EQ(mprotect(mapping.data() + kLongBytes, static_cast<std::size_t>(mapping.page_bytes()),
+                     PROT_NONE),
             0);
   EXPECT_EQ(error_class_of(commit(mapping.data(), 2 * kLongBytes)), ErrorClass::kMemory);
 }

@@ -8,21 +8,17 @@
 // checks reach a block's bytes by a `ByteAccess`, so that memory which the host cannot touch has
 // the same contract.
 //
-// Each adaptor wraps any MemoryResource and is one itself, so they stack: a poisoned, counted host.
+// Each adaptor wraps any MemoryResource and is one itself, so they stack: a failing, counted host.
 // They keep the contract, and each answers one question:
 //
 //   CountingResource   was everything given back, and how much was in use at most?
 //   FailingResource    what happens if the n-th allocation fails? Run an operation for n = 1, 2, …
 //                      until it succeeds: each time it must report kMemory and leave nothing
 //                      behind.
-//   PoisoningResource  is a byte read that was never written, or written outside of a block? Fresh
-//                      bytes get a pattern that is an absurd number in every element type, and both
-//                      sides get guards that are checked on release.
 //   PaddingGuard       is the padding between the rows of a view touched?
 //
-// The patterns are checked in every build. With AddressSanitizer guards and padding are poisoned as
-// well, so that a single stray read ends the test there and then; that is why one idea serves both
-// kinds of run.
+// The patterns of PaddingGuard are checked in every build. With AddressSanitizer padding is
+// poisoned as well, so that a single stray read ends the test.
 module;
 
 #include <atomic>
@@ -125,30 +121,6 @@ class FailingResource final : public MemoryResource {
   std::int64_t first_failing_call_;
   std::int64_t last_failing_call_;
   std::atomic<std::int64_t> calls_ = 0;
-};
-
-/// Surrounds every block with guards and fills it with patterns.
-class PoisoningResource final : public MemoryResource {
- public:
-  /// Bytes of guard on either side; a multiple of every alignment that blocks get unasked.
-  static constexpr std::int64_t kGuardBytes = 64;
-  /// What a fresh byte holds, unless zeros were asked for, and what a released one holds.
-  static constexpr std::byte kFresh{0xCB};
-  static constexpr std::byte kReleased{0xDD};
-
-  explicit PoisoningResource(MemoryResource& upstream);
-  absl::StatusOr<Block> allocate(const AllocationRequest& request) override;
-  std::string_view name() const noexcept override { return name_; }
-  /// How many released blocks had a guard that someone wrote into.
-  std::int64_t damaged_blocks() const { return damaged_blocks_; }
-
- private:
-  struct Guarded;
-  static void release(void* context, void* allocation) noexcept;
-
-  MemoryResource& upstream_;
-  std::string name_;
-  std::atomic<std::int64_t> damaged_blocks_ = 0;
 };
 
 /// Traps in the bytes of [block, block + total_bytes) that belong to no element of `view`: a

@@ -1,7 +1,6 @@
 module;
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -44,24 +43,6 @@ struct Record {
   bool used_by_other_streams = false;
 };
 
-/// One kind of memory as a resource.
-class Resource final : public MemoryResource {
- public:
-  Resource(CudaDriver& driver, MemoryKind kind) : driver_(driver), kind_(kind) {}
-  absl::StatusOr<Block> allocate(const AllocationRequest& request) override {
-    return driver_.allocate(kind_, request);
-  }
-  std::string_view name() const noexcept override {
-    static constexpr std::array<std::string_view, 4> kNames{"host", "CUDA pinned", "CUDA managed",
-                                                            "CUDA device"};
-    return kNames[static_cast<std::size_t>(kind_)];
-  }
-
- private:
-  CudaDriver& driver_;
-  MemoryKind kind_;
-};
-
 }  // namespace gridbuf::cuda
 
 namespace gridbuf {
@@ -93,12 +74,6 @@ class DeviceScope {
   bool changed_ = false;
 };
 
-Device device_of(const Record& record) {
-  if (record.kind == MemoryKind::kPinned) return {DeviceType::kCudaHost, 0};
-  if (record.kind == MemoryKind::kManaged) return {DeviceType::kCudaManaged, 0};
-  return {DeviceType::kCuda, record.device};
-}
-
 std::uintptr_t number_of(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
 
 // "; 1.5 GiB of 80.0 GiB are free on the current device", or nothing if CUDA does not tell.
@@ -124,17 +99,9 @@ PageLock page_lock(const gridbuf_cuda_runtime& runtime) {
 }  // namespace
 
 CudaDriver::CudaDriver(const gridbuf_cuda_runtime& runtime)
-    : runtime_(runtime), pinned_(page_lock(runtime)) {
-  for (const MemoryKind kind : {MemoryKind::kPinned, MemoryKind::kManaged, MemoryKind::kDevice}) {
-    resources_.push_back(std::make_unique<cuda::Resource>(*this, kind));
-  }
-}
-
-CudaDriver::~CudaDriver() = default;
-
-MemoryResource& CudaDriver::resource(MemoryKind kind) {
-  return *resources_[static_cast<std::size_t>(kind) - 1];
-}
+    : DeviceDriver({"CUDA pinned", "CUDA managed", "CUDA device"}),
+      runtime_(runtime),
+      pinned_(page_lock(runtime)) {}
 
 // --- Devices -------------------------------------------------------------------------------------
 
@@ -250,7 +217,7 @@ absl::StatusOr<Block> CudaDriver::allocate(MemoryKind kind, const AllocationRequ
   }
   const bool is_device = kind == MemoryKind::kDevice;
   const BlockFacts facts{.resource_name = resource(kind).name(),
-                         .device = device_of(*record),
+                         .device = device_of(kind, record->device),
                          .pages = record->pages ? record->pages->mapping.pages : PageKind::kShared,
                          .from_cache = record->pages && record->pages->from_cache,
                          .stream = is_device ? stream : 0};
@@ -277,13 +244,6 @@ void CudaDriver::fill_from_record(const void* address, PointerInfo& info) {
   if (record == nullptr) return;
   info.base = number_of(record->base);
   info.length_bytes = record->length_bytes;
-}
-
-bool CudaDriver::moves_managed_memory(const void* address, int device) {
-  const RecordPtr record = record_around(address);
-  if (record == nullptr || record->kind != MemoryKind::kManaged) return false;
-  const absl::StatusOr<const gridbuf_cuda_device*> facts = facts_of(device);
-  return facts.ok() && (*facts)->has_concurrent_managed != 0;
 }
 
 // After each piece of work on another stream than the block's own, that stream's event is recorded

@@ -9,10 +9,10 @@
 // (cudaMallocAsync), so that frees do not stop the device and memory comes back quickly; where a
 // device has no pools, from cudaMalloc. The pool is told to keep an eighth of the device's memory:
 // by default it gives everything back at every synchronisation, and the next allocation is slow.
-// Managed memory comes from cudaMallocManaged. Pinned memory (`PinnedPages`) is pages of our own: the
-// driver's allocator touches small pages one after the other, on one thread, at 1 to 2 GB/s, and the
-// pages are what takes the time, not the lock. Ours are huge and touched by several threads before
-// the driver locks them; others have measured a fourth to an eighteenth of the time for it.
+// Managed memory comes from cudaMallocManaged. Pinned memory (`PinnedPages`) is pages of our own:
+// the driver's allocator touches small pages one after the other, on one thread, at 1 to 2 GB/s,
+// and the pages are what takes the time, not the lock. Ours are huge and touched by several threads
+// before the driver locks them; others have measured a fourth to an eighteenth of the time for it.
 //
 // Key decision: when memory is freed. A block is freed in the order of the stream that made it,
 // but arrays are dropped at any moment, so that alone is not enough. Work that this driver enqueues
@@ -50,9 +50,8 @@ import gridbuf.alloc.host;
 import gridbuf.device;
 
 namespace gridbuf::cuda {
-class Resource;
 struct Record;
-}  // namespace gridbuf::cuda
+}
 
 export namespace gridbuf {
 
@@ -61,9 +60,9 @@ struct PageLock {
   std::function<void(void* address)> unlock;
 };
 
-/// Locked pages. Those that are given back stay locked and are kept for reuse, up to a limit. Safe on
-/// any thread. It knows no CUDA but the two functions that lock and unlock, so that its rules can be
-/// tested on any machine.
+/// Locked pages. Those that are given back stay locked and are kept for reuse, up to a limit. Safe
+/// on any thread. It knows no CUDA but the two functions that lock and unlock, so that its rules
+/// can be tested on any machine.
 class PinnedPages {
  public:
   /// What is kept by default: enough for the staging of two fields.
@@ -106,11 +105,9 @@ class CudaDriver final : public DeviceDriver {
 
   /// The runtime must have a device. Everyone but tests takes cuda_driver().
   explicit CudaDriver(const gridbuf_cuda_runtime& runtime);
-  ~CudaDriver() override;
 
   std::string_view name() const noexcept override { return "cuda"; }
   bool is_emulated() const noexcept override { return false; }
-  MemoryResource& resource(MemoryKind kind) override;
   absl::StatusOr<Device> current_device() override;
 
   absl::Status copy(void* target, const void* source, std::int64_t length_bytes,
@@ -130,9 +127,6 @@ class CudaDriver final : public DeviceDriver {
 
   absl::StatusOr<PointerInfo> pointer_info(const void* address) override;
   void note_use(const void* address, StreamHandle stream) noexcept override;
-  void prefetch(const void* address, std::int64_t length_bytes, bool to_device,
-                StreamHandle stream) noexcept override;
-  void advise(const void* address, std::int64_t length_bytes, Advice advice) noexcept override;
   std::vector<std::pair<std::string, std::string>> facts() override;
 
   /// Whether the address lies in a block of this driver.
@@ -144,14 +138,13 @@ class CudaDriver final : public DeviceDriver {
   PinnedPages& pinned_pages() { return pinned_; }
 
  private:
-  friend class cuda::Resource;
   using RecordPtr = std::shared_ptr<cuda::Record>;
 
   absl::Status enter(StreamHandle stream) const;
   absl::Status checked(int error, std::string_view call) const;
   absl::StatusOr<int> current_ordinal() const;
   absl::StatusOr<const gridbuf_cuda_device*> facts_of(int device);
-  absl::StatusOr<Block> allocate(MemoryKind kind, const AllocationRequest& request);
+  absl::StatusOr<Block> allocate(MemoryKind kind, const AllocationRequest& request) override;
   absl::Status obtain(cuda::Record& record, std::int64_t block_bytes);
   int obtain_device(cuda::Record& record, std::uint64_t block_bytes);
   absl::Status obtain_pinned(cuda::Record& record, std::int64_t block_bytes);
@@ -162,7 +155,6 @@ class CudaDriver final : public DeviceDriver {
   static void release(void* context, void* allocation) noexcept;
   RecordPtr record_around(const void* address);
   void fill_from_record(const void* address, PointerInfo& info);
-  bool moves_managed_memory(const void* address, int device);
   absl::Status copy_row_by_row(const RowCopy& rows, StreamHandle stream);
   absl::Status enqueued(std::initializer_list<const void*> addresses, StreamHandle stream);
   absl::Status enqueued(const void* address, StreamHandle stream);
@@ -171,9 +163,8 @@ class CudaDriver final : public DeviceDriver {
   const gridbuf_cuda_runtime& runtime_;
   DriverProcess process_;
   PinnedPages pinned_;
-  std::vector<std::unique_ptr<cuda::Resource>> resources_;  // pinned, managed, device
-  std::mutex mutex_;                                        // of what follows
-  std::map<std::uintptr_t, RecordPtr> records_;             // by begin of the allocation
+  std::mutex mutex_;                             // of what follows
+  std::map<std::uintptr_t, RecordPtr> records_;  // by begin of the allocation
   std::map<int, gridbuf_cuda_device> devices_;
   std::set<StreamHandle> own_streams_;
   std::int64_t failed_releases_ = 0;

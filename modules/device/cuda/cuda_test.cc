@@ -21,8 +21,8 @@ import gridbuf.device.cuda.fake;
 import gridbuf.device.emulated;
 import gridbuf.error;
 
-// The driver on a runtime that a test commands (gridbuf.device.cuda.fake). What a GPU does is tested
-// in gpu_test.cc.
+// The driver on a runtime that a test commands (gridbuf.device.cuda.fake). What a GPU does is
+// tested in gpu_test.cc.
 
 namespace gridbuf {
 namespace {
@@ -388,7 +388,6 @@ int use_after_fork(CudaDriver& driver, Block block) {
   if (!unavailable(driver.pointer_info(block.data()).status())) return 7;
   if (!unavailable(driver.current_device().status())) return 8;
   driver.note_use(block.data(), 1);
-  driver.prefetch(block.data(), 8, true, 1);
   block = Block();
   return fake().calls == calls ? 0 : 9;
 }
@@ -412,24 +411,6 @@ TEST_F(CudaDriverTest, AnExitingProcessMakesNoCall) {
 }
 
 // --- The rest ------------------------------------------------------------------------------------
-
-TEST_F(CudaDriverTest, PrefetchAndAdviceAreHintsForManagedMemory) {
-  const Block managed = must_allocate(MemoryKind::kManaged, {.total_bytes = 8});
-  const Block device = must_allocate(MemoryKind::kDevice, {.total_bytes = 8});
-  const std::int64_t before = fake_device().hints();
-  driver.prefetch(managed.data(), 8, true, 1);
-  driver.prefetch(device.data(), 8, true, 1);
-  driver.prefetch(&device, 8, true, 1);
-  for (const Advice advice :
-       {Advice::kNone, Advice::kReadMostly, Advice::kPreferDevice, Advice::kPreferHost}) {
-    driver.advise(managed.data(), 8, advice);
-    driver.advise(device.data(), 8, advice);
-  }
-  EXPECT_EQ(fake_device().hints() - before, 5);
-  fake().failing_function = "prefetch";
-  fake().failing_call = 1;
-  driver.prefetch(managed.data(), 8, false, 1);  // fails, and nobody hears of it
-}
 
 TEST_F(CudaDriverTest, RowsFarApartAreCopiedOneByOne) {
   const std::int64_t pitch = CudaDriver::kLongestPitchBytes + 1;

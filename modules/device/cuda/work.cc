@@ -237,27 +237,6 @@ absl::StatusOr<PointerInfo> CudaDriver::pointer_info(const void* address) {
   return info;
 }
 
-// A hint: whatever CUDA says about it, nobody asked.
-void CudaDriver::prefetch(const void* address, std::int64_t length_bytes, bool to_device,
-                          StreamHandle stream) noexcept {
-  if (!process_.is_this_process() || process_is_exiting() || length_bytes <= 0) return;
-  int device = 0;
-  if (runtime_.get_device(&device) != GRIDBUF_CUDA_DONE) return;
-  if (!moves_managed_memory(address, device)) return;
-  runtime_.prefetch(address, unsigned_of(length_bytes), to_device ? device : -1, stream);
-}
-
-void CudaDriver::advise(const void* address, std::int64_t length_bytes, Advice advice) noexcept {
-  if (!process_.is_this_process() || process_is_exiting() || length_bytes <= 0) return;
-  int device = 0;
-  if (runtime_.get_device(&device) != GRIDBUF_CUDA_DONE) return;
-  if (!moves_managed_memory(address, device)) return;
-  const bool prefers = advice == Advice::kPreferDevice || advice == Advice::kPreferHost;
-  const int kind = prefers ? 2 : advice == Advice::kReadMostly ? 1 : 0;
-  runtime_.advise(address, unsigned_of(length_bytes), kind,
-                  advice == Advice::kPreferHost ? -1 : device);
-}
-
 // --- What there is -------------------------------------------------------------------------------
 
 std::vector<std::pair<std::string, std::string>> CudaDriver::facts() {
@@ -274,7 +253,7 @@ std::vector<std::pair<std::string, std::string>> CudaDriver::facts() {
                        std::to_string(found.compute_minor) + ", " +
                        bytes_text(static_cast<std::int64_t>(found.memory_bytes));
     text += found.has_pools != 0 ? ", pools" : ", no pools";
-    text += found.has_concurrent_managed != 0 ? ", managed" : ", managed without prefetch";
+    text += found.has_managed != 0 ? ", managed" : ", no managed memory";
     facts.emplace_back("cuda device " + std::to_string(device), text);
   }
   return facts;

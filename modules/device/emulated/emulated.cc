@@ -1,6 +1,5 @@
 module;
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -30,39 +29,6 @@ using emulated::RangePtr;
 using emulated::RangeState;
 using emulated::Verdict;
 
-namespace {
-
-constexpr std::array<std::string_view, 4> kResourceNames{"host", "emulated pinned",
-                                                         "emulated managed", "emulated device"};
-
-DeviceType device_type_of(MemoryKind kind) {
-  if (kind == MemoryKind::kPinned) return DeviceType::kCudaHost;
-  if (kind == MemoryKind::kManaged) return DeviceType::kCudaManaged;
-  return kind == MemoryKind::kDevice ? DeviceType::kCuda : DeviceType::kHost;
-}
-
-}  // namespace
-
-namespace emulated {
-
-/// One kind of memory as a resource.
-class Resource final : public MemoryResource {
- public:
-  Resource(EmulatedDriver& driver, MemoryKind kind) : driver_(driver), kind_(kind) {}
-  absl::StatusOr<Block> allocate(const AllocationRequest& request) override {
-    return driver_.allocate(kind_, request);
-  }
-  std::string_view name() const noexcept override {
-    return kResourceNames[static_cast<std::size_t>(kind_)];
-  }
-
- private:
-  EmulatedDriver& driver_;
-  MemoryKind kind_;
-};
-
-}  // namespace emulated
-
 // What a block holds until its release.
 struct EmulatedDriver::BlockRecord {
   EmulatedDriver* driver;
@@ -70,21 +36,9 @@ struct EmulatedDriver::BlockRecord {
   Point home;  // the queue of its stream, which may outlive the stream
 };
 
-EmulatedDriver::EmulatedDriver() {
-  for (const MemoryKind kind : {MemoryKind::kPinned, MemoryKind::kManaged, MemoryKind::kDevice}) {
-    resources_.push_back(std::make_unique<emulated::Resource>(*this, kind));
-  }
-}
-
-EmulatedDriver::~EmulatedDriver() = default;
-
 EmulatedDriver& emulated_driver() {
   static EmulatedDriver& driver = *new EmulatedDriver;
   return driver;
-}
-
-MemoryResource& EmulatedDriver::resource(MemoryKind kind) {
-  return *resources_[static_cast<std::size_t>(kind) - 1];
 }
 
 // --- Blocks --------------------------------------------------------------------------------------
@@ -128,7 +82,7 @@ absl::StatusOr<Block> EmulatedDriver::allocate(MemoryKind kind, const Allocation
     }
   }
   const BlockFacts facts{.resource_name = name,
-                         .device = {device_type_of(kind), 0},
+                         .device = device_of(kind, 0),
                          .pages = PageKind::kSmall,
                          .stream = ordered ? stream : 0};
   return Block(data, request.total_bytes,
@@ -216,34 +170,11 @@ absl::StatusOr<PointerInfo> EmulatedDriver::pointer_info(const void* address) {
   if (!range.ok()) return range.status();
   if (*range == nullptr) return PointerInfo{};
   const MemoryKind kind = (*range)->kind;
-  return PointerInfo{.device = {device_type_of(kind), 0},
+  return PointerInfo{.device = device_of(kind, 0),
                      .base = (*range)->begin,
                      .length_bytes = (*range)->length_bytes,
                      .host_accessible = kind != MemoryKind::kDevice,
                      .device_accessible = true};
-}
-
-void EmulatedDriver::prefetch(const void* address, std::int64_t /*length_bytes*/,
-                              bool /*to_device*/, StreamHandle /*stream*/) noexcept {
-  take_hint(address);
-}
-
-void EmulatedDriver::advise(const void* address, std::int64_t /*length_bytes*/,
-                            Advice /*advice*/) noexcept {
-  take_hint(address);
-}
-
-void EmulatedDriver::take_hint(const void* address) noexcept {
-  if (!process_.is_this_process()) return;
-  const RangePtr range = memory_.find(address);
-  if (range == nullptr || range->kind != MemoryKind::kManaged) return;
-  const std::lock_guard lock(mutex_);
-  ++hints_;
-}
-
-std::int64_t EmulatedDriver::hints() {
-  const std::lock_guard lock(mutex_);
-  return hints_;
 }
 
 bool EmulatedDriver::owns(const void* address) {

@@ -66,9 +66,8 @@ import gridbuf.alloc;
 import gridbuf.device;
 
 namespace gridbuf::emulated {
-class Resource;
 struct Queue;
-}  // namespace gridbuf::emulated
+}
 
 export namespace gridbuf::emulated {
 
@@ -359,12 +358,10 @@ class EmulatedDriver final : public DeviceDriver {
   static constexpr std::int64_t kHeldBytes = std::int64_t{256} << 20;
 
   /// Drivers of tests must outlive their blocks; everyone else takes emulated_driver().
-  EmulatedDriver();
-  ~EmulatedDriver() override;
+  EmulatedDriver() : DeviceDriver({"emulated pinned", "emulated managed", "emulated device"}) {}
 
   std::string_view name() const noexcept override { return "emulated"; }
   bool is_emulated() const noexcept override { return true; }
-  MemoryResource& resource(MemoryKind kind) override;
   absl::StatusOr<Device> current_device() override;
 
   absl::Status copy(void* target, const void* source, std::int64_t length_bytes,
@@ -384,9 +381,6 @@ class EmulatedDriver final : public DeviceDriver {
 
   absl::StatusOr<PointerInfo> pointer_info(const void* address) override;
   void note_use(const void* address, StreamHandle stream) noexcept override;
-  void prefetch(const void* address, std::int64_t length_bytes, bool to_device,
-                StreamHandle stream) noexcept override;
-  void advise(const void* address, std::int64_t length_bytes, Advice advice) noexcept override;
   std::vector<std::pair<std::string, std::string>> facts() override;
 
   // --- What only the emulated device has ---------------------------------------------------------
@@ -399,17 +393,14 @@ class EmulatedDriver final : public DeviceDriver {
   /// How many bytes the device has; allocations beyond are kMemory.
   void set_capacity(std::int64_t capacity_bytes);
   emulated::Faults& faults() { return faults_; }
-  /// How often prefetch and advise found memory that they are for.
-  std::int64_t hints();
 
  private:
-  friend class emulated::Resource;
   struct BlockRecord;
   absl::Status enter(emulated::Operation operation, emulated::Verdict& verdict);
   absl::Status enter_waiting(emulated::Operation operation);
   absl::Status enqueue(StreamHandle stream, const emulated::Verdict& verdict, emulated::Work work,
                        const std::vector<emulated::RangePtr>& used);
-  absl::StatusOr<Block> allocate(MemoryKind kind, const AllocationRequest& request);
+  absl::StatusOr<Block> allocate(MemoryKind kind, const AllocationRequest& request) override;
   absl::StatusOr<emulated::RangePtr> map(MemoryKind kind, const AllocationRequest& request,
                                          std::int64_t block_bytes);
   absl::Status start_block(const emulated::RangePtr& range, const AllocationRequest& request,
@@ -417,7 +408,6 @@ class EmulatedDriver final : public DeviceDriver {
   static void release(void* context, void* allocation) noexcept;
   void release(BlockRecord& record);
   void add_use(const emulated::RangePtr& range, const emulated::Point& point);
-  void take_hint(const void* address) noexcept;
   emulated::Points take_uses(const emulated::Range& range);
   void count_moved(const emulated::Range* target, const emulated::Range* source,
                    std::int64_t bytes);
@@ -426,10 +416,8 @@ class EmulatedDriver final : public DeviceDriver {
   emulated::Memory memory_;
   emulated::LateStreams streams_;
   emulated::Faults faults_;
-  std::vector<std::unique_ptr<emulated::Resource>> resources_;  // pinned, managed, device
-  std::mutex mutex_;                                            // of what follows
-  std::unordered_map<std::uintptr_t, emulated::Points> uses_;   // by range: who else uses it
-  std::int64_t hints_ = 0;
+  std::mutex mutex_;                                           // of what follows
+  std::unordered_map<std::uintptr_t, emulated::Points> uses_;  // by range: other streams' uses
   std::atomic<std::int64_t> host_to_device_bytes_ = 0;
   std::atomic<std::int64_t> device_to_host_bytes_ = 0;
 };

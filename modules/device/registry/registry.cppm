@@ -1,19 +1,19 @@
 // gridbuf.device.registry: which devices there are.
 //
-// Purpose. The one library that knows both drivers. `device_driver` answers with the emulated device
-// while it is switched on, else with CUDA, else with an error that says what was looked for. Nothing
-// looks for a device before the first such call, so a program that uses host memory alone needs no
-// driver, no GPU and no time for either. `device_table` is that driver as a table of plain C
-// functions, for programs that share nothing with gridbuf (the conformance suite, a test in another
-// language); device_table.h is the whole interface.
+// Purpose. The one library that knows both drivers. `device_driver` answers with the emulated
+// device while it is switched on, else with CUDA, else with an error that says what was looked for.
+// Nothing looks for a device before the first such call, so a program that uses host memory alone
+// needs no driver, no GPU and no time for either. `device_table` is that driver as a table of plain
+// C functions, for programs that share nothing with gridbuf (the conformance suite, a test in
+// another language); device_table.h is the whole interface.
 //
 // Key decision. The emulated device is switched on by name, in the environment
 // (GRIDBUF_DEVICE=emulated) or by a call, and never as a fallback. A program that runs on it by
 // accident would be right and useless.
 //
 // The switch decides what is allocated from then on, and nothing else. Existing memory belongs to
-// the driver that made it: `driver_of` finds that one by address. So switching while memory lives is
-// harmless; only exports of emulated memory end with the switch, because other libraries may not
+// the driver that made it: `driver_of` finds that one by address. So switching while memory lives
+// is harmless; only exports of emulated memory end with the switch, because other libraries may not
 // take it for a GPU's.
 module;
 

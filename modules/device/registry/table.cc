@@ -60,16 +60,18 @@ struct Delay {
 absl::Status keep_busy(DeviceDriver& driver, std::uint32_t milliseconds, StreamHandle stream) {
   const Delay delay{std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds),
                     milliseconds};
-  return driver.launch({.name = "a delay",
-                        .on_host = [](const void* arguments, std::span<std::byte* const>) {
-                          std::this_thread::sleep_until(static_cast<const Delay*>(arguments)->due);
-                        },
-                        .on_cuda = [](const void* arguments, StreamHandle on) {
-                          return gridbuf_cuda_spin(
-                              static_cast<const Delay*>(arguments)->milliseconds, on);
-                        },
-                        .arguments = std::as_bytes(std::span(&delay, 1))},
-                       stream);
+  return driver.launch(
+      {.name = "a delay",
+       .on_host =
+           [](const void* arguments, std::span<std::byte* const>) {
+             std::this_thread::sleep_until(static_cast<const Delay*>(arguments)->due);
+           },
+       .on_cuda =
+           [](const void* arguments, StreamHandle on) {
+             return gridbuf_cuda_spin(static_cast<const Delay*>(arguments)->milliseconds, on);
+           },
+       .arguments = std::as_bytes(std::span(&delay, 1))},
+      stream);
 }
 
 template <std::size_t kSlot>

@@ -99,14 +99,14 @@ std::optional<std::int64_t> to_limit(PyObject* object, std::string_view name) {
 
 bool to_huge_pages(PyObject* object) {
   if (PyUnicode_Check(object) == 0) {
-    raise(ErrorClass::kType, Problem{"huge_pages", describe(object), "a str",
-                                     "pass \"auto\" or \"never\""});
+    raise(ErrorClass::kType,
+          Problem{"huge_pages", describe(object), "a str", "pass \"auto\" or \"never\""});
   }
   for (const bool huge : {false, true}) {
     if (utf8(object) == kHugePages[huge]) return huge;
   }
-  raise(ErrorClass::kValue, Problem{"huge_pages", describe(object), "\"auto\" or \"never\"",
-                                    "pass one of them"});
+  raise(ErrorClass::kValue,
+        Problem{"huge_pages", describe(object), "\"auto\" or \"never\"", "pass one of them"});
 }
 
 /// (cache_limit_bytes, limit_bytes, huge_pages, poison), all of them.

@@ -115,7 +115,6 @@ int device_facts(int /*device*/, gridbuf_cuda_device* facts) {
   facts->memory_bytes = std::uint64_t{1} << 33;
   facts->has_pools = fake().has_pools ? 1 : 0;
   facts->has_managed = fake().has_managed ? 1 : 0;
-  facts->has_concurrent_managed = 1;
   return 0;
 }
 int memory_info(std::uint64_t* free_bytes, std::uint64_t* total_bytes) {
@@ -215,20 +214,6 @@ int fill(void* target, int value, std::uint64_t length_bytes, std::uint64_t stre
   return code_of(fake_device().fill(target, static_cast<std::byte>(value),
                                     static_cast<std::int64_t>(length_bytes), stream));
 }
-int prefetch(const void* address, std::uint64_t length_bytes, int device, std::uint64_t stream) {
-  GRIDBUF_FAKE(prefetch);
-  fake_device().prefetch(address, static_cast<std::int64_t>(length_bytes), device >= 0, stream);
-  return 0;
-}
-
-int advise(const void* address, std::uint64_t length_bytes, int advice, int device) {
-  GRIDBUF_FAKE(advise);
-  const Advice preference = device < 0 ? Advice::kPreferHost : Advice::kPreferDevice;
-  fake_device().advise(address, static_cast<std::int64_t>(length_bytes),
-                       advice == 2 ? preference : static_cast<Advice>(advice));
-  return 0;
-}
-
 int stream_create(std::uint64_t* stream, int non_blocking) {
   GRIDBUF_FAKE(stream_create);
   *stream = *fake_device().create_stream(non_blocking != 0 ? StreamKind::kNonBlocking
@@ -328,8 +313,6 @@ const gridbuf_cuda_runtime& fake_runtime() {
                                           copy,
                                           copy_rows,
                                           fill,
-                                          prefetch,
-                                          advise,
                                           stream_create,
                                           stream_destroy,
                                           stream_synchronize,

@@ -43,7 +43,6 @@ int device_facts(int device, gridbuf_cuda_device* facts) {
   facts->compute_minor = properties.minor;
   facts->memory_bytes = properties.totalGlobalMem;
   facts->has_managed = properties.managedMemory;
-  facts->has_concurrent_managed = properties.concurrentManagedAccess;
   return done(cudaDeviceGetAttribute(&facts->has_pools, cudaDevAttrMemoryPoolsSupported, device));
 }
 
@@ -124,41 +123,6 @@ __global__ void spin_kernel(unsigned long long duration_nanoseconds) {
   const unsigned long long begin = nanoseconds();
   while (nanoseconds() - begin < duration_nanoseconds) {
   }
-}
-
-#if CUDART_VERSION >= 13000
-cudaMemLocation place_of(int device) {
-  cudaMemLocation location;
-  std::memset(&location, 0, sizeof(location));
-  location.type = device < 0 ? cudaMemLocationTypeHost : cudaMemLocationTypeDevice;
-  location.id = device < 0 ? 0 : device;
-  return location;
-}
-#else
-int place_of(int device) { return device < 0 ? cudaCpuDeviceId : device; }
-#endif
-
-int prefetch(const void* address, uint64_t length_bytes, int device, uint64_t stream) {
-#if CUDART_VERSION >= 13000
-  const cudaMemLocation location = place_of(device);
-  return done(cudaMemPrefetchAsync(address, length_bytes, location, 0, stream_of(stream)));
-#else
-  return done(cudaMemPrefetchAsync(address, length_bytes, place_of(device), stream_of(stream)));
-#endif
-}
-
-int advise_one(const void* address, uint64_t length_bytes, cudaMemoryAdvise advice, int device) {
-  return done(cudaMemAdvise(address, length_bytes, advice, place_of(device)));
-}
-
-int advise(const void* address, uint64_t length_bytes, int advice, int device) {
-  if (advice == 1) return advise_one(address, length_bytes, cudaMemAdviseSetReadMostly, device);
-  if (advice == 2) {
-    return advise_one(address, length_bytes, cudaMemAdviseSetPreferredLocation, device);
-  }
-  const int error = advise_one(address, length_bytes, cudaMemAdviseUnsetReadMostly, device);
-  const int other = advise_one(address, length_bytes, cudaMemAdviseUnsetPreferredLocation, device);
-  return error != 0 ? error : other;
 }
 
 // --- Streams and events --------------------------------------------------------------------------
@@ -268,8 +232,6 @@ const gridbuf_cuda_runtime table = {
     copy,
     copy_rows,
     fill,
-    prefetch,
-    advise,
     stream_create,
     stream_destroy,
     stream_synchronize,

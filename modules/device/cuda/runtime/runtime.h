@@ -31,10 +31,8 @@ typedef struct {
   char name[256];
   int32_t compute_major, compute_minor;
   uint64_t memory_bytes;
-  int32_t has_pools;               // cudaMallocAsync works
-  int32_t has_managed;             // cudaMallocManaged works
-  int32_t has_concurrent_managed;  // the host may touch managed memory while kernels run, and
-                                   // prefetch moves it
+  int32_t has_pools;    // cudaMallocAsync works
+  int32_t has_managed;  // cudaMallocManaged works
 } gridbuf_cuda_device;
 
 typedef struct {
@@ -72,10 +70,6 @@ typedef struct {
                    uint64_t source_pitch_bytes, uint64_t row_bytes, uint64_t row_count,
                    uint64_t stream);
   int (*fill)(void* target, int value, uint64_t length_bytes, uint64_t stream);
-  int (*prefetch)(const void* address, uint64_t length_bytes, int device /* -1: host */,
-                  uint64_t stream);
-  // 0: none, 1: mostly read, 2: stays on `device` (-1: the host)
-  int (*advise)(const void* address, uint64_t length_bytes, int advice, int device);
 
   int (*stream_create)(uint64_t* stream, int non_blocking);
   int (*stream_destroy)(uint64_t stream);
