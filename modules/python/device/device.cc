@@ -12,7 +12,7 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "modules/alloc/device/device_table.h"
+#include "modules/device/registry/device_table.h"
 
 module gridbuf.python.device;
 
