@@ -14,14 +14,15 @@ MAY_USE = {
     "threads": {"error", "system"},
     # Large blocks are touched and zeroed by several threads, and cached as the machine allows.
     "alloc": {"error", "layout", "system", "threads"},
+    "device": {"error", "layout", "alloc"},
     # Overlapping copies take scratch memory; large fills take threads.
     "transfer": {"error", "layout", "system", "threads", "alloc"},
     # A description of memory holds a share in its owner, which is alloc's.
     "interface": {"error", "layout", "system", "threads", "alloc"},
     # Arithmetic on descriptions of memory; field views are made of storages.
-    "call": {"error", "layout", "system", "threads", "alloc", "transfer", "interface", "storage"},
+    "call": {"error", "layout", "system", "threads", "alloc", "device", "transfer", "interface", "storage"},
     # Composed of all of these; it copies nothing and computes no size itself.
-    "storage": {"error", "layout", "system", "threads", "alloc", "transfer", "interface"},
+    "storage": {"error", "layout", "system", "threads", "alloc", "device", "transfer", "interface"},
 }
 
 
