@@ -125,7 +125,7 @@ absl::StatusOr<const gridbuf_cuda_device*> CudaDriver::facts_of(int device) {
     return status;
   }
   if (facts.has_pools != 0 &&
-      runtime_.pool_keep(device, facts.memory_bytes / kPoolKeepsDivisor) != GRIDBUF_CUDA_DONE) {
+      runtime_.pool_keep(device, facts.memory_bytes / 8) != GRIDBUF_CUDA_DONE) {
     facts.has_pools = 0;  // a pool that cannot be set up is not used
   }
   return &devices_.emplace(device, facts).first->second;

@@ -65,12 +65,8 @@ struct PageLock {
 /// can be tested on any machine.
 class PinnedPages {
  public:
-  /// What is kept by default: enough for the staging of two fields.
-  static constexpr std::int64_t kDefaultLimitBytes = std::int64_t{256} << 20;
-  /// From here on pages are huge.
-  static constexpr std::int64_t kHugeBytes = std::int64_t{2} << 20;
-
-  explicit PinnedPages(PageLock lock, std::int64_t limit_bytes = kDefaultLimitBytes);
+  /// The default limit is enough for the staging of two fields.
+  explicit PinnedPages(PageLock lock, std::int64_t limit_bytes = std::int64_t{256} << 20);
 
   struct Pages {
     pages::Mapping mapping;
@@ -83,7 +79,6 @@ class PinnedPages {
   /// Keeps or unlocks and unmaps them. The device must not use them any more.
   void give(const Pages& pages) noexcept;
 
-  void set_limit(std::int64_t limit_bytes);
   /// Gives up everything that is kept.
   void trim();
   std::int64_t cached_bytes();
@@ -98,8 +93,6 @@ class PinnedPages {
 
 class CudaDriver final : public DeviceDriver {
  public:
-  /// What part of a device's memory its pool keeps between synchronisations.
-  static constexpr std::uint64_t kPoolKeepsDivisor = 8;
   /// cudaMemcpy2D takes no longer pitches; rows further apart are copied one by one.
   static constexpr std::int64_t kLongestPitchBytes = (std::int64_t{1} << 31) - 1;
 

@@ -18,7 +18,7 @@ PinnedPages::PinnedPages(PageLock lock, std::int64_t limit_bytes)
     : lock_(std::move(lock)), cache_(limit_bytes) {}
 
 absl::StatusOr<PinnedPages::Pages> PinnedPages::take(std::int64_t length_bytes) {
-  const PageKind kind = length_bytes >= kHugeBytes ? PageKind::kHuge : PageKind::kSmall;
+  const PageKind kind = length_bytes >= kLargeBlockBytes ? PageKind::kHuge : PageKind::kSmall;
   const std::int64_t whole_bytes = pages::mapped_length(length_bytes, kind);
   {
     const std::lock_guard guard(mutex_);
@@ -50,15 +50,6 @@ void PinnedPages::drop(const MappingCache::Victims& victims) noexcept {
     lock_.unlock(mapping.address);
     pages::unmap_pages(mapping);
   }
-}
-
-void PinnedPages::set_limit(std::int64_t limit_bytes) {
-  MappingCache::Victims victims;
-  {
-    const std::lock_guard guard(mutex_);
-    cache_.set_limit(limit_bytes, victims);
-  }
-  drop(victims);
 }
 
 void PinnedPages::trim() {

@@ -76,8 +76,6 @@ TEST(PinnedPages, KeepNoMoreThanTheirLimit) {
   for (const PinnedPages::Pages& pages : taken) pinned.give(pages);
   EXPECT_LE(pinned.cached_bytes(), 8 * kMiB);
   EXPECT_EQ(locks.locked_bytes(), pinned.cached_bytes());
-  pinned.set_limit(2 * kMiB);
-  EXPECT_LE(locks.locked_bytes(), 2 * kMiB);
   pinned.trim();
   EXPECT_EQ(locks.locked_bytes(), 0);
 }

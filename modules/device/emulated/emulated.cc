@@ -29,6 +29,9 @@ using emulated::RangePtr;
 using emulated::RangeState;
 using emulated::Verdict;
 
+// How much released memory may wait for streams before a release runs what it waits for.
+constexpr std::int64_t kHeldBytes = std::int64_t{256} << 20;
+
 // What a block holds until its release.
 struct EmulatedDriver::BlockRecord {
   EmulatedDriver* driver;
@@ -186,15 +189,8 @@ void EmulatedDriver::set_capacity(std::int64_t capacity_bytes) {
 }
 
 EmulatedStatistics EmulatedDriver::statistics() {
-  const emulated::MemoryStatistics memory = memory_.statistics();
-  return {memory.live_blocks,
-          memory.live_bytes,
-          memory.held_bytes,
-          memory.peak_live_bytes,
-          streams_.pending_operations(),
-          streams_.live_streams(),
-          host_to_device_bytes_,
-          device_to_host_bytes_};
+  return {memory_.statistics(), streams_.pending_operations(), streams_.live_streams(),
+          host_to_device_bytes_, device_to_host_bytes_};
 }
 
 std::vector<std::pair<std::string, std::string>> EmulatedDriver::facts() {

@@ -1,43 +1,26 @@
 // gridbuf.device.emulated: a device in host memory, as strict as a real one may be.
 //
 // Purpose. The second implementation of DeviceDriver. It finds the mistakes that a GPU forgives, on
-// a machine without one:
-//
-//   * a host that touches device memory is ended by a segmentation fault (`Memory`);
-//   * work on a stream runs as late as CUDA's rules allow, so a missing wait reads old bytes every
-//     time (`LateStreams`);
-//   * memory that is used before its allocation or after its release, and copies beyond an
-//     allocation, are errors that say so;
-//   * any operation fails or is delayed on demand (`Faults`).
+// a machine without one: a host that touches device memory is ended by a segmentation fault;
+// work on a stream runs as late as CUDA's rules allow, so a missing wait reads old bytes every
+// time; memory that is used before its allocation or after its release, and copies beyond an
+// allocation, are errors that say so; any operation fails or is delayed on demand.
 //
 // It is CUDA by its rules and its codes (device type kCuda, device 0; stream handles 1 and 2; what
-// is pageable, what is pinned), but never a fallback: it is used only where it was switched on
-// (gridbuf.device.registry), and its name is in every text about it. It is neither fast nor a model
-// of time. Kernels are functions of the host.
+// is pageable, what is pinned). Allocation is stream-ordered as cudaMallocAsync is. It is never a
+// fallback: it is used only where it was switched on (gridbuf.device.registry), and its name is in
+// every text about it. It is neither fast nor a model of time.
 //
 // Key decision: memory. Device memory is two mappings of equal length. The public one is where the
-// addresses that users get point to: it is PROT_NONE, so a host that touches device memory faults
-// at that instruction. The bytes are in the other one, the alias, whose address never leaves this
-// library. No window is ever opened in the public mapping, so that a kernel on one thread never
-// makes a wrong access on another one pass. Released addresses stay out of use for a while: a stale
-// pointer faults on the host, and an error names it on the device. Managed and pinned memory is one
-// ordinary mapping.
+// addresses that users get point to: it is PROT_NONE, so a host that touches it faults at that
+// instruction. The bytes are in the other one, the alias, whose address never leaves this library.
+// No window is ever opened in the public mapping, so that a kernel on one thread never makes a
+// wrong access on another one pass. Managed and pinned memory is one ordinary mapping.
 //
 // Key decision: streams. Every stream is a queue. The thread that synchronises runs what it waits
 // for, and nothing else; this library has no threads. What runs when is then decided by the program
-// under test alone, and a run can be repeated. An operation runs when those before it in its own
-// queue have run and those it is *after*:
-//   * of an event wait: all that the producer had pending at the time of the record;
-//   * on the legacy default stream: all that blocking streams (the per-thread default streams too)
-//     had pending; and an operation on one of those is after all that the legacy stream had.
-// These are operations that were enqueued before, so there are no cycles. No lock is held while
-// work runs, so work may take a lock (Python's, for NumPy in a kernel) that a thread which only
-// enqueues holds. Lateness is bounded in two places, as in CUDA: a queue of kMostPending runs its
-// oldest operations, and polling makes progress.
-//
-// Allocation is stream-ordered as cudaMallocAsync is: a block may be used by work on its own stream
-// and on those ordered after it. It is freed in that stream too, after all work that this driver
-// enqueued on it and after the streams of note_use.
+// under test alone, and a run can be repeated. No lock is held while work runs, so work may take a
+// lock (Python's, for NumPy in a kernel) that a thread which only enqueues holds.
 module;
 
 #include <array>
@@ -164,6 +147,8 @@ struct MemoryStatistics {
   friend bool operator==(const MemoryStatistics&, const MemoryStatistics&) = default;
 };
 
+/// Released addresses stay out of use for a while (kQuarantineBytes, kQuarantineRanges): a stale
+/// pointer faults on the host, and an error names it on the device.
 class Memory {
  public:
   /// What a fresh byte holds unless zeros were asked for; of larger ranges the first kFreshBytes.
@@ -247,6 +232,13 @@ struct Point {
 };
 using Points = std::vector<Point>;
 
+/// An operation runs when those before it in its own queue have run and those it is *after*:
+///   * of an event wait: all that the producer had pending at the time of the record;
+///   * on the legacy default stream: all that blocking streams (the per-thread default streams too)
+///     had pending; and an operation on one of those is after all that the legacy stream had.
+/// These are operations that were enqueued before, so there are no cycles. Lateness is bounded in
+/// two places, as in CUDA: a queue of kMostPending runs its oldest operations, and polling makes
+/// progress.
 class LateStreams {
  public:
   /// A queue runs its oldest operations when it holds more than this.
@@ -336,11 +328,7 @@ class KernelMemory {
 /// it may allocate, release and enqueue.
 using Kernel = std::function<absl::Status(KernelMemory&)>;
 
-struct EmulatedStatistics {
-  std::int64_t live_blocks = 0;  // not yet released by their owner, all kinds
-  std::int64_t live_bytes = 0;   // of those, what placement costs included
-  std::int64_t held_bytes = 0;   // live, or waiting for a stream to be given back
-  std::int64_t peak_live_bytes = 0;
+struct EmulatedStatistics : emulated::MemoryStatistics {
   std::int64_t pending_operations = 0;
   std::int64_t live_streams = 0;  // created and not destroyed
   // What copies have moved between memory of the host (pinned or not) and of the device.
@@ -350,13 +338,6 @@ struct EmulatedStatistics {
 
 class EmulatedDriver final : public DeviceDriver {
  public:
-  /// Pageable sources longer than this are copied before `copy` returns; shorter ones are read then
-  /// and written late.
-  static constexpr std::int64_t kStagedBytes = std::int64_t{64} << 20;
-
-  /// How much released memory may wait for streams before a release runs what it waits for.
-  static constexpr std::int64_t kHeldBytes = std::int64_t{256} << 20;
-
   /// Drivers of tests must outlive their blocks; everyone else takes emulated_driver().
   EmulatedDriver() : DeviceDriver({"emulated pinned", "emulated managed", "emulated device"}) {}
 

@@ -35,6 +35,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Pageable sources longer than this are copied before `copy` returns; shorter ones are read then
+// and written late.
+constexpr std::int64_t kStagedBytes = std::int64_t{64} << 20;
+
 std::size_t size_of(std::int64_t length_bytes) { return static_cast<std::size_t>(length_bytes); }
 
 // One end of a copy: memory that the device knows, or the host's own ("pageable").
