@@ -30,7 +30,7 @@ module;
 
 export module gridbuf.alloc;
 
-import gridbuf.layout.checked;
+import gridbuf.layout;
 
 export namespace gridbuf {
 

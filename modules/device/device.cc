@@ -15,8 +15,8 @@ module;
 
 module gridbuf.device;
 
-import gridbuf.error;
-import gridbuf.layout.checked;
+import gridbuf.base;
+import gridbuf.layout;
 
 namespace gridbuf {
 namespace {

@@ -10,8 +10,8 @@
 #include "gtest/gtest.h"
 
 import gridbuf.alloc;
+import gridbuf.base;
 import gridbuf.device;
-import gridbuf.error;
 
 namespace gridbuf {
 namespace {

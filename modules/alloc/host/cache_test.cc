@@ -8,8 +8,8 @@
 
 #include "gtest/gtest.h"
 
-import gridbuf.alloc;
 import gridbuf.alloc.host;
+import gridbuf.alloc;
 
 namespace gridbuf {
 namespace {

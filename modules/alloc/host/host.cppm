@@ -39,7 +39,7 @@ module;
 export module gridbuf.alloc.host;
 
 import gridbuf.alloc;
-import gridbuf.system;
+import gridbuf.base;
 
 // ---- Pages ----
 

@@ -19,11 +19,10 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
-import gridbuf.alloc;
 import gridbuf.alloc.host;
 import gridbuf.alloc.testing;
-import gridbuf.error;
-import gridbuf.system;
+import gridbuf.alloc;
+import gridbuf.base;
 
 namespace gridbuf {
 namespace {

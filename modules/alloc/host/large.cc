@@ -27,10 +27,8 @@ module;
 module gridbuf.alloc.host;
 
 import gridbuf.alloc;
-import gridbuf.error;
-import gridbuf.layout.checked;
-import gridbuf.system;
-import gridbuf.threads;
+import gridbuf.base;
+import gridbuf.layout;
 
 namespace gridbuf {
 

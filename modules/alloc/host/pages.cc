@@ -16,9 +16,7 @@ module;
 module gridbuf.alloc.host;
 
 import gridbuf.alloc;
-import gridbuf.error;
-import gridbuf.system;
-import gridbuf.threads;
+import gridbuf.base;
 
 namespace gridbuf::pages {
 namespace {

@@ -12,11 +12,9 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
-import gridbuf.alloc;
 import gridbuf.alloc.host;
-import gridbuf.error;
-import gridbuf.system;
-import gridbuf.threads;
+import gridbuf.alloc;
+import gridbuf.base;
 
 namespace gridbuf::pages {
 namespace {

@@ -18,7 +18,7 @@ module;
 module gridbuf.alloc.testing;
 
 import gridbuf.alloc;
-import gridbuf.error;
+import gridbuf.base;
 
 namespace gridbuf::testing {
 namespace {

@@ -9,10 +9,10 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
-import gridbuf.alloc;
 import gridbuf.alloc.host;
 import gridbuf.alloc.testing;
-import gridbuf.error;
+import gridbuf.alloc;
+import gridbuf.base;
 
 extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
 extern "C" const char* __tsan_default_options() { return "allocator_may_return_null=1"; }

@@ -17,10 +17,10 @@ module;
 
 module gridbuf.alloc.testing;
 
-import gridbuf.alloc;
 import gridbuf.alloc.host;
-import gridbuf.layout.extents;
+import gridbuf.alloc;
 import gridbuf.layout.view;
+import gridbuf.layout;
 
 namespace gridbuf::testing {
 namespace {

@@ -20,7 +20,7 @@ module;
 
 module gridbuf.device.cuda;
 
-import gridbuf.error;
+import gridbuf.base;
 
 // Memory: how blocks are made, who uses them, and how they are freed.
 

@@ -9,10 +9,10 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
-import gridbuf.alloc;
 import gridbuf.alloc.host;
+import gridbuf.alloc;
+import gridbuf.base;
 import gridbuf.device.cuda;
-import gridbuf.error;
 
 namespace gridbuf {
 namespace {

@@ -17,7 +17,7 @@ module;
 
 module gridbuf.device.cuda;
 
-import gridbuf.error;
+import gridbuf.base;
 
 // Work on streams, and what is said of failures and of devices.
 

@@ -19,11 +19,11 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
-import gridbuf.alloc;
 import gridbuf.alloc.testing;
-import gridbuf.device;
+import gridbuf.alloc;
+import gridbuf.base;
 import gridbuf.device.emulated;
-import gridbuf.error;
+import gridbuf.device;
 
 namespace gridbuf {
 namespace {

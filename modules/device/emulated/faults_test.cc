@@ -6,8 +6,8 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
+import gridbuf.base;
 import gridbuf.device.emulated;
-import gridbuf.error;
 
 namespace gridbuf::emulated {
 namespace {

@@ -25,9 +25,8 @@ module;
 module gridbuf.device.emulated;
 
 import gridbuf.alloc.host;
-import gridbuf.error;
-import gridbuf.layout.checked;
-import gridbuf.system;
+import gridbuf.base;
+import gridbuf.layout;
 
 namespace gridbuf::emulated {
 

@@ -7,9 +7,9 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
-import gridbuf.device;
+import gridbuf.base;
 import gridbuf.device.emulated;
-import gridbuf.error;
+import gridbuf.device;
 
 namespace gridbuf::emulated {
 namespace {

@@ -18,7 +18,7 @@ module;
 
 module gridbuf.device.emulated;
 
-import gridbuf.error;
+import gridbuf.base;
 
 namespace gridbuf::emulated {
 

@@ -18,7 +18,7 @@ module;
 
 module gridbuf.device.emulated;
 
-import gridbuf.error;
+import gridbuf.base;
 
 // Work on streams: what copies, fills and kernels do when they run, and when that is.
 

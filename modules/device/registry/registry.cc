@@ -13,9 +13,9 @@ module;
 module gridbuf.device.registry;
 
 import gridbuf.alloc.host;
+import gridbuf.base;
 import gridbuf.device.cuda;
 import gridbuf.device.emulated;
-import gridbuf.error;
 
 namespace gridbuf {
 namespace {

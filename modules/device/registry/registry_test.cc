@@ -6,10 +6,10 @@
 #include "gtest/gtest.h"
 
 import gridbuf.alloc;
-import gridbuf.device;
+import gridbuf.base;
 import gridbuf.device.emulated;
 import gridbuf.device.registry;
-import gridbuf.error;
+import gridbuf.device;
 
 namespace gridbuf {
 namespace {

@@ -17,7 +17,7 @@ module;
 
 module gridbuf.device.registry;
 
-import gridbuf.error;
+import gridbuf.base;
 
 namespace gridbuf {
 namespace {

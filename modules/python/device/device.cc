@@ -16,19 +16,19 @@ module;
 
 module gridbuf.python.device;
 
-import gridbuf.alloc.devices;
 import gridbuf.alloc.devices.table;
+import gridbuf.alloc.devices;
 import gridbuf.alloc.emulated;
-import gridbuf.error;
+import gridbuf.base;
 import gridbuf.python.arguments;
 import gridbuf.python.object;
 
 namespace gridbuf::python {
 namespace {
 
-Ref none() { return Ref::share(Py_None); }
+py::object none() { return share(Py_None); }
 
-Ref from_handle(StreamHandle stream) { return Ref::steal(PyLong_FromUnsignedLongLong(stream)); }
+py::object from_handle(StreamHandle stream) { return steal(PyLong_FromUnsignedLongLong(stream)); }
 
 // The arguments of a private function, whose callers are ours: the count alone is checked.
 template <std::size_t kCount>
@@ -116,21 +116,20 @@ PyObject* synchronize(PyObject*, PyObject* stream) {
 // --- The choice of a device ----------------------------------------------------------------------
 
 PyObject* switch_emulated(PyObject*, PyObject* on) {
-  return guarded([on] {
-    return Ref::steal(PyBool_FromLong(switch_emulated_device(to_flag(on, "on")) ? 1 : 0));
-  });
+  return guarded(
+      [on] { return steal(PyBool_FromLong(switch_emulated_device(to_flag(on, "on")) ? 1 : 0)); });
 }
 
 PyObject* emulated_is_on(PyObject*, PyObject*) {
-  return guarded([] { return Ref::steal(PyBool_FromLong(emulated_device_is_on() ? 1 : 0)); });
+  return guarded([] { return steal(PyBool_FromLong(emulated_device_is_on() ? 1 : 0)); });
 }
 
 PyObject* get_facts(PyObject*, PyObject*) {
   return guarded([] {
     const auto facts = run_without_gil([] { return device_facts(); });
-    Ref result = Ref::steal(PyDict_New());
+    py::object result = steal(PyDict_New());
     for (const auto& [key, text] : facts) {
-      check(PyDict_SetItem(result.get(), make_text(key).get(), make_text(text).get()));
+      check(PyDict_SetItem(result.ptr(), make_text(key).ptr(), make_text(text).ptr()));
     }
     return result;
   });
@@ -139,7 +138,7 @@ PyObject* get_facts(PyObject*, PyObject*) {
 PyObject* get_table(PyObject*, PyObject*) {
   return guarded([] {
     const gridbuf_device_table* table = value_of(device_table());
-    return Ref::steal(
+    return steal(
         PyCapsule_New(const_cast<gridbuf_device_table*>(table), kDeviceTableCapsule, nullptr));
   });
 }
@@ -160,7 +159,7 @@ PyObject* inject_fault(PyObject*, PyObject* const* arguments, Py_ssize_t count) 
             {"call", std::to_string(fault.first_call), "1 or more", "count the next call as 1"});
     }
     if (error != Py_None) fault.error = make_error(to_error_class(error), utf8(message));
-    return Ref::steal(PyLong_FromLongLong(emulated_driver().faults().inject(fault)));
+    return steal(PyLong_FromLongLong(emulated_driver().faults().inject(fault)));
   });
 }
 
@@ -173,15 +172,14 @@ PyObject* remove_fault(PyObject*, PyObject* number) {
 
 PyObject* count_calls(PyObject*, PyObject* operation) {
   return guarded([operation] {
-    return Ref::steal(
-        PyLong_FromLongLong(emulated_driver().faults().calls(to_operation(operation))));
+    return steal(PyLong_FromLongLong(emulated_driver().faults().calls(to_operation(operation))));
   });
 }
 
 PyObject* get_statistics(PyObject*, PyObject*) {
   return guarded([] {
     const EmulatedStatistics now = emulated_driver().statistics();
-    return Ref::steal(Py_BuildValue(
+    return steal(Py_BuildValue(
         "{sLsLsLsLsLsLsLsL}", "live_blocks", now.live_blocks, "live_bytes", now.live_bytes,
         "held_bytes", now.held_bytes, "peak_live_bytes", now.peak_live_bytes, "pending_operations",
         now.pending_operations, "live_streams", now.live_streams, "host_to_device_bytes",
@@ -203,16 +201,16 @@ PyObject* set_capacity(PyObject*, PyObject* capacity) {
 
 PyObject* note_exit(PyObject*, PyObject*) {
   note_process_exit();
-  return none().release();
+  return none().release().ptr();
 }
 
 PyMethodDef exit_callback = {"_device_note_exit", note_exit, METH_NOARGS,
                              "From now on device memory is left to the system."};
 
 void register_exit_callback() {
-  const Ref atexit = Ref::steal(PyImport_ImportModule("atexit"));
-  const Ref callback = Ref::steal(PyCFunction_New(&exit_callback, nullptr));
-  Ref::steal(PyObject_CallMethod(atexit.get(), "register", "O", callback.get()));
+  const py::object atexit = steal(PyImport_ImportModule("atexit"));
+  const py::object callback = steal(PyCFunction_New(&exit_callback, nullptr));
+  steal(PyObject_CallMethod(atexit.ptr(), "register", "O", callback.ptr()));
 }
 
 template <class Function>
@@ -247,11 +245,11 @@ StreamHandle to_stream_handle(PyObject* object) {
     raise(ErrorClass::kType, {"stream", describe(object), "an int, the handle of a stream",
                               "pass 1 for the legacy default stream"});
   }
-  const Ref number = Ref::steal(PyNumber_Index(object));
-  const StreamHandle handle = PyLong_AsUnsignedLongLong(number.get());
+  const py::object number = steal(PyNumber_Index(object));
+  const StreamHandle handle = PyLong_AsUnsignedLongLong(number.ptr());
   if (handle == static_cast<StreamHandle>(-1) && PyErr_Occurred() != nullptr) {
     if (!take_error(PyExc_OverflowError)) throw PythonError();
-    raise(ErrorClass::kValue, {"stream", describe(number.get()), "from 1 to 2^64 - 1",
+    raise(ErrorClass::kValue, {"stream", describe(number.ptr()), "from 1 to 2^64 - 1",
                                "pass 1 for the legacy default stream"});
   }
   check(check_stream_number(handle));

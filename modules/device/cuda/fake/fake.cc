@@ -17,8 +17,8 @@ module;
 module gridbuf.device.cuda.fake;
 
 import gridbuf.alloc;
+import gridbuf.base;
 import gridbuf.device;
-import gridbuf.error;
 
 namespace gridbuf::cuda {
 namespace {
