@@ -11,14 +11,15 @@ MAY_USE = {
     "layout": {"base"},
     # Large blocks are touched and zeroed by several threads, and cached as the machine allows.
     "alloc": {"base", "layout"},
+    "device": {"base", "layout", "alloc"},
     # Overlapping copies take scratch memory; large fills take threads.
     "transfer": {"base", "layout", "alloc"},
     # A description of memory holds a share in its owner, which is alloc's.
     "interface": {"base", "layout", "alloc"},
     # Arithmetic on descriptions of memory; field views are made of storages.
-    "call": {"base", "layout", "alloc", "transfer", "interface", "storage"},
+    "call": {"base", "layout", "alloc", "device", "transfer", "interface", "storage"},
     # Composed of all of these; it copies nothing and computes no size itself.
-    "storage": {"base", "layout", "alloc", "transfer", "interface"},
+    "storage": {"base", "layout", "alloc", "device", "transfer", "interface"},
 }
 
 

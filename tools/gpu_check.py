@@ -126,8 +126,8 @@ TOOLS = ("numpy", "pytest", "hypothesis", "rich", "jinja2")
 
 CC_TESTS = (
     "build_defs/tests/cuda/cuda_library_test",
-    "modules/alloc/cuda/runtime/runtime_test",
-    "modules/alloc/cuda/gpu_test",
+    "modules/device/cuda/runtime/runtime_test",
+    "modules/device/cuda/gpu_test",
     "modules/transfer/kernels/gpu_test",
 )
 BENCHMARK = "modules/transfer/kernels/kernels_benchmark"

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-import gridbuf.alloc.devices;
+import gridbuf.device.registry;
 import gridbuf.storage;
 
 namespace {

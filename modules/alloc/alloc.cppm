@@ -178,7 +178,7 @@ absl::StatusOr<Owner> share(Block&& block);
 
 /// A source of memory.
 //
-/// What every implementation promises (gridbuf.alloc.testing.contract tests it): allocate is safe
+/// What every implementation promises (gridbuf.alloc.testing has the checks): allocate is safe
 /// on any thread; blocks never overlap; a block may be released on a thread that did not allocate
 /// it; the start obeys `place`; bad requests give kValue, want of memory gives kMemory, and neither
 /// changes any state; nothing throws.

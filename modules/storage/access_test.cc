@@ -6,8 +6,8 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
-import gridbuf.alloc.devices;
 import gridbuf.base;
+import gridbuf.device.registry;
 import gridbuf.storage.testing;
 import gridbuf.storage;
 

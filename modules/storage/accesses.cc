@@ -13,8 +13,8 @@ module;
 
 module gridbuf.storage;
 
-import gridbuf.alloc.device;
 import gridbuf.base;
+import gridbuf.device;
 import gridbuf.transfer.boxes;
 import gridbuf.transfer.device;
 import gridbuf.transfer;

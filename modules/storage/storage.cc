@@ -14,11 +14,10 @@ module;
 
 module gridbuf.storage;
 
-import gridbuf.alloc.device;
-import gridbuf.alloc.devices;
 import gridbuf.alloc.host;
-import gridbuf.alloc.poison;
 import gridbuf.base;
+import gridbuf.device.registry;
+import gridbuf.device;
 
 // Making storages, and their attributes.
 

@@ -42,8 +42,8 @@ module;
 
 export module gridbuf.storage;
 
-import gridbuf.alloc.device;
 import gridbuf.alloc;
+import gridbuf.device;
 export import gridbuf.interface;
 export import gridbuf.layout.view;
 export import gridbuf.storage.sync;

@@ -13,9 +13,9 @@
 #include "absl/status/statusor.h"
 #include "benchmark/benchmark.h"
 
-import gridbuf.alloc.device;
-import gridbuf.alloc.devices;
 import gridbuf.alloc;
+import gridbuf.device.registry;
+import gridbuf.device;
 import gridbuf.storage;
 
 namespace gridbuf {

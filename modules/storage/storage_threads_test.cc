@@ -9,10 +9,10 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
-import gridbuf.alloc.device;
-import gridbuf.alloc.devices;
-import gridbuf.alloc.emulated;
 import gridbuf.alloc;
+import gridbuf.device.emulated;
+import gridbuf.device.registry;
+import gridbuf.device;
 import gridbuf.storage.testing;
 import gridbuf.storage;
 

@@ -1,7 +1,6 @@
 module;
 
 #include <malloc.h>
-#include <pthread.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -16,34 +15,28 @@ module;
 
 module gridbuf.alloc.host;
 
-import gridbuf.alloc.large;
-import gridbuf.alloc.pages;
 import gridbuf.alloc;
 
 namespace gridbuf {
 namespace {
 
 // Small blocks begin with the room for the count of their owners. Not with the address sanitizer,
-// which could not see that somebody writes before the elements.
+// which could not see a write before the elements.
 #if __has_feature(address_sanitizer)
 constexpr std::int64_t kRoomBytes = 0;
 #else
 constexpr std::int64_t kRoomBytes = kOwnerRoomBytes;
 #endif
 
-// Freed blocks of a few kilobytes, for the next ones of their length on the same thread. The C
-// library has such a list for blocks up to a kilobyte only; longer ones it joins with their
-// neighbours at each free and cuts off again, in three to six times as many instructions. Not with
-// a sanitizer, which sees a use after free only if the memory is not lent again.
+constexpr std::size_t kShortestSpareBytes = std::size_t{1} << 10;
+constexpr std::size_t kLongestSpareBytes = std::size_t{1} << 15;
+
+// Freed blocks of a few kilobytes, for the next ones of their length (at most an eighth shorter) on
+// the same thread. The C library has such a list for blocks up to a kilobyte only. Longer ones it
+// joins with their neighbours at each free and cuts off again, in three to six times as many
+// instructions.
 class SpareBlocks {
  public:
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
-    __has_feature(memory_sanitizer)
-  static constexpr int kCapacity = 0;
-#else
-  static constexpr int kCapacity = kSpareBlocks;
-#endif
-
   constexpr SpareBlocks() noexcept = default;
   SpareBlocks(const SpareBlocks&) = delete;
   SpareBlocks& operator=(const SpareBlocks&) = delete;
@@ -56,7 +49,7 @@ class SpareBlocks {
   void* take(std::size_t bytes) noexcept {
     for (int place = count_ - 1; place >= 0; --place) {  // the last one is still in the caches
       const std::size_t length = blocks_[place].length_bytes;
-      if (length >= bytes && length - bytes <= bytes / kSpareWasteDivisor) return remove(place);
+      if (length >= bytes && length - bytes <= bytes / 8) return remove(place);
     }
     return nullptr;
   }
@@ -65,7 +58,7 @@ class SpareBlocks {
   bool give(void* block) noexcept {
     const std::size_t length = malloc_usable_size(block);
     if (length < kShortestSpareBytes || length > kLongestSpareBytes) return false;
-    if (kCapacity == 0 || closed_) return false;
+    if (kSanitized || closed_) return false;
     if (count_ == kCapacity) std::free(remove(0));
     blocks_[count_++] = {block, length};
     return true;
@@ -87,7 +80,8 @@ class SpareBlocks {
     return block;
   }
 
-  Spare blocks_[kSpareBlocks] = {};
+  static constexpr int kCapacity = 4;
+  Spare blocks_[kCapacity] = {};
   int count_ = 0;
   bool closed_ = false;
 };
@@ -102,7 +96,7 @@ void* allocate_from_libc(std::size_t bytes, bool zeroed) {
   return zeroed ? std::calloc(bytes, 1) : std::malloc(bytes);
 }
 
-// kMemory; a bare status where there is no memory for the message.
+// kMemory. Without memory for its message the status is bare.
 absl::Status no_small_block(const AllocationRequest& request, std::string_view cause) noexcept {
   try {
     return out_of_memory(request, "host", cause);
@@ -114,17 +108,17 @@ absl::Status no_small_block(const AllocationRequest& request, std::string_view c
 }  // namespace
 
 absl::StatusOr<Block> HostResource::allocate(const AllocationRequest& request) {
-  if (request.total_bytes >= kLargeBlockBytes) return large_.allocate(request);
-  return allocate_small(request);
+  return request.total_bytes >= large_block_bytes_ ? allocate_large(request)
+                                                   : allocate_small(request);
 }
 
 absl::StatusOr<Block> HostResource::allocate_small(const AllocationRequest& request) {
   const absl::StatusOr<Placement> placement = place(request);
   if (!placement.ok()) return placement.status();
-  const std::int64_t allocation_bytes = placement->block_bytes + kRoomBytes;  // Few.
+  const std::int64_t allocation_bytes = placement->block_bytes + kRoomBytes;
   const auto bytes = static_cast<std::size_t>(allocation_bytes);
   void* allocation = allocate_from_libc(bytes, request.zeroed);
-  if (allocation == nullptr && large_.trim() > 0) {
+  if (allocation == nullptr && trim() > 0) {
     allocation = allocate_from_libc(bytes, request.zeroed);
   }
   if (allocation == nullptr) {
@@ -155,17 +149,7 @@ void HostResource::release_small(void* self, void* allocation) noexcept {
   std::free(allocation);
 }
 
-std::int64_t HostResource::trim(std::int64_t keep_bytes) {
-  spare_blocks.clear();
-  return large_.trim(keep_bytes);
-}
-
-// Called once, for the process's own resource: handlers of a fork cannot be taken back.
-void HostResource::survive_forks() {
-  pthread_atfork([] { host_resource().large_.lock_for_fork(); },
-                 [] { host_resource().large_.unlock_in_parent(); },
-                 [] { host_resource().large_.unlock_in_child(); });
-}
+void HostResource::free_spare_blocks() noexcept { spare_blocks.clear(); }
 
 HostResource& host_resource() {
   static HostResource& resource = *[] {

@@ -1,22 +1,35 @@
-// gridbuf.alloc.host: memory of this process, the small blocks and the large ones.
+// gridbuf.alloc.host: host memory of this process.
 //
-// Two sources behind one door, because no single one is good at both. Blocks below 2 MiB come from
-// the C library: malloc of a slightly larger block plus an offset, calloc where zeros are asked
-// for. glibc serves them four times faster than its aligned functions do; what we add is a few
-// freed blocks of some kilobytes per thread, for which glibc has no list. From 2 MiB on, where the
-// time of a block is the time of its pages, gridbuf.alloc.large takes over: huge pages, a cache of
-// freed mappings, parallel first touch, staggered starts.
+// Purpose. `host_resource` serves blocks of any length. Blocks below 2 MiB come from the C library:
+// malloc of a slightly longer block plus an offset, calloc for zeros. glibc serves them four times
+// faster than its aligned functions do. Longer blocks have pages of their own:
 //
-// The border is the length of a huge page: a shorter block could not have one. It is compared with
-// what was asked for and not with what placement adds, so that equal requests go the same way.
+//   huge       transparent huge pages, unless the system or `HostOptions` forbids them. The first
+//              touch of 1 GiB takes 45 to 90 ms on them, and some 400 ms on pages of 4 KiB.
+//   kept       a freed mapping waits for the next block of its length, within a limit that follows
+//              the machine. A loop over temporary fields then pays for its pages once.
+//   touched    zeros that come from the kernel are touched by the threads of parallel_for before
+//              the call returns, unless they are a large part of the machine's memory.
+//   staggered  the start moves by some cache lines from block to block, so that ten fields that are
+//              read in one loop do not compete for the same sets of the caches.
 //
-// `host_resource` is the one that a process uses. It may be used at any time, from any thread and
-// in a child after fork, and it is never destroyed: blocks may be released at any moment of the
-// exit. Its kept mappings are given back when the C library has no memory for a small block, too.
+// Key decision. All of these rules are fixed: nothing is timed, and equal programs allocate in
+// the same way. What measuring would gain, and cost, is in docs/explanation/memory.md.
+//
+// The limit of 2 MiB is the length of a huge page. It is compared with the request and not with the
+// placed length, so that equal requests go the same way. One lock guards cache and statistics. It
+// is never held while pages are mapped, touched, zeroed or unmapped.
+//
+// Also here, for the libraries of devices: pages (gridbuf::pages) and the cache of mappings; and
+// what AddressSanitizer is told of our own blocks.
 module;
 
+#include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -25,63 +38,315 @@ module;
 
 export module gridbuf.alloc.host;
 
-import gridbuf.alloc.large;
 import gridbuf.alloc;
+import gridbuf.base;
+
+// ---- Pages ----
+
+export namespace gridbuf::pages {
+
+/// Whole pages from the kernel; their bytes are 0 until the first write. A plain value: its owner
+/// calls `unmap_pages` once.
+struct Mapping {
+  std::byte* address = nullptr;
+  std::int64_t length_bytes = 0;
+  PageKind pages = PageKind::kSmall;  // kSmall or kHuge: what the kernel was asked for
+};
+
+/// The length that map_pages maps for `length_bytes`: whole pages, and whole huge pages where the
+/// last would be used by a quarter at least. At most one huge page longer than `length_bytes`.
+/// Requires length_bytes ≤ 2^62.
+std::int64_t mapped_length(std::int64_t length_bytes, PageKind pages);
+
+/// Maps mapped_length(length_bytes, pages) bytes, private and anonymous, readable and writable;
+/// nothing is committed. kHuge starts at a huge page's boundary and asks for transparent huge pages
+/// (the kernel may have none, and then gives small ones); kSmall forbids them. If the kernel
+/// ignores that advice, it is not an error. Requires length_bytes ≥ 1 and pages kSmall or kHuge.
+/// Error: kMemory if the kernel grants no address space.
+absl::StatusOr<Mapping> map_pages(std::int64_t length_bytes, PageKind pages);
+
+/// Gives pages back to the kernel.
+void unmap_pages(const Mapping& mapping) noexcept;
+
+/// Makes every page of [data, data + total_bytes) present and writable, its bytes unchanged; with
+/// several threads from 8 MiB on. Linux grants address space generously, and ends a process when a
+/// touched page cannot be found; this reports it instead. The memory must be writable and not in
+/// use by another thread. 0 bytes: nothing happens. Error: kMemory if the kernel has no pages. (A
+/// kernel before 5.14 cannot report that, and may still end the process.)
+absl::Status commit(std::byte* data, std::int64_t total_bytes);
+
+}  // namespace gridbuf::pages
 
 export namespace gridbuf {
+
+/// Which freed mappings are kept, and which one serves a request. It maps and unmaps nothing and
+/// takes no lock: its owner does.
+//
+/// A table of 64 places in the object itself, so that it never allocates (it works when memory is
+/// short) and never writes to the blocks that it keeps (that would bring back pages that the kernel
+/// took). Best fit with bounded waste: a mapping serves requests that it is at most an eighth
+/// longer than. Waste that is in use with a block counts against the limit, as if it were kept.
+class MappingCache {
+ public:
+  static constexpr int kCapacity = 64;
+
+  /// Mappings for the caller to unmap, after it has released its lock.
+  class Victims {
+   public:
+    const pages::Mapping* begin() const { return &mappings_[0].mapping; }
+    const pages::Mapping* end() const { return begin() + count_; }
+    int count() const { return count_; }
+    std::int64_t total_bytes() const;
+
+   private:
+    friend class MappingCache;
+    // Not initialised: every release would write the whole table.
+    union Place {
+      Place() {}
+      pages::Mapping mapping;
+    };
+    static_assert(sizeof(Place) == sizeof(pages::Mapping));
+
+    void add(const pages::Mapping& mapping) {
+      mappings_[static_cast<std::size_t>(count_++)].mapping = mapping;
+    }
+    std::array<Place, kCapacity + 1> mappings_;
+    int count_ = 0;
+  };
+
+  explicit MappingCache(std::int64_t limit_bytes = 0) : limit_bytes_(limit_bytes) {}
+
+  /// The shortest mapping that serves `length_bytes`, the last used of equal ones; it leaves the
+  /// cache. Its surplus over length_bytes counts against the limit until `give` or `forget`.
+  std::optional<pages::Mapping> take(std::int64_t length_bytes);
+
+  /// A mapping that served `length_bytes` is free. It is kept as far as limit and places allow; the
+  /// least recently used ones are dropped first.
+  void give(const pages::Mapping& mapping, std::int64_t length_bytes, Victims& victims);
+
+  /// A mapping that served `length_bytes` is gone, and is not kept.
+  void forget(const pages::Mapping& mapping, std::int64_t length_bytes);
+
+  /// How many bytes may be kept (or be in use as surplus); 0 keeps nothing.
+  void set_limit(std::int64_t limit_bytes, Victims& victims);
+
+  /// Drops the least recently used mappings until at most `keep_bytes` are kept.
+  void trim(std::int64_t keep_bytes, Victims& victims);
+
+  int count() const { return count_; }
+  std::int64_t cached_bytes() const { return cached_bytes_; }
+  std::int64_t surplus_bytes() const { return surplus_bytes_; }
+
+ private:
+  struct Entry {
+    pages::Mapping mapping;
+    std::uint64_t last_use = 0;
+  };
+
+  pages::Mapping remove(int place);
+  int oldest() const;
+  void shrink_to(std::int64_t keep_bytes, int keep_count, Victims& victims);
+
+  std::array<Entry, kCapacity> entries_;  // the first count_ are in use, in no order
+  int count_ = 0;
+  std::uint64_t uses_ = 0;
+  std::int64_t cached_bytes_ = 0;
+  std::int64_t surplus_bytes_ = 0;  // in use with blocks, beyond what they need
+  std::int64_t limit_bytes_;
+};
+
+// ---- The resource ----
 
 /// Blocks of this length and more have pages of their own.
 inline constexpr std::int64_t kLargeBlockBytes = std::int64_t{1} << 21;
 
-/// So many freed blocks of a thread, no shorter and no longer than this, wait for the next ones
-/// that are shorter by an eighth at most. None waits while the cache of large ones is off, in
-/// poison mode, and in builds with a sanitizer.
-inline constexpr int kSpareBlocks = 4;
-inline constexpr std::size_t kShortestSpareBytes = std::size_t{1} << 10;
-inline constexpr std::size_t kLongestSpareBytes = std::size_t{1} << 15;
-inline constexpr std::size_t kSpareWasteDivisor = 8;
+/// What a fresh byte holds in poison mode: an absurd number in every element type.
+inline constexpr std::byte kPoison{0xCB};
 
-/// What can be set, and what is counted: of large blocks. (Small ones are the C library's; counting
-/// them would cost as much as they do.) `poison` holds for all.
-using HostOptions = LargeOptions;
-using HostStatistics = LargeStatistics;
+/// Settings of large blocks; `poison` holds for all.
+struct HostOptions {
+  /// How many bytes of free mappings are kept; 0 switches the cache off; none: a quarter of what
+  /// could be committed now (in builds with a sanitizer: 0).
+  std::optional<std::int64_t> cache_limit_bytes = std::nullopt;
+  /// Blocks in use and kept ones together; a request beyond it is kMemory.
+  std::int64_t limit_bytes = system::kUnlimitedBytes;
+  /// Huge pages where the system has them.
+  bool huge_pages = true;
+  /// Fresh bytes hold kPoison, and freed large blocks fault. Nothing is kept.
+  bool poison = false;
+
+  friend bool operator==(const HostOptions&, const HostOptions&) = default;
+};
+
+/// Of large blocks. Lengths are those of mappings: with placement, stagger and the rest of the last
+/// page.
+struct HostStatistics {
+  std::int64_t live_blocks = 0;
+  std::int64_t live_bytes = 0;
+  std::int64_t peak_live_bytes = 0;
+  std::int64_t cached_blocks = 0;
+  std::int64_t cached_bytes = 0;
+  std::int64_t cache_limit_bytes = 0;  // now
+  std::int64_t hits = 0;               // blocks served from the cache
+  std::int64_t misses = 0;             // … from the kernel
+  std::int64_t refusals = 0;           // out of memory, or beyond the limit
+
+  friend bool operator==(const HostStatistics&, const HostStatistics&) = default;
+};
+
+/// Where the pages of large blocks come from: the kernel. Tests override it to make it fail.
+class PageSource {
+ public:
+  PageSource() = default;
+  PageSource(const PageSource&) = delete;
+  PageSource& operator=(const PageSource&) = delete;
+  virtual ~PageSource() = default;
+
+  virtual absl::StatusOr<pages::Mapping> map(std::int64_t length_bytes, PageKind pages);
+  virtual void unmap(const pages::Mapping& mapping) noexcept;
+  virtual absl::Status commit(std::byte* data, std::int64_t total_bytes);
+  virtual std::int64_t committable_bytes();
+};
 
 class HostResource final : public MemoryResource {
  public:
-  /// `source` is where the pages of large blocks come from: the kernel if null.
-  explicit HostResource(const HostOptions& options = {}, PageSource* source = nullptr)
-      : large_("host", options, source) {}
+  /// `source`, the kernel if null, must outlive the resource. Blocks of `large_block_bytes` and
+  /// more have pages of their own.
+  explicit HostResource(const HostOptions& options = {}, PageSource* source = nullptr,
+                        std::int64_t large_block_bytes = kLargeBlockBytes);
+  /// All blocks must be gone.
+  ~HostResource() override;
 
-  /// Errors: kValue for a bad request; kMemory if there is none, or, with `populate`, if the
-  /// machine or a cgroup could not commit that much (nothing is then touched).
+  /// Errors: kValue for a bad request; kMemory, after the cache was emptied in vain, if there is no
+  /// memory, address space, or room below the limit; with `populate`, if the machine or a cgroup
+  /// could not commit that much (nothing is then touched).
   absl::StatusOr<Block> allocate(const AllocationRequest& request) override;
-
   std::string_view name() const noexcept override { return "host"; }
 
-  HostOptions options() const { return large_.options(); }
-  /// Error: kValue for negative limits.
-  absl::Status configure(const HostOptions& options) { return large_.configure(options); }
-  HostStatistics statistics() const { return large_.statistics(); }
-  /// Gives kept mappings back until at most `keep_bytes` are left; returns how many bytes went.
-  /// (Not counted: the calling thread's few small blocks, which go as well.)
+  HostOptions options() const;
+  /// Takes effect at once: what is kept beyond a new limit is unmapped. Error: kValue for negative
+  /// limits.
+  absl::Status configure(const HostOptions& options);
+  HostStatistics statistics() const;
+  /// Unmaps kept mappings, the least recently used first, until at most `keep_bytes` are left, and
+  /// the sealed addresses of poison mode. Returns how many bytes that were. (Not counted: the
+  /// calling thread's few small blocks, which are freed as well.)
   std::int64_t trim(std::int64_t keep_bytes = 0);
-  /// How pages are chosen for large blocks now, for people.
-  std::string page_policy_text() const { return large_.page_policy_text(); }
-  /// Poison mode: fresh bytes hold kPoison, freed large blocks fault.
-  bool poisons() const { return large_.poisons(); }
+  /// Which pages large blocks get, for people: "huge pages: the system's setting is madvise".
+  std::string page_text() const;
 
  private:
+  struct Live;
   friend HostResource& host_resource();
 
-  bool keeps_blocks() const { return large_.keeps_blocks(); }
-  static void release_small(void* self, void* allocation) noexcept;
   absl::StatusOr<Block> allocate_small(const AllocationRequest& request);
+  static void release_small(void* self, void* allocation) noexcept;
+  static void free_spare_blocks() noexcept;
+  bool poisons() const { return poison_.load(std::memory_order_relaxed); }
+  bool keeps_blocks() const {
+    return fixed_cache_limit_.load(std::memory_order_relaxed) != 0 && !poisons();
+  }
+
+  absl::StatusOr<Block> allocate_large(const AllocationRequest& request);
+  absl::Status obtain(Live& live);
+  absl::StatusOr<pages::Mapping> map_or_trim(std::int64_t length_bytes, PageKind pages);
+  absl::Status make_ready(const AllocationRequest& request, std::byte* data, bool from_cache);
+  std::int64_t next_stagger(const Placement& placement);
+  absl::Status refuse(const AllocationRequest& request, std::string_view cause);
+
+  std::int64_t read_committable() const noexcept;
+  std::int64_t committable_bytes() const noexcept;
+  bool may_commit_unasked(std::int64_t total_bytes) const noexcept;
+  bool could_commit(std::int64_t total_bytes);
+  std::int64_t cache_limit() const noexcept;
+
+  static void release_large(void* context, void* allocation) noexcept;
+  void take_back(const Live& live) noexcept;
+  void seal(const pages::Mapping& mapping) noexcept;
+  void unmap_all(const MappingCache::Victims& victims) noexcept;
+  void set(const HostOptions& options);
   void survive_forks();
 
-  LargeResource large_;
+  // Under the lock.
+  void enter(std::int64_t length_bytes);
+  void count_up(std::int64_t& origin);
+  void leave(std::int64_t length_bytes);
+
+  PageSource& source_;
+  const std::int64_t large_block_bytes_;
+  const system::HugePageReport huge_pages_ = system::huge_pages();
+  std::atomic<bool> poison_ = false;
+  std::atomic<bool> wants_huge_pages_ = true;
+  std::atomic<std::int64_t> fixed_cache_limit_ = -1;  // -1: follows the machine
+  std::atomic<std::uint32_t> blocks_ = 0;             // counts up; the stagger follows it
+  mutable std::atomic<std::int64_t> committable_ = 0;
+  mutable std::atomic<std::int64_t> committable_read_at_ = 0;  // steady nanoseconds; 0: never
+
+  mutable std::mutex mutex_;  // guards all below
+  HostOptions options_;
+  HostStatistics statistics_;
+  MappingCache cache_;
+  std::array<pages::Mapping, 32> sealed_;  // poison mode: freed blocks, the oldest is unmapped next
+  std::size_t next_sealed_ = 0;
 };
 
-/// The process's host memory. Never destroyed.
+/// The process's host memory. It may be used at any time, on any thread, and in a child after fork
+/// (which starts without kept mappings: writing to the parent's would copy them). Never destroyed:
+/// blocks may be released at any moment of the exit.
 HostResource& host_resource();
 
+// ---- AddressSanitizer ----
+
+// The sanitizer sees accesses outside of the C library's blocks. It cannot know that a kept mapping
+// is free, or that the bytes between two rows belong to no element. Without AddressSanitizer these
+// functions do nothing.
+
+/// Whether this build has AddressSanitizer, so that touching poisoned bytes ends the process.
+bool poison_is_fatal();
+
+/// Poisons [begin, begin + length_bytes). The sanitizer works in granules of 8 bytes: the first
+/// bytes of a granule whose last ones are in use stay usable.
+void poison_bytes(const std::byte* begin, std::int64_t length_bytes) noexcept;
+
+/// Removes the poison, if there is any. Necessary before the memory gets another use.
+void unpoison_bytes(const std::byte* begin, std::int64_t length_bytes) noexcept;
+
+/// Poisons the rest of each row: `total_bytes` are rows of `row_bytes`, each with `used_bytes` of
+/// elements followed by padding. Nothing happens if a row has no padding.
+void poison_row_padding(const std::byte* begin, std::int64_t total_bytes, std::int64_t row_bytes,
+                        std::int64_t used_bytes) noexcept;
+
 }  // namespace gridbuf
+
+// ---- For this library's own files and tests ----
+
+namespace gridbuf {
+
+// A sanitizer sees a use after free only if the memory is not used again: nothing is kept.
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+    __has_feature(memory_sanitizer)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
+}  // namespace gridbuf
+
+export namespace gridbuf::pages {
+
+/// The pages for a block of this length: kHuge if they are `wanted`, the system has them, and the
+/// block is at least as long as one of them.
+PageKind kind_for(std::int64_t length_bytes, bool wanted, const system::HugePageReport& report);
+
+/// Takes the memory of a mapping but keeps its addresses until it is unmapped: every access there
+/// is a segmentation fault. False, and all is unchanged, if the kernel refuses.
+bool seal_pages(const Mapping& mapping) noexcept;
+
+/// Lets the kernel take the whole pages in [address, address + length_bytes) when memory is short,
+/// until they are written again. Their bytes are then undefined: the old ones, or 0.
+void offer_pages(std::byte* address, std::int64_t length_bytes) noexcept;
+
+/// `commit` on kernels without MADV_POPULATE_WRITE: rewrites one byte of each page.
+void touch(std::byte* data, std::int64_t total_bytes);
+
+}  // namespace gridbuf::pages

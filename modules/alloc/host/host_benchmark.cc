@@ -11,7 +11,6 @@
 #include "benchmark/benchmark.h"
 
 import gridbuf.alloc.host;
-import gridbuf.alloc.large;
 import gridbuf.alloc;
 
 namespace gridbuf {

@@ -17,7 +17,7 @@ module;
 
 module gridbuf.alloc.testing;
 
-import gridbuf.alloc.poison;
+import gridbuf.alloc.host;
 import gridbuf.alloc;
 import gridbuf.layout.view;
 import gridbuf.layout;
@@ -47,14 +47,6 @@ std::string wrapped_name(std::string_view adaptor, const MemoryResource& upstrea
   return std::string(adaptor).append("(").append(upstream.name()).append(")");
 }
 
-// A block whose release goes through `function` with `node` as its context.
-template <class Node>
-Block wrap(std::unique_ptr<Node> node, std::byte* data, std::int64_t total_bytes,
-           Block::ReleaseFunction function) {
-  const std::int64_t allocation_bytes = node->block.allocation_bytes();
-  return Block(data, total_bytes, {nullptr, allocation_bytes, function, node.release()});
-}
-
 }  // namespace
 
 struct CountingResource::Counted {
@@ -79,7 +71,9 @@ absl::StatusOr<Block> CountingResource::allocate(const AllocationRequest& reques
   }
   std::byte* data = block->data();
   const std::int64_t total_bytes = block->total_bytes();
-  return wrap(std::make_unique<Counted>(*std::move(block), this), data, total_bytes, &release);
+  const std::int64_t allocation_bytes = block->allocation_bytes();
+  auto counted = std::make_unique<Counted>(*std::move(block), this);
+  return Block(data, total_bytes, {nullptr, allocation_bytes, &release, counted.release()});
 }
 
 void CountingResource::release(void* context, void* /*allocation*/) noexcept {
@@ -104,47 +98,6 @@ absl::StatusOr<Block> FailingResource::allocate(const AllocationRequest& request
   if (call < first_failing_call_ || call > last_failing_call_) return upstream_.allocate(request);
   if (const auto placement = place(request); !placement.ok()) return placement.status();
   return out_of_memory(request, name_, "call " + std::to_string(call) + " was made to fail");
-}
-
-struct PoisoningResource::Guarded {
-  Block block;  // the guards included
-  PoisoningResource* resource;
-
-  std::byte* data() const { return block.data() + kGuardBytes; }
-  std::int64_t total_bytes() const { return block.total_bytes() - 2 * kGuardBytes; }
-};
-
-PoisoningResource::PoisoningResource(MemoryResource& upstream)
-    : upstream_(upstream), name_(wrapped_name("poisoning", upstream)) {}
-
-absl::StatusOr<Block> PoisoningResource::allocate(const AllocationRequest& request) {
-  if (const auto placement = place(request); !placement.ok()) return placement.status();
-  AllocationRequest guarded = request;
-  // Where the sum leaves 64 bits, the upstream resource is asked for what it must refuse.
-  guarded.total_bytes =
-      checked::add(request.total_bytes, 2 * kGuardBytes).value_or(checked::kMaxBytes);
-  guarded.aligned_offset_bytes =
-      (request.aligned_offset_bytes % request.alignment_bytes) + kGuardBytes;
-  absl::StatusOr<Block> block = upstream_.allocate(guarded);
-  if (!block.ok()) return block.status();
-  auto node = std::make_unique<Guarded>(*std::move(block), this);
-  std::byte* data = node->data();
-  const std::int64_t total_bytes = node->total_bytes();
-  if (!request.zeroed) {
-    std::fill_n(data, total_bytes, kFresh);
-  }
-  set_traps(data - kGuardBytes, kGuardBytes);
-  set_traps(data + total_bytes, kGuardBytes);
-  return wrap(std::move(node), data, total_bytes, &release);
-}
-
-void PoisoningResource::release(void* context, void* /*allocation*/) noexcept {
-  const std::unique_ptr<Guarded> node(static_cast<Guarded*>(context));
-  std::byte* data = node->data();
-  const bool below = traps_intact(data - kGuardBytes, kGuardBytes);
-  const bool above = traps_intact(data + node->total_bytes(), kGuardBytes);
-  if (!below || !above) ++node->resource->damaged_blocks_;
-  std::fill_n(data, node->total_bytes(), kReleased);
 }
 
 namespace {

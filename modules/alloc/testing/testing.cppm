@@ -1,28 +1,30 @@
-// gridbuf.alloc.testing: resources that watch, refuse and lay traps, for the tests of everything
-// that takes memory.
+// gridbuf.alloc.testing: the contract of every source of memory, and resources that watch, refuse
+// and set traps, for the tests of everything that takes memory.
 //
-// Each adaptor wraps any MemoryResource and is one itself, so they stack: a poisoned, counted host.
-// They keep the contract of a resource (gridbuf.alloc.testing.contract is run on every one of
-// them), and each answers one question:
+// The contract is the promises of a MemoryResource (gridbuf.alloc), one check each, so that a new
+// source (a pool, pinned memory, a device) has its tests before it has its code. A check is a plain
+// function that returns the violations that it found, and not a GoogleTest body: it serves any test
+// framework, and it can be tested itself. The test of the checks gives them broken resources. The
+// checks reach a block's bytes by a `ByteAccess`, so that memory which the host cannot touch has
+// the same contract.
 //
-//   CountingResource   was everything given back, and how much was held at most?
+// Each adaptor wraps any MemoryResource and is one itself, so they stack: a failing, counted host.
+// They keep the contract, and each answers one question:
+//
+//   CountingResource   was everything given back, and how much was in use at most?
 //   FailingResource    what happens if the n-th allocation fails? Run an operation for n = 1, 2, …
-//   until it succeeds:
-//                      each time it must report kMemory and leave nothing behind.
-//   PoisoningResource  does anyone read bytes that were never written, or write beside a block?
-//   Fresh bytes get a
-//                      pattern that is an absurd number in every element type, and both sides get
-//                      guards that are checked on release.
-//   PaddingGuard       does anyone touch the padding between the rows of a view?
+//                      until it succeeds: each time it must report kMemory and leave nothing
+//                      behind.
+//   PaddingGuard       is the padding between the rows of a view touched?
 //
-// The patterns are checked in every build. With AddressSanitizer guards and padding are poisoned as
-// well, so that a single stray read ends the test there and then; that is why one idea serves both
-// kinds of run.
+// The patterns of PaddingGuard are checked in every build. With AddressSanitizer padding is
+// poisoned as well, so that a single stray read ends the test.
 module;
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +37,39 @@ import gridbuf.alloc;
 import gridbuf.layout.view;
 
 export namespace gridbuf::testing {
+
+// ---- The contract ----
+
+/// How the checks reach the bytes of a block. Memory that the host cannot touch brings its own.
+class ByteAccess {
+ public:
+  virtual ~ByteAccess() = default;
+  /// Writes `value` to every byte; done at return.
+  virtual void fill(std::byte* begin, std::int64_t length_bytes, std::byte value) = 0;
+  /// Whether every byte is `value`, after all that was enqueued before.
+  virtual bool holds(const std::byte* begin, std::int64_t length_bytes, std::byte value) = 0;
+};
+
+/// Plain loads and stores.
+ByteAccess& host_access();
+
+struct ContractCheck {
+  std::string_view name;     // an identifier, to name a test after
+  std::string_view promise;  // the sentence that is checked
+  std::vector<std::string> (*check)(MemoryResource& resource, ByteAccess& bytes);
+
+  /// Runs the check; each string is a violation, with the request and the value found. Empty: the
+  /// promise holds. `bytes` is used from several threads at once.
+  std::vector<std::string> run(MemoryResource& resource, ByteAccess& bytes = host_access()) const {
+    return check(resource, bytes);
+  }
+};
+
+/// All checks. Together they take some tens of milliseconds and at most about 100 MiB. They need a
+/// resource that does not fail by itself, and, under AddressSanitizer, allocator_may_return_null=1.
+std::span<const ContractCheck> resource_contract();
+
+// ---- Adaptors ----
 
 struct AllocationCounts {
   std::int64_t allocations = 0;  // that succeeded
@@ -86,30 +121,6 @@ class FailingResource final : public MemoryResource {
   std::int64_t first_failing_call_;
   std::int64_t last_failing_call_;
   std::atomic<std::int64_t> calls_ = 0;
-};
-
-/// Surrounds every block with guards and fills it with patterns.
-class PoisoningResource final : public MemoryResource {
- public:
-  /// Bytes of guard on either side; a multiple of every alignment that blocks get unasked.
-  static constexpr std::int64_t kGuardBytes = 64;
-  /// What a fresh byte holds, unless zeros were asked for, and what a released one holds.
-  static constexpr std::byte kFresh{0xCB};
-  static constexpr std::byte kReleased{0xDD};
-
-  explicit PoisoningResource(MemoryResource& upstream);
-  absl::StatusOr<Block> allocate(const AllocationRequest& request) override;
-  std::string_view name() const noexcept override { return name_; }
-  /// How many released blocks had a guard that someone wrote into.
-  std::int64_t damaged_blocks() const { return damaged_blocks_; }
-
- private:
-  struct Guarded;
-  static void release(void* context, void* allocation) noexcept;
-
-  MemoryResource& upstream_;
-  std::string name_;
-  std::atomic<std::int64_t> damaged_blocks_ = 0;
 };
 
 /// Traps in the bytes of [block, block + total_bytes) that belong to no element of `view`: a

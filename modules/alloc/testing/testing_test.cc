@@ -9,16 +9,11 @@
 #include "gtest/gtest.h"
 
 import gridbuf.alloc.host;
-import gridbuf.alloc.poison;
-import gridbuf.alloc.testing.contract;
 import gridbuf.alloc.testing;
 import gridbuf.alloc;
 import gridbuf.base;
 import gridbuf.layout.view;
 import gridbuf.layout;
-
-extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
-extern "C" const char* __tsan_default_options() { return "allocator_may_return_null=1"; }
 
 namespace gridbuf::testing {
 namespace {
@@ -46,18 +41,11 @@ TEST_P(AdaptorContract, HoldsForFailingThatDoesNot) {
   expect_holds(resource);
 }
 
-TEST_P(AdaptorContract, HoldsForPoisoning) {
-  PoisoningResource resource(host_resource());
-  expect_holds(resource);
-  EXPECT_EQ(resource.damaged_blocks(), 0);
-}
-
 TEST_P(AdaptorContract, HoldsForAStackOfAll) {
   CountingResource counting(host_resource());
-  PoisoningResource poisoning(counting);
-  FailingResource failing(poisoning, 0);
+  FailingResource failing(counting, 0);
   expect_holds(failing);
-  EXPECT_EQ(failing.name(), "failing(poisoning(counting(host)))");
+  EXPECT_EQ(failing.name(), "failing(counting(host))");
   EXPECT_EQ(counting.counts().live_blocks, 0);
 }
 
@@ -119,34 +107,6 @@ absl::Status allocate_three(MemoryResource& resource) {
 }
 
 TEST(Example, OfTheReadme) { EXPECT_EQ(fail_each_allocation(&allocate_three), 3); }
-
-TEST(PoisoningResource, FillsFreshBytesWithAPattern) {
-  PoisoningResource resource(host_resource());
-  const Block block = *resource.allocate({.total_bytes = 40});
-  for (int i = 0; i < 40; ++i) EXPECT_EQ(block.data()[i], PoisoningResource::kFresh);
-}
-
-TEST(PoisoningResourceDeathTest, CatchesAWriteBesideTheBlock) {
-  for (const std::int64_t offset : {-1, -64, 40, 40 + 63}) {
-    PoisoningResource resource(host_resource());
-    Block block = *resource.allocate({.total_bytes = 40});
-    volatile std::byte* stray = block.data() + offset;
-    if (poison_is_fatal()) {
-      EXPECT_DEATH(*stray = std::byte{0}, "use-after-poison") << offset;
-    } else {
-      *stray = ~*stray;
-      block = Block();
-      EXPECT_EQ(resource.damaged_blocks(), 1) << offset;
-    }
-  }
-}
-
-TEST(PoisoningResourceDeathTest, CatchesAReadBesideTheBlockUnderAddressSanitizer) {
-  if (!poison_is_fatal()) GTEST_SKIP() << "needs AddressSanitizer: run with --config=asan";
-  PoisoningResource resource(host_resource());
-  const Block block = *resource.allocate({.total_bytes = 40});
-  EXPECT_DEATH(std::printf("%d", static_cast<int>(block.data()[40])), "use-after-poison");
-}
 
 // 3 rows of 2 elements of 4 bytes in rows of 12: 4 bytes of padding a row, the last row's included.
 const StridedView kPadded{.shape = {3, 2}, .strides_bytes = {12, 4}, .itemsize_bytes = 4};

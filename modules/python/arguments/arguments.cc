@@ -17,8 +17,8 @@ module;
 
 module gridbuf.python.arguments;
 
-import gridbuf.alloc.device;
 import gridbuf.base;
+import gridbuf.device;
 import gridbuf.layout.view;
 import gridbuf.layout;
 import gridbuf.python.object;

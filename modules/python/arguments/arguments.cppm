@@ -25,7 +25,7 @@ module;
 
 export module gridbuf.python.arguments;
 
-import gridbuf.alloc.device;
+import gridbuf.device;
 import gridbuf.layout.view;
 import gridbuf.layout;
 import gridbuf.python.object;

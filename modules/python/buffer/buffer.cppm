@@ -28,8 +28,8 @@ module;
 
 export module gridbuf.python.buffer;
 
-import gridbuf.alloc.device;
 import gridbuf.alloc;
+import gridbuf.device;
 import gridbuf.interface.buffer;
 import gridbuf.interface.dlpack;
 import gridbuf.interface.numpy;

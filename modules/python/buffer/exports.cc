@@ -11,9 +11,9 @@ module;
 
 module gridbuf.python.buffer;
 
-import gridbuf.alloc.device;
 import gridbuf.alloc;
 import gridbuf.base;
+import gridbuf.device;
 import gridbuf.interface.buffer;
 import gridbuf.interface;
 import gridbuf.python.arguments;

@@ -15,10 +15,10 @@ module;
 
 module gridbuf.python.buffer;
 
-import gridbuf.alloc.device;
-import gridbuf.alloc.devices;
 import gridbuf.alloc;
 import gridbuf.base;
+import gridbuf.device.registry;
+import gridbuf.device;
 import gridbuf.interface.dlpack;
 import gridbuf.interface;
 import gridbuf.layout;

@@ -15,9 +15,9 @@ module;
 
 module gridbuf.python.buffer;
 
-import gridbuf.alloc.device;
 import gridbuf.alloc;
 import gridbuf.base;
+import gridbuf.device;
 import gridbuf.interface;
 import gridbuf.layout.view;
 import gridbuf.layout;

@@ -28,8 +28,8 @@ module;
 
 export module gridbuf.python.call;
 
-import gridbuf.alloc.device;
 import gridbuf.call;
+import gridbuf.device;
 import gridbuf.interface.numpy;
 import gridbuf.layout;
 import gridbuf.python.numpy;

@@ -18,11 +18,11 @@ module;
 
 module gridbuf.python.call;
 
-import gridbuf.alloc.device;
-import gridbuf.alloc.devices;
 import gridbuf.alloc;
 import gridbuf.base;
 import gridbuf.call;
+import gridbuf.device.registry;
+import gridbuf.device;
 import gridbuf.interface.numpy;
 import gridbuf.interface;
 import gridbuf.layout;

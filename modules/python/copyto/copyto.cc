@@ -11,9 +11,9 @@ module;
 
 module gridbuf.python.copyto;
 
-import gridbuf.alloc.device;
 import gridbuf.alloc;
 import gridbuf.base;
+import gridbuf.device;
 import gridbuf.interface.numpy;
 import gridbuf.interface;
 import gridbuf.layout;

@@ -11,9 +11,9 @@ module;
 
 module gridbuf.python.cupy;
 
-import gridbuf.alloc.devices;
 import gridbuf.alloc;
 import gridbuf.base;
+import gridbuf.device.registry;
 import gridbuf.layout;
 import gridbuf.python.arguments;
 import gridbuf.python.numpy;

@@ -9,14 +9,13 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "modules/alloc/device/device_table.h"
+#include "modules/device/registry/device_table.h"
 
 module gridbuf.python.device;
 
-import gridbuf.alloc.devices.table;
-import gridbuf.alloc.devices;
-import gridbuf.alloc.emulated;
 import gridbuf.base;
+import gridbuf.device.emulated;
+import gridbuf.device.registry;
 import gridbuf.python.arguments;
 import gridbuf.python.object;
 

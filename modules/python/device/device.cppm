@@ -6,7 +6,7 @@
 //
 // Key choices. Whatever may wait for a stream runs without the GIL, because work of the emulated
 // device may be Python (NumPy inside a kernel) and runs on the thread that waits. And when the
-// interpreter begins to go, an atexit callback says so to gridbuf.alloc.device: arrays that die
+// interpreter begins to go, an atexit callback says so to gridbuf.device: arrays that die
 // after that moment leave device memory to the system, for the driver may be gone before them.
 module;
 
@@ -14,7 +14,7 @@ module;
 
 export module gridbuf.python.device;
 
-import gridbuf.alloc.device;
+import gridbuf.device;
 
 export namespace gridbuf::python {
 

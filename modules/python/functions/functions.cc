@@ -18,8 +18,8 @@ module;
 
 module gridbuf.python.functions;
 
-import gridbuf.alloc.device;
 import gridbuf.base;
+import gridbuf.device;
 import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.arguments;

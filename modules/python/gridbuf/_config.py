@@ -50,7 +50,7 @@ def _memory() -> dict[str, str]:
         "page size": f"{os.sysconf('SC_PAGE_SIZE')} bytes",
         "transparent huge pages": _read("/sys/kernel/mm/transparent_hugepage/enabled"),
         "blocks below 2 MiB": "C library, aligned by offset",
-        "blocks from 2 MiB on": _core._memory_policy(),
+        "blocks from 2 MiB on": _core._memory_pages(),
         "kept for reuse": _kept(),
         "limit": "none" if limit is None else f"{limit} bytes",
         "poison": "on" if options["poison"] else "off",
@@ -98,7 +98,7 @@ def show_config(mode: Literal["print"] = "print") -> None: ...
 @overload
 def show_config(mode: Literal["dict"]) -> Config: ...
 def show_config(mode: str = "print") -> Config | None:
-    """Versions, CPU, page policy and devices, for bug reports.
+    """Versions, build, CPU, memory and devices, for bug reports.
 
     `mode="print"` prints them; `mode="dict"` returns them as {section: {key: text}}.
     Raises ValueError for another mode.

@@ -1,9 +1,8 @@
-"""Host memory: what was handed out, what is kept, and how it is chosen.
+"""Host memory: what is in use, what is kept, and the settings.
 
-Arrays below 2 MiB come from the C library. From 2 MiB on each has pages of its own: transparent huge pages where the system
-allows them and they pay, kept after their array is gone for the next one of that length, touched by all threads where zeros must
-come from the kernel, and with starts that are spread over the cache sets. This module shows and sets that; nothing of it needs to
-be called.
+Arrays below 2 MiB come from the C library. Longer ones have pages of their own: transparent huge pages where the system allows them,
+kept for the next array of that length when their array is freed, touched by several threads where zeros come from the kernel, and with
+starts that are spread over the cache sets. This module shows and sets that. You need not call anything here.
 
 Three variables set the same at the start of the process: `GRIDBUF_CACHE_LIMIT_BYTES`, `GRIDBUF_HUGE_PAGES`
 and `GRIDBUF_POISON` (0 or 1). `GRIDBUF_NUM_THREADS` sets the number of threads, and `GRIDBUF_SIMD` the instruction set with which
@@ -55,7 +54,7 @@ class Options(TypedDict):
 
     cache_limit_bytes: int | Literal["auto"]
     limit_bytes: int | None
-    huge_pages: Literal["auto", "always", "never"]
+    huge_pages: Literal["auto", "never"]
     poison: bool
 
 
@@ -209,7 +208,7 @@ def configure(
     *,
     cache_limit_bytes: SupportsIndex | Literal["auto"] | _Keep = _KEEP,
     limit_bytes: SupportsIndex | None | _Keep = _KEEP,
-    huge_pages: Literal["auto", "always", "never"] | _Keep = _KEEP,
+    huge_pages: Literal["auto", "never"] | _Keep = _KEEP,
     poison: bool | _Keep = _KEEP,
 ) -> None:
     """Sets how host memory of 2 MiB and more is handled; what is not given stays as it is.
@@ -218,8 +217,7 @@ def configure(
       that a thread keeps); "auto" follows the machine: a quarter of what could still be committed (the system's memory or the
       tightest cgroup's).
     limit_bytes: of memory in use and kept together; beyond it allocation is a MemoryError. None: no limit.
-    huge_pages: transparent huge pages "always" where the system allows them, "never", or "auto": while they are not slower to
-      get than small pages, which is measured. A system whose own setting is "never" has none.
+    huge_pages: "auto": transparent huge pages where the system's setting allows them; "never": small pages.
     poison: fresh memory holds bytes of 0xCB, freed blocks of 2 MiB and more are taken from the process, so that a use after
       free is a segmentation fault; with AddressSanitizer, touching the padding between rows ends the process. For tests.
 

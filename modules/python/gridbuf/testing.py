@@ -87,7 +87,7 @@ def is_emulated() -> bool:
 def device_table() -> CapsuleType:
     """The C table of the device in use, in a capsule named "gridbuf_device_table_v1".
 
-    `modules/alloc/device/device_table.h` is its text: copy, synchronize, pointer information, a slow fill and streams, for
+    `modules/device/registry/device_table.h` is its text: copy, synchronize, pointer information, a slow fill and streams, for
     programs that share nothing with gridbuf. Raises DeviceUnavailableError without a device.
     """
     return _core._device_table()

@@ -16,10 +16,10 @@ module;
 
 module gridbuf.python.imports;
 
-import gridbuf.alloc.device;
-import gridbuf.alloc.devices;
 import gridbuf.alloc;
 import gridbuf.base;
+import gridbuf.device.registry;
+import gridbuf.device;
 import gridbuf.interface.buffer;
 import gridbuf.interface.dlpack;
 import gridbuf.interface.numpy;

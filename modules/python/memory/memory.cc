@@ -3,6 +3,7 @@ module;
 #include <Python.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -16,15 +17,13 @@ module;
 module gridbuf.python.memory;
 
 import gridbuf.alloc.host;
-import gridbuf.alloc.large;
-import gridbuf.alloc.policy;
 import gridbuf.alloc;
 import gridbuf.base;
 import gridbuf.layout;
 import gridbuf.python.arguments;
 import gridbuf.python.buffer;
 import gridbuf.python.object;
-import gridbuf.transfer.simd;
+import gridbuf.transfer;
 
 namespace gridbuf::python {
 namespace {
@@ -65,7 +64,10 @@ PyObject* statistics(PyObject*, PyObject*) {
   });
 }
 
-/// None stands for "follows the machine" and "no limit".
+/// The setting `huge_pages` by its value in HostOptions.
+constexpr std::array<std::string_view, 2> kHugePages{"never", "auto"};
+
+/// None means "follows the machine" and "no limit".
 PyObject* options(PyObject*, PyObject*) {
   return guarded([] {
     const HostOptions found = host_resource().options();
@@ -80,7 +82,7 @@ PyObject* options(PyObject*, PyObject*) {
     } else {
       dict.set("limit_bytes", found.limit_bytes);
     }
-    dict.set("huge_pages", to_string(found.huge_pages));
+    dict.set("huge_pages", kHugePages[found.huge_pages]);
     dict.set_flag("poison", found.poison);
     return dict.take();
   });
@@ -91,16 +93,16 @@ std::optional<std::int64_t> to_limit(PyObject* object, std::string_view name) {
   return to_integer(object, name);
 }
 
-HugePages to_huge_pages(PyObject* object) {
+bool to_huge_pages(PyObject* object) {
   if (PyUnicode_Check(object) == 0) {
-    raise(ErrorClass::kType, Problem{"huge_pages", describe(object), "a str",
-                                     "pass \"auto\", \"always\" or \"never\""});
+    raise(ErrorClass::kType,
+          Problem{"huge_pages", describe(object), "a str", "pass \"auto\" or \"never\""});
   }
-  for (const HugePages wish : {HugePages::kAuto, HugePages::kAlways, HugePages::kNever}) {
-    if (utf8(object) == to_string(wish)) return wish;
+  for (const bool huge : {false, true}) {
+    if (utf8(object) == kHugePages[huge]) return huge;
   }
-  raise(ErrorClass::kValue, Problem{"huge_pages", describe(object),
-                                    "\"auto\", \"always\" or \"never\"", "pass one of them"});
+  raise(ErrorClass::kValue,
+        Problem{"huge_pages", describe(object), "\"auto\" or \"never\"", "pass one of them"});
 }
 
 /// (cache_limit_bytes, limit_bytes, huge_pages, poison), all of them.
@@ -130,8 +132,8 @@ PyObject* trim(PyObject*, PyObject* argument) {
   });
 }
 
-PyObject* policy(PyObject*, PyObject*) {
-  return guarded([] { return make_text(host_resource().page_policy_text()); });
+PyObject* page_text(PyObject*, PyObject*) {
+  return guarded([] { return make_text(host_resource().page_text()); });
 }
 
 // ---- Threads. ----
@@ -180,7 +182,7 @@ PyObject* set_simd_by_name(PyObject*, PyObject* name) {
 
 // ---- Facts of a block. ----
 
-std::string_view page_text(PageKind pages) {
+std::string_view text_of(PageKind pages) {
   switch (pages) {
     case PageKind::kSmall:
       return "small";
@@ -206,7 +208,7 @@ PyObject* block_facts(PyObject*, PyObject* buffer) {
     dict.set("resource", state.facts.resource_name);
     dict.set("device", to_string(state.facts.device));
     dict.set_flag("host_readable", is_host_readable(state.facts.device.type));
-    dict.set("pages", page_text(state.facts.pages));
+    dict.set("pages", text_of(state.facts.pages));
     dict.set_flag("from_cache", state.facts.from_cache);
     dict.set("stagger_bytes", state.facts.stagger_bytes);
     dict.set("address", steal(PyLong_FromUnsignedLongLong(address)));
@@ -244,7 +246,7 @@ PyMethodDef functions[] = {
     {"_memory_options", options, METH_NOARGS, "The settings in force."},
     {"_memory_configure", method(configure), METH_FASTCALL, "Sets all of them."},
     {"_memory_trim", trim, METH_O, "Gives kept memory back but for so many bytes."},
-    {"_memory_policy", policy, METH_NOARGS, "The page policy's decision, for people."},
+    {"_memory_pages", page_text, METH_NOARGS, "Which pages large blocks get, for people."},
     {"_memory_block_facts", block_facts, METH_O, "How a Buffer's memory came about, or None."},
     {"_memory_mapped_pages", method(mapped_pages), METH_FASTCALL,
      "What is in memory of a range: (bytes, on huge pages), or None."},

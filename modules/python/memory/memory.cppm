@@ -1,15 +1,15 @@
-// gridbuf.python.memory: the settings and figures of host memory, as Python sees them.
+// gridbuf.python.memory: the settings and statistics of host memory, as Python sees them.
 //
-// Purpose. The functions below `gridbuf.memory`, `gridbuf.alloc_info`, `gridbuf.set_num_threads`
-// and the memory section of `gridbuf.show_config`: memory, and who moves it (threads,
-// instructions). They are private (`gridbuf._core._memory_…`): what users call is written in Python
-// over them, where keywords, defaults and documentation are easier to write and to read.
+// Purpose. The private functions (`gridbuf._core._memory_…`) below `gridbuf.memory`,
+// `gridbuf.alloc_info`, `gridbuf.set_num_threads` and the memory section of `gridbuf.show_config`.
+// What users call is written in Python over them, where keywords, defaults and documentation are
+// easier to write and to read.
 //
-// Key choice. Everything is about the one `host_resource()` of the process. The facts of a block
-// are kept by its Buffer from the moment of the allocation; where its pages really are is asked of
-// the kernel when somebody wants to know, because it changes.
+// Key decision. Everything is about the one `host_resource()` of the process. A Buffer keeps the
+// info of its block from the moment of the allocation; which pages are in memory is a question to
+// the kernel at each call, because it changes.
 //
-// All functions need the GIL; giving pages back releases it.
+// All functions need the GIL; `_memory_trim` releases it.
 
 module;
 

@@ -24,7 +24,7 @@ module;
 
 export module gridbuf.python.request;
 
-import gridbuf.alloc.device;
+import gridbuf.device;
 import gridbuf.layout;
 import gridbuf.python.arguments;
 import gridbuf.python.numpy;

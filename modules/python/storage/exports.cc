@@ -18,10 +18,10 @@ module;
 
 module gridbuf.python.storage;
 
-import gridbuf.alloc.device;
-import gridbuf.alloc.devices;
 import gridbuf.alloc;
 import gridbuf.base;
+import gridbuf.device.registry;
+import gridbuf.device;
 import gridbuf.interface.buffer;
 import gridbuf.interface.dlpack;
 import gridbuf.interface.numpy;

@@ -18,8 +18,8 @@ module;
 
 module gridbuf.python.storage;
 
-import gridbuf.alloc.device;
 import gridbuf.base;
+import gridbuf.device;
 import gridbuf.interface.numpy;
 import gridbuf.interface;
 import gridbuf.layout;

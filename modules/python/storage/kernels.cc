@@ -15,11 +15,11 @@ module;
 
 module gridbuf.python.storage;
 
-import gridbuf.alloc.device;
-import gridbuf.alloc.devices;
-import gridbuf.alloc.emulated;
 import gridbuf.alloc;
 import gridbuf.base;
+import gridbuf.device.emulated;
+import gridbuf.device.registry;
+import gridbuf.device;
 import gridbuf.interface;
 import gridbuf.layout.view;
 import gridbuf.layout;

@@ -18,9 +18,9 @@ module;
 
 module gridbuf.python.storage;
 
-import gridbuf.alloc.device;
 import gridbuf.alloc;
 import gridbuf.base;
+import gridbuf.device;
 import gridbuf.interface.dlpack;
 import gridbuf.interface.numpy;
 import gridbuf.interface;

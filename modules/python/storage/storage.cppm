@@ -35,7 +35,7 @@ module;
 
 export module gridbuf.python.storage;
 
-import gridbuf.alloc.device;
+import gridbuf.device;
 import gridbuf.interface.buffer;
 import gridbuf.interface.dlpack;
 import gridbuf.interface.numpy;

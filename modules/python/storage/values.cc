@@ -15,9 +15,9 @@ module;
 
 module gridbuf.python.storage;
 
-import gridbuf.alloc.device;
 import gridbuf.alloc;
 import gridbuf.base;
+import gridbuf.device;
 import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.arguments;

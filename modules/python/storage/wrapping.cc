@@ -20,9 +20,9 @@ module;
 
 module gridbuf.python.storage;
 
-import gridbuf.alloc.device;
 import gridbuf.alloc;
 import gridbuf.base;
+import gridbuf.device;
 import gridbuf.interface.numpy;
 import gridbuf.interface;
 import gridbuf.layout;

@@ -42,7 +42,7 @@ module;
 
 export module gridbuf.storage.sync;
 
-import gridbuf.alloc.device;
+import gridbuf.device;
 import gridbuf.layout.view;
 import gridbuf.layout;
 

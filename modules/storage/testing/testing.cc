@@ -11,8 +11,8 @@ module;
 
 module gridbuf.storage.testing;
 
-import gridbuf.alloc.device;
-import gridbuf.alloc.emulated;
+import gridbuf.device.emulated;
+import gridbuf.device;
 import gridbuf.storage;
 
 namespace gridbuf::testing {

@@ -25,7 +25,7 @@ module;
 
 export module gridbuf.transfer.boxes;
 
-import gridbuf.alloc.device;
+import gridbuf.device;
 import gridbuf.layout.view;
 
 export namespace gridbuf {

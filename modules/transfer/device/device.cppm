@@ -24,7 +24,7 @@ module;
 
 export module gridbuf.transfer.device;
 
-import gridbuf.alloc.device;
+import gridbuf.device;
 import gridbuf.layout.view;
 
 export namespace gridbuf {

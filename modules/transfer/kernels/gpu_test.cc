@@ -12,10 +12,10 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
-import gridbuf.alloc.cuda;
-import gridbuf.alloc.device;
 import gridbuf.alloc;
 import gridbuf.base;
+import gridbuf.device.cuda;
+import gridbuf.device;
 import gridbuf.layout.view;
 import gridbuf.layout;
 import gridbuf.transfer.boxes;

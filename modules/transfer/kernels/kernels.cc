@@ -17,8 +17,8 @@ module;
 
 module gridbuf.transfer.kernels;
 
-import gridbuf.alloc.device;
 import gridbuf.base;
+import gridbuf.device;
 import gridbuf.layout;
 import gridbuf.transfer.walk;
 

@@ -34,7 +34,7 @@ module;
 
 export module gridbuf.transfer.kernels;
 
-import gridbuf.alloc.device;
+import gridbuf.device;
 import gridbuf.transfer.walk;
 
 export namespace gridbuf::kernels {

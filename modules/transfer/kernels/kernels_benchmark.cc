@@ -15,9 +15,9 @@
 #include "absl/status/statusor.h"
 #include "benchmark/benchmark.h"
 
-import gridbuf.alloc.cuda;
-import gridbuf.alloc.device;
 import gridbuf.alloc;
+import gridbuf.device.cuda;
+import gridbuf.device;
 import gridbuf.layout.view;
 import gridbuf.layout;
 import gridbuf.transfer.boxes;

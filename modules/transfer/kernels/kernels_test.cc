@@ -20,10 +20,10 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
-import gridbuf.alloc.device;
-import gridbuf.alloc.emulated;
 import gridbuf.alloc;
 import gridbuf.base;
+import gridbuf.device.emulated;
+import gridbuf.device;
 import gridbuf.layout.view;
 import gridbuf.layout;
 import gridbuf.transfer.kernels;

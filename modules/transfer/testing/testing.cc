@@ -16,7 +16,7 @@ module;
 
 module gridbuf.transfer.testing;
 
-import gridbuf.alloc.poison;
+import gridbuf.alloc.host;
 import gridbuf.base;
 import gridbuf.layout.view;
 import gridbuf.layout;

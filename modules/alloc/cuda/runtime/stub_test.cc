@@ -1,8 +1,0 @@
-#include "gtest/gtest.h"
-#include "modules/alloc/cuda/runtime/runtime.h"
-
-namespace {
-
-TEST(CudaRuntimeStub, SaysThatThereIsNoCuda) { EXPECT_EQ(gridbuf_cuda_runtime_table(), nullptr); }
-
-}  // namespace

@@ -1,0 +1,193 @@
+module;
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+module gridbuf.alloc.host;
+
+import gridbuf.alloc;
+import gridbuf.base;
+
+namespace gridbuf::pages {
+namespace {
+
+// Below this, `commit` works on the caller's thread: starting another costs more than it saves.
+constexpr std::int64_t kParallelBytes = std::int64_t{1} << 23;
+
+// The length of a transparent huge page here.
+std::int64_t huge_page_bytes() {
+  static const std::int64_t bytes = system::huge_pages().page_bytes;
+  return bytes;
+}
+
+std::int64_t round_down(std::int64_t value, std::int64_t multiple) {
+  return value - value % multiple;
+}
+
+std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
+  return round_down(value - 1, multiple) + multiple;
+}
+
+std::int64_t number_of(const std::byte* address) {
+  return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(address));
+}
+
+std::byte* address_of(std::int64_t number) {
+  return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(number));
+}
+
+// ---- Mapping. ----
+
+// Anonymous memory; null, with errno, if there is none.
+std::byte* map(std::int64_t length_bytes) {
+  void* const address = mmap(nullptr, static_cast<std::size_t>(length_bytes),
+                             PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return address == MAP_FAILED ? nullptr : static_cast<std::byte*>(address);
+}
+
+void unmap(std::byte* address, std::int64_t length_bytes) noexcept {
+  if (length_bytes > 0) munmap(address, static_cast<std::size_t>(length_bytes));
+}
+
+// `length_bytes` that begin at a huge page's boundary: a longer piece, without its ends.
+std::byte* map_on_boundary(std::int64_t length_bytes) {
+  const std::int64_t huge = huge_page_bytes();
+  std::byte* const address = map(length_bytes);
+  if (address == nullptr || number_of(address) % huge == 0) return address;  // newer kernels do it
+  unmap(address, length_bytes);
+  std::byte* const wide = map(length_bytes + huge);
+  if (wide == nullptr) return nullptr;
+  const std::int64_t before = round_up(number_of(wide), huge) - number_of(wide);
+  unmap(wide, before);
+  unmap(wide + before + length_bytes, huge - before);
+  return wide + before;
+}
+
+// ---- Committing. ----
+
+// Asks the kernel to commit whole pages; 0 or the error number.
+int populate([[maybe_unused]] std::byte* first, [[maybe_unused]] std::int64_t length_bytes) {
+#ifdef MADV_POPULATE_WRITE
+  int result = 0;
+  do {
+    result = madvise(first, static_cast<std::size_t>(length_bytes), MADV_POPULATE_WRITE);
+  } while (result != 0 && (errno == EAGAIN || errno == EINTR));
+  return result == 0 ? 0 : errno;
+#else
+  return EINVAL;
+#endif
+}
+
+// Whether this kernel knows the advice. It says EINVAL both when it does not and when a mapping may
+// not be written, so it is asked once about a page where only the first can be meant.
+bool kernel_populates() {
+  static const bool answer = [] {
+    std::byte* const page = map(system::page_bytes());
+    if (page == nullptr) return false;
+    const int error = populate(page, system::page_bytes());
+    unmap(page, system::page_bytes());
+    return error == 0;
+  }();
+  return answer;
+}
+
+// Commits the pages of [begin, end); 0 or the error number.
+int commit_range(std::byte* begin, std::byte* end) {
+  if (!kernel_populates()) {
+    touch(begin, end - begin);
+    return 0;
+  }
+  std::byte* const first = address_of(round_down(number_of(begin), system::page_bytes()));
+  return populate(first, end - first);
+}
+
+// The same with several threads, each huge page by one of them.
+int commit_parallel(std::byte* data, std::int64_t total_bytes) {
+  std::byte* const first = address_of(round_down(number_of(data), huge_page_bytes()));
+  std::atomic<int> first_error = 0;
+  parallel_for(data + total_bytes - first, huge_page_bytes(),
+               [&](std::int64_t begin, std::int64_t end) {
+                 if (first_error.load(std::memory_order_relaxed) != 0) return;
+                 const int error = commit_range(std::max(data, first + begin), first + end);
+                 int none = 0;
+                 if (error != 0) first_error.compare_exchange_strong(none, error);
+               });
+  return first_error;
+}
+
+}  // namespace
+
+PageKind kind_for(std::int64_t length_bytes, bool wanted, const system::HugePageReport& report) {
+  const bool system_has_them =
+      report.mode == system::HugePageMode::kMadvise || report.mode == system::HugePageMode::kAlways;
+  const bool huge = wanted && system_has_them && length_bytes >= report.page_bytes;
+  return huge ? PageKind::kHuge : PageKind::kSmall;
+}
+
+std::int64_t mapped_length(std::int64_t length_bytes, PageKind pages) {
+  const std::int64_t whole_pages = round_up(length_bytes, system::page_bytes());
+  const std::int64_t huge = huge_page_bytes();
+  if (pages != PageKind::kHuge || whole_pages % huge < huge / 4) return whole_pages;
+  return round_up(whole_pages, huge);
+}
+
+absl::StatusOr<Mapping> map_pages(std::int64_t length_bytes, PageKind pages) {
+  const std::int64_t length = mapped_length(length_bytes, pages);
+  const bool huge = pages == PageKind::kHuge;
+  std::byte* const address = huge ? map_on_boundary(length) : map(length);
+  if (address == nullptr) {
+    return make_error(ErrorClass::kMemory, "the kernel could not map " + bytes_text(length) + " (" +
+                                               std::strerror(errno) +
+                                               "); ask for a smaller shape or free some memory");
+  }
+  madvise(address, static_cast<std::size_t>(length), huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+  return Mapping{address, length, pages};
+}
+
+void unmap_pages(const Mapping& mapping) noexcept { unmap(mapping.address, mapping.length_bytes); }
+
+bool seal_pages(const Mapping& mapping) noexcept {
+  constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+  return mmap(mapping.address, static_cast<std::size_t>(mapping.length_bytes), PROT_NONE, kFlags,
+              -1, 0) != MAP_FAILED;
+}
+
+void offer_pages(std::byte* address, std::int64_t length_bytes) noexcept {
+  const std::int64_t begin = round_up(number_of(address), system::page_bytes());
+  const std::int64_t end = round_down(number_of(address) + length_bytes, system::page_bytes());
+  if (begin < end) madvise(address_of(begin), static_cast<std::size_t>(end - begin), MADV_FREE);
+}
+
+void touch(std::byte* data, std::int64_t total_bytes) {
+  if (total_bytes <= 0) return;
+  const auto rewrite = [](std::byte* address) {
+    volatile std::byte* byte = address;
+    *byte = *byte;
+  };
+  for (std::int64_t offset = 0; offset < total_bytes; offset += system::page_bytes()) {
+    rewrite(data + offset);
+  }
+  rewrite(data + total_bytes - 1);
+}
+
+absl::Status commit(std::byte* data, std::int64_t total_bytes) {
+  if (total_bytes <= 0) return absl::OkStatus();
+  const int error = total_bytes < kParallelBytes ? commit_range(data, data + total_bytes)
+                                                 : commit_parallel(data, total_bytes);
+  if (error == 0) return absl::OkStatus();
+  return make_error(ErrorClass::kMemory, "the kernel could not commit " + bytes_text(total_bytes) +
+                                             " (" + std::strerror(error) +
+                                             "); ask for a smaller shape or free some memory");
+}
+
+}  // namespace gridbuf::pages

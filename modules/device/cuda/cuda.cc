@@ -1,0 +1,374 @@
+module;
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "modules/device/cuda/runtime/runtime.h"
+
+module gridbuf.device.cuda;
+
+import gridbuf.base;
+
+// Memory: how blocks are made, who uses them, and how they are freed.
+
+namespace gridbuf::cuda {
+
+/// What a block remembers until its release.
+struct Record {
+  CudaDriver* driver = nullptr;
+  MemoryKind kind = MemoryKind::kDevice;
+  int device = 0;           // current at the allocation
+  StreamHandle stream = 0;  // that made it and frees it
+  void* base = nullptr;
+  std::int64_t length_bytes = 0;
+  bool from_pool = false;                        // device memory of cudaMallocAsync
+  std::optional<PinnedPages::Pages> pages = {};  // pinned memory of ours; else cudaHostAlloc's
+
+  // Who else uses it. Under the driver's mutex.
+  std::map<StreamHandle, void*> events = {};  // after the last work that this driver enqueued
+  bool used_by_blocking_streams = false;      // as exports named them
+  bool used_by_other_streams = false;
+};
+
+}  // namespace gridbuf::cuda
+
+namespace gridbuf {
+
+using cuda::Record;
+
+namespace {
+
+// The current device of the thread while the object lives; the caller's afterwards.
+class DeviceScope {
+ public:
+  DeviceScope(const gridbuf_cuda_runtime& runtime, int device) : runtime_(runtime) {
+    error_ = runtime_.get_device(&previous_);
+    if (error_ != GRIDBUF_CUDA_DONE || previous_ == device) return;
+    error_ = runtime_.set_device(device);
+    changed_ = error_ == GRIDBUF_CUDA_DONE;
+  }
+  ~DeviceScope() {
+    if (changed_) runtime_.set_device(previous_);
+  }
+  DeviceScope(const DeviceScope&) = delete;
+  DeviceScope& operator=(const DeviceScope&) = delete;
+  int error() const { return error_; }
+
+ private:
+  const gridbuf_cuda_runtime& runtime_;
+  int previous_ = 0;
+  int error_ = GRIDBUF_CUDA_DONE;
+  bool changed_ = false;
+};
+
+std::uintptr_t number_of(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
+
+// "; 1.5 GiB of 80.0 GiB are free on the current device", or nothing if CUDA does not tell.
+std::string memory_text(const gridbuf_cuda_runtime& runtime) {
+  std::uint64_t free_bytes = 0;
+  std::uint64_t total_bytes = 0;
+  if (runtime.memory_info(&free_bytes, &total_bytes) != GRIDBUF_CUDA_DONE) return "";
+  return "; " + bytes_text(static_cast<std::int64_t>(free_bytes)) + " of " +
+         bytes_text(static_cast<std::int64_t>(total_bytes)) + " are free on the current device";
+}
+
+PageLock page_lock(const gridbuf_cuda_runtime& runtime) {
+  const auto lock = [&runtime](void* address, std::int64_t length_bytes) {
+    const int error = runtime.host_register(address, static_cast<std::uint64_t>(length_bytes));
+    if (error == GRIDBUF_CUDA_DONE) return absl::OkStatus();
+    return make_error(ErrorClass::kMemory,
+                      std::string("cudaHostRegister: ") + runtime.error_name(error));
+  };
+  const auto unlock = [&runtime](void* address) { runtime.host_unregister(address); };
+  return {lock, unlock};
+}
+
+}  // namespace
+
+CudaDriver::CudaDriver(const gridbuf_cuda_runtime& runtime)
+    : DeviceDriver({"CUDA pinned", "CUDA managed", "CUDA device"}),
+      runtime_(runtime),
+      pinned_(page_lock(runtime)) {}
+
+// --- Devices -------------------------------------------------------------------------------------
+
+absl::StatusOr<int> CudaDriver::current_ordinal() const {
+  int device = 0;
+  if (absl::Status status = checked(runtime_.get_device(&device), "cudaGetDevice"); !status.ok()) {
+    return status;
+  }
+  return device;
+}
+
+// What is known of a device; the first question also sets its pool up.
+absl::StatusOr<const gridbuf_cuda_device*> CudaDriver::facts_of(int device) {
+  const std::lock_guard lock(mutex_);
+  const auto found = devices_.find(device);
+  if (found != devices_.end()) return &found->second;
+  gridbuf_cuda_device facts{};
+  if (absl::Status status =
+          checked(runtime_.device_facts(device, &facts), "cudaGetDeviceProperties");
+      !status.ok()) {
+    return status;
+  }
+  if (facts.has_pools != 0 &&
+      runtime_.pool_keep(device, facts.memory_bytes / 8) != GRIDBUF_CUDA_DONE) {
+    facts.has_pools = 0;  // a pool that cannot be set up is not used
+  }
+  return &devices_.emplace(device, facts).first->second;
+}
+
+// --- Making blocks -------------------------------------------------------------------------------
+
+int CudaDriver::obtain_device(Record& record, std::uint64_t block_bytes) {
+  if (record.from_pool) return runtime_.malloc_async(&record.base, block_bytes, record.stream);
+  return runtime_.malloc_now(&record.base, block_bytes);
+}
+
+// Pages of our own, registered; where the driver does not register them, its own allocator.
+absl::Status CudaDriver::obtain_pinned(Record& record, std::int64_t block_bytes) {
+  absl::StatusOr<PinnedPages::Pages> pages = pinned_.take(block_bytes);
+  if (pages.ok()) {
+    record.pages = *pages;
+    record.base = pages->mapping.address;
+    return absl::OkStatus();
+  }
+  pinned_.trim();
+  return checked(runtime_.host_alloc(&record.base, static_cast<std::uint64_t>(block_bytes)),
+                 "cudaHostAlloc");
+}
+
+absl::Status CudaDriver::obtain(Record& record, std::int64_t block_bytes) {
+  if (record.kind == MemoryKind::kPinned) return obtain_pinned(record, block_bytes);
+  const absl::StatusOr<const gridbuf_cuda_device*> facts = facts_of(record.device);
+  if (!facts.ok()) return facts.status();
+  const auto length = static_cast<std::uint64_t>(block_bytes);
+  if (record.kind == MemoryKind::kManaged) {
+    if ((*facts)->has_managed == 0) {
+      return make_error(
+          ErrorClass::kDeviceUnavailable,
+          std::string((*facts)->name) + " has no managed memory; use memory='device' or 'pinned'");
+    }
+    return checked(runtime_.malloc_managed(&record.base, length), "cudaMallocManaged");
+  }
+  record.from_pool = (*facts)->has_pools != 0;
+  int error = obtain_device(record, length);
+  if (error == GRIDBUF_CUDA_NO_MEMORY) {
+    // What was freed may still wait for its streams, or lie unused in the pool.
+    runtime_.device_synchronize();
+    if (record.from_pool) runtime_.pool_trim(record.device);
+    error = obtain_device(record, length);
+  }
+  return checked(error, record.from_pool ? "cudaMallocAsync" : "cudaMalloc");
+}
+
+// Zeros of device memory are in the order of its stream; the host may look at the others at once.
+absl::Status CudaDriver::zero(const Record& record, std::byte* data, std::int64_t length_bytes) {
+  if (length_bytes == 0) return absl::OkStatus();
+  if (record.kind == MemoryKind::kPinned) {
+    if (record.pages && !record.pages->from_cache) return absl::OkStatus();  // fresh pages
+    std::fill_n(data, length_bytes, std::byte{0});
+    return absl::OkStatus();
+  }
+  const auto length = static_cast<std::uint64_t>(length_bytes);
+  absl::Status status = checked(runtime_.fill(data, 0, length, record.stream), "cudaMemsetAsync");
+  if (!status.ok() || record.from_pool) return status;
+  return checked(runtime_.stream_synchronize(record.stream), "cudaStreamSynchronize");
+}
+
+absl::StatusOr<Block> CudaDriver::allocate(MemoryKind kind, const AllocationRequest& request) {
+  const absl::StatusOr<Placement> placement = place(request);
+  if (!placement.ok()) return placement.status();
+  const StreamHandle stream = current_stream();
+  if (absl::Status status = enter(stream); !status.ok()) return status;
+  const absl::StatusOr<int> device = current_ordinal();
+  if (!device.ok()) return device.status();
+  auto record = std::make_shared<Record>(
+      Record{.driver = this, .kind = kind, .device = *device, .stream = stream});
+  if (absl::Status status = obtain(*record, placement->block_bytes); !status.ok()) {
+    if (error_class_of(status) != ErrorClass::kMemory) return status;
+    return out_of_memory(request, resource(kind).name(),
+                         std::string(status.message()) + memory_text(runtime_));
+  }
+  record->length_bytes = placement->block_bytes;
+  std::byte* data = place_in(*placement, static_cast<std::byte*>(record->base));
+  if (request.zeroed) {
+    if (absl::Status status = zero(*record, data, request.total_bytes); !status.ok()) {
+      free_memory(*record);
+      return status;
+    }
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    records_.emplace(number_of(record->base), record);
+  }
+  const bool is_device = kind == MemoryKind::kDevice;
+  const BlockFacts facts{.resource_name = resource(kind).name(),
+                         .device = device_of(kind, record->device),
+                         .pages = record->pages ? record->pages->mapping.pages : PageKind::kShared,
+                         .from_cache = record->pages && record->pages->from_cache,
+                         .stream = is_device ? stream : 0};
+  return Block(data, request.total_bytes,
+               {record->base, placement->block_bytes, &release, this, facts});
+}
+
+// --- Uses ----------------------------------------------------------------------------------------
+
+CudaDriver::RecordPtr CudaDriver::record_around(const void* address) {
+  const std::lock_guard lock(mutex_);
+  auto found = records_.upper_bound(number_of(address));
+  if (found == records_.begin()) return nullptr;
+  --found;
+  const auto inside = static_cast<std::int64_t>(number_of(address) - found->first);
+  return inside <= found->second->length_bytes ? found->second : nullptr;
+}
+
+bool CudaDriver::owns(const void* address) { return record_around(address) != nullptr; }
+
+// Of registered host memory CUDA does not tell the extent; we know it.
+void CudaDriver::fill_from_record(const void* address, PointerInfo& info) {
+  const RecordPtr record = record_around(address);
+  if (record == nullptr) return;
+  info.base = number_of(record->base);
+  info.length_bytes = record->length_bytes;
+}
+
+// After each piece of work on another stream than the block's own, that stream's event is recorded
+// anew, so that it stands for all of them.
+absl::Status CudaDriver::enqueued(std::initializer_list<const void*> addresses,
+                                  StreamHandle stream) {
+  for (const void* address : addresses) {
+    if (absl::Status status = enqueued(address, stream); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CudaDriver::enqueued(const void* address, StreamHandle stream) {
+  const RecordPtr record = record_around(address);
+  const bool in_order =
+      record == nullptr || (record->stream == stream && record->kind == MemoryKind::kDevice);
+  if (in_order) return absl::OkStatus();
+  const std::lock_guard lock(mutex_);
+  void*& event = record->events[stream];
+  if (event == nullptr) {
+    if (absl::Status status = checked(runtime_.event_create(&event), "cudaEventCreate");
+        !status.ok()) {
+      record->events.erase(stream);
+      record->used_by_other_streams = true;  // the release waits for the device instead
+      return status;
+    }
+  }
+  if (absl::Status status = checked(runtime_.event_record(event, stream), "cudaEventRecord");
+      !status.ok()) {
+    record->used_by_other_streams = true;
+    return status;
+  }
+  return absl::OkStatus();
+}
+
+void CudaDriver::note_use(const void* address, StreamHandle stream) noexcept {
+  if (!process_.is_this_process() || process_is_exiting()) return;
+  const RecordPtr record = record_around(address);
+  if (record == nullptr) return;
+  if (record->kind == MemoryKind::kDevice && record->stream == stream) return;
+  int non_blocking = 0;
+  const bool is_default = stream == kLegacyDefaultStream || stream == kPerThreadDefaultStream;
+  const bool is_blocking =
+      is_default || (runtime_.stream_is_non_blocking(stream, &non_blocking) == GRIDBUF_CUDA_DONE &&
+                     non_blocking == 0);
+  const std::lock_guard lock(mutex_);
+  (is_blocking ? record->used_by_blocking_streams : record->used_by_other_streams) = true;
+}
+
+// --- Freeing -------------------------------------------------------------------------------------
+
+// Orders the block's own stream after all other uses; returns the first error, after which only
+// waiting for the device is safe.
+int CudaDriver::wait_for_uses(Record& record) noexcept {
+  const bool on_stream = record.kind == MemoryKind::kDevice && record.from_pool;
+  int error = GRIDBUF_CUDA_DONE;
+  for (const auto& [stream, event] : record.events) {
+    if (on_stream && error == GRIDBUF_CUDA_DONE) error = runtime_.stream_wait(record.stream, event);
+    runtime_.event_destroy(event);  // its record stays valid for who waits
+  }
+  const bool has_events = !record.events.empty();
+  record.events.clear();
+  if (!on_stream) {
+    // Memory that is not freed in the order of a stream is freed when the device is done.
+    const bool used = has_events || record.used_by_blocking_streams || record.used_by_other_streams;
+    return used ? runtime_.device_synchronize() : error;
+  }
+  if (record.used_by_other_streams || error != GRIDBUF_CUDA_DONE) {
+    return runtime_.device_synchronize();
+  }
+  if (record.used_by_blocking_streams && record.stream != kLegacyDefaultStream) {
+    return order(kLegacyDefaultStream, record.stream);
+  }
+  return error;
+}
+
+void CudaDriver::free_memory(Record& record) noexcept {
+  int error = GRIDBUF_CUDA_DONE;
+  if (record.pages) {
+    pinned_.give(*record.pages);
+  } else if (record.kind == MemoryKind::kPinned) {
+    error = runtime_.host_free(record.base);
+  } else if (record.from_pool) {
+    error = runtime_.free_async(record.base, record.stream);
+  } else {
+    error = runtime_.free_now(record.base);
+  }
+  if (error == GRIDBUF_CUDA_DONE) return;
+  const std::lock_guard lock(mutex_);
+  ++failed_releases_;
+}
+
+void CudaDriver::give_back(Record& record) noexcept {
+  const DeviceScope scope(runtime_, record.device);
+  if (scope.error() == GRIDBUF_CUDA_DONE && wait_for_uses(record) == GRIDBUF_CUDA_DONE) {
+    return free_memory(record);
+  }
+  // The device is in no state to free anything: the memory is lost, and counted.
+  const std::lock_guard lock(mutex_);
+  ++failed_releases_;
+}
+
+void CudaDriver::release(void* context, void* allocation) noexcept {
+  auto* driver = static_cast<CudaDriver*>(context);
+  // The end of the process and a child after fork: no CUDA call, and no lock that another thread
+  // of the parent may have held.
+  if (process_is_exiting() || !driver->process_.is_this_process()) return;
+  RecordPtr record;
+  {
+    const std::lock_guard lock(driver->mutex_);
+    const auto found = driver->records_.find(number_of(allocation));
+    record = std::move(found->second);
+    driver->records_.erase(found);
+  }
+  driver->give_back(*record);
+}
+
+std::int64_t CudaDriver::live_blocks() {
+  const std::lock_guard lock(mutex_);
+  return std::ssize(records_);
+}
+
+std::int64_t CudaDriver::failed_releases() {
+  const std::lock_guard lock(mutex_);
+  return failed_releases_;
+}
+
+}  // namespace gridbuf

@@ -1,0 +1,129 @@
+module;
+
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+module gridbuf.device;
+
+import gridbuf.base;
+import gridbuf.layout;
+
+namespace gridbuf {
+namespace {
+
+thread_local StreamHandle this_threads_stream = kLegacyDefaultStream;
+
+std::atomic<bool> exiting = false;
+
+constexpr std::array<std::string_view, 4> kKindNames{"host", "pinned", "managed", "device"};
+
+// The rows of one side as a view of bytes: its hull is what they reach over.
+absl::StatusOr<std::int64_t> extent_of_rows(std::string_view side, const RowCopy& rows,
+                                            std::int64_t pitch_bytes) {
+  if (rows.row_count > 1 && pitch_bytes < rows.row_bytes) {
+    return make_error(ErrorClass::kValue,
+                      {std::string(side).append("_pitch_bytes"), std::to_string(pitch_bytes),
+                       "at least row_bytes, " + std::to_string(rows.row_bytes),
+                       "copy rows that overlap one by one"});
+  }
+  const std::array<std::int64_t, 2> shape{rows.row_count, rows.row_bytes};
+  const std::array<std::int64_t, 2> strides{pitch_bytes, 1};
+  const auto hull = checked::byte_hull(shape, strides, 1, 0);
+  if (hull) return hull->length_bytes();
+  return make_error(ErrorClass::kValue,
+                    {std::string("the extent of the ").append(side).append("'s rows"),
+                     std::to_string(rows.row_count) + " rows at " + std::to_string(pitch_bytes),
+                     "at most 2^63 - 1 bytes", "copy fewer rows"});
+}
+
+}  // namespace
+
+std::string_view to_string(MemoryKind kind) { return kKindNames[static_cast<std::size_t>(kind)]; }
+
+Device device_of(MemoryKind kind, std::int32_t ordinal) {
+  switch (kind) {
+    case MemoryKind::kPinned:
+      return {DeviceType::kCudaHost, 0};
+    case MemoryKind::kManaged:
+      return {DeviceType::kCudaManaged, 0};
+    case MemoryKind::kDevice:
+      return {DeviceType::kCuda, ordinal};
+    case MemoryKind::kHost:
+      break;
+  }
+  return {};
+}
+
+absl::StatusOr<MemoryKind> memory_kind(std::string_view name) {
+  for (std::size_t i = 0; i < kKindNames.size(); ++i) {
+    if (kKindNames[i] == name) return static_cast<MemoryKind>(i);
+  }
+  return make_error(ErrorClass::kValue, {"memory", "'" + std::string(name) + "'",
+                                         "'host', 'pinned', 'managed' or 'device'",
+                                         "leave it out for memory of the host"});
+}
+
+absl::Status check_length(std::string_view name, std::int64_t length_bytes) {
+  if (length_bytes >= 0) return absl::OkStatus();
+  return make_error(ErrorClass::kValue, {name, std::to_string(length_bytes), "0 or more",
+                                         "check how the size was computed"});
+}
+
+absl::StatusOr<RowExtents> check(const RowCopy& rows) {
+  if (absl::Status status = check_length("row_bytes", rows.row_bytes); !status.ok()) return status;
+  if (absl::Status status = check_length("row_count", rows.row_count); !status.ok()) return status;
+  const auto target = extent_of_rows("target", rows, rows.target_pitch_bytes);
+  if (!target.ok()) return target.status();
+  const auto source = extent_of_rows("source", rows, rows.source_pitch_bytes);
+  if (!source.ok()) return source.status();
+  return RowExtents{*target, *source};
+}
+
+StreamHandle current_stream() noexcept { return this_threads_stream; }
+
+StreamHandle exchange_current_stream(StreamHandle stream) noexcept {
+  return std::exchange(this_threads_stream, stream);
+}
+
+absl::Status check_stream_number(StreamHandle stream) {
+  if (stream != 0) return absl::OkStatus();
+  return make_error(
+      ErrorClass::kValue,
+      {"stream", "0", "1 (legacy default), 2 (per-thread default) or the handle of a stream",
+       "pass 1 for the legacy default stream: 0 means different streams to different libraries"});
+}
+
+bool process_is_exiting() noexcept { return exiting.load(std::memory_order_acquire); }
+
+void note_process_exit() noexcept { exiting.store(true, std::memory_order_release); }
+
+DriverProcess::DriverProcess() : process_id_(getpid()) {
+  // Registered when the first driver starts: it runs before the destructors of everything that was
+  // there before, and before the driver's own library goes.
+  [[maybe_unused]] static const int registered = std::atexit(&note_process_exit);
+}
+
+bool DriverProcess::is_this_process() const noexcept { return getpid() == process_id_; }
+
+absl::Status DriverProcess::check(std::string_view driver_name) const {
+  if (is_this_process()) return absl::OkStatus();
+  std::string message(driver_name);
+  message.append(" was started by process ").append(std::to_string(process_id_));
+  message.append(" and this is its child ").append(std::to_string(getpid()));
+  message.append(
+      ": devices do not survive fork; start children with the 'spawn' or 'forkserver' method, or "
+      "use the device only after the fork");
+  return make_error(ErrorClass::kDeviceUnavailable, message);
+}
+
+}  // namespace gridbuf

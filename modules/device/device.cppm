@@ -1,0 +1,267 @@
+// gridbuf.device: what a device is to gridbuf, whichever one it is.
+//
+// Purpose. A `DeviceDriver` is everything that gridbuf asks of a device: three kinds of memory
+// besides the host's, streams, and work put on streams (copies, fills and kernels). There are two
+// drivers: CUDA (gridbuf.device.cuda), and one that is emulated in host memory
+// (gridbuf.device.emulated), on which every rule of hosts and devices can be tested on any machine.
+// gridbuf.device.registry chooses between them. This module knows neither, so that code above takes
+// a DeviceDriver& and runs on both.
+//
+// Key decision. The interface is CUDA's stream model and not a simpler one of ours. Memory that
+// leaves through DLPack or the CUDA array interface names a stream, and that name means what it
+// means to CUDA: work on one stream runs in order; only events and the legacy default stream order
+// two streams. So everything here is *enqueued* unless it says that it waits. A caller that forgets
+// to wait is wrong on both drivers; on the emulated one it is wrong every time.
+//
+// Stream handles are integers, as the CUDA array interface spells them (CAI-16, CAI-17): 1 is the
+// legacy default stream, 2 the calling thread's default stream, everything else a handle of the
+// driver. 0 is never a handle: it means different streams to different libraries (DP-16).
+//
+// Threads: every function may be called on any thread. After fork a driver answers
+// kDeviceUnavailable in the child, because neither CUDA contexts nor streams survive there; the
+// child does not give back memory of the parent. While a process ends nothing is given back at all:
+// a driver may end before the last block does, so the memory is left to the system.
+module;
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+export module gridbuf.device;
+
+import gridbuf.alloc;
+
+export namespace gridbuf {
+
+/// Where memory lives, and who reaches it.
+enum class MemoryKind : std::uint8_t {
+  kHost,     // ordinary memory: the host alone
+  kPinned,   // host memory that the driver knows: both, and copies run beside the host's work
+  kManaged,  // moves between host and device: both
+  kDevice,   // the device alone; a host that touches it is ended by a segmentation fault
+};
+
+/// "host", "pinned", "managed", "device".
+std::string_view to_string(MemoryKind kind);
+
+/// What DLPack calls memory of that kind: kCuda and the ordinal for kDevice, else ordinal 0.
+Device device_of(MemoryKind kind, std::int32_t ordinal);
+
+/// The kind of that name. Error: kValue, listing the names.
+absl::StatusOr<MemoryKind> memory_kind(std::string_view name);
+
+/// A stream, as the CUDA array interface and DLPack write it. Never 0.
+using StreamHandle = std::uint64_t;
+inline constexpr StreamHandle kLegacyDefaultStream = 1;
+inline constexpr StreamHandle kPerThreadDefaultStream = 2;
+
+/// The stream on which this thread allocates and which exports name: the innermost ScopedStream's,
+/// else the legacy default stream.
+StreamHandle current_stream() noexcept;
+
+/// Sets this thread's current stream and returns the one before. For bindings; C++ code takes
+/// ScopedStream. The handle is not checked: DeviceDriver::check_stream does that.
+StreamHandle exchange_current_stream(StreamHandle stream) noexcept;
+
+/// The current stream of this thread while the object lives. The stream must outlive the memory
+/// that is allocated on it, for there it is freed (CAI-22).
+class ScopedStream {
+ public:
+  explicit ScopedStream(StreamHandle stream) noexcept
+      : previous_(exchange_current_stream(stream)) {}
+  ~ScopedStream() { exchange_current_stream(previous_); }
+  ScopedStream(const ScopedStream&) = delete;
+  ScopedStream& operator=(const ScopedStream&) = delete;
+
+ private:
+  StreamHandle previous_;
+};
+
+/// What a driver knows of an address. Memory that it does not know is ordinary host memory:
+/// DeviceType::kHost, base 0, length 0.
+struct PointerInfo {
+  Device device = {};
+  std::uintptr_t base = 0;        // where the allocation begins that holds the address …
+  std::int64_t length_bytes = 0;  // … and how long it is
+  bool host_accessible = true;
+  bool device_accessible = false;
+};
+
+/// Rows of bytes at equal distances, for DeviceDriver::copy_rows. Pitches are at least row_bytes.
+struct RowCopy {
+  void* target = nullptr;
+  std::int64_t target_pitch_bytes = 0;
+  const void* source = nullptr;
+  std::int64_t source_pitch_bytes = 0;
+  std::int64_t row_bytes = 0;
+  std::int64_t row_count = 0;
+};
+
+/// Memory that a kernel reads or writes: [begin, begin + length_bytes).
+struct KernelOperand {
+  std::string_view role;  // for messages: "the copy's target"
+  const void* begin = nullptr;
+  std::int64_t length_bytes = 0;
+};
+
+/// A kernel in two forms that do the same, for DeviceDriver::launch: drivers that run on a GPU take
+/// one, the emulated device takes the other. Both get `arguments`, bytes that may be copied.
+struct DeviceKernel {
+  std::string_view name;
+  /// Runs it in the host's memory, where operands[i] are the bytes of `operands[i].begin`.
+  void (*on_host)(const void* arguments, std::span<std::byte* const> operands) = nullptr;
+  /// Enqueues it on the current CUDA device; a cudaError_t, 0 = done.
+  int (*on_cuda)(const void* arguments, StreamHandle stream) = nullptr;
+  std::span<const std::byte> arguments = {};
+  /// All that it touches.
+  std::span<const KernelOperand> operands = {};
+};
+
+/// How many bytes a RowCopy reaches over, from the begin of its first row to the end of its last.
+struct RowExtents {
+  std::int64_t target_bytes = 0;
+  std::int64_t source_bytes = 0;
+};
+
+/// Errors: kValue for negative numbers, rows that overlap, and extents beyond 2^63 - 1 bytes.
+absl::StatusOr<RowExtents> check(const RowCopy& rows);
+
+/// kValue unless 0 or more.
+absl::Status check_length(std::string_view name, std::int64_t length_bytes);
+
+enum class StreamKind : std::uint8_t {
+  kBlocking,     // ordered with the legacy default stream
+  kNonBlocking,  // ordered with nothing but events
+};
+
+/// A device, and the software that drives it. Drivers live as long as the process.
+//
+/// Errors of every function that can fail: kDeviceUnavailable after fork; kValue for a stream that
+/// is not alive, an address that the driver does not know, or a length beyond its allocation;
+/// kInternal for failures of the device itself, with the driver's name for them. A failure of work
+/// that was enqueued earlier is reported by a later call that waits.
+class DeviceDriver {
+ public:
+  /// The names of its resources: of kPinned, kManaged, kDevice. Static text.
+  explicit DeviceDriver(const std::array<std::string_view, 3>& names)
+      : resources_{{{*this, MemoryKind::kPinned, names[0]},
+                    {*this, MemoryKind::kManaged, names[1]},
+                    {*this, MemoryKind::kDevice, names[2]}}} {}
+  DeviceDriver(const DeviceDriver&) = delete;
+  DeviceDriver& operator=(const DeviceDriver&) = delete;
+  virtual ~DeviceDriver() = default;
+
+  virtual std::string_view name() const noexcept = 0;  // "cuda", "emulated"
+  virtual bool is_emulated() const noexcept = 0;
+
+  /// The source of memory of one kind. Blocks are made on the current stream and say so in their
+  /// facts: work on another stream must be ordered after that one first, and so must reads of the
+  /// zeros of device memory. Memory of kDevice is given back in the order of that stream; the other
+  /// kinds can be used at once, zeros included, and are given back when the device has done with
+  /// them. kHost is host_resource()'s business and asked elsewhere (gridbuf.device.registry).
+  /// Requires kind != kHost.
+  MemoryResource& resource(MemoryKind kind) {
+    return resources_[static_cast<std::size_t>(kind) - 1];
+  }
+
+  /// The device that is current on this thread; kCuda and its ordinal.
+  virtual absl::StatusOr<Device> current_device() = 0;
+
+  // --- Work on a stream --------------------------------------------------------------------------
+
+  /// Enqueues a copy; the direction follows from the addresses. Ordinary host memory is CUDA's
+  /// "pageable": as a source it has been read at return, as a target it has been written at return.
+  /// Pinned and managed memory must be left alone until the stream has been waited for.
+  virtual absl::Status copy(void* target, const void* source, std::int64_t length_bytes,
+                            StreamHandle stream) = 0;
+  virtual absl::Status copy_rows(const RowCopy& rows, StreamHandle stream) = 0;
+  /// Enqueues writing `value` to every byte. The target is known to the driver.
+  virtual absl::Status fill(void* target, std::byte value, std::int64_t length_bytes,
+                            StreamHandle stream) = 0;
+  /// Enqueues a kernel. Its operands are memory that the driver knows, and of the current device;
+  /// as work that is enqueued it keeps them from being freed. `kernel` may be gone at return.
+  virtual absl::Status launch(const DeviceKernel& kernel, StreamHandle stream) = 0;
+  /// Waits for what the stream, or the whole device, has pending now.
+  virtual absl::Status synchronize(StreamHandle stream) = 0;
+  virtual absl::Status synchronize_device() = 0;
+  /// Work that `consumer` gets from now on waits for what `producer` has pending now. Does not wait
+  /// itself.
+  virtual absl::Status order_after(StreamHandle producer, StreamHandle consumer) = 0;
+
+  // --- Streams -----------------------------------------------------------------------------------
+
+  virtual absl::StatusOr<StreamHandle> create_stream(StreamKind kind) = 0;
+  /// Its pending work still runs. Error: kValue for handles that create_stream did not give.
+  virtual absl::Status destroy_stream(StreamHandle stream) = 0;
+  /// Error: kValue for 0 and for what is no live stream, as far as the driver can tell: CUDA itself
+  /// may crash on a number that never was a stream.
+  virtual absl::Status check_stream(StreamHandle stream) = 0;
+  /// Whether nothing is pending. Asking again and again ends with true.
+  virtual absl::StatusOr<bool> is_idle(StreamHandle stream) = 0;
+
+  // --- Addresses ---------------------------------------------------------------------------------
+
+  virtual absl::StatusOr<PointerInfo> pointer_info(const void* address) = 0;
+  /// Says that `stream` may use the block at `address` beside the stream that made it: its memory
+  /// is then kept until that stream has done what it has pending when the block is released. For
+  /// exports to a consumer that named its stream. Addresses that the driver does not know are
+  /// ignored.
+  virtual void note_use(const void* address, StreamHandle stream) noexcept = 0;
+
+  /// What a bug report should say, in order: ("runtime", "13.0"), ("device 0", …).
+  virtual std::vector<std::pair<std::string, std::string>> facts() = 0;
+
+ private:
+  /// What resource(kind).allocate(request) does.
+  virtual absl::StatusOr<Block> allocate(MemoryKind kind, const AllocationRequest& request) = 0;
+
+  class Resource final : public MemoryResource {
+   public:
+    Resource(DeviceDriver& driver, MemoryKind kind, std::string_view name)
+        : driver_(driver), kind_(kind), name_(name) {}
+    absl::StatusOr<Block> allocate(const AllocationRequest& request) override {
+      return driver_.allocate(kind_, request);
+    }
+    std::string_view name() const noexcept override { return name_; }
+
+   private:
+    DeviceDriver& driver_;
+    MemoryKind kind_;
+    std::string_view name_;
+  };
+
+  std::array<Resource, 3> resources_;
+};
+
+/// 1 and 2 and every other handle but 0 pass; for 0 the error says what to pass instead.
+absl::Status check_stream_number(StreamHandle stream);
+
+// --- The process ---------------------------------------------------------------------------------
+
+/// Whether the process has begun to end. Drivers then give nothing back and are called no more.
+bool process_is_exiting() noexcept;
+
+/// Says that it has: an exit handler of C, and Python's when the interpreter begins to go.
+void note_process_exit() noexcept;
+
+/// The process that started a driver, for which alone it works.
+class DriverProcess {
+ public:
+  DriverProcess();
+  bool is_this_process() const noexcept;
+  /// Error: kDeviceUnavailable in a child after fork, saying so and what to do.
+  absl::Status check(std::string_view driver_name) const;
+
+ private:
+  std::int64_t process_id_;
+};
+
+}  // namespace gridbuf
