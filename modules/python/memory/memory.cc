@@ -1,6 +1,6 @@
 module;
 
-#include <Python.h>
+#include <pybind11/pybind11.h>
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,6 @@ module;
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "absl/status/status.h"
 
@@ -28,64 +27,37 @@ import gridbuf.transfer;
 namespace gridbuf::python {
 namespace {
 
-// ---- Dicts. ----
-
-/// A dict that is filled key by key.
-class Dict {
- public:
-  void set(const char* key, py::object value) {
-    check(PyDict_SetItemString(dict_.ptr(), key, value.ptr()));
-  }
-  void set(const char* key, std::int64_t number) { set(key, steal(PyLong_FromLongLong(number))); }
-  void set(const char* key, std::string_view text) { set(key, make_text(text)); }
-  void set_flag(const char* key, bool flag) { set(key, steal(PyBool_FromLong(flag ? 1 : 0))); }
-  py::object take() { return std::move(dict_); }
-
- private:
-  py::object dict_ = steal(PyDict_New());
-};
-
 // ---- Statistics and settings. ----
 
-PyObject* statistics(PyObject*, PyObject*) {
-  return guarded([] {
-    const HostStatistics found = host_resource().statistics();
-    Dict dict;
-    dict.set("live_blocks", found.live_blocks);
-    dict.set("live_bytes", found.live_bytes);
-    dict.set("peak_live_bytes", found.peak_live_bytes);
-    dict.set("cached_blocks", found.cached_blocks);
-    dict.set("cached_bytes", found.cached_bytes);
-    dict.set("cache_limit_bytes", found.cache_limit_bytes);
-    dict.set("hits", found.hits);
-    dict.set("misses", found.misses);
-    dict.set("refusals", found.refusals);
-    return dict.take();
-  });
+py::dict statistics() {
+  const HostStatistics found = host_resource().statistics();
+  py::dict dict;
+  dict["live_blocks"] = found.live_blocks;
+  dict["live_bytes"] = found.live_bytes;
+  dict["peak_live_bytes"] = found.peak_live_bytes;
+  dict["cached_blocks"] = found.cached_blocks;
+  dict["cached_bytes"] = found.cached_bytes;
+  dict["cache_limit_bytes"] = found.cache_limit_bytes;
+  dict["hits"] = found.hits;
+  dict["misses"] = found.misses;
+  dict["refusals"] = found.refusals;
+  return dict;
 }
 
 /// The setting `huge_pages` by its value in HostOptions.
 constexpr std::array<std::string_view, 2> kHugePages{"never", "auto"};
 
 /// None means "follows the machine" and "no limit".
-PyObject* options(PyObject*, PyObject*) {
-  return guarded([] {
-    const HostOptions found = host_resource().options();
-    Dict dict;
-    if (found.cache_limit_bytes) {
-      dict.set("cache_limit_bytes", *found.cache_limit_bytes);
-    } else {
-      dict.set("cache_limit_bytes", share(Py_None));
-    }
-    if (found.limit_bytes == system::kUnlimitedBytes) {
-      dict.set("limit_bytes", share(Py_None));
-    } else {
-      dict.set("limit_bytes", found.limit_bytes);
-    }
-    dict.set("huge_pages", kHugePages[found.huge_pages]);
-    dict.set_flag("poison", found.poison);
-    return dict.take();
-  });
+py::dict options() {
+  const HostOptions found = host_resource().options();
+  py::dict dict;
+  dict["cache_limit_bytes"] = py::none();
+  if (found.cache_limit_bytes) dict["cache_limit_bytes"] = *found.cache_limit_bytes;
+  dict["limit_bytes"] = py::none();
+  if (found.limit_bytes != system::kUnlimitedBytes) dict["limit_bytes"] = found.limit_bytes;
+  dict["huge_pages"] = kHugePages[found.huge_pages];
+  dict["poison"] = found.poison;
+  return dict;
 }
 
 std::optional<std::int64_t> to_limit(PyObject* object, std::string_view name) {
@@ -105,82 +77,47 @@ bool to_huge_pages(PyObject* object) {
         Problem{"huge_pages", describe(object), "\"auto\" or \"never\"", "pass one of them"});
 }
 
-/// (cache_limit_bytes, limit_bytes, huge_pages, poison), all of them.
-PyObject* configure(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
-  return guarded([&] {
-    if (count != 4) raise(ErrorClass::kType, "_memory_configure() takes 4 arguments");
-    const HostOptions wanted{
-        .cache_limit_bytes = to_limit(arguments[0], "cache_limit_bytes"),
-        .limit_bytes = to_limit(arguments[1], "limit_bytes").value_or(system::kUnlimitedBytes),
-        .huge_pages = to_huge_pages(arguments[2]),
-        .poison = to_flag(arguments[3], "poison")};
-    check(host_resource().configure(wanted));
-    return share(Py_None);
-  });
+void configure(py::handle cache_limit, py::handle limit, py::handle huge_pages, py::handle poison) {
+  check(host_resource().configure(
+      {.cache_limit_bytes = to_limit(cache_limit.ptr(), "cache_limit_bytes"),
+       .limit_bytes = to_limit(limit.ptr(), "limit_bytes").value_or(system::kUnlimitedBytes),
+       .huge_pages = to_huge_pages(huge_pages.ptr()),
+       .poison = to_flag(poison.ptr(), "poison")}));
 }
 
-PyObject* trim(PyObject*, PyObject* argument) {
-  return guarded([&] {
-    const std::int64_t keep_bytes = to_integer(argument, "keep_bytes");
-    if (keep_bytes < 0) {
-      raise(ErrorClass::kValue, Problem{"keep_bytes", std::to_string(keep_bytes), "0 or more",
-                                        "pass 0 to keep nothing"});
-    }
-    const std::int64_t trimmed =
-        run_without_gil([keep_bytes] { return host_resource().trim(keep_bytes); });
-    return steal(PyLong_FromLongLong(trimmed));
-  });
+std::int64_t trim(py::handle keep) {
+  const std::int64_t keep_bytes = to_integer(keep.ptr(), "keep_bytes");
+  if (keep_bytes < 0) {
+    raise(ErrorClass::kValue,
+          Problem{"keep_bytes", std::to_string(keep_bytes), "0 or more", "pass 0 to keep nothing"});
+  }
+  return run_without_gil([keep_bytes] { return host_resource().trim(keep_bytes); });
 }
 
-PyObject* page_text(PyObject*, PyObject*) {
-  return guarded([] { return make_text(host_resource().page_text()); });
+// ---- Threads and instruction sets. ----
+
+void set_threads(py::handle n) {
+  using Limits = std::numeric_limits<int>;
+  check(set_thread_count(static_cast<int>(
+      std::clamp<std::int64_t>(to_integer(n.ptr(), "n"), Limits::min(), Limits::max()))));
 }
-
-// ---- Threads. ----
-
-PyObject* get_threads(PyObject*, PyObject*) {
-  return guarded([] {
-    const std::string origin = thread_count_origin();
-    return steal(Py_BuildValue("(is)", thread_count(), origin.c_str()));
-  });
-}
-
-PyObject* set_threads(PyObject*, PyObject* argument) {
-  return guarded([&] {
-    const std::int64_t count = to_integer(argument, "n");
-    using Limits = std::numeric_limits<int>;
-    check(set_thread_count(
-        static_cast<int>(std::clamp<std::int64_t>(count, Limits::min(), Limits::max()))));
-    return share(Py_None);
-  });
-}
-
-// ---- Instruction sets. ----
 
 /// (the one in use, those that the processor has).
-PyObject* get_simd(PyObject*, PyObject*) {
-  return guarded([] {
-    py::object names = steal(PyList_New(0));
-    for (const Simd supported : supported_simd()) {
-      check(PyList_Append(names.ptr(), make_text(to_string(supported)).ptr()));
-    }
-    const py::object known = steal(PyList_AsTuple(names.ptr()));
-    return steal(PyTuple_Pack(2, make_text(to_string(simd())).ptr(), known.ptr()));
-  });
+py::object get_simd() {
+  py::list names;
+  for (const Simd supported : supported_simd()) names.append(make_text(to_string(supported)));
+  return pack(make_text(to_string(simd())), py::tuple(names));
 }
 
-PyObject* set_simd_by_name(PyObject*, PyObject* name) {
-  return guarded([&] {
-    if (PyUnicode_Check(name) == 0) {
-      raise(ErrorClass::kType,
-            Problem{"name", describe(name), "a str", "pass \"portable\", \"avx2\" or \"avx512\""});
-    }
-    check(set_simd(value_of(simd_named(utf8(name)))));
-    return share(Py_None);
-  });
+void set_simd_by_name(py::handle name) {
+  if (PyUnicode_Check(name.ptr()) == 0) {
+    raise(ErrorClass::kType, Problem{"name", describe(name.ptr()), "a str",
+                                     "pass \"portable\", \"avx2\" or \"avx512\""});
+  }
+  check(set_simd(value_of(simd_named(utf8(name.ptr())))));
 }
 
-// ---- Facts of a block. ----
+// ---- Info about a block. ----
 
 std::string_view text_of(PageKind pages) {
   switch (pages) {
@@ -194,71 +131,64 @@ std::string_view text_of(PageKind pages) {
   return "shared";
 }
 
-/// The facts of a Buffer of a whole allocation; None for memory that is not ours.
-PyObject* block_facts(PyObject*, PyObject* buffer) {
-  return guarded([&] {
-    if (!is_buffer(buffer)) {
-      raise(ErrorClass::kType,
-            Problem{"buffer", describe(buffer), "a gridbuf.Buffer", "pass an array's base"});
-    }
-    if (!has_plan(buffer)) return share(Py_None);
-    const BufferState& state = state_of(buffer);
-    const auto address = reinterpret_cast<std::uintptr_t>(state.memory.block);
-    Dict dict;
-    dict.set("resource", state.facts.resource_name);
-    dict.set("device", to_string(state.facts.device));
-    dict.set_flag("host_readable", is_host_readable(state.facts.device.type));
-    dict.set("pages", text_of(state.facts.pages));
-    dict.set_flag("from_cache", state.facts.from_cache);
-    dict.set("stagger_bytes", state.facts.stagger_bytes);
-    dict.set("address", steal(PyLong_FromUnsignedLongLong(address)));
-    dict.set("total_bytes", plan_of(buffer).total_bytes());
-    dict.set("allocation_bytes", state.allocation_bytes);
-    dict.set("alignment_size", state.alignment_bytes);
-    dict.set("aligned_index", from_integers(state.aligned_index.span()));
-    return dict.take();
-  });
+/// How the memory of a whole allocation came about; None for memory that is not ours.
+py::object block_facts(py::handle object) {
+  PyObject* const buffer = object.ptr();
+  if (!is_buffer(buffer)) {
+    raise(ErrorClass::kType,
+          Problem{"buffer", describe(buffer), "a gridbuf.Buffer", "pass an array's base"});
+  }
+  if (!has_plan(buffer)) return py::none();
+  const BufferState& state = state_of(buffer);
+  py::dict dict;
+  dict["resource"] = make_text(state.facts.resource_name);
+  dict["device"] = to_string(state.facts.device);
+  dict["host_readable"] = is_host_readable(state.facts.device.type);
+  dict["pages"] = make_text(text_of(state.facts.pages));
+  dict["from_cache"] = state.facts.from_cache;
+  dict["stagger_bytes"] = state.facts.stagger_bytes;
+  dict["address"] = reinterpret_cast<std::uintptr_t>(state.memory.block);
+  dict["total_bytes"] = plan_of(buffer).total_bytes();
+  dict["allocation_bytes"] = state.allocation_bytes;
+  dict["alignment_size"] = state.alignment_bytes;
+  dict["aligned_index"] = from_integers(state.aligned_index.span());
+  return dict;
 }
 
-/// (address, length_bytes) → (resident_bytes, huge_bytes), or None.
-PyObject* mapped_pages(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
-  return guarded([&] {
-    if (count != 2) raise(ErrorClass::kType, "_memory_mapped_pages() takes 2 arguments");
-    const py::object number = steal(PyNumber_Index(arguments[0]));
-    const unsigned long long address = PyLong_AsUnsignedLongLong(number.ptr());
-    if (PyErr_Occurred() != nullptr) throw PythonError();
-    const std::int64_t length_bytes = to_integer(arguments[1], "length_bytes");
-    if (length_bytes <= 0) return share(Py_None);
-    const auto pages = system::mapped_pages(reinterpret_cast<const void*>(address), length_bytes);
-    if (!pages) return share(Py_None);
-    return steal(Py_BuildValue("(LL)", static_cast<long long>(pages->resident_bytes),
-                               static_cast<long long>(pages->huge_bytes)));
-  });
+/// (resident_bytes, huge_bytes) of a range, or None.
+py::object mapped_pages(py::handle address, py::handle length) {
+  const py::object number = steal(PyNumber_Index(address.ptr()));
+  const unsigned long long first = PyLong_AsUnsignedLongLong(number.ptr());
+  if (PyErr_Occurred() != nullptr) throw PythonError();
+  const std::int64_t length_bytes = to_integer(length.ptr(), "length_bytes");
+  if (length_bytes <= 0) return py::none();
+  const auto pages = system::mapped_pages(reinterpret_cast<const void*>(first), length_bytes);
+  if (!pages) return py::none();
+  return pack(py::int_(pages->resident_bytes), py::int_(pages->huge_bytes));
 }
-
-template <class Function>
-PyCFunction method(Function function) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
-}
-
-PyMethodDef functions[] = {
-    {"_memory_statistics", statistics, METH_NOARGS, "Of large host blocks: {key: number}."},
-    {"_memory_options", options, METH_NOARGS, "The settings in force."},
-    {"_memory_configure", method(configure), METH_FASTCALL, "Sets all of them."},
-    {"_memory_trim", trim, METH_O, "Gives kept memory back but for so many bytes."},
-    {"_memory_pages", page_text, METH_NOARGS, "Which pages large blocks get, for people."},
-    {"_memory_block_facts", block_facts, METH_O, "How a Buffer's memory came about, or None."},
-    {"_memory_mapped_pages", method(mapped_pages), METH_FASTCALL,
-     "What is in memory of a range: (bytes, on huge pages), or None."},
-    {"_memory_threads", get_threads, METH_NOARGS, "The number of threads, and where it is from."},
-    {"_memory_set_threads", set_threads, METH_O, "Sets the number of threads."},
-    {"_memory_simd", get_simd, METH_NOARGS, "The instruction set in use, and those there are."},
-    {"_memory_set_simd", set_simd_by_name, METH_O, "Sets the instruction set."},
-    {nullptr, nullptr, 0, nullptr},
-};
 
 }  // namespace
 
-void add_memory_functions(PyObject* module) { check(PyModule_AddFunctions(module, functions)); }
+void add_memory_functions(PyObject* module) {
+  auto core = py::reinterpret_borrow<py::module_>(module);
+  core.def("_memory_statistics", statistics, "Of large host blocks: {key: number}.")
+      .def("_memory_options", options, "The settings in force.")
+      .def("_memory_configure", configure,
+           "cache_limit_bytes, limit_bytes, huge_pages, poison: sets all of them.")
+      .def("_memory_trim", trim, "Gives kept memory back but for so many bytes.")
+      .def(
+          "_memory_pages", [] { return host_resource().page_text(); },
+          "Which pages large blocks get, for people.")
+      .def("_memory_block_facts", block_facts, "How a Buffer's memory came about, or None.")
+      .def("_memory_mapped_pages", mapped_pages,
+           "What is in memory of a range: (bytes, on huge pages), or None.")
+      .def(
+          "_memory_threads",
+          [] { return pack(py::int_(thread_count()), py::str(thread_count_origin())); },
+          "The number of threads, and where it is from.")
+      .def("_memory_set_threads", set_threads, "Sets the number of threads.")
+      .def("_memory_simd", get_simd, "The instruction set in use, and those there are.")
+      .def("_memory_set_simd", set_simd_by_name, "Sets the instruction set.");
+}
 
 }  // namespace gridbuf::python
