@@ -26,11 +26,7 @@ import gridbuf.device;
 import gridbuf.interface.dlpack;
 import gridbuf.interface;
 import gridbuf.layout;
-import gridbuf.python.arguments;
-import gridbuf.python.elements;
-import gridbuf.python.numpy;
-import gridbuf.python.object;
-import gridbuf.python.plan;
+import gridbuf.python.support;
 
 namespace gridbuf::python {
 namespace {

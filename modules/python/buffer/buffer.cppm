@@ -1,6 +1,167 @@
-// gridbuf.python.buffer: the type `gridbuf.Buffer`.
+// gridbuf.python.buffer: `gridbuf.Buffer`, the functions that make, import and copy arrays.
 //
-// Purpose. A Buffer is memory with its meaning: the descriptor from which every interface is
+// In this order: elements between arrays of the host, `LayoutPlan`, the type `Buffer`, the keywords
+// of the functions that allocate, those functions, imports from other libraries, CuPy, `copyto`.
+//
+// All functions need the GIL. Long copies release it.
+
+module;
+
+#include <Python.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <new>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+
+export module gridbuf.python.buffer;
+
+import gridbuf.alloc;
+import gridbuf.base;
+import gridbuf.device;
+import gridbuf.interface.buffer;
+import gridbuf.interface.dlpack;
+import gridbuf.interface.numpy;
+import gridbuf.interface;
+import gridbuf.layout;
+import gridbuf.python.support;
+import gridbuf.transfer.numbers;
+
+// ---- Elements
+// ------------------------------------------------------------------------------------
+//
+// Whatever puts values into memory that the host writes (`copyto`, `from_array`,
+// `storage`, an assignment to a storage, a pickle) does it through one function here: copy_arrays,
+// which is numpy.copyto on the engine of gridbuf.transfer. Shapes broadcast as there; the same
+// rules of casting hold; overlapping arrays come out as if the source had been read first.
+//
+// Key choice. NumPy decides what is allowed and gridbuf moves the bytes. Whether a cast is allowed
+// is asked of numpy.can_cast, not known here. What the engine has no word for (text that changes
+// its length, dates in other units, fields by position, objects) is left to numpy.copyto itself.
+//
+// Arrays are taken as ndarrays, because that is what NumPy must get where it takes over, and
+// because their fields can be read in a few instructions. Fields are read last, when nothing that
+// could run Python code is left to do: such code may give an array another memory.
+
+export namespace gridbuf::python {
+
+/// What numpy.copyto calls `casting` and `where`.
+struct CopyRule {
+  PyObject* casting = nullptr;  // a str that NumPy knows, borrowed; null: "unsafe"
+  PyObject* mask = nullptr;     // an ndarray of bool, borrowed; null: everywhere
+};
+
+/// `numpy.copyto(target, source, casting, where)` for two ndarrays that the caller keeps alive.
+/// ValueError for a target that is read-only, and for shapes that do not broadcast to the target's;
+/// TypeError for a cast that the rule forbids; else NumPy's own errors and warnings; MemoryError.
+/// The target is untouched after them, but for errors that NumPy raises in the middle of a cast.
+void copy_arrays(PyObject* target, PyObject* source, const CopyRule& rule = {});
+
+/// A parameter `casting`: one of numpy's five words; null if it was not given. TypeError and
+/// ValueError for other objects.
+PyObject* to_casting(PyObject* object);
+
+/// TypeError unless `casting`, a str that NumPy knows or null for "unsafe", allows the cast between
+/// two numpy.dtype objects.
+void check_cast(PyObject* from, PyObject* to, PyObject* casting);
+
+/// Copies elements between views of one shape and item size. Each block must be kept alive by the
+/// caller.
+void copy_memory(std::byte* target_block, const StridedView& target, const std::byte* source_block,
+                 const StridedView& source);
+
+/// Writes `element` (of the view's item size) to every element. The block likewise.
+void fill_memory(std::byte* target_block, const StridedView& target, const std::byte* element);
+
+/// Whether the elements of the two types are the same bytes.
+bool is_same_type(const DTypePtr& a, const DTypePtr& b);
+
+}  // namespace gridbuf::python
+
+// What the implementation files share.
+namespace gridbuf::python::elements {
+
+/// Where the elements of an ndarray are; its fields may change when Python code runs.
+struct Elements {
+  std::byte* first;
+  StridedView view;
+};
+Elements elements_of(const NdarrayFields& fields, std::int64_t itemsize_bytes);
+
+/// What is copied, broadcast to one shape.
+struct Job {
+  Elements target;
+  Elements source;
+  std::optional<Elements> mask;
+};
+/// Raises what is wrong with types, shapes and writability; runs no Python code before it returns.
+Job make_job(PyObject* target, const DTypePtr& to, PyObject* source, const DTypePtr& from,
+             PyObject* mask);
+
+bool repeats_one_element(const StridedView& view);
+
+/// Whether other threads shall have the GIL while the target is written.
+bool is_long(const StridedView& target);
+
+/// The result of `work`, which touches no Python object.
+template <class Work>
+auto moved(const StridedView& target, const Work& work) {
+  return is_long(target) ? run_without_gil(work) : work();
+}
+
+// conversions.cc
+
+/// What the engine calls the type; nothing for those that it does not convert (long double, too).
+std::optional<Number> number_of(const DType& type);
+
+/// Converts numbers. Where one of them cannot be kept, NumPy does it all again, and says so in its
+/// own way: a warning, an exception or nothing, as numpy.errstate has it.
+void copy_numbers(PyObject* target, const DTypePtr& to, PyObject* source, const DTypePtr& from,
+                  const CopyRule& rule);
+
+/// numpy.copyto, of a source and a mask that share no memory with the target: NumPy notices only
+/// some overlaps. `to` and `from` may be none.
+void copy_by_numpy_apart(PyObject* target, const DTypePtr& to, PyObject* source,
+                         const DTypePtr& from, const CopyRule& rule);
+
+}  // namespace gridbuf::python::elements
+
+// ---- LayoutPlan
+// ----------------------------------------------------------------------------------
+//
+// A plan says where every element lies, before or without any memory. Python programs get
+// it from `gridbuf.plan(...)` or `Buffer.plan`, print it, compare it, draw it, or use it as a key.
+//
+// Key choice. The object is a value: immutable, compared by all that it holds, hashable, and
+// pickled as the request that made it, so that an unpickled plan has been checked like any other.
+// It adds to the C++ plan only the names of the dimensions, which a drawing needs. Like a Buffer it
+// cannot be made by calling its type, so that none exists without contents.
+
+export namespace gridbuf::python {
+
+/// Adds the class, and the function that unpickles it, to `module`. Called once, by the extension's
+/// initialisation.
+void add_plan_type(PyObject* module);
+
+/// A new `gridbuf.LayoutPlan`. `dims` has one name per dimension.
+py::object make_plan_object(const Layout& plan, const Dims& dims);
+
+}  // namespace gridbuf::python
+
+// ---- Buffer
+// --------------------------------------------------------------------------------------
+//
+// A Buffer is memory with its meaning: the descriptor from which every interface is
 // exported, the names of its dimensions, its layout map and the index at which it is aligned. Plain
 // arrays are ndarrays over one, storages will be built on one or two.
 //
@@ -13,30 +174,6 @@
 // allocation, its `base`, from which it has the plan. Exports hold a share in the memory and not
 // the Buffer; the buffer protocol alone holds the object, because its consumers get pointers into
 // it.
-//
-// All functions need the GIL. Long copies release it.
-
-module;
-
-#include <Python.h>
-
-#include <cstddef>
-#include <cstdint>
-#include <new>
-
-#include "absl/status/status.h"
-
-export module gridbuf.python.buffer;
-
-import gridbuf.alloc;
-import gridbuf.device;
-import gridbuf.interface.buffer;
-import gridbuf.interface.dlpack;
-import gridbuf.interface.numpy;
-import gridbuf.interface;
-import gridbuf.layout;
-import gridbuf.python.numpy;
-import gridbuf.python.object;
 
 export namespace gridbuf::python {
 
@@ -243,5 +380,511 @@ PyObject* copy_method(PyObject* self, PyObject* const* arguments, Py_ssize_t cou
                       PyObject* keywords);
 PyObject* plain_copy_method(PyObject* self, PyObject*);
 PyObject* reduce_method(PyObject* self, PyObject* protocol);
+
+}  // namespace gridbuf::python
+
+// ---- Requests
+// ------------------------------------------------------------------------------------
+//
+// Every function that allocates takes the same parameters, and each of them is looked up
+// in the same order: what the caller passed, else what the preset gives, else what the array to be
+// imitated has, else the fallback. This module is that order, written once.
+//
+// Key choice. "Not given" is a null pointer and nothing else. So `device=None`, which means the
+// host, overrides the "gpu" of a preset, while for the other parameters None means that nothing was
+// passed (storage spec 3.2). What an imitated array has is found out before, as a `Source`: a
+// Buffer (or a plain array over one) gives all of its parameters, an array that is not ours gives
+// the order of its strides and the names that it declares.
+//
+// Where the memory lies is one answer out of two keywords: `memory` names a kind, `device` says
+// host or GPU, and a preset knows a device as well. Two that contradict each other are a
+// ValueError; what has not been said by either is not guessed from the machine.
+
+export namespace gridbuf::python {
+
+inline constexpr const char* kBackendName = "backend";
+
+/// The keyword-only parameters as passed: borrowed, null if not given.
+struct Keywords {
+  PyObject* backend = nullptr;  // Storages call it defaults.
+  PyObject* device = nullptr;
+  PyObject* layout = nullptr;
+  PyObject* alignment_size = nullptr;
+  PyObject* aligned_index = nullptr;
+  PyObject* dims = nullptr;
+  PyObject* populate = nullptr;
+  PyObject* memory = nullptr;
+  PyObject* halo = nullptr;                // Of storages alone.
+  const char* preset_name = kBackendName;  // What messages call `backend`.
+};
+
+/// The names of those that plain arrays and buffers have, in the order of `Keywords`.
+inline constexpr const char* kKeywordNames[] = {
+    "backend", "device", "layout", "alignment_size", "aligned_index", "dims", "populate", "memory"};
+inline constexpr int kKeywordCount = 8;
+
+/// The keywords from their values in the order of kKeywordNames. Requires kKeywordCount of them.
+Keywords to_keywords(std::span<PyObject* const> values);
+
+/// What to say of a keyword that no allocation function has: names today's spelling of an old one,
+/// and the door that takes it. Sets a TypeError and throws.
+void unknown_keyword(const Signature& signature, PyObject* keyword);
+/// The same for the functions of storages.
+void unknown_storage_keyword(const Signature& signature, PyObject* keyword);
+
+/// What an imitated array has.
+struct Source {
+  DTypePtr dtype;
+  Extents shape;
+  Dims dims;
+  LayoutMap layout;
+  std::int64_t alignment_bytes = 1;
+  Extents aligned_index;  // Empty: not known.
+  MemoryKind memory = MemoryKind::kHost;
+  Halo halo = {};  // Empty: not known.
+};
+
+/// What `data` has: a Buffer, an ndarray, or whatever numpy.asarray takes. `array`, if not null,
+/// receives the ndarray through which its elements can be read; none for a Buffer that the host
+/// cannot read.
+Source source_of(PyObject* data, py::object* array = nullptr);
+
+/// The names that `object` declares: `__gt_dims__` (an attribute, or a method as it was once
+/// proposed), else a `dims` attribute whose names are all valid. Nothing if it declares none.
+/// ValueError for a `__gt_dims__` that is wrong.
+std::optional<Dims> declared_dims(PyObject* object, int ndim);
+
+/// The names of a plain array's buffer; nothing unless it shows one whole Buffer. Requires an
+/// ndarray.
+std::optional<Dims> dims_behind(PyObject* ndarray);
+
+/// A request for memory, resolved.
+struct Request {
+  Layout plan;
+  Dims dims;
+  DTypePtr dtype;
+  bool populate = false;
+  MemoryKind memory = MemoryKind::kHost;
+  Halo halo = {};  // Empty: none.
+};
+
+/// A halo: an entry per dimension, each an integer (both ends) or a pair (lower, upper). TypeError
+/// for other kinds, and for the three entries that every halo once had; ValueError for what does
+/// not fit the shape.
+Halo to_halo(PyObject* object, const Extents& shape);
+
+/// Whether `device` asks for the GPU; nothing if it was not given. None asks for the host.
+std::optional<bool> wants_gpu(PyObject* device);
+
+/// The preset that the keyword names; nothing if it was not given.
+std::optional<Preset> preset_of(const Keywords& keywords);
+
+/// The request of a function that takes a shape. `dtype` may be null.
+Request resolve(PyObject* shape, PyObject* dtype, const Keywords& keywords);
+
+/// The request of a function that imitates `source`. `dtype` may be null.
+Request resolve_like(const Source& source, PyObject* dtype, const Keywords& keywords);
+
+}  // namespace gridbuf::python
+
+// ---- Creation
+// ------------------------------------------------------------------------------------
+//
+// Both doors of the library, plain arrays and storages, offer the same eight functions.
+// They differ in the keywords they take and in what they make; the order of the parameters, which
+// of them must be there and how that is said do not differ. A door says the former as a class, and
+// Creation<Door> is the functions.
+//
+// Key choice. A template over the door and not a table of function pointers: the smallest `empty`
+// takes some 300 ns in all, and an indirect call between its steps would be seen. A door has
+//
+//   Keywords, Request                        what its keywords are read into, and a request
+//   resolved kKeywordNames                            the array of the names of its keywords
+//   to_keywords(values), unknown_keyword     as in gridbuf.python.request
+//   resolve(shape, dtype, keywords)          a Request; likewise from_data(data, dtype, keywords)
+//   make_empty(request), make_zeros(request), make_filled(request, fill_value)   the objects
+//
+// and nothing else.
+
+export namespace gridbuf::python {
+
+/// The names of leading parameters, then those of the keywords that all functions of a door share.
+template <std::size_t leading_count, std::size_t keyword_count>
+constexpr std::array<const char*, leading_count + keyword_count> joined_names(
+    const char* const (&leading)[leading_count], const char* const (&keywords)[keyword_count]) {
+  std::array<const char*, leading_count + keyword_count> names{};
+  std::copy(std::begin(leading), std::end(leading), names.begin());
+  std::copy(std::begin(keywords), std::end(keywords), names.begin() + leading_count);
+  return names;
+}
+
+/// The arguments of one call, sorted: leading parameters, the last of them the dtype, and keywords.
+template <class Door>
+class CreationArguments {
+ public:
+  CreationArguments(const Signature& signature, PyObject* const* arguments, Py_ssize_t count,
+                    PyObject* keyword_names)
+      : signature_(signature), leading_(signature.names.size() - kKeywordCount) {
+    const std::span<PyObject*> values(values_, signature.names.size());
+    sort_arguments(signature, arguments, count, keyword_names, values, Door::unknown_keyword);
+    keywords_ = Door::to_keywords(values.subspan(leading_));
+  }
+
+  /// The first parameter, and the second of those functions that have one before the dtype.
+  /// TypeError if it was not passed.
+  PyObject* first() const { return required(0); }
+  PyObject* second() const { return required(1); }
+  /// Null if not given.
+  PyObject* dtype() const { return values_[leading_ - 1]; }
+  const typename Door::Keywords& keywords() const { return keywords_; }
+
+ private:
+  static constexpr std::size_t kKeywordCount = std::size(Door::kKeywordNames);
+  static constexpr std::size_t kMostLeading = 3;
+
+  PyObject* required(std::size_t position) const {
+    PyObject* const value = values_[position];
+    if (value != nullptr) return value;
+    raise(ErrorClass::kType, std::string(signature_.function) + "() is underdetermined: " +
+                                 signature_.names[position] + " is missing; pass it as argument " +
+                                 std::to_string(position + 1));
+  }
+
+  const Signature& signature_;
+  std::size_t leading_;
+  PyObject* values_[kMostLeading + kKeywordCount] = {};
+  typename Door::Keywords keywords_;
+};
+
+/// The functions of a door, in the form of METH_FASTCALL | METH_KEYWORDS.
+template <class Door>
+class Creation {
+ public:
+  using Request = typename Door::Request;
+  using Arguments = CreationArguments<Door>;
+
+  static constexpr auto kShapeNames = joined_names({"shape", "dtype"}, Door::kKeywordNames);
+  static constexpr auto kDataNames = joined_names({"data", "dtype"}, Door::kKeywordNames);
+
+  static PyObject* empty(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+    static constexpr Signature kSignature{"empty", kShapeNames, 2};
+    return with_shape<Door::make_empty>(kSignature, arguments, count, names);
+  }
+  static PyObject* zeros(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+    static constexpr Signature kSignature{"zeros", kShapeNames, 2};
+    return with_shape<Door::make_zeros>(kSignature, arguments, count, names);
+  }
+  static PyObject* ones(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+    static constexpr Signature kSignature{"ones", kShapeNames, 2};
+    return with_shape<make_ones>(kSignature, arguments, count, names);
+  }
+  static PyObject* full(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+    static constexpr auto kNames =
+        joined_names({"shape", "fill_value", "dtype"}, Door::kKeywordNames);
+    static constexpr Signature kSignature{"full", kNames, 3};
+    return filled<Door::resolve>(kSignature, arguments, count, names);
+  }
+
+  static PyObject* empty_like(PyObject*, PyObject* const* arguments, Py_ssize_t count,
+                              PyObject* names) {
+    static constexpr Signature kSignature{"empty_like", kDataNames, 2};
+    return with_data<Door::make_empty>(kSignature, arguments, count, names);
+  }
+  static PyObject* zeros_like(PyObject*, PyObject* const* arguments, Py_ssize_t count,
+                              PyObject* names) {
+    static constexpr Signature kSignature{"zeros_like", kDataNames, 2};
+    return with_data<Door::make_zeros>(kSignature, arguments, count, names);
+  }
+  static PyObject* ones_like(PyObject*, PyObject* const* arguments, Py_ssize_t count,
+                             PyObject* names) {
+    static constexpr Signature kSignature{"ones_like", kDataNames, 2};
+    return with_data<make_ones>(kSignature, arguments, count, names);
+  }
+  static PyObject* full_like(PyObject*, PyObject* const* arguments, Py_ssize_t count,
+                             PyObject* names) {
+    static constexpr auto kNames =
+        joined_names({"data", "fill_value", "dtype"}, Door::kKeywordNames);
+    static constexpr Signature kSignature{"full_like", kNames, 3};
+    return filled<Door::from_data>(kSignature, arguments, count, names);
+  }
+
+  using Make = py::object (*)(const Request&);
+  using Resolve = Request (*)(PyObject* first, PyObject* dtype, const typename Door::Keywords&);
+
+  /// (shape, dtype=float64, *, keywords), for functions beside these.
+  template <Make make>
+  static PyObject* with_shape(const Signature& signature, PyObject* const* arguments,
+                              Py_ssize_t count, PyObject* names) {
+    return made<Door::resolve, make>(signature, arguments, count, names);
+  }
+
+ private:
+  /// (data, dtype=None, *, keywords).
+  template <Make make>
+  static PyObject* with_data(const Signature& signature, PyObject* const* arguments,
+                             Py_ssize_t count, PyObject* names) {
+    return made<Door::from_data, make>(signature, arguments, count, names);
+  }
+
+  template <Resolve resolve, Make make>
+  static PyObject* made(const Signature& signature, PyObject* const* arguments, Py_ssize_t count,
+                        PyObject* names) {
+    return guarded([&] {
+      const Arguments given(signature, arguments, count, names);
+      return make(resolve(given.first(), given.dtype(), given.keywords()));
+    });
+  }
+
+  template <Resolve resolve>
+  static PyObject* filled(const Signature& signature, PyObject* const* arguments, Py_ssize_t count,
+                          PyObject* names) {
+    return guarded([&] {
+      const Arguments given(signature, arguments, count, names);
+      PyObject* const first = given.first();
+      PyObject* const fill_value = given.second();
+      return Door::make_filled(resolve(first, given.dtype(), given.keywords()), fill_value);
+    });
+  }
+
+  static py::object make_ones(const Request& request) {
+    const py::object one = steal(PyLong_FromLong(1));
+    return Door::make_filled(request, one.ptr());
+  }
+};
+
+}  // namespace gridbuf::python
+
+// ---- Imports
+// -------------------------------------------------------------------------------------
+//
+// An array from anywhere comes in through one door: `import_buffer` finds the cheapest
+// interface that the object offers, hands what it says to that protocol's reader
+// (gridbuf.interface.*), waits for the stream that it names, and adopts the memory as a Buffer that
+// keeps the producer alive. Nothing is copied, and nothing is dereferenced before it passed.
+//
+// The order, cheapest first: a Buffer is itself; an ndarray's fields are read; then
+// `__gt_data_interface__` (whose `acquire` must run before anything is read, so nothing may come
+// before it), DLPack's C table of exactly that type (DX-11), the buffer protocol, `__dlpack__`,
+// `__array_struct__`, `__array_interface__`, `__cuda_array_interface__`. A producer that declines
+// with a BufferError is asked through its next interface, and its first answer is raised if all
+// decline. A descriptor that breaks a rule is an error at once: its producer is wrong, and what it
+// says elsewhere is no better. So is whatever else a getter raises; only AttributeError means "not
+// offered" (AI-29).
+//
+// Key choice: what keeps foreign memory alive is one Python object. A Py_buffer is held by a
+// memoryview (or a capsule), a struct by its capsule, a dict together with its object, as some
+// dicts own what they describe (numpy #31036). Only a DLPack tensor is owned by the descriptor
+// itself; after the interpreter's end it is left alone. All functions need the GIL.
+
+export namespace gridbuf::python {
+
+struct ImportOptions {
+  bool sync = true;           // wait for the stream that the producer names
+  bool allow_copied = false;  // take memory that the producer copied for this import
+  bool use_names = true;      // of the dimensions, as the object declares them
+  bool acquired = false;      // the caller has called `acquire`, and will call `release`
+  std::optional<DeviceType> side = std::nullopt;  // which entry of a `__gt_data_interface__`
+  Purpose purpose = Purpose::kSharing;            // of an array of gridbuf's own
+};
+
+/// What an object says of its memory that a Buffer has no place for.
+struct Meaning {
+  Halo halo = {};    // of an entry of `__gt_data_interface__`; empty: it has none
+  py::object touch;  // to be called after the memory was written; none: nobody asks for it
+  std::vector<std::string> names = {};  // of the dimensions in that entry, any; empty: it has none
+};
+
+/// What an object wants to be called before its memory is used, and after that. For those who use
+/// it for a while that they know, and not for as long as something lives.
+struct UseHooks {
+  DeviceType side = DeviceType::kHost;  // whose entry they are of
+  py::object acquire;                   // none: nothing is asked for
+  py::object release;                   // the same
+};
+
+/// The hooks of the object's `__gt_data_interface__`: of `side`, or of the other one if it has no
+/// entry there. Nothing without that interface. Errors, which begin with a rule's id, if it has no
+/// entries or they are not dicts of functions.
+std::optional<UseHooks> use_hooks(PyObject* object, DeviceType side);
+
+/// A Buffer over the memory of `object`; none if it offers no interface. `dims`, which may be null,
+/// is the parameter of that name; without it the names are those that the object declares.
+/// Exceptions: those of the producer; TypeError, ValueError or BufferError that begin with the id
+/// of a broken rule; DeviceUnavailableError for memory of a device that is not there.
+/// `meaning`, if not null, receives what else the object says.
+py::object import_or_none(PyObject* object, PyObject* dims, const ImportOptions& options,
+                          Meaning* meaning = nullptr);
+
+/// The same, with a TypeError that lists the interfaces if there is none.
+py::object import_buffer(PyObject* object, PyObject* dims, const ImportOptions& options,
+                         Meaning* meaning = nullptr);
+
+/// `object` as something whose elements the host can read by its fields: an ndarray or a Buffer; a
+/// new Buffer over its memory if it is neither and offers an interface; else `object` itself.
+/// `dims` is the parameter of the caller, which may be null.
+py::object importable_or_same(PyObject* object, PyObject* dims);
+
+/// A `cupy.ndarray` over a Buffer's memory, which keeps the Buffer; `sync` orders what is pending
+/// on it before CuPy's current stream. DeviceUnavailableError without CuPy or a CUDA device,
+/// GTNoSuchBufferError for memory of the host.
+py::object make_cupy_view(const py::object& buffer, bool sync);
+
+/// The default origin that an object declares (`__gt_origin__`, then `default_origin`, as
+/// attributes or methods), in the order of annotations; nothing if it declares none.
+std::optional<Extents> declared_origin(PyObject* object);
+
+/// Adds as_numpy, as_cupy, as_buffer, from_interface and get_origin to `module`.
+void add_import_functions(PyObject* module);
+
+}  // namespace gridbuf::python
+
+// What the implementation files share.
+namespace gridbuf::python {
+
+/// A reference whose end may run a producer's own code (a capsule's destructor, the release of a
+/// Py_buffer). That code must find no exception set, and an exception that is on its way must
+/// survive it (DP-09).
+class ShieldedRef {
+ public:
+  ShieldedRef() noexcept = default;
+  ShieldedRef(py::object object) noexcept : object_(std::move(object)) {}
+  ShieldedRef(ShieldedRef&&) noexcept = default;
+  ShieldedRef& operator=(ShieldedRef&&) noexcept = default;
+  ShieldedRef(const ShieldedRef&) = delete;
+  ShieldedRef& operator=(const ShieldedRef&) = delete;
+  ~ShieldedRef() {
+    if (!object_ || PyErr_Occurred() == nullptr) return;
+    PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+    PyErr_Fetch(&type, &value, &traceback);
+    Py_DecRef(object_.release().ptr());
+    PyErr_Restore(type, value, traceback);
+  }
+
+  PyObject* get() const noexcept { return object_.ptr(); }
+  explicit operator bool() const noexcept { return static_cast<bool>(object_); }
+
+ private:
+  py::object object_;
+};
+
+/// Memory that came in through one interface.
+struct Foreign {
+  ImportedView view = {};
+  py::object dtype;                    // numpy.dtype where the view's type does not say all: fields
+  ShieldedRef keep_alive;              // none if view.memory.owner keeps the memory alive
+  std::vector<std::string> dims = {};  // that the interface names; empty: none
+  Meaning meaning = {};
+};
+
+/// Thrown when a producer declined with a BufferError, which is set: the next interface may do.
+struct Declined {};
+
+/// (first, second): a thing that keeps both alive. Null ones are left out.
+py::object keep_both(PyObject* first, PyObject* second);
+
+// descriptors.cc: what Python objects say, as the readers take it.
+
+/// An array interface's dict. `self` is whose buffer is meant where `data` says None; may be null.
+Foreign read_array_dict(PyObject* dict, PyObject* self);
+/// The same for the CUDA array interface.
+Foreign read_cuda_dict(PyObject* dict, PyObject* self);
+/// A `__gt_data_interface__` or a dict of that form; `side` nothing: the host's if there is one.
+/// Acquires; the result's keep_alive releases when it goes. The dict is read again from `source`
+/// afterwards, where it came from, as acquiring may move memory; null: it stays as it is.
+Foreign read_data_dict(PyObject* dict, PyObject* self, std::optional<DeviceType> side,
+                       PyObject* source);
+/// The same of memory that the caller has acquired, and will release.
+Foreign read_acquired_dict(PyObject* dict, PyObject* self, DeviceType side);
+/// Whether the dict has an entry of the side, and whether of any.
+bool has_entry(PyObject* dict, DeviceType side);
+bool is_data_dict(PyObject* dict);
+/// An array struct in its capsule (AS-01).
+Foreign read_struct_capsule(PyObject* capsule, PyObject* self);
+/// The numpy.dtype of an array interface's descr.
+py::object dtype_of_descr(PyObject* descr);
+
+// protocols.cc: one function per interface; nothing if the object does not offer it.
+
+std::optional<Foreign> through_ndarray(PyObject* object);
+std::optional<Foreign> through_data_interface(PyObject* object, const ImportOptions& options);
+std::optional<Foreign> through_exchange_table(PyObject* object);
+std::optional<Foreign> through_buffer(PyObject* object);
+std::optional<Foreign> through_dlpack(PyObject* object, const ImportOptions& options);
+std::optional<Foreign> through_array_struct(PyObject* object);
+std::optional<Foreign> through_array_interface(PyObject* object);
+std::optional<Foreign> through_cuda_array_interface(PyObject* object);
+
+/// A Buffer over what came in; waits for its stream.
+py::object adopt(Foreign foreign, PyObject* object, PyObject* dims, const ImportOptions& options);
+
+}  // namespace gridbuf::python
+
+// ---- CuPy
+// ----------------------------------------------------------------------------------------
+//
+// `gridbuf.zeros(shape, device="gpu")` is a `cupy.ndarray`, so that it goes wherever
+// CuPy's arrays go. Its bytes come from CuPy's current allocator and not from gridbuf's, so that a
+// pool that the user has set (CuPy's own, RMM) serves these arrays as it serves all others, and its
+// limits hold. Buffers on a device need no CuPy: they are gridbuf.alloc's.
+//
+// Key choice. Only the bytes are CuPy's: strides, padding and the aligned address are those of the
+// layout plan and of `place`, as for every other memory. A slightly larger block is taken and the
+// array begins inside it.
+//
+// CuPy is imported by the first such call and never before. Where it, or a GPU, is missing, and on
+// the emulated device, of which CuPy knows nothing, the error says what was looked for.
+
+export namespace gridbuf::python {
+
+/// A `cupy.ndarray` as `plan` says. `zeroed`: elements and padding are zeros, written on CuPy's
+/// current stream. TypeError for dtypes that CuPy does not have; DeviceUnavailableError; CuPy's own
+/// MemoryError.
+py::object make_cupy_array(const Layout& plan, const DTypeRecord& dtype, bool zeroed);
+
+/// Writes `value` to all elements, broadcast and cast as numpy.full does. Requires an array of the
+/// function above.
+void copy_into_cupy(PyObject* array, PyObject* value);
+
+}  // namespace gridbuf::python
+
+// ---- Functions
+// -----------------------------------------------------------------------------------
+//
+// `allocate` makes a Buffer; `empty`, `zeros`, `ones`, `full`, their `_like` forms and
+// `from_array` make plain arrays (an ndarray over a Buffer); `plan` computes without allocating;
+// `register_preset`, `presets` and `get_dims` are what else users need of the core. All are
+// vectorcalls, as an allocation is short enough for the reading of its arguments to matter.
+//
+// Key choice. A function is three steps, each from another module: resolve the request, allocate,
+// fill. Fill values are cast by NumPy itself, once, into one element that is then repeated; so what
+// `full` accepts and how it rounds cannot differ from numpy.full.
+
+export namespace gridbuf::python {
+
+/// Adds the functions to `module`. Called once, by the extension's initialisation.
+void add_functions(PyObject* module);
+
+}  // namespace gridbuf::python
+
+// ---- copyto
+// --------------------------------------------------------------------------------------
+//
+// numpy.copyto for everything that offers memory: arrays of any library, Buffers,
+// storages, memory of a device. What it means is numpy.copyto's: shapes broadcast, `casting` says
+// which conversions are allowed, `where` masks, overlapping arrays come out as if the source had
+// been read first.
+//
+// Key choice. Both ends are brought to the form that somebody below this module can copy between,
+// and then it is one call: two ndarrays over host memory (gridbuf.python.elements), two Buffers of
+// which a device has at least one (gridbuf.python.buffer), or storages, whose dimensions have names
+// and which know which of their sides is current (gridbuf.storage, in Python). What a device cannot
+// do itself, conversions and masks, is done on the host and carried over.
+//
+// Two ndarrays, the usual case, take none of these steps: their fields are read in place.
+
+export namespace gridbuf::python {
+
+/// Adds `copyto` to `module`. Called once, by the extension's initialisation.
+void add_copyto_function(PyObject* module);
 
 }  // namespace gridbuf::python

@@ -18,8 +18,7 @@ import gridbuf.base;
 import gridbuf.device;
 import gridbuf.interface.dlpack;
 import gridbuf.interface;
-import gridbuf.python.arguments;
-import gridbuf.python.object;
+import gridbuf.python.support;
 
 namespace gridbuf::python {
 

@@ -23,8 +23,7 @@ import gridbuf.device;
 import gridbuf.interface.dlpack;
 import gridbuf.interface;
 import gridbuf.layout;
-import gridbuf.python.numpy;
-import gridbuf.python.object;
+import gridbuf.python.support;
 
 namespace gridbuf::python {
 namespace {

@@ -16,9 +16,7 @@ import gridbuf.base;
 import gridbuf.device;
 import gridbuf.interface.buffer;
 import gridbuf.interface;
-import gridbuf.python.arguments;
-import gridbuf.python.numpy;
-import gridbuf.python.object;
+import gridbuf.python.support;
 
 namespace gridbuf::python {
 

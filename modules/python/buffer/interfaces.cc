@@ -19,9 +19,7 @@ import gridbuf.base;
 import gridbuf.interface.numpy;
 import gridbuf.interface;
 import gridbuf.layout;
-import gridbuf.python.arguments;
-import gridbuf.python.numpy;
-import gridbuf.python.object;
+import gridbuf.python.support;
 
 namespace gridbuf::python {
 namespace {

@@ -22,7 +22,7 @@ import gridbuf.device;
 import gridbuf.interface.dlpack;
 import gridbuf.interface;
 import gridbuf.layout;
-import gridbuf.python.object;
+import gridbuf.python.support;
 import gridbuf.transfer.boxes;
 import gridbuf.transfer.device;
 

@@ -21,9 +21,7 @@ import gridbuf.device;
 import gridbuf.interface;
 import gridbuf.layout.view;
 import gridbuf.layout;
-import gridbuf.python.arguments;
-import gridbuf.python.numpy;
-import gridbuf.python.object;
+import gridbuf.python.support;
 
 namespace gridbuf::python {
 namespace {

@@ -32,8 +32,7 @@ import gridbuf.call;
 import gridbuf.device;
 import gridbuf.interface.numpy;
 import gridbuf.layout;
-import gridbuf.python.numpy;
-import gridbuf.python.object;
+import gridbuf.python.support;
 import gridbuf.storage;
 
 export namespace gridbuf::python {

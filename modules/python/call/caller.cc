@@ -23,9 +23,7 @@ module gridbuf.python.call;
 import gridbuf.base;
 import gridbuf.call;
 import gridbuf.layout;
-import gridbuf.python.arguments;
-import gridbuf.python.numpy;
-import gridbuf.python.object;
+import gridbuf.python.support;
 import gridbuf.storage;
 
 namespace gridbuf::python::calls {

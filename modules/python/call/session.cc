@@ -26,14 +26,9 @@ import gridbuf.device;
 import gridbuf.interface.numpy;
 import gridbuf.interface;
 import gridbuf.layout;
-import gridbuf.python.arguments;
 import gridbuf.python.buffer;
-import gridbuf.python.elements;
-import gridbuf.python.imports;
-import gridbuf.python.numpy;
-import gridbuf.python.object;
-import gridbuf.python.request;
 import gridbuf.python.storage;
+import gridbuf.python.support;
 import gridbuf.storage;
 
 namespace gridbuf::python::calls {

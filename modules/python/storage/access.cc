@@ -18,8 +18,7 @@ import gridbuf.device;
 import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.buffer;
-import gridbuf.python.numpy;
-import gridbuf.python.object;
+import gridbuf.python.support;
 import gridbuf.storage;
 
 namespace gridbuf::python::storages {

@@ -19,8 +19,7 @@ import gridbuf.interface.dlpack;
 import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.buffer;
-import gridbuf.python.numpy;
-import gridbuf.python.object;
+import gridbuf.python.support;
 import gridbuf.storage;
 
 namespace gridbuf::python::storages {

@@ -24,11 +24,8 @@ import gridbuf.device;
 import gridbuf.interface;
 import gridbuf.layout.view;
 import gridbuf.layout;
-import gridbuf.python.arguments;
 import gridbuf.python.buffer;
-import gridbuf.python.imports;
-import gridbuf.python.numpy;
-import gridbuf.python.object;
+import gridbuf.python.support;
 import gridbuf.storage;
 
 namespace gridbuf::python::storages {

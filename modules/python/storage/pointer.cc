@@ -13,7 +13,7 @@ module gridbuf.python.storage;
 
 import gridbuf.interface;
 import gridbuf.python.buffer;
-import gridbuf.python.object;
+import gridbuf.python.support;
 
 namespace gridbuf::python::storages {
 namespace {

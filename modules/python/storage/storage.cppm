@@ -41,9 +41,8 @@ import gridbuf.interface.dlpack;
 import gridbuf.interface.numpy;
 import gridbuf.interface;
 import gridbuf.layout;
-import gridbuf.python.numpy;
-import gridbuf.python.object;
-import gridbuf.python.request;
+import gridbuf.python.buffer;
+import gridbuf.python.support;
 import gridbuf.storage.sync;
 import gridbuf.storage;
 

@@ -14,8 +14,7 @@ module;
 module gridbuf.python.storage;
 
 import gridbuf.base;
-import gridbuf.python.arguments;
-import gridbuf.python.object;
+import gridbuf.python.support;
 import gridbuf.storage.sync;
 
 namespace gridbuf::python::storages {

@@ -20,12 +20,8 @@ import gridbuf.base;
 import gridbuf.device;
 import gridbuf.interface;
 import gridbuf.layout;
-import gridbuf.python.arguments;
 import gridbuf.python.buffer;
-import gridbuf.python.elements;
-import gridbuf.python.numpy;
-import gridbuf.python.object;
-import gridbuf.python.request;
+import gridbuf.python.support;
 import gridbuf.storage;
 
 namespace gridbuf::python::storages {

@@ -1,0 +1,383 @@
+module;
+
+#include <pybind11/pybind11.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+module gridbuf.python.buffer;
+
+import gridbuf.base;
+import gridbuf.device;
+import gridbuf.interface;
+import gridbuf.layout;
+import gridbuf.python.support;
+
+namespace gridbuf::python {
+namespace {
+
+// ---- Filling. ----
+
+py::object allocate_for(const Request& request, const MemoryOptions& zeroes) {
+  MemoryOptions options = zeroes;
+  options.populate = request.populate;
+  options.kind = request.memory;
+  return allocate_buffer(request.plan, request.dims, request.dtype, options);
+}
+
+/// A plain array in memory that only a GPU reads is CuPy's.
+bool is_for_cupy(const Request& request) { return request.memory == MemoryKind::kDevice; }
+
+/// Whether there are bytes that belong to no element: every function but `empty` zeroes them.
+bool has_padding(const Layout& plan) { return plan.total_bytes() != plan.nbytes(); }
+
+py::object make_full(const Request& request, PyObject* fill_value) {
+  if (is_for_cupy(request)) {
+    py::object array = make_cupy_array(request.plan, *request.dtype, has_padding(request.plan));
+    copy_into_cupy(array.ptr(), fill_value);
+    return array;
+  }
+  if (!is_scalar(fill_value)) {
+    const py::object buffer = allocate_for(request, {.zeroed_padding = has_padding(request.plan)});
+    py::object array = ndarray_of(buffer.ptr());
+    copy_arrays(array.ptr(), as_ndarray(fill_value).ptr());  // Broadcasts, as numpy.full does.
+    return array;
+  }
+  const py::object element = make_element(request.dtype->numpy.ptr(), fill_value);
+  const py::object buffer = allocate_for(request, {.zeroed_padding = has_padding(request.plan)});
+  const BufferDescriptor& memory = state_of(buffer.ptr()).memory;
+  fill_memory(memory.block, memory.view, fields_of(element.ptr()).first_element);
+  return ndarray_of(buffer.ptr());
+}
+
+template <bool zeroed>
+py::object make_unfilled(const Request& request) {
+  if (is_for_cupy(request)) return make_cupy_array(request.plan, *request.dtype, zeroed);
+  return ndarray_of(allocate_for(request, {.zeroed = zeroed}).ptr());
+}
+// ---- The functions. ----
+
+/// Plain arrays: ndarrays over gridbuf's memory, and CuPy's where only a GPU reads it.
+struct PlainDoor {
+  using Keywords = python::Keywords;
+  using Request = python::Request;
+  static constexpr auto& kKeywordNames = python::kKeywordNames;
+
+  static Keywords to_keywords(std::span<PyObject* const> values) {
+    return python::to_keywords(values);
+  }
+  static void unknown_keyword(const Signature& signature, PyObject* keyword) {
+    python::unknown_keyword(signature, keyword);
+  }
+  static Request resolve(PyObject* shape, PyObject* dtype, const Keywords& keywords) {
+    return python::resolve(shape, dtype, keywords);
+  }
+  static Request from_data(PyObject* data, PyObject* dtype, const Keywords& keywords) {
+    return resolve_like(source_of(data), dtype, keywords);
+  }
+  static py::object make_empty(const Request& request) { return make_unfilled<false>(request); }
+  static py::object make_zeros(const Request& request) { return make_unfilled<true>(request); }
+  static py::object make_filled(const Request& request, PyObject* fill_value) {
+    return make_full(request, fill_value);
+  }
+};
+using Functions = Creation<PlainDoor>;
+
+py::object make_buffer_only(const Request& request) { return allocate_for(request, {}); }
+py::object make_plan_only(const Request& request) {
+  return make_plan_object(request.plan, request.dims);
+}
+
+PyObject* allocate(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  static constexpr Signature kSignature{"allocate", Functions::kShapeNames, 2};
+  return Functions::with_shape<make_buffer_only>(kSignature, arguments, count, names);
+}
+PyObject* plan(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  static constexpr Signature kSignature{"plan", Functions::kShapeNames, 2};
+  return Functions::with_shape<make_plan_only>(kSignature, arguments, count, names);
+}
+
+/// A copy of the elements of `array`, in the layout of `request`.
+py::object make_copy(const Request& request, const py::object& array) {
+  if (is_for_cupy(request)) return make_full(request, array.ptr());
+  py::object target =
+      ndarray_of(allocate_for(request, {.zeroed_padding = has_padding(request.plan)}).ptr());
+  copy_arrays(target.ptr(), array.ptr());
+  return target;
+}
+
+PyObject* from_array(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  return guarded([&] {
+    static constexpr Signature kSignature{"from_array", Functions::kDataNames, 2};
+    const Functions::Arguments given(kSignature, arguments, count, names);
+    const py::object data = importable_or_same(given.first(), given.keywords().dims);
+    py::object array;
+    const Source source = source_of(data.ptr(), &array);
+    const Request request = resolve_like(source, given.dtype(), given.keywords());
+    if (!array) array = ndarray_of(copy_of(data.ptr(), MemoryKind::kHost).ptr());
+    return make_copy(request, array);
+  });
+}
+
+// ---- Unpickling. ----
+
+/// Holds a buffer of a pickle's bytes.
+class HeldBytes {
+ public:
+  explicit HeldBytes(PyObject* object) {
+    if (PyObject_GetBuffer(object, &view_, PyBUF_SIMPLE) < 0) throw PythonError();
+  }
+  ~HeldBytes() { PyBuffer_Release(&view_); }
+  HeldBytes(const HeldBytes&) = delete;
+  HeldBytes& operator=(const HeldBytes&) = delete;
+
+  const std::byte* data() const { return static_cast<const std::byte*>(view_.buf); }
+  std::int64_t length_bytes() const { return view_.len; }
+
+ private:
+  Py_buffer view_;
+};
+
+/// A Buffer in any memory with the elements that lie dense at `elements`.
+py::object buffer_of(const Request& request, const std::byte* elements) {
+  Request on_host = request;
+  if (request.memory == MemoryKind::kDevice) on_host.memory = MemoryKind::kHost;
+  const py::object buffer = allocate_for(on_host, {.zeroed_padding = has_padding(request.plan)});
+  const BufferDescriptor& memory = state_of(buffer.ptr()).memory;
+  const Layout dense = value_of(
+      make_plan({.shape = memory.view.shape, .itemsize_bytes = memory.view.itemsize_bytes}));
+  copy_memory(memory.block, memory.view, elements, dense.view());
+  return on_host.memory == request.memory ? share(buffer.ptr())
+                                          : copy_of(buffer.ptr(), request.memory);
+}
+
+/// _restore(shape, dtype, layout, alignment_size, aligned_index, dims, readonly, elements, memory).
+/// What a pickle holds is checked like any other arguments: it may come from anywhere.
+py::object restored(PyObject* const* arguments) {
+  const Keywords keywords{.layout = arguments[2],
+                          .alignment_size = arguments[3],
+                          .aligned_index = arguments[4],
+                          .dims = arguments[5],
+                          .memory = arguments[8]};
+  const Request request = resolve(arguments[0], arguments[1], keywords);
+  const bool readonly = to_flag(arguments[6], "readonly");
+  const HeldBytes elements(arguments[7]);
+  if (elements.length_bytes() != request.plan.nbytes()) {
+    raise(ErrorClass::kValue,
+          Problem{"the pickled elements' length", bytes_text(elements.length_bytes()),
+                  bytes_text(request.plan.nbytes()) + " for shape " +
+                      to_string(request.plan.shape()) + " of " + request.dtype->name,
+                  "pickle the buffer again"});
+  }
+  const py::object buffer = buffer_of(request, elements.data());
+  return readonly ? readonly_view(buffer.ptr()) : share(buffer.ptr());
+}
+
+PyObject* restore(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  return guarded([&] {
+    if (count != 9) {
+      raise(ErrorClass::kType, "_restore() takes 9 arguments, but " + std::to_string(count) +
+                                   " were given; it is for unpickling alone");
+    }
+    return restored(arguments);
+  });
+}
+
+// ---- Presets and names. ----
+
+PresetOrder to_order(PyObject* layout) {
+  constexpr char kAdvice[] = "pass the ranks of I, J and K such as (2, 1, 0), or \"C\" or \"F\"";
+  if (layout == Py_None) return PresetOrder::by_name(0, 1, 2);
+  if (PyUnicode_Check(layout) != 0) {
+    if (utf8(layout) == "C") return PresetOrder::row_major();
+    if (utf8(layout) == "F") return PresetOrder::column_major();
+    raise(ErrorClass::kValue,
+          Problem{"layout", describe(layout), "three ranks, \"C\" or \"F\"", kAdvice});
+  }
+  const Extents ranks = to_integers(layout, "layout");
+  const bool known = ranks.size() == kSpatialAxes && [&] {
+    for (const std::int64_t rank : ranks) {
+      if (rank < 0 || rank >= kSpatialAxes) return false;
+    }
+    return true;
+  }();
+  if (!known) {
+    raise(ErrorClass::kValue,
+          Problem{"layout", describe(layout), "a permutation of (0, 1, 2)", kAdvice});
+  }
+  return PresetOrder::by_name(static_cast<int>(ranks[0]), static_cast<int>(ranks[1]),
+                              static_cast<int>(ranks[2]));
+}
+
+DeviceType to_preset_device(PyObject* device) {
+  if (device == Py_None) return DeviceType::kHost;
+  if (PyUnicode_Check(device) != 0 && utf8(device) == "gpu") return DeviceType::kCuda;
+  raise(PyUnicode_Check(device) != 0 ? ErrorClass::kValue : ErrorClass::kType,
+        Problem{"device", describe(device), "None or \"gpu\"", "pass None for host memory"});
+}
+
+void register_preset_by_name(py::handle name, py::handle device, py::handle alignment_size,
+                             py::handle layout) {
+  if (PyUnicode_Check(name.ptr()) == 0) {
+    raise(ErrorClass::kType, Problem{"name", describe(name.ptr()), "a str",
+                                     "pass the name that backend=... accepts from then on"});
+  }
+  Preset preset{.device = to_preset_device(device.ptr()), .order = to_order(layout.ptr())};
+  if (!alignment_size.is_none()) {
+    preset.alignment_bytes = to_integer(alignment_size.ptr(), "alignment_size");
+  }
+  check(register_preset(utf8(name.ptr()), preset));
+}
+
+py::object layout_of_preset(const Preset& preset) {
+  switch (preset.order.kind) {
+    case PresetOrder::Kind::kRowMajor:
+      return make_text("C");
+    case PresetOrder::Kind::kColumnMajor:
+      return make_text("F");
+    case PresetOrder::Kind::kByName:
+      break;
+  }
+  return from_integers(std::span<const int>(preset.order.base_ranks));
+}
+
+py::dict presets() {
+  py::dict found;
+  for (const std::string& name : preset_names()) {
+    const Preset preset = value_of(find_preset(name));
+    py::dict entry;
+    entry["device"] = preset.device == DeviceType::kCuda ? make_text("gpu") : share(Py_None);
+    entry["alignment_size"] = preset.alignment_bytes;
+    entry["layout"] = layout_of_preset(preset);
+    found[py::str(name)] = entry;
+  }
+  return found;
+}
+
+/// The number of dimensions: of the object if it says so, else of the names that it declares.
+int ndim_of(PyObject* object) {
+  const py::object ndim = steal_or_none(PyObject_GetAttrString(object, "ndim"));
+  if (!ndim) {
+    if (!take_error(PyExc_AttributeError)) throw PythonError();
+    return source_of(object).shape.size();
+  }
+  const std::int64_t value = to_integer(ndim.ptr(), "ndim");
+  if (value < 0 || value > kMaxNdim) {
+    raise(ErrorClass::kValue,
+          Problem{"ndim", std::to_string(value), "from 0 to " + std::to_string(kMaxNdim),
+                  "pass an array with fewer dimensions"});
+  }
+  return static_cast<int>(value);
+}
+
+py::object get_dims(py::handle obj, py::handle annotation) {
+  PyObject* const object = obj.ptr();
+  const int ndim = ndim_of(object);
+  const std::optional<Dims> declared = declared_dims(object, ndim);
+  if (declared) return from_dims(*declared);
+  if (is_ndarray(object)) {  // A plain array of ours: its names are those of its buffer.
+    const std::optional<Dims> behind = dims_behind(object);
+    if (behind) return from_dims(*behind);
+  }
+  if (annotation.is_none()) return share(Py_None);
+  return from_dims(to_dims(annotation.ptr(), ndim));
+}
+
+// ---- The table. ----
+
+template <class Function>
+PyCFunction method(Function function) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
+// The parameters that all functions share, as their documentation and signature say them.
+#define GRIDBUF_KEYWORDS                                                                           \
+  "*, backend=None, device=..., layout=None, alignment_size=None, aligned_index=None, dims=None, " \
+  "populate=False, memory=None)\n--\n\n"
+#define GRIDBUF_ERRORS                                                                            \
+  "\n\nSizes are in elements, alignment_size is in bytes. Each keyword is looked up in this "     \
+  "order: "                                                                                       \
+  "passed, backend's preset,\ndata, fallback. memory: 'host', 'pinned', 'managed' or 'device'; "  \
+  "device='gpu' means memory='device'. Raises TypeError\nfor values of a wrong kind, ValueError " \
+  "for values out of bounds, MemoryError, and DeviceUnavailableError where there\nis no device, " \
+  "or no CuPy for a plain array on one."
+
+constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
+
+PyMethodDef functions[] = {
+    {"allocate", method(allocate), kFast,
+     "allocate(shape, dtype='float64', " GRIDBUF_KEYWORDS
+     "A Buffer with undefined elements." GRIDBUF_ERRORS},
+    {"plan", method(plan), kFast,
+     "plan(shape, dtype='float64', " GRIDBUF_KEYWORDS
+     "The plan, a gridbuf.LayoutPlan, that allocate would use, without any memory." GRIDBUF_ERRORS},
+    {"empty", method(Functions::empty), kFast,
+     "empty(shape, dtype='float64', " GRIDBUF_KEYWORDS
+     "An ndarray with undefined elements; its base is a Buffer." GRIDBUF_ERRORS},
+    {"zeros", method(Functions::zeros), kFast,
+     "zeros(shape, dtype='float64', " GRIDBUF_KEYWORDS
+     "An ndarray of zeros; its base is a Buffer." GRIDBUF_ERRORS},
+    {"ones", method(Functions::ones), kFast,
+     "ones(shape, dtype='float64', " GRIDBUF_KEYWORDS
+     "An ndarray of ones; its base is a Buffer." GRIDBUF_ERRORS},
+    {"full", method(Functions::full), kFast,
+     "full(shape, fill_value, dtype='float64', " GRIDBUF_KEYWORDS
+     "An ndarray of fill_value, cast as numpy.full casts it." GRIDBUF_ERRORS},
+    {"empty_like", method(Functions::empty_like), kFast,
+     "empty_like(data, dtype=None, " GRIDBUF_KEYWORDS
+     "An ndarray with undefined elements; what is not given is taken from data." GRIDBUF_ERRORS},
+    {"zeros_like", method(Functions::zeros_like), kFast,
+     "zeros_like(data, dtype=None, " GRIDBUF_KEYWORDS
+     "An ndarray of zeros; what is not given is taken from data." GRIDBUF_ERRORS},
+    {"ones_like", method(Functions::ones_like), kFast,
+     "ones_like(data, dtype=None, " GRIDBUF_KEYWORDS
+     "An ndarray of ones; what is not given is taken from data." GRIDBUF_ERRORS},
+    {"full_like", method(Functions::full_like), kFast,
+     "full_like(data, fill_value, dtype=None, " GRIDBUF_KEYWORDS
+     "An ndarray of fill_value; what is not given is taken from data." GRIDBUF_ERRORS},
+    {"from_array", method(from_array), kFast,
+     "from_array(data, dtype=None, " GRIDBUF_KEYWORDS
+     "An ndarray with a copy of data; what is not given is taken from data." GRIDBUF_ERRORS},
+    {"_restore", method(restore), METH_FASTCALL, "For unpickling."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+void add_functions(PyObject* module) {
+  check(PyModule_AddFunctions(module, functions));
+  auto core = py::reinterpret_borrow<py::module_>(module);
+  py::options options;
+  options.disable_function_signatures();
+  core.def("register_preset", register_preset_by_name, py::arg("name"), py::kw_only(),
+           py::arg("device") = py::none(), py::arg("alignment_size") = 1,
+           py::arg("layout") = py::none(),
+           "register_preset(name, *, device=None, alignment_size=1, layout=(0, 1, 2))\n--\n\n"
+           "Makes a preset known to `backend`.\n\n"
+           "layout: the ranks of I, J and K (0 for the largest stride), or \"C\" or \"F\" for an "
+           "order by\nposition. alignment_size: bytes. Raises ValueError for a name that has "
+           "another preset.")
+      .def(
+          "presets", presets,
+          "presets()\n--\n\n"
+          "What each preset gives: {name: {\"device\": ..., \"alignment_size\": bytes, \"layout\": "
+          "...}}.")
+      .def("get_dims", get_dims, py::arg("obj"), py::arg("annotation") = py::none(),
+           "get_dims(obj, annotation=None)\n--\n\n"
+           "The names of an array's dimensions: `__gt_dims__`, else a `dims` attribute of valid "
+           "names, else\nthe annotation, else None. Raises ValueError for a `__gt_dims__` that is "
+           "wrong.");
+}
+
+}  // namespace gridbuf::python

@@ -1,0 +1,167 @@
+module;
+
+#include <pybind11/pybind11.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+module gridbuf.python.buffer;
+
+import gridbuf.base;
+import gridbuf.layout;
+import gridbuf.python.support;
+
+namespace gridbuf::python {
+namespace {
+
+/// The plan, and the names of its dimensions, which a drawing needs.
+struct PlanObject {
+  Layout plan;
+  Dims dims;
+
+  bool operator==(const PlanObject&) const = default;
+};
+
+std::string text_of(const PlanObject& object) {
+  return "gridbuf.LayoutPlan(" + to_string(object.plan) + ", dims " + to_string(object.dims) + ")";
+}
+
+template <auto read>
+auto number(const PlanObject& object) {
+  return (object.plan.*read)();
+}
+template <auto read>
+py::object numbers(const PlanObject& object) {
+  return from_integers((object.plan.*read)().span());
+}
+
+py::object reduce(const PlanObject& object) {
+  const Layout& plan = object.plan;
+  const py::object arguments =
+      pack(from_integers(plan.shape().span()), py::int_(plan.itemsize_bytes()),
+           from_integers(plan.layout().span()), py::int_(plan.alignment_bytes()),
+           from_integers(plan.aligned_index().span()), from_dims(object.dims));
+  return pack(py::module_::import("gridbuf._core").attr("_restore_plan"), arguments);
+}
+
+/// _restore_plan(shape, itemsize, layout, alignment_size, aligned_index, dims), all checked. A raw
+/// function, because pickle finds functions of pybind11 by no name.
+PyObject* restore(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  return guarded([&] {
+    if (count != 6) {
+      raise(ErrorClass::kType, "_restore_plan() takes 6 arguments, but " + std::to_string(count) +
+                                   " were given; it is for unpickling alone");
+    }
+    const Extents shape = to_shape(arguments[0], "a plan");
+    const Dims dims = to_dims(arguments[5], shape.size());
+    const LayoutRequest request{.shape = shape,
+                                .itemsize_bytes = to_integer(arguments[1], "itemsize"),
+                                .layout = to_layout(arguments[2], dims),
+                                .alignment_bytes = to_integer(arguments[3], "alignment_size"),
+                                .aligned_index = to_integers(arguments[4], "aligned_index")};
+    return make_plan_object(value_of(make_plan(request)), dims);
+  });
+}
+
+PyMethodDef functions[] = {
+    {"_restore_plan", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(restore)),
+     METH_FASTCALL, "For unpickling."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+/// A number of rows or columns; what is beyond int is more than any drawing has.
+int to_count(py::handle object, const char* name) {
+  const std::int64_t count = to_integer(object.ptr(), name);
+  if (count < 1) {
+    raise(ErrorClass::kValue, Problem{name, std::to_string(count), "1 or more", "leave it out"});
+  }
+  return static_cast<int>(std::min<std::int64_t>(count, std::numeric_limits<int>::max()));
+}
+
+std::string draw_plan(const PlanObject& object, py::handle max_columns, py::handle max_rows) {
+  return draw(object.plan, {.dims = object.dims,
+                            .max_columns = to_count(max_columns, "max_columns"),
+                            .max_rows = to_count(max_rows, "max_rows")});
+}
+
+std::string difference_from(const PlanObject& object, py::handle found) {
+  if (!py::isinstance<PlanObject>(found)) {
+    raise(ErrorClass::kType, Problem{"found", describe(found.ptr()), "a gridbuf.LayoutPlan",
+                                     "pass Buffer.plan or the result of gridbuf.plan"});
+  }
+  return difference(object.plan, py::cast<const PlanObject&>(found).plan);
+}
+
+constexpr char kDocumentation[] =
+    "Where the elements of an array are, without any memory: a value to print, compare and "
+    "draw.\n\n"
+    "Made by gridbuf.plan(...) and Buffer.plan.";
+py::object refuse_call(PyObject*, PyObject*) {
+  raise(ErrorClass::kType,
+        "gridbuf.LayoutPlan cannot be called; use gridbuf.plan(shape, dtype, ...)");
+}
+
+}  // namespace
+
+void add_plan_type(PyObject* module) {
+  const auto core = py::reinterpret_borrow<py::module_>(module);
+  py::options options;
+  options.disable_function_signatures();
+  py::class_<PlanObject> type(core, "LayoutPlan", py::module_local(), py::is_final(),
+                              kDocumentation);
+  type.def_property_readonly("shape", numbers<&Layout::shape>, "Extents, in elements.")
+      .def_property_readonly("ndim", number<&Layout::ndim>, "The number of dimensions.")
+      .def_property_readonly(
+          "dims", [](const PlanObject& object) { return from_dims(object.dims); },
+          "Names of the dimensions.")
+      .def_property_readonly("itemsize", number<&Layout::itemsize_bytes>, "Bytes of one element.")
+      .def_property_readonly("layout", numbers<&Layout::layout>,
+                             "The layout map: ranks, 0 for the largest stride.")
+      .def_property_readonly("strides", numbers<&Layout::strides_bytes>,
+                             "Bytes from an element to the next one, per dimension.")
+      .def_property_readonly("padded_shape", numbers<&Layout::padded_shape>,
+                             "The shape with the contiguous extent rounded up.")
+      .def_property_readonly("alignment_size", number<&Layout::alignment_bytes>,
+                             "Bytes; 1 means no constraint.")
+      .def_property_readonly("aligned_index", numbers<&Layout::aligned_index>,
+                             "The index whose element is aligned.")
+      .def_property_readonly("aligned_offset", number<&Layout::aligned_offset_bytes>,
+                             "Bytes from element (0, ..., 0) to the one at aligned_index.")
+      .def_property_readonly("size", number<&Layout::element_count>,
+                             "The number of elements, without padding.")
+      .def_property_readonly("nbytes", number<&Layout::nbytes>,
+                             "Bytes of all elements, without padding.")
+      .def_property_readonly("total_bytes", number<&Layout::total_bytes>,
+                             "Bytes from element (0, ..., 0) to the end, padding included.")
+      .def(
+          "offset_rule", [](const PlanObject& object) { return offset_rule(object.plan); },
+          "offset_rule(self, /)\n--\n\n"
+          "The offset of an element as a formula of its index, in bytes.")
+      .def("draw", draw_plan, py::kw_only(), py::arg("max_columns") = DrawOptions().max_columns,
+           py::arg("max_rows") = DrawOptions().max_rows,
+           "draw(self, /, *, max_columns=24, max_rows=32)\n--\n\n"
+           "Memory as text: a line per row, a mark per element (o element, A aligned, . padding).")
+      .def("difference", difference_from, py::arg("found"), py::pos_only(),
+           "difference(self, found, /)\n--\n\n"
+           "What differs from another plan, a line per property; '' if nothing does.")
+      .def("__repr__", text_of)
+      .def("__eq__", &PlanObject::operator==, py::is_operator())
+      // The text holds all that a plan is made from.
+      .def("__hash__",
+           [](const PlanObject& object) { return std::hash<std::string>()(text_of(object)); })
+      .def("__reduce__", reduce,
+           "__reduce__(self, /)\n--\n\nThe request that makes this plan, for pickle.");
+  close_class<refuse_call>(type, "gridbuf");
+  check(PyModule_AddFunctions(module, functions));
+}
+
+py::object make_plan_object(const Layout& plan, const Dims& dims) {
+  return py::cast(PlanObject{plan, dims});
+}
+
+}  // namespace gridbuf::python

@@ -1,0 +1,348 @@
+module;
+
+#include <Python.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+module gridbuf.python.buffer;
+
+import gridbuf.alloc;
+import gridbuf.base;
+import gridbuf.device;
+import gridbuf.interface.numpy;
+import gridbuf.interface;
+import gridbuf.layout;
+import gridbuf.python.support;
+
+namespace gridbuf::python {
+namespace {
+
+// ---- Spellings of earlier proposals. ----
+
+struct OldSpelling {
+  std::string_view name;
+  std::string_view today;  // of plain arrays and buffers
+  std::string_view of_storages = today;
+};
+
+constexpr OldSpelling kOldSpellings[] = {
+    {"default_parameters", "its name is backend", "its name is defaults"},
+    {"defaults", "plain arrays and buffers call it backend; defaults belongs to storages"},
+    {"backend", "", "storages call it defaults; backend belongs to plain arrays and buffers"},
+    {"layout_map", "its name is layout"},
+    {"order", "pass layout, or backend=\"C\" or \"F\"", "pass layout, or defaults=\"C\" or \"F\""},
+    {"ndims", "the number of dimensions is the length of shape; the attribute is ndim"},
+    {"gpu", "pass device=\"gpu\" or device=None"},
+    {"value", "its name is fill_value, of full and full_like"},
+    {"alignment", "its name is alignment_size, and its unit is bytes, not elements"},
+    {"default_origin", "its name is aligned_index"},
+    {"axes", "its name is dims"},
+    {"mask", "name the dimensions that there are with dims"},
+    {"halo", "only storages have a halo; for plain arrays and buffers pass aligned_index"},
+    {"managed", "it belongs to storages; plain arrays and buffers take memory=\"managed\""},
+    {"memory", "", "storages take device and managed; memory belongs to plain arrays and buffers"},
+    {"shape", "the shape is that of data and cannot be overridden"},
+};
+
+[[noreturn]] void raise_old_spelling(const Signature& signature, PyObject* keyword,
+                                     std::string_view today) {
+  raise(ErrorClass::kType, std::string(signature.function) + "() has no parameter " +
+                               describe(keyword) + ": " + std::string(today));
+}
+
+[[noreturn]] void raise_parameter(std::string_view name, PyObject* found, std::string_view bound,
+                                  std::string_view advice,
+                                  ErrorClass error_class = ErrorClass::kValue) {
+  raise(error_class, Problem{name, describe(found), bound, advice});
+}
+
+bool is_given(PyObject* parameter) { return parameter != nullptr && parameter != Py_None; }
+
+// ---- One function per parameter: explicit, preset, source, fallback. ----
+
+MemoryKind choose_memory(const Keywords& keywords, const std::optional<Preset>& preset,
+                         const Source* source) {
+  const std::optional<bool> gpu = wants_gpu(keywords.device);
+  if (const std::optional<MemoryKind> named = to_memory_kind(keywords.memory)) {
+    const bool on_gpu = *named == MemoryKind::kDevice || *named == MemoryKind::kManaged;
+    if (gpu && *gpu != on_gpu) {
+      raise_parameter(
+          "device", keywords.device,
+          (on_gpu ? "\"gpu\" with memory=" : "None with memory=") + describe(keywords.memory),
+          "pass one of the two");
+    }
+    return *named;
+  }
+  if (gpu) return *gpu ? MemoryKind::kDevice : MemoryKind::kHost;
+  if (preset) {
+    return preset->device == DeviceType::kCuda ? MemoryKind::kDevice : MemoryKind::kHost;
+  }
+  return source != nullptr ? source->memory : MemoryKind::kHost;
+}
+
+Dims choose_dims(PyObject* dims, const Source* source, int ndim) {
+  if (is_given(dims)) return to_dims(dims, ndim);
+  return source != nullptr ? source->dims : default_dims(ndim);
+}
+
+LayoutMap choose_layout(PyObject* layout, const std::optional<Preset>& preset, const Source* source,
+                        const Dims& dims) {
+  if (is_given(layout)) return to_layout(layout, dims);
+  if (preset) return preset_layout(*preset, dims);
+  return source != nullptr ? source->layout : LayoutMap();
+}
+
+std::int64_t choose_alignment(PyObject* alignment, const std::optional<Preset>& preset,
+                              const Source* source) {
+  if (is_given(alignment)) {
+    return to_integer(alignment, "alignment_size");
+  }
+  if (preset) return preset->alignment_bytes;
+  return source != nullptr ? source->alignment_bytes : 1;
+}
+
+Halo choose_halo(PyObject* halo, const Source* source, const Extents& shape) {
+  if (is_given(halo)) return to_halo(halo, shape);
+  return source != nullptr ? source->halo : Halo();
+}
+
+/// Without any other source the first point of the domain is the aligned one.
+Extents choose_aligned_index(PyObject* aligned_index, const Source* source, const Halo& halo,
+                             const Extents& shape) {
+  const int ndim = shape.size();
+  if (!is_given(aligned_index)) {
+    if (source != nullptr && !source->aligned_index.empty()) return source->aligned_index;
+    return first_domain_index(halo, shape);
+  }
+  const Extents index = to_integers(aligned_index, "aligned_index");
+  if (index.size() != ndim) {
+    raise_parameter("aligned_index", aligned_index,
+                    "one index per dimension, " + std::to_string(ndim) + " in all",
+                    "leave it out for zeros");
+  }
+  return index;
+}
+
+Request resolve_all(const Extents& shape, DTypePtr dtype, const Source* source,
+                    const Keywords& keywords) {
+  const std::optional<Preset> preset = preset_of(keywords);
+  Request request{.plan = {},
+                  .dims = choose_dims(keywords.dims, source, shape.size()),
+                  .dtype = std::move(dtype),
+                  .populate = is_given(keywords.populate) && to_flag(keywords.populate, "populate"),
+                  .memory = choose_memory(keywords, preset, source),
+                  .halo = choose_halo(keywords.halo, source, shape)};
+  const LayoutRequest wanted{
+      .shape = shape,
+      .itemsize_bytes = request.dtype->type.itemsize_bytes(),
+      .layout = choose_layout(keywords.layout, preset, source, request.dims),
+      .alignment_bytes = choose_alignment(keywords.alignment_size, preset, source),
+      .aligned_index = choose_aligned_index(keywords.aligned_index, source, request.halo, shape),
+      .dtype_name = request.dtype->name};
+  // The text of an error is made only if there is one.
+  const LayoutFault fault = plan_layout(wanted, request.plan);
+  if (!fault.ok()) {
+    const absl::Status status = make_plan(wanted).status();
+    const bool alignment = fault.kind == LayoutFault::Kind::kAlignment;
+    raise(alignment ? with_context(status, "alignment_size") : status);
+  }
+  return request;
+}
+
+// ---- What an imitated array has. ----
+
+Source source_of_buffer(PyObject* buffer) {
+  const BufferState& state = state_of(buffer);
+  return {.dtype = dtype_of(buffer),
+          .shape = state.memory.view.shape,
+          .dims = state.dims,
+          .layout = state.layout,
+          .alignment_bytes = state.alignment_bytes,
+          .aligned_index = state.aligned_index,
+          .memory = kind_of(state)};
+}
+
+/// The Buffer whose elements a plain array shows, all of them and in this order; null if none.
+PyObject* buffer_behind(const NdarrayFields& array) {
+  if (array.base == nullptr || !is_buffer(array.base)) return nullptr;
+  const BufferDescriptor& memory = state_of(array.base).memory;
+  const bool same = array.first_element == memory.first_element() &&
+                    array.shape == memory.view.shape &&
+                    array.strides_bytes == memory.view.strides_bytes &&
+                    array.dtype == dtype_of(array.base)->numpy.ptr();
+  return same ? array.base : nullptr;
+}
+
+AttributeName gt_dims_name("__gt_dims__");
+AttributeName dims_name("dims");
+
+}  // namespace
+
+Keywords to_keywords(std::span<PyObject* const> values) {
+  return {values[0], values[1], values[2], values[3], values[4], values[5], values[6], values[7]};
+}
+
+void unknown_keyword(const Signature& signature, PyObject* keyword) {
+  for (const OldSpelling& old : kOldSpellings) {
+    if (utf8(keyword) == old.name) raise_old_spelling(signature, keyword, old.today);
+  }
+  unexpected_keyword(signature, keyword);
+}
+
+void unknown_storage_keyword(const Signature& signature, PyObject* keyword) {
+  for (const OldSpelling& old : kOldSpellings) {
+    if (utf8(keyword) == old.name) raise_old_spelling(signature, keyword, old.of_storages);
+  }
+  unexpected_keyword(signature, keyword);
+}
+
+std::optional<bool> wants_gpu(PyObject* device) {
+  if (device == nullptr) return std::nullopt;
+  if (device == Py_None) return false;
+  if (PyUnicode_Check(device) == 0) {
+    raise_parameter("device", device, "None or \"gpu\"", "pass None for host memory",
+                    ErrorClass::kType);
+  }
+  if (utf8(device) != "gpu") {
+    raise_parameter("device", device, "None or \"gpu\"", "pass None for host memory");
+  }
+  return true;
+}
+
+std::optional<Preset> preset_of(const Keywords& keywords) {
+  if (!is_given(keywords.backend)) return std::nullopt;
+  if (PyUnicode_Check(keywords.backend) == 0) {
+    raise_parameter(keywords.preset_name, keywords.backend, "the name of a preset",
+                    "pass a str such as \"gt:cpu_ifirst\"; gridbuf.presets() lists them",
+                    ErrorClass::kType);
+  }
+  return value_of(find_preset(utf8(keywords.backend)));
+}
+
+namespace {
+
+/// An integer for both ends, or a pair.
+HaloWidth to_halo_width(PyObject* entry) {
+  if (!is_sequence(entry)) return HaloWidth::symmetric(to_integer(entry, "halo"));
+  const Extents ends = to_integers(entry, "halo");
+  if (ends.size() != 2) {
+    raise_parameter("halo", entry, "an integer or a pair (lower, upper) for each dimension",
+                    "pass 2 for two points at both ends, (2, 0) for two at the lower end");
+  }
+  return {ends[0], ends[1]};
+}
+
+[[noreturn]] void raise_halo_length(PyObject* halo, Py_ssize_t length, int ndim) {
+  // Halos of three entries for every number of dimensions are an earlier proposal's.
+  raise_parameter("halo", halo,
+                  "one entry per dimension, " + std::to_string(ndim) +
+                      (length == 3 ? " in all, not three for arrays of any dimensions" : " in all"),
+                  "pass an integer or a pair (lower, upper) for each",
+                  length == 3 ? ErrorClass::kType : ErrorClass::kValue);
+}
+
+}  // namespace
+
+Halo to_halo(PyObject* object, const Extents& shape) {
+  if (!is_sequence(object)) {
+    raise_parameter("halo", object, "a sequence with an integer or a pair for each dimension",
+                    "pass one entry per dimension, such as (2, 2, 0)", ErrorClass::kType);
+  }
+  const Py_ssize_t length = PySequence_Size(object);
+  if (length < 0) throw PythonError();
+  if (length != shape.size()) raise_halo_length(object, length, shape.size());
+  Halo halo;
+  for (Py_ssize_t axis = 0; axis < length; ++axis) {
+    const py::object entry = steal(PySequence_GetItem(object, axis));
+    halo.push_back(to_halo_width(entry.ptr()));
+  }
+  check(validate_halo(halo, shape));
+  return halo;
+}
+
+std::optional<Dims> declared_dims(PyObject* object, int ndim) {
+  py::object declared = optional_attribute(object, gt_dims_name);
+  if (declared) {
+    if (PyCallable_Check(declared.ptr()) != 0) {
+      declared = steal(PyObject_CallNoArgs(declared.ptr()));
+    }
+    return to_dims(declared.ptr(), ndim);
+  }
+  const py::object names = optional_attribute(object, dims_name);
+  if (!names) return std::nullopt;
+  try {
+    return to_dims(names.ptr(), ndim);
+  } catch (const PythonError&) {
+    // An attribute of that name with other contents (xarray's own names) declares nothing.
+    if (take_error(PyExc_ValueError) || take_error(PyExc_TypeError)) return std::nullopt;
+    throw;
+  }
+}
+
+std::optional<Dims> dims_behind(PyObject* ndarray) {
+  PyObject* const buffer = buffer_behind(fields_of(ndarray));
+  if (buffer == nullptr) return std::nullopt;
+  return state_of(buffer).dims;
+}
+
+Source source_of(PyObject* data, py::object* array) {
+  if (is_buffer(data)) {
+    const bool on_host = is_host_readable(state_of(data).memory.device.type);
+    if (array != nullptr && on_host) *array = ndarray_of(data);
+    return source_of_buffer(data);
+  }
+  if (const py::object ours = buffer_of_array(
+          data, DeviceType::kHost, array != nullptr ? Purpose::kReading : Purpose::kParameters)) {
+    return source_of(ours.ptr(), array);
+  }
+  py::object read = as_ndarray(data);
+  const NdarrayFields fields = fields_of(read.ptr());
+  PyObject* const buffer = buffer_behind(fields);
+  Source source;
+  if (buffer != nullptr) {
+    source = source_of_buffer(buffer);
+  } else {
+    const int ndim = fields.shape.size();
+    source = {.dtype = record_of(fields.dtype),
+              .shape = fields.shape,
+              .dims = declared_dims(data, ndim).value_or(default_dims(ndim)),
+              .layout = layout_of(fields.shape, fields.strides_bytes),
+              .aligned_index = {}};
+  }
+  if (array != nullptr) *array = std::move(read);
+  return source;
+}
+
+Request resolve(PyObject* shape, PyObject* dtype, const Keywords& keywords) {
+  RequestedDType requested = to_dtype(dtype);
+  Extents extents = to_shape(shape, requested.record->name);
+  for (const std::int64_t extent : requested.subarray) {
+    if (extents.size() == kMaxNdim) {
+      raise(ErrorClass::kValue,
+            Problem{"dimensions of shape and dtype", "more than " + std::to_string(kMaxNdim),
+                    "at most " + std::to_string(kMaxNdim), "use fewer dimensions"});
+    }
+    extents.push_back(extent);
+  }
+  return resolve_all(extents, std::move(requested.record), nullptr, keywords);
+}
+
+Request resolve_like(const Source& source, PyObject* dtype, const Keywords& keywords) {
+  if (!is_given(dtype)) return resolve_all(source.shape, source.dtype, &source, keywords);
+  RequestedDType requested = to_dtype(dtype);
+  if (!requested.subarray.empty()) {
+    raise_parameter("dtype", dtype, "a type without a shape of its own, as data gives the shape",
+                    "pass its base type", ErrorClass::kType);
+  }
+  return resolve_all(source.shape, std::move(requested.record), &source, keywords);
+}
+
+}  // namespace gridbuf::python

@@ -1,0 +1,191 @@
+// Devices, streams and the emulated device, as Python sees them.
+//
+// Purpose. The functions below `gridbuf.stream`, `gridbuf.testing` and the device section of
+// `gridbuf.show_config`. They are private (`gridbuf._core._device_…`): what users call is written
+// in Python over them, where context managers and documentation are easier to write and to read.
+//
+// Key choices. Whatever may wait for a stream runs without the GIL, because work of the emulated
+// device may be Python (NumPy inside a kernel) and runs on the thread that waits. And when the
+// interpreter begins to go, an atexit callback says so to gridbuf.device: arrays that die
+// after that moment leave device memory to the system, for the driver may be gone before them.
+
+#include <pybind11/pybind11.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "modules/device/registry/device_table.h"
+#include "modules/python/src/parts.h"
+
+import gridbuf.base;
+import gridbuf.device.emulated;
+import gridbuf.device.registry;
+import gridbuf.python.support;
+
+namespace gridbuf::python {
+namespace {
+
+std::optional<emulated::Operation> to_operation(py::handle object) {
+  if (object.is_none()) return std::nullopt;
+  if (PyUnicode_Check(object.ptr()) == 0) {
+    raise(ErrorClass::kType,
+          {"operation", describe(object.ptr()), "a str or None", "pass None for any operation"});
+  }
+  return value_of(emulated::operation(utf8(object.ptr())));
+}
+
+// The class of that name in the error table.
+ErrorClass to_error_class(py::handle name) {
+  const std::string_view text = utf8(name.ptr());
+  std::string known;
+  for (const ErrorRow& row : kErrorTable) {
+    if (row.python_name == text) return row.error_class;
+    known.append(known.empty() ? "" : ", ").append(row.python_name);
+  }
+  raise(ErrorClass::kValue, {"error", std::string(text), "one of " + known,
+                             "pass an exception class that gridbuf raises"});
+}
+
+StreamHandle create_stream(py::handle blocking) {
+  const StreamKind kind =
+      to_flag(blocking.ptr(), "blocking") ? StreamKind::kBlocking : StreamKind::kNonBlocking;
+  return value_of(value_of(device_driver())->create_stream(kind));
+}
+
+void synchronize(py::handle stream) {
+  DeviceDriver& driver = *value_of(device_driver());
+  if (stream.is_none()) {
+    check(run_without_gil([&driver] { return driver.synchronize_device(); }));
+    return;
+  }
+  const StreamHandle handle = to_stream_handle(stream.ptr());
+  check(run_without_gil([&driver, handle] { return driver.synchronize(handle); }));
+}
+
+py::dict get_facts() {
+  py::dict result;
+  for (const auto& [key, text] : run_without_gil([] { return device_facts(); })) {
+    result[py::str(key)] = text;
+  }
+  return result;
+}
+
+py::object get_table() {
+  const gridbuf_device_table* table = value_of(device_table());
+  return steal(
+      PyCapsule_New(const_cast<gridbuf_device_table*>(table), kDeviceTableCapsule, nullptr));
+}
+
+std::int64_t inject_fault(py::handle operation, py::handle first_call, py::handle call_count,
+                          py::handle error, py::handle message, py::handle when_run,
+                          py::handle delay) {
+  emulated::Fault fault{.operation = to_operation(operation),
+                        .first_call = to_integer(first_call.ptr(), "call"),
+                        .call_count = to_integer(call_count.ptr(), "count"),
+                        .when_run = to_flag(when_run.ptr(), "when_run"),
+                        .delay_milliseconds = to_integer(delay.ptr(), "milliseconds")};
+  if (fault.first_call < 1) {
+    raise(ErrorClass::kValue,
+          {"call", std::to_string(fault.first_call), "1 or more", "count the next call as 1"});
+  }
+  if (!error.is_none()) fault.error = make_error(to_error_class(error), utf8(message.ptr()));
+  return emulated_driver().faults().inject(fault);
+}
+
+py::dict get_statistics() {
+  const EmulatedStatistics now = emulated_driver().statistics();
+  py::dict result;
+  result["live_blocks"] = now.live_blocks;
+  result["live_bytes"] = now.live_bytes;
+  result["held_bytes"] = now.held_bytes;
+  result["peak_live_bytes"] = now.peak_live_bytes;
+  result["pending_operations"] = now.pending_operations;
+  result["live_streams"] = now.live_streams;
+  result["host_to_device_bytes"] = now.host_to_device_bytes;
+  result["device_to_host_bytes"] = now.device_to_host_bytes;
+  return result;
+}
+
+void set_capacity(py::handle capacity) {
+  const std::int64_t bytes =
+      capacity.is_none() ? INT64_MAX : to_integer(capacity.ptr(), "capacity_bytes");
+  check(check_length("capacity_bytes", bytes));
+  emulated_driver().set_capacity(bytes);
+}
+
+StreamHandle to_stream_handle(PyObject* object) {
+  if (PyBool_Check(object) != 0 || PyIndex_Check(object) == 0) {
+    raise(ErrorClass::kType, {"stream", describe(object), "an int, the handle of a stream",
+                              "pass 1 for the legacy default stream"});
+  }
+  const py::object number = steal(PyNumber_Index(object));
+  const StreamHandle handle = PyLong_AsUnsignedLongLong(number.ptr());
+  if (handle == static_cast<StreamHandle>(-1) && PyErr_Occurred() != nullptr) {
+    if (!take_error(PyExc_OverflowError)) throw PythonError();
+    raise(ErrorClass::kValue, {"stream", describe(number.ptr()), "from 1 to 2^64 - 1",
+                               "pass 1 for the legacy default stream"});
+  }
+  check(check_stream_number(handle));
+  return handle;
+}
+
+}  // namespace
+
+void add_device_functions(PyObject* module) {
+  auto core = py::reinterpret_borrow<py::module_>(module);
+  core.def(
+          "_device_current_stream", [] { return current_stream(); }, "The handle of this thread.")
+      .def(
+          "_device_exchange_stream",
+          [](py::handle stream) { return exchange_current_stream(to_stream_handle(stream.ptr())); },
+          "Sets it and returns the one before.")
+      .def(
+          "_device_check_stream",
+          [](py::handle stream) {
+            const StreamHandle handle = to_stream_handle(stream.ptr());
+            check(value_of(device_driver())->check_stream(handle));
+          },
+          "Raises unless the driver knows the stream.")
+      .def("_device_create_stream", create_stream, "A new stream; the argument: blocking.")
+      .def(
+          "_device_destroy_stream",
+          [](py::handle stream) {
+            const StreamHandle handle = to_stream_handle(stream.ptr());
+            check(value_of(device_driver())->destroy_stream(handle));
+          },
+          "Destroys what _device_create_stream made.")
+      .def("_device_synchronize", synchronize, "Waits for a stream; None: the whole device.")
+      .def(
+          "_device_switch_emulated",
+          [](py::handle on) { return switch_emulated_device(to_flag(on.ptr(), "on")); },
+          "Switches it; returns what it was.")
+      .def(
+          "_device_emulated_is_on", [] { return emulated_device_is_on(); },
+          "Whether it is switched on.")
+      .def("_device_facts", get_facts, "For show_config: {key: text}.")
+      .def("_device_table", get_table, "The C table, in a capsule.")
+      .def("_device_inject", inject_fault,
+           "operation, call, count, error name or None, message, when_run, milliseconds.")
+      .def(
+          "_device_remove_fault",
+          [](py::handle number) {
+            emulated_driver().faults().remove(to_integer(number.ptr(), "number"));
+          },
+          "Takes back what _device_inject returned.")
+      .def(
+          "_device_calls",
+          [](py::handle operation) {
+            return emulated_driver().faults().calls(to_operation(operation));
+          },
+          "How often an operation of the emulated device ran.")
+      .def("_device_statistics", get_statistics, "Of the emulated device.")
+      .def("_device_set_capacity", set_capacity, "Of the emulated device, in bytes; None: all.");
+  // From then on device memory is left to the system.
+  py::module_::import("atexit").attr("register")(py::cpp_function([] { note_process_exit(); }));
+}
+
+}  // namespace gridbuf::python

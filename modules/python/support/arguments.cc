@@ -1,0 +1,357 @@
+module;
+
+#include <Python.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+module gridbuf.python.support;
+
+import gridbuf.base;
+import gridbuf.device;
+import gridbuf.layout.view;
+import gridbuf.layout;
+
+namespace gridbuf::python {
+namespace {
+
+/// What messages call a value: "shape", "shape[2]". The text is made only if there is a message.
+struct Name {
+  std::string_view parameter;
+  Py_ssize_t position = -1;  // In a sequence; -1 if it is the parameter itself.
+
+  std::string text() const {
+    const std::string name(parameter);
+    return position < 0 ? name : name + "[" + std::to_string(position) + "]";
+  }
+};
+
+[[noreturn]] void raise_kind(const Name& name, PyObject* found, std::string_view bound,
+                             std::string_view advice) {
+  const std::string text = describe(found) + " (" + type_name(found) + ")";
+  raise(ErrorClass::kType, Problem{name.text(), text, bound, advice});
+}
+
+std::optional<std::int64_t> read_int(PyObject* number) {
+  int overflow = 0;
+  const std::int64_t value = PyLong_AsLongLongAndOverflow(number, &overflow);
+  if (overflow != 0) return std::nullopt;
+  if (value == -1 && PyErr_Occurred() != nullptr) throw PythonError();
+  return value;
+}
+
+/// What `operator.index` makes of an object that is no int.
+py::object to_int(PyObject* object, const Name& name) {
+  if (PyBool_Check(object) != 0) {
+    raise_kind(name, object, "an integer", "write 0 or 1 if that is what you mean");
+  }
+  if (PyIndex_Check(object) == 0) {
+    raise_kind(name, object, "an integer", "pass an int or a NumPy integer");
+  }
+  return steal(PyNumber_Index(object));
+}
+
+/// The integer, or nothing if it does not fit in 64 bits. TypeError if it is none.
+inline std::optional<std::int64_t> read_integer(PyObject* object, const Name& name) {
+  if (PyLong_CheckExact(object) != 0) [[likely]]
+    return read_int(object);
+  return read_int(to_int(object, name).ptr());
+}
+
+[[noreturn]] void raise_beyond_64_bits(const Name& name, PyObject* found) {
+  raise(ErrorClass::kValue,
+        Problem{name.text(), describe(found), "an integer of 64 bits (at most 9223372036854775807)",
+                "pass a smaller number"});
+}
+
+/// The length of a sequence, checked against the most dimensions that an array can have.
+Py_ssize_t bounded_length(PyObject* sequence, std::string_view what) {
+  const Py_ssize_t length =
+      PyTuple_CheckExact(sequence) != 0 ? PyTuple_GET_SIZE(sequence) : PySequence_Size(sequence);
+  if (length < 0) throw PythonError();
+  if (length > kMaxNdim) {
+    raise(ErrorClass::kValue,
+          Problem{std::string(what) + " length", std::to_string(length),
+                  "at most " + std::to_string(kMaxNdim), "pass one entry per dimension"});
+  }
+  return length;
+}
+
+/// Calls `take(item, position)` for each entry. The sequence may change meanwhile: entries are held
+/// while they are read, and one that has gone away is the sequence's own IndexError.
+template <class Take>
+inline void for_each_entry(PyObject* sequence, std::string_view what, Take&& take) {
+  const Py_ssize_t length = bounded_length(sequence, what);
+  const bool is_tuple = PyTuple_CheckExact(sequence) != 0;  // Cannot change: no need to hold.
+  for (Py_ssize_t position = 0; position < length; ++position) {
+    if (is_tuple) {
+      take(PyTuple_GET_ITEM(sequence, position), position);
+    } else {
+      const py::object item = steal(PySequence_GetItem(sequence, position));
+      take(item.ptr(), position);
+    }
+  }
+}
+
+[[noreturn]] void raise_extent(PyObject* shape, std::string_view bound, std::string_view advice,
+                               std::string_view dtype) {
+  raise(ErrorClass::kValue,
+        Problem{"shape", describe(shape) + " of " + std::string(dtype), bound, advice});
+}
+
+Slice to_slice(PyObject* object) {
+  Py_ssize_t start = 0;
+  Py_ssize_t stop = 0;
+  Py_ssize_t step = 0;
+  // Clips huge numbers, and raises for a step of 0 and for what is no integer.
+  check(PySlice_Unpack(object, &start, &stop, &step));
+  return Slice{start, stop, step};
+}
+
+SubscriptItem to_subscript_item(PyObject* item) {
+  if (item == Py_None) return NewAxis{};
+  if (item == Py_Ellipsis) return Ellipsis{};
+  if (PySlice_Check(item) != 0) return to_slice(item);
+  if (PyBool_Check(item) != 0 || PyIndex_Check(item) == 0) {
+    raise_kind({"index"}, item, "an integer, a slice, None or ...",
+               "use to_numpy()[...] for indexing with arrays, lists and masks");
+  }
+  const std::optional<std::int64_t> index = read_integer(item, {"index"});
+  if (!index) {
+    raise(ErrorClass::kIndex, Problem{"index", describe(item), "within the extent of its dimension",
+                                      "pass an index that exists"});
+  }
+  return *index;
+}
+
+}  // namespace
+
+void unexpected_keyword(const Signature& signature, PyObject* keyword) {
+  std::string names;
+  for (const char* name : signature.names) names += (names.empty() ? "" : ", ") + std::string(name);
+  raise(ErrorClass::kType, std::string(signature.function) + "() has no parameter " +
+                               describe(keyword) + "; its parameters are " + names);
+}
+
+namespace {
+
+[[noreturn]] void raise_too_many(const Signature& signature, Py_ssize_t count) {
+  raise(ErrorClass::kType, std::string(signature.function) + "() takes at most " +
+                               std::to_string(signature.positional) +
+                               " arguments by position, but " + std::to_string(count) +
+                               " were given; pass the others by name");
+}
+
+void intern_names(const Signature& signature) {
+  for (std::size_t i = 0; i < signature.names.size(); ++i) {
+    signature.interned[i] = steal(PyUnicode_InternFromString(signature.names[i])).release().ptr();
+  }
+}
+
+/// The position of a keyword; the number of parameters if there is none of that name.
+std::size_t find_name(const Signature& signature, PyObject* keyword) {
+  const std::size_t count = signature.names.size();
+  const auto interned = std::span(signature.interned).first(count);
+  const auto same = std::find(interned.begin(), interned.end(), keyword);
+  if (same != interned.end()) return static_cast<std::size_t>(same - interned.begin());
+  // A name that was put together at run time, as in f(**{"ba" + "ckend": ...}), is another object.
+  std::size_t position = 0;
+  while (position < count &&
+         PyUnicode_CompareWithASCIIString(keyword, signature.names[position]) != 0) {
+    ++position;
+  }
+  return position;
+}
+
+void sort_keywords(const Signature& signature, PyObject* const* arguments, PyObject* keyword_names,
+                   std::span<PyObject*> values, UnknownKeyword unknown) {
+  // The last one, so that a failure half way is tried again.
+  if (signature.interned[signature.names.size() - 1] == nullptr) intern_names(signature);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keyword_names); ++i) {
+    PyObject* const keyword = PyTuple_GET_ITEM(keyword_names, i);
+    const std::size_t position = find_name(signature, keyword);
+    if (position == signature.names.size()) {
+      unknown(signature, keyword);
+      throw PythonError();
+    }
+    if (values[position] != nullptr) {
+      raise(ErrorClass::kType, std::string(signature.function) + "() got the parameter " +
+                                   describe(keyword) + " twice; pass it once");
+    }
+    values[position] = arguments[i];
+  }
+}
+
+}  // namespace
+
+void sort_arguments(const Signature& signature, PyObject* const* arguments,
+                    Py_ssize_t positional_count, PyObject* keyword_names,
+                    std::span<PyObject*> values, UnknownKeyword unknown) {
+  if (positional_count > signature.positional) raise_too_many(signature, positional_count);
+  std::copy_n(arguments, positional_count, values.begin());
+  if (keyword_names == nullptr) return;
+  sort_keywords(signature, arguments + positional_count, keyword_names, values, unknown);
+}
+
+std::int64_t to_integer(PyObject* object, std::string_view what) {
+  const std::optional<std::int64_t> value = read_integer(object, {what});
+  if (!value) raise_beyond_64_bits({what}, object);
+  return *value;
+}
+
+bool is_sequence(PyObject* object) {
+  if (PyTuple_CheckExact(object) != 0) return true;
+  return PySequence_Check(object) != 0 && PyUnicode_Check(object) == 0 &&
+         PyBytes_Check(object) == 0 && PyByteArray_Check(object) == 0;
+}
+
+Extents to_integers(PyObject* object, std::string_view what) {
+  if (!is_sequence(object)) {
+    raise_kind({what}, object, "a sequence of integers", "pass a tuple, one entry per dimension");
+  }
+  Extents values;
+  for_each_entry(object, what, [&](PyObject* item, Py_ssize_t position) {
+    const std::optional<std::int64_t> value = read_integer(item, {what, position});
+    if (!value) raise_beyond_64_bits({what, position}, item);
+    values.push_back(*value);
+  });
+  return values;
+}
+
+Extents to_shape(PyObject* object, std::string_view dtype) {
+  Extents shape;
+  const auto take = [&](PyObject* item, Py_ssize_t position) {
+    const std::optional<std::int64_t> extent = read_integer(item, {"shape", position});
+    if (!extent) {
+      raise_extent(object, "at most 9223372036854775807 bytes in all", "use smaller extents",
+                   dtype);
+    }
+    if (*extent < 0) raise_extent(object, "of extents ≥ 0", "use extents of 0 or more", dtype);
+    shape.push_back(*extent);
+  };
+  if (!is_sequence(object)) {
+    if (PyIndex_Check(object) == 0) {
+      raise_kind({"shape"}, object, "a sequence of integers",
+                 "pass a tuple, one extent per dimension");
+    }
+    take(object, -1);
+    return shape;
+  }
+  for_each_entry(object, "shape", take);
+  return shape;
+}
+
+Dims to_dims(PyObject* object, int ndim) {
+  if (PyUnicode_Check(object) != 0) return value_of(parse_dims(utf8(object), ndim));
+  if (!is_sequence(object)) {
+    raise_kind({"dims"}, object, "a str or a sequence of str",
+               "pass names such as \"IJK\" or (\"I\", \"J\", \"0\")");
+  }
+  std::vector<py::object> held;  // Their texts are read below.
+  std::vector<std::string_view> names;
+  for_each_entry(object, "dims", [&](PyObject* item, Py_ssize_t position) {
+    if (PyUnicode_Check(item) == 0) {
+      raise_kind({"dims", position}, item, "a str",
+                 "name data dimensions by a number in quotes, such as \"0\"");
+    }
+    held.push_back(share(item));
+    names.push_back(utf8(item));
+  });
+  return value_of(parse_dims(std::span<const std::string_view>(names), ndim));
+}
+
+py::object from_dims(const Dims& dims) {
+  py::object names = steal(PyTuple_New(dims.size()));
+  for (int axis = 0; axis < dims.size(); ++axis) {
+    PyTuple_SET_ITEM(names.ptr(), axis, make_text(to_string(dims[axis])).release().ptr());
+  }
+  return names;
+}
+
+LayoutMap to_layout(PyObject* object, const Dims& dims) {
+  py::object returned;
+  if (PyCallable_Check(object) != 0) {
+    const py::object names = from_dims(dims);
+    returned = steal(PyObject_CallOneArg(object, names.ptr()));
+    object = returned.ptr();
+  }
+  if (!is_sequence(object)) {
+    raise_kind({"layout"}, object, "a sequence of integers or a callable of the dims",
+               "pass one rank per dimension, 0 for the largest stride");
+  }
+  LayoutMap layout;
+  bool all_fit = true;
+  for (const std::int64_t rank : to_integers(object, "layout")) {
+    all_fit = all_fit && rank >= -1 && rank <= kMaxNdim;
+    // What is outside is as wrong as the bounds themselves.
+    layout.push_back(static_cast<int>(std::clamp<std::int64_t>(rank, -1, kMaxNdim)));
+  }
+  const absl::Status status = validate_layout_map(layout, dims.size());
+  if (!status.ok()) raise(all_fit ? status : with_context(status, "layout=" + describe(object)));
+  return layout;
+}
+
+std::optional<MemoryKind> to_memory_kind(PyObject* object) {
+  if (object == nullptr || object == Py_None) return std::nullopt;
+  if (PyUnicode_Check(object) == 0) {
+    raise_kind({"memory"}, object, "None, \"host\", \"pinned\", \"managed\" or \"device\"",
+               "pass the name of a kind of memory");
+  }
+  return value_of(memory_kind(utf8(object)));
+}
+
+bool to_flag(PyObject* object, std::string_view what) {
+  if (object == Py_True) return true;
+  if (object == Py_False) return false;
+  raise_kind({what}, object, "True or False", "pass a bool");
+}
+
+std::vector<SubscriptItem> to_subscript(PyObject* key) {
+  std::vector<SubscriptItem> items;
+  if (PyTuple_Check(key) == 0) {
+    items.push_back(to_subscript_item(key));
+    return items;
+  }
+  const Py_ssize_t length = PyTuple_GET_SIZE(key);
+  // At most every dimension, every new axis and one ellipsis; more than that never fits.
+  if (length > 2 * kMaxNdim + 1) {
+    raise(ErrorClass::kIndex, Problem{"number of indices", std::to_string(length),
+                                      "at most one per dimension and new axis", "pass fewer"});
+  }
+  items.reserve(static_cast<std::size_t>(length));
+  for (Py_ssize_t i = 0; i < length; ++i) {
+    items.push_back(to_subscript_item(PyTuple_GET_ITEM(key, i)));
+  }
+  return items;
+}
+
+namespace {
+
+template <class Integer>
+py::object make_integer_tuple(std::span<const Integer> values) {
+  py::object tuple = steal(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(i),
+                     steal(PyLong_FromLongLong(values[i])).release().ptr());
+  }
+  return tuple;
+}
+
+}  // namespace
+
+py::object from_integers(std::span<const std::int64_t> values) {
+  return make_integer_tuple(values);
+}
+py::object from_integers(std::span<const int> values) { return make_integer_tuple(values); }
+
+}  // namespace gridbuf::python

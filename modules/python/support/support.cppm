@@ -1,0 +1,448 @@
+// gridbuf.python.support: what all bindings need: errors and references, arguments, NumPy.
+//
+// Everything below modules/python uses absl::Status and knows no Python. The interpreter wants an
+// object, or NULL with an exception set. This library is the border: it turns a status into an
+// exception (by the table of gridbuf.base and nothing else), any Python object into a value of
+// gridbuf.layout or an exception, and a NumPy dtype into what gridbuf.interface knows.
+//
+// Everything here needs the GIL.
+
+module;
+
+#include <pybind11/pybind11.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <new>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+export module gridbuf.python.support;
+
+import gridbuf.base;
+import gridbuf.device;
+import gridbuf.interface;
+import gridbuf.layout.view;
+import gridbuf.layout;
+
+// ---- Errors and references
+// -----------------------------------------------------------------------
+//
+// Key decision: inside the bindings a failure is the C++ exception `PythonError`, which carries
+// nothing, because the Python exception is set already. pybind11's own exception moves the Python
+// exception out and back in, which costs more than a small allocation. pybind11 functions translate
+// PythonError (`add_exceptions` registers it); raw functions wrap their body in `guarded`.
+//
+// pybind11's smart references are exported from here, so that a file which needs nothing else of
+// pybind11 does not compile its headers (4 s per file).
+
+export namespace pybind11 {
+using pybind11::error_already_set;
+using pybind11::gil_scoped_release;
+using pybind11::handle;
+using pybind11::object;
+using pybind11::reinterpret_borrow;
+using pybind11::reinterpret_steal;
+}  // namespace pybind11
+
+export namespace gridbuf::python {
+
+namespace py = pybind11;
+
+/// Thrown when a Python exception has been set.
+struct PythonError {};
+
+/// Takes over a reference; a null one means that an exception is set, and throws PythonError.
+inline py::object steal(PyObject* object) {
+  if (object == nullptr) throw PythonError();
+  return py::reinterpret_steal<py::object>(object);
+}
+/// Takes over a reference that may be null (and then is none).
+inline py::object steal_or_none(PyObject* object) noexcept {
+  return py::reinterpret_steal<py::object>(object);
+}
+/// A further reference to `object`, which may be null.
+inline py::object share(PyObject* object) noexcept {
+  return py::reinterpret_borrow<py::object>(object);
+}
+
+/// A tuple of the objects.
+template <class... Objects>
+py::object pack(const Objects&... objects) {
+  return steal(PyTuple_Pack(sizeof...(objects), objects.ptr()...));
+}
+
+/// Throws PythonError if `result` is the -1 of a failed call of Python's C interface.
+inline void check(int result) {
+  if (result < 0) throw PythonError();
+}
+
+/// Creates the exception classes of the error table that Python does not have, as attributes of
+/// `module` (a module object), and tells pybind11 about PythonError. Called once, by the
+/// extension's initialisation.
+void add_exceptions(PyObject* module);
+
+/// Sets the exception that the error table names for `status`, and throws. Requires !status.ok().
+[[noreturn]] void raise(const absl::Status& status);
+
+/// Sets an exception of `error_class` with `message`, and throws.
+[[noreturn]] void raise(ErrorClass error_class, std::string_view message);
+[[noreturn]] void raise(ErrorClass error_class, const Problem& problem);
+
+/// Raises unless `status` is OK.
+inline void check(const absl::Status& status) {
+  if (!status.ok()) raise(status);
+}
+
+/// The value, or its error raised.
+template <class T>
+T value_of(absl::StatusOr<T> value) {
+  if (!value.ok()) raise(value.status());
+  return *std::move(value);
+}
+
+/// The name of an attribute as Python's own interned text, made at its first use and kept for good.
+/// For static variables.
+class AttributeName {
+ public:
+  explicit constexpr AttributeName(const char* text) noexcept : text_(text) {}
+  PyObject* get() {
+    if (object_ == nullptr) object_ = steal(PyUnicode_InternFromString(text_)).release().ptr();
+    return object_;
+  }
+
+ private:
+  const char* text_;
+  PyObject* object_ = nullptr;
+};
+
+/// The attribute, or none if looking it up raised AttributeError. That it is missing costs a
+/// look-up and no exception, as most of these attributes are missing of most objects.
+py::object optional_attribute(PyObject* object, AttributeName& name);
+
+/// Whether an exception of the given class is set; if so, it is cleared.
+bool take_error(PyObject* exception_class) noexcept;
+
+/// The object's repr, shortened to about 100 characters; its type's name if repr itself raises.
+/// Leaves no exception set. For messages.
+std::string describe(PyObject* object);
+
+/// "int", "numpy.ndarray": the object's type, for messages.
+std::string type_name(PyObject* object);
+
+/// The UTF-8 text of a str; valid while the object lives. Raises for a str that has none
+/// (surrogates). Requires PyUnicode_Check(text).
+std::string_view utf8(PyObject* text);
+
+/// A new str.
+py::object make_text(std::string_view text);
+
+/// A share in `inner` (which may be empty) and in `object` (which may be null): for memory that an
+/// object keeps alive. The last share may be dropped on any thread, with or without the GIL, before
+/// or after the interpreter's end. With it the reference goes at once; without it, when the main
+/// thread next runs Python, so that nothing ever waits for the GIL; after the end, never.
+std::shared_ptr<const void> share_object(std::shared_ptr<const void> inner, PyObject* object);
+
+/// Runs `body`, which touches no Python object, without the GIL; its value or status.
+template <class Body>
+auto run_without_gil(Body&& body) {
+  const py::gil_scoped_release released;
+  return body();
+}
+
+/// Memory of objects that are gone, for those of their type to come. The GIL guards it. Such
+/// objects are longer than the blocks that Python's and the C library's allocators keep at hand:
+/// this is a fifth of the time of a small allocation. Not with the address sanitizer, which could
+/// not see a use after free. For static variables.
+template <std::size_t length_bytes>
+class SpareObjects {
+ public:
+  /// Null if there is no memory.
+  inline void* take() noexcept {
+    return count_ > 0 ? objects_[--count_] : PyObject_Malloc(length_bytes);
+  }
+  inline void give_back(void* object) noexcept {
+    if (count_ < kCapacity) {
+      objects_[count_++] = object;
+    } else {
+      PyObject_Free(object);
+    }
+  }
+
+ private:
+#if __has_feature(address_sanitizer)
+  static constexpr int kCapacity = 0;
+#else
+  static constexpr int kCapacity = 16;
+#endif
+  int count_ = 0;
+  void* objects_[16];
+};
+
+/// Runs `body` and returns its result; whatever it throws becomes an exception and `failure`.
+template <class Result, class Body>
+Result guarded(Result failure, Body&& body) noexcept {
+  try {
+    return body();
+  } catch (const PythonError&) {
+    return failure;
+  } catch (py::error_already_set& error) {
+    error.restore();
+    return failure;
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+    return failure;
+  } catch (const std::exception& error) {
+    PyErr_Format(PyExc_RuntimeError, "gridbuf: %s; this is a defect of gridbuf, please report it",
+                 error.what());
+    return failure;
+  }
+}
+
+/// `guarded` for functions that return an object.
+template <class Body>
+PyObject* guarded(Body&& body) noexcept {
+  return guarded<PyObject*>(nullptr, [&body]() -> PyObject* { return body().release().ptr(); });
+}
+
+/// Finishes a class of pybind11: it belongs to `package` and cannot be changed; calling it or its
+/// `__new__` gives `make(arguments, keywords)`. Without this, `__new__` makes an object whose C++
+/// value does not exist, and the next use of that object ends the process.
+template <py::object (*make)(PyObject* arguments, PyObject* keywords)>
+void close_class(py::handle type, const char* package) {
+  check(PyObject_SetAttrString(type.ptr(), "__module__", make_text(package).ptr()));
+  auto* const closed = reinterpret_cast<PyTypeObject*>(type.ptr());
+  closed->tp_new = [](PyTypeObject*, PyObject* arguments, PyObject* keywords) {
+    return guarded([&] { return make(arguments, keywords); });
+  };
+  closed->tp_init = [](PyObject*, PyObject*, PyObject*) { return 0; };
+  closed->tp_flags |= Py_TPFLAGS_IMMUTABLETYPE;
+  PyType_Modified(closed);
+}
+
+}  // namespace gridbuf::python
+
+// ---- Arguments
+// -----------------------------------------------------------------------------------
+//
+// A parameter may be any object at all: an int of a thousand digits, a list that changes
+// while it is read, a class whose __len__ raises, a generator that never ends. Here is the one
+// place that looks at such objects. What comes out is a value of gridbuf.layout or an exception:
+// TypeError for the wrong kind, ValueError for a value out of bounds, the object's own exception if
+// it raised.
+//
+// Key choices. Integers are what `operator.index` accepts, so that NumPy's integers work and floats
+// do not; but bool is refused, because `shape=(True, 3)` is a mistake and not a 1. Sequences are
+// asked for their length first and are never read beyond kMaxNdim entries, so that nothing is
+// copied before it is bounded. Rules of values (is it a permutation? is the name known?) are not
+// here: they belong to gridbuf.layout, and this module hands over what it read.
+
+export namespace gridbuf::python {
+
+/// The most parameters that a signature has.
+inline constexpr int kMaxParameters = 16;
+
+/// The parameters of a function: its name, for messages ("empty"), the names of all parameters,
+/// positional ones first, and how many of them may be passed by position. One static object per
+/// function: it keeps the names as Python's own text objects, of which there is one per name in a
+/// process, so that a keyword is found by its address. Comparing text would take longer than a
+/// small allocation.
+struct Signature {
+  const char* function;
+  std::span<const char* const> names;
+  int positional;
+  mutable std::array<PyObject*, kMaxParameters> interned =
+      {};  // Made by the first call with keywords.
+};
+
+/// What to say of a keyword that the signature does not have: sets a TypeError and throws.
+using UnknownKeyword = void (*)(const Signature& signature, PyObject* keyword);
+
+/// Sorts the arguments of a vectorcall into `values` (one entry per name, all null before).
+/// TypeError for too many positional arguments and for a parameter given twice; `unknown` for other
+/// names.
+void sort_arguments(const Signature& signature, PyObject* const* arguments,
+                    Py_ssize_t positional_count, PyObject* keyword_names,
+                    std::span<PyObject*> values, UnknownKeyword unknown);
+
+/// The default of UnknownKeyword: a TypeError that lists the names there are.
+void unexpected_keyword(const Signature& signature, PyObject* keyword);
+
+/// An integer. TypeError for anything else (bool too); ValueError beyond 64 bits. `what` names the
+/// value in messages: "alignment_size".
+std::int64_t to_integer(PyObject* object, std::string_view what);
+
+/// Whether `object` can be read by the function below: a sequence, but no text and no bytes.
+bool is_sequence(PyObject* object);
+
+/// A sequence of at most kMaxNdim integers. TypeError for other kinds, ValueError for more entries
+/// or entries beyond 64 bits.
+Extents to_integers(PyObject* object, std::string_view what);
+
+/// A shape: a sequence of integers, or one integer for one dimension, as in NumPy. ValueError,
+/// naming the limit, for negative extents and for those beyond 64 bits; `dtype` is for messages.
+Extents to_shape(PyObject* object, std::string_view dtype);
+
+/// The names of `ndim` dimensions: a str of one-character names or a sequence of str.
+Dims to_dims(PyObject* object, int ndim);
+
+/// The names as a tuple of str.
+py::object from_dims(const Dims& dims);
+
+/// A layout map: a sequence of integers, or a callable of the tuple of names that returns one.
+LayoutMap to_layout(PyObject* object, const Dims& dims);
+
+/// A kind of memory by its name; nothing for null and None.
+std::optional<MemoryKind> to_memory_kind(PyObject* object);
+
+/// True or False; TypeError for anything else.
+bool to_flag(PyObject* object, std::string_view what);
+
+/// The items between the brackets of a[key]: integers, slices, None and `...`. TypeError for the
+/// rest (arrays and lists select by advanced indexing, which a view cannot do); IndexError for
+/// integers beyond 64 bits.
+std::vector<SubscriptItem> to_subscript(PyObject* key);
+
+/// A tuple of int.
+py::object from_integers(std::span<const std::int64_t> values);
+py::object from_integers(std::span<const int> values);
+
+}  // namespace gridbuf::python
+
+// ---- NumPy
+// ---------------------------------------------------------------------------------------
+//
+// gridbuf's arrays are described with NumPy's dtypes and leave through NumPy's ndarray.
+// This module turns a dtype into what the interface modules know (`DType`) and makes arrays over
+// memory that a Buffer owns. It holds all that the bindings know of NumPy's C API.
+//
+// Key choices. Built against NumPy's headers for its C API 2.0, which later NumPys keep. What a
+// dtype means is found out once: a `DTypeRecord` holds it and is shared by all buffers of that
+// dtype, and a small cache finds it by the identity of the dtype object; the usual ones are single
+// objects in NumPy. So a `float64` costs a look-up.
+//
+// Only dtypes of a fixed size without objects pass: text and raw types need their length, and a
+// record with an object field has no bytes that could be copied or exported.
+
+export namespace gridbuf::python {
+
+/// What is known of a NumPy dtype. Immutable and shared.
+struct DTypeRecord {
+  py::object numpy;    // numpy.dtype, without a subarray
+  DType type;          // what the interface modules know
+  py::object typestr;  // str, for the array interface
+  py::object descr;    // list, for the array interface; none if NumPy has no words for it
+  std::string name;    // "float64": for messages
+  mutable std::int64_t shares = 0;
+};
+
+/// A share in a record, or none. Counted without atomics, as all that holds one is made and dropped
+/// with the GIL: two pairs of them would be a tenth of a small allocation.
+class DTypePtr {
+ public:
+  inline DTypePtr() noexcept = default;
+  inline explicit DTypePtr(const DTypeRecord* record) noexcept : record_(record) { take(); }
+  inline DTypePtr(const DTypePtr& other) noexcept : record_(other.record_) { take(); }
+  inline DTypePtr(DTypePtr&& other) noexcept : record_(std::exchange(other.record_, nullptr)) {}
+  inline DTypePtr& operator=(DTypePtr other) noexcept {
+    std::swap(record_, other.record_);
+    return *this;
+  }
+  inline ~DTypePtr() {
+    if (record_ != nullptr && --record_->shares == 0) delete record_;
+  }
+
+  inline const DTypeRecord* operator->() const noexcept { return record_; }
+  inline const DTypeRecord& operator*() const noexcept { return *record_; }
+  inline explicit operator bool() const noexcept { return record_ != nullptr; }
+
+ private:
+  inline void take() const noexcept {
+    if (record_ != nullptr) ++record_->shares;
+  }
+  const DTypeRecord* record_ = nullptr;
+};
+
+/// A dtype as passed: `subarray` is the shape that a subarray dtype adds to the array's, as in
+/// NumPy.
+struct RequestedDType {
+  DTypePtr record;
+  Extents subarray;
+};
+
+/// Imports NumPy and finds its C API. Raises ImportError if it is absent or too old.
+void load_numpy();
+
+/// The record of what a `dtype` parameter was given; float64 for null and None. NumPy's own errors
+/// for what is no dtype; TypeError for objects and for types without a fixed size.
+RequestedDType to_dtype(PyObject* object);
+
+/// The record of a numpy.dtype object.
+DTypePtr record_of(PyObject* dtype);
+/// The same; none for a type whose elements are not a fixed number of bytes, at least one (objects,
+/// text of variable length), or that only NumPy knows.
+DTypePtr record_or_none(PyObject* dtype);
+
+/// The record of what the interface modules know, which is no structured type. Types that only
+/// DLPack can name (bfloat16, FP8) are those of the package ml_dtypes: BufferError without it, and
+/// for those that it does not have.
+DTypePtr record_of(const DType& type);
+
+/// An ndarray over memory: shape and strides of `view`, element (0, ..., 0) at `first_element`.
+/// `base`, a borrowed reference, is kept alive by it.
+py::object make_ndarray(const DTypeRecord& dtype, const StridedView& view, std::byte* first_element,
+                        bool readonly, PyObject* base);
+
+/// An ndarray is the one object whose fields can be read without asking it.
+struct NdarrayFields {
+  Extents shape;
+  Extents strides_bytes;
+  std::byte* first_element;
+  PyObject* dtype;  // Borrowed.
+  PyObject* base;   // Borrowed; null if it has none.
+  bool readonly;
+};
+bool is_ndarray(PyObject* object);
+/// An ndarray and no subclass, which may mean more (a mask, an interface) than its fields say.
+bool is_exact_ndarray(PyObject* object);
+/// Requires is_ndarray(object).
+NdarrayFields fields_of(PyObject* object);
+
+/// Its numpy.dtype, borrowed. Requires the same.
+PyObject* dtype_of_ndarray(PyObject* object);
+
+/// `numpy.asarray(object)`.
+py::object as_ndarray(PyObject* object);
+
+/// `numpy.copyto(target, source, casting=casting, where=mask)`; a null mask: everywhere.
+void copy_by_numpy(PyObject* target, PyObject* source, PyObject* casting, PyObject* mask);
+
+/// `numpy.can_cast(from, to, casting)`, of two numpy.dtype objects.
+bool can_cast(PyObject* from, PyObject* to, PyObject* casting);
+
+/// "unsafe" and "same_kind" as Python's texts; borrowed, alive for good.
+PyObject* unsafe_casting();
+PyObject* same_kind_casting();
+
+/// One element of dtype `dtype` that holds `value`, cast as `numpy.copyto` casts it; null stands
+/// for "unsafe", which is what numpy.full does. Its bytes live while the returned 0-d ndarray does.
+py::object make_element(PyObject* dtype, PyObject* value, PyObject* casting = nullptr);
+
+/// The same, cast as an assignment to an element does, which refuses more.
+py::object make_assigned(const DTypeRecord& dtype, PyObject* value);
+
+/// Whether `value` is one value and not an array of them: a Python number, text or bytes, a NumPy
+/// scalar, a 0-d array.
+bool is_scalar(PyObject* value);
+
+}  // namespace gridbuf::python
