@@ -37,8 +37,7 @@ import gridbuf.layout;
 import gridbuf.python.support;
 import gridbuf.transfer.numbers;
 
-// ---- Elements
-// ------------------------------------------------------------------------------------
+// ---- Elements ----
 //
 // Whatever puts values into memory that the host writes (`copyto`, `from_array`,
 // `storage`, an assignment to a storage, a pickle) does it through one function here: copy_arrays,
@@ -136,8 +135,7 @@ void copy_by_numpy_apart(PyObject* target, const DTypePtr& to, PyObject* source,
 
 }  // namespace gridbuf::python::elements
 
-// ---- LayoutPlan
-// ----------------------------------------------------------------------------------
+// ---- LayoutPlan ----
 //
 // A plan says where every element lies, before or without any memory. Python programs get
 // it from `gridbuf.plan(...)` or `Buffer.plan`, print it, compare it, draw it, or use it as a key.
@@ -158,8 +156,7 @@ py::object make_plan_object(const Layout& plan, const Dims& dims);
 
 }  // namespace gridbuf::python
 
-// ---- Buffer
-// --------------------------------------------------------------------------------------
+// ---- Buffer ----
 //
 // A Buffer is memory with its meaning: the descriptor from which every interface is
 // exported, the names of its dimensions, its layout map and the index at which it is aligned. Plain
@@ -383,8 +380,7 @@ PyObject* reduce_method(PyObject* self, PyObject* protocol);
 
 }  // namespace gridbuf::python
 
-// ---- Requests
-// ------------------------------------------------------------------------------------
+// ---- Requests ----
 //
 // Every function that allocates takes the same parameters, and each of them is looked up
 // in the same order: what the caller passed, else what the preset gives, else what the array to be
@@ -487,8 +483,7 @@ Request resolve_like(const Source& source, PyObject* dtype, const Keywords& keyw
 
 }  // namespace gridbuf::python
 
-// ---- Creation
-// ------------------------------------------------------------------------------------
+// ---- Creation ----
 //
 // Both doors of the library, plain arrays and storages, offer the same eight functions.
 // They differ in the keywords they take and in what they make; the order of the parameters, which
@@ -654,8 +649,7 @@ class Creation {
 
 }  // namespace gridbuf::python
 
-// ---- Imports
-// -------------------------------------------------------------------------------------
+// ---- Imports ----
 //
 // An array from anywhere comes in through one door: `import_buffer` finds the cheapest
 // interface that the object offers, hands what it says to that protocol's reader
@@ -819,8 +813,7 @@ py::object adopt(Foreign foreign, PyObject* object, PyObject* dims, const Import
 
 }  // namespace gridbuf::python
 
-// ---- CuPy
-// ----------------------------------------------------------------------------------------
+// ---- CuPy ----
 //
 // `gridbuf.zeros(shape, device="gpu")` is a `cupy.ndarray`, so that it goes wherever
 // CuPy's arrays go. Its bytes come from CuPy's current allocator and not from gridbuf's, so that a
@@ -847,8 +840,7 @@ void copy_into_cupy(PyObject* array, PyObject* value);
 
 }  // namespace gridbuf::python
 
-// ---- Functions
-// -----------------------------------------------------------------------------------
+// ---- Functions ----
 //
 // `allocate` makes a Buffer; `empty`, `zeros`, `ones`, `full`, their `_like` forms and
 // `from_array` make plain arrays (an ndarray over a Buffer); `plan` computes without allocating;
@@ -863,28 +855,5 @@ export namespace gridbuf::python {
 
 /// Adds the functions to `module`. Called once, by the extension's initialisation.
 void add_functions(PyObject* module);
-
-}  // namespace gridbuf::python
-
-// ---- copyto
-// --------------------------------------------------------------------------------------
-//
-// numpy.copyto for everything that offers memory: arrays of any library, Buffers,
-// storages, memory of a device. What it means is numpy.copyto's: shapes broadcast, `casting` says
-// which conversions are allowed, `where` masks, overlapping arrays come out as if the source had
-// been read first.
-//
-// Key choice. Both ends are brought to the form that somebody below this module can copy between,
-// and then it is one call: two ndarrays over host memory (gridbuf.python.elements), two Buffers of
-// which a device has at least one (gridbuf.python.buffer), or storages, whose dimensions have names
-// and which know which of their sides is current (gridbuf.storage, in Python). What a device cannot
-// do itself, conversions and masks, is done on the host and carried over.
-//
-// Two ndarrays, the usual case, take none of these steps: their fields are read in place.
-
-export namespace gridbuf::python {
-
-/// Adds `copyto` to `module`. Called once, by the extension's initialisation.
-void add_copyto_function(PyObject* module);
 
 }  // namespace gridbuf::python

@@ -51,6 +51,9 @@ export namespace gridbuf::python {
 /// Adds the types and functions to `module`. Called once, by the extension's initialisation.
 void add_storage_types(PyObject* module);
 
+/// Adds `copyto`, from any array into any other. Called once, by the extension's initialisation.
+void add_copyto_function(PyObject* module);
+
 bool is_storage(PyObject* object);
 
 /// The C++ storage of an object; lives while that does. Requires is_storage(object).

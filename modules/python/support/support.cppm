@@ -35,8 +35,7 @@ import gridbuf.interface;
 import gridbuf.layout.view;
 import gridbuf.layout;
 
-// ---- Errors and references
-// -----------------------------------------------------------------------
+// ---- Errors and references ----
 //
 // Key decision: inside the bindings a failure is the C++ exception `PythonError`, which carries
 // nothing, because the Python exception is set already. pybind11's own exception moves the Python
@@ -232,8 +231,7 @@ void close_class(py::handle type, const char* package) {
 
 }  // namespace gridbuf::python
 
-// ---- Arguments
-// -----------------------------------------------------------------------------------
+// ---- Arguments ----
 //
 // A parameter may be any object at all: an int of a thousand digits, a list that changes
 // while it is read, a class whose __len__ raises, a generator that never ends. Here is the one
@@ -319,8 +317,7 @@ py::object from_integers(std::span<const int> values);
 
 }  // namespace gridbuf::python
 
-// ---- NumPy
-// ---------------------------------------------------------------------------------------
+// ---- NumPy ----
 //
 // gridbuf's arrays are described with NumPy's dtypes and leave through NumPy's ndarray.
 // This module turns a dtype into what the interface modules know (`DType`) and makes arrays over

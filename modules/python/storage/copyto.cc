@@ -1,3 +1,18 @@
+// `gridbuf.copyto`, from any array into any other.
+//
+// numpy.copyto for everything that offers memory: arrays of any library, Buffers,
+// storages, memory of a device. What it means is numpy.copyto's: shapes broadcast, `casting` says
+// which conversions are allowed, `where` masks, overlapping arrays come out as if the source had
+// been read first.
+//
+// Key choice. Both ends are brought to the form that somebody below this module can copy between,
+// and then it is one call: two ndarrays over host memory (gridbuf.python.elements), two Buffers of
+// which a device has at least one (gridbuf.python.buffer), or storages, whose dimensions have names
+// and which know which of their sides is current (gridbuf.storage, in Python). What a device cannot
+// do itself, conversions and masks, is done on the host and carried over.
+//
+// Two ndarrays, the usual case, take none of these steps: their fields are read in place.
+
 module;
 
 #include <Python.h>
@@ -9,7 +24,7 @@ module;
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-module gridbuf.python.buffer;
+module gridbuf.python.storage;
 
 import gridbuf.alloc;
 import gridbuf.base;
@@ -17,7 +32,7 @@ import gridbuf.device;
 import gridbuf.interface.numpy;
 import gridbuf.interface;
 import gridbuf.layout;
-import gridbuf.python.storage;
+import gridbuf.python.buffer;
 import gridbuf.python.support;
 
 namespace gridbuf::python {
