@@ -21,6 +21,12 @@ module gridbuf.interface;
 namespace gridbuf {
 namespace {
 
+// The other codes of DLDataTypeCode; 7 to 17 are in the table of narrow types.
+constexpr std::uint8_t kDlpackUint = 1;
+constexpr std::uint8_t kDlpackBfloat = 4;
+constexpr std::uint8_t kDlpackComplex = 5;
+constexpr std::uint8_t kDlpackBool = 6;
+
 // A type with a spelling in every language.
 struct PlainRow {
   Kind kind;
@@ -107,6 +113,16 @@ std::optional<std::int64_t> parse_number(std::string_view digits) {
 }
 
 }  // namespace
+
+// What a type says about itself that no table knows. Empty where it says nothing.
+struct DTypeText {
+  std::string name;
+  std::string typestr;
+  std::string format;  // PEP 3118
+  std::string descr;   // the array interface's list, as a Python literal
+
+  friend bool operator==(const DTypeText&, const DTypeText&) = default;
+};
 
 // Builds types from rows; the one friend of DType.
 struct DTypeMaker {

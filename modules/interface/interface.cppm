@@ -77,24 +77,11 @@ struct DlpackType {
   friend constexpr bool operator==(const DlpackType&, const DlpackType&) = default;
 };
 
-/// DLPack's type codes that gridbuf exports (DLDataTypeCode; 7–17 are named in the table of narrow
-/// types).
+/// DLPack's codes of the types that need no table (DLDataTypeCode).
 inline constexpr std::uint8_t kDlpackInt = 0;
-inline constexpr std::uint8_t kDlpackUint = 1;
 inline constexpr std::uint8_t kDlpackFloat = 2;
-inline constexpr std::uint8_t kDlpackBfloat = 4;
-inline constexpr std::uint8_t kDlpackComplex = 5;
-inline constexpr std::uint8_t kDlpackBool = 6;
 
-/// What a type says about itself that no table knows. Empty where it says nothing.
-struct DTypeText {
-  std::string name;
-  std::string typestr;
-  std::string format;  // PEP 3118
-  std::string descr;   // the array interface's list, as a Python literal
-
-  friend bool operator==(const DTypeText&, const DTypeText&) = default;
-};
+struct DTypeText;  // what no table knows of a type
 
 class DType {
  public:

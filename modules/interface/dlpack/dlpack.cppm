@@ -264,9 +264,6 @@ static_assert(offsetof(ExchangeApi, managed_tensor_to_py_object_no_sync) == 32);
 static_assert(offsetof(ExchangeApi, dltensor_from_py_object_no_sync) == 40);
 static_assert(offsetof(ExchangeApi, current_work_stream) == 48);
 
-/// The most tables that a chain may have before it counts as a loop (DX-03).
-inline constexpr int kMaxExchangeVersions = 64;
-
 /// The first table of major version 1 in the chain, if all its functions are there that must be
 /// (DX-04); null if there is none. `header` may be null.
 const ExchangeApi* find_exchange_api(const ExchangeApiHeader* header);

@@ -7,6 +7,9 @@ module gridbuf.interface.dlpack;
 namespace gridbuf::dlpack {
 namespace {
 
+/// The most tables that a chain may have before it counts as a loop (DX-03).
+constexpr int kMaxExchangeVersions = 64;
+
 bool is_complete(const ExchangeApi& api) {
   return api.managed_tensor_allocator != nullptr &&
          api.managed_tensor_from_py_object_no_sync != nullptr &&

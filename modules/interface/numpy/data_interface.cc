@@ -126,9 +126,9 @@ Raw of_version(Raw raw, int version) {
 }  // namespace
 
 absl::Status check_hooks(const RawDataInterface& raw) {
-  if (absl::Status status = check_hook(raw.acquire, kAcquireKey); !status.ok()) return status;
-  if (absl::Status status = check_hook(raw.release, kReleaseKey); !status.ok()) return status;
-  return check_hook(raw.touch, kTouchKey);
+  if (absl::Status status = check_hook(raw.acquire, "acquire"); !status.ok()) return status;
+  if (absl::Status status = check_hook(raw.release, "release"); !status.ok()) return status;
+  return check_hook(raw.touch, "touch");
 }
 
 absl::StatusOr<EntryMeaning> read_meaning(const RawDataInterface& raw, const Extents& shape) {

@@ -105,31 +105,12 @@ struct RawArrayInterface {
 /// mask (AI-26).
 absl::StatusOr<ImportedView> read_array_interface(const RawArrayInterface& raw);
 
-/// The ids of what the element type of an array interface must obey.
-struct ElementTypeRules {
-  std::string_view typestr;  // its grammar
-  std::string_view length;   // that the kind has the length, and bytes of its own
-  std::string_view descr;    // that it adds up to the typestr's length
-};
-
-/// The element type of a typestr and of the fields that `descr` gives to raw bytes ("|V8"). A
-/// description that is finer than another typestr must have its length and says nothing else
-/// (AI-13).
-absl::StatusOr<DType> read_element_type(const Found<std::string>& typestr,
-                                        const Found<RawDescr>& descr,
-                                        const ElementTypeRules& rules);
-
-/// The strides that were given; nothing for None or absent, which mean C order.
-absl::StatusOr<std::optional<RawExtents>> read_strides(const Found<RawExtents>& strides_bytes,
-                                                       std::string_view rule);
-
 // ---- __cuda_array_interface__ ----
 
 inline constexpr int kCudaArrayInterfaceVersion = 3;
 
-/// The values of `stream` that are no handles (CAI-17).
+/// The value of `stream` that is the legacy default stream (CAI-17).
 inline constexpr std::uint64_t kCudaLegacyDefaultStream = 1;
-inline constexpr std::uint64_t kCudaPerThreadDefaultStream = 2;
 
 struct CudaArrayInterfaceFields {
   Extents shape;                         // CAI-03
@@ -185,13 +166,6 @@ absl::StatusOr<ImportedView> read_cuda_array_interface(
 
 /// The key of the device's entry; the host's is None.
 inline constexpr std::string_view kGpuKey = "gpu";
-
-/// The keys of an entry beyond those of an array interface (GT-03 … GT-05).
-inline constexpr std::string_view kAcquireKey = "acquire";
-inline constexpr std::string_view kReleaseKey = "release";
-inline constexpr std::string_view kTouchKey = "touch";
-inline constexpr std::string_view kDimsKey = "dims";
-inline constexpr std::string_view kHaloKey = "halo";
 
 struct DataInterfaceFields {
   Extents shape;
@@ -311,3 +285,27 @@ absl::StatusOr<ImportedView> read_array_struct(const ArrayStruct& found,
                                                const Found<RawDescr>& descr = {});
 
 }  // namespace gridbuf::array_struct
+
+export namespace gridbuf {
+
+// ---- Shared by the readers of this library; not for others. ----
+
+/// The ids of what the element type of an array interface must obey.
+struct ElementTypeRules {
+  std::string_view typestr;  // its grammar
+  std::string_view length;   // that the kind has the length, and bytes of its own
+  std::string_view descr;    // that it adds up to the typestr's length
+};
+
+/// The element type of a typestr and of the fields that `descr` gives to raw bytes ("|V8"). A
+/// description that is finer than another typestr must have its length and says nothing else
+/// (AI-13).
+absl::StatusOr<DType> read_element_type(const Found<std::string>& typestr,
+                                        const Found<RawDescr>& descr,
+                                        const ElementTypeRules& rules);
+
+/// The strides that were given; nothing for None or absent, which mean C order.
+absl::StatusOr<std::optional<RawExtents>> read_strides(const Found<RawExtents>& strides_bytes,
+                                                       std::string_view rule);
+
+}  // namespace gridbuf
