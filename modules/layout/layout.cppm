@@ -8,9 +8,8 @@
 //
 // Sizes. `gridbuf::checked` is the only code that multiplies, adds and rounds sizes: array
 // libraries that computed a byte count elsewhere have advisories for it. A result is a value or
-// nothing
-// (`std::optional`), so there is no wrapped number to use by mistake. The limit is PTRDIFF_MAX,
-// because a larger object cannot be indexed by pointer differences.
+// nothing (`std::optional`), so there is no wrapped number to use by mistake. The limit is
+// PTRDIFF_MAX, because a larger object cannot be indexed by pointer differences.
 //
 // Padding follows the lcm rule: with more than one dimension, the extent of the contiguous one is
 // rounded up to a multiple of alignment / gcd(alignment, itemsize) elements. A row is then a whole
@@ -19,9 +18,9 @@
 // address: (block + aligned_offset_bytes()) % alignment_bytes() == 0. Keeping the two apart is why
 // a layout is a plain value that can be compared, printed and made at compile time.
 //
-// Layout maps are lists of ranks: entry i belongs to dimension i; 0 is the largest stride and ndim
-// - 1 the smallest. (2, 0, 1) on (3, 4, 5) elements of 8 bytes gives the strides (8, 120, 24). The
-// inverse reading ("the order of the dimensions") differs for every 3-cycle and agrees for
+// Layout maps are lists of ranks: entry i belongs to dimension i; 0 is the largest stride and
+// ndim - 1 the smallest. (2, 0, 1) on (3, 4, 5) elements of 8 bytes gives the strides (8, 120, 24).
+// The inverse reading ("the order of the dimensions") differs for every 3-cycle and agrees for
 // everything simpler, which is why tests use 3-cycles. `axes_by_rank` converts.
 //
 // Names. A dimension's name is one integer (`Dim`), so data dimension 10 comes after 2, and a list

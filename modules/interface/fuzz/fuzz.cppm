@@ -3,12 +3,12 @@
 //
 // Fuzz targets get bytes. Here bytes are lines of words, such as "shape 3 4" or "data 4096 ro", so
 // that the saved inputs of a corpus can be read, written and reviewed, and mutations of a seed stay
-// near the interesting borders. Each target turns lines into the fields that its reader takes;
-// what no line says is absent.
+// near the interesting borders. Each target turns lines into the fields that its reader takes; what
+// no line says is absent.
 //
-// `check` is the oracle of all of them. It knows nothing of how the readers work: it
-// computes with 128-bit integers, in which nothing here can overflow, whether the view stays where
-// it may be, and ends the program if not.
+// `check` is the oracle of all of them. It knows nothing of how the readers work: it computes with
+// 128-bit integers, in which nothing here can overflow, whether the view stays where it may be, and
+// ends the program if not.
 module;
 
 #include <cstddef>

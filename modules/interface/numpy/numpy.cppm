@@ -1,11 +1,10 @@
 // gridbuf.interface.numpy: NumPy's array interface and the protocols that are made of it.
 //
 // Four protocols share fields and checks: the dict `__array_interface__` (AI-01 … AI-34), the C
-// struct
-// `__array_struct__` (AS-01 … AS-08), the dict `__cuda_array_interface__` (CAI-01 … CAI-30) and the
-// dict of dicts `__gt_data_interface__` (GT-01 … GT-10), whose entries are array interfaces. This
-// library computes the values for arrays that leave and checks those of arrays that come in; dicts
-// and functions are the bindings'.
+// struct `__array_struct__` (AS-01 … AS-08), the dict `__cuda_array_interface__` (CAI-01 … CAI-30)
+// and the dict of dicts `__gt_data_interface__` (GT-01 … GT-10), whose entries are array
+// interfaces. This library computes the values for arrays that leave and checks those of arrays
+// that come in; dicts and functions are the bindings'.
 //
 // Exports, where a protocol leaves a choice. `strides` is absent exactly when the memory is
 // C-contiguous, as NumPy does (AI-23, CAI-10); an entry of a data interface always has it. `data`
