@@ -148,8 +148,10 @@ constexpr bool is_host_readable(DeviceType type) {
 
 export namespace gridbuf::system {
 
-// ---- What Linux reports. All functions are safe on any thread and read anew at each call (some
-// ---- tens of microseconds): keep an answer that is needed often.
+// ---- What Linux reports. ----
+
+// All functions are safe on any thread and read anew at each call (some tens of microseconds): keep
+// an answer that is needed often.
 
 /// What the functions answer where nothing limits memory, or nothing could be read.
 inline constexpr std::int64_t kUnlimitedBytes = std::numeric_limits<std::int64_t>::max();

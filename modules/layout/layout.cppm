@@ -59,8 +59,9 @@ export import gridbuf.base;
 
 export namespace gridbuf::checked {
 
-// ---- Checked sizes. Results are in [-kMaxBytes, kMaxBytes], so negating one is always defined.
-// ----
+// ---- Checked sizes. ----
+
+// Results are in [-kMaxBytes, kMaxBytes], so negating one is always defined.
 
 /// The largest number of bytes, or of elements, that anything here may have (2^63 - 1).
 inline constexpr std::int64_t kMaxBytes = std::numeric_limits<std::ptrdiff_t>::max();

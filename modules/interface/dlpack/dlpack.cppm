@@ -210,10 +210,11 @@ absl::StatusOr<ImportedView> take(DLManagedTensorVersioned* managed);
 /// Whether the fields after the deleter may be read: the major version is ours (DL-22).
 bool is_readable(const DLManagedTensorVersioned& managed);
 
-// ---- The C exchange API. All functions return 0, or -1 with a Python exception set, but for the
-// ---- allocator, which reports through `set_error` because it may run without the GIL (DX-05,
-// DX-10).
-// ---- Objects are PyObject pointers, untyped as in the standard.
+// ---- The C exchange API. ----
+
+// All functions return 0, or -1 with a Python exception set, but for the allocator, which reports
+// through `set_error` because it may run without the GIL (DX-05, DX-10). Objects are PyObject
+// pointers, untyped as in the standard.
 
 /// Where the table lies (DX-01).
 inline constexpr char kExchangeAttribute[] = "__dlpack_c_exchange_api__";
