@@ -166,7 +166,7 @@ inline constexpr std::byte kPoison{0xCB};
 /// Settings of large blocks; `poison` holds for all.
 struct HostOptions {
   /// How many bytes of free mappings are kept; 0 switches the cache off; none: a quarter of what
-  /// could be committed now (in builds with a sanitizer: 0).
+  /// could be committed when a block last got new pages (in builds with a sanitizer: 0).
   std::optional<std::int64_t> cache_limit_bytes = std::nullopt;
   /// Blocks in use and kept ones together; a request beyond it is kMemory.
   std::int64_t limit_bytes = system::kUnlimitedBytes;
@@ -244,7 +244,7 @@ class HostResource final : public MemoryResource {
   static void free_spare_blocks() noexcept;
   bool poisons() const { return poison_.load(std::memory_order_relaxed); }
   bool keeps_blocks() const {
-    return fixed_cache_limit_.load(std::memory_order_relaxed) != 0 && !poisons();
+    return cache_limit_.load(std::memory_order_relaxed) != 0 && !poisons();
   }
 
   absl::StatusOr<Block> allocate_large(const AllocationRequest& request);
@@ -254,11 +254,10 @@ class HostResource final : public MemoryResource {
   std::int64_t next_stagger(const Placement& placement);
   absl::Status refuse(const AllocationRequest& request, std::string_view cause);
 
-  std::int64_t read_committable() const noexcept;
   std::int64_t committable_bytes() const noexcept;
   bool may_commit_unasked(std::int64_t total_bytes) const noexcept;
   bool could_commit(std::int64_t total_bytes);
-  std::int64_t cache_limit() const noexcept;
+  void follow_machine() noexcept;
 
   static void release_large(void* context, void* allocation) noexcept;
   void take_back(const Live& live) noexcept;
@@ -277,10 +276,8 @@ class HostResource final : public MemoryResource {
   const system::HugePageReport huge_pages_ = system::huge_pages();
   std::atomic<bool> poison_ = false;
   std::atomic<bool> wants_huge_pages_ = true;
-  std::atomic<std::int64_t> fixed_cache_limit_ = -1;  // -1: follows the machine
-  std::atomic<std::uint32_t> blocks_ = 0;             // counts up; the stagger follows it
-  mutable std::atomic<std::int64_t> committable_ = 0;
-  mutable std::atomic<std::int64_t> committable_read_at_ = 0;  // steady nanoseconds; 0: never
+  std::atomic<std::int64_t> cache_limit_ = 0;
+  std::atomic<std::uint32_t> blocks_ = 0;  // counts up; the stagger follows it
 
   mutable std::mutex mutex_;  // guards all below
   HostOptions options_;

@@ -9,7 +9,6 @@ module;
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -50,20 +49,12 @@ constexpr std::int64_t kOfferedBytes = std::int64_t{1} << 25;
 // Alignments beyond it leave nothing to choose.
 constexpr std::int64_t kStaggerBytes = std::int64_t{1} << 17;
 constexpr std::int64_t kCacheLineBytes = 64;
-// How old a reading of what could be committed may be.
-constexpr std::int64_t kReadingNanoseconds = 100'000'000;
 // What a thread zeroes at once.
 constexpr std::int64_t kChunkBytes = std::int64_t{1} << 21;
 // Zeros of this length and more are written past the caches, by all threads.
 constexpr std::int64_t kStreamedBytes = std::int64_t{1} << 25;
 // Longer than any address space; rounding it up to pages cannot overflow.
 constexpr std::int64_t kLongestBytes = std::int64_t{1} << 60;
-
-std::int64_t steady_nanoseconds() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 PageSource& kernel() {
   static PageSource& source = *new PageSource;
@@ -208,6 +199,7 @@ absl::Status HostResource::obtain(Live& live) {
     return absl::OkStatus();
   }
   const absl::StatusOr<Mapping> mapping = map_or_trim(live.length_bytes, live.pages);
+  follow_machine();
   const std::lock_guard lock(mutex_);
   if (!mapping.ok()) {
     leave(live.length_bytes);
@@ -272,23 +264,12 @@ absl::Status HostResource::refuse(const AllocationRequest& request, std::string_
 // ---- What the machine can hold. ----
 
 // What could be committed now; 0 if there is no memory for the question.
-std::int64_t HostResource::read_committable() const noexcept {
+std::int64_t HostResource::committable_bytes() const noexcept {
   try {
     return source_.committable_bytes();
   } catch (const std::bad_alloc&) {
     return 0;
   }
-}
-
-// The same by a reading that is not old.
-std::int64_t HostResource::committable_bytes() const noexcept {
-  const std::int64_t now = steady_nanoseconds();
-  const std::int64_t read_at = committable_read_at_.load(std::memory_order_relaxed);
-  if (read_at == 0 || now - read_at > kReadingNanoseconds) {
-    committable_.store(read_committable(), std::memory_order_relaxed);
-    committable_read_at_.store(now, std::memory_order_relaxed);
-  }
-  return committable_.load(std::memory_order_relaxed);
 }
 
 // Whether a block may be touched without a request to populate it.
@@ -298,14 +279,16 @@ bool HostResource::may_commit_unasked(std::int64_t total_bytes) const noexcept {
 
 // Whether `populate` can work; kept pages are given up for it.
 bool HostResource::could_commit(std::int64_t total_bytes) {
-  if (total_bytes < kChunkBytes || total_bytes <= read_committable()) return true;
-  return trim() > 0 && total_bytes <= read_committable();
+  if (total_bytes < kChunkBytes || total_bytes <= committable_bytes()) return true;
+  return trim() > 0 && total_bytes <= committable_bytes();
 }
 
-std::int64_t HostResource::cache_limit() const noexcept {
-  const std::int64_t fixed = fixed_cache_limit_.load(std::memory_order_relaxed);
-  if (fixed >= 0) return fixed;
-  return kSanitized ? 0 : committable_bytes() / kCacheDivisor;
+// Where no limit was set: new pages change what could be committed, so they set it anew.
+void HostResource::follow_machine() noexcept {
+  if (options().cache_limit_bytes) return;
+  const std::int64_t limit = kSanitized ? 0 : committable_bytes() / kCacheDivisor;
+  const std::lock_guard lock(mutex_);
+  if (!options_.cache_limit_bytes) cache_limit_.store(limit, std::memory_order_relaxed);
 }
 
 // ---- Release. ----
@@ -326,7 +309,7 @@ void HostResource::take_back(const Live& live) noexcept {
     }
     return seal(mapping);
   }
-  const std::int64_t limit = cache_limit();
+  const std::int64_t limit = cache_limit_.load(std::memory_order_relaxed);
   const bool kept = mapping.length_bytes <= limit;
   if (kept && mapping.length_bytes >= kOfferedBytes) {
     pages::offer_pages(mapping.address, mapping.length_bytes);
@@ -382,9 +365,12 @@ void HostResource::leave(std::int64_t length_bytes) {
 void HostResource::set(const HostOptions& options) {
   wants_huge_pages_.store(options.huge_pages, std::memory_order_relaxed);
   poison_.store(options.poison, std::memory_order_relaxed);
-  fixed_cache_limit_.store(options.cache_limit_bytes.value_or(-1), std::memory_order_relaxed);
-  const std::lock_guard lock(mutex_);
-  options_ = options;
+  {
+    const std::lock_guard lock(mutex_);
+    options_ = options;
+    if (options.cache_limit_bytes) cache_limit_.store(*options.cache_limit_bytes);
+  }
+  follow_machine();
 }
 
 HostOptions HostResource::options() const {
@@ -400,12 +386,12 @@ absl::Status HostResource::configure(const HostOptions& options) {
                                            "leave it out for a limit that follows the machine"});
   }
   set(options);
-  trim(options.poison ? 0 : cache_limit());
+  trim(options.poison ? 0 : cache_limit_.load(std::memory_order_relaxed));
   return absl::OkStatus();
 }
 
 HostStatistics HostResource::statistics() const {
-  const std::int64_t limit = cache_limit();
+  const std::int64_t limit = cache_limit_.load(std::memory_order_relaxed);
   const std::lock_guard lock(mutex_);
   HostStatistics found = statistics_;
   found.cached_blocks = cache_.count();

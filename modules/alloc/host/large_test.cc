@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -257,9 +256,8 @@ TEST_F(LargeBlocks, AreKeptAsTheMachineAllows) {
     const absl::StatusOr<Block> block = resource.allocate({.total_bytes = 5 * kMiB});
   }
   EXPECT_EQ(resource.statistics().cached_blocks, 1);
-  // The machine gets tight, and the next release sees it.
+  // The machine gets tight, and the next new block sees it.
   source_.committable = 4 * kMiB;
-  std::this_thread::sleep_for(std::chrono::milliseconds(150));
   {
     const absl::StatusOr<Block> block = resource.allocate({.total_bytes = 2 * kMiB});
   }
@@ -271,7 +269,9 @@ TEST_F(LargeBlocks, ReadTheMachineNotMoreOftenThanNeeded) {
   for (int i = 0; i < 100; ++i) {
     ASSERT_TRUE(resource.allocate({.total_bytes = 2 * kMiB}).ok());
   }
-  EXPECT_LE(source_.readings, 20);
+#ifndef GRIDBUF_SANITIZED  // where nothing is kept, and the limit is not read
+  EXPECT_EQ(source_.readings, 2);
+#endif
 }
 
 // ---- Where they start. ----

@@ -214,8 +214,8 @@ def configure(
     """Sets how host memory of 2 MiB and more is handled; what is not given stays as it is.
 
     cache_limit_bytes: how many bytes of freed memory are kept for the next arrays; 0 keeps none (nor any of the few small blocks
-      that a thread keeps); "auto" follows the machine: a quarter of what could still be committed (the system's memory or the
-      tightest cgroup's).
+      that a thread keeps); "auto" follows the machine: a quarter of what could be committed (the system's memory or the
+      tightest cgroup's) when an array last got new pages.
     limit_bytes: of memory in use and kept together; beyond it allocation is a MemoryError. None: no limit.
     huge_pages: "auto": transparent huge pages where the system's setting allows them; "never": small pages.
     poison: fresh memory holds bytes of 0xCB, freed blocks of 2 MiB and more are taken from the process, so that a use after
