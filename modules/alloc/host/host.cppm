@@ -275,7 +275,6 @@ class HostResource final : public MemoryResource {
   const std::int64_t large_block_bytes_;
   const system::HugePageReport huge_pages_ = system::huge_pages();
   std::atomic<bool> poison_ = false;
-  std::atomic<bool> wants_huge_pages_ = true;
   std::atomic<std::int64_t> cache_limit_ = 0;
   std::atomic<std::uint32_t> blocks_ = 0;  // counts up; the stagger follows it
 

@@ -149,8 +149,7 @@ absl::StatusOr<Block> HostResource::allocate_large(const AllocationRequest& requ
   if (request.populate && !could_commit(request.total_bytes)) {
     return refuse(request, "populate was asked for, and that is more than could be committed now");
   }
-  const bool wants_huge = wants_huge_pages_.load(std::memory_order_relaxed);
-  const PageKind pages = pages::kind_for(*needed, wants_huge, huge_pages_);
+  const PageKind pages = pages::kind_for(*needed, options().huge_pages, huge_pages_);
   std::unique_ptr<Live> live(new (std::nothrow)
                                  Live{this, pages::mapped_length(*needed, pages), pages});
   if (live == nullptr) return refuse(request, "the C library has no memory for a block's metadata");
@@ -363,7 +362,6 @@ void HostResource::leave(std::int64_t length_bytes) {
 }
 
 void HostResource::set(const HostOptions& options) {
-  wants_huge_pages_.store(options.huge_pages, std::memory_order_relaxed);
   poison_.store(options.poison, std::memory_order_relaxed);
   {
     const std::lock_guard lock(mutex_);
