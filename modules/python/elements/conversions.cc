@@ -1,4 +1,5 @@
-// Conversions of numbers, and what is left to NumPy.
+// Conversions of numbers, and what is left to NumPy, which converts in blocks: numpy.copyto needs
+// no copy of an array, and lets other threads run meanwhile.
 
 module;
 
@@ -19,26 +20,10 @@ import gridbuf.interface.dtype;
 import gridbuf.layout;
 import gridbuf.python.numpy;
 import gridbuf.python.object;
-import gridbuf.transfer.convert;
-import gridbuf.transfer.numbers;
+import gridbuf.transfer;
 
 namespace gridbuf::python::elements {
 namespace {
-
-std::optional<Number> integer_of(const DType& type, Number smallest) {
-  switch (type.bits()) {
-    case 8:
-      return smallest;
-    case 16:
-      return static_cast<Number>(static_cast<int>(smallest) + 1);
-    case 32:
-      return static_cast<Number>(static_cast<int>(smallest) + 2);
-    case 64:
-      return static_cast<Number>(static_cast<int>(smallest) + 3);
-    default:
-      return std::nullopt;
-  }
-}
 
 // ---- What NumPy does. ----
 
@@ -50,11 +35,7 @@ bool overlap(const Elements& a, const Elements& b) {
          b.first + hull_b->lowest_bytes < a.first + hull_a->highest_bytes;
 }
 
-bool target_overlaps(const Job& job) {
-  return overlap(job.target, job.source) || (job.mask && overlap(job.target, *job.mask));
-}
-
-/// What is read, by someone who may not read all of it before he writes.
+/// What is read, by code that may write before it has read all of it.
 struct Kept {
   Ref source;
   Ref mask;  // may be none
@@ -86,29 +67,30 @@ void let_numpy(PyObject* target, const Kept& kept, PyObject* casting) {
 
 // ---- Conversions. ----
 
-/// Whether a cast may meet a number that it cannot keep, of which NumPy warns.
-bool may_be_flagged(Number to, Number from) {
-  if (from >= Number::kFloat16) return true;
-  return to == Number::kFloat16;  // Whose largest number is 65504.
-}
-
-bool is_complex_to_real(Number to, Number from) {
-  return from >= Number::kComplex64 && to < Number::kComplex64 && to != Number::kBool;
-}
-
-/// NumPy's warning, in NumPy's words.
-void warn_of_lost_parts(PyObject* target) {
-  if (is_empty(fields_of(target).shape)) return;
-  const Ref module = Ref::steal(PyImport_ImportModule("numpy.exceptions"));
-  const Ref warning = Ref::steal(PyObject_GetAttrString(module.get(), "ComplexWarning"));
-  check(
-      PyErr_WarnEx(warning.get(), "Casting complex values to real discards the imaginary part", 1));
+std::optional<Number> number_of(const DType& type) {
+  const std::int64_t bits = type.bits();
+  switch (type.kind()) {
+    case Kind::kInt:
+      if (bits == 32) return Number::kInt32;
+      if (bits == 64) return Number::kInt64;
+      return std::nullopt;
+    case Kind::kFloat:
+      if (bits == 16) return Number::kFloat16;
+      if (bits == 32) return Number::kFloat32;
+      if (bits == 64) return Number::kFloat64;
+      return std::nullopt;
+    case Kind::kNarrow:
+      if (type.is_native() && type.dlpack()->code == kDlpackBfloat) return Number::kBfloat16;
+      return std::nullopt;
+    default:
+      return std::nullopt;
+  }
 }
 
 /// One number that is converted once and then written everywhere.
 absl::StatusOr<ConversionFlags> convert_one(const Job& job, Number to, Number from,
                                             const ConvertOptions& options) {
-  std::array<std::byte, 16> element;
+  std::array<std::byte, 8> element;
   const StridedView one{.itemsize_bytes = job.target.view.itemsize_bytes};
   absl::StatusOr<ConversionFlags> flags =
       convert_elements(element.data(), one, to, job.source.first,
@@ -120,12 +102,9 @@ absl::StatusOr<ConversionFlags> convert_one(const Job& job, Number to, Number fr
 ConversionFlags convert(const Job& job, const DType& to_type, const DType& from_type) {
   const Number to = *number_of(to_type);
   const Number from = *number_of(from_type);
-  Mask mask;
-  if (job.mask) mask = {job.mask->first, job.mask->view};
   const ConvertOptions options{.target_is_swapped = !to_type.is_native(),
-                               .source_is_swapped = !from_type.is_native(),
-                               .where = job.mask ? &mask : nullptr};
-  if (!job.mask && repeats_one_element(job.source.view)) {
+                               .source_is_swapped = !from_type.is_native()};
+  if (repeats_one_element(job.source.view)) {
     return value_of(convert_one(job, to, from, options));
   }
   return value_of(moved(job.target.view, [&] {
@@ -136,38 +115,19 @@ ConversionFlags convert(const Job& job, const DType& to_type, const DType& from_
 
 }  // namespace
 
-std::optional<Number> number_of(const DType& type) {
-  switch (type.kind()) {
-    case Kind::kBool:
-      return Number::kBool;
-    case Kind::kInt:
-      return integer_of(type, Number::kInt8);
-    case Kind::kUint:
-      return integer_of(type, Number::kUint8);
-    case Kind::kFloat:
-      if (type.bits() == 16) return Number::kFloat16;
-      if (type.bits() == 32) return Number::kFloat32;
-      if (type.bits() == 64) return Number::kFloat64;
-      return std::nullopt;
-    case Kind::kComplex:
-      if (type.bits() == 64) return Number::kComplex64;
-      if (type.bits() == 128) return Number::kComplex128;
-      return std::nullopt;
-    default:
-      return std::nullopt;
-  }
+bool is_converted_here(const DType& to, const DType& from) {
+  const std::optional<Number> to_number = number_of(to);
+  const std::optional<Number> from_number = number_of(from);
+  return to_number && from_number && can_convert(*to_number, *from_number);
 }
 
-void copy_numbers(PyObject* target, const DTypePtr& to, PyObject* source, const DTypePtr& from,
-                  const CopyRule& rule) {
-  const Number to_number = *number_of(to->type);
-  const Number from_number = *number_of(from->type);
-  if (is_complex_to_real(to_number, from_number)) warn_of_lost_parts(target);
-  Kept kept{Ref::share(source), Ref::share(rule.mask)};
-  Job job = make_job(target, to, source, from, rule.mask);
-  if (may_be_flagged(to_number, from_number) && target_overlaps(job)) {
-    kept = keep_overlapping(target, to, source, from, rule.mask);
-    job = make_job(target, to, kept.source.get(), from, kept.mask.get());
+void copy_numbers(PyObject* target, const DTypePtr& to, PyObject* source, const DTypePtr& from) {
+  Kept kept{Ref::share(source), Ref()};
+  Job job = make_job(target, to, source, from, nullptr);
+  // An integer is always kept as a float.
+  if (from->type.kind() != Kind::kInt && overlap(job.target, job.source)) {
+    kept = keep_overlapping(target, to, source, from, nullptr);
+    job = make_job(target, to, kept.source.get(), from, nullptr);
   }
   if (!convert(job, to->type, from->type).any()) return;
   let_numpy(target, kept, nullptr);
@@ -178,6 +138,7 @@ void copy_by_numpy_apart(PyObject* target, const DTypePtr& to, PyObject* source,
   if (!to || !from) {  // Objects do not overlap with other elements.
     return let_numpy(target, {Ref::share(source), Ref::share(rule.mask)}, rule.casting);
   }
+  make_job(target, to, source, from, rule.mask);  // For its checks.
   let_numpy(target, keep_overlapping(target, to, source, from, rule.mask), rule.casting);
 }
 
