@@ -175,13 +175,10 @@ class Boxes {
 template <class Work>
 void for_ranges_of(const Boxes& boxes, std::int64_t element_bytes, const Work& work) {
   const std::int64_t box_bytes = boxes.elements_of_a_box() * element_bytes;
-  const bool is_short =
-      boxes.total() <= 2 * kLimits.parallel_bytes / std::max<std::int64_t>(1, box_bytes);
+  const bool is_short = boxes.total() <= 2 * kLimits.parallel_bytes / box_bytes;
   const std::int64_t chunk =
-      is_short || boxes.in_order()
-          ? boxes.total()
-          : std::max<std::int64_t>(1,
-                                   2 * kLimits.piece_bytes / std::max<std::int64_t>(1, box_bytes));
+      is_short || boxes.in_order() ? boxes.total()
+                                   : std::max<std::int64_t>(1, 2 * kLimits.piece_bytes / box_bytes);
   parallel_for(boxes.total(), chunk, work);
 }
 
