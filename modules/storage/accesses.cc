@@ -16,9 +16,8 @@ module gridbuf.storage;
 
 import gridbuf.alloc.device;
 import gridbuf.error;
-import gridbuf.transfer;
-import gridbuf.transfer.boxes;
 import gridbuf.transfer.device;
+import gridbuf.transfer;
 
 // Accesses, exports and transfers.
 

@@ -15,15 +15,14 @@ module;
 
 module gridbuf.python.buffer;
 
-import gridbuf.alloc;
 import gridbuf.alloc.device;
 import gridbuf.alloc.devices;
+import gridbuf.alloc;
 import gridbuf.error;
-import gridbuf.interface;
 import gridbuf.interface.dlpack;
+import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.object;
-import gridbuf.transfer.boxes;
 import gridbuf.transfer.device;
 
 namespace gridbuf::python {

@@ -15,10 +15,10 @@ module;
 
 module gridbuf.python.memory;
 
-import gridbuf.alloc;
 import gridbuf.alloc.host;
 import gridbuf.alloc.large;
 import gridbuf.alloc.policy;
+import gridbuf.alloc;
 import gridbuf.error;
 import gridbuf.layout;
 import gridbuf.python.arguments;
@@ -26,7 +26,7 @@ import gridbuf.python.buffer;
 import gridbuf.python.object;
 import gridbuf.system;
 import gridbuf.threads;
-import gridbuf.transfer.simd;
+import gridbuf.transfer;
 
 namespace gridbuf::python {
 namespace {

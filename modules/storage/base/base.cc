@@ -16,7 +16,7 @@ module gridbuf.storage.base;
 
 import gridbuf.alloc.host;
 import gridbuf.error;
-import gridbuf.transfer.boxes;
+import gridbuf.transfer.device;
 
 namespace gridbuf {
 
