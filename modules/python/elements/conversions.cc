@@ -5,9 +5,11 @@ module;
 
 #include <Python.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <optional>
 #include <utility>
 
@@ -63,6 +65,73 @@ Kept keep_overlapping(PyObject* target, const DTypePtr& to, PyObject* source, co
 void let_numpy(PyObject* target, const Kept& kept, PyObject* casting) {
   copy_by_numpy(target, kept.source.get(), casting == nullptr ? unsafe_casting() : casting,
                 kept.mask.get());
+}
+
+// ---- NumPy, in blocks. ----
+
+/// What a block of the source takes at most.
+constexpr std::int64_t kBlockBytes = std::int64_t{1} << 24;
+
+/// Whether NumPy never warns of such a conversion: then nothing shows that it is called more than
+/// once.
+bool never_warns(const DType& to, const DType& from) {
+  const auto is_integer = [](const DType& type) {
+    return type.kind() == Kind::kBool || type.kind() == Kind::kInt || type.kind() == Kind::kUint;
+  };
+  const bool is_wide = to.kind() == Kind::kComplex || (to.kind() == Kind::kFloat && to.bits() > 16);
+  return is_integer(from) && (is_integer(to) || is_wide);
+}
+
+/// The axis with the smallest stride, or the largest; -1 if the view is one element, repeated.
+int axis_of(const StridedView& view, bool smallest) {
+  int found = -1;
+  for (int axis = 0; axis < view.ndim(); ++axis) {
+    if (view.shape[axis] == 1 || view.strides_bytes[axis] == 0) continue;
+    const auto distance = [&](int a) { return std::abs(view.strides_bytes[a]); };
+    if (found < 0 || (distance(axis) < distance(found)) == smallest) found = axis;
+  }
+  return found;
+}
+
+/// NumPy converts between different layouts ten times as slowly as between equal ones.
+bool pays_in_blocks(const Job& job, PyObject* source) {
+  const int target_axis = axis_of(job.target.view, true);
+  const int source_axis = axis_of(job.source.view, true);
+  return is_long(job.target.view) && job.target.view.shape == fields_of(source).shape &&
+         target_axis >= 0 && source_axis >= 0 && target_axis != source_axis;
+}
+
+/// array[:, …, begin:end], along `axis`.
+Ref part_of(PyObject* array, int axis, std::int64_t begin, std::int64_t end) {
+  const Ref first = Ref::steal(PyLong_FromLongLong(begin));
+  const Ref last = Ref::steal(PyLong_FromLongLong(end));
+  const Ref points = Ref::steal(PySlice_New(first.get(), last.get(), nullptr));
+  const Ref all = Ref::steal(PySlice_New(nullptr, nullptr, nullptr));
+  const Ref index = Ref::steal(PyTuple_New(axis + 1));
+  for (int i = 0; i <= axis; ++i) {
+    PyTuple_SET_ITEM(index.get(), i, Py_NewRef(i < axis ? all.get() : points.get()));
+  }
+  return Ref::steal(PyObject_GetItem(array, index.get()));
+}
+
+/// Each block is copied into the target's order before NumPy converts it.
+void let_numpy_in_blocks(PyObject* target, PyObject* source, const Job& job) {
+  const int axis = axis_of(job.target.view, false);
+  const std::int64_t extent = job.target.view.shape[axis];
+  const std::int64_t bytes_of_a_point = checked::product(job.target.view.shape.span()).value_or(0) /
+                                        extent * job.source.view.itemsize_bytes;
+  const std::int64_t points = std::max<std::int64_t>(1, kBlockBytes / bytes_of_a_point);
+  const Ref numpy = Ref::steal(PyImport_ImportModule("numpy"));
+  const Ref empty_like = Ref::steal(PyObject_GetAttrString(numpy.get(), "empty_like"));
+  for (std::int64_t begin = 0; begin < extent; begin += points) {
+    const std::int64_t end = std::min(begin + points, extent);
+    const Ref to = part_of(target, axis, begin, end);
+    const Ref from = part_of(source, axis, begin, end);
+    const Ref ordered = Ref::steal(PyObject_CallFunctionObjArgs(empty_like.get(), to.get(),
+                                                                dtype_of_ndarray(source), nullptr));
+    copy_arrays(ordered.get(), from.get());
+    copy_by_numpy(to.get(), ordered.get(), unsafe_casting(), nullptr);
+  }
 }
 
 // ---- Conversions. ----
@@ -138,7 +207,11 @@ void copy_by_numpy_apart(PyObject* target, const DTypePtr& to, PyObject* source,
   if (!to || !from) {  // Objects do not overlap with other elements.
     return let_numpy(target, {Ref::share(source), Ref::share(rule.mask)}, rule.casting);
   }
-  make_job(target, to, source, from, rule.mask);  // For its checks.
+  const Job job = make_job(target, to, source, from, rule.mask);
+  if (rule.mask == nullptr && never_warns(to->type, from->type) && pays_in_blocks(job, source) &&
+      !overlap(job.target, job.source)) {
+    return let_numpy_in_blocks(target, source, job);
+  }
   let_numpy(target, keep_overlapping(target, to, source, from, rule.mask), rule.casting);
 }
 
