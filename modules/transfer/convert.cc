@@ -84,8 +84,8 @@ class Boxes {
       return magnitude(view.strides_bytes[axis]);
     };
     if (!in_order_) {
-      std::stable_sort(axes_.begin(), axes_.end(),
-                       [&](int a, int b) { return stride_of(target, a) > stride_of(target, b); });
+      std::sort(axes_.begin(), axes_.end(),
+                [&](int a, int b) { return stride_of(target, a) > stride_of(target, b); });
     }
     for (const int axis : axes_) {
       extents_.push_back(target.shape[axis]);
@@ -176,9 +176,9 @@ template <class Work>
 void for_ranges_of(const Boxes& boxes, std::int64_t element_bytes, const Work& work) {
   const std::int64_t box_bytes = boxes.elements_of_a_box() * element_bytes;
   const bool is_short = boxes.total() <= 2 * kLimits.parallel_bytes / box_bytes;
-  const std::int64_t chunk =
-      is_short || boxes.in_order() ? boxes.total()
-                                   : std::max<std::int64_t>(1, 2 * kLimits.piece_bytes / box_bytes);
+  const std::int64_t chunk = is_short || boxes.in_order()
+                                 ? boxes.total()
+                                 : std::max<std::int64_t>(1, 2 * kLimits.piece_bytes / box_bytes);
   parallel_for(boxes.total(), chunk, work);
 }
 
