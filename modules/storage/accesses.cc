@@ -14,8 +14,8 @@ module;
 
 module gridbuf.storage;
 
-import gridbuf.alloc.device;
-import gridbuf.error;
+import gridbuf.base;
+import gridbuf.device;
 import gridbuf.transfer.device;
 import gridbuf.transfer;
 
@@ -262,12 +262,11 @@ void Storage::set_synchronized() const {
 // --- Copies --------------------------------------------------------------------------------------
 
 absl::StatusOr<Storage> Storage::copy() const {
-  const absl::StatusOr<LayoutPlan> plan =
-      make_plan({.shape = shape(),
-                 .itemsize_bytes = base_->dtype.itemsize_bytes(),
-                 .layout = layout_,
-                 .alignment_bytes = seen_.alignment_bytes,
-                 .aligned_index = seen_.aligned_index});
+  const absl::StatusOr<Layout> plan = make_plan({.shape = shape(),
+                                                 .itemsize_bytes = base_->dtype.itemsize_bytes(),
+                                                 .layout = layout_,
+                                                 .alignment_bytes = seen_.alignment_bytes,
+                                                 .aligned_index = seen_.aligned_index});
   if (!plan.ok()) return plan.status();
   const bool padded = plan->total_bytes() != plan->nbytes();
   const absl::StatusOr<Storage> made = allocate({.plan = *plan,

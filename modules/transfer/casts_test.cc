@@ -7,10 +7,10 @@
 
 #include "gtest/gtest.h"
 
-import gridbuf.layout.extents;
 import gridbuf.layout.view;
-import gridbuf.transfer;
+import gridbuf.layout;
 import gridbuf.transfer.testing;
+import gridbuf.transfer;
 
 namespace gridbuf {
 namespace {

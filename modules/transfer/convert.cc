@@ -19,11 +19,9 @@ module;
 module gridbuf.transfer;
 
 import gridbuf.alloc;
-import gridbuf.error;
-import gridbuf.layout.checked;
-import gridbuf.layout.extents;
+import gridbuf.base;
 import gridbuf.layout.view;
-import gridbuf.threads;
+import gridbuf.layout;
 import gridbuf.transfer.loops;
 
 namespace gridbuf {

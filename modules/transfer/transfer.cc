@@ -14,12 +14,11 @@ module;
 
 module gridbuf.transfer;
 
-import gridbuf.alloc;
 import gridbuf.alloc.host;
-import gridbuf.error;
-import gridbuf.layout.checked;
-import gridbuf.layout.extents;
+import gridbuf.alloc;
+import gridbuf.base;
 import gridbuf.layout.view;
+import gridbuf.layout;
 import gridbuf.transfer.loops;
 
 namespace gridbuf {

@@ -15,10 +15,10 @@ module;
 
 module gridbuf.python.buffer;
 
-import gridbuf.alloc.device;
-import gridbuf.alloc.devices;
 import gridbuf.alloc;
-import gridbuf.error;
+import gridbuf.base;
+import gridbuf.device.registry;
+import gridbuf.device;
 import gridbuf.interface.dlpack;
 import gridbuf.interface;
 import gridbuf.layout;
@@ -174,7 +174,7 @@ PyObject* stream_getter(PyObject* self, void*) {
 PyObject* synchronize_method(PyObject* self, PyObject*) {
   return guarded([&] {
     wait_for_host(*object_of(self));
-    return Ref::share(Py_None);
+    return share(Py_None);
   });
 }
 

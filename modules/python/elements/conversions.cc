@@ -18,7 +18,7 @@ module;
 
 module gridbuf.python.elements;
 
-import gridbuf.interface.dtype;
+import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.numpy;
 import gridbuf.python.object;
@@ -39,14 +39,14 @@ bool overlap(const Elements& a, const Elements& b) {
 
 /// What is read, by code that may write before it has read all of it.
 struct Kept {
-  Ref source;
-  Ref mask;  // may be none
+  py::object source;
+  py::object mask;  // may be none
 };
 
-Ref copied_if_overlapping(const Elements& target, PyObject* array, const DTypePtr& dtype) {
+py::object copied_if_overlapping(const Elements& target, PyObject* array, const DTypePtr& dtype) {
   const Elements elements = elements_of(fields_of(array), dtype->type.itemsize_bytes());
-  if (!overlap(target, elements)) return Ref::share(array);
-  return Ref::steal(PyObject_CallMethod(array, "copy", nullptr));
+  if (!overlap(target, elements)) return share(array);
+  return steal(PyObject_CallMethod(array, "copy", nullptr));
 }
 
 /// Source and mask, copied where they share memory with the target: NumPy notices that only for
@@ -55,7 +55,7 @@ Ref copied_if_overlapping(const Elements& target, PyObject* array, const DTypePt
 Kept keep_overlapping(PyObject* target, const DTypePtr& to, PyObject* source, const DTypePtr& from,
                       PyObject* mask) {
   const Elements written = elements_of(fields_of(target), to->type.itemsize_bytes());
-  Kept kept{copied_if_overlapping(written, source, from), Ref::share(mask)};
+  Kept kept{copied_if_overlapping(written, source, from), share(mask)};
   if (mask != nullptr) {
     kept.mask = copied_if_overlapping(written, mask, record_of(dtype_of_ndarray(mask)));
   }
@@ -63,8 +63,8 @@ Kept keep_overlapping(PyObject* target, const DTypePtr& to, PyObject* source, co
 }
 
 void let_numpy(PyObject* target, const Kept& kept, PyObject* casting) {
-  copy_by_numpy(target, kept.source.get(), casting == nullptr ? unsafe_casting() : casting,
-                kept.mask.get());
+  copy_by_numpy(target, kept.source.ptr(), casting == nullptr ? unsafe_casting() : casting,
+                kept.mask.ptr());
 }
 
 // ---- NumPy, in blocks. ----
@@ -102,16 +102,16 @@ bool pays_in_blocks(const Job& job, PyObject* source) {
 }
 
 /// array[:, …, begin:end], along `axis`.
-Ref part_of(PyObject* array, int axis, std::int64_t begin, std::int64_t end) {
-  const Ref first = Ref::steal(PyLong_FromLongLong(begin));
-  const Ref last = Ref::steal(PyLong_FromLongLong(end));
-  const Ref points = Ref::steal(PySlice_New(first.get(), last.get(), nullptr));
-  const Ref all = Ref::steal(PySlice_New(nullptr, nullptr, nullptr));
-  const Ref index = Ref::steal(PyTuple_New(axis + 1));
+py::object part_of(PyObject* array, int axis, std::int64_t begin, std::int64_t end) {
+  const py::object first = steal(PyLong_FromLongLong(begin));
+  const py::object last = steal(PyLong_FromLongLong(end));
+  const py::object points = steal(PySlice_New(first.ptr(), last.ptr(), nullptr));
+  const py::object all = steal(PySlice_New(nullptr, nullptr, nullptr));
+  const py::object index = steal(PyTuple_New(axis + 1));
   for (int i = 0; i <= axis; ++i) {
-    PyTuple_SET_ITEM(index.get(), i, Py_NewRef(i < axis ? all.get() : points.get()));
+    PyTuple_SET_ITEM(index.ptr(), i, Py_NewRef(i < axis ? all.ptr() : points.ptr()));
   }
-  return Ref::steal(PyObject_GetItem(array, index.get()));
+  return steal(PyObject_GetItem(array, index.ptr()));
 }
 
 /// Each block is copied into the target's order before NumPy converts it.
@@ -121,16 +121,16 @@ void let_numpy_in_blocks(PyObject* target, PyObject* source, const Job& job) {
   const std::int64_t bytes_of_a_point = checked::product(job.target.view.shape.span()).value_or(0) /
                                         extent * job.source.view.itemsize_bytes;
   const std::int64_t points = std::max<std::int64_t>(1, kBlockBytes / bytes_of_a_point);
-  const Ref numpy = Ref::steal(PyImport_ImportModule("numpy"));
-  const Ref empty_like = Ref::steal(PyObject_GetAttrString(numpy.get(), "empty_like"));
+  const py::object numpy = steal(PyImport_ImportModule("numpy"));
+  const py::object empty_like = steal(PyObject_GetAttrString(numpy.ptr(), "empty_like"));
   for (std::int64_t begin = 0; begin < extent; begin += points) {
     const std::int64_t end = std::min(begin + points, extent);
-    const Ref to = part_of(target, axis, begin, end);
-    const Ref from = part_of(source, axis, begin, end);
-    const Ref ordered = Ref::steal(PyObject_CallFunctionObjArgs(empty_like.get(), to.get(),
-                                                                dtype_of_ndarray(source), nullptr));
-    copy_arrays(ordered.get(), from.get());
-    copy_by_numpy(to.get(), ordered.get(), unsafe_casting(), nullptr);
+    const py::object to = part_of(target, axis, begin, end);
+    const py::object from = part_of(source, axis, begin, end);
+    const py::object ordered = steal(PyObject_CallFunctionObjArgs(
+        empty_like.ptr(), to.ptr(), dtype_of_ndarray(source), nullptr));
+    copy_arrays(ordered.ptr(), from.ptr());
+    copy_by_numpy(to.ptr(), ordered.ptr(), unsafe_casting(), nullptr);
   }
 }
 
@@ -191,12 +191,12 @@ bool is_converted_here(const DType& to, const DType& from) {
 }
 
 void copy_numbers(PyObject* target, const DTypePtr& to, PyObject* source, const DTypePtr& from) {
-  Kept kept{Ref::share(source), Ref()};
+  Kept kept{share(source), py::object()};
   Job job = make_job(target, to, source, from, nullptr);
   // An integer is always kept as a float.
   if (from->type.kind() != Kind::kInt && overlap(job.target, job.source)) {
     kept = keep_overlapping(target, to, source, from, nullptr);
-    job = make_job(target, to, kept.source.get(), from, nullptr);
+    job = make_job(target, to, kept.source.ptr(), from, nullptr);
   }
   if (!convert(job, to->type, from->type).any()) return;
   let_numpy(target, kept, nullptr);
@@ -205,7 +205,7 @@ void copy_numbers(PyObject* target, const DTypePtr& to, PyObject* source, const 
 void copy_by_numpy_apart(PyObject* target, const DTypePtr& to, PyObject* source,
                          const DTypePtr& from, const CopyRule& rule) {
   if (!to || !from) {  // Objects do not overlap with other elements.
-    return let_numpy(target, {Ref::share(source), Ref::share(rule.mask)}, rule.casting);
+    return let_numpy(target, {share(source), share(rule.mask)}, rule.casting);
   }
   const Job job = make_job(target, to, source, from, rule.mask);
   if (rule.mask == nullptr && never_warns(to->type, from->type) && pays_in_blocks(job, source) &&

@@ -15,8 +15,8 @@ module;
 
 module gridbuf.python.elements;
 
-import gridbuf.error;
-import gridbuf.interface.dtype;
+import gridbuf.base;
+import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.numpy;
 import gridbuf.python.object;
@@ -87,7 +87,7 @@ Way way_between(PyObject* target_dtype, const DTypePtr& target, PyObject* source
 
 /// Warnings and finalizers are Python code, which may give an array another type.
 void check_type(PyObject* array, const DTypePtr& expected, std::string_view name) {
-  if (dtype_of_ndarray(array) == expected->numpy.get()) return;
+  if (dtype_of_ndarray(array) == expected->numpy.ptr()) return;
   raise(ErrorClass::kValue,
         Problem{std::string(name) + "'s dtype", describe(dtype_of_ndarray(array)),
                 expected->name + ", as it was when the copy began",
@@ -154,7 +154,7 @@ bool repeats_one_element(const StridedView& view) {
 }  // namespace elements
 
 bool is_same_type(const DTypePtr& a, const DTypePtr& b) {
-  return way_between(a->numpy.get(), a, b->numpy.get(), b) == Way::kBytes;
+  return way_between(a->numpy.ptr(), a, b->numpy.ptr(), b) == Way::kBytes;
 }
 
 PyObject* to_casting(PyObject* object) {

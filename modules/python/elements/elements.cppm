@@ -27,7 +27,7 @@ module;
 
 export module gridbuf.python.elements;
 
-import gridbuf.interface.dtype;
+import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.numpy;
 import gridbuf.python.object;

@@ -16,16 +16,12 @@ module;
 module gridbuf.python.memory;
 
 import gridbuf.alloc.host;
-import gridbuf.alloc.large;
-import gridbuf.alloc.policy;
 import gridbuf.alloc;
-import gridbuf.error;
+import gridbuf.base;
 import gridbuf.layout;
 import gridbuf.python.arguments;
 import gridbuf.python.buffer;
 import gridbuf.python.object;
-import gridbuf.system;
-import gridbuf.threads;
 import gridbuf.transfer;
 
 namespace gridbuf::python {
@@ -36,18 +32,16 @@ namespace {
 /// A dict that is filled key by key.
 class Dict {
  public:
-  void set(const char* key, Ref value) {
-    check(PyDict_SetItemString(dict_.get(), key, value.get()));
+  void set(const char* key, py::object value) {
+    check(PyDict_SetItemString(dict_.ptr(), key, value.ptr()));
   }
-  void set(const char* key, std::int64_t number) {
-    set(key, Ref::steal(PyLong_FromLongLong(number)));
-  }
+  void set(const char* key, std::int64_t number) { set(key, steal(PyLong_FromLongLong(number))); }
   void set(const char* key, std::string_view text) { set(key, make_text(text)); }
-  void set_flag(const char* key, bool flag) { set(key, Ref::steal(PyBool_FromLong(flag ? 1 : 0))); }
-  Ref take() { return std::move(dict_); }
+  void set_flag(const char* key, bool flag) { set(key, steal(PyBool_FromLong(flag ? 1 : 0))); }
+  py::object take() { return std::move(dict_); }
 
  private:
-  Ref dict_ = Ref::steal(PyDict_New());
+  py::object dict_ = steal(PyDict_New());
 };
 
 // ---- Statistics and settings. ----
@@ -77,10 +71,10 @@ PyObject* options(PyObject*, PyObject*) {
     if (found.cache_limit_bytes) {
       dict.set("cache_limit_bytes", *found.cache_limit_bytes);
     } else {
-      dict.set("cache_limit_bytes", Ref::share(Py_None));
+      dict.set("cache_limit_bytes", share(Py_None));
     }
     if (found.limit_bytes == system::kUnlimitedBytes) {
-      dict.set("limit_bytes", Ref::share(Py_None));
+      dict.set("limit_bytes", share(Py_None));
     } else {
       dict.set("limit_bytes", found.limit_bytes);
     }
@@ -117,7 +111,7 @@ PyObject* configure(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
         .huge_pages = to_huge_pages(arguments[2]),
         .poison = to_flag(arguments[3], "poison")};
     check(host_resource().configure(wanted));
-    return Ref::share(Py_None);
+    return share(Py_None);
   });
 }
 
@@ -130,7 +124,7 @@ PyObject* trim(PyObject*, PyObject* argument) {
     }
     const std::int64_t trimmed =
         run_without_gil([keep_bytes] { return host_resource().trim(keep_bytes); });
-    return Ref::steal(PyLong_FromLongLong(trimmed));
+    return steal(PyLong_FromLongLong(trimmed));
   });
 }
 
@@ -143,7 +137,7 @@ PyObject* policy(PyObject*, PyObject*) {
 PyObject* get_threads(PyObject*, PyObject*) {
   return guarded([] {
     const std::string origin = thread_count_origin();
-    return Ref::steal(Py_BuildValue("(is)", thread_count(), origin.c_str()));
+    return steal(Py_BuildValue("(is)", thread_count(), origin.c_str()));
   });
 }
 
@@ -153,7 +147,7 @@ PyObject* set_threads(PyObject*, PyObject* argument) {
     using Limits = std::numeric_limits<int>;
     check(set_thread_count(
         static_cast<int>(std::clamp<std::int64_t>(count, Limits::min(), Limits::max()))));
-    return Ref::share(Py_None);
+    return share(Py_None);
   });
 }
 
@@ -162,12 +156,12 @@ PyObject* set_threads(PyObject*, PyObject* argument) {
 /// (the one in use, those that the processor has).
 PyObject* get_simd(PyObject*, PyObject*) {
   return guarded([] {
-    Ref names = Ref::steal(PyList_New(0));
+    py::object names = steal(PyList_New(0));
     for (const Simd supported : supported_simd()) {
-      check(PyList_Append(names.get(), make_text(to_string(supported)).get()));
+      check(PyList_Append(names.ptr(), make_text(to_string(supported)).ptr()));
     }
-    const Ref known = Ref::steal(PyList_AsTuple(names.get()));
-    return Ref::steal(PyTuple_Pack(2, make_text(to_string(simd())).get(), known.get()));
+    const py::object known = steal(PyList_AsTuple(names.ptr()));
+    return steal(PyTuple_Pack(2, make_text(to_string(simd())).ptr(), known.ptr()));
   });
 }
 
@@ -178,7 +172,7 @@ PyObject* set_simd_by_name(PyObject*, PyObject* name) {
             Problem{"name", describe(name), "a str", "pass \"portable\", \"avx2\" or \"avx512\""});
     }
     check(set_simd(value_of(simd_named(utf8(name)))));
-    return Ref::share(Py_None);
+    return share(Py_None);
   });
 }
 
@@ -203,7 +197,7 @@ PyObject* block_facts(PyObject*, PyObject* buffer) {
       raise(ErrorClass::kType,
             Problem{"buffer", describe(buffer), "a gridbuf.Buffer", "pass an array's base"});
     }
-    if (!has_plan(buffer)) return Ref::share(Py_None);
+    if (!has_plan(buffer)) return share(Py_None);
     const BufferState& state = state_of(buffer);
     const auto address = reinterpret_cast<std::uintptr_t>(state.memory.block);
     Dict dict;
@@ -213,7 +207,7 @@ PyObject* block_facts(PyObject*, PyObject* buffer) {
     dict.set("pages", page_text(state.facts.pages));
     dict.set_flag("from_cache", state.facts.from_cache);
     dict.set("stagger_bytes", state.facts.stagger_bytes);
-    dict.set("address", Ref::steal(PyLong_FromUnsignedLongLong(address)));
+    dict.set("address", steal(PyLong_FromUnsignedLongLong(address)));
     dict.set("total_bytes", plan_of(buffer).total_bytes());
     dict.set("allocation_bytes", state.allocation_bytes);
     dict.set("alignment_size", state.alignment_bytes);
@@ -226,15 +220,15 @@ PyObject* block_facts(PyObject*, PyObject* buffer) {
 PyObject* mapped_pages(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   return guarded([&] {
     if (count != 2) raise(ErrorClass::kType, "_memory_mapped_pages() takes 2 arguments");
-    const Ref number = Ref::steal(PyNumber_Index(arguments[0]));
-    const unsigned long long address = PyLong_AsUnsignedLongLong(number.get());
+    const py::object number = steal(PyNumber_Index(arguments[0]));
+    const unsigned long long address = PyLong_AsUnsignedLongLong(number.ptr());
     if (PyErr_Occurred() != nullptr) throw PythonError();
     const std::int64_t length_bytes = to_integer(arguments[1], "length_bytes");
-    if (length_bytes <= 0) return Ref::share(Py_None);
+    if (length_bytes <= 0) return share(Py_None);
     const auto pages = system::mapped_pages(reinterpret_cast<const void*>(address), length_bytes);
-    if (!pages) return Ref::share(Py_None);
-    return Ref::steal(Py_BuildValue("(LL)", static_cast<long long>(pages->resident_bytes),
-                                    static_cast<long long>(pages->huge_bytes)));
+    if (!pages) return share(Py_None);
+    return steal(Py_BuildValue("(LL)", static_cast<long long>(pages->resident_bytes),
+                               static_cast<long long>(pages->huge_bytes)));
   });
 }
 

@@ -15,7 +15,7 @@ module;
 module gridbuf.storage.base;
 
 import gridbuf.alloc.host;
-import gridbuf.error;
+import gridbuf.base;
 import gridbuf.transfer.device;
 
 namespace gridbuf {

@@ -12,12 +12,11 @@ module;
 module gridbuf.transfer.device;
 
 import gridbuf.alloc;
-import gridbuf.error;
-import gridbuf.layout.checked;
-import gridbuf.layout.dims;
-import gridbuf.layout.index_map;
-import gridbuf.transfer;
+import gridbuf.base;
+import gridbuf.layout.view;
+import gridbuf.layout;
 import gridbuf.transfer.loops;
+import gridbuf.transfer;
 
 namespace gridbuf {
 namespace {

@@ -11,13 +11,13 @@
 #include "gtest/gtest.h"
 
 import gridbuf.alloc;
-import gridbuf.alloc.device;
-import gridbuf.alloc.emulated;
-import gridbuf.error;
-import gridbuf.layout.extents;
+import gridbuf.base;
+import gridbuf.device.emulated;
+import gridbuf.device;
 import gridbuf.layout.view;
-import gridbuf.transfer;
+import gridbuf.layout;
 import gridbuf.transfer.device;
+import gridbuf.transfer;
 
 namespace gridbuf {
 namespace {

@@ -14,11 +14,10 @@ module;
 module gridbuf.transfer.device;
 
 import gridbuf.alloc;
-import gridbuf.error;
-import gridbuf.layout.checked;
-import gridbuf.layout.extents;
-import gridbuf.transfer;
+import gridbuf.base;
+import gridbuf.layout;
 import gridbuf.transfer.loops;
+import gridbuf.transfer;
 
 namespace gridbuf {
 namespace {

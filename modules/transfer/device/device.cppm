@@ -33,7 +33,7 @@ module;
 
 export module gridbuf.transfer.device;
 
-import gridbuf.alloc.device;
+import gridbuf.device;
 import gridbuf.layout.view;
 import gridbuf.transfer.loops;
 

@@ -16,10 +16,10 @@
 #include "benchmark/benchmark.h"
 
 import gridbuf.alloc;
-import gridbuf.alloc.cuda;
-import gridbuf.alloc.device;
-import gridbuf.layout.extents;
+import gridbuf.device.cuda;
+import gridbuf.device;
 import gridbuf.layout.view;
+import gridbuf.layout;
 import gridbuf.transfer.device;
 
 namespace gridbuf {

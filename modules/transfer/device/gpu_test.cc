@@ -13,13 +13,13 @@
 #include "gtest/gtest.h"
 
 import gridbuf.alloc;
-import gridbuf.alloc.cuda;
-import gridbuf.alloc.device;
-import gridbuf.error;
-import gridbuf.layout.extents;
+import gridbuf.base;
+import gridbuf.device.cuda;
+import gridbuf.device;
 import gridbuf.layout.view;
-import gridbuf.transfer;
+import gridbuf.layout;
 import gridbuf.transfer.device;
+import gridbuf.transfer;
 
 // The kernels on a GPU: what the host's build of their index logic cannot show. Where there is
 // none, every test here is skipped and says so: what it checks has then not been checked on this

@@ -17,9 +17,9 @@ module;
 
 module gridbuf.transfer.device;
 
-import gridbuf.alloc.device;
-import gridbuf.error;
-import gridbuf.layout.extents;
+import gridbuf.base;
+import gridbuf.device;
+import gridbuf.layout;
 import gridbuf.transfer.loops;
 
 namespace gridbuf::kernels {

@@ -18,12 +18,12 @@
 
 #include "absl/status/status.h"
 
-import gridbuf.layout.extents;
+import gridbuf.base;
 import gridbuf.layout.view;
-import gridbuf.threads;
-import gridbuf.transfer;
+import gridbuf.layout;
 import gridbuf.transfer.loops;
 import gridbuf.transfer.testing;
+import gridbuf.transfer;
 
 namespace gridbuf {
 namespace {

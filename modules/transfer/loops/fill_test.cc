@@ -12,10 +12,9 @@
 #include "absl/status/status.h"
 #include "gtest/gtest.h"
 
-import gridbuf.layout.extents;
+import gridbuf.base;
 import gridbuf.layout.view;
-import gridbuf.system;
-import gridbuf.threads;
+import gridbuf.layout;
 import gridbuf.transfer.loops;
 import gridbuf.transfer.testing;
 

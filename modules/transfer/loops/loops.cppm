@@ -31,9 +31,8 @@ module;
 
 export module gridbuf.transfer.loops;
 
-import gridbuf.layout.checked;
-import gridbuf.layout.extents;
 import gridbuf.layout.view;
+import gridbuf.layout;
 
 export namespace gridbuf::loops {
 

@@ -8,9 +8,9 @@ module;
 
 module gridbuf.transfer.loops;
 
-import gridbuf.layout.extents;
+import gridbuf.base;
 import gridbuf.layout.view;
-import gridbuf.threads;
+import gridbuf.layout;
 
 namespace gridbuf::loops {
 namespace {

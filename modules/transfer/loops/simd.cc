@@ -15,7 +15,7 @@ module;
 
 module gridbuf.transfer.loops;
 
-import gridbuf.error;
+import gridbuf.base;
 
 namespace gridbuf::loops {
 namespace {

@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "gtest/gtest.h"
 
-import gridbuf.error;
+import gridbuf.base;
 import gridbuf.transfer.loops;
 
 namespace gridbuf::loops {

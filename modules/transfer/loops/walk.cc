@@ -7,9 +7,8 @@ module;
 
 module gridbuf.transfer.loops;
 
-import gridbuf.layout.checked;
-import gridbuf.layout.extents;
 import gridbuf.layout.view;
+import gridbuf.layout;
 
 namespace gridbuf::loops {
 

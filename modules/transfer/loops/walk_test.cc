@@ -5,8 +5,8 @@
 
 #include "gtest/gtest.h"
 
-import gridbuf.layout.extents;
 import gridbuf.layout.view;
+import gridbuf.layout;
 import gridbuf.transfer.loops;
 
 namespace gridbuf::loops {

@@ -28,8 +28,8 @@ module;
 
 export module gridbuf.transfer.testing;
 
-import gridbuf.layout.extents;
 import gridbuf.layout.view;
+import gridbuf.layout;
 import gridbuf.transfer;
 
 export namespace gridbuf::testing {
