@@ -128,9 +128,9 @@ CC_TESTS = (
     "build_defs/tests/cuda/cuda_library_test",
     "modules/device/cuda/runtime/runtime_test",
     "modules/device/cuda/gpu_test",
-    "modules/transfer/kernels/gpu_test",
+    "modules/transfer/device/gpu_test",
 )
-BENCHMARK = "modules/transfer/kernels/kernels_benchmark"
+BENCHMARK = "modules/transfer/device/device_benchmark"
 PY_TESTS = (
     "modules/python/tests/test_cupy.py",
     "modules/python/tests/test_device.py",

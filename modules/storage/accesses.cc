@@ -15,7 +15,6 @@ module gridbuf.storage;
 
 import gridbuf.base;
 import gridbuf.device;
-import gridbuf.transfer.boxes;
 import gridbuf.transfer.device;
 import gridbuf.transfer;
 

@@ -16,7 +16,7 @@ module gridbuf.storage;
 
 import gridbuf.alloc.host;
 import gridbuf.base;
-import gridbuf.transfer.boxes;
+import gridbuf.transfer.device;
 
 namespace gridbuf {
 

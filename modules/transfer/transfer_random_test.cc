@@ -21,13 +21,14 @@ import gridbuf.alloc;
 import gridbuf.base;
 import gridbuf.layout.view;
 import gridbuf.layout;
-import gridbuf.transfer.simd;
+import gridbuf.transfer.loops;
 import gridbuf.transfer.testing;
 import gridbuf.transfer;
 
 namespace gridbuf {
 namespace {
 
+using loops::CopyLimits;
 using testing::Bytes;
 using testing::CopyCase;
 using testing::FencedMemory;
@@ -112,12 +113,18 @@ class OnEveryPath : public ::testing::TestWithParam<Simd> {
     const Bytes kept = copy_of(source);
     testing::define_copy(expected.data(), copy.target, source.data(), copy.source,
                          copy.swap_unit_bytes);
-    const absl::Status status =
-        copy_elements(target.data(), copy.target, source.data(), copy.source,
-                      {.swap_unit_bytes = copy.swap_unit_bytes, .limits = limits});
-    ASSERT_TRUE(status.ok()) << status;
+    copy_between(copy, limits, target, source);
     ASSERT_TRUE(same_bytes(target, expected)) << difference(copy, target, expected, round);
     ASSERT_TRUE(same_bytes(source, kept)) << to_string(copy) << ": the source changed";
+  }
+
+  // What copy_elements does where the blocks share no byte, with other limits. Views without a byte
+  // it does not pass on.
+  static void copy_between(const CopyCase& copy, const CopyLimits& limits,
+                           std::span<std::byte> target, std::span<const std::byte> source) {
+    if (is_empty(copy.target.shape) || copy.target.itemsize_bytes == 0) return;
+    loops::copy_view(target.data(), copy.target, source.data(), copy.source, copy.swap_unit_bytes,
+                     limits);
   }
 
   static std::string difference(const CopyCase& copy, std::span<const std::byte> found,
@@ -172,10 +179,9 @@ TEST_P(OnEveryPath, RandomOverlapsAreAsDefined) {
     Bytes expected = copy_of(block);
     testing::define_copy(expected.data(), copy.target, expected.data(), copy.source,
                          copy.swap_unit_bytes);
-    ASSERT_TRUE(
-        copy_elements(block.data(), copy.target, block.data(), copy.source,
-                      {.swap_unit_bytes = copy.swap_unit_bytes, .limits = random_limits(random)})
-            .ok());
+    ASSERT_TRUE(copy_elements(block.data(), copy.target, block.data(), copy.source,
+                              {.swap_unit_bytes = copy.swap_unit_bytes})
+                    .ok());
     ASSERT_TRUE(same_bytes(block, expected)) << difference(copy, block, expected, round);
   }
 }
@@ -219,10 +225,7 @@ TEST_P(OnEveryPath, PaddingIsNeverTouched) {
     const testing::PaddingGuard source_guard(source.data(), std::ssize(source), copy.source);
     const Bytes element = testing::random_bytes(itemsize, static_cast<std::uint64_t>(round));
     ASSERT_TRUE(fill_elements(target.data(), copy.target, element).ok());
-    ASSERT_TRUE(
-        copy_elements(target.data(), copy.target, source.data(), copy.source,
-                      {.swap_unit_bytes = copy.swap_unit_bytes, .limits = random_limits(random)})
-            .ok());
+    copy_between(copy, random_limits(random), target, source);
     ASSERT_TRUE(target_guard.intact()) << to_string(copy);
     ASSERT_TRUE(source_guard.intact()) << to_string(copy);
   }

@@ -1,6 +1,6 @@
 // gridbuf.python.buffer: `gridbuf.Buffer`, the functions that make, import and copy arrays.
 //
-// In this order: elements between arrays of the host, `LayoutPlan`, the type `Buffer`, the keywords
+// In this order: elements between arrays of the host, `Layout`, the type `Buffer`, the keywords
 // of the functions that allocate, those functions, imports from other libraries, CuPy, `copyto`.
 //
 // All functions need the GIL. Long copies release it.
@@ -35,7 +35,7 @@ import gridbuf.interface.numpy;
 import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.support;
-import gridbuf.transfer.numbers;
+import gridbuf.transfer;
 
 // ---- Elements ----
 //
@@ -45,8 +45,10 @@ import gridbuf.transfer.numbers;
 // rules of casting hold; overlapping arrays come out as if the source had been read first.
 //
 // Key choice. NumPy decides what is allowed and gridbuf moves the bytes. Whether a cast is allowed
-// is asked of numpy.can_cast, not known here. What the engine has no word for (text that changes
-// its length, dates in other units, fields by position, objects) is left to numpy.copyto itself.
+// is asked of numpy.can_cast, not known here. gridbuf.transfer casts floats, and integers of 32 and
+// 64 bits to floats. Every other conversion is left to numpy.copyto itself: other pairs of numbers,
+// any conversion with a mask, text that changes its length, dates in other units, fields by
+// position, objects.
 //
 // Arrays are taken as ndarrays, because that is what NumPy must get where it takes over, and
 // because their fields can be read in a few instructions. Fields are read last, when nothing that
@@ -120,22 +122,22 @@ auto moved(const StridedView& target, const Work& work) {
 
 // conversions.cc
 
-/// What the engine calls the type; nothing for those that it does not convert (long double, too).
-std::optional<Number> number_of(const DType& type);
+/// Whether gridbuf.transfer has the conversion.
+bool is_converted_here(const DType& to, const DType& from);
 
-/// Converts numbers. Where one of them cannot be kept, NumPy does it all again, and says so in its
-/// own way: a warning, an exception or nothing, as numpy.errstate has it.
-void copy_numbers(PyObject* target, const DTypePtr& to, PyObject* source, const DTypePtr& from,
-                  const CopyRule& rule);
+/// Converts numbers, of a pair for which is_converted_here. If one of them cannot be kept, NumPy
+/// does it all again, and reports it in its own way: a warning, an exception or nothing, as
+/// numpy.errstate has it.
+void copy_numbers(PyObject* target, const DTypePtr& to, PyObject* source, const DTypePtr& from);
 
-/// numpy.copyto, of a source and a mask that share no memory with the target: NumPy notices only
-/// some overlaps. `to` and `from` may be none.
+/// numpy.copyto, after the checks of make_job, of a source and a mask that share no memory with the
+/// target: NumPy notices only some overlaps. `to` and `from` may be none.
 void copy_by_numpy_apart(PyObject* target, const DTypePtr& to, PyObject* source,
                          const DTypePtr& from, const CopyRule& rule);
 
 }  // namespace gridbuf::python::elements
 
-// ---- LayoutPlan ----
+// ---- Layout ----
 //
 // A plan says where every element lies, before or without any memory. Python programs get
 // it from `gridbuf.plan(...)` or `Buffer.plan`, print it, compare it, draw it, or use it as a key.

@@ -19,8 +19,6 @@ import gridbuf.base;
 import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.support;
-import gridbuf.transfer.convert;
-import gridbuf.transfer.numbers;
 import gridbuf.transfer;
 
 namespace gridbuf::python {
@@ -62,8 +60,8 @@ StridedView without_leading_ones(StridedView source, int ndim) {
 enum class Way : std::uint8_t {
   kBytes,    // the elements of both are the same bytes
   kSwapped,  // … in the other order
-  kNumbers,  // the engine converts them
-  kNumPy,    // what the engine has no word for
+  kNumbers,  // gridbuf.transfer converts them
+  kNumPy,    // NumPy does
 };
 
 bool are_equal(PyObject* a, PyObject* b) {
@@ -83,7 +81,7 @@ Way way_between(PyObject* target_dtype, const DTypePtr& target, PyObject* source
   }
   if (to == from) return Way::kBytes;
   if (to == from.byteswapped()) return Way::kSwapped;
-  return number_of(to) && number_of(from) ? Way::kNumbers : Way::kNumPy;
+  return is_converted_here(to, from) ? Way::kNumbers : Way::kNumPy;
 }
 
 /// Warnings and finalizers are Python code, which may give an array another type.
@@ -209,7 +207,8 @@ void copy_arrays(PyObject* target, PyObject* source, const CopyRule& rule) {
       return copy_bytes(make_job(target, to, source, from, rule.mask),
                         from->type.swap_unit_bytes());
     case Way::kNumbers:
-      return copy_numbers(target, to, source, from, rule);
+      if (rule.mask == nullptr) return copy_numbers(target, to, source, from);
+      [[fallthrough]];
     case Way::kNumPy:
       return copy_by_numpy_apart(target, to, source, from, rule);
   }

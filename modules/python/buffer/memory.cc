@@ -23,7 +23,6 @@ import gridbuf.interface.dlpack;
 import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.support;
-import gridbuf.transfer.boxes;
 import gridbuf.transfer.device;
 
 namespace gridbuf::python {

@@ -260,7 +260,7 @@ def set_num_threads(n: SupportsIndex) -> None:
 
 
 def get_simd() -> str:
-    """With which instruction set elements are copied, filled and converted: "portable", "avx2" or "avx512".
+    """With which instruction set elements are copied and filled: "portable", "avx2" or "avx512".
 
     What `set_simd` set; else the variable GRIDBUF_SIMD; else the best that the processor has. Results do not depend on it.
 

@@ -8,11 +8,13 @@ is read first.
 from __future__ import annotations
 
 import random
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import gridbuf
+import ml_dtypes
 import numpy as np
 import pytest
 from gridbuf import memory
@@ -243,6 +245,71 @@ def test_every_byte_is_what_numpy_makes_of_it(simd: Any, part: int) -> None:
         name = f"{simd} {number}"
         copies += check(random_case(random.Random(name)), name)
     assert copies > 10_000 // 4
+
+
+NUMBERS_AND_BFLOAT16 = [np.dtype(code) for code in "?bhilBHILefdFD"] + [
+    np.dtype(ml_dtypes.bfloat16)
+]
+
+
+def special_numbers(dtype: np.dtype[Any]) -> np.ndarray:
+    """Numbers at which casts break: all of 8 and 16 bits; else limits, halves, NaN of both kinds, and random bits."""
+    if dtype == np.bool_:
+        return np.array([False, True] * 50)
+    if dtype.kind == "c":
+        part = special_numbers(np.dtype(f"f{dtype.itemsize // 2}"))
+        return np.concatenate([part, np.roll(part, 1001)]).view(dtype)
+    if dtype.itemsize <= 2:
+        bits = np.arange(1 << 8 * dtype.itemsize).astype(f"u{dtype.itemsize}")
+        return bits.view(dtype)
+    generator = np.random.Generator(np.random.SFC64(dtype.num))
+    bits = generator.integers(0, 256, 3000 * dtype.itemsize, np.uint8).view(dtype)
+    powers = 2.0 ** np.arange(-30, 66)
+    values = np.concatenate(
+        [sign * powers * factor for sign in (1, -1) for factor in (1, 1 + 2**-11, 1 - 2**-12, 1.5)]
+        + [[0.0, -0.0, 65504, 65519.99, 65520, 127.5, 2**31 - 1, 1e39, -1e300, 1e-46, 1e-320]]
+    )
+    if dtype.kind != "f":
+        values = np.clip(values, np.iinfo(dtype).min, float(np.iinfo(dtype).max) / 2)
+        limits = np.array([np.iinfo(dtype).min, np.iinfo(dtype).max], dtype)
+        return np.concatenate([bits, values.astype(dtype), limits])
+    with np.errstate(all="ignore"):
+        plain = values.astype(dtype)
+    infinity = np.array([np.inf, -np.inf], dtype).view(f"u{dtype.itemsize}")
+    payloads = infinity[:, None] + np.array([0, 1, 5, 1 << 13, 1 << 20], infinity.dtype)
+    return np.concatenate([bits, plain, payloads.ravel().view(dtype)])
+
+
+def copied(
+    copyto: Any, target: np.ndarray, source: np.ndarray, **options: Any
+) -> list[tuple[type, str]]:
+    """What the copy warns of."""
+    with warnings.catch_warnings(record=True) as record:
+        warnings.simplefilter("always")
+        copyto(target, source, casting="unsafe", **options)
+    return [(warning.category, str(warning.message)) for warning in record]
+
+
+@pytest.mark.parametrize("to", NUMBERS_AND_BFLOAT16, ids=str)
+@pytest.mark.parametrize("of", NUMBERS_AND_BFLOAT16, ids=str)
+def test_every_pair_of_types_is_what_numpy_makes_of_it(
+    to: np.dtype[Any], of: np.dtype[Any]
+) -> None:
+    """Values and warnings, whether gridbuf converts or NumPy does; dense, apart, reversed and with a mask."""
+    numbers = special_numbers(of)
+    block = aligned_bytes(2 * numbers.nbytes)
+    for step in (1, 2, -1):
+        source = block.view(of)[: 2 * numbers.size : abs(step)][: numbers.size][:: step // abs(step)]
+        source[...] = numbers
+        for options in ({}, {"where": np.arange(numbers.size) % 3 == 0}):
+            targets = [aligned_bytes(2 * numbers.size * to.itemsize) for _ in range(2)]
+            views = []
+            for memory_of_target in targets:
+                memory_of_target[...] = 1 if to == np.bool_ else 7
+                views.append(memory_of_target.view(to)[:: abs(step)][: numbers.size])
+            expected = copied(np.copyto, views[0], source, **options)
+            assert copied(gridbuf.copyto, views[1], source, **options) == expected, f"{step} {options}"
+            assert np.array_equal(targets[0], targets[1]), f"{step} {options}"
 
 
 def large_layouts(dtype: np.dtype[Any]) -> Iterator[tuple[Layout, int]]:

@@ -16,15 +16,22 @@ module gridbuf.transfer.device;
 import gridbuf.alloc;
 import gridbuf.base;
 import gridbuf.layout;
-import gridbuf.transfer.kernels;
-import gridbuf.transfer.walk;
+import gridbuf.transfer.loops;
 import gridbuf.transfer;
 
 namespace gridbuf {
 namespace {
 
-using walk::Axis;
-using walk::Walk;
+using loops::Axis;
+using loops::Walk;
+
+// Rows from here on cross the bus at its speed one by one. (A figure from others' measurements: no
+// GPU was at hand.)
+constexpr std::int64_t kWideRowBytes = 4096;
+// So few rows cost less than a kernel and memory to pack them …
+constexpr std::int64_t kFewRows = 256;
+// … if they are copied by at most this many calls of the driver.
+constexpr std::int64_t kFewCalls = 8;
 
 absl::Status check_view(std::string_view role, const std::byte* block, const StridedView& view) {
   const bool needs_memory = !is_empty(view.shape) && view.itemsize_bytes > 0;
@@ -136,15 +143,15 @@ absl::StatusOr<bool> is_devices(DeviceDriver& driver, const void* address) {
 
 absl::Status launch_copy(DeviceDriver& driver, Walk walk, std::int64_t itemsize_bytes,
                          StreamHandle stream) {
-  walk::order_by_target(walk);
-  walk::merge_axes(walk);
+  loops::order_by_target(walk);
+  loops::merge_axes(walk);
   return kernels::launch(driver, kernels::plan_copy(walk, itemsize_bytes), stream);
 }
 
 absl::Status enqueue_calls(DeviceDriver& driver, Walk walk, std::int64_t itemsize_bytes,
                            StreamHandle stream) {
-  walk::order_by_target(walk);
-  walk::merge_axes(walk);
+  loops::order_by_target(walk);
+  loops::merge_axes(walk);
   return enqueue_all(driver, calls_of(walk, itemsize_bytes, /*in_order=*/false), stream);
 }
 
@@ -238,8 +245,8 @@ absl::Status copy_in_two_steps(DeviceDriver& driver, const TwoSteps& steps, bool
 // Whether the host's side of a walk, alone, has rows that the bus takes well.
 bool is_cheap_in_order_of_host(const Walk& walk, bool to_device, std::int64_t itemsize_bytes) {
   Walk bus = split(walk, to_device, nullptr, itemsize_bytes).over_the_bus;
-  walk::order_by_target(bus);
-  walk::merge_axes(bus);
+  loops::order_by_target(bus);
+  loops::merge_axes(bus);
   return are_cheap(calls_of(bus, itemsize_bytes, /*in_order=*/false));
 }
 
@@ -282,14 +289,14 @@ void keep_the_last(StridedView& target, StridedView& source) {
 absl::Status copy_apart(DeviceDriver& driver, std::byte* target_block, StridedView target,
                         const std::byte* source_block, StridedView source, StreamHandle stream) {
   keep_the_last(target, source);
-  Walk walk = walk::make_walk(target_block, target, source_block, source);
+  Walk walk = loops::make_walk(target_block, target, source_block, source);
   const std::int64_t itemsize_bytes = target.itemsize_bytes;
   // Where elements of the target share bytes, the order of writing shows: it stays row-major.
-  if (walk::may_overlap_itself(target)) {
+  if (loops::may_overlap_itself(target)) {
     return enqueue_all(driver, calls_of(walk, itemsize_bytes, /*in_order=*/true), stream);
   }
-  walk::order_by_target(walk);
-  walk::merge_axes(walk);
+  loops::order_by_target(walk);
+  loops::merge_axes(walk);
   const Calls calls = calls_of(walk, itemsize_bytes, /*in_order=*/false);
   if (is_one_copy(calls)) return enqueue_all(driver, calls, stream);
   const absl::StatusOr<bool> to_device = is_devices(driver, walk.target);
@@ -309,7 +316,7 @@ absl::Status copy_apart(DeviceDriver& driver, std::byte* target_block, StridedVi
 absl::Status copy_overlapping(DeviceDriver& driver, std::byte* target_block,
                               const StridedView& target, const std::byte* source_block,
                               const StridedView& source, StreamHandle stream) {
-  const std::optional<StridedView> between = walk::packed(source);
+  const std::optional<StridedView> between = loops::packed(source);
   const std::optional<checked::ByteHull> hull = between ? byte_hull(*between) : std::nullopt;
   if (!hull) {
     return make_error(ErrorClass::kValue, {"the source", to_string(source),
@@ -338,11 +345,12 @@ absl::Status copy_elements_on(DeviceDriver& driver, std::byte* target_block,
     if (!status.ok()) return status;
   }
   if (is_empty(target.shape) || target.itemsize_bytes == 0) return absl::OkStatus();
-  if (!walk::overlap(walk::range_of(target_block, target), walk::range_of(source_block, source))) {
+  if (!loops::overlap(loops::range_of(target_block, target),
+                      loops::range_of(source_block, source))) {
     return copy_apart(driver, target_block, target, source_block, source, stream);
   }
-  if (!walk::may_overlap_itself(target) &&
-      walk::same_elements(target_block, target, source_block, source)) {
+  if (!loops::may_overlap_itself(target) &&
+      loops::same_elements(target_block, target, source_block, source)) {
     return absl::OkStatus();
   }
   return copy_overlapping(driver, target_block, target, source_block, source, stream);
@@ -371,8 +379,8 @@ bool is_plain(DeviceDriver& driver, const void* address) {
 // Fills memory of the device whose elements share no byte; false if the element is too long.
 absl::StatusOr<bool> fill_on_device(DeviceDriver& driver, Walk walk,
                                     std::span<const std::byte> element, StreamHandle stream) {
-  walk::order_by_target(walk);
-  walk::merge_axes(walk);
+  loops::order_by_target(walk);
+  loops::merge_axes(walk);
   const std::int64_t itemsize_bytes = std::ssize(element);
   const bool is_dense = walk.axes.empty() || (walk.axes.size() == 1 &&
                                               walk.axes[0].target_stride_bytes == itemsize_bytes);
@@ -408,10 +416,10 @@ absl::Status fill_elements_on(DeviceDriver& driver, std::byte* target_block,
   StridedView once = target;
   StridedView source = repeated(target);
   keep_the_last(once, source);
-  const Walk walk = walk::make_walk(target_block, once, element.data(), source);
+  const Walk walk = loops::make_walk(target_block, once, element.data(), source);
   const absl::StatusOr<bool> on_device = is_devices(driver, walk.target);
   if (!on_device.ok()) return on_device.status();
-  if (*on_device && !walk::may_overlap_itself(once)) {
+  if (*on_device && !loops::may_overlap_itself(once)) {
     const absl::StatusOr<bool> done = fill_on_device(driver, walk, element, stream);
     if (!done.ok()) return done.status();
     if (*done) return absl::OkStatus();

@@ -21,8 +21,7 @@
 import gridbuf.base;
 import gridbuf.layout.view;
 import gridbuf.layout;
-import gridbuf.transfer.fill;
-import gridbuf.transfer.simd;
+import gridbuf.transfer.loops;
 import gridbuf.transfer.testing;
 import gridbuf.transfer;
 
@@ -55,7 +54,7 @@ struct Input {
   Simd path = Simd::kPortable;
   int threads = 1;
   bool one_block = false;
-  CopyLimits limits = {};
+  loops::CopyLimits limits = {};
 };
 
 Input read_input(const std::string& text) {
@@ -110,7 +109,7 @@ bool may_swap(std::int64_t unit, std::int64_t itemsize) {
   return unit == 0 || (unit > 0 && itemsize % unit == 0);
 }
 
-void check_copy(const testing::CopyCase& copy, const CopyLimits& limits, bool one_block) {
+void check_copy(const testing::CopyCase& copy, const loops::CopyLimits& limits, bool one_block) {
   const std::int64_t target_end = testing::bytes_up_to_the_end(copy.target);
   const std::int64_t source_end = testing::bytes_up_to_the_end(copy.source);
   Bytes target =
@@ -124,12 +123,18 @@ void check_copy(const testing::CopyCase& copy, const CopyLimits& limits, bool on
   }
   const absl::Status status =
       copy_elements(target.data(), copy.target, one_block ? target.data() : source.data(),
-                    copy.source, {.swap_unit_bytes = copy.swap_unit_bytes, .limits = limits});
+                    copy.source, {.swap_unit_bytes = copy.swap_unit_bytes});
   require(status.ok() == valid, "a sound pair is copied, a wrong unit is refused");
   require(target == expected, "the target is as defined");
+  const bool has_bytes = !is_empty(copy.target.shape) && copy.target.itemsize_bytes > 0;
+  if (!valid || one_block || !has_bytes) return;
+  // Once more, under other limits.
+  loops::copy_view(target.data(), copy.target, source.data(), copy.source, copy.swap_unit_bytes,
+                   limits);
+  require(target == expected, "the target is as defined under other limits");
 }
 
-void check_fill(const StridedView& target, const fill::FillLimits& limits) {
+void check_fill(const StridedView& target, const loops::FillLimits& limits) {
   if (is_empty(target.shape) || target.itemsize_bytes == 0) return;
   const StridedView repeated{.shape = target.shape,
                              .strides_bytes = Extents(target.ndim(), 0),
@@ -137,7 +142,7 @@ void check_fill(const StridedView& target, const fill::FillLimits& limits) {
   const Bytes element = testing::random_bytes(target.itemsize_bytes, 3);
   Bytes block = testing::random_bytes(testing::bytes_up_to_the_end(target), 1);
   const Bytes expected = testing::expected_copy(block, target, element, repeated);
-  fill::fill_view(block.data(), target, element, limits);
+  loops::fill_view(block.data(), target, element, limits);
   require(block == expected, "the target is filled as defined");
 }
 

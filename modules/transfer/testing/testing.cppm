@@ -11,8 +11,11 @@
 // share bytes. `FencedMemory` is memory between two pages that nobody may touch, so that a load or
 // store that leaves a block ends the process in every build, not only in one with a sanitizer.
 //
-// The key choice: all of it is drawn from a seed, and a case can be printed as two views. Who finds
-// a difference has an example test at once.
+// Casts have one, too: `define_conversion` is what becomes of one number, computed from the fields
+// of the floats, and `special_numbers` are those at which casts break.
+//
+// The key choice: all of it is drawn from a seed, and a case can be printed as two views. A
+// difference that is found is an example test at once.
 module;
 
 #include <cstddef>
@@ -27,6 +30,7 @@ export module gridbuf.transfer.testing;
 
 import gridbuf.layout.view;
 import gridbuf.layout;
+import gridbuf.transfer;
 
 export namespace gridbuf::testing {
 
@@ -67,6 +71,15 @@ struct CopyCase {
 };
 
 std::string to_string(const CopyCase& copy);
+
+/// Converts the number at `source`, and reports.
+ConversionFlags define_conversion(std::byte* target, Number target_type, const std::byte* source,
+                                  Number source_type);
+
+/// Numbers of a type, side by side: all of 16 bits; else 0 of both signs, subnormals, infinities,
+/// NaN quiet and signalling with payloads at both ends, powers of two and what is beside them, the
+/// limits of all types and the halves between, and random bits.
+std::vector<std::byte> special_numbers(Number type);
 
 /// Draws views. Equal seeds give equal ones.
 class RandomViews {

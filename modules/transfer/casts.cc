@@ -1,0 +1,291 @@
+// Rows of numbers that are side by side, one loop for each pair of types, which the compiler
+// vectorises. Written for any processor: the loops keep up with the memory, which is what large
+// arrays wait for.
+
+module;
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+module gridbuf.transfer;
+
+namespace gridbuf::casts {
+namespace {
+
+// C++20 has no such floats; what clang has (_Float16, __bf16) calls a library for each number
+// without AVX-512, and makes signalling NaN quiet, of which NumPy keeps the bits.
+enum class Half : std::uint16_t {};
+enum class Bfloat : std::uint16_t {};
+
+template <class F>
+using BitsOf = std::conditional_t<sizeof(F) == 4, std::uint32_t, std::uint64_t>;
+
+template <std::floating_point F>
+bool is_signalling(F value) {
+  using Bits = BitsOf<F>;
+  constexpr Bits kInfinity = std::bit_cast<Bits>(std::numeric_limits<F>::infinity());
+  constexpr Bits kQuiet = std::bit_cast<Bits>(std::numeric_limits<F>::quiet_NaN());
+  const Bits magnitude = std::bit_cast<Bits>(value) & (std::numeric_limits<Bits>::max() >> 1);
+  return magnitude > kInfinity && magnitude < kQuiet;
+}
+
+// --- float16, by integer arithmetic and without branches -----------------------------------------
+
+// From here on a number rounds to infinity: half of the last step above the largest, 65504.
+constexpr double kHalfOverflow = 65520;
+
+std::uint16_t half_of(std::uint32_t bits) {
+  const std::uint32_t magnitude = bits & 0x7fffffffU;
+  // Normal: the exponent's bias goes from 127 to 15, and 13 bits are rounded off to the nearest,
+  // in doubt to the even one. A carry into the exponent is right, up to infinity.
+  const std::uint32_t odd = (magnitude >> 13) & 1U;
+  std::uint32_t result = (magnitude - 0x38000000U + 0xfffU + odd) >> 13;
+  // Subnormal: added to 0.5, whose last bit is worth 2^-24, the number is rounded to that bit.
+  const float sum = std::bit_cast<float>(magnitude) + 0.5F;
+  const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(sum) - 0x3f000000U;
+  result = static_cast<std::int32_t>(magnitude) < 0x38800000 ? subnormal : result;
+  result = static_cast<std::int32_t>(magnitude) >= 0x47800000 ? 0x7c00U : result;
+  // NaN: what fits of its bits is kept; at least one must be set, or it would be an infinity.
+  const std::uint32_t payload = (magnitude >> 13) & 0x3ffU;
+  const std::uint32_t nan = 0x7c00U + payload + (payload == 0 ? 1U : 0U);
+  result = static_cast<std::int32_t>(magnitude) > 0x7f800000 ? nan : result;
+  return static_cast<std::uint16_t>(result | ((bits >> 16) & 0x8000U));
+}
+
+// The float32 next to a float64 that rounds to the same float16: rounded to odd, by which a second
+// rounding sees that the first was inexact. Not for NaN.
+std::uint64_t rounded_to_odd(std::uint64_t bits) {
+  constexpr std::uint64_t kLost = 0x1fffffffU;  // what float32 has no room for
+  return (bits | ((bits & kLost) + kLost)) & ~kLost;
+}
+
+std::uint16_t half_of(std::uint64_t bits) {
+  const std::uint64_t magnitude = bits & 0x7fffffffffffffffU;
+  const bool is_nan = static_cast<std::int64_t>(magnitude) > 0x7ff0000000000000;
+  const double odd = std::bit_cast<double>(rounded_to_odd(is_nan ? 0 : bits));
+  const std::uint16_t number = half_of(std::bit_cast<std::uint32_t>(static_cast<float>(odd)));
+  const std::uint64_t payload = (magnitude >> 42) & 0x3ffU;
+  const std::uint64_t nan = 0x7c00U + payload + (payload == 0 ? 1U : 0U) + ((bits >> 48) & 0x8000U);
+  return is_nan ? static_cast<std::uint16_t>(nan) : number;
+}
+
+std::uint32_t float_bits_of(Half half) {
+  const auto bits = static_cast<std::uint32_t>(half);
+  const std::uint32_t magnitude = bits & 0x7fffU;
+  std::uint32_t result = (magnitude << 13) + 0x38000000U;
+  // Subnormals are multiples of 2^-24.
+  const float subnormal = static_cast<float>(static_cast<std::int32_t>(magnitude)) * 0x1p-24F;
+  result = magnitude < 0x400U ? std::bit_cast<std::uint32_t>(subnormal) : result;
+  result = magnitude >= 0x7c00U ? (magnitude << 13) | 0x7f800000U : result;
+  return result | (bits & 0x8000U) << 16;
+}
+
+std::uint64_t double_bits_of(Half half) {
+  const auto bits = static_cast<std::uint64_t>(half);
+  const std::uint64_t magnitude = bits & 0x7fffU;
+  std::uint64_t result = (magnitude << 42) + 0x3f00000000000000U;
+  const double subnormal = static_cast<double>(static_cast<std::int32_t>(magnitude)) * 0x1p-24;
+  result = magnitude < 0x400U ? std::bit_cast<std::uint64_t>(subnormal) : result;
+  result = magnitude >= 0x7c00U ? (magnitude << 42) | 0x7ff0000000000000U : result;
+  return result | (bits & 0x8000U) << 48;
+}
+
+// --- bfloat16: the first half of a float32 -------------------------------------------------------
+
+// From here on a number rounds to infinity: half of the last step above the largest.
+constexpr float kBfloatOverflow = 0x1.ffp127F;
+
+std::uint16_t bfloat_of(std::uint32_t bits) {
+  const std::uint32_t rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
+  const std::uint32_t nan = ((bits >> 16) & 0x8000U) | 0x7fc0U;
+  const bool is_nan = static_cast<std::int32_t>(bits & 0x7fffffffU) > 0x7f800000;
+  return static_cast<std::uint16_t>(is_nan ? nan : rounded);
+}
+
+std::uint32_t float_bits_of(Bfloat bfloat) { return static_cast<std::uint32_t>(bfloat) << 16; }
+
+// --- Single numbers ------------------------------------------------------------------------------
+
+// How one number becomes another: `convert`, which is defined for all values; `is_suspect`, cheap,
+// true for all that are reported; `flags`, of suspects. Floats of 32 and 64 bits that are not
+// computed are passed as integers where NaN must stay as it is.
+template <class T, class S>
+struct Cast;
+
+template <std::floating_point T, std::integral S>
+struct Cast<T, S> {
+  static T convert(S value) { return static_cast<T>(value); }
+};
+
+template <>
+struct Cast<double, float> {
+  static double convert(float value) { return value; }
+  static bool is_suspect(float value) { return value != value; }
+  static ConversionFlags flags(float value) { return {.invalid = is_signalling(value)}; }
+};
+
+template <>
+struct Cast<float, double> {
+  static float convert(double value) { return static_cast<float>(value); }
+  static bool is_suspect(double value) {
+    return !(std::fabs(value) <= std::numeric_limits<float>::max());
+  }
+  static ConversionFlags flags(double value) {
+    return {.invalid = is_signalling(value),
+            .overflow = std::isfinite(value) && std::isinf(convert(value))};
+  }
+};
+
+template <std::floating_point S>
+struct Cast<Half, S> {
+  static Half convert(S value) { return Half{half_of(std::bit_cast<BitsOf<S>>(value))}; }
+  static bool is_suspect(S value) { return !(std::fabs(value) < static_cast<S>(kHalfOverflow)); }
+  static ConversionFlags flags(S value) { return {.overflow = std::isfinite(value)}; }
+};
+
+template <>
+struct Cast<Bfloat, float> {
+  static Bfloat convert(float value) {
+    return Bfloat{bfloat_of(std::bit_cast<std::uint32_t>(value))};
+  }
+  static bool is_suspect(float value) { return !(std::fabs(value) < kBfloatOverflow); }
+  static ConversionFlags flags(float value) {
+    return {.invalid = is_signalling(value), .overflow = std::isfinite(value)};
+  }
+};
+
+template <>
+struct Cast<float, Half> {
+  static std::uint32_t convert(Half value) { return float_bits_of(value); }
+};
+template <>
+struct Cast<double, Half> {
+  static std::uint64_t convert(Half value) { return double_bits_of(value); }
+};
+template <>
+struct Cast<float, Bfloat> {
+  static std::uint32_t convert(Bfloat value) { return float_bits_of(value); }
+};
+
+// ml_dtypes keeps of a NaN its sign alone.
+template <>
+struct Cast<Half, Bfloat> {
+  static Half convert(Bfloat value) {
+    const std::uint32_t bits = float_bits_of(value);
+    const bool is_nan = static_cast<std::int32_t>(bits & 0x7fffffffU) > 0x7f800000;
+    const auto nan = static_cast<std::uint16_t>(((bits >> 16) & 0x8000U) | 0x7e00U);
+    const std::uint16_t number = half_of(bits);
+    return Half{is_nan ? nan : number};
+  }
+  static bool is_suspect(Bfloat value) {
+    return Cast<Half, float>::is_suspect(std::bit_cast<float>(float_bits_of(value)));
+  }
+  static ConversionFlags flags(Bfloat value) {
+    return Cast<Half, float>::flags(std::bit_cast<float>(float_bits_of(value)));
+  }
+};
+
+// --- Rows ----------------------------------------------------------------------------------------
+
+template <class T>
+T load(const std::byte* row, std::int64_t i) {
+  T value;
+  std::memcpy(&value, row + i * static_cast<std::int64_t>(sizeof(T)), sizeof(T));
+  return value;
+}
+
+template <class T>
+void store(std::byte* row, std::int64_t i, T value) {
+  std::memcpy(row + i * static_cast<std::int64_t>(sizeof(T)), &value, sizeof(T));
+}
+
+template <class T, class S>
+ConversionFlags cast_row(std::byte* __restrict target, const std::byte* __restrict source,
+                         std::int64_t count) {
+  using Rule = Cast<T, S>;
+  ConversionFlags flags;
+  if constexpr (requires(S value) { Rule::flags(value); }) {
+    unsigned suspects = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const S value = load<S>(source, i);
+      suspects |= Rule::is_suspect(value) ? 1U : 0U;
+      store(target, i, Rule::convert(value));
+    }
+    for (std::int64_t i = 0; suspects != 0 && i < count; ++i) {
+      const S value = load<S>(source, i);
+      if (Rule::is_suspect(value)) flags |= Rule::flags(value);
+    }
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) store(target, i, Rule::convert(load<S>(source, i)));
+  }
+  return flags;
+}
+
+// By way of float32, in pieces that the nearest cache holds.
+template <class T, class S>
+ConversionFlags cast_by_float(std::byte* target, const std::byte* source, std::int64_t count) {
+  constexpr std::int64_t kPieceNumbers = 512;
+  alignas(64) std::array<std::byte, kPieceNumbers * sizeof(float)> between;
+  ConversionFlags flags;
+  for (std::int64_t at = 0; at < count; at += kPieceNumbers) {
+    const std::int64_t length = std::min(kPieceNumbers, count - at);
+    flags |= cast_row<float, S>(between.data(), source + at * static_cast<std::int64_t>(sizeof(S)),
+                                length);
+    flags |= cast_row<T, float>(target + at * static_cast<std::int64_t>(sizeof(T)), between.data(),
+                                length);
+  }
+  return flags;
+}
+
+using Rows = std::array<CastRow, kNumberCount>;
+
+// By the source, in the order of `Number`; null where there is no cast.
+constexpr Rows kToHalf{nullptr,
+                       nullptr,
+                       nullptr,
+                       &cast_row<Half, Bfloat>,
+                       &cast_row<Half, float>,
+                       &cast_row<Half, double>};
+constexpr Rows kToBfloat{nullptr,
+                         nullptr,
+                         &cast_by_float<Bfloat, Half>,
+                         nullptr,
+                         &cast_row<Bfloat, float>,
+                         &cast_by_float<Bfloat, double>};
+constexpr Rows kToFloat{&cast_row<float, std::int32_t>,
+                        &cast_row<float, std::int64_t>,
+                        &cast_row<float, Half>,
+                        &cast_row<float, Bfloat>,
+                        nullptr,
+                        &cast_row<float, double>};
+constexpr Rows kToDouble{&cast_row<double, std::int32_t>, &cast_row<double, std::int64_t>,
+                         &cast_row<double, Half>,         &cast_by_float<double, Bfloat>,
+                         &cast_row<double, float>,        nullptr};
+
+}  // namespace
+
+CastRow row_for(Number target, Number source) noexcept {
+  const auto from = static_cast<std::size_t>(source);
+  switch (target) {
+    case Number::kFloat16:
+      return kToHalf[from];
+    case Number::kBfloat16:
+      return kToBfloat[from];
+    case Number::kFloat32:
+      return kToFloat[from];
+    case Number::kFloat64:
+      return kToDouble[from];
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace gridbuf::casts

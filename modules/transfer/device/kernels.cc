@@ -1,0 +1,461 @@
+module;
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "modules/transfer/device/moves.h"
+
+module gridbuf.transfer.device;
+
+import gridbuf.base;
+import gridbuf.device;
+import gridbuf.layout;
+import gridbuf.transfer.loops;
+
+namespace gridbuf::kernels {
+
+using loops::Axis;
+using loops::magnitude;
+using loops::Walk;
+
+namespace {
+
+constexpr std::array<std::string_view, 5> kKindNames{
+    "copy of units", "copy of chunks", "copy of tiles", "fill of units", "fill of chunks"};
+
+constexpr std::int64_t kWidestUnitBytes = 16;
+/// Units from here on move memory at nearly the speed of the widest.
+constexpr std::int64_t kWideUnitBytes = 8;
+/// Rows from here on are worth chunks: each has up to two that are not whole.
+constexpr std::int64_t kChunkedRowBytes = 128;
+/// Tiles that are emptier than one part in this many are left to units.
+constexpr std::uint64_t kEmptiestTile = 8;
+
+std::uint64_t unsigned_of(std::int64_t value) { return static_cast<std::uint64_t>(value); }
+std::uint64_t ceil_divide(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
+int ceil_log2(std::uint64_t value) { return value <= 1 ? 0 : std::bit_width(value - 1); }
+
+// See moves::divide.
+gridbuf_divisor divisor_of(std::uint64_t value) {
+  const int shift = ceil_log2(value);
+  if (shift > 32) return {value, 0, 63};  // dividends of 32 bits are smaller
+  const std::uint64_t above = (std::uint64_t{1} << shift) - value;
+  // above < value, so the quotient has at most 32 bits; above << 32 has at most 63.
+  return {value, static_cast<std::uint32_t>((above << 32) / value + 1),
+          static_cast<std::uint32_t>(shift)};
+}
+
+// The largest power of two up to 16 that divides all that was put in.
+class Alignment {
+ public:
+  void add(std::uint64_t number) { bits_ |= number; }
+  void add(std::int64_t number) { bits_ |= static_cast<std::uint64_t>(number); }
+  void add(const void* address) { bits_ |= reinterpret_cast<std::uintptr_t>(address); }
+  std::int64_t bytes() const {
+    return std::int64_t{1} << std::countr_zero(bits_ | kWidestUnitBytes);
+  }
+
+ private:
+  std::uint64_t bits_ = 0;
+};
+
+bool is_unit(std::int64_t bytes) {
+  return bytes > 0 && bytes <= kWidestUnitBytes && std::has_single_bit(unsigned_of(bytes));
+}
+
+std::uint64_t elements_of(const SmallVec<Axis>& axes) {
+  std::uint64_t count = 1;  // a sound view has fewer than 2^63
+  for (const Axis& axis : axes) count *= unsigned_of(axis.extent);
+  return count;
+}
+
+// A walk as rows of bytes that are dense on both sides: whole innermost axes, or single elements.
+struct Rows {
+  std::int64_t row_bytes = 0;
+  SmallVec<Axis> axes = {};  // outermost first
+};
+
+Rows rows_of(const Walk& walk, std::int64_t itemsize_bytes, bool has_source) {
+  Rows rows{itemsize_bytes, walk.axes};
+  if (walk.axes.empty()) return rows;
+  const int innermost = walk.axes.size() - 1;
+  const Axis& axis = walk.axes[innermost];
+  const bool dense = axis.target_stride_bytes == itemsize_bytes &&
+                     (!has_source || axis.source_stride_bytes == itemsize_bytes);
+  if (!dense) return rows;
+  rows.row_bytes *= axis.extent;
+  rows.axes.erase(innermost);
+  return rows;
+}
+
+// The shortest element that, repeated, is this one.
+std::span<const std::byte> period_of(std::span<const std::byte> element) {
+  for (std::size_t bytes = 1; bytes <= element.size() / 2; ++bytes) {
+    if (element.size() % bytes != 0) continue;
+    const bool repeats = std::equal(element.begin() + static_cast<std::ptrdiff_t>(bytes),
+                                    element.end(), element.begin());
+    if (repeats) return element.first(bytes);
+  }
+  return element;
+}
+
+}  // namespace
+
+std::string_view to_string(MoveKind kind) { return kKindNames[static_cast<std::size_t>(kind)]; }
+
+// --- Planning ------------------------------------------------------------------------------------
+
+struct MovePlanner {
+  const Walk& walk;
+  std::int64_t itemsize_bytes;
+  bool has_source;
+  std::int64_t most_blocks;
+  Move move = {};
+
+  void start() {
+    move.target_bytes_ = itemsize_bytes;
+    move.source_bytes_ = itemsize_bytes;
+    for (const Axis& axis : walk.axes) {
+      move.target_bytes_ += (axis.extent - 1) * axis.target_stride_bytes;
+      if (!has_source) continue;
+      const std::int64_t reach = (axis.extent - 1) * axis.source_stride_bytes;
+      move.source_bytes_ += magnitude(reach);
+      move.source_begin_bytes_ += std::min<std::int64_t>(reach, 0);
+    }
+    move.launch_.target = reinterpret_cast<std::uintptr_t>(walk.target);
+    if (has_source) move.launch_.source = reinterpret_cast<std::uintptr_t>(walk.source);
+  }
+
+  // Axes are given innermost first.
+  void add_axis(std::int64_t extent, std::int64_t target_stride, std::int64_t source_stride) {
+    move.launch_.axes[move.launch_.axis_count++] = {divisor_of(unsigned_of(extent)), target_stride,
+                                                    source_stride};
+  }
+  void add_axes(const SmallVec<Axis>& axes) {
+    for (int i = axes.size() - 1; i >= 0; --i) {
+      add_axis(axes[i].extent, axes[i].target_stride_bytes, axes[i].source_stride_bytes);
+    }
+  }
+
+  void share_out(std::uint64_t work_blocks) {
+    move.launch_.work_blocks = work_blocks;
+    move.launch_.grid_blocks =
+        static_cast<std::uint32_t>(std::min(work_blocks, unsigned_of(most_blocks)));
+  }
+  void share_out_pieces(std::uint64_t count) {
+    move.launch_.count = count;
+    share_out(ceil_divide(count, moves::kPiecesABlock));
+  }
+
+  // The alignment that all rows have on both sides, and their ends.
+  std::int64_t unit_of(const Rows& rows) const {
+    Alignment alignment;
+    alignment.add(walk.target);
+    alignment.add(rows.row_bytes);
+    if (has_source) alignment.add(walk.source);
+    for (const Axis& axis : rows.axes) {
+      alignment.add(axis.target_stride_bytes);
+      if (has_source) alignment.add(axis.source_stride_bytes);
+    }
+    return alignment.bytes();
+  }
+
+  void plan_units(const Rows& rows, std::int64_t unit, MoveKind kind) {
+    move.launch_.kind = static_cast<std::int32_t>(kind);
+    move.launch_.unit_bytes = static_cast<std::int32_t>(unit);
+    if (rows.row_bytes > unit) add_axis(rows.row_bytes / unit, unit, unit);
+    add_axes(rows.axes);
+    share_out_pieces(unsigned_of(rows.row_bytes / unit) * elements_of(rows.axes));
+  }
+
+  void plan_chunks(const Rows& rows, MoveKind kind) {
+    move.launch_.kind = static_cast<std::int32_t>(kind);
+    move.launch_.unit_bytes = moves::kChunkBytes;
+    move.launch_.row_bytes = unsigned_of(rows.row_bytes);
+    // A row that begins anywhere in a chunk touches no more than this.
+    const std::uint64_t chunks = ceil_divide(unsigned_of(rows.row_bytes), moves::kChunkBytes) + 1;
+    move.launch_.row_chunks = divisor_of(chunks);
+    add_axes(rows.axes);
+    share_out_pieces(chunks * elements_of(rows.axes));
+  }
+
+  // --- Tiles ---
+
+  // The axis on which the source lies densest, if that is another one than the target's.
+  std::optional<int> source_axis() const {
+    const int target_axis = walk.axes.size() - 1;
+    int densest = -1;
+    for (int axis = 0; axis <= target_axis; ++axis) {
+      const std::int64_t stride = magnitude(walk.axes[axis].source_stride_bytes);
+      if (stride == 0) continue;
+      if (densest < 0 || stride < magnitude(walk.axes[densest].source_stride_bytes)) {
+        densest = axis;
+      }
+    }
+    if (densest < 0 || densest == target_axis) return std::nullopt;
+    // A source that is broadcast along the target's axis is read well in the target's order.
+    if (walk.axes[target_axis].source_stride_bytes == 0) return std::nullopt;
+    return densest;
+  }
+
+  // Extents of a tile: a square, or longer on one side where the other has no more elements. A row
+  // on either side is a chunk at least.
+  void shape_tile(std::uint64_t extent_s, std::uint64_t extent_t) {
+    const int total = ceil_log2(moves::kTileBytes / unsigned_of(itemsize_bytes));
+    const int least = ceil_log2(moves::kChunkBytes / unsigned_of(itemsize_bytes));
+    const int most_s = std::max(ceil_log2(extent_s), least);
+    const int most_t = std::max(ceil_log2(extent_t), least);
+    int log2_s = std::min(total / 2, most_s);
+    const int log2_t = std::min(total - log2_s, most_t);
+    log2_s = total - log2_t;
+    move.launch_.along_source.log2_items = log2_s;
+    move.launch_.along_target.log2_items = total - log2_s;
+  }
+
+  // Whether the tiles hold enough for what they cost.
+  bool are_full_enough() const {
+    const auto items = [](const gridbuf_tile_axis& axis) {
+      return std::min(axis.extent, std::uint64_t{1} << axis.log2_items);
+    };
+    const std::uint64_t held = items(move.launch_.along_source) * items(move.launch_.along_target);
+    return held * kEmptiestTile * unsigned_of(itemsize_bytes) >= moves::kTileBytes;
+  }
+
+  // 16 bytes where every place that a vector may begin at is aligned, else 4, else the item.
+  std::int32_t vector_bytes(bool of_source, const Axis& dense) const {
+    const auto stride_of = [of_source](const Axis& axis) {
+      return of_source ? axis.source_stride_bytes : axis.target_stride_bytes;
+    };
+    const auto item = static_cast<std::int32_t>(itemsize_bytes);
+    if (stride_of(dense) != itemsize_bytes) return item;
+    Alignment alignment;
+    alignment.add(of_source ? static_cast<const void*>(walk.source) : walk.target);
+    for (const Axis& axis : walk.axes) {
+      if (&axis != &dense) alignment.add(stride_of(axis));
+    }
+    if (alignment.bytes() >= kWidestUnitBytes) return static_cast<std::int32_t>(kWidestUnitBytes);
+    return alignment.bytes() >= 4 ? std::max(item, 4) : item;
+  }
+
+  void set_axis(gridbuf_tile_axis& tile, const Axis& axis, std::int32_t vector) {
+    tile.extent = unsigned_of(axis.extent);
+    tile.tiles = divisor_of(ceil_divide(tile.extent, std::uint64_t{1} << tile.log2_items));
+    tile.target_stride_bytes = axis.target_stride_bytes;
+    tile.source_stride_bytes = axis.source_stride_bytes;
+    tile.vector_bytes = vector;
+  }
+
+  bool plan_tiles() {
+    const std::optional<int> densest = source_axis();
+    Alignment items;
+    items.add(unit_of({itemsize_bytes, walk.axes}));
+    if (!densest || !is_unit(itemsize_bytes) || items.bytes() < itemsize_bytes) return false;
+    const Axis& s = walk.axes[*densest];
+    const Axis& t = walk.axes[walk.axes.size() - 1];
+    gridbuf_move& launch = move.launch_;
+    shape_tile(unsigned_of(s.extent), unsigned_of(t.extent));
+    set_axis(launch.along_source, s, vector_bytes(/*of_source=*/true, s));
+    set_axis(launch.along_target, t, vector_bytes(/*of_source=*/false, t));
+    if (!are_full_enough()) return false;
+    launch.kind = GRIDBUF_COPY_TILES;
+    launch.unit_bytes = static_cast<std::int32_t>(itemsize_bytes);
+    // Eight vectors of the target, one after the other along its axis, begin in rows of the tile
+    // that are this many chunks apart.
+    const int log2_item = ceil_log2(unsigned_of(itemsize_bytes));
+    const int row_chunks = launch.along_source.log2_items + log2_item - 4;
+    const int vector_items = ceil_log2(unsigned_of(launch.along_target.vector_bytes)) - log2_item;
+    launch.swizzle_shift = std::max(3, row_chunks + vector_items);
+    SmallVec<Axis> outer = walk.axes;
+    outer.erase(walk.axes.size() - 1);
+    outer.erase(*densest);
+    add_axes(outer);
+    share_out(launch.along_source.tiles.value * launch.along_target.tiles.value *
+              elements_of(outer));
+    return true;
+  }
+
+  // --- The choice ---
+
+  Move plan_copy() {
+    start();
+    if (!walk.axes.empty() && plan_tiles()) return move;
+    const Rows rows = rows_of(walk, itemsize_bytes, has_source);
+    const std::int64_t unit = unit_of(rows);
+    if (unit < kWideUnitBytes && rows.row_bytes >= kChunkedRowBytes) {
+      plan_chunks(rows, MoveKind::kCopyChunks);
+    } else {
+      plan_units(rows, unit, MoveKind::kCopyUnits);
+    }
+    return move;
+  }
+
+  void carry(std::span<const std::byte> pattern) {
+    const std::size_t length = std::max<std::size_t>(pattern.size(), moves::kChunkBytes);
+    for (std::size_t at = 0; at < length; at += pattern.size()) {
+      std::memcpy(move.launch_.element + at, pattern.data(), pattern.size());
+    }
+  }
+
+  // The pattern repeats within a unit, so that all units are the same; or else the units of one
+  // repetition become an axis.
+  Move plan_fill(std::span<const std::byte> pattern) {
+    start();
+    carry(pattern);
+    const auto period = static_cast<std::int64_t>(pattern.size());
+    const Rows rows = rows_of(walk, itemsize_bytes, has_source);
+    const std::int64_t unit = unit_of(rows);
+    if (is_unit(period) && period <= unit) {
+      if (unit < kWideUnitBytes && rows.row_bytes >= kChunkedRowBytes) {
+        plan_chunks(rows, MoveKind::kFillChunks);
+      } else {
+        plan_units(rows, unit, MoveKind::kFillUnits);
+      }
+      return move;
+    }
+    Alignment alignment;
+    alignment.add(unit);
+    alignment.add(period);
+    const std::int64_t part = alignment.bytes();
+    move.launch_.kind = GRIDBUF_FILL_UNITS;
+    move.launch_.unit_bytes = static_cast<std::int32_t>(part);
+    move.launch_.element_units = static_cast<std::int32_t>(period / part);
+    add_axis(period / part, part, 0);
+    if (rows.row_bytes > period) add_axis(rows.row_bytes / period, period, 0);
+    add_axes(rows.axes);
+    share_out_pieces(unsigned_of(rows.row_bytes / part) * elements_of(rows.axes));
+    return move;
+  }
+};
+
+Move plan_copy(const Walk& walk, std::int64_t itemsize_bytes, std::int64_t most_blocks) {
+  return MovePlanner{walk, itemsize_bytes, /*has_source=*/true, most_blocks}.plan_copy();
+}
+
+absl::StatusOr<Move> plan_fill(const Walk& walk, std::span<const std::byte> element,
+                               std::int64_t most_blocks) {
+  const std::span<const std::byte> pattern = period_of(element);
+  if (std::ssize(pattern) > kLongestElementBytes) {
+    return make_error(ErrorClass::kValue,
+                      {"the element", std::to_string(pattern.size()) + " bytes",
+                       "at most " + std::to_string(kLongestElementBytes) + " bytes that repeat",
+                       "copy it from a view with strides of 0"});
+  }
+  return MovePlanner{walk, std::ssize(element), /*has_source=*/false, most_blocks}.plan_fill(
+      pattern);
+}
+
+// --- Running -------------------------------------------------------------------------------------
+
+namespace {
+
+// Calls work(piece of work, thread) as a grid would, one after the other.
+template <class Work>
+void for_every_thread(const gridbuf_move& move, const Work& work) {
+  for (std::uint64_t block = 0; block < move.grid_blocks; ++block) {
+    for (std::uint64_t piece = block; piece < move.work_blocks; piece += move.grid_blocks) {
+      for (std::uint32_t thread = 0; thread < moves::kThreads; ++thread) work(piece, thread);
+    }
+  }
+}
+
+template <int kItem>
+void run_tiles(const gridbuf_move& move) {
+  alignas(16) static thread_local std::uint8_t memory[moves::kTileBytes];
+  for (std::uint64_t block = 0; block < move.grid_blocks; ++block) {
+    for (std::uint64_t piece = block; piece < move.work_blocks; piece += move.grid_blocks) {
+      const moves::Tile tile = moves::tile_of(move, piece);
+      for (std::uint32_t thread = 0; thread < moves::kThreads; ++thread) {
+        moves::load_tile_of<kItem>(move, tile, memory, thread);
+      }
+      for (std::uint32_t thread = 0; thread < moves::kThreads; ++thread) {
+        moves::store_tile_of<kItem>(move, tile, memory, thread);
+      }
+    }
+  }
+}
+
+template <int kBytes>
+void run_units(const gridbuf_move& move) {
+  if (move.kind == GRIDBUF_COPY_TILES) return run_tiles<kBytes>(move);
+  const bool copies = move.kind == GRIDBUF_COPY_UNITS;
+  for_every_thread(move, [&](std::uint64_t piece, std::uint32_t thread) {
+    copies ? moves::copy_units<kBytes>(move, piece, thread)
+           : moves::fill_units<kBytes>(move, piece, thread);
+  });
+}
+
+void run(const gridbuf_move& move) {
+  if (move.kind == GRIDBUF_COPY_CHUNKS || move.kind == GRIDBUF_FILL_CHUNKS) {
+    const bool copies = move.kind == GRIDBUF_COPY_CHUNKS;
+    return for_every_thread(move, [&](std::uint64_t piece, std::uint32_t thread) {
+      copies ? moves::copy_chunks(move, piece, thread) : moves::fill_chunks(move, piece, thread);
+    });
+  }
+  switch (move.unit_bytes) {
+    case 1:
+      return run_units<1>(move);
+    case 2:
+      return run_units<2>(move);
+    case 4:
+      return run_units<4>(move);
+    case 8:
+      return run_units<8>(move);
+    default:
+      return run_units<16>(move);
+  }
+}
+
+// What both forms of the kernel get. On the host the addresses are replaced by those of the bytes.
+struct Arguments {
+  gridbuf_move move;
+  std::int64_t source_begin_bytes;
+};
+
+void run_in(const void* arguments, std::span<std::byte* const> operands) {
+  Arguments own;
+  std::memcpy(&own, arguments, sizeof(own));
+  own.move.target = reinterpret_cast<std::uintptr_t>(operands[0]);
+  if (operands.size() > 1) {
+    own.move.source = reinterpret_cast<std::uintptr_t>(operands[1]) -
+                      static_cast<std::uint64_t>(own.source_begin_bytes);
+  }
+  run(own.move);
+}
+
+int launch_cuda(const void* arguments, StreamHandle stream) {
+  return gridbuf_move_launch(&static_cast<const Arguments*>(arguments)->move, stream);
+}
+
+}  // namespace
+
+void run_on_host(const Move& move) { run(move.launch_); }
+
+absl::Status launch(DeviceDriver& driver, const Move& move, StreamHandle stream) {
+  const Arguments arguments{move.launch_, move.source_begin_bytes_};
+  const std::uint64_t source_begin =
+      move.launch_.source + static_cast<std::uint64_t>(move.source_begin_bytes_);
+  const bool copies = move.launch_.source != 0;
+  const std::array<KernelOperand, 2> operands{
+      KernelOperand{copies ? "the copy's target" : "the fill's target",
+                    reinterpret_cast<const void*>(move.launch_.target), move.target_bytes_},
+      KernelOperand{"the copy's source", reinterpret_cast<const void*>(source_begin),
+                    move.source_bytes_}};
+  return driver.launch({.name = to_string(move.kind()),
+                        .on_host = &run_in,
+                        .on_cuda = &launch_cuda,
+                        .arguments = std::as_bytes(std::span(&arguments, 1)),
+                        .operands = std::span(operands).first(copies ? 2 : 1)},
+                       stream);
+}
+
+}  // namespace gridbuf::kernels

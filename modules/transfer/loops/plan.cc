@@ -1,0 +1,356 @@
+module;
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+
+module gridbuf.transfer.loops;
+
+import gridbuf.base;
+import gridbuf.layout.view;
+import gridbuf.layout;
+
+namespace gridbuf::loops {
+namespace {
+
+// Dense rows up to this are elements of the copy.
+constexpr std::int64_t kLongestElementBytes = kLineBytes;
+// Shorter rows are not worth the borders of a stream.
+constexpr std::int64_t kShortestStreamBytes = 4 * kLineBytes;
+// Nor are shorter columns of a plane, unless they are whole lines.
+constexpr std::int64_t kShortestColumnBytes = 2 * kLineBytes;
+// Longer elements fill lines by themselves; several of them must fit the scratch of a band.
+constexpr std::int64_t kLongestStreamedBytes = 4 * kLineBytes;
+// Of a row of the source, in a task: bands that share lines find them in the second-level cache.
+constexpr std::int64_t kPartBytes = std::int64_t{1} << 13;
+
+// The axis along which the source is densest, of those in [0, end) that it moves along; -1 if none.
+int densest_of(const SmallVec<Axis>& axes, int end) {
+  int densest = -1;
+  for (int i = end - 1; i >= 0; --i) {
+    if (axes[i].source_stride_bytes == 0) continue;  // the same elements again: a loop
+    if (densest < 0 ||
+        magnitude(axes[i].source_stride_bytes) < magnitude(axes[densest].source_stride_bytes)) {
+      densest = i;
+    }
+  }
+  return densest;
+}
+
+std::int64_t elements_of(const Walk& walk) {
+  std::int64_t elements = 1;
+  for (const Axis& axis : walk.axes) elements *= axis.extent;
+  return elements;
+}
+
+Axis take(SmallVec<Axis>& axes, int at) {
+  const Axis axis = axes[at];
+  axes.erase(at);
+  return axis;
+}
+
+// The other axes, as loops around what is left.
+void add_steps(CopyPlan& plan, const SmallVec<Axis>& axes) {
+  for (const Axis& axis : axes) {
+    plan.loops.push_back(
+        {Count::kSteps, axis.extent, axis.target_stride_bytes, axis.source_stride_bytes});
+  }
+}
+
+// Cuts an extent into parts, for a loop of them.
+Loop parts_loop(CopyPlan& plan, Count count, std::int64_t extent, std::int64_t part) {
+  plan.part = std::min(extent, std::max<std::int64_t>(1, part));
+  return {count, (extent - 1) / plan.part + 1};
+}
+
+// Long rows are cut; of short ones a task has many.
+void plan_rows(CopyPlan& plan, Walk walk, std::int64_t itemsize_bytes, std::int64_t total_bytes,
+               const CopyLimits& limits) {
+  Axis innermost{1, itemsize_bytes, itemsize_bytes};
+  if (!walk.axes.empty()) innermost = take(walk.axes, walk.axes.size() - 1);
+  const std::int64_t row_bytes = innermost.extent * itemsize_bytes;
+  plan.streams =
+      plan.streams && total_bytes >= limits.stream_rows_bytes && row_bytes >= kShortestStreamBytes;
+  plan.parallel = plan.parallel && total_bytes >= limits.parallel_rows_bytes;
+  plan.rows = {.extent = innermost.extent,
+               .itemsize_bytes = itemsize_bytes,
+               .target_stride_bytes = innermost.target_stride_bytes,
+               .source_stride_bytes = innermost.source_stride_bytes,
+               .swap_unit_bytes = plan.swap_unit_bytes,
+               .streams = plan.streams};
+  Loop parts =
+      parts_loop(plan, Count::kPieces, innermost.extent, limits.piece_bytes / itemsize_bytes);
+  if (parts.extent == 1 && !walk.axes.empty()) {
+    const Axis rows = take(walk.axes, walk.axes.size() - 1);
+    plan.rows.count = rows.extent;
+    plan.rows.target_step_bytes = rows.target_stride_bytes;
+    plan.rows.source_step_bytes = rows.source_stride_bytes;
+    parts = parts_loop(plan, Count::kRows, rows.extent, limits.piece_bytes / row_bytes);
+  }
+  // Few short rows, of which there are many times as few: all of them are a task.
+  if (parts.extent == 1 && !walk.axes.empty()) {
+    const Axis& groups = walk.axes[walk.axes.size() - 1];
+    if (groups.extent <= limits.piece_bytes / row_bytes / plan.rows.count) {
+      plan.rows.groups = groups.extent;
+      plan.rows.target_group_bytes = groups.target_stride_bytes;
+      plan.rows.source_group_bytes = groups.source_stride_bytes;
+      walk.axes.erase(walk.axes.size() - 1);
+    }
+  }
+  add_steps(plan, walk.axes);
+  plan.loops.push_back(parts);
+}
+
+// The axis of the columns: where the source is denser than along the target's innermost axis. -1 if
+// nowhere is.
+int columns_of(const SmallVec<Axis>& axes) {
+  const int innermost = axes.size() - 1;
+  const int densest = densest_of(axes, innermost);
+  if (densest < 0) return -1;
+  const std::int64_t stride = magnitude(axes[densest].source_stride_bytes);
+  return stride < magnitude(axes[innermost].source_stride_bytes) ? densest : -1;
+}
+
+void plan_planes(CopyPlan& plan, Walk walk, std::int64_t itemsize_bytes, int columns_axis,
+                 std::int64_t total_bytes, const CopyLimits& limits) {
+  plan.moves_planes = true;
+  Axis columns = take(walk.axes, columns_axis);
+  const Axis rows = take(walk.axes, walk.axes.size() - 1);
+  plan.target = walk.target;
+  plan.source = walk.source;
+  if (columns.source_stride_bytes < 0) {  // so that the source is read upwards
+    plan.target += (columns.extent - 1) * columns.target_stride_bytes;
+    plan.source += (columns.extent - 1) * columns.source_stride_bytes;
+    columns.target_stride_bytes = -columns.target_stride_bytes;
+    columns.source_stride_bytes = -columns.source_stride_bytes;
+  }
+  const std::int64_t column_bytes = rows.extent * itemsize_bytes;
+  const bool whole_lines =
+      columns.target_stride_bytes % kLineBytes == 0 && column_bytes % kLineBytes == 0;
+  plan.streams = plan.streams && total_bytes >= limits.stream_bytes &&
+                 itemsize_bytes <= kLongestStreamedBytes &&
+                 rows.target_stride_bytes == itemsize_bytes &&
+                 (whole_lines || column_bytes >= kShortestColumnBytes);
+  plan.parallel = plan.parallel && total_bytes >= limits.parallel_bytes;
+  plan.plane = {.target = plan.target,
+                .source = plan.source,
+                .itemsize_bytes = itemsize_bytes,
+                .rows = rows.extent,
+                .columns = columns.extent,
+                .target_row_stride_bytes = rows.target_stride_bytes,
+                .target_column_stride_bytes = columns.target_stride_bytes,
+                .source_row_stride_bytes = rows.source_stride_bytes,
+                .source_column_stride_bytes = columns.source_stride_bytes,
+                .streams = plan.streams};
+  const bool in_caches = total_bytes < limits.stream_bytes && plan.swap_unit_bytes == 1;
+  if (const int beside = densest_of(walk.axes, walk.axes.size()); in_caches && beside >= 0) {
+    const Axis planes = take(walk.axes, beside);
+    plan.plane.count = planes.extent;
+    plan.plane.target_step_bytes = planes.target_stride_bytes;
+    plan.plane.source_step_bytes = planes.source_stride_bytes;
+  }
+  // All planes must begin their lines alike, or none is taken to.
+  plan.bands = bands_of(plan.plane);
+  for (const Axis& axis : walk.axes) {
+    if (axis.target_stride_bytes % kLineBytes != 0) plan.bands.share_lines = plan.streams;
+  }
+  const Loop bands{Count::kBands, plan.bands.count, 0, rows.source_stride_bytes * plan.bands.rows};
+  const Loop parts = parts_loop(plan, Count::kColumns, columns.extent, kPartBytes / itemsize_bytes);
+  add_steps(plan, walk.axes);
+  const auto before = [](const Loop& a, const Loop& b) {
+    return magnitude(a.source_stride_bytes) > magnitude(b.source_stride_bytes);
+  };
+  if (plan.bands.share_lines) {
+    std::sort(plan.loops.begin(), plan.loops.end(), before);
+    plan.loops.push_back(parts);
+    plan.loops.push_back(bands);
+  } else {
+    plan.loops.push_back(bands);
+    std::sort(plan.loops.begin(), plan.loops.end(), before);
+    plan.loops.push_back(parts);
+  }
+}
+
+// Dense rows of both sides that are shorter than a line become the elements.
+std::int64_t fuse_elements(Walk& walk, std::int64_t itemsize_bytes) {
+  while (walk.axes.size() > 1) {
+    const Axis& innermost = walk.axes[walk.axes.size() - 1];
+    const std::int64_t length_bytes = innermost.extent * itemsize_bytes;
+    if (innermost.target_stride_bytes != itemsize_bytes ||
+        innermost.source_stride_bytes != itemsize_bytes || length_bytes >= kLongestElementBytes) {
+      break;
+    }
+    itemsize_bytes = length_bytes;
+    walk.axes.erase(walk.axes.size() - 1);
+  }
+  return itemsize_bytes;
+}
+
+void count_tasks(CopyPlan& plan, std::int64_t total_bytes, const CopyLimits& limits) {
+  for (const Loop& loop : plan.loops) plan.tasks *= loop.extent;
+  const std::int64_t task_bytes = std::max<std::int64_t>(1, total_bytes / plan.tasks);
+  plan.tasks_of_a_piece = std::max<std::int64_t>(1, limits.piece_bytes / task_bytes);
+}
+
+// ---- Running. ----
+
+// A place in the space of loops.
+class Cursor {
+ public:
+  Cursor(const CopyPlan& plan, std::int64_t task)
+      : loops_(plan.loops),
+        target_(plan.target),
+        source_(plan.source),
+        index_(plan.loops.size(), 0) {
+    for (int i = loops_.size() - 1; i >= 0 && task > 0; --i) {
+      index_[i] = task % loops_[i].extent;
+      task /= loops_[i].extent;
+      if (loops_[i].count == Count::kSteps) move(loops_[i], index_[i]);
+    }
+  }
+
+  std::byte* target() const { return target_; }
+  const std::byte* source() const { return source_; }
+  std::int64_t index_of(Count count) const {
+    for (int i = loops_.size() - 1; i >= 0; --i) {
+      if (loops_[i].count == count) return index_[i];
+    }
+    return 0;
+  }
+
+  void next() {
+    for (int i = loops_.size() - 1; i >= 0; --i) {
+      const Loop& loop = loops_[i];
+      const bool steps = loop.count == Count::kSteps;
+      if (++index_[i] < loop.extent) {
+        if (steps) move(loop, 1);
+        return;
+      }
+      index_[i] = 0;
+      if (steps) move(loop, 1 - loop.extent);
+    }
+  }
+
+ private:
+  void move(const Loop& loop, std::int64_t steps) {
+    target_ += steps * loop.target_stride_bytes;
+    source_ += steps * loop.source_stride_bytes;
+  }
+
+  const SmallVec<Loop>& loops_;
+  std::byte* target_;
+  const std::byte* source_;
+  Extents index_;
+};
+
+void run_rows(const CopyPlan& plan, Simd simd, std::int64_t begin, std::int64_t end) {
+  const MoveRows move_rows = move_rows_with(simd, plan.rows);
+  Cursor at(plan, begin);
+  Rows rows = plan.rows;
+  for (std::int64_t task = begin; task < end; ++task, at.next()) {
+    const std::int64_t element = at.index_of(Count::kPieces) * plan.part;
+    const std::int64_t row = at.index_of(Count::kRows) * plan.part;
+    if (plan.rows.count == 1) {
+      rows.extent = std::min(plan.part, plan.rows.extent - element);
+    } else {
+      rows.count = std::min(plan.part, plan.rows.count - row);
+    }
+    move_rows(rows, at.target() + element * rows.target_stride_bytes + row * rows.target_step_bytes,
+              at.source() + element * rows.source_stride_bytes + row * rows.source_step_bytes);
+  }
+}
+
+// The bytes of a band that has just been written, and is in the caches.
+void swap_band(const CopyPlan& plan, const Plane& plane, const Band& band) {
+  const Rows column{.extent = band.rows,
+                    .itemsize_bytes = plane.itemsize_bytes,
+                    .target_stride_bytes = plane.target_row_stride_bytes,
+                    .source_stride_bytes = 0};
+  std::byte* target = plane.target + band.row * plane.target_row_stride_bytes;
+  for (std::int64_t i = 0; i < plane.columns; ++i) {
+    swap_row(column, target, plan.swap_unit_bytes);
+    target += plane.target_column_stride_bytes;
+  }
+}
+
+std::int64_t first_column(const CopyPlan& plan, const Cursor& at) {
+  return at.index_of(Count::kColumns) * plan.part;
+}
+
+void run_planes(const CopyPlan& plan, Simd simd, std::int64_t begin, std::int64_t end) {
+  const MoveBand move_band = move_band_with(simd);
+  Cursor at(plan, begin);
+  Plane plane = plan.plane;
+  for (std::int64_t task = begin; task < end; ++task) {
+    const std::int64_t first = first_column(plan, at);
+    const Band band = plan.bands[at.index_of(Count::kBands)];
+    plane.columns = std::min(plan.part, plan.plane.columns - first);
+    plane.target = at.target() + first * plane.target_column_stride_bytes;
+    plane.source = at.source() + first * plane.source_column_stride_bytes;
+    at.next();
+    plane.next =
+        task + 1 == end
+            ? nullptr
+            : at.source() + first_column(plan, at) * plane.source_column_stride_bytes +
+                  plan.bands[at.index_of(Count::kBands)].row * plane.source_row_stride_bytes;
+    move_band(plane, band);
+    if (plan.swap_unit_bytes > 1) swap_band(plan, plane, band);
+  }
+}
+
+}  // namespace
+
+CopyPlan make_plan(Walk walk, std::int64_t itemsize_bytes, std::int64_t swap_unit_bytes,
+                   Order order, const CopyLimits& limits) {
+  const std::int64_t total_bytes = elements_of(walk) * itemsize_bytes;
+  CopyPlan plan{.swap_unit_bytes = std::max<std::int64_t>(1, swap_unit_bytes),
+                .target = walk.target,
+                .source = walk.source};
+  const bool in_order = order == Order::kAsIndexed;
+  plan.parallel = !in_order;
+  // Bytes that are swapped are written twice, the second time in the caches.
+  plan.streams = !in_order && plan.swap_unit_bytes == 1;
+  if (!in_order) itemsize_bytes = fuse_elements(walk, itemsize_bytes);
+  const int columns = in_order || walk.axes.empty() ? -1 : columns_of(walk.axes);
+  if (columns < 0) {
+    plan_rows(plan, walk, itemsize_bytes, total_bytes, limits);
+  } else {
+    plan_planes(plan, walk, itemsize_bytes, columns, total_bytes, limits);
+  }
+  count_tasks(plan, total_bytes, limits);
+  return plan;
+}
+
+void run(const CopyPlan& plan, Simd simd, std::int64_t begin, std::int64_t end) {
+  if (plan.moves_planes) {
+    run_planes(plan, simd, begin, end);
+  } else {
+    run_rows(plan, simd, begin, end);
+  }
+  if (plan.streams) end_stream();
+}
+
+void copy_view(std::byte* target_block, const StridedView& target, const std::byte* source_block,
+               const StridedView& source, std::int64_t swap_unit_bytes, const CopyLimits& limits) {
+  Walk walk = make_walk(target_block, target, source_block, source);
+  const bool any_order = arrange(walk, target.itemsize_bytes);
+  if (any_order && swap_unit_bytes <= 1) {
+    // A dense run that one thread copies through the caches is not worth a plan.
+    const std::optional<std::int64_t> bytes = dense_run_bytes(walk, target.itemsize_bytes);
+    if (bytes && *bytes < std::min(limits.parallel_rows_bytes, limits.stream_rows_bytes)) {
+      std::memcpy(walk.target, walk.source, static_cast<std::size_t>(*bytes));
+      return;
+    }
+  }
+  // Where elements of the target share bytes, the order of writing shows.
+  const CopyPlan plan = make_plan(walk, target.itemsize_bytes, swap_unit_bytes,
+                                  any_order ? Order::kAny : Order::kAsIndexed, limits);
+  const Simd path = simd();
+  if (!plan.parallel) return run(plan, path, 0, plan.tasks);
+  parallel_for(plan.tasks, plan.tasks_of_a_piece,
+               [&](std::int64_t begin, std::int64_t end) { run(plan, path, begin, end); });
+}
+
+}  // namespace gridbuf::loops

@@ -1,0 +1,72 @@
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+import gridbuf.transfer.testing;
+import gridbuf.transfer;
+
+namespace gridbuf::testing {
+namespace {
+
+constexpr ConversionFlags kNothing{};
+constexpr ConversionFlags kInvalid{.invalid = true, .overflow = false};
+constexpr ConversionFlags kOverflow{.invalid = false, .overflow = true};
+
+// The bits of a number as another type; what NumPy 2.4.6 and ml_dtypes 0.5.4 make of them is what
+// is expected below.
+std::uint64_t converted(std::uint64_t bits, Number target, Number source,
+                        ConversionFlags flags = kNothing) {
+  std::uint64_t result[2] = {0, 0};
+  const std::uint64_t both[2] = {bits, 0};
+  EXPECT_EQ(define_conversion(reinterpret_cast<std::byte*>(result), target,
+                              reinterpret_cast<const std::byte*>(both), source),
+            flags);
+  return result[0];
+}
+
+TEST(DefineConversion, AgreesWithNumPy) {
+  using enum Number;
+  EXPECT_EQ(converted(0x7fffffffffffffff, kFloat32, kInt64), 0x5f000000U);
+  EXPECT_EQ(converted(0x7d01, kFloat32, kFloat16), 0x7fa02000U);
+  EXPECT_EQ(converted(0x7d01, kFloat64, kFloat16), 0x7ff4040000000000U);
+  EXPECT_EQ(converted(0x7fa00001, kFloat16, kFloat32), 0x7d00U);
+  EXPECT_EQ(converted(0x7f800001, kFloat16, kFloat32), 0x7c01U);
+  EXPECT_EQ(converted(0x7fa00001, kFloat64, kFloat32, kInvalid), 0x7ffc000020000000U);
+  EXPECT_EQ(converted(0x7ff4000000000001, kFloat32, kFloat64, kInvalid), 0x7fe00000U);
+  // Halfway between two float16 but for a bit that float32 has no room for: rounded once.
+  EXPECT_EQ(converted(0x3ff0020000000000, kFloat16, kFloat64), 0x3c00U);
+  EXPECT_EQ(converted(0x3ff0020000000001, kFloat16, kFloat64), 0x3c01U);
+  // … and to bfloat16 by way of float32, which loses that bit.
+  EXPECT_EQ(converted(0x3ff0100000000001, kBfloat16, kFloat64), 0x3f80U);
+  EXPECT_EQ(converted(0x3f808001, kBfloat16, kFloat32), 0x3f81U);
+  EXPECT_EQ(converted(0x7fffffff, kBfloat16, kFloat32), 0x7fc0U);
+  EXPECT_EQ(converted(0xff812345, kBfloat16, kFloat32, kInvalid), 0xffc0U);
+  EXPECT_EQ(converted(0x7c01, kBfloat16, kFloat16, kInvalid), 0x7fc0U);
+  EXPECT_EQ(converted(0x7fefffffffffffff, kBfloat16, kFloat64, kOverflow), 0x7f80U);
+  EXPECT_EQ(converted(0x7f81, kFloat32, kBfloat16), 0x7f810000U);
+  EXPECT_EQ(converted(0x7f81, kFloat64, kBfloat16, kInvalid), 0x7ff8200000000000U);
+  EXPECT_EQ(converted(0xffc1, kFloat16, kBfloat16), 0xfe00U);
+}
+
+TEST(SpecialNumbers, HoldTheirKinds) {
+  const std::vector<std::byte> bytes = special_numbers(Number::kFloat64);
+  std::vector<double> numbers(bytes.size() / sizeof(double));
+  std::memcpy(numbers.data(), bytes.data(), bytes.size());
+  const auto has = [&](auto test) { return std::any_of(numbers.begin(), numbers.end(), test); };
+  EXPECT_TRUE(has([](double x) { return std::isnan(x); }));
+  EXPECT_TRUE(has([](double x) { return x == 0 && std::signbit(x); }));
+  EXPECT_TRUE(has([](double x) { return x == -std::numeric_limits<double>::infinity(); }));
+  EXPECT_TRUE(has([](double x) { return x == std::numeric_limits<double>::denorm_min(); }));
+  EXPECT_TRUE(has([](double x) { return x == 127.5; }));
+  EXPECT_TRUE(has([](double x) { return x == 9223372036854775808.0; }));
+  EXPECT_EQ(special_numbers(Number::kBfloat16).size(), std::size_t{2} << 16);
+}
+
+}  // namespace
+}  // namespace gridbuf::testing
