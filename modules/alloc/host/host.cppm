@@ -227,6 +227,8 @@ class HostResource final : public MemoryResource {
   /// Takes effect at once: what is kept beyond a new limit is unmapped. Error: kValue for negative
   /// limits.
   absl::Status configure(const HostOptions& options);
+  /// Whether poison mode is on.
+  bool poisons() const { return poison_.load(std::memory_order_relaxed); }
   HostStatistics statistics() const;
   /// Unmaps kept mappings, the least recently used first, until at most `keep_bytes` are left, and
   /// the sealed addresses of poison mode. Returns how many bytes that were. (Not counted: the
@@ -242,7 +244,6 @@ class HostResource final : public MemoryResource {
   absl::StatusOr<Block> allocate_small(const AllocationRequest& request);
   static void release_small(void* self, void* allocation) noexcept;
   static void free_spare_blocks() noexcept;
-  bool poisons() const { return poison_.load(std::memory_order_relaxed); }
   bool keeps_blocks() const {
     return cache_limit_.load(std::memory_order_relaxed) != 0 && !poisons();
   }
