@@ -134,8 +134,8 @@ class Helper {
 
 /// What memcpy and memset of this module share: three numbers and the number of threads.
 ///
-/// These are raw entry points, because a call through pybind11 takes longer than memcpy of 4 KiB:
-/// a slow yardstick would flatter gridbuf.
+/// These are raw entry points, because the call is part of the yardstick: 4 KiB are copied in the
+/// time of a call, and a slow yardstick would flatter gridbuf.
 template <typename Piece>
 PyObject* on_threads(PyObject* const* arguments, Py_ssize_t given, Piece work) {
   std::size_t values[4] = {};

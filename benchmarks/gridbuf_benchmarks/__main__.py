@@ -135,7 +135,7 @@ def _run(options: argparse.Namespace) -> int:
         return unit_strides.run(options)
     if options.command == "compare":
         old, new = results.read(options.old), results.read(options.new)
-        report.show(report.comparison(old, new))
+        report.show_markdown(report.comparison(old, new))
         slower = report.regressions(report.changes(old, new))
         return 3 if slower and options.fail_on_regression else 0
     if options.command == "report":
@@ -210,7 +210,7 @@ def _measured(cases: Sequence[Case], options: argparse.Namespace) -> dict[str, A
 
 
 def _report(result: dict[str, Any], options: argparse.Namespace) -> None:
-    report.show(report.render(report.TERMINAL, result))
+    report.show(result)
     pictures = options.plot or (options.markdown and options.markdown.with_suffix(".png"))
     if pictures:
         print("plots:", *plot.save(result, pictures))

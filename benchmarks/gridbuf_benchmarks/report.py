@@ -10,7 +10,6 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import resources
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,68 +24,42 @@ from gridbuf_benchmarks.libraries import BASELINE, LIBRARIES, MEMORY, PEERS, tit
 
 _NOT_RUN = "–"
 
-TERMINAL = """\
-{% for title, text in tables %}
-## {{ title }}
 
-{{ text }}
-
-{% endfor %}
-{{ grids }}
-
-Beside the speed of the memory: speed of gridbuf ÷ speed of the memory, and of the peers. Otherwise: time of gridbuf ÷ time
-of the peer, below 1 means gridbuf is faster. Median of the rounds ± half the interquartile range.
-
-## Targets
-
-{% for what, verdict, figures in targets if figures %}
-- target: {{ what }}: {{ verdict }}: {{ figures }}
-{% endfor %}
-
-## What is compared, and what differs
-
-{% for note in notes %}
-- {{ note | join(": ") }}
-{% endfor %}
-
-## The machine and the run
-
-{% for fact in facts %}
-- {{ fact }}
-{% endfor %}
-"""
-
-
-def show(markdown: str) -> None:
-    """Prints Markdown; wide enough for the tables where the output is not a terminal."""
-    console = Console(width=None if sys.stdout.isatty() else 132, highlight=False)
-    console.print(Markdown(markdown))
-
-
-def document(result: Mapping[str, Any], path: Path, pictures: Path) -> str:
-    """The document of a result at `path`; its pictures are those that `plot.save` draws for `pictures`."""
-    text = resources.files("gridbuf_benchmarks").joinpath("performance.template.md").read_text()
-    files = plot.names(result, pictures)
-    links = {name: os.path.relpath(paths[0], path.parent) for name, paths in files.items()}
-    return render(text, result, links)
-
-
-def render(template: str, result: Mapping[str, Any], plots: Mapping[str, str] | None = None) -> str:
-    """The template, its gaps filled from the result; `plots` are the links of the pictures.
-
-    Raises:
-      jinja2.UndefinedError, TypeError: for a gap that nothing fills, or with other arguments than it takes.
-    """
+def template() -> jinja2.Template:
+    """The document with its gaps, which `gaps` fills; a gap that nothing fills is an error."""
     environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("gridbuf_benchmarks", "."),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    return environment.from_string(template).render(_gaps(result), plots=plots or {})
+    environment.filters["plain"] = plain
+    return environment.get_template("performance.template.md")
 
 
-def _gaps(result: Mapping[str, Any]) -> dict[str, Any]:
+def document(result: Mapping[str, Any], path: Path, pictures: Path) -> str:
+    """The document of a result at `path`; its pictures are those that `plot.save` draws for `pictures`."""
+    files = plot.names(result, pictures)
+    links = {name: os.path.relpath(paths[0], path.parent) for name, paths in files.items()}
+    return template().render(gaps(result), plots=links)
+
+
+def show(result: Mapping[str, Any]) -> None:
+    """Prints the parts of the document with figures."""
+    whole = template()
+    context = whole.new_context(gaps(result))
+    for name in ("tables", "grids", "targets", "notes", "facts"):
+        show_markdown("".join(whole.blocks[name](context)))
+
+
+def show_markdown(text: str) -> None:
+    """Prints Markdown; wide enough for the tables where the output is not a terminal."""
+    console = Console(width=None if sys.stdout.isatty() else 132, highlight=False)
+    console.print(Markdown(text))
+
+
+def gaps(result: Mapping[str, Any]) -> dict[str, Any]:
     """What a template can say, by name."""
     cases = {case["id"]: case for case in result["cases"]}
 
@@ -118,53 +91,16 @@ def _gaps(result: Mapping[str, Any]) -> dict[str, Any]:
         notes.setdefault(case["note"], {})[_chapter(case)] = None
     chapters = groupby(result["cases"], _chapter)
     return {
+        **result,
         "ratio": ratio,
         "speed": speed,
         "time": time,
         "verdict": verdict,
-        "facts": [*_facts(result)],
-        "gpu": ", ".join(result["machine"]["gpu_models"]) or "none, so nothing was measured on one",
         "targets": [promise_words(promise) for promise in result["promises"]],
         "grids": "\n\n".join(_grid_tables(result["cases"])),
         "tables": [(CHAPTERS.get(key, key), case_table([*some])) for key, some in chapters],
         "notes": [(", ".join(chapters), plain(note)) for note, chapters in notes.items()],
     }
-
-
-def _facts(result: Mapping[str, Any]) -> Iterator[str]:
-    """Machine, versions, how long it took, and what makes the figures less trustworthy."""
-    machine, libraries = result["machine"], result["libraries"]
-    caches = [f"{level} {size >> 10} KiB" for level, size in machine["cache_bytes"].items()]
-    pages = sorted({case["memory"]["page_bytes"] for case in result["cases"] if case["memory"]})
-    yield (
-        f"recorded: {result['created']}, {'quick' if result['quick'] else 'full'} run of {len(result['cases'])} cases"
-        f" in {result['seconds'] / 60:.1f} minutes"
-    )
-    yield (
-        f"CPU: {machine['cpu_model']} ({machine['cpu_family']}), {machine['cores_usable']} cores"
-        f"{', virtual machine' if machine['virtual_machine'] else ''}, governor {machine['governor'] or 'not readable'}, "
-        f"{', '.join(machine['cpu_flags'])}; caches of data: {', '.join(caches)}"
-    )
-    yield f"GPU: {', '.join(machine['gpu_models']) or 'none'}"
-    yield f"memory: {machine['memory_bytes'] / 2**30:.0f} GiB, huge pages: {machine['huge_pages']}"
-    yield f"system: {machine['system']}, Linux {machine['kernel']}, {machine['libc']}"
-    versions = [f"Python {machine['python']}"]
-    for key in (BASELINE, "numpy", "torch", "gt4py", "memcpy_halves"):
-        if (library := libraries[key])["state"] == "present":
-            title = "glibc's memcpy" if key == "memcpy_halves" else library["title"]
-            threads = f" ({library['threads']} threads)" if "threads" in library else ""
-            versions.append(f"{title} {library['version']}{threads}")
-    yield ", ".join(versions)
-    build = libraries[BASELINE]["build"]
-    yield "gridbuf's extension: " + ", ".join(f"{key} {value}" for key, value in build.items())
-    if pages:
-        sizes = " and ".join(f"{size >> 10} KiB" for size in pages)
-        yield f"pages below what copies and fills read and write: {sizes}"
-    yield from (f"**{plain(warning)}**" for warning in result["warnings"])
-    for library in libraries.values():
-        if library["state"] == "absent":
-            what = f"{library['title']} ({library['reason']}); install: {library['install']}"
-            yield f"**not compared: {plain(what)}**"
 
 
 def promise_words(promise: Mapping[str, Any]) -> tuple[str, str, str]:

@@ -9,6 +9,7 @@ import re
 import threading
 import time
 import types
+from concurrent.futures import ThreadPoolExecutor
 from itertools import permutations
 from pathlib import Path
 from timeit import Timer
@@ -191,6 +192,32 @@ def test_a_slow_contender_sits_out_and_its_ratio_is_that_of_its_rounds() -> None
     assert ratio_of(samples["fast"], samples["slowest"])["median"] == pytest.approx(0.01)
     assert ratio_of(samples["fast"], samples["slow"])["count"] == 2
     assert all(len(one.page_faults) == len(one.rounds) for one in samples.values())
+
+
+def test_ranks_agree_on_times_and_rounds() -> None:
+    """Two threads as ranks, one of which takes twice as long: a sample is the time of the slower."""
+    barrier, times = threading.Barrier(2), [0.0, 0.0]
+
+    def rank(number: int) -> dict[str, Samples]:
+        def agree(seconds: float) -> float:
+            times[number] = seconds
+            barrier.wait()
+            longest = max(times)
+            barrier.wait()
+            return longest
+
+        statements = {key: f"sleep({(number + 1) * 1e-3})" for key in "ab"}
+        contenders = {
+            key: Contender(text, {"sleep": time.sleep}) for key, text in statements.items()
+        }
+        return measure(contenders, Budget(3, 2e-3, 60.0), agree=agree)
+
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(rank, range(2))
+    for key in "ab":
+        assert (first[key].loops, first[key].rounds) == (second[key].loops, [0, 1, 2])
+        assert first[key].nanoseconds == second[key].nanoseconds
+        assert min(first[key].nanoseconds) >= 2e6
 
 
 def test_what_runs_before_a_sample_is_not_timed() -> None:
