@@ -13,10 +13,9 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
-#include <atomic>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
+#include <semaphore>
 #include <string>
 #include <thread>
 
@@ -75,8 +74,8 @@ py::object through_method(py::object x, long count) {
 
 using Work = absl::FunctionRef<void(std::size_t begin_bytes, std::size_t end_bytes)>;
 
-/// A second thread that waits for halves. It sleeps between measurements and takes no time
-/// from other contenders; after work, and after `wake`, it is awake for a moment.
+/// A second thread that waits for halves. It sleeps between measurements and takes no time from
+/// other contenders; after work, it is awake for a moment. `halves` of nothing wakes it.
 class Helper {
  public:
   static Helper& instance() {
@@ -85,51 +84,37 @@ class Helper {
     return *helper;
   }
 
-  /// Returns when the helper is awake.
-  void wake() {
-    halves(0, [](std::size_t, std::size_t) {});
-  }
-
   /// Runs `work` on the first half in the helper and on the second here.
   void halves(std::size_t bytes, Work work) {
-    // Whole pages for each, so that the threads share none.
-    Job job{work, bytes / 2 / 4096 * 4096};
-    job_.store(&job, std::memory_order_relaxed);
-    ticket_.fetch_add(1, std::memory_order_release);
-    ticket_.notify_one();
-    work(job.end_bytes, bytes);
-    while (!job.done.load(std::memory_order_acquire)) __builtin_ia32_pause();
+    work_ = &work;
+    half_bytes_ = bytes / 2 / 4096 * 4096;  // Whole pages for each: the threads share none.
+    begin_.release();
+    work(half_bytes_, bytes);
+    while (!done_.try_acquire()) __builtin_ia32_pause();
   }
 
  private:
-  struct Job {
-    Work work;
-    std::size_t end_bytes;
-    std::atomic<bool> done = false;
-  };
-
   // Some 10 µs: longer than the calls of one sample are apart, and shorter than any sample.
   static constexpr int kSpins = 512;
 
   Helper() {
-    std::thread([this] { serve(); }).detach();
-  }
-
-  [[noreturn]] void serve() {
-    for (std::uint32_t seen = 0;;) {
-      for (int i = 0; i < kSpins && ticket_.load(std::memory_order_acquire) == seen; ++i) {
-        __builtin_ia32_pause();
+    std::thread([this] {
+      for (;;) {
+        bool awake = begin_.try_acquire();
+        for (int i = 0; i < kSpins && !awake; ++i) {
+          __builtin_ia32_pause();
+          awake = begin_.try_acquire();
+        }
+        if (!awake) begin_.acquire();
+        (*work_)(0, half_bytes_);
+        done_.release();
       }
-      ticket_.wait(seen, std::memory_order_acquire);
-      ++seen;  // The caller waits for each job, so that none is missed.
-      Job* const job = job_.load(std::memory_order_relaxed);
-      job->work(0, job->end_bytes);
-      job->done.store(true, std::memory_order_release);
-    }
+    }).detach();
   }
 
-  std::atomic<Job*> job_ = nullptr;
-  std::atomic<std::uint32_t> ticket_ = 0;
+  std::binary_semaphore begin_{0}, done_{0};
+  const Work* work_ = nullptr;
+  std::size_t half_bytes_ = 0;
 };
 
 /// What memcpy and memset of this module share: three numbers and the number of threads.
@@ -225,7 +210,8 @@ PYBIND11_MODULE(_loops, m) {
   m.doc() = "Measured from C.";
   m.def("through_table", &through_table, "Exports x `count` times through its type's table.");
   m.def("through_method", &through_method, "Calls x.__dlpack__(max_version=(1, 3)) as often.");
-  m.def("wake_helper", [] { Helper::instance().wake(); }, "Before each sample in halves.");
+  const auto wake = [] { Helper::instance().halves(0, [](std::size_t, std::size_t) {}); };
+  m.def("wake_helper", wake, "Before each sample in halves: the helper is there at its start.");
   m.def("copy_loop", &copy_loop, "The engine's copy, `count` times.");
   m.def("memcpy_loop", &memcpy_loop, "memcpy of as many bytes, `count` times.");
   if (PyModule_AddFunctions(m.ptr(), raw_functions) != 0) throw py::error_already_set();

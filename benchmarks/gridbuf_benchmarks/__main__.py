@@ -81,9 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     add = written.add_argument
     plots = "draw the ratios, in PATH-copies the copies, in PATH-sizes the sizes; .png or .svg, or both without a suffix"
     add("--plot", type=_path, metavar="PATH", help=plots)
-    text = (
-        "write the document of the result; its pictures are those of --plot, or are drawn beside it"
-    )
+    text = "write the document of the result; its pictures are those of --plot, or are drawn next to it"
     add("--markdown", type=_path, metavar="PATH", help=text)
 
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

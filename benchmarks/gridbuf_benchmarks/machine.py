@@ -44,12 +44,10 @@ def describe() -> dict[str, Any]:
     }
 
 
-def disturbances(facts: dict[str, Any]) -> list[str]:
+def disturbances(info: dict[str, Any]) -> list[str]:
     """What makes the figures of this machine less trustworthy, each with what to do."""
     found = []
-    load, cores, governor = (
-        facts[key] for key in ("load_average_1min", "cores_usable", "governor")
-    )
+    load, cores, governor = (info[key] for key in ("load_average_1min", "cores_usable", "governor"))
     if load > 0.5 * cores:
         found.append(
             f"the load average is {load} on {cores} cores: other work is running; stop it and run again"

@@ -132,7 +132,7 @@ def available_bytes() -> int:
     return int(kib) * 1024 + sum(one.nbytes for one in _blocks.values())
 
 
-def facts() -> dict[str, Any]:
+def info() -> dict[str, Any]:
     """For the result: the size of the blocks in use, and the size of most of their pages."""
     addresses = [one.ctypes.data for one in _blocks.values()]
     kib = {"AnonHugePages": 0, "Size": 0}

@@ -1,4 +1,4 @@
-"""The plots of a result: ratios of all kinds, copies beside the memory, and cost over size."""
+"""The plots of a result: ratios of all kinds, copies relative to the memory, and cost over size."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ Cases = Sequence[Mapping[str, Any]]
 def names(result: Mapping[str, Any], path: Path) -> dict[str, list[Path]]:
     """The files of each plot that the result has cases for.
 
-    A `path` ending in .png or .svg stands for that format; any other for both.
+    A `path` that ends in .png or .svg is for that format; any other for both.
     """
     suffixes = [path.suffix] if path.suffix in _FORMATS else [*_FORMATS]
     stem = path.name.removesuffix(path.suffix) if path.suffix in _FORMATS else path.name
@@ -102,7 +102,7 @@ Grid = tuple[int, list[tuple[int, ...]], dict[str, dict[tuple[int, ...], Mapping
 
 
 def grids(cases: Cases) -> Iterator[Grid]:
-    """The 3-d copies that were measured beside the memory: shapes × layouts, a grid for each item size."""
+    """The 3-d copies that have a ratio to the memory: shapes × layouts, a grid for each item size."""
     by_size: dict[int, dict[str, dict[tuple[int, ...], Mapping[str, Any]]]] = {}
     for case in cases:
         work = case["work"]
@@ -120,7 +120,7 @@ def grids(cases: Cases) -> Iterator[Grid]:
 
 
 def _figure(result: Mapping[str, Any], title: str, panels: int, height: float) -> tuple[Any, Any]:
-    """A figure with one column of axes; the machine stands below its title."""
+    """A figure with one column of axes; the machine is below its title."""
     from matplotlib.figure import Figure
 
     machine = result["machine"]

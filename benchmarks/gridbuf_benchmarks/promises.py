@@ -1,7 +1,7 @@
 """What the project promises about speed: data, judged against every run, met or missed.
 
 A promise is about one peer and any number of cases; a case names the promises that it bears on. Each is judged
-by its worst case, so that "met" means every case of the run; median and geometric mean inform. `aim` is what lies
+by its worst case, so that "met" means every case of the run; median and geometric mean inform. `aim` is
 beyond it: wished for, not promised.
 """
 
@@ -155,7 +155,7 @@ def _judged(promise: Promise, reached: Mapping[str, float]) -> dict[str, Any]:
     """One promise in the result; `reached` are ratios of times, by case."""
     ratios = [*reached.values()]
     cases_met = sum(ratio <= promise.limit for ratio in ratios)
-    facts: dict[str, Any] = {
+    info: dict[str, Any] = {
         "id": promise.id,
         "text": promise.text,
         "peer": promise.peer or None,
@@ -171,9 +171,9 @@ def _judged(promise: Promise, reached: Mapping[str, float]) -> dict[str, Any]:
             "median": float(np.median(ratios)),
             "mean": float(np.exp(np.mean(np.log(ratios)))),
         }
-        facts |= {key: round(promise.figure(ratio), 3) for key, ratio in figures.items()}
-        facts["worst_case"] = max(reached, key=lambda id: reached[id])
-    return facts
+        info |= {key: round(promise.figure(ratio), 3) for key, ratio in figures.items()}
+        info["worst_case"] = max(reached, key=lambda id: reached[id])
+    return info
 
 
 def points_of_lines(cases: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, int, float]]:

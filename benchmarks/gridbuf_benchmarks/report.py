@@ -49,7 +49,7 @@ def show(result: Mapping[str, Any]) -> None:
     """Prints the parts of the document with figures."""
     whole = template()
     context = whole.new_context(gaps(result))
-    for name in ("tables", "grids", "targets", "notes", "facts"):
+    for name in ("tables", "grids", "targets", "notes", "info"):
         show_markdown("".join(whole.blocks[name](context)))
 
 
@@ -131,24 +131,24 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def case_table(cases: Sequence[Mapping[str, Any]]) -> str:
-    """A row for each case: speeds where the speed of the memory is measured beside it, else ratios of times."""
-    beside_memory = any(MEMORY in case["ratios"] for case in cases)
+    """A row for each case: speeds where the case has a ratio to the memory, else ratios of times."""
+    to_memory = any(MEMORY in case["ratios"] for case in cases)
     peers = [key for key in (MEMORY, *PEERS) if any(key in case["ratios"] for case in cases)]
-    columns = ["case", "gridbuf", *(["GB/s"] if beside_memory else [])]
+    columns = ["case", "gridbuf", *(["GB/s"] if to_memory else [])]
     for key in peers:
-        sign = "×" if beside_memory else "÷"
+        sign = "×" if to_memory else "÷"
         columns.append("of the memory" if key == MEMORY else f"{sign} {LIBRARIES[key].title}")
     rows = []
     for case in cases:
         times, moved = _times(case), case["work"]["bytes_moved"]
         row = [plain(case["title"]), format_time(times[BASELINE])]
-        if beside_memory:
+        if to_memory:
             row.append(f"{moved / times[BASELINE]:.3g}" if moved else _NOT_RUN)
         for key in peers:
             ratio = case["ratios"].get(key)
             if ratio is None:
                 row.append(_NOT_RUN)
-            elif beside_memory:
+            elif to_memory:
                 cell = f"{format_speed(ratio['median'])} {format_spread(ratio)}".strip()
                 row.append(f"**{cell}**" if key == MEMORY else cell)
             else:

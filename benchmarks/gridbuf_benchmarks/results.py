@@ -44,7 +44,7 @@ def run(
     Raises:
       WrongWork, RuntimeError: see `measure_case`.
     """
-    facts = machine.describe()
+    info = machine.describe()
     left_out = _left_out(cases, modules)
     started = time.perf_counter()
     done = []
@@ -55,7 +55,7 @@ def run(
             progress(case)
             done.append(_case(case, measure_case(case, modules, budget)))
     memory.release()
-    warnings = machine.disturbances(facts) + list(left_out.values())
+    warnings = machine.disturbances(info) + list(left_out.values())
     if modules[BASELINE].show_config("dict")["build"].get("assertions") != "off":
         warnings.append(
             "gridbuf's extension is an unoptimised build (its assertions are on): its times mean nothing; "
@@ -68,7 +68,7 @@ def run(
         "seconds": round(time.perf_counter() - started, 1),
         "quick": quick,
         "budget": {key: value for key, value in asdict(budget).items() if value != float("inf")},
-        "machine": facts,
+        "machine": info,
         "libraries": {key: _library(key, modules, missing) for key in LIBRARIES},
         "warnings": warnings,
         "promises": judge(done),
@@ -114,7 +114,7 @@ def _case(case: Case, measured: Measured) -> dict[str, Any]:
         "title": case.title,
         "note": case.note,
         "work": case.work.to_json(),
-        "memory": None if case.work.target is None else memory.facts(),
+        "memory": None if case.work.target is None else memory.info(),
         "rounds": len(samples[BASELINE].rounds),
         "contenders": [
             {
@@ -140,16 +140,16 @@ def _case(case: Case, measured: Measured) -> dict[str, Any]:
 def _library(
     key: str, modules: Mapping[str, ModuleType], missing: Mapping[str, str]
 ) -> dict[str, Any]:
-    facts: dict[str, Any] = {"title": LIBRARIES[key].title, "state": "not needed", "version": None}
+    info: dict[str, Any] = {"title": LIBRARIES[key].title, "state": "not needed", "version": None}
     if key in modules:
-        facts |= {"state": "present", "version": version(key)}
+        info |= {"state": "present", "version": version(key)}
         if key == BASELINE:
-            facts["build"] = dict(modules[key].show_config("dict")["build"])
+            info["build"] = dict(modules[key].show_config("dict")["build"])
         if key == "torch":
-            facts["threads"] = modules[key].get_num_threads()
+            info["threads"] = modules[key].get_num_threads()
     elif key in missing:
-        facts |= {"state": "absent", "reason": missing[key], "install": LIBRARIES[key].install}
-    return facts
+        info |= {"state": "absent", "reason": missing[key], "install": LIBRARIES[key].install}
+    return info
 
 
 def _rounded(spread: Mapping[str, float]) -> dict[str, float]:

@@ -73,8 +73,8 @@ def run_module(
 
 def mpiexec() -> str | None:
     """The mpiexec that belongs to this Python's mpi4py, or the first one on the path."""
-    beside = Path(sys.prefix) / "bin/mpiexec"
-    return str(beside) if beside.exists() else shutil.which("mpiexec")
+    own = Path(sys.prefix) / "bin/mpiexec"
+    return str(own) if own.exists() else shutil.which("mpiexec")
 
 
 Measured = tuple[dict[str, Samples], dict[str, dict[str, Any]]]

@@ -63,7 +63,7 @@ def test_schema_refuses_broken_results(result: dict[str, Any]) -> None:
 
 
 def test_every_quick_case_is_reported(result: dict[str, Any]) -> None:
-    present = {key for key, facts in result["libraries"].items() if facts["state"] == "present"}
+    present = {key for key, info in result["libraries"].items() if info["state"] == "present"}
     cases = [case for case in select([], quick=True) if case.consumer in (None, *present)]
     assert [case["id"] for case in result["cases"]] == [case.id for case in cases]
     for stated, case in zip(cases, result["cases"]):
@@ -78,7 +78,7 @@ def test_every_quick_case_is_reported(result: dict[str, Any]) -> None:
 
 
 def test_every_present_peer_has_its_ratio(result: dict[str, Any]) -> None:
-    present = {key for key, facts in result["libraries"].items() if facts["state"] == "present"}
+    present = {key for key, info in result["libraries"].items() if info["state"] == "present"}
     assert {"gridbuf", "numpy"} <= present
     wanted = {
         case.id: {entry.library for entry in case.entries} & present

@@ -344,7 +344,7 @@ def test_large_work_is_sampled(wrong_at: int) -> None:
         _check(right, work)
 
 
-# Where arrays lie
+# Placements and blocks
 
 
 extents = st.lists(st.integers(1, 9), min_size=1, max_size=4)
@@ -395,11 +395,11 @@ def test_a_copy_case_is_held_against_its_source_and_its_padding() -> None:
     memory.block("target", 192)[20 * 8] = 0
     with pytest.raises(WrongWork, match=r"padding should be 0xa5 behind every row, found .* row 0"):
         check_work(case, case.entries[0], dst)
-    facts = memory.facts()
-    assert facts["block_bytes"] >= 2 * src.nbytes
+    info = memory.info()
+    assert info["block_bytes"] >= 2 * src.nbytes
     del src, dst
     memory.release()
-    assert memory.facts()["block_bytes"] == 0
+    assert memory.info()["block_bytes"] == 0
 
 
 def test_all_contenders_share_their_memory() -> None:
@@ -437,7 +437,7 @@ def test_blocks_lie_on_huge_pages() -> None:
     if policy not in ("always", "madvise"):
         pytest.skip(f"the system gives no huge pages (policy {policy}); `madvise` would")
     memory.block("target", 64 << 20)
-    assert memory.facts()["huge_page_fraction"] > 0.5
+    assert memory.info()["huge_page_fraction"] > 0.5
     memory.release()
 
 
@@ -590,7 +590,7 @@ def test_filters_select_by_part_and_by_pattern() -> None:
     }
 
 
-# Formats, machine facts, files
+# Formats, machine info, files
 
 
 @pytest.mark.parametrize(
@@ -625,10 +625,10 @@ def test_bandwidth_is_decimal_gigabytes() -> None:
 
 
 def test_machine_facts_warn_of_disturbances() -> None:
-    facts = machine.describe()
-    assert facts["cores_usable"] >= 1
-    assert facts["memory_bytes"] > 2**20
-    quiet = {**facts, "load_average_1min": 0.0, "governor": "performance"}
+    info = machine.describe()
+    assert info["cores_usable"] >= 1
+    assert info["memory_bytes"] > 2**20
+    quiet = {**info, "load_average_1min": 0.0, "governor": "performance"}
     assert machine.disturbances(quiet) == []
     busy = machine.disturbances({**quiet, "load_average_1min": 99.0, "governor": "powersave"})
     assert "99.0" in busy[0]
