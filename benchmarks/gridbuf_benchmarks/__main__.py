@@ -38,12 +38,12 @@ memory, too: memcpy or memset of as many bytes, on two threads, between the same
 _EPILOG = """\
 examples:
   ./bazelw run //benchmarks -- run --quick                     half a minute, the usual cases
-  ./bazelw run //benchmarks -- run --json now.json --plot now  all cases, ten minutes; result and plots kept
+  ./bazelw run //benchmarks -- run --json now.json              all cases, ten minutes; result kept
   ./bazelw run //benchmarks -- run --only copy,fill            chapters of the cases
   ./bazelw run //benchmarks -- run --filter exchange           cases whose id contains 'exchange'
   ./bazelw run //benchmarks -- run --filter 'copy/8/*/210'     or matches a shell pattern
   ./bazelw run //benchmarks -- compare before.json now.json    did my change move a ratio?
-  ./bazelw run //benchmarks -- report now.json --plot now      print and draw an old result again
+  ./bazelw run //benchmarks -- report now.json --plot now.png  print and draw an old result again
   ./bazelw run //benchmarks:cpp -- --quick                     the C++ modules, by Google Benchmark
 
 exit codes: 0 done (whether or not a target was met), 1 a library did other work than the
@@ -79,8 +79,8 @@ def _parser() -> argparse.ArgumentParser:
 
     written = argparse.ArgumentParser(add_help=False)
     add = written.add_argument
-    plots = "draw the ratios, in PATH-copies the copies, in PATH-sizes the sizes; .png or .svg, or both without a suffix"
-    add("--plot", type=_path, metavar="PATH", help=plots)
+    text = "draw the ratios, in PATH-copies.png the copies, in PATH-sizes.png the sizes; or .svg"
+    add("--plot", type=_path, metavar="PATH.png", help=text)
     text = "write the document of the result; its pictures are those of --plot, or are drawn next to it"
     add("--markdown", type=_path, metavar="PATH", help=text)
 
@@ -108,8 +108,12 @@ def _parser() -> argparse.ArgumentParser:
     add("programs", nargs="+", type=Path, help="given by the target")
     add("--quick", action="store_true", help="3 repetitions of 20 ms instead of 9 of 200 ms")
     add("--filter", default=".", metavar="REGEX", help="only benchmarks whose name matches")
-    text, more = unit_strides.HELP, unit_strides.DESCRIPTION
-    unit_strides.add_arguments(commands.add_parser("unit-strides", help=text, description=more))
+    text = "what alignment is worth to GT4Py's stencils, by how they are compiled"
+    add = commands.add_parser(
+        "unit-strides", help=text, description=unit_strides.__doc__
+    ).add_argument
+    text = "which domains (some: 64×64×60 in the caches, and 128×128×80)"
+    add("--cases", choices=["all", "some"], default="some", help=text)
     return parser
 
 
@@ -130,7 +134,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.command == "cpp":
         return _cpp(options)
     if options.command == "unit-strides":
-        return unit_strides.run(options)
+        return unit_strides.run(options.cases)
     if options.command == "compare":
         old, new = results.read(options.old), results.read(options.new)
         report.show_markdown(report.comparison(old, new))

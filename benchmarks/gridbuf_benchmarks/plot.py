@@ -53,34 +53,28 @@ _LARGE_BYTES = 64 << 20
 Cases = Sequence[Mapping[str, Any]]
 
 
-def names(result: Mapping[str, Any], path: Path) -> dict[str, list[Path]]:
-    """The files of each plot that the result has cases for.
-
-    A `path` that ends in .png or .svg is for that format; any other for both.
-    """
-    suffixes = [path.suffix] if path.suffix in _FORMATS else [*_FORMATS]
-    stem = path.name.removesuffix(path.suffix) if path.suffix in _FORMATS else path.name
+def names(result: Mapping[str, Any], path: Path) -> dict[str, Path]:
+    """The file of each plot that the result has cases for."""
+    additions = {"ratios": "", "copies": "-copies", "sizes": "-sizes"}
     return {
-        name: [path.with_name(f"{stem}{addition}{suffix}") for suffix in suffixes]
-        for name, addition in (("ratios", ""), ("copies", "-copies"), ("sizes", "-sizes"))
+        name: path.with_stem(path.stem + addition)
+        for name, addition in additions.items()
         if _shown(result, name)
     }
 
 
 def save(result: Mapping[str, Any], path: Path) -> list[Path]:
-    """Draws the result; returns the files written."""
+    """Draws the result in the format of the path's suffix; returns the files written."""
     import matplotlib as mpl
 
     mpl.use("Agg")  # without a display
     draw = {"ratios": _draw_ratios, "copies": _draw_copies, "sizes": _draw_sizes}
-    written = []
+    files = names(result, path)
     with mpl.rc_context(_SETTINGS):
-        for name, files in names(result, path).items():
+        for name, file in files.items():
             figure = draw[name](result, _shown(result, name))
-            for file in files:
-                figure.savefig(file, **_FORMATS[file.suffix])
-                written.append(file)
-    return written
+            figure.savefig(file, **_FORMATS.get(file.suffix, {}))
+    return [*files.values()]
 
 
 def _shown(result: Mapping[str, Any], name: str) -> Cases:

@@ -41,7 +41,7 @@ def template() -> jinja2.Template:
 def document(result: Mapping[str, Any], path: Path, pictures: Path) -> str:
     """The document of a result at `path`; its pictures are those that `plot.save` draws for `pictures`."""
     files = plot.names(result, pictures)
-    links = {name: os.path.relpath(paths[0], path.parent) for name, paths in files.items()}
+    links = {name: os.path.relpath(file, path.parent) for name, file in files.items()}
     return template().render(gaps(result), plots=links)
 
 

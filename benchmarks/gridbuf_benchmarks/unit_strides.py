@@ -9,11 +9,14 @@ Then the cases of the chapter `stencil` are measured for each way to compile. Gr
 stride is 1 (`UnitStrideDim` of its python_sid_adapter.hpp); GT4Py does not do so and has no setting for it. Here GT4Py's
 GT_INCLUDE_PATH names a copy of GridTools' headers in which that is the default for the first dimension. This is for the
 measurement only: with such headers a stencil refuses fields in any other order.
+
+The table has the accesses of the loops, the time on gridbuf's fields, and the speed there relative to GT4Py's own (above 1:
+gridbuf's fields are faster). It takes some eight minutes, with `--cases all` some fifteen, on a quiet machine, and needs
+GT4Py (./bazelw --peers), g++ and objdump.
 """
 
 from __future__ import annotations
 
-import argparse
 import collections
 import importlib.util
 import json
@@ -29,14 +32,6 @@ from typing import Any
 
 from gridbuf_benchmarks.runner import run_module
 
-HELP = "what alignment is worth to GT4Py's stencils, by how they are compiled"
-DESCRIPTION = """\
-What alignment is worth to GT4Py's compiled stencils, by how they are compiled: as GT4Py does, with -march=native, and with
-GridTools told that rows are dense. Prints, in Markdown, how wide the accesses of their loops are, the time on gridbuf's
-fields, and the speed there in units of that on GT4Py's own (above 1: gridbuf's fields are faster). Takes some eight
-minutes, with --cases all some fifteen, on a quiet machine. Needs GT4Py (./bazelw --peers), g++ and objdump.
-"""
-
 _ADAPTER = Path("gridtools/storage/adapter/python_sid_adapter.hpp")
 _UNKNOWN, _FIRST = "size_t UnitStrideDim = size_t(-1)", "size_t UnitStrideDim = 0"
 _CASES = {"some": ("ifirst/cached", "ifirst/large"), "all": ("ifirst/",)}
@@ -50,18 +45,8 @@ WAYS = {
 """The ways to compile: whether GridTools is told of unit strides, and further flags of the compiler."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
-    parser.add_argument(
-        "--cases",
-        choices=sorted(_CASES),
-        default="some",
-        help="which domains (some: 64×64×60 in the caches, and 128×128×80)",
-    )
-
-
-def run(options: argparse.Namespace) -> int:
-    """Runs the command; returns its exit code.
+def run(which: str) -> int:
+    """Measures `all` domains or `some`, and prints a table in Markdown; returns the exit code.
 
     Raises:
       ValueError: when this machine lacks what the measurement needs.
@@ -74,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError("GT4Py is not installed; `./bazelw --peers` installs it")
     columns = "case", "compiled", "bytes of an access: how many", "time on gridbuf's fields"
     print(f"| {' | '.join(columns)} | speed ÷ on GT4Py's |\n|---|---|---|---|---|")
-    filters = [word for text in _CASES[options.cases] for word in ("--filter", text)]
+    filters = [word for text in _CASES[which] for word in ("--filter", text)]
     with tempfile.TemporaryDirectory(prefix="gridbuf-strides-") as folder:
         for number, (title, (unit_strides, flags)) in enumerate(WAYS.items()):
             print(f"{title} ({number + 1} of {len(WAYS)})", file=sys.stderr, flush=True)

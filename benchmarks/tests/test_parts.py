@@ -712,9 +712,9 @@ def test_list_names_every_case_without_running_any(capsys: pytest.CaptureFixture
     ("command", "words"),
     [
         ([], ["--quick", "exit codes", "examples", "interquartile", "--peers", "compare"]),
-        (["run"], ["--quick", "101 rounds", "PATH-copies"]),
+        (["run"], ["--quick", "101 rounds", "PATH-copies.png"]),
         (["cpp"], ["--filter", "repetitions"]),
-        (["unit-strides"], ["-march=native", "--cases"]),
+        (["unit-strides"], ["objdump", "--cases"]),
     ],
 )
 def test_help_teaches(
