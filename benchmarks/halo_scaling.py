@@ -85,6 +85,7 @@ def efficiency(alpha: float, beta: float, point_seconds: float, cut: tuple[int, 
 
 
 def draw(result: dict[str, Any], path: Path) -> None:
+    """Draws the measurements and the model, and prints both."""
     import matplotlib as mpl
 
     mpl.use("agg")
@@ -98,21 +99,21 @@ def draw(result: dict[str, Any], path: Path) -> None:
         left.loglog(sent, seconds * 1e6, "o", color=colour)
         label = f"{engine}: {alpha * 1e6:.1f} µs per message + 1 byte at {1e-9 / beta:.1f} GB/s"
         left.loglog(sent, (MESSAGES * alpha + sent * beta) * 1e6, color=colour, label=label)
+        print(label, *(f"  {n} bytes: {s * 1e6:.1f} µs" for n, s in result[engine]), sep="\n")
         for cut, style in (("1-D", ":"), ("2-D", "-")):
-            shares = []
-            for n in ranks:
-                side = int(n**0.5)
-                parts = (n, 1) if cut == "1-D" else (side, side)
-                fits = WHOLE // max(parts) >= HALO
-                share = efficiency(alpha, beta, result["point_seconds"], parts)
-                shares.append(share if fits else np.nan)
+            parts = [(n, 1) if cut == "1-D" else (int(n**0.5),) * 2 for n in ranks]
+            shares = [
+                efficiency(alpha, beta, result["point_seconds"], one)
+                if WHOLE // max(one) >= HALO
+                else np.nan
+                for one in parts
+            ]
             right.semilogx(ranks, shares, style, color=colour, label=f"{engine}, {cut}")
+    print(f"a point: {result['point_seconds'] * 1e9:.2f} ns")
     left.set(xlabel="bytes that a rank sends", ylabel="µs per exchange", title="measured, 2 ranks")
+    title = f"model, {WHOLE} × {WHOLE} × {LEVELS}"
     right.set(
-        xlabel="ranks",
-        ylabel="share of a step that is computing",
-        title=f"model, {WHOLE} × {WHOLE} × {LEVELS}",
-        ylim=(0, 1.02),
+        xlabel="ranks", ylabel="share of a step that is computing", title=title, ylim=(0, 1.02)
     )
     for axes in (left, right):
         axes.grid(alpha=0.3)
@@ -122,13 +123,7 @@ def draw(result: dict[str, Any], path: Path) -> None:
 
 def main() -> None:
     if sys.argv[1] == "--draw":
-        result = json.loads(Path(sys.argv[2]).read_text())
-        draw(result, Path(sys.argv[3]))
-        for engine in ENGINES:
-            alpha, beta = fit(result[engine])
-            print(f"{engine}: alpha {alpha * 1e6:.2f} µs per message, {1e-9 / beta:.2f} GB/s")
-            print(*(f"  {n} bytes: {s * 1e6:.1f} µs" for n, s in result[engine]), sep="\n")
-        print(f"a point: {result['point_seconds'] * 1e9:.2f} ns")
+        draw(json.loads(Path(sys.argv[2]).read_text()), Path(sys.argv[3]))
         return
     result = measure()
     from mpi4py import MPI

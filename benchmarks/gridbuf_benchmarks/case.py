@@ -1,17 +1,17 @@
-"""What a benchmark case is: one piece of work, and how each library is asked to do it.
+"""A benchmark case: one piece of work, how each library is asked to do it, and the check that it did.
 
-A case states its work once, apart from any library: shape, dtype, the values that must come out, the
-layout and the alignment that must be kept. Each entry is one Python expression that does that work.
-Before anything is timed every entry's result is held against the statement (see `work`), so that a ratio
+A case states its work once, apart from any library: shape, dtype, values, layout and alignment. Each entry is one Python
+expression that does that work. Before anything is timed, every entry's result is compared with the statement: a ratio
 never compares two different jobs.
 """
 
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from types import ModuleType
+from dataclasses import asdict, dataclass
+from types import ModuleType, SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
@@ -19,27 +19,31 @@ import numpy.typing as npt
 
 from gridbuf_benchmarks import memory
 from gridbuf_benchmarks.libraries import BASELINE
-from gridbuf_benchmarks.placement import Placement
+from gridbuf_benchmarks.memory import Placement
 from gridbuf_benchmarks.promises import PROMISES
 
-__all__ = ["Case", "Entry", "Names", "Work"]
-
 Names = Callable[[ModuleType], Mapping[str, Any]]
-"""Makes the names an entry's expression uses, from its library's module."""
+"""Makes the names that an entry's expression uses, from its library's module."""
+
+
+def uses(*functions: str, make: Any = dict, **constants: Any) -> Names:
+    """The names of an expression: functions of its library, constants, and what `make` returns when they are needed."""
+    return lambda module: {
+        **{function: getattr(module, function) for function in functions},
+        **constants,
+        **make(),
+    }
 
 
 @dataclass(frozen=True)
 class Work:
     """The job that every entry of a case does.
 
-    `values` is what the elements must be: a number for all, "arange" for 0, 1, 2, … in C order, "source" for those
-    of the array at `source`, or None where the contents are undefined. `layout` is the layout map (rank of each
-    dimension: 0 has the largest stride) the result must have, or None for any. `aligned_index` names the element
-    whose address must be a multiple of `alignment_bytes`. `bytes_moved` counts bytes read plus written by the job
-    itself, for cases whose speed is a bandwidth; None elsewhere.
-
-    `source` and `target` say where the arrays lie that the entries read and write, in the memory that all
-    contenders share (see `memory`); None where each has its own.
+    `values` is what the elements must be: a number for all, "arange" for 0, 1, 2, … in C order, "source" for those of
+    the array at `source`, None for undefined contents. `layout` is the layout map of the result, None for any.
+    `aligned_index` names the element whose address must be a multiple of `alignment_bytes`. `bytes_moved` counts bytes
+    read plus written, for cases whose speed is a bandwidth. `source` and `target` place the arrays in the shared memory
+    (see `memory`); None where each contender has its own.
     """
 
     shape: tuple[int, ...]
@@ -53,11 +57,10 @@ class Work:
     target: Placement | None = None
 
     def expected(self) -> npt.NDArray[Any] | None:
-        """The elements that must come out, of this shape; None where they are undefined."""
+        """The elements that must come out; None if the contents are undefined."""
         if self.values is None:
             return None
-        if self.values == "source":
-            assert self.source is not None
+        if self.source is not None:
             return memory.array("source", self.shape, self.source)
         if self.values == "arange":
             return np.arange(math.prod(self.shape), dtype=self.dtype).reshape(self.shape)
@@ -68,29 +71,21 @@ class Work:
         """The bytes of all elements of the result, without padding."""
         return math.prod(self.shape) * np.dtype(self.dtype).itemsize
 
+    @property
+    def placements(self) -> list[Placement]:
+        return [one for one in (self.source, self.target) if one is not None]
+
     def to_json(self) -> dict[str, Any]:
-        return {
-            "shape": list(self.shape),
-            "dtype": self.dtype,
-            "values": self.values,
-            "layout": None if self.layout is None else list(self.layout),
-            "alignment_bytes": self.alignment_bytes,
-            "aligned_index": None if self.aligned_index is None else list(self.aligned_index),
-            "bytes_moved": self.bytes_moved,
-            "array_bytes": self.array_bytes,
-            "source": None if self.source is None else self.source.to_json(),
-            "target": None if self.target is None else self.target.to_json(),
-        }
+        return {**asdict(self), "array_bytes": self.array_bytes}
 
 
 @dataclass(frozen=True)
 class Entry:
     """One library's way to do the work of a case.
 
-    `statement` is one expression, timed as it stands: making its result and dropping it again. `names`
-    gives the globals it uses, looked up once and before the clock runs. `result` is the expression of what was
-    made, where the statement writes instead of returning; `setup` runs before every sample, untimed. `note` says
-    what differs from the other entries.
+    `statement` is one expression; what is timed is making its result and dropping it. `names` gives its globals, looked
+    up before the clock runs. `result` is the expression of the result, where the statement writes instead of returning.
+    `setup` runs before every sample, untimed. `note` says what differs from the other entries.
     """
 
     library: str
@@ -105,12 +100,11 @@ class Entry:
 class Case:
     """One row of the table. The first entry is gridbuf's; `quick` cases are part of `--quick`.
 
-    `yardsticks` move the same bytes without minding where elements lie: the faster of them stands for the speed of
-    the memory, and the ratio to it has the key "memory". `promises` names those that this case bears on.
-    `consumer` is a library that takes part in every entry, so that the case needs it. `fresh_process` times the
-    first call of a process, in a new one for every sample (see `fresh`). Where `processes` is not 0, so many of them are started one
-    after another, each with arrays of its own, and the rounds of all count (see `apart`). `ranks` processes do the work together under
-    mpiexec (see `ranks`). `memory_bytes` must be available, or the case is left out.
+    `yardsticks` move the same bytes whatever the layout: the faster of them is the speed of the memory, and the ratio
+    to it has the key "memory". `promises` names those that this case bears on. `consumer` is a library that every entry
+    needs. `fresh_process` times the first call of a process, in a new one for every sample. With `processes`, so many
+    are started one after another, each with arrays of its own, and the rounds of all count. `ranks` processes do the
+    work together under mpiexec. A case is left out where fewer than `memory_bytes` are available.
     """
 
     id: str
@@ -131,21 +125,157 @@ class Case:
         libraries = [entry.library for entry in self.entries + self.yardsticks]
         if libraries[0] != BASELINE or len(set(libraries)) != len(libraries):
             raise ValueError(
-                f"case {self.id} has the entries {libraries}; the first must be {BASELINE} and no library"
-                " may enter twice"
+                f"case {self.id} has the entries {libraries}; the first must be {BASELINE}, and each library may have one"
             )
-        unknown = set(self.promises) - set(PROMISES)
-        if unknown:
-            raise ValueError(
-                f"case {self.id} names the promises {sorted(unknown)}; promises.py has no such"
-            )
+        if unknown := set(self.promises) - set(PROMISES):
+            raise ValueError(f"case {self.id} names promises that promises.py lacks: {unknown}")
 
     @property
     def group(self) -> str:
-        """The part of the id before the last slash: cases of a group stand together."""
+        """The part of the id before the last slash."""
         return self.id.rpartition("/")[0]
 
     @property
     def chapter(self) -> str:
         """The part of the id before the first slash, by which `--only` chooses."""
         return self.id.partition("/")[0]
+
+
+# The check
+
+_COMPARED_WHOLE = 1 << 20
+_SAMPLED = 1 << 14
+
+
+class WrongWork(Exception):
+    """An entry did another job than its case states, so its time would mean nothing."""
+
+
+def view_of(result: Any) -> npt.NDArray[Any]:
+    """A NumPy view of a library's result: array, tensor, buffer, memoryview, array-interface dict or DLPack capsule."""
+    if isinstance(result, dict):
+        result = SimpleNamespace(__array_interface__=result)
+    if type(result).__name__ == "PyCapsule":
+        capsule = result
+        result = SimpleNamespace(__dlpack__=lambda **_: capsule, __dlpack_device__=lambda: (1, 0))
+    if isinstance(result, (np.ndarray, memoryview)) or not hasattr(result, "__dlpack__"):
+        return np.asarray(result)
+    return np.from_dlpack(result)
+
+
+def check_work(case: Case, entry: Entry, result: Any) -> dict[str, Any]:
+    """Compares one result with the case's statement, and describes it for the JSON result.
+
+    `values_crc32` covers the elements in C order whatever the layout. `alignment_bytes` is the largest power of two (at
+    most 4096) that divides the address of the aligned element.
+
+    Raises:
+      WrongWork: naming case, library, property, wanted and found value.
+    """
+    view, work = view_of(result), case.work
+    index = work.aligned_index or (0,) * view.ndim
+    offset_bytes = sum(i * stride for i, stride in zip(index, view.strides))
+    address = int(view.__array_interface__["data"][0]) + offset_bytes
+    aligned_bytes = min(4096, address & -address) if address else 4096
+    by_rank = np.argsort(work.layout or range(view.ndim))
+    strides = [view.strides[dim] for dim in by_rank if dim < view.ndim and view.shape[dim] > 1]
+    for name, wanted, found, good in (
+        ("shape", work.shape, view.shape, view.shape == work.shape),
+        ("dtype", work.dtype, view.dtype.name, view.dtype == np.dtype(work.dtype)),
+        ("values", *_compared_values(view, work)),
+        (
+            "layout",
+            work.layout,
+            view.strides,
+            work.layout is None or strides == sorted(strides, reverse=True),
+        ),
+        ("alignment", work.alignment_bytes, aligned_bytes, address % work.alignment_bytes == 0),
+        ("padding", *_compared_padding(work)),
+    ):
+        if not good:
+            raise WrongWork(
+                f"{case.id}: {entry.library} was to do other work than it did: {name} should be {wanted}, "
+                f"found {found}, from `{entry.statement}`; correct the case, its times would mislead"
+            )
+    digest = None if work.values is None else _digest(view[_picks(view.shape)])
+    return _description(view, digest, aligned_bytes)
+
+
+def check_yardstick(case: Case, entry: Entry, result: Any) -> dict[str, Any]:
+    """Compares what a yardstick wrote, a pair of bytes expected and found.
+
+    Raises:
+      WrongWork: if they differ.
+    """
+    expected, found = result
+    picks = _picks(found.shape)
+    # As bytes: the elements may be not-a-number, which is not equal to itself.
+    if np.broadcast_to(expected, found.shape)[picks].tobytes() != found[picks].tobytes():
+        raise WrongWork(
+            f"{case.id}: {entry.library} did not move {found.nbytes} bytes as they were, from `{entry.statement}`;"
+            " correct the case, its times would mislead"
+        )
+    return _description(found, _digest(found[picks]), 1)
+
+
+def _description(view: npt.NDArray[Any], digest: str | None, aligned_bytes: int) -> dict[str, Any]:
+    return {
+        "shape": view.shape,
+        "dtype": view.dtype.name,
+        "values_crc32": digest,
+        "strides_bytes": view.strides,
+        "alignment_bytes": aligned_bytes,
+    }
+
+
+def _digest(elements: npt.NDArray[Any]) -> str:
+    return f"{zlib.crc32(np.ascontiguousarray(elements).data):08x}"
+
+
+def _picks(shape: tuple[int, ...]) -> Any:
+    """An index of all elements; in large arrays of _SAMPLED random ones, the first and the last among them.
+
+    To compare a gigabyte element by element, across layouts, would take longer than to measure it. An error in more
+    than one element of a thousand is still found.
+    """
+    total = math.prod(shape)
+    if total <= _COMPARED_WHOLE:
+        return ...
+    some = np.random.default_rng(total).integers(0, total, _SAMPLED)
+    some[:2] = 0, total - 1
+    return np.unravel_index(np.sort(some), shape)
+
+
+def _compared_values(view: npt.NDArray[Any], work: Work) -> tuple[str, str, bool]:
+    """The value wanted at the first wrong element, the one found, and whether all are right."""
+    wanted = work.expected()
+    if wanted is None or view.shape != work.shape:
+        return "", "", True  # nothing to compare, or the shape is reported already
+    picks = _picks(view.shape)
+    found = np.ascontiguousarray(view[picks]).reshape(-1)
+    chosen = np.ascontiguousarray(wanted[picks]).astype(view.dtype).reshape(-1)
+    differ = found.view(np.uint8) != chosen.view(np.uint8)
+    wrong = np.flatnonzero(differ.reshape(-1, view.itemsize).any(axis=1))
+    if not wrong.size:
+        return "", "", True
+    first = wrong[0]
+    at = np.unravel_index(first, view.shape) if picks is ... else [axis[first] for axis in picks]
+    count = f"{wrong.size} of {found.size} elements looked at differ"
+    return f"{chosen[first]} at {tuple(map(int, at))}", f"{found[first]} ({count})", False
+
+
+def _compared_padding(work: Work) -> tuple[str, str, bool]:
+    """Whether the bytes after the rows of a target in shared memory are as they were before."""
+    target = work.target
+    if target is None or target.rows == "dense" or target.step > 1 or 0 in work.shape:
+        return "", "", True
+    contiguous = target.layout.index(len(target.layout) - 1)
+    row_bytes = work.shape[contiguous] * target.itemsize_bytes
+    pitch_bytes = sorted(target.strides_bytes(work.shape))[1]
+    rows = math.prod(work.shape) // work.shape[contiguous]
+    written = memory.block("target", target.span_bytes(work.shape))[target.offset_bytes :]
+    padding = written[: rows * pitch_bytes].reshape(rows, pitch_bytes)[:, row_bytes:]
+    wrong = np.flatnonzero((padding != memory.POISON).any(axis=1))
+    if not wrong.size:
+        return "", "", True
+    return f"{memory.POISON:#x} behind every row", f"other bytes behind row {wrong[0]}", False

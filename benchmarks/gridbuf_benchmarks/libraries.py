@@ -1,141 +1,74 @@
-"""The contenders: which libraries take part, how each is imported, and what to say when one is absent."""
+"""The contenders: which libraries take part, how each is imported, and how an absent one is installed."""
 
 from __future__ import annotations
 
 import importlib
 import platform
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from types import ModuleType
-
-__all__ = [
-    "BASELINE",
-    "LIBRARIES",
-    "MEMORY",
-    "PEERS",
-    "Library",
-    "Loaded",
-    "Missing",
-    "load",
-    "title_of",
-]
+from typing import NamedTuple
 
 BASELINE = "gridbuf"
-"""The library that every ratio has on top: ratio = time of gridbuf / time of the peer."""
+"""The numerator of every ratio: time of gridbuf / time of the peer."""
 
 MEMORY = "memory"
-"""No library: the key of the ratio to the faster yardstick of a case, which is what the memory can do."""
+"""Not a library: the key of the ratio to the faster yardstick of a case, the speed of the memory."""
 
 
-@dataclass(frozen=True)
-class Library:
-    """One contender.
+class Library(NamedTuple):
+    """One contender: the module that its cases use, and the command that installs it."""
 
-    `module` is what its cases use; `distribution` the package whose version is reported; `install` the
-    command that brings it into the project's environment.
-    """
-
-    key: str
     title: str
     module: str
-    distribution: str
-    install: str
+    install: str = "./bazelw --peers"
 
+
+_OWN, _LOOPS = "it comes with gridbuf", "gridbuf_benchmarks._loops"
 
 LIBRARIES: Mapping[str, Library] = {
-    library.key: library
-    for library in (
-        Library(
-            "gridbuf",
-            "gridbuf",
-            "gridbuf",
-            "gridbuf",
-            "./bazelw run //benchmarks builds it and puts it on the path",
-        ),
-        Library(
-            "gridbuf_dlpack",
-            "gridbuf's __dlpack__()",
-            "gridbuf",
-            "gridbuf",
-            "it comes with gridbuf",
-        ),
-        Library("numpy", "NumPy", "numpy", "numpy", "./bazelw --setup"),
-        Library("torch", "PyTorch", "torch", "torch", "./bazelw --peers"),
-        Library("gt4py", "GT4Py", "gt4py.storage", "gt4py", "./bazelw --peers"),
-        Library("ghex", "GHEX", "ghex", "ghex", "./bazelw --peers"),
-        Library(
-            "gridbuf_mpi4py",
-            "gridbuf with mpi4py alone",
-            "gridbuf",
-            "gridbuf",
-            "it comes with gridbuf",
-        ),
-        Library("mpi4py", "mpi4py by hand", "mpi4py", "mpi4py", "./bazelw --peers"),
-        # Yardsticks: what moves bytes without minding where elements lie.
-        *(
-            Library(
-                key, title, "gridbuf_benchmarks._loops", "glibc", "it comes with the benchmarks"
-            )
-            for key, title in (
-                ("memcpy", "memcpy"),
-                ("memcpy_halves", "memcpy in halves on 2 threads"),
-                ("memset", "memset"),
-                ("memset_halves", "memset in halves on 2 threads"),
-                ("memcpy_loop", "memcpy in a loop of C"),
-            )
-        ),
-        Library("torch_copy", "torch.copy_ of flat arrays", "torch", "torch", "./bazelw --peers"),
-        Library("torch_fill", "torch.fill_ of flat arrays", "torch", "torch", "./bazelw --peers"),
-    )
+    "gridbuf": Library("gridbuf", "gridbuf", "./bazelw run //benchmarks builds it"),
+    "gridbuf_dlpack": Library("gridbuf's __dlpack__()", "gridbuf", _OWN),
+    "numpy": Library("NumPy", "numpy", "./bazelw --setup"),
+    "torch": Library("PyTorch", "torch"),
+    "gt4py": Library("GT4Py", "gt4py.storage"),
+    "ghex": Library("GHEX", "ghex"),
+    "gridbuf_mpi4py": Library("gridbuf with mpi4py alone", "gridbuf", _OWN),
+    "mpi4py": Library("mpi4py by hand", "mpi4py"),
+    # Yardsticks: they move bytes, whatever the layout.
+    "memcpy": Library("memcpy", _LOOPS, _OWN),
+    "memcpy_halves": Library("memcpy in halves on 2 threads", _LOOPS, _OWN),
+    "memset": Library("memset", _LOOPS, _OWN),
+    "memset_halves": Library("memset in halves on 2 threads", _LOOPS, _OWN),
+    "memcpy_loop": Library("memcpy in a loop of C", _LOOPS, _OWN),
+    "torch_copy": Library("torch.copy_ of flat arrays", "torch"),
+    "torch_fill": Library("torch.fill_ of flat arrays", "torch"),
 }
 
-
 PEERS = ("gridbuf_dlpack", "numpy", "torch", "gt4py", "ghex", "mpi4py", "gridbuf_mpi4py")
-"""Those with a column of ratios where a table has them, in this order."""
+"""Those with a column of ratios in tables, in this order."""
 
 
 def title_of(key: str) -> str:
-    """How people call a contender, or the fastest yardstick."""
+    """The name of a contender, or of the fastest yardstick, in texts."""
     return "the memory" if key == MEMORY else LIBRARIES[key].title
 
 
-@dataclass(frozen=True)
-class Loaded:
-    """A contender that is here."""
-
-    library: Library
-    module: ModuleType
-    version: str
-
-
-@dataclass(frozen=True)
-class Missing:
-    """A contender that could not be imported, and why."""
-
-    library: Library
-    reason: str
-
-
-def load(keys: Iterable[str]) -> tuple[dict[str, Loaded], dict[str, Missing]]:
-    """Imports the named libraries; returns those that are here and those that are not, by key."""
-    loaded: dict[str, Loaded] = {}
-    missing: dict[str, Missing] = {}
+def load(keys: Iterable[str]) -> tuple[dict[str, ModuleType], dict[str, str]]:
+    """The modules of the named libraries that can be imported, and for the others the reason, by key."""
+    wanted = set(keys)
+    modules, missing = {}, {}
     for key in LIBRARIES:
-        if key not in set(keys):
-            continue
-        library = LIBRARIES[key]
-        try:
-            module = importlib.import_module(library.module)
-        except ImportError as error:
-            missing[key] = Missing(library, f"{type(error).__name__}: {error}")
-        else:
-            loaded[key] = Loaded(library, module, _version(library, module))
-    return loaded, missing
+        if key in wanted:
+            try:
+                modules[key] = importlib.import_module(LIBRARIES[key].module)
+            except ImportError as error:
+                missing[key] = f"{type(error).__name__}: {error}"
+    return modules, missing
 
 
-def _version(library: Library, module: ModuleType) -> str:
-    """The version a library states itself: under Bazel, gridbuf is no installed distribution."""
-    if library.distribution == "glibc":
+def version(key: str) -> str:
+    """The version that an imported library states itself: under Bazel, gridbuf is not an installed distribution."""
+    module = LIBRARIES[key].module
+    if module == _LOOPS:
         return platform.libc_ver()[1]
-    top = importlib.import_module(library.distribution) if "." in module.__name__ else module
-    return str(getattr(top, "__version__", "unknown"))
+    return str(getattr(importlib.import_module(module.partition(".")[0]), "__version__", "unknown"))

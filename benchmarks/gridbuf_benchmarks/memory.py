@@ -1,153 +1,149 @@
-"""The memory that copies and fills are measured on: one block to read and one to write, the same for all contenders.
+"""How arrays are placed in memory, and the two blocks that copies and fills are measured on.
 
-Both are mapped once, on huge pages where the system has them, and touched before anything is timed: no sample
-contains a page fault that a contender did not cause itself, and none has better pages than another. A block
-grows when a case needs more, and `release` gives both back, so that they are not there when allocation is measured.
+All contenders read one block and write the other. Both are mapped once, on huge pages where the system has them, and
+touched before anything is timed: a sample has no page faults that its contender did not cause, and no contender has
+better pages. A block grows when a case needs more; `release` frees both before allocation is measured.
 """
 
 from __future__ import annotations
 
 import mmap
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from gridbuf_benchmarks.placement import Placement
+LINE_BYTES = 64
+"""A cache line of every machine this runs on."""
 
-__all__ = [
-    "POISON",
-    "Role",
-    "array",
-    "available_bytes",
-    "block",
-    "facts",
-    "poison",
-    "release",
-    "write_numbers",
-]
+POISON = 0xA5
+"""Every byte of a target before it is written; padding must still have it afterwards."""
 
 Role = Literal["source", "target"]
 
-POISON = 0xA5
-"""What every byte of a target is before it is written; padding must still be that afterwards."""
-
 _HUGE_PAGE_BYTES = 2 << 20
 _GRANULE_BYTES = 64 << 20
-_MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
-class _Block:
-    """A mapping on a border of huge pages, touched; `bytes` is all of it."""
+@dataclass(frozen=True)
+class Placement:
+    """The element type and the strides of an array, apart from its shape and its memory.
 
-    def __init__(self, size_bytes: int) -> None:
-        # Private: Python's mappings are shared otherwise, and those get no huge pages.
-        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-        self._map = mmap.mmap(-1, size_bytes + _HUGE_PAGE_BYTES, flags=flags)
-        self._map.madvise(mmap.MADV_HUGEPAGE)
-        raw = np.frombuffer(self._map, dtype=np.uint8)
-        start = -int(raw.ctypes.data) % _HUGE_PAGE_BYTES
-        self.bytes: npt.NDArray[np.uint8] = raw[start : start + size_bytes]
-        self.bytes[:: mmap.PAGESIZE] = 0
+    `layout` is the layout map (rank of each dimension: 0 has the largest stride). `rows` are those of the contiguous
+    dimension: "dense", or "lines" for an odd number of cache lines with at least one byte of padding, which avoids
+    conflicts in the caches. With `step` > 1, only every step-th element of a row belongs to the array.
+    """
+
+    dtype: str
+    layout: tuple[int, ...]
+    rows: Literal["dense", "lines"] = "dense"
+    step: int = 1
+    offset_bytes: int = 0
+
+    def strides_bytes(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """The stride of each dimension of an array of this shape."""
+        strides = [0] * len(shape)
+        stride = self.itemsize_bytes * self.step
+        for rank in reversed(range(len(shape))):
+            dim = self.layout.index(rank)
+            strides[dim] = stride
+            stride *= shape[dim]
+            if rank == len(shape) - 1 and self.rows == "lines":
+                stride = ((stride // LINE_BYTES + 1) | 1) * LINE_BYTES
+        return tuple(strides)
+
+    def span_bytes(self, shape: Sequence[int]) -> int:
+        """The bytes of memory that it needs, the offset and the padding of the last row included."""
+        extents = [extent * stride for extent, stride in zip(shape, self.strides_bytes(shape))]
+        return self.offset_bytes + max(extents, default=self.itemsize_bytes)
 
     @property
-    def address(self) -> int:
-        return int(self.bytes.ctypes.data)
+    def itemsize_bytes(self) -> int:
+        return np.dtype(self.dtype).itemsize
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether the last dimension is the contiguous one, as in C order."""
+        return not self.layout or self.layout[-1] == len(self.layout) - 1
 
 
-_blocks: dict[Role, _Block] = {}
-
-
-def available_bytes() -> int:
-    """Memory that can be had without swapping, what the blocks hold already included."""
-    fields = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
-    free = next(int(words[1]) * 1024 for words in fields if words[0] == "MemAvailable:")
-    return free + sum(block.bytes.nbytes for block in _blocks.values())
+_blocks: dict[Role, npt.NDArray[np.uint8]] = {}
 
 
 def block(role: Role, size_bytes: int) -> npt.NDArray[np.uint8]:
-    """The first bytes of the block to read or to write. Of the former, no two words of 8 bytes are equal."""
+    """The first bytes of the block to read or to write. In the source no two words of 8 bytes are equal."""
     wanted = max(1, -(-size_bytes // _GRANULE_BYTES)) * _GRANULE_BYTES
-    if role not in _blocks or _blocks[role].bytes.nbytes < wanted:
+    if role not in _blocks or _blocks[role].nbytes < wanted:
         _blocks.pop(role, None)
-        _blocks[role] = _Block(wanted)
+        # Private: Python's mappings are shared by default, and shared ones get no huge pages.
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+        mapping = mmap.mmap(-1, wanted + _HUGE_PAGE_BYTES, flags=flags)
+        mapping.madvise(mmap.MADV_HUGEPAGE)
+        raw = np.frombuffer(mapping, dtype=np.uint8)
+        start = -raw.ctypes.data % _HUGE_PAGE_BYTES
+        _blocks[role] = raw[start : start + wanted]
+        _blocks[role][:: mmap.PAGESIZE] = 0
         if role == "source":
-            _scramble(_blocks[role].bytes)
-    return _blocks[role].bytes[:size_bytes]
-
-
-def _scramble(where: npt.NDArray[np.uint8]) -> None:
-    words = where.view(np.uint64)
-    chunk = 1 << 17  # stays in the cache
-    for begin in range(0, len(words), chunk):
-        some = words[begin : begin + chunk]
-        some[...] = np.arange(begin, begin + len(some), dtype=np.uint64)
-        some *= _MIX
+            words = _blocks[role].view(np.uint64)
+            for begin in range(0, len(words), 1 << 17):  # a chunk that stays in the cache
+                some = words[begin : begin + (1 << 17)]
+                some[...] = np.arange(begin, begin + len(some), dtype=np.uint64)
+                some *= np.uint64(0x9E3779B97F4A7C15)
+    return _blocks[role][:size_bytes]
 
 
 def array(role: Role, shape: Sequence[int], placement: Placement) -> npt.NDArray[Any]:
-    """An array of this shape in the block, lying as asked."""
-    memory = block(role, placement.span_bytes(shape))
+    """An array of this shape and placement in the block."""
     return np.ndarray(
         tuple(shape),
         placement.dtype,
-        buffer=memory,
+        buffer=block(role, placement.span_bytes(shape)),
         offset=placement.offset_bytes,
         strides=placement.strides_bytes(shape),
     )
 
 
 def write_numbers(dtype: str, size_bytes: int) -> None:
-    """Fills the block to read with numbers of this type that can be converted; else it holds any bits."""
-    words = block("source", size_bytes)[
-        : size_bytes // np.dtype(dtype).itemsize * np.dtype(dtype).itemsize
-    ]
-    numbers = words.view(dtype)
+    """Fills the source with numbers of this type that can be converted; without this it has arbitrary bits."""
+    itemsize = np.dtype(dtype).itemsize
+    numbers = block("source", size_bytes // itemsize * itemsize).view(dtype)
     some = np.arange(131071, dtype=dtype) + np.dtype(dtype).type(0.5)
     for begin in range(0, len(numbers), len(some)):
         numbers[begin : begin + len(some)] = some[: len(numbers) - begin]
 
 
 def poison(size_bytes: int) -> None:
-    """Sets the first bytes of the block to write to POISON."""
+    """Sets the first bytes of the target to POISON."""
     block("target", size_bytes).fill(POISON)
 
 
 def release() -> None:
-    """Gives both blocks back, as soon as no array lies in them any more."""
+    """Frees both blocks, as soon as no array uses them."""
     _blocks.clear()
 
 
-def facts() -> dict[str, Any]:
-    """The size of the blocks in use, and of the pages that most of them lie on; for the result."""
-    held = sum(one.bytes.nbytes for one in _blocks.values())
-    huge_bytes, mapped_bytes = _pages({one.address for one in _blocks.values()})
-    fraction = huge_bytes / mapped_bytes if mapped_bytes else 0.0
+def available_bytes() -> int:
+    """Memory that is available without swapping, the blocks included."""
+    (kib,) = re.findall(r"MemAvailable: +(\d+)", Path("/proc/meminfo").read_text())
+    return int(kib) * 1024 + sum(one.nbytes for one in _blocks.values())
+
+
+def info() -> dict[str, Any]:
+    """For the result: the size of the blocks in use, and the size of most of their pages."""
+    addresses = [one.ctypes.data for one in _blocks.values()]
+    kib = {"AnonHugePages": 0, "Size": 0}
+    for mapping in re.split(r"\n(?=[0-9a-f]+-)", Path("/proc/self/smaps").read_text()):
+        low, high = (int(part, 16) for part in mapping.split(maxsplit=1)[0].split("-"))
+        if any(low <= address < high for address in addresses):
+            for name, size in re.findall(r"^(AnonHugePages|Size): +(\d+)", mapping, re.MULTILINE):
+                kib[name] += int(size)
+    fraction = kib["AnonHugePages"] / kib["Size"] if kib["Size"] else 0.0
     return {
-        "block_bytes": held,
+        "block_bytes": sum(one.nbytes for one in _blocks.values()),
         "huge_page_fraction": round(fraction, 3),
         "page_bytes": _HUGE_PAGE_BYTES if fraction > 0.5 else mmap.PAGESIZE,
     }
-
-
-def _pages(addresses: set[int]) -> tuple[int, int]:
-    """How many bytes of the mappings at these addresses are on huge pages, and how many they have.
-
-    Both 0 where the system does not tell.
-    """
-    found = {"AnonHugePages:": 0, "Size:": 0}
-    inside = False
-    try:
-        lines = Path("/proc/self/smaps").read_text().splitlines()
-    except OSError:
-        return 0, 0
-    for line in lines:
-        head, *rest = line.split()
-        if "-" in head and not head.endswith(":"):
-            low, high = (int(part, 16) for part in head.split("-"))
-            inside = any(low <= address < high for address in addresses)
-        elif inside and head in found:
-            found[head] += int(rest[0]) * 1024
-    return found["AnonHugePages:"], found["Size:"]

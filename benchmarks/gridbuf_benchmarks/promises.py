@@ -1,7 +1,7 @@
 """What the project promises about speed: data, judged against every run, met or missed.
 
 A promise is about one peer and any number of cases; a case names the promises that it bears on. Each is judged
-by its worst case, so that "met" means every case of the run; median and geometric mean inform. `aim` is what lies
+by its worst case, so that "met" means every case of the run; median and geometric mean inform. `aim` is
 beyond it: wished for, not promised.
 """
 
@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import geometric_mean, median
 from typing import Any, Literal
 
-from gridbuf_benchmarks.libraries import MEMORY, title_of
+import numpy as np
 
-__all__ = ["LINEAR", "PROMISES", "Promise", "judge", "judged_case", "points_of_lines"]
+from gridbuf_benchmarks.libraries import MEMORY, title_of
 
 
 @dataclass(frozen=True)
@@ -41,6 +40,8 @@ class Promise:
 
     def words(self) -> str:
         """What the bound is about, for people."""
+        if not self.peer:
+            return f"at most {self.bound:g}"
         if self.kind == "time":
             return f"at most {self.bound:g} × the time of {title_of(self.peer)}"
         if self.peer == MEMORY:
@@ -107,65 +108,72 @@ PROMISES: Mapping[str, Promise] = {
     )
 }
 
-LINEAR = 1.5
-"""Beyond the caches, the time per byte of no size is this many times that of another of the same line."""
-
 _LINEAR_FROM_BYTES = 128 << 20
+
+LINEAR = _time(
+    "linear",
+    f"cost grows linearly: time per byte at one size ÷ at another, {_LINEAR_FROM_BYTES >> 20} MiB and more",
+    "",
+    1.5,
+)
+"""Beyond the caches, the time per byte of no size is this many times that of another of the same line."""
 
 
 def judged_case(
     promises: Sequence[str], ratios: Mapping[str, Mapping[str, float]]
 ) -> list[dict[str, Any]]:
     """What a case says about its promises; nothing of those whose peer is absent."""
-    found = []
-    for promise in (PROMISES[key] for key in promises):
-        if promise.peer in ratios:
-            reached = ratios[promise.peer]["median"]
-            found.append(
-                {
-                    "promise": promise.id,
-                    "peer": promise.peer,
-                    "limit": round(promise.limit, 4),
-                    "reached": reached,
-                    "met": reached <= promise.limit,
-                }
-            )
-    return found
+    return [
+        {
+            "promise": promise.id,
+            "peer": promise.peer,
+            "limit": round(promise.limit, 4),
+            "reached": ratios[promise.peer]["median"],
+            "met": ratios[promise.peer]["median"] <= promise.limit,
+        }
+        for promise in (PROMISES[key] for key in promises)
+        if promise.peer in ratios
+    ]
 
 
 def judge(cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Every promise with its worst case and how many meet it by themselves; `met` is None where no case was run."""
-    return [_judge_one(promise, cases) for promise in PROMISES.values()] + [_judge_lines(cases)]
+    reached: dict[str, dict[str, float]] = {key: {} for key in PROMISES}
+    for case in cases:
+        for target in case["targets"]:
+            reached[target["promise"]][case["id"]] = target["reached"]
+    lines: dict[str, list[float]] = {}
+    for line, library, size_bytes, per_byte in points_of_lines(cases):
+        if library == "gridbuf" and size_bytes >= _LINEAR_FROM_BYTES:
+            lines.setdefault(line, []).append(per_byte)
+    quotients = {line: max(some) / min(some) for line, some in lines.items() if len(some) > 1}
+    found = [_judged(promise, reached[key]) for key, promise in PROMISES.items()]
+    return [*found, _judged(LINEAR, quotients)]
 
 
-def _judge_one(promise: Promise, cases: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    found = [
-        (target["reached"], target["met"], case["id"])
-        for case in cases
-        for target in case["targets"]
-        if target["promise"] == promise.id
-    ]
-    facts: dict[str, Any] = {
+def _judged(promise: Promise, reached: Mapping[str, float]) -> dict[str, Any]:
+    """One promise in the result; `reached` are ratios of times, by case."""
+    ratios = [*reached.values()]
+    cases_met = sum(ratio <= promise.limit for ratio in ratios)
+    info: dict[str, Any] = {
         "id": promise.id,
         "text": promise.text,
-        "peer": promise.peer,
+        "peer": promise.peer or None,
         "words": promise.words(),
         "aim": promise.aim,
-        "cases": len(found),
-        "cases_met": sum(met for _, met, _ in found),
-        "met": None,
+        "cases": len(ratios),
+        "cases_met": cases_met,
+        "met": cases_met == len(ratios) if ratios else None,
     }
-    if not found:
-        return facts
-    worst, _, worst_case = max(found)
-    reached = [one for one, *_ in found]
-    return facts | {
-        "met": facts["cases_met"] == len(found),
-        "worst": round(promise.figure(worst), 3),
-        "worst_case": worst_case,
-        "median": round(promise.figure(median(reached)), 3),
-        "mean": round(promise.figure(geometric_mean(reached)), 3),
-    }
+    if ratios:
+        figures = {
+            "worst": max(ratios),
+            "median": float(np.median(ratios)),
+            "mean": float(np.exp(np.mean(np.log(ratios)))),
+        }
+        info |= {key: round(promise.figure(ratio), 3) for key, ratio in figures.items()}
+        info["worst_case"] = max(reached, key=lambda id: reached[id])
+    return info
 
 
 def points_of_lines(cases: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, int, float]]:
@@ -174,45 +182,10 @@ def points_of_lines(cases: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, s
     The fastest yardstick is the contender "memory"; the others are left out.
     """
     for case in cases:
-        if not case["group"].startswith("sizes/"):
-            continue
-        peers = {"gridbuf", *case["ratios"]}
-        for contender in case["contenders"]:
+        for contender in case["contenders"] if case["group"].startswith("sizes/") else ():
             library = contender["library"]
             key = MEMORY if library == case["yardstick"] else library
-            if key in peers:
+            if key in {"gridbuf", *case["ratios"]}:
                 size_bytes = case["work"]["array_bytes"]
-                yield (
-                    case["group"],
-                    key,
-                    size_bytes,
-                    contender["nanoseconds"]["median"] / size_bytes,
-                )
-
-
-def _judge_lines(cases: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Whether cost grows linearly: the largest quotient of two times per byte on a line."""
-    lines: dict[str, list[float]] = {}
-    for line, library, size_bytes, per_byte in points_of_lines(cases):
-        if library == "gridbuf" and size_bytes >= _LINEAR_FROM_BYTES:
-            lines.setdefault(line, []).append(per_byte)
-    quotients = {line: max(some) / min(some) for line, some in lines.items() if len(some) > 1}
-    facts: dict[str, Any] = {
-        "id": "linear",
-        "text": f"cost grows linearly: time per byte at one size ÷ at another, {_LINEAR_FROM_BYTES >> 20} MiB and more",
-        "peer": None,
-        "words": f"at most {LINEAR:g}",
-        "aim": None,
-        "cases": len(quotients),
-        "cases_met": sum(value <= LINEAR for value in quotients.values()),
-        "met": None,
-    }
-    if not quotients:
-        return facts
-    worst_case = max(quotients, key=lambda line: quotients[line])
-    return facts | {
-        "met": facts["cases_met"] == len(quotients),
-        "worst": round(quotients[worst_case], 3),
-        "worst_case": worst_case,
-        "median": round(median(quotients.values()), 3),
-    }
+                per_byte = contender["nanoseconds"]["median"] / size_bytes
+                yield case["group"], key, size_bytes, per_byte

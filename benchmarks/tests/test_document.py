@@ -1,4 +1,4 @@
-"""docs/performance.md is made from its result and the template alone: nobody edits it by hand."""
+"""docs/performance.md is made from its result and the template alone, never edited by hand."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from gridbuf_benchmarks import markdown, results
+from gridbuf_benchmarks import report, results
 
 DOCS = Path(__file__).parents[2] / "docs"
-RECORD = "./bazelw run //benchmarks -- --json docs/performance.json --plot docs/performance.png --markdown docs/performance.md"
+FILES = "docs/performance.json --plot docs/performance.png --markdown docs/performance.md"
+RECORD = f"./bazelw run //benchmarks -- run --json {FILES}"
 
 
-def test_the_document_is_current(tmp_path: Path) -> None:
+def test_the_document_is_current() -> None:
     if not (DOCS / "performance.json").exists():
         pytest.skip(f"no result is recorded; `{RECORD}` records one")
-    written = tmp_path / "performance.md"
     result = results.read(DOCS / "performance.json")
-    markdown.write(result, written, tmp_path / "performance.png")
-    again = RECORD.replace("--json", "--load")
-    assert written.read_text() == (DOCS / "performance.md").read_text(), (
+    document = DOCS / "performance.md"
+    text = report.document(result, document, DOCS / "performance.png")
+    again = RECORD.replace("run --json", "report")
+    assert text == document.read_text(), (
         f"docs/performance.md is not what the template and docs/performance.json make; `{again}` makes it"
     )
 

@@ -4,33 +4,38 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
 import mmap
 import re
 import threading
 import time
 import types
+from concurrent.futures import ThreadPoolExecutor
 from itertools import permutations
 from pathlib import Path
 from timeit import Timer
 from typing import Any
 
-import jsonschema  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbuf_benchmarks import cli, compare, cpp, machine, memory, results, timing
-from gridbuf_benchmarks.apart import measure_apart, pooled
-from gridbuf_benchmarks.case import Case, Entry, Work
+from gridbuf_benchmarks import machine, memory, report, results, timing
+from gridbuf_benchmarks.__main__ import main
+from gridbuf_benchmarks.case import (
+    Case,
+    Entry,
+    Work,
+    WrongWork,
+    check_work,
+    check_yardstick,
+    view_of,
+)
 from gridbuf_benchmarks.cases import ALL_CASES, copies, named, select
-from gridbuf_benchmarks.fresh import measure_fresh
-from gridbuf_benchmarks.placement import LINE_BYTES, Placement
+from gridbuf_benchmarks.memory import LINE_BYTES, Placement
 from gridbuf_benchmarks.promises import judge, judged_case
-from gridbuf_benchmarks.table import format_bandwidth, format_speed, format_time, promise_words
+from gridbuf_benchmarks.runner import measure_apart, measure_fresh, pooled
 from gridbuf_benchmarks.timing import Budget, Contender, Samples, measure, ratio_of, spread_of
-from gridbuf_benchmarks.work import WrongWork, check_work, check_yardstick, view_of
 
 times = st.floats(min_value=1e-3, max_value=1e12)
 
@@ -40,21 +45,21 @@ times = st.floats(min_value=1e-3, max_value=1e12)
 
 def test_spread_of_known_series() -> None:
     spread = spread_of([4.0, 1.0, 3.0, 2.0, 5.0])
-    assert (spread.lower_quartile, spread.median, spread.upper_quartile) == (2.0, 3.0, 4.0)
+    assert spread == {"median": 3.0, "lower_quartile": 2.0, "upper_quartile": 4.0, "count": 5}
 
 
 def test_spread_of_one_value_is_that_value() -> None:
-    assert spread_of([7.0]) == timing.Spread(7.0, 7.0, 7.0, 1)
+    spread = {"median": 7.0, "lower_quartile": 7.0, "upper_quartile": 7.0, "count": 1}
+    assert spread_of([7.0]) == spread
 
 
 @given(st.lists(times, min_size=1, max_size=40))
 def test_spread_is_ordered_and_within_the_series(values: list[float]) -> None:
     spread = spread_of(values)
-    tiny = 1 + 1e-12  # quantiles interpolate, which rounds
-    assert min(values) <= spread.lower_quartile * tiny
-    assert spread.lower_quartile <= spread.median * tiny
-    assert spread.median <= spread.upper_quartile * tiny
-    assert spread.upper_quartile <= max(values) * tiny
+    parts = (spread[key] for key in ("lower_quartile", "median", "upper_quartile"))
+    tiny = 1 + 1e-12  # quartiles interpolate, which rounds
+    ordered = [min(values), *parts, max(values)]
+    assert all(a <= b * tiny for a, b in zip(ordered, ordered[1:]))
 
 
 @given(st.lists(st.tuples(times, times, st.floats(0.01, 100.0)), min_size=2, max_size=30))
@@ -62,12 +67,11 @@ def test_drift_that_hits_both_sides_cancels(rounds: list[tuple[float, float, flo
     """The reason for forming ratios within a round: a machine half as fast for a while moves no ratio."""
     calm = ratio_of(*_samples([(a, b) for a, b, _ in rounds]))
     drifting = ratio_of(*_samples([(a * drift, b * drift) for a, b, drift in rounds]))
-    assert drifting.median == pytest.approx(calm.median)
-    assert drifting.lower_quartile == pytest.approx(calm.lower_quartile)
+    assert drifting == pytest.approx(calm)
 
 
-def _samples(rounds: list[tuple[float, float]]) -> tuple[Samples, Samples]:
-    return Samples(1, tuple(a for a, _ in rounds)), Samples(1, tuple(b for _, b in rounds))
+def _samples(rounds: list[tuple[float, float]]) -> list[Samples]:
+    return [Samples(1, [*times], [*range(len(rounds))]) for times in zip(*rounds)]
 
 
 # Timing
@@ -77,11 +81,7 @@ def test_a_fresh_process_times_its_first_call() -> None:
     """Every sample is a process of its own: gridbuf and NumPy are imported there, and each does one call."""
     (case,) = select(["allocate/small/zeros"], quick=True)
     budget = Budget(rounds=2, min_sample_seconds=1e-6, case_seconds=60.0)
-    seen: list[tuple[int, int]] = []
-    samples = measure_fresh(
-        case, ["numpy"], budget, lambda done, wanted: seen.append((done, wanted))
-    )
-    assert seen == [(1, 2), (2, 2)]
+    samples = measure_fresh(case, ["numpy"], budget)
     assert samples["numpy"].loops == 1
     assert len(samples["numpy"].nanoseconds) == 2
     assert all(0 < value < 60e9 for value in samples["numpy"].nanoseconds)
@@ -89,35 +89,33 @@ def test_a_fresh_process_times_its_first_call() -> None:
 
 def test_a_failing_fresh_process_is_an_error_with_its_text() -> None:
     (case,) = select(["allocate/small/zeros"], quick=True)
-    with pytest.raises(RuntimeError, match=r"nobody failed .* at case allocate/small/zeros"):
+    with pytest.raises(RuntimeError, match=r"allocate/small/zeros of nobody failed in a process"):
         measure_fresh(case, ["nobody"], Budget(1, 1e-6, 1.0))
 
 
 def test_rounds_of_several_processes_are_taken_together() -> None:
     """No round of one is paired with a round of another: that would compare two placements."""
-    first = pooled([Samples(2, (1.0, 3.0), (0, 2), (4, 8)), Samples(1, (5.0,), (0,), (1,))])
-    assert first == Samples(1, (1.0, 3.0, 5.0), (0, 2, 3), (2, 4, 1))
-    second = pooled([Samples(1, (2.0,), (0,), (0,)), Samples(1, (50.0, 10.0), (0, 1), (0, 0))])
-    assert second.rounds == (0, 1, 2)
+    first = pooled([Samples(2, [1.0, 3.0], [0, 2], [4, 8]), Samples(1, [5.0], [0], [1])], 3)
+    assert first == Samples(1, [1.0, 3.0, 5.0], [0, 2, 3], [2, 4, 1])
+    second = pooled([Samples(1, [2.0], [0], [0]), Samples(1, [50.0, 10.0], [0, 1], [0, 0])], 3)
+    assert second.rounds == [0, 3, 4]
+    assert ratio_of(first, second)["count"] == 2
 
 
 def test_a_case_in_processes_of_its_own_measures_in_each() -> None:
     (case,) = select(["allocate/small/zeros"], quick=True)
     apart = dataclasses.replace(case, processes=2)
     budget = Budget(rounds=3, min_sample_seconds=1e-6, case_seconds=60.0)
-    seen: list[tuple[int, int]] = []
-    samples = measure_apart(
-        apart, ["numpy"], budget, lambda done, wanted: seen.append((done, wanted))
-    )
-    assert seen == [(1, 2), (2, 2)]
-    assert samples["numpy"].rounds == (0, 1, 2, 3, 4, 5)
+    samples, done = measure_apart(apart, ["numpy"], budget)
+    assert done["numpy"]["shape"] == [8, 8, 8], "each checks its work"
+    assert samples["numpy"].rounds == [0, 1, 2, 3, 4, 5]
     assert len(samples["numpy"].nanoseconds) == len(samples["numpy"].page_faults) == 6
     assert all(0 < value < 60e9 for value in samples["numpy"].nanoseconds)
 
 
 def test_a_failing_process_of_its_own_is_an_error_with_its_text() -> None:
     (case,) = select(["allocate/small/zeros"], quick=True)
-    with pytest.raises(RuntimeError, match=r"(?s)small/zeros failed in a process .*nobody"):
+    with pytest.raises(RuntimeError, match=r"(?s)small/zeros .* failed in a process .*nobody"):
         measure_apart(dataclasses.replace(case, processes=1), ["nobody"], Budget(1, 1e-6, 1.0))
 
 
@@ -142,7 +140,7 @@ def test_calibration_reaches_the_shortest_sample(
     timer = Timer("work(s)", timer=clock, globals={"work": clock.work, "s": call_seconds})
     if sample_seconds / call_seconds > 2e4:
         return  # the same, only longer
-    loops = timing._calibrate(timer, sample_seconds)
+    loops = timing._calibrate(timer.timeit, sample_seconds)
     assert loops * call_seconds >= sample_seconds * 0.999
     # Not wastefully long either: at most a little beyond the goal, or one call.
     assert loops == 1 or (loops - 1) * call_seconds <= 1.2 * sample_seconds + call_seconds
@@ -185,15 +183,41 @@ def test_a_slow_contender_sits_out_and_its_ratio_is_that_of_its_rounds() -> None
         Budget(rounds=12, min_sample_seconds=1e-9, case_seconds=60.0, contender_seconds=0.02),
         clock=clock,
     )
-    assert samples["fast"].rounds == tuple(range(12))
-    assert samples["slow"].rounds == (0, 1)
-    assert samples["slower"].rounds == (0,), "one is enough of what takes longer than allowed"
+    assert samples["fast"].rounds == [*range(12)]
+    assert samples["slow"].rounds == [0, 1]
+    assert samples["slower"].rounds == [0], "one is enough of what takes longer than allowed"
     assert "slowest" not in log, "the call that was checked is the sample"
-    assert samples["slowest"].rounds == (0,)
-    assert samples["needed"].rounds == tuple(range(timing.MINIMUM_ROUNDS))
-    assert ratio_of(samples["fast"], samples["slowest"]).median == pytest.approx(0.01)
-    assert ratio_of(samples["fast"], samples["slow"]).count == 2
+    assert samples["slowest"].rounds == [0]
+    assert samples["needed"].rounds == [*range(timing.MINIMUM_ROUNDS)]
+    assert ratio_of(samples["fast"], samples["slowest"])["median"] == pytest.approx(0.01)
+    assert ratio_of(samples["fast"], samples["slow"])["count"] == 2
     assert all(len(one.page_faults) == len(one.rounds) for one in samples.values())
+
+
+def test_ranks_agree_on_times_and_rounds() -> None:
+    """Two threads as ranks, one of which takes twice as long: a sample is the time of the slower."""
+    barrier, times = threading.Barrier(2), [0.0, 0.0]
+
+    def rank(number: int) -> dict[str, Samples]:
+        def agree(seconds: float) -> float:
+            times[number] = seconds
+            barrier.wait()
+            longest = max(times)
+            barrier.wait()
+            return longest
+
+        statements = {key: f"sleep({(number + 1) * 1e-3})" for key in "ab"}
+        contenders = {
+            key: Contender(text, {"sleep": time.sleep}) for key, text in statements.items()
+        }
+        return measure(contenders, Budget(3, 2e-3, 60.0), agree=agree)
+
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(rank, range(2))
+    for key in "ab":
+        assert (first[key].loops, first[key].rounds) == (second[key].loops, [0, 1, 2])
+        assert first[key].nanoseconds == second[key].nanoseconds
+        assert min(first[key].nanoseconds) >= 2e6
 
 
 def test_what_runs_before_a_sample_is_not_timed() -> None:
@@ -271,17 +295,17 @@ def _check(result: Any, work: Work = WORK) -> Any:
 
 def test_right_work_is_described() -> None:
     done = _check(GOOD)
-    assert (done.shape, done.dtype) == ((4, 6, 5), "float64")
-    assert done.strides_bytes == (8, 32, 192)
-    assert done.alignment_bytes % 8 == 0
+    assert (done["shape"], done["dtype"]) == ((4, 6, 5), "float64")
+    assert done["strides_bytes"] == (8, 32, 192)
+    assert done["alignment_bytes"] % 8 == 0
 
 
 def test_digest_does_not_depend_on_the_layout() -> None:
     any_layout = Work((4, 6, 5), values="arange")
-    assert (
-        _check(GOOD, any_layout).values_crc32
-        == _check(np.ascontiguousarray(GOOD), any_layout).values_crc32
-    )
+    digests = {
+        _check(array, any_layout)["values_crc32"] for array in (GOOD, np.ascontiguousarray(GOOD))
+    }
+    assert len(digests) == 1
 
 
 @pytest.mark.parametrize(
@@ -303,7 +327,7 @@ def test_misaligned_work_is_refused() -> None:
     raw = np.empty(4 * 8 + 64, dtype=np.uint8)
     start = -(raw.ctypes.data + 8) % 64
     aligned = raw[start : start + 32].view(np.float64)
-    assert _check(aligned, strict).alignment_bytes >= 64
+    assert _check(aligned, strict)["alignment_bytes"] >= 64
     start = (start + 8) % 64
     with pytest.raises(WrongWork, match="alignment should be 64"):
         _check(raw[start : start + 32].view(np.float64), strict)
@@ -320,7 +344,7 @@ def test_large_work_is_sampled(wrong_at: int) -> None:
         _check(right, work)
 
 
-# Where arrays lie
+# Placements and blocks
 
 
 extents = st.lists(st.integers(1, 9), min_size=1, max_size=4)
@@ -367,15 +391,15 @@ def test_a_copy_case_is_held_against_its_source_and_its_padding() -> None:
     with pytest.raises(WrongWork, match=r"copy/8/x/10: .* values should be"):
         check_work(case, case.entries[0], dst)
     dst[...] = src
-    assert check_work(case, case.entries[0], dst).strides_bytes == (8, 192)
+    assert check_work(case, case.entries[0], dst)["strides_bytes"] == (8, 192)
     memory.block("target", 192)[20 * 8] = 0
     with pytest.raises(WrongWork, match=r"padding should be 0xa5 behind every row, found .* row 0"):
         check_work(case, case.entries[0], dst)
-    facts = memory.facts()
-    assert facts["block_bytes"] >= 2 * src.nbytes
+    info = memory.info()
+    assert info["block_bytes"] >= 2 * src.nbytes
     del src, dst
     memory.release()
-    assert memory.facts()["block_bytes"] == 0
+    assert memory.info()["block_bytes"] == 0
 
 
 def test_all_contenders_share_their_memory() -> None:
@@ -401,7 +425,7 @@ def test_a_yardstick_must_move_the_bytes() -> None:
     case = copies.copy_case("copy/8/x/10", (20, 30), Placement("float64", (1, 0)), promises=())
     entry = case.yardsticks[0]
     pair = (np.arange(64, dtype=np.uint8), np.arange(64, dtype=np.uint8))
-    assert check_yardstick(case, entry, pair).shape == (64,)
+    assert check_yardstick(case, entry, pair)["shape"] == (64,)
     pair[1][63] = 0
     with pytest.raises(WrongWork, match="did not move 64 bytes"):
         check_yardstick(case, entry, pair)
@@ -413,7 +437,7 @@ def test_blocks_lie_on_huge_pages() -> None:
     if policy not in ("always", "madvise"):
         pytest.skip(f"the system gives no huge pages (policy {policy}); `madvise` would")
     memory.block("target", 64 << 20)
-    assert memory.facts()["huge_page_fraction"] > 0.5
+    assert memory.info()["huge_page_fraction"] > 0.5
     memory.release()
 
 
@@ -516,8 +540,8 @@ def test_a_promise_is_judged_by_its_worst_case_whatever_the_mean(
     assert found["cases_met"] == sum(ratio <= 1 for ratio in ratios)
     assert found["worst"] == pytest.approx(1 / max(ratios), abs=1e-3)
     if not met:
-        words = "MISSED: 1 of 2 cases; median 1.026, geometric mean 1.029, worst 0.952 (stencil/1)"
-        assert promise_words(found)[1] == words
+        words = "1 of 2 cases; median 1.026, geometric mean 1.029, worst 0.952 (stencil/1)"
+        assert report.promise_words(found)[1:] == ("**missed**", words)
 
 
 def test_cost_is_linear_when_no_size_costs_much_more_a_byte() -> None:
@@ -566,7 +590,7 @@ def test_filters_select_by_part_and_by_pattern() -> None:
     }
 
 
-# Formats, machine facts, files
+# Formats, machine info, files
 
 
 @pytest.mark.parametrize(
@@ -581,22 +605,30 @@ def test_filters_select_by_part_and_by_pattern() -> None:
     ],
 )
 def test_times_have_three_digits_and_a_unit(nanoseconds: float, text: str) -> None:
-    assert format_time(nanoseconds) == text
+    assert report.format_time(nanoseconds) == text
 
 
 def test_speeds_are_the_inverse_of_ratios() -> None:
-    assert [format_speed(ratio) for ratio in (1.25, 0.5, 0.04)] == ["0.80", "2.00", "25"]
+    assert [report.format_speed(ratio) for ratio in (1.25, 0.5, 0.04)] == ["0.80", "2.00", "25"]
 
 
 def test_bandwidth_is_decimal_gigabytes() -> None:
-    assert format_bandwidth(2_000_000_000, 1e9) == "2 GB/s"
+    contender = {"library": "gridbuf", "nanoseconds": {"median": 1e9}}
+    work = {"bytes_moved": 2_000_000_000}
+    ratios = {"memory": _spread(1.0, 2.0, 3.0)}
+    case = {"title": "a_b", "contenders": [contender], "work": work, "ratios": ratios}
+    assert report.case_table([case]).splitlines() == [
+        "| case | gridbuf | GB/s | of the memory |",
+        "|---|--:|--:|--:|",
+        r"| a\_b | 1 s | 2 | **0.50 ±50%** |",
+    ]
 
 
 def test_machine_facts_warn_of_disturbances() -> None:
-    facts = machine.describe()
-    assert facts["cores_usable"] >= 1
-    assert facts["memory_bytes"] > 2**20
-    quiet = {**facts, "load_average_1min": 0.0, "governor": "performance"}
+    info = machine.describe()
+    assert info["cores_usable"] >= 1
+    assert info["memory_bytes"] > 2**20
+    quiet = {**info, "load_average_1min": 0.0, "governor": "performance"}
     assert machine.disturbances(quiet) == []
     busy = machine.disturbances({**quiet, "load_average_1min": 99.0, "governor": "powersave"})
     assert "99.0" in busy[0]
@@ -618,10 +650,10 @@ def test_a_change_counts_when_the_ranges_do_not_overlap() -> None:
         (_spread(1.15, 1.3, 1.5), "same"),  # the ranges overlap
         (_spread(1.201, 1.205, 1.3), "same"),  # they do not, but the medians are within a tenth
     ):
-        (change,) = compare.changes(before, result(ratio))
+        (change,) = report.changes(before, result(ratio))
         assert change.verdict == verdict
-        assert bool(compare.regressions(before, result(ratio))) == (verdict == "slower")
-    assert list(compare.changes({"cases": []}, before)) == []
+        assert bool(report.regressions([change])) == (verdict == "slower")
+    assert report.changes({"cases": []}, before) == []
 
 
 def test_a_faster_peer_is_no_regression_where_the_memory_tells() -> None:
@@ -631,48 +663,9 @@ def test_a_faster_peer_is_no_regression_where_the_memory_tells() -> None:
         return {"cases": [{"id": "a/b", "title": "t", "ratios": spreads}]}
 
     before = result(1.0, 1.0)
-    assert not compare.regressions(before, result(1.0, 2.0))
-    (slower,) = compare.regressions(before, result(2.0, 1.0))
+    assert not report.regressions(report.changes(before, result(1.0, 2.0)))
+    (slower,) = report.regressions(report.changes(before, result(2.0, 1.0)))
     assert (slower.id, slower.peer) == ("a/b", "memory")
-
-
-def test_schema_refuses_broken_results() -> None:
-    """The schema has teeth: a zero ratio, an absent library without its remedy, a missing field."""
-    case = {
-        "id": "a/b", "group": "a", "title": "t", "note": "n", "rounds": 1, "targets": [], "memory": None,
-        "yardstick": None,
-        "work": {"shape": [1], "dtype": "float64", "values": None, "layout": None, "alignment_bytes": 1,
-                 "aligned_index": None, "bytes_moved": None, "array_bytes": 8, "source": None,
-                 "target": Placement("float64", (0,)).to_json()},
-        "contenders": [{
-            "library": "gridbuf", "statement": "s", "note": "", "loops_per_sample": 1,
-            "nanoseconds": _spread(1.0, 1.0, 1.0), "samples_nanoseconds": [1.0], "rounds": [0],
-            "page_faults_per_call": 0.5,
-            "done": {"shape": [1], "dtype": "float64", "values_crc32": None, "strides_bytes": [8], "alignment_bytes": 8},
-        }],
-        "ratios": {"numpy": _spread(1.0, 1.0, 1.0)},
-    }  # fmt: skip
-    library: dict[str, Any] = {"title": "x", "state": "not needed", "version": None}
-    good: dict[str, Any] = {
-        "schema": "gridbuf.benchmarks", "schema_version": 2, "created": "2021-04-01T00:00:00+00:00", "quick": True,
-        "seconds": 1.5, "promises": judge([]),
-        "budget": {"rounds": 1, "min_sample_seconds": 1.0, "case_seconds": 1.0, "seed": 1},
-        "machine": machine.describe(), "warnings": [], "cases": [case],
-        "libraries": dict.fromkeys(("gridbuf", "numpy", "torch", "gt4py"), library),
-    }  # fmt: skip
-    schema = results.schema()
-    jsonschema.validate(good, schema)
-    absent = {**good["libraries"], "torch": {**library, "state": "absent"}}
-    for broken in (
-        {**good, "schema_version": 1},
-        {**good, "promises": [{**good["promises"][0], "met": True}]},
-        {**good, "cases": []},
-        {**good, "cases": [{**case, "ratios": {"numpy": _spread(0.0, 0.0, 0.0)}}]},
-        {**good, "libraries": absent},
-        {key: value for key, value in good.items() if key != "machine"},
-    ):
-        with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate(broken, schema)
 
 
 @pytest.mark.parametrize(
@@ -691,75 +684,51 @@ def test_foreign_files_are_refused_by_name(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--filter", "no-such-case"], "no case matches no-such-case"),
-        (["--only", "copy,nonsense"], "no chapter nonsense; there are allocate"),
-        (["--fail-on-regression"], "needs --compare"),
-        (["--load", "no-such-file.json"], "no-such-file.json"),
-        (["--repeat", "0"], "rounds is 0"),
-        (["--compare", "no-such-file.json"], "no-such-file.json"),
+        (["run", "--filter", "no-such-case"], "matches no-such-case; `list` prints the ids"),
+        (["run", "--only", "copy,nonsense"], "no chapter nonsense; there are allocate"),
+        (["compare", "--fail-on-regression"], "required: OLD.json, NEW.json"),
+        (["report", "no-such-file.json"], "no-such-file.json"),
+        (["run", "--repeat", "0"], "rounds is 0"),
+        (["compare", "no-such-file.json", "neither.json"], "no-such-file.json"),
+        ([], "required: COMMAND"),
     ],
 )
 def test_wrong_usage_says_what_to_do(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as stop:
-        cli.main(arguments)
+        main(arguments)
     assert stop.value.code == 2
     assert message in capsys.readouterr().err
 
 
 def test_list_names_every_case_without_running_any(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["--list"]) == 0
+    assert main(["list"]) == 0
     printed = capsys.readouterr().out
     assert all(case.id in printed for case in ALL_CASES)
 
 
-def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ([], ["--quick", "exit codes", "examples", "interquartile", "--peers", "compare"]),
+        (["run"], ["--quick", "101 rounds", "PATH-copies.png"]),
+        (["cpp"], ["--filter", "repetitions"]),
+        (["unit-strides"], ["objdump", "--cases"]),
+    ],
+)
+def test_help_teaches(
+    command: list[str], words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as stop:
-        cli.main(["--help"])
+        main([*command, "--help"])
     assert stop.value.code == 0
     printed = capsys.readouterr().out
-    for word in ("--quick", "exit codes", "examples", "interquartile", "--peers"):
+    for word in words:
         assert word in printed
 
 
-# The C++ table
-
-
-def _lines(name: str, family: int, instance: int, microseconds: float) -> list[dict[str, Any]]:
-    """What Google Benchmark writes for one benchmark: a run, then the aggregates of its repetitions."""
-    common = {
-        "run_name": name,
-        "family_index": family,
-        "per_family_instance_index": instance,
-        "time_unit": "us",
-    }
-    rates = {"cpu_time": microseconds, "bytes_per_second": 3e9}
-    return [
-        {**common, "run_type": "iteration", "cpu_time": 9.0},
-        {**common, "run_type": "aggregate", "aggregate_name": "median", **rates},
-        {**common, "run_type": "aggregate", "aggregate_name": "cv", "cpu_time": 0.05},
-    ]
-
-
-REPORT = {
-    "benchmarks": [
-        *_lines("BM_Fill/8", 1, 0, 1.0),
-        *_lines("BM_Copy/64", 0, 1, 5.0),
-        *_lines("BM_Copy/8", 0, 0, 2.0),
-    ]
-}
-
-
-def test_cpp_rows_are_medians_in_nanoseconds_and_in_the_order_of_the_source() -> None:
-    assert list(cpp.rows_of("copy_benchmark", REPORT)) == [
-        cpp.Row("copy_benchmark", name, nanoseconds, 0.05, 3e9, None)
-        for name, nanoseconds in (
-            ("BM_Copy/8", 2000.0),
-            ("BM_Copy/64", 5000.0),
-            ("BM_Fill/8", 1000.0),
-        )
-    ]
+# The C++ programs
 
 
 def _program(folder: Path, name: str, script: str) -> str:
@@ -769,47 +738,24 @@ def _program(folder: Path, name: str, script: str) -> str:
     return str(path)
 
 
-def test_cpp_command_prints_one_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "report.json").write_text(json.dumps(REPORT))
-    program = _program(tmp_path, "copy_benchmark", f"cat {tmp_path}/report.json\n")
-    silent = _program(tmp_path, "silent_benchmark", "exit 0\n")
-    saved = tmp_path / "all.json"
-    assert cpp.main([program, silent, "--quick", "--json", str(saved)]) == 0
-    printed = capsys.readouterr().out
-    assert "BM_Copy/8" in printed
-    assert "3 GB/s" in printed
-    assert json.loads(saved.read_text())["reports"]["copy_benchmark"] == REPORT
-
-
-def test_cpp_command_says_what_was_not_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_cpp_command_runs_every_program_with_its_options(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    reason = "NOT RUN, no GPU: no driver"
-    line = {
-        "run_name": "BM_Fill/8",
-        "run_type": "iteration",
-        "family_index": 0,
-        "per_family_instance_index": 0,
-        "error_occurred": True,
-        "error_message": reason,
-    }
-    (tmp_path / "report.json").write_text(json.dumps({"benchmarks": [line, line]}))
-    program = _program(tmp_path, "gpu_benchmark", f"cat {tmp_path}/report.json\n")
-    assert cpp.main([program, "--quick"]) == 0
-    assert capsys.readouterr().out.count(f"gpu_benchmark: {reason}") == 1
+    programs = [
+        _program(tmp_path, name, 'echo "$0" "$@"') for name in ("a_benchmark", "b_benchmark")
+    ]
+    assert main(["cpp", *programs, "--quick", "--filter", "BM_Copy"]) == 0
+    printed = capfd.readouterr().out
+    assert all(printed.count(program) == 1 for program in programs)
+    for option in ("filter=BM_Copy", "repetitions=3", "min_time=0.02", "interleaving=true"):
+        assert printed.count(f"_{option}") == 2
 
 
 def test_cpp_command_tells_of_a_failed_program(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert cpp.main([_program(tmp_path, "broken_benchmark", "echo no memory >&2; exit 3\n")]) == 1
-    assert "broken_benchmark failed with 3: no memory" in capsys.readouterr().err
-
-
-def test_cpp_command_without_a_match_says_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert (
-        cpp.main([_program(tmp_path, "silent_benchmark", "exit 0\n"), "--filter", "Nothing"]) == 2
-    )
-    assert "no C++ benchmark matches 'Nothing'" in capsys.readouterr().err
+    broken = _program(tmp_path, "broken_benchmark", "echo no memory >&2; exit 3\n")
+    assert main(["cpp", broken]) == 1
+    printed = capfd.readouterr().err
+    assert "no memory" in printed
+    assert "broken_benchmark failed with 3" in printed

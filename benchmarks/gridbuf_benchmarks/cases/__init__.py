@@ -6,43 +6,34 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from gridbuf_benchmarks.case import Case
-from gridbuf_benchmarks.cases import (
-    allocation,
-    arithmetic,
-    calls,
-    casts,
-    copies,
-    exchange,
-    fills,
-    from_array,
-    halos,
-    sizes,
-    stencils,
-    storages,
-    tiny,
+from gridbuf_benchmarks.cases import allocation, copies, exchange, fills, halos, stencils
+
+CHAPTERS = {
+    "allocate": "Allocation",
+    "exchange": "Exchange",
+    "storage": "Storages",
+    "call": "Calls of stencils",
+    "stencil": "Compiled stencils",
+    "halo": "Halos over ranks",
+    "from_array": "New arrays in another layout",
+    "tiny": "Copies of a few elements",
+    "cache": "Copies in cache, from C",
+    "copy": "Copies between layouts",
+    "cast": "Copies that convert",
+    "fill": "Fills",
+    "sizes": "The same at growing sizes",
+}
+"""The first parts of the ids, in their order, with their titles: what `--only` chooses from."""
+
+_FOUND = [
+    case
+    for module in (allocation, exchange, stencils, halos, copies, fills)
+    for case in module.CASES
+]
+_GROUPS = [*dict.fromkeys(case.group for case in _FOUND)]
+ALL_CASES: tuple[Case, ...] = tuple(
+    sorted(_FOUND, key=lambda case: ([*CHAPTERS].index(case.chapter), _GROUPS.index(case.group)))
 )
-
-__all__ = ["ALL_CASES", "CHAPTERS", "named", "select"]
-
-ALL_CASES: tuple[Case, ...] = (
-    *allocation.CASES,
-    *exchange.CASES,
-    *arithmetic.CASES,
-    *storages.CASES,
-    *calls.CASES,
-    *stencils.CASES,
-    *halos.CASES,
-    *from_array.CASES,
-    *tiny.CASES,
-    *copies.CASES,
-    *casts.CASES,
-    *fills.CASES,
-    *sizes.CASES,
-)
-
-
-CHAPTERS: tuple[str, ...] = tuple(dict.fromkeys(case.chapter for case in ALL_CASES))
-"""The first parts of the ids, in their order: what `--only` chooses from."""
 
 
 def named(id: str) -> Case:

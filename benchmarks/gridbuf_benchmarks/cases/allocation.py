@@ -2,41 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from types import ModuleType
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gridbuf_benchmarks.case import Case, Entry, Work
-from gridbuf_benchmarks.work import view_of
-
-__all__ = ["CASES"]
+from gridbuf_benchmarks.case import Case, Entry, Work, uses, view_of
 
 _SMALL = (8, 8, 8)
 _MEDIUM = (64, 64, 80)
 _LARGE = {"64MiB": (128, 256, 256), "256MiB": (512, 256, 256)}
+_GIBIBYTE = (512, 512, 512)
 _FILL = 1.5
-_PAGE_ELEMENTS = 4096 // 8
+_VALUES = {"empty": None, "zeros": 0.0, "ones": 1.0, "full": _FILL}
 
 _SMALL_NOTE = (
     "One call and the release of its result; every library is told float64 and C order. "
     "Each has just freed a block of this size, so all take the fastest way of their allocators. "
     "GT4Py is asked for its preset 'numpy'."
 )
+_TORCH_FILL = "PyTorch fills with all its threads; the others use one."
 _LARGE_NOTE = (
     "Allocation, then the first write to every 4 KiB page (or the fill itself), then the release: memory "
-    "that nobody touches costs nothing and compares nothing. The touch is the same NumPy loop for all. "
-    "Whether the kernel hands out huge pages decides this row: see the policy in the header."
+    "that is not touched costs nothing and compares nothing. The touch is the same NumPy loop for all. "
+    "Whether the kernel provides huge pages decides this row: see the policy in the header."
 )
-_TORCH_FILL = "PyTorch fills with all its threads; the others use one."
+_WARM_NOTE = (
+    "Warm: allocation, the write and the release in a loop; every library has just freed a block of this size. "
+    "The write is the same NumPy statement for all."
+)
+_COLD_NOTE = (
+    "Cold: the first call of a fresh process, a new one for every sample. Where the hypervisor took memory back, "
+    "getting it again is part of the sample. The write is the same NumPy statement for all."
+)
 
 
 def touch(result: Any) -> npt.NDArray[Any]:
-    """Writes one element of every page of a contiguous result, which makes the kernel commit it."""
+    """Writes one element of every page of a contiguous result: the kernel commits it."""
     view = view_of(result)
-    view.reshape(-1)[::_PAGE_ELEMENTS] = 0.0
+    view.reshape(-1)[:: 4096 // 8] = 0.0
     return view
 
 
@@ -47,123 +52,82 @@ def write_all(result: Any) -> npt.NDArray[Any]:
     return view
 
 
-def _call(function: str, shape: tuple[int, ...]) -> Mapping[str, Entry]:
-    """The entries of one of empty, zeros, ones, full, for all libraries and without keywords but the needed."""
+def _entries(function: str, shape: tuple[int, ...], around: str = "{}") -> tuple[Entry, ...]:
+    """One of empty, zeros, ones, full in all libraries; `around` is what is done with the result."""
     value = ", value" if function == "full" else ""
-
-    def plain(module: ModuleType) -> dict[str, Any]:
-        return {
-            function: getattr(module, function),
-            "shape": shape,
-            "value": _FILL,
-            "touch": touch,
-            "write_all": write_all,
-        }
-
-    def torch(module: ModuleType) -> dict[str, Any]:
-        return {**plain(module), "float64": module.float64}
-
-    return {
-        "gridbuf": Entry("gridbuf", f"{function}(shape{value})", plain),
-        "numpy": Entry("numpy", f"{function}(shape{value})", plain),
-        "torch": Entry("torch", f"{function}(shape{value}, dtype=float64)", torch),
-        "gt4py": Entry("gt4py", f"{function}(shape{value}, backend='numpy')", plain),
-    }
-
-
-_VALUES = {"empty": None, "zeros": 0.0, "ones": 1.0, "full": _FILL}
-
-
-def _plain_cases(size: str, shape: tuple[int, ...], note: str) -> Iterator[Case]:
-    for function, values in _VALUES.items():
-        yield Case(
-            id=f"allocate/{size}/{function}",
-            title=f"{function} {'×'.join(map(str, shape))}",
-            note=note,
-            work=Work(shape, values=values),
-            entries=tuple(_call(function, shape).values()),
-            promises=("allocate-small",) if (size, function) == ("small", "empty") else (),
+    further = {"torch": ", dtype=float64", "gt4py": ", backend='numpy'"}
+    names = {"shape": shape, "value": _FILL, "touch": touch, "write_all": write_all}
+    return tuple(
+        Entry(
+            library,
+            around.format(f"{function}(shape{value}{further.get(library, '')})"),
+            uses(function, *(["float64"] if library == "torch" else []), **names),
         )
+        for library in ("gridbuf", "numpy", "torch", "gt4py")
+        # GT4Py's sizes wrap at 32 bits for the largest shape.
+        if (library, shape) != ("gt4py", _GIBIBYTE)
+    )
 
 
-def _buffer_case() -> Case:
-    def allocate(gridbuf: ModuleType) -> dict[str, Any]:
-        return {"allocate": gridbuf.allocate, "shape": _SMALL}
-
-    return Case(
+def _plain() -> Iterator[Case]:
+    for size, shape, note in (
+        ("small", _SMALL, _SMALL_NOTE),
+        (
+            "medium",
+            _MEDIUM,
+            f"{_SMALL_NOTE} 2.5 MiB: below every library's huge-page threshold. {_TORCH_FILL}",
+        ),
+    ):
+        for function, values in _VALUES.items():
+            yield Case(
+                id=f"allocate/{size}/{function}",
+                title=f"{function} {'×'.join(map(str, shape))}",
+                note=note,
+                work=Work(shape, values=values),
+                entries=_entries(function, shape),
+                promises=("allocate-small",) if (size, function) == ("small", "empty") else (),
+            )
+    yield Case(
         id="allocate/small/allocate",
         title="gridbuf.allocate 8×8×8",
         note="A gridbuf.Buffer (memory, layout plan, dims, exports) against the peers' empty arrays.",
         work=Work(_SMALL),
         entries=(
-            Entry("gridbuf", "allocate(shape)", allocate),
-            *(entry for key, entry in _call("empty", _SMALL).items() if key != "gridbuf"),
+            Entry("gridbuf", "allocate(shape)", uses("allocate", shape=_SMALL)),
+            *_entries("empty", _SMALL)[1:],
         ),
     )
 
 
-def _large_cases() -> Iterator[Case]:
+def _large() -> Iterator[Case]:
     for size, shape in _LARGE.items():
-        for function, values in _VALUES.items():
-            if function == "ones":
-                continue
+        for function in ("empty", "zeros", "full"):
             touched = function != "full"  # full writes every page by itself
             yield Case(
                 id=f"allocate/{size}/{function}",
-                title=f"{function} {size.removesuffix('MiB')} MiB"
-                + (" + first touch" if touched else ""),
+                title=f"{function} {size[:-3]} MiB{' + first touch' if touched else ''}",
                 note=_LARGE_NOTE if touched else f"{_LARGE_NOTE} {_TORCH_FILL}",
-                work=Work(shape, values=values),
-                entries=tuple(
-                    Entry(
-                        key,
-                        f"touch({entry.statement})" if touched else entry.statement,
-                        entry.names,
-                    )
-                    for key, entry in _call(function, shape).items()
-                ),
+                work=Work(shape, values=_VALUES[function]),
+                entries=_entries(function, shape, "touch({})" if touched else "{}"),
                 quick=size == "64MiB",
             )
-
-
-_GIBIBYTE = (512, 512, 512)
-_GIBIBYTE_NOTES = {
-    False: "Warm: allocation, the write and the release in a loop; every library has just freed a block of this size.",
-    True: "Cold: the first call of a fresh process, a new one for every sample. Where the hypervisor took memory back, "
-    "getting it again is part of the sample.",
-}
-# What follows the allocation: (id, title, statement around the call, values, promise warm, promise cold).
-_GIBIBYTE_WORK = (
-    ("zeros", "zeros 1 GiB + a write to every page", "touch({})", 0.0, "zeros-large", "zeros-cold"),
-    (
-        "zeros-all",
-        "zeros 1 GiB + a write to every element",
-        "write_all({})",
-        _FILL,
-        "zeros-large",
-        "zeros-cold",
-    ),
-    ("full", "full 1 GiB", "{}", _FILL, "full-large", None),
-)
-
-
-def _gibibyte_cases() -> Iterator[Case]:
-    for fresh_process, note in _GIBIBYTE_NOTES.items():
-        for name, title, statement, values, warm, cold in _GIBIBYTE_WORK:
-            promise = cold if fresh_process else warm
+    for cold in (False, True):
+        for name, title, around, values in (
+            ("zeros", "zeros 1 GiB + a write to every page", "touch({})", 0.0),
+            ("zeros-all", "zeros 1 GiB + a write to every element", "write_all({})", _FILL),
+            ("full", "full 1 GiB", "{}", _FILL),
+        ):
+            function = name.partition("-")[0]
+            promised = f"{function}-{'cold' if cold else 'large'}"
             yield Case(
-                id=f"allocate/1GiB{'-cold' if fresh_process else ''}/{name}",
-                title=title + (", cold" if fresh_process else ""),
-                note=f"{note} The write is the same NumPy statement for all.",
+                id=f"allocate/1GiB{'-cold' if cold else ''}/{name}",
+                title=title + (", cold" if cold else ""),
+                note=_COLD_NOTE if cold else _WARM_NOTE,
                 work=Work(_GIBIBYTE, values=values),
-                entries=tuple(
-                    Entry(key, statement.format(entry.statement), entry.names)
-                    for key, entry in _call(name.partition("-")[0], _GIBIBYTE).items()
-                    if key != "gt4py"  # wraps at 32 bits for this length
-                ),
+                entries=_entries(function, _GIBIBYTE, around),
                 quick=False,
-                promises=() if promise is None else (promise,),
-                fresh_process=fresh_process,
+                promises=() if promised == "full-cold" else (promised,),
+                fresh_process=cold,
             )
 
 
@@ -184,87 +148,51 @@ def _aligned_by_hand(
     return flat.reshape((padded, shape[1], shape[2]), order="F")[: shape[0]]
 
 
-_HALO_INDEX = (3, 3, 0)
+def _gt4py_allocator() -> dict[str, Any]:
+    from gt4py.storage.cartesian.utils import allocate_cpu
+
+    return {"allocate_cpu": allocate_cpu, "float64": np.dtype(np.float64)}
 
 
-def _preset_case(size: str, shape: tuple[int, int, int]) -> Case:
-    def names(module: ModuleType) -> dict[str, Any]:
-        return {"empty": module.empty, "shape": shape, "index": _HALO_INDEX}
-
-    call = "empty(shape, backend='gt:cpu_ifirst', aligned_index=index)"
-    return Case(
-        id=f"allocate/preset/{size}",
-        title=f"gt:cpu_ifirst {'×'.join(map(str, shape))}",
-        note=(
-            "The same call with the preset gt:cpu_ifirst, aligned at the first interior point of a halo of 3. "
-            "gridbuf aligns to 64 bytes and pads the rows as GridTools does; GT4Py's CPU presets align to one "
-            "element and pad nothing, so gridbuf does more here. NumPy knows no presets: Fortran order."
-        ),
-        work=Work(shape, layout=(2, 1, 0)),
-        entries=(
-            Entry("gridbuf", call, names),
-            Entry("numpy", "empty(shape, order='F')", names, "no alignment"),
-            Entry("gt4py", call, names, "aligned to one element only"),
-        ),
-    )
-
-
-def _alignment_case(size: str, shape: tuple[int, int, int]) -> Case:
-    def gridbuf(module: ModuleType) -> dict[str, Any]:
-        return {"empty": module.empty, "shape": shape, "layout": (2, 1, 0), "index": _HALO_INDEX}
-
-    def numpy(_: ModuleType) -> dict[str, Any]:
-        return {"aligned_by_hand": _aligned_by_hand, "shape": shape, "index": _HALO_INDEX}
-
-    def gt4py(_: ModuleType) -> dict[str, Any]:
-        from gt4py.storage.cartesian.utils import allocate_cpu
-
-        return {
-            "allocate_cpu": allocate_cpu,
-            "shape": shape,
-            "layout": (2, 1, 0),
-            "float64": np.dtype(np.float64),
-            "index": _HALO_INDEX,
-        }
-
-    return Case(
-        id=f"allocate/aligned/{size}",
-        title=f"aligned to 64 B {'×'.join(map(str, shape))}",
-        note=(
-            "The same memory for all: first dimension contiguous, its rows padded, the element (3, 3, 0) on a "
-            "64-byte border. NumPy has no such call: its entry is the recipe its users write by hand, without any "
-            "checks. GT4Py's is the allocator below its presets, which is not part of its public interface."
-        ),
-        work=Work(shape, layout=(2, 1, 0), alignment_bytes=64, aligned_index=_HALO_INDEX),
-        entries=(
-            Entry(
-                "gridbuf",
-                "empty(shape, layout=layout, alignment_size=64, aligned_index=index)",
-                gridbuf,
+def _aligned() -> Iterator[Case]:
+    index = (3, 3, 0)
+    for size, shape in (("small", _SMALL), ("medium", _MEDIUM)):
+        names = {"shape": shape, "index": index, "layout": (2, 1, 0)}
+        call = "empty(shape, backend='gt:cpu_ifirst', aligned_index=index)"
+        yield Case(
+            id=f"allocate/preset/{size}",
+            title=f"gt:cpu_ifirst {'×'.join(map(str, shape))}",
+            note=(
+                "The same call with the preset gt:cpu_ifirst, aligned at the first interior point of a halo of 3. "
+                "gridbuf aligns to 64 bytes and pads the rows as GridTools does; GT4Py's CPU presets align to one "
+                "element and pad nothing, so gridbuf does more here. NumPy knows no presets: Fortran order."
             ),
-            Entry("numpy", "aligned_by_hand(shape, 64, index)", numpy, "written by hand"),
-            Entry(
-                "gt4py",
-                "allocate_cpu(shape, layout, float64, 64, index)[1]",
-                gt4py,
-                "internal function",
+            work=Work(shape, layout=(2, 1, 0)),
+            entries=(
+                Entry("gridbuf", call, uses("empty", **names)),
+                Entry("numpy", "empty(shape, order='F')", uses("empty", **names), "no alignment"),
+                Entry("gt4py", call, uses("empty", **names), "aligned to one element only"),
             ),
-        ),
-    )
+        )
+        internal = uses(make=_gt4py_allocator, **names)
+        by_hand = uses(aligned_by_hand=_aligned_by_hand, **names)
+        ours = "empty(shape, layout=layout, alignment_size=64, aligned_index=index)"
+        theirs = "allocate_cpu(shape, layout, float64, 64, index)[1]"
+        yield Case(
+            id=f"allocate/aligned/{size}",
+            title=f"aligned to 64 B {'×'.join(map(str, shape))}",
+            note=(
+                "The same memory for all: first dimension contiguous, its rows padded, the element (3, 3, 0) on a "
+                "64-byte border. NumPy has no such call: its entry is the recipe its users write by hand, without any "
+                "checks. GT4Py's is the allocator below its presets, which is not part of its public interface."
+            ),
+            work=Work(shape, layout=(2, 1, 0), alignment_bytes=64, aligned_index=index),
+            entries=(
+                Entry("gridbuf", ours, uses("empty", **names)),
+                Entry("numpy", "aligned_by_hand(shape, 64, index)", by_hand, "written by hand"),
+                Entry("gt4py", theirs, internal, "internal function"),
+            ),
+        )
 
 
-CASES: tuple[Case, ...] = (
-    *_plain_cases("small", _SMALL, _SMALL_NOTE),
-    _buffer_case(),
-    *_plain_cases(
-        "medium",
-        _MEDIUM,
-        f"{_SMALL_NOTE} 2.5 MiB: below every library's huge-page threshold. {_TORCH_FILL}",
-    ),
-    _preset_case("small", _SMALL),
-    _preset_case("medium", _MEDIUM),
-    _alignment_case("small", _SMALL),
-    _alignment_case("medium", _MEDIUM),
-    *_large_cases(),
-    *_gibibyte_cases(),
-)
+CASES: tuple[Case, ...] = (*_plain(), *_aligned(), *_large())

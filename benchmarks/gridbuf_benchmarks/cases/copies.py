@@ -1,23 +1,27 @@
-"""Copies between layouts: every 3-d permutation, some of more dimensions, over item sizes, shapes and paddings.
+"""Copies: the matrix of layouts, conversions, growing sizes, a few elements, in cache from C, and into new arrays.
 
-The source lies in C order. The target has the layout map that the case names, dense or with padded rows, and both
-lie in memory that all contenders share. What the memory could do is measured beside each: see `shared`.
+The source is in C order, except where both sides have the same layout. The target has the layout map that the case names,
+dense or with padded rows. Both are in the memory that all contenders share, and a copy of as many bytes is measured
+beside each.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from itertools import permutations
-from typing import Literal
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
-from gridbuf_benchmarks.case import Case, Work
-from gridbuf_benchmarks.cases.shared import copy_entries, copy_yardsticks, needed_bytes
-from gridbuf_benchmarks.placement import LINE_BYTES, Placement
+from gridbuf_benchmarks import memory
+from gridbuf_benchmarks.case import Case, Entry, Names, Work, uses
+from gridbuf_benchmarks.memory import Placement
 
-__all__ = ["CASES", "KINDS", "copy_case"]
+Layout = tuple[int, ...]
 
 _NOTE = (
     "copyto(dst, src) between the same two arrays for all, touched before; the source in C order. The memory's ratio is to "
@@ -25,58 +29,81 @@ _NOTE = (
     "(memcpy on one thread up to 8 MiB). gridbuf and PyTorch use their threads, NumPy has one."
 )
 
-DTYPES = {1: "uint8", 2: "int16", 4: "float32", 8: "float64", 16: "complex128"}
 
-KINDS: dict[str, dict[int, tuple[int, ...]]] = {
-    # Rows of whole lines whichever dimension they are, no power of two.
-    "lines": {1: (448, 384, 448), 2: (352,) * 3, 4: (304,) * 3, 8: (504,) * 3, 16: (204,) * 3},
-    "pow2": {
-        1: (512, 256, 512),
-        2: (512, 256, 256),
-        4: (512, 256, 512),
-        8: (512,) * 3,
-        16: (256, 128, 256),
-    },
-    "odd": {
-        1: (447, 383, 445),
-        2: (351, 349, 347),
-        4: (303, 301, 299),
-        8: (511, 509, 507),
-        16: (203, 205, 201),
-    },
-    # What stencils compute on: wide, and few levels.
-    "stencil": {
-        1: (1024, 1024, 80),
-        2: (1024, 512, 80),
-        4: (512, 512, 80),
-        8: (512, 512, 80),
-        16: (512, 512, 80),
-    },
-    "tall": {
-        1: (64, 64, 16384),
-        2: (64, 64, 8192),
-        4: (64, 64, 4096),
-        8: (64, 64, 4096),
-        16: (64, 64, 2048),
-    },
-}
-"""Shapes of 64 MiB and more by kind and by bytes of an element."""
-
-_LAYOUTS = tuple(permutations(range(3)))
-_Rows = Literal["dense", "lines"]
+def needed_bytes(work: Work) -> int:
+    """The memory of both blocks, and a gibibyte to spare."""
+    spans = [one.span_bytes(work.shape) for one in work.placements]
+    return len(spans) * max(spans) + (1 << 30)
 
 
-def _promises(kind: str, target: Placement, large: bool) -> tuple[str, ...]:
-    """What a copy bears on: all against NumPy, large ones that move the contiguous dimension against memory."""
-    found = ["copy-numpy"]
-    size = target.itemsize_bytes
-    if large and not target.keeps_order:
-        whole_lines = target.rows == "lines" or (kind == "lines" and not target.offset_bytes)
-        if size == 2:
-            found.append("copy-2")
-        elif size in (4, 8):
-            found.append(f"copy-{size}-{'lines' if whole_lines else 'other'}")
-    return tuple(found)
+def arrays(work: Work) -> dict[str, Any]:
+    """`src` and `dst`, as NumPy arrays, where the work has them."""
+    # As much at once as the yardsticks need later: a block that grows is another block.
+    spans = [one.span_bytes(work.shape) for one in work.placements]
+    size_bytes = max([*spans, (work.bytes_moved or 0) // len(spans)])
+    memory.block("target", size_bytes)
+    found = {}
+    if work.source is not None:
+        memory.block("source", size_bytes)
+        if work.source.dtype != work.dtype:
+            memory.write_numbers(work.source.dtype, work.source.span_bytes(work.shape))
+        found["src"] = memory.array("source", work.shape, work.source)
+    if work.target is not None:
+        found["dst"] = memory.array("target", work.shape, work.target)
+    return found
+
+
+def tensors(work: Work, module: ModuleType) -> dict[str, Any]:
+    """The same as tensors of PyTorch; `view` is the target for the check."""
+    found = arrays(work)
+    return {key: module.from_numpy(one) for key, one in found.items()} | {"view": found["dst"]}
+
+
+def _entries(work: Work) -> tuple[Entry, ...]:
+    own = uses("copyto", make=partial(arrays, work))
+    return (
+        Entry("gridbuf", "copyto(dst, src)", own, result="dst"),
+        Entry("numpy", "copyto(dst, src)", own, result="dst"),
+        Entry("torch", "dst.copy_(src)", partial(tensors, work), result="view"),
+    )
+
+
+def yardsticks(call: str, count: int, names: Names, torch: Entry) -> Iterator[Entry]:
+    """memcpy or memset of `count` bytes, on one thread and in halves on two, and PyTorch's entry for as many."""
+    name = call.partition("(")[0]
+    if count <= 8 << 20:  # above, one thread is never the faster
+        yield Entry(name, f"{call}, 1)", names, result=torch.result)
+    if count >= 256 << 10:  # below, handing over half of the work takes longer than doing it
+        setup = "wake_helper()"
+        yield Entry(f"{name}_halves", f"{call}, 2)", names, result=torch.result, setup=setup)
+        yield torch
+
+
+def _yardsticks(moved_bytes: int) -> Iterator[Entry]:
+    """Copies of half of `moved_bytes` from the begin of one block to that of the other.
+
+    `moved_bytes` counts those read and those written, as Work does. For a conversion, a copy of the mean of both arrays
+    moves as many.
+    """
+    count = moved_bytes // 2
+
+    def blocks(count: int, dtype: type) -> dict[str, Any]:
+        source, target = memory.block("source", count), memory.block("target", count)
+        return {"src": source.view(dtype), "dst": target.view(dtype)}
+
+    def addresses() -> dict[str, Any]:
+        found = blocks(count, np.uint8)
+        to, from_ = found["dst"].ctypes.data, found["src"].ctypes.data
+        return {**found, "to": to, "from_": from_, "count": count}
+
+    def flat(module: ModuleType) -> dict[str, Any]:
+        # Words of 8 bytes, which PyTorch moves faster than single bytes; the last few do not matter.
+        found = blocks(count // 8 * 8, np.int64)
+        return {**found, **{f"flat_{key}": module.from_numpy(one) for key, one in found.items()}}
+
+    torch = Entry("torch_copy", "flat_dst.copy_(flat_src)", flat, result="(src, dst)")
+    names = uses("memcpy", "wake_helper", make=addresses)
+    return yardsticks("memcpy(to, from_, count", count, names, torch)
 
 
 def copy_case(
@@ -90,46 +117,66 @@ def copy_case(
     note: str = _NOTE,
 ) -> Case:
     """A copy from C order, or from `source`, into `target`."""
-    placed = source or Placement(target.dtype, tuple(range(len(shape))))
-    moved = math.prod(shape) * (target.itemsize_bytes + placed.itemsize_bytes)
-    work = Work(
-        shape,
-        dtype=target.dtype,
-        values="source",
-        layout=target.layout,
-        bytes_moved=moved,
-        source=placed,
-        target=target,
-    )
+    source = source or Placement(target.dtype, tuple(range(len(shape))))
+    moved = math.prod(shape) * (target.itemsize_bytes + source.itemsize_bytes)
+    extents = "×".join(map(str, shape))
+    if len(set(shape)) == 1:
+        extents = f"{shape[0]}{'⁰¹²³⁴⁵⁶⁷⁸⁹'[len(shape)]}"
+    converted = "" if source.dtype == target.dtype else f"{source.dtype} as "
+    title = f"{extents} {converted}{target.dtype} to {target.layout}"
+    if target.rows == "lines":
+        title += " padded" if source.rows == "dense" else " padded on both sides"
+    if target.offset_bytes:
+        title += f" {target.offset_bytes} bytes off a line"
+    work = Work(shape, target.dtype, "source", target.layout, 1, None, moved, source, target)
     return Case(
         id=id,
-        title=_title(shape, placed, target),
+        title=title,
         note=note,
         work=work,
-        entries=copy_entries(work),
-        yardsticks=copy_yardsticks(moved),
+        entries=_entries(work),
+        yardsticks=tuple(_yardsticks(moved)),
         promises=promises,
         quick=quick,
         memory_bytes=needed_bytes(work),
     )
 
 
-def _title(shape: tuple[int, ...], source: Placement, target: Placement) -> str:
-    extents = (
-        "×".join(map(str, shape)) if len(set(shape)) > 1 else f"{shape[0]}" + _power(len(shape))
-    )
-    words = [extents, target.dtype, "to", f"({', '.join(map(str, target.layout))})"]
-    if source.dtype != target.dtype:
-        words[1] = f"{source.dtype} as {target.dtype}"
-    if target.rows == "lines":
-        words.append("padded" if source.rows == "dense" else "padded on both sides")
-    if target.offset_bytes:
-        words.append(f"{target.offset_bytes} bytes off a line")
-    return " ".join(words)
+# The matrix
+
+DTYPES = {1: "uint8", 2: "int16", 4: "float32", 8: "float64", 16: "complex128"}
+
+_SHAPES = """
+lines   448×384×448   352×352×352  304×304×304  504×504×504  204×204×204
+pow2    512×256×512   512×256×256  512×256×512  512×512×512  256×128×256
+odd     447×383×445   351×349×347  303×301×299  511×509×507  203×205×201
+stencil 1024×1024×80  1024×512×80  512×512×80   512×512×80   512×512×80
+tall    64×64×16384   64×64×8192   64×64×4096   64×64×4096   64×64×2048
+"""
+KINDS: dict[str, dict[int, tuple[int, ...]]] = {
+    kind: {size: tuple(map(int, one.split("×"))) for size, one in zip(DTYPES, shapes)}
+    for kind, *shapes in map(str.split, _SHAPES.strip().splitlines())
+}
+"""Shapes of 64 MiB and more by kind and by bytes of an element, a column for each size.
+
+`lines`: rows of whole cache lines whichever dimension they are, not a power of two. `stencil`: wide, with few levels.
+"""
+
+_LAYOUTS = tuple(permutations(range(3)))
 
 
-def _power(ndim: int) -> str:
-    return "".join("⁰¹²³⁴⁵⁶⁷⁸⁹"[int(digit)] for digit in str(ndim))
+def _name(layout: Layout) -> str:
+    return "".join(map(str, layout))
+
+
+def _promises(kind: str, target: Placement) -> tuple[str, ...]:
+    """What a large copy bears on: each against NumPy, those that move the contiguous dimension against memory."""
+    size = target.itemsize_bytes
+    if target.keeps_order or size not in (2, 4, 8):
+        return ("copy-numpy",)
+    whole_lines = target.rows == "lines" or (kind == "lines" and not target.offset_bytes)
+    part = "" if size == 2 else "-lines" if whole_lines else "-other"
+    return ("copy-numpy", f"copy-{size}{part}")
 
 
 _QUICK = {
@@ -138,127 +185,255 @@ _QUICK = {
     ("stencil", 8, "dense", (0, 2, 1)),
     ("stencil", 4, "dense", (2, 1, 0)),
 }
-"""A few of the matrix; those of --quick are arrays of 80 and 160 MiB."""
+"""Those of --quick: arrays of 80 and 160 MiB."""
 
 
 def _matrix() -> Iterator[Case]:
     for size, dtype in DTYPES.items():
         for kind, shapes in KINDS.items():
-            for rows in _rows(kind, size):
+            # Rows of whole lines are not padded once more; of the less usual items, only some shapes are padded.
+            padded = kind in ("pow2", "odd") or (kind != "lines" and size in (4, 8))
+            for rows in ("dense", "lines") if padded else ("dense",):
                 for layout in _LAYOUTS:
                     target = Placement(dtype, layout, rows)
-                    name = "".join(map(str, layout))
-                    promises = _promises(kind, target, large=True)
+                    promises = _promises(kind, target)
                     if (kind, size, rows, layout) == ("pow2", 8, "dense", (2, 1, 0)):
                         promises += ("reversed-numpy", "reversed-torch")
-                    yield copy_case(
-                        f"copy/{size}/{kind}.{rows}/{name}",
-                        shapes[size],
-                        target,
-                        promises=promises,
-                        quick=(kind, size, rows, layout) in _QUICK,
-                    )
+                    quick = (kind, size, rows, layout) in _QUICK
+                    id = f"copy/{size}/{kind}.{rows}/{_name(layout)}"
+                    yield copy_case(id, shapes[size], target, promises=promises, quick=quick)
 
 
-def _rows(kind: str, size: int) -> tuple[_Rows, ...]:
-    """Rows of whole lines are not padded once more; of the less usual items, only some shapes are padded."""
-    padded = kind in ("pow2", "odd") or (kind != "lines" and size in (4, 8))
-    return ("dense", "lines") if padded else ("dense",)
+_MORE: dict[tuple[int, ...], tuple[Layout, ...]] = {
+    (52, 50, 48, 72): ((3, 2, 1, 0), (0, 1, 3, 2), (0, 3, 2, 1), (2, 3, 0, 1), (1, 0, 2, 3)),
+    (64, 64, 64, 64): ((3, 2, 1, 0), (0, 3, 2, 1), (2, 3, 0, 1)),
+    (24, 20, 28, 26, 32): ((4, 3, 2, 1, 0), (0, 1, 2, 4, 3), (2, 3, 4, 0, 1), (0, 4, 1, 3, 2)),
+}
+_SMALL_EXTENTS = {"4KiB": 8, "32KiB": 16, "256KiB": 32, "2MiB": 64, "16MiB": 128}
+_PADDED_NOTE = f"{_NOTE} Source and target have the same layout; the rows of both are padded."
 
 
-def _unaligned() -> Iterator[Case]:
-    """Where large arrays of NumPy's begin: 16 bytes behind a border of pages."""
+def _beyond_the_matrix() -> Iterator[Case]:
+    # Where large arrays of NumPy's begin: 16 bytes behind a border of pages.
     for size in (4, 8):
         for layout in _LAYOUTS[1:]:
             target = Placement(DTYPES[size], layout, offset_bytes=16)
-            name = "".join(map(str, layout))
-            yield copy_case(
-                f"copy/{size}/lines.off/{name}",
-                KINDS["lines"][size],
-                target,
-                promises=_promises("lines", target, large=True),
-            )
-
-
-_MORE = {
-    (52, 50, 48, 72): ((3, 2, 1, 0), (0, 1, 3, 2), (0, 3, 2, 1), (2, 3, 0, 1), (1, 0, 2, 3)),
-    (64, 64, 64, 64): ((3, 2, 1, 0), (0, 3, 2, 1), (2, 3, 0, 1)),
-    (24, 20, 28, 26, 32): (
-        (4, 3, 2, 1, 0),
-        (0, 1, 2, 4, 3),
-        (2, 3, 4, 0, 1),
-        (0, 4, 1, 3, 2),
-    ),
-}
-
-
-def _more_dimensions() -> Iterator[Case]:
+            id, shape = f"copy/{size}/lines.off/{_name(layout)}", KINDS["lines"][size]
+            yield copy_case(id, shape, target, promises=_promises("lines", target))
     for size in (4, 8):
         for shape, layouts in _MORE.items():
             for layout in layouts:
                 # Half the item size, twice the first extent: as many bytes.
                 extents = (shape[0] * 8 // size, *shape[1:])
                 target = Placement(DTYPES[size], layout)
-                kind = "pow2" if len(set(shape)) == 1 else "odd"
-                name = "".join(map(str, layout))
-                yield copy_case(
-                    f"copy/{size}/{len(shape)}d.{'pow2' if kind == 'pow2' else 'mixed'}/{name}",
-                    extents,
-                    target,
-                    promises=_promises(kind, target, large=True),
-                )
-
-
-_SMALL_EXTENTS = {"4KiB": 8, "32KiB": 16, "256KiB": 32, "2MiB": 64, "16MiB": 128}
-
-
-def _small() -> Iterator[Case]:
+                kind = "pow2" if len(set(shape)) == 1 else "mixed"
+                id = f"copy/{size}/{len(shape)}d.{kind}/{_name(layout)}"
+                yield copy_case(id, extents, target, promises=_promises(kind, target))
+    for size, layout in ((8, (0, 1, 2)), (8, (2, 1, 0)), (4, (0, 1, 2))):
+        both = Placement(DTYPES[size], layout, "lines")
+        for kind in ("pow2", "stencil"):
+            yield copy_case(
+                f"copy/{size}/same.{kind}/{_name(layout)}",
+                KINDS[kind][size],
+                both,
+                source=both,
+                promises=("copy-numpy", "copy-padded"),
+                quick=(size, layout, kind) == (8, (0, 1, 2), "stencil"),
+                note=_PADDED_NOTE,
+            )
     for size in (8, 4, 1):
         for name, extent in _SMALL_EXTENTS.items():
             for layout in _LAYOUTS if size == 8 else ((0, 1, 2), (0, 2, 1), (2, 1, 0)):
-                shape = (extent, extent, extent * 8 // size)
-                target = Placement(DTYPES[size], layout)
+                usual = size == 8 and layout in ((0, 1, 2), (2, 1, 0))
                 yield copy_case(
-                    f"copy/{size}/{name}/{''.join(map(str, layout))}",
-                    shape,
-                    target,
+                    f"copy/{size}/{name}/{_name(layout)}",
+                    (extent, extent, extent * 8 // size),
+                    Placement(DTYPES[size], layout),
                     promises=("copy-numpy",),
-                    quick=size == 8
-                    and name in ("4KiB", "256KiB")
-                    and layout in ((0, 1, 2), (2, 1, 0)),
+                    quick=usual and name in ("4KiB", "256KiB"),
                 )
 
 
-_PADDED_NOTE = f"{_NOTE} Source and target have the same layout; the rows of both are padded."
+_CAST_NOTE = (
+    "copyto(dst, src) between numbers of two types. The memory's ratio is to a contiguous copy that reads and writes as many "
+    "bytes as the conversion does, in halves on two threads or by torch.copy_, whichever is faster."
+)
 
 
-def _same_layout() -> Iterator[Case]:
-    """Both sides padded alike, in C order and reversed."""
-    for size, layout, quick in ((8, (0, 1, 2), True), (8, (2, 1, 0), False), (4, (0, 1, 2), False)):
-        placement = Placement(DTYPES[size], layout, "lines")
-        for kind in ("pow2", "stencil"):
+def _casts() -> Iterator[Case]:
+    for pair in ("float64 float32", "float32 float64", "int32 float64", "float16 float32"):
+        source, target = pair.split()
+        for layout in ((0, 1, 2), (2, 1, 0)):
+            promised = layout == (0, 1, 2) and {source, target} == {"float32", "float64"}
             yield copy_case(
-                f"copy/{size}/same.{kind}/{''.join(map(str, layout))}",
-                KINDS[kind][size],
-                placement,
-                source=placement,
-                promises=("copy-numpy", "copy-padded"),
-                quick=quick and kind == "stencil",
-                note=_PADDED_NOTE,
+                f"cast/{source}.{target}.{_name(layout)}",
+                (400, 400, 400),
+                Placement(target, layout),
+                source=Placement(source, (0, 1, 2)),
+                promises=("copy-numpy", "cast") if promised else ("copy-numpy",),
+                quick=promised,
+                note=_CAST_NOTE,
             )
 
 
-assert all(
-    extent * size % LINE_BYTES == 0
-    for size, extents in KINDS["lines"].items()
-    for extent in extents
-), "rows of whole lines"
-assert all(np.dtype(name).itemsize == size for size, name in DTYPES.items())
+# Sizes
+
+SIZES_NOTE = (
+    "The same work at growing sizes; sizes for which the memory does not suffice are left out. Above 512 MiB gridbuf "
+    "is measured beside the memory alone."
+)
+LINES = {
+    "sizes/cube": "n³ float64 into the reversed layout, rows of whole lines",
+    "sizes/pow2": "powers of two, float64, into the reversed layout",
+    "sizes/fill": "n³ float64 filled with a value",
+}
+CUBES = (48, 64, 80, 104, 136, 168, 200, 248, 328, 408, 520, 648, 808)
+"""Extents of cubes of float64 of 1, 2, 4, … 4096 MiB."""
+
+
+def without_slow_peers(case: Case) -> Case:
+    """NumPy would take half a minute for a copy of 4 GiB."""
+    large = case.work.array_bytes > 512 << 20
+    return replace(case, entries=case.entries[:1]) if large else case
+
+
+def _sizes() -> Iterator[Case]:
+    powers = [tuple(1 << (17 + n + i) // 3 for i in range(3)) for n in range(len(CUBES))]
+    for line, shapes in (("cube", [(extent,) * 3 for extent in CUBES]), ("pow2", powers)):
+        for number, shape in enumerate(shapes):
+            case = copy_case(
+                f"sizes/{line}/{1 << number}MiB",
+                shape,
+                Placement("float64", (2, 1, 0)),
+                promises=(),
+                quick=line == "cube" and number in (0, 4),
+                note=SIZES_NOTE,
+            )
+            yield without_slow_peers(case)
+
+
+# Small arrays
+
+_TINY_NOTE = "One call of copyto(dst, src) with arrays of a few elements: finding out what they are takes longer than copying them."
+_CACHE_NOTE = (
+    "{count} copies in a loop of C, by the engine's own function, beside {count} calls of memcpy with as many bytes: what "
+    "a copy in cache costs without Python. Source and target stay in the cache; and as in a model, which copies between the same "
+    "layouts at every step, what the engine found out about them at the first copy is known at the next ones."
+)
+_TINY: dict[str, tuple[tuple[int, ...], Layout]] = {
+    "scalar": ((), ()),
+    "row": ((3,), (0,)),
+    "square": ((8, 8), (0, 1)),
+    "square.turned": ((8, 8), (1, 0)),
+    "box.turned": ((2, 3, 4), (2, 1, 0)),
+}
+
+
+def _small_work(shape: tuple[int, ...], layout: Layout, count: int = 0) -> Work:
+    """`count` copies of a float64 array; with none, the speed is not a bandwidth."""
+    source, target = Placement("float64", tuple(range(len(shape)))), Placement("float64", layout)
+    moved = count * 2 * 8 * math.prod(shape) or None
+    return Work(shape, "float64", "source", layout or None, 1, None, moved, source, target)
+
+
+def _tiny() -> Iterator[Case]:
+    for name, (shape, layout) in _TINY.items():
+        work = _small_work(shape, layout)
+        extents = "×".join(map(str, shape)) or "one element"
+        yield Case(
+            id=f"tiny/{name}",
+            title=f"copyto {extents}" + (f" to {layout}" if "turned" in name else ""),
+            note=_TINY_NOTE,
+            work=work,
+            entries=_entries(work),
+            promises=("copyto-tiny",),
+            memory_bytes=needed_bytes(work),
+        )
+
+
+def _in_cache() -> Iterator[Case]:
+    for name, extent in list(_SMALL_EXTENTS.items())[:3]:
+        for layout in _LAYOUTS:
+            count = (1 << 20) // extent**3  # 8 MiB in all
+            work = _small_work((extent,) * 3, layout, count)
+
+            def own(_: ModuleType, work: Work = work) -> dict[str, Any]:
+                from gridbuf_benchmarks._loops import copy_loop
+
+                return {"copy_loop": copy_loop, **arrays(work)}
+
+            def flat(work: Work = work) -> dict[str, Any]:
+                # Views: the arrays are contiguous.
+                return {key: np.ravel(one, order="K") for key, one in arrays(work).items()}
+
+            memcpy = uses("memcpy_loop", make=flat)
+            stick = f"memcpy_loop(dst, src, {count})"
+            yield Case(
+                id=f"cache/{name}/{_name(layout)}",
+                title=f"in cache, {extent}³ float64 to {layout}",
+                note=_CACHE_NOTE.format(count=count),
+                work=work,
+                entries=(Entry("gridbuf", f"copy_loop(dst, src, {count})", own, result="dst"),),
+                yardsticks=(Entry("memcpy_loop", stick, memcpy, result="(src, dst)"),),
+                promises=("copy-cache",),
+                memory_bytes=needed_bytes(work),
+                quick=name == "32KiB" and layout in ((0, 1, 2), (2, 1, 0)),
+            )
+
+
+# New arrays
+
+_NEW_NOTE = (
+    "A new array of the given layout from one in C order, allocation included. gridbuf and PyTorch copy with their "
+    "threads, the others with one."
+)
+_GT4PY_PRESETS = {(0, 1, 2): "numpy", (2, 1, 0): "gt:cpu_ifirst", (1, 2, 0): "dace:cpu"}
+"""GT4Py chooses layouts by preset; those without one it cannot do."""
+
+
+def _from_array(extent: int, layout: Layout) -> Iterator[Entry]:
+    """Each library's way: NumPy and PyTorch copy a permuted view and permute the result back."""
+    shared = {"layout": layout, "by_rank": tuple(map(int, np.argsort(layout)))}
+
+    def source() -> dict[str, Any]:
+        return {"a": np.arange(float(extent**3)).reshape((extent,) * 3)}
+
+    def torch(module: ModuleType) -> dict[str, Any]:
+        # clone is what `contiguous` does for a permuted tensor; it also copies one that is contiguous already.
+        fixed = {"t": module.from_numpy(source()["a"]), "memory_format": module.contiguous_format}
+        return {**fixed, **shared}
+
+    own = uses("from_array", make=source, **shared)
+    yield Entry("gridbuf", "from_array(a, layout=layout)", own)
+    by_hand = "array(a.transpose(by_rank), order='C').transpose(layout)"
+    yield Entry("numpy", by_hand, uses("array", make=source, **shared))
+    clone = "t.permute(by_rank).clone(memory_format=memory_format).permute(layout)"
+    yield Entry("torch", clone, torch)
+    if layout in _GT4PY_PRESETS:
+        preset = uses("from_array", make=source, preset=_GT4PY_PRESETS[layout])
+        yield Entry("gt4py", "from_array(a, backend=preset)", preset)
+
+
+def _new() -> Iterator[Case]:
+    for extent in (128, 256):
+        for layout in ((0, 1, 2), (1, 0, 2), (0, 2, 1), (2, 1, 0), (2, 0, 1), (1, 2, 0)):
+            moved = 2 * 8 * extent**3
+            yield Case(
+                id=f"from_array/{extent}/{_name(layout)}",
+                title=f"from_array {extent}³ to {layout}",
+                note=_NEW_NOTE,
+                work=Work((extent,) * 3, values="arange", layout=layout, bytes_moved=moved),
+                entries=tuple(_from_array(extent, layout)),
+                quick=extent == 128,
+            )
+
 
 CASES: tuple[Case, ...] = (
+    *_new(),
+    *_tiny(),
+    *_in_cache(),
     *_matrix(),
-    *_unaligned(),
-    *_more_dimensions(),
-    *_same_layout(),
-    *_small(),
+    *_beyond_the_matrix(),
+    *_casts(),
+    *_sizes(),
 )

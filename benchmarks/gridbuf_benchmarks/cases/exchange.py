@@ -1,163 +1,195 @@
-"""Exchange: the time of one hand-over of an existing array to a consumer, without copying."""
+"""Hand-overs of existing arrays without a copy; views, hand-overs and arithmetic of storages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from gridbuf_benchmarks.case import Case, Entry, Names, Work
-
-__all__ = ["CASES"]
+from gridbuf_benchmarks.case import Case, Entry, Names, Work, uses
 
 _SHAPE = (64, 64, 80)
 _VALUE = 2.5
-_WORK = Work(_SHAPE, values=_VALUE)
 _COMMON = "No bytes are copied: the size of the array (2.5 MiB) does not matter."
 
 
-def _source(library: str, module: ModuleType) -> Any:
-    """An array of 2.5 s, the library's own class: a Buffer, an ndarray, a tensor."""
-    if library == "torch":
-        return module.full(_SHAPE, _VALUE, dtype=module.float64)
-    if library == "numpy":
-        return module.full(_SHAPE, _VALUE)
-    buffer = module.allocate(_SHAPE)
-    np.asarray(buffer)[...] = _VALUE
-    return buffer
-
-
-def _entry(library: str, statement: str, note: str = "", **more: Callable[[Any], Any]) -> Entry:
-    """An entry on `x`, the library's own array; `more` makes further names from it."""
+def _x(library: str) -> Names:
+    """`x`, an array of the library's own class (a Buffer, an ndarray, a tensor), and consumers of it."""
 
     def names(module: ModuleType) -> dict[str, Any]:
-        x = _source(library, module)
-        extra = {name: make(x) for name, make in more.items()}
-        return {"x": x, "asarray": np.asarray, "from_dlpack": np.from_dlpack, **extra}
-
-    return Entry(library, statement, names, note)
-
-
-def _torch_import(library: str) -> Names:
-    def names(module: ModuleType) -> dict[str, Any]:
-        from torch.utils.dlpack import from_dlpack
-
-        return {"x": _source(library, module), "from_dlpack": from_dlpack}
+        if library == "gridbuf":
+            x = module.allocate(_SHAPE)
+            np.asarray(x)[...] = _VALUE
+        else:
+            x = module.full(_SHAPE, _VALUE, dtype=module.float64)
+        return {"x": x, "asarray": np.asarray, "from_dlpack": np.from_dlpack}
 
     return names
 
 
-def _import(module: ModuleType) -> dict[str, Any]:
-    return {"x": _source("numpy", np), "as_buffer": module.as_buffer}
+def _to_torch(library: str) -> Names:
+    def names(module: ModuleType) -> dict[str, Any]:
+        from torch.utils.dlpack import from_dlpack
 
+        return {**_x(library)(module), "from_dlpack": from_dlpack}
 
-_HAND_OVERS = 1000
+    return names
 
 
 def _loops(module: ModuleType) -> dict[str, Any]:
     from gridbuf_benchmarks import _loops as loops
 
-    return {
-        "x": _source("gridbuf", module),
-        "through_table": loops.through_table,
-        "through_method": loops.through_method,
+    functions = (loops.through_table, loops.through_method)
+    return {**_x("gridbuf")(module), **{one.__name__: one for one in functions}}
+
+
+def _same(statement: str, libraries: str) -> tuple[Entry, ...]:
+    return tuple(Entry(library, statement, _x(library)) for library in libraries.split())
+
+
+_ALL, _TWO = "gridbuf numpy torch", "gridbuf numpy"
+_NOTES = {
+    "memoryview": "The buffer protocol, exported and released. PyTorch's tensors do not have it.",
+    "asarray": "A new ndarray over foreign memory. NumPy's entry wraps a memoryview of an ndarray, made beforehand, because "
+    "np.asarray(ndarray) only returns its argument; PyTorch answers through __array__.",
+    "from_dlpack": "NumPy as the consumer of a DLPack capsule from each library's own array.",
+    "torch.from_dlpack": "PyTorch as the consumer; needs PyTorch.",
+    "as_buffer": "gridbuf as the consumer of an ndarray. NumPy's entry is the cheapest view of one there is, a memoryview, which "
+    "knows neither names of dimensions nor a layout map.",
+    "array_interface": "Building the dict alone, without a consumer. PyTorch's tensors do not have it.",
+    "dlpack": "Making and dropping a legacy capsule that is not consumed.",
+    "dlpack_versioned": "Making and dropping a versioned capsule that is not consumed.",
+    "c_table": "1000 exports and releases in a loop of C: through DLPack's C exchange table, and by calling __dlpack__ from the "
+    "same C. The peer is gridbuf itself.",
+}
+
+
+def _exchanges() -> Iterator[Case]:
+    ndarray = uses("as_buffer", make=lambda: {"x": np.full(_SHAPE, _VALUE)})
+    as_buffer = Entry("gridbuf", "as_buffer(x)", ndarray, "of an ndarray")
+    view = uses(make=lambda: {"x": np.full(_SHAPE, _VALUE).data, "asarray": np.asarray})
+    asarray = (
+        *_same("asarray(x)", "gridbuf"),
+        Entry("numpy", "asarray(x)", view, "from a memoryview"),
+        Entry("torch", "asarray(x)", _x("torch"), "through __array__"),
+    )
+    to_torch = tuple(Entry(one, "from_dlpack(x)", _to_torch(one)) for one in _ALL.split())
+    versioned = _same("x.__dlpack__(max_version=(1, 0))", _ALL)
+    by_table = Entry("gridbuf", "through_table(x, 1000)", _loops)
+    by_method = Entry("gridbuf_dlpack", "through_method(x, 1000)", _loops)
+    cases: dict[str, tuple[str, tuple[Entry, ...], str]] = {
+        "memoryview": ("memoryview(x)", _same("memoryview(x)", _TWO), ""),
+        "asarray": ("np.asarray(x)", asarray, "asarray"),
+        "from_dlpack": ("np.from_dlpack(x)", _same("from_dlpack(x)", _ALL), "asarray"),
+        "torch.from_dlpack": ("torch.from_dlpack(x)", to_torch, ""),
+        "as_buffer": (
+            "gridbuf.as_buffer(ndarray)",
+            (as_buffer, *_same("memoryview(x)", "numpy")),
+            "as-buffer",
+        ),
+        "array_interface": ("x.__array_interface__", _same("x.__array_interface__", _TWO), ""),
+        "dlpack": ("x.__dlpack__()", _same("x.__dlpack__()", _ALL), ""),
+        "dlpack_versioned": ("x.__dlpack__(max_version=…)", versioned, ""),
+        "c_table": ("1000 exports in C", (by_table, by_method), "c-table"),
     }
+    for name, (title, entries, promise) in cases.items():
+        yield Case(
+            id=f"exchange/{name}",
+            title=title,
+            note=f"{_NOTES[name]} {_COMMON}",
+            work=Work(_SHAPE, values=_VALUE),
+            entries=entries,
+            promises=(promise,) if promise else (),
+            consumer="torch" if name.startswith("torch") else None,
+        )
 
 
-CASES: tuple[Case, ...] = (
-    Case(
-        id="exchange/memoryview",
-        title="memoryview(x)",
-        note=f"The buffer protocol, exported and released. PyTorch's tensors do not have it. {_COMMON}",
-        work=_WORK,
-        entries=(_entry("gridbuf", "memoryview(x)"), _entry("numpy", "memoryview(x)")),
-    ),
-    Case(
-        id="exchange/asarray",
-        promises=("asarray",),
-        title="np.asarray(x)",
-        note=(
-            "A new ndarray over foreign memory. NumPy's entry wraps a memoryview of an ndarray, made beforehand, "
-            "because np.asarray(ndarray) only returns its argument; PyTorch answers through __array__. "
-            + _COMMON
-        ),
-        work=_WORK,
-        entries=(
-            _entry("gridbuf", "asarray(x)"),
-            _entry("numpy", "asarray(view)", "from a memoryview", view=memoryview),
-            _entry("torch", "asarray(x)", "through __array__"),
-        ),
-    ),
-    Case(
-        id="exchange/from_dlpack",
-        promises=("asarray",),
-        title="np.from_dlpack(x)",
-        note=f"NumPy as the consumer of a DLPack capsule from each library's own array. {_COMMON}",
-        work=_WORK,
-        entries=tuple(_entry(key, "from_dlpack(x)") for key in ("gridbuf", "numpy", "torch")),
-    ),
-    Case(
-        id="exchange/torch.from_dlpack",
-        title="torch.from_dlpack(x)",
-        note=f"PyTorch as the consumer; needs PyTorch. {_COMMON}",
-        work=_WORK,
-        entries=tuple(
-            Entry(key, "from_dlpack(x)", _torch_import(key))
-            for key in ("gridbuf", "numpy", "torch")
-        ),
-        consumer="torch",
-    ),
-    Case(
-        id="exchange/as_buffer",
-        title="gridbuf.as_buffer(ndarray)",
-        note=(
-            "gridbuf as the consumer of an ndarray. NumPy's entry is the cheapest view of one there is, a memoryview, which "
-            f"knows neither names of dimensions nor a layout map. {_COMMON}"
-        ),
-        work=_WORK,
-        entries=(
-            Entry("gridbuf", "as_buffer(x)", _import, "of an ndarray"),
-            _entry("numpy", "memoryview(x)"),
-        ),
-        promises=("as-buffer",),
-    ),
-    Case(
-        id="exchange/array_interface",
-        title="x.__array_interface__",
-        note=f"Building the dict alone, without a consumer. PyTorch's tensors do not have it. {_COMMON}",
-        work=_WORK,
-        entries=tuple(_entry(key, "x.__array_interface__") for key in ("gridbuf", "numpy")),
-    ),
-    Case(
-        id="exchange/dlpack",
-        title="x.__dlpack__()",
-        note=f"Making and dropping a legacy capsule that nobody consumes. {_COMMON}",
-        work=_WORK,
-        entries=tuple(_entry(key, "x.__dlpack__()") for key in ("gridbuf", "numpy", "torch")),
-    ),
-    Case(
-        id="exchange/dlpack_versioned",
-        title="x.__dlpack__(max_version=…)",
-        note=f"Making and dropping a versioned capsule that nobody consumes. {_COMMON}",
-        work=_WORK,
-        entries=tuple(
-            _entry(key, "x.__dlpack__(max_version=(1, 0))") for key in ("gridbuf", "numpy", "torch")
-        ),
-    ),
-    Case(
-        id="exchange/c_table",
-        title=f"{_HAND_OVERS} exports in C",
-        note=(
-            f"{_HAND_OVERS} exports and releases in a loop of C: through DLPack's C exchange table, and by calling "
-            f"__dlpack__ from the same C. The peer is gridbuf itself. {_COMMON}"
-        ),
-        work=_WORK,
-        entries=(
-            Entry("gridbuf", f"through_table(x, {_HAND_OVERS})", _loops),
-            Entry("gridbuf_dlpack", f"through_method(x, {_HAND_OVERS})", _loops),
-        ),
-        promises=("c-table",),
-    ),
+_ARITHMETIC_NOTE = (
+    "A new array with the result, allocation included. The operands of both have the same layout; NumPy is told by hand where "
+    "the axes of extent 1 go. Both add with the same loop of NumPy's: what differs is finding out what the result looks "
+    "like, and where its memory comes from."
 )
+# What is computed of storages by name, and of arrays by position. Every operand is 1 everywhere.
+_EXPRESSIONS = {
+    "ijk_plus_k": ("ijk + k", "ijk + k", 2.0),
+    "ij_times_k": ("ij * k", "ij[:, :, None] * k", 1.0),
+    "ijk_plus_ijk": ("ijk + ijk", "ijk + ijk", 2.0),
+    "ijk_times_2": ("ijk * 2.0", "ijk * 2.0", 2.0),
+    "sum_k": ("add.reduce(ijk, axis='K')", "add.reduce(ijk, axis=2)", 0.0),
+}
+
+
+def _operands(extent: int) -> Names:
+    def names(module: ModuleType) -> dict[str, Any]:
+        from gridbuf.storage import ones
+
+        found: dict[str, Any] = {"add": np.add}
+        for dims in ("IJK", "IJ", "K"):
+            shape = (extent,) * len(dims)
+            own = module.__name__ == "gridbuf"
+            found[dims.lower()] = ones(shape, dims=dims) if own else np.ones(shape)
+        return found
+
+    return names
+
+
+def _arithmetic() -> Iterator[Case]:
+    for extent in (64, 128, 256):
+        for name, (by_name, by_position, value) in _EXPRESSIONS.items():
+            ndim, values = (2, float(extent)) if name == "sum_k" else (3, value)
+            yield Case(
+                id=f"storage/ufunc/{extent}/{name}",
+                title=f"{by_name}, {extent}³",
+                note=_ARITHMETIC_NOTE,
+                work=Work((extent,) * ndim, values=values, layout=tuple(range(ndim))),
+                entries=(
+                    Entry("gridbuf", by_name, _operands(extent)),
+                    Entry("numpy", by_position, _operands(extent)),
+                ),
+                quick=extent < 256,
+                promises=("ufunc",),
+            )
+
+
+_INDEX_NOTE = (
+    "A view, made and dropped. A storage's view has the names of its dimensions, a halo and an aligned index; "
+    "NumPy's has none of them."
+)
+_EXPORT_NOTE = "No bytes are copied. The storage is one of the host, so no side is to be updated; gridbuf checks this each time."
+
+
+def _field(module: ModuleType) -> dict[str, Any]:
+    from gridbuf.storage import full
+
+    own = module.__name__ == "gridbuf"
+    x = full(_SHAPE, _VALUE, halo=(3, 3, 0)) if own else module.full(_SHAPE, _VALUE)
+    return {"x": x, "from_dlpack": np.from_dlpack, "inner": np.s_[3:-3, 3:-3, :]}
+
+
+def _storages() -> Iterator[Case]:
+    for name, title, statement, note, shape, promise in (
+        ("index/inner", "s[3:-3, 3:-3, :]", "x[inner]", _INDEX_NOTE, (58, 58, 80), "index"),
+        ("index/plane", "s[5]", "x[5]", _INDEX_NOTE, (64, 80), "index"),
+        ("memoryview", "memoryview(s)", "memoryview(x)", _EXPORT_NOTE, _SHAPE, "storage-export"),
+        (
+            "from_dlpack",
+            "np.from_dlpack(s)",
+            "from_dlpack(x)",
+            _EXPORT_NOTE,
+            _SHAPE,
+            "storage-export",
+        ),
+    ):
+        yield Case(
+            id=f"storage/{name}",
+            title=title,
+            note=note,
+            work=Work(shape, values=_VALUE),
+            entries=tuple(Entry(library, statement, _field) for library in ("gridbuf", "numpy")),
+            promises=(promise,),
+        )
+
+
+CASES: tuple[Case, ...] = (*_exchanges(), *_arithmetic(), *_storages())

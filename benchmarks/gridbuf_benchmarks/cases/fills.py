@@ -1,19 +1,28 @@
-"""Fills: one element to all of an array, into memory that is there, and into memory that was just asked for."""
+"""Fills: one element to all of an array, into memory that is there, and into memory that was just allocated."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from gridbuf_benchmarks.case import Case, Entry, Work
+from gridbuf_benchmarks import memory
+from gridbuf_benchmarks.case import Case, Entry, Names, Work, uses
 from gridbuf_benchmarks.cases.allocation import touch
-from gridbuf_benchmarks.cases.shared import fill_entries, fill_yardsticks, needed_bytes
-from gridbuf_benchmarks.placement import Placement
-
-__all__ = ["CASES"]
+from gridbuf_benchmarks.cases.copies import (
+    CUBES,
+    SIZES_NOTE,
+    arrays,
+    needed_bytes,
+    tensors,
+    without_slow_peers,
+    yardsticks,
+)
+from gridbuf_benchmarks.memory import Placement
 
 _NOTE = (
     "copyto(dst, element) into the same array for all, touched before. The memory's ratio is to the faster of memset in halves "
@@ -21,139 +30,157 @@ _NOTE = (
 )
 _WARM_NOTE = (
     "A new array, its fill and its release, in a loop: what gridbuf keeps of the last one is warm. The memory's ratio is to "
-    "memset in halves or torch.fill_ of memory that is there and touched: neither asks for any. Some processors write zeros "
+    "memset in halves or torch.fill_ of memory that is there and touched: neither allocates. Some processors write zeros "
     "faster than other bytes; memset writes others."
 )
 _SHAPE = (512, 512, 256)
 _VALUE = 1.5
-_DTYPES = {"uint8": 7.0, "float32": _VALUE, "float64": _VALUE, "complex128": _VALUE}
-
-_PLACEMENTS = {
-    "dense": ((0, 1, 2), "dense", 1),
-    "padded": ((0, 1, 2), "lines", 1),
-    "padded.turned": ((2, 1, 0), "lines", 1),
-    "strided": ((0, 1, 2), "dense", 2),
-}
 
 
-def _in_place() -> Iterator[Case]:
-    for dtype, value in _DTYPES.items():
-        for name, (layout, rows, step) in _PLACEMENTS.items():
-            target = Placement(dtype, layout, "lines" if rows == "lines" else "dense", step)
-            shape = (*_SHAPE[:2], _SHAPE[2] * 8 // np.dtype(dtype).itemsize // step)
-            work = Work(shape, dtype=dtype, values=value, target=target)
-            work = Work(**{**vars(work), "bytes_moved": work.array_bytes})
-            yield Case(
-                id=f"fill/{dtype}/{name}",
-                title=f"fill {'×'.join(map(str, shape))} {dtype}, {name.replace('.', ' and ')}",
-                note=_NOTE,
-                work=work,
-                entries=fill_entries(work),
-                yardsticks=fill_yardsticks(work.array_bytes),
-                quick=dtype == "float32" and name == "padded",
-                memory_bytes=needed_bytes(work),
-            )
+def _yardsticks(count: int, *, own: bool = False) -> Iterator[Entry]:
+    """Sets `count` bytes at the begin of the target; `own`: in memory of their own, touched before."""
+    byte = 0x3F
+
+    def target() -> Any:
+        return np.full(count, 1, np.uint8) if own else memory.block("target", count)
+
+    def addresses() -> dict[str, Any]:
+        dst = target()
+        return {"to": dst.ctypes.data, "dst": dst, "expected": np.full(1, byte, np.uint8)}
+
+    def flat(module: ModuleType) -> dict[str, Any]:
+        words = target()[: count // 8 * 8].view(np.float64)
+        return {"flat": module.from_numpy(words), "dst": words, "expected": np.full(1, _VALUE)}
+
+    torch = Entry("torch_fill", f"flat.fill_({_VALUE})", flat, result="(expected, dst)")
+    names = uses("memset", "wake_helper", make=addresses, byte=byte, count=count)
+    return yardsticks("memset(to, byte, count", count, names, torch)
 
 
-_RECORD = [("id", "<i4"), ("wind", "<f4", (3,)), ("pressure", "<f8")]
-
-
-def _record(module: ModuleType) -> dict[str, Any]:
-    dtype = np.dtype(_RECORD)
-    element = np.zeros((), dtype)
-    element["id"], element["wind"], element["pressure"] = 7, (1.0, 2.0, 3.0), 1e5
-    return {
-        "full": module.full,
-        "shape": (512, 512, 32),
-        "dtype": dtype,
-        "element": element,
-        "pressure": lambda array: array["pressure"],
-    }
-
-
-def _structured() -> Case:
-    """Records of 24 bytes; what is compared afterwards is one of their fields."""
+def _in_place(id: str, title: str, work: Work, note: str, *, quick: bool = False) -> Case:
+    work = replace(work, bytes_moved=work.array_bytes)
+    assert work.values is not None
+    element = np.asarray(work.values, dtype=work.dtype)
+    names = uses("copyto", make=partial(arrays, work), element=element)
     return Case(
-        id="fill/warm/record",
-        title="full 512×512×32 of records of 24 bytes",
-        note=_WARM_NOTE,
-        work=Work((512, 512, 32), values=1e5, bytes_moved=24 * 512 * 512 * 32),
-        entries=tuple(
-            Entry(key, "pressure(full(shape, element, dtype=dtype))", _record)
-            for key in ("gridbuf", "numpy")
+        id=id,
+        title=title,
+        note=note,
+        work=work,
+        entries=(
+            Entry("gridbuf", "copyto(dst, element)", names, result="dst"),
+            Entry("numpy", "copyto(dst, element)", names, result="dst"),
+            Entry("torch", f"dst.fill_({element.item()})", partial(tensors, work), result="view"),
         ),
-        yardsticks=fill_yardsticks(24 * 512 * 512 * 32, own=True),
-        quick=False,
-        memory_bytes=4 << 30,
+        yardsticks=tuple(_yardsticks(work.array_bytes)),
+        quick=quick,
+        memory_bytes=needed_bytes(work),
     )
 
 
-def _names(function: str, shape: tuple[int, ...], dtype: str) -> Any:
+def _fills() -> Iterator[Case]:
+    c_order = (0, 1, 2)
+    for dtype in ("uint8", "float32", "float64", "complex128"):
+        for name, step, target in (
+            ("dense", 1, Placement(dtype, c_order)),
+            ("padded", 1, Placement(dtype, c_order, "lines")),
+            ("padded.turned", 1, Placement(dtype, (2, 1, 0), "lines")),
+            ("strided", 2, Placement(dtype, c_order, step=2)),
+        ):
+            shape = (*_SHAPE[:2], _SHAPE[2] * 8 // target.itemsize_bytes // step)
+            work = Work(shape, dtype, 7.0 if dtype == "uint8" else _VALUE, target=target)
+            title = f"fill {'×'.join(map(str, shape))} {dtype}, {name.replace('.', ' and ')}"
+            quick = (dtype, name) == ("float32", "padded")
+            yield _in_place(f"fill/{dtype}/{name}", title, work, _NOTE, quick=quick)
+    for number, extent in enumerate(CUBES):
+        work = Work((extent,) * 3, values=_VALUE, target=Placement("float64", c_order))
+        id = f"sizes/fill/{1 << number}MiB"
+        yield without_slow_peers(_in_place(id, f"fill {extent}³ float64", work, SIZES_NOTE))
+
+
+def _warm(
+    name: str,
+    title: str,
+    work: Work,
+    *entries: Entry,
+    note: str = _WARM_NOTE,
+    promised: bool = True,
+    quick: bool = False,
+) -> Case:
+    work = replace(work, bytes_moved=work.bytes_moved or work.array_bytes)
+    return Case(
+        id=f"fill/warm/{name}",
+        title=title,
+        note=note,
+        work=work,
+        entries=entries,
+        yardsticks=tuple(_yardsticks(work.bytes_moved or 0, own=True)),
+        promises=("fill-full",) if promised else (),
+        quick=quick,
+        memory_bytes=6 << 30,
+    )
+
+
+def _names(function: str, shape: tuple[int, ...], dtype: str) -> Names:
     def names(module: ModuleType) -> dict[str, Any]:
         kind = getattr(module, dtype) if module.__name__ == "torch" else dtype
-        return {
-            function: getattr(module, function),
-            "shape": shape,
-            "dtype": kind,
-            "value": _VALUE,
-            "touch": touch,
-        }
+        found = {"shape": shape, "dtype": kind, "value": _VALUE, "touch": touch}
+        return {function: getattr(module, function), **found}
 
     return names
 
 
-def _warm() -> Iterator[Case]:
+def _record(module: ModuleType) -> dict[str, Any]:
+    dtype = np.dtype([("id", "<i4"), ("wind", "<f4", (3,)), ("pressure", "<f8")])
+    element = np.zeros((), dtype)
+    element["id"], element["wind"], element["pressure"] = 7, (1.0, 2.0, 3.0), 1e5
+    names = {"shape": (512, 512, 32), "dtype": dtype, "element": element}
+    return {"full": module.full, **names, "pressure": lambda array: array["pressure"]}
+
+
+def _new() -> Iterator[Case]:
     for function, dtype in (
         ("full", "float64"),
         ("full", "float32"),
         ("full", "complex128"),
         ("zeros", "float64"),
     ):
+        filled = function == "full"
         shape = (*_SHAPE[:2], _SHAPE[2] * 8 // np.dtype(dtype).itemsize)
-        call = f"{function}(shape{', value' if function == 'full' else ''}, dtype=dtype)"
-        if function == "zeros":  # without a write, the others' zeros are a promise of the system's
-            call = f"touch({call})"
-        work = Work(shape, dtype=dtype, values=_VALUE if function == "full" else 0.0)
-        work = Work(**{**vars(work), "bytes_moved": work.array_bytes})
-        yield Case(
-            id=f"fill/warm/{function}.{dtype}",
-            title=f"{function} {'×'.join(map(str, shape))} {dtype}"
-            + (" and a write to every page, warm" if function == "zeros" else ", warm"),
-            note=_WARM_NOTE,
-            work=work,
-            entries=tuple(
+        # Without a write, the others' zeros are a promise of the system's.
+        call = "full(shape, value, dtype=dtype)" if filled else "touch(zeros(shape, dtype=dtype))"
+        written = "" if filled else " and a write to every page"
+        yield _warm(
+            f"{function}.{dtype}",
+            f"{function} {'×'.join(map(str, shape))} {dtype}{written}, warm",
+            Work(shape, dtype, _VALUE if filled else 0.0),
+            *(
                 Entry(key, call, _names(function, shape, dtype))
                 for key in ("gridbuf", "numpy", "torch")
             ),
-            yardsticks=fill_yardsticks(work.array_bytes, own=True),
-            promises=("fill-full",) if function == "full" else (),
+            promised=filled,
             quick=(function, dtype) == ("full", "float64"),
-            memory_bytes=6 << 30,
         )
-
-
-def _padded_by_preset() -> Case:
-    """A field as stencils want it, in whose padding nothing is to be found but zeros."""
+    # Records of 24 bytes; what is compared afterwards is one of their fields.
+    call = "pressure(full(shape, element, dtype=dtype))"
+    yield _warm(
+        "record",
+        "full 512×512×32 of records of 24 bytes",
+        Work((512, 512, 32), values=1e5, bytes_moved=24 * 512 * 512 * 32),
+        *(Entry(key, call, _record) for key in ("gridbuf", "numpy")),
+        promised=False,
+    )
+    # A field as stencils want it, whose padding has zeros only.
     shape = (510, 512, 80)
-
-    def names(module: ModuleType) -> dict[str, Any]:
-        return {"full": module.full, "shape": shape, "value": _VALUE}
-
-    work = Work(shape, values=_VALUE, layout=(2, 1, 0), bytes_moved=8 * 510 * 512 * 80)
-    return Case(
-        id="fill/warm/ifirst",
-        title="full 510×512×80 float64, gt:cpu_ifirst, warm",
+    names, dense = uses("full", shape=shape, value=_VALUE), "rows without padding"
+    yield _warm(
+        "ifirst",
+        "full 510×512×80 float64, gt:cpu_ifirst, warm",
+        Work(shape, values=_VALUE, layout=(2, 1, 0)),
+        Entry("gridbuf", "full(shape, value, backend='gt:cpu_ifirst')", names),
+        Entry("numpy", "full(shape, value, order='F')", names, dense),
         note=f"{_WARM_NOTE} gridbuf pads the rows to lines and clears what they end with; NumPy's are dense.",
-        work=work,
-        entries=(
-            Entry("gridbuf", "full(shape, value, backend='gt:cpu_ifirst')", names),
-            Entry("numpy", "full(shape, value, order='F')", names, "rows without padding"),
-        ),
-        yardsticks=fill_yardsticks(work.array_bytes, own=True),
-        promises=("fill-full",),
-        quick=False,
-        memory_bytes=4 << 30,
     )
 
 
-CASES: tuple[Case, ...] = (*_in_place(), *_warm(), _structured(), _padded_by_preset())
+CASES: tuple[Case, ...] = (*_fills(), *_new())

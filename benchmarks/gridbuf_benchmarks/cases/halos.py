@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from functools import partial
 from types import ModuleType
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from gridbuf_benchmarks.case import Case, Entry, Work
 
-__all__ = ["CASES"]
-
 _HALO = 3
+_HALOS = ((_HALO, _HALO), (0, 0), (0, 0))
 _VALUE = 2.5
 _RANKS = 2
-_I_FIRST = (2, 1, 0)
-_K_FIRST = (0, 1, 2)
-_SMALL = (8, 8, 8)
 _NOTE = (
     "Two ranks on this machine, the first dimension cut and periodic: two messages from each to the other. The time is that of the "
     "slower rank. mpi4py alone is written by hand: sends and receives of what is contiguous, copies to and from buffers where it "
@@ -27,32 +23,28 @@ _NOTE = (
 
 
 class _Setting:
-    """One decomposition and its fields, for whoever exchanges them."""
+    """One decomposition and its fields, for each way to exchange them."""
 
     def __init__(self, points: tuple[int, int, int], layout: tuple[int, ...], count: int) -> None:
         import gridbuf.mpi
         import gridbuf.storage
 
         whole = (points[0] * _RANKS, *points[1:])
-        halo = ((_HALO, _HALO), (0, 0), (0, 0))
         self.grid = gridbuf.mpi.Decomposition({"I": whole[0]}, periodic="I")
-        shape = self.grid.local_shape(whole, halo=halo)
-        self.fields = [gridbuf.storage.zeros(shape, halo=halo, layout=layout) for _ in range(count)]
+        shape = self.grid.local_shape(whole, halo=_HALOS)
+        self.fields = [
+            gridbuf.storage.zeros(shape, halo=_HALOS, layout=layout) for _ in range(count)
+        ]
         for field in self.fields:
             field.domain_view.fill(_VALUE)
         self.arrays = [field.to_numpy() for field in self.fields]
 
 
-def _through_gridbuf(
-    engine: Literal["ghex", "mpi4py"] | None,
-) -> Callable[[_Setting], dict[str, Any]]:
-    def names(setting: _Setting) -> dict[str, Any]:
-        import gridbuf.mpi
+def _through_gridbuf(engine: Literal["mpi4py"] | None, setting: _Setting) -> dict[str, Any]:
+    import gridbuf.mpi
 
-        exchange = gridbuf.mpi.HaloExchange(setting.grid, *setting.fields, engine=engine)
-        return {"exchange": exchange, "fields": setting.fields, "u": setting.arrays[0]}
-
-    return names
+    exchange = gridbuf.mpi.HaloExchange(setting.grid, *setting.fields, engine=engine)
+    return {"exchange": exchange, "fields": setting.fields, "u": setting.arrays[0]}
 
 
 def _through_ghex(setting: _Setting) -> dict[str, Any]:
@@ -61,20 +53,12 @@ def _through_ghex(setting: _Setting) -> dict[str, Any]:
     MPI, regular = mpi_module(), ghex_module("structured.regular")  # noqa: N806
     sets = ghex_module("structured.cartesian_sets")
     grid, array = setting.grid, setting.arrays[0]
-    inner = array.shape[1:]
-    whole = (grid.extents["I"], *inner)
-    start = grid.starts["I"]
-    own = sets.ProductSet(
-        sets.UnitRange(start, start + grid.local_extents["I"]),
-        *(sets.UnitRange(0, n) for n in inner),
-    )
-    halos = ((_HALO, _HALO), (0, 0), (0, 0))
-    generator = regular.HaloGenerator(
-        sets.ProductSet(*(sets.UnitRange(0, n) for n in whole)), halos, (True, False, False)
-    )
-    context = ghex_module("context").make_context(
-        grid.comm, MPI.Query_thread() == MPI.THREAD_MULTIPLE
-    )
+    start, inner = grid.starts["I"], [sets.UnitRange(0, n) for n in array.shape[1:]]
+    own = sets.ProductSet(sets.UnitRange(start, start + grid.local_extents["I"]), *inner)
+    whole = sets.ProductSet(sets.UnitRange(0, grid.extents["I"]), *inner)
+    generator = regular.HaloGenerator(whole, _HALOS, (True, False, False))
+    threads = MPI.Query_thread() == MPI.THREAD_MULTIPLE
+    context = ghex_module("context").make_context(grid.comm, threads)
     domain = regular.DomainDescriptor(grid.rank, own)
     pattern = regular.make_pattern(context, generator, [domain])
     described = [
@@ -101,76 +85,68 @@ def _through_mpi4py(setting: _Setting) -> dict[str, Any]:
         [b if b.flags.c_contiguous else np.empty(b.shape, b.dtype) for b in four] for four in boxes
     ]
 
+    def copy(targets: Any, sources: Any) -> None:
+        for target, source in zip(targets, sources, strict=True):
+            if target is not source:
+                target[...] = source
+
     def swap() -> None:
         requests = []
         for number, (_, _, below, above) in enumerate(buffers):
             requests.append(comm.Irecv(below, other, 2 * number))
             requests.append(comm.Irecv(above, other, 2 * number + 1))
         for number, (four, packed) in enumerate(zip(boxes, buffers, strict=True)):
-            _copy_where_packed(packed[:2], four[:2])
+            copy(packed[:2], four[:2])
             requests.append(comm.Isend(packed[0], other, 2 * number))
             requests.append(comm.Isend(packed[1], other, 2 * number + 1))
         request.Waitall(requests)
         for four, packed in zip(boxes, buffers, strict=True):
-            _copy_where_packed(four[2:], packed[2:])
+            copy(four[2:], packed[2:])
 
     return {"swap": swap, "u": setting.arrays[0]}
 
 
-def _copy_where_packed(
-    targets: Sequence[npt.NDArray[Any]], sources: Sequence[npt.NDArray[Any]]
-) -> None:
-    for target, source in zip(targets, sources, strict=True):
-        if target is not source:
-            target[...] = source
+def _cases() -> Iterator[Case]:
+    small, middle, large = (8, 8, 8), (64, 64, 40), (256, 256, 80)
+    k_first, i_first = (0, 1, 2), (2, 1, 0)
+    for name, points, layout, count, quick in (
+        ("8x8x8", small, k_first, 1, True),
+        ("64x64x40", middle, k_first, 1, False),
+        ("64x64x40/ifirst", middle, i_first, 1, False),
+        ("64x64x40/5-fields", middle, i_first, 5, True),
+        ("256x256x80", large, k_first, 1, False),
+        ("256x256x80/ifirst", large, i_first, 1, False),
+    ):
+
+        def entry(
+            library: str,
+            statement: str,
+            made: Callable[[_Setting], dict[str, Any]],
+            setting: Callable[[], _Setting] = partial(_Setting, points, layout, count),
+        ) -> Entry:
+            def names(_: ModuleType) -> dict[str, Any]:
+                return made(setting())
+
+            return Entry(library, statement, names, result="u")
+
+        first = "K first" if layout == k_first else "I first"
+        fields = f", {count} fields" if count > 1 else ""
+        yield Case(
+            id=f"halo/{name}",
+            title=f"{' × '.join(map(str, points))}, {first}{fields}",
+            note=_NOTE,
+            work=Work((points[0] + 2 * _HALO, *points[1:]), values=_VALUE),
+            entries=(
+                entry("gridbuf", "exchange(*fields)", partial(_through_gridbuf, None)),
+                entry("gridbuf_mpi4py", "exchange(*fields)", partial(_through_gridbuf, "mpi4py")),
+                entry("ghex", "co.exchange(described).wait()", _through_ghex),
+                entry("mpi4py", "swap()", _through_mpi4py),
+            ),
+            quick=quick,
+            consumer="mpi4py",
+            ranks=_RANKS,
+            promises=() if points == small else ("halo-ghex",),
+        )
 
 
-def _case(
-    name: str,
-    title: str,
-    points: tuple[int, int, int],
-    layout: tuple[int, ...] = _K_FIRST,
-    count: int = 1,
-    *,
-    quick: bool = False,
-) -> Case:
-    def entry(library: str, statement: str, made: Callable[[_Setting], dict[str, Any]]) -> Entry:
-        def names(module: ModuleType) -> dict[str, Any]:
-            return made(_Setting(points, layout, count))
-
-        return Entry(library, statement, names, result="u")
-
-    shape = (points[0] + 2 * _HALO, *points[1:])
-    return Case(
-        id=f"halo/{name}",
-        title=title,
-        note=_NOTE,
-        work=Work(shape, values=_VALUE),
-        entries=(
-            entry("gridbuf", "exchange(*fields)", _through_gridbuf(None)),
-            entry("gridbuf_mpi4py", "exchange(*fields)", _through_gridbuf("mpi4py")),
-            entry("ghex", "co.exchange(described).wait()", _through_ghex),
-            entry("mpi4py", "swap()", _through_mpi4py),
-        ),
-        quick=quick,
-        consumer="mpi4py",
-        ranks=_RANKS,
-        promises=() if points == _SMALL else ("halo-ghex",),
-    )
-
-
-CASES: tuple[Case, ...] = (
-    _case("8x8x8", "8 × 8 × 8, K first", _SMALL, quick=True),
-    _case("64x64x40", "64 × 64 × 40, K first", (64, 64, 40)),
-    _case("64x64x40/ifirst", "64 × 64 × 40, I first", (64, 64, 40), _I_FIRST),
-    _case(
-        "64x64x40/5-fields",
-        "64 × 64 × 40, I first, 5 fields",
-        (64, 64, 40),
-        _I_FIRST,
-        5,
-        quick=True,
-    ),
-    _case("256x256x80", "256 × 256 × 80, K first", (256, 256, 80)),
-    _case("256x256x80/ifirst", "256 × 256 × 80, I first", (256, 256, 80), _I_FIRST),
-)
+CASES: tuple[Case, ...] = tuple(_cases())

@@ -12,13 +12,11 @@ import functools
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-__all__ = ["FIVE", "HALO", "KERNELS", "agreement", "five", "frozen", "values_of"]
 
 HALO = 3
 """Points on every side of I and J that the fields have beyond the domain, as models allocate them."""
@@ -31,28 +29,31 @@ KERNELS: Mapping[str, tuple[str, ...]] = {
 
 
 FIVE = ("a", "b", "c", "d", "e")
-"""The fields of the stencil with five of them, the written one last."""
+"""The fields of `mean`, the written one last: its result is 1 where all of them are, for the cost of a call on a few points."""
 
 
 @functools.cache
-def _gtscript() -> Any:
-    """GT4Py's front end. What it compiles goes to GT_CACHE_ROOT if that is set, else to a folder that ends with the process."""
+def keep_cache() -> None:
+    """What GT4Py compiles goes to GT_CACHE_ROOT if that is set, else to a folder that ends with the process."""
     if "GT_CACHE_ROOT" not in os.environ:
         folder = tempfile.mkdtemp(prefix="gridbuf-benchmarks-")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         os.environ["GT_CACHE_ROOT"] = folder
     os.environ["GT_CACHE_ROOT"] = os.path.abspath(os.environ["GT_CACHE_ROOT"])
+
+
+@functools.cache
+def compiled(name: str, backend: str) -> Any:
+    """The stencil, compiled once for all contenders: what differs is the fields.
+
+    It is compiled in an empty folder: setuptools, which GT4Py calls, obeys a pyproject.toml of the working directory.
+    """
+    keep_cache()
     from gt4py.cartesian import gtscript
 
-    return gtscript
-
-
-def _compile(name: str, backend: str, definition: Any) -> Any:
-    """A stencil, compiled where no project lies: setuptools, which GT4Py calls, obeys a pyproject.toml of the working directory."""
-    gtscript = _gtscript()
     with tempfile.TemporaryDirectory(prefix="gridbuf-benchmarks-") as folder:
         with contextlib.chdir(folder):
-            return gtscript.stencil(backend=backend, definition=definition, name=name)
+            return gtscript.stencil(backend=backend, definition=_definition(name), name=name)
 
 
 def _definition(name: str) -> Any:
@@ -101,15 +102,6 @@ def _definition(name: str) -> Any:
                 right = right - upper * right[0, 0, 1]
                 out = 0.15 * (right - u)  # noqa: F841
 
-    return {"hdiff": hdiff, "vadv": vadv}[name]
-
-
-@functools.cache
-def five(backend: str) -> Any:
-    """A stencil whose result is 1 where all of its five fields are: what a call costs, on a few points."""
-    _gtscript()
-    from gt4py.cartesian.gtscript import PARALLEL, Field, computation, interval
-
     def mean(
         a: Field[np.float64],
         b: Field[np.float64],
@@ -120,32 +112,20 @@ def five(backend: str) -> Any:
         with computation(PARALLEL), interval(...):
             e = 0.25 * (a + b + c + d)  # noqa: F841
 
-    return _compile("mean", backend, mean)
-
-
-@functools.cache
-def _compiled(name: str, backend: str) -> Any:
-    """The stencil, compiled once for all contenders: what differs is the fields."""
-    _gtscript()
-    return _compile(name, backend, _definition(name))
+    return {"hdiff": hdiff, "vadv": vadv, "mean": mean}[name]
 
 
 def frozen(name: str, backend: str, domain: tuple[int, int, int]) -> Any:
     """The stencil with origin and domain fixed: what is timed is its loops, not GT4Py's checks of a call."""
     origin = {field: (HALO, HALO, 0) for field in KERNELS[name]}
-    return _compiled(name, backend).freeze(origin=origin, domain=domain)
-
-
-@functools.lru_cache(maxsize=4)
-def _numbers(shape: tuple[int, ...], seed: int) -> npt.NDArray[np.float64]:
-    return np.random.default_rng(seed).random(shape)
+    return compiled(name, backend).freeze(origin=origin, domain=domain)
 
 
 def values_of(name: str, shape: tuple[int, int, int]) -> dict[str, npt.NDArray[np.float64]]:
-    """What the fields hold before, in C order; weights small enough for both kernels to be stable."""
+    """The fields before a run, in C order; weights small enough for both kernels to be stable."""
     scales = {"coefficient": 0.006, "wcon": 0.01}
     made = {
-        field: _numbers(shape, seed) * scales.get(field, 1.0)
+        field: np.random.default_rng(seed).random(shape) * scales.get(field, 1.0)
         for seed, field in enumerate(KERNELS[name])
     }
     return made | {"out": np.zeros(shape)}
@@ -155,16 +135,13 @@ def values_of(name: str, shape: tuple[int, int, int]) -> dict[str, npt.NDArray[n
 def _wanted(name: str, shape: tuple[int, int, int]) -> npt.NDArray[np.float64]:
     """The result by GT4Py's backend that computes with NumPy."""
     fields = values_of(name, shape)
-    frozen(name, "numpy", _domain(shape))(**fields)
+    domain = shape[0] - 2 * HALO, shape[1] - 2 * HALO, shape[2]
+    frozen(name, "numpy", domain)(**fields)
     return fields["out"]
 
 
-def _domain(shape: Sequence[int]) -> tuple[int, int, int]:
-    return shape[0] - 2 * HALO, shape[1] - 2 * HALO, shape[2]
-
-
 def agreement(name: str, field: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """1 wherever the written field is, within 1e-12, what GT4Py's NumPy backend computes, and still 0 in the halo."""
+    """1 where the written field agrees with GT4Py's NumPy backend within 1e-12, and is still 0 in the halo."""
     out = np.asarray(field)
     shape = (out.shape[0], out.shape[1], out.shape[2])
     agrees: npt.NDArray[np.bool_] = np.isclose(out, _wanted(name, shape), rtol=1e-12, atol=1e-12)
