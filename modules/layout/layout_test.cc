@@ -17,7 +17,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-import gridbuf.layout.view;
 import gridbuf.layout;
 
 namespace gridbuf {

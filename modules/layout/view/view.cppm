@@ -410,9 +410,12 @@ constexpr Layout apply(const IndexMap& map, const Layout& source) noexcept {
   const Extents index = apply_to_index(map, source.aligned_index());
   const std::int64_t alignment_bytes =
       seen_alignment_bytes(view, index, memory, source.aligned_index(), source.alignment_bytes());
+  // Not `empty()`: a layout without dimensions has all its names, and new axes need some.
+  const bool has_names = source.dims().size() == source.ndim();
+  const bool has_halo = source.halo().size() == source.ndim();
   return Layout(view, apply_to_layout(map, source.layout()), alignment_bytes, index,
-                source.dims().empty() ? Dims() : apply(map, source.dims()),
-                source.halo().empty() ? Halo() : apply(map, source.halo()));
+                has_names ? apply(map, source.dims()) : Dims(),
+                has_halo ? apply(map, source.halo()) : Halo());
 }
 
 /// The domain: the halo cut off, so that index (0, ..., 0) is the first domain point. Requires that
