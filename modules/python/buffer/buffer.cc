@@ -364,7 +364,7 @@ absl::StatusOr<Block> allocate_block(const Layout& plan, const MemoryOptions& op
   if (host && !long_work) return host_resource().allocate(request);
   const absl::StatusOr<MemoryResource*> resource = memory_resource(options.kind);
   if (!resource.ok()) return resource.status();
-  const py::gil_scoped_release released;  // Pages and drivers take their time.
+  const py::gil_scoped_release_simple released;  // Pages and drivers take their time.
   return (*resource)->allocate(request);
 }
 

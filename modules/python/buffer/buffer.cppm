@@ -756,7 +756,7 @@ class ShieldedRef {
     PyErr_Restore(type, value, traceback);
   }
 
-  PyObject* get() const noexcept { return object_.ptr(); }
+  PyObject* ptr() const noexcept { return object_.ptr(); }
   explicit operator bool() const noexcept { return static_cast<bool>(object_); }
 
  private:

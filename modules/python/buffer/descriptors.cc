@@ -367,7 +367,7 @@ void run_release(PyObject* capsule) {
 py::object releasing(const py::object& release, const py::object& alive) {
   py::object held = steal(PyTuple_Pack(2, release.ptr(), alive.ptr()));
   py::object capsule = steal(PyCapsule_New(held.ptr(), nullptr, run_release));
-  held.release().ptr();
+  held.release();
   return capsule;
 }
 
@@ -403,7 +403,7 @@ Foreign read_array_dict(PyObject* dict, PyObject* self) {
   foreign.view = value_of(read_array_interface(raw));
   foreign.dtype = dtype_with_fields(foreign.view, item(dict, keys::descr).ptr());
   const py::object described = keep_both(dict, self);
-  foreign.keep_alive = keep_both(lent.get(), described.ptr());
+  foreign.keep_alive = keep_both(lent.ptr(), described.ptr());
   return foreign;
 }
 
@@ -532,7 +532,7 @@ Foreign read_data_dict(PyObject* dict, PyObject* self, std::optional<DeviceType>
   py::object first = checked_entry(dict, side);
   const ShieldedRef guard = acquire(first, self);  // Releases also if what follows raises.
   Foreign foreign = read_entry(read_again(std::move(first), side, source), self, side);
-  foreign.keep_alive = keep_both(guard.get(), foreign.keep_alive.get());
+  foreign.keep_alive = keep_both(guard.ptr(), foreign.keep_alive.ptr());
   return foreign;
 }
 

@@ -173,7 +173,7 @@ py::object adopt(Foreign foreign, PyObject* object, PyObject* dims, const Import
   state.facts.resource_name = "foreign";
   state.facts.device = state.memory.device;
   if (needs_device(state.memory)) state.facts.stream = wait_for_producer(foreign.view, options);
-  return adopt_buffer(std::move(state), dtype, foreign.keep_alive.get());
+  return adopt_buffer(std::move(state), dtype, foreign.keep_alive.ptr());
 }
 
 py::object import_or_none(PyObject* object, PyObject* dims, const ImportOptions& options,

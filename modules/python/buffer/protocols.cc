@@ -286,7 +286,7 @@ std::optional<Foreign> through_buffer(PyObject* object) {
   // Holds the Py_buffer and gives it back when it goes (PB-24, PB-35).
   ShieldedRef view = steal_or_none(PyMemoryView_FromObject(object));
   if (!view) raise_or_decline();
-  const Py_buffer& found = *PyMemoryView_GET_BUFFER(view.get());
+  const Py_buffer& found = *PyMemoryView_GET_BUFFER(view.ptr());
   ForeignBuffer buffer{.buf = found.buf,
                        .len_bytes = found.len,
                        .itemsize_bytes = found.itemsize,
@@ -300,7 +300,7 @@ std::optional<Foreign> through_buffer(PyObject* object) {
   Foreign foreign;
   foreign.view = value_of(read_buffer(buffer));
   if (foreign.view.memory.dtype.kind() == Kind::kStructured) {
-    const py::object array = as_ndarray(view.get());  // NumPy reads formats with fields.
+    const py::object array = as_ndarray(view.ptr());  // NumPy reads formats with fields.
     foreign.dtype = share(fields_of(array.ptr()).dtype);
   }
   foreign.keep_alive = std::move(view);

@@ -9,7 +9,8 @@
 
 module;
 
-#include <pybind11/pybind11.h>
+#include <pybind11/gil_simple.h>
+#include <pybind11/pytypes.h>
 
 #include <array>
 #include <cstddef>
@@ -47,7 +48,7 @@ import gridbuf.layout;
 
 export namespace pybind11 {
 using pybind11::error_already_set;
-using pybind11::gil_scoped_release;
+using pybind11::gil_scoped_release_simple;
 using pybind11::handle;
 using pybind11::object;
 using pybind11::reinterpret_borrow;
@@ -155,7 +156,7 @@ std::shared_ptr<const void> share_object(std::shared_ptr<const void> inner, PyOb
 /// Runs `body`, which touches no Python object, without the GIL; its value or status.
 template <class Body>
 auto run_without_gil(Body&& body) {
-  const py::gil_scoped_release released;
+  const py::gil_scoped_release_simple released;
   return body();
 }
 
