@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from . import consuming, engine
+from . import consumer_run, producer_run
 from .driver import PLAN_LIMIT_S
 from .events import Listener
 from .known import KnownFailures
@@ -41,7 +41,7 @@ def check(
     (`abi.device`); without it the CUDA driver is asked. Raises ValueError for a rule or a profile
     that does not exist, and for a capsule that holds no such table.
     """
-    return engine.check(obj, rules=rules, profile=profile, device_table=device_table)
+    return producer_run.check(obj, rules=rules, profile=profile, device_table=device_table)
 
 
 def check_producer(
@@ -75,7 +75,7 @@ def check_producer(
     Raises CannotLoad if the producer cannot be loaded, ValueError for a rule or a profile that does
     not exist, its subclass `known.KnownError` for a file of known failures that is wrong or stale.
     """
-    return engine.check_producer(
+    return producer_run.check_producer(
         producer,
         profile=profile,
         rules=rules,
@@ -113,7 +113,7 @@ def check_consumer(
 
     The other parameters and the errors are those of `check_producer`.
     """
-    return consuming.check_consumer(
+    return consumer_run.check_consumer(
         target,
         profile=profile,
         rules=rules,

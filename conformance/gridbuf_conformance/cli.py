@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console
 
-from . import commands, engine
+from . import commands
 from .driver import PLAN_LIMIT_S
 from .known import KnownError
 from .outcomes import ExitCode
+from .profiles import profile_names
 from .render import FORMATS
 from .targets import CannotLoad
+from .version import __version__
 
 __all__ = ["UsageError", "main", "parser"]
 
@@ -216,7 +218,7 @@ def parser() -> argparse.ArgumentParser:
     top = _parser(
         argparse.ArgumentParser, "gridbuf-conformance", description=_DESCRIPTION, epilog=_EPILOG
     )
-    version = f"gridbuf-conformance {engine.suite_version()}"
+    version = f"gridbuf-conformance {__version__}"
     top.add_argument("--version", action="version", version=version)
     top.set_defaults(run=None)
     command = top.add_subparsers(metavar="COMMAND", parser_class=_Subparser)
@@ -348,7 +350,7 @@ def _add_side(command: argparse.ArgumentParser, option: str, text: str) -> None:
 
 
 def _add_selection(command: argparse.ArgumentParser, profile: str) -> None:
-    names = engine.profile_names()
+    names = profile_names()
     command.add_argument(
         "--profile",
         choices=names,

@@ -33,12 +33,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import messages, steps
+from .consumer import Consumer, version_of
 from .plan import Plan
 from .producer import Capabilities
-from .targets import CannotLoad, Target
+from .targets import CannotLoad, Target, load, name_of, shown
 from .worker import COMMAND, answer, describe, devices_of
 
-__all__ = ["CannotLoad", "Description", "LocalWorker", "Result", "Worker"]
+__all__ = ["CannotLoad", "Description", "LocalWorker", "Result", "Worker", "opened"]
 
 START_LIMIT_S = 120.0
 """How long a producer's import may take: large libraries on a cold disk."""
@@ -442,3 +443,20 @@ def _innermost_frame(text: str) -> str:
         if not standard and not path.startswith("<"):
             return f"{os.path.basename(path)}:{frame['line']} {frame['name']}"
     return ""
+
+
+def opened(
+    producer: Any, isolate: bool, time_limit_s: float, side: str = "producer"
+) -> Worker | LocalWorker:
+    """A started worker; without isolation, classes and objects are taken as they are."""
+    if side == "consumer" and sys.platform == "win32":
+        raise CannotLoad("offers to consumers need mmap and mprotect, absent on Windows; use Linux")
+    if isolate:
+        return Worker(name_of(producer, side), time_limit_s=time_limit_s)
+    if isinstance(producer, str):
+        return LocalWorker(load(name_of(producer, side)))
+    if isinstance(producer, Consumer):
+        return LocalWorker(producer)
+    if side == "consumer":
+        return LocalWorker(Consumer(producer, shown(producer, side), version_of(producer)))
+    return LocalWorker(producer() if isinstance(producer, type) else producer)

@@ -15,13 +15,13 @@ from typing import Any
 
 from . import catalogue
 from .abi.pybuffer import REQUESTS
-from .measure.interface import HOOKS
 from .catalogue import Rule
+from .consumption import Consumption
+from .measure.interface import HOOKS
 from .offers import Offer
 from .outcomes import Outcome, Verdict, worst
 from .plan import Plan
 from .rules import CHECKS, CONSUMER_CHECKS, Subject
-from .rules.consumption import Consumption
 
 __all__ = ["STEP_RULES", "judge", "judge_offer"]
 

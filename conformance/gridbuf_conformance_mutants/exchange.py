@@ -18,7 +18,6 @@ from .memory import Block
 from .mutant import faulty, faulty_on
 from .reference import Memory, OffersDLPack
 
-
 _OTHER_NAME = b"c_dlpack_exchange_api"
 _fresh: list[Table] = []
 _never_freed: list[object] = []

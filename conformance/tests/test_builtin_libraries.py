@@ -12,7 +12,7 @@ from judged import NUMPY, NUMPY_VERSION, advice, checked, failure
 from judged import report as judged_report
 
 from gridbuf_conformance import producers
-from gridbuf_conformance.engine import check_producer
+from gridbuf_conformance.producer_run import check_producer
 from gridbuf_conformance.targets import CannotLoad
 
 TORCH_VERSION, GT4PY_VERSION = "2.13.0", "1.1.12"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from forked import ForkDied, in_fork
 
-from gridbuf_conformance import catalogue, consuming
+from gridbuf_conformance import catalogue, consumer_run
 from gridbuf_conformance.report import Report
 from gridbuf_conformance_mutants import consumer_zoo, target
 from gridbuf_conformance_mutants.consumer import offers_for
@@ -36,7 +36,7 @@ def _run(
     if rules is not None:
         offers = [offer for offer in offers if rules.intersection(offer.twist.rules)]
     selected = None if rules is None else ",".join(sorted(rules))
-    return consuming.check_offers(
+    return consumer_run.check_offers(
         name, offers, rules=selected, isolate=isolate, time_limit_s=TIME_LIMIT_S
     ).data
 

@@ -9,14 +9,14 @@ from functools import lru_cache
 from pathlib import Path
 
 import pytest
+from command_line import run as run_command
 
 import gridbuf_conformance as gc
-from command_line import run as run_command
-from gridbuf_conformance import catalogue, consuming
+from gridbuf_conformance import catalogue, consumer_run
 from gridbuf_conformance.consumer import Consumer, version_of
-from gridbuf_conformance.engine import PROFILES, Profile
 from gridbuf_conformance.offers import Offer
 from gridbuf_conformance.outcomes import ExitCode
+from gridbuf_conformance.profiles import PROFILES, Profile
 from gridbuf_conformance.report import Report
 from gridbuf_conformance.targets import CannotLoad
 from gridbuf_conformance_mutants.consume_dlpack import IgnoresByteOffset
@@ -92,7 +92,7 @@ def test_a_failure_comes_down_to_the_simplest_offer_and_replays():
         *("gridbuf-conformance", "replay", "--consumer"),
         *(f"{MUTANTS}:IgnoresByteOffset", "DL-10"),
     ]
-    again = consuming.replay(command[3], command[4], Offer.from_json(command[5]))
+    again = consumer_run.replay(command[3], command[4], Offer.from_json(command[5]))
     assert again.outcomes == {"DL-10": "FAIL"}
     assert entry(again, "DL-10")["failures"][0]["actual"] == found["actual"]
 
@@ -153,7 +153,7 @@ def test_a_file_needs_no_name_if_it_holds_consume():
 def test_functions_and_objects_are_taken_as_they_are():
     offers = [Offer(), Offer(offer="dlpack:byte-offset")]
     for consumer, failed in ((reference, ()), (IgnoresByteOffset, ("DL-10",))):
-        report = consuming.check_offers(consumer, offers, rules=DLPACK, isolate=False)
+        report = consumer_run.check_offers(consumer, offers, rules=DLPACK, isolate=False)
         assert report.failed == failed
 
 

@@ -9,8 +9,8 @@ from observations import PLANS, fresh_observation, place, remove
 
 from gridbuf_conformance import catalogue
 from gridbuf_conformance.judge import judge
-from gridbuf_conformance.measure.values import describe
 from gridbuf_conformance.outcomes import Outcome, Verdict
+from gridbuf_conformance.values import describe
 
 VALUE_ERROR = {"type": "ValueError", "mro": ["ValueError", "Exception"], "text": ""}
 RUNTIME_ERROR = {"type": "RuntimeError", "mro": ["RuntimeError", "Exception"], "text": ""}

@@ -13,9 +13,9 @@ from observations import PLANS, fresh_observation, place, remove
 
 from gridbuf_conformance import catalogue
 from gridbuf_conformance.judge import judge
-from gridbuf_conformance.measure.values import describe
 from gridbuf_conformance.outcomes import Outcome
 from gridbuf_conformance.rules import CHECKS
+from gridbuf_conformance.values import describe
 
 REMOVED = object()
 VALUE_ERROR = {"type": "ValueError", "mro": ["ValueError", "Exception"], "text": ""}

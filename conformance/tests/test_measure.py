@@ -19,11 +19,11 @@ from gridbuf_conformance.elements import Element
 from gridbuf_conformance.judge import judge
 from gridbuf_conformance.measure import observe
 from gridbuf_conformance.measure.content import poke_facts
-from gridbuf_conformance.measure.values import attempt, describe, error_facts
 from gridbuf_conformance.outcomes import Outcome
 from gridbuf_conformance.plan import Plan
 from gridbuf_conformance.producer import Unsupported
 from gridbuf_conformance.rules import CHECKS
+from gridbuf_conformance.values import attempt, describe, error_facts
 from gridbuf_conformance_mutants import mirrors
 from gridbuf_conformance_mutants.device import DEVICE
 from gridbuf_conformance_mutants.mirrors import MirrorReference

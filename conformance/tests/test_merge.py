@@ -9,7 +9,7 @@ import pytest
 from command_line import run
 from rendering import load_case
 
-from gridbuf_conformance import check, engine
+from gridbuf_conformance import check, producer_run
 from gridbuf_conformance.merge import MergeError, merged
 from gridbuf_conformance.render import FORMATS, to_json
 
@@ -117,7 +117,7 @@ def test_what_cannot_be_merged_is_told_in_a_sentence(folder, files, said):
 
 def test_the_command_writes_every_format(folder):
     for name in ("array", "bytes"):
-        report = engine.check_producer(name, rules="PB-0*")
+        report = producer_run.check_producer(name, rules="PB-0*")
         report.save(f"{name}.json")
     written = [word for suffix in FORMATS for word in ("--report", f"all{suffix}")]
     done = run("merge", "array.json", "bytes.json", *written, cwd=folder)

@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 import pytest
+from schema_subset import faults
 
 from gridbuf_conformance import offers
 from gridbuf_conformance.abi.dlpack import Exported
@@ -21,7 +22,6 @@ from gridbuf_conformance.offers.memory import OUTSIDE
 from gridbuf_conformance.plan import Plan
 from gridbuf_conformance.producers import has_gpu
 from gridbuf_conformance.rules import CONSUMER_CHECKS
-from schema_subset import faults
 
 SCHEMA = json.loads(files("gridbuf_conformance").joinpath("offer.schema.json").read_text())
 TWISTED = [

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gridbuf_conformance import consuming
+from gridbuf_conformance import consumer_run
 from gridbuf_conformance.abi import pybuffer
 from gridbuf_conformance.abi.arraystruct import read_array_struct
 from gridbuf_conformance.abi.device import Devices
@@ -224,7 +224,7 @@ class TestCudaArrayInterface:
     def test_without_a_device_the_rules_are_untested(self) -> None:
         if not unavailable():
             pytest.skip("this machine has a CUDA device")
-        report = consuming.check_consumer("memoryview", rules="CAI-*,PB-24", isolate=False)
+        report = consumer_run.check_consumer("memoryview", rules="CAI-*,PB-24", isolate=False)
         assert {o for id_, o in report.outcomes.items() if id_ != "PB-24"} == {"UNTESTED"}
 
     @pytest.mark.skipif(bool(unavailable()), reason=f"no CUDA device here: {unavailable()}")

@@ -12,10 +12,11 @@ import pytest
 import records
 import runs
 import venvs
+from records import RESULTS, Environment, Finding, read_json
+
 import zoo
 from gridbuf_conformance import catalogue
 from gridbuf_conformance.plan import Plan
-from records import RESULTS, Environment, Finding, read_json
 
 ZOO = records.load()
 VERIFIED = read_json(RESULTS / "verified.json")

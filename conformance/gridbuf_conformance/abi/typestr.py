@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from .memory import POINTER_BYTES
-from typing import Any
 
 __all__ = ["BadTypestr", "Typestr", "descr_bytes", "legal_sizes", "parse"]
 
@@ -69,7 +69,7 @@ def legal_sizes(kind: str) -> tuple[int, ...] | None:
 def descr_bytes(descr: Any, depth: int = 0) -> int:
     """Bytes of one element by its `descr`: a list of (name, type or nested list[, repeat shape]).
 
-    `descr` is in the described form of `measure.values`: lists and tuples are told apart by their tag.
+    `descr` is in the described form of `values`: lists and tuples are told apart by their tag.
     Raises `BadTypestr` naming the entry that has another form.
     """
     if not _tagged(descr, "list") or depth > 32:

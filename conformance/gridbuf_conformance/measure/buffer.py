@@ -11,7 +11,7 @@ from typing import Any
 from ..abi.memory import Memory
 from ..abi.pybuffer import REQUESTS, HeldBuffer, RefusedRequest, request
 from ..steps import enter
-from .values import attempt, describe, error_facts
+from ..values import attempt, describe, error_facts
 
 __all__ = ["MAIN_REQUESTS", "buffer_facts", "hold_buffer", "python_level_facts", "simple_request"]
 

@@ -7,7 +7,7 @@ from typing import Any
 from ..abi.dlpack import CPU, Exported
 from ..abi.memory import Memory
 from ..steps import enter
-from .values import attempt, describe
+from ..values import attempt, describe
 
 __all__ = ["call_facts", "device_facts", "export", "variant_facts"]
 

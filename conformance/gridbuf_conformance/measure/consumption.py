@@ -25,9 +25,9 @@ from ..descriptors import descriptors_of
 from ..offers import Block, Offer
 from ..offers.twist import Offered
 from ..steps import enter
+from ..values import attempt, error_facts
 from .content import walk
 from .observation import light_facts
-from .values import attempt, error_facts
 
 __all__ = ["consume"]
 
@@ -69,7 +69,7 @@ def _is_in_question(offer: Offer, facts: dict[str, Any]) -> bool:
 
 
 def _holds_content(offer: Offer, facts: dict[str, Any]) -> bool:
-    from ..rules.consumption import Consumption  # it knows what the result should be
+    from ..consumption import Consumption  # it knows what the result should be
 
     return not Consumption(facts, offer).mistake
 

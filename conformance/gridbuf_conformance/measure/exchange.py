@@ -20,7 +20,7 @@ from ..abi.dlpack import (
 from ..abi.exchange import ATTRIBUTE, Answer, ExchangeTable, read_table, table_facts
 from ..abi.memory import Memory
 from ..steps import enter
-from .values import attempt, error_facts
+from ..values import attempt, error_facts
 
 __all__ = ["exchange_facts", "exchange_table"]
 

@@ -8,8 +8,8 @@ from typing import Any
 from ..abi.arraystruct import announced_descr, read_array_struct
 from ..abi.memory import Memory
 from ..steps import enter
+from ..values import attempt, describe
 from .buffer import simple_request
-from .values import attempt, describe
 
 __all__ = [
     "HOOKS",

@@ -31,11 +31,11 @@ from ..descriptors import (
 from ..plan import Plan
 from ..producer import Unsupported
 from ..steps import enter
+from ..values import attempt
 from .buffer import hold_buffer
 from .capsules import NEWEST, export
 from .interface import interface_facts
 from .resizing import resize_facts
-from .values import attempt
 
 if TYPE_CHECKING:
     from .observation import Held

@@ -17,6 +17,7 @@ from ..descriptors import Rejected, descriptors_of, of_dlpack
 from ..plan import Plan
 from ..producer import Unsupported, python_view
 from ..steps import enter
+from ..values import attempt
 from . import life
 from .buffer import MAIN_REQUESTS, buffer_facts, hold_buffer, python_level_facts
 from .capsules import NEWEST, call_facts, device_facts, export, variant_facts
@@ -33,7 +34,6 @@ from .interface import (
     struct_facts,
 )
 from .streams import pending_facts, stream_facts
-from .values import attempt
 
 __all__ = ["ALL_GROUPS", "Held", "observe"]
 

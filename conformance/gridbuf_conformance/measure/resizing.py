@@ -19,10 +19,10 @@ from ..abi.memory import Memory
 from ..descriptors import Descriptor, Rejected, of_array_interface, of_buffer, of_dlpack
 from ..producer import Unsupported
 from ..steps import enter
+from ..values import attempt
 from .buffer import hold_buffer, simple_request
 from .capsules import NEWEST, export
 from .interface import interface_facts
-from .values import attempt
 
 __all__ = ["resize_facts"]
 

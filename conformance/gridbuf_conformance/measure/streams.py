@@ -18,10 +18,10 @@ from ..abi.memory import Memory
 from ..descriptors import Descriptor, Rejected, of_cuda_interface, of_dlpack
 from ..producer import Unsupported
 from ..steps import enter
+from ..values import attempt
 from .capsules import NEWEST, export
 from .exchange import exchange_table
 from .interface import interface_facts
-from .values import attempt
 
 __all__ = ["pending_facts", "stream_facts"]
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from ..abi.dlpack import CPU, FLAG_READONLY, Managed, VersionedManaged
 from ..abi.libraries import python_api
-from ..measure.values import describe
+from ..values import describe
 from .memory import Block
 from .native import IS_NATIVE, Frame, deleter_address
 from .offer import Offer

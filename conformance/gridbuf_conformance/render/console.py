@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..plan import Plan
+from ..text import clean, describe_plan, one_line, plural, shorten
 from .drawing import to_text
 from .summary import (
     GROUPS,
@@ -36,7 +37,6 @@ from .summary import (
     side_of_rule,
     telling,
 )
-from .text import clean, describe_plan, one_line, plural, shorten
 
 __all__ = ["Printer", "render", "render_rule", "render_survey"]
 

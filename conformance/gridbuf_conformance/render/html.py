@@ -19,6 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from ..plan import Plan
+from ..text import clean, describe_plan, one_line, plural, shorten
 from .drawing import to_svg
 from .summary import (
     GROUPS,
@@ -34,7 +35,6 @@ from .summary import (
     rule_text,
     side_of,
 )
-from .text import clean, describe_plan, one_line, plural, shorten
 
 __all__ = ["render"]
 

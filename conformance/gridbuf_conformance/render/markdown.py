@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..plan import Plan
+from ..text import clean, describe_plan, plural, shorten
 from .drawing import to_text
 from .summary import (
     GROUPS,
@@ -32,7 +33,6 @@ from .summary import (
     rule_text,
     side_of_rule,
 )
-from .text import clean, describe_plan, plural, shorten
 
 __all__ = ["block", "prose", "render", "span"]
 

@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.text import Text
 
 from ..catalogue import GROUPS, Rule
+from ..text import clean, plural
 from .console import Printer
-from .text import clean, plural
 
 __all__ = [
     "ORACLES",

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..catalogue import GROUPS, Rule
+from ..text import plural
 from .markdown import block, prose
 from .reference import ORACLES
 from .summary import GROUPS as TITLES
-from .text import plural
 
 __all__ = ["page", "sections"]
 

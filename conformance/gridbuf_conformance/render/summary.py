@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from ..outcomes import FAILED, Outcome
-from .text import plural
+from ..text import plural
 
 __all__ = [
     "GROUPS",

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ..consumption import Consumption
 from ..outcomes import Verdict
-from .consumption import Consumption
 
 __all__ = ["CONSUMER_CHECKS", "ConsumerCheck", "consumer_check"]
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..abi.dlpack import CPU
+from ..consumption import Consumption
 from ..outcomes import Outcome, Verdict
+from .consumer_common import taken
 from .consumer_registry import consumer_check
-from .consumption import Consumption, taken
 from .verdicts import advise, fail, ok, unsupported
 
 _NEVER_VERSIONED = "it never asks for a versioned capsule"

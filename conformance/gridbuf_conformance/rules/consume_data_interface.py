@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from ..consumption import Consumption
 from ..outcomes import Verdict
+from .consumer_common import taken
 from .consumer_registry import consumer_check
-from .consumption import Consumption, taken
 from .verdicts import advise, fail, ok, unsupported
 
 

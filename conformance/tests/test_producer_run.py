@@ -1,4 +1,4 @@
-"""The engine: one outcome a rule, failures made small, and runs that always do the same."""
+"""The run of a producer: one outcome a rule, failures made small, and runs that always do the same."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbuf_conformance import catalogue, engine
+from gridbuf_conformance import catalogue, producer_run, profiles
+from gridbuf_conformance import run as run_module
 from gridbuf_conformance.outcomes import ExitCode, Outcome, Verdict, exit_code_of, worst
 from gridbuf_conformance.plan import Plan
 from gridbuf_conformance.producer import Capabilities
@@ -26,7 +27,7 @@ def target(name: str) -> str:
 
 
 def run(name: str, **options) -> Report:
-    return engine.check_producer(target(name), **{"time_limit_s": 20.0, **options})
+    return producer_run.check_producer(target(name), **{"time_limit_s": 20.0, **options})
 
 
 @lru_cache
@@ -69,7 +70,7 @@ def test_a_good_producer_conforms():
 def test_two_runs_differ_in_their_timing_only():
     for name in ("Good", "SegfaultOnLongArrays"):
         first = without_timing(report_of(name))
-        engine._batches.cache_clear()  # so that the plans are drawn again
+        producer_run._batches.cache_clear()  # so that the plans are drawn again
         assert without_timing(run(name)) == first
 
 
@@ -152,7 +153,7 @@ def test_a_getter_that_crashes_counts_against_the_probe():
 
 
 def test_a_crash_at_a_rule_that_was_not_selected_is_still_reported(monkeypatch):
-    monkeypatch.setattr(engine, "_CRASHES_TAKEN", 3)  # each death starts a process
+    monkeypatch.setattr(run_module, "_CRASHES_TAKEN", 3)  # each death starts a process
     report = run("Segfault", rules="PB-*")
     assert report.failed == ("GT-20",)
     assert any("GT-20 was not selected" in note for note in report.data["notes"])
@@ -194,7 +195,10 @@ def test_a_fault_of_the_suite_is_an_error_and_exit_code_3(monkeypatch):
     monkeypatch.setattr(judge, "judge", broken)
     report = run("Good", rules="PB-03")
     assert report.outcomes == {"PB-03": "ERROR"} and report.exit_code == ExitCode.SUITE_ERROR
-    assert "KeyError: 'a fault of the suite' (test_engine.py:" in failure(report, "PB-03")["actual"]
+    assert (
+        "KeyError: 'a fault of the suite' (test_producer_run.py:"
+        in failure(report, "PB-03")["actual"]
+    )
 
 
 # -- selection and refusals ------------------------------------------------------------
@@ -219,7 +223,7 @@ def test_what_does_not_exist_is_refused():
     with pytest.raises(ValueError, match="must be one of smoke, default, thorough, soak"):
         run("Good", profile="quick")
     with pytest.raises(CannotLoad, match="no producer"):
-        engine.check_producer("no-such-library")
+        producer_run.check_producer("no-such-library")
 
 
 # -- ways to run -----------------------------------------------------------------------
@@ -239,7 +243,7 @@ def test_without_isolation_any_object_will_do():
             return bytes(plan.content())
 
     for producer in (Local, Local()):
-        report = engine.check_producer(producer, isolate=False, rules="PB-*")
+        report = producer_run.check_producer(producer, isolate=False, rules="PB-*")
         assert report.exit_code == ExitCode.CONFORMANT and report.data["target"]["name"] == "local"
 
 
@@ -248,18 +252,20 @@ def test_a_failure_replays_by_its_command():
     command = shlex.split(failure(report, "GT-20")["replay"])
     assert command[:2] == ["gridbuf-conformance", "replay"]
     assert command[2] == "hostile_producers.py:SegfaultOnLongArrays", "no folder of this machine"
-    again = engine.replay(target("SegfaultOnLongArrays"), command[3], Plan.from_json(command[4]))
+    again = producer_run.replay(
+        target("SegfaultOnLongArrays"), command[3], Plan.from_json(command[4])
+    )
     assert again.outcomes == {"GT-20": "CRASH"}
     assert failure(again, "GT-20")["actual"] == failure(report, "GT-20")["actual"]
-    assert engine.replay(target("SegfaultOnLongArrays"), "GT-20", Plan()).exit_code == 0
+    assert producer_run.replay(target("SegfaultOnLongArrays"), "GT-20", Plan()).exit_code == 0
 
 
 def test_replay_needs_no_hypothesis(tmp_path):
     program = (
         "import sys; sys.modules['hypothesis'] = None; "
         f"sys.path[:0] = {[str(HOSTILE.parent.parent), *filter(None, sys.path)]!r}; "
-        "from gridbuf_conformance import engine, Plan; "
-        f"print(engine.replay({target('Good')!r}, 'PB-03', Plan(shape=(3,))).outcomes)"
+        "from gridbuf_conformance import producer_run, Plan; "
+        f"print(producer_run.replay({target('Good')!r}, 'PB-03', Plan(shape=(3,))).outcomes)"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], check=False, capture_output=True, text=True, timeout=60
@@ -268,8 +274,8 @@ def test_replay_needs_no_hypothesis(tmp_path):
 
 
 def test_a_soak_takes_a_seed_of_its_own_and_stops_in_time(monkeypatch):
-    short = engine.Profile("soak", 4, 4, 1, 1, 5, 5, time_box_s=0.2)
-    monkeypatch.setitem(engine.PROFILES, "soak", short)
+    short = profiles.Profile("soak", 4, 4, 1, 1, 5, 5, time_box_s=0.2)
+    monkeypatch.setitem(profiles.PROFILES, "soak", short)
     first, second = run("Good", profile="soak"), run("Good", profile="soak")
     assert first.data["seed"] != second.data["seed"]
     again = run("Good", profile="soak", seed=first.data["seed"])
@@ -355,4 +361,4 @@ def test_a_device_table_that_is_none_is_a_producer_that_cannot_be_loaded():
             return 3
 
     with pytest.raises(CannotLoad, match="device_table.* must be a capsule"):
-        engine.check_producer(Offering(), isolate=False)
+        producer_run.check_producer(Offering(), isolate=False)

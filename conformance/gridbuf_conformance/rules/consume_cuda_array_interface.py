@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from ..consumption import Consumption
 from ..offers.cuda_interface import PENDING_BYTE
 from ..outcomes import Verdict
+from .consumer_common import taken
 from .consumer_registry import consumer_check
-from .consumption import Consumption, taken
 from .verdicts import fail, ok, unsupported
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ..consumption import Consumption
 from ..outcomes import Verdict
 from .consumer_registry import consumer_check
-from .consumption import Consumption
 from .verdicts import advise, fail, ok, unsupported
 
 _UNUSED = "the table is not used"

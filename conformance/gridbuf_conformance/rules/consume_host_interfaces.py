@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..consumption import Consumption
 from ..offers import PLAIN
 from ..outcomes import Verdict
+from .consumer_common import taken
 from .consumer_registry import consumer_check
-from .consumption import Consumption, taken
 from .verdicts import advise, fail, ok, unsupported
 
 _OF_STRIDES = {"array-interface": "AI-22", "array-struct": "AS-04", "buffer": "PB-32"}

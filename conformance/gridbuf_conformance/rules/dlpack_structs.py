@@ -20,7 +20,7 @@ from ..descriptors import Descriptor, Rejected, of_dlpack
 from ..dtypes import packed
 from ..elements import of_dlpack as element_of
 from ..outcomes import Outcome, Verdict
-from .ai import moved_address_verdict
+from .array_interface import moved_address_verdict
 from .common import hull_verdict, leaked, readonly_verdict, resize_verdict
 from .registry import check
 from .subject import Subject, overlap

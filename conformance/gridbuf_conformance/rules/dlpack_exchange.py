@@ -7,7 +7,7 @@ from typing import Any
 from ..abi.dlpack import CPU
 from ..descriptors import Descriptor, Rejected, of_dlpack, of_tensor
 from ..outcomes import Verdict
-from .dp import indescribable
+from .dlpack_protocol import indescribable
 from .registry import check
 from .subject import Subject
 from .verdicts import fail, ok, unsupported, untested

@@ -19,7 +19,7 @@ from ..abi.pybuffer import (
 from ..descriptors import Descriptor, best_buffer, c_strides, is_contiguous
 from ..elements import agree
 from ..outcomes import Verdict
-from .ai import moved_address_verdict
+from .array_interface import moved_address_verdict
 from .common import hull_verdict, readonly_verdict, resize_verdict, type_names
 from .registry import check
 from .subject import Subject

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from collections.abc import Callable, Iterator
 from itertools import combinations
+from typing import Any
 
 from ..abi.device import LEGACY_STREAM
 from ..abi.dlpack import CPU

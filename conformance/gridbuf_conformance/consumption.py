@@ -1,4 +1,4 @@
-"""What a consumer's check looks at: one offer, what the consumer made of it, and what it should have.
+"""One offer, what the consumer made of it, and what it should have: what consumer checks look at.
 
 A result is right if one of the interfaces that it offers shows it right: whether the result itself
 is a good producer is another question, and another run. It is compared with the plan, as XA-04
@@ -13,15 +13,13 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from .. import elements
-from ..descriptors import Descriptor, descriptors_of, sample_indices
-from ..elements import Element
-from ..offers import Offer
-from ..outcomes import Outcome, Verdict
-from ..plan import Plan
-from .verdicts import fail, ok, unsupported
+from . import elements
+from .descriptors import Descriptor, descriptors_of, sample_indices
+from .elements import Element
+from .offers import Offer
+from .plan import Plan
 
-__all__ = ["Consumption", "taken"]
+__all__ = ["Consumption"]
 
 _UNCLEAN = {
     "SystemError": "an exception was lost on the way",
@@ -221,30 +219,3 @@ def _first_difference(expected: str, actual: str, width: int) -> tuple[str, str]
         if expected[part] != actual[part]:
             return f"bytes {expected[part]} at sampled element {number}", actual[part] or "nothing"
     return f"{len(expected) // width} sampled elements", f"{len(actual) // width}"
-
-
-def taken(c: Consumption, control: Consumption | None) -> Verdict:
-    """Whether the consumer did with an offer what its twist allows; the heart of most checks."""
-    expects = c.offer.twist.expects
-    if not c.accepted:
-        return _refused(c, control, expects)
-    if expects == "error":
-        return fail(f"an error: {c.offer.twist.about}", "it was accepted")
-    if c.mistake is None:
-        return ok() if c.can_be_read else unsupported("the result cannot be looked into")
-    if control is not None and control.accepted and control.mistake is not None:
-        note = f"the plain offer {control.offer.offer!r} is not read rightly either"
-        return Verdict(Outcome.BLOCKED, note=note)
-    return fail(*c.mistake)
-
-
-def _refused(c: Consumption, control: Consumption | None, expects: str) -> Verdict:
-    if c.error["type"] == "SystemError" and "DP-09" in c.offer.twist.rules:
-        return Verdict(Outcome.BLOCKED, note="DP-09 failed")
-    if c.unclean:
-        return fail("the array, or a clean error", f"{c.refusal} ({c.unclean})")
-    if expects != "right":
-        return ok(f"refused: {c.error['type']}")
-    if control is None or not control.accepted:
-        return unsupported(f"the plain form is refused, too: {c.error['type']}")
-    return fail("the array, as from the plain offer", c.refusal)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from ..known import Known
-from ..known_edit import Changes
-from .console import Printer
+from .known import Known
+from .known_edit import Changes
+from .render.console import Printer
 from .text import clean, plural
 
 __all__ = ["print_changes"]

@@ -1,4 +1,4 @@
-"""The run of a consumer: the engine's, with offers in the place of plans.
+"""The run of a consumer: a producer's, with offers in the place of plans.
 
 It begins with the question which interfaces the consumer takes at all: of each, the simplest
 offers. One that is refused is not taken, and its rules are UNSUPPORTED, with the refusal as the
@@ -17,17 +17,21 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from . import catalogue, engine
+from . import catalogue
 from .catalogue import Rule
-from .driver import PLAN_LIMIT_S, Result
-from .engine import PROFILES, Profile
+from .driver import PLAN_LIMIT_S, Result, opened
 from .events import EventLog, Listener
 from .known import KnownFailures
 from .offers import Interface, Offer, interfaces, twists_about
 from .offers.drawing import drawn, first_offers, listed
 from .outcomes import Outcome, Verdict
 from .plan import Plan
+from .profiles import Profile, profile_of
 from .report import Report
+from .results import guarded, scrubbed, suite_error
+from .run import Run
+from .shrink import Batch, shrink_all
+from .targets import shown
 
 __all__ = ["check_consumer", "check_offers", "replay"]
 
@@ -55,17 +59,15 @@ def check_consumer(
     """Judges a consumer on the offers of a profile.
 
     `consumer` is a written target (`targets`) or a function of a module; without isolation any
-    callable. The rest is as in `engine.check_producer`, and so are the errors raised.
+    callable. The rest is as in `producer_run.check_producer`, and so are the errors raised.
     """
-    chosen = PROFILES.get(profile)
-    if chosen is None:
-        raise ValueError(f"profile is {profile!r}, must be one of {', '.join(PROFILES)}; pick one")
+    chosen = profile_of(profile)
     patterns = rules if rules is None or isinstance(rules, str) else ",".join(rules)
     selected = catalogue.select(patterns, "consumer")
     if chosen.time_box_s is not None and seed is None:
         seed = random.SystemRandom().randrange(2**32)
     run = ConsumerRun(selected, _shown(consumer), chosen.name, seed or 0, EventLog(on_event))
-    with engine.opened(consumer, isolate, time_limit_s, "consumer") as worker:
+    with opened(consumer, isolate, time_limit_s, "consumer") as worker:
         run.start(worker.description)
         if selected:
             run.replay_known(worker, known or KnownFailures())
@@ -92,14 +94,14 @@ def check_offers(
     """Judges a consumer on exactly these offers; nothing is drawn, shrunk or found out first."""
     selected = catalogue.select(rules, "consumer")
     run = ConsumerRun(selected, _shown(consumer), profile, 0, EventLog(on_event))
-    with engine.opened(consumer, isolate, time_limit_s, "consumer") as worker:
+    with opened(consumer, isolate, time_limit_s, "consumer") as worker:
         run.start(worker.description)
         run.ask(worker, offers)
         run.judge_exit(worker.close())
     return run.finish()
 
 
-class ConsumerRun(engine.Run):
+class ConsumerRun(Run):
     """The state of one run on a consumer."""
 
     replay_options = ("--consumer",)
@@ -221,7 +223,7 @@ class ConsumerRun(engine.Run):
         elif isinstance(plan, Offer):
             self._dead[plan.kind] += 1
         self._ended[kind] += 1
-        super().remember(plan, Result(kind, reason=engine.scrubbed(reason)))
+        super().remember(plan, Result(kind, reason=scrubbed(reason)))
 
     def verdicts(self, plan: Plan | None, result: Result) -> dict[str, Verdict]:
         """What each selected rule says of what an offer came to."""
@@ -232,9 +234,9 @@ class ConsumerRun(engine.Run):
         if result.kind == "observation":
             if self._finding_out and self.answers[plan].kind != "taken":
                 return {}
-            return engine.guarded(lambda: judge_offer(result.observation or {}, plan, about), about)
+            return guarded(lambda: judge_offer(result.observation or {}, plan, about), about)
         if result.kind == "error":
-            return dict.fromkeys(about, engine.suite_error(result.reason))
+            return dict.fromkeys(about, suite_error(result.reason))
         return self._verdicts_of_death(plan, result, about)
 
     def _verdicts_of_death(
@@ -244,7 +246,7 @@ class ConsumerRun(engine.Run):
         in which the result, asked for its own exports, takes the process along: that is a
         producer's fault, and another run's question."""
         if result.step.partition(":")[0] in _EXPORTS_OF_THE_RESULT:
-            note = f"the result could not be looked into: {engine.scrubbed(result.reason)}"
+            note = f"the result could not be looked into: {scrubbed(result.reason)}"
             return dict.fromkeys(about, Verdict(Outcome.UNTESTED, note=note))
         control = offer.control
         asked = control if result.step.startswith("control") and control else offer
@@ -252,7 +254,7 @@ class ConsumerRun(engine.Run):
         broken = Verdict(
             Outcome(result.kind.upper()),
             expected="the process answers and lives on",
-            actual=engine.scrubbed(result.reason),
+            actual=scrubbed(result.reason),
         )
         blocked = Verdict(Outcome.BLOCKED, note=f"{blamed}: the process ended on this offer")
         return {**dict.fromkeys(about, blocked), blamed: broken}
@@ -260,7 +262,7 @@ class ConsumerRun(engine.Run):
     def judge_exit(self, end: Result | None) -> None:
         """A process that dies while it ends is the consumer's doing as well."""
         if end is not None:
-            actual = engine.scrubbed(end.reason)
+            actual = scrubbed(end.reason)
             died = Verdict(Outcome.CRASH, expected="the process ends in peace", actual=actual)
             self.take_verdict(_EXIT_RULE, None, died)
 
@@ -299,7 +301,7 @@ def _ask(run: ConsumerRun, worker: Any, profile: Profile) -> None:
     while True:
         batches = _ask_round(run, worker, profile, run.seed + round_number)
         run.mark("shrinking")
-        engine.shrink_all(run, worker, batches, profile)
+        shrink_all(run, worker, batches, profile)
         round_number += 1
         over = profile.time_box_s is None or time.monotonic() - begin > profile.time_box_s
         if over or run.given_up:
@@ -307,12 +309,12 @@ def _ask(run: ConsumerRun, worker: Any, profile: Profile) -> None:
         run.mark("plans")
 
 
-def _ask_round(run: ConsumerRun, worker: Any, profile: Profile, seed: int) -> list[engine.Batch]:
+def _ask_round(run: ConsumerRun, worker: Any, profile: Profile, seed: int) -> list[Batch]:
     from . import strategies
 
     counts = {"general": profile.general, "boundary": profile.boundary, "rank": profile.rank}
     batches = [
-        engine.Batch(
+        Batch(
             strategy,
             strategies.DRAWS_PER_PLAN * counts[kind],
             seed,
@@ -326,4 +328,4 @@ def _ask_round(run: ConsumerRun, worker: Any, profile: Profile, seed: int) -> li
 
 def _shown(consumer: Any) -> str:
     """How reports and replay commands name a consumer: as a person would write it."""
-    return engine.shown(consumer, "consumer")
+    return shown(consumer, "consumer")

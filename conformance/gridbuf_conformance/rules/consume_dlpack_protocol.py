@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..consumption import Consumption
 from ..outcomes import Outcome, Verdict
-from .consume_dl import exports
+from .consume_dlpack_structs import exports
+from .consumer_common import taken
 from .consumer_registry import consumer_check
-from .consumption import Consumption, taken
 from .verdicts import advise, fail, ok, unsupported, untested
 
 _NO_CAPSULE = "no capsule was asked for"
