@@ -31,7 +31,7 @@ def check(
     print(report)
     ```
 
-    Which interfaces the object offers is found out; each is judged by itself and against the
+    The interfaces of the object are found out; each is judged by itself and against the
     others. The rules that compare an object with what was asked for need a producer and come out as
     UNSUPPORTED. No address is followed that the rules on its description reject, and the object is
     left as it was.
@@ -98,7 +98,7 @@ def check_consumer(
     known: str | Path | Iterable[str | Path] | KnownFailures | None = None,
     on_event: Listener | None = None,
 ) -> Report:
-    """Judges a consumer on many offers, by default in a process of its own.
+    """Judges a consumer on many exports, by default in a process of its own.
 
     ```python
     report = gridbuf_conformance.check_consumer("numpy.from_dlpack")
@@ -109,7 +109,7 @@ def check_consumer(
     A consumer is a function that is given an exporter and returns an array. `target` is the name of
     a built-in one, `package.module:function`, `path/to/file.py:function`, or a function of a
     module; without isolation any callable will do. Which interfaces it takes is found out: of each
-    it is offered the simplest array, and the rules of those that it refuses are UNSUPPORTED.
+    it gets the simplest array, and the rules of those that it refuses are UNSUPPORTED.
 
     The other parameters and the errors are those of `check_producer`.
     """

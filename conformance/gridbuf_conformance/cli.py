@@ -95,7 +95,7 @@ _LIST_EPILOG = """\
 examples:
   gridbuf-conformance list                       producers, and how to install those that are absent
   gridbuf-conformance list consumers
-  gridbuf-conformance list offers                what consumers are offered: interfaces and twists
+  gridbuf-conformance list exports               what consumers get: interfaces and variants
   gridbuf-conformance list rules
   gridbuf-conformance list rules --rules 'XA-*'"""
 
@@ -115,7 +115,7 @@ examples:
   gridbuf-conformance replay numpy PB-01 '{"shape":[2,2],"layout":[1,0]}'
   gridbuf-conformance replay numpy 'PB-*' '{"shape":[0]}'
   gridbuf-conformance replay mylib.testing:Producer XA-18 '{}' --no-isolate
-  gridbuf-conformance replay --consumer numpy.from_dlpack DL-10 '{"offer":"dlpack:byte-offset"}'"""
+  gridbuf-conformance replay --consumer numpy.from_dlpack DL-10 '{"export":"dlpack:byte-offset"}'"""
 
 
 _MERGE_EPILOG = """\
@@ -278,9 +278,9 @@ def _add_check(command: _Commands) -> None:
 
 
 def _add_list(command: _Commands) -> None:
-    text = "list the producers, the consumers, what these are offered, or the rules"
+    text = "list the producers, the consumers, the exports that these get, or the rules"
     listing = command.add_parser("list", help=text, description=text, epilog=_LIST_EPILOG)
-    what = ("producers", "consumers", "offers", "rules")
+    what = ("producers", "consumers", "exports", "rules")
     listing.add_argument("what", nargs="?", default="producers", choices=what)
     listing.add_argument("--rules", metavar="PATTERNS", help="only these rules, e.g. 'DL-*,XA-03'")
     listing.set_defaults(run=commands.list_what)

@@ -17,9 +17,9 @@ from rich.console import Console
 
 from . import catalogue, consumer_run, named_consumers, producer_run, producers, render
 from .catalogue import Rule
+from .exports import interfaces, plan_of_dict
 from .known import KnownFailures
 from .known_changes import print_changes
-from .offers import interfaces, plan_of_dict
 from .outcomes import ExitCode, Outcome
 from .pinned import require_matches
 from .progress import progress_on
@@ -186,13 +186,13 @@ def known(options: Namespace, consoles: Consoles) -> int:
 
 
 def list_what(options: Namespace, consoles: Consoles) -> int:
-    """Lists producers, consumers, offers or rules."""
+    """Lists producers, consumers, exports or rules."""
     if options.what != "rules" and options.rules:
         raise UsageError("--rules selects rules; write: gridbuf-conformance list rules --rules …")
     if options.what == "producers":
         reference.print_producers(list(producers.entries().values()), consoles.out)
-    elif options.what == "offers":
-        reference.print_offers(list(interfaces().values()), consoles.out)
+    elif options.what == "exports":
+        reference.print_exports(list(interfaces().values()), consoles.out)
     elif options.what == "consumers":
         reference.print_consumers(list(named_consumers.entries().values()), consoles.out)
     else:
@@ -218,7 +218,7 @@ def explain(options: Namespace, consoles: Consoles) -> int:
 
 
 def plan_of(text: str, side: str = "producer") -> Any:
-    """The plan (for a consumer the offer) that a user wrote as JSON; raises UsageError for anything
+    """The plan (for a consumer the export) that a user wrote as JSON; raises UsageError for anything
     else.
     """
     try:

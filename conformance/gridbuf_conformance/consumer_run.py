@@ -1,11 +1,11 @@
-"""The run of a consumer: a producer's, with offers in the place of plans.
+"""The run of a consumer: a producer's, with exports in the place of plans.
 
 It begins with the question which interfaces the consumer takes at all: of each, the simplest
-offers. One that is refused is not taken, and its rules are UNSUPPORTED, with the refusal as the
-reason; unless the consumer is documented to take it. Then come the listed offers, one array after
-the other through every twist, then drawn ones; failures are made small as a producer's are.
+exports. One that is refused is not taken, and its rules are UNSUPPORTED, with the refusal as the
+reason; unless the consumer is documented to take it. Then come the listed exports, one array after
+the other through every variant, then drawn ones; failures are made small as a producer's are.
 
-A consumer that dies on one kind of offer (`Offer.kind`: a twist, negative strides) dies on it every
+A consumer that dies on one kind of export (`Export.kind`: a variant, negative strides) dies on it every
 time. After two deaths a kind is left alone, so that the other ones get their turn.
 """
 
@@ -21,9 +21,9 @@ from . import catalogue
 from .catalogue import Rule
 from .driver import PLAN_LIMIT_S, Result, opened
 from .events import EventLog, Listener
+from .exports import Export, Interface, interfaces, variants_about
+from .exports.drawing import drawn, first_exports, listed
 from .known import KnownFailures
-from .offers import Interface, Offer, interfaces, twists_about
-from .offers.drawing import drawn, first_offers, listed
 from .outcomes import Outcome, Verdict
 from .plan import Plan
 from .profiles import Profile, profile_of
@@ -33,7 +33,7 @@ from .run import Run
 from .shrink import Batch, shrink_all
 from .targets import shown
 
-__all__ = ["check_consumer", "check_offers", "replay"]
+__all__ = ["check_consumer", "check_exports", "replay"]
 
 _DEATHS_OF_A_KIND = 2
 _DEATHS_OF_A_KIND_WHILE_SHRINKING = 12
@@ -42,7 +42,7 @@ _TIMEOUTS_IN_ALL = 6
 _EXPORTS_OF_THE_RESULT = frozenset({"probe", "ai", "as", "cai", "pb", "dp", "dl", "dx", "gt"})
 """The steps, up to their colon, at which code of the result's own type runs."""
 _EXIT_RULE = "DP-32"
-"""Blamed for a process that dies while it ends: no offer is under way then."""
+"""Blamed for a process that dies while it ends: no export is under way then."""
 
 
 def check_consumer(
@@ -56,7 +56,7 @@ def check_consumer(
     known: KnownFailures | None = None,
     on_event: Listener | None = None,
 ) -> Report:
-    """Judges a consumer on the offers of a profile.
+    """Judges a consumer on the exports of a profile.
 
     `consumer` is a written target (`targets`) or a function of a module; without isolation any
     callable. The rest is as in `producer_run.check_producer`, and so are the errors raised.
@@ -76,14 +76,14 @@ def check_consumer(
     return run.finish()
 
 
-def replay(consumer: Any, rule: str, offer: Offer, **options: Any) -> Report:
-    """Judges one rule (or a pattern of rules) on one offer. No Hypothesis."""
-    return check_offers(consumer, [offer], rules=rule, profile="replay", **options)
+def replay(consumer: Any, rule: str, export: Export, **options: Any) -> Report:
+    """Judges one rule (or a pattern of rules) on one export. No Hypothesis."""
+    return check_exports(consumer, [export], rules=rule, profile="replay", **options)
 
 
-def check_offers(
+def check_exports(
     consumer: Any,
-    offers: Iterable[Offer],
+    exports: Iterable[Export],
     *,
     rules: str | None = None,
     profile: str = "plans",
@@ -91,12 +91,12 @@ def check_offers(
     time_limit_s: float = PLAN_LIMIT_S,
     on_event: Listener | None = None,
 ) -> Report:
-    """Judges a consumer on exactly these offers; nothing is drawn, shrunk or found out first."""
+    """Judges a consumer on exactly these exports; nothing is drawn, shrunk or found out first."""
     selected = catalogue.select(rules, "consumer")
     run = ConsumerRun(selected, _shown(consumer), profile, 0, EventLog(on_event))
     with opened(consumer, isolate, time_limit_s, "consumer") as worker:
         run.start(worker.description)
-        run.ask(worker, offers)
+        run.ask(worker, exports)
         run.judge_exit(worker.close())
     return run.finish()
 
@@ -142,36 +142,36 @@ class ConsumerRun(Run):
         rules = {
             rule
             for member in (interface, *family)
-            for twist in member.twists.values()
-            for rule in twist.rules
+            for variant in member.variants.values()
+            for rule in variant.rules
         }
         return bool(rules & self.tallies.keys())
 
     def _takes(self, worker: Any, interface: Interface) -> bool:
-        offers = first_offers(interface)
-        for offer in offers:
+        exports = first_exports(interface)
+        for export in exports:
             self._finding_out = True
-            self.ask(worker, [offer])
+            self.ask(worker, [export])
             self._finding_out = False
-            answer = self.answers.get(offer)
+            answer = self.answers.get(export)
             if answer is not None and answer.kind == "taken":
                 return True
-        self._refusals[interface.name] = self.answers[offers[0]].reason
+        self._refusals[interface.name] = self.answers[exports[0]].reason
         return False
 
     def _refuses_documented(self, interface: Interface) -> None:
-        offer = first_offers(interface)[0]
+        export = first_exports(interface)[0]
         verdict = Verdict(
             Outcome.FAIL,
-            expected=f"the simplest offer of {interface.name}, which it is documented to take",
+            expected=f"the simplest export of {interface.name}, which it is documented to take",
             actual=self._refusals[interface.name],
         )
-        self.take_verdict(interface.taken_rule, offer, verdict)
+        self.take_verdict(interface.taken_rule, export, verdict)
 
     def _say_what_is_not_judged(self) -> None:
         names = {interface.name for interface in self.taken}
         for id_, tally in self.tallies.items():
-            about = {interface.name for interface, _ in twists_about(id_)}
+            about = {interface.name for interface, _ in variants_about(id_)}
             if about & names or tally.outcomes:
                 continue
             lacking = [interfaces()[name].unavailable() for name in sorted(about)]
@@ -185,18 +185,18 @@ class ConsumerRun(Run):
         about = [reason for reason in reasons if reason.partition(" ")[0] in names]
         return "; ".join(about) or "no interface that the rule is about is taken"
 
-    # -- what an offer comes to --------------------------------------------------------------
+    # -- what an export comes to --------------------------------------------------------------
 
     def affordable(self, plans: Sequence[Plan]) -> Iterable[Plan]:
-        """The offers, but for those of a twist that the consumer died on already."""
+        """The exports, but for those of a variant that the consumer died on already."""
         for plan in plans:
             if self.given_up:
-                self.note(f"{self.given_up}; the offers after that were not made")
+                self.note(f"{self.given_up}; the exports after that were not made")
                 return
-            if not isinstance(plan, Offer) or self._dead[plan.kind] < self._deaths_allowed:
+            if not isinstance(plan, Export) or self._dead[plan.kind] < self._deaths_allowed:
                 yield plan
             elif not self._is_shrinking:
-                self.note(f"{plan.kind}: no more offers after {_DEATHS_OF_A_KIND} deaths")
+                self.note(f"{plan.kind}: no more exports after {_DEATHS_OF_A_KIND} deaths")
 
     def mark(self, phase: str) -> None:
         """From here on, time counts for this phase."""
@@ -209,54 +209,54 @@ class ConsumerRun(Run):
 
     @property
     def given_up(self) -> str:
-        """Why no more offers are made, or an empty string."""
+        """Why no more exports are made, or an empty string."""
         if self._ended["timeout"] >= _TIMEOUTS_IN_ALL:
-            return f"{self._ended['timeout']} offers hung"
+            return f"{self._ended['timeout']} exports hung"
         dead = self._ended["crash"] + self._ended["unstable"]
-        return f"the process died on {dead} offers" if dead >= _DEATHS_IN_ALL else ""
+        return f"the process died on {dead} exports" if dead >= _DEATHS_IN_ALL else ""
 
     def remember(self, plan: Plan, result: Result) -> None:
-        """Keeps whether an offer was taken, and why not; counts what a twist dies of."""
+        """Keeps whether an export was taken, and why not; counts what a variant dies of."""
         kind, reason = result.kind, result.reason
         if kind == "observation":
             kind, reason = _taken_or_refused(result.observation or {})
-        elif isinstance(plan, Offer):
+        elif isinstance(plan, Export):
             self._dead[plan.kind] += 1
         self._ended[kind] += 1
         super().remember(plan, Result(kind, reason=scrubbed(reason)))
 
     def verdicts(self, plan: Plan | None, result: Result) -> dict[str, Verdict]:
-        """What each selected rule says of what an offer came to."""
-        from .judge import judge_offer
+        """What each selected rule says of what an export came to."""
+        from .judge import judge_export
 
-        assert isinstance(plan, Offer)
-        about = [rule for rule in plan.twist.rules if rule in self.tallies]
+        assert isinstance(plan, Export)
+        about = [rule for rule in plan.variant.rules if rule in self.tallies]
         if result.kind == "observation":
             if self._finding_out and self.answers[plan].kind != "taken":
                 return {}
-            return guarded(lambda: judge_offer(result.observation or {}, plan, about), about)
+            return guarded(lambda: judge_export(result.observation or {}, plan, about), about)
         if result.kind == "error":
             return dict.fromkeys(about, suite_error(result.reason))
         return self._verdicts_of_death(plan, result, about)
 
     def _verdicts_of_death(
-        self, offer: Offer, result: Result, about: list[str]
+        self, export: Export, result: Result, about: list[str]
     ) -> dict[str, Verdict]:
-        """A death or a hang counts against the rule that the offer under way is about; but not one
+        """A death or a hang counts against the rule that the export under way is about; but not one
         in which the result, asked for its own exports, takes the process along: that is a
         producer's fault, and another run's question."""
         if result.step.partition(":")[0] in _EXPORTS_OF_THE_RESULT:
             note = f"the result could not be looked into: {scrubbed(result.reason)}"
             return dict.fromkeys(about, Verdict(Outcome.UNTESTED, note=note))
-        control = offer.control
-        asked = control if result.step.startswith("control") and control else offer
-        blamed = asked.twist.rules[0]
+        control = export.control
+        asked = control if result.step.startswith("control") and control else export
+        blamed = asked.variant.rules[0]
         broken = Verdict(
             Outcome(result.kind.upper()),
             expected="the process answers and lives on",
             actual=scrubbed(result.reason),
         )
-        blocked = Verdict(Outcome.BLOCKED, note=f"{blamed}: the process ended on this offer")
+        blocked = Verdict(Outcome.BLOCKED, note=f"{blamed}: the process ended on this export")
         return {**dict.fromkeys(about, blocked), blamed: broken}
 
     def judge_exit(self, end: Result | None) -> None:
@@ -267,36 +267,38 @@ class ConsumerRun(Run):
             self.take_verdict(_EXIT_RULE, None, died)
 
     def simplifications(self, plan: Plan) -> Iterable[Plan]:
-        """The same offer with all extents cut to 1, 2 or 3."""
+        """The same export with all extents cut to 1, 2 or 3."""
         for extent in (1, 2, 3):
             try:
                 yield plan.replaced(shape=tuple(min(n, extent) for n in plan.shape))
-            except ValueError:  # a view, or the twist, needs more
+            except ValueError:  # a view, or the variant, needs more
                 continue
 
     def simplest(self, worker: Any, plan: Plan) -> Plan:
-        """What a failing offer is compared with, key by key: its interface's plain offer."""
-        assert isinstance(plan, Offer)
-        return first_offers(plan.interface)[0].replaced(shape=(1,))
+        """What a failing export is compared with, key by key: its interface's plain export."""
+        assert isinstance(plan, Export)
+        return first_exports(plan.interface)[0].replaced(shape=(1,))
 
 
 def _taken_or_refused(observation: dict[str, Any]) -> tuple[str, str]:
     """("taken" | "refused", why). An exporter that was never asked was not taken."""
-    facts = observation["main"]
-    if facts["error"] is not None:
-        text = facts["error"]["text"].strip().partition("\n")[0][:200]
-        return "refused", f"{facts['error']['type']}: {text}".rstrip(": ")
-    return ("taken", "") if facts["asked"] else ("refused", "the interface was not looked at")
+    info = observation["main"]
+    if info["error"] is not None:
+        text = info["error"]["text"].strip().partition("\n")[0][:200]
+        return "refused", f"{info['error']['type']}: {text}".rstrip(": ")
+    return ("taken", "") if info["asked"] else ("refused", "the interface was not looked at")
 
 
-# -- offers ------------------------------------------------------------------------------------
+# -- exports ------------------------------------------------------------------------------------
 
 
 def _ask(run: ConsumerRun, worker: Any, profile: Profile) -> None:
     run.find_out(worker)
     if not run.taken:
         return
-    run.ask(worker, [offer for interface in run.taken for offer in listed(interface, run.tallies)])
+    run.ask(
+        worker, [export for interface in run.taken for export in listed(interface, run.tallies)]
+    )
     begin, round_number = time.monotonic(), 0
     while True:
         batches = _ask_round(run, worker, profile, run.seed + round_number)

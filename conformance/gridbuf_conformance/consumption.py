@@ -1,6 +1,6 @@
-"""One offer, what the consumer made of it, and what it should have: what consumer checks look at.
+"""One export, what the consumer made of it, and what it should have: what consumer checks look at.
 
-A result is right if one of the interfaces that it offers shows it right: whether the result itself
+A result is right if one of the interfaces that it has shows it right: whether the result itself
 is a good producer is another question, and another run. It is compared with the plan, as XA-04
 compares element types.
 """
@@ -16,7 +16,7 @@ from typing import Any
 from . import elements
 from .descriptors import Descriptor, descriptors_of, sample_indices
 from .elements import Element
-from .offers import Offer
+from .exports import Export
 from .plan import Plan
 
 __all__ = ["Consumption"]
@@ -38,17 +38,17 @@ _ORDER = ("AI", "AS", "PB", "DL", "CAI")
 
 
 class Consumption:
-    """The facts of one call of a consumer (`measure.consumption`), and what follows from them."""
+    """The info on one call of a consumer (`measure.consumption`), and what follows from them."""
 
-    def __init__(self, facts: dict[str, Any], offer: Offer) -> None:
-        self.facts = facts
-        self.offer = offer
+    def __init__(self, info: dict[str, Any], export: Export) -> None:
+        self.info = info
+        self.export = export
 
     # -- refused -------------------------------------------------------------------------------
 
     @property
     def accepted(self) -> bool:
-        return self.facts["error"] is None and not self.is_wrapped
+        return self.info["error"] is None and not self.is_wrapped
 
     @property
     def is_wrapped(self) -> bool:
@@ -61,8 +61,8 @@ class Consumption:
 
     @property
     def error(self) -> dict[str, Any]:
-        """The facts of what was raised: "type", "mro", "text", "ordinary", "causes"."""
-        return self.facts["error"] or (_WRAPPED if self.is_wrapped else {})
+        """What was raised: "type", "mro", "text", "ordinary", "causes"."""
+        return self.info["error"] or (_WRAPPED if self.is_wrapped else {})
 
     @property
     def refusal(self) -> str:
@@ -81,7 +81,7 @@ class Consumption:
 
     @property
     def result(self) -> dict[str, Any]:
-        return self.facts.get("result") or {}
+        return self.info.get("result") or {}
 
     @cached_property
     def arrays(self) -> dict[str, Descriptor]:
@@ -99,34 +99,34 @@ class Consumption:
     def mistake(self) -> tuple[str, str] | None:
         """(expected, actual) of the first thing in which the result differs; None if it is right.
 
-        None as well where the result offers nothing that could be looked into.
+        None as well where the result has nothing that could be looked into.
         """
         mistakes = [self._mistake_of(name, array) for name, array in self.arrays.items()]
         return None if not mistakes or None in mistakes else mistakes[0]
 
     def _mistake_of(self, name: str, array: Descriptor) -> tuple[str, str] | None:
-        offer = self.offer
-        if self.facts.get("gives_bytes"):
+        export = self.export
+        if self.info.get("gives_bytes"):
             return self._mistake_of_bytes(name, array)
-        shape = offer.twist.described(offer.view_map.shape)
+        shape = export.variant.described(export.view_map.shape)
         if len(shape) > _DESCRIBED_NDIM:
-            return None  # of so long a shape no facts are kept
+            return None  # of so long a shape no info is kept
         if array.shape != shape:
             return f"shape {list(shape)}", f"shape {list(array.shape)}"
-        if offer.twist.is_retyped and array.itemsize != offer.itemsize:
-            return f"elements of {offer.itemsize} bytes", f"elements of {array.itemsize} bytes"
+        if export.variant.is_retyped and array.itemsize != export.itemsize:
+            return f"elements of {export.itemsize} bytes", f"elements of {array.itemsize} bytes"
         if self._is_converted(array):
             return None
-        asked = elements.of_plan(offer.dtype_info, offer.byteorder)
+        asked = elements.of_plan(export.dtype_info, export.byteorder)
         turned = _is_turned(asked, array.element)
-        if not (turned or offer.twist.is_retyped or elements.agree(asked, array.element)):
+        if not (turned or export.variant.is_retyped or elements.agree(asked, array.element)):
             return f"elements: {asked}", f"elements: {array.element}"
-        expected = self._walk_of(offer.plan.replaced(byteorder="native") if turned else offer)
+        expected = self._walk_of(export.plan.replaced(byteorder="native") if turned else export)
         walked = self.result["walk"].get(name)
-        if offer.twist.is_retyped and not self._lies_in_block(array):
+        if export.variant.is_retyped and not self._lies_in_block(array):
             return None  # a copy of a record need not copy its padding
         if walked is not None and walked != expected:
-            return _first_difference(expected, walked, 2 * offer.itemsize)
+            return _first_difference(expected, walked, 2 * export.itemsize)
         return None
 
     def _is_converted(self, array: Descriptor) -> bool:
@@ -135,9 +135,9 @@ class Consumption:
         DLPack's import has to keep the type (DP-30). For the other interfaces no text asks it of a
         copy, and a consumer without numbers of 64 bits may choose shorter ones.
         """
-        asked = elements.of_plan(self.offer.dtype_info, self.offer.byteorder)
+        asked = elements.of_plan(self.export.dtype_info, self.export.byteorder)
         given = array.element
-        if "DP" in self.offer.interface.groups or given is None or self._lies_in_block(array):
+        if "DP" in self.export.interface.groups or given is None or self._lies_in_block(array):
             return False
         kinds = {"int", "uint", "float", "complex", "bool"}
         return {asked.kind, given.kind} <= kinds and (
@@ -150,8 +150,8 @@ class Consumption:
         Row-major, or as they lie in memory: a consumer that asks for contiguous memory of any order
         is given just that.
         """
-        shape = self.offer.view_map.shape
-        count = prod(shape) * self.offer.itemsize
+        shape = self.export.view_map.shape
+        count = prod(shape) * self.export.itemsize
         if array.nbytes != count:
             return f"{count} bytes", f"{array.nbytes} bytes"
         walked = self.result["walk"].get(name)
@@ -160,7 +160,7 @@ class Consumption:
         for orders in (shape, shape[::-1]):
             indices = product(*map(range, orders))
             turned = (index if orders is shape else index[::-1] for index in indices)
-            content = b"".join(map(self.offer.viewed_element_bytes, turned))
+            content = b"".join(map(self.export.viewed_element_bytes, turned))
             size = array.itemsize
             given.append("".join(content[n * size : (n + 1) * size].hex() for n in numbers))
         if walked is None or array.ndim > 1 or walked in given:
@@ -178,11 +178,11 @@ class Consumption:
 
     @cached_property
     def aliases(self) -> bool:
-        """Whether the result lies in the memory that was offered."""
+        """Whether the result lies in the memory that was exported."""
         return any(self._lies_in_block(a) for a in self.arrays.values() if not a.is_empty)
 
     def _lies_in_block(self, array: Descriptor) -> bool:
-        low, high = self.facts["block"]
+        low, high = self.info["block"]
         return bool(low <= array.address < high)
 
     # -- life ----------------------------------------------------------------------------------
@@ -190,20 +190,20 @@ class Consumption:
     @property
     def returned(self) -> dict[str, Any]:
         """What the exporter had seen when the consumer returned."""
-        facts: dict[str, Any] = self.facts["returned"]
-        return facts
+        info: dict[str, Any] = self.info["returned"]
+        return info
 
     @property
     def kept(self) -> dict[str, Any]:
         """The same when the suite had dropped the exporter, and the result lived."""
-        facts: dict[str, Any] = self.facts["kept"]
-        return facts
+        info: dict[str, Any] = self.info["kept"]
+        return info
 
     @property
     def after(self) -> dict[str, Any]:
         """The same when the result was gone, too."""
-        facts: dict[str, Any] = self.facts["after"]
-        return facts
+        info: dict[str, Any] = self.info["after"]
+        return info
 
 
 def _is_turned(asked: Element, given: Element | None) -> bool:

@@ -1,7 +1,7 @@
 """What each interface says of an array, in one form: address, shape, byte strides, element type.
 
-`of_array_interface`, `of_array_struct`, `of_buffer`, `of_dlpack`, `of_cuda_interface` and `of_entry` turn raw facts (see `measure`) into a
-`Descriptor`, or raise `Rejected` with the id of the rule that the facts break. Both sides use them: the
+`of_array_interface`, `of_array_struct`, `of_buffer`, `of_dlpack`, `of_cuda_interface` and `of_entry` turn raw info (see `measure`) into a
+`Descriptor`, or raise `Rejected` with the id of the rule that the info breaks. Both sides use them: the
 measurer to decide which addresses may be followed at all, the judge to compare interfaces. They are pure,
 and all arithmetic is on Python's unbounded integers.
 """
@@ -57,7 +57,7 @@ _SAMPLE_LIMIT = 96
 
 
 class Rejected(Exception):
-    """Facts that describe no array of whole bytes: `rule` is the id they break; None if that is no fault."""
+    """Info that describes no array of whole bytes: `rule` is the id they break; None if that is no fault."""
 
     def __init__(self, rule: str | None, why: str) -> None:
         super().__init__(why)
@@ -70,7 +70,7 @@ class Descriptor:
 
     `readonly` is None where the interface cannot say; `is_copy` is True where it says that this export is
     a copy; `device` is DLPack's (type, id), for the CUDA array interface (2, 0) until a driver says more;
-    `stream` is what that interface names, None for no pending work; `is_raw` marks memory lent as plain bytes,
+    `stream` is what that interface names, None for no pending work; `is_raw` marks memory exported as plain bytes,
     `is_indirect` arrays of pointers: neither is compared or walked.
     """
 
@@ -207,10 +207,10 @@ def _unravelled(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(index))
 
 
-def descriptors_of(facts: dict[str, Any]) -> dict[str, Descriptor]:
+def descriptors_of(info: dict[str, Any]) -> dict[str, Descriptor]:
     """The arrays that an object's interfaces describe: "AI", "AS", "PB", "DL", "CAI"; not the rejected ones."""
     found: dict[str, Descriptor] = {}
-    for name, read in readers(facts).items():
+    for name, read in readers(info).items():
         try:
             found[name] = read()
         except Rejected:
@@ -218,43 +218,43 @@ def descriptors_of(facts: dict[str, Any]) -> dict[str, Descriptor]:
     return found
 
 
-def readers(facts: dict[str, Any]) -> dict[str, Callable[[], Descriptor]]:
-    """For each interface that the object offers, the function that reads its descriptor or rejects it."""
-    offered: dict[str, Callable[[], Descriptor]] = {}
-    if "ai" in facts and "error" not in facts["ai"]:
-        offered["AI"] = lambda: of_array_interface(facts["ai"], facts.get("pb"))
-    if "as" in facts and "error" not in facts["as"]:
-        offered["AS"] = lambda: of_array_struct(facts["as"])
-    granted = best_buffer(facts.get("pb", {}))
+def readers(info: dict[str, Any]) -> dict[str, Callable[[], Descriptor]]:
+    """For each interface that the object has, the function that reads its descriptor or rejects it."""
+    found: dict[str, Callable[[], Descriptor]] = {}
+    if "ai" in info and "error" not in info["ai"]:
+        found["AI"] = lambda: of_array_interface(info["ai"], info.get("pb"))
+    if "as" in info and "error" not in info["as"]:
+        found["AS"] = lambda: of_array_struct(info["as"])
+    granted = best_buffer(info.get("pb", {}))
     if granted is not None:
-        offered["PB"] = lambda: of_buffer(granted[1])
-    if "main" in facts and "error" not in facts["main"]:
-        offered["DL"] = lambda: of_dlpack(facts["main"])
-    if "cai" in facts and "error" not in facts["cai"]:
-        offered["CAI"] = lambda: of_cuda_interface(facts["cai"])
-    return offered
+        found["PB"] = lambda: of_buffer(granted[1])
+    if "main" in info and "error" not in info["main"]:
+        found["DL"] = lambda: of_dlpack(info["main"])
+    if "cai" in info and "error" not in info["cai"]:
+        found["CAI"] = lambda: of_cuda_interface(info["cai"])
+    return found
 
 
 # -- array interface -----------------------------------------------------------------------------------
 
 
-def of_array_interface(facts: dict[str, Any], buffer: dict[str, Any] | None) -> Descriptor:
-    """The descriptor of an `__array_interface__` dict; `buffer` holds the facts of the object's own buffer.
+def of_array_interface(info: dict[str, Any], buffer: dict[str, Any] | None) -> Descriptor:
+    """The descriptor of an `__array_interface__` dict; `buffer` holds the info on the object's own buffer.
 
     Raises `Rejected` naming the AI rule that the dict breaks.
     """
-    fields = _present(facts, ("shape", "typestr", "version"), _AI)
+    fields = _present(info, ("shape", "typestr", "version"), _AI)
     raw = fields.get("data", {"t": "none"})["t"] != "tuple"
-    array = _of_fields("AI", fields, _AI, lambda: _interface_data(facts, fields, buffer))
+    array = _of_fields("AI", fields, _AI, lambda: _interface_data(info, fields, buffer))
     return replace(array, is_raw=raw)
 
 
-def of_cuda_interface(facts: dict[str, Any]) -> Descriptor:
+def of_cuda_interface(info: dict[str, Any]) -> Descriptor:
     """The descriptor of a `__cuda_array_interface__` dict; raises `Rejected` naming the CAI rule that it breaks.
 
     Before version 3 there was no word on streams: everything is ordered behind the legacy default stream.
     """
-    fields = _present(facts, ("shape", "typestr", "data", "version"), _CAI)
+    fields = _present(info, ("shape", "typestr", "data", "version"), _CAI)
     array = _of_fields("CAI", fields, _CAI, lambda: _address_and_flag(fields["data"], _CAI))
     version, stream = fields["version"], fields.get("stream", {"t": "none"})
     named = stream["value"] if stream["t"] == "int" and stream["value"] else None
@@ -262,12 +262,12 @@ def of_cuda_interface(facts: dict[str, Any]) -> Descriptor:
     return replace(array, device=(CUDA, 0), stream=named if has_streams else LEGACY_STREAM)
 
 
-def of_entry(facts: dict[str, Any], key: str) -> Descriptor:
+def of_entry(info: dict[str, Any], key: str) -> Descriptor:
     """The descriptor of one entry of `__gt_data_interface__`, `key` being "None" or "gpu".
 
     Raises `Rejected` with GT-02 for an entry that describes no array.
     """
-    fields = _present(facts, ("shape", "typestr", "data"), _GT)
+    fields = _present(info, ("shape", "typestr", "data"), _GT)
     array = _of_fields("GT", fields, _GT, lambda: _address_and_flag(fields["data"], _GT))
     stream = fields.get("stream", {"t": "none"})
     named = stream["value"] if stream["t"] == "int" and stream["value"] else None
@@ -302,8 +302,8 @@ _CAI = _DictRules(
 _GT = _DictRules("GT-01", *("GT-02",) * 9)
 
 
-def _present(facts: dict[str, Any], keys: tuple[str, ...], ids: _DictRules) -> dict[str, Any]:
-    fields: dict[str, Any] | None = facts.get("fields")
+def _present(info: dict[str, Any], keys: tuple[str, ...], ids: _DictRules) -> dict[str, Any]:
+    fields: dict[str, Any] | None = info.get("fields")
     if fields is None:
         raise Rejected(ids.is_dict, "the attribute is no dict")
     for key in keys:
@@ -368,14 +368,14 @@ def _interface_strides(
 
 
 def _interface_data(
-    facts: dict[str, Any], fields: dict[str, Any], buffer: dict[str, Any] | None
+    info: dict[str, Any], fields: dict[str, Any], buffer: dict[str, Any] | None
 ) -> tuple[int, bool]:
     data = fields.get("data", {"t": "none"})
     if data["t"] == "tuple":
         return _address_and_flag(data, _AI)
     own = data["t"] == "none"
-    lender = buffer if own else facts.get("data_buffer")
-    simple = (lender or {}).get("SIMPLE", {}).get("view")
+    source = buffer if own else info.get("data_buffer")
+    simple = (source or {}).get("SIMPLE", {}).get("view")
     if simple is None:
         raise Rejected("AI-17" if own else "AI-16", "no buffer of plain bytes can be had")
     offset = fields.get("offset", {"t": "int", "value": 0})
@@ -400,26 +400,26 @@ def _truth(value: dict[str, Any]) -> bool:
 # -- array struct --------------------------------------------------------------------------------------
 
 
-def of_array_struct(facts: dict[str, Any]) -> Descriptor:
+def of_array_struct(info: dict[str, Any]) -> Descriptor:
     """The descriptor of a `PyArrayInterface`; raises `Rejected` naming the AS rule that it breaks."""
-    if not facts.get("capsule") or facts.get("name") is not None or facts.get("unmapped"):
+    if not info.get("capsule") or info.get("name") is not None or info.get("unmapped"):
         raise Rejected("AS-01", "no unnamed capsule with a struct behind it")
-    if facts["two"] != 2:
+    if info["two"] != 2:
         raise Rejected("AS-02", "the first field is not 2")
-    if facts["nd"] < 0 or facts["itemsize"] <= 0:
+    if info["nd"] < 0 or info["itemsize"] <= 0:
         raise Rejected("AS-03", "nd or itemsize out of range")
-    kind = elements.TYPESTR_KINDS.get(facts["typekind"])
+    kind = elements.TYPESTR_KINDS.get(info["typekind"])
     if kind is None:
-        raise Rejected("AS-03", f"kind {facts['typekind']!r} is unknown")
+        raise Rejected("AS-03", f"kind {info['typekind']!r} is unknown")
     # A clear bit claims nothing: without 0x200 the byte order is not known.
-    order = elements.NATIVE_ORDER if facts["flags"] & 0x200 and facts["itemsize"] > 1 else "|"
-    element = None if kind == "bits" else Element(kind, facts["itemsize"], order)
-    shape = _entries(facts["shape"], facts["nd"], "AS-04")
-    strides = _entries(facts["strides"], facts["nd"], "AS-04")
-    if any(extent < 0 for extent in shape) or (not facts["data"] and 0 not in shape):
+    order = elements.NATIVE_ORDER if info["flags"] & 0x200 and info["itemsize"] > 1 else "|"
+    element = None if kind == "bits" else Element(kind, info["itemsize"], order)
+    shape = _entries(info["shape"], info["nd"], "AS-04")
+    strides = _entries(info["strides"], info["nd"], "AS-04")
+    if any(extent < 0 for extent in shape) or (not info["data"] and 0 not in shape):
         raise Rejected("AS-04", "negative extent, or no memory")
-    readonly = not facts["flags"] & 0x400
-    return Descriptor("AS", facts["data"], shape, strides, facts["itemsize"], element, readonly)
+    readonly = not info["flags"] & 0x400
+    return Descriptor("AS", info["data"], shape, strides, info["itemsize"], element, readonly)
 
 
 def _entries(value: Any, ndim: int, rule: str) -> tuple[int, ...]:
@@ -436,7 +436,7 @@ _BEST_FIRST = ("FULL_RO", "RECORDS_RO", "INDIRECT", "STRIDES", "ND|FORMAT", "ND"
 
 
 def best_buffer(requests: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
-    """The most telling request that was granted: (its name, the view's facts)."""
+    """The most telling request that was granted: (its name, the view's info)."""
     for name in _BEST_FIRST:
         view = requests.get(name, {}).get("view")
         if view is not None:
@@ -496,51 +496,51 @@ def _buffer_element(view: dict[str, Any]) -> Element | None:
 # -- DLPack --------------------------------------------------------------------------------------------
 
 
-def of_dlpack(facts: dict[str, Any]) -> Descriptor:
+def of_dlpack(info: dict[str, Any]) -> Descriptor:
     """The descriptor of one capsule; raises `Rejected` naming the DL or DP rule that it breaks."""
-    if not facts.get("capsule") or "deleter" not in facts:
-        raise Rejected("DL-01" if facts.get("unmapped") else "DP-03", "no DLPack struct to read")
-    version = facts["version"]
+    if not info.get("capsule") or "deleter" not in info:
+        raise Rejected("DL-01" if info.get("unmapped") else "DP-03", "no DLPack struct to read")
+    version = info["version"]
     if version is not None and version[0] != 1:
         raise Rejected("DL-02", "unknown major version")
-    flags = facts["flags"]
+    flags = info["flags"]
     return replace(
-        of_tensor(facts, version),
+        of_tensor(info, version),
         readonly=None if flags is None else bool(flags & FLAG_READONLY),
         is_copy=bool(flags and flags & FLAG_COPIED),
     )
 
 
-def of_tensor(facts: dict[str, Any], version: list[int] | None = None) -> Descriptor:
+def of_tensor(info: dict[str, Any], version: list[int] | None = None) -> Descriptor:
     """The descriptor of a bare `DLTensor`, which says nothing of writing; `version` is that of its capsule."""
-    ndim = facts["ndim"]
+    ndim = info["ndim"]
     if not 0 <= ndim <= 1024:
         raise Rejected("DL-07", "ndim out of range")
-    shape = _entries(facts["shape"], ndim, "DL-07")
+    shape = _entries(info["shape"], ndim, "DL-07")
     if any(extent < 0 for extent in shape):
         raise Rejected("DL-07", "negative extent")
-    code, bits, lanes = facts["dtype"]
+    code, bits, lanes = info["dtype"]
     element = elements.of_dlpack(code, bits, lanes)
     if code in NARROW_CODES and bits > 0 and bits * lanes % 8:
         raise Rejected(None, "elements of less than a byte, or of a byte and a part")
     if element is None or lanes < 1 or bits < 1:
         raise Rejected("DL-15", "the type is unknown or has no whole number of bytes")
-    strides = _dlpack_strides(facts, version, shape, element.itemsize)
-    if facts["byte_offset"] >= 2**63:
+    strides = _dlpack_strides(info, version, shape, element.itemsize)
+    if info["byte_offset"] >= 2**63:
         raise Rejected("DL-24", "byte_offset is negative")
-    if not facts["data"] and 0 not in shape:
+    if not info["data"] and 0 not in shape:
         raise Rejected("DL-27" if ndim else "DL-13", "data is NULL")
-    address = facts["data"] + facts["byte_offset"]
-    device = tuple(facts["device"])
+    address = info["data"] + info["byte_offset"]
+    device = tuple(info["device"])
     return Descriptor("DL", address, shape, strides, element.itemsize, element, None, device=device)
 
 
 def _dlpack_strides(
-    facts: dict[str, Any], version: list[int] | None, shape: tuple[int, ...], itemsize: int
+    info: dict[str, Any], version: list[int] | None, shape: tuple[int, ...], itemsize: int
 ) -> tuple[int, ...]:
     if not shape:
         return ()
-    strides = facts["strides"]
+    strides = info["strides"]
     if strides is None:
         if version is not None and tuple(version) >= (1, 2):
             raise Rejected("DL-08", "strides is NULL")

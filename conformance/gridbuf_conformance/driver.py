@@ -450,7 +450,9 @@ def opened(
 ) -> Worker | LocalWorker:
     """A started worker; without isolation, classes and objects are taken as they are."""
     if side == "consumer" and sys.platform == "win32":
-        raise CannotLoad("offers to consumers need mmap and mprotect, absent on Windows; use Linux")
+        raise CannotLoad(
+            "exports to consumers need mmap and mprotect, absent on Windows; use Linux"
+        )
     if isolate:
         return Worker(name_of(producer, side), time_limit_s=time_limit_s)
     if isinstance(producer, str):

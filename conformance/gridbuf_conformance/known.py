@@ -284,9 +284,9 @@ def _outcome(text: str) -> Outcome:
 
 
 def plan_of(text: str, side: str) -> Plan:
-    """The plan, or for a consumer the offer, of a record's JSON; raises ValueError."""
+    """The plan, or for a consumer the export, of a record's JSON; raises ValueError."""
     if side == "producer":
         return Plan.from_json(text)
-    from .offers.offer import plan_of_dict  # only consumers' plans are offers
+    from .exports.export import plan_of_dict  # only consumers' plans are exports
 
     return plan_of_dict(text, side=side)

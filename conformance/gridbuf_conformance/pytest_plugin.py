@@ -413,7 +413,7 @@ class Check(Protocol):
 def gridbuf_check() -> Callable[..., Report]:
     """Judges a live object: `gridbuf_check(obj)` returns the report, or raises AssertionError with it.
 
-    `rules` selects, as in `gridbuf_conformance.check`. An object that offers no interface raises as well: a test that
+    `rules` selects, as in `gridbuf_conformance.check`. An object that has no interface raises as well: a test that
     judges nothing must not pass.
     """
 

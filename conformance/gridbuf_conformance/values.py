@@ -1,8 +1,8 @@
-"""Python values as facts: what a getter returned, in a form that survives JSON without losing its type.
+"""Python values as info: what a getter returned, in a form that survives JSON without losing its type.
 
 `describe` tags each value with its type, because the rules turn on it: a list is not a tuple, a bool is not
-an int, a NumPy integer is not a Python one. `attempt` runs a producer's code and turns what it raises into a
-fact. No text that could hold an address is kept.
+an int, a NumPy integer is not a Python one. `attempt` runs a producer's code and turns what it raises into
+info. No text that could hold an address is kept.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["attempt", "describe", "error_facts"]
+__all__ = ["attempt", "describe", "error_info"]
 
 _DEPTH_LIMIT = 8
 _LENGTH_LIMIT = 256
@@ -44,8 +44,8 @@ def describe(value: Any, depth: int = 0) -> dict[str, Any]:
     return {"t": "other", "type": kind.__qualname__, "callable": callable(value)}
 
 
-def error_facts(error: BaseException) -> dict[str, Any]:
-    """An exception as a fact: its type, the names of all its bases, and its text without addresses."""
+def error_info(error: BaseException) -> dict[str, Any]:
+    """An exception as info: its type, the names of all its bases, and its text without addresses."""
     try:
         text = str(error)
     except Exception:
@@ -58,7 +58,7 @@ def error_facts(error: BaseException) -> dict[str, Any]:
 
 
 def attempt(call: Callable[[], Any]) -> tuple[Any, dict[str, Any] | None]:
-    """(result, None), or (None, facts of what `call` raised).
+    """(result, None), or (None, info on what `call` raised).
 
     KeyboardInterrupt passes through: it is the user's. SystemExit and the like are a producer's fault.
     """
@@ -67,4 +67,4 @@ def attempt(call: Callable[[], Any]) -> tuple[Any, dict[str, Any] | None]:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        return None, error_facts(error)
+        return None, error_info(error)

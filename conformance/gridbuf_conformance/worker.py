@@ -119,15 +119,15 @@ def _description(name: str, version: str, capabilities: Capabilities) -> dict[st
 
 
 def devices_of(producer: Any) -> Devices:
-    """The way to the producer's device memory: by its own table if it offers one, else by the CUDA driver.
+    """The way to the producer's device memory: by its own table if it has one, else by the CUDA driver.
 
     Raises CannotLoad for a table that cannot be had or read.
     """
-    offer = getattr(producer, "device_table", None)
-    if offer is None:
+    export = getattr(producer, "device_table", None)
+    if export is None:
         return Devices()
     try:
-        capsule = offer()
+        capsule = export()
         if capsule is not None:
             TableAccess(capsule)
     except Exception as error:
@@ -155,11 +155,11 @@ def answer(producer: Any, request: dict[str, Any], devices: Devices) -> dict[str
 
 def _consume(consumer: Consumer, request: dict[str, Any], devices: Devices) -> dict[str, Any]:
     try:
+        from .exports import Export
         from .measure.consumption import consume
-        from .offers import Offer
 
-        offer = Offer.from_json(request["plan"])
-        observation = consume(consumer.function, offer, devices=devices)
+        export = Export.from_json(request["plan"])
+        observation = consume(consumer.function, export, devices=devices)
     except Exception:
         return {"kind": "error", "reason": traceback.format_exc()}
     return {"kind": "observation", "observation": observation}

@@ -1,6 +1,6 @@
 """Observations of a right object, to be spoiled in one place by tests of the judge.
 
-The object is the zoo's reference array, which offers every interface and breaks no rule (for plans of another
+The object is the zoo's reference array, which has every interface and breaks no rule (for plans of another
 device the one on the zoo's device); each observation goes through JSON, as it does on the way from the worker.
 """
 
@@ -75,27 +75,27 @@ def fresh_observation(name: str) -> dict[str, Any]:
     return json.loads(_observed(name))
 
 
-def place(facts: dict[str, Any], path: str, value: Any) -> None:
+def place(info: dict[str, Any], path: str, value: Any) -> None:
     """Puts `value` at a dotted path; `*` stands for every entry, a name that is missing is added.
 
     A callable is applied to the old value.
     """
     head, _, rest = path.partition(".")
-    keys = list(facts) if head == "*" else [int(head) if isinstance(facts, list) else head]
-    if isinstance(facts, list) and head == "*":
-        keys = range(len(facts))
+    keys = list(info) if head == "*" else [int(head) if isinstance(info, list) else head]
+    if isinstance(info, list) and head == "*":
+        keys = range(len(info))
     for key in keys:
         if rest:
-            place(facts[key], rest, value)
+            place(info[key], rest, value)
         elif callable(value):
-            facts[key] = value(facts[key])
+            info[key] = value(info[key])
         else:
-            facts[key] = copy.deepcopy(value)
+            info[key] = copy.deepcopy(value)
 
 
-def remove(facts: dict[str, Any], path: str) -> None:
+def remove(info: dict[str, Any], path: str) -> None:
     """Takes away what stands at a dotted path."""
     head, _, last = path.rpartition(".")
     for key in head.split(".") if head else ():
-        facts = facts[key]
-    del facts[last]
+        info = info[key]
+    del info[last]

@@ -30,10 +30,10 @@ def test_requests_have_the_documented_values() -> None:
 def test_fields_of_an_array() -> None:
     source = array.array("d", [1.0, 2.0, 3.0])
     held = request(source, REQUESTS["FULL"])
-    facts = held.facts(MEMORY)
+    info = held.info(MEMORY)
     held.release()
     address, length = source.buffer_info()
-    assert facts == {
+    assert info == {
         "buf": address,
         "obj": "self",
         "len": 8 * length,
@@ -62,7 +62,7 @@ def test_object_without_buffer_raises_type_error() -> None:
 
 def test_view_of_a_view_names_another_owner() -> None:
     held = request(memoryview(b"abc")[1:], REQUESTS["FULL_RO"])
-    assert held.facts(MEMORY)["obj"] in ("self", "other")
+    assert held.info(MEMORY)["obj"] in ("self", "other")
     held.release()
 
 
@@ -82,16 +82,16 @@ def test_arrays_behind_bad_pointers_are_not_followed() -> None:
     held = request(bytearray(8), REQUESTS["FULL_RO"])
     true_shape, true_format = held.view.shape, held.view.format
     held.view.shape, held.view.format = 16, 24
-    facts = held.facts(MEMORY)
+    info = held.info(MEMORY)
     held.view.shape, held.view.format = true_shape, true_format
     held.release()
-    assert facts["shape"] == {"unmapped": True}
-    assert facts["format"] == {"unmapped": True}
+    assert info["shape"] == {"unmapped": True}
+    assert info["format"] == {"unmapped": True}
 
 
 def test_absurd_ndim_is_not_followed() -> None:
     held = request(bytearray(8), REQUESTS["FULL_RO"])
     held.view.ndim = 2**30
-    assert held.facts(MEMORY)["shape"] == {"unmapped": True}
+    assert held.info(MEMORY)["shape"] == {"unmapped": True}
     held.view.ndim = 1
     held.release()

@@ -80,11 +80,11 @@ def test_two_read_only_results_may_share() -> None:
 
 def test_interleaved_results_do_not_share() -> None:
     observation = fresh_observation("int64")
-    for facts, shift in ((observation["root"], 0), (observation["second"], 8)):
-        facts["pb"] = {}
-        facts.pop("main", None)
-        place(facts, "ai.fields.strides", describe((16,)))
-        place(facts, "ai.fields.data.items.0.value", 2**40 + shift)
+    for info, shift in ((observation["root"], 0), (observation["second"], 8)):
+        info["pb"] = {}
+        info.pop("main", None)
+        place(info, "ai.fields.strides", describe((16,)))
+        place(info, "ai.fields.data.items.0.value", 2**40 + shift)
     observation["root"].pop("as")
     assert judge(observation, PLANS["int64"], ["GT-21"])["GT-21"].outcome is Outcome.PASS
     place(observation["second"], "ai.fields.data.items.0.value", 2**40 + 16)
@@ -102,8 +102,8 @@ def test_moved_tensor_that_stays_mapped_is_not_convicted() -> None:
 def test_without_a_map_nothing_is_claimed(rule: str) -> None:
     observation = fresh_observation("matrix")
     observation["map_known"] = False
-    for facts in (observation["root"], observation["second"]):
-        facts["mapping"] = {}
+    for info in (observation["root"], observation["second"]):
+        info["mapping"] = {}
     assert judge(observation, PLANS["matrix"], [rule])[rule].outcome is Outcome.UNTESTED
 
 

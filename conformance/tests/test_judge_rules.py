@@ -22,12 +22,12 @@ VALUE_ERROR = {"type": "ValueError", "mro": ["ValueError", "Exception"], "text":
 TYPE_ERROR = {"type": "TypeError", "mro": ["TypeError", "Exception"], "text": ""}
 ASSERTION = {"type": "AssertionError", "mro": ["AssertionError", "Exception"], "text": ""}
 MOVED = {"refused": None, "mapped": False, "same_address": False}
-FOREIGN = {"t": "other", "type": "Lender", "callable": False}
+FOREIGN = {"t": "other", "type": "BytesExporter", "callable": False}
 NO_AS = ("root.as", REMOVED)
 
 
-def lender(length: int) -> dict[str, Any]:
-    """The facts of a writable buffer of plain bytes, far from everything."""
+def source(length: int) -> dict[str, Any]:
+    """The info on a writable buffer of plain bytes, far from everything."""
     view = {"buf": 2**40, "len": length, "readonly": 0}
     return {"SIMPLE": {"view": view}}
 
@@ -61,10 +61,10 @@ def formats(text: str | None, **changes: Any) -> list[tuple[str, Any]]:
     return [entry for n in FORMATTED for entry in granted(n, format=text, **changes)]
 
 
-def only_array_interface(facts: dict[str, Any]) -> None:
+def only_array_interface(info: dict[str, Any]) -> None:
     for name in ("as", "main", "dlpack"):
-        facts.pop(name, None)
-    facts["pb"] = {}
+        info.pop(name, None)
+    info["pb"] = {}
 
 
 def plain_request_granted(observation: dict[str, Any]) -> None:
@@ -92,7 +92,7 @@ def swapped_bytes_exported(observation: dict[str, Any]) -> None:
 
 
 def copy_is_the_original(observation: dict[str, Any]) -> None:
-    observation["root"]["copy_facts"] = observation["root"]["main"]
+    observation["root"]["copy_info"] = observation["root"]["main"]
 
 
 def array_method_copies(observation: dict[str, Any]) -> None:
@@ -139,9 +139,9 @@ def names_taken_twice() -> dict[str, Any]:
 
 
 def rows_of_twice_the_length(observation: dict[str, Any]) -> None:
-    for facts in (observation["root"], observation["second"]):
-        only_array_interface(facts)
-        facts["ai"]["fields"]["strides"] = describe((8, 128))
+    for info in (observation["root"], observation["second"]):
+        only_array_interface(info)
+        info["ai"]["fields"]["strides"] = describe((8, 128))
 
 
 def mirrors_without_hooks(observation: dict[str, Any]) -> None:
@@ -157,7 +157,7 @@ def on_rocm(*changes: tuple[str, Any]) -> list[tuple[str, Any]]:
 
 
 def host_array_with_the_attribute(observation: dict[str, Any]) -> None:
-    place(observation, "root.probes.__cuda_array_interface__", {"offered": True})
+    place(observation, "root.probes.__cuda_array_interface__", {"present": True})
     place(observation, "root.cai", {"value": describe(None)})
 
 
@@ -205,7 +205,7 @@ SPOILED: dict[str, tuple[str, Any]] = {
     "AI-09": ("matrix", fields(typestr=">f8")),
     "AI-10": (
         "booleans",
-        [("root.ai.fields.data", FOREIGN), ("root.ai.data_buffer", lender(8))],
+        [("root.ai.fields.data", FOREIGN), ("root.ai.data_buffer", source(8))],
     ),
     "AI-11": ("matrix", fields(typestr="|V8", descr=[("x", "<f4"), ("y", "|i1")])),
     "AI-12": ("matrix", fields(typestr="|V8", descr=[("x", "<f4"), ("x", "<f4")])),
@@ -214,7 +214,7 @@ SPOILED: dict[str, tuple[str, Any]] = {
     "AI-15": ("reversed", [("view.ai.fields.data.items.0.value", lambda address: address - 40)]),
     "AI-16": (
         "matrix",
-        [("root.ai.fields.data", FOREIGN), ("root.ai.data_buffer", lender(8))],
+        [("root.ai.fields.data", FOREIGN), ("root.ai.data_buffer", source(8))],
     ),
     "AI-17": ("matrix", [*fields(data=None), *granted("SIMPLE", len=8)]),
     "AI-18": ("matrix", fields(data=None, offset=-64)),
@@ -296,7 +296,7 @@ SPOILED: dict[str, tuple[str, Any]] = {
     "DL-02": ("matrix", main(version=[0, 8])),
     "DL-03": ("matrix", main(flags=8)),
     "DL-04": ("matrix", [("root.mapping.DL.write", False)]),
-    "DL-05": ("matrix", [("root.copy_facts.flags", 0)]),
+    "DL-05": ("matrix", [("root.copy_info.flags", 0)]),
     "DL-06": ("matrix", main(flags=4)),
     "DL-07": ("matrix", main(shape=None)),
     "DL-08": ("matrix", main(version=[1, 2], strides=None)),
@@ -317,7 +317,7 @@ SPOILED: dict[str, tuple[str, Any]] = {
     "DL-27": ("matrix", main(data=0)),
     "DL-29": ("int64", [("life.resizes", {"resize_": {"DL": MOVED}})]),
     "DL-30": ("matrix", main(dtype=[2, 64, 2])),
-    "DP-01": ("matrix", [("root.probes.__dlpack_device__.offered", False)]),
+    "DP-01": ("matrix", [("root.probes.__dlpack_device__.present", False)]),
     "DP-02": ("matrix", [("root.device", {"first": describe("cpu"), "second": describe("cpu")})]),
     "DP-03": ("matrix", [("root.main", {"capsule": True, "name": "dlpack"})]),
     "DP-04": ("matrix", main(device=[2, 0])),
@@ -372,7 +372,7 @@ SPOILED: dict[str, tuple[str, Any]] = {
     "CAI-04": ("device", cuda(typestr="f8")),
     "CAI-05": ("device", cuda(data=(None, False))),
     "CAI-06": ("device empty", cuda(data=(4096, False))),
-    "CAI-07": ("device", [("root.mapping.CAI.info.device", False)]),
+    "CAI-07": ("device", [("root.mapping.CAI.pointer.device", False)]),
     "CAI-08": ("device readonly", [("root.cai.fields.data.items.1", describe(False))]),
     "CAI-09": ("device", cuda(version=4)),
     "CAI-10": ("device fortran", cuda(strides=None)),
@@ -388,7 +388,7 @@ SPOILED: dict[str, tuple[str, Any]] = {
     "CAI-22": ("device", [("root.stream.live_after", False)]),
     "CAI-23": ("device", [("life.cai_references.1", lambda count: count + 8)]),
     "CAI-24": ("matrix", host_array_with_the_attribute),
-    "CAI-25": ("device", [("root.mapping.CAI.info.id", 1)]),
+    "CAI-25": ("device", [("root.mapping.CAI.pointer.id", 1)]),
     "CAI-26": ("device", content_of_the_other_order),
     "CAI-27": ("device", cuda(version=1, strides=(32, 8))),
     "CAI-28": ("device", on_rocm(*cuda(stream=1))),
@@ -396,7 +396,7 @@ SPOILED: dict[str, tuple[str, Any]] = {
     "CAI-30": ("device", [("repeated.0.cai.fields.data.items.0.value", lambda a: a + 8)]),
     "DL-25": ("packed", [("root.packed", lambda content: content[1] + content[0] + content[2:])]),
     "DL-26": ("matrix", main(dtype=[17, 8, 1])),
-    "DL-18": ("managed", [("root.mapping.DL.info.type", 3)]),
+    "DL-18": ("managed", [("root.mapping.DL.pointer.type", 3)]),
     "DP-16": ("device", [("root.dlpack.stream=0", ACCEPTED)]),
     "DP-17": ("device", on_rocm(("root.dlpack.stream=0", ACCEPTED))),
     "DP-18": ("device", [("pending.DL", False)]),

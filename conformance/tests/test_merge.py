@@ -47,7 +47,7 @@ def test_reports_surveys_and_event_streams_come_together(folder):
 def test_what_one_file_judged_is_not_absent(folder):
     report = survey()[1]
     absent = {"name": "numpy", "reason": "numpy is not installed", "remedy": "pip install numpy"}
-    write("a.json", {"schema": "gridbuf-conformance-survey/1", "reports": [], "absent": [absent]})
+    write("a.json", {"schema": "gridbuf-conformance-survey/2", "reports": [], "absent": [absent]})
     assert merged([Path("a.json"), write("b.json", report)])[1] == []
 
 
@@ -71,8 +71,10 @@ def test_versions_pythons_and_sides_are_libraries_of_their_own(folder):
         (["a.json", "copy.json"], r"is in 'a.json' and 'copy.json'; leave one of them out"),
         (
             ["a.json", "new.json"],
-            "'new.json' has the schema 'gridbuf-conformance-report/2', this version reads",
+            "'new.json' has the schema 'gridbuf-conformance-report/3', this version reads",
         ),
+        (["old.json"], "'gridbuf-conformance-report/1', .* run it again with this version"),
+        (["old-survey.json"], "'gridbuf-conformance-survey/1', .* run it again with this version"),
         (["none.json"], "cannot read 'none.json': No such file"),
         (["."], "cannot read '.': Is a directory"),
         (["half.json"], "'half.json' is no JSON"),
@@ -95,7 +97,9 @@ def test_what_cannot_be_merged_is_told_in_a_sentence(folder, files, said):
     rule = report["rules"][0]
     write("a.json", report)
     write("copy.json", report)
-    write("new.json", {**report, "schema": "gridbuf-conformance-report/2"})
+    write("new.json", {**report, "schema": "gridbuf-conformance-report/3"})
+    write("old.json", {**report, "schema": "gridbuf-conformance-report/1"})
+    write("old-survey.json", {"schema": "gridbuf-conformance-survey/1", "reports": [report]})
     write("half.json", json.dumps(report)[:100])
     write("deep.json", "[" * 100_000)
     Path("binary.json").write_bytes(b"\xff\xfe")
@@ -104,10 +108,10 @@ def test_what_cannot_be_merged_is_told_in_a_sentence(folder, files, said):
     write("torn.json", {key: value for key, value in report.items() if key != "rules"})
     write("odd.json", {**report, "rules": [{"id": "PB-01"}]})
     write("forged.json", {**report, "rules": [{**rule, "id": "<b>PB-01</b>"}]})
-    write("torn-survey.json", {"schema": "gridbuf-conformance-survey/1", "reports": 3})
+    write("torn-survey.json", {"schema": "gridbuf-conformance-survey/2", "reports": 3})
     write(
         "absent.json",
-        {"schema": "gridbuf-conformance-survey/1", "reports": [], "absent": [{"x": 1}]},
+        {"schema": "gridbuf-conformance-survey/2", "reports": [], "absent": [{"x": 1}]},
     )
     write("cut.jsonl", '{"event":"start"}\n')
     write("not.jsonl", "[1]\n")

@@ -351,8 +351,8 @@ def test_a_verdict_knows_whether_it_counts():
 
 
 def test_a_device_table_that_is_none_is_a_producer_that_cannot_be_loaded():
-    class Offering:
-        name = "offering"
+    class Exporting:
+        name = "exporting"
 
         def produce(self, plan):
             return bytes(8)
@@ -361,4 +361,4 @@ def test_a_device_table_that_is_none_is_a_producer_that_cannot_be_loaded():
             return 3
 
     with pytest.raises(CannotLoad, match="device_table.* must be a capsule"):
-        producer_run.check_producer(Offering(), isolate=False)
+        producer_run.check_producer(Exporting(), isolate=False)

@@ -108,7 +108,7 @@ def test_the_renderers_inputs_are_valid(name):
         lambda report: report["rules"][0].update(plans=-1),
         lambda report: report["summary"].update(GOOD=1),
         lambda report: report.update(notes="none"),
-        lambda report: report.update(schema="gridbuf-conformance-report/2"),
+        lambda report: report.update(schema="gridbuf-conformance-report/1"),
         lambda report: report["timing"].update(total_s="long"),
         lambda report: report["rules"][0]["failures"].append({}),
     ],

@@ -40,7 +40,7 @@ def test_a_finding_names_a_rule_that_convicts_and_a_plan_that_exists(finding: Fi
     rule = catalogue.load()[finding.rule]
     assert rule.level == "MUST", "a SHOULD is an advisory, not a defect"
     for text in (finding.plan, finding.peer[2]):
-        known = {key: value for key, value in json.loads(text).items() if key != "offer"}
+        known = {key: value for key, value in json.loads(text).items() if key != "export"}
         assert Plan.from_json(known)
 
 

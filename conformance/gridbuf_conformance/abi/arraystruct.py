@@ -48,14 +48,14 @@ def read_array_struct(capsule: Any, memory: Memory) -> dict[str, Any]:
     if not is_capsule(capsule):
         return {"capsule": False}
     name = capsule_name(capsule, memory)
-    facts: dict[str, Any] = {"capsule": True, "name": name}
+    info: dict[str, Any] = {"capsule": True, "name": name}
     if name is not None:
-        return facts
+        return info
     raw = memory.read(capsule_pointer(capsule), ctypes.sizeof(ArrayStruct))
     if raw is None:
-        return {**facts, "unmapped": True}
+        return {**info, "unmapped": True}
     struct = ArrayStruct.from_buffer_copy(raw)
-    facts.update(
+    info.update(
         two=struct.two,
         nd=struct.nd,
         typekind=struct.typekind.decode("latin-1"),
@@ -65,8 +65,8 @@ def read_array_struct(capsule: Any, memory: Memory) -> dict[str, Any]:
         has_descr_pointer=bool(struct.descr),
     )
     for field in ("shape", "strides"):
-        facts[field] = _entries(memory, getattr(struct, field), struct.nd)
-    return facts
+        info[field] = _entries(memory, getattr(struct, field), struct.nd)
+    return info
 
 
 def announced_descr(capsule: Any, memory: Memory) -> Any:

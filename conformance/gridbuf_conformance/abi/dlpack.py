@@ -1,6 +1,6 @@
 """DLPack from the outside: both capsules' structs, and deleters that can be counted.
 
-`Exported` wraps the capsule that `__dlpack__` returned. `facts` reads the struct behind it where it is
+`Exported` wraps the capsule that `__dlpack__` returned. `info()` reads the struct behind it where it is
 mapped; `count_deletions` puts a counting function in the place of the deleter, which then calls the
 producer's own; `consume` does what a consumer does: rename, and call the deleter when done.
 """
@@ -43,8 +43,8 @@ __all__ = [
     "VersionedManaged",
     "callable_deleter",
     "count_deletions",
-    "managed_facts",
-    "tensor_facts",
+    "managed_info",
+    "tensor_info",
 ]
 
 CPU, CUDA, CUDA_HOST, ROCM, CUDA_MANAGED = 1, 2, 3, 10, 13
@@ -152,7 +152,7 @@ _COUNTING_DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _THREAD_START = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 
 
-def tensor_facts(tensor: Tensor, memory: Memory) -> dict[str, Any]:
+def tensor_info(tensor: Tensor, memory: Memory) -> dict[str, Any]:
     """A tensor as plain values; `shape` and `strides` are lists, None (NULL) or {"unmapped": True}."""
     return {
         "data": tensor.data or 0,
@@ -165,14 +165,14 @@ def tensor_facts(tensor: Tensor, memory: Memory) -> dict[str, Any]:
     }
 
 
-def managed_facts(managed: Managed | VersionedManaged, memory: Memory) -> dict[str, Any]:
+def managed_info(managed: Managed | VersionedManaged, memory: Memory) -> dict[str, Any]:
     """A managed tensor as plain values: version, flags, deleter, and the tensor's."""
     versioned = isinstance(managed, VersionedManaged)
     return {
         "version": [managed.major, managed.minor] if versioned else None,
         "flags": managed.flags if versioned else None,
         "deleter": _code_word(managed.deleter, memory),
-        **tensor_facts(managed.tensor, memory),
+        **tensor_info(managed.tensor, memory),
     }
 
 
@@ -240,21 +240,21 @@ class Exported:
             return None
         return self._struct.from_buffer_copy(raw)
 
-    def facts(self) -> dict[str, Any]:
+    def info(self) -> dict[str, Any]:
         """The capsule and its struct as plain values.
 
         `shape` and `strides` are lists, None (NULL) or {"unmapped": True}; `deleter` is "NULL",
         "executable" or "not executable". A struct that is not mapped leaves {"unmapped": True}.
         """
-        facts: dict[str, Any] = {"capsule": self.is_capsule, "name": self.name}
+        info: dict[str, Any] = {"capsule": self.is_capsule, "name": self.name}
         if not self.is_capsule:
-            facts["type"] = type(self.capsule).__name__
+            info["type"] = type(self.capsule).__name__
         if self._struct is None:
-            return facts
+            return info
         managed = self.read()
         if managed is None:
-            return {**facts, "unmapped": True}
-        return {**facts, **managed_facts(managed, self.memory)}
+            return {**info, "unmapped": True}
+        return {**info, **managed_info(managed, self.memory)}
 
     def callable_deleter(self) -> int | None:
         """The deleter's address, or None where it is NULL or cannot be code."""

@@ -96,14 +96,14 @@ class HeldBuffer:
             self._held = False
             _release_buffer(ctypes.byref(self.view))
 
-    def facts(self, memory: Memory) -> dict[str, Any]:
+    def info(self, memory: Memory) -> dict[str, Any]:
         """The fields as plain values; arrays behind pointers only where they are mapped.
 
         A pointer field becomes None (NULL), a list of its `ndim` entries, or {"unmapped": True}.
         """
         view = self.view
         ndim = view.ndim
-        facts: dict[str, Any] = {
+        info: dict[str, Any] = {
             "buf": view.buf or 0,
             "obj": _owner(view.obj, self._exporter_id),
             "len": view.len,
@@ -114,11 +114,11 @@ class HeldBuffer:
         }
         if view.format:
             text = memory.text(view.format)
-            facts["format"] = {"unmapped": True} if text is None else text.decode("latin-1")
+            info["format"] = {"unmapped": True} if text is None else text.decode("latin-1")
         for name in ("shape", "strides", "suboffsets"):
             pointer = getattr(view, name)
-            facts[name] = self._entries(memory, pointer, ndim) if pointer else None
-        return facts
+            info[name] = self._entries(memory, pointer, ndim) if pointer else None
+        return info
 
     @staticmethod
     def _entries(memory: Memory, pointer: int, ndim: int) -> list[int] | dict[str, bool]:

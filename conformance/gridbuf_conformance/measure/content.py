@@ -1,7 +1,7 @@
-"""Facts of the memory itself: is it mapped, what do the elements hold, does a write show everywhere.
+"""Info on the memory itself: is it mapped, what do the elements hold, does a write show everywhere.
 
 Host memory is looked at where it is, device memory through the driver (`Memory.space_of`); without a driver there
-are no facts of device memory.
+is no info on device memory.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from ..abi.memory import Memory
 from ..descriptors import Descriptor, is_contiguous
 from ..steps import enter
 
-__all__ = ["mapping_facts", "packed_content", "poke_facts", "walk"]
+__all__ = ["mapping_info", "packed_content", "poke_info", "walk"]
 
 _PACKED_LIMIT_BYTES = 2**16
 
 
-def mapping_facts(found: dict[str, Descriptor], memory: Memory) -> dict[str, Any]:
+def mapping_info(found: dict[str, Descriptor], memory: Memory) -> dict[str, Any]:
     """For each interface's array: is its first element there, all of it readable, all of it writable.
 
     {"first": bool, "read": bool, "write": bool}, by the system's map for what the host can read, by the driver's
-    word for the rest. Where an interface speaks of a device, "info" is what the driver says of the first
+    word for the rest. Where an interface speaks of a device, "pointer" is what the driver says of the first
     address: {"type", "id", "host", "device"}, in DLPack's codes. Empty arrays have no entry.
     """
-    facts: dict[str, Any] = {}
+    info: dict[str, Any] = {}
     on_devices = any(array.device[0] != CPU for array in found.values())
     for name, array in found.items():
         known = memory.map.known if array.is_host else memory.devices.access is not None
@@ -36,26 +36,26 @@ def mapping_facts(found: dict[str, Descriptor], memory: Memory) -> dict[str, Any
             continue
         space = memory if array.is_host else memory.space_of(array)
         low, high = array.span
-        facts[name] = {
+        info[name] = {
             "first": space.readable(array.address, array.address + array.itemsize),
             "read": space.readable(low, high),
             "write": space.writable(low, high),
         }
-        info = _info(array, memory) if on_devices else None
-        if info is not None:
-            facts[name]["info"] = info
-    return facts
+        pointer = _pointer(array, memory) if on_devices else None
+        if pointer is not None:
+            info[name]["pointer"] = pointer
+    return info
 
 
-def _info(array: Descriptor, memory: Memory) -> dict[str, Any] | None:
-    info = DeviceSpace(memory.devices.access, None).info(array.address)
-    if info is None:
+def _pointer(array: Descriptor, memory: Memory) -> dict[str, Any] | None:
+    pointer = DeviceSpace(memory.devices.access, None).info(array.address)
+    if pointer is None:
         return None
     return {
-        "type": info.device_type,
-        "id": info.device_id,
-        "host": info.host_accessible,
-        "device": info.device_accessible,
+        "type": pointer.device_type,
+        "id": pointer.device_id,
+        "host": pointer.host_accessible,
+        "device": pointer.device_accessible,
     }
 
 
@@ -92,7 +92,7 @@ def packed_content(tensor: dict[str, Any], memory: Memory) -> str | None:
     return None if raw is None else raw.hex()
 
 
-def poke_facts(found: dict[str, Descriptor], memory: Memory) -> dict[str, bool]:
+def poke_info(found: dict[str, Descriptor], memory: Memory) -> dict[str, bool]:
     """{"AI>PB": seen}: does a byte written through one interface show through the other?
 
     Only where both claim to be writable, are mapped writable, and name different addresses: at the same
@@ -106,7 +106,7 @@ def poke_facts(found: dict[str, Descriptor], memory: Memory) -> dict[str, bool]:
         and not array.is_empty
         and not (array.element and array.element.kind == "object")
     }
-    facts = {}
+    info = {}
     for one, other in permutations(claims, 2):
         source, target = claims[one], claims[other]
         if source.address == target.address or not source.sides & target.sides:
@@ -114,8 +114,8 @@ def poke_facts(found: dict[str, Descriptor], memory: Memory) -> dict[str, bool]:
         enter(f"poke:{one}>{other}")
         seen = _shows(source, target, memory)
         if seen is not None:
-            facts[f"{one}>{other}"] = seen
-    return facts
+            info[f"{one}>{other}"] = seen
+    return info
 
 
 def _shows(source: Descriptor, target: Descriptor, memory: Memory) -> bool | None:

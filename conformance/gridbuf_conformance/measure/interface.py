@@ -1,4 +1,4 @@
-"""Facts of the attributes: which interfaces an object offers, its array interface dict and struct."""
+"""Info on the attributes: which interfaces an object has, its array interface dict and struct."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .buffer import simple_request
 __all__ = [
     "HOOKS",
     "PROBED",
-    "array_attribute_facts",
-    "data_interface_facts",
-    "hook_facts",
-    "gt4py_facts",
-    "interface_facts",
-    "naming_facts",
-    "probe_facts",
-    "struct_facts",
+    "array_attribute_info",
+    "data_interface_info",
+    "hook_info",
+    "gt4py_info",
+    "interface_info",
+    "naming_info",
+    "probe_info",
+    "struct_info",
 ]
 
 PROBED = (
@@ -36,28 +36,28 @@ PROBED = (
     "__buffer__",
     "__dlpack_c_exchange_api__",
 )
-"""The attributes by which consumers find out what an object offers."""
+"""The attributes by which consumers find out which interfaces an object has."""
 
 
-def probe_facts(obj: Any) -> dict[str, Any]:
-    """For each name of `PROBED`: {"offered": bool}, or {"error": …} where `hasattr` raised."""
-    facts = {}
+def probe_info(obj: Any) -> dict[str, Any]:
+    """For each name of `PROBED`: {"present": bool}, or {"error": …} where `hasattr` raised."""
+    info = {}
     for name in PROBED:
         enter(f"probe:{name}")
-        offered, error = attempt(partial(hasattr, obj, name))
-        facts[name] = {"offered": offered} if error is None else {"error": error}
-    return facts
+        present, error = attempt(partial(hasattr, obj, name))
+        info[name] = {"present": present} if error is None else {"error": error}
+    return info
 
 
 _STEPS = {"__array_interface__": "ai", "__cuda_array_interface__": "cai"}
 
 
-def interface_facts(
+def interface_info(
     obj: Any, memory: Memory, *, attribute: str = "__array_interface__", with_mask: bool = True
 ) -> tuple[dict[str, Any], Any]:
-    """An array interface dict read once: (facts, the value itself).
+    """An array interface dict read once: (info, the value itself).
 
-    The facts are {"error": …} or {"value": …} and, for a dict, its "fields". A `data` object adds the facts
+    The info is {"error": …} or {"value": …} and, for a dict, its "fields". A `data` object adds the info
     of its buffer ("data_buffer"), a `mask` object those of its own interface ("mask_interface"). The value
     has to live while its address is used: some dicts own the memory that they describe (AI-28).
     """
@@ -65,22 +65,22 @@ def interface_facts(
     value, error = attempt(lambda: getattr(obj, attribute))
     if error is not None:
         return {"error": error}, None
-    facts: dict[str, Any] = {"value": describe(value)}
+    info: dict[str, Any] = {"value": describe(value)}
     if not isinstance(value, dict):
-        return facts, value
+        return info, value
     fields, error = attempt(lambda: _described(value))
     if error is not None:
         return {"error": error}, value
-    facts["fields"] = fields
+    info["fields"] = fields
     data = value.get("data")
     if attribute == "__array_interface__" and data is not None and not isinstance(data, tuple):
-        facts["data_buffer"] = {"SIMPLE": simple_request(data, memory)}
+        info["data_buffer"] = {"SIMPLE": simple_request(data, memory)}
     mask = value.get("mask")
     if with_mask and mask is not None:
-        facts["mask_interface"], _ = interface_facts(
+        info["mask_interface"], _ = interface_info(
             mask, memory, attribute=attribute, with_mask=False
         )
-    return facts, value
+    return info, value
 
 
 def _described(value: dict[Any, Any]) -> dict[str, Any]:
@@ -91,66 +91,66 @@ HOOKS = ("acquire", "touch", "release")
 """The functions of a data interface's entry, in the order in which a consumer calls them."""
 
 
-def data_interface_facts(obj: Any) -> tuple[dict[str, Any], Any]:
-    """(facts of `__gt_data_interface__`, the value itself).
+def data_interface_info(obj: Any) -> tuple[dict[str, Any], Any]:
+    """(info on `__gt_data_interface__`, the value itself).
 
     For a dict: its "keys" and, for each entry that is a dict, "entries": {key: {"fields", "hooks"}}. A hook that
-    is given has the facts {"callable": bool}; what comes of calling it is added by `hook_facts`.
+    is given has the info {"callable": bool}; what comes of calling it is added by `hook_info`.
     """
     enter("gt:data-interface")
     value, error = attempt(lambda: obj.__gt_data_interface__)
     if error is not None:
         return {"error": error}, None
-    facts: dict[str, Any] = {"value": describe(value)}
+    info: dict[str, Any] = {"value": describe(value)}
     if type(value) is not dict:
-        return facts, value
-    facts["keys"] = [describe(key) for key in value]
-    facts["entries"] = {}
+        return info, value
+    info["keys"] = [describe(key) for key in value]
+    info["entries"] = {}
     for key, entry in value.items():
         name = str(key)
         if not isinstance(entry, dict):
-            facts["entries"][name] = {"value": describe(entry)}
+            info["entries"][name] = {"value": describe(entry)}
             continue
         given = {hook: entry[hook] for hook in HOOKS if entry.get(hook) is not None}
         hooks = {hook: {"callable": callable(function)} for hook, function in given.items()}
-        facts["entries"][name] = {"fields": _described(entry), "hooks": hooks}
-    return facts, value
+        info["entries"][name] = {"fields": _described(entry), "hooks": hooks}
+    return info, value
 
 
-def hook_facts(key: str, hook: str, function: Any) -> dict[str, Any]:
+def hook_info(key: str, hook: str, function: Any) -> dict[str, Any]:
     """What calling one hook without arguments came to: {} or {"error"}."""
     enter(f"gt:hook={hook} of {key}")
     _, error = attempt(function)
     return {} if error is None else {"error": error}
 
 
-def struct_facts(obj: Any, memory: Memory) -> tuple[dict[str, Any], Any]:
-    """(facts of `__array_struct__`, its capsule): the capsule has to live while its address is used."""
+def struct_info(obj: Any, memory: Memory) -> tuple[dict[str, Any], Any]:
+    """(info on `__array_struct__`, its capsule): the capsule has to live while its address is used."""
     enter("as:getter")
     capsule, error = attempt(lambda: obj.__array_struct__)
     if error is not None:
         return {"error": error}, None
     enter("as:struct")
-    facts = read_array_struct(capsule, memory)
-    if facts.get("has_descr_pointer"):
-        facts["descr"] = describe(announced_descr(capsule, memory))
-    return facts, capsule
+    info = read_array_struct(capsule, memory)
+    if info.get("has_descr_pointer"):
+        info["descr"] = describe(announced_descr(capsule, memory))
+    return info, capsule
 
 
-def gt4py_facts(obj: Any) -> dict[str, Any]:
+def gt4py_info(obj: Any) -> dict[str, Any]:
     """The attributes of GT4Py's protocol and of `gt4py.next` fields that the allocation rules read."""
-    facts = {}
+    info = {}
     for name in ("__gt_dims__", "__gt_origin__", "default_origin"):
         enter(f"gt:{name}")
         value, error = attempt(partial(getattr, obj, name, None))
-        facts[name] = {"error": error} if error is not None else describe(value)
+        info[name] = {"error": error} if error is not None else describe(value)
     enter("gt:domain")
     starts, _ = attempt(lambda: [describe(span.start) for span in obj.domain.ranges])
-    facts["domain_starts"] = starts
-    return facts
+    info["domain_starts"] = starts
+    return info
 
 
-def naming_facts(obj: Any) -> dict[str, Any] | None:
+def naming_info(obj: Any) -> dict[str, Any] | None:
     """How the accessor of a named array (xarray's `DataArray`) deals with names (GT-11); None for other objects.
 
     {"dims": the array's own names, "data_has_names": whether its data names them itself, "renamed": the names that
@@ -160,15 +160,15 @@ def naming_facts(obj: Any) -> dict[str, Any] | None:
     if not (hasattr(kind, "rename") and hasattr(kind, "dims") and hasattr(kind, "data")):
         return None
     enter("gt:rename")
-    facts, error = attempt(lambda: _naming(obj))
-    return None if error is not None else facts
+    info, error = attempt(lambda: _naming(obj))
+    return None if error is not None else info
 
 
 def _naming(obj: Any) -> dict[str, Any]:
     names = list(obj.dims)
     own = getattr(obj.data, "__gt_data_interface__", None)
     entries = own.values() if isinstance(own, dict) else ()
-    facts: dict[str, Any] = {
+    info: dict[str, Any] = {
         "dims": describe(tuple(names)),
         "data_has_names": any(entry.get("dims") is not None for entry in entries),
     }
@@ -176,7 +176,7 @@ def _naming(obj: Any) -> dict[str, Any]:
         other = names[1] if len(names) > 1 else f"not_{names[0]}"
         renamed = obj.rename({names[0]: other, **({other: names[0]} if len(names) > 1 else {})})
         value, error = attempt(lambda: renamed.__gt_data_interface__)
-        facts["renamed"] = (
+        info["renamed"] = (
             {"error": error}
             if error is not None
             else {
@@ -184,10 +184,10 @@ def _naming(obj: Any) -> dict[str, Any]:
                 "shown": [describe(entry.get("dims")) for entry in value.values()],
             }
         )
-    return facts
+    return info
 
 
-def array_attribute_facts(obj: Any, memory: Memory) -> dict[str, Any] | None:
+def array_attribute_info(obj: Any, memory: Memory) -> dict[str, Any] | None:
     """What `__array__()` returns, by its array interface; None where the object has no such method.
 
     Only asked of objects without buffer and array interface, for which it is the way to `numpy.asarray`.
@@ -199,4 +199,4 @@ def array_attribute_facts(obj: Any, memory: Memory) -> dict[str, Any] | None:
     array, error = attempt(obj.__array__)
     if error is not None:
         return {"error": error}
-    return interface_facts(array, memory)[0]
+    return interface_info(array, memory)[0]

@@ -1,7 +1,7 @@
-"""Facts of lifetime: who keeps memory alive, who frees it, what moves, what leaks.
+"""Info on lifetime: who keeps memory alive, who frees it, what moves, what leaks.
 
 Freed memory proves nothing by what it reads as, so nothing here is decided by content. The witnesses are the
-map of the process (is the lent memory still mapped?), counted calls of deleters, reference counts, and the
+map of the process (is the exported memory still mapped?), counted calls of deleters, reference counts, and the
 allocator's own count of live bytes over many repetitions.
 """
 
@@ -34,45 +34,45 @@ from ..steps import enter
 from ..values import attempt
 from .buffer import hold_buffer
 from .capsules import NEWEST, export
-from .interface import interface_facts
-from .resizing import resize_facts
+from .interface import interface_info
+from .resizing import resize_info
 
 if TYPE_CHECKING:
     from .observation import Held
 
-__all__ = ["life_facts"]
+__all__ = ["life_info"]
 
 _LEAK_ITERATIONS = 24
 _IMMORTAL: list[Counter] = []
 """Counting deleters that a leaked capsule still points to: they must never be freed."""
 
 
-def life_facts(
+def life_info(
     obj: Any, held: Held, memory: Memory, again: Callable[[], Any] | None, plan: Plan | None
 ) -> dict[str, Any]:
-    """All lifetime facts of an object; without `again` only those that cannot harm it."""
-    facts: dict[str, Any] = {}
+    """All lifetime info on an object; without `again` only what cannot harm it."""
+    info: dict[str, Any] = {}
     if "AI" in held.found:
-        facts["dict_dropped"] = _dict_dropped(obj, memory)
+        info["dict_dropped"] = _dict_dropped(obj, memory)
     if "CAI" in held.found:
-        facts["cai_references"] = _references_of_dicts(obj, memory)
+        info["cai_references"] = _references_of_dicts(obj, memory)
     if "PB" in held.found:
-        facts["buffer"] = _buffer_release(obj, memory)
+        info["buffer"] = _buffer_release(obj, memory)
     exporter = _exporter(obj, held, memory)
     if exporter is not None:
-        facts["capsule"] = _capsule_facts(obj, exporter, memory, risky=plan is not None)
+        info["capsule"] = _capsule_info(obj, exporter, memory, risky=plan is not None)
     if again is not None and held.found:
-        facts["drops"] = _drop_orders(again, memory)
+        info["drops"] = _drop_orders(again, memory)
         if plan is not None and plan.ndim <= 1 and not plan.views:
-            facts["resizes"] = resize_facts(again, memory)
-    return facts
+            info["resizes"] = resize_info(again, memory)
+    return info
 
 
 def _dict_dropped(obj: Any, memory: Memory) -> dict[str, Any]:
     """Is the memory that one dict named still mapped when that dict is gone and the object is not?"""
-    facts, dictionary = interface_facts(obj, memory)
+    info, dictionary = interface_info(obj, memory)
     try:
-        span = of_array_interface(facts, None).span
+        span = of_array_interface(info, None).span
     except Rejected:
         return {}
     if span is None or not memory.readable(*span):
@@ -87,7 +87,7 @@ def _references_of_dicts(obj: Any, memory: Memory) -> list[int]:
     """Reference counts before, and while eight dicts of the CUDA array interface are held."""
     attribute = "__cuda_array_interface__"
     before = sys.getrefcount(obj)
-    dictionaries = [interface_facts(obj, memory, attribute=attribute)[1] for _ in range(8)]
+    dictionaries = [interface_info(obj, memory, attribute=attribute)[1] for _ in range(8)]
     counts = [before, sys.getrefcount(obj)]
     dictionaries.clear()
     return counts
@@ -113,10 +113,10 @@ def _two_views(obj: Any, memory: Memory, first: int) -> dict[str, Any]:
     views = [view for view in held if view is not None]
     if len(views) < len(held):
         return {"refused": True}
-    before = [view.facts(memory) for view in views]
+    before = [view.info(memory) for view in views]
     views[first].release()
     enter("pb:metadata")
-    after = views[1 - first].facts(memory)
+    after = views[1 - first].info(memory)
     same_address = before[0]["buf"] == before[1]["buf"]
     views[1 - first].release()
     return {"unchanged": after == before[1 - first], "same_address": same_address}
@@ -127,9 +127,9 @@ def _two_views(obj: Any, memory: Memory, first: int) -> dict[str, Any]:
 
 def _exporter(obj: Any, held: Held, memory: Memory) -> Callable[[], Exported] | None:
     """A function that exports the object once more, if that is safe: the tensor was readable so far."""
-    if "DL" not in held.found or held.facts["main"].get("deleter") == "not executable":
+    if "DL" not in held.found or held.info["main"].get("deleter") == "not executable":
         return None
-    keywords = {} if held.facts["main"]["version"] is None else NEWEST
+    keywords = {} if held.info["main"]["version"] is None else NEWEST
 
     def again() -> Exported:
         exported = export(obj, memory, "again", keywords)
@@ -140,37 +140,37 @@ def _exporter(obj: Any, held: Held, memory: Memory) -> Callable[[], Exported] | 
     return again
 
 
-def _capsule_facts(
+def _capsule_info(
     obj: Any, export_once: Callable[[], Exported], memory: Memory, *, risky: bool
 ) -> dict[str, Any]:
-    facts: dict[str, Any]
-    facts, error = attempt(lambda: _counted(export_once))
+    info: dict[str, Any]
+    info, error = attempt(lambda: _counted(export_once))
     if error is not None:
         return {"error": error}
     settle = memory.devices.settle
-    facts["unconsumed_growth"] = _growth(lambda: _drop(export_once()), settle)
-    if facts["deleter"] and not facts.get("destructor_called_deleter"):
-        facts["consumed_growth"] = _growth(lambda: _consume(export_once()), settle)
+    info["unconsumed_growth"] = _growth(lambda: _drop(export_once()), settle)
+    if info["deleter"] and not info.get("destructor_called_deleter"):
+        info["consumed_growth"] = _growth(lambda: _consume(export_once()), settle)
         if risky:
             exported = export_once()
             exported.mark_used()
             enter("dl:foreign-thread")
-            facts["foreign_thread"] = exported.delete_on_foreign_thread()
-    facts["references"] = _references_around(obj, export_once)
-    return facts
+            info["foreign_thread"] = exported.delete_on_foreign_thread()
+    info["references"] = _references_around(obj, export_once)
+    return info
 
 
 def _counted(export_once: Callable[[], Exported]) -> dict[str, Any]:
     """How often the deleter ran: for a capsule dropped unconsumed, and for one that was renamed first."""
     exported = export_once()
     counter = exported.count_deletions()
-    facts: dict[str, Any] = {"deleter": counter is not None}
+    info: dict[str, Any] = {"deleter": counter is not None}
     enter("dl:unconsumed")
     exported.capsule = None
     if counter is None:
-        return facts
+        return info
     _IMMORTAL.append(counter)
-    facts["unconsumed_calls"] = counter.calls
+    info["unconsumed_calls"] = counter.calls
     exported = export_once()
     name, name_address = exported.name, exported.name_address
     counter = exported.count_deletions()
@@ -180,15 +180,15 @@ def _counted(export_once: Callable[[], Exported]) -> dict[str, Any]:
     exported.mark_used()
     enter("dl:consumed")
     exported.capsule = None
-    facts["destructor_called_deleter"] = counter.calls > 0
+    info["destructor_called_deleter"] = counter.calls > 0
     if not counter.calls:
         enter("dl:deleter")
         exported.delete()
     after = exported.memory.text(name_address)
-    facts["name"], facts["name_after"] = name, after and after.decode("latin-1")
-    if counter.calls == 1 and facts["unconsumed_calls"] == 1:
+    info["name"], info["name_after"] = name, after and after.decode("latin-1")
+    if counter.calls == 1 and info["unconsumed_calls"] == 1:
         del _IMMORTAL[-2:]
-    return facts
+    return info
 
 
 def _drop(exported: Exported) -> None:
@@ -310,11 +310,11 @@ def _drop_orders(again: Callable[[], Any], memory: Memory) -> list[dict[str, Any
 
 
 def _described(exported: Exported) -> Descriptor:
-    return of_dlpack(exported.facts())
+    return of_dlpack(exported.info())
 
 
 class _Holders:
-    """An object and everything that it lent, each of which can be dropped on its own."""
+    """An object and everything that it exported, each of which can be dropped on its own."""
 
     def __init__(self, obj: Any, memory: Memory) -> None:
         self._memory = memory
@@ -388,11 +388,11 @@ class _Holders:
     def _hold_buffer(self, obj: Any) -> None:
         view = hold_buffer(obj)
         if view is not None:
-            self._remember("PB", view, lambda: of_buffer(view.facts(self._memory)))
+            self._remember("PB", view, lambda: of_buffer(view.info(self._memory)))
 
     def _hold_capsule(self, obj: Any) -> None:
-        offered, _ = attempt(lambda: hasattr(obj, "__dlpack__"))
-        if not offered:
+        present, _ = attempt(lambda: hasattr(obj, "__dlpack__"))
+        if not present:
             return
         for keywords in (NEWEST, {}):
             exported = export(obj, self._memory, "again", keywords)

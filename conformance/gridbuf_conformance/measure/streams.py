@@ -1,4 +1,4 @@
-"""Facts of streams: is the one that an interface names alive, and does an export wait for the work on it?
+"""Info on streams: is the one that an interface names alive, and does an export wait for the work on it?
 
 Work is kept pending on purpose: a slow fill is put on a stream, then the array is exported and read as a consumer
 would. Old bytes mean that nobody ordered the consumer behind the work. The stream is one of the suite's own if
@@ -21,14 +21,14 @@ from ..steps import enter
 from ..values import attempt
 from .capsules import NEWEST, export
 from .exchange import exchange_table
-from .interface import interface_facts
+from .interface import interface_info
 
-__all__ = ["pending_facts", "stream_facts"]
+__all__ = ["pending_info", "stream_info"]
 
 _SLOW_MILLISECONDS = 20
 
 
-def stream_facts(obj: Any, array: Descriptor, memory: Memory) -> dict[str, Any] | None:
+def stream_info(obj: Any, array: Descriptor, memory: Memory) -> dict[str, Any] | None:
     """Is the stream that the CUDA array interface names alive, also when its dict is gone? None without a driver.
 
     {"live": bool, "live_after": bool}, with the driver's word in "error".
@@ -40,9 +40,9 @@ def stream_facts(obj: Any, array: Descriptor, memory: Memory) -> dict[str, Any] 
     error = _dead(access, array.stream)
     if error is not None:
         return {"live": False, "error": error}
-    facts, dictionary = interface_facts(obj, memory, attribute="__cuda_array_interface__")
+    info, dictionary = interface_info(obj, memory, attribute="__cuda_array_interface__")
     try:
-        stream = of_cuda_interface(facts).stream
+        stream = of_cuda_interface(info).stream
     except Rejected:
         return {"live": True}
     enter("cai:stream-after")
@@ -60,7 +60,7 @@ def _dead(access: DeviceAccess, stream: int) -> str | None:
     return None
 
 
-def pending_facts(
+def pending_info(
     again: Callable[[], Any], on_stream: Callable[[int], Any] | None, memory: Memory
 ) -> dict[str, Any] | None:
     """For each way out of a fresh object with pending work: did the reader get the bytes of that work?
@@ -80,10 +80,10 @@ def pending_facts(
             fresh, error = attempt(again)
             if error is not None or isinstance(fresh, Unsupported):
                 return None
-            facts = _Pending(fresh, access, memory, stream if context is not None else None).facts()
+            info = _Pending(fresh, access, memory, stream if context is not None else None).info()
         enter("slow:teardown")
         access.synchronize(0)
-        return facts
+        return info
     finally:
         access.destroy_stream(stream)
 
@@ -96,39 +96,39 @@ class _Pending:
         self._own_stream = stream
         self._value = 0x41
 
-    def facts(self) -> dict[str, Any] | None:
+    def info(self) -> dict[str, Any] | None:
         array, named = self._array()
         stream = self._own_stream if self._own_stream is not None else named
         if array is None or array.span is None or stream is None:
             return None
         if not DeviceSpace(self._access, None).readable(*array.span):
             return None
-        facts: dict[str, Any] = {"own_stream": self._own_stream is not None}
-        facts["CAI"] = self._through_cuda_interface(array, stream, facts)
-        facts["DL"] = self._through_dlpack(array, stream)
-        facts["DL dl_device"] = self._to_the_host(array, stream)
+        info: dict[str, Any] = {"own_stream": self._own_stream is not None}
+        info["CAI"] = self._through_cuda_interface(array, stream, info)
+        info["DL"] = self._through_dlpack(array, stream)
+        info["DL dl_device"] = self._to_the_host(array, stream)
         if self._own_stream is not None:
-            facts["DX stream"] = self._exchange_stream(array)
-        return facts
+            info["DX stream"] = self._exchange_stream(array)
+        return info
 
     def _array(self) -> tuple[Descriptor | None, int | None]:
         """Where the memory is, and the stream that the object itself names."""
-        facts, _ = interface_facts(self._obj, self._memory, attribute="__cuda_array_interface__")
+        info, _ = interface_info(self._obj, self._memory, attribute="__cuda_array_interface__")
         with contextlib.suppress(Rejected):
-            if "error" not in facts:
-                array = of_cuda_interface(facts)
+            if "error" not in info:
+                array = of_cuda_interface(info)
                 return array, array.stream
         exported = export(self._obj, self._memory, "again", NEWEST)
         with contextlib.suppress(Rejected):
             if isinstance(exported, Exported):
-                return of_dlpack(exported.facts()), None
+                return of_dlpack(exported.info()), None
         return None, None
 
     def _through_cuda_interface(
-        self, array: Descriptor, stream: int, facts: dict[str, Any]
+        self, array: Descriptor, stream: int, info: dict[str, Any]
     ) -> bool | None:
         value = self._keep_pending(array, stream)
-        read, dictionary = interface_facts(
+        read, dictionary = interface_info(
             self._obj, self._memory, attribute="__cuda_array_interface__"
         )
         try:
@@ -139,7 +139,7 @@ class _Pending:
             exported.address != array.address
         ):  # another array on each access: CAI-30 and XA-13 say so
             return None
-        facts["CAI stream"] = exported.stream is not None
+        info["CAI stream"] = exported.stream is not None
         fresh = self._holds(exported, DeviceSpace(self._access, exported.stream), value)
         del dictionary
         return fresh
@@ -155,7 +155,7 @@ class _Pending:
             if not isinstance(exported, Exported):
                 return None
             return self._holds(
-                of_dlpack(exported.facts()), DeviceSpace(self._access, consumer), value
+                of_dlpack(exported.info()), DeviceSpace(self._access, consumer), value
             )
         except Rejected:
             return None
@@ -171,7 +171,7 @@ class _Pending:
         if not isinstance(exported, Exported):
             return None
         try:
-            copy = of_dlpack(exported.facts())
+            copy = of_dlpack(exported.info())
         except Rejected:
             return None
         return self._holds(copy, self._memory, value) if copy.device[0] == CPU else None
@@ -183,7 +183,7 @@ class _Pending:
         enter("dx:stream")
         device = export(self._obj, self._memory, "again", NEWEST)
         pair = (
-            device.facts().get("device", array.device)
+            device.info().get("device", array.device)
             if isinstance(device, Exported)
             else array.device
         )
@@ -194,7 +194,7 @@ class _Pending:
         """Settles everything, then leaves a slow fill of the whole hull on the stream; returns its byte."""
         self._access.synchronize(0)
         self._value += 1
-        low, high = array.span or (array.address, array.address)  # `facts` lets no empty array in
+        low, high = array.span or (array.address, array.address)  # `info()` lets no empty array in
         enter("slow:fill")
         self._access.slow_fill(low, self._value, high - low, _SLOW_MILLISECONDS, stream)
         return self._value

@@ -1,7 +1,7 @@
-"""The checks: for each rule of the catalogue that is judged, one pure function from facts to a verdict.
+"""The checks: for each rule of the catalogue that is judged, one pure function from info to a verdict.
 
 A check takes a `Subject` (what was measured of one array) and returns a `Verdict`. It convicts only on
-proof: what the facts leave open is PASS with a note, UNSUPPORTED or UNTESTED, never FAIL. Preconditions,
+proof: what the info leaves open is PASS with a note, UNSUPPORTED or UNTESTED, never FAIL. Preconditions,
 levels and merging are the judge's business, not the checks'.
 """
 

@@ -144,9 +144,9 @@ def swapped_arrays_have_no_dlpack(s: Subject) -> Verdict:
     swapped = [
         n for n, other in s.others("DL").items() if other.element and other.element.is_swapped
     ]
-    if not swapped or not s.offers("DLPACK"):
+    if not swapped or not s.has("DLPACK"):
         return unsupported("no swapped byte order, or no __dlpack__")
-    if "error" in s.facts["main"]:
+    if "error" in s.info["main"]:
         return ok()
     return fail(f"a refusal, for {swapped[0]} says swapped", "an export")
 
@@ -164,7 +164,7 @@ def contents_agree(s: Subject) -> Verdict:
     shape = s.view_map.shape if s.view_map else None
     for name, content in contents.items():
         array = s.arrays.get(name)
-        # Lent bytes (AI-17) are not compared with the buffer that they are borrowed from, but with the plan.
+        # Exported bytes (AI-17) are not compared with the buffer that they are borrowed from, but with the plan.
         is_borrowed = array is not None and array.is_raw and wanted is None
         if is_borrowed or (array is not None and shape is not None and array.shape != shape):
             continue
@@ -188,7 +188,7 @@ def _excerpt(content: str, position: int, itemsize: int) -> str:
 
 @check("XA-09", once=True)
 def writes_show_everywhere(s: Subject) -> Verdict:
-    poked = s.facts.get("poke")
+    poked = s.info.get("poke")
     if poked is None:
         return untested("a live object is not written to, or memory that is not touched")
     for pair, seen in poked.items():
@@ -220,8 +220,8 @@ def first_element_is_where_it_should_be(s: Subject) -> Verdict:
     if s.no_driver:
         return untested(s.no_driver)
     for name, array in s.arrays.items():
-        info = s.mapping.get(name, {}).get("info")
-        if array.device[0] != CPU and not array.is_empty and not (info and info["device"]):
+        pointer = s.mapping.get(name, {}).get("pointer")
+        if array.device[0] != CPU and not array.is_empty and not (pointer and pointer["device"]):
             return fail("a first element that the device can reach", f"no device memory ({name})")
     return ok()
 
@@ -236,7 +236,7 @@ def any_drop_order_is_safe(s: Subject) -> Verdict:
     if not s.observation["map_known"]:
         return untested("this system does not tell what is mapped")
     if all(len(drop["order"]) < 2 for drop in drops):
-        return unsupported("nothing is lent that could outlive the object")
+        return unsupported("nothing is exported that could outlive the object")
     for drop in drops:
         for loss in drop["lost"]:
             return fail(
@@ -291,14 +291,14 @@ def repetition_changes_nothing(s: Subject) -> Verdict:
     return ok() if judged else unsupported("no interface describes this array")
 
 
-def _again(facts: dict[str, Any]) -> dict[str, Descriptor | Rejected]:
-    """The descriptors of light facts, or why there is none."""
-    granted = best_buffer(facts["pb"])
+def _again(info: dict[str, Any]) -> dict[str, Descriptor | Rejected]:
+    """The descriptors of light info, or why there is none."""
+    granted = best_buffer(info["pb"])
     reads = {
-        "AI": (lambda: of_array_interface(facts["ai"], facts["pb"])) if "ai" in facts else None,
+        "AI": (lambda: of_array_interface(info["ai"], info["pb"])) if "ai" in info else None,
         "PB": (lambda: of_buffer(granted[1])) if granted else None,
-        "DL": (lambda: of_dlpack(facts["main"])) if "main" in facts else None,
-        "CAI": (lambda: of_cuda_interface(facts["cai"])) if "cai" in facts else None,
+        "DL": (lambda: of_dlpack(info["main"])) if "main" in info else None,
+        "CAI": (lambda: of_cuda_interface(info["cai"])) if "cai" in info else None,
     }
     found: dict[str, Descriptor | Rejected] = {}
     for name, read in reads.items():
@@ -328,11 +328,11 @@ def _difference(first: Descriptor, other: Descriptor) -> str | None:
 @check("XA-14")
 def refusals_agree_in_kind(s: Subject) -> Verdict:
     buffer = (
-        {fact["error"]["type"] for n, fact in s.refusals.items() if n != "FORMAT"}
+        {part["error"]["type"] for n, part in s.refusals.items() if n != "FORMAT"}
         if s.views
         else set()
     )
-    export = {s.facts["main"]["error"]["type"]} if "error" in s.facts.get("main", {}) else set()
+    export = {s.info["main"]["error"]["type"]} if "error" in s.info.get("main", {}) else set()
     if not buffer or not export:
         return unsupported("not both the buffer protocol and DLPack refused something")
     if buffer == export == {"BufferError"}:
@@ -345,7 +345,7 @@ def refusals_agree_in_kind(s: Subject) -> Verdict:
 
 @check("XA-16", once=True)
 def streams_agree(s: Subject) -> Verdict:
-    array, answer = s.arrays.get("CAI"), s.facts.get("exchange", {}).get("stream", {})
+    array, answer = s.arrays.get("CAI"), s.info.get("exchange", {}).get("stream", {})
     if array is None or array.stream is None or answer.get("result") != 0:
         return unsupported("not both interfaces name a stream")
     named = answer["value"] or LEGACY_STREAM
@@ -379,7 +379,7 @@ def mirrors_have_equal_content(s: Subject) -> Verdict:
 
 @check("XA-18")
 def probes_never_raise(s: Subject) -> Verdict:
-    for name, fact in s.facts["probes"].items():
-        if "error" in fact:
-            return fail(f"hasattr(x, {name!r}) True or False", f"it raised {fact['error']['type']}")
+    for name, part in s.info["probes"].items():
+        if "error" in part:
+            return fail(f"hasattr(x, {name!r}) True or False", f"it raised {part['error']['type']}")
     return ok()

@@ -28,7 +28,7 @@ from .verdicts import drawing_of, fail, ok, unsupported, untested
 
 @check("AI-01", needs="AI")
 def attribute_is_a_dict(s: Subject) -> Verdict:
-    return is_dict_verdict(s.facts["ai"])
+    return is_dict_verdict(s.info["ai"])
 
 
 @check("AI-02", needs="AI")
@@ -87,8 +87,8 @@ def packed_bits_are_kind_t(s: Subject) -> Verdict:
     extents = [extent["value"] for extent in s.fields["shape"]["items"]]
     packed_rows = prod(extents[:-1]) * ((extents[-1] + 7) // 8) if extents else 1
     packed = (count + 7) // 8
-    for lender in (s.facts["ai"].get("data_buffer"), s.facts["pb"]):
-        available = (lender or {}).get("SIMPLE", {}).get("view", {}).get("len")
+    for source in (s.info["ai"].get("data_buffer"), s.info["pb"]):
+        available = (source or {}).get("SIMPLE", {}).get("view", {}).get("len")
         if available in (packed, packed_rows) and available < count:
             return fail(
                 "kind 't' for packed bits, 'b' for one byte each",
@@ -185,7 +185,7 @@ def buffer_object_covers_the_hull(s: Subject) -> Verdict:
     data = s.fields.get("data")
     if data is None or data["t"] in ("tuple", "none"):
         return unsupported("data is not a buffer object")
-    return _lent_bytes_verdict(s, s.facts["ai"].get("data_buffer"), "data")
+    return _exported_bytes_verdict(s, s.info["ai"].get("data_buffer"), "data")
 
 
 @check("AI-17", needs="AI")
@@ -193,15 +193,15 @@ def own_buffer_works(s: Subject) -> Verdict:
     data = s.fields.get("data")
     if data is not None and data["t"] != "none":
         return unsupported("data is given")
-    return _lent_bytes_verdict(s, s.facts["pb"], "the object itself")
+    return _exported_bytes_verdict(s, s.info["pb"], "the object itself")
 
 
-def _lent_bytes_verdict(s: Subject, lender: dict[str, Any] | None, who: str) -> Verdict:
-    view = (lender or {}).get("SIMPLE", {}).get("view")
+def _exported_bytes_verdict(s: Subject, source: dict[str, Any] | None, who: str) -> Verdict:
+    view = (source or {}).get("SIMPLE", {}).get("view")
     if view is None:
-        return fail(f"{who} lends a buffer of plain bytes", "a simple request is refused")
+        return fail(f"{who} exports a buffer of plain bytes", "a simple request is refused")
     try:
-        array = of_array_interface(s.facts["ai"], s.facts["pb"])
+        array = of_array_interface(s.info["ai"], s.info["pb"])
     except Rejected:
         return unsupported("the rest of the dict describes no array")
     if array.hull is None:
@@ -275,7 +275,7 @@ def read_only_flag_is_true(s: Subject) -> Verdict:
 
 @check("AI-26", needs="AI")
 def mask_is_an_array_or_none(s: Subject) -> Verdict:
-    return mask_verdict(s.facts["ai"], lambda facts: of_array_interface(facts, None))
+    return mask_verdict(s.info["ai"], lambda info: of_array_interface(info, None))
 
 
 @check("AI-27", needs="AI")
@@ -300,9 +300,9 @@ def memory_outlives_the_dict(s: Subject) -> Verdict:
 
 @check("AI-30", needs="AI", once=True)
 def no_reallocation_under_a_consumer(s: Subject) -> Verdict:
-    # A buffer object in the dict owns what it lends: whoever holds it does not mind where the object moves.
-    lends_an_object = "AI" in s.arrays and s.arrays["AI"].is_raw
-    return resize_verdict(s, "AI", convict_on_move=not lends_an_object)
+    # A buffer object in the dict owns what it exports: whoever holds it does not mind where the object moves.
+    exports_an_object = "AI" in s.arrays and s.arrays["AI"].is_raw
+    return resize_verdict(s, "AI", convict_on_move=not exports_an_object)
 
 
 @check("AI-33", needs="AI", believable=True, once=True)

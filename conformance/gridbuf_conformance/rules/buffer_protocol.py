@@ -45,7 +45,7 @@ def _granted(
 
 
 def _best(s: Subject) -> dict[str, Any]:
-    granted = best_buffer(s.facts["pb"])
+    granted = best_buffer(s.info["pb"])
     return {} if granted is None else granted[1]
 
 
@@ -65,16 +65,16 @@ def _true_array(s: Subject) -> Descriptor | None:
 @check("PB-01", needs="PB")
 def refusals_are_buffer_errors(s: Subject) -> Verdict:
     wrong = {
-        name: fact
-        for name, fact in s.refusals.items()
-        if name != "FORMAT" and not {"BufferError", "MemoryError"} & set(fact["error"]["mro"])
+        name: part
+        for name, part in s.refusals.items()
+        if name != "FORMAT" and not {"BufferError", "MemoryError"} & set(part["error"]["mro"])
     }
     if wrong:
-        names = type_names([fact["error"] for fact in wrong.values()])
+        names = type_names([part["error"] for part in wrong.values()])
         return fail(
             "BufferError for a request that cannot be met", f"{names} for {', '.join(wrong)}"
         )
-    kept = [name for name, fact in s.refusals.items() if not fact["obj_is_null"]]
+    kept = [name for name, part in s.refusals.items() if not part["obj_is_null"]]
     if kept:
         return fail(
             "view.obj NULL after a refusal", f"an object is left in it for {', '.join(kept)}"
@@ -157,7 +157,7 @@ def format_is_filled_and_right(s: Subject) -> Verdict:
     if asked is None or array is None or array.element is None:
         return ok()
     if s.asked.dtype_info.format is None and _best(s)["format"] == "B":
-        return ok()  # the protocol has no word for this type: its bytes are lent as bytes
+        return ok()  # the protocol has no word for this type: its bytes are exported as bytes
     witnesses = [
         n for n, other in s.others("PB").items() if other.element and agree(other.element, asked)
     ]
@@ -433,7 +433,7 @@ def metadata_lives_until_release(s: Subject) -> Verdict:
 
 @check("PB-27", needs="PB")
 def released_memoryview_refuses(s: Subject) -> Verdict:
-    after = s.facts["python"].get("after_release")
+    after = s.info["python"].get("after_release")
     if after is None:
         return unsupported("memoryview() does not take the object")
     return ok() if "error" in after else fail("an error after release", "an answer")
@@ -441,26 +441,26 @@ def released_memoryview_refuses(s: Subject) -> Verdict:
 
 @check("PB-28")
 def python_buffer_returns_memoryview(s: Subject) -> Verdict:
-    fact = s.facts["python"].get("__buffer__:FULL_RO")
-    if fact is None:
+    part = s.info["python"].get("__buffer__:FULL_RO")
+    if part is None:
         return unsupported("no __buffer__ method")
-    if "error" in fact or fact["is_memoryview"]:
+    if "error" in part or part["is_memoryview"]:
         return ok()
-    return fail("a memoryview", f"a {fact['value'].get('type', fact['value']['t'])}")
+    return fail("a memoryview", f"a {part['value'].get('type', part['value']['t'])}")
 
 
 @check("PB-29")
 def release_takes_what_was_handed_out(s: Subject) -> Verdict:
-    facts = s.facts["python"].get("__release_buffer__")
-    if facts is None:
+    info = s.info["python"].get("__release_buffer__")
+    if info is None:
         return unsupported("no __release_buffer__ method of its own")
-    if facts["raised"]:
-        return fail("a __release_buffer__ that returns", f"{facts['raised'][0]} raised in it")
-    if facts["in_flight"] in _REFUSALS:
+    if info["raised"]:
+        return fail("a __release_buffer__ that returns", f"{info['raised'][0]} raised in it")
+    if info["in_flight"] in _REFUSALS:
         return ok("never called while an exception was under way: plain bytes are refused")
-    if facts["in_flight"] != _IN_FLIGHT:
+    if info["in_flight"] != _IN_FLIGHT:
         return fail(
-            "an exception that is under way kept", f"{facts['in_flight'] or 'nothing'} in its place"
+            "an exception that is under way kept", f"{info['in_flight'] or 'nothing'} in its place"
         )
     return ok()
 
@@ -471,20 +471,20 @@ _REFUSALS = ("BufferError", "TypeError", "ValueError")
 
 @check("PB-30")
 def python_buffer_honours_flags(s: Subject) -> Verdict:
-    fact = s.facts["python"].get("__buffer__:WRITABLE")
-    if fact is None:
+    part = s.info["python"].get("__buffer__:WRITABLE")
+    if part is None:
         return unsupported("no __buffer__ method")
-    if "error" in fact or not fact["is_memoryview"] or not fact["readonly"]:
+    if "error" in part or not part["is_memoryview"] or not part["readonly"]:
         return ok()
     return fail("BufferError for WRITABLE on read-only data", "a read-only memoryview")
 
 
 @check("PB-33")
 def unsupporting_types_raise_type_error(s: Subject) -> Verdict:
-    offered = s.offers("PB") or s.facts["python"]["memoryview"].get("readonly") is not None
-    if offered or s.arrays or s.offers("DL"):  # packed elements have no description of their own
-        return unsupported("the object offers host memory")
-    error = s.facts["python"]["memoryview"]["error"]
+    present = s.has("PB") or s.info["python"]["memoryview"].get("readonly") is not None
+    if present or s.arrays or s.has("DL"):  # packed elements have no description of their own
+        return unsupported("the object exports host memory")
+    error = s.info["python"]["memoryview"]["error"]
     if "TypeError" in error["mro"]:
         return ok()
     return fail("TypeError from memoryview()", error["type"])

@@ -84,25 +84,25 @@ def readonly_verdict(s: Subject, interface: str) -> Verdict:
 
 
 def resize_verdict(s: Subject, interface: str, *, convict_on_move: bool) -> Verdict:
-    """Was memory taken away while it was lent? `convict_on_move` also convicts an object that moved."""
+    """Was memory taken away while it was exported? `convict_on_move` also convicts an object that moved."""
     observed = {
-        method: facts[interface]
-        for method, facts in s.life.get("resizes", {}).items()
-        if interface in facts
+        method: info[interface]
+        for method, info in s.life.get("resizes", {}).items()
+        if interface in info
     }
     if not observed:
         return unsupported("the type was not seen to resize, or was not tried")
-    for method, facts in observed.items():
-        if facts["refused"] is not None:
-            if interface == "PB" and not facts["allowed_after"]:
+    for method, info in observed.items():
+        if info["refused"] is not None:
+            if interface == "PB" and not info["allowed_after"]:
                 return fail(
                     f"{method}() works again after release",
-                    f"it raises {facts['refused']} for good",
+                    f"it raises {info['refused']} for good",
                 )
             continue
-        if s.observation["map_known"] and not facts["mapped"]:
-            return fail(f"{method}() refused, or memory kept", "the lent memory was unmapped")
-        if convict_on_move and not facts["same_address"]:
+        if s.observation["map_known"] and not info["mapped"]:
+            return fail(f"{method}() refused, or memory kept", "the exported memory was unmapped")
+        if convict_on_move and not info["same_address"]:
             return fail(f"{method}() refused, or the address kept", "the object moved its memory")
     return ok()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..consumption import Consumption
-from ..offers.cuda_interface import PENDING_BYTE
+from ..exports.cuda_interface import PENDING_BYTE
 from ..outcomes import Verdict
 from .consumer_common import taken
 from .consumer_registry import consumer_check
@@ -27,7 +27,7 @@ def three_spellings_mean_the_same(c: Consumption, control: Consumption | None) -
 
 @consumer_check("CAI-13")
 def strides_are_used(c: Consumption, control: Consumption | None) -> Verdict:
-    if c.offer.byteorder == "swapped":
+    if c.export.byteorder == "swapped":
         return unsupported("CAI-26 looks at swapped numbers")
     return taken(c, control)
 
@@ -60,6 +60,6 @@ def object_is_kept_alive(c: Consumption, control: Consumption | None) -> Verdict
 
 @consumer_check("CAI-26")
 def byte_order_is_honoured(c: Consumption, control: Consumption | None) -> Verdict:
-    if c.offer.byteorder != "swapped":
+    if c.export.byteorder != "swapped":
         return unsupported("the numbers are native ones")
     return taken(c, control)

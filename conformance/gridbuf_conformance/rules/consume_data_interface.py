@@ -33,7 +33,7 @@ def hooks_are_called_in_order(c: Consumption, control: Consumption | None) -> Ve
     if c.mistake is not None:
         return fail(*c.mistake, note="before acquire the memory holds old bytes")
     releases, acquires = events.count("release"), events.count("acquire")
-    if c.offer.twist.name != "none-hooks" and releases != acquires:
+    if c.export.variant.name != "none-hooks" and releases != acquires:
         return fail(
             f"release for each of {acquires} acquire", f"release was called {releases} times"
         )

@@ -16,7 +16,7 @@ def tensors_of_the_table_are_owned(c: Consumption, control: Consumption | None) 
     owned = c.after["owned"]
     if not owned:
         return unsupported(_UNUSED)
-    if all(export["deleter_calls"] for export in owned):
+    if all(tensor["deleter_calls"] for tensor in owned):
         return ok()
     return fail("the deleter of the table's tensor called in the end", "it was not called")
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..consumption import Consumption
 from ..outcomes import Outcome, Verdict
-from .consume_dlpack_structs import exports
+from .consume_dlpack_structs import handed_out
 from .consumer_common import taken
 from .consumer_registry import consumer_check
 from .verdicts import advise, fail, ok, unsupported, untested
@@ -28,10 +28,10 @@ def used_capsules_are_refused(c: Consumption, control: Consumption | None) -> Ve
 
 @consumer_check("DP-08")
 def capsule_is_disarmed(c: Consumption, control: Consumption | None) -> Verdict:
-    if not exports(c.after):
+    if not handed_out(c.after):
         return unsupported(_NO_CAPSULE)
-    for export in exports(c.after):
-        if export["deleter_calls"] and export["destructor_calls"]:
+    for tensor in handed_out(c.after):
+        if tensor["deleter_calls"] and tensor["destructor_calls"]:
             return fail(
                 "a capsule that is renamed or disarmed when its tensor is taken",
                 "the consumer deleted the tensor, and the capsule's destructor did so again",
@@ -46,7 +46,7 @@ def capsule_is_disarmed(c: Consumption, control: Consumption | None) -> Verdict:
 
 def _was_destroyed(c: Consumption) -> bool:
     """Whether a capsule's own destructor deleted the tensor while the result lived."""
-    return any(export["destructor_calls"] for export in exports(c.kept))
+    return any(tensor["destructor_calls"] for tensor in handed_out(c.kept))
 
 
 @consumer_check("DP-09")
@@ -57,24 +57,24 @@ def refusal_leaves_no_trace(c: Consumption, control: Consumption | None) -> Verd
         if not c.returned["native_deleter"]:
             return untested("the deleter is Python code here, which loses exceptions itself")
         return fail("the exception that was raised", c.refusal)
-    left = [export for export in exports(c.after) if _is_left(export)]
+    left = [tensor for tensor in handed_out(c.after) if _is_left(tensor)]
     if left:
         return fail("the tensor deleted, by the consumer or with its capsule", "it never was")
     return ok()
 
 
-def _is_left(export: dict[str, Any]) -> bool:
-    return bool(export["deleter"] and not export["deleter_calls"] + export["destructor_calls"])
+def _is_left(tensor: dict[str, Any]) -> bool:
+    return bool(tensor["deleter"] and not tensor["deleter_calls"] + tensor["destructor_calls"])
 
 
 @consumer_check("DP-11")
 def the_form_that_came_is_looked_at(c: Consumption, control: Consumption | None) -> Verdict:
-    return taken(c, control) if exports(c.returned) else unsupported(_NO_CAPSULE)
+    return taken(c, control) if handed_out(c.returned) else unsupported(_NO_CAPSULE)
 
 
 @consumer_check("DP-14")
 def producers_of_both_standards_are_called(c: Consumption, control: Consumption | None) -> Verdict:
-    if c.offer.interface.name == "dlpack-legacy":
+    if c.export.interface.name == "dlpack-legacy":
         if c.accepted or control is None or not control.accepted:
             return ok() if c.accepted else unsupported("the newer form is refused, too")
         return fail(
@@ -99,16 +99,16 @@ def stream_is_passed(c: Consumption, control: Consumption | None) -> Verdict:
 @consumer_check("DP-21")
 def nothing_is_copied_against_its_word(c: Consumption, control: Consumption | None) -> Verdict:
     forbids = any(call.get("copy") == {"t": "bool", "value": False} for call in c.returned["calls"])
-    if not forbids or not c.accepted or 0 in c.offer.view_map.shape:
+    if not forbids or not c.accepted or 0 in c.export.view_map.shape:
         return unsupported("copy=False is not what it asked for")
     if not c.can_be_read:
         return unsupported(_NOT_SEEN)
-    return ok() if c.aliases else fail("the memory that was lent", "a copy, after copy=False")
+    return ok() if c.aliases else fail("the memory that was exported", "a copy, after copy=False")
 
 
 @consumer_check("DP-28")
 def read_only_bit_is_honoured(c: Consumption, control: Consumption | None) -> Verdict:
-    if not c.offer.readonly or not c.accepted or not c.aliases:
+    if not c.export.readonly or not c.accepted or not c.aliases:
         return unsupported("no read-only memory was taken over")
     claims = [c.arrays[name].readonly for name in ("AI", "AS", "PB") if name in c.arrays]
     if not claims:
@@ -120,7 +120,7 @@ def read_only_bit_is_honoured(c: Consumption, control: Consumption | None) -> Ve
 def errors_pass_through(c: Consumption, control: Consumption | None) -> Verdict:
     if c.accepted:
         return unsupported("it was taken without")
-    if c.offer.twist.name == "raises":
+    if c.export.variant.name == "raises":
         if "ExporterError" in (*c.error["mro"], *c.error["causes"]):
             return ok()
         return fail("the exporter's own error", c.refusal)
@@ -137,16 +137,16 @@ def result_is_the_array(c: Consumption, control: Consumption | None) -> Verdict:
         return unsupported(f"refused: {c.error['type']}")
     if c.mistake is None:
         return ok() if c.can_be_read else unsupported(_NOT_SEEN)
-    if c.offer.has_unusual_strides:
+    if c.export.has_unusual_strides:
         return Verdict(Outcome.BLOCKED, note="DL-14 failed")
     return fail(*c.mistake)
 
 
 @consumer_check("DP-31")
 def memory_lives_with_the_result(c: Consumption, control: Consumption | None) -> Verdict:
-    if not c.accepted or not exports(c.after):
+    if not c.accepted or not handed_out(c.after):
         return unsupported("nothing was taken")
-    if any(not export["deleter"] for export in exports(c.after)):
+    if any(not tensor["deleter"] for tensor in handed_out(c.after)):
         return unsupported("the tensor has no deleter")
     if c.aliases and c.kept["free"]:
         if _was_destroyed(c):

@@ -14,14 +14,14 @@ from .verdicts import advise, fail, ok, unsupported
 _NEVER_VERSIONED = "it never asks for a versioned capsule"
 
 
-def exports(facts: dict[str, Any]) -> list[dict[str, Any]]:
-    """What became of every capsule that was handed out, by the facts of one moment."""
-    return list(facts.get("exports", ()))
+def handed_out(info: dict[str, Any]) -> list[dict[str, Any]]:
+    """What became of every capsule that was handed out, at one moment."""
+    return list(info.get("handed_out", ()))
 
 
 def is_versioned(c: Consumption) -> bool:
     """Whether a versioned capsule was asked for and handed out."""
-    return any(export["versioned"] for export in exports(c.returned))
+    return any(tensor["versioned"] for tensor in handed_out(c.returned))
 
 
 @consumer_check("DL-01")
@@ -43,7 +43,7 @@ def offset_is_added(c: Consumption, control: Consumption | None) -> Verdict:
     an offset that is refused is a note, one that is ignored a failure."""
     verdict = taken(c, control)
     if verdict.failed and not c.accepted and not c.unclean:
-        return advise("the array, as from the plain offer", c.refusal)
+        return advise("the array, as from the plain export", c.refusal)
     return verdict
 
 
@@ -59,28 +59,28 @@ def scalars_have_no_shape_to_read(c: Consumption, control: Consumption | None) -
 
 @consumer_check("DL-14")
 def strides_are_signed(c: Consumption, control: Consumption | None) -> Verdict:
-    if not c.offer.has_unusual_strides:
+    if not c.export.has_unusual_strides:
         return unsupported("no stride is negative or zero")
     return taken(c, control) if c.accepted else ok(f"refused: {c.error['type']}")
 
 
 @consumer_check("DL-19")
 def deleter_runs_once(c: Consumption, control: Consumption | None) -> Verdict:
-    for export in exports(c.after):
-        if export["deleter_calls"] > 1:
-            return fail("one call of the deleter", f"{export['deleter_calls']} calls")
-    if c.offer.twist.name == "null-deleter":
+    for tensor in handed_out(c.after):
+        if tensor["deleter_calls"] > 1:
+            return fail("one call of the deleter", f"{tensor['deleter_calls']} calls")
+    if c.export.variant.name == "null-deleter":
         return taken(c, control)
-    return ok() if exports(c.after) else unsupported("no capsule was asked for")
+    return ok() if handed_out(c.after) else unsupported("no capsule was asked for")
 
 
 @consumer_check("DL-21")
 def metadata_is_left_alone(c: Consumption, control: Consumption | None) -> Verdict:
-    if not exports(c.after):
+    if not handed_out(c.after):
         return unsupported("no capsule was asked for")
-    if all(export["metadata_unchanged"] for export in exports(c.after)):
+    if all(tensor["metadata_unchanged"] for tensor in handed_out(c.after)):
         return ok()
-    return fail("shape and strides as they were lent", "the consumer wrote into them")
+    return fail("shape and strides as they were exported", "the consumer wrote into them")
 
 
 @consumer_check("DL-22")
@@ -90,7 +90,7 @@ def another_major_is_refused(c: Consumption, control: Consumption | None) -> Ver
 
 @consumer_check("DL-23")
 def unknown_is_refused_and_minor_taken(c: Consumption, control: Consumption | None) -> Verdict:
-    name = c.offer.twist.name
+    name = c.export.variant.name
     if name == "later-minor" and c.accepted and not is_versioned(c):
         return unsupported(_NEVER_VERSIONED)
     if name == "lanes" and c.accepted and _is_vector(c):
@@ -100,21 +100,21 @@ def unknown_is_refused_and_minor_taken(c: Consumption, control: Consumption | No
 
 def _passed_on(c: Consumption) -> Verdict | None:
     """A note on a mere carrier: the text forbids to guess what an unknown type or device means, and
-    who hands on the very one that came, and offers no other way to the elements, has not guessed.
+    who hands on the very one that came, and has no other way to the elements, has not guessed.
     """
-    lent = c.result.get("main") or {}
-    known = c.offer.dtype_info.dlpack
-    if not c.accepted or set(c.arrays) - {"DL"} or known is None or "dtype" not in lent:
+    exported = c.result.get("main") or {}
+    known = c.export.dtype_info.dlpack
+    if not c.accepted or set(c.arrays) - {"DL"} or known is None or "dtype" not in exported:
         return None
-    if tuple(lent["dtype"][:2]) == known and tuple(lent["device"]) == (CPU, 0):
+    if tuple(exported["dtype"][:2]) == known and tuple(exported["device"]) == (CPU, 0):
         return None
-    return advise(f"an error: {c.offer.twist.about}", "it is carried, and handed on as it came")
+    return advise(f"an error: {c.export.variant.about}", "it is carried, and handed on as it came")
 
 
 def _is_vector(c: Consumption) -> bool:
     """Whether the result has one element for each vector, with all its bytes."""
-    shape = c.offer.view_map.shape
-    wide = shape[-1] * c.offer.itemsize
+    shape = c.export.view_map.shape
+    wide = shape[-1] * c.export.itemsize
     return any(a.shape == shape[:-1] and a.itemsize == wide for a in c.arrays.values())
 
 

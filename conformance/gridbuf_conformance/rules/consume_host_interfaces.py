@@ -1,7 +1,7 @@
 """Consumer checks of the interfaces to host memory beside DLPack: the array interface, the array
 struct, the buffer protocol, and the round trip through any of them.
 
-A plain offer can be any array, so several rules look at it. Each speaks only of its own question
+A plain export can be any array, so several rules look at it. Each speaks only of its own question
 (`_about`), so that one mistake convicts one rule: what is wrong with swapped numbers is AI-34's,
 with strides AI-22's, and XA-15 has the rest.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..consumption import Consumption
-from ..offers import PLAIN
+from ..exports import PLAIN
 from ..outcomes import Verdict
 from .consumer_common import taken
 from .consumer_registry import consumer_check
@@ -22,16 +22,16 @@ _OF_TYPES = {"array-interface": "AI-34", "array-struct": "AS-05", "buffer": "PB-
 
 
 def _about(c: Consumption) -> str:
-    """The one rule that a wrong result of this offer counts against."""
-    offer = c.offer
-    name = offer.interface.name
-    if offer.twist.name != PLAIN:
-        return str(offer.twist.rules[0])
-    if name == "buffer" and offer.dtype_info.kind == "c":
+    """The one rule that a wrong result of this export counts against."""
+    export = c.export
+    name = export.interface.name
+    if export.variant.name != PLAIN:
+        return str(export.variant.rules[0])
+    if name == "buffer" and export.dtype_info.kind == "c":
         return "PB-22"
-    if offer.byteorder == "swapped" or (name == "buffer" and offer.dtype_info.fields):
+    if export.byteorder == "swapped" or (name == "buffer" and export.dtype_info.fields):
         return _OF_TYPES.get(name, "XA-15")
-    if offer.views or offer.layout not in (None, tuple(range(offer.ndim))):
+    if export.views or export.layout not in (None, tuple(range(export.ndim))):
         return _OF_STRIDES.get(name, "XA-15")
     return "XA-15"
 
@@ -40,11 +40,11 @@ def _about(c: Consumption) -> str:
 
 
 def _judges_result(rule: str) -> None:
-    """Registers the check that an offer about `rule` was taken as its twist allows."""
+    """Registers the check that an export about `rule` was taken as its variant allows."""
 
     def decide(c: Consumption, control: Consumption | None) -> Verdict:
         if _about(c) != rule:
-            return unsupported(f"the offer is about {_about(c)}")
+            return unsupported(f"the export is about {_about(c)}")
         return taken(c, control)
 
     decide.__name__ = f"taken_{rule.replace('-', '_').lower()}"
@@ -64,7 +64,7 @@ for _rule in (
 def round_trip(c: Consumption, control: Consumption | None) -> Verdict:
     if not c.accepted:
         return unsupported(f"refused: {c.error['type']}")
-    if not c.facts["unchanged"]:
+    if not c.info["unchanged"]:
         return fail("memory that is read", "the consumer changed bytes in or around the array")
     if _about(c) != "XA-15":
         return ok() if c.mistake is None else unsupported(f"{_about(c)} has the mistake")
@@ -73,7 +73,7 @@ def round_trip(c: Consumption, control: Consumption | None) -> Verdict:
 
 def _writability(c: Consumption) -> Verdict:
     """Whether what cannot be written is handed on as if it could be."""
-    if not c.offer.readonly:
+    if not c.export.readonly:
         return unsupported("the memory is writable")
     if not c.accepted:
         return ok(f"refused: {c.error['type']}")
@@ -92,7 +92,7 @@ def readonly_stays_readonly(c: Consumption, control: Consumption | None) -> Verd
 
 @consumer_check("AS-05")
 def flags_are_followed(c: Consumption, control: Consumption | None) -> Verdict:
-    if _about(c) == "AS-05" and c.offer.twist.name != "read-only":
+    if _about(c) == "AS-05" and c.export.variant.name != "read-only":
         return taken(c, control)
     return _writability(c)
 
@@ -111,8 +111,8 @@ def mask_is_not_dropped(c: Consumption, control: Consumption | None) -> Verdict:
 
 @consumer_check("AI-29")
 def errors_pass_through(c: Consumption, control: Consumption | None) -> Verdict:
-    raised = c.offer.twist.about.rpartition(" ")[2]
-    if c.facts["error"] is None:
+    raised = c.export.variant.about.rpartition(" ")[2]
+    if c.info["error"] is None:
         return fail(f"{raised}, as the property raised", "no error")
     if raised in (*c.error["mro"], *c.error["causes"]):
         return ok()
@@ -122,8 +122,8 @@ def errors_pass_through(c: Consumption, control: Consumption | None) -> Verdict:
 @consumer_check("PB-22")
 def complex_is_read(c: Consumption, control: Consumption | None) -> Verdict:
     if _about(c) != "PB-22":
-        return unsupported(f"the offer is about {_about(c)}")
-    if c.offer.twist.name in (PLAIN, "complex") or c.accepted or c.unclean:
+        return unsupported(f"the export is about {_about(c)}")
+    if c.export.variant.name in (PLAIN, "complex") or c.accepted or c.unclean:
         return taken(c, control)
     if control is None or not control.accepted:
         return unsupported("complex numbers are refused in either spelling")
@@ -160,14 +160,14 @@ def capsule_is_kept_alive(c: Consumption, control: Consumption | None) -> Verdic
     return _lives_on(c, "the capsule is held as long as the result lives")
 
 
-def _lenders(seen: dict[str, Any]) -> list[dict[str, Any]]:
-    """What was seen of the exporter's own buffer, or of those of the objects that it lent."""
-    return list(seen.get("lent", [seen]))
+def _sources(seen: dict[str, Any]) -> list[dict[str, Any]]:
+    """What was seen of the exporter's own buffer, or of those of the objects that it exported."""
+    return list(seen.get("exported", [seen]))
 
 
 def _releases(seen: dict[str, Any]) -> list[int]:
     """How often each view was released."""
-    return [count for lender in _lenders(seen) for count in lender["releases"]]
+    return [count for source in _sources(seen) for count in source["releases"]]
 
 
 @consumer_check("PB-35")
@@ -195,7 +195,7 @@ def released_once(c: Consumption, control: Consumption | None) -> Verdict:
 
 @consumer_check("PB-25")
 def metadata_is_left_alone(c: Consumption, control: Consumption | None) -> Verdict:
-    if all(lender["metadata_unchanged"] for lender in _lenders(c.after)):
+    if all(source["metadata_unchanged"] for source in _sources(c.after)):
         return ok()
     return fail("shape, strides and suboffsets as the exporter wrote them", "they were changed")
 
@@ -212,7 +212,7 @@ def release_method_is_called(c: Consumption, control: Consumption | None) -> Ver
 
 @consumer_check("PB-31")
 def requests_are_requests(c: Consumption, control: Consumption | None) -> Verdict:
-    requests = [name for lender in _lenders(c.after) for name in lender["requests"]]
+    requests = [name for source in _sources(c.after) for name in source["requests"]]
     wrong = [name for name in requests if name in ("flags 0x100", "flags 0x200")]
     if not wrong:
         return ok()

@@ -38,7 +38,7 @@ _KEYS_WITH_RULES = frozenset(
 
 @check("CAI-01", needs="CAI")
 def attribute_is_a_dict(s: Subject) -> Verdict:
-    return is_dict_verdict(s.facts["cai"])
+    return is_dict_verdict(s.info["cai"])
 
 
 @check("CAI-02", needs="CAI")
@@ -102,10 +102,10 @@ def device_can_access_the_pointer(s: Subject) -> Verdict:
         return unsupported("no byte is touched")
     if not s.cuda_fields["data"]["items"][0]["value"]:
         return fail("an address, for there are elements", f"address 0 with shape {tuple(shape)}")
-    info = s.mapping.get("CAI", {}).get("info")
+    pointer = s.mapping.get("CAI", {}).get("pointer")
     if s.no_driver:
         return untested(s.no_driver)
-    if info is None or not info["device"]:
+    if pointer is None or not pointer["device"]:
         return fail("memory that the device can access", "the driver knows no such device memory")
     return ok()
 
@@ -158,7 +158,7 @@ def descr_is_well_formed(s: Subject) -> Verdict:
 def mask_is_an_array_or_none(s: Subject) -> Verdict:
     if s.cuda_version < 1:
         return unsupported("masks came with version 1")
-    return mask_verdict(s.facts["cai"], of_cuda_interface)
+    return mask_verdict(s.info["cai"], of_cuda_interface)
 
 
 # -- streams -------------------------------------------------------------------------------------------
@@ -191,9 +191,9 @@ def stream_is_alive(s: Subject) -> Verdict:
         return fail("1, 2 or the handle of a live stream", "a negative number")
     if s.no_driver:
         return untested(s.no_driver)
-    if s.facts["stream"]["live"]:
+    if s.info["stream"]["live"]:
         return ok()
-    return fail("1, 2 or the handle of a live stream", f"the driver: {s.facts['stream']['error']}")
+    return fail("1, 2 or the handle of a live stream", f"the driver: {s.info['stream']['error']}")
 
 
 def _pending_verdict(s: Subject, *, named: bool) -> Verdict:
@@ -204,13 +204,13 @@ def _pending_verdict(s: Subject, *, named: bool) -> Verdict:
         return untested(s.no_driver)
     if s.device_error:
         return untested(s.device_error)
-    if s.facts.get("late", {}).get("CAI") and named is (_stream(s)["t"] == "int"):
+    if s.info.get("late", {}).get("CAI") and named is (_stream(s)["t"] == "int"):
         return fail(_AWAITED[named], "content that changed once the whole device was at rest")
     pending = s.observation.get("pending") or {}
     if pending.get("CAI") is False and pending["CAI stream"] is named:
         return fail(_AWAITED[named], "bytes from before the work that was pending on it")
     seen = pending.get("CAI") is not None and pending["CAI stream"] is named
-    judged = "CAI" in s.facts.get("late", {}) and named is (_stream(s)["t"] == "int")
+    judged = "CAI" in s.info.get("late", {}) and named is (_stream(s)["t"] == "int")
     if seen or judged:
         return ok()
     return unsupported(f"{'a' if named else 'no'} stream was not named, or nothing was pending")
@@ -240,7 +240,7 @@ def duties_are_on_by_default(s: Subject) -> Verdict:
         )
     if s.no_driver:
         return untested(s.no_driver)
-    late = s.facts.get("late", {}).get("CAI")
+    late = s.info.get("late", {}).get("CAI")
     in_time = (s.observation.get("pending") or {}).get("CAI")
     if late is None and in_time is None:
         return unsupported("nothing was pending")
@@ -258,8 +258,8 @@ def stream_lives_as_long_as_the_object(s: Subject) -> Verdict:
         return unsupported("no stream is named")
     if s.no_driver:
         return untested(s.no_driver)
-    facts = s.facts["stream"]
-    if facts.get("live_after", True):
+    info = s.info["stream"]
+    if info.get("live_after", True):
         return ok()
     return fail("a stream that lives as long as the object", "gone when the dict was dropped")
 
@@ -285,28 +285,28 @@ def reading_changes_no_lifetime(s: Subject) -> Verdict:
 
 @check("CAI-24")
 def host_objects_have_no_attribute(s: Subject) -> Verdict:
-    offered = s.facts["probes"]["__cuda_array_interface__"].get("offered")
-    device = s.facts.get("device", {}).get("integers")
+    present = s.info["probes"]["__cuda_array_interface__"].get("present")
+    device = s.info.get("device", {}).get("integers")
     if device is None or device[0] != CPU:
         return unsupported("the object is not known to be in host memory")
-    if offered and "CAI" not in s.arrays:
+    if present and "CAI" not in s.arrays:
         return fail("AttributeError, so that hasattr is False", "hasattr is True for host memory")
     return ok()
 
 
 @check("CAI-25", needs="CAI", believable=True)
 def pointer_and_device_belong_together(s: Subject) -> Verdict:
-    device = s.facts.get("device", {}).get("integers")
-    info = s.mapping.get("CAI", {}).get("info")
+    device = s.info.get("device", {}).get("integers")
+    pointer = s.mapping.get("CAI", {}).get("pointer")
     if device is None or device[0] != CUDA:
         return unsupported("no DLPack device to compare with, or none of CUDA's own memory")
     if s.arrays["CAI"].is_empty:
         return unsupported("no elements")
-    if info is None:
+    if pointer is None:
         return untested(s.no_driver or "the driver knows no such memory")
-    if info["id"] == device[1]:
+    if pointer["id"] == device[1]:
         return ok()
-    return fail(f"memory of device {device[1]}", f"memory of device {info['id']}")
+    return fail(f"memory of device {device[1]}", f"memory of device {pointer['id']}")
 
 
 @check("CAI-26", needs="CAI")
@@ -329,7 +329,7 @@ def old_versions_leave_meanings_open(s: Subject) -> Verdict:
 
 @check("CAI-28", needs="CAI")
 def other_vendors_streams_have_no_cuda_meaning(s: Subject) -> Verdict:
-    device = s.facts.get("device", {}).get("integers")
+    device = s.info.get("device", {}).get("integers")
     if device is None or device[0] != ROCM:
         return unsupported("not a HIP array under CUDA's name")
     stream = _stream(s)

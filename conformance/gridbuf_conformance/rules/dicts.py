@@ -47,13 +47,13 @@ def shown(value: dict[str, Any] | None) -> str:
     return repr(value["value"])
 
 
-def is_dict_verdict(facts: dict[str, Any]) -> Verdict:
+def is_dict_verdict(info: dict[str, Any]) -> Verdict:
     """Is the attribute's value a dict?"""
-    if "error" in facts:
-        return fail("a dict", f"the attribute raised {facts['error']['type']}")
-    if "fields" in facts:
+    if "error" in info:
+        return fail("a dict", f"the attribute raised {info['error']['type']}")
+    if "fields" in info:
         return ok()
-    value = facts["value"]
+    value = info["value"]
     return fail("a dict", "a method" if value.get("callable") else shown(value))
 
 
@@ -122,16 +122,16 @@ def descr_verdict(fields: dict[str, Any]) -> Verdict:
     return ok()
 
 
-def mask_verdict(facts: dict[str, Any], read: Callable[[dict[str, Any]], Descriptor]) -> Verdict:
+def mask_verdict(info: dict[str, Any], read: Callable[[dict[str, Any]], Descriptor]) -> Verdict:
     """Is the mask None, or an object with the same interface that broadcasts to the shape?"""
-    mask = facts["fields"].get("mask")
+    mask = info["fields"].get("mask")
     if mask is None or mask["t"] == "none":
         return unsupported("no mask")
     try:
-        array = read(facts.get("mask_interface", {}))
+        array = read(info.get("mask_interface", {}))
     except Rejected as rejection:
         return fail("None or an object with this interface", str(rejection))
-    shape = [extent["value"] for extent in facts["fields"]["shape"]["items"]]
+    shape = [extent["value"] for extent in info["fields"]["shape"]["items"]]
     aligned = list(zip(reversed(array.shape), reversed(shape)))
     if array.ndim <= len(shape) and all(m in (1, extent) for m, extent in aligned):
         return ok()

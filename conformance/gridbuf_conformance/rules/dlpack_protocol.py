@@ -36,7 +36,7 @@ def _takes(s: Subject, keyword: str) -> bool:
 
 
 def _exports(s: Subject) -> bool:
-    return "error" not in s.facts["main"]
+    return "error" not in s.info["main"]
 
 
 def _original(s: Subject) -> Descriptor | None:
@@ -49,10 +49,10 @@ def _original(s: Subject) -> Descriptor | None:
 
 @check("DP-01")
 def methods_come_together(s: Subject) -> Verdict:
-    probes = s.facts["probes"]
+    probes = s.info["probes"]
     if any("error" in probes[name] for name in ("__dlpack__", "__dlpack_device__")):
         return unsupported("hasattr raised, see XA-18")
-    export, device = (probes[n]["offered"] for n in ("__dlpack__", "__dlpack_device__"))
+    export, device = (probes[n]["present"] for n in ("__dlpack__", "__dlpack_device__"))
     if export == device:
         return ok() if export else unsupported("the object has no __dlpack__")
     missing = "__dlpack_device__" if export else "__dlpack__"
@@ -61,24 +61,24 @@ def methods_come_together(s: Subject) -> Verdict:
 
 @check("DP-02", needs="DLPACK")
 def device_is_a_pair_of_ints(s: Subject) -> Verdict:
-    facts = s.facts.get("device", {})
-    if "error" in facts:
-        return fail("a pair of ints", f"__dlpack_device__() raised {facts['error']['type']}")
-    if "integers" not in facts:
-        return fail("a tuple of two ints", shown(facts.get("first")))
-    if facts["first"] != facts["second"]:
+    info = s.info.get("device", {})
+    if "error" in info:
+        return fail("a pair of ints", f"__dlpack_device__() raised {info['error']['type']}")
+    if "integers" not in info:
+        return fail("a tuple of two ints", shown(info.get("first")))
+    if info["first"] != info["second"]:
         return fail(
-            "the same device each time", f"{shown(facts['first'])}, then {shown(facts['second'])}"
+            "the same device each time", f"{shown(info['first'])}, then {shown(info['second'])}"
         )
     return ok()
 
 
 @check("DP-03", needs="DLPACK")
 def result_is_a_named_capsule(s: Subject) -> Verdict:
-    for call, facts in {**s.calls, "held": s.facts["main"]}.items():
-        if "error" in facts or facts.get("name") in _NAMES:
+    for call, info in {**s.calls, "held": s.info["main"]}.items():
+        if "error" in info or info.get("name") in _NAMES:
             continue
-        actual = f"a capsule named {facts['name']!r}" if facts["capsule"] else f"a {facts['type']}"
+        actual = f"a capsule named {info['name']!r}" if info["capsule"] else f"a {info['type']}"
         where = "" if call in ("held", "legacy") else f" for {call}"
         return fail(f"a capsule named {' or '.join(_NAMES)}", actual + where)
     return ok() if _exports(s) else unsupported("every export is refused")
@@ -86,24 +86,22 @@ def result_is_a_named_capsule(s: Subject) -> Verdict:
 
 @check("DP-04", needs="DLPACK")
 def capsule_is_on_the_device(s: Subject) -> Verdict:
-    device = s.facts.get("device", {}).get("integers")
+    device = s.info.get("device", {}).get("integers")
     if device is None or not s.capsules:
         return unsupported("no device, or no capsule")
-    for call, facts in s.capsules.items():
-        if not call.startswith("dl_device") and facts["device"] != device:
-            return fail(
-                f"device {tuple(device)}", f"device {tuple(facts['device'])} in the capsule"
-            )
+    for call, info in s.capsules.items():
+        if not call.startswith("dl_device") and info["device"] != device:
+            return fail(f"device {tuple(device)}", f"device {tuple(info['device'])} in the capsule")
     return ok()
 
 
 @check("DP-06", needs="DLPACK", once=True)
 def unconsumed_capsule_frees(s: Subject) -> Verdict:
-    facts = s.life.get("capsule")
-    if facts is None or "error" in facts:
+    info = s.life.get("capsule")
+    if info is None or "error" in info:
         return unsupported("no capsule whose life can be followed")
-    gained = leaked(facts["unconsumed_growth"])
-    references = facts["references"][1] - facts["references"][0]
+    gained = leaked(info["unconsumed_growth"])
+    references = info["references"][1] - info["references"][0]
     if references >= 8:
         return fail(
             "the tensor freed with its capsule", f"{references // 8} references kept by each"
@@ -112,29 +110,29 @@ def unconsumed_capsule_frees(s: Subject) -> Verdict:
         return fail(
             "the tensor freed with its capsule", f"{gained} left when it is dropped unconsumed"
         )
-    counted = facts["unconsumed_growth"]["rounds"]
+    counted = info["unconsumed_growth"]["rounds"]
     return ok("" if counted else "live bytes were not counted: other threads were running")
 
 
 @check("DP-07", needs="DLPACK", once=True)
 def renamed_capsule_does_nothing(s: Subject) -> Verdict:
-    facts = s.life.get("capsule")
-    if facts is None or "destructor_called_deleter" not in facts:
+    info = s.life.get("capsule")
+    if info is None or "destructor_called_deleter" not in info:
         return unsupported("no deleter to count")
-    if facts["destructor_called_deleter"]:
+    if info["destructor_called_deleter"]:
         return fail("a destructor that leaves a used capsule alone", "it called the deleter")
     return ok()
 
 
 @check("DP-10", needs="DLPACK", once=True)
 def names_are_static(s: Subject) -> Verdict:
-    facts = s.life.get("capsule")
-    if facts is None or "name_after" not in facts:
+    info = s.life.get("capsule")
+    if info is None or "name_after" not in info:
         return unsupported("no capsule whose life can be followed")
-    if facts["name_after"] == facts["name"]:
+    if info["name_after"] == info["name"]:
         return ok()
     return fail(
-        f"{facts['name']!r} in static storage", "other bytes there once the capsule was gone"
+        f"{info['name']!r} in static storage", "other bytes there once the capsule was gone"
     )
 
 
@@ -157,11 +155,11 @@ def lower_major_gets_no_newer_capsule(s: Subject) -> Verdict:
     if not _takes(s, "max_version=None") or not _exports(s):
         return unsupported("max_version is not taken, or every export is refused")
     for call in ("max_version=(0,1)", "max_version=(0,8)"):
-        facts = s.calls[call]
-        if facts.get("name") == "dltensor_versioned":
+        info = s.calls[call]
+        if info.get("name") == "dltensor_versioned":
             return fail(f"a legacy capsule or BufferError for {call}", "a versioned capsule")
-        if "error" in facts and not _is(facts["error"], "BufferError"):
-            return fail(f"a legacy capsule or BufferError for {call}", facts["error"]["type"])
+        if "error" in info and not _is(info["error"], "BufferError"):
+            return fail(f"a legacy capsule or BufferError for {call}", info["error"]["type"])
     return ok()
 
 
@@ -194,7 +192,7 @@ def four_keywords_are_taken(s: Subject) -> Verdict:
 
 @check("DP-15", needs="DLPACK")
 def cpu_takes_no_stream(s: Subject) -> Verdict:
-    device = s.facts.get("device", {}).get("integers", [0])
+    device = s.info.get("device", {}).get("integers", [0])
     if device[0] != CPU or not _takes(s, "stream=None"):
         return unsupported("not on the CPU, or stream is not taken")
     note = "" if _error(s, "stream=-1") else "stream=-1 is accepted, as most producers do"
@@ -209,7 +207,7 @@ def cpu_takes_no_stream(s: Subject) -> Verdict:
 
 @check("DP-16", needs="DLPACK")
 def cuda_streams_have_their_meaning(s: Subject) -> Verdict:
-    device = s.facts.get("device", {}).get("integers", [0])
+    device = s.info.get("device", {}).get("integers", [0])
     if device[0] != CUDA or not _takes(s, "stream=None"):
         return unsupported("not on a CUDA device, or stream is not taken")
     for call in ("stream=None", "stream=-1", "stream=1", "stream=2"):
@@ -226,7 +224,7 @@ def cuda_streams_have_their_meaning(s: Subject) -> Verdict:
 
 @check("DP-17", needs="DLPACK")
 def rocm_streams_have_their_meaning(s: Subject) -> Verdict:
-    device = s.facts.get("device", {}).get("integers", [0])
+    device = s.info.get("device", {}).get("integers", [0])
     if device[0] != ROCM or not _takes(s, "stream=None"):
         return unsupported("not on a ROCm device, or stream is not taken")
     for call in ("stream=None", "stream=-1", "stream=0"):
@@ -242,7 +240,7 @@ def rocm_streams_have_their_meaning(s: Subject) -> Verdict:
 @check("DP-18", needs="DLPACK", once=True)
 def pending_work_comes_before_the_consumer(s: Subject) -> Verdict:
     wanted = "the finished content for work on the consumer's stream"
-    if s.facts.get("late", {}).get("DL"):
+    if s.info.get("late", {}).get("DL"):
         return fail(wanted, "content that changed once the whole device was at rest")
     return _pending_verdict(s, "DL", wanted)
 
@@ -254,7 +252,7 @@ def host_copies_are_synchronized(s: Subject) -> Verdict:
 
 def _pending_verdict(s: Subject, way: str, wanted: str) -> Verdict:
     """Did an export made while work was pending give the bytes of that work?"""
-    device = s.facts.get("device", {}).get("integers", [CPU])
+    device = s.info.get("device", {}).get("integers", [CPU])
     if device[0] == CPU:
         return unsupported("host memory has no streams")
     if s.no_driver or s.device_error:
@@ -267,7 +265,7 @@ def _pending_verdict(s: Subject, way: str, wanted: str) -> Verdict:
 
 @check("DP-20", needs="DLPACK")
 def copy_true_copies(s: Subject) -> Verdict:
-    facts, original = s.facts.get("copy_facts"), _original(s)
+    info, original = s.info.get("copy_info"), _original(s)
     if not _takes(s, "copy=None") or "copy=True" not in s.calls:
         return unsupported("copy is not taken, or memory that is not touched")
     error = _error(s, "copy=True")
@@ -275,10 +273,10 @@ def copy_true_copies(s: Subject) -> Verdict:
         if _is(error, "BufferError"):
             return ok("it cannot copy, and says so")
         return fail("a copy, or BufferError", error["type"])
-    if facts is None:
+    if info is None:
         return unsupported("the copy's capsule cannot be read")
     try:
-        copy = of_dlpack(facts)
+        copy = of_dlpack(info)
     except Rejected:
         return unsupported("the copy's capsule describes no array")
     if original is None or copy.is_empty:
@@ -342,7 +340,7 @@ def devices_are_served_or_refused(s: Subject) -> Verdict:
         return advise("TypeError for dl_device='cpu'", error["type"])
     refusal = _error(s, "dl_device=(1,0)")
     if refusal:
-        return advise("the CPU offered by dl_device=(1, 0)", refusal["type"])
+        return advise("a copy on the CPU for dl_device=(1, 0)", refusal["type"])
     return ok()
 
 
@@ -356,7 +354,7 @@ def indescribable_arrays_are_refused(s: Subject) -> Verdict:
         if why == "swapped byte order":
             return unsupported("judged by DL-16")
         return fail(f"a refusal of {why}", f"exported as {element}")
-    error = s.facts["main"]["error"]
+    error = s.info["main"]["error"]
     if _is(error, "BufferError"):
         return ok()
     return advise(f"BufferError for {why}", error["type"])
@@ -386,7 +384,7 @@ def uneven_strides_are_refused(s: Subject) -> Verdict:
         if uneven and _exports(s):
             return fail(
                 f"a refusal of the byte stride {uneven[0]} with items of {array.itemsize} bytes",
-                f"exported with strides {s.facts['main'].get('strides')}",
+                f"exported with strides {s.info['main'].get('strides')}",
             )
         if uneven:
             return ok()

@@ -36,8 +36,8 @@ _STRIDE_REACH_LIMIT = 2**63
 def _every_capsule(s: Subject, judge: Callable[[dict[str, Any]], Verdict]) -> Verdict:
     """The first verdict that is no PASS over all capsules, naming the call; else the last one."""
     verdict = unsupported("__dlpack__ gave no capsule that can be read")
-    for name, facts in s.capsules.items():
-        verdict = judge(facts)
+    for name, info in s.capsules.items():
+        verdict = judge(info)
         if verdict.outcome.value != "PASS":
             note = "" if name == "held" else f"__dlpack__({'' if name == 'legacy' else name})"
             return Verdict(verdict.outcome, verdict.expected, verdict.actual, note or verdict.note)
@@ -50,21 +50,21 @@ def _versioned(s: Subject) -> Iterator[tuple[str, dict[str, Any]]]:
 
 @check("DL-01", needs="DL")
 def struct_has_the_layout(s: Subject) -> Verdict:
-    answers = {**s.calls, "held": s.facts["main"]}
-    if any(fact.get("unmapped") for fact in answers.values()):
+    answers = {**s.calls, "held": s.info["main"]}
+    if any(part.get("unmapped") for part in answers.values()):
         return fail("a struct behind the capsule", "its pointer leads to unmapped memory")
 
-    def plausible(facts: dict[str, Any]) -> Verdict:
-        version = facts["version"]
+    def plausible(info: dict[str, Any]) -> Verdict:
+        version = info["version"]
         if version is not None and (version[0] > 0xFFFF or version[1] > 0xFFFF):
             return fail("version, manager_ctx, deleter, flags, dl_tensor", "no version at offset 0")
-        if version is not None and facts["flags"] >> 32:
+        if version is not None and info["flags"] >> 32:
             return fail(
                 "flags at offset 24", "no set of flags there, but what looks like an address"
             )
-        if not 0 <= facts["ndim"] <= 1024 or isinstance(facts["shape"], dict):
+        if not 0 <= info["ndim"] <= 1024 or isinstance(info["shape"], dict):
             return fail(
-                "ndim and shape at their offsets", f"ndim {facts['ndim']}, or no mapped shape"
+                "ndim and shape at their offsets", f"ndim {info['ndim']}, or no mapped shape"
             )
         return ok()
 
@@ -103,7 +103,7 @@ def copied_bit_says_what_happened(s: Subject) -> Verdict:
     for name, other in s.others("DL").items():
         if held.is_copy and overlap(held, other) and held.address == other.address:
             return fail("the bit clear on shared memory", f"set at the address of {name}")
-    copied = s.facts.get("copy_facts")
+    copied = s.info.get("copy_info")
     says_copied = copied is None or copied["flags"] is None or copied["flags"] & FLAG_COPIED
     if copied is not None and not says_copied and _is_elsewhere(s, copied):
         return fail("is-copied set on a copy", "clear in what copy=True returned")
@@ -114,9 +114,9 @@ def copied_bit_says_what_happened(s: Subject) -> Verdict:
     return ok()
 
 
-def _is_elsewhere(s: Subject, facts: dict[str, Any]) -> bool:
+def _is_elsewhere(s: Subject, info: dict[str, Any]) -> bool:
     try:
-        copy = of_dlpack(facts)
+        copy = of_dlpack(info)
     except Rejected:
         return False
     originals = [*s.others("DL").values(), s.arrays["DL"]]
@@ -150,23 +150,23 @@ def _moved_without_bit(s: Subject) -> bool:
 
 @check("DL-06", needs="DL")
 def padded_bit_only_below_a_byte(s: Subject) -> Verdict:
-    for _, facts in _versioned(s):
-        if facts["flags"] & FLAG_PADDED and facts["dtype"][1] >= 8:
-            return fail("the bit only for types under 8 bits", f"set for {facts['dtype'][1]} bits")
+    for _, info in _versioned(s):
+        if info["flags"] & FLAG_PADDED and info["dtype"][1] >= 8:
+            return fail("the bit only for types under 8 bits", f"set for {info['dtype'][1]} bits")
     return ok() if any(_versioned(s)) else unsupported("no versioned capsule")
 
 
 @check("DL-07", needs="DL")
 def shape_is_there(s: Subject) -> Verdict:
-    def judge(facts: dict[str, Any]) -> Verdict:
-        if facts["ndim"] < 0:
-            return fail("ndim >= 0", str(facts["ndim"]))
-        if facts["ndim"] and not isinstance(facts["shape"], list):
-            return fail(f"shape with {facts['ndim']} entries", "NULL")
-        if facts["ndim"] and any(extent < 0 for extent in facts["shape"]):
-            return fail("extents >= 0", str(facts["shape"]))
-        if facts["ndim"] and isinstance(facts["strides"], dict):
-            return fail(f"strides with {facts['ndim']} entries", "a pointer to unmapped memory")
+    def judge(info: dict[str, Any]) -> Verdict:
+        if info["ndim"] < 0:
+            return fail("ndim >= 0", str(info["ndim"]))
+        if info["ndim"] and not isinstance(info["shape"], list):
+            return fail(f"shape with {info['ndim']} entries", "NULL")
+        if info["ndim"] and any(extent < 0 for extent in info["shape"]):
+            return fail("extents >= 0", str(info["shape"]))
+        if info["ndim"] and isinstance(info["strides"], dict):
+            return fail(f"strides with {info['ndim']} entries", "a pointer to unmapped memory")
         return ok()
 
     return _every_capsule(s, judge)
@@ -174,10 +174,10 @@ def shape_is_there(s: Subject) -> Verdict:
 
 @check("DL-08", needs="DL")
 def strides_are_there_from_1_2(s: Subject) -> Verdict:
-    for _, facts in _versioned(s):
-        if facts["version"] >= [1, 2] and facts["ndim"] and facts["strides"] is None:
+    for _, info in _versioned(s):
+        if info["version"] >= [1, 2] and info["ndim"] and info["strides"] is None:
             return fail(
-                "strides non-NULL from version 1.2 on", f"NULL under {tuple(facts['version'])}"
+                "strides non-NULL from version 1.2 on", f"NULL under {tuple(info['version'])}"
             )
     return ok()
 
@@ -206,7 +206,7 @@ def strides_count_elements(s: Subject) -> Verdict:
 
 @check("DL-10", needs="DL", believable=True)
 def byte_offset_is_added(s: Subject) -> Verdict:
-    offset, data = s.facts["main"]["byte_offset"], s.facts["main"]["data"]
+    offset, data = s.info["main"]["byte_offset"], s.info["main"]["data"]
     addresses = {other.address for other in s.others("DL").values() if not other.is_empty}
     if s.arrays["DL"].is_copy:
         return ok("the export is a copy")
@@ -220,7 +220,7 @@ def byte_offset_is_added(s: Subject) -> Verdict:
 
 @check("DL-11", needs="DL", believable=True)
 def data_is_aligned(s: Subject) -> Verdict:
-    if s.facts["main"]["data"] % 256 == 0:
+    if s.info["main"]["data"] % 256 == 0:
         return ok()
     # How far off it is changes from run to run; reports do not.
     return ok("data is no multiple of 256 bytes; the header tells consumers to bear it")
@@ -230,7 +230,7 @@ def data_is_aligned(s: Subject) -> Verdict:
 def empty_tensors_have_null_data(s: Subject) -> Verdict:
     if prod(s.arrays["DL"].shape):
         return unsupported("the tensor has elements")
-    if s.facts["main"]["data"]:
+    if s.info["main"]["data"]:
         return advise(
             "data NULL for a tensor of size zero",
             "a pointer",
@@ -261,8 +261,8 @@ def strides_stay_in_the_allocation(s: Subject) -> Verdict:
 
 @check("DL-15", needs="DL")
 def type_is_legal(s: Subject) -> Verdict:
-    def judge(facts: dict[str, Any]) -> Verdict:
-        code, bits, lanes = facts["dtype"]
+    def judge(info: dict[str, Any]) -> Verdict:
+        code, bits, lanes = info["dtype"]
         if code not in TYPE_CODES:
             return fail("a known type code", f"code {code}")
         if lanes < 1 or bits < 1:
@@ -295,8 +295,8 @@ def _order_shows(s: Subject, wanted: str) -> bool:
 
 @check("DL-17", needs="DL")
 def device_is_known(s: Subject) -> Verdict:
-    def judge(facts: dict[str, Any]) -> Verdict:
-        kind, index = facts["device"]
+    def judge(info: dict[str, Any]) -> Verdict:
+        kind, index = info["device"]
         if kind not in DEVICE_TYPES:
             return fail("a known device type", str(kind))
         if kind in _HOST_LIKE_DEVICES and index:
@@ -315,28 +315,28 @@ def device_type_matches_the_memory(s: Subject) -> Verdict:
         return untested(f"no driver here knows device type {array.device[0]}")
     if s.no_driver:
         return untested(s.no_driver)
-    info = s.mapping.get("DL", {}).get("info")
-    if info is None:
+    pointer = s.mapping.get("DL", {}).get("pointer")
+    if pointer is None:
         return untested("the driver has no word on this address")
-    if info["type"] == array.device[0]:
+    if pointer["type"] == array.device[0]:
         return ok()
-    found = DEVICE_TYPES.get(info["type"], str(info["type"]))
+    found = DEVICE_TYPES.get(pointer["type"], str(pointer["type"]))
     return fail(
-        f"device type {info['type']} ({found}), as the driver says",
+        f"device type {pointer['type']} ({found}), as the driver says",
         f"{array.device[0]} ({DEVICE_TYPES[array.device[0]]})",
     )
 
 
 @check("DL-19", needs="DL", once=True)
 def deleter_runs_exactly_once(s: Subject) -> Verdict:
-    facts = s.life.get("capsule")
-    if any(fact["deleter"] == "not executable" for fact in s.capsules.values()):
+    info = s.life.get("capsule")
+    if any(part["deleter"] == "not executable" for part in s.capsules.values()):
         return fail("deleter NULL or a function", "an address that holds no code")
-    if facts is None or "error" in facts:
+    if info is None or "error" in info:
         return unsupported("memory that is not touched, or another device")
-    if facts.get("unconsumed_calls", 0) > 1:
-        return fail("one call of the deleter", f"{facts['unconsumed_calls']} calls for one capsule")
-    growth = facts.get("consumed_growth")
+    if info.get("unconsumed_calls", 0) > 1:
+        return fail("one call of the deleter", f"{info['unconsumed_calls']} calls for one capsule")
+    growth = info.get("consumed_growth")
     gained = growth and leaked(growth)
     if gained:
         return fail("a deleter that frees context and struct", f"{gained} left after it ran")
@@ -345,12 +345,12 @@ def deleter_runs_exactly_once(s: Subject) -> Verdict:
 
 @check("DL-20", needs="DL", believable=True, once=True)
 def deleter_takes_the_gil(s: Subject) -> Verdict:
-    facts = s.life.get("capsule")
-    if facts is None or s.observation["live"]:
+    info = s.life.get("capsule")
+    if info is None or s.observation["live"]:
         return untested(
             "only tried on a producer's objects: a wrong deleter takes the process down"
         )
-    if not facts.get("foreign_thread"):
+    if not info.get("foreign_thread"):
         return unsupported("no deleter to call")
     return ok("the deleter ran on a thread that Python did not know")
 
@@ -369,8 +369,8 @@ def metadata_lives_until_the_deleter(s: Subject) -> Verdict:
 
 @check("DL-24", needs="DL")
 def byte_offset_is_unsigned(s: Subject) -> Verdict:
-    def judge(facts: dict[str, Any]) -> Verdict:
-        offset = facts["byte_offset"]
+    def judge(info: dict[str, Any]) -> Verdict:
+        offset = info["byte_offset"]
         if offset < _STRIDE_REACH_LIMIT:
             return ok()
         return fail("an offset >= 0", f"2^64 - {2**64 - offset}: a negative number wrapped")
@@ -380,21 +380,21 @@ def byte_offset_is_unsigned(s: Subject) -> Verdict:
 
 @check("DL-25", needs="DL", once=True)
 def packed_elements_start_at_the_lowest_bit(s: Subject) -> Verdict:
-    facts = s.facts["main"]
-    code, bits, lanes = facts["dtype"]
+    info = s.info["main"]
+    code, bits, lanes = info["dtype"]
     if bits * lanes % 8 == 0:
         return unsupported("elements of whole bytes")
-    if (facts["flags"] or 0) & FLAG_PADDED:
+    if (info["flags"] or 0) & FLAG_PADDED:
         return unsupported("padded elements: the header does not say to what unit")
     if s.plan is None or s.plan.fill is None:
         return unsupported("needs a producer: only a plan says what the elements are")
     asked = (*(s.plan.dtype_info.dlpack or (None, None)), 1)
-    if asked != (code, bits, lanes) or tuple(facts["shape"] or ()) != s.plan.shape:
+    if asked != (code, bits, lanes) or tuple(info["shape"] or ()) != s.plan.shape:
         return unsupported("not what the plan asks: judged by GT-20")
-    if "packed" not in s.facts:
+    if "packed" not in s.info:
         return unsupported("no row-major tensor that the host can read")
     wanted = packed(s.plan.content(), bits).hex()
-    found = _without_spare_bits(s.facts["packed"], s.plan.element_count * bits)
+    found = _without_spare_bits(s.info["packed"], s.plan.element_count * bits)
     if found == wanted:
         return ok()
     at = next(k for k in range(0, len(wanted), 2) if wanted[k : k + 2] != found[k : k + 2])
@@ -414,8 +414,8 @@ def _without_spare_bits(content: str, used_bits: int) -> str:
 
 @check("DL-26", needs="DL")
 def narrow_floats_have_their_bits(s: Subject) -> Verdict:
-    def judge(facts: dict[str, Any]) -> Verdict:
-        code, bits, _ = facts["dtype"]
+    def judge(info: dict[str, Any]) -> Verdict:
+        code, bits, _ = info["dtype"]
         wanted = _NARROW_FLOAT_BITS.get(code)
         if wanted is None:
             return ok("no float of 6 or 4 bits")
@@ -428,10 +428,10 @@ def narrow_floats_have_their_bits(s: Subject) -> Verdict:
 
 @check("DL-27", needs="DL")
 def elements_have_memory(s: Subject) -> Verdict:
-    def judge(facts: dict[str, Any]) -> Verdict:
-        if facts["ndim"] and not facts["data"] and prod(facts["shape"]):
+    def judge(info: dict[str, Any]) -> Verdict:
+        if info["ndim"] and not info["data"] and prod(info["shape"]):
             return fail(
-                "data non-NULL for a tensor with elements", f"NULL for shape {facts['shape']}"
+                "data non-NULL for a tensor with elements", f"NULL for shape {info['shape']}"
             )
         return ok()
 
@@ -445,7 +445,7 @@ def no_reallocation_under_an_export(s: Subject) -> Verdict:
 
 @check("DL-30", needs="DL", believable=True)
 def lanes_count_in_the_element(s: Subject) -> Verdict:
-    code, bits, lanes = s.facts["main"]["dtype"]
+    code, bits, lanes = s.info["main"]["dtype"]
     if lanes == 1:
         return unsupported("one lane")
     element = element_of(code, bits, lanes)

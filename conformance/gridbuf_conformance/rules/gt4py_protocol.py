@@ -20,7 +20,7 @@ __all__ = ["arrays_of", "entries_of", "names_of", "pair_of"]
 
 
 def arrays_of(s: Subject) -> dict[str, Descriptor]:
-    """The descriptors that can be held against the plan; raw lending says nothing of shape and type."""
+    """The descriptors that can be held against the plan; raw bytes say nothing of shape and type."""
     return {name: a for name, a in s.arrays.items() if not a.is_raw and not a.is_copy}
 
 
@@ -29,7 +29,7 @@ def arrays_of(s: Subject) -> dict[str, Descriptor]:
 
 def entries_of(s: Subject) -> dict[str, dict[str, Any]]:
     """The entries of the data interface by key, "None" or "gpu"."""
-    entries: dict[str, dict[str, Any]] = s.facts["gt_data"]["entries"]
+    entries: dict[str, dict[str, Any]] = s.info["gt_data"]["entries"]
     return entries
 
 
@@ -46,15 +46,15 @@ def _described_arrays(s: Subject) -> dict[str, Descriptor]:
 
 @check("GT-01", needs="GTD")
 def data_interface_is_keyed_by_device(s: Subject) -> Verdict:
-    facts = s.facts["gt_data"]
-    if "error" in facts:
-        return fail("a dict", f"the attribute raised {facts['error']['type']}")
-    if "entries" not in facts:
-        value = facts["value"]
+    info = s.info["gt_data"]
+    if "error" in info:
+        return fail("a dict", f"the attribute raised {info['error']['type']}")
+    if "entries" not in info:
+        value = info["value"]
         return fail("a dict", "a method" if value.get("callable") else shown(value))
-    if not facts["keys"]:
+    if not info["keys"]:
         return fail("an entry for None or 'gpu'", "no entry")
-    for key in facts["keys"]:
+    for key in info["keys"]:
         if key["t"] != "none" and (key["t"], key.get("value")) != ("str", "gpu"):
             return fail("the keys None and 'gpu'", f"the key {shown(key)}")
     return ok()
@@ -76,11 +76,11 @@ def entries_describe_arrays(s: Subject) -> Verdict:
 @check("GT-03", needs="GTD")
 def hooks_take_no_argument(s: Subject) -> Verdict:
     for key, entry in entries_of(s).items():
-        for hook, facts in entry["hooks"].items():
-            if not facts["callable"]:
+        for hook, info in entry["hooks"].items():
+            if not info["callable"]:
                 return fail(f"{hook} None or a function", f"no function (entry {key})")
-            if "error" in facts.get("call", {}):
-                raised = facts["call"]["error"]["type"]
+            if "error" in info.get("call", {}):
+                raised = info["call"]["error"]["type"]
                 return fail(f"{hook}() without arguments", f"{raised} (entry {key})")
     return ok()
 
@@ -146,18 +146,18 @@ def _asked_halo(s: Subject) -> Verdict:
 
 @check("GT-08", once=True)
 def array_interfaces_stand_for_entries(s: Subject) -> Verdict:
-    if s.offers("GTD"):
+    if s.has("GTD"):
         return unsupported("the object has __gt_data_interface__")
     host, device = s.arrays.get("AI"), s.arrays.get("CAI")
     if host is None or device is None:
         return unsupported("fewer than two array interfaces, the host's and CUDA's")
     if host.is_raw or host.is_empty:
-        return unsupported("no elements, or an array interface that lends plain bytes")
+        return unsupported("no elements, or an array interface that exports plain bytes")
     if host.address == device.address:
         return ok("one memory for both sides")
     if s.no_driver:
         return untested(s.no_driver)
-    passed_on = s.facts.get("standing", {})
+    passed_on = s.info.get("standing", {})
     for direction, seen in passed_on.items():
         if seen is False:
             source, _, target = direction.partition(">")
@@ -197,7 +197,7 @@ def _currency_verdict(s: Subject, walks: list[str | None]) -> Verdict:
         return ok() if s.is_view else unsupported("memory that is not touched")
     if walks[0] != walks[1]:
         return fail("equal content after acquire", "the two entries show different content")
-    for direction, seen in s.facts["gt_data"].get("passed_on", {}).items():
+    for direction, seen in s.info["gt_data"].get("passed_on", {}).items():
         if seen is False:
             source, _, target = direction.partition(">")
             return fail(
@@ -209,16 +209,16 @@ def _currency_verdict(s: Subject, walks: list[str | None]) -> Verdict:
 
 @check("GT-11", needs="GTD", once=True)
 def accessor_fills_in_the_names(s: Subject) -> Verdict:
-    facts = s.observation.get("naming")
-    if facts is None:
+    info = s.observation.get("naming")
+    if info is None:
         return unsupported("no named array (xarray's DataArray) with an accessor")
-    wanted = names_of(facts["dims"])
+    wanted = names_of(info["dims"])
     for key, entry in entries_of(s).items():
         dims = entry["fields"].get("dims", {"t": "none"})
         if names_of(dims) != wanted:
-            return fail(f"dims {shown(facts['dims'])} of the array", f"{shown(dims)} (entry {key})")
-    renamed = facts.get("renamed", {})
-    if facts["data_has_names"]:
+            return fail(f"dims {shown(info['dims'])} of the array", f"{shown(dims)} (entry {key})")
+    renamed = info.get("renamed", {})
+    if info["data_has_names"]:
         if renamed and "error" not in renamed:
             return fail(
                 "an error where the data names its dimensions otherwise", "the entries are shown"

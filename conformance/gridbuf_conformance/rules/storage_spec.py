@@ -33,12 +33,12 @@ def _placed(s: Subject) -> Descriptor | None:
 def numpy_gets_a_view(s: Subject) -> Verdict:
     if any(name in s.arrays for name in ("AI", "AS", "PB", "CAI")):
         return ok()
-    facts = s.observation.get("array_attribute")
+    info = s.observation.get("array_attribute")
     held = s.arrays.get("DL")
-    if facts is None or "error" in facts or held is None or held.is_empty:
+    if info is None or "error" in info or held is None or held.is_empty:
         return unsupported("numpy.asarray has no way to this object's memory")
     try:
-        array = of_array_interface(facts, None)
+        array = of_array_interface(info, None)
     except Rejected:
         return unsupported("__array__ returns something without array interface")
     if overlap(array, held):
@@ -51,7 +51,7 @@ def _speaks_gt4py(s: Subject) -> bool:
     """Whether the object says anything by GT4Py's attributes; NumPy's protocol allows the others a copy."""
     stated = s.observation.get("gt4py", {})
     names = ("__gt_dims__", "__gt_origin__")
-    return s.offers("GTD") or any(stated.get(name, _NOTHING) != _NOTHING for name in names)
+    return s.has("GTD") or any(stated.get(name, _NOTHING) != _NOTHING for name in names)
 
 
 @check("GT-16", once=True)
@@ -123,8 +123,8 @@ def dimension_names_are_the_plans(s: Subject) -> Verdict:
 
 @check("GT-19", once=True)
 def origin_is_the_negated_start(s: Subject) -> Verdict:
-    facts = s.observation.get("gt4py", {})
-    starts, origin = facts.get("domain_starts"), facts.get("__gt_origin__", {"t": "none"})
+    info = s.observation.get("gt4py", {})
+    starts, origin = info.get("domain_starts"), info.get("__gt_origin__", {"t": "none"})
     if not starts or any(start["t"] != "int" for start in starts):
         return unsupported("no domain with bounded ranges")
     if origin.get("t") != "tuple":
@@ -150,10 +150,10 @@ def the_plan_is_met(s: Subject) -> Verdict:
 
 def _narrow_plan_verdict(s: Subject) -> Verdict:
     """Elements of less than a byte are in no descriptor; the tensor itself says what they are."""
-    facts, plan = s.facts.get("main", {}), s.asked
+    info, plan = s.info.get("main", {}), s.asked
     if "DL" not in s.rejected or s.rejected["DL"] is not None:
         return unsupported("no interface describes this array")
-    code, bits, lanes = facts["dtype"]
+    code, bits, lanes = info["dtype"]
     asked = (*(plan.dtype_info.dlpack or (None, None)), 1)
     given = (
         code,
@@ -162,8 +162,8 @@ def _narrow_plan_verdict(s: Subject) -> Verdict:
     )  # a float's bits are DL-26's
     if given != asked:
         return fail(f"type {asked}: code, bits, lanes", f"{given}")
-    if tuple(facts["shape"] or ()) != plan.shape:
-        return fail(f"shape {plan.shape}", f"shape {tuple(facts['shape'] or ())}")
+    if tuple(info["shape"] or ()) != plan.shape:
+        return fail(f"shape {plan.shape}", f"shape {tuple(info['shape'] or ())}")
     return ok()
 
 
@@ -194,7 +194,7 @@ def _given_kind(s: Subject, device: str | None, every: list[Descriptor]) -> tupl
     if device is None:
         return f"device {every[0].device}", any(array.is_host for array in every)
     stated = {array.device[0] for array in every if array.interface == "DL"}
-    stated |= {facts["info"]["type"] for facts in s.mapping.values() if "info" in facts}
+    stated |= {info["pointer"]["type"] for info in s.mapping.values() if "pointer" in info}
     if all(array.is_empty for array in every):
         return "no memory at all", True
     if not stated:  # CUDA's interface alone says only that the device reaches the memory

@@ -1,4 +1,4 @@
-"""What a check looks at: the facts of one array, its descriptors, and what the plan asked of it."""
+"""What a check looks at: the info on one array, its descriptors, and what the plan asked of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..views import ViewMap
 __all__ = ["Subject", "overlap"]
 
 
-_FACTS = {
+_KEYS = {
     "AI": "ai",
     "AS": "as",
     "CAI": "cai",
@@ -41,27 +41,27 @@ class Subject:
 
     def __init__(
         self,
-        facts: dict[str, Any],
+        info: dict[str, Any],
         observation: dict[str, Any],
         plan: Plan | None,
         root: Subject | None = None,
     ) -> None:
-        self.facts = facts
+        self.info = info
         self.observation = observation
         self.plan = plan
         self.root = root or self
         self.is_view = root is not None
         self.arrays: dict[str, Descriptor] = {}
         self.rejected: dict[str, str | None] = {}
-        for name, read in readers(facts).items():
+        for name, read in readers(info).items():
             try:
                 self.arrays[name] = read()
             except Rejected as rejection:
                 self.rejected[name] = rejection.rule
 
-    # -- what is offered --------------------------------------------------------------------------------
+    # -- what is there --------------------------------------------------------------------------------
 
-    def offers(self, interface: str) -> bool:
+    def has(self, interface: str) -> bool:
         """Whether the object has an interface at all, right or wrong.
 
         "DLPACK" is the method `__dlpack__`, "DL" a capsule that it gave, "DX" the exchange table of its type, "GTD"
@@ -70,25 +70,25 @@ class Subject:
         if interface == "PB":
             return bool(self.views)
         if interface == "DL":
-            return "error" not in self.facts.get("main", {"error": None})
-        return _FACTS[interface] in self.facts
+            return "error" not in self.info.get("main", {"error": None})
+        return _KEYS[interface] in self.info
 
     def probe_error(self, interface: str) -> bool:
         """Whether the very question for the interface's attribute raised."""
         attribute = _ATTRIBUTES.get(interface, "__dlpack__")
-        return interface != "PB" and "error" in self.facts["probes"].get(attribute, {})
+        return interface != "PB" and "error" in self.info["probes"].get(attribute, {})
 
-    # -- facts by theme ---------------------------------------------------------------------------------
+    # -- info by theme ---------------------------------------------------------------------------------
 
     @property
     def fields(self) -> dict[str, Any]:
         """The described items of the array interface's dict."""
-        return cast("dict[str, Any]", self.facts["ai"]["fields"])
+        return cast("dict[str, Any]", self.info["ai"]["fields"])
 
     @property
     def cuda_fields(self) -> dict[str, Any]:
         """The described items of the CUDA array interface's dict."""
-        return cast("dict[str, Any]", self.facts["cai"]["fields"])
+        return cast("dict[str, Any]", self.info["cai"]["fields"])
 
     @property
     def cuda_version(self) -> int:
@@ -106,28 +106,28 @@ class Subject:
     def device_error(self) -> str:
         """What the device answered instead of working, where streams were to be looked at; usually nothing."""
         pending = self.observation.get("pending") or {}
-        return str(self.facts.get("device_error") or pending.get("error", ""))
+        return str(self.info.get("device_error") or pending.get("error", ""))
 
     @cached_property
     def views(self) -> dict[str, dict[str, Any]]:
         """The buffer requests that were granted: name → fields of the view."""
-        return {name: fact["view"] for name, fact in self.facts["pb"].items() if "view" in fact}
+        return {name: part["view"] for name, part in self.info["pb"].items() if "view" in part}
 
     @cached_property
     def refusals(self) -> dict[str, dict[str, Any]]:
         """The buffer requests that were refused: name → {"error", "obj_is_null"}."""
-        return {name: fact for name, fact in self.facts["pb"].items() if "error" in fact}
+        return {name: part for name, part in self.info["pb"].items() if "error" in part}
 
     @property
     def calls(self) -> dict[str, dict[str, Any]]:
         """What `__dlpack__` answered to each call."""
-        return cast("dict[str, dict[str, Any]]", self.facts.get("dlpack", {}))
+        return cast("dict[str, dict[str, Any]]", self.info.get("dlpack", {}))
 
     @cached_property
     def capsules(self) -> dict[str, dict[str, Any]]:
-        """The facts of every capsule whose struct could be read, the held one included."""
-        answers = {**self.calls, "held": self.facts.get("main", {})}
-        return {name: fact for name, fact in answers.items() if "deleter" in fact}
+        """The info on every capsule whose struct could be read, the held one included."""
+        answers = {**self.calls, "held": self.info.get("main", {})}
+        return {name: part for name, part in answers.items() if "deleter" in part}
 
     def tensor(self, call: str) -> Descriptor | None:
         """The array that the capsule of one call describes, or None."""
@@ -142,11 +142,11 @@ class Subject:
 
     @property
     def mapping(self) -> dict[str, dict[str, Any]]:
-        return cast("dict[str, dict[str, Any]]", self.facts["mapping"])
+        return cast("dict[str, dict[str, Any]]", self.info["mapping"])
 
     @property
     def walks(self) -> dict[str, str]:
-        return cast("dict[str, str]", self.facts.get("walk", {}))
+        return cast("dict[str, str]", self.info.get("walk", {}))
 
     # -- what was asked ---------------------------------------------------------------------------------
 
@@ -197,7 +197,7 @@ class Subject:
     def comparable(self) -> dict[str, Descriptor]:
         """The arrays that can be compared with each other.
 
-        An array interface that lends plain bytes (AI-17) is only compared by what it is, not with the
+        An array interface that exports plain bytes (AI-17) is only compared by what it is, not with the
         buffer that it borrows from; arrays of pointers are left out.
         """
         return {

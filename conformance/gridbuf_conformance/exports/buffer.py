@@ -1,13 +1,13 @@
-"""Buffer protocol offers: an object whose `Py_buffer` answers are written field by field.
+"""Buffer protocol exports: an object whose `Py_buffer` answers are written field by field.
 
 The exporter's type has C slots (`abi.buffer_exporter`), so every request flag is honoured as the
-documents say, on every Python; a twist edits one `Answer` before it is written into the struct.
+documents say, on every Python; a variant edits one `Answer` before it is written into the struct.
 Each granted request is watched until its release: that it comes once, and finds the arrays behind
 `shape`, `strides` and `suboffsets` as they were. When no request is open any more the memory counts
 as given back, for that is what the release says.
 
 From Python 3.12 on a class can export by its methods `__buffer__` and `__release_buffer__`
-(PEP 688); the twists that begin with "method" do.
+(PEP 688); the variants that begin with "method" do.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from ..dtypes import DTYPES
 from ..plan import Plan
 from ..producer import Capabilities
 from . import plans
+from .export import Export
 from .memory import Block
 from .native import Ledger, ViewFrame, release_function
-from .offer import Offer
-from .twist import PLAIN, Interface, Offered, Twist
+from .variant import PLAIN, Interface, ObservedExport, Variant
 
-__all__ = ["INTERFACES", "Answer", "BufferOffered", "BufferTwist", "Lender"]
+__all__ = ["INTERFACES", "Answer", "ObservedBuffer", "BufferVariant", "BytesExporter"]
 
 WRITABLE, FORMAT, ND, STRIDES, INDIRECT = 0x1, 0x4, 0x8, 0x18, 0x118
 _ORDERS = {
@@ -138,21 +138,21 @@ def _format(plan: Plan) -> str | None:
 
 
 if TYPE_CHECKING:
-    _LenderBase = object
+    _BytesExporterBase = object
 else:
-    _LenderBase = answering_type("LenderBase", release_function())
+    _BytesExporterBase = answering_type("BytesExporterBase", release_function())
 
 
-class Lender(_LenderBase):
-    """An exporter that asks its `BufferOffered`; releases are counted by machine code (`native`)."""
+class BytesExporter(_BytesExporterBase):
+    """An exporter that asks its `ObservedBuffer`; releases are counted by machine code (`native`)."""
 
-    def __init__(self, offered: BufferOffered) -> None:
-        self._offered = offered
+    def __init__(self, observed: ObservedBuffer) -> None:
+        self._observed = observed
 
     def get_buffer(self, view: PyBuffer, flags: int) -> int | None:
         """The C slot: fills the struct or raises."""
         view.obj = None
-        self._offered.grant(view, flags)
+        self._observed.grant(view, flags)
         own(self, view)
         return None
 
@@ -167,31 +167,31 @@ class _Granted:
     kept: list[Any]
 
 
-class BufferOffered(Offered):
+class ObservedBuffer(ObservedExport):
     """An exporter of buffers: notes each request, whether it was granted, and each release."""
 
-    def __init__(self, offer: Offer, block: Block) -> None:
-        super().__init__(offer, block)
-        self.twist = offer.twist
+    def __init__(self, export: Export, block: Block) -> None:
+        super().__init__(export, block)
+        self.variant = export.variant
         self.requests: list[str] = []
         self.views: list[_Granted] = []
         self.ledger = Ledger()
-        if isinstance(self.twist, BufferTwist) and self.twist.takes_back:
+        if isinstance(self.variant, BufferVariant) and self.variant.takes_back:
             self.ledger.low, self.ledger.length_bytes = block.low, block.high - block.low
         self.method_grants = 0
         self.method_releases: list[bool] = []
         self.exporter = self._exporter()
 
     def _exporter(self) -> Any:
-        if isinstance(self.twist, MethodTwist):
-            return self.twist.exporter(self)
-        return Lender(self)
+        if isinstance(self.variant, MethodVariant):
+            return self.variant.exporter(self)
+        return BytesExporter(self)
 
     def answer(self) -> Answer:
-        """What is said of the memory, bent by the twist."""
+        """What is said of the memory, bent by the variant."""
         answer = Answer.of(self.block)
-        if isinstance(self.twist, BufferTwist):
-            self.twist.bend(answer, self.block)
+        if isinstance(self.variant, BufferVariant):
+            self.variant.bend(answer, self.block)
         return answer
 
     def grant(self, view: PyBuffer, flags: int) -> None:
@@ -208,7 +208,7 @@ class BufferOffered(Offered):
         self.views.append(_Granted(frame, arrays, before, answer.kept))
         self.ledger.open += 1
 
-    def facts(self) -> dict[str, Any]:
+    def info(self) -> dict[str, Any]:
         return {
             "requests": self.requests,
             "releases": [view.frame.released for view in self.views],
@@ -245,37 +245,37 @@ def _request_name(flags: int) -> str:
 
 
 class _MethodExporter:
-    """Exports through `__buffer__`: a memoryview of a `Lender`."""
+    """Exports through `__buffer__`: a memoryview of a `BytesExporter`."""
 
-    def __init__(self, offered: BufferOffered) -> None:
-        self._offered = offered
-        self._lender = Lender(offered)
+    def __init__(self, observed: ObservedBuffer) -> None:
+        self._observed = observed
+        self._source = BytesExporter(observed)
         self._handed: list[int] = []
 
     def __buffer__(self, flags: int) -> Any:
-        view = memoryview(cast("Any", self._lender))
+        view = memoryview(cast("Any", self._source))
         if flags & WRITABLE and view.readonly:
             raise BufferError("this array cannot be given as writable memory; ask to read only")
         self._handed.append(id(view))
-        self._offered.method_grants += 1
+        self._observed.method_grants += 1
         return view
 
     def __release_buffer__(self, view: memoryview) -> None:
-        self._offered.method_releases.append(id(view) in self._handed)
+        self._observed.method_releases.append(id(view) in self._handed)
         view.release()
 
 
 class _BytesExporter:
     """A `__buffer__` that returns bytes, which the interpreter refuses."""
 
-    def __init__(self, offered: BufferOffered) -> None:
-        self._content = b"\x00" * max(offered.block.nbytes, 1)
+    def __init__(self, observed: ObservedBuffer) -> None:
+        self._content = b"\x00" * max(observed.block.nbytes, 1)
 
     def __buffer__(self, flags: int) -> Any:
         return self._content
 
 
-# -- twists ----------------------------------------------------------------------------------------
+# -- variants ----------------------------------------------------------------------------------------
 
 
 def _straight(answer: Answer, block: Block) -> None:
@@ -283,8 +283,8 @@ def _straight(answer: Answer, block: Block) -> None:
 
 
 @dataclass(frozen=True)
-class BufferTwist(Twist):
-    """A twist of the struct: `bend` edits the answer to each request.
+class BufferVariant(Variant):
+    """A variant of the struct: `bend` edits the answer to each request.
 
     `takes_back`: with the last release the exporter closes its pages, as one that frees does.
     """
@@ -294,10 +294,10 @@ class BufferTwist(Twist):
 
 
 @dataclass(frozen=True)
-class MethodTwist(Twist):
+class MethodVariant(Variant):
     """An exporter that is a class with methods, from Python 3.12 on."""
 
-    exporter: Callable[[BufferOffered], Any] = _MethodExporter
+    exporter: Callable[[ObservedBuffer], Any] = _MethodExporter
 
 
 def _wrapped(ndim: int) -> Callable[[Answer, Block], None]:
@@ -404,9 +404,9 @@ def _empty_only(plan: Plan) -> str:
 _KEPT = ("PB-24", "PB-25", "PB-31", "PB-35", "XA-15")
 """What is seen of every consumer that takes a buffer."""
 _ANY_ARRAY = ("XA-15", "PB-32", "PB-20", "PB-22", *_KEPT[:-1], "XA-06")
-_TWISTS: tuple[Twist, ...] = (
-    Twist(PLAIN, _ANY_ARRAY, "right-or-error", "as the documents say", adapt=plans.solid),
-    BufferTwist(
+_VARIANTS: tuple[Variant, ...] = (
+    Variant(PLAIN, _ANY_ARRAY, "right-or-error", "as the documents say", adapt=plans.solid),
+    BufferVariant(
         "taken-back",
         ("PB-35", "PB-24"),
         "right-or-error",
@@ -415,7 +415,7 @@ _TWISTS: tuple[Twist, ...] = (
         takes_back=True,
         control=plans.plain,
     ),
-    Twist(
+    Variant(
         "negative-stride",
         ("PB-32", *_KEPT),
         "right-or-error",
@@ -423,7 +423,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=plans.reversed_axis,
         control=plans.plain,
     ),
-    Twist(
+    Variant(
         "zero-stride",
         ("PB-32", *_KEPT),
         "right-or-error",
@@ -431,7 +431,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=plans.broadcast,
         control=plans.plain,
     ),
-    Twist(
+    Variant(
         "gaps",
         ("PB-32", *_KEPT),
         "right-or-error",
@@ -439,7 +439,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=plans.stepped,
         control=plans.plain,
     ),
-    BufferTwist(
+    BufferVariant(
         "suboffsets",
         ("PB-32", *_KEPT),
         "right-or-error",
@@ -449,7 +449,7 @@ _TWISTS: tuple[Twist, ...] = (
         bend=_through_pointers,
         control=plans.plain,
     ),
-    BufferTwist(
+    BufferVariant(
         "negative-suboffsets",
         ("PB-10", *_KEPT),
         "right-or-error",
@@ -459,7 +459,7 @@ _TWISTS: tuple[Twist, ...] = (
         bend=_negative_suboffsets,
         control=plans.plain,
     ),
-    BufferTwist(
+    BufferVariant(
         "junk-strides",
         ("PB-32", *_KEPT),
         "right-or-error",
@@ -468,7 +468,7 @@ _TWISTS: tuple[Twist, ...] = (
         bend=_junk_strides,
         control=plans.plain,
     ),
-    Twist(
+    Variant(
         "read-only",
         ("XA-06", *_KEPT),
         "right-or-error",
@@ -476,7 +476,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=plans.readonly,
         control=plans.plain,
     ),
-    Twist(
+    Variant(
         "zero-dim",
         ("PB-15", *_KEPT),
         "right-or-error",
@@ -484,7 +484,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=plans.zero_dim,
         control=plans.plain,
     ),
-    BufferTwist(
+    BufferVariant(
         "dims-64",
         ("PB-16", *_KEPT),
         "right-or-error",
@@ -494,7 +494,7 @@ _TWISTS: tuple[Twist, ...] = (
         described=plans.widened(64),
         control=plans.plain,
     ),
-    BufferTwist(
+    BufferVariant(
         "dims-65",
         ("PB-16", *_KEPT),
         "right-or-error",
@@ -504,7 +504,7 @@ _TWISTS: tuple[Twist, ...] = (
         described=plans.widened(65),
         control=plans.plain,
     ),
-    BufferTwist(
+    BufferVariant(
         "empty",
         ("PB-17", *_KEPT),
         "right-or-error",
@@ -514,7 +514,7 @@ _TWISTS: tuple[Twist, ...] = (
         bend=_nowhere,
         control=plans.plain,
     ),
-    BufferTwist(
+    BufferVariant(
         "empty-null",
         ("PB-17", *_KEPT),
         "right-or-error",
@@ -524,7 +524,7 @@ _TWISTS: tuple[Twist, ...] = (
         bend=_null,
         control=plans.plain,
     ),
-    BufferTwist(
+    BufferVariant(
         "null-format",
         ("PB-07", *_KEPT),
         "right",
@@ -534,7 +534,7 @@ _TWISTS: tuple[Twist, ...] = (
         bend=_no_format,
         control=plans.plain,
     ),
-    BufferTwist(
+    BufferVariant(
         "at-prefix",
         ("PB-20", *_KEPT),
         "right",
@@ -544,7 +544,7 @@ _TWISTS: tuple[Twist, ...] = (
         bend=_prefixed("@"),
         control=plans.plain,
     ),
-    BufferTwist(
+    BufferVariant(
         "order-prefix",
         ("PB-20", *_KEPT),
         "right",
@@ -554,7 +554,7 @@ _TWISTS: tuple[Twist, ...] = (
         bend=_prefixed("<" if sys.byteorder == "little" else ">"),
         control=plans.plain,
     ),
-    BufferTwist(
+    BufferVariant(
         "equals-prefix",
         ("PB-20", *_KEPT),
         "right",
@@ -564,7 +564,7 @@ _TWISTS: tuple[Twist, ...] = (
         bend=_prefixed("="),
         control=plans.plain,
     ),
-    Twist(
+    Variant(
         "odd-address",
         ("PB-18", *_KEPT),
         "right-or-error",
@@ -572,7 +572,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=plans.plain,
         control=plans.plain,
     ),
-    Twist(
+    Variant(
         "swapped",
         ("PB-20", *_KEPT),
         "right-or-error",
@@ -580,7 +580,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=plans.swapped,
         control=plans.plain,
     ),
-    Twist(
+    Variant(
         "packed-record",
         ("PB-20", *_KEPT),
         "right-or-error",
@@ -589,7 +589,7 @@ _TWISTS: tuple[Twist, ...] = (
         misfit=_is_of("struct"),
         control=plans.numbers,
     ),
-    BufferTwist(
+    BufferVariant(
         "aligned-record",
         ("PB-20", *_KEPT),
         "right-or-error",
@@ -600,7 +600,7 @@ _TWISTS: tuple[Twist, ...] = (
         is_retyped=True,
         control=plans.numbers,
     ),
-    BufferTwist(
+    BufferVariant(
         "padded-record",
         ("PB-20", *_KEPT),
         "right-or-error",
@@ -611,7 +611,7 @@ _TWISTS: tuple[Twist, ...] = (
         is_retyped=True,
         control=plans.numbers,
     ),
-    BufferTwist(
+    BufferVariant(
         "native-letter",
         ("PB-21", *_KEPT),
         "right",
@@ -621,7 +621,7 @@ _TWISTS: tuple[Twist, ...] = (
         bend=_native_letter,
         control=plans.plain,
     ),
-    Twist(
+    Variant(
         "complex",
         ("PB-22", *_KEPT),
         "right-or-error",
@@ -630,7 +630,7 @@ _TWISTS: tuple[Twist, ...] = (
         misfit=_is_of("complex64", "complex128"),
         control=plans.numbers,
     ),
-    BufferTwist(
+    BufferVariant(
         "complex-letter",
         ("PB-22", *_KEPT),
         "right-or-error",
@@ -640,7 +640,7 @@ _TWISTS: tuple[Twist, ...] = (
         bend=_complex_letter(""),
         control=_complex,
     ),
-    BufferTwist(
+    BufferVariant(
         "complex-letter-order",
         ("PB-22", *_KEPT),
         "right-or-error",
@@ -651,8 +651,8 @@ _TWISTS: tuple[Twist, ...] = (
         control=_complex,
     ),
 )
-_METHOD_TWISTS: tuple[Twist, ...] = (
-    MethodTwist(
+_METHOD_VARIANTS: tuple[Variant, ...] = (
+    MethodVariant(
         "method",
         ("PB-29", "PB-28", "PB-24"),
         "right-or-error",
@@ -660,7 +660,7 @@ _METHOD_TWISTS: tuple[Twist, ...] = (
         adapt=plans.plain,
         control=plans.plain,
     ),
-    MethodTwist(
+    MethodVariant(
         "method-read-only",
         ("PB-30", "PB-29", "PB-24"),
         "right-or-error",
@@ -668,7 +668,7 @@ _METHOD_TWISTS: tuple[Twist, ...] = (
         adapt=plans.readonly,
         control=plans.plain,
     ),
-    MethodTwist(
+    MethodVariant(
         "method-bytes",
         ("PB-28",),
         "error",
@@ -691,9 +691,9 @@ INTERFACES = (
             byteorders=("native", "swapped"),
             readonly=(False, True),
         ),
-        BufferOffered,
+        ObservedBuffer,
         # Classes export by methods from Python 3.12 on.
-        _TWISTS + (_METHOD_TWISTS if sys.version_info >= (3, 12) else ()),
+        _VARIANTS + (_METHOD_VARIANTS if sys.version_info >= (3, 12) else ()),
         taken_rule="PB-20",
         shifts={"odd-address": 1},
     ),

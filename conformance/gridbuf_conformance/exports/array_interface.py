@@ -1,7 +1,7 @@
-"""Array interface offers: an object whose property `__array_interface__` gives a dict over a block.
+"""Array interface exports: an object whose property `__array_interface__` gives a dict over a block.
 
 The property builds a new dict on every access, as NumPy's own does, and the object owns the memory:
-when the last reference to it is gone the memory counts as given back. A twist edits the dict, or
+when the last reference to it is gone the memory counts as given back. A variant edits the dict, or
 raises in its place.
 """
 
@@ -17,15 +17,15 @@ from ..dtypes import DTYPES
 from ..plan import Plan
 from ..producer import Capabilities
 from . import plans
-from .buffer import Answer, BufferOffered, Lender
+from .buffer import Answer, BytesExporter, ObservedBuffer
+from .export import Export
 from .memory import Block
-from .offer import Offer
-from .twist import PLAIN, Interface, Offered, Twist
+from .variant import PLAIN, Interface, ObservedExport, Variant
 
 __all__ = [
     "INTERFACES",
-    "ArrayInterfaceOffered",
-    "DictTwist",
+    "ObservedArrayInterface",
+    "DictVariant",
     "record_fields",
     "typestr_of",
 ]
@@ -55,33 +55,33 @@ def _order(kind: str, byteorder: str) -> str:
 
 
 class _Exporter:
-    def __init__(self, offered: ArrayInterfaceOffered) -> None:
-        self._answer = offered.answer
+    def __init__(self, observed: ObservedArrayInterface) -> None:
+        self._answer = observed.answer
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
         return self._answer()
 
 
-class ArrayInterfaceOffered(Offered):
+class ObservedArrayInterface(ObservedExport):
     """An exporter with `__array_interface__`: counts how often it was asked."""
 
-    def __init__(self, offer: Offer, block: Block) -> None:
-        super().__init__(offer, block)
-        self.twist = offer.twist
+    def __init__(self, export: Export, block: Block) -> None:
+        super().__init__(export, block)
+        self.variant = export.variant
         self.reads = 0
-        self.lent: list[_BytesOffered] = []
+        self.exported: list[_ObservedBytes] = []
         self.exporter = _Exporter(self)
         self._alive = weakref.ref(self.exporter)
 
     def answer(self) -> dict[str, Any]:
-        """A new dict, bent by the twist; raises what the twist raises."""
+        """A new dict, bent by the variant; raises what the variant raises."""
         self.reads += 1
         entries = self.entries()
-        if isinstance(self.twist, DictTwist):
-            if self.twist.raises is not None:
-                raise self.twist.raises("the suite's exporter raises this on purpose")
-            self.twist.bend(entries, self)
+        if isinstance(self.variant, DictVariant):
+            if self.variant.raises is not None:
+                raise self.variant.raises("the suite's exporter raises this on purpose")
+            self.variant.bend(entries, self)
         return entries
 
     def entries(self) -> dict[str, Any]:
@@ -102,128 +102,128 @@ class ArrayInterfaceOffered(Offered):
     def is_row_major(self) -> bool:
         return not plans.not_dense_misfit(self.block.plan)
 
-    def lend(self, start_bytes: int, length_bytes: int) -> Lender:
+    def export_bytes(self, start_bytes: int, length_bytes: int) -> BytesExporter:
         """An object with a buffer of plain bytes, from so many bytes after the first element."""
-        lent = _BytesOffered(self.offer, self.block, start_bytes, length_bytes)
-        self.lent.append(lent)
-        exporter: Lender = lent.exporter
+        exported = _ObservedBytes(self.export, self.block, start_bytes, length_bytes)
+        self.exported.append(exported)
+        exporter: BytesExporter = exported.exporter
         return exporter
 
-    def facts(self) -> dict[str, Any]:
-        return {"reads": self.reads, "lent": [lent.facts() for lent in self.lent]}
+    def info(self) -> dict[str, Any]:
+        return {"reads": self.reads, "exported": [exported.info() for exported in self.exported]}
 
     def forget(self) -> None:
         super().forget()
-        for lent in self.lent:
-            lent.forget()
+        for exported in self.exported:
+            exported.forget()
 
     def was_asked(self) -> bool:
         return self.reads > 0
 
     def is_free(self) -> bool:
-        return self._alive() is None and all(lent.is_gone for lent in self.lent)
+        return self._alive() is None and all(exported.is_gone for exported in self.exported)
 
 
-class _BytesOffered(BufferOffered):
+class _ObservedBytes(ObservedBuffer):
     """Some bytes of a block, as an object of their own."""
 
-    def __init__(self, offer: Offer, block: Block, start_bytes: int, length_bytes: int) -> None:
+    def __init__(self, export: Export, block: Block, start_bytes: int, length_bytes: int) -> None:
         self._start, self._length = block.address + start_bytes, length_bytes
-        super().__init__(offer, block)
+        super().__init__(export, block)
         self._alive = weakref.ref(self.exporter)
 
     def _exporter(self) -> Any:
-        return Lender(self)
+        return BytesExporter(self)
 
     @property
     def is_gone(self) -> bool:
         """Whether neither the object nor a view of it is held any more."""
         return self._alive() is None and self.is_free()
 
-    def facts(self) -> dict[str, Any]:
-        return {**super().facts(), "open": not self.is_free()}
+    def info(self) -> dict[str, Any]:
+        return {**super().info(), "open": not self.is_free()}
 
     def answer(self) -> Answer:
         readonly = self.block.plan.readonly
         return Answer(self._start, self._length, 1, readonly, "B", (self._length,), (1,))
 
 
-# -- twists ----------------------------------------------------------------------------------------
+# -- variants ----------------------------------------------------------------------------------------
 
 
-def _straight(entries: dict[str, Any], offered: ArrayInterfaceOffered) -> None:
+def _straight(entries: dict[str, Any], observed: ObservedArrayInterface) -> None:
     return None
 
 
 @dataclass(frozen=True)
-class DictTwist(Twist):
-    """A twist of the dict: `bend` edits it, `raises` is raised in its place."""
+class DictVariant(Variant):
+    """A variant of the dict: `bend` edits it, `raises` is raised in its place."""
 
-    bend: Callable[[dict[str, Any], ArrayInterfaceOffered], None] = _straight
+    bend: Callable[[dict[str, Any], ObservedArrayInterface], None] = _straight
     raises: type[Exception] | None = None
 
 
-def _entry(key: str, value: Any) -> Callable[[dict[str, Any], ArrayInterfaceOffered], None]:
+def _entry(key: str, value: Any) -> Callable[[dict[str, Any], ObservedArrayInterface], None]:
     """Sets one key."""
 
-    def bend(entries: dict[str, Any], offered: ArrayInterfaceOffered) -> None:
+    def bend(entries: dict[str, Any], observed: ObservedArrayInterface) -> None:
         entries[key] = value
 
     return bend
 
 
-def _without_strides(entries: dict[str, Any], offered: ArrayInterfaceOffered) -> None:
+def _without_strides(entries: dict[str, Any], observed: ObservedArrayInterface) -> None:
     entries.pop("strides")
 
 
-def _explicit_strides(entries: dict[str, Any], offered: ArrayInterfaceOffered) -> None:
-    entries["strides"] = offered.block.strides
+def _explicit_strides(entries: dict[str, Any], observed: ObservedArrayInterface) -> None:
+    entries["strides"] = observed.block.strides
 
 
-def _junk_strides(entries: dict[str, Any], offered: ArrayInterfaceOffered) -> None:
-    pairs = zip(offered.block.shape, offered.block.strides)
+def _junk_strides(entries: dict[str, Any], observed: ObservedArrayInterface) -> None:
+    pairs = zip(observed.block.shape, observed.block.strides)
     entries["strides"] = tuple(s if n > 1 else 2**60 + 1 for n, s in pairs)
 
 
-def _one_stride_short(entries: dict[str, Any], offered: ArrayInterfaceOffered) -> None:
-    entries["strides"] = offered.block.strides[1:]
+def _one_stride_short(entries: dict[str, Any], observed: ObservedArrayInterface) -> None:
+    entries["strides"] = observed.block.strides[1:]
 
 
-def _described(entries: dict[str, Any], offered: ArrayInterfaceOffered) -> None:
-    entries["shape"] = offered.twist.described(entries["shape"])
+def _described(entries: dict[str, Any], observed: ObservedArrayInterface) -> None:
+    entries["shape"] = observed.variant.described(entries["shape"])
 
 
-def _shape(*extents: int) -> Callable[[dict[str, Any], ArrayInterfaceOffered], None]:
+def _shape(*extents: int) -> Callable[[dict[str, Any], ObservedArrayInterface], None]:
     """Far more elements than there are, in the form of a contiguous array."""
 
-    def bend(entries: dict[str, Any], offered: ArrayInterfaceOffered) -> None:
+    def bend(entries: dict[str, Any], observed: ObservedArrayInterface) -> None:
         entries["shape"], entries["strides"] = extents, None
 
     return bend
 
 
-def _bits(entries: dict[str, Any], offered: ArrayInterfaceOffered) -> None:
+def _bits(entries: dict[str, Any], observed: ObservedArrayInterface) -> None:
     """The bytes as packed bits: eight elements to a byte."""
-    entries["shape"], entries["typestr"] = (8 * offered.block.nbytes,), "|t1"
+    entries["shape"], entries["typestr"] = (8 * observed.block.nbytes,), "|t1"
 
 
-def _nowhere(entries: dict[str, Any], offered: ArrayInterfaceOffered) -> None:
-    entries["data"] = (offered.block.forbidden, False)
+def _nowhere(entries: dict[str, Any], observed: ObservedArrayInterface) -> None:
+    entries["data"] = (observed.block.forbidden, False)
 
 
-def _null(entries: dict[str, Any], offered: ArrayInterfaceOffered) -> None:
+def _null(entries: dict[str, Any], observed: ObservedArrayInterface) -> None:
     entries["data"] = (0, False)
 
 
-def _empty_strides(entries: dict[str, Any], offered: ArrayInterfaceOffered) -> None:
-    entries["data"] = (offered.block.forbidden, False)
+def _empty_strides(entries: dict[str, Any], observed: ObservedArrayInterface) -> None:
+    entries["data"] = (observed.block.forbidden, False)
     entries["strides"] = tuple(2**60 + n for n in range(len(entries["shape"])))
 
 
-def _mask(entries: dict[str, Any], offered: ArrayInterfaceOffered) -> None:
+def _mask(entries: dict[str, Any], observed: ObservedArrayInterface) -> None:
     """Every element but the last is valid."""
-    shape = offered.block.shape
-    count = max(offered.block.nbytes // offered.block.itemsize, 1)
+    shape = observed.block.shape
+    count = max(observed.block.nbytes // observed.block.itemsize, 1)
     entries["mask"] = _Mask(shape, bytes([1] * (count - 1) + [0]))
 
 
@@ -240,27 +240,27 @@ class _Mask:
 
 def _object(
     start_bytes: int = 0, *, offset: int | None = None, missing_bytes: int = 0
-) -> Callable[[dict[str, Any], ArrayInterfaceOffered], None]:
+) -> Callable[[dict[str, Any], ObservedArrayInterface], None]:
     """`data` is an object with a buffer of the array's bytes, fewer of them, or more in front."""
 
-    def bend(entries: dict[str, Any], offered: ArrayInterfaceOffered) -> None:
-        length = offered.block.nbytes - start_bytes - missing_bytes
-        entries["data"] = offered.lend(start_bytes, length)
+    def bend(entries: dict[str, Any], observed: ObservedArrayInterface) -> None:
+        length = observed.block.nbytes - start_bytes - missing_bytes
+        entries["data"] = observed.export_bytes(start_bytes, length)
         if offset is not None:
             entries["offset"] = offset
 
     return bend
 
 
-def _object_from_behind(entries: dict[str, Any], offered: ArrayInterfaceOffered) -> None:
+def _object_from_behind(entries: dict[str, Any], observed: ObservedArrayInterface) -> None:
     """A buffer that begins behind the first element, which a negative offset leads back to."""
-    itemsize = offered.block.itemsize
-    entries["data"] = offered.lend(itemsize, offered.block.nbytes)
+    itemsize = observed.block.itemsize
+    entries["data"] = observed.export_bytes(itemsize, observed.block.nbytes)
     entries["offset"] = -itemsize
 
 
-def _beside(entries: dict[str, Any], offered: ArrayInterfaceOffered) -> None:
-    entries["offset"] = offered.block.itemsize
+def _beside(entries: dict[str, Any], observed: ObservedArrayInterface) -> None:
+    entries["offset"] = observed.block.itemsize
 
 
 def _pair(plan: Plan) -> Plan:
@@ -284,48 +284,50 @@ def _empty_only(plan: Plan) -> str:
 _SEEN = ("AI-28", "XA-15")
 """What is seen of every consumer that takes an array interface."""
 _ANY_ARRAY = ("XA-15", "AI-22", "AI-25", "AI-34", "AI-28")
-_LENT = ("PB-24", "PB-25", "PB-31", "PB-35")
+_EXPORTED = ("PB-24", "PB-25", "PB-31", "PB-35")
 
 
-def _raising(name: str, error: type[Exception]) -> DictTwist:
+def _raising(name: str, error: type[Exception]) -> DictVariant:
     about = f"the property raises {error.__name__}"
-    return DictTwist(name, ("AI-29",), "error", about, adapt=plans.plain, raises=error)
+    return DictVariant(name, ("AI-29",), "error", about, adapt=plans.plain, raises=error)
 
 
-def _dict_twist(
+def _dict_variant(
     name: str,
     rule: str,
     expects: str,
     about: str,
-    bend: Callable[[dict[str, Any], ArrayInterfaceOffered], None] = _straight,
+    bend: Callable[[dict[str, Any], ObservedArrayInterface], None] = _straight,
     *,
     adapt: Callable[[Plan], Plan] = plans.plain,
     misfit: Callable[[Plan], str] = plans.not_dense_misfit,
     control: Callable[[Plan], Plan] = plans.plain,
     also: tuple[str, ...] = (),
     **more: Any,
-) -> DictTwist:
+) -> DictVariant:
     rules = (rule, *also, *(() if expects == "error" else _SEEN))
     functions: dict[str, Any] = {"adapt": adapt, "misfit": misfit, "control": control, "bend": bend}
-    return DictTwist(name, rules, expects, about, **functions, **more)
+    return DictVariant(name, rules, expects, about, **functions, **more)
 
 
 def _any(plan: Plan) -> str:
     return ""
 
 
-_TWISTS: tuple[Twist, ...] = (
-    Twist(PLAIN, _ANY_ARRAY, "right-or-error", "as NumPy's documents say", adapt=plans.solid),
+_VARIANTS: tuple[Variant, ...] = (
+    Variant(PLAIN, _ANY_ARRAY, "right-or-error", "as NumPy's documents say", adapt=plans.solid),
     # strides
-    _dict_twist("absent-strides", "AI-23", "right", "the key strides is missing", _without_strides),
-    _dict_twist(
+    _dict_variant(
+        "absent-strides", "AI-23", "right", "the key strides is missing", _without_strides
+    ),
+    _dict_variant(
         "explicit-strides",
         "AI-23",
         "right",
         "strides are written out, and are those of a row-major array",
         _explicit_strides,
     ),
-    _dict_twist(
+    _dict_variant(
         "negative-stride",
         "AI-22",
         "right-or-error",
@@ -333,7 +335,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=plans.reversed_axis,
         misfit=_any,
     ),
-    _dict_twist(
+    _dict_variant(
         "zero-stride",
         "AI-22",
         "right-or-error",
@@ -341,7 +343,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=plans.broadcast,
         misfit=_any,
     ),
-    _dict_twist(
+    _dict_variant(
         "gaps",
         "AI-22",
         "right-or-error",
@@ -349,7 +351,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=plans.stepped,
         misfit=_any,
     ),
-    _dict_twist(
+    _dict_variant(
         "junk-strides",
         "AI-22",
         "right-or-error",
@@ -357,7 +359,7 @@ _TWISTS: tuple[Twist, ...] = (
         _junk_strides,
         adapt=plans.of_ndim(3),
     ),
-    _dict_twist(
+    _dict_variant(
         "short-strides",
         "AI-21",
         "error",
@@ -367,10 +369,10 @@ _TWISTS: tuple[Twist, ...] = (
         misfit=lambda plan: _pair_misfit(plan) or _one_axis(plan),
     ),
     # shape
-    _dict_twist(
+    _dict_variant(
         "zero-dim", "AI-24", "right-or-error", "shape is (): one element", adapt=plans.zero_dim
     ),
-    _dict_twist(
+    _dict_variant(
         "zero-dim-strides",
         "AI-24",
         "right-or-error",
@@ -378,7 +380,7 @@ _TWISTS: tuple[Twist, ...] = (
         _explicit_strides,
         adapt=plans.zero_dim,
     ),
-    _dict_twist(
+    _dict_variant(
         "empty",
         "AI-24",
         "right-or-error",
@@ -387,7 +389,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=plans.empty,
         misfit=_empty_only,
     ),
-    _dict_twist(
+    _dict_variant(
         "empty-strides",
         "AI-24",
         "right-or-error",
@@ -396,7 +398,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=plans.empty,
         misfit=_empty_only,
     ),
-    _dict_twist(
+    _dict_variant(
         "empty-null",
         "AI-20",
         "right-or-error",
@@ -406,7 +408,7 @@ _TWISTS: tuple[Twist, ...] = (
         misfit=_empty_only,
     ),
     *(
-        _dict_twist(
+        _dict_variant(
             f"dims-{ndim}",
             "AI-04",
             "right-or-error",
@@ -416,10 +418,10 @@ _TWISTS: tuple[Twist, ...] = (
         )
         for ndim in (65, 1000)
     ),
-    _dict_twist("huge", "AI-05", "error", "2^62 · 8 elements", _shape(2**62, 8)),
-    _dict_twist("wrapping", "AI-05", "error", "2^32 · 2^32 elements", _shape(2**32, 2**32)),
+    _dict_variant("huge", "AI-05", "error", "2^62 · 8 elements", _shape(2**62, 8)),
+    _dict_variant("wrapping", "AI-05", "error", "2^32 · 2^32 elements", _shape(2**32, 2**32)),
     # element type
-    _dict_twist(
+    _dict_variant(
         "swapped",
         "AI-34",
         "right-or-error",
@@ -427,8 +429,8 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=plans.swapped,
         misfit=_any,
     ),
-    _dict_twist("bits", "AI-10", "error", "packed bits, eight to a byte", _bits),
-    _dict_twist(
+    _dict_variant("bits", "AI-10", "error", "packed bits, eight to a byte", _bits),
+    _dict_variant(
         "record",
         "XA-15",
         "right-or-error",
@@ -438,7 +440,7 @@ _TWISTS: tuple[Twist, ...] = (
         misfit=_any,
     ),
     # data
-    _dict_twist(
+    _dict_variant(
         "read-only",
         "AI-25",
         "right-or-error",
@@ -446,33 +448,33 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=plans.readonly,
         misfit=_any,
     ),
-    _dict_twist(
+    _dict_variant(
         "odd-address",
         "AI-31",
         "right-or-error",
         "the first element lies at an odd address",
     ),
-    _dict_twist(
+    _dict_variant(
         "data-object",
         "AI-16",
         "right-or-error",
         "data is an object with a buffer of the array's bytes",
         _object(),
         adapt=_pair,
-        also=_LENT,
+        also=_EXPORTED,
         misfit=_pair_misfit,
     ),
-    _dict_twist(
+    _dict_variant(
         "data-object-offset",
         "AI-18",
         "right-or-error",
         "data is an object with a buffer, in which the array begins at offset",
         _object(-_ROOM_BYTES, offset=_ROOM_BYTES),
         adapt=_pair,
-        also=_LENT,
+        also=_EXPORTED,
         misfit=_pair_misfit,
     ),
-    _dict_twist(
+    _dict_variant(
         "data-object-too-small",
         "AI-16",
         "error",
@@ -481,7 +483,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=_pair,
         misfit=_pair_misfit,
     ),
-    _dict_twist(
+    _dict_variant(
         "data-object-offset-too-large",
         "AI-16",
         "error",
@@ -490,7 +492,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=_pair,
         misfit=_pair_misfit,
     ),
-    _dict_twist(
+    _dict_variant(
         "negative-offset",
         "AI-18",
         "error",
@@ -499,7 +501,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=_pair,
         misfit=_pair_misfit,
     ),
-    _dict_twist(
+    _dict_variant(
         "offset-beside-address",
         "AI-15",
         "right",
@@ -507,9 +509,11 @@ _TWISTS: tuple[Twist, ...] = (
         _beside,
     ),
     # other keys
-    _dict_twist("mask", "AI-26", "error", "a mask says that the last element is not valid", _mask),
-    _dict_twist("version-99", "AI-27", "right", "version is 99", _entry("version", 99)),
-    _dict_twist(
+    _dict_variant(
+        "mask", "AI-26", "error", "a mask says that the last element is not valid", _mask
+    ),
+    _dict_variant("version-99", "AI-27", "right", "version is 99", _entry("version", 99)),
+    _dict_variant(
         "unknown-key",
         "AI-32",
         "right",
@@ -533,8 +537,8 @@ INTERFACES = (
             byteorders=("native", "swapped"),
             readonly=(False, True),
         ),
-        ArrayInterfaceOffered,
-        _TWISTS,
+        ObservedArrayInterface,
+        _VARIANTS,
         taken_rule="AI-23",
         shifts={"odd-address": 1},
     ),

@@ -1,8 +1,8 @@
-"""CUDA array interface offers: an object with `__cuda_array_interface__` over memory of a device.
+"""CUDA array interface exports: an object with `__cuda_array_interface__` over memory of a device.
 
-The block is made on the host, as for every offer, and copied to device memory of the driver's; its
+The block is made on the host, as for every export, and copied to device memory of the driver's; its
 pages on the host stay closed, so that a consumer that takes the pointer for a host pointer dies.
-Without a CUDA device there is nothing to offer, and the rules are UNTESTED.
+Without a CUDA device there is nothing to export, and the rules are UNTESTED.
 
 Written against the CUDA driver's documents; where it was developed there was no device to run it on
 (its test is skipped there, and says so).
@@ -22,11 +22,11 @@ from ..plan import Plan
 from ..producer import Capabilities
 from . import plans
 from .array_interface import typestr_of
+from .export import Export
 from .memory import Block
-from .offer import Offer
-from .twist import PLAIN, Interface, Offered, Twist
+from .variant import PLAIN, Interface, ObservedExport, Variant
 
-__all__ = ["INTERFACES", "PENDING_BYTE", "CudaOffered", "CudaTwist", "unavailable"]
+__all__ = ["INTERFACES", "PENDING_BYTE", "ObservedCudaInterface", "CudaVariant", "unavailable"]
 
 PENDING_BYTE = 0x2A
 """What the elements hold when the work that is pending on the exported stream is done."""
@@ -43,7 +43,7 @@ def _driver() -> CudaAccess | str:
 
 
 def unavailable() -> str:
-    """Why nothing can be offered on this machine, or nothing."""
+    """Why nothing can be exported on this machine, or nothing."""
     found = _driver()
     return found if isinstance(found, str) else ""
 
@@ -66,40 +66,40 @@ class _DeviceBlock:
         self._finalizer.atexit = False  # type: ignore[misc]  # a property with a setter
 
     def is_unchanged(self) -> bool:
-        """Whether the device's bytes are what they were when they were offered."""
+        """Whether the device's bytes are what they were when they were exported."""
         self._access.synchronize()
         self._access.copy(self._host.low, self.low, self._length, 1)
         return self._host.bytes() == self._before
 
 
 class _Exporter:
-    def __init__(self, offered: CudaOffered) -> None:
-        self._answer = offered.answer
+    def __init__(self, observed: ObservedCudaInterface) -> None:
+        self._answer = observed.answer
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         return self._answer()
 
 
-class CudaOffered(Offered):
+class ObservedCudaInterface(ObservedExport):
     """An exporter with `__cuda_array_interface__`; raises DeviceError where there is no device."""
 
-    def __init__(self, offer: Offer, block: Block) -> None:
+    def __init__(self, export: Export, block: Block) -> None:
         access = _driver()
         if isinstance(access, str):
             raise DeviceError(access)
-        host = Block(offer.plan.replaced(readonly=False)) if offer.readonly else block
+        host = Block(export.plan.replaced(readonly=False)) if export.readonly else block
         device_block: Any = _DeviceBlock(host, access)
-        super().__init__(offer, device_block)
+        super().__init__(export, device_block)
         self.access = access
-        self.twist = offer.twist
+        self.variant = export.variant
         self.reads = 0
         self.stream: int | None = None
         self.exporter = _Exporter(self)
         self._alive = weakref.ref(self.exporter)
 
     def answer(self) -> dict[str, Any]:
-        """A new dict, bent by the twist."""
+        """A new dict, bent by the variant."""
         self.reads += 1
         block = self.block
         dense = not plans.not_dense_misfit(block.plan)
@@ -107,12 +107,12 @@ class CudaOffered(Offered):
             "version": 3,
             "shape": block.shape,
             "typestr": typestr_of(block.plan),
-            "data": (0 if block.is_empty else block.address, self.offer.readonly),
+            "data": (0 if block.is_empty else block.address, self.export.readonly),
             "strides": None if dense else block.strides,
             "stream": None,
         }
-        if isinstance(self.twist, CudaTwist):
-            self.twist.bend(entries, self)
+        if isinstance(self.variant, CudaVariant):
+            self.variant.bend(entries, self)
         return entries
 
     def keep_pending(self) -> int:
@@ -128,7 +128,7 @@ class CudaOffered(Offered):
         )
         return self.stream
 
-    def facts(self) -> dict[str, Any]:
+    def info(self) -> dict[str, Any]:
         return {"reads": self.reads}
 
     def was_asked(self) -> bool:
@@ -144,29 +144,29 @@ class CudaOffered(Offered):
             self.stream = None
 
 
-# -- twists ----------------------------------------------------------------------------------------
+# -- variants ----------------------------------------------------------------------------------------
 
 
-def _straight(entries: dict[str, Any], offered: CudaOffered) -> None:
+def _straight(entries: dict[str, Any], observed: ObservedCudaInterface) -> None:
     return None
 
 
 @dataclass(frozen=True)
-class CudaTwist(Twist):
-    """A twist of the dict: `bend` edits it."""
+class CudaVariant(Variant):
+    """A variant of the dict: `bend` edits it."""
 
-    bend: Callable[[dict[str, Any], CudaOffered], None] = _straight
-
-
-def _explicit_strides(entries: dict[str, Any], offered: CudaOffered) -> None:
-    entries["strides"] = offered.block.strides
+    bend: Callable[[dict[str, Any], ObservedCudaInterface], None] = _straight
 
 
-def _absent_strides(entries: dict[str, Any], offered: CudaOffered) -> None:
+def _explicit_strides(entries: dict[str, Any], observed: ObservedCudaInterface) -> None:
+    entries["strides"] = observed.block.strides
+
+
+def _absent_strides(entries: dict[str, Any], observed: ObservedCudaInterface) -> None:
     entries.pop("strides")
 
 
-def _mask(entries: dict[str, Any], offered: CudaOffered) -> None:
+def _mask(entries: dict[str, Any], observed: ObservedCudaInterface) -> None:
     """The array as a mask of itself: every element that is not 0 is valid."""
     entries["mask"] = _Mask(entries)
 
@@ -176,8 +176,8 @@ class _Mask:
         self.__cuda_array_interface__ = {**entries, "typestr": "|b1", "strides": None}
 
 
-def _pending(entries: dict[str, Any], offered: CudaOffered) -> None:
-    entries["stream"] = offered.keep_pending()
+def _pending(entries: dict[str, Any], observed: ObservedCudaInterface) -> None:
+    entries["stream"] = observed.keep_pending()
 
 
 def _empty_only(plan: Plan) -> str:
@@ -187,16 +187,16 @@ def _empty_only(plan: Plan) -> str:
 _SEEN = ("CAI-23",)
 
 
-def _twist(
+def _variant(
     name: str,
     rule: str,
     expects: str,
     about: str,
-    bend: Callable[[dict[str, Any], CudaOffered], None] = _straight,
+    bend: Callable[[dict[str, Any], ObservedCudaInterface], None] = _straight,
     *,
     adapt: Callable[[Plan], Plan] = plans.plain,
     misfit: Callable[[Plan], str] = plans.not_dense_misfit,
-) -> CudaTwist:
+) -> CudaVariant:
     rules = (rule, *(() if expects == "error" else _SEEN))
     functions: dict[str, Any] = {
         "adapt": adapt,
@@ -204,20 +204,20 @@ def _twist(
         "control": plans.plain,
         "bend": bend,
     }
-    return CudaTwist(name, rules, expects, about, **functions)
+    return CudaVariant(name, rules, expects, about, **functions)
 
 
 def _any(plan: Plan) -> str:
     return ""
 
 
-_TWISTS: tuple[Twist, ...] = (
-    Twist(PLAIN, ("CAI-13", "CAI-26", *_SEEN), "right-or-error", "version 3", adapt=plans.solid),
-    _twist("absent-strides", "CAI-10", "right", "the key strides is missing", _absent_strides),
-    _twist(
+_VARIANTS: tuple[Variant, ...] = (
+    Variant(PLAIN, ("CAI-13", "CAI-26", *_SEEN), "right-or-error", "version 3", adapt=plans.solid),
+    _variant("absent-strides", "CAI-10", "right", "the key strides is missing", _absent_strides),
+    _variant(
         "explicit-strides", "CAI-10", "right", "contiguous strides, written out", _explicit_strides
     ),
-    _twist(
+    _variant(
         "negative-stride",
         "CAI-13",
         "right-or-error",
@@ -225,7 +225,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=plans.reversed_axis,
         misfit=_any,
     ),
-    _twist(
+    _variant(
         "zero-stride",
         "CAI-13",
         "right-or-error",
@@ -233,7 +233,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=plans.broadcast,
         misfit=_any,
     ),
-    _twist(
+    _variant(
         "gaps",
         "CAI-13",
         "right-or-error",
@@ -241,7 +241,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=plans.stepped,
         misfit=_any,
     ),
-    _twist(
+    _variant(
         "empty",
         "CAI-13",
         "right-or-error",
@@ -249,7 +249,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=plans.empty,
         misfit=_empty_only,
     ),
-    _twist(
+    _variant(
         "swapped",
         "CAI-26",
         "right-or-error",
@@ -257,7 +257,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=plans.swapped,
         misfit=_any,
     ),
-    _twist(
+    _variant(
         "read-only",
         "CAI-08",
         "right-or-error",
@@ -265,8 +265,8 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=plans.readonly,
         misfit=_any,
     ),
-    _twist("mask", "CAI-15", "error", "a mask", _mask, adapt=plans.of_dtype("uint8")),
-    _twist(
+    _variant("mask", "CAI-15", "error", "a mask", _mask, adapt=plans.of_dtype("uint8")),
+    _variant(
         "pending",
         "CAI-20",
         "right-or-error",
@@ -292,8 +292,8 @@ INTERFACES = (
             byteorders=("native", "swapped"),
             readonly=(False, True),
         ),
-        CudaOffered,
-        _TWISTS,
+        ObservedCudaInterface,
+        _VARIANTS,
         taken_rule="CAI-10",
         unavailable=unavailable,
     ),

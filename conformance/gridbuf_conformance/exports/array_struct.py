@@ -1,4 +1,4 @@
-"""Array struct offers: `__array_struct__`, an unnamed capsule over a C struct that says where a
+"""Array struct exports: `__array_struct__`, an unnamed capsule over a C struct that says where a
 block lies.
 
 Each access makes a struct and a capsule of their own. The capsule's destructor is the release: the
@@ -23,11 +23,11 @@ from ..plan import Plan
 from ..producer import Capabilities
 from . import plans
 from .array_interface import record_fields
+from .export import Export
 from .memory import Block
-from .offer import Offer
-from .twist import PLAIN, Interface, Offered, Twist
+from .variant import PLAIN, Interface, ObservedExport, Variant
 
-__all__ = ["INTERFACES", "ArrayStructOffered", "Struct", "StructTwist"]
+__all__ = ["INTERFACES", "ObservedArrayStruct", "Struct", "StructVariant"]
 
 C_ORDER, F_ORDER, ALIGNED, NATIVE, WRITABLE, HAS_DESCR = 0x1, 0x2, 0x100, 0x200, 0x400, 0x800
 _DESTRUCTOR = ctypes.PYFUNCTYPE(None, c_void_p)
@@ -47,7 +47,7 @@ _structs: dict[int, Struct] = {}
 class Struct:
     """One struct, the arrays that it points to, and what became of its capsule.
 
-    A twist edits `raw`, `shape` and `strides` before `capsule` is called; None for either array
+    A variant edits `raw`, `shape` and `strides` before `capsule` is called; None for either array
     leaves a NULL pointer. `name` is the capsule's.
     """
 
@@ -107,36 +107,36 @@ def _address(array: Any) -> int | None:
 
 
 class _Exporter:
-    def __init__(self, offered: ArrayStructOffered) -> None:
-        self._offered = offered
+    def __init__(self, observed: ObservedArrayStruct) -> None:
+        self._observed = observed
 
     @property
     def __array_struct__(self) -> Any:
-        return self._offered.answer()
+        return self._observed.answer()
 
 
-class ArrayStructOffered(Offered):
+class ObservedArrayStruct(ObservedExport):
     """An exporter with `__array_struct__`: counts how often it was asked, and the capsules' ends."""
 
-    def __init__(self, offer: Offer, block: Block) -> None:
-        super().__init__(offer, block)
-        self.twist = offer.twist
+    def __init__(self, export: Export, block: Block) -> None:
+        super().__init__(export, block)
+        self.variant = export.variant
         self.structs: list[Struct] = []
         self.reads = 0
         self.exporter = _Exporter(self)
 
     def answer(self) -> Any:
-        """A new capsule, bent by the twist."""
+        """A new capsule, bent by the variant."""
         self.reads += 1
         struct = Struct(self.block)
-        if isinstance(self.twist, StructTwist):
-            if self.twist.in_place is not None:
-                return self.twist.in_place
-            self.twist.bend(struct)
+        if isinstance(self.variant, StructVariant):
+            if self.variant.in_place is not None:
+                return self.variant.in_place
+            self.variant.bend(struct)
         self.structs.append(struct)
         return struct.capsule()
 
-    def facts(self) -> dict[str, Any]:
+    def info(self) -> dict[str, Any]:
         return {"reads": self.reads, "destroyed": [s.destroyed for s in self.structs]}
 
     def was_asked(self) -> bool:
@@ -155,7 +155,7 @@ class ArrayStructOffered(Offered):
             _structs.pop(ctypes.addressof(struct.raw), None)
 
 
-# -- twists ----------------------------------------------------------------------------------------
+# -- variants ----------------------------------------------------------------------------------------
 
 
 def _straight(struct: Struct) -> None:
@@ -163,8 +163,8 @@ def _straight(struct: Struct) -> None:
 
 
 @dataclass(frozen=True)
-class StructTwist(Twist):
-    """A twist of the struct: `bend` edits it, `in_place` is answered instead of a capsule."""
+class StructVariant(Variant):
+    """A variant of the struct: `bend` edits it, `in_place` is answered instead of a capsule."""
 
     bend: Callable[[Struct], None] = _straight
     in_place: Any = None
@@ -237,7 +237,7 @@ _SEEN = ("AS-07", "XA-15")
 _ANY_ARRAY = ("XA-15", "AS-04", "AS-05", "AS-07")
 
 
-def _twist(
+def _variant(
     name: str,
     rule: str,
     expects: str,
@@ -247,40 +247,40 @@ def _twist(
     adapt: Callable[[Plan], Plan] = plans.plain,
     control: Callable[[Plan], Plan] = plans.plain,
     **more: Any,
-) -> StructTwist:
+) -> StructVariant:
     rules = (rule, *(() if expects == "error" else _SEEN))
     functions: dict[str, Any] = {"adapt": adapt, "control": control, "bend": bend}
-    return StructTwist(name, rules, expects, about, **functions, **more)
+    return StructVariant(name, rules, expects, about, **functions, **more)
 
 
-_TWISTS: tuple[Twist, ...] = (
-    Twist(PLAIN, _ANY_ARRAY, "right-or-error", "as NumPy's documents say", adapt=plans.solid),
-    _twist("version-1", "AS-02", "error", "the first int is 1 and not 2", _raw("two", 1)),
-    _twist("version-3", "AS-02", "error", "the first int is 3 and not 2", _raw("two", 3)),
-    _twist("named", "AS-01", "error", "the capsule has a name", _named),
-    _twist("number", "AS-01", "error", "a number in place of a capsule", in_place=42),
-    _twist(
+_VARIANTS: tuple[Variant, ...] = (
+    Variant(PLAIN, _ANY_ARRAY, "right-or-error", "as NumPy's documents say", adapt=plans.solid),
+    _variant("version-1", "AS-02", "error", "the first int is 1 and not 2", _raw("two", 1)),
+    _variant("version-3", "AS-02", "error", "the first int is 3 and not 2", _raw("two", 3)),
+    _variant("named", "AS-01", "error", "the capsule has a name", _named),
+    _variant("number", "AS-01", "error", "a number in place of a capsule", in_place=42),
+    _variant(
         "negative-stride",
         "AS-04",
         "right-or-error",
         "the last axis runs backwards",
         adapt=plans.reversed_axis,
     ),
-    _twist(
+    _variant(
         "zero-stride",
         "AS-04",
         "right-or-error",
         "every element of the first axis is the same one",
         adapt=plans.broadcast,
     ),
-    _twist(
+    _variant(
         "gaps",
         "AS-04",
         "right-or-error",
         "every second element of the last axis",
         adapt=plans.stepped,
     ),
-    _twist(
+    _variant(
         "zero-dim",
         "AS-04",
         "right-or-error",
@@ -289,7 +289,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=plans.zero_dim,
         misfit=_zero_dim_only,
     ),
-    _twist(
+    _variant(
         "empty",
         "AS-04",
         "right-or-error",
@@ -298,7 +298,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=plans.empty,
         misfit=_empty_only,
     ),
-    _twist(
+    _variant(
         "empty-null",
         "AS-04",
         "right-or-error",
@@ -308,7 +308,7 @@ _TWISTS: tuple[Twist, ...] = (
         misfit=_empty_only,
     ),
     *(
-        _twist(
+        _variant(
             f"dims-{ndim}",
             "AS-04",
             "right-or-error",
@@ -318,41 +318,41 @@ _TWISTS: tuple[Twist, ...] = (
         )
         for ndim in (65, 1000)
     ),
-    _twist(
+    _variant(
         "no-claims",
         "AS-05",
         "right",
         "the flags claim neither an order nor alignment",
         _no_claims,
     ),
-    _twist(
+    _variant(
         "read-only",
         "AS-05",
         "right-or-error",
         "the memory may not be written",
         adapt=plans.readonly,
     ),
-    _twist(
+    _variant(
         "swapped",
         "AS-05",
         "right-or-error",
         "numbers of the other byte order",
         adapt=plans.swapped,
     ),
-    _twist(
+    _variant(
         "odd-address",
         "AS-05",
         "right-or-error",
         "the first element lies at an odd address",
     ),
-    _twist(
+    _variant(
         "unannounced-descr",
         "AS-06",
         "right",
         "descr points to what nobody may touch, and no flag announces it",
         _junk_descr,
     ),
-    _twist(
+    _variant(
         "descr",
         "AS-06",
         "right-or-error",
@@ -379,8 +379,8 @@ INTERFACES = (
             byteorders=("native", "swapped"),
             readonly=(False, True),
         ),
-        ArrayStructOffered,
-        _TWISTS,
+        ObservedArrayStruct,
+        _VARIANTS,
         taken_rule="AS-04",
         shifts={"odd-address": 1},
     ),

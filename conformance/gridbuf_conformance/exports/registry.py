@@ -6,9 +6,9 @@ import importlib
 from functools import cache
 from types import MappingProxyType
 
-from .twist import PLAIN, Interface, Twist
+from .variant import PLAIN, Interface, Variant
 
-__all__ = ["MODULES", "interface_of", "interfaces", "split", "twist_of", "twists_about"]
+__all__ = ["MODULES", "interface_of", "interfaces", "split", "variant_of", "variants_about"]
 
 MODULES: tuple[str, ...] = (
     "dlpack",
@@ -19,7 +19,7 @@ MODULES: tuple[str, ...] = (
     "cuda_interface",
     "data_interface",
 )
-"""The modules of this package that define `INTERFACES`, in the order in which they are offered."""
+"""The modules of this package that define `INTERFACES`, in the order in which they are exported."""
 
 
 @cache
@@ -35,36 +35,36 @@ def interfaces() -> MappingProxyType[str, Interface]:
 
 
 def split(written: str) -> tuple[str, str]:
-    """ "dlpack:byte-offset" as its interface and its twist; without a colon the twist is plain."""
-    name, _, twist = written.partition(":")
-    return name, twist or PLAIN
+    """ "dlpack:byte-offset" as its interface and its variant; without a colon the variant is plain."""
+    name, _, variant = written.partition(":")
+    return name, variant or PLAIN
 
 
 def interface_of(written: str) -> Interface:
-    """The interface of the key `offer`; raises ValueError naming the ones there are."""
+    """The interface of the key `export`; raises ValueError naming the ones there are."""
     name, _ = split(written)
     found = interfaces().get(name)
     if found is None:
         known = ", ".join(interfaces())
-        raise ValueError(f"offer is {written!r}, its interface must be one of {known}; pick one")
+        raise ValueError(f"export is {written!r}, its interface must be one of {known}; pick one")
     return found
 
 
-def twist_of(written: str) -> Twist:
-    """The twist of the key `offer`; raises ValueError naming the interface's."""
+def variant_of(written: str) -> Variant:
+    """The variant of the key `export`; raises ValueError naming the interface's."""
     interface, (_, name) = interface_of(written), split(written)
-    found = interface.twists.get(name)
+    found = interface.variants.get(name)
     if found is None:
-        known = ", ".join(interface.twists)
-        raise ValueError(f"offer is {written!r}, its twist must be one of {known}; pick one")
+        known = ", ".join(interface.variants)
+        raise ValueError(f"export is {written!r}, its variant must be one of {known}; pick one")
     return found
 
 
-def twists_about(rule: str) -> list[tuple[Interface, Twist]]:
-    """Every (interface, twist) whose offers say something of a rule."""
+def variants_about(rule: str) -> list[tuple[Interface, Variant]]:
+    """Every (interface, variant) whose exports say something of a rule."""
     return [
-        (interface, twist)
+        (interface, variant)
         for interface in interfaces().values()
-        for twist in interface.twists.values()
-        if rule in twist.rules
+        for variant in interface.variants.values()
+        if rule in variant.rules
     ]

@@ -1,6 +1,6 @@
 """An exporter with `__dlpack__` and `__dlpack_device__` over a block, and what is seen of its exports.
 
-The struct, its shape and its strides belong to an `Export`, which counts: calls of the deleter (by
+The struct, its shape and its strides belong to an `CountedTensor`, which counts: calls of the deleter (by
 machine code, see `native`), and what the capsule's destructor did. The capsule itself is kept
 alive until the consumer has returned, for its destructor is Python code and would lose an
 exception that is on its way.
@@ -17,12 +17,12 @@ from typing import Any
 from ..abi.dlpack import CPU, FLAG_READONLY, Managed, VersionedManaged
 from ..abi.libraries import python_api
 from ..values import describe
+from .export import Export
 from .memory import Block
 from .native import IS_NATIVE, Frame, deleter_address
-from .offer import Offer
-from .twist import Offered, Twist
+from .variant import ObservedExport, Variant
 
-__all__ = ["DLPackOffered", "DLPackTwist", "Export", "Exporter", "LegacyOffered"]
+__all__ = ["ObservedDLPack", "DLPackVariant", "CountedTensor", "Exporter", "ObservedLegacyDLPack"]
 
 VERSION = (1, 1)
 """What a versioned capsule is stamped with: before 1.2, where NULL strides are legal."""
@@ -39,14 +39,14 @@ _api.PyCapsule_GetName.argtypes = [c_void_p]
 _api.PyCapsule_GetPointer.restype = c_void_p
 _api.PyCapsule_GetPointer.argtypes = [c_void_p, ctypes.c_char_p]
 
-_exports: dict[int, Export] = {}
-"""Every export that somebody may still use, by the address of its struct."""
+_counted_tensors: dict[int, CountedTensor] = {}
+"""Every tensor that somebody may still use, by the address of its struct."""
 
 
-class Export:
+class CountedTensor:
     """One managed tensor over a block, the capsule that carries it, and what becomes of both.
 
-    A twist edits `managed`, `shape` and `strides` before `capsule` is called; None for either
+    A variant edits `managed`, `shape` and `strides` before `capsule` is called; None for either
     array leaves a NULL pointer.
     """
 
@@ -84,7 +84,7 @@ class Export:
             self.managed.flags = FLAG_READONLY if block.plan.readonly else 0
 
     def capsule(self) -> object:
-        """The capsule; the export lives from now on until the suite forgets it."""
+        """The capsule; the tensor lives from now on until the suite forgets it."""
         destructor = ctypes.cast(_destructor, c_void_p)
         self.held = _api.PyCapsule_New(self.publish(), self.name, destructor)
         return self.held
@@ -96,7 +96,7 @@ class Export:
         tensor.shape, tensor.strides = map(_pointer, self._arrays)
         self._written = [bytes(a) for a in self._arrays if isinstance(a, ctypes.Array)]
         self.managed.deleter = self.deleter
-        _exports[self.address] = self
+        _counted_tensors[self.address] = self
         return self.address
 
     @property
@@ -109,10 +109,10 @@ class Export:
         """Whether the tensor was deleted; one without a deleter asks for no such thing."""
         return self.deleter is None or self.deleter_calls + self.destroyed > 0
 
-    def facts(self) -> dict[str, Any]:
+    def info(self) -> dict[str, Any]:
         """Counters; while the suite holds the capsule, also its name and whether it is armed."""
         arrays = [bytes(a) for a in self._arrays if isinstance(a, ctypes.Array)]
-        facts: dict[str, Any] = {
+        info: dict[str, Any] = {
             "versioned": self.versioned,
             "deleter": self.deleter is not None,
             "deleter_calls": self.deleter_calls,
@@ -122,18 +122,18 @@ class Export:
         if self.held is not None:
             name = _api.PyCapsule_GetName(id(self.held))
             own = ctypes.cast(_destructor, c_void_p).value
-            facts["name"] = None if name is None else name.decode("latin-1")
-            facts["armed"] = name == self.name and _api.PyCapsule_GetDestructor(self.held) == own
-        return facts
+            info["name"] = None if name is None else name.decode("latin-1")
+            info["armed"] = name == self.name and _api.PyCapsule_GetDestructor(self.held) == own
+        return info
 
 
 @_DESTRUCTOR
 def _destructor(capsule: int) -> None:
     """A capsule that nobody took lets go of its tensor; one that was taken has another name."""
     name = _api.PyCapsule_GetName(capsule)
-    export = _exports.get(_api.PyCapsule_GetPointer(capsule, name))
-    if export is not None and export.name == name and not name.startswith(b"used_"):
-        export.destroyed += 1
+    counted = _counted_tensors.get(_api.PyCapsule_GetPointer(capsule, name))
+    if counted is not None and counted.name == name and not name.startswith(b"used_"):
+        counted.destroyed += 1
 
 
 def _array(values: Sequence[int] | int | None) -> Any:
@@ -148,35 +148,35 @@ def _pointer(array: Any) -> int | None:
 
 
 class Exporter:
-    """An object with DLPack's two methods. What it is asked is noted by its `DLPackOffered`."""
+    """An object with DLPack's two methods. What it is asked is noted by its `ObservedDLPack`."""
 
-    def __init__(self, offered: DLPackOffered) -> None:
-        self._offered = offered
+    def __init__(self, observed: ObservedDLPack) -> None:
+        self._observed = observed
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return self._offered.device
+        return self._observed.device
 
     def __dlpack__(self, *arguments: Any, **keywords: Any) -> object:
-        return self._offered.export(arguments, keywords)
+        return self._observed.export(arguments, keywords)
 
 
-class DLPackOffered(Offered):
+class ObservedDLPack(ObservedExport):
     """An exporter with `__dlpack__`: notes the keywords of each call, and each capsule."""
 
     keywords_taken = frozenset({"stream", "max_version", "dl_device", "copy"})
 
-    def __init__(self, offer: Offer, block: Block) -> None:
-        super().__init__(offer, block)
-        self.twist = offer.twist
+    def __init__(self, export: Export, block: Block) -> None:
+        super().__init__(export, block)
+        self.variant = export.variant
         self.calls: list[dict[str, Any]] = []
-        self.exports: list[Export] = []
-        exporter = self.twist.exporter if isinstance(self.twist, DLPackTwist) else Exporter
+        self.handed_out: list[CountedTensor] = []
+        exporter = self.variant.exporter if isinstance(self.variant, DLPackVariant) else Exporter
         self.exporter = exporter(self)
 
     @property
     def device(self) -> tuple[int, int]:
         """What `__dlpack_device__` answers."""
-        return self.twist.device if isinstance(self.twist, DLPackTwist) else (CPU, 0)
+        return self.variant.device if isinstance(self.variant, DLPackVariant) else (CPU, 0)
 
     # -- what the consumer asks ----------------------------------------------------------------
 
@@ -191,19 +191,19 @@ class DLPackOffered(Offered):
         return self.answer(keywords.get("max_version"))
 
     def answer(self, max_version: Any) -> object:
-        """The capsule for a consumer that understands `max_version`, bent by the twist."""
-        twist = self.twist if isinstance(self.twist, DLPackTwist) else None
+        """The capsule for a consumer that understands `max_version`, bent by the variant."""
+        variant = self.variant if isinstance(self.variant, DLPackVariant) else None
         versioned = max_version is not None and max_version[0] >= 1
-        if twist is not None and twist.other_form:
+        if variant is not None and variant.other_form:
             versioned = not versioned
         if self.block.plan.readonly and not versioned:
             raise BufferError("a legacy capsule cannot say read-only; pass max_version=(1, 0)")
-        export = Export(self.block, versioned=versioned)
-        export.managed.tensor.device_type, export.managed.tensor.device_id = self.device
-        if twist is not None:
-            twist.bend(export)
-        self.exports.append(export)
-        return export.capsule()
+        counted = CountedTensor(self.block, versioned=versioned)
+        counted.managed.tensor.device_type, counted.managed.tensor.device_id = self.device
+        if variant is not None:
+            variant.bend(counted)
+        self.handed_out.append(counted)
+        return counted.capsule()
 
     def _check(
         self,
@@ -219,34 +219,34 @@ class DLPackOffered(Offered):
         if dl_device is not None and tuple(map(int, dl_device)) != self.device:
             raise BufferError(f"dl_device is {dl_device!r}, must be {self.device}: it is there")
         if copy:
-            raise BufferError("copy is True, must be None or False: this exporter lends its memory")
+            raise BufferError("copy is True, must be None or False: this exporter makes no copies")
 
     # -- what the suite sees -------------------------------------------------------------------
 
-    def facts(self) -> dict[str, Any]:
+    def info(self) -> dict[str, Any]:
         return {
             "calls": self.calls,
-            "exports": [export.facts() for export in self.exports],
+            "handed_out": [counted.info() for counted in self.handed_out],
             "native_deleter": IS_NATIVE,
         }
 
     def was_asked(self) -> bool:
-        return bool(self.exports)
+        return bool(self.handed_out)
 
     def is_free(self) -> bool:
-        return all(export.is_free for export in self.exports)
+        return all(counted.is_free for counted in self.handed_out)
 
     def forget(self) -> None:
         super().forget()
-        for export in self.exports:
-            export.held = None  # the destructor runs here if nobody else holds the capsule
+        for counted in self.handed_out:
+            counted.held = None  # the destructor runs here if nobody else holds the capsule
 
     def close(self) -> None:
-        for export in self.exports:
-            _exports.pop(export.address, None)
+        for counted in self.handed_out:
+            _counted_tensors.pop(counted.address, None)
 
 
-class LegacyOffered(DLPackOffered):
+class ObservedLegacyDLPack(ObservedDLPack):
     """The same of the 2022 standard, which knows `stream` alone."""
 
     keywords_taken = frozenset({"stream"})
@@ -256,20 +256,20 @@ def _is_int_pair(value: Any) -> bool:
     return isinstance(value, tuple) and len(value) == 2 and all(type(n) is int for n in value)
 
 
-def _straight(export: Export) -> None:
+def _straight(counted: CountedTensor) -> None:
     return None
 
 
 @dataclass(frozen=True)
-class DLPackTwist(Twist):
-    """A twist of DLPack.
+class DLPackVariant(Variant):
+    """A variant of DLPack.
 
-    `bend` edits an export before its capsule is made, `exporter` is the type that the consumer is
+    `bend` edits a tensor before its capsule is made, `exporter` is the type that the consumer is
     given, `device` what both the method and the struct say, `other_form` hands out the form of
     capsule that was not asked for.
     """
 
-    bend: Callable[[Export], None] = _straight
-    exporter: Callable[[DLPackOffered], Any] = Exporter
+    bend: Callable[[CountedTensor], None] = _straight
+    exporter: Callable[[ObservedDLPack], Any] = Exporter
     device: tuple[int, int] = (CPU, 0)
     other_form: bool = False

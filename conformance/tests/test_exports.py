@@ -1,4 +1,4 @@
-"""Offers: plans with an interface and a twist, the memory behind them, and what exporters say and count."""
+"""Exports: plans with an interface and a variant, the memory behind them, and what exporters say and count."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from typing import Any
 import pytest
 from schema_subset import faults
 
-from gridbuf_conformance import offers
+from gridbuf_conformance import exports
 from gridbuf_conformance.abi.dlpack import Exported
 from gridbuf_conformance.abi.maps import AddressMap
 from gridbuf_conformance.abi.memory import Memory
 from gridbuf_conformance.catalogue import load
-from gridbuf_conformance.offers import Block, Offer, interfaces
-from gridbuf_conformance.offers.drawing import adapted, first_offers, listed
-from gridbuf_conformance.offers.memory import OUTSIDE
+from gridbuf_conformance.exports import Block, Export, interfaces
+from gridbuf_conformance.exports.drawing import adapted, first_exports, listed
+from gridbuf_conformance.exports.memory import OUTSIDE
 from gridbuf_conformance.plan import Plan
 from gridbuf_conformance.producers import has_gpu
 from gridbuf_conformance.rules import CONSUMER_CHECKS
 
-SCHEMA = json.loads(files("gridbuf_conformance").joinpath("offer.schema.json").read_text())
-TWISTED = [
-    pytest.param(interface, twist, id=interface.written(twist.name))
+SCHEMA = json.loads(files("gridbuf_conformance").joinpath("export.schema.json").read_text())
+VARIED = [
+    pytest.param(interface, variant, id=interface.written(variant.name))
     for interface in interfaces().values()
-    for twist in interface.twists.values()
+    for variant in interface.variants.values()
 ]
 PLANS = (
     Plan(),
@@ -52,72 +52,84 @@ def bytes_in(block: Block, index: tuple[int, ...]) -> bytes:
 # -- the plan ------------------------------------------------------------------------------------
 
 
-def test_an_offer_is_a_plan_with_one_key_more():
-    offer = Offer(shape=(2, 3), offer="dlpack:byte-offset")
-    assert list(offer) == [*Plan(), "offer"] and len(offer) == 13
-    assert offer["offer"] == "dlpack:byte-offset" and offer.plan == Plan(shape=(2, 3))
-    assert Offer.from_json(offer.to_json()) == offer == Offer.from_json(offer.to_json(brief=True))
-    assert offer.replaced(shape=(4,)).offer == "dlpack:byte-offset"
-    assert offer != offer.plan and hash(offer) != hash(offer.replaced(fill=1))
-    with pytest.raises(KeyError, match="offer"):
-        Plan()["offer"]
+def test_an_export_is_a_plan_with_one_key_more():
+    export = Export(shape=(2, 3), export="dlpack:byte-offset")
+    assert list(export) == [*Plan(), "export"] and len(export) == 13
+    assert export["export"] == "dlpack:byte-offset" and export.plan == Plan(shape=(2, 3))
+    assert (
+        Export.from_json(export.to_json()) == export == Export.from_json(export.to_json(brief=True))
+    )
+    assert export.replaced(shape=(4,)).export == "dlpack:byte-offset"
+    assert export != export.plan and hash(export) != hash(export.replaced(fill=1))
+    with pytest.raises(KeyError, match="export"):
+        Plan()["export"]
+
+
+def test_an_export_of_an_older_version_is_refused_with_the_remedy():
+    said = (
+        r"plan key 'offer' \(value 'dlpack:lanes'\) is of an older version; rename it to 'export'"
+    )
+    with pytest.raises(ValueError, match=said):
+        Export.from_json('{"offer":"dlpack:lanes"}')
+    with pytest.raises(ValueError, match="unknown plan key 'offer'"):
+        Plan.from_json('{"offer":"dlpack:lanes"}')
 
 
 @pytest.mark.parametrize(
     ("keys", "words"),
     [
-        ({"offer": "carrier-pigeon"}, "interface must be one of dlpack"),
-        ({"offer": "dlpack:sideways"}, "twist must be one of plain"),
-        ({"offer": "dlpack:plain"}, "written without a colon"),
-        ({"offer": "dlpack:null-strides", "shape": (2, 3), "layout": (1, 0)}, "does not fit"),
-        ({"offer": "dlpack:byte-offset", "shape": (0,)}, "it has no elements"),
-        ({"fill": None}, "offers have content"),
+        ({"export": "carrier-pigeon"}, "interface must be one of dlpack"),
+        ({"export": "dlpack:sideways"}, "variant must be one of plain"),
+        ({"export": "dlpack:plain"}, "written without a colon"),
+        ({"export": "dlpack:null-strides", "shape": (2, 3), "layout": (1, 0)}, "does not fit"),
+        ({"export": "dlpack:byte-offset", "shape": (0,)}, "it has no elements"),
+        ({"fill": None}, "exports have content"),
         ({"shape": (-1,)}, "shape"),
     ],
 )
-def test_what_is_no_offer_is_refused_in_words(keys, words):
+def test_what_is_no_export_is_refused_in_words(keys, words):
     with pytest.raises(ValueError, match=words):
-        Offer(**keys)
+        Export(**keys)
 
 
-def test_the_schema_says_what_the_offer_says():
+def test_the_schema_says_what_the_export_says():
     properties = SCHEMA["properties"]
     assert {key: item["default"] for key, item in properties.items()} == {
-        key: Offer().to_dict()[key] for key in properties
+        key: Export().to_dict()[key] for key in properties
     }
-    for interface, twist in (parameter.values for parameter in TWISTED):
-        assert not list(faults({"offer": interface.written(twist.name), "fill": 0}, SCHEMA))
-    assert list(faults({"offer": "No Such", "fill": 0}, SCHEMA))
-    assert list(faults({"offer": "dlpack", "fill": None}, SCHEMA))
+    for interface, variant in (parameter.values for parameter in VARIED):
+        assert not list(faults({"export": interface.written(variant.name), "fill": 0}, SCHEMA))
+    assert list(faults({"export": "No Such", "fill": 0}, SCHEMA))
+    assert list(faults({"export": "dlpack", "fill": None}, SCHEMA))
 
 
-# -- the twists ----------------------------------------------------------------------------------
+# -- the variants ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("interface", "twist"), TWISTED)
-def test_a_twist_adapts_every_plan_and_names_rules_that_are_judged(interface, twist):
-    assert set(twist.rules) <= CONSUMER_CHECKS.keys()
+@pytest.mark.parametrize(("interface", "variant"), VARIED)
+def test_a_variant_adapts_every_plan_and_names_rules_that_are_judged(interface, variant):
+    assert set(variant.rules) <= CONSUMER_CHECKS.keys()
     known = interface.capabilities.dtypes
     for plan in PLANS:
         if known is None or plan.dtype in known:
-            offer = adapted(plan, interface, twist)
-            assert offer.twist is twist and adapted(offer.plan, interface, twist) == offer
-            control = offer.control
-            assert control is None or control.twist.name == offers.PLAIN
-            assert Block(offer.plan, **interface.memory_of(offer)).is_unchanged()
+            export = adapted(plan, interface, variant)
+            assert export.variant is variant and adapted(export.plan, interface, variant) == export
+            control = export.control
+            assert control is None or control.variant.name == exports.PLAIN
+            assert Block(export.plan, **interface.memory_of(export)).is_unchanged()
 
 
-def test_every_consumer_check_is_asked_by_some_offer():
-    asked = {rule for _, twist in (p.values for p in TWISTED) for rule in twist.rules}
+def test_every_consumer_check_is_asked_by_some_export():
+    asked = {rule for _, variant in (p.values for p in VARIED) for rule in variant.rules}
     elsewhere = {"PB-28", "PB-29", "PB-30"} if sys.version_info < (3, 12) else set()
     elsewhere |= {"DP-19"} if has_gpu() else set()
     assert asked | elsewhere == CONSUMER_CHECKS.keys() <= load().keys()
 
 
 @pytest.mark.parametrize("interface", interfaces().values(), ids=lambda i: i.name)
-def test_each_twist_is_listed_and_the_first_offers_are_plain(interface):
-    assert {offer.twist.name for offer in listed(interface)} == set(interface.twists)
-    assert all(offer.twist.name == offers.PLAIN for offer in first_offers(interface))
+def test_each_variant_is_listed_and_the_first_exports_are_plain(interface):
+    assert {export.variant.name for export in listed(interface)} == set(interface.variants)
+    assert all(export.variant.name == exports.PLAIN for export in first_exports(interface))
     assert len(set(listed(interface))) == len(listed(interface))
 
 
@@ -173,27 +185,29 @@ def test_a_read_only_block_refuses_writing_and_a_write_beside_the_array_is_seen(
 
 
 def made(written: str, keywords: dict[str, Any] | None = None, **keys: Any) -> tuple[Any, dict]:
-    """An exporter in front of the suite's own reader: (what is seen of it, facts of its capsule)."""
-    offer = Offer(**keys, offer=written)
-    subject = offer.interface.make(offer, Block(offer.plan, **offer.interface.memory_of(offer)))
+    """An exporter in front of the suite's own reader: (what is seen of it, info on its capsule)."""
+    export = Export(**keys, export=written)
+    subject = export.interface.make(
+        export, Block(export.plan, **export.interface.memory_of(export))
+    )
     capsule = subject.exporter.__dlpack__(
         **({"max_version": (1, 3)} if keywords is None else keywords)
     )
-    return subject, Exported(capsule, Memory()).facts()
+    return subject, Exported(capsule, Memory()).info()
 
 
 def test_the_plain_capsule_says_what_the_plan_asks():
-    subject, facts = made("dlpack", shape=(2, 3), dtype="int16", views=(("reverse", 1),))
-    assert facts["version"] == [1, 1] and facts["name"] == "dltensor_versioned"
-    assert facts["shape"] == [2, 3] and facts["strides"] == [3, -1] and facts["dtype"] == [0, 16, 1]
-    assert facts["data"] == subject.block.address and facts["byte_offset"] == 0
-    assert facts["deleter"] == "executable" and facts["flags"] == 0
+    subject, info = made("dlpack", shape=(2, 3), dtype="int16", views=(("reverse", 1),))
+    assert info["version"] == [1, 1] and info["name"] == "dltensor_versioned"
+    assert info["shape"] == [2, 3] and info["strides"] == [3, -1] and info["dtype"] == [0, 16, 1]
+    assert info["data"] == subject.block.address and info["byte_offset"] == 0
+    assert info["deleter"] == "executable" and info["flags"] == 0
     assert made("dlpack", {}, shape=(2,))[1]["name"] == "dltensor"
     assert made("dlpack", shape=(2,), readonly=True)[1]["flags"] == 1
 
 
 @pytest.mark.parametrize(
-    ("twist", "keys", "expected"),
+    ("variant", "keys", "expected"),
     [
         ("byte-offset", {"shape": (3,)}, {"byte_offset": 64}),
         ("null-strides", {"shape": (3,)}, {"strides": None}),
@@ -214,18 +228,18 @@ def test_the_plain_capsule_says_what_the_plan_asks():
         ("fp4-bits-8", {"shape": (3,), "dtype": "uint8"}, {"dtype": [17, 8, 1]}),
     ],
 )
-def test_a_twist_changes_what_it_says_and_nothing_else(twist, keys, expected):
-    _, facts = made(f"dlpack:{twist}", **keys)
+def test_a_variant_changes_what_it_says_and_nothing_else(variant, keys, expected):
+    _, info = made(f"dlpack:{variant}", **keys)
     _, plain = made("dlpack", **keys)
-    assert facts | expected == facts, facts
+    assert info | expected == info, info
     kept = {"ndim", "shape", "strides", "dtype", "device", "flags", "deleter"} - expected.keys()
-    if twist not in ("major-2", "used-capsule", "other-form", "lanes"):
-        assert {key: facts[key] for key in kept} == {key: plain[key] for key in kept}
+    if variant not in ("major-2", "used-capsule", "other-form", "lanes"):
+        assert {key: info[key] for key in kept} == {key: plain[key] for key in kept}
 
 
 def test_65_dimensions_are_said_of_the_same_elements():
-    _, facts = made("dlpack:65-dimensions", shape=(2, 3))
-    assert facts["ndim"] == 65 and facts["shape"][-2:] == [2, 3] and set(facts["shape"][:-2]) == {1}
+    _, info = made("dlpack:65-dimensions", shape=(2, 3))
+    assert info["ndim"] == 65 and info["shape"][-2:] == [2, 3] and set(info["shape"][:-2]) == {1}
 
 
 def test_a_producer_of_2022_knows_stream_alone_and_one_of_today_four_keywords():
@@ -246,27 +260,27 @@ def test_a_producer_of_2022_knows_stream_alone_and_one_of_today_four_keywords():
 
 def test_who_deletes_a_tensor_is_counted():
     subject, _ = made("dlpack", shape=(3,))
-    (export,) = subject.facts()["exports"]
-    assert export["armed"] and not subject.is_free()
+    (tensor,) = subject.info()["handed_out"]
+    assert tensor["armed"] and not subject.is_free()
     subject.forget()  # nobody took it: the capsule's destructor does
-    (export,) = subject.facts()["exports"]
-    assert (export["deleter_calls"], export["destructor_calls"]) == (0, 1) and subject.is_free()
+    (tensor,) = subject.info()["handed_out"]
+    assert (tensor["deleter_calls"], tensor["destructor_calls"]) == (0, 1) and subject.is_free()
 
 
 def test_a_tensor_that_was_taken_is_left_alone_by_its_capsule():
     subject, _ = made("dlpack", shape=(3,))
-    exported = Exported(subject.exports[0].held, Memory())
+    exported = Exported(subject.handed_out[0].held, Memory())
     exported.mark_used()
-    assert not subject.facts()["exports"][0]["armed"]
+    assert not subject.info()["handed_out"][0]["armed"]
     assert exported.delete_on_foreign_thread()
     del exported
     subject.forget()
-    (export,) = subject.facts()["exports"]
-    assert (export["deleter_calls"], export["destructor_calls"]) == (1, 0)
+    (tensor,) = subject.info()["handed_out"]
+    assert (tensor["deleter_calls"], tensor["destructor_calls"]) == (1, 0)
 
 
 def test_written_metadata_is_seen():
-    subject, facts = made("dlpack", shape=(3,))
-    assert subject.facts()["exports"][0]["metadata_unchanged"]
-    subject.exports[0]._arrays[1][0] = 8
-    assert not subject.facts()["exports"][0]["metadata_unchanged"]
+    subject, info = made("dlpack", shape=(3,))
+    assert subject.info()["handed_out"][0]["metadata_unchanged"]
+    subject.handed_out[0]._arrays[1][0] = 8
+    assert not subject.info()["handed_out"][0]["metadata_unchanged"]

@@ -1,4 +1,4 @@
-"""Data interface offers: an object with `__gt_data_interface__`, whose hooks are noted.
+"""Data interface exports: an object with `__gt_data_interface__`, whose hooks are noted.
 
 The memory is stale until somebody acquires it: its elements hold other bytes, and `acquire` puts
 the right ones there, as an object with two sides does. So a consumer that reads first shows wrong
@@ -18,18 +18,18 @@ from ..dtypes import DTYPES
 from ..producer import Capabilities
 from . import plans
 from .array_interface import typestr_of
+from .export import Export
 from .memory import Block
-from .offer import Offer
-from .twist import PLAIN, Interface, Offered, Twist
+from .variant import PLAIN, Interface, ObservedExport, Variant
 
-__all__ = ["INTERFACES", "DataInterfaceOffered", "EntriesTwist"]
+__all__ = ["INTERFACES", "ObservedDataInterface", "EntriesVariant"]
 
 _HOOKS = ("acquire", "touch", "release")
 
 
 class _Exporter:
-    def __init__(self, offered: DataInterfaceOffered) -> None:
-        self._answer = offered.answer
+    def __init__(self, observed: ObservedDataInterface) -> None:
+        self._answer = observed.answer
 
     @property
     def __gt_data_interface__(self) -> dict[Any, Any]:
@@ -39,23 +39,25 @@ class _Exporter:
 class _ArrayExporter:
     """An object without `__gt_data_interface__`: its array interface stands for the host entry."""
 
-    def __init__(self, offered: DataInterfaceOffered) -> None:
-        self._answer = offered.entry
+    def __init__(self, observed: ObservedDataInterface) -> None:
+        self._answer = observed.entry
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
         return {"version": 3, **self._answer()}
 
 
-class DataInterfaceOffered(Offered):
+class ObservedDataInterface(ObservedExport):
     """An exporter whose entry is stale until it is acquired: notes the hooks in their order."""
 
-    def __init__(self, offer: Offer, block: Block) -> None:
-        super().__init__(offer, block)
-        self.twist = offer.twist
+    def __init__(self, export: Export, block: Block) -> None:
+        super().__init__(export, block)
+        self.variant = export.variant
         self.reads = 0
         self.events: list[str] = []
-        self.has_hooks = not (isinstance(self.twist, EntriesTwist) and self.twist.is_plain_array)
+        self.has_hooks = not (
+            isinstance(self.variant, EntriesVariant) and self.variant.is_plain_array
+        )
         self._content = block.bytes()
         if self.has_hooks:
             self._make_stale()
@@ -81,12 +83,12 @@ class DataInterfaceOffered(Offered):
         }
 
     def answer(self) -> dict[Any, Any]:
-        """The dict of entries, bent by the twist."""
+        """The dict of entries, bent by the variant."""
         entry = {"version": 3, **self.entry()}
         entry.update({hook: self._hook(hook) for hook in _HOOKS})
         entries: dict[Any, Any] = {None: entry}
-        if isinstance(self.twist, EntriesTwist):
-            self.twist.bend(entries, self)
+        if isinstance(self.variant, EntriesVariant):
+            self.variant.bend(entries, self)
         return entries
 
     def _hook(self, name: str) -> Callable[[], None]:
@@ -97,7 +99,7 @@ class DataInterfaceOffered(Offered):
 
         return hook
 
-    def facts(self) -> dict[str, Any]:
+    def info(self) -> dict[str, Any]:
         return {"reads": self.reads, "events": list(self.events), "has_hooks": self.has_hooks}
 
     def was_asked(self) -> bool:
@@ -113,61 +115,61 @@ class DataInterfaceOffered(Offered):
             self._make_current()
 
 
-# -- twists ----------------------------------------------------------------------------------------
+# -- variants ----------------------------------------------------------------------------------------
 
 
-def _straight(entries: dict[Any, Any], offered: DataInterfaceOffered) -> None:
+def _straight(entries: dict[Any, Any], observed: ObservedDataInterface) -> None:
     return None
 
 
 @dataclass(frozen=True)
-class EntriesTwist(Twist):
-    """A twist of the entries: `bend` edits them.
+class EntriesVariant(Variant):
+    """A variant of the entries: `bend` edits them.
 
     `is_plain_array`: there is no `__gt_data_interface__`, and an array interface in its place.
     """
 
-    bend: Callable[[dict[Any, Any], DataInterfaceOffered], None] = _straight
+    bend: Callable[[dict[Any, Any], ObservedDataInterface], None] = _straight
     is_plain_array: bool = False
 
 
-def _four_keys(entries: dict[Any, Any], offered: DataInterfaceOffered) -> None:
+def _four_keys(entries: dict[Any, Any], observed: ObservedDataInterface) -> None:
     """What the proposal lists, without the version that only array interfaces have."""
     del entries[None]["version"]
 
 
-def _unknown_key(entries: dict[Any, Any], offered: DataInterfaceOffered) -> None:
+def _unknown_key(entries: dict[Any, Any], observed: ObservedDataInterface) -> None:
     entries[None]["conformance_suite"] = "this key means nothing"
 
 
-def _forwarded(entries: dict[Any, Any], offered: DataInterfaceOffered) -> None:
+def _forwarded(entries: dict[Any, Any], observed: ObservedDataInterface) -> None:
     """An array interface of NumPy's, passed on with the hooks."""
-    dense = not plans.not_dense_misfit(offered.block.plan)
+    dense = not plans.not_dense_misfit(observed.block.plan)
     described = {"version": 3, "descr": [("", entries[None]["typestr"])]}
     entries[None].update(described, strides=None if dense else entries[None]["strides"])
 
 
-def _none_hooks(entries: dict[Any, Any], offered: DataInterfaceOffered) -> None:
+def _none_hooks(entries: dict[Any, Any], observed: ObservedDataInterface) -> None:
     entries[None].update(touch=None, release=None)
 
 
-def _device_only(entries: dict[Any, Any], offered: DataInterfaceOffered) -> None:
+def _device_only(entries: dict[Any, Any], observed: ObservedDataInterface) -> None:
     """An entry for a device, at an address that the host may not touch."""
     entry = entries.pop(None)
-    entries["gpu"] = {**entry, "data": (offered.block.forbidden, False)}
+    entries["gpu"] = {**entry, "data": (observed.block.forbidden, False)}
 
 
 _SEEN = ("GT-07",)
-_TWISTS: tuple[Twist, ...] = (
-    Twist(PLAIN, _SEEN, "right-or-error", "an entry for the host, with hooks", adapt=plans.plain),
-    Twist(
+_VARIANTS: tuple[Variant, ...] = (
+    Variant(PLAIN, _SEEN, "right-or-error", "an entry for the host, with hooks", adapt=plans.plain),
+    Variant(
         "gaps",
         _SEEN,
         "right-or-error",
         "every second element of the last axis",
         adapt=plans.stepped,
     ),
-    EntriesTwist(
+    EntriesVariant(
         "four-keys",
         ("GT-02", *_SEEN),
         "right",
@@ -175,7 +177,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=plans.plain,
         bend=_four_keys,
     ),
-    EntriesTwist(
+    EntriesVariant(
         "unknown-key",
         ("GT-06", *_SEEN),
         "right",
@@ -183,7 +185,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=plans.plain,
         bend=_unknown_key,
     ),
-    EntriesTwist(
+    EntriesVariant(
         "forwarded",
         ("GT-06", *_SEEN),
         "right",
@@ -191,7 +193,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=plans.plain,
         bend=_forwarded,
     ),
-    EntriesTwist(
+    EntriesVariant(
         "none-hooks",
         _SEEN,
         "right",
@@ -199,7 +201,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=plans.plain,
         bend=_none_hooks,
     ),
-    EntriesTwist(
+    EntriesVariant(
         "array-interface",
         ("GT-08",),
         "right",
@@ -207,7 +209,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=plans.plain,
         is_plain_array=True,
     ),
-    EntriesTwist(
+    EntriesVariant(
         "device-only",
         ("GT-10",),
         "error",
@@ -233,8 +235,8 @@ INTERFACES = (
             byteorders=("native",),
             readonly=(False,),
         ),
-        DataInterfaceOffered,
-        _TWISTS,
+        ObservedDataInterface,
+        _VARIANTS,
         taken_rule="GT-06",
     ),
 )

@@ -1,4 +1,4 @@
-"""Offers of DLPack's C exchange table (DLPack 1.3): a type with a table, beside `__dlpack__`.
+"""Exports of DLPack's C exchange table (DLPack 1.3): a type with a table, beside `__dlpack__`.
 
 The table is a capsule on the type; its functions are `ctypes` callbacks over the exports of
 `dlpack_exporter`. A callback cannot leave a Python exception behind, so these succeed, always. What
@@ -15,12 +15,12 @@ from ..abi.dlpack import Tensor
 from ..abi.exchange import ATTRIBUTE, ExchangeTable
 from ..abi.libraries import python_api
 from .dlpack import PLAIN_CAPABILITIES
-from .dlpack_exporter import DLPackOffered, Export, Exporter
+from .dlpack_exporter import CountedTensor, Exporter, ObservedDLPack
+from .export import Export
 from .memory import Block
-from .offer import Offer
-from .twist import PLAIN, Interface, Twist
+from .variant import PLAIN, Interface, Variant
 
-__all__ = ["INTERFACES", "ExchangeOffered"]
+__all__ = ["INTERFACES", "ObservedExchange"]
 
 _NAME = b"dlpack_exchange_api"
 _FROM_OBJECT = PYFUNCTYPE(c_int, c_void_p, ctypes.POINTER(c_void_p))
@@ -33,7 +33,7 @@ _api = python_api()
 _api.PyCapsule_New.restype = ctypes.py_object
 _api.PyCapsule_New.argtypes = [c_void_p, ctypes.c_char_p, c_void_p]
 
-_subjects: dict[int, ExchangeOffered] = {}
+_subjects: dict[int, ObservedExchange] = {}
 """Who stands behind an exporter, by its address: a table's functions get nothing else."""
 
 
@@ -81,7 +81,7 @@ _TABLE = ExchangeTable(1, 3, None, *(ctypes.cast(f, c_void_p).value for f in _FU
 
 
 class _WithTable(Exporter):
-    """An exporter whose type offers the table."""
+    """An exporter whose type has the table."""
 
 
 setattr(_WithTable, ATTRIBUTE, _api.PyCapsule_New(ctypes.addressof(_TABLE), _NAME, None))
@@ -99,40 +99,40 @@ setattr(_Withdrawn, ATTRIBUTE, None)
 _TYPES = {"derived-type": _Derived, "withdrawn-table": _Withdrawn}
 
 
-class ExchangeOffered(DLPackOffered):
+class ObservedExchange(ObservedDLPack):
     """An exporter with a table: notes on objects of which type its functions were called."""
 
-    def __init__(self, offer: Offer, block: Block) -> None:
-        super().__init__(offer, block)
+    def __init__(self, export: Export, block: Block) -> None:
+        super().__init__(export, block)
         self.table_calls: list[str] = []
-        self._owned: list[Export] = []
-        self.exporter = _TYPES.get(offer.twist.name, _WithTable)(self)
+        self._owned: list[CountedTensor] = []
+        self.exporter = _TYPES.get(export.variant.name, _WithTable)(self)
         self._address = id(self.exporter)
         _subjects[self._address] = self
 
     def owned(self, kind: type) -> int:
         """The address of a managed tensor that belongs to the caller."""
         self.table_calls.append(kind.__name__.lstrip("_"))
-        export = Export(self.block, versioned=True)
-        self.exports.append(export)
-        self._owned.append(export)
-        return export.publish()
+        counted = CountedTensor(self.block, versioned=True)
+        self.handed_out.append(counted)
+        self._owned.append(counted)
+        return counted.publish()
 
     def borrowed(self, kind: type) -> Tensor:
         """A tensor that is valid until control returns."""
         self.table_calls.append(kind.__name__.lstrip("_"))
-        self._lent = Export(self.block, versioned=True)
-        self._lent.publish()
-        tensor: Tensor = self._lent.managed.tensor
+        self._borrowed = CountedTensor(self.block, versioned=True)
+        self._borrowed.publish()
+        tensor: Tensor = self._borrowed.managed.tensor
         return tensor
 
     def was_asked(self) -> bool:
         return bool(self.table_calls) or super().was_asked()
 
-    def facts(self) -> dict[str, Any]:
-        facts = super().facts()
-        owned = [export.facts() for export in self._owned]
-        return {**facts, "table_calls": self.table_calls, "owned": owned}
+    def info(self) -> dict[str, Any]:
+        info = super().info()
+        owned = [counted.info() for counted in self._owned]
+        return {**info, "table_calls": self.table_calls, "owned": owned}
 
     def forget(self) -> None:
         _subjects.pop(self._address, None)
@@ -145,16 +145,16 @@ INTERFACES = (
         "the C exchange table on the type, beside __dlpack__",
         ("DX", "DL", "DP"),
         PLAIN_CAPABILITIES,
-        ExchangeOffered,
+        ObservedExchange,
         (
-            Twist(PLAIN, ("DX-08", "DL-19", "DL-21"), "right-or-error", "as published"),
-            Twist(
+            Variant(PLAIN, ("DX-08", "DL-19", "DL-21"), "right-or-error", "as published"),
+            Variant(
                 "derived-type",
                 ("DX-11", "DL-19", "DL-21"),
                 "right-or-error",
                 "the exporter's type inherits the table of another one",
             ),
-            Twist(
+            Variant(
                 "withdrawn-table",
                 ("DX-11", "DL-19", "DL-21"),
                 "right-or-error",

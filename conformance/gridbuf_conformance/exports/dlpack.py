@@ -1,8 +1,8 @@
-"""DLPack offers: `__dlpack__` and `__dlpack_device__` over a block, as published or one property off.
+"""DLPack exports: `__dlpack__` and `__dlpack_device__` over a block, as published or one property off.
 
 "dlpack" is a producer of today: it takes the four keywords and gives the versioned capsule to
 whoever asks for one. "dlpack-legacy" is one of the 2022 standard, which knows `stream` alone; who
-takes the one is asked to take the other (DP-14). Each twist below is one line of `dlpack.h`, of its
+takes the one is asked to take the other (DP-14). Each variant below is one line of `dlpack.h`, of its
 Python page or of the array API; each edits one thing of the struct.
 """
 
@@ -18,8 +18,14 @@ from ..plan import Plan
 from ..producer import Capabilities
 from ..producers import has_gpu
 from . import plans
-from .dlpack_exporter import DLPackOffered, DLPackTwist, Export, Exporter, LegacyOffered
-from .twist import PLAIN, Interface, Twist
+from .dlpack_exporter import (
+    CountedTensor,
+    DLPackVariant,
+    Exporter,
+    ObservedDLPack,
+    ObservedLegacyDLPack,
+)
+from .variant import PLAIN, Interface, Variant
 
 __all__ = ["INTERFACES", "PLAIN_CAPABILITIES"]
 
@@ -32,111 +38,111 @@ _UNKNOWN = 200
 # -- bending the struct ------------------------------------------------------------------------------
 
 
-def _with_byte_offset(export: Export) -> None:
-    export.managed.tensor.data -= _BYTE_OFFSET
-    export.managed.tensor.byte_offset = _BYTE_OFFSET
+def _with_byte_offset(counted: CountedTensor) -> None:
+    counted.managed.tensor.data -= _BYTE_OFFSET
+    counted.managed.tensor.byte_offset = _BYTE_OFFSET
 
 
-def _without_strides(export: Export) -> None:
-    export.strides = None
+def _without_strides(counted: CountedTensor) -> None:
+    counted.strides = None
 
 
-def _with_pointer(export: Export) -> None:
-    export.managed.tensor.data = export.block.address
+def _with_pointer(counted: CountedTensor) -> None:
+    counted.managed.tensor.data = counted.block.address
 
 
-def _with_junk_strides(export: Export) -> None:
+def _with_junk_strides(counted: CountedTensor) -> None:
     """Wherever a stride is never multiplied with anything but 0, it is one that leads nowhere."""
-    shape, strides = export.block.shape, export.strides
+    shape, strides = counted.block.shape, counted.strides
     assert isinstance(strides, list)
     junk = 0x0123_4567_89AB_CDEF
     empty = 0 in shape
-    export.strides = [junk if empty or n <= 1 else s for n, s in zip(shape, strides)]
+    counted.strides = [junk if empty or n <= 1 else s for n, s in zip(shape, strides)]
 
 
-def _with_wild_metadata(export: Export) -> None:
-    export.shape = export.strides = export.block.forbidden
+def _with_wild_metadata(counted: CountedTensor) -> None:
+    counted.shape = counted.strides = counted.block.forbidden
 
 
-def _without_deleter(export: Export) -> None:
-    export.deleter = None
+def _without_deleter(counted: CountedTensor) -> None:
+    counted.deleter = None
 
 
-def _without_context(export: Export) -> None:
-    export.managed.manager_ctx = None
+def _without_context(counted: CountedTensor) -> None:
+    counted.managed.manager_ctx = None
 
 
-def _with_wild_context(export: Export) -> None:
-    export.managed.manager_ctx = export.block.forbidden
+def _with_wild_context(counted: CountedTensor) -> None:
+    counted.managed.manager_ctx = counted.block.forbidden
 
 
-def _of_a_later_minor(export: Export) -> None:
-    if isinstance(export.managed, VersionedManaged):
-        export.managed.minor = 99
+def _of_a_later_minor(counted: CountedTensor) -> None:
+    if isinstance(counted.managed, VersionedManaged):
+        counted.managed.minor = 99
 
 
-def _of_another_major(export: Export) -> None:
+def _of_another_major(counted: CountedTensor) -> None:
     """Version 2.0: of such a struct only version, manager_ctx and deleter mean anything."""
-    managed = export.managed
+    managed = counted.managed
     if not isinstance(managed, VersionedManaged):
         return
     managed.major, managed.minor = 2, 0
     managed.flags = 2**64 - 1
     ctypes.memset(ctypes.addressof(managed.tensor), 0xFF, ctypes.sizeof(managed.tensor))
-    managed.tensor.data = export.block.forbidden
+    managed.tensor.data = counted.block.forbidden
     managed.tensor.ndim = 3
-    export.shape = export.strides = export.block.forbidden
+    counted.shape = counted.strides = counted.block.forbidden
 
 
-def _copied(export: Export) -> None:
-    if isinstance(export.managed, VersionedManaged):
-        export.managed.flags |= FLAG_COPIED
+def _copied(counted: CountedTensor) -> None:
+    if isinstance(counted.managed, VersionedManaged):
+        counted.managed.flags |= FLAG_COPIED
 
 
-def _of_type(code: int | None = None, bits: int | None = None) -> Callable[[Export], None]:
-    def bend(export: Export) -> None:
-        tensor = export.managed.tensor
+def _of_type(code: int | None = None, bits: int | None = None) -> Callable[[CountedTensor], None]:
+    def bend(counted: CountedTensor) -> None:
+        tensor = counted.managed.tensor
         tensor.code = tensor.code if code is None else code
         tensor.bits = tensor.bits if bits is None else bits
 
     return bend
 
 
-def _with_lanes(export: Export) -> None:
+def _with_lanes(counted: CountedTensor) -> None:
     """The last axis, of extent 4, becomes the lanes of one element; strides count such elements."""
-    tensor = export.managed.tensor
+    tensor = counted.managed.tensor
     tensor.lanes, tensor.ndim = _LANES, tensor.ndim - 1
-    shape, strides = export.block.shape, export.strides
+    shape, strides = counted.block.shape, counted.strides
     assert isinstance(strides, list)
-    export.shape = shape[:-1]
-    export.strides = [stride // _LANES for stride in strides[:-1]]
+    counted.shape = shape[:-1]
+    counted.strides = [stride // _LANES for stride in strides[:-1]]
 
 
-def _with_many_dimensions(export: Export) -> None:
-    shape, strides = export.block.shape, export.strides or []
+def _with_many_dimensions(counted: CountedTensor) -> None:
+    shape, strides = counted.block.shape, counted.strides or []
     assert isinstance(strides, list)
     added = _MANY_DIMENSIONS - len(shape)
-    export.managed.tensor.ndim = _MANY_DIMENSIONS
-    export.shape = (*(1,) * added, *shape)
-    export.strides = [*(1,) * added, *strides]
+    counted.managed.tensor.ndim = _MANY_DIMENSIONS
+    counted.shape = (*(1,) * added, *shape)
+    counted.strides = [*(1,) * added, *strides]
 
 
-def _named(name: bytes) -> Callable[[Export], None]:
-    def bend(export: Export) -> None:
-        export.name = name
+def _named(name: bytes) -> Callable[[CountedTensor], None]:
+    def bend(counted: CountedTensor) -> None:
+        counted.name = name
 
     return bend
 
 
-def _used(export: Export) -> None:
-    export.name = b"used_dltensor_versioned" if export.versioned else b"used_dltensor"
+def _used(counted: CountedTensor) -> None:
+    counted.name = b"used_dltensor_versioned" if counted.versioned else b"used_dltensor"
 
 
 # -- bending the methods -----------------------------------------------------------------------------
 
 
 class ExporterError(RuntimeError):
-    """What the twist "raises" raises: a type that no consumer knows."""
+    """What the variant "raises" raises: a type that no consumer knows."""
 
 
 class _Raises(Exporter):
@@ -153,11 +159,11 @@ class _GivesANumber(Exporter):
 class _WithoutDevice:
     """`__dlpack__` alone."""
 
-    def __init__(self, offered: DLPackOffered) -> None:
-        self._offered = offered
+    def __init__(self, observed: ObservedDLPack) -> None:
+        self._observed = observed
 
     def __dlpack__(self, *arguments: Any, **keywords: Any) -> object:
-        return self._offered.export(arguments, keywords)
+        return self._observed.export(arguments, keywords)
 
 
 # -- which plans fit ---------------------------------------------------------------------------------
@@ -220,7 +226,7 @@ def _readonly_misfit(plan: Plan) -> str:
     return "it is read-only" if plan.readonly else ""
 
 
-# -- the twists --------------------------------------------------------------------------------------
+# -- the variants --------------------------------------------------------------------------------------
 
 _PLAIN_RULES = (
     *("DP-32", "DP-30", "DP-31", "DP-08", "DP-09", "DP-14", "DP-21", "DP-28"),
@@ -230,9 +236,9 @@ _LIFE = ("DP-08", "DP-09", "DP-31", "DL-19")
 """Who frees what, and how often: asked of refusals, too."""
 
 
-def _twist(name: str, rule: str, expects: str, about: str, **more: Any) -> DLPackTwist:
+def _variant(name: str, rule: str, expects: str, about: str, **more: Any) -> DLPackVariant:
     rules = (rule, *more.pop("also", ()), *more.pop("life", _LIFE))
-    return DLPackTwist(name, tuple(dict.fromkeys(rules)), expects, about, **more)
+    return DLPackVariant(name, tuple(dict.fromkeys(rules)), expects, about, **more)
 
 
 _NOT_EMPTY: dict[str, Any] = {"adapt": plans.filled, "misfit": plans.empty_misfit}
@@ -247,9 +253,9 @@ _COMPARED: dict[str, Any] = {"compared": True, "life": ("DP-08", "DP-09", "DL-19
 _BYTES: dict[str, Any] = {"adapt": plans.of_dtype("uint8"), "misfit": _bytes_misfit}
 _FLOAT: dict[str, Any] = {"adapt": plans.of_dtype("float32"), "misfit": _float_misfit}
 
-_TWISTS: tuple[Twist, ...] = (
-    DLPackTwist(PLAIN, _PLAIN_RULES, "right-or-error", "as published"),
-    _twist(
+_VARIANTS: tuple[Variant, ...] = (
+    DLPackVariant(PLAIN, _PLAIN_RULES, "right-or-error", "as published"),
+    _variant(
         "byte-offset",
         "DL-10",
         "right",
@@ -257,7 +263,7 @@ _TWISTS: tuple[Twist, ...] = (
         bend=_with_byte_offset,
         **_NOT_EMPTY,
     ),
-    _twist(
+    _variant(
         "null-strides",
         "DL-08",
         "right",
@@ -265,7 +271,7 @@ _TWISTS: tuple[Twist, ...] = (
         bend=_without_strides,
         **_DENSE,
     ),
-    _twist(
+    _variant(
         "junk-strides",
         "DP-33",
         "right",
@@ -274,7 +280,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=_with_free_strides,
         misfit=_fixed_strides_misfit,
     ),
-    _twist(
+    _variant(
         "empty-null",
         "DP-32",
         "right",
@@ -282,7 +288,7 @@ _TWISTS: tuple[Twist, ...] = (
         also=("DL-12",),
         **_EMPTY,
     ),
-    _twist(
+    _variant(
         "empty-pointer",
         "DP-32",
         "right",
@@ -291,7 +297,7 @@ _TWISTS: tuple[Twist, ...] = (
         bend=_with_pointer,
         **_EMPTY,
     ),
-    _twist(
+    _variant(
         "wild-metadata",
         "DL-13",
         "right",
@@ -300,14 +306,14 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=plans.zero_dim,
         misfit=_dimensions_misfit,
     ),
-    _twist(
+    _variant(
         "null-deleter",
         "DL-19",
         "right",
         "the deleter is NULL: there is nothing to delete",
         bend=_without_deleter,
     ),
-    _twist(
+    _variant(
         "null-context",
         "DL-28",
         "right",
@@ -315,7 +321,7 @@ _TWISTS: tuple[Twist, ...] = (
         bend=_without_context,
         **_COMPARED,
     ),
-    _twist(
+    _variant(
         "wild-context",
         "DL-28",
         "right",
@@ -323,7 +329,7 @@ _TWISTS: tuple[Twist, ...] = (
         bend=_with_wild_context,
         **_COMPARED,
     ),
-    _twist(
+    _variant(
         "odd-address",
         "DP-32",
         "right-or-error",
@@ -331,7 +337,7 @@ _TWISTS: tuple[Twist, ...] = (
         also=("DP-30",),
         **_NOT_EMPTY,
     ),
-    _twist(
+    _variant(
         "65-dimensions",
         "DP-32",
         "right-or-error",
@@ -339,7 +345,7 @@ _TWISTS: tuple[Twist, ...] = (
         bend=_with_many_dimensions,
         **_NOT_EMPTY,
     ),
-    _twist(
+    _variant(
         "unknown-code",
         "DL-23",
         "error",
@@ -347,7 +353,7 @@ _TWISTS: tuple[Twist, ...] = (
         bend=_of_type(code=_UNKNOWN),
         **_NOT_EMPTY,
     ),
-    _twist(
+    _variant(
         "unknown-bits",
         "DL-23",
         "error",
@@ -355,7 +361,7 @@ _TWISTS: tuple[Twist, ...] = (
         bend=_of_type(bits=24),
         **_FLOAT,
     ),
-    _twist(
+    _variant(
         "lanes",
         "DL-23",
         "right-or-error",
@@ -364,7 +370,7 @@ _TWISTS: tuple[Twist, ...] = (
         adapt=_four_floats,
         misfit=_four_floats_misfit,
     ),
-    _twist(
+    _variant(
         "unknown-device",
         "DL-23",
         "error",
@@ -372,7 +378,7 @@ _TWISTS: tuple[Twist, ...] = (
         device=(77, 0),
         **_NOT_EMPTY,
     ),
-    _twist(
+    _variant(
         "fp4-bits-8",
         "DL-26",
         "error",
@@ -380,7 +386,7 @@ _TWISTS: tuple[Twist, ...] = (
         bend=_of_type(code=17, bits=8),
         **_BYTES,
     ),
-    _twist(
+    _variant(
         "fp6-bits-8",
         "DL-26",
         "error",
@@ -388,7 +394,7 @@ _TWISTS: tuple[Twist, ...] = (
         bend=_of_type(code=15, bits=8),
         **_BYTES,
     ),
-    _twist(
+    _variant(
         "used-capsule",
         "DP-05",
         "error",
@@ -397,7 +403,7 @@ _TWISTS: tuple[Twist, ...] = (
         life=(),  # the tensor is somebody else's
         **_NOT_EMPTY,
     ),
-    _twist(
+    _variant(
         "other-name",
         "DP-05",
         "error",
@@ -405,14 +411,14 @@ _TWISTS: tuple[Twist, ...] = (
         bend=_named(b"tensor"),
         **_NOT_EMPTY,
     ),
-    _twist(
+    _variant(
         "no-capsule",
         "DP-32",
         "error",
         "__dlpack__ returns a number",
         exporter=_GivesANumber,
     ),
-    _twist(
+    _variant(
         "raises",
         "DP-29",
         "error",
@@ -421,15 +427,15 @@ _TWISTS: tuple[Twist, ...] = (
     ),
 )
 
-_MODERN: tuple[Twist, ...] = (
-    _twist(
+_MODERN: tuple[Variant, ...] = (
+    _variant(
         "later-minor",
         "DL-23",
         "right",
         "it says version 1.99",
         bend=_of_a_later_minor,
     ),
-    _twist(
+    _variant(
         "major-2",
         "DL-22",
         "error",
@@ -437,14 +443,14 @@ _MODERN: tuple[Twist, ...] = (
         bend=_of_another_major,
         **_NOT_EMPTY,
     ),
-    _twist(
+    _variant(
         "copied",
         "DL-01",
         "right",
         "flag bit 1 says that it is a copy, which belongs to the consumer",
         bend=_copied,
     ),
-    _twist(
+    _variant(
         "other-form",
         "DP-11",
         "right-or-error",
@@ -453,7 +459,7 @@ _MODERN: tuple[Twist, ...] = (
         adapt=_writable,
         misfit=_readonly_misfit,
     ),
-    _twist(
+    _variant(
         "no-device-method",
         "DP-29",
         "right-or-error",
@@ -461,8 +467,8 @@ _MODERN: tuple[Twist, ...] = (
         exporter=_WithoutDevice,
     ),
 )
-_ON_A_DEVICE: tuple[Twist, ...] = (
-    _twist(
+_ON_A_DEVICE: tuple[Variant, ...] = (
+    _variant(
         "cuda",
         "DP-32",
         "error",
@@ -495,8 +501,8 @@ INTERFACES = (
         "__dlpack__ with stream, max_version, dl_device and copy",
         ("DL", "DP"),
         PLAIN_CAPABILITIES,
-        DLPackOffered,
-        (*_TWISTS, *_MODERN, *(() if has_gpu() else _ON_A_DEVICE)),
+        ObservedDLPack,
+        (*_VARIANTS, *_MODERN, *(() if has_gpu() else _ON_A_DEVICE)),
         taken_rule="DP-30",
         shifts=_SHIFTS,
     ),
@@ -505,8 +511,8 @@ INTERFACES = (
         "__dlpack__ of the 2022 standard, with stream alone",
         ("DL", "DP"),
         Capabilities(**_CAPABILITIES, readonly=(False,)),
-        LegacyOffered,
-        _TWISTS,
+        ObservedLegacyDLPack,
+        _VARIANTS,
         taken_rule="DP-14",
         base="dlpack",
         shifts=_SHIFTS,

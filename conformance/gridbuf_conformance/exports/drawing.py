@@ -1,7 +1,7 @@
-"""Which offers a consumer gets: the simplest of each twist, then drawn ones.
+"""Which exports a consumer gets: the simplest of each variant, then drawn ones.
 
-As for producers, every offer is fixed before the consumer is called, and Hypothesis draws the
-arrays; each is then adapted to a twist, so that none is drawn in vain. The first offers of an
+As for producers, every export is fixed before the consumer is called, and Hypothesis draws the
+arrays; each is then adapted to a variant, so that none is drawn in vain. The first exports of an
 interface find out whether it is taken at all.
 """
 
@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from ..plan import Plan
-from .offer import Offer, offered
-from .twist import PLAIN, Interface, Twist
+from .export import Export, export_of
+from .variant import PLAIN, Interface, Variant
 
-__all__ = ["adapted", "drawn", "first_offers", "listed"]
+__all__ = ["adapted", "drawn", "first_exports", "listed"]
 
 _FIRST_DTYPES = ("float64", "float32", "uint8")
 _LISTED_PLANS: tuple[dict[str, Any], ...] = (
@@ -38,56 +38,58 @@ _LISTED_PLAIN: tuple[dict[str, Any], ...] = (
 )
 
 
-def first_offers(interface: Interface) -> list[Offer]:
-    """The simplest offers of an interface: a consumer that takes none of them does not take it."""
+def first_exports(interface: Interface) -> list[Export]:
+    """The simplest exports of an interface: a consumer that takes none of them does not take it."""
     known = interface.capabilities.dtypes
     names = [name for name in _FIRST_DTYPES if known is None or name in known]
     shapes = ((3,), (2, 3))
-    return [offered(Plan(dtype=n, shape=s), interface.name) for s in shapes for n in names]
+    return [export_of(Plan(dtype=n, shape=s), interface.name) for s in shapes for n in names]
 
 
-def listed(interface: Interface, rules: Collection[str] | None = None) -> list[Offer]:
-    """Every element type plainly, the arrays where consumers go wrong, and each twist simply.
+def listed(interface: Interface, rules: Collection[str] | None = None) -> list[Export]:
+    """Every element type plainly, the arrays where consumers go wrong, and each variant simply.
 
-    With `rules`, only offers that say something of one of them.
+    With `rules`, only exports that say something of one of them.
     """
     can = interface.capabilities
     dtypes = [{"dtype": name, "shape": (3,), "fill": 20} for name in can.dtypes or ()]
     plain = [*_LISTED_PLANS, *_LISTED_PLAIN, *dtypes]
-    offers = [_of(interface, interface.twists[PLAIN], keys) for keys in plain]
-    for twist in interface.twists.values():
-        if twist.name != PLAIN:
-            offers += [_of(interface, twist, keys) for keys in _LISTED_PLANS]
-    wanted = [offer for offer in offers if offer is not None and _is_about(offer.twist, rules)]
+    exports = [_of(interface, interface.variants[PLAIN], keys) for keys in plain]
+    for variant in interface.variants.values():
+        if variant.name != PLAIN:
+            exports += [_of(interface, variant, keys) for keys in _LISTED_PLANS]
+    wanted = [
+        export for export in exports if export is not None and _is_about(export.variant, rules)
+    ]
     return list(dict.fromkeys(wanted))
 
 
-def _is_about(twist: Twist, rules: Collection[str] | None) -> bool:
-    return rules is None or any(rule in rules for rule in twist.rules)
+def _is_about(variant: Variant, rules: Collection[str] | None) -> bool:
+    return rules is None or any(rule in rules for rule in variant.rules)
 
 
-def _of(interface: Interface, twist: Twist, keys: dict[str, Any]) -> Offer | None:
-    """The offer of a listed plan; None where the interface has no word for it."""
+def _of(interface: Interface, variant: Variant, keys: dict[str, Any]) -> Export | None:
+    """The export of a listed plan; None where the interface has no word for it."""
     plan, can = Plan(**keys), interface.capabilities
     if can.dtypes is not None and plan.dtype not in can.dtypes:
         plan = plan.replaced(dtype=can.dtypes[0])
     if plan.readonly not in (can.readonly or (plan.readonly,)) or plan.ndim > can.max_ndim:
         return None
-    return adapted(plan, interface, twist)
+    return adapted(plan, interface, variant)
 
 
-def adapted(plan: Plan, interface: Interface, twist: Twist) -> Offer:
-    """The offer of a twist that is nearest to a plan."""
-    return offered(twist.adapt(plan), interface.written(twist.name))
+def adapted(plan: Plan, interface: Interface, variant: Variant) -> Export:
+    """The export of a variant that is nearest to a plan."""
+    return export_of(variant.adapt(plan), interface.written(variant.name))
 
 
 def drawn(
     interfaces: Sequence[Interface], rules: Collection[str] | None = None
 ) -> Iterator[tuple[str, Any]]:
-    """(kind, strategy of offers) for each kind of plan: "general", "boundary" and "rank".
+    """(kind, strategy of exports) for each kind of plan: "general", "boundary" and "rank".
 
-    Half of the offers are plain: what arrays a consumer takes is a larger question than each twist.
-    With `rules`, only offers that say something of one of them.
+    Half of the exports are plain: what arrays a consumer takes is a larger question than each variant.
+    With `rules`, only exports that say something of one of them.
     """
     from hypothesis import strategies as st
 
@@ -104,11 +106,15 @@ def drawn(
             plans = make(interface.capabilities)
             if plans is None:
                 continue
-            twists = [twist for twist in interface.twists.values() if _is_about(twist, rules)]
-            if not twists:
+            variants = [
+                variant for variant in interface.variants.values() if _is_about(variant, rules)
+            ]
+            if not variants:
                 continue
-            has_plain = twists[0].name == PLAIN
-            chosen = st.sampled_from(twists[:1] * (len(twists) - 1 if has_plain else 0) + twists)
+            has_plain = variants[0].name == PLAIN
+            chosen = st.sampled_from(
+                variants[:1] * (len(variants) - 1 if has_plain else 0) + variants
+            )
             choices.append(st.builds(adapted, plans, st.just(interface), chosen))
         if choices:
             yield kind, st.one_of(choices)

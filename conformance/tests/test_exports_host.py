@@ -1,4 +1,4 @@
-"""The offers of host memory beside DLPack: what their exporters say, and what is seen of a consumer."""
+"""The exports of host memory beside DLPack: what their exporters say, and what is seen of a consumer."""
 
 from __future__ import annotations
 
@@ -16,50 +16,52 @@ from gridbuf_conformance.abi.arraystruct import read_array_struct
 from gridbuf_conformance.abi.device import Devices
 from gridbuf_conformance.abi.memory import Memory
 from gridbuf_conformance.descriptors import Descriptor, descriptors_of, of_array_struct
-from gridbuf_conformance.measure.observation import light_facts
-from gridbuf_conformance.offers import Block, Interface, Offer, Twist, interfaces, offered
-from gridbuf_conformance.offers.cuda_interface import PENDING_BYTE, unavailable
-from gridbuf_conformance.offers.drawing import adapted, listed
+from gridbuf_conformance.exports import Block, Export, Interface, Variant, export_of, interfaces
+from gridbuf_conformance.exports.cuda_interface import PENDING_BYTE, unavailable
+from gridbuf_conformance.exports.drawing import adapted, listed
+from gridbuf_conformance.measure.observation import light_info
 from gridbuf_conformance.plan import Plan
 
 HOST = ("array-interface", "array-struct", "buffer", "data-interface")
-TWISTS = [
-    pytest.param(interfaces()[name], twist, id=f"{name}:{twist.name}")
+VARIANTS = [
+    pytest.param(interfaces()[name], variant, id=f"{name}:{variant.name}")
     for name in HOST
-    for twist in interfaces()[name].twists.values()
+    for variant in interfaces()[name].variants.values()
 ]
 
 
 @cache
 def listed_plans(name: str) -> list[Plan]:
-    """The plans of the offers that every consumer of an interface gets."""
-    return list(dict.fromkeys(offer.plan for offer in listed(interfaces()[name])))
+    """The plans of the exports that every consumer of an interface gets."""
+    return list(dict.fromkeys(export.plan for export in listed(interfaces()[name])))
 
 
 def put(written: str, **keys: Any) -> Any:
-    """The exporter of an offer, with what is seen of it."""
-    offer = offered(Plan(**keys), written)
-    block = Block(offer.plan, **offer.interface.memory_of(offer))
-    return offer.interface.make(offer, block)
+    """The exporter of an export, with what is seen of it."""
+    export = export_of(Plan(**keys), written)
+    block = Block(export.plan, **export.interface.memory_of(export))
+    return export.interface.make(export, block)
 
 
 def described(exporter: Any) -> Descriptor:
     """What the one interface of an exporter says, as the suite reads it elsewhere."""
     if hasattr(exporter, "__array_struct__"):
         return of_array_struct(read_array_struct(exporter.__array_struct__, Memory()))
-    facts, _ = light_facts(exporter, Memory())
-    (array,) = descriptors_of(facts).values()
+    info, _ = light_info(exporter, Memory())
+    (array,) = descriptors_of(info).values()
     return array
 
 
-@pytest.mark.parametrize(("interface", "twist"), TWISTS)
-def test_every_array_becomes_an_offer_of_every_twist(interface: Interface, twist: Twist) -> None:
+@pytest.mark.parametrize(("interface", "variant"), VARIANTS)
+def test_every_array_becomes_an_export_of_every_variant(
+    interface: Interface, variant: Variant
+) -> None:
     for plan in listed_plans(interface.name):
-        offer = adapted(plan, interface, twist)
-        assert not twist.misfit(offer.plan)
-        assert Offer.from_json(offer.to_json()) == offer
-        if offer.control is not None:
-            assert offer.control.interface.name in (interface.name, interface.base)
+        export = adapted(plan, interface, variant)
+        assert not variant.misfit(export.plan)
+        assert Export.from_json(export.to_json()) == export
+        if export.control is not None:
+            assert export.control.interface.name in (interface.name, interface.base)
 
 
 @pytest.mark.parametrize("name", ["array-interface", "array-struct", "buffer"])
@@ -74,7 +76,7 @@ def test_every_array_becomes_an_offer_of_every_twist(interface: Interface, twist
     ],
     ids=["plain", "swapped", "strided", "read-only", "record"],
 )
-def test_the_plain_offer_says_what_the_block_is(name: str, keys: dict[str, Any]) -> None:
+def test_the_plain_export_says_what_the_block_is(name: str, keys: dict[str, Any]) -> None:
     subject = put(name, **keys)
     array = described(subject.exporter)
     block = subject.block
@@ -97,7 +99,7 @@ class TestArrayInterface:
         gc.collect()
         assert subject.is_free()
 
-    def test_a_lent_buffer_counts_as_long_as_it_is_held(self) -> None:
+    def test_a_exported_buffer_counts_as_long_as_it_is_held(self) -> None:
         subject = put("array-interface:data-object", shape=(2,))
         entries = subject.exporter.__array_interface__
         view = memoryview(entries["data"])
@@ -110,7 +112,7 @@ class TestArrayInterface:
         del view
         gc.collect()
         assert subject.is_free()
-        assert subject.facts()["lent"][0]["releases"] == [1]
+        assert subject.info()["exported"][0]["releases"] == [1]
 
     def test_a_small_buffer_is_one_byte_too_small(self) -> None:
         subject = put("array-interface:data-object-too-small", shape=(2,))
@@ -135,7 +137,7 @@ class TestArrayStruct:
         del capsule
         gc.collect()
         assert subject.is_free()
-        assert subject.facts()["destroyed"] == [1]
+        assert subject.info()["destroyed"] == [1]
 
 
 class TestBuffer:
@@ -150,20 +152,20 @@ class TestBuffer:
         assert not subject.is_free()
         held.release()
         assert subject.is_free()
-        assert subject.facts()["requests"][-1] == "F_CONTIGUOUS"
+        assert subject.info()["requests"][-1] == "F_CONTIGUOUS"
 
     def test_a_release_keeps_the_exception_that_is_on_its_way(self) -> None:
         subject = put("buffer:dims-65")
         with pytest.raises(ValueError, match="dimensions"):
             memoryview(subject.exporter)
-        assert subject.facts()["releases"] == [1]
+        assert subject.info()["releases"] == [1]
 
     def test_changed_metadata_is_seen(self) -> None:
         subject = put("buffer", shape=(2, 3))
         held = pybuffer.request(subject.exporter, pybuffer.REQUESTS["FULL_RO"])
         ctypes.c_ssize_t.from_address(held.view.strides).value += 1
         held.release()
-        assert not subject.facts()["metadata_unchanged"]
+        assert not subject.info()["metadata_unchanged"]
 
     def test_memory_that_is_taken_back_is_closed_by_the_last_release(self) -> None:
         subject = put("buffer:taken-back")
@@ -180,7 +182,7 @@ class TestBuffer:
         subject = put("buffer:suboffsets", shape=(2, 3), fill=7)
         view = memoryview(subject.exporter)
         assert view.suboffsets == (16, -1)
-        assert view.tobytes() == subject.offer.content()
+        assert view.tobytes() == subject.export.content()
         with pytest.raises(pybuffer.RefusedRequest):
             pybuffer.request(subject.exporter, pybuffer.REQUESTS["STRIDES"])
 
@@ -198,9 +200,9 @@ class TestDataInterface:
         address = entry["data"][0]
         assert ctypes.string_at(address, 8) == b"\x11" * 8
         entry["acquire"]()
-        assert ctypes.string_at(address, 8) == subject.offer.content()
+        assert ctypes.string_at(address, 8) == subject.export.content()
         entry["release"]()
-        assert subject.facts()["events"] == ["acquire", "release"]
+        assert subject.info()["events"] == ["acquire", "release"]
         assert subject.block.is_unchanged()
 
     def test_what_was_never_acquired_is_put_back(self) -> None:
@@ -219,7 +221,7 @@ def test_a_block_lies_between_pages_that_nobody_may_touch() -> None:
 
 
 class TestCudaArrayInterface:
-    """The offers themselves: where there is no CUDA device, only that they say so."""
+    """The exports themselves: where there is no CUDA device, only that they say so."""
 
     def test_without_a_device_the_rules_are_untested(self) -> None:
         if not unavailable():
@@ -228,7 +230,7 @@ class TestCudaArrayInterface:
         assert {o for id_, o in report.outcomes.items() if id_ != "PB-24"} == {"UNTESTED"}
 
     @pytest.mark.skipif(bool(unavailable()), reason=f"no CUDA device here: {unavailable()}")
-    def test_the_plain_offer_says_where_the_device_memory_is(self) -> None:
+    def test_the_plain_export_says_where_the_device_memory_is(self) -> None:
         subject = put("cuda-array-interface", shape=(2, 3), fill=4)
         entries = subject.exporter.__cuda_array_interface__
         access = Devices().access
@@ -236,7 +238,7 @@ class TestCudaArrayInterface:
         assert access.pointer_info(entries["data"][0]).device_type == 2
         found = ctypes.create_string_buffer(48)
         access.copy(ctypes.addressof(found), entries["data"][0], 48, 1)
-        assert found.raw == subject.offer.content()
+        assert found.raw == subject.export.content()
 
     @pytest.mark.skipif(bool(unavailable()), reason=f"no CUDA device here: {unavailable()}")
     def test_pending_work_is_seen_by_who_waits(self) -> None:

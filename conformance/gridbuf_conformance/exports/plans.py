@@ -1,4 +1,4 @@
-"""Turning any plan into the nearest one that has a property: what twists adapt plans by.
+"""Turning any plan into the nearest one that has a property: what variants adapt plans by.
 
 Each function takes a plan and returns one; shapes, element types and seeds are kept where the
 property allows it. `misfits` are the other direction: why a plan does not have the property.

@@ -1,4 +1,4 @@
-"""The memory that is offered: one plan's array, in pages of its own.
+"""The memory that is exported: one plan's array, in pages of its own.
 
 A block lies between two pages that nobody may touch, so that a consumer that reads far beside the
 array dies there and then. Around the array, in its own pages, lie bytes that no content has, so
@@ -48,7 +48,7 @@ class Pages:
 
     def __init__(self, length_bytes: int) -> None:
         if _mmap is None:
-            raise NotImplementedError(f"{sys.platform} has no mmap, by which offers are protected")
+            raise NotImplementedError(f"{sys.platform} has no mmap, by which exports are protected")
         usable = max(1, -(-length_bytes // _PAGE_BYTES)) * _PAGE_BYTES
         total = usable + 2 * _PAGE_BYTES
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
@@ -124,7 +124,7 @@ class Block(Pages):
         return bool(self.low <= address < self.high)
 
     def is_unchanged(self) -> bool:
-        """Whether every byte, those around the array included, is what it was when it was offered.
+        """Whether every byte, those around the array included, is what it was when it was exported.
 
         Opens the pages again if an exporter has closed them.
         """
