@@ -49,8 +49,8 @@ Verdict struct_has_the_layout(const Subject& s) {
   if (s.info.is_plausible()) return pass();
   return fail("version, manager_ctx, deleter, flags, dl_tensor at their offsets",
               "version " + std::to_string(s.info.version.major) + "." +
-                  std::to_string(s.info.version.minor) + ", flags " +
-                  std::to_string(s.info.flags) + ", ndim " + std::to_string(s.info.tensor.ndim));
+                  std::to_string(s.info.version.minor) + ", flags " + std::to_string(s.info.flags) +
+                  ", ndim " + std::to_string(s.info.tensor.ndim));
 }
 
 Verdict major_version_is_one(const Subject& s) {
@@ -119,15 +119,14 @@ Verdict data_is_aligned(const Subject&) {
 
 Verdict empty_tensors_have_null_data(const Subject& s) {
   if (s.info.has_elements) return unsupported("the tensor has elements");
-  return s.info.tensor.data == nullptr
-             ? pass()
-             : advise("data NULL for a tensor of size zero", "a pointer");
+  return s.info.tensor.data == nullptr ? pass()
+                                       : advise("data NULL for a tensor of size zero", "a pointer");
 }
 
 Verdict zero_dimensions_have_memory(const Subject& s) {
   if (s.info.tensor.ndim != 0) return unsupported("the tensor has dimensions");
   return s.info.tensor.data != nullptr ? pass()
-                                        : fail("data not NULL: ndim 0 is one element", "NULL");
+                                       : fail("data not NULL: ndim 0 is one element", "NULL");
 }
 
 Verdict strides_stay_in_the_allocation(const Subject& s) {
@@ -181,11 +180,9 @@ Verdict byte_offset_is_unsigned(const Subject& s) {
 }
 
 Verdict elements_have_memory(const Subject& s) {
-  if (s.info.tensor.ndim == 0 || !s.info.has_elements)
-    return unsupported("no dimensions or none");
+  if (s.info.tensor.ndim == 0 || !s.info.has_elements) return unsupported("no dimensions or none");
   if (s.info.tensor.data != nullptr) return pass();
-  return fail("data not NULL for a tensor with elements",
-              "NULL for shape " + joined(s.info.shape));
+  return fail("data not NULL for a tensor with elements", "NULL for shape " + joined(s.info.shape));
 }
 
 Verdict lanes_count_in_the_element(const Subject& s) {

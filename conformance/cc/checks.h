@@ -30,8 +30,8 @@ struct Subject {
   const Plan* plan = nullptr;
   Info info;
   std::optional<Info> second;  // of the same plan, asked again while the first was held
-  std::string changed;  // what became of shape, strides and memory meanwhile; empty: nothing
-  Bytes wanted;         // the elements that the plan asks for, in row-major order
+  std::string changed;         // what became of shape, strides and memory meanwhile; empty: nothing
+  Bytes wanted;                // the elements that the plan asks for, in row-major order
 
   bool walks_as_wanted() const { return info.walk && *info.walk == wanted; }
 };

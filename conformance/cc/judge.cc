@@ -101,8 +101,7 @@ std::optional<Info> asked_again(const Producer& producer, const Plan& plan) {
   if (!answer || answer->is_unsupported() || answer->tensor() == nullptr) return std::nullopt;
   Info info = measure(*answer);
   dispose(*answer, info);
-  if (!info.is_plausible() || info.strides_bytes.size() != info.shape.size())
-    return std::nullopt;
+  if (!info.is_plausible() || info.strides_bytes.size() != info.shape.size()) return std::nullopt;
   return info;
 }
 

@@ -149,8 +149,7 @@ void read_memory(const MemoryMap& map, Info& info) {
   if (*count == 0) return;
   info.hull = hull_of(info, strides);
   if (!info.hull || !map.is_known() || info.tensor.data == nullptr) return;
-  const std::uintptr_t begin =
-      info.first_element + static_cast<std::uintptr_t>(info.hull->lowest);
+  const std::uintptr_t begin = info.first_element + static_cast<std::uintptr_t>(info.hull->lowest);
   const auto length = static_cast<std::uint64_t>(info.hull->highest - info.hull->lowest);
   info.hull_mapped = map.is_readable(begin, length);
   info.hull_writable = map.is_writable(begin, length);

@@ -23,6 +23,7 @@ from .driver import PLAN_LIMIT_S, Result, opened
 from .events import EventLog, Listener
 from .exports import Export, Interface, interfaces, variants_about
 from .exports.drawing import drawn, first_exports, listed
+from .info import ConsumerObservation
 from .known import KnownFailures
 from .outcomes import Outcome, Verdict
 from .plan import Plan
@@ -218,8 +219,8 @@ class ConsumerRun(Run):
     def remember(self, plan: Plan, result: Result) -> None:
         """Keeps whether an export was taken, and why not; counts what a variant dies of."""
         kind, reason = result.kind, result.reason
-        if kind == "observation":
-            kind, reason = _taken_or_refused(result.observation or {})
+        if isinstance(result.observation, ConsumerObservation):
+            kind, reason = _taken_or_refused(result.observation)
         elif isinstance(plan, Export):
             self._dead[plan.kind] += 1
         self._ended[kind] += 1
@@ -231,10 +232,11 @@ class ConsumerRun(Run):
 
         assert isinstance(plan, Export)
         about = [rule for rule in plan.variant.rules if rule in self.tallies]
-        if result.kind == "observation":
+        observation = result.observation
+        if isinstance(observation, ConsumerObservation):
             if self._finding_out and self.answers[plan].kind != "taken":
                 return {}
-            return guarded(lambda: judge_export(result.observation or {}, plan, about), about)
+            return guarded(lambda: judge_export(observation, plan, about), about)
         if result.kind == "error":
             return dict.fromkeys(about, suite_error(result.reason))
         return self._verdicts_of_death(plan, result, about)
@@ -280,13 +282,13 @@ class ConsumerRun(Run):
         return first_exports(plan.interface)[0].replaced(shape=(1,))
 
 
-def _taken_or_refused(observation: dict[str, Any]) -> tuple[str, str]:
+def _taken_or_refused(observation: ConsumerObservation) -> tuple[str, str]:
     """("taken" | "refused", why). An exporter that was never asked was not taken."""
-    info = observation["main"]
-    if info["error"] is not None:
-        text = info["error"]["text"].strip().partition("\n")[0][:200]
-        return "refused", f"{info['error']['type']}: {text}".rstrip(": ")
-    return ("taken", "") if info["asked"] else ("refused", "the interface was not looked at")
+    info = observation.main
+    if info.error is not None:
+        text = info.error.text.strip().partition("\n")[0][:200]
+        return "refused", f"{info.error.type}: {text}".rstrip(": ")
+    return ("taken", "") if info.asked else ("refused", "the interface was not looked at")
 
 
 # -- exports ------------------------------------------------------------------------------------

@@ -11,12 +11,12 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import product
 from math import prod
-from typing import Any
 
 from . import elements
 from .descriptors import Descriptor, descriptors_of, sample_indices
 from .elements import Element
 from .exports import Export
+from .info import ArrayInfo, ConsumptionInfo, ErrorInfo, ExportInfo
 from .plan import Plan
 
 __all__ = ["Consumption"]
@@ -27,20 +27,14 @@ _UNCLEAN = {
     "MemoryError": "a size was believed that is none",
 }
 _DESCRIBED_NDIM = 200
-_WRAPPED: dict[str, Any] = {
-    "type": "no error, and an array of objects that holds the exporter",
-    "mro": [],
-    "text": "",
-    "ordinary": True,
-    "causes": [],
-}
+_WRAPPED = ErrorInfo("no error, and an array of objects that holds the exporter")
 _ORDER = ("AI", "AS", "PB", "DL", "CAI")
 
 
 class Consumption:
     """The info on one call of a consumer (`measure.consumption`), and what follows from them."""
 
-    def __init__(self, info: dict[str, Any], export: Export) -> None:
+    def __init__(self, info: ConsumptionInfo, export: Export) -> None:
         self.info = info
         self.export = export
 
@@ -48,7 +42,7 @@ class Consumption:
 
     @property
     def accepted(self) -> bool:
-        return self.info["error"] is None and not self.is_wrapped
+        return self.info.error is None and not self.is_wrapped
 
     @property
     def is_wrapped(self) -> bool:
@@ -60,28 +54,31 @@ class Consumption:
         )
 
     @property
-    def error(self) -> dict[str, Any]:
-        """What was raised: "type", "mro", "text", "ordinary", "causes"."""
-        return self.info["error"] or (_WRAPPED if self.is_wrapped else {})
+    def error(self) -> ErrorInfo:
+        """What was raised; raises LookupError where the export was taken."""
+        error = self.info.error or (_WRAPPED if self.is_wrapped else None)
+        if error is None:
+            raise LookupError("nothing was raised")
+        return error
 
     @property
     def refusal(self) -> str:
         """How the consumer refused, for a message."""
-        text = self.error["text"].strip().splitlines()
-        return f"{self.error['type']}: {text[0][:120]}" if text else self.error["type"]
+        text = self.error.text.strip().splitlines()
+        return f"{self.error.type}: {text[0][:120]}" if text else self.error.type
 
     @property
     def unclean(self) -> str:
         """Why a refusal is not a clean one; empty for a clean one."""
-        if not self.error["ordinary"]:
+        if not self.error.ordinary:
             return "it is no Exception"
-        return _UNCLEAN.get(self.error["type"], "")
+        return _UNCLEAN.get(self.error.type, "")
 
     # -- taken ---------------------------------------------------------------------------------
 
     @property
-    def result(self) -> dict[str, Any]:
-        return self.info.get("result") or {}
+    def result(self) -> ArrayInfo:
+        return self.info.result or ArrayInfo()
 
     @cached_property
     def arrays(self) -> dict[str, Descriptor]:
@@ -106,7 +103,7 @@ class Consumption:
 
     def _mistake_of(self, name: str, array: Descriptor) -> tuple[str, str] | None:
         export = self.export
-        if self.info.get("gives_bytes"):
+        if self.info.gives_bytes:
             return self._mistake_of_bytes(name, array)
         shape = export.variant.described(export.view_map.shape)
         if len(shape) > _DESCRIBED_NDIM:
@@ -122,7 +119,7 @@ class Consumption:
         if not (turned or export.variant.is_retyped or elements.agree(asked, array.element)):
             return f"elements: {asked}", f"elements: {array.element}"
         expected = self._walk_of(export.plan.replaced(byteorder="native") if turned else export)
-        walked = self.result["walk"].get(name)
+        walked = self.result.walk.get(name)
         if export.variant.is_retyped and not self._lies_in_block(array):
             return None  # a copy of a record need not copy its padding
         if walked is not None and walked != expected:
@@ -154,7 +151,7 @@ class Consumption:
         count = prod(shape) * self.export.itemsize
         if array.nbytes != count:
             return f"{count} bytes", f"{array.nbytes} bytes"
-        walked = self.result["walk"].get(name)
+        walked = self.result.walk.get(name)
         numbers = [index[0] if index else 0 for index in sample_indices(array.shape)]
         given = []
         for orders in (shape, shape[::-1]):
@@ -171,7 +168,7 @@ class Consumption:
     def can_be_read(self) -> bool:
         """Whether the result's elements were seen through at least one interface."""
         return any(
-            self.result["walk"].get(name) is not None
+            self.result.walk.get(name) is not None
             for name, array in self.arrays.items()
             if not self._is_converted(array)
         )
@@ -182,28 +179,25 @@ class Consumption:
         return any(self._lies_in_block(a) for a in self.arrays.values() if not a.is_empty)
 
     def _lies_in_block(self, array: Descriptor) -> bool:
-        low, high = self.info["block"]
+        low, high = self.info.block
         return bool(low <= array.address < high)
 
     # -- life ----------------------------------------------------------------------------------
 
     @property
-    def returned(self) -> dict[str, Any]:
+    def returned(self) -> ExportInfo:
         """What the exporter had seen when the consumer returned."""
-        info: dict[str, Any] = self.info["returned"]
-        return info
+        return self.info.returned
 
     @property
-    def kept(self) -> dict[str, Any]:
+    def kept(self) -> ExportInfo:
         """The same when the suite had dropped the exporter, and the result lived."""
-        info: dict[str, Any] = self.info["kept"]
-        return info
+        return self.info.kept
 
     @property
-    def after(self) -> dict[str, Any]:
+    def after(self) -> ExportInfo:
         """The same when the result was gone, too."""
-        info: dict[str, Any] = self.info["after"]
-        return info
+        return self.info.after
 
 
 def _is_turned(asked: Element, given: Element | None) -> bool:

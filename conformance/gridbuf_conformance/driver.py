@@ -34,6 +34,7 @@ from typing import Any
 
 from . import messages, steps
 from .consumer import Consumer, version_of
+from .info import ConsumerObservation, Observation, from_json
 from .plan import Plan
 from .producer import Capabilities
 from .targets import CannotLoad, Target, load, name_of, shown
@@ -74,7 +75,7 @@ class Result:
     """
 
     kind: str
-    observation: dict[str, Any] | None = None
+    observation: Observation | ConsumerObservation | None = None
     reason: str = ""
     step: str = ""
     diagnosis: str = ""
@@ -237,7 +238,7 @@ class _Process:
             message = self._receive()
         except TimeoutError:
             return self._timed_out()
-        return Result(**message) if message is not None else self._died()
+        return _result(message) if message is not None else self._died()
 
     def leave(self) -> Result | None:
         """Ends the process in the ordinary way, and says so if it dies on its way out."""
@@ -402,6 +403,19 @@ def _spawn(target: Target, socket_fd: int, slot_fd: int, output_fd: int) -> subp
 
 def _request(plan: Plan, groups: Iterable[str]) -> dict[str, Any]:
     return {"plan": plan.to_dict(), "groups": sorted(groups)}
+
+
+def _result(message: dict[str, Any]) -> Result:
+    """The worker's answer to a plan."""
+    raw = message.pop("observation", None)
+    if raw is None:
+        return Result(**message)
+    observation: Observation | ConsumerObservation
+    if "export" in raw:
+        observation = from_json(ConsumerObservation, raw)
+    else:
+        observation = from_json(Observation, raw)
+    return Result(**message, observation=observation)
 
 
 def _description(message: dict[str, Any]) -> Description:

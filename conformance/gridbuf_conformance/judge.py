@@ -11,13 +11,13 @@ import traceback
 from collections.abc import Iterable
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
 
 from . import catalogue
 from .abi.pybuffer import REQUESTS
 from .catalogue import Rule
 from .consumption import Consumption
 from .exports import Export
+from .info import ConsumerObservation, Observation
 from .measure.interface import HOOKS
 from .outcomes import Outcome, Verdict, worst
 from .plan import Plan
@@ -90,30 +90,30 @@ STEP_RULES: MappingProxyType[str, tuple[str, ...]] = MappingProxyType(
 
 
 def judge(
-    observation: dict[str, Any], plan: Plan | None, rule_ids: Iterable[str]
+    observation: Observation, plan: Plan | None, rule_ids: Iterable[str]
 ) -> dict[str, Verdict]:
     """One verdict for each of `rule_ids`; the observation is what `measure.observe` returned for `plan`.
 
     Raises KeyError for an id that the catalogue does not have or does not judge.
     """
-    root = _Judged(Subject(observation["root"], observation, plan))
+    root = _Judged(Subject(observation.root, observation, plan))
     judged = [root]
-    view = observation.get("view")
-    if view is not None and "probes" in view:
+    view = observation.view
+    if view is not None and view.probes is not None:
         judged.append(_Judged(Subject(view, observation, plan, root.subject), root))
     rules = catalogue.load()
     return {id_: _verdict_over(rules[id_], judged) for id_ in rule_ids}
 
 
 def judge_export(
-    observation: dict[str, Any], export: Export, rule_ids: Iterable[str]
+    observation: ConsumerObservation, export: Export, rule_ids: Iterable[str]
 ) -> dict[str, Verdict]:
     """One verdict for each of `rule_ids` on what a consumer made of an export (`measure.consumption`).
 
     Raises KeyError for an id without a consumer check.
     """
-    main = Consumption(observation["main"], export)
-    info, plain = observation["control"], export.control
+    main = Consumption(observation.main, export)
+    info, plain = observation.control, export.control
     control = None if info is None or plain is None else Consumption(info, plain)
     rules = catalogue.load()
     return {id_: _verdict_of_consumer(rules[id_], main, control) for id_ in rule_ids}
@@ -181,7 +181,7 @@ class _Judged:
 
     def _with_halves(self, rule: Rule, verdict: Verdict) -> Verdict:
         """Says of a rule on devices which half was judged: what the metadata tells, or the device's answer as well."""
-        driver = self.subject.observation["driver"]["name"]
+        driver = self.subject.observation.driver.name
         if verdict.outcome is Outcome.UNTESTED and verdict.note == self.subject.no_driver:
             return replace(verdict, note=f"{verdict.note}; what can be told without it holds")
         if verdict.outcome is Outcome.PASS and driver and not verdict.note:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import traceback
 from collections.abc import Callable
-from typing import Any
 
 from .driver import Result
+from .info import Observation
 from .outcomes import Outcome, Verdict
 from .plan import Plan
 
@@ -18,8 +18,8 @@ _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}\b")
 
 def verdicts_of(plan: Plan | None, result: Result, rules: list[str]) -> dict[str, Verdict]:
     """What each selected rule says of a result, be it an observation or none."""
-    if result.kind == "observation":
-        return _judged(result.observation or {}, plan, rules)
+    if isinstance(result.observation, Observation):
+        return _judged(result.observation, plan, rules)
     if result.kind == "unsupported":
         declined = Verdict(Outcome.UNSUPPORTED, note=scrubbed(result.reason))
         return dict.fromkeys(rules, declined)
@@ -33,7 +33,7 @@ def verdicts_of(plan: Plan | None, result: Result, rules: list[str]) -> dict[str
     return verdicts_of_death(result, rules, Outcome(result.kind.upper()), plan)
 
 
-def _judged(observation: dict[str, Any], plan: Plan | None, rules: list[str]) -> dict[str, Verdict]:
+def _judged(observation: Observation, plan: Plan | None, rules: list[str]) -> dict[str, Verdict]:
     from .judge import judge
 
     return guarded(lambda: judge(observation, plan, rules), rules)

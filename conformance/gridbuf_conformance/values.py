@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from .info import NONE, ErrorInfo, Value
+
 __all__ = ["attempt", "describe", "error_info"]
 
 _DEPTH_LIMIT = 8
@@ -20,44 +22,41 @@ _ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}|\b\d{12,}\b")
 _SCALARS = {int: "int", bool: "bool", str: "str", float: "float"}
 
 
-def describe(value: Any, depth: int = 0) -> dict[str, Any]:
-    """`{"t": tag, …}`: "int", "bool", "str", "float" with "value"; "none"; "bytes"; "tuple" and "list" with
-    "items"; "dict" with "keys"; anything else is "other" with its type's name and whether it is callable."""
+def describe(value: Any, depth: int = 0) -> Value:
+    """The value with its tag; anything unknown is "other" with its type's name and whether it is callable."""
     kind = type(value)
     if value is None:
-        return {"t": "none"}
+        return NONE
     if kind in _SCALARS:
-        return {"t": _SCALARS[kind], "value": value}
+        return Value(_SCALARS[kind], value)
     if kind is bytes:
-        return {"t": "bytes", "value": value[:_TEXT_LIMIT].decode("latin-1")}
+        return Value("bytes", value[:_TEXT_LIMIT].decode("latin-1"))
     sequence = next(
         (name for t, name in ((tuple, "tuple"), (list, "list")) if isinstance(value, t)), None
     )
     if sequence and depth < _DEPTH_LIMIT:
         items = [describe(item, depth + 1) for item in value[:_LENGTH_LIMIT]]
-        return {"t": sequence, "items": items, "length": len(value)}
+        return Value(sequence, items=items, length=len(value))
     if kind is dict:
-        return {
-            "t": "dict",
-            "keys": [repr(key)[:_TEXT_LIMIT] for key in list(value)[:_LENGTH_LIMIT]],
-        }
-    return {"t": "other", "type": kind.__qualname__, "callable": callable(value)}
+        keys = [repr(key)[:_TEXT_LIMIT] for key in list(value)[:_LENGTH_LIMIT]]
+        return Value("dict", keys=keys)
+    return Value("other", type=kind.__qualname__, callable=callable(value))
 
 
-def error_info(error: BaseException) -> dict[str, Any]:
+def error_info(error: BaseException) -> ErrorInfo:
     """An exception as info: its type, the names of all its bases, and its text without addresses."""
     try:
         text = str(error)
     except Exception:
         text = "(its text cannot be had)"
-    return {
-        "type": type(error).__name__,
-        "mro": [base.__name__ for base in type(error).__mro__],
-        "text": _ADDRESS.sub("(address)", text)[:_TEXT_LIMIT],
-    }
+    return ErrorInfo(
+        type(error).__name__,
+        [base.__name__ for base in type(error).__mro__],
+        _ADDRESS.sub("(address)", text)[:_TEXT_LIMIT],
+    )
 
 
-def attempt(call: Callable[[], Any]) -> tuple[Any, dict[str, Any] | None]:
+def attempt(call: Callable[[], Any]) -> tuple[Any, ErrorInfo | None]:
     """(result, None), or (None, info on what `call` raised).
 
     KeyboardInterrupt passes through: it is the user's. SystemExit and the like are a producer's fault.

@@ -29,6 +29,7 @@ from typing import Any
 from . import steps
 from .abi.device import Devices, TableAccess
 from .consumer import Consumer
+from .info import to_json
 from .messages import receive, send
 from .plan import NoContent, Plan
 from .producer import Capabilities, Unsupported, python_view
@@ -67,7 +68,7 @@ def serve(socket_fd: int, slot_fd: int, target: dict[str, Any]) -> None:
     gc.freeze()  # what is loaded by now stays: collections during a measurement need not look at it
     steps.enter("idle")
     while (request := receive(channel)) is not None:
-        send(channel, answer(producer, request, devices))
+        send(channel, to_json(answer(producer, request, devices)))
         steps.enter("idle")
     steps.enter("exit")
 
@@ -137,7 +138,7 @@ def devices_of(producer: Any) -> Devices:
 
 
 def answer(producer: Any, request: dict[str, Any], devices: Devices) -> dict[str, Any]:
-    """What one plan came to, as a message. `kind` is "observation" (with `observation`) or, with
+    """What one plan came to. `kind` is "observation" (with `observation`) or, with
     a `reason`, "unsupported", "raised" (`produce` raised), "error" (the suite itself went wrong).
     """
     if isinstance(producer, Consumer):

@@ -6,19 +6,22 @@ device the one on the zoo's device); each observation goes through JSON, as it d
 
 from __future__ import annotations
 
-import copy
 import json
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
 from gridbuf_conformance.abi.device import Devices
+from gridbuf_conformance.info import Observation, from_json, to_json
+from gridbuf_conformance.judge import judge as judge_observation
 from gridbuf_conformance.measure import observe
+from gridbuf_conformance.outcomes import Verdict
 from gridbuf_conformance.plan import Plan
 from gridbuf_conformance_mutants.device import DeviceReference
 from gridbuf_conformance_mutants.packed import PackedReference
 from gridbuf_conformance_mutants.reference import Reference
 
-__all__ = ["PLANS", "fresh_observation", "place", "remove"]
+__all__ = ["PLANS", "fresh_observation", "judge", "place", "remove"]
 
 PLANS = {
     "matrix": Plan(shape=(3, 4)),
@@ -61,7 +64,7 @@ def _observed(name: str) -> str:
         devices=devices,
         on_stream=getattr(reference, "on_stream", None),
     )
-    return json.dumps(observation)
+    return json.dumps(to_json(observation))
 
 
 def _reference(plan: Plan) -> Reference:
@@ -73,6 +76,13 @@ def _reference(plan: Plan) -> Reference:
 def fresh_observation(name: str) -> dict[str, Any]:
     """The observation of the reference array for one of `PLANS`; yours to change."""
     return json.loads(_observed(name))
+
+
+def judge(
+    observation: dict[str, Any], plan: Plan | None, rules: Iterable[str]
+) -> dict[str, Verdict]:
+    """The judge's verdicts on an observation that was changed."""
+    return judge_observation(from_json(Observation, to_json(observation)), plan, rules)
 
 
 def place(info: dict[str, Any], path: str, value: Any) -> None:
@@ -90,7 +100,7 @@ def place(info: dict[str, Any], path: str, value: Any) -> None:
         elif callable(value):
             info[key] = value(info[key])
         else:
-            info[key] = copy.deepcopy(value)
+            info[key] = to_json(value)
 
 
 def remove(info: dict[str, Any], path: str) -> None:

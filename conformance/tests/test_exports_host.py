@@ -112,7 +112,7 @@ class TestArrayInterface:
         del view
         gc.collect()
         assert subject.is_free()
-        assert subject.info()["exported"][0]["releases"] == [1]
+        assert subject.info().exported[0].releases == [1]
 
     def test_a_small_buffer_is_one_byte_too_small(self) -> None:
         subject = put("array-interface:data-object-too-small", shape=(2,))
@@ -137,7 +137,7 @@ class TestArrayStruct:
         del capsule
         gc.collect()
         assert subject.is_free()
-        assert subject.info()["destroyed"] == [1]
+        assert subject.info().destroyed == [1]
 
 
 class TestBuffer:
@@ -152,20 +152,20 @@ class TestBuffer:
         assert not subject.is_free()
         held.release()
         assert subject.is_free()
-        assert subject.info()["requests"][-1] == "F_CONTIGUOUS"
+        assert subject.info().requests[-1] == "F_CONTIGUOUS"
 
     def test_a_release_keeps_the_exception_that_is_on_its_way(self) -> None:
         subject = put("buffer:dims-65")
         with pytest.raises(ValueError, match="dimensions"):
             memoryview(subject.exporter)
-        assert subject.info()["releases"] == [1]
+        assert subject.info().releases == [1]
 
     def test_changed_metadata_is_seen(self) -> None:
         subject = put("buffer", shape=(2, 3))
         held = pybuffer.request(subject.exporter, pybuffer.REQUESTS["FULL_RO"])
         ctypes.c_ssize_t.from_address(held.view.strides).value += 1
         held.release()
-        assert not subject.info()["metadata_unchanged"]
+        assert not subject.info().metadata_unchanged
 
     def test_memory_that_is_taken_back_is_closed_by_the_last_release(self) -> None:
         subject = put("buffer:taken-back")
@@ -202,7 +202,7 @@ class TestDataInterface:
         entry["acquire"]()
         assert ctypes.string_at(address, 8) == subject.export.content()
         entry["release"]()
-        assert subject.info()["events"] == ["acquire", "release"]
+        assert subject.info().events == ["acquire", "release"]
         assert subject.block.is_unchanged()
 
     def test_what_was_never_acquired_is_put_back(self) -> None:

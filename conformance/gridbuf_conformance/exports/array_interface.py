@@ -10,10 +10,11 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..dtypes import DTYPES
+from ..info import ExportInfo
 from ..plan import Plan
 from ..producer import Capabilities
 from . import plans
@@ -109,8 +110,10 @@ class ObservedArrayInterface(ObservedExport):
         exporter: BytesExporter = exported.exporter
         return exporter
 
-    def info(self) -> dict[str, Any]:
-        return {"reads": self.reads, "exported": [exported.info() for exported in self.exported]}
+    def info(self) -> ExportInfo:
+        return ExportInfo(
+            reads=self.reads, exported=[exported.info() for exported in self.exported]
+        )
 
     def forget(self) -> None:
         super().forget()
@@ -140,8 +143,8 @@ class _ObservedBytes(ObservedBuffer):
         """Whether neither the object nor a view of it is held any more."""
         return self._alive() is None and self.is_free()
 
-    def info(self) -> dict[str, Any]:
-        return {**super().info(), "open": not self.is_free()}
+    def info(self) -> ExportInfo:
+        return replace(super().info(), is_open=not self.is_free())
 
     def answer(self) -> Answer:
         readonly = self.block.plan.readonly

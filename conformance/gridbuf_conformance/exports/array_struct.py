@@ -19,6 +19,7 @@ from ..abi.arraystruct import ArrayStruct
 from ..abi.libraries import python_api
 from ..descriptors import is_contiguous
 from ..dtypes import DTYPES
+from ..info import ExportInfo
 from ..plan import Plan
 from ..producer import Capabilities
 from . import plans
@@ -136,8 +137,8 @@ class ObservedArrayStruct(ObservedExport):
         self.structs.append(struct)
         return struct.capsule()
 
-    def info(self) -> dict[str, Any]:
-        return {"reads": self.reads, "destroyed": [s.destroyed for s in self.structs]}
+    def info(self) -> ExportInfo:
+        return ExportInfo(reads=self.reads, destroyed=[s.destroyed for s in self.structs])
 
     def was_asked(self) -> bool:
         return self.reads > 0

@@ -23,6 +23,7 @@ from ..abi.buffer_exporter import PyBuffer, answering_type, own, static_text
 from ..abi.pybuffer import REQUESTS
 from ..descriptors import is_contiguous
 from ..dtypes import DTYPES
+from ..info import ExportInfo
 from ..plan import Plan
 from ..producer import Capabilities
 from . import plans
@@ -208,16 +209,16 @@ class ObservedBuffer(ObservedExport):
         self.views.append(_Granted(frame, arrays, before, answer.kept))
         self.ledger.open += 1
 
-    def info(self) -> dict[str, Any]:
-        return {
-            "requests": self.requests,
-            "releases": [view.frame.released for view in self.views],
-            "metadata_unchanged": all(
+    def info(self) -> ExportInfo:
+        return ExportInfo(
+            requests=self.requests,
+            releases=[view.frame.released for view in self.views],
+            metadata_unchanged=all(
                 [_content(array) for array in view.arrays] == view.before for view in self.views
             ),
-            "method_grants": self.method_grants,
-            "method_releases": self.method_releases,
-        }
+            method_grants=self.method_grants,
+            method_releases=self.method_releases,
+        )
 
     def was_asked(self) -> bool:
         return bool(self.requests)

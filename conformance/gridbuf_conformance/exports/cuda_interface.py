@@ -18,6 +18,7 @@ from typing import Any
 
 from ..abi.device import CudaAccess, DeviceError
 from ..dtypes import DTYPES
+from ..info import ExportInfo
 from ..plan import Plan
 from ..producer import Capabilities
 from . import plans
@@ -128,8 +129,8 @@ class ObservedCudaInterface(ObservedExport):
         )
         return self.stream
 
-    def info(self) -> dict[str, Any]:
-        return {"reads": self.reads}
+    def info(self) -> ExportInfo:
+        return ExportInfo(reads=self.reads)
 
     def was_asked(self) -> bool:
         return self.reads > 0

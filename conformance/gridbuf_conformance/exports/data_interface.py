@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..dtypes import DTYPES
+from ..info import ExportInfo
 from ..producer import Capabilities
 from . import plans
 from .array_interface import typestr_of
@@ -99,8 +100,8 @@ class ObservedDataInterface(ObservedExport):
 
         return hook
 
-    def info(self) -> dict[str, Any]:
-        return {"reads": self.reads, "events": list(self.events), "has_hooks": self.has_hooks}
+    def info(self) -> ExportInfo:
+        return ExportInfo(reads=self.reads, events=list(self.events), has_hooks=self.has_hooks)
 
     def was_asked(self) -> bool:
         return self.reads > 0

@@ -163,7 +163,7 @@ class _WithoutDevice:
         self._observed = observed
 
     def __dlpack__(self, *arguments: Any, **keywords: Any) -> object:
-        return self._observed.export(arguments, keywords)
+        return self._observed.hand_out(arguments, keywords)
 
 
 # -- which plans fit ---------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from typing import Any
 
 from ..abi.dlpack import CPU, FLAG_READONLY, Managed, VersionedManaged
 from ..abi.libraries import python_api
+from ..info import ExportInfo, TensorCounts, Value
 from ..values import describe
 from .export import Export
 from .memory import Block
@@ -109,21 +110,21 @@ class CountedTensor:
         """Whether the tensor was deleted; one without a deleter asks for no such thing."""
         return self.deleter is None or self.deleter_calls + self.destroyed > 0
 
-    def info(self) -> dict[str, Any]:
+    def info(self) -> TensorCounts:
         """Counters; while the suite holds the capsule, also its name and whether it is armed."""
         arrays = [bytes(a) for a in self._arrays if isinstance(a, ctypes.Array)]
-        info: dict[str, Any] = {
-            "versioned": self.versioned,
-            "deleter": self.deleter is not None,
-            "deleter_calls": self.deleter_calls,
-            "destructor_calls": self.destroyed,
-            "metadata_unchanged": arrays == self._written,
-        }
+        info = TensorCounts(
+            versioned=self.versioned,
+            deleter=self.deleter is not None,
+            deleter_calls=self.deleter_calls,
+            destructor_calls=self.destroyed,
+            metadata_unchanged=arrays == self._written,
+        )
         if self.held is not None:
             name = _api.PyCapsule_GetName(id(self.held))
             own = ctypes.cast(_destructor, c_void_p).value
-            info["name"] = None if name is None else name.decode("latin-1")
-            info["armed"] = name == self.name and _api.PyCapsule_GetDestructor(self.held) == own
+            info.name = None if name is None else name.decode("latin-1")
+            info.armed = name == self.name and _api.PyCapsule_GetDestructor(self.held) == own
         return info
 
 
@@ -157,7 +158,7 @@ class Exporter:
         return self._observed.device
 
     def __dlpack__(self, *arguments: Any, **keywords: Any) -> object:
-        return self._observed.export(arguments, keywords)
+        return self._observed.hand_out(arguments, keywords)
 
 
 class ObservedDLPack(ObservedExport):
@@ -168,7 +169,7 @@ class ObservedDLPack(ObservedExport):
     def __init__(self, export: Export, block: Block) -> None:
         super().__init__(export, block)
         self.variant = export.variant
-        self.calls: list[dict[str, Any]] = []
+        self.calls: list[dict[str, Value]] = []
         self.handed_out: list[CountedTensor] = []
         exporter = self.variant.exporter if isinstance(self.variant, DLPackVariant) else Exporter
         self.exporter = exporter(self)
@@ -180,7 +181,7 @@ class ObservedDLPack(ObservedExport):
 
     # -- what the consumer asks ----------------------------------------------------------------
 
-    def export(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> object:
+    def hand_out(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> object:
         """What `__dlpack__` answers; raises as a right producer does."""
         self.calls.append({key: describe(value) for key, value in keywords.items()})
         unknown = sorted(set(keywords) - self.keywords_taken)
@@ -223,12 +224,12 @@ class ObservedDLPack(ObservedExport):
 
     # -- what the suite sees -------------------------------------------------------------------
 
-    def info(self) -> dict[str, Any]:
-        return {
-            "calls": self.calls,
-            "handed_out": [counted.info() for counted in self.handed_out],
-            "native_deleter": IS_NATIVE,
-        }
+    def info(self) -> ExportInfo:
+        return ExportInfo(
+            calls=self.calls,
+            handed_out=[counted.info() for counted in self.handed_out],
+            native_deleter=IS_NATIVE,
+        )
 
     def was_asked(self) -> bool:
         return bool(self.handed_out)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import PYFUNCTYPE, c_int, c_int32, c_void_p
+from dataclasses import replace
 from typing import Any
 
 from ..abi.dlpack import Tensor
 from ..abi.exchange import ATTRIBUTE, ExchangeTable
 from ..abi.libraries import python_api
+from ..info import ExportInfo
 from .dlpack import PLAIN_CAPABILITIES
 from .dlpack_exporter import CountedTensor, Exporter, ObservedDLPack
 from .export import Export
@@ -129,10 +131,9 @@ class ObservedExchange(ObservedDLPack):
     def was_asked(self) -> bool:
         return bool(self.table_calls) or super().was_asked()
 
-    def info(self) -> dict[str, Any]:
-        info = super().info()
+    def info(self) -> ExportInfo:
         owned = [counted.info() for counted in self._owned]
-        return {**info, "table_calls": self.table_calls, "owned": owned}
+        return replace(super().info(), table_calls=self.table_calls, owned=owned)
 
     def forget(self) -> None:
         _subjects.pop(self._address, None)

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from ..info import ExportInfo
 from ..plan import Plan
 from ..producer import Capabilities
 
@@ -98,9 +99,9 @@ class ObservedExport:
         self.export = export
         self.block = block
 
-    def info(self) -> dict[str, Any]:
-        """What was seen so far, JSON-able and without addresses: counters, keywords, states."""
-        return {}
+    def info(self) -> ExportInfo:
+        """What was seen so far, without addresses: counters, keywords, states."""
+        return ExportInfo()
 
     def was_asked(self) -> bool:
         """Whether the consumer has used the interface at all: one that takes anything, and wraps

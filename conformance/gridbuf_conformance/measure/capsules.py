@@ -6,6 +6,7 @@ from typing import Any
 
 from ..abi.dlpack import CPU, Exported
 from ..abi.memory import Memory
+from ..info import CapsuleInfo, DeviceInfo
 from ..steps import enter
 from ..values import attempt, describe
 
@@ -46,39 +47,34 @@ STREAM_CALLS: dict[str, dict[str, Any]] = {
 NEWEST = {"max_version": (1, 3)}
 
 
-def device_info(obj: Any) -> dict[str, Any]:
-    """`__dlpack_device__()` asked twice: {"first": …, "second": …, "integers": [type, id]} or {"error": …}.
-
-    "integers" is present when both entries are ints or Enum members whose value is one.
-    """
+def device_info(obj: Any) -> DeviceInfo:
+    """`__dlpack_device__()` asked twice."""
     enter("dp:device")
     results = []
     for _ in range(2):
         value, error = attempt(lambda: obj.__dlpack_device__())
         if error is not None:
-            return {"error": error}
+            return DeviceInfo(error=error)
         results.append(value)
-    info: dict[str, Any] = {"first": describe(results[0]), "second": describe(results[1])}
+    info = DeviceInfo(first=describe(results[0]), second=describe(results[1]))
     if isinstance(results[0], tuple) and len(results[0]) == 2:
         integers: list[Any] = [getattr(entry, "value", entry) for entry in results[0]]
         if all(isinstance(entry, int) and not isinstance(entry, bool) for entry in integers):
-            info["integers"] = [int(entry) for entry in integers]
+            info.integers = [int(entry) for entry in integers]
     return info
 
 
-def export(
-    obj: Any, memory: Memory, name: str, keywords: dict[str, Any]
-) -> Exported | dict[str, Any]:
+def export(obj: Any, memory: Memory, name: str, keywords: dict[str, Any]) -> Exported | CapsuleInfo:
     """One call of `__dlpack__`: what it returned, or the info on what it raised."""
     enter(f"dp:call={name}")
     result, error = attempt(lambda: obj.__dlpack__(**keywords))
-    return {"error": error} if error is not None else Exported(result, memory)
+    return CapsuleInfo(error=error) if error is not None else Exported(result, memory)
 
 
-def call_info(obj: Any, memory: Memory, name: str, keywords: dict[str, Any]) -> dict[str, Any]:
+def call_info(obj: Any, memory: Memory, name: str, keywords: dict[str, Any]) -> CapsuleInfo:
     """The info on one call; its capsule is dropped unconsumed."""
     exported = export(obj, memory, name, keywords)
-    if isinstance(exported, dict):
+    if isinstance(exported, CapsuleInfo):
         return exported
     enter(f"dl:struct={name}")
     info = exported.info()
@@ -89,16 +85,16 @@ def call_info(obj: Any, memory: Memory, name: str, keywords: dict[str, Any]) -> 
 
 def every_call_info(
     obj: Any, memory: Memory, *, may_copy: bool, device_type: int = CPU
-) -> dict[str, Any]:
+) -> dict[str, CapsuleInfo]:
     """What `__dlpack__` answers to each call: {name: info}; `may_copy` allows the ones that ask for a copy.
 
     The keyword calls carry `max_version` where the producer takes it. Nothing more is asked of an object
     that refuses both main forms: it cannot be exported at all.
     """
     info = {name: call_info(obj, memory, name, kw) for name, kw in VERSION_CALLS.items()}
-    if all("error" in info[name] for name in ("legacy", "max_version=(1,3)")):
+    if all(info[name].error is not None for name in ("legacy", "max_version=(1,3)")):
         return info
-    base = {} if "error" in info["max_version=(1,3)"] else NEWEST
+    base = {} if info["max_version=(1,3)"].error is not None else NEWEST
     calls = {**KEYWORD_CALLS, **(COPY_CALLS if may_copy else {})}
     if device_type != CPU:
         calls.update(STREAM_CALLS)

@@ -16,6 +16,7 @@ import ctypes
 import gc
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from ..abi.device import Devices
@@ -24,6 +25,7 @@ from ..abi.memory import Memory
 from ..descriptors import descriptors_of
 from ..exports import Block, Export
 from ..exports.variant import ObservedExport
+from ..info import ArrayInfo, ConsumerObservation, ConsumptionInfo, ErrorInfo, ExportInfo
 from ..steps import enter
 from ..values import attempt, error_info
 from .content import walk
@@ -40,35 +42,27 @@ _incref.argtypes = [ctypes.py_object]
 
 def consume(
     function: Callable[[Any], Any], export: Export, *, devices: Devices | None = None
-) -> dict[str, Any]:
-    """Puts `export` in front of a consumer; returns info that survives JSON.
-
-    {"side": "consumer", "export", "main": info on the export, "control": those of its plain form, or
-    None where that was not needed}.
-    """
+) -> ConsumerObservation:
+    """Puts `export` in front of a consumer, and its plain form where that is needed."""
     enter("consume")
     main = _consumed(function, export, devices)
     control = export.control
     needed = control is not None and control != export and _is_in_question(export, main)
     if needed:
         enter("control")
-    return {
-        "side": "consumer",
-        "export": export.export,
-        "main": main,
-        "control": _consumed(function, control, devices) if needed and control else None,
-    }
+    plain = _consumed(function, control, devices) if needed and control else None
+    return ConsumerObservation(export.export, main, plain)
 
 
-def _is_in_question(export: Export, info: dict[str, Any]) -> bool:
+def _is_in_question(export: Export, info: ConsumptionInfo) -> bool:
     """Whether the plain form has something to say: a legal export was refused, or read otherwise."""
     if export.variant.compared:
         return True
     is_legal = export.variant.expects != "error"
-    return is_legal and (info["error"] is not None or not _holds_content(export, info))
+    return is_legal and (info.error is not None or not _holds_content(export, info))
 
 
-def _holds_content(export: Export, info: dict[str, Any]) -> bool:
+def _holds_content(export: Export, info: ConsumptionInfo) -> bool:
     from ..consumption import Consumption  # it knows what the result should be
 
     return not Consumption(info, export).mistake
@@ -76,39 +70,39 @@ def _holds_content(export: Export, info: dict[str, Any]) -> bool:
 
 def _consumed(
     function: Callable[[Any], Any], export: Export, devices: Devices | None
-) -> dict[str, Any]:
+) -> ConsumptionInfo:
     """One call, and all that follows from it."""
     block = Block(export.plan, **export.interface.memory_of(export))
     subject = export.interface.make(export, block)
     block = subject.block  # an interface to device memory has made its own
     memory = Memory(devices)
     result, error = _called(function, subject)
-    info: dict[str, Any] = {
-        "error": error,
-        "returned": subject.info(),
-        "asked": subject.was_asked(),
-        "block": [block.low, block.high],
-        "gives_bytes": bool(getattr(function, "gives_bytes", False)),
-    }
+    info = ConsumptionInfo(
+        error=error,
+        returned=subject.info(),
+        asked=subject.was_asked(),
+        block=[block.low, block.high],
+        gives_bytes=bool(getattr(function, "gives_bytes", False)),
+    )
     if error is None:
         memory.map.refresh()  # an exporter that took its memory back has closed its pages
-        info["result"] = _result_info(result, memory)
+        info.result = _result_info(result, memory)
     enter("consume:drop=exporter")
     subject.forget()
     gc.collect()
-    info["kept"] = {**subject.info(), "free": subject.is_free()}
+    info.kept = replace(subject.info(), free=subject.is_free())
     enter("consume:drop=result")
     del result
     _settle(subject)
-    info["after"] = {**subject.info(), "free": subject.is_free()}
-    info["unchanged"] = block.is_unchanged()
+    info.after = replace(subject.info(), free=subject.is_free())
+    info.unchanged = block.is_unchanged()
     if error is None and not subject.is_free():
-        info["after"] = _after_unseen(function, export)
+        info.after = _after_unseen(function, export)
     _put_away(subject)
     return info
 
 
-def _after_unseen(function: Callable[[Any], Any], export: Export) -> dict[str, Any]:
+def _after_unseen(function: Callable[[Any], Any], export: Export) -> ExportInfo:
     """What another call came to, whose result nobody looked into: a result that leaks when it
     is asked for its own exports is no fault of the import."""
     enter("consume:again")
@@ -118,7 +112,7 @@ def _after_unseen(function: Callable[[Any], Any], export: Export) -> dict[str, A
     subject.forget()
     del result
     _settle(subject)
-    info = {**subject.info(), "free": subject.is_free()}
+    info = replace(subject.info(), free=subject.is_free())
     _put_away(subject)
     return info
 
@@ -145,7 +139,7 @@ def _settle(subject: ObservedExport) -> None:
 
 def _called(
     function: Callable[[Any], Any], subject: ObservedExport
-) -> tuple[Any, dict[str, Any] | None]:
+) -> tuple[Any, ErrorInfo | None]:
     """(what the consumer returned, None), or (None, info on what it raised)."""
     try:
         return function(subject.exporter), None
@@ -155,14 +149,14 @@ def _called(
         return None, _refusal_info(error)
 
 
-def _refusal_info(error: BaseException) -> dict[str, Any]:
+def _refusal_info(error: BaseException) -> ErrorInfo:
     """The error's info, whether it is an ordinary exception, and the types that led to it."""
     causes: list[str] = []
     cause = _cause_of(error)
     while cause is not None and len(causes) < _CAUSES_LIMIT:
         causes.append(type(cause).__name__)
         cause = _cause_of(cause)
-    return {**error_info(error), "ordinary": isinstance(error, Exception), "causes": causes}
+    return replace(error_info(error), ordinary=isinstance(error, Exception), causes=causes)
 
 
 def _cause_of(error: BaseException) -> BaseException | None:
@@ -170,7 +164,7 @@ def _cause_of(error: BaseException) -> BaseException | None:
     return error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
-def _result_info(result: Any, memory: Memory) -> dict[str, Any]:
+def _result_info(result: Any, memory: Memory) -> ArrayInfo:
     """What the result says of itself, and the elements that each of its interfaces shows."""
     enter("consume:result")
     info, kept = light_info(result, memory)
@@ -181,6 +175,6 @@ def _result_info(result: Any, memory: Memory) -> dict[str, Any]:
             info, kept_too = light_info(array, memory)
             kept += [array, *kept_too]
             way = "__array__()"
-    info["walk"] = {name: walk(array, memory) for name, array in descriptors_of(info).items()}
+    info.walk = {name: walk(array, memory) for name, array in descriptors_of(info).items()}
     kept.clear()
-    return {**info, "type": type(result).__qualname__, "way": way}
+    return replace(info, type=type(result).__qualname__, way=way)

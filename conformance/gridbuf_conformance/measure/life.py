@@ -28,6 +28,15 @@ from ..descriptors import (
     of_buffer,
     of_dlpack,
 )
+from ..info import (
+    BufferLifeInfo,
+    CapsuleLifeInfo,
+    DropInfo,
+    GrowthInfo,
+    LifeInfo,
+    LossInfo,
+    TwoViewsInfo,
+)
 from ..plan import Plan
 from ..producer import Unsupported
 from ..steps import enter
@@ -49,38 +58,38 @@ _IMMORTAL: list[Counter] = []
 
 def life_info(
     obj: Any, held: Held, memory: Memory, again: Callable[[], Any] | None, plan: Plan | None
-) -> dict[str, Any]:
+) -> LifeInfo:
     """All lifetime info on an object; without `again` only what cannot harm it."""
-    info: dict[str, Any] = {}
+    info = LifeInfo()
     if "AI" in held.found:
-        info["dict_dropped"] = _dict_dropped(obj, memory)
+        info.dict_mapped = _is_mapped_without_dict(obj, memory)
     if "CAI" in held.found:
-        info["cai_references"] = _references_of_dicts(obj, memory)
+        info.cai_references = _references_of_dicts(obj, memory)
     if "PB" in held.found:
-        info["buffer"] = _buffer_release(obj, memory)
+        info.buffer = _buffer_release(obj, memory)
     exporter = _exporter(obj, held, memory)
     if exporter is not None:
-        info["capsule"] = _capsule_info(obj, exporter, memory, risky=plan is not None)
+        info.capsule = _capsule_info(obj, exporter, memory, risky=plan is not None)
     if again is not None and held.found:
-        info["drops"] = _drop_orders(again, memory)
+        info.drops = _drop_orders(again, memory)
         if plan is not None and plan.ndim <= 1 and not plan.views:
-            info["resizes"] = resize_info(again, memory)
+            info.resizes = resize_info(again, memory)
     return info
 
 
-def _dict_dropped(obj: Any, memory: Memory) -> dict[str, Any]:
+def _is_mapped_without_dict(obj: Any, memory: Memory) -> bool | None:
     """Is the memory that one dict named still mapped when that dict is gone and the object is not?"""
     info, dictionary = interface_info(obj, memory)
     try:
         span = of_array_interface(info, None).span
     except Rejected:
-        return {}
+        return None
     if span is None or not memory.readable(*span):
-        return {}
+        return None
     enter("life:drop=dict")
     del dictionary
     memory.map.refresh()
-    return {"mapped": memory.readable(*span)}
+    return memory.readable(*span)
 
 
 def _references_of_dicts(obj: Any, memory: Memory) -> list[int]:
@@ -96,7 +105,7 @@ def _references_of_dicts(obj: Any, memory: Memory) -> list[int]:
 # -- buffer protocol -----------------------------------------------------------------------------------
 
 
-def _buffer_release(obj: Any, memory: Memory) -> dict[str, Any]:
+def _buffer_release(obj: Any, memory: Memory) -> BufferLifeInfo:
     """Reference counts over eight request-release pairs, and two views' metadata in both release orders."""
     counts = [sys.getrefcount(obj)]
     for _ in range(8):
@@ -105,21 +114,21 @@ def _buffer_release(obj: Any, memory: Memory) -> dict[str, Any]:
             view.release()
         del view
     counts.append(sys.getrefcount(obj))
-    return {"references": counts, "two_views": [_two_views(obj, memory, first) for first in (0, 1)]}
+    return BufferLifeInfo(counts, [_two_views(obj, memory, first) for first in (0, 1)])
 
 
-def _two_views(obj: Any, memory: Memory, first: int) -> dict[str, Any]:
+def _two_views(obj: Any, memory: Memory, first: int) -> TwoViewsInfo:
     held = [hold_buffer(obj), hold_buffer(obj)]
     views = [view for view in held if view is not None]
     if len(views) < len(held):
-        return {"refused": True}
+        return TwoViewsInfo(refused=True)
     before = [view.info(memory) for view in views]
     views[first].release()
     enter("pb:metadata")
     after = views[1 - first].info(memory)
-    same_address = before[0]["buf"] == before[1]["buf"]
+    same_address = before[0].buf == before[1].buf
     views[1 - first].release()
-    return {"unchanged": after == before[1 - first], "same_address": same_address}
+    return TwoViewsInfo(unchanged=after == before[1 - first], same_address=same_address)
 
 
 # -- DLPack --------------------------------------------------------------------------------------------
@@ -127,9 +136,10 @@ def _two_views(obj: Any, memory: Memory, first: int) -> dict[str, Any]:
 
 def _exporter(obj: Any, held: Held, memory: Memory) -> Callable[[], Exported] | None:
     """A function that exports the object once more, if that is safe: the tensor was readable so far."""
-    if "DL" not in held.found or held.info["main"].get("deleter") == "not executable":
+    main = held.info.main
+    if "DL" not in held.found or main is None or main.deleter == "not executable":
         return None
-    keywords = {} if held.info["main"]["version"] is None else NEWEST
+    keywords = {} if main.version is None else NEWEST
 
     def again() -> Exported:
         exported = export(obj, memory, "again", keywords)
@@ -142,35 +152,35 @@ def _exporter(obj: Any, held: Held, memory: Memory) -> Callable[[], Exported] | 
 
 def _capsule_info(
     obj: Any, export_once: Callable[[], Exported], memory: Memory, *, risky: bool
-) -> dict[str, Any]:
-    info: dict[str, Any]
+) -> CapsuleLifeInfo:
+    info: CapsuleLifeInfo
     info, error = attempt(lambda: _counted(export_once))
     if error is not None:
-        return {"error": error}
+        return CapsuleLifeInfo(error=error)
     settle = memory.devices.settle
-    info["unconsumed_growth"] = _growth(lambda: _drop(export_once()), settle)
-    if info["deleter"] and not info.get("destructor_called_deleter"):
-        info["consumed_growth"] = _growth(lambda: _consume(export_once()), settle)
+    info.unconsumed_growth = _growth(lambda: _drop(export_once()), settle)
+    if info.deleter and not info.destructor_called_deleter:
+        info.consumed_growth = _growth(lambda: _consume(export_once()), settle)
         if risky:
             exported = export_once()
             exported.mark_used()
             enter("dl:foreign-thread")
-            info["foreign_thread"] = exported.delete_on_foreign_thread()
-    info["references"] = _references_around(obj, export_once)
+            info.foreign_thread = exported.delete_on_foreign_thread()
+    info.references = _references_around(obj, export_once)
     return info
 
 
-def _counted(export_once: Callable[[], Exported]) -> dict[str, Any]:
+def _counted(export_once: Callable[[], Exported]) -> CapsuleLifeInfo:
     """How often the deleter ran: for a capsule dropped unconsumed, and for one that was renamed first."""
     exported = export_once()
     counter = exported.count_deletions()
-    info: dict[str, Any] = {"deleter": counter is not None}
+    info = CapsuleLifeInfo(deleter=counter is not None)
     enter("dl:unconsumed")
     exported.capsule = None
     if counter is None:
         return info
     _IMMORTAL.append(counter)
-    info["unconsumed_calls"] = counter.calls
+    info.unconsumed_calls = counter.calls
     exported = export_once()
     name, name_address = exported.name, exported.name_address
     counter = exported.count_deletions()
@@ -180,13 +190,14 @@ def _counted(export_once: Callable[[], Exported]) -> dict[str, Any]:
     exported.mark_used()
     enter("dl:consumed")
     exported.capsule = None
-    info["destructor_called_deleter"] = counter.calls > 0
+    info.destructor_called_deleter = counter.calls > 0
     if not counter.calls:
         enter("dl:deleter")
         exported.delete()
     after = exported.memory.text(name_address)
-    info["name"], info["name_after"] = name, after and after.decode("latin-1")
-    if counter.calls == 1 and info["unconsumed_calls"] == 1:
+    info.name = name
+    info.name_after = None if after is None else after.decode("latin-1")
+    if counter.calls == 1 and info.unconsumed_calls == 1:
         del _IMMORTAL[-2:]
     return info
 
@@ -244,7 +255,7 @@ def _live_bytes() -> int:
     return int(info.uordblks + info.hblkhd)
 
 
-def _growth(action: Callable[[], None], settle: Callable[[], None]) -> dict[str, Any]:
+def _growth(action: Callable[[], None], settle: Callable[[], None]) -> GrowthInfo:
     """Live bytes (C allocator) and live blocks (Python's) gained in each of three rounds of repetitions.
 
     `settle` lets a device finish what it was given before anything is counted.
@@ -255,7 +266,7 @@ def _growth(action: Callable[[], None], settle: Callable[[], None]) -> dict[str,
     far the dearest part. With other Python threads about, which allocate as they please, nothing is counted.
     """
     if threading.active_count() > 1:
-        return {"iterations": _LEAK_ITERATIONS, "rounds": []}
+        return GrowthInfo(_LEAK_ITERATIONS)
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -267,7 +278,7 @@ def _growth(action: Callable[[], None], settle: Callable[[], None]) -> dict[str,
     finally:
         if collecting:
             gc.enable()
-    return {"iterations": _LEAK_ITERATIONS, "rounds": rounds}
+    return GrowthInfo(_LEAK_ITERATIONS, rounds)
 
 
 def _gained(
@@ -287,13 +298,13 @@ def _gained(
 # -- drop orders ---------------------------------------------------------------------------------------
 
 
-def _drop_orders(again: Callable[[], Any], memory: Memory) -> list[dict[str, Any]]:
+def _drop_orders(again: Callable[[], Any], memory: Memory) -> list[DropInfo]:
     """For fresh objects, each holder dropped first once: what of the survivors' memory stays mapped.
 
     A holder is the object itself, an open buffer ("PB"), a DLPack capsule ("DL") or an array struct ("AS").
     The array interface's dict is none: it names no owner, and its consumers keep the object.
     """
-    results: list[dict[str, Any]] = []
+    results: list[DropInfo] = []
     first = 0
     while True:
         enter("again:produce")
@@ -303,7 +314,7 @@ def _drop_orders(again: Callable[[], Any], memory: Memory) -> list[dict[str, Any
         holders = _Holders(fresh, memory)
         del fresh
         order = holders.order(first)
-        results.append({"order": order, **holders.drop_all(order)})
+        results.append(holders.drop_all(order))
         first += 1
         if first == len(order):
             return results
@@ -330,13 +341,13 @@ class _Holders:
         names = list(self._held)
         return names[first:] + names[:first]
 
-    def drop_all(self, order: list[str]) -> dict[str, list[Any]]:
+    def drop_all(self, order: list[str]) -> DropInfo:
         """Drops one after another.
 
-        "lost" lists each survivor whose memory was no longer mapped, and after what; "changed" names the
+        `lost` lists each survivor whose memory was no longer mapped, and after what; `changed` names the
         survivors whose own description (shape, strides, address) had become another one.
         """
-        lost: list[dict[str, str]] = []
+        lost: list[LossInfo] = []
         changed: list[str] = []
         for position, name in enumerate(order):
             enter(f"life:drop={name}")
@@ -347,11 +358,11 @@ class _Holders:
             for survivor in survivors:
                 enter(f"life:survivor={survivor}")
                 if not self._is_mapped(survivor):
-                    lost.append({"dropped": name, "survivor": survivor})
+                    lost.append(LossInfo(name, survivor))
                     del self._spans[survivor]
                 if survivor not in changed and self._has_changed(survivor):
                     changed.append(survivor)
-        return {"lost": lost, "changed": changed}
+        return DropInfo(order, lost, changed)
 
     def _is_mapped(self, name: str) -> bool:
         if name not in self._spans:

@@ -14,6 +14,7 @@ from ..abi.dlpack import CPU, Exported
 from ..abi.memory import POINTER_BYTES, Memory
 from ..abi.pybuffer import HeldBuffer
 from ..descriptors import Rejected, descriptors_of, of_dlpack
+from ..info import ArrayInfo, CapsuleInfo, DriverInfo, Observation, PendingInfo
 from ..plan import Plan
 from ..producer import Unsupported, python_view
 from ..steps import enter
@@ -27,6 +28,7 @@ from .exchange import exchange_info
 from .interface import (
     array_attribute_info,
     data_interface_info,
+    domain_starts,
     gt4py_info,
     interface_info,
     naming_info,
@@ -50,7 +52,7 @@ def observe(
     apply_view: Callable[[Any, Any], Any] | None = None,
     devices: Devices | None = None,
     on_stream: Callable[[int], Any] | None = None,
-) -> dict[str, Any]:
+) -> Observation:
     """Measures `obj`, and returns info that survives JSON. Never raises for a faulty object.
 
     `plan` is what was asked; None for a live object that nobody planned, which is never written to and
@@ -60,32 +62,28 @@ def observe(
     `groups` are the rule groups that will be judged: what none of them needs is not measured.
     """
     memory = Memory(devices)
-    info: dict[str, Any] = {
-        "type": type(obj).__qualname__,
-        "pointer_bytes": POINTER_BYTES,
-        "map_known": memory.map.known,
-        "live": plan is None,
-    }
+    info = Observation(type(obj).__qualname__, POINTER_BYTES, memory.map.known, live=plan is None)
     touch = plan is None or (plan.fill is not None and plan.nbytes < _TOUCH_LIMIT_BYTES)
     subject = Held(obj, memory, groups, touch=touch, poke=plan is not None)
-    info["root"] = subject.info
-    info["repeated"] = _repeated(obj, memory)
+    info.root = subject.info
+    info.repeated = _repeated(obj, memory)
     if "GT" in groups:
-        info["gt4py"] = gt4py_info(obj)
-        if "gt_data" in subject.info:
-            info["naming"] = naming_info(obj)
+        info.gt4py = gt4py_info(obj)
+        info.domain_starts = domain_starts(obj)
+        if subject.info.gt_data is not None:
+            info.naming = naming_info(obj)
         if plan is not None and (not subject.found or set(subject.found) == {"DL"}):
-            info["array_attribute"] = array_attribute_info(obj, memory)
+            info.array_attribute = array_attribute_info(obj, memory)
     if plan is not None:
-        info["view"] = _viewed(obj, plan, apply_view or python_view, memory, groups, touch)
+        info.view = _viewed(obj, plan, apply_view or python_view, memory, groups, touch)
     if again is not None:
-        info["second"] = _second(again, memory)
+        info.second = _second(again, memory)
     if touch and not _is_large(subject):
-        info["life"] = life.life_info(obj, subject, memory, again, plan)
+        info.life = life.life_info(obj, subject, memory, again, plan)
         if again is not None and plan is not None and plan.ndim <= 2 and not plan.views:
-            info["pending"] = _pending(subject, again, on_stream, memory)
-    info["driver"] = _driver(memory.devices, subject)
-    info["switched_off"] = _switched_off()
+            info.pending = _pending(subject, again, on_stream, memory)
+    info.driver = _driver(memory.devices, subject)
+    info.switched_off = _switched_off()
     enter("teardown")
     subject.release()
     return info
@@ -93,21 +91,21 @@ def observe(
 
 def _pending(
     subject: Held, again: Callable[[], Any], on_stream: Callable[[int], Any] | None, memory: Memory
-) -> dict[str, Any] | None:
+) -> PendingInfo | None:
     if all(array.device[0] == CPU for array in subject.found.values()):
         return None
     try:
         return pending_info(again, on_stream, memory)
     except DeviceError as error:
-        return {"error": str(error)}
+        return PendingInfo(error=str(error))
 
 
-def _driver(devices: Devices, subject: Held) -> dict[str, Any]:
-    """Who answered for device memory: {"name": …}, or {"name": None, "reason": …}; asked only where it matters."""
+def _driver(devices: Devices, subject: Held) -> DriverInfo:
+    """Which driver answered for device memory; asked only where it matters."""
     if all(array.device[0] == CPU for array in subject.found.values()):
-        return {"name": None, "reason": "the array is in host memory"}
+        return DriverInfo(reason="the array is in host memory")
     access = devices.access
-    return {"name": access.name} if access else {"name": None, "reason": devices.reason}
+    return DriverInfo(access.name) if access else DriverInfo(reason=devices.reason)
 
 
 def _switched_off() -> list[str]:
@@ -131,7 +129,7 @@ def _is_large(subject: Held) -> bool:
     )
 
 
-def _is_small(capsule: dict[str, Any]) -> bool:
+def _is_small(capsule: CapsuleInfo) -> bool:
     """Whether the tensor of a capsule can be copied without much ado."""
     try:
         return of_dlpack(capsule).nbytes < _TOUCH_LIMIT_BYTES
@@ -155,15 +153,16 @@ class Held:
         self.memory = memory
         self._deep = touch and poke and not is_view
         self._is_view = is_view
-        self.info: dict[str, Any] = {"probes": probe_info(obj)}
+        probes = probe_info(obj)
+        self.info = ArrayInfo(probes=probes)
         self._kept: list[Any] = []
         self._buffer: HeldBuffer | None = None
-        present = {name for name, part in self.info["probes"].items() if part.get("present")}
+        present = {name for name, probe in probes.items() if probe.present}
         self._read_metadata(obj, present, groups, may_copy=touch)
         self.found = descriptors_of(self.info)
         if "CAI" in self.found:
-            self.info["stream"] = stream_info(obj, self.found["CAI"], memory)
-        self.info["mapping"] = mapping_info(self.found, memory)
+            self.info.stream = stream_info(obj, self.found["CAI"], memory)
+        self.info.mapping = mapping_info(self.found, memory)
         if touch:
             self._read_content(obj, poke)
 
@@ -178,41 +177,37 @@ class Held:
     ) -> None:
         info, memory = self.info, self.memory
         if "__array_interface__" in present:
-            info["ai"], dictionary = interface_info(obj, memory)
+            info.ai, dictionary = interface_info(obj, memory)
             self._kept.append(dictionary)
         if "__array_struct__" in present:
-            info["as"], capsule = struct_info(obj, memory)
+            info.struct, capsule = struct_info(obj, memory)
             self._kept.append(capsule)
         if "__cuda_array_interface__" in present:
-            info["cai"], dictionary = interface_info(
-                obj, memory, attribute="__cuda_array_interface__"
-            )
+            info.cai, dictionary = interface_info(obj, memory, attribute="__cuda_array_interface__")
             self._kept.append(dictionary)
         if "__gt_data_interface__" in present:
-            info["gt_data"], self._entries = data_interface_info(obj)
-        info["pb"] = buffer_info(obj, memory)
-        info["python"] = python_level_info(obj)
+            info.gt_data, self._entries = data_interface_info(obj)
+        info.pb = buffer_info(obj, memory)
+        info.python = python_level_info(obj)
         self._buffer = hold_buffer(obj)
         if "__dlpack_device__" in present:
-            info["device"] = device_info(obj)
+            info.device = device_info(obj)
         if "__dlpack__" in present:
-            info["main"] = self._hold_export(obj)
+            info.main = self._hold_export(obj)
             if groups & {"DL", "DP", "XA"}:
-                info["dlpack"] = every_call_info(
+                info.dlpack = every_call_info(
                     obj,
                     memory,
-                    may_copy=may_copy and _is_small(info["main"]),
-                    device_type=info.get("device", {}).get("integers", [CPU])[0],
+                    may_copy=may_copy and _is_small(info.main),
+                    device_type=(info.device_pair or [CPU])[0],
                 )
         if "DX" in groups:
-            device = info.get("device", {}).get("integers", [CPU, 0])
-            exchange = exchange_info(obj, memory, device=device, deep=self._deep)
-            if exchange is not None:
-                info["exchange"] = exchange
+            device = info.device_pair or [CPU, 0]
+            info.exchange = exchange_info(obj, memory, device=device, deep=self._deep)
 
-    def _hold_export(self, obj: Any) -> dict[str, Any]:
+    def _hold_export(self, obj: Any) -> CapsuleInfo:
         """Keeps one capsule: versioned if there is such a thing, else legacy."""
-        refusal: dict[str, Any] = {}
+        refusal = CapsuleInfo()
         for name, keywords in (("max_version=(1,3)", NEWEST), ("legacy", {})):
             exported = export(obj, self.memory, name, keywords)
             if isinstance(exported, Exported):
@@ -228,23 +223,20 @@ class Held:
         walks.update(self._copied_content(obj))
         if set(self.found) == {"DL"}:
             walks["DL strides as bytes"] = self._walk_as_if_strides_were_bytes()
-        self.info["walk"] = {
-            name: content for name, content in walks.items() if content is not None
-        }
-        narrow = packed_content(self.info.get("main", {}), self.memory)
-        if narrow is not None:
-            self.info["packed"] = narrow
+        self.info.walk = {name: content for name, content in walks.items() if content is not None}
+        self.info.packed = packed_content(self.info.main, self.memory)
         if poke:
-            self.info["poke"] = poke_info(self.found, self.memory)
-        if not self._is_view and "entries" in self.info.get("gt_data", {}):
-            use_entries(obj, self._entries, self.info["gt_data"], self.memory, write=poke)
+            self.info.poke = poke_info(self.found, self.memory)
+        data = self.info.gt_data
+        if not self._is_view and data is not None and data.entries is not None:
+            use_entries(obj, self._entries, data, self.memory, write=poke)
         elif poke and not self._is_view and self._has_mirrors():
-            self.info["standing"] = use_interfaces_as_entries(obj, self.memory)
+            self.info.standing = use_interfaces_as_entries(obj, self.memory)
 
     def _has_mirrors(self) -> bool:
         """Whether the host's and CUDA's array interface name different memory, and no data interface speaks of it."""
         host, device = self.found.get("AI"), self.found.get("CAI")
-        if host is None or device is None or "gt_data" in self.info:
+        if host is None or device is None or self.info.gt_data is not None:
             return False
         return host.address != device.address
 
@@ -257,10 +249,10 @@ class Held:
         try:
             access.synchronize(0)
         except DeviceError as error:
-            self.info["device_error"] = str(error)
+            self.info.device_error = str(error)
             return {}
         settled = {name: walk(self.found[name], self.memory) for name in on_device}
-        self.info["late"] = {
+        self.info.late = {
             name: settled[name] != walks[name]
             for name in on_device
             if None not in (settled[name], walks[name])
@@ -277,42 +269,43 @@ class Held:
 
     def _copied_content(self, obj: Any) -> dict[str, str | None]:
         """What an export by copy holds: read while its capsule lives."""
-        if "error" in self.info.get("dlpack", {}).get("copy=True", {"error": None}):
+        before = self.info.dlpack.get("copy=True")
+        if before is None or before.error is not None:
             return {}
         exported = export(obj, self.memory, "copy=True", {**NEWEST, "copy": True})
-        if isinstance(exported, dict):
+        if isinstance(exported, CapsuleInfo):
             return {}
         info = exported.info()
         try:
             array = replace(of_dlpack(info), interface="DL copy=True")
         except Rejected:
             return {}
-        self.info["copy_info"] = info
+        self.info.copied = info
         return {"DL copy=True": walk(array, self.memory)}
 
 
-def light_info(obj: Any, memory: Memory) -> tuple[dict[str, Any], list[Any]]:
+def light_info(obj: Any, memory: Memory) -> tuple[ArrayInfo, list[Any]]:
     """The metadata of AI, PB and DL read once, and what has to be kept alive while it is used."""
-    info: dict[str, Any] = {}
+    info = ArrayInfo()
     kept: list[Any] = []
     present, _ = attempt(lambda: hasattr(obj, "__array_interface__"))
     if present:
-        info["ai"], dictionary = interface_info(obj, memory)
+        info.ai, dictionary = interface_info(obj, memory)
         kept.append(dictionary)
     present, _ = attempt(lambda: hasattr(obj, "__cuda_array_interface__"))
     if present:
-        info["cai"], dictionary = interface_info(obj, memory, attribute="__cuda_array_interface__")
+        info.cai, dictionary = interface_info(obj, memory, attribute="__cuda_array_interface__")
         kept.append(dictionary)
-    info["pb"] = buffer_info(obj, memory, MAIN_REQUESTS)
+    info.pb = buffer_info(obj, memory, MAIN_REQUESTS)
     present, _ = attempt(lambda: hasattr(obj, "__dlpack__"))
     if present:
-        info["main"] = call_info(obj, memory, "max_version=(1,3)", NEWEST)
-        if "error" in info["main"]:
-            info["main"] = call_info(obj, memory, "legacy", {})
+        info.main = call_info(obj, memory, "max_version=(1,3)", NEWEST)
+        if info.main.error is not None:
+            info.main = call_info(obj, memory, "legacy", {})
     return info, kept
 
 
-def _repeated(obj: Any, memory: Memory) -> list[dict[str, Any]]:
+def _repeated(obj: Any, memory: Memory) -> list[ArrayInfo]:
     """Light info again: once here, and once on each of two threads that ask at the same time."""
     results = [light_info(obj, memory)]
     gate = threading.Barrier(2)
@@ -330,16 +323,16 @@ def _repeated(obj: Any, memory: Memory) -> list[dict[str, Any]]:
     return [info for info, _ in results]
 
 
-def _second(again: Callable[[], Any], memory: Memory) -> dict[str, Any]:
+def _second(again: Callable[[], Any], memory: Memory) -> ArrayInfo:
     """A second product of the plan, measured while the first one lives."""
     enter("again:produce")
     other, error = attempt(again)
     if error is not None:
-        return {"error": error}
+        return ArrayInfo(error=error)
     if isinstance(other, Unsupported):
-        return {"unsupported": other.reason}
+        return ArrayInfo(unsupported=other.reason)
     info, kept = light_info(other, memory)
-    info["mapping"] = mapping_info(descriptors_of(info), memory)
+    info.mapping = mapping_info(descriptors_of(info), memory)
     enter("life:drop=second")
     kept.clear()
     del other
@@ -353,8 +346,8 @@ def _viewed(
     memory: Memory,
     groups: frozenset[str],
     touch: bool,
-) -> dict[str, Any] | None:
-    """The object after all view operations; {"unsupported": …} or {"error": …} where one is not to be had."""
+) -> ArrayInfo | None:
+    """The object after all view operations, or why one is not to be had."""
     if not plan.views:
         return None
     view = obj
@@ -362,10 +355,10 @@ def _viewed(
         enter(f"view:{operation[0]}")
         view, error = attempt(partial(apply_view, view, operation))
         if error is not None:
-            return {"error": error, "operation": list(operation)}
+            return ArrayInfo(error=error, operation=list(operation))
         if isinstance(view, Unsupported):
-            return {"unsupported": view.reason, "operation": list(operation)}
+            return ArrayInfo(unsupported=view.reason, operation=list(operation))
     held = Held(view, memory, groups, touch=touch, poke=True, is_view=True)
-    info = {**held.info, "type": type(view).__qualname__}
+    info = replace(held.info, type=type(view).__qualname__)
     held.release()
     return info

@@ -17,6 +17,7 @@ from ..abi.dlpack import Exported
 from ..abi.libraries import c_function
 from ..abi.memory import Memory
 from ..descriptors import Descriptor, Rejected, of_array_interface, of_buffer, of_dlpack
+from ..info import ResizeInfo
 from ..producer import Unsupported
 from ..steps import enter
 from ..values import attempt
@@ -46,12 +47,12 @@ _PREPARATIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def resize_info(again: Callable[[], Any], memory: Memory) -> dict[str, Any]:
-    """{method: {interface: {"refused": error type or None, "mapped", "same_address", "allowed_after"}}}.
+def resize_info(again: Callable[[], Any], memory: Memory) -> dict[str, dict[str, ResizeInfo]]:
+    """What came of each method, by method and interface.
 
     Only methods that work on an object whose memory nobody holds, and interfaces that it has.
     """
-    info: dict[str, Any] = {}
+    info: dict[str, dict[str, ResizeInfo]] = {}
     _map_large_blocks()
     for method, resize in _METHODS.items():
         fresh = _fresh(again)
@@ -88,7 +89,7 @@ def _fresh(again: Callable[[], Any]) -> Any:
 
 def _resized_while_held(
     again: Callable[[], Any], memory: Memory, method: str, hold: _Hold
-) -> dict[str, Any] | None:
+) -> ResizeInfo | None:
     fresh = _fresh(again)
     if fresh is None:
         return None
@@ -101,17 +102,17 @@ def _resized_while_held(
     enter(f"life:resize={method}")
     _, refusal = attempt(lambda: _METHODS[method](fresh))
     memory.map.refresh()
-    info = {
-        "refused": None if refusal is None else refusal["type"],
-        "mapped": memory.readable(*array.span),
-        "same_address": _address(fresh, memory, hold) == array.address,
-    }
+    info = ResizeInfo(
+        refused=None if refusal is None else refusal.type,
+        mapped=memory.readable(*array.span),
+        same_address=_address(fresh, memory, hold) == array.address,
+    )
     enter("life:release")
     _let_go(holder)
     del holder
     if refusal is not None:
         _, error = attempt(lambda: _METHODS[method](fresh))
-        info["allowed_after"] = error is None
+        info.allowed_after = error is None
     return info
 
 

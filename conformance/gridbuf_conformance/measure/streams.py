@@ -16,6 +16,7 @@ from ..abi.device import DeviceAccess, DeviceError, DeviceSpace
 from ..abi.dlpack import CPU, Exported
 from ..abi.memory import Memory
 from ..descriptors import Descriptor, Rejected, of_cuda_interface, of_dlpack
+from ..info import PendingInfo, StreamInfo
 from ..producer import Unsupported
 from ..steps import enter
 from ..values import attempt
@@ -28,10 +29,10 @@ __all__ = ["pending_info", "stream_info"]
 _SLOW_MILLISECONDS = 20
 
 
-def stream_info(obj: Any, array: Descriptor, memory: Memory) -> dict[str, Any] | None:
+def stream_info(obj: Any, array: Descriptor, memory: Memory) -> StreamInfo | None:
     """Is the stream that the CUDA array interface names alive, also when its dict is gone? None without a driver.
 
-    {"live": bool, "live_after": bool}, with the driver's word in "error".
+    `error` is the driver's word.
     """
     access = memory.devices.access
     if access is None or array.stream is None:
@@ -39,17 +40,17 @@ def stream_info(obj: Any, array: Descriptor, memory: Memory) -> dict[str, Any] |
     enter("cai:stream")
     error = _dead(access, array.stream)
     if error is not None:
-        return {"live": False, "error": error}
+        return StreamInfo(live=False, error=error)
     info, dictionary = interface_info(obj, memory, attribute="__cuda_array_interface__")
     try:
         stream = of_cuda_interface(info).stream
     except Rejected:
-        return {"live": True}
+        return StreamInfo(live=True)
     enter("cai:stream-after")
     del dictionary
     gc.collect()
     error = None if stream is None else _dead(access, stream)
-    return {"live": True, "live_after": error is None, "error": error}
+    return StreamInfo(live=True, live_after=error is None, error=error)
 
 
 def _dead(access: DeviceAccess, stream: int) -> str | None:
@@ -62,11 +63,10 @@ def _dead(access: DeviceAccess, stream: int) -> str | None:
 
 def pending_info(
     again: Callable[[], Any], on_stream: Callable[[int], Any] | None, memory: Memory
-) -> dict[str, Any] | None:
+) -> PendingInfo | None:
     """For each way out of a fresh object with pending work: did the reader get the bytes of that work?
 
-    {"CAI": bool, "DL": bool, "DL dl_device": bool}, None for a way that is not there or cannot be read;
-    "CAI stream" tells whether that interface named a stream, "DX stream" whether the exchange table named the
+    The ways are "CAI", "DL" and "DL dl_device", None for one that is not there or cannot be read; "CAI stream" tells whether that interface named a stream, "DX stream" whether the exchange table named the
     suite's own. None without a device or a driver.
     """
     access = memory.devices.access
@@ -96,26 +96,26 @@ class _Pending:
         self._own_stream = stream
         self._value = 0x41
 
-    def info(self) -> dict[str, Any] | None:
+    def info(self) -> PendingInfo | None:
         array, named = self._array()
         stream = self._own_stream if self._own_stream is not None else named
         if array is None or array.span is None or stream is None:
             return None
         if not DeviceSpace(self._access, None).readable(*array.span):
             return None
-        info: dict[str, Any] = {"own_stream": self._own_stream is not None}
-        info["CAI"] = self._through_cuda_interface(array, stream, info)
-        info["DL"] = self._through_dlpack(array, stream)
-        info["DL dl_device"] = self._to_the_host(array, stream)
+        seen: dict[str, bool | None] = {}
+        seen["CAI"] = self._through_cuda_interface(array, stream, seen)
+        seen["DL"] = self._through_dlpack(array, stream)
+        seen["DL dl_device"] = self._to_the_host(array, stream)
         if self._own_stream is not None:
-            info["DX stream"] = self._exchange_stream(array)
-        return info
+            seen["DX stream"] = self._exchange_stream(array)
+        return PendingInfo(seen=seen)
 
     def _array(self) -> tuple[Descriptor | None, int | None]:
         """Where the memory is, and the stream that the object itself names."""
         info, _ = interface_info(self._obj, self._memory, attribute="__cuda_array_interface__")
         with contextlib.suppress(Rejected):
-            if "error" not in info:
+            if info.error is None:
                 array = of_cuda_interface(info)
                 return array, array.stream
         exported = export(self._obj, self._memory, "again", NEWEST)
@@ -125,7 +125,7 @@ class _Pending:
         return None, None
 
     def _through_cuda_interface(
-        self, array: Descriptor, stream: int, info: dict[str, Any]
+        self, array: Descriptor, stream: int, seen: dict[str, bool | None]
     ) -> bool | None:
         value = self._keep_pending(array, stream)
         read, dictionary = interface_info(
@@ -139,7 +139,7 @@ class _Pending:
             exported.address != array.address
         ):  # another array on each access: CAI-30 and XA-13 say so
             return None
-        info["CAI stream"] = exported.stream is not None
+        seen["CAI stream"] = exported.stream is not None
         fresh = self._holds(exported, DeviceSpace(self._access, exported.stream), value)
         del dictionary
         return fresh
@@ -182,11 +182,8 @@ class _Pending:
             return None
         enter("dx:stream")
         device = export(self._obj, self._memory, "again", NEWEST)
-        pair = (
-            device.info().get("device", array.device)
-            if isinstance(device, Exported)
-            else array.device
-        )
+        info = device.info() if isinstance(device, Exported) else None
+        pair = info.device if info is not None and info.is_tensor else array.device
         answer = table.current_stream(pair)
         return answer.result == 0 and answer.value == self._own_stream
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import combinations
-from typing import Any
 
 from ..abi.device import LEGACY_STREAM
 from ..abi.dlpack import CPU
@@ -18,6 +17,7 @@ from ..descriptors import (
     of_dlpack,
 )
 from ..elements import agree
+from ..info import ArrayInfo, MappingInfo
 from ..outcomes import Verdict
 from .registry import check
 from .subject import Subject, overlap
@@ -146,7 +146,7 @@ def swapped_arrays_have_no_dlpack(s: Subject) -> Verdict:
     ]
     if not swapped or not s.has("DLPACK"):
         return unsupported("no swapped byte order, or no __dlpack__")
-    if "error" in s.info["main"]:
+    if s.main.error is not None:
         return ok()
     return fail(f"a refusal, for {swapped[0]} says swapped", "an export")
 
@@ -188,7 +188,7 @@ def _excerpt(content: str, position: int, itemsize: int) -> str:
 
 @check("XA-09", once=True)
 def writes_show_everywhere(s: Subject) -> Verdict:
-    poked = s.info.get("poke")
+    poked = s.info.poke
     if poked is None:
         return untested("a live object is not written to, or memory that is not touched")
     for pair, seen in poked.items():
@@ -204,15 +204,15 @@ def writes_show_everywhere(s: Subject) -> Verdict:
 
 @check("XA-10")
 def first_element_is_where_it_should_be(s: Subject) -> Verdict:
-    if not s.observation["map_known"]:
+    if not s.observation.map_known:
         return untested("this system does not tell what is mapped")
     if not s.arrays:
         return unsupported("no interface describes this array")
     on_host = {name: array for name, array in s.arrays.items() if array.is_host}
-    unmapped = [name for name in on_host if not s.mapping.get(name, {"first": True})["first"]]
+    unmapped = [name for name in on_host if not s.mapping.get(name, MappingInfo()).first]
     if unmapped:
         return fail("a first element that the host can read", f"unmapped memory ({unmapped[0]})")
-    lost = [n for n, view in s.views.items() if not view["buf"] and view["len"]]
+    lost = [n for n, view in s.views.items() if not view.buf and view.len]
     if lost:
         return fail("a first element that the host can read", f"buf NULL for {lost[0]}")
     if all(array.device[0] == CPU for array in s.arrays.values()):
@@ -220,28 +220,28 @@ def first_element_is_where_it_should_be(s: Subject) -> Verdict:
     if s.no_driver:
         return untested(s.no_driver)
     for name, array in s.arrays.items():
-        pointer = s.mapping.get(name, {}).get("pointer")
-        if array.device[0] != CPU and not array.is_empty and not (pointer and pointer["device"]):
+        pointer = s.pointer(name)
+        if array.device[0] != CPU and not array.is_empty and not (pointer and pointer.device):
             return fail("a first element that the device can reach", f"no device memory ({name})")
     return ok()
 
 
 @check("XA-11", once=True)
 def any_drop_order_is_safe(s: Subject) -> Verdict:
-    drops = s.life.get("drops")
+    drops = s.life.drops
     if drops is None and None in s.rejected.values():
         return unsupported("elements that are no whole bytes: nothing is followed")
     if drops is None:
         return untested("needs a producer, and memory that is touched")
-    if not s.observation["map_known"]:
+    if not s.observation.map_known:
         return untested("this system does not tell what is mapped")
-    if all(len(drop["order"]) < 2 for drop in drops):
+    if all(len(drop.order) < 2 for drop in drops):
         return unsupported("nothing is exported that could outlive the object")
     for drop in drops:
-        for loss in drop["lost"]:
+        for loss in drop.lost:
             return fail(
-                f"memory of {loss['survivor']} readable while it is held",
-                f"unmapped after {loss['dropped']} was dropped (order: {', '.join(drop['order'])})",
+                f"memory of {loss.survivor} readable while it is held",
+                f"unmapped after {loss.dropped} was dropped (order: {', '.join(drop.order)})",
             )
     return ok()
 
@@ -277,7 +277,7 @@ def views_move_together(s: Subject) -> Verdict:
 @check("XA-13", once=True)
 def repetition_changes_nothing(s: Subject) -> Verdict:
     judged = False
-    for repeated in s.observation["repeated"]:
+    for repeated in s.observation.repeated:
         for name, other in _again(repeated).items():
             first = s.arrays.get(name)
             if first is None or first.is_raw:
@@ -291,14 +291,15 @@ def repetition_changes_nothing(s: Subject) -> Verdict:
     return ok() if judged else unsupported("no interface describes this array")
 
 
-def _again(info: dict[str, Any]) -> dict[str, Descriptor | Rejected]:
+def _again(info: ArrayInfo) -> dict[str, Descriptor | Rejected]:
     """The descriptors of light info, or why there is none."""
-    granted = best_buffer(info["pb"])
+    granted = best_buffer(info.pb)
+    dictionary, main, cuda = info.ai, info.main, info.cai
     reads = {
-        "AI": (lambda: of_array_interface(info["ai"], info["pb"])) if "ai" in info else None,
+        "AI": (lambda: of_array_interface(dictionary, info.pb)) if dictionary else None,
         "PB": (lambda: of_buffer(granted[1])) if granted else None,
-        "DL": (lambda: of_dlpack(info["main"])) if "main" in info else None,
-        "CAI": (lambda: of_cuda_interface(info["cai"])) if "cai" in info else None,
+        "DL": (lambda: of_dlpack(main)) if main else None,
+        "CAI": (lambda: of_cuda_interface(cuda)) if cuda else None,
     }
     found: dict[str, Descriptor | Rejected] = {}
     for name, read in reads.items():
@@ -328,11 +329,10 @@ def _difference(first: Descriptor, other: Descriptor) -> str | None:
 @check("XA-14")
 def refusals_agree_in_kind(s: Subject) -> Verdict:
     buffer = (
-        {part["error"]["type"] for n, part in s.refusals.items() if n != "FORMAT"}
-        if s.views
-        else set()
+        {error.type for n, (error, _) in s.refusals.items() if n != "FORMAT"} if s.views else set()
     )
-    export = {s.info["main"]["error"]["type"]} if "error" in s.info.get("main", {}) else set()
+    refused = s.info.main.error if s.info.main is not None else None
+    export = set() if refused is None else {refused.type}
     if not buffer or not export:
         return unsupported("not both the buffer protocol and DLPack refused something")
     if buffer == export == {"BufferError"}:
@@ -345,10 +345,11 @@ def refusals_agree_in_kind(s: Subject) -> Verdict:
 
 @check("XA-16", once=True)
 def streams_agree(s: Subject) -> Verdict:
-    array, answer = s.arrays.get("CAI"), s.info.get("exchange", {}).get("stream", {})
-    if array is None or array.stream is None or answer.get("result") != 0:
+    array = s.arrays.get("CAI")
+    answer = s.info.exchange.stream if s.info.exchange is not None else None
+    if array is None or array.stream is None or answer is None or answer.result != 0:
         return unsupported("not both interfaces name a stream")
-    named = answer["value"] or LEGACY_STREAM
+    named = answer.value or LEGACY_STREAM
     if named == array.stream:
         return ok()
     words = {LEGACY_STREAM: "the legacy default stream", 2: "the per-thread default stream"}
@@ -379,7 +380,7 @@ def mirrors_have_equal_content(s: Subject) -> Verdict:
 
 @check("XA-18")
 def probes_never_raise(s: Subject) -> Verdict:
-    for name, part in s.info["probes"].items():
-        if "error" in part:
-            return fail(f"hasattr(x, {name!r}) True or False", f"it raised {part['error']['type']}")
+    for name, part in s.probes.items():
+        if part.error is not None:
+            return fail(f"hasattr(x, {name!r}) True or False", f"it raised {part.error.type}")
     return ok()

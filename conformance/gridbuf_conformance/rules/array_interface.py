@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
 
 from ..abi import typestr
-from ..descriptors import SIZE_LIMIT_BYTES, Rejected, of_array_interface
+from ..descriptors import SIZE_LIMIT_BYTES, Rejected, of_array_interface, simple_view
+from ..info import InterfaceInfo, RequestInfo, Value
 from ..outcomes import Verdict
 from .common import hull_verdict, readonly_verdict, resize_verdict
 from .dicts import (
@@ -28,7 +28,7 @@ from .verdicts import drawing_of, fail, ok, unsupported, untested
 
 @check("AI-01", needs="AI")
 def attribute_is_a_dict(s: Subject) -> Verdict:
-    return is_dict_verdict(s.info["ai"])
+    return is_dict_verdict(s.ai)
 
 
 @check("AI-02", needs="AI")
@@ -43,11 +43,11 @@ def shape_is_a_tuple_of_ints(s: Subject) -> Verdict:
 
 @check("AI-05", needs="AI")
 def total_size_is_representable(s: Subject) -> Verdict:
-    total = typestr.parse(s.fields["typestr"]["value"]).itemsize
+    total = typestr.parse(s.fields["typestr"].value).itemsize
     if total is None:
         return unsupported("elements are bits")
-    for extent in s.fields["shape"]["items"]:
-        total *= extent["value"]
+    for extent in s.fields["shape"].items:
+        total *= extent.value
     if total > SIZE_LIMIT_BYTES:
         return fail("at most 2^63 - 1 bytes", f"shape × itemsize is {total} bytes")
     return ok()
@@ -65,7 +65,7 @@ def size_is_legal_for_the_kind(s: Subject) -> Verdict:
 
 @check("AI-08", needs="AI")
 def no_order_only_where_it_cannot_matter(s: Subject) -> Verdict:
-    parsed = typestr.parse(s.fields["typestr"]["value"])
+    parsed = typestr.parse(s.fields["typestr"].value)
     if parsed.order != "|" or parsed.number <= 1 or parsed.kind in "tSVO":
         return ok()
     return fail("'<' or '>' for elements of more than one byte", shown(s.fields["typestr"]))
@@ -78,18 +78,19 @@ def byte_order_is_the_one_in_memory(s: Subject) -> Verdict:
 
 @check("AI-10", needs="AI")
 def packed_bits_are_kind_t(s: Subject) -> Verdict:
-    parsed = typestr.parse(s.fields["typestr"]["value"])
+    parsed = typestr.parse(s.fields["typestr"].value)
     if parsed.kind != "b":
         return unsupported("the elements are not booleans")
     count = 1
-    for extent in s.fields["shape"]["items"]:
-        count *= extent["value"]
-    extents = [extent["value"] for extent in s.fields["shape"]["items"]]
+    for extent in s.fields["shape"].items:
+        count *= extent.value
+    extents = [extent.value for extent in s.fields["shape"].items]
     packed_rows = prod(extents[:-1]) * ((extents[-1] + 7) // 8) if extents else 1
     packed = (count + 7) // 8
-    for source in (s.info["ai"].get("data_buffer"), s.info["pb"]):
-        available = (source or {}).get("SIMPLE", {}).get("view", {}).get("len")
-        if available in (packed, packed_rows) and available < count:
+    for source in (s.ai.data_buffer, s.info.pb):
+        view = simple_view(source)
+        available = None if view is None else view.len
+        if available is not None and available in (packed, packed_rows) and available < count:
             return fail(
                 "kind 't' for packed bits, 'b' for one byte each",
                 f"{count} booleans declared over {available} bytes",
@@ -105,19 +106,19 @@ def descr_is_well_formed(s: Subject) -> Verdict:
 @check("AI-12", needs="AI")
 def field_names_are_unique(s: Subject) -> Verdict:
     descr = s.fields.get("descr")
-    if descr is None or descr["t"] == "none":
+    if descr is None or descr.t == "none":
         return unsupported("no descr")
     names = []
-    for entry in descr["items"]:
-        name, kind = entry["items"][:2]
-        if name["t"] == "tuple" and len(name["items"]) == 2:
-            name = name["items"][1]
-        if name["t"] != "str":
+    for entry in descr.items:
+        name, kind = entry.items[:2]
+        if name.t == "tuple" and len(name.items) == 2:
+            name = name.items[1]
+        if name.t != "str":
             return fail("names that are str or (title, name)", shown(name))
-        is_padding = kind["t"] == "str" and "V" in kind["value"]
-        if name["value"] == "" and len(descr["items"]) > 1 and not is_padding:
+        is_padding = kind.t == "str" and "V" in kind.value
+        if name.value == "" and len(descr.items) > 1 and not is_padding:
             return fail("an empty name only for padding", f"an unnamed field of {shown(kind)}")
-        names.append(name["value"])
+        names.append(name.value)
     repeated = {name for name in names if name and names.count(name) > 1}
     if repeated:
         return fail("field names without duplicates", f"{min(repeated)!r} stands twice")
@@ -127,8 +128,8 @@ def field_names_are_unique(s: Subject) -> Verdict:
 @check("AI-13", needs="AI")
 def descr_has_the_size_of_typestr(s: Subject) -> Verdict:
     descr = s.fields.get("descr")
-    parsed = typestr.parse(s.fields["typestr"]["value"])
-    if descr is None or descr["t"] == "none" or parsed.kind in "Vt":
+    parsed = typestr.parse(s.fields["typestr"].value)
+    if descr is None or descr.t == "none" or parsed.kind in "Vt":
         return unsupported("no descr beside a plain typestr")
     total = typestr.descr_bytes(descr)
     if total != parsed.itemsize:
@@ -139,20 +140,20 @@ def descr_has_the_size_of_typestr(s: Subject) -> Verdict:
 @check("AI-14", needs="AI")
 def data_tuple_is_address_and_flag(s: Subject) -> Verdict:
     data = s.fields.get("data")
-    if data is None or data["t"] in ("none", "other", "bytes"):
+    if data is None or data.t in ("none", "other", "bytes"):
         return unsupported("data is not a tuple")
-    items = data.get("items", [])
-    if data["t"] == "tuple" and len(items) == 2:
-        if items[0]["t"] == "int" and items[0]["value"] >= 0:
+    items = data.items
+    if data.t == "tuple" and len(items) == 2:
+        if items[0].t == "int" and items[0].value >= 0:
             return ok()
         return fail("(int address, read-only flag)", f"the address is {_kind(items[0])}")
-    return fail("(int address, read-only flag)", f"a {data['t']} of {len(items)} entries")
+    return fail("(int address, read-only flag)", f"a {data.t} of {len(items)} entries")
 
 
-def _kind(value: dict[str, Any]) -> str:
-    if value["t"] == "int":
+def _kind(value: Value) -> str:
+    if value.t == "int":
         return "a negative int"
-    return f"a {value['type']}" if value["t"] == "other" else f"a {value['t']}"
+    return f"a {value.type}" if value.t == "other" else f"a {value.t}"
 
 
 @check("AI-15", needs="AI")
@@ -183,36 +184,36 @@ def moved_address_verdict(s: Subject, interface: str) -> Verdict:
 @check("AI-16", needs="AI")
 def buffer_object_covers_the_hull(s: Subject) -> Verdict:
     data = s.fields.get("data")
-    if data is None or data["t"] in ("tuple", "none"):
+    if data is None or data.t in ("tuple", "none"):
         return unsupported("data is not a buffer object")
-    return _exported_bytes_verdict(s, s.info["ai"].get("data_buffer"), "data")
+    return _exported_bytes_verdict(s, s.ai.data_buffer, "data")
 
 
 @check("AI-17", needs="AI")
 def own_buffer_works(s: Subject) -> Verdict:
     data = s.fields.get("data")
-    if data is not None and data["t"] != "none":
+    if data is not None and data.t != "none":
         return unsupported("data is given")
-    return _exported_bytes_verdict(s, s.info["pb"], "the object itself")
+    return _exported_bytes_verdict(s, s.info.pb, "the object itself")
 
 
-def _exported_bytes_verdict(s: Subject, source: dict[str, Any] | None, who: str) -> Verdict:
-    view = (source or {}).get("SIMPLE", {}).get("view")
+def _exported_bytes_verdict(s: Subject, source: dict[str, RequestInfo], who: str) -> Verdict:
+    view = simple_view(source)
     if view is None:
         return fail(f"{who} exports a buffer of plain bytes", "a simple request is refused")
     try:
-        array = of_array_interface(s.info["ai"], s.info["pb"])
+        array = of_array_interface(s.ai, s.info.pb)
     except Rejected:
         return unsupported("the rest of the dict describes no array")
     if array.hull is None:
         return ok()
-    start = array.address - view["buf"]
+    start = array.address - view.buf
     low, high = start + array.hull[0], start + array.hull[1]
-    if low < 0 or high > view["len"]:
+    if low < 0 or high > view.len:
         return fail(
-            f"bytes 0 … {view['len']} of the buffer",
+            f"bytes 0 … {view.len} of the buffer",
             f"bytes {low} … {high}",
-            drawing={**drawing_of(array), "block": [-start, view["len"] - start]},
+            drawing={**drawing_of(array), "block": [-start, view.len - start]},
         )
     return ok()
 
@@ -221,9 +222,9 @@ def _exported_bytes_verdict(s: Subject, source: dict[str, Any] | None, who: str)
 def offset_is_a_count(s: Subject) -> Verdict:
     offset = s.fields.get("offset")
     data = s.fields.get("data")
-    if offset is None or (data is not None and data["t"] == "tuple"):
+    if offset is None or (data is not None and data.t == "tuple"):
         return unsupported("no offset that is used")
-    if offset["t"] == "int" and offset["value"] >= 0:
+    if offset.t == "int" and offset.value >= 0:
         return ok()
     return fail("a non-negative int", shown(offset))
 
@@ -238,10 +239,10 @@ def data_is_given(s: Subject) -> Verdict:
 @check("AI-20", needs="AI")
 def address_zero_only_without_bytes(s: Subject) -> Verdict:
     data = s.fields.get("data")
-    if data is None or data["t"] != "tuple" or data["items"][0]["value"]:
+    if data is None or data.t != "tuple" or data.items[0].value:
         return ok()
-    extents = [extent["value"] for extent in s.fields["shape"]["items"]]
-    if 0 in extents or typestr.parse(s.fields["typestr"]["value"]).number == 0:
+    extents = [extent.value for extent in s.fields["shape"].items]
+    if 0 in extents or typestr.parse(s.fields["typestr"].value).number == 0:
         return ok()
     return fail("an address, for there are elements", f"address 0 with shape {tuple(extents)}")
 
@@ -259,11 +260,9 @@ def hull_is_mapped(s: Subject) -> Verdict:
 @check("AI-24", needs="AI")
 def zero_dimensions_are_spelled_as_empty_tuple(s: Subject) -> Verdict:
     shape = s.fields["shape"]
-    if shape["t"] == "none":
+    if shape.t == "none":
         return fail("() for an array without dimensions", "None")
-    if shape["t"] == "tuple" and (
-        not shape["items"] or any(e.get("value") == 0 for e in shape["items"])
-    ):
+    if shape.t == "tuple" and (not shape.items or any(e.value == 0 for e in shape.items)):
         return ok()
     return unsupported("neither 0-d nor empty")
 
@@ -275,21 +274,21 @@ def read_only_flag_is_true(s: Subject) -> Verdict:
 
 @check("AI-26", needs="AI")
 def mask_is_an_array_or_none(s: Subject) -> Verdict:
-    return mask_verdict(s.info["ai"], lambda info: of_array_interface(info, None))
+    return mask_verdict(s.ai, lambda info: of_array_interface(info, None))
 
 
 @check("AI-27", needs="AI")
 def version_is_an_int(s: Subject) -> Verdict:
     version = s.fields["version"]
-    if version["t"] == "int" and version["value"] >= 1:
+    if version.t == "int" and version.value >= 1:
         return ok()
     return fail("an int, 3 today", shown(version))
 
 
 @check("AI-28", needs="AI", once=True)
 def memory_outlives_the_dict(s: Subject) -> Verdict:
-    mapped = s.life.get("dict_dropped", {}).get("mapped")
-    if not s.observation["map_known"]:
+    mapped = s.life.dict_mapped
+    if not s.observation.map_known:
         return untested("this system does not tell what is mapped")
     if mapped is None:
         return unsupported("no elements, or memory that is not touched")
@@ -310,9 +309,9 @@ def repeated_access_is_stable(s: Subject) -> Verdict:
     first = s.arrays["AI"]
     if first.is_raw:
         return unsupported("data is a buffer object, which may be a fresh one each time")
-    for repeated in s.observation["repeated"]:
+    for repeated in s.observation.repeated:
         try:
-            other = of_array_interface(repeated.get("ai", {}), repeated["pb"])
+            other = of_array_interface(repeated.ai or InterfaceInfo(), repeated.pb)
         except Rejected as rejection:
             return fail("the same on every access", f"a later access breaks {rejection.rule}")
         if other.shape != first.shape:

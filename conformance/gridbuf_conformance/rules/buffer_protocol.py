@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from typing import Any
 
 from ..abi import pep3118
 from ..abi.pybuffer import (
@@ -18,6 +17,7 @@ from ..abi.pybuffer import (
 )
 from ..descriptors import Descriptor, best_buffer, c_strides, is_contiguous
 from ..elements import agree
+from ..info import Entries, ErrorInfo, ViewInfo
 from ..outcomes import Verdict
 from .array_interface import moved_address_verdict
 from .common import hull_verdict, readonly_verdict, resize_verdict, type_names
@@ -33,9 +33,7 @@ def _has(name: str, flags: int) -> bool:
     return REQUESTS[name] & flags == flags
 
 
-def _granted(
-    s: Subject, *, with_flags: int = 0, without: int | None = None
-) -> dict[str, dict[str, Any]]:
+def _granted(s: Subject, *, with_flags: int = 0, without: int | None = None) -> dict[str, ViewInfo]:
     """The granted views whose request has the one set of flags and lacks the other."""
     return {
         name: view
@@ -44,15 +42,15 @@ def _granted(
     }
 
 
-def _best(s: Subject) -> dict[str, Any]:
-    granted = best_buffer(s.info["pb"])
-    return {} if granted is None else granted[1]
+def _best(s: Subject) -> ViewInfo:
+    granted = best_buffer(s.info.pb)
+    return ViewInfo() if granted is None else granted[1]
 
 
 def _true_array(s: Subject) -> Descriptor | None:
     """The array behind the buffer, with strides that somebody stated: the buffer or another interface."""
     array = s.arrays.get("PB")
-    if array is not None and isinstance(_best(s)["strides"], list):
+    if array is not None and isinstance(_best(s).strides, list):
         return array
     twins = [
         other
@@ -65,16 +63,16 @@ def _true_array(s: Subject) -> Descriptor | None:
 @check("PB-01", needs="PB")
 def refusals_are_buffer_errors(s: Subject) -> Verdict:
     wrong = {
-        name: part
-        for name, part in s.refusals.items()
-        if name != "FORMAT" and not {"BufferError", "MemoryError"} & set(part["error"]["mro"])
+        name: error
+        for name, (error, _) in s.refusals.items()
+        if name != "FORMAT" and not {"BufferError", "MemoryError"} & set(error.mro)
     }
     if wrong:
-        names = type_names([part["error"] for part in wrong.values()])
+        names = type_names(wrong.values())
         return fail(
             "BufferError for a request that cannot be met", f"{names} for {', '.join(wrong)}"
         )
-    kept = [name for name, part in s.refusals.items() if not part["obj_is_null"]]
+    kept = [name for name, (_, obj_is_null) in s.refusals.items() if not obj_is_null]
     if kept:
         return fail(
             "view.obj NULL after a refusal", f"an object is left in it for {', '.join(kept)}"
@@ -87,14 +85,14 @@ def core_fields_do_not_depend_on_flags(s: Subject) -> Verdict:
     best = _best(s)
     note = ""
     for name, view in s.views.items():
-        if view["len"] != best["len"]:
-            return fail(f"len {best['len']} for every request", f"{view['len']} for {name}")
-        if view["ndim"] == best["ndim"]:
+        if view.len != best.len:
+            return fail(f"len {best.len} for every request", f"{view.len} for {name}")
+        if view.ndim == best.ndim:
             continue
         if _has(name, ND):
-            return fail(f"ndim {best['ndim']} for every request", f"{view['ndim']} for {name}")
+            return fail(f"ndim {best.ndim} for every request", f"{view.ndim} for {name}")
         note = (
-            f"ndim is {view['ndim']} under {name} and {best['ndim']} elsewhere; "
+            f"ndim is {view.ndim} under {name} and {best.ndim} elsewhere; "
             "exporters differ on requests without a shape, and it is not judged"
         )
     return ok(note)
@@ -103,7 +101,7 @@ def core_fields_do_not_depend_on_flags(s: Subject) -> Verdict:
 @check("PB-03", needs="PB", believable=True)
 def len_is_all_items(s: Subject) -> Verdict:
     array = s.arrays["PB"]
-    length = _best(s)["len"]
+    length = _best(s).len
     if length == array.nbytes:
         return ok()
     return fail(
@@ -114,13 +112,13 @@ def len_is_all_items(s: Subject) -> Verdict:
 @check("PB-04", needs="PB")
 def itemsize_is_the_formats(s: Subject) -> Verdict:
     for name, view in _granted(s, with_flags=FORMAT | ND).items():
-        if view["format"] is None:
+        if view.format is None:
             continue
-        fmt = pep3118.parse(view["format"])
-        if view["itemsize"] not in (fmt.size_bytes, fmt.padded_bytes):
+        fmt = pep3118.parse(view.format)
+        if view.itemsize not in (fmt.size_bytes, fmt.padded_bytes):
             return fail(
-                f"itemsize {fmt.size_bytes}, the size of {view['format']!r}",
-                f"itemsize {view['itemsize']} ({name})",
+                f"itemsize {fmt.size_bytes}, the size of {view.format!r}",
+                f"itemsize {view.itemsize} ({name})",
             )
     return ok()
 
@@ -130,18 +128,22 @@ def itemsize_stays_without_format(s: Subject) -> Verdict:
     with_format = _granted(s, with_flags=FORMAT | ND)
     if not with_format:
         return unsupported("no request with FORMAT is granted")
-    itemsize = next(iter(with_format.values()))["itemsize"]
+    itemsize = next(iter(with_format.values())).itemsize
     for name, view in _granted(s, without=FORMAT).items():
-        if view["itemsize"] != itemsize:
-            return fail(f"itemsize {itemsize}, as with FORMAT", f"{view['itemsize']} for {name}")
+        if view.itemsize != itemsize:
+            return fail(f"itemsize {itemsize}, as with FORMAT", f"{view.itemsize} for {name}")
     return ok()
 
 
 @check("PB-06", needs="PB")
 def format_is_null_without_the_flag(s: Subject) -> Verdict:
-    filled = [name for name, view in _granted(s, without=FORMAT).items() if view["format"]]
+    filled = [
+        name
+        for name, view in _granted(s, without=FORMAT).items()
+        if view.format or view.format_unmapped
+    ]
     if filled:
-        return fail("format NULL without FORMAT", f"{_best(s)['format']!r} for {', '.join(filled)}")
+        return fail("format NULL without FORMAT", f"{_best(s).format!r} for {', '.join(filled)}")
     return ok()
 
 
@@ -151,18 +153,18 @@ def format_is_filled_and_right(s: Subject) -> Verdict:
     if not views:
         return unsupported("no request with FORMAT is granted")
     for name, view in views.items():
-        if view["format"] is None and view["itemsize"] != 1:
+        if view.format is None and not view.format_unmapped and view.itemsize != 1:
             return fail("a format, as FORMAT asks", f"NULL (which means 'B') for {name}")
     asked, array = s.asked_element, s.arrays.get("PB")
     if asked is None or array is None or array.element is None:
         return ok()
-    if s.asked.dtype_info.format is None and _best(s)["format"] == "B":
+    if s.asked.dtype_info.format is None and _best(s).format == "B":
         return ok()  # the protocol has no word for this type: its bytes are exported as bytes
     witnesses = [
         n for n, other in s.others("PB").items() if other.element and agree(other.element, asked)
     ]
     if not agree(array.element, asked) and witnesses:
-        return fail(f"a format for {asked}", f"{_best(s)['format']!r}: {array.element}")
+        return fail(f"a format for {asked}", f"{_best(s).format!r}: {array.element}")
     return ok()
 
 
@@ -178,12 +180,12 @@ def strides_are_filled_from_strides_up(s: Subject) -> Verdict:
 
 def _entries_verdict(s: Subject, field: str, flag: int) -> Verdict:
     for name, view in s.views.items():
-        entries = view[field]
+        entries: Entries = getattr(view, field)
         if not _has(name, flag) and entries is not None:
             return fail(f"{field} NULL below {_flag_name(flag)}", f"not NULL for {name}")
-        if _has(name, flag) and view["ndim"] and not isinstance(entries, list):
+        if _has(name, flag) and view.ndim and not isinstance(entries, list):
             what = "NULL" if entries is None else "a pointer to unmapped memory"
-            return fail(f"{field} with {view['ndim']} entries", f"{what} for {name}")
+            return fail(f"{field} with {view.ndim} entries", f"{what} for {name}")
     return ok()
 
 
@@ -194,12 +196,12 @@ def _flag_name(flag: int) -> str:
 @check("PB-10", needs="PB")
 def suboffsets_only_when_needed(s: Subject) -> Verdict:
     for name, view in s.views.items():
-        suboffsets = view["suboffsets"]
-        if suboffsets is None or view["ndim"] == 0:
+        suboffsets = view.suboffsets
+        if suboffsets is None or view.ndim == 0:
             continue
         if not _has(name, INDIRECT):
             return fail("suboffsets NULL without INDIRECT", f"not NULL for {name}")
-        if isinstance(suboffsets, dict):
+        if isinstance(suboffsets, str):
             return fail("suboffsets NULL or mapped", f"a pointer to unmapped memory for {name}")
         if all(entry < 0 for entry in suboffsets):
             return fail("suboffsets NULL when no entry is >= 0", f"{suboffsets} for {name}")
@@ -212,9 +214,7 @@ def plain_requests_need_c_order(s: Subject) -> Verdict:
     if array is None or array.is_contiguous("C"):
         return ok()
     plain = [
-        name
-        for name, view in _granted(s, without=STRIDES).items()
-        if view["buf"] == _best(s)["buf"]
+        name for name, view in _granted(s, without=STRIDES).items() if view.buf == _best(s).buf
     ]
     if plain:
         return fail(
@@ -232,7 +232,7 @@ def contiguous_requests_give_contiguous_memory(s: Subject) -> Verdict:
         wanted = {C_CONTIGUOUS: "C", F_CONTIGUOUS: "F", _ANY_CONTIGUOUS: "CF"}.get(flags)
         if wanted is None or array is None:
             continue
-        strides = tuple(view["strides"]) if isinstance(view["strides"], list) else None
+        strides = tuple(view.strides) if isinstance(view.strides, list) else None
         if strides is None and (s.is_view or _asked_otherwise(s)):
             continue  # PB-09: nobody said how the elements lie, and they need not be in C order
         if strides is None:
@@ -257,10 +257,8 @@ def _asked_otherwise(s: Subject) -> bool:
 def writable_requests_give_writable_memory(s: Subject) -> Verdict:
     granted = _granted(s, with_flags=WRITABLE)
     for name, view in granted.items():
-        if view["readonly"]:
-            return fail(
-                "readonly 0, or a refusal", f"{name} granted with readonly {view['readonly']}"
-            )
+        if view.readonly:
+            return fail("readonly 0, or a refusal", f"{name} granted with readonly {view.readonly}")
     if not granted:
         return ok("every request for writable memory is refused")
     return readonly_verdict(s, "PB") if "PB" in s.arrays else ok()
@@ -269,44 +267,44 @@ def writable_requests_give_writable_memory(s: Subject) -> Verdict:
 @check("PB-14", needs="PB")
 def readonly_is_consistent(s: Subject) -> Verdict:
     reading = _granted(s, without=WRITABLE)
-    values = {bool(view["readonly"]) for view in reading.values()}
+    values = {bool(view.readonly) for view in reading.values()}
     if len(values) <= 1:
         return ok()
-    differing = [name for name, view in reading.items() if not view["readonly"]]
+    differing = [name for name, view in reading.items() if not view.readonly]
     return fail("one readonly for all read requests", f"0 for {', '.join(differing)}, else 1")
 
 
 @check("PB-15", needs="PB")
 def zero_dimensions_have_null_arrays(s: Subject) -> Verdict:
-    if _best(s)["ndim"] != 0:
+    if _best(s).ndim != 0:
         return unsupported("the buffer has dimensions")
     for name, view in s.views.items():
         for field in ("shape", "strides", "suboffsets"):
-            if view[field] is not None and _has(name, ND):
+            if getattr(view, field) is not None and _has(name, ND):
                 return fail(f"{field} NULL for ndim 0", f"not NULL for {name}")
-        if view["len"] != view["itemsize"]:
-            return fail(f"len {view['itemsize']}, one item", f"len {view['len']} for {name}")
+        if view.len != view.itemsize:
+            return fail(f"len {view.itemsize}, one item", f"len {view.len} for {name}")
     return ok()
 
 
 @check("PB-16", needs="PB")
 def ndim_is_at_most_64(s: Subject) -> Verdict:
     for name, view in s.views.items():
-        if not 0 <= view["ndim"] <= _NDIM_LIMIT:
-            return fail(f"ndim in 0 … {_NDIM_LIMIT}", f"{view['ndim']} for {name}")
+        if not 0 <= view.ndim <= _NDIM_LIMIT:
+            return fail(f"ndim in 0 … {_NDIM_LIMIT}", f"{view.ndim} for {name}")
     return ok()
 
 
 @check("PB-17", needs="PB")
 def extents_are_not_negative(s: Subject) -> Verdict:
     for name, view in s.views.items():
-        shape = view["shape"] if isinstance(view["shape"], list) else []
+        shape = view.shape if isinstance(view.shape, list) else []
         if any(extent < 0 for extent in shape):
             return fail("extents >= 0", f"{shape} for {name}")
-        if 0 in shape and view["len"]:
-            return fail("len 0 for an extent 0", f"len {view['len']} for {name}")
-        if view["len"] < 0 or view["itemsize"] < 0:
-            return fail("len and itemsize >= 0", f"{view['len']} and {view['itemsize']} for {name}")
+        if 0 in shape and view.len:
+            return fail("len 0 for an extent 0", f"len {view.len} for {name}")
+        if view.len < 0 or view.itemsize < 0:
+            return fail("len and itemsize >= 0", f"{view.len} and {view.itemsize} for {name}")
     return ok()
 
 
@@ -330,19 +328,19 @@ def buf_is_element_zero(s: Subject) -> Verdict:
 @check("PB-20", needs="PB")
 def format_follows_the_grammar(s: Subject) -> Verdict:
     for name, view in _granted(s, with_flags=FORMAT).items():
-        text = view["format"]
+        text = view.format
+        if view.format_unmapped:
+            return fail("a format string", f"a pointer to unmapped memory for {name}")
         if text is None:
             continue
-        if isinstance(text, dict):
-            return fail("a format string", f"a pointer to unmapped memory for {name}")
         try:
             fmt = pep3118.parse(text)
         except pep3118.BadFormat as error:
             return fail("struct syntax with PEP 3118's additions", str(error))
-        if fmt.kind == "struct" and _lacks_padding(fmt, view["itemsize"]):
+        if fmt.kind == "struct" and _lacks_padding(fmt, view.itemsize):
             return fail(
                 "padding written out, for this prefix does not align",
-                f"{text!r} is {fmt.size_bytes} bytes for items of {view['itemsize']}",
+                f"{text!r} is {fmt.size_bytes} bytes for items of {view.itemsize}",
             )
     return ok()
 
@@ -355,15 +353,15 @@ def _lacks_padding(fmt: pep3118.Format, itemsize: int) -> bool:
 @check("PB-21", needs="PB")
 def native_letters_have_native_sizes(s: Subject) -> Verdict:
     for view in _granted(s, with_flags=FORMAT | ND).values():
-        if not isinstance(view["format"], str):
+        if not isinstance(view.format, str):
             continue
-        letter = pep3118.parse(view["format"]).native_letter
-        if letter is None or struct.calcsize(letter) == view["itemsize"]:
+        letter = pep3118.parse(view.format).native_letter
+        if letter is None or struct.calcsize(letter) == view.itemsize:
             continue
-        if _standard_bytes(letter) == view["itemsize"]:  # any other size is PB-04's question
+        if _standard_bytes(letter) == view.itemsize:  # any other size is PB-04's question
             return fail(
                 f"itemsize {struct.calcsize(letter)}, this platform's {letter!r}",
-                f"itemsize {view['itemsize']}",
+                f"itemsize {view.itemsize}",
             )
     return ok()
 
@@ -379,7 +377,7 @@ def _standard_bytes(letter: str) -> int | None:
 @check("PB-22", needs="PB")
 def complex_formats_are_complex(s: Subject) -> Verdict:
     asked = s.asked_element
-    text = next((view["format"] for view in _granted(s, with_flags=FORMAT | ND).values()), None)
+    text = next((view.format for view in _granted(s, with_flags=FORMAT | ND).values()), None)
     if text is None or asked is None or asked.kind != "complex":
         return unsupported("no complex elements are asked for")
     kind = pep3118.parse(text).kind
@@ -393,7 +391,7 @@ def complex_formats_are_complex(s: Subject) -> Verdict:
 
 @check("PB-23", needs="PB")
 def obj_is_the_exporter(s: Subject) -> Verdict:
-    orphans = [name for name, view in s.views.items() if view["obj"] is None]
+    orphans = [name for name, view in s.views.items() if view.obj is None]
     if orphans:
         return fail("the exporter in view.obj", f"NULL for {', '.join(orphans)}")
     return ok()
@@ -401,9 +399,9 @@ def obj_is_the_exporter(s: Subject) -> Verdict:
 
 @check("PB-24", needs="PB", once=True)
 def releases_pair_with_requests(s: Subject) -> Verdict:
-    references = s.life.get("buffer", {}).get("references")
-    if references is None:
+    if s.life.buffer is None:
         return unsupported("memory that is not touched")
+    references = s.life.buffer.references
     gained = references[1] - references[0]
     if abs(gained) >= 8:
         return fail(
@@ -416,14 +414,13 @@ def releases_pair_with_requests(s: Subject) -> Verdict:
 
 @check("PB-25", needs="PB", once=True)
 def metadata_lives_until_release(s: Subject) -> Verdict:
-    pairs = s.life.get("buffer", {}).get("two_views")
-    if pairs is None:
+    if s.life.buffer is None:
         return unsupported("memory that is not touched")
-    if any(pair.get("unchanged") is False for pair in pairs):
+    if any(pair.unchanged is False for pair in s.life.buffer.two_views):
         return fail(
             "unchanged fields until release", "the fields changed when another view was released"
         )
-    changed = [drop for drop in s.life.get("drops", ()) if "PB" in drop["changed"]]
+    changed = [drop for drop in (s.life.drops or []) if "PB" in drop.changed]
     if changed:
         return fail(
             "unchanged fields until release", "the fields changed when a holder was dropped"
@@ -433,34 +430,34 @@ def metadata_lives_until_release(s: Subject) -> Verdict:
 
 @check("PB-27", needs="PB")
 def released_memoryview_refuses(s: Subject) -> Verdict:
-    after = s.info["python"].get("after_release")
+    after = s.info.python.after_release
     if after is None:
         return unsupported("memoryview() does not take the object")
-    return ok() if "error" in after else fail("an error after release", "an answer")
+    return ok() if after.error is not None else fail("an error after release", "an answer")
 
 
 @check("PB-28")
 def python_buffer_returns_memoryview(s: Subject) -> Verdict:
-    part = s.info["python"].get("__buffer__:FULL_RO")
+    part = s.info.python.methods.get("FULL_RO")
     if part is None:
         return unsupported("no __buffer__ method")
-    if "error" in part or part["is_memoryview"]:
+    if part.error is not None or part.is_memoryview:
         return ok()
-    return fail("a memoryview", f"a {part['value'].get('type', part['value']['t'])}")
+    return fail("a memoryview", f"a {part.value.type or part.value.t}")
 
 
 @check("PB-29")
 def release_takes_what_was_handed_out(s: Subject) -> Verdict:
-    info = s.info["python"].get("__release_buffer__")
+    info = s.info.python.release
     if info is None:
         return unsupported("no __release_buffer__ method of its own")
-    if info["raised"]:
-        return fail("a __release_buffer__ that returns", f"{info['raised'][0]} raised in it")
-    if info["in_flight"] in _REFUSALS:
+    if info.raised:
+        return fail("a __release_buffer__ that returns", f"{info.raised[0]} raised in it")
+    if info.in_flight in _REFUSALS:
         return ok("never called while an exception was under way: plain bytes are refused")
-    if info["in_flight"] != _IN_FLIGHT:
+    if info.in_flight != _IN_FLIGHT:
         return fail(
-            "an exception that is under way kept", f"{info['in_flight'] or 'nothing'} in its place"
+            "an exception that is under way kept", f"{info.in_flight or 'nothing'} in its place"
         )
     return ok()
 
@@ -471,30 +468,31 @@ _REFUSALS = ("BufferError", "TypeError", "ValueError")
 
 @check("PB-30")
 def python_buffer_honours_flags(s: Subject) -> Verdict:
-    part = s.info["python"].get("__buffer__:WRITABLE")
+    part = s.info.python.methods.get("WRITABLE")
     if part is None:
         return unsupported("no __buffer__ method")
-    if "error" in part or not part["is_memoryview"] or not part["readonly"]:
+    if part.error is not None or not part.is_memoryview or not part.readonly:
         return ok()
     return fail("BufferError for WRITABLE on read-only data", "a read-only memoryview")
 
 
 @check("PB-33")
 def unsupporting_types_raise_type_error(s: Subject) -> Verdict:
-    present = s.has("PB") or s.info["python"]["memoryview"].get("readonly") is not None
+    view = s.info.python.memoryview
+    present = s.has("PB") or view.is_memoryview
     if present or s.arrays or s.has("DL"):  # packed elements have no description of their own
         return unsupported("the object exports host memory")
-    error = s.info["python"]["memoryview"]["error"]
-    if "TypeError" in error["mro"]:
+    error = view.error or ErrorInfo("nothing")
+    if "TypeError" in error.mro:
         return ok()
-    return fail("TypeError from memoryview()", error["type"])
+    return fail("TypeError from memoryview()", error.type)
 
 
 @check("PB-34", needs="PB", believable=True)
 def simultaneous_views_have_one_address(s: Subject) -> Verdict:
     if s.arrays["PB"].is_empty:
         return unsupported("no elements")
-    pairs = s.life.get("buffer", {}).get("two_views", []) if not s.is_view else []
-    if any(pair.get("same_address") is False for pair in pairs):
+    pairs = s.life.buffer.two_views if s.life.buffer is not None and not s.is_view else []
+    if any(pair.same_address is False for pair in pairs):
         return fail("one address for all open views", "two views open at a time have two addresses")
     return ok() if pairs else untested("two views at a time are only taken of the produced array")

@@ -41,8 +41,8 @@ def mask_is_refused(c: Consumption, control: Consumption | None) -> Verdict:
 def stream_is_waited_for(c: Consumption, control: Consumption | None) -> Verdict:
     """The elements are written while the consumer is called; what it shows has to be the new bytes."""
     if not c.accepted:
-        return ok(f"refused: {c.error['type']}")
-    walks = [walk for walk in c.result["walk"].values() if walk is not None]
+        return ok(f"refused: {c.error.type}")
+    walks = [walk for walk in c.result.walk.values() if walk is not None]
     if not walks:
         return unsupported("the result cannot be looked into")
     if any(set(bytes.fromhex(walk)) == {PENDING_BYTE} for walk in walks):
@@ -52,10 +52,10 @@ def stream_is_waited_for(c: Consumption, control: Consumption | None) -> Verdict
 
 @consumer_check("CAI-23")
 def object_is_kept_alive(c: Consumption, control: Consumption | None) -> Verdict:
-    if c.accepted and c.aliases and c.kept["free"]:
+    if c.accepted and c.aliases and c.kept.free:
         expected = "the exporting object is held as long as the result lives"
         return fail(expected, "it was let go of while the result points into its memory")
-    return ok() if c.accepted else unsupported(f"refused: {c.error['type']}")
+    return ok() if c.accepted else unsupported(f"refused: {c.error.type}")
 
 
 @consumer_check("CAI-26")

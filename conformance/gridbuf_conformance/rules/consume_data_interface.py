@@ -22,8 +22,8 @@ def other_keys_have_no_effect(c: Consumption, control: Consumption | None) -> Ve
 @consumer_check("GT-07")
 def hooks_are_called_in_order(c: Consumption, control: Consumption | None) -> Verdict:
     if not c.accepted:
-        return unsupported(f"refused: {c.error['type']}")
-    events = c.after["events"]
+        return unsupported(f"refused: {c.error.type}")
+    events = c.after.events
     if not events or events[0] != "acquire":
         return fail(
             "acquire before anything is read", f"hooks called: {', '.join(events) or 'none'}"

@@ -13,10 +13,10 @@ _UNUSED = "the table is not used"
 @consumer_check("DX-08")
 def tensors_of_the_table_are_owned(c: Consumption, control: Consumption | None) -> Verdict:
     """What the table hands out belongs to the caller, who deletes it once in the end."""
-    owned = c.after["owned"]
+    owned = c.after.owned
     if not owned:
         return unsupported(_UNUSED)
-    if all(tensor["deleter_calls"] for tensor in owned):
+    if all(tensor.deleter_calls for tensor in owned):
         return ok()
     return fail("the deleter of the table's tensor called in the end", "it was not called")
 
@@ -26,8 +26,8 @@ def table_is_of_the_exact_type(c: Consumption, control: Consumption | None) -> V
     """A type that withdrew the table has none. Of one that inherits it the texts leave open whose it is,
     so that its use is a note."""
     expected = "the table used on objects of the exact type that has it"
-    if "Withdrawn" in c.after["table_calls"]:
+    if "Withdrawn" in c.after.table_calls:
         return fail(expected, "used on one of a type that has None in its place")
-    if "Derived" in c.after["table_calls"]:
+    if "Derived" in c.after.table_calls:
         return advise(expected, "used on one of a derived type")
     return ok()

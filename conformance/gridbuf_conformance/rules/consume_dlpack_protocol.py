@@ -8,11 +8,9 @@ that was not disarmed (DP-08); the consumer twice is DL-19.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..consumption import Consumption
+from ..info import NONE, TensorCounts, Value
 from ..outcomes import Outcome, Verdict
-from .consume_dlpack_structs import handed_out
 from .consumer_common import taken
 from .consumer_registry import consumer_check
 from .verdicts import advise, fail, ok, unsupported, untested
@@ -28,10 +26,10 @@ def used_capsules_are_refused(c: Consumption, control: Consumption | None) -> Ve
 
 @consumer_check("DP-08")
 def capsule_is_disarmed(c: Consumption, control: Consumption | None) -> Verdict:
-    if not handed_out(c.after):
+    if not c.after.handed_out:
         return unsupported(_NO_CAPSULE)
-    for tensor in handed_out(c.after):
-        if tensor["deleter_calls"] and tensor["destructor_calls"]:
+    for tensor in c.after.handed_out:
+        if tensor.deleter_calls and tensor.destructor_calls:
             return fail(
                 "a capsule that is renamed or disarmed when its tensor is taken",
                 "the consumer deleted the tensor, and the capsule's destructor did so again",
@@ -46,30 +44,30 @@ def capsule_is_disarmed(c: Consumption, control: Consumption | None) -> Verdict:
 
 def _was_destroyed(c: Consumption) -> bool:
     """Whether a capsule's own destructor deleted the tensor while the result lived."""
-    return any(tensor["destructor_calls"] for tensor in handed_out(c.kept))
+    return any(tensor.destructor_calls for tensor in c.kept.handed_out)
 
 
 @consumer_check("DP-09")
 def refusal_leaves_no_trace(c: Consumption, control: Consumption | None) -> Verdict:
     if c.accepted:
         return unsupported("it was accepted")
-    if c.error["type"] == "SystemError":
-        if not c.returned["native_deleter"]:
+    if c.error.type == "SystemError":
+        if not c.returned.native_deleter:
             return untested("the deleter is Python code here, which loses exceptions itself")
         return fail("the exception that was raised", c.refusal)
-    left = [tensor for tensor in handed_out(c.after) if _is_left(tensor)]
+    left = [tensor for tensor in c.after.handed_out if _is_left(tensor)]
     if left:
         return fail("the tensor deleted, by the consumer or with its capsule", "it never was")
     return ok()
 
 
-def _is_left(tensor: dict[str, Any]) -> bool:
-    return bool(tensor["deleter"] and not tensor["deleter_calls"] + tensor["destructor_calls"])
+def _is_left(tensor: TensorCounts) -> bool:
+    return bool(tensor.deleter and not tensor.deleter_calls + tensor.destructor_calls)
 
 
 @consumer_check("DP-11")
 def the_form_that_came_is_looked_at(c: Consumption, control: Consumption | None) -> Verdict:
-    return taken(c, control) if handed_out(c.returned) else unsupported(_NO_CAPSULE)
+    return taken(c, control) if c.returned.handed_out else unsupported(_NO_CAPSULE)
 
 
 @consumer_check("DP-14")
@@ -80,25 +78,25 @@ def producers_of_both_standards_are_called(c: Consumption, control: Consumption 
         return fail(
             "another call without the new keywords after TypeError, and the array", c.refusal
         )
-    calls = c.returned["calls"]
+    calls = c.returned.calls
     if not calls:
         return unsupported(_NO_CAPSULE)
-    if any(call.get("max_version", {"t": "none"})["t"] != "none" for call in calls):
+    if any(call.get("max_version", NONE).t != "none" for call in calls):
         return ok()
     return advise("max_version=(1, n) in a call of __dlpack__", "no version is ever asked for")
 
 
 @consumer_check("DP-19")
 def stream_is_passed(c: Consumption, control: Consumption | None) -> Verdict:
-    streams = [call["stream"] for call in c.returned["calls"] if "stream" in call]
-    if any(stream == {"t": "int", "value": 0} for stream in streams):
+    streams = [call["stream"] for call in c.returned.calls if "stream" in call]
+    if any(stream == Value("int", 0) for stream in streams):
         return fail("the handle of a stream, or 1 or 2", "stream=0, which is refused")
     return untested("there is no CUDA device whose streams could be used")
 
 
 @consumer_check("DP-21")
 def nothing_is_copied_against_its_word(c: Consumption, control: Consumption | None) -> Verdict:
-    forbids = any(call.get("copy") == {"t": "bool", "value": False} for call in c.returned["calls"])
+    forbids = any(call.get("copy") == Value("bool", False) for call in c.returned.calls)
     if not forbids or not c.accepted or 0 in c.export.view_map.shape:
         return unsupported("copy=False is not what it asked for")
     if not c.can_be_read:
@@ -121,12 +119,12 @@ def errors_pass_through(c: Consumption, control: Consumption | None) -> Verdict:
     if c.accepted:
         return unsupported("it was taken without")
     if c.export.variant.name == "raises":
-        if "ExporterError" in (*c.error["mro"], *c.error["causes"]):
+        if "ExporterError" in (*c.error.mro, *c.error.causes):
             return ok()
         return fail("the exporter's own error", c.refusal)
     if control is None or not control.accepted:
         return unsupported("the plain form is refused, too")
-    if "AttributeError" in c.error["mro"]:
+    if "AttributeError" in c.error.mro:
         return ok()
     return fail("AttributeError for a method that is missing", c.refusal)
 
@@ -134,7 +132,7 @@ def errors_pass_through(c: Consumption, control: Consumption | None) -> Verdict:
 @consumer_check("DP-30")
 def result_is_the_array(c: Consumption, control: Consumption | None) -> Verdict:
     if not c.accepted:
-        return unsupported(f"refused: {c.error['type']}")
+        return unsupported(f"refused: {c.error.type}")
     if c.mistake is None:
         return ok() if c.can_be_read else unsupported(_NOT_SEEN)
     if c.export.has_unusual_strides:
@@ -144,15 +142,15 @@ def result_is_the_array(c: Consumption, control: Consumption | None) -> Verdict:
 
 @consumer_check("DP-31")
 def memory_lives_with_the_result(c: Consumption, control: Consumption | None) -> Verdict:
-    if not c.accepted or not handed_out(c.after):
+    if not c.accepted or not c.after.handed_out:
         return unsupported("nothing was taken")
-    if any(not tensor["deleter"] for tensor in handed_out(c.after)):
+    if any(not tensor.deleter for tensor in c.after.handed_out):
         return unsupported("the tensor has no deleter")
-    if c.aliases and c.kept["free"]:
+    if c.aliases and c.kept.free:
         if _was_destroyed(c):
             return Verdict(Outcome.BLOCKED, note="DP-08 failed")
         return fail("memory that lives with the result", "it was deleted while the result lived")
-    if not c.after["free"]:
+    if not c.after.free:
         return fail("memory that is freed after the result", "the deleter was never called")
     return ok()
 
@@ -161,11 +159,11 @@ def memory_lives_with_the_result(c: Consumption, control: Consumption | None) ->
 def survives_and_errs_cleanly(c: Consumption, control: Consumption | None) -> Verdict:
     if c.accepted:
         return ok()
-    if c.error["type"] == "SystemError":
+    if c.error.type == "SystemError":
         return Verdict(Outcome.BLOCKED, note="DP-09 failed")
     if c.unclean:
         return fail("the array, or a clean error", f"{c.refusal} ({c.unclean})")
-    return ok(f"refused: {c.error['type']}")
+    return ok(f"refused: {c.error.type}")
 
 
 @consumer_check("DP-33")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..abi.dlpack import CPU
 from ..consumption import Consumption
+from ..info import NONE
 from ..outcomes import Outcome, Verdict
 from .consumer_common import taken
 from .consumer_registry import consumer_check
@@ -14,20 +13,15 @@ from .verdicts import advise, fail, ok, unsupported
 _NEVER_VERSIONED = "it never asks for a versioned capsule"
 
 
-def handed_out(info: dict[str, Any]) -> list[dict[str, Any]]:
-    """What became of every capsule that was handed out, at one moment."""
-    return list(info.get("handed_out", ()))
-
-
 def is_versioned(c: Consumption) -> bool:
     """Whether a versioned capsule was asked for and handed out."""
-    return any(tensor["versioned"] for tensor in handed_out(c.returned))
+    return any(tensor.versioned for tensor in c.returned.handed_out)
 
 
 @consumer_check("DL-01")
 def flags_are_where_they_are(c: Consumption, control: Consumption | None) -> Verdict:
-    calls = c.returned["calls"]
-    if not c.accepted and any(call.get("copy", {}).get("value") is False for call in calls):
+    calls = c.returned.calls
+    if not c.accepted and any(call.get("copy", NONE).value is False for call in calls):
         return unsupported("it asked for no copy, and need not take one")
     return taken(c, control) if is_versioned(c) or not c.accepted else unsupported(_NEVER_VERSIONED)
 
@@ -61,24 +55,24 @@ def scalars_have_no_shape_to_read(c: Consumption, control: Consumption | None) -
 def strides_are_signed(c: Consumption, control: Consumption | None) -> Verdict:
     if not c.export.has_unusual_strides:
         return unsupported("no stride is negative or zero")
-    return taken(c, control) if c.accepted else ok(f"refused: {c.error['type']}")
+    return taken(c, control) if c.accepted else ok(f"refused: {c.error.type}")
 
 
 @consumer_check("DL-19")
 def deleter_runs_once(c: Consumption, control: Consumption | None) -> Verdict:
-    for tensor in handed_out(c.after):
-        if tensor["deleter_calls"] > 1:
-            return fail("one call of the deleter", f"{tensor['deleter_calls']} calls")
+    for tensor in c.after.handed_out:
+        if tensor.deleter_calls > 1:
+            return fail("one call of the deleter", f"{tensor.deleter_calls} calls")
     if c.export.variant.name == "null-deleter":
         return taken(c, control)
-    return ok() if handed_out(c.after) else unsupported("no capsule was asked for")
+    return ok() if c.after.handed_out else unsupported("no capsule was asked for")
 
 
 @consumer_check("DL-21")
 def metadata_is_left_alone(c: Consumption, control: Consumption | None) -> Verdict:
-    if not handed_out(c.after):
+    if not c.after.handed_out:
         return unsupported("no capsule was asked for")
-    if all(tensor["metadata_unchanged"] for tensor in handed_out(c.after)):
+    if all(tensor.metadata_unchanged for tensor in c.after.handed_out):
         return ok()
     return fail("shape and strides as they were exported", "the consumer wrote into them")
 
@@ -102,11 +96,17 @@ def _passed_on(c: Consumption) -> Verdict | None:
     """A note on a mere carrier: the text forbids to guess what an unknown type or device means, and
     who hands on the very one that came, and has no other way to the elements, has not guessed.
     """
-    exported = c.result.get("main") or {}
+    exported = c.result.main
     known = c.export.dtype_info.dlpack
-    if not c.accepted or set(c.arrays) - {"DL"} or known is None or "dtype" not in exported:
+    if (
+        not c.accepted
+        or set(c.arrays) - {"DL"}
+        or known is None
+        or exported is None
+        or not exported.is_tensor
+    ):
         return None
-    if tuple(exported["dtype"][:2]) == known and tuple(exported["device"]) == (CPU, 0):
+    if tuple(exported.dtype[:2]) == known and tuple(exported.device) == (CPU, 0):
         return None
     return advise(f"an error: {c.export.variant.about}", "it is carried, and handed on as it came")
 
@@ -126,8 +126,8 @@ def wrong_bits_are_refused(c: Consumption, control: Consumption | None) -> Verdi
 @consumer_check("DL-28")
 def context_is_not_read(c: Consumption, control: Consumption | None) -> Verdict:
     verdict = taken(c, control)
-    if verdict.outcome is not Outcome.PASS or not c.accepted or c.after["free"]:
+    if verdict.outcome is not Outcome.PASS or not c.accepted or c.after.free:
         return verdict
-    if control is not None and not control.after["free"]:
+    if control is not None and not control.after.free:
         return Verdict(Outcome.BLOCKED, note="DP-31 failed")
     return fail("the deleter called in the end, whatever manager_ctx is", "it was not called")

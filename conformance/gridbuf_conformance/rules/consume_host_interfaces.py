@@ -8,10 +8,9 @@ with strides AI-22's, and XA-15 has the rest.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..consumption import Consumption
 from ..exports import PLAIN
+from ..info import ExportInfo
 from ..outcomes import Verdict
 from .consumer_common import taken
 from .consumer_registry import consumer_check
@@ -63,8 +62,8 @@ for _rule in (
 @consumer_check("XA-15")
 def round_trip(c: Consumption, control: Consumption | None) -> Verdict:
     if not c.accepted:
-        return unsupported(f"refused: {c.error['type']}")
-    if not c.info["unchanged"]:
+        return unsupported(f"refused: {c.error.type}")
+    if not c.info.unchanged:
         return fail("memory that is read", "the consumer changed bytes in or around the array")
     if _about(c) != "XA-15":
         return ok() if c.mistake is None else unsupported(f"{_about(c)} has the mistake")
@@ -76,7 +75,7 @@ def _writability(c: Consumption) -> Verdict:
     if not c.export.readonly:
         return unsupported("the memory is writable")
     if not c.accepted:
-        return ok(f"refused: {c.error['type']}")
+        return ok(f"refused: {c.error.type}")
     if not c.aliases:
         return ok("the result is a copy")
     claims = [array.readonly for array in c.arrays.values() if array.readonly is not None]
@@ -112,9 +111,9 @@ def mask_is_not_dropped(c: Consumption, control: Consumption | None) -> Verdict:
 @consumer_check("AI-29")
 def errors_pass_through(c: Consumption, control: Consumption | None) -> Verdict:
     raised = c.export.variant.about.rpartition(" ")[2]
-    if c.info["error"] is None:
+    if c.info.error is None:
         return fail(f"{raised}, as the property raised", "no error")
-    if raised in (*c.error["mro"], *c.error["causes"]):
+    if raised in (*c.error.mro, *c.error.causes):
         return ok()
     return fail(f"{raised}, as the property raised", c.refusal)
 
@@ -143,11 +142,11 @@ def method_returns_a_memoryview(c: Consumption, control: Consumption | None) -> 
 
 def _lives_on(c: Consumption, expected: str) -> Verdict:
     """Whether the memory is held as long as the result points into it, and let go of afterwards."""
-    if c.accepted and c.aliases and c.kept["free"]:
+    if c.accepted and c.aliases and c.kept.free:
         return fail(expected, "the memory was given back while the result points into it")
-    if not c.after["free"]:
+    if not c.after.free:
         return advise("the exporter is let go of with the result", "it is still held")
-    return ok() if c.accepted else unsupported(f"refused: {c.error['type']}")
+    return ok() if c.accepted else unsupported(f"refused: {c.error.type}")
 
 
 @consumer_check("AI-28")
@@ -160,14 +159,14 @@ def capsule_is_kept_alive(c: Consumption, control: Consumption | None) -> Verdic
     return _lives_on(c, "the capsule is held as long as the result lives")
 
 
-def _sources(seen: dict[str, Any]) -> list[dict[str, Any]]:
+def _sources(seen: ExportInfo) -> list[ExportInfo]:
     """What was seen of the exporter's own buffer, or of those of the objects that it exported."""
-    return list(seen.get("exported", [seen]))
+    return [seen] if seen.exported is None else seen.exported
 
 
-def _releases(seen: dict[str, Any]) -> list[int]:
+def _releases(seen: ExportInfo) -> list[int]:
     """How often each view was released."""
-    return [count for source in _sources(seen) for count in source["releases"]]
+    return [count for source in _sources(seen) for count in source.releases]
 
 
 @consumer_check("PB-35")
@@ -195,15 +194,15 @@ def released_once(c: Consumption, control: Consumption | None) -> Verdict:
 
 @consumer_check("PB-25")
 def metadata_is_left_alone(c: Consumption, control: Consumption | None) -> Verdict:
-    if all(source["metadata_unchanged"] for source in _sources(c.after)):
+    if all(source.metadata_unchanged for source in _sources(c.after)):
         return ok()
     return fail("shape, strides and suboffsets as the exporter wrote them", "they were changed")
 
 
 @consumer_check("PB-29")
 def release_method_is_called(c: Consumption, control: Consumption | None) -> Verdict:
-    calls = c.after["method_releases"]
-    if not c.after["method_grants"]:
+    calls = c.after.method_releases
+    if not c.after.method_grants:
         return unsupported("the exporter was not asked, or refused")
     if not calls:
         return fail("__release_buffer__ is called with the view", "it was not called")
@@ -212,7 +211,7 @@ def release_method_is_called(c: Consumption, control: Consumption | None) -> Ver
 
 @consumer_check("PB-31")
 def requests_are_requests(c: Consumption, control: Consumption | None) -> Verdict:
-    requests = [name for source in _sources(c.after) for name in source["requests"]]
+    requests = [name for source in _sources(c.after) for name in source.requests]
     wrong = [name for name in requests if name in ("flags 0x100", "flags 0x200")]
     if not wrong:
         return ok()

@@ -25,12 +25,12 @@ def taken(c: Consumption, control: Consumption | None) -> Verdict:
 
 
 def _refused(c: Consumption, control: Consumption | None, expects: str) -> Verdict:
-    if c.error["type"] == "SystemError" and "DP-09" in c.export.variant.rules:
+    if c.error.type == "SystemError" and "DP-09" in c.export.variant.rules:
         return Verdict(Outcome.BLOCKED, note="DP-09 failed")
     if c.unclean:
         return fail("the array, or a clean error", f"{c.refusal} ({c.unclean})")
     if expects != "right":
-        return ok(f"refused: {c.error['type']}")
+        return ok(f"refused: {c.error.type}")
     if control is None or not control.accepted:
-        return unsupported(f"the plain form is refused, too: {c.error['type']}")
+        return unsupported(f"the plain form is refused, too: {c.error.type}")
     return fail("the array, as from the plain export", c.refusal)

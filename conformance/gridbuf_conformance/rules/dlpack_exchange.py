@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from ..abi.dlpack import CPU
 from ..descriptors import Descriptor, Rejected, of_dlpack, of_tensor
+from ..info import CapsuleInfo
 from ..outcomes import Verdict
 from .dlpack_protocol import indescribable
 from .registry import check
@@ -20,46 +21,44 @@ _LIVE = "a live object's library is not asked to import or to allocate"
 
 @check("DX-01", needs="DX")
 def table_is_a_named_capsule_on_the_type(s: Subject) -> Verdict:
-    info = s.info["exchange"]
-    if "error" in info:
-        return fail("a capsule on the type", f"the look-up raised {info['error']['type']}")
-    if not info["on_type"]:
+    info = s.exchange
+    if info.error is not None:
+        return fail("a capsule on the type", f"the look-up raised {info.error.type}")
+    if not info.on_type:
         return fail("the attribute on the type", "on the object only")
-    if not info["capsule"]:
-        return fail(f"a capsule named {_NAME}", f"a {info['type']}")
-    if info["name"] != _NAME:
-        return fail(f"a capsule named {_NAME}", f"a capsule named {info['name']!r}")
-    if info.get("unmapped"):
+    if not info.capsule:
+        return fail(f"a capsule named {_NAME}", f"a {info.type}")
+    if info.name != _NAME:
+        return fail(f"a capsule named {_NAME}", f"a capsule named {info.name!r}")
+    if info.unmapped:
         return fail("a capsule with a table behind it", "a pointer to unmapped memory")
     return ok()
 
 
 @check("DX-02", needs="DX", once=True)
 def table_is_static(s: Subject) -> Verdict:
-    again = s.info["exchange"]["again"]
-    if not again["same_address"]:
+    again = s.exchange.again
+    if not again.same_address:
         return fail("one table for each type", "another table on the second look")
-    if not again["same_content"]:
+    if not again.same_content:
         return fail("one table for each type", "other content on the second look")
     return ok()
 
 
 @check("DX-03", needs="DX")
 def header_and_chain_are_sound(s: Subject) -> Verdict:
-    info = s.info["exchange"]
-    major, minor = info["version"]
+    info = s.exchange
+    major, minor = info.version
     if major != 1:
         return fail("major version 1", f"version ({major}, {minor})")
-    if isinstance(info["chain"], str):
-        return fail(
-            "a chain of older tables that ends with NULL", f"a chain that is {info['chain']}"
-        )
+    if isinstance(info.chain, str):
+        return fail("a chain of older tables that ends with NULL", f"a chain that is {info.chain}")
     return ok()
 
 
 @check("DX-04", needs="DX")
 def required_entries_are_functions(s: Subject) -> Verdict:
-    for name, word in s.info["exchange"]["entries"].items():
+    for name, word in s.exchange.entries.items():
         if word == "not executable" or (word == "NULL" and name != _OPTIONAL):
             return fail(
                 f"a function in {name}", word if word == "NULL" else "an address without code"
@@ -67,54 +66,51 @@ def required_entries_are_functions(s: Subject) -> Verdict:
     return ok()
 
 
-def _call(s: Subject, name: str) -> dict[str, Any]:
-    call: dict[str, Any] = s.info["exchange"].get(name, {})
-    return call
-
-
-def _misreported(info: dict[str, Any]) -> str | None:
+def _misreported(info: CapsuleInfo) -> str | None:
     """How a call broke the convention "0, or -1 and an exception", or None."""
-    if "error" in info or info["result"] == 0:
+    if info.error is not None or info.result == 0:
         return None
-    return f"{info['result']} without an exception"
+    return f"{info.result} without an exception"
 
 
 @check("DX-05", needs="DX")
 def failures_set_an_exception(s: Subject) -> Verdict:
     judged = False
-    for name in ("export", "bare", "import", "stream"):
-        info = _call(s, name)
-        if "result" not in info:
+    calls = {
+        "export": s.exchange.export,
+        "bare": s.exchange.bare,
+        "import": s.exchange.imported,
+        "stream": s.exchange.stream,
+    }
+    for name, info in calls.items():
+        if info is None or info.uncounted:
             continue
         judged = True
         wrong = _misreported(info)
-        if wrong is None and info["result"] == 0 and name == "export" and "deleter" not in info:
+        if wrong is None and info.result == 0 and name == "export" and not info.is_tensor:
             wrong = "0, and no tensor"
         if wrong is not None:
             return fail("0 on success, -1 with an exception set", f"{wrong} ({name})")
     return ok() if judged else unsupported(_NOT_CALLED)
 
 
-def _reference(s: Subject) -> dict[str, Any] | None:
+def _reference(s: Subject) -> CapsuleInfo | None:
     """What `__dlpack__` says: without synchronisation where the device has streams."""
-    device = s.info.get("device", {}).get("integers", [CPU])
-    if device[0] != CPU and "deleter" in s.calls.get("stream=-1", {}):
-        return s.calls["stream=-1"]
-    info = s.info.get("main", {})
-    return info if "deleter" in info else None
+    device = s.info.device_pair or [CPU]
+    if device[0] != CPU and s.call("stream=-1").is_tensor:
+        return s.call("stream=-1")
+    info = s.info.main
+    return info if info is not None and info.is_tensor else None
 
 
-def _array(info: dict[str, Any], read: Any) -> Descriptor | None:
+def _array(info: CapsuleInfo, read: Callable[[CapsuleInfo], Descriptor]) -> Descriptor | None:
     try:
-        found: Descriptor = read(info)
+        return read(info)
     except Rejected:
         return None
-    return found
 
 
-def _difference(
-    s: Subject, info: dict[str, Any], array: Descriptor | None
-) -> tuple[str, str] | None:
+def _difference(s: Subject, array: Descriptor | None) -> tuple[str, str] | None:
     """(what `__dlpack__` says, what the table says) in the first field that differs."""
     reference = _reference(s)
     other = None if reference is None else _array(reference, of_dlpack)
@@ -137,18 +133,18 @@ def _difference(
 
 @check("DX-06", needs="DX")
 def export_equals_dlpack(s: Subject) -> Verdict:
-    info = _call(s, "export")
+    info = s.exchange.export
     reference = _reference(s)
-    if not info:
+    if info is None:
         return unsupported(_NOT_CALLED)
-    if ("deleter" in info) != (reference is not None):
+    if info.is_tensor != (reference is not None):
         outcomes = {True: "an export", False: "a refusal"}
         expected = f"{outcomes[reference is not None]}, as __dlpack__"
-        return fail(expected, outcomes["deleter" in info])
+        return fail(expected, outcomes[info.is_tensor])
     if reference is None:
         return ok("both refuse")
     array = _array(info, of_dlpack)
-    difference = _difference(s, info, array)
+    difference = _difference(s, array)
     if difference is not None:
         return fail(*difference)
     other = _array(reference, of_dlpack)
@@ -156,7 +152,7 @@ def export_equals_dlpack(s: Subject) -> Verdict:
         words: dict[bool | None, str] = {True: "read-only", False: "writable"}
         if array.readonly != other.readonly:
             return fail(f"{words[other.readonly]}, as __dlpack__ says", words[array.readonly])
-    before, after = info["references"]
+    before, after = info.references or (0, 0)
     if after - before >= 8:
         return fail(
             "a tensor freed by its deleter", f"{(after - before) // 8} references kept by each"
@@ -166,51 +162,52 @@ def export_equals_dlpack(s: Subject) -> Verdict:
 
 @check("DX-07", needs="DX")
 def borrowed_export_owns_nothing(s: Subject) -> Verdict:
-    info = _call(s, "bare")
-    if not info:
+    info = s.exchange.bare
+    if info is None:
         return unsupported("there is no borrowed export")
-    before, after = info["references"]
+    before, after = info.references or (0, 0)
     if after - before >= 8:
         return fail("no reference kept", f"{(after - before) // 8} kept by each call")
-    exported, borrowed = "deleter" in _call(s, "export"), "data" in info
+    export = s.exchange.export
+    exported, borrowed = export is not None and export.is_tensor, info.result == 0
     if exported != borrowed:
         words = {True: "an export", False: "a refusal"}
         return fail(f"{words[exported]}, as the owning export", words[borrowed])
     if not borrowed or _reference(s) is None:
         return ok("both refuse, or nothing to compare with")
-    difference = _difference(s, info, _array(info, of_tensor))
+    difference = _difference(s, _array(info, of_tensor))
     return ok() if difference is None else fail(*difference)
 
 
 @check("DX-08", needs="DX", once=True)
 def import_takes_ownership(s: Subject) -> Verdict:
-    info = _call(s, "import")
-    if not info:
-        return untested(_LIVE) if s.observation["live"] else unsupported("nothing to import")
-    if info.get("uncounted"):
+    info = s.exchange.imported
+    if info is None:
+        return untested(_LIVE) if s.observation.live else unsupported("nothing to import")
+    if info.uncounted:
         return unsupported("no deleter to count")
-    if info.get("null"):
+    if info.null:
         return fail("an object of a type that has this table", "0, and no object")
-    if "own_type" not in info:
+    if info.own_type is None:
         return unsupported("the import was refused")
-    if not info["own_type"]:
-        return fail("an object of a type that has this table", f"a {info['type']}")
-    if info["calls_while_held"]:
+    if not info.own_type:
+        return fail("an object of a type that has this table", f"a {info.type}")
+    if info.calls_while_held:
         return fail("a deleter that waits for the object", "called while the object lives")
-    if info["calls"] != 1:
-        return fail("one call of the deleter when the object is gone", f"{info['calls']} calls")
+    if info.calls != 1:
+        return fail("one call of the deleter when the object is gone", f"{info.calls} calls")
     return ok()
 
 
 @check("DX-09", needs="DX", once=True)
 def current_stream_is_the_frameworks(s: Subject) -> Verdict:
-    info = _call(s, "stream")
-    if not info:
+    info = s.exchange.stream
+    if info is None:
         return unsupported(_NOT_CALLED)
-    if "error" in info or info["result"] != 0:
-        what = info["error"]["type"] if "error" in info else f"{info['result']}"
+    if info.error is not None or info.result != 0:
+        what = info.error.type if info.error is not None else f"{info.result}"
         return fail("the current stream, or NULL", what)
-    named = (s.observation.get("pending") or {}).get("DX stream")
+    named = s.pending.get("DX stream")
     if named is False:
         return fail("the stream that the library was told to work on", "another one")
     return ok() if named else ok("no stream of the suite's own to compare with")
@@ -218,44 +215,44 @@ def current_stream_is_the_frameworks(s: Subject) -> Verdict:
 
 @check("DX-10", needs="DX", once=True)
 def allocator_follows_the_prototype(s: Subject) -> Verdict:
-    info, refused = _call(s, "allocated"), _call(s, "allocation_refused")
-    if not info:
-        return untested(_LIVE) if s.observation["live"] else unsupported(_NOT_CALLED)
-    if refused["result"] == 0:
+    info, refused = s.exchange.allocated, s.exchange.allocation_refused
+    if info is None or refused is None:
+        return untested(_LIVE) if s.observation.live else unsupported(_NOT_CALLED)
+    if refused.result == 0:
         return fail("a refusal of an element type that does not exist", "0")
-    if not refused["reported"]:
+    if not refused.reported:
         return fail("the error callback called on failure", "no call")
-    if len(refused["reported"]) > 1:
-        return fail("one call of the error callback", f"{len(refused['reported'])} calls")
-    if "deleter" not in info:
-        said = ", ".join(info["reported"]) or "nothing"
+    if len(refused.reported) > 1:
+        return fail("one call of the error callback", f"{len(refused.reported)} calls")
+    if not info.is_tensor:
+        said = ", ".join(info.reported) or "nothing"
         return fail("a new tensor of shape (2, 3)", f"a refusal ({said})")
-    if info["reported"]:
-        return fail("no call of the error callback on success", f"{len(info['reported'])} calls")
+    if info.reported:
+        return fail("no call of the error callback on success", f"{len(info.reported)} calls")
     return _new_tensor_verdict(info)
 
 
-def _new_tensor_verdict(info: dict[str, Any]) -> Verdict:
+def _new_tensor_verdict(info: CapsuleInfo) -> Verdict:
     for field, wanted in (
-        ("shape", info["asked"]),
+        ("shape", info.asked),
         ("dtype", [2, 32, 1]),
-        ("device", info["device_asked"]),
+        ("device", info.device_asked),
     ):
-        if info[field] != wanted:
-            return fail(f"{field} {wanted} of the prototype", str(info[field]))
-    if info["strides"] is not None and info["strides"] not in ([3, 1], [1, 2]):
-        return fail("strides of the allocator's own", f"strides {info['strides']}")
-    if info["byte_offset"] >= 2**32 or not info["data"]:
+        if getattr(info, field) != wanted:
+            return fail(f"{field} {wanted} of the prototype", str(getattr(info, field)))
+    if info.strides is not None and info.strides not in ([3, 1], [1, 2]):
+        return fail("strides of the allocator's own", f"strides {info.strides}")
+    if info.byte_offset >= 2**32 or not info.data:
         return fail("memory of its own", "the prototype's data or byte_offset")
     return ok()
 
 
 @check("DX-12", needs="DX")
 def refusals_are_buffer_errors(s: Subject) -> Verdict:
-    info = _call(s, "export")
+    info = s.exchange.export
     why = indescribable(s)
-    if why is None or "error" not in info:
+    if why is None or info is None or info.error is None:
         return unsupported("DLPack can describe this array, or it was not refused")
-    if "BufferError" in info["error"]["mro"]:
+    if "BufferError" in info.error.mro:
         return ok()
-    return fail(f"BufferError for {why}", info["error"]["type"])
+    return fail(f"BufferError for {why}", info.error.type)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..abi.dlpack import CPU, CUDA, ROCM
 from ..descriptors import Descriptor, Rejected, of_dlpack
+from ..info import DeviceInfo, ErrorInfo
 from ..outcomes import Verdict
 from .common import leaked
 from .dicts import shown
@@ -17,12 +16,12 @@ _NAMES = ("dltensor", "dltensor_versioned")
 _KEYWORDS = ("stream=None", "max_version=None", "dl_device=None", "copy=None")
 
 
-def _error(s: Subject, call: str) -> dict[str, Any] | None:
-    return s.calls.get(call, {}).get("error")
+def _error(s: Subject, call: str) -> ErrorInfo | None:
+    return s.call(call).error
 
 
-def _is(error: dict[str, Any], *names: str) -> bool:
-    return bool(set(names) & set(error["mro"]))
+def _is(error: ErrorInfo, *names: str) -> bool:
+    return bool(set(names) & set(error.mro))
 
 
 def _takes(s: Subject, keyword: str) -> bool:
@@ -36,7 +35,7 @@ def _takes(s: Subject, keyword: str) -> bool:
 
 
 def _exports(s: Subject) -> bool:
-    return "error" not in s.info["main"]
+    return s.main.error is None
 
 
 def _original(s: Subject) -> Descriptor | None:
@@ -49,10 +48,10 @@ def _original(s: Subject) -> Descriptor | None:
 
 @check("DP-01")
 def methods_come_together(s: Subject) -> Verdict:
-    probes = s.info["probes"]
-    if any("error" in probes[name] for name in ("__dlpack__", "__dlpack_device__")):
+    probes = s.probes
+    if any(probes[name].error is not None for name in ("__dlpack__", "__dlpack_device__")):
         return unsupported("hasattr raised, see XA-18")
-    export, device = (probes[n]["present"] for n in ("__dlpack__", "__dlpack_device__"))
+    export, device = (probes[n].present for n in ("__dlpack__", "__dlpack_device__"))
     if export == device:
         return ok() if export else unsupported("the object has no __dlpack__")
     missing = "__dlpack_device__" if export else "__dlpack__"
@@ -61,24 +60,22 @@ def methods_come_together(s: Subject) -> Verdict:
 
 @check("DP-02", needs="DLPACK")
 def device_is_a_pair_of_ints(s: Subject) -> Verdict:
-    info = s.info.get("device", {})
-    if "error" in info:
-        return fail("a pair of ints", f"__dlpack_device__() raised {info['error']['type']}")
-    if "integers" not in info:
-        return fail("a tuple of two ints", shown(info.get("first")))
-    if info["first"] != info["second"]:
-        return fail(
-            "the same device each time", f"{shown(info['first'])}, then {shown(info['second'])}"
-        )
+    info = s.info.device or DeviceInfo()
+    if info.error is not None:
+        return fail("a pair of ints", f"__dlpack_device__() raised {info.error.type}")
+    if info.integers is None:
+        return fail("a tuple of two ints", shown(info.first))
+    if info.first != info.second:
+        return fail("the same device each time", f"{shown(info.first)}, then {shown(info.second)}")
     return ok()
 
 
 @check("DP-03", needs="DLPACK")
 def result_is_a_named_capsule(s: Subject) -> Verdict:
-    for call, info in {**s.calls, "held": s.info["main"]}.items():
-        if "error" in info or info.get("name") in _NAMES:
+    for call, info in {**s.calls, "held": s.main}.items():
+        if info.error is not None or info.name in _NAMES:
             continue
-        actual = f"a capsule named {info['name']!r}" if info["capsule"] else f"a {info['type']}"
+        actual = f"a capsule named {info.name!r}" if info.capsule else f"a {info.type}"
         where = "" if call in ("held", "legacy") else f" for {call}"
         return fail(f"a capsule named {' or '.join(_NAMES)}", actual + where)
     return ok() if _exports(s) else unsupported("every export is refused")
@@ -86,22 +83,22 @@ def result_is_a_named_capsule(s: Subject) -> Verdict:
 
 @check("DP-04", needs="DLPACK")
 def capsule_is_on_the_device(s: Subject) -> Verdict:
-    device = s.info.get("device", {}).get("integers")
+    device = s.info.device_pair
     if device is None or not s.capsules:
         return unsupported("no device, or no capsule")
     for call, info in s.capsules.items():
-        if not call.startswith("dl_device") and info["device"] != device:
-            return fail(f"device {tuple(device)}", f"device {tuple(info['device'])} in the capsule")
+        if not call.startswith("dl_device") and info.device != device:
+            return fail(f"device {tuple(device)}", f"device {tuple(info.device)} in the capsule")
     return ok()
 
 
 @check("DP-06", needs="DLPACK", once=True)
 def unconsumed_capsule_frees(s: Subject) -> Verdict:
-    info = s.life.get("capsule")
-    if info is None or "error" in info:
+    info = s.life.capsule
+    if info is None or info.error is not None:
         return unsupported("no capsule whose life can be followed")
-    gained = leaked(info["unconsumed_growth"])
-    references = info["references"][1] - info["references"][0]
+    gained = leaked(info.unconsumed_growth)
+    references = info.references[1] - info.references[0]
     if references >= 8:
         return fail(
             "the tensor freed with its capsule", f"{references // 8} references kept by each"
@@ -110,42 +107,40 @@ def unconsumed_capsule_frees(s: Subject) -> Verdict:
         return fail(
             "the tensor freed with its capsule", f"{gained} left when it is dropped unconsumed"
         )
-    counted = info["unconsumed_growth"]["rounds"]
+    counted = info.unconsumed_growth.rounds
     return ok("" if counted else "live bytes were not counted: other threads were running")
 
 
 @check("DP-07", needs="DLPACK", once=True)
 def renamed_capsule_does_nothing(s: Subject) -> Verdict:
-    info = s.life.get("capsule")
-    if info is None or "destructor_called_deleter" not in info:
+    info = s.life.capsule
+    if info is None or info.destructor_called_deleter is None:
         return unsupported("no deleter to count")
-    if info["destructor_called_deleter"]:
+    if info.destructor_called_deleter:
         return fail("a destructor that leaves a used capsule alone", "it called the deleter")
     return ok()
 
 
 @check("DP-10", needs="DLPACK", once=True)
 def names_are_static(s: Subject) -> Verdict:
-    info = s.life.get("capsule")
-    if info is None or "name_after" not in info:
+    info = s.life.capsule
+    if info is None or info.name_after is None:
         return unsupported("no capsule whose life can be followed")
-    if info["name_after"] == info["name"]:
+    if info.name_after == info.name:
         return ok()
-    return fail(
-        f"{info['name']!r} in static storage", "other bytes there once the capsule was gone"
-    )
+    return fail(f"{info.name!r} in static storage", "other bytes there once the capsule was gone")
 
 
 @check("DP-11", needs="DLPACK")
 def versions_are_negotiated(s: Subject) -> Verdict:
     for call in ("legacy", "max_version=None"):
-        if s.calls.get(call, {}).get("name") == "dltensor_versioned":
+        if s.call(call).name == "dltensor_versioned":
             return fail(
                 "a legacy capsule, or a refusal, without max_version", "a versioned capsule"
             )
     if not _takes(s, "max_version=None"):
         return unsupported("max_version is not taken")
-    if s.calls["max_version=(1,0)"].get("name") == "dltensor":
+    if s.call("max_version=(1,0)").name == "dltensor":
         return ok("a legacy capsule for max_version (1, 0): allowed, versioned preferred")
     return ok()
 
@@ -156,10 +151,10 @@ def lower_major_gets_no_newer_capsule(s: Subject) -> Verdict:
         return unsupported("max_version is not taken, or every export is refused")
     for call in ("max_version=(0,1)", "max_version=(0,8)"):
         info = s.calls[call]
-        if info.get("name") == "dltensor_versioned":
+        if info.name == "dltensor_versioned":
             return fail(f"a legacy capsule or BufferError for {call}", "a versioned capsule")
-        if "error" in info and not _is(info["error"], "BufferError"):
-            return fail(f"a legacy capsule or BufferError for {call}", info["error"]["type"])
+        if info.error is not None and not _is(info.error, "BufferError"):
+            return fail(f"a legacy capsule or BufferError for {call}", info.error.type)
     return ok()
 
 
@@ -172,7 +167,7 @@ def bad_version_is_a_type_error(s: Subject) -> Verdict:
         if error is None:
             return fail(f"TypeError for {call}", "accepted")
         if not _is(error, "TypeError"):
-            return fail(f"TypeError for {call}", error["type"])
+            return fail(f"TypeError for {call}", error.type)
     return ok()
 
 
@@ -192,7 +187,7 @@ def four_keywords_are_taken(s: Subject) -> Verdict:
 
 @check("DP-15", needs="DLPACK")
 def cpu_takes_no_stream(s: Subject) -> Verdict:
-    device = s.info.get("device", {}).get("integers", [0])
+    device = s.info.device_pair or [0]
     if device[0] != CPU or not _takes(s, "stream=None"):
         return unsupported("not on the CPU, or stream is not taken")
     note = "" if _error(s, "stream=-1") else "stream=-1 is accepted, as most producers do"
@@ -207,30 +202,30 @@ def cpu_takes_no_stream(s: Subject) -> Verdict:
 
 @check("DP-16", needs="DLPACK")
 def cuda_streams_have_their_meaning(s: Subject) -> Verdict:
-    device = s.info.get("device", {}).get("integers", [0])
+    device = s.info.device_pair or [0]
     if device[0] != CUDA or not _takes(s, "stream=None"):
         return unsupported("not on a CUDA device, or stream is not taken")
     for call in ("stream=None", "stream=-1", "stream=1", "stream=2"):
         error = _error(s, call)
         if error is not None:
-            return fail(f"an export for {call}", error["type"])
+            return fail(f"an export for {call}", error.type)
     if _error(s, "stream=0") is None:
         return fail("a refusal of stream=0, which is ambiguous", "accepted")
     error = _error(s, "stream='1'")
     if error is None or not _is(error, "TypeError"):
-        return fail("TypeError for stream='1'", "accepted" if error is None else error["type"])
+        return fail("TypeError for stream='1'", "accepted" if error is None else error.type)
     return ok()
 
 
 @check("DP-17", needs="DLPACK")
 def rocm_streams_have_their_meaning(s: Subject) -> Verdict:
-    device = s.info.get("device", {}).get("integers", [0])
+    device = s.info.device_pair or [0]
     if device[0] != ROCM or not _takes(s, "stream=None"):
         return unsupported("not on a ROCm device, or stream is not taken")
     for call in ("stream=None", "stream=-1", "stream=0"):
         error = _error(s, call)
         if error is not None:
-            return fail(f"an export for {call}", error["type"])
+            return fail(f"an export for {call}", error.type)
     for call in ("stream=1", "stream=2"):
         if _error(s, call) is None:
             return fail(f"a refusal of {call}, which has no meaning on ROCm", "accepted")
@@ -240,7 +235,7 @@ def rocm_streams_have_their_meaning(s: Subject) -> Verdict:
 @check("DP-18", needs="DLPACK", once=True)
 def pending_work_comes_before_the_consumer(s: Subject) -> Verdict:
     wanted = "the finished content for work on the consumer's stream"
-    if s.info.get("late", {}).get("DL"):
+    if s.info.late.get("DL"):
         return fail(wanted, "content that changed once the whole device was at rest")
     return _pending_verdict(s, "DL", wanted)
 
@@ -252,12 +247,12 @@ def host_copies_are_synchronized(s: Subject) -> Verdict:
 
 def _pending_verdict(s: Subject, way: str, wanted: str) -> Verdict:
     """Did an export made while work was pending give the bytes of that work?"""
-    device = s.info.get("device", {}).get("integers", [CPU])
+    device = s.info.device_pair or [CPU]
     if device[0] == CPU:
         return unsupported("host memory has no streams")
     if s.no_driver or s.device_error:
         return untested(s.no_driver or s.device_error)
-    fresh = (s.observation.get("pending") or {}).get(way)
+    fresh = s.pending.get(way)
     if fresh is None:
         return unsupported("no such export, or no stream on which work could be kept pending")
     return ok() if fresh else fail(wanted, "bytes from before the work that was pending on it")
@@ -265,14 +260,14 @@ def _pending_verdict(s: Subject, way: str, wanted: str) -> Verdict:
 
 @check("DP-20", needs="DLPACK")
 def copy_true_copies(s: Subject) -> Verdict:
-    info, original = s.info.get("copy_info"), _original(s)
+    info, original = s.info.copied, _original(s)
     if not _takes(s, "copy=None") or "copy=True" not in s.calls:
         return unsupported("copy is not taken, or memory that is not touched")
     error = _error(s, "copy=True")
     if error is not None:
         if _is(error, "BufferError"):
             return ok("it cannot copy, and says so")
-        return fail("a copy, or BufferError", error["type"])
+        return fail("a copy, or BufferError", error.type)
     if info is None:
         return unsupported("the copy's capsule cannot be read")
     try:
@@ -294,7 +289,7 @@ def copy_false_never_copies(s: Subject) -> Verdict:
     if error is not None:
         if _is(error, "BufferError", "ValueError"):
             return ok("refused")
-        return fail("the same memory, or BufferError (ValueError)", error["type"])
+        return fail("the same memory, or BufferError (ValueError)", error.type)
     return _same_memory_verdict(s, "copy=False")
 
 
@@ -328,19 +323,19 @@ def devices_are_served_or_refused(s: Subject) -> Verdict:
     if not _takes(s, "dl_device=None"):
         return unsupported("dl_device is not taken")
     elsewhere = s.calls["dl_device=(8,0)"]
-    if "error" not in elsewhere and elsewhere.get("device") != [8, 0]:
+    if elsewhere.error is None and elsewhere.device != [8, 0]:
         return fail("an error for a device that cannot be served", "dl_device=(8, 0) ignored")
-    if "error" not in s.calls["dl_device='cpu'"]:
+    text_error = s.call("dl_device='cpu'").error
+    if text_error is None:
         return fail("TypeError for dl_device='cpu'", "accepted")
-    error = elsewhere.get("error")
+    error = elsewhere.error
     if error is not None and not _is(error, "BufferError", "ValueError"):
-        return advise("BufferError (or ValueError) for dl_device=(8, 0)", error["type"])
-    error = s.calls["dl_device='cpu'"]["error"]
-    if not _is(error, "TypeError"):
-        return advise("TypeError for dl_device='cpu'", error["type"])
+        return advise("BufferError (or ValueError) for dl_device=(8, 0)", error.type)
+    if not _is(text_error, "TypeError"):
+        return advise("TypeError for dl_device='cpu'", text_error.type)
     refusal = _error(s, "dl_device=(1,0)")
     if refusal:
-        return advise("a copy on the CPU for dl_device=(1, 0)", refusal["type"])
+        return advise("a copy on the CPU for dl_device=(1, 0)", refusal.type)
     return ok()
 
 
@@ -354,10 +349,10 @@ def indescribable_arrays_are_refused(s: Subject) -> Verdict:
         if why == "swapped byte order":
             return unsupported("judged by DL-16")
         return fail(f"a refusal of {why}", f"exported as {element}")
-    error = s.info["main"]["error"]
-    if _is(error, "BufferError"):
+    error = s.main.error
+    if error is None or _is(error, "BufferError"):
         return ok()
-    return advise(f"BufferError for {why}", error["type"])
+    return advise(f"BufferError for {why}", error.type)
 
 
 _NO_DLPACK_TYPE = frozenset({"object", "datetime", "timedelta", "text", "struct"})
@@ -384,7 +379,7 @@ def uneven_strides_are_refused(s: Subject) -> Verdict:
         if uneven and _exports(s):
             return fail(
                 f"a refusal of the byte stride {uneven[0]} with items of {array.itemsize} bytes",
-                f"exported with strides {s.info['main'].get('strides')}",
+                f"exported with strides {s.main.strides}",
             )
         if uneven:
             return ok()
@@ -397,9 +392,9 @@ def uneven_strides_are_refused(s: Subject) -> Verdict:
 @check("DP-27", needs="DLPACK")
 def legacy_capsules_are_writable(s: Subject) -> Verdict:
     witnesses = [name for name, other in s.others("DL").items() if other.readonly]
-    says_so = any(f.get("flags") and f["flags"] & 1 for f in s.capsules.values())
+    says_so = any(f.flags and f.flags & 1 for f in s.capsules.values())
     if not witnesses and not says_so:
         return unsupported("the memory is not known to be read-only")
-    if "legacy" in s.capsules and s.capsules["legacy"]["version"] is None:
+    if "legacy" in s.capsules and s.capsules["legacy"].version is None:
         return fail("a refusal: a legacy capsule cannot say read-only", "a legacy capsule")
     return ok()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from math import prod
-from typing import Any
 
 from ..abi.dlpack import (
     CPU,
@@ -19,6 +18,7 @@ from ..abi.dlpack import (
 from ..descriptors import Descriptor, Rejected, of_dlpack
 from ..dtypes import packed
 from ..elements import of_dlpack as element_of
+from ..info import CapsuleInfo
 from ..outcomes import Outcome, Verdict
 from .array_interface import moved_address_verdict
 from .common import hull_verdict, leaked, readonly_verdict, resize_verdict
@@ -33,7 +33,7 @@ _NARROW_FLOAT_BITS = {15: 6, 16: 6, 17: 4}
 _STRIDE_REACH_LIMIT = 2**63
 
 
-def _every_capsule(s: Subject, judge: Callable[[dict[str, Any]], Verdict]) -> Verdict:
+def _every_capsule(s: Subject, judge: Callable[[CapsuleInfo], Verdict]) -> Verdict:
     """The first verdict that is no PASS over all capsules, naming the call; else the last one."""
     verdict = unsupported("__dlpack__ gave no capsule that can be read")
     for name, info in s.capsules.items():
@@ -44,28 +44,27 @@ def _every_capsule(s: Subject, judge: Callable[[dict[str, Any]], Verdict]) -> Ve
     return verdict
 
 
-def _versioned(s: Subject) -> Iterator[tuple[str, dict[str, Any]]]:
-    return ((name, f) for name, f in s.capsules.items() if f["version"] is not None)
+def _versioned(s: Subject) -> list[tuple[list[int], int, CapsuleInfo]]:
+    """(version, flags, info) of each versioned capsule."""
+    return [(f.version, f.flags or 0, f) for f in s.capsules.values() if f.version is not None]
 
 
 @check("DL-01", needs="DL")
 def struct_has_the_layout(s: Subject) -> Verdict:
-    answers = {**s.calls, "held": s.info["main"]}
-    if any(part.get("unmapped") for part in answers.values()):
+    answers = {**s.calls, "held": s.main}
+    if any(part.unmapped for part in answers.values()):
         return fail("a struct behind the capsule", "its pointer leads to unmapped memory")
 
-    def plausible(info: dict[str, Any]) -> Verdict:
-        version = info["version"]
+    def plausible(info: CapsuleInfo) -> Verdict:
+        version = info.version
         if version is not None and (version[0] > 0xFFFF or version[1] > 0xFFFF):
             return fail("version, manager_ctx, deleter, flags, dl_tensor", "no version at offset 0")
-        if version is not None and info["flags"] >> 32:
+        if version is not None and (info.flags or 0) >> 32:
             return fail(
                 "flags at offset 24", "no set of flags there, but what looks like an address"
             )
-        if not 0 <= info["ndim"] <= 1024 or isinstance(info["shape"], dict):
-            return fail(
-                "ndim and shape at their offsets", f"ndim {info['ndim']}, or no mapped shape"
-            )
+        if not 0 <= info.ndim <= 1024 or isinstance(info.shape, str):
+            return fail("ndim and shape at their offsets", f"ndim {info.ndim}, or no mapped shape")
         return ok()
 
     return _every_capsule(s, plausible)
@@ -73,18 +72,18 @@ def struct_has_the_layout(s: Subject) -> Verdict:
 
 @check("DL-02", needs="DL")
 def major_version_is_one(s: Subject) -> Verdict:
-    wrong = [f["version"] for _, f in _versioned(s) if f["version"][0] != 1]
+    wrong = [version for version, _, _ in _versioned(s) if version[0] != 1]
     if wrong:
         return fail("major version 1", f"version {tuple(wrong[0])}")
-    return ok() if any(_versioned(s)) else unsupported("no versioned capsule")
+    return ok() if _versioned(s) else unsupported("no versioned capsule")
 
 
 @check("DL-03", needs="DL")
 def only_known_flags(s: Subject) -> Verdict:
-    stray = [f["flags"] & ~_KNOWN_FLAGS for _, f in _versioned(s) if f["flags"] & ~_KNOWN_FLAGS]
+    stray = [flags & ~_KNOWN_FLAGS for _, flags, _ in _versioned(s) if flags & ~_KNOWN_FLAGS]
     if stray:
         return fail("no bits but 0, 1 and 2", f"stray bits {stray[0]:#x}")
-    return ok() if any(_versioned(s)) else unsupported("no versioned capsule")
+    return ok() if _versioned(s) else unsupported("no versioned capsule")
 
 
 @check("DL-04", needs="DL", believable=True)
@@ -103,8 +102,8 @@ def copied_bit_says_what_happened(s: Subject) -> Verdict:
     for name, other in s.others("DL").items():
         if held.is_copy and overlap(held, other) and held.address == other.address:
             return fail("the bit clear on shared memory", f"set at the address of {name}")
-    copied = s.info.get("copy_info")
-    says_copied = copied is None or copied["flags"] is None or copied["flags"] & FLAG_COPIED
+    copied = s.info.copied
+    says_copied = copied is None or copied.flags is None or copied.flags & FLAG_COPIED
     if copied is not None and not says_copied and _is_elsewhere(s, copied):
         return fail("is-copied set on a copy", "clear in what copy=True returned")
     if not s.is_view and _copies_share_memory(s):
@@ -114,7 +113,7 @@ def copied_bit_says_what_happened(s: Subject) -> Verdict:
     return ok()
 
 
-def _is_elsewhere(s: Subject, info: dict[str, Any]) -> bool:
+def _is_elsewhere(s: Subject, info: CapsuleInfo) -> bool:
     try:
         copy = of_dlpack(info)
     except Rejected:
@@ -125,9 +124,9 @@ def _is_elsewhere(s: Subject, info: dict[str, Any]) -> bool:
 
 def _repeated_exports(s: Subject) -> Iterator[Descriptor]:
     """The exports that were made while the first one was held."""
-    for repeated in s.observation["repeated"]:
+    for repeated in s.observation.repeated:
         try:
-            yield of_dlpack(repeated.get("main", {}))
+            yield of_dlpack(repeated.main or CapsuleInfo())
         except Rejected:
             continue
 
@@ -150,23 +149,23 @@ def _moved_without_bit(s: Subject) -> bool:
 
 @check("DL-06", needs="DL")
 def padded_bit_only_below_a_byte(s: Subject) -> Verdict:
-    for _, info in _versioned(s):
-        if info["flags"] & FLAG_PADDED and info["dtype"][1] >= 8:
-            return fail("the bit only for types under 8 bits", f"set for {info['dtype'][1]} bits")
-    return ok() if any(_versioned(s)) else unsupported("no versioned capsule")
+    for _, flags, info in _versioned(s):
+        if flags & FLAG_PADDED and info.dtype[1] >= 8:
+            return fail("the bit only for types under 8 bits", f"set for {info.dtype[1]} bits")
+    return ok() if _versioned(s) else unsupported("no versioned capsule")
 
 
 @check("DL-07", needs="DL")
 def shape_is_there(s: Subject) -> Verdict:
-    def judge(info: dict[str, Any]) -> Verdict:
-        if info["ndim"] < 0:
-            return fail("ndim >= 0", str(info["ndim"]))
-        if info["ndim"] and not isinstance(info["shape"], list):
-            return fail(f"shape with {info['ndim']} entries", "NULL")
-        if info["ndim"] and any(extent < 0 for extent in info["shape"]):
-            return fail("extents >= 0", str(info["shape"]))
-        if info["ndim"] and isinstance(info["strides"], dict):
-            return fail(f"strides with {info['ndim']} entries", "a pointer to unmapped memory")
+    def judge(info: CapsuleInfo) -> Verdict:
+        if info.ndim < 0:
+            return fail("ndim >= 0", str(info.ndim))
+        if info.ndim and not isinstance(info.shape, list):
+            return fail(f"shape with {info.ndim} entries", "NULL")
+        if info.ndim and any(extent < 0 for extent in info.extents):
+            return fail("extents >= 0", str(info.shape))
+        if info.ndim and isinstance(info.strides, str):
+            return fail(f"strides with {info.ndim} entries", "a pointer to unmapped memory")
         return ok()
 
     return _every_capsule(s, judge)
@@ -174,11 +173,9 @@ def shape_is_there(s: Subject) -> Verdict:
 
 @check("DL-08", needs="DL")
 def strides_are_there_from_1_2(s: Subject) -> Verdict:
-    for _, info in _versioned(s):
-        if info["version"] >= [1, 2] and info["ndim"] and info["strides"] is None:
-            return fail(
-                "strides non-NULL from version 1.2 on", f"NULL under {tuple(info['version'])}"
-            )
+    for version, _, info in _versioned(s):
+        if version >= [1, 2] and info.ndim and info.strides is None:
+            return fail("strides non-NULL from version 1.2 on", f"NULL under {tuple(version)}")
     return ok()
 
 
@@ -206,7 +203,7 @@ def strides_count_elements(s: Subject) -> Verdict:
 
 @check("DL-10", needs="DL", believable=True)
 def byte_offset_is_added(s: Subject) -> Verdict:
-    offset, data = s.info["main"]["byte_offset"], s.info["main"]["data"]
+    offset, data = s.main.byte_offset, s.main.data
     addresses = {other.address for other in s.others("DL").values() if not other.is_empty}
     if s.arrays["DL"].is_copy:
         return ok("the export is a copy")
@@ -220,7 +217,7 @@ def byte_offset_is_added(s: Subject) -> Verdict:
 
 @check("DL-11", needs="DL", believable=True)
 def data_is_aligned(s: Subject) -> Verdict:
-    if s.info["main"]["data"] % 256 == 0:
+    if s.main.data % 256 == 0:
         return ok()
     # How far off it is changes from run to run; reports do not.
     return ok("data is no multiple of 256 bytes; the header tells consumers to bear it")
@@ -230,7 +227,7 @@ def data_is_aligned(s: Subject) -> Verdict:
 def empty_tensors_have_null_data(s: Subject) -> Verdict:
     if prod(s.arrays["DL"].shape):
         return unsupported("the tensor has elements")
-    if s.info["main"]["data"]:
+    if s.main.data:
         return advise(
             "data NULL for a tensor of size zero",
             "a pointer",
@@ -241,10 +238,10 @@ def empty_tensors_have_null_data(s: Subject) -> Verdict:
 
 @check("DL-13", needs="DL")
 def zero_dimensions_have_memory(s: Subject) -> Verdict:
-    zero_dimensional = [f for f in s.capsules.values() if f["ndim"] == 0]
+    zero_dimensional = [f for f in s.capsules.values() if f.ndim == 0]
     if not zero_dimensional:
         return unsupported("the tensor has dimensions")
-    if all(f["data"] for f in zero_dimensional):
+    if all(f.data for f in zero_dimensional):
         return ok()
     return fail("data non-NULL: ndim 0 is one element", "NULL")
 
@@ -261,8 +258,8 @@ def strides_stay_in_the_allocation(s: Subject) -> Verdict:
 
 @check("DL-15", needs="DL")
 def type_is_legal(s: Subject) -> Verdict:
-    def judge(info: dict[str, Any]) -> Verdict:
-        code, bits, lanes = info["dtype"]
+    def judge(info: CapsuleInfo) -> Verdict:
+        code, bits, lanes = info.dtype
         if code not in TYPE_CODES:
             return fail("a known type code", f"code {code}")
         if lanes < 1 or bits < 1:
@@ -295,8 +292,8 @@ def _order_shows(s: Subject, wanted: str) -> bool:
 
 @check("DL-17", needs="DL")
 def device_is_known(s: Subject) -> Verdict:
-    def judge(info: dict[str, Any]) -> Verdict:
-        kind, index = info["device"]
+    def judge(info: CapsuleInfo) -> Verdict:
+        kind, index = info.device
         if kind not in DEVICE_TYPES:
             return fail("a known device type", str(kind))
         if kind in _HOST_LIKE_DEVICES and index:
@@ -315,28 +312,28 @@ def device_type_matches_the_memory(s: Subject) -> Verdict:
         return untested(f"no driver here knows device type {array.device[0]}")
     if s.no_driver:
         return untested(s.no_driver)
-    pointer = s.mapping.get("DL", {}).get("pointer")
+    pointer = s.pointer("DL")
     if pointer is None:
         return untested("the driver has no word on this address")
-    if pointer["type"] == array.device[0]:
+    if pointer.type == array.device[0]:
         return ok()
-    found = DEVICE_TYPES.get(pointer["type"], str(pointer["type"]))
+    found = DEVICE_TYPES.get(pointer.type, str(pointer.type))
     return fail(
-        f"device type {pointer['type']} ({found}), as the driver says",
+        f"device type {pointer.type} ({found}), as the driver says",
         f"{array.device[0]} ({DEVICE_TYPES[array.device[0]]})",
     )
 
 
 @check("DL-19", needs="DL", once=True)
 def deleter_runs_exactly_once(s: Subject) -> Verdict:
-    info = s.life.get("capsule")
-    if any(part["deleter"] == "not executable" for part in s.capsules.values()):
+    info = s.life.capsule
+    if any(part.deleter == "not executable" for part in s.capsules.values()):
         return fail("deleter NULL or a function", "an address that holds no code")
-    if info is None or "error" in info:
+    if info is None or info.error is not None:
         return unsupported("memory that is not touched, or another device")
-    if info.get("unconsumed_calls", 0) > 1:
-        return fail("one call of the deleter", f"{info['unconsumed_calls']} calls for one capsule")
-    growth = info.get("consumed_growth")
+    if info.unconsumed_calls > 1:
+        return fail("one call of the deleter", f"{info.unconsumed_calls} calls for one capsule")
+    growth = info.consumed_growth
     gained = growth and leaked(growth)
     if gained:
         return fail("a deleter that frees context and struct", f"{gained} left after it ran")
@@ -345,22 +342,22 @@ def deleter_runs_exactly_once(s: Subject) -> Verdict:
 
 @check("DL-20", needs="DL", believable=True, once=True)
 def deleter_takes_the_gil(s: Subject) -> Verdict:
-    info = s.life.get("capsule")
-    if info is None or s.observation["live"]:
+    info = s.life.capsule
+    if info is None or s.observation.live:
         return untested(
             "only tried on a producer's objects: a wrong deleter takes the process down"
         )
-    if not info.get("foreign_thread"):
+    if not info.foreign_thread:
         return unsupported("no deleter to call")
     return ok("the deleter ran on a thread that Python did not know")
 
 
 @check("DL-21", needs="DL", believable=True, once=True)
 def metadata_lives_until_the_deleter(s: Subject) -> Verdict:
-    drops = [drop for drop in s.life.get("drops", ()) if "DL" in drop["order"]]
+    drops = [drop for drop in (s.life.drops or []) if "DL" in drop.order]
     if not drops:
         return untested("needs a producer: a live object is not dropped")
-    if any("DL" in drop["changed"] for drop in drops):
+    if any("DL" in drop.changed for drop in drops):
         return fail(
             "shape and strides as exported, while the capsule lives", "they changed or vanished"
         )
@@ -369,8 +366,8 @@ def metadata_lives_until_the_deleter(s: Subject) -> Verdict:
 
 @check("DL-24", needs="DL")
 def byte_offset_is_unsigned(s: Subject) -> Verdict:
-    def judge(info: dict[str, Any]) -> Verdict:
-        offset = info["byte_offset"]
+    def judge(info: CapsuleInfo) -> Verdict:
+        offset = info.byte_offset
         if offset < _STRIDE_REACH_LIMIT:
             return ok()
         return fail("an offset >= 0", f"2^64 - {2**64 - offset}: a negative number wrapped")
@@ -380,21 +377,21 @@ def byte_offset_is_unsigned(s: Subject) -> Verdict:
 
 @check("DL-25", needs="DL", once=True)
 def packed_elements_start_at_the_lowest_bit(s: Subject) -> Verdict:
-    info = s.info["main"]
-    code, bits, lanes = info["dtype"]
+    info = s.main
+    code, bits, lanes = info.dtype
     if bits * lanes % 8 == 0:
         return unsupported("elements of whole bytes")
-    if (info["flags"] or 0) & FLAG_PADDED:
+    if (info.flags or 0) & FLAG_PADDED:
         return unsupported("padded elements: the header does not say to what unit")
     if s.plan is None or s.plan.fill is None:
         return unsupported("needs a producer: only a plan says what the elements are")
     asked = (*(s.plan.dtype_info.dlpack or (None, None)), 1)
-    if asked != (code, bits, lanes) or tuple(info["shape"] or ()) != s.plan.shape:
+    if asked != (code, bits, lanes) or tuple(info.shape or ()) != s.plan.shape:
         return unsupported("not what the plan asks: judged by GT-20")
-    if "packed" not in s.info:
+    if s.info.packed is None:
         return unsupported("no row-major tensor that the host can read")
     wanted = packed(s.plan.content(), bits).hex()
-    found = _without_spare_bits(s.info["packed"], s.plan.element_count * bits)
+    found = _without_spare_bits(s.info.packed, s.plan.element_count * bits)
     if found == wanted:
         return ok()
     at = next(k for k in range(0, len(wanted), 2) if wanted[k : k + 2] != found[k : k + 2])
@@ -414,8 +411,8 @@ def _without_spare_bits(content: str, used_bits: int) -> str:
 
 @check("DL-26", needs="DL")
 def narrow_floats_have_their_bits(s: Subject) -> Verdict:
-    def judge(info: dict[str, Any]) -> Verdict:
-        code, bits, _ = info["dtype"]
+    def judge(info: CapsuleInfo) -> Verdict:
+        code, bits, _ = info.dtype
         wanted = _NARROW_FLOAT_BITS.get(code)
         if wanted is None:
             return ok("no float of 6 or 4 bits")
@@ -428,11 +425,9 @@ def narrow_floats_have_their_bits(s: Subject) -> Verdict:
 
 @check("DL-27", needs="DL")
 def elements_have_memory(s: Subject) -> Verdict:
-    def judge(info: dict[str, Any]) -> Verdict:
-        if info["ndim"] and not info["data"] and prod(info["shape"]):
-            return fail(
-                "data non-NULL for a tensor with elements", f"NULL for shape {info['shape']}"
-            )
+    def judge(info: CapsuleInfo) -> Verdict:
+        if info.ndim and not info.data and prod(info.extents):
+            return fail("data non-NULL for a tensor with elements", f"NULL for shape {info.shape}")
         return ok()
 
     return _every_capsule(s, judge)
@@ -445,7 +440,7 @@ def no_reallocation_under_an_export(s: Subject) -> Verdict:
 
 @check("DL-30", needs="DL", believable=True)
 def lanes_count_in_the_element(s: Subject) -> Verdict:
-    code, bits, lanes = s.info["main"]["dtype"]
+    code, bits, lanes = s.main.dtype
     if lanes == 1:
         return unsupported("one lane")
     element = element_of(code, bits, lanes)

@@ -10,6 +10,7 @@ from ..descriptors import (
     of_entry,
 )
 from ..elements import agree
+from ..info import NONE, EntryInfo, Value
 from ..outcomes import Verdict
 from .dicts import shown
 from .registry import check
@@ -27,10 +28,9 @@ def arrays_of(s: Subject) -> dict[str, Descriptor]:
 # -- the data interface --------------------------------------------------------------------------------
 
 
-def entries_of(s: Subject) -> dict[str, dict[str, Any]]:
+def entries_of(s: Subject) -> dict[str, EntryInfo]:
     """The entries of the data interface by key, "None" or "gpu"."""
-    entries: dict[str, dict[str, Any]] = s.info["gt_data"]["entries"]
-    return entries
+    return s.gt_data.entries or {}
 
 
 def _described_arrays(s: Subject) -> dict[str, Descriptor]:
@@ -46,16 +46,16 @@ def _described_arrays(s: Subject) -> dict[str, Descriptor]:
 
 @check("GT-01", needs="GTD")
 def data_interface_is_keyed_by_device(s: Subject) -> Verdict:
-    info = s.info["gt_data"]
-    if "error" in info:
-        return fail("a dict", f"the attribute raised {info['error']['type']}")
-    if "entries" not in info:
-        value = info["value"]
-        return fail("a dict", "a method" if value.get("callable") else shown(value))
-    if not info["keys"]:
+    info = s.gt_data
+    if info.error is not None:
+        return fail("a dict", f"the attribute raised {info.error.type}")
+    if info.entries is None:
+        value = info.value
+        return fail("a dict", "a method" if value.callable else shown(value))
+    if not info.keys:
         return fail("an entry for None or 'gpu'", "no entry")
-    for key in info["keys"]:
-        if key["t"] != "none" and (key["t"], key.get("value")) != ("str", "gpu"):
+    for key in info.keys:
+        if key.t != "none" and (key.t, key.value) != ("str", "gpu"):
             return fail("the keys None and 'gpu'", f"the key {shown(key)}")
     return ok()
 
@@ -76,11 +76,11 @@ def entries_describe_arrays(s: Subject) -> Verdict:
 @check("GT-03", needs="GTD")
 def hooks_take_no_argument(s: Subject) -> Verdict:
     for key, entry in entries_of(s).items():
-        for hook, info in entry["hooks"].items():
-            if not info["callable"]:
+        for hook, info in entry.hooks.items():
+            if not info.callable:
                 return fail(f"{hook} None or a function", f"no function (entry {key})")
-            if "error" in info.get("call", {}):
-                raised = info["call"]["error"]["type"]
+            if info.error is not None:
+                raised = info.error.type
                 return fail(f"{hook}() without arguments", f"{raised} (entry {key})")
     return ok()
 
@@ -89,13 +89,13 @@ def hooks_take_no_argument(s: Subject) -> Verdict:
 def dims_are_ndim_strings(s: Subject) -> Verdict:
     judged = False
     for key, entry in entries_of(s).items():
-        dims = entry["fields"].get("dims", {"t": "none"})
-        ndim = len(entry["fields"]["shape"]["items"])
-        if dims["t"] == "none":
+        dims = entry.item("dims")
+        ndim = len(entry.item("shape").items)
+        if dims.t == "none":
             continue
         judged = True
-        names = [{"t": "str"}] * len(dims["value"]) if dims["t"] == "str" else dims.get("items", [])
-        if dims["t"] not in ("tuple", "list", "str") or any(n["t"] != "str" for n in names):
+        names = [Value("str")] * len(dims.value) if dims.t == "str" else dims.items
+        if dims.t not in ("tuple", "list", "str") or any(n.t != "str" for n in names):
             return fail(f"a sequence of {ndim} strings", f"{shown(dims)} (entry {key})")
         if len(names) != ndim:
             return fail(f"{ndim} names", f"{len(names)} in {shown(dims)} (entry {key})")
@@ -106,14 +106,14 @@ def dims_are_ndim_strings(s: Subject) -> Verdict:
 def halo_fits_the_shape(s: Subject) -> Verdict:
     judged = False
     for entry in entries_of(s).values():
-        halo = entry["fields"].get("halo", {"t": "none"})
-        extents = [extent["value"] for extent in entry["fields"]["shape"]["items"]]
-        if halo["t"] == "none":
+        halo = entry.item("halo")
+        extents = [extent.value for extent in entry.item("shape").items]
+        if halo.t == "none":
             continue
         judged = True
-        described = [pair_of(entry_) for entry_ in halo.get("items", [])]
+        described = [pair_of(entry_) for entry_ in halo.items]
         pairs = [pair for pair in described if pair is not None]
-        if halo["t"] not in ("tuple", "list") or not len(pairs) == len(described) == len(extents):
+        if halo.t not in ("tuple", "list") or not len(pairs) == len(described) == len(extents):
             return fail(f"{len(extents)} pairs of ints >= 0", shown(halo))
         for (lower, upper), extent in zip(pairs, extents):
             if lower + upper > extent:
@@ -123,13 +123,13 @@ def halo_fits_the_shape(s: Subject) -> Verdict:
     return _asked_halo(s)
 
 
-def pair_of(value: dict[str, Any]) -> tuple[int, int] | None:
-    items = value.get("items", [])
-    if value["t"] not in ("tuple", "list") or len(items) != 2:
+def pair_of(value: Value) -> tuple[int, int] | None:
+    items = value.items
+    if value.t not in ("tuple", "list") or len(items) != 2:
         return None
-    if any(item["t"] != "int" or item["value"] < 0 for item in items):
+    if any(item.t != "int" or item.value < 0 for item in items):
         return None
-    return items[0]["value"], items[1]["value"]
+    return items[0].value, items[1].value
 
 
 def _asked_halo(s: Subject) -> Verdict:
@@ -137,9 +137,9 @@ def _asked_halo(s: Subject) -> Verdict:
     if s.plan is None or s.plan.halo is None or s.is_view:
         return ok()
     for key, entry in entries_of(s).items():
-        halo = entry["fields"].get("halo", {"t": "none"})
-        pairs = tuple(map(pair_of, halo.get("items", ())))
-        if halo["t"] != "none" and pairs != s.plan.halo:
+        halo = entry.item("halo")
+        pairs = tuple(map(pair_of, halo.items))
+        if halo.t != "none" and pairs != s.plan.halo:
             return fail(f"halo {s.plan.halo}, as asked", f"{shown(halo)} (entry {key})")
     return ok()
 
@@ -157,7 +157,7 @@ def array_interfaces_stand_for_entries(s: Subject) -> Verdict:
         return ok("one memory for both sides")
     if s.no_driver:
         return untested(s.no_driver)
-    passed_on = s.info.get("standing", {})
+    passed_on = s.info.standing
     for direction, seen in passed_on.items():
         if seen is False:
             source, _, target = direction.partition(">")
@@ -183,10 +183,10 @@ def mirrors_agree(s: Subject) -> Verdict:
         return fail(f"{host.element} in both entries", f"{device.element} in the entry gpu")
     entries = entries_of(s)
     for field in ("dims", "halo"):
-        stated = [entries[key]["fields"].get(field, {"t": "none"}) for key in ("None", "gpu")]
+        stated = [entries[key].item(field) for key in ("None", "gpu")]
         if shown(stated[0]) != shown(stated[1]):
             return fail(f"{field} {shown(stated[0])} in both entries", shown(stated[1]))
-    return _currency_verdict(s, [entries[key].get("walk") for key in ("None", "gpu")])
+    return _currency_verdict(s, [entries[key].walk for key in ("None", "gpu")])
 
 
 def _currency_verdict(s: Subject, walks: list[str | None]) -> Verdict:
@@ -197,7 +197,7 @@ def _currency_verdict(s: Subject, walks: list[str | None]) -> Verdict:
         return ok() if s.is_view else unsupported("memory that is not touched")
     if walks[0] != walks[1]:
         return fail("equal content after acquire", "the two entries show different content")
-    for direction, seen in s.info["gt_data"].get("passed_on", {}).items():
+    for direction, seen in s.gt_data.passed_on.items():
         if seen is False:
             source, _, target = direction.partition(">")
             return fail(
@@ -209,24 +209,26 @@ def _currency_verdict(s: Subject, walks: list[str | None]) -> Verdict:
 
 @check("GT-11", needs="GTD", once=True)
 def accessor_fills_in_the_names(s: Subject) -> Verdict:
-    info = s.observation.get("naming")
+    info = s.observation.naming
     if info is None:
         return unsupported("no named array (xarray's DataArray) with an accessor")
-    wanted = names_of(info["dims"])
+    wanted = names_of(info.dims)
     for key, entry in entries_of(s).items():
-        dims = entry["fields"].get("dims", {"t": "none"})
+        dims = entry.item("dims")
         if names_of(dims) != wanted:
-            return fail(f"dims {shown(info['dims'])} of the array", f"{shown(dims)} (entry {key})")
-    renamed = info.get("renamed", {})
-    if info["data_has_names"]:
-        if renamed and "error" not in renamed:
+            return fail(f"dims {shown(info.dims)} of the array", f"{shown(dims)} (entry {key})")
+    renamed = info.renamed
+    if info.data_has_names:
+        if renamed and renamed.error is None:
             return fail(
                 "an error where the data names its dimensions otherwise", "the entries are shown"
             )
         return ok()
-    for dims in renamed.get("shown", ()):
-        if names_of(dims) != names_of(renamed["wanted"]):
-            return fail(f"dims {shown(renamed['wanted'])} after renaming", shown(dims))
+    if renamed is None:
+        return ok()
+    for dims in renamed.shown:
+        if names_of(dims) != names_of(renamed.wanted):
+            return fail(f"dims {shown(renamed.wanted)} after renaming", shown(dims))
     return ok()
 
 
@@ -254,11 +256,11 @@ def entries_agree_with_the_interfaces(s: Subject) -> Verdict:
 
 def _dims_verdict(s: Subject) -> Verdict:
     """`dims` of the entries and `__gt_dims__` are the same names."""
-    stated = s.observation.get("gt4py", {}).get("__gt_dims__", {"t": "none"})
+    stated = s.observation.gt4py.get("__gt_dims__", NONE)
     if s.is_view or names_of(stated) is None:
         return ok()
     for key, entry in entries_of(s).items():
-        names = names_of(entry["fields"].get("dims", {"t": "none"}))
+        names = names_of(entry.item("dims"))
         if names is not None and names != names_of(stated):
             return fail(f"dims {shown(stated)}, as __gt_dims__", f"{names} (entry {key})")
     return ok()
@@ -267,23 +269,23 @@ def _dims_verdict(s: Subject) -> Verdict:
 # -- dimensions and origin -----------------------------------------------------------------------------
 
 
-def names_of(value: dict[str, Any]) -> list[Any] | None:
+def names_of(value: Value) -> list[Any] | None:
     """The names in a described sequence, or None for anything else."""
-    if value.get("t") == "str":
-        return list(value["value"])
-    if value.get("t") in ("tuple", "list"):
-        return [entry.get("value") for entry in value["items"]]
+    if value.t == "str":
+        return list(value.value)
+    if value.t in ("tuple", "list"):
+        return [entry.value for entry in value.items]
     return None
 
 
 @check("GT-13", once=True)
 def dimension_names_are_a_sequence(s: Subject) -> Verdict:
-    value = s.observation.get("gt4py", {}).get("__gt_dims__", {"t": "none"})
-    if value.get("t") == "none":
+    value = s.observation.gt4py.get("__gt_dims__", NONE)
+    if value.t == "none":
         return unsupported("no __gt_dims__")
-    if "error" in value:
-        return fail("a sequence of names", f"the attribute raised {value['error']['type']}")
-    if value.get("callable"):
+    if value.error is not None:
+        return fail("a sequence of names", f"the attribute raised {value.error.type}")
+    if value.callable:
         return advise(
             "an attribute, as GT4Py's code reads it", "a method, as the proposal shows it"
         )
@@ -305,14 +307,14 @@ def _ndim(s: Subject) -> int | None:
 def origin_is_ndim_ints(s: Subject) -> Verdict:
     judged = False
     for name in ("__gt_origin__", "default_origin"):
-        value = s.observation.get("gt4py", {}).get(name, {"t": "none"})
-        if "error" in value:
-            return fail(f"{name} a tuple of ints", f"the attribute raised {value['error']['type']}")
-        if value.get("t") == "none" or value.get("callable"):
+        value = s.observation.gt4py.get(name, NONE)
+        if value.error is not None:
+            return fail(f"{name} a tuple of ints", f"the attribute raised {value.error.type}")
+        if value.t == "none" or value.callable:
             continue
         judged = True
-        entries, ndim = value.get("items", []), _ndim(s)
-        if value["t"] not in ("tuple", "list") or any(entry["t"] != "int" for entry in entries):
+        entries, ndim = value.items, _ndim(s)
+        if value.t not in ("tuple", "list") or any(entry.t != "int" for entry in entries):
             return fail(f"{name} a tuple of ints", shown(value))
         if ndim is not None and len(entries) != ndim:
             return fail(f"{ndim} ints in {name}", f"{len(entries)} in {shown(value)}")

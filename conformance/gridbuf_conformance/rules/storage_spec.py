@@ -9,6 +9,7 @@ from typing import Any
 from ..abi.dlpack import CUDA, CUDA_HOST, CUDA_MANAGED, ROCM
 from ..descriptors import Descriptor, Rejected, descriptors_of, of_array_interface, sample_indices
 from ..elements import agree
+from ..info import NONE, CapsuleInfo, Value
 from ..outcomes import Verdict
 from .common import reach_verdict
 from .dicts import shown
@@ -20,7 +21,6 @@ from .verdicts import advise, drawing_of, fail, ok, unsupported
 _NO_PLAN = "needs a producer: nobody asked for this object"
 _NAMES = ("I", "J", "K")
 _PAIR_LIMIT = 4096
-_NOTHING = {"t": "none"}
 
 
 def _placed(s: Subject) -> Descriptor | None:
@@ -33,9 +33,9 @@ def _placed(s: Subject) -> Descriptor | None:
 def numpy_gets_a_view(s: Subject) -> Verdict:
     if any(name in s.arrays for name in ("AI", "AS", "PB", "CAI")):
         return ok()
-    info = s.observation.get("array_attribute")
+    info = s.observation.array_attribute
     held = s.arrays.get("DL")
-    if info is None or "error" in info or held is None or held.is_empty:
+    if info is None or info.error is not None or held is None or held.is_empty:
         return unsupported("numpy.asarray has no way to this object's memory")
     try:
         array = of_array_interface(info, None)
@@ -49,9 +49,9 @@ def numpy_gets_a_view(s: Subject) -> Verdict:
 
 def _speaks_gt4py(s: Subject) -> bool:
     """Whether the object says anything by GT4Py's attributes; NumPy's protocol allows the others a copy."""
-    stated = s.observation.get("gt4py", {})
+    stated = s.observation.gt4py
     names = ("__gt_dims__", "__gt_origin__")
-    return s.has("GTD") or any(stated.get(name, _NOTHING) != _NOTHING for name in names)
+    return s.has("GTD") or any(stated.get(name, NONE) != NONE for name in names)
 
 
 @check("GT-16", once=True)
@@ -103,12 +103,10 @@ def strides_follow_the_layout(s: Subject) -> Verdict:
 
 @check("GT-18", once=True)
 def dimension_names_are_the_plans(s: Subject) -> Verdict:
-    value = s.observation.get("gt4py", {}).get("__gt_dims__", {"t": "none"})
-    if value.get("t") not in ("tuple", "list", "str"):
+    value = s.observation.gt4py.get("__gt_dims__", NONE)
+    if value.t not in ("tuple", "list", "str"):
         return unsupported("no __gt_dims__")
-    names = (
-        list(value["value"]) if value["t"] == "str" else [e.get("value") for e in value["items"]]
-    )
+    names = list(value.value) if value.t == "str" else [e.value for e in value.items]
     for name in names:
         decimal = (
             isinstance(name, str) and name.isascii() and name.isdigit() and str(int(name)) == name
@@ -123,14 +121,14 @@ def dimension_names_are_the_plans(s: Subject) -> Verdict:
 
 @check("GT-19", once=True)
 def origin_is_the_negated_start(s: Subject) -> Verdict:
-    info = s.observation.get("gt4py", {})
-    starts, origin = info.get("domain_starts"), info.get("__gt_origin__", {"t": "none"})
-    if not starts or any(start["t"] != "int" for start in starts):
+    starts = s.observation.domain_starts
+    origin = s.observation.gt4py.get("__gt_origin__", NONE)
+    if not starts or any(start.t != "int" for start in starts):
         return unsupported("no domain with bounded ranges")
-    if origin.get("t") != "tuple":
+    if origin.t != "tuple":
         return unsupported("no __gt_origin__")
-    wanted = [-start["value"] for start in starts]
-    if [entry.get("value") for entry in origin["items"]] == wanted:
+    wanted = [-start.value for start in starts]
+    if [entry.value for entry in origin.items] == wanted:
         return ok()
     return fail(f"origin {tuple(wanted)}", shown(origin))
 
@@ -150,10 +148,10 @@ def the_plan_is_met(s: Subject) -> Verdict:
 
 def _narrow_plan_verdict(s: Subject) -> Verdict:
     """Elements of less than a byte are in no descriptor; the tensor itself says what they are."""
-    info, plan = s.info.get("main", {}), s.asked
+    info, plan = s.info.main or CapsuleInfo(), s.asked
     if "DL" not in s.rejected or s.rejected["DL"] is not None:
         return unsupported("no interface describes this array")
-    code, bits, lanes = info["dtype"]
+    code, bits, lanes = info.dtype
     asked = (*(plan.dtype_info.dlpack or (None, None)), 1)
     given = (
         code,
@@ -162,8 +160,8 @@ def _narrow_plan_verdict(s: Subject) -> Verdict:
     )  # a float's bits are DL-26's
     if given != asked:
         return fail(f"type {asked}: code, bits, lanes", f"{given}")
-    if tuple(info["shape"] or ()) != plan.shape:
-        return fail(f"shape {plan.shape}", f"shape {tuple(info['shape'] or ())}")
+    if tuple(info.shape or ()) != plan.shape:
+        return fail(f"shape {plan.shape}", f"shape {tuple(info.shape or ())}")
     return ok()
 
 
@@ -194,7 +192,7 @@ def _given_kind(s: Subject, device: str | None, every: list[Descriptor]) -> tupl
     if device is None:
         return f"device {every[0].device}", any(array.is_host for array in every)
     stated = {array.device[0] for array in every if array.interface == "DL"}
-    stated |= {info["pointer"]["type"] for info in s.mapping.values() if "pointer" in info}
+    stated |= {one.pointer.type for one in s.mapping.values() if one.pointer is not None}
     if all(array.is_empty for array in every):
         return "no memory at all", True
     if not stated:  # CUDA's interface alone says only that the device reaches the memory
@@ -204,7 +202,7 @@ def _given_kind(s: Subject, device: str | None, every: list[Descriptor]) -> tupl
 
 @check("GT-21", once=True)
 def results_share_no_memory(s: Subject) -> Verdict:
-    if s.plan is None or "second" not in s.observation:
+    if s.plan is None or s.observation.second is None:
         return unsupported(_NO_PLAN)
     if s.plan.readonly:
         return unsupported("what nobody can write may be shared")
@@ -218,8 +216,8 @@ def results_share_no_memory(s: Subject) -> Verdict:
 
 
 def _second(s: Subject) -> dict[str, Descriptor]:
-    second = s.observation["second"]
-    return descriptors_of(second) if "pb" in second else {}
+    second = s.observation.second
+    return {} if second is None else descriptors_of(second)
 
 
 def _share_an_element(one: Descriptor, other: Descriptor) -> bool:
@@ -273,7 +271,7 @@ def _contiguous_axis(s: Subject, array: Descriptor) -> int | None:
 
 @check("GT-23", once=True)
 def same_request_same_plan(s: Subject) -> Verdict:
-    if s.plan is None or "second" not in s.observation:
+    if s.plan is None or s.observation.second is None:
         return unsupported(_NO_PLAN)
     alignment = s.plan.alignment_size
     index = s.plan.aligned_element
@@ -357,8 +355,8 @@ def entries_name_the_asked_dimensions(s: Subject) -> Verdict:
         return unsupported(_NO_PLAN if s.plan is None else "the plan asks for no names")
     judged = False
     for key, entry in entries_of(s).items():
-        dims = entry["fields"].get("dims", {"t": "none"})
-        if dims["t"] == "none":
+        dims = entry.item("dims")
+        if dims.t == "none":
             continue
         judged = True
         if names_of(dims) != list(s.plan.dims):
@@ -377,11 +375,11 @@ def origin_is_the_lower_halo(s: Subject) -> Verdict:
     wanted = tuple(s.plan.halo[axis][0] for axis in order)
     judged = False
     for name in ("__gt_origin__", "default_origin"):
-        value = s.observation.get("gt4py", {}).get(name, {"t": "none"})
-        if value.get("t") not in ("tuple", "list"):
+        value = s.observation.gt4py.get(name, NONE)
+        if value.t not in ("tuple", "list"):
             continue
         judged = True
-        if tuple(entry.get("value") for entry in value["items"]) != wanted:
+        if tuple(entry.value for entry in value.items) != wanted:
             return fail(f"{name} {wanted}: the lower halos, I, J, K first", shown(value))
     return ok() if judged else unsupported("no __gt_origin__ and no default_origin")
 
@@ -401,7 +399,7 @@ def views_carry_names_and_halos(s: Subject) -> Verdict:
     for key, entry in entries_of(s).items():
         before = entries_of(s.root).get(key)
         for field in fields if before else ():
-            old, new = (e["fields"].get(field, {"t": "none"}) for e in (before, entry) if e)
+            old, new = (e.item(field) for e in (before, entry) if e)
             stated, followed = _parts(old), _parts(new)
             if stated is None or followed is None or len(stated) != s.asked.ndim:
                 continue
@@ -412,7 +410,7 @@ def views_carry_names_and_halos(s: Subject) -> Verdict:
     return ok() if judged else unsupported("the view's entries have neither dims nor halo")
 
 
-def _parts(value: dict[str, Any]) -> list[Any] | None:
+def _parts(value: Value) -> list[Any] | None:
     """The names or the pairs in a described sequence, or None for anything else."""
-    pairs = [pair_of(item) for item in value.get("items", ())]
+    pairs = [pair_of(item) for item in value.items]
     return pairs if pairs and None not in pairs else names_of(value)
