@@ -25,13 +25,13 @@ from typing import Any
 
 _RUN = """
 import dataclasses, json, resource, sys, time
-from gridbuf_conformance import engine
+from gridbuf_conformance import producer_run, profiles
 target, profile, isolate, factor = json.loads(sys.argv[1])
-chosen = engine.PROFILES[profile]
+chosen = profiles.PROFILES[profile]
 counts = {n: round(getattr(chosen, n) * factor) for n in ("general", "boundary", "rank", "huge")}
-engine.PROFILES[profile] = dataclasses.replace(chosen, **counts)
+profiles.PROFILES[profile] = dataclasses.replace(chosen, **counts)
 begin = time.perf_counter()
-report = engine.check_producer(target, profile=profile, isolate=isolate)
+report = producer_run.check_producer(target, profile=profile, isolate=isolate)
 wall_s = time.perf_counter() - begin
 found = {"plans": sum(report.data["plans"].values()), "wall_s": wall_s}
 for name, who in (("command", resource.RUSAGE_SELF), ("worker", resource.RUSAGE_CHILDREN)):

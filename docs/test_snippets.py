@@ -12,7 +12,7 @@ import sys
 import textwrap
 
 import pytest
-from gridbuf_conformance import consumers, producers
+from gridbuf_conformance import named_consumers, producers
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FOLDERS = ("docs", "modules", "conformance")
@@ -131,7 +131,7 @@ def hints() -> set[tuple[str, str]]:
         for path in [*sources, *DOCUMENTS]
         for command in INSTALL.findall(path.read_text())
     }
-    entries = (*producers.BUILT_IN.values(), *consumers.BUILT_IN.values())
+    entries = (*producers.BUILT_IN.values(), *named_consumers.BUILT_IN.values())
     return found | {
         (command.strip(), entry.name)
         for entry in entries

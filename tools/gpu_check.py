@@ -140,7 +140,7 @@ PY_TESTS = (
     "modules/python/tests/storage/test_storage_functions.py",
     "conformance/tests/test_abi_device.py",
     "conformance/tests/test_builtin_libraries.py::test_producers_without_a_device_say_so",
-    "conformance/tests/test_offers_host.py::TestCudaArrayInterface",
+    "conformance/tests/test_exports_host.py::TestCudaArrayInterface",
     "conformance/tests/test_producers.py -k 'cupy or numba'",
 )
 """The tests that need a GPU; by files, whose other tests then run on a machine with a GPU, too."""

@@ -45,70 +45,70 @@ constexpr char kLegacy[] = "a legacy tensor has no version and no flags";
 // ---- The struct. ----
 
 Verdict struct_has_the_layout(const Subject& s) {
-  if (!s.facts.struct_mapped) return fail("a struct at the pointer", "unmapped memory");
-  if (s.facts.is_plausible()) return pass();
+  if (!s.info.struct_mapped) return fail("a struct at the pointer", "unmapped memory");
+  if (s.info.is_plausible()) return pass();
   return fail("version, manager_ctx, deleter, flags, dl_tensor at their offsets",
-              "version " + std::to_string(s.facts.version.major) + "." +
-                  std::to_string(s.facts.version.minor) + ", flags " +
-                  std::to_string(s.facts.flags) + ", ndim " + std::to_string(s.facts.tensor.ndim));
+              "version " + std::to_string(s.info.version.major) + "." +
+                  std::to_string(s.info.version.minor) + ", flags " + std::to_string(s.info.flags) +
+                  ", ndim " + std::to_string(s.info.tensor.ndim));
 }
 
 Verdict major_version_is_one(const Subject& s) {
-  if (!s.facts.versioned) return unsupported(kLegacy);
-  if (s.facts.version.major == 1) return pass();
-  return fail("major version 1", std::to_string(s.facts.version.major));
+  if (!s.info.versioned) return unsupported(kLegacy);
+  if (s.info.version.major == 1) return pass();
+  return fail("major version 1", std::to_string(s.info.version.major));
 }
 
 Verdict only_known_flags(const Subject& s) {
-  if (!s.facts.versioned) return unsupported(kLegacy);
-  if ((s.facts.flags & ~std::uint64_t{7}) == 0) return pass();
-  return advise("no flag bits but 0, 1 and 2", "flags " + std::to_string(s.facts.flags));
+  if (!s.info.versioned) return unsupported(kLegacy);
+  if ((s.info.flags & ~std::uint64_t{7}) == 0) return pass();
+  return advise("no flag bits but 0, 1 and 2", "flags " + std::to_string(s.info.flags));
 }
 
 Verdict read_only_bit_is_true(const Subject& s) {
-  if (!s.facts.versioned) return unsupported(kLegacy);
-  if (!s.facts.hull_mapped) return unsupported("no elements in memory that the host can see");
-  const bool says_writable = (s.facts.flags & abi::kFlagReadOnly) == 0;
-  if (!says_writable || s.facts.hull_writable) return pass();
+  if (!s.info.versioned) return unsupported(kLegacy);
+  if (!s.info.hull_mapped) return unsupported("no elements in memory that the host can see");
+  const bool says_writable = (s.info.flags & abi::kFlagReadOnly) == 0;
+  if (!says_writable || s.info.hull_writable) return pass();
   return fail("the read-only bit set, as the memory is mapped", "clear");
 }
 
 Verdict padded_bit_only_below_a_byte(const Subject& s) {
-  if (!s.facts.versioned) return unsupported(kLegacy);
-  const bool padded = (s.facts.flags & abi::kFlagSubbytePadded) != 0;
-  if (!padded || s.facts.tensor.dtype.bits < 8) return pass();
-  return fail("the padded bit only for types under 8 bits", name_of(s.facts.tensor.dtype));
+  if (!s.info.versioned) return unsupported(kLegacy);
+  const bool padded = (s.info.flags & abi::kFlagSubbytePadded) != 0;
+  if (!padded || s.info.tensor.dtype.bits < 8) return pass();
+  return fail("the padded bit only for types under 8 bits", name_of(s.info.tensor.dtype));
 }
 
 // ---- Shape, strides, element type. ----
 
 Verdict shape_is_there(const Subject& s) {
-  const std::string ndim = std::to_string(s.facts.tensor.ndim);
-  if (!s.facts.shape_mapped) return fail("shape with " + ndim + " entries", "no such memory");
-  if (!s.facts.strides_mapped) return fail("strides with " + ndim + " entries", "no such memory");
-  const bool sound = std::ranges::all_of(s.facts.shape, [](auto extent) { return extent >= 0; });
-  return sound ? pass() : fail("extents >= 0", joined(s.facts.shape));
+  const std::string ndim = std::to_string(s.info.tensor.ndim);
+  if (!s.info.shape_mapped) return fail("shape with " + ndim + " entries", "no such memory");
+  if (!s.info.strides_mapped) return fail("strides with " + ndim + " entries", "no such memory");
+  const bool sound = std::ranges::all_of(s.info.shape, [](auto extent) { return extent >= 0; });
+  return sound ? pass() : fail("extents >= 0", joined(s.info.shape));
 }
 
 Verdict strides_are_there_from_1_2(const Subject& s) {
-  if (!s.facts.versioned || s.facts.version.minor < 2) return unsupported("before version 1.2");
-  if (s.facts.tensor.ndim == 0 || s.facts.strides_elements) return pass();
+  if (!s.info.versioned || s.info.version.minor < 2) return unsupported("before version 1.2");
+  if (s.info.tensor.ndim == 0 || s.info.strides_elements) return pass();
   return fail("strides not NULL from version 1.2 on",
-              "NULL under version 1." + std::to_string(s.facts.version.minor));
+              "NULL under version 1." + std::to_string(s.info.version.minor));
 }
 
 Verdict strides_count_elements(const Subject& s) {
-  const bool in_bytes = s.facts.walk_in_bytes && *s.facts.walk_in_bytes == s.wanted;
-  if (!in_bytes || s.walks_as_wanted() || s.facts.itemsize_bytes == 1) return pass();
+  const bool in_bytes = s.info.walk_in_bytes && *s.info.walk_in_bytes == s.wanted;
+  if (!in_bytes || s.walks_as_wanted() || s.info.itemsize_bytes == 1) return pass();
   return fail("strides in elements",
-              joined(*s.facts.strides_elements) + " reach the elements only when taken as bytes");
+              joined(*s.info.strides_elements) + " reach the elements only when taken as bytes");
 }
 
 Verdict byte_offset_is_added(const Subject& s) {
-  const bool at_data = s.facts.walk_at_data && *s.facts.walk_at_data == s.wanted;
-  if (s.facts.tensor.byte_offset == 0 || !at_data || s.walks_as_wanted()) return pass();
+  const bool at_data = s.info.walk_at_data && *s.info.walk_at_data == s.wanted;
+  if (s.info.tensor.byte_offset == 0 || !at_data || s.walks_as_wanted()) return pass();
   return fail("the first element at data + byte_offset",
-              "it is at data, and byte_offset is " + std::to_string(s.facts.tensor.byte_offset));
+              "it is at data, and byte_offset is " + std::to_string(s.info.tensor.byte_offset));
 }
 
 Verdict data_is_aligned(const Subject&) {
@@ -118,27 +118,26 @@ Verdict data_is_aligned(const Subject&) {
 }
 
 Verdict empty_tensors_have_null_data(const Subject& s) {
-  if (s.facts.has_elements) return unsupported("the tensor has elements");
-  return s.facts.tensor.data == nullptr
-             ? pass()
-             : advise("data NULL for a tensor of size zero", "a pointer");
+  if (s.info.has_elements) return unsupported("the tensor has elements");
+  return s.info.tensor.data == nullptr ? pass()
+                                       : advise("data NULL for a tensor of size zero", "a pointer");
 }
 
 Verdict zero_dimensions_have_memory(const Subject& s) {
-  if (s.facts.tensor.ndim != 0) return unsupported("the tensor has dimensions");
-  return s.facts.tensor.data != nullptr ? pass()
-                                        : fail("data not NULL: ndim 0 is one element", "NULL");
+  if (s.info.tensor.ndim != 0) return unsupported("the tensor has dimensions");
+  return s.info.tensor.data != nullptr ? pass()
+                                       : fail("data not NULL: ndim 0 is one element", "NULL");
 }
 
 Verdict strides_stay_in_the_allocation(const Subject& s) {
-  if (!s.facts.has_elements) return unsupported("no byte is touched");
-  if (s.facts.tensor.device.device_type != abi::kHost) return untested("not host memory");
-  if (!s.facts.map_known) return untested("this system does not tell what is mapped");
-  if (!s.facts.hull) return fail("elements inside the address space", "strides leave 64 bits");
-  if (s.facts.hull_mapped) return pass();
-  return fail("mapped memory under every element", "bytes " + std::to_string(s.facts.hull->lowest) +
+  if (!s.info.has_elements) return unsupported("no byte is touched");
+  if (s.info.tensor.device.device_type != abi::kHost) return untested("not host memory");
+  if (!s.info.map_known) return untested("this system does not tell what is mapped");
+  if (!s.info.hull) return fail("elements inside the address space", "strides leave 64 bits");
+  if (s.info.hull_mapped) return pass();
+  return fail("mapped memory under every element", "bytes " + std::to_string(s.info.hull->lowest) +
                                                        " to " +
-                                                       std::to_string(s.facts.hull->highest) +
+                                                       std::to_string(s.info.hull->highest) +
                                                        " of the first element are not all mapped");
 }
 
@@ -146,7 +145,7 @@ Verdict strides_stay_in_the_allocation(const Subject& s) {
 constexpr std::array<int, 18> kFixedBits = {0, 0, 0, 0, 0, 0, 8, 8, 8, 8, 8, 8, 8, 8, 8, 6, 6, 4};
 
 Verdict type_is_legal(const Subject& s) {
-  const abi::DataType& type = s.facts.tensor.dtype;
+  const abi::DataType& type = s.info.tensor.dtype;
   if (type.code >= kFixedBits.size()) return fail("a known type code", name_of(type));
   if (type.bits == 0 || type.lanes == 0) return fail("bits and lanes >= 1", name_of(type));
   const int fixed = kFixedBits.at(type.code);
@@ -165,7 +164,7 @@ constexpr std::int32_t kLastDeviceType = 18;
 constexpr std::array<std::int32_t, 4> kHostLike = {1, 3, 11, 13};
 
 Verdict device_is_known(const Subject& s) {
-  const abi::Device& device = s.facts.tensor.device;
+  const abi::Device& device = s.info.tensor.device;
   if (device.device_type < 1 || device.device_type > kLastDeviceType) {
     return fail("a known device type", std::to_string(device.device_type));
   }
@@ -175,23 +174,21 @@ Verdict device_is_known(const Subject& s) {
 }
 
 Verdict byte_offset_is_unsigned(const Subject& s) {
-  const std::uint64_t offset = s.facts.tensor.byte_offset;
+  const std::uint64_t offset = s.info.tensor.byte_offset;
   if (offset < std::uint64_t{1} << 63) return pass();
   return fail("an offset >= 0", "2^64 - " + std::to_string(-offset) + ": a negative one wrapped");
 }
 
 Verdict elements_have_memory(const Subject& s) {
-  if (s.facts.tensor.ndim == 0 || !s.facts.has_elements)
-    return unsupported("no dimensions or none");
-  if (s.facts.tensor.data != nullptr) return pass();
-  return fail("data not NULL for a tensor with elements",
-              "NULL for shape " + joined(s.facts.shape));
+  if (s.info.tensor.ndim == 0 || !s.info.has_elements) return unsupported("no dimensions or none");
+  if (s.info.tensor.data != nullptr) return pass();
+  return fail("data not NULL for a tensor with elements", "NULL for shape " + joined(s.info.shape));
 }
 
 Verdict lanes_count_in_the_element(const Subject& s) {
-  const abi::DataType& type = s.facts.tensor.dtype;
+  const abi::DataType& type = s.info.tensor.dtype;
   if (type.lanes == 1) return unsupported("one lane");
-  if (s.facts.itemsize_bytes == s.plan->itemsize_bytes) return pass();
+  if (s.info.itemsize_bytes == s.plan->itemsize_bytes) return pass();
   return fail("elements of " + std::to_string(s.plan->itemsize_bytes) + " bytes, lanes included",
               name_of(type));
 }
@@ -199,12 +196,12 @@ Verdict lanes_count_in_the_element(const Subject& s) {
 // ---- Life. ----
 
 Verdict deleter_is_code(const Subject& s) {
-  if (s.facts.deleter == 0 || s.facts.deleter_is_code) return pass();
+  if (s.info.deleter == 0 || s.info.deleter_is_code) return pass();
   return fail("deleter NULL or a function", "an address that holds no code");
 }
 
 Verdict deleter_runs_on_any_thread(const Subject& s) {
-  if (s.facts.deleter == 0) return unsupported("no deleter to call");
+  if (s.info.deleter == 0) return unsupported("no deleter to call");
   return pass();  // it was called on a thread of its own; a wrong one ends the process
 }
 
@@ -219,23 +216,23 @@ Verdict the_plan_is_met(const Subject& s) {
   const Plan& plan = *s.plan;
   if (!plan.dlpack) return fail(plan.dtype + " declined: DLPack has no word for it", "a tensor");
   if (plan.swapped) return fail("swapped byte order declined", "elements of native order");
-  if (!s.facts.is_described()) return unsupported("the tensor describes no array (DL-07)");
-  if (s.facts.shape != plan.view.shape) {
-    return fail("shape " + joined(plan.view.shape), "shape " + joined(s.facts.shape));
+  if (!s.info.is_described()) return unsupported("the tensor describes no array (DL-07)");
+  if (s.info.shape != plan.view.shape) {
+    return fail("shape " + joined(plan.view.shape), "shape " + joined(s.info.shape));
   }
-  const abi::DataType& type = s.facts.tensor.dtype;
+  const abi::DataType& type = s.info.tensor.dtype;
   // Lanes that make another size are DL-30's question.
-  const bool is_lanes = type.lanes != 1 && s.facts.itemsize_bytes != plan.itemsize_bytes;
+  const bool is_lanes = type.lanes != 1 && s.info.itemsize_bytes != plan.itemsize_bytes;
   const bool is_word = type.code == plan.dlpack->code && type.bits == plan.dlpack->bits &&
                        type.lanes == plan.dlpack->lanes;
   if (!is_word && !is_lanes) {
     return fail(plan.dtype + ": " + name_of(*plan.dlpack), name_of(type));
   }
-  if (s.facts.tensor.device.device_type != abi::kHost) {
-    return fail("host memory", "device type " + std::to_string(s.facts.tensor.device.device_type));
+  if (s.info.tensor.device.device_type != abi::kHost) {
+    return fail("host memory", "device type " + std::to_string(s.info.tensor.device.device_type));
   }
-  const bool says_readonly = (s.facts.flags & abi::kFlagReadOnly) != 0;
-  if (!s.facts.versioned || says_readonly == plan.readonly) return pass();
+  const bool says_readonly = (s.info.flags & abi::kFlagReadOnly) != 0;
+  if (!s.info.versioned || says_readonly == plan.readonly) return pass();
   return plan.readonly ? fail("read-only", "writable") : fail("writable", "read-only");
 }
 
@@ -251,43 +248,43 @@ std::string hex_of(const Bytes& bytes, std::size_t begin, std::size_t count) {
 
 Verdict contents_are_the_plans(const Subject& s) {
   if (s.wanted.empty()) return unsupported("no elements");
-  if (!s.facts.walk) return untested("the elements are not in memory that the host can read");
-  if (*s.facts.walk == s.wanted) return pass();
-  const auto [found, wanted] = std::ranges::mismatch(*s.facts.walk, s.wanted);
+  if (!s.info.walk) return untested("the elements are not in memory that the host can read");
+  if (*s.info.walk == s.wanted) return pass();
+  const auto [found, wanted] = std::ranges::mismatch(*s.info.walk, s.wanted);
   const auto itemsize = static_cast<std::size_t>(s.plan->itemsize_bytes);
   const auto element = static_cast<std::size_t>(wanted - s.wanted.begin()) / itemsize;
   return fail("bytes " + hex_of(s.wanted, element * itemsize, itemsize) + " at element " +
                   std::to_string(element) + " in row-major order",
-              hex_of(*s.facts.walk, element * itemsize, itemsize));
+              hex_of(*s.info.walk, element * itemsize, itemsize));
 }
 
 // ---- Placement. Strides of axes without a second element carry no meaning. ----
 
-std::vector<std::size_t> meaningful_axes(const Facts& facts) {
+std::vector<std::size_t> meaningful_axes(const Info& info) {
   std::vector<std::size_t> axes;
-  for (std::size_t axis = 0; axis < facts.shape.size(); ++axis) {
-    if (facts.shape[axis] > 1) axes.push_back(axis);
+  for (std::size_t axis = 0; axis < info.shape.size(); ++axis) {
+    if (info.shape[axis] > 1) axes.push_back(axis);
   }
   return axes;
 }
 
-std::uint64_t past_alignment(const Subject& s, const Facts& facts) {
-  std::uintptr_t address = facts.first_element;
-  for (std::size_t axis = 0; axis < facts.strides_bytes.size(); ++axis) {
-    address += static_cast<std::uintptr_t>(s.plan->aligned_index[axis] * facts.strides_bytes[axis]);
+std::uint64_t past_alignment(const Subject& s, const Info& info) {
+  std::uintptr_t address = info.first_element;
+  for (std::size_t axis = 0; axis < info.strides_bytes.size(); ++axis) {
+    address += static_cast<std::uintptr_t>(s.plan->aligned_index[axis] * info.strides_bytes[axis]);
   }
   return address % static_cast<std::uint64_t>(s.plan->alignment_size);
 }
 
 bool asks_alignment(const Subject& s) {
-  return s.plan->alignment_size > 1 && s.facts.has_elements && !s.plan->has_views;
+  return s.plan->alignment_size > 1 && s.info.has_elements && !s.plan->has_views;
 }
 
 constexpr char kNoAlignment[] = "the plan asks for no alignment, or has no elements";
 
 Verdict aligned_element_is_aligned(const Subject& s) {
   if (!asks_alignment(s)) return unsupported(kNoAlignment);
-  const std::uint64_t past = past_alignment(s, s.facts);
+  const std::uint64_t past = past_alignment(s, s.info);
   if (past == 0) return pass();
   return fail("element " + joined(s.plan->aligned_index) + " on a multiple of " +
                   std::to_string(s.plan->alignment_size) + " bytes",
@@ -296,22 +293,22 @@ Verdict aligned_element_is_aligned(const Subject& s) {
 
 Verdict strides_follow_the_layout(const Subject& s) {
   if (s.plan->layout.empty() || s.plan->has_views) return unsupported("no layout is asked");
-  if (!s.facts.has_elements) return unsupported("no elements");
-  std::vector<std::size_t> axes = meaningful_axes(s.facts);
+  if (!s.info.has_elements) return unsupported("no elements");
+  std::vector<std::size_t> axes = meaningful_axes(s.info);
   std::ranges::sort(axes, {}, [&s](std::size_t axis) { return s.plan->layout[axis]; });
-  const auto stride = [&s](std::size_t axis) { return -std::abs(s.facts.strides_bytes[axis]); };
+  const auto stride = [&s](std::size_t axis) { return -std::abs(s.info.strides_bytes[axis]); };
   if (std::ranges::is_sorted(axes, {}, stride)) return pass();
   const std::vector<std::int64_t> layout(s.plan->layout.begin(), s.plan->layout.end());
   return fail("strides that fall in the order of layout " + joined(layout),
-              "strides " + joined(s.facts.strides_bytes) + " bytes");
+              "strides " + joined(s.info.strides_bytes) + " bytes");
 }
 
 Verdict the_whole_slab_is_aligned(const Subject& s) {
   if (!asks_alignment(s)) return unsupported(kNoAlignment);
-  const std::vector<std::size_t> axes = meaningful_axes(s.facts);
-  if (s.facts.shape.size() < 2 || axes.empty()) return unsupported("fewer than two dimensions");
-  const auto stride = [&s](std::size_t axis) { return std::abs(s.facts.strides_bytes[axis]); };
-  const auto last = static_cast<int>(s.facts.shape.size()) - 1;
+  const std::vector<std::size_t> axes = meaningful_axes(s.info);
+  if (s.info.shape.size() < 2 || axes.empty()) return unsupported("fewer than two dimensions");
+  const auto stride = [&s](std::size_t axis) { return std::abs(s.info.strides_bytes[axis]); };
+  const auto last = static_cast<int>(s.info.shape.size()) - 1;
   const auto& layout = s.plan->layout;
   const std::size_t contiguous =
       layout.empty() ? *std::ranges::min_element(axes, {}, stride)
@@ -320,7 +317,7 @@ Verdict the_whole_slab_is_aligned(const Subject& s) {
     if (axis == contiguous || stride(axis) % s.plan->alignment_size == 0) continue;
     return fail("strides but that of dimension " + std::to_string(contiguous) +
                     " on multiples of " + std::to_string(s.plan->alignment_size) + " bytes",
-                "strides " + joined(s.facts.strides_bytes) + " bytes");
+                "strides " + joined(s.info.strides_bytes) + " bytes");
   }
   return pass();
 }
@@ -329,16 +326,16 @@ Verdict same_request_same_plan(const Subject& s) {
   if (!s.second) return unsupported("the second tensor was declined or could not be read");
   std::vector<std::int64_t> first;
   std::vector<std::int64_t> again;
-  for (const std::size_t axis : meaningful_axes(s.facts)) {
+  for (const std::size_t axis : meaningful_axes(s.info)) {
     if (axis >= s.second->strides_bytes.size()) return fail("the same shape again", "another one");
-    first.push_back(s.facts.strides_bytes[axis]);
+    first.push_back(s.info.strides_bytes[axis]);
     again.push_back(s.second->strides_bytes[axis]);
   }
-  if (s.facts.has_elements && first != again) {
+  if (s.info.has_elements && first != again) {
     return fail("strides " + joined(first) + " bytes again", joined(again));
   }
   if (!asks_alignment(s)) return pass();
-  const std::uint64_t places[] = {past_alignment(s, s.facts), past_alignment(s, *s.second)};
+  const std::uint64_t places[] = {past_alignment(s, s.info), past_alignment(s, *s.second)};
   if (places[0] == places[1]) return pass();
   return fail(std::to_string(places[0]) + " bytes past a multiple of the alignment again",
               std::to_string(places[1]));

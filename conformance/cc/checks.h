@@ -1,4 +1,4 @@
-// One function a rule: what it says of one tensor, given the plan and the measured facts.
+// One function a rule: what it says of one tensor, given the plan and what was measured.
 #ifndef GRIDBUF_CONFORMANCE_CC_CHECKS_H_
 #define GRIDBUF_CONFORMANCE_CC_CHECKS_H_
 
@@ -28,12 +28,12 @@ Verdict untested(std::string note);
 /// All that a check may look at.
 struct Subject {
   const Plan* plan = nullptr;
-  Facts facts;
-  std::optional<Facts> second;  // of the same plan, asked again while the first was held
-  std::string changed;  // what became of shape, strides and memory meanwhile; empty: nothing
-  Bytes wanted;         // the elements that the plan asks for, in row-major order
+  Info info;
+  std::optional<Info> second;  // of the same plan, asked again while the first was held
+  std::string changed;         // what became of shape, strides and memory meanwhile; empty: nothing
+  Bytes wanted;                // the elements that the plan asks for, in row-major order
 
-  bool walks_as_wanted() const { return facts.walk && *facts.walk == wanted; }
+  bool walks_as_wanted() const { return info.walk && *info.walk == wanted; }
 };
 
 /// The elements of the array or the view that a plan asks for, in row-major order.

@@ -66,7 +66,7 @@ constexpr std::array<std::string_view, 4> kOfAnyVersion = {"DL-01", "DL-02", "DL
 Verdicts judge_subject(const Subject& subject) {
   Verdicts verdicts;
   for (const Rule& rule : rules()) {
-    const bool may_ask = subject.facts.is_readable() ||
+    const bool may_ask = subject.info.is_readable() ||
                          std::ranges::find(kOfAnyVersion, rule.id) != kOfAnyVersion.end();
     if (!may_ask) verdicts[rule.id] = {Outcome::kBlocked, "", "", "DL-02 failed"};
   }
@@ -96,30 +96,29 @@ void disturb(const Producer& producer, const Plan& held) {
 }
 
 // The same plan once more while the first tensor is held (GT-23).
-std::optional<Facts> asked_again(const Producer& producer, const Plan& plan) {
+std::optional<Info> asked_again(const Producer& producer, const Plan& plan) {
   const std::optional<Answer> answer = asked(producer, plan).first;
   if (!answer || answer->is_unsupported() || answer->tensor() == nullptr) return std::nullopt;
-  Facts facts = measure(*answer);
-  dispose(*answer, facts);
-  if (!facts.is_plausible() || facts.strides_bytes.size() != facts.shape.size())
-    return std::nullopt;
-  return facts;
+  Info info = measure(*answer);
+  dispose(*answer, info);
+  if (!info.is_plausible() || info.strides_bytes.size() != info.shape.size()) return std::nullopt;
+  return info;
 }
 
 Verdicts judge_answer(const Producer& producer, const Plan& plan, const Answer& answer) {
   if (answer.tensor() == nullptr) return only_gt20("a tensor, or Unsupported", "a null pointer");
   Subject subject = {.plan = &plan,
-                     .facts = measure(answer),
+                     .info = measure(answer),
                      .second = {},
                      .changed = "",
                      .wanted = wanted_elements(plan)};
-  if (subject.facts.is_plausible() && subject.facts.is_described()) {
+  if (subject.info.is_plausible() && subject.info.is_described()) {
     subject.second = asked_again(producer, plan);
     disturb(producer, plan);
-    subject.changed = changed_since(subject.facts, answer);
+    subject.changed = changed_since(subject.info, answer);
   }
   Verdicts verdicts = judge_subject(subject);
-  dispose(answer, subject.facts);
+  dispose(answer, subject.info);
   return verdicts;
 }
 

@@ -1,4 +1,4 @@
-// What a tensor says of itself, and what lies where it says: plain facts, read with care.
+// What a tensor says of itself, and what lies where it says: read with care.
 //
 // Measuring is one step and judging another: no check follows an address, and an address is
 // followed here only where the system says that it is mapped.
@@ -25,7 +25,7 @@ struct Hull {
   std::int64_t highest = 0;
 };
 
-struct Facts {
+struct Info {
   bool map_known = false;
   bool struct_mapped = false;
   bool versioned = false;
@@ -60,13 +60,13 @@ struct Facts {
 };
 
 /// Reads a tensor that a producer has handed out. Follows nothing that is not mapped.
-Facts measure(const Answer& answer);
+Info measure(const Answer& answer);
 
 /// Why what a tensor points to is not what it was when it was measured; empty if it is.
-std::string changed_since(const Facts& before, const Answer& answer);
+std::string changed_since(const Info& before, const Answer& answer);
 
 /// Calls the deleter on a thread of its own, if there is one and it is code.
-void dispose(const Answer& answer, const Facts& facts);
+void dispose(const Answer& answer, const Info& info);
 
 }  // namespace gridbuf::conformance
 

@@ -5,7 +5,7 @@ import numpy as np
 
 
 class Grid:
-    """A padded grid. It lends its memory to others, and forgets the padding when it says how far rows are apart."""
+    """A padded grid. It exports its memory to others, and forgets the padding when it says how far rows are apart."""
 
     def __init__(self, values):
         rows, columns = values.shape

@@ -1,7 +1,7 @@
 // What a nanobind extension does with the arrays it is handed: the functions that the suite judges nanobind by.
 //
 // `ndarray` asks for any element type, rank and strides; `readonly` promises not to write, for which nanobind takes another
-// way through the exporter's interfaces. What nanobind made of the exporter is handed back as an object that offers DLPack and
+// way through the exporter's interfaces. What nanobind made of the exporter is handed back as an object that has DLPack and
 // the buffer protocol, over the same memory. Built against whichever nanobind is installed; the version is the module's.
 
 #include <nanobind/nanobind.h>

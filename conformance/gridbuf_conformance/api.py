@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from . import consuming, engine
+from . import consumer_run, producer_run
 from .driver import PLAN_LIMIT_S
 from .events import Listener
 from .known import KnownFailures
@@ -31,7 +31,7 @@ def check(
     print(report)
     ```
 
-    Which interfaces the object offers is found out; each is judged by itself and against the
+    The interfaces of the object are found out; each is judged by itself and against the
     others. The rules that compare an object with what was asked for need a producer and come out as
     UNSUPPORTED. No address is followed that the rules on its description reject, and the object is
     left as it was.
@@ -41,7 +41,7 @@ def check(
     (`abi.device`); without it the CUDA driver is asked. Raises ValueError for a rule or a profile
     that does not exist, and for a capsule that holds no such table.
     """
-    return engine.check(obj, rules=rules, profile=profile, device_table=device_table)
+    return producer_run.check(obj, rules=rules, profile=profile, device_table=device_table)
 
 
 def check_producer(
@@ -75,7 +75,7 @@ def check_producer(
     Raises CannotLoad if the producer cannot be loaded, ValueError for a rule or a profile that does
     not exist, its subclass `known.KnownError` for a file of known failures that is wrong or stale.
     """
-    return engine.check_producer(
+    return producer_run.check_producer(
         producer,
         profile=profile,
         rules=rules,
@@ -98,7 +98,7 @@ def check_consumer(
     known: str | Path | Iterable[str | Path] | KnownFailures | None = None,
     on_event: Listener | None = None,
 ) -> Report:
-    """Judges a consumer on many offers, by default in a process of its own.
+    """Judges a consumer on many exports, by default in a process of its own.
 
     ```python
     report = gridbuf_conformance.check_consumer("numpy.from_dlpack")
@@ -109,11 +109,11 @@ def check_consumer(
     A consumer is a function that is given an exporter and returns an array. `target` is the name of
     a built-in one, `package.module:function`, `path/to/file.py:function`, or a function of a
     module; without isolation any callable will do. Which interfaces it takes is found out: of each
-    it is offered the simplest array, and the rules of those that it refuses are UNSUPPORTED.
+    it gets the simplest array, and the rules of those that it refuses are UNSUPPORTED.
 
     The other parameters and the errors are those of `check_producer`.
     """
-    return consuming.check_consumer(
+    return consumer_run.check_consumer(
         target,
         profile=profile,
         rules=rules,

@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console
 
-from . import commands, engine
+from . import commands
 from .driver import PLAN_LIMIT_S
 from .known import KnownError
 from .outcomes import ExitCode
+from .profiles import profile_names
 from .render import FORMATS
 from .targets import CannotLoad
+from .version import __version__
 
 __all__ = ["UsageError", "main", "parser"]
 
@@ -93,7 +95,7 @@ _LIST_EPILOG = """\
 examples:
   gridbuf-conformance list                       producers, and how to install those that are absent
   gridbuf-conformance list consumers
-  gridbuf-conformance list offers                what consumers are offered: interfaces and twists
+  gridbuf-conformance list exports               what consumers get: interfaces and variants
   gridbuf-conformance list rules
   gridbuf-conformance list rules --rules 'XA-*'"""
 
@@ -113,7 +115,7 @@ examples:
   gridbuf-conformance replay numpy PB-01 '{"shape":[2,2],"layout":[1,0]}'
   gridbuf-conformance replay numpy 'PB-*' '{"shape":[0]}'
   gridbuf-conformance replay mylib.testing:Producer XA-18 '{}' --no-isolate
-  gridbuf-conformance replay --consumer numpy.from_dlpack DL-10 '{"offer":"dlpack:byte-offset"}'"""
+  gridbuf-conformance replay --consumer numpy.from_dlpack DL-10 '{"export":"dlpack:byte-offset"}'"""
 
 
 _MERGE_EPILOG = """\
@@ -216,7 +218,7 @@ def parser() -> argparse.ArgumentParser:
     top = _parser(
         argparse.ArgumentParser, "gridbuf-conformance", description=_DESCRIPTION, epilog=_EPILOG
     )
-    version = f"gridbuf-conformance {engine.suite_version()}"
+    version = f"gridbuf-conformance {__version__}"
     top.add_argument("--version", action="version", version=version)
     top.set_defaults(run=None)
     command = top.add_subparsers(metavar="COMMAND", parser_class=_Subparser)
@@ -276,9 +278,9 @@ def _add_check(command: _Commands) -> None:
 
 
 def _add_list(command: _Commands) -> None:
-    text = "list the producers, the consumers, what these are offered, or the rules"
+    text = "list the producers, the consumers, the exports that these get, or the rules"
     listing = command.add_parser("list", help=text, description=text, epilog=_LIST_EPILOG)
-    what = ("producers", "consumers", "offers", "rules")
+    what = ("producers", "consumers", "exports", "rules")
     listing.add_argument("what", nargs="?", default="producers", choices=what)
     listing.add_argument("--rules", metavar="PATTERNS", help="only these rules, e.g. 'DL-*,XA-03'")
     listing.set_defaults(run=commands.list_what)
@@ -348,7 +350,7 @@ def _add_side(command: argparse.ArgumentParser, option: str, text: str) -> None:
 
 
 def _add_selection(command: argparse.ArgumentParser, profile: str) -> None:
-    names = engine.profile_names()
+    names = profile_names()
     command.add_argument(
         "--profile",
         choices=names,

@@ -15,20 +15,21 @@ from typing import Any
 
 from rich.console import Console
 
-from . import catalogue, consumers, consuming, engine, producers, render
+from . import catalogue, consumer_run, named_consumers, producer_run, producers, render
 from .catalogue import Rule
+from .exports import interfaces, plan_of_dict
 from .known import KnownFailures
-from .offers import interfaces, plan_of_dict
+from .known_changes import print_changes
 from .outcomes import ExitCode, Outcome
 from .pinned import require_matches
 from .progress import progress_on
 from .render import console as on_console
 from .render import reference
-from .render.changes import print_changes
 from .render.summary import Absent, conclusion
-from .render.text import shorten
 from .report import Report
-from .targets import CannotLoad
+from .results import scrubbed
+from .targets import CannotLoad, shown
+from .text import shorten
 
 __all__ = [
     "SURVEY_REPORT",
@@ -95,7 +96,7 @@ def replay(options: Namespace, consoles: Consoles) -> int:
     reports = _writable(options.report)
     target = _known_target(options.target, options.side)
     plan = plan_of(options.plan, options.side)
-    replayed = consuming.replay if options.side == "consumer" else engine.replay
+    replayed = consumer_run.replay if options.side == "consumer" else producer_run.replay
     with _event_writer(options.events) as write_event:
         report = replayed(
             target,
@@ -136,7 +137,7 @@ def survey(options: Namespace, consoles: Consoles) -> int:
     _save(paths, reports, absent)
     where = [os.path.abspath(path) for path in paths]
     on_console.render_survey(reports, consoles.out, absent=absent, paths=where)
-    require_matches(records, done, [engine.shown(target, options.side) for target in targets])
+    require_matches(records, done, [shown(target, options.side) for target in targets])
     has_error = any(str(Outcome.ERROR) in report["summary"] for report in reports)
     if has_error:
         return ExitCode.SUITE_ERROR
@@ -176,7 +177,7 @@ def known(options: Namespace, consoles: Consoles) -> int:
                 raise CannotLoad(f"{target}: {outcome.reason}")
             reports[target] = outcome
             progress.end(_remark(outcome))
-    names = {engine.shown(target, options.side) for target in reports}
+    names = {shown(target, options.side) for target in reports}
     names |= {report.data["target"]["name"] for report in reports.values()}
     records.require_names(options.side, names)
     changes = known_edit.update(path, records.entries, reports)
@@ -185,15 +186,15 @@ def known(options: Namespace, consoles: Consoles) -> int:
 
 
 def list_what(options: Namespace, consoles: Consoles) -> int:
-    """Lists producers, consumers, offers or rules."""
+    """Lists producers, consumers, exports or rules."""
     if options.what != "rules" and options.rules:
         raise UsageError("--rules selects rules; write: gridbuf-conformance list rules --rules …")
     if options.what == "producers":
         reference.print_producers(list(producers.entries().values()), consoles.out)
-    elif options.what == "offers":
-        reference.print_offers(list(interfaces().values()), consoles.out)
+    elif options.what == "exports":
+        reference.print_exports(list(interfaces().values()), consoles.out)
     elif options.what == "consumers":
-        reference.print_consumers(list(consumers.entries().values()), consoles.out)
+        reference.print_consumers(list(named_consumers.entries().values()), consoles.out)
     else:
         reference.print_rules(_matching(options.rules or "*"), consoles.out)
     return ExitCode.CONFORMANT
@@ -217,7 +218,7 @@ def explain(options: Namespace, consoles: Consoles) -> int:
 
 
 def plan_of(text: str, side: str = "producer") -> Any:
-    """The plan (for a consumer the offer) that a user wrote as JSON; raises UsageError for anything
+    """The plan (for a consumer the export) that a user wrote as JSON; raises UsageError for anything
     else.
     """
     try:
@@ -237,14 +238,14 @@ def _is_written_path(target: str) -> bool:
 
 
 def _check_of(side: str) -> Callable[..., Report]:
-    return consuming.check_consumer if side == "consumer" else engine.check_producer
+    return consumer_run.check_consumer if side == "consumer" else producer_run.check_producer
 
 
 def _entry_of(name: str, side: str) -> producers.Entry:
     """The registered producer or consumer of a name; raises UsageError if there is none."""
     try:
-        return consumers.find(name) if side == "consumer" else producers.find(name)
-    except (producers.UnknownProducer, consumers.UnknownConsumer) as error:
+        return named_consumers.find(name) if side == "consumer" else producers.find(name)
+    except (producers.UnknownProducer, named_consumers.UnknownConsumer) as error:
         raise UsageError(_text_of(error)) from None
 
 
@@ -274,7 +275,7 @@ def _survey_targets(names: list[str], side: str) -> tuple[list[str], list[Absent
     """What to check, and what is known but absent; a name given twice counts once."""
     targets: list[str] = []
     absent: list[Absent] = []
-    known = consumers.entries() if side == "consumer" else producers.entries()
+    known = named_consumers.entries() if side == "consumer" else producers.entries()
     for name in dict.fromkeys(names or known):
         if _is_written_path(name):
             targets.append(name)
@@ -307,7 +308,7 @@ def _surveyed(
         )
     except CannotLoad as error:
         reason = str(error).removeprefix(f"{target}: ")
-        return Absent(target, f"cannot be loaded: {engine.scrubbed(reason)}", failed=True)
+        return Absent(target, f"cannot be loaded: {scrubbed(reason)}", failed=True)
 
 
 def _remark(report: Report) -> str:

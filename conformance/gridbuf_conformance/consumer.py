@@ -20,7 +20,7 @@ __all__ = ["Consumer", "version_of"]
 class Consumer:
     """A function of one exporter, its name, its library's version, and what it says it takes.
 
-    `takes`: names of `offers.interfaces()`; None says nothing.
+    `takes`: names of `exports.interfaces()`; None says nothing.
     """
 
     function: Callable[[Any], Any]

@@ -33,12 +33,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import messages, steps
+from .consumer import Consumer, version_of
+from .info import ConsumerObservation, Observation, from_json
 from .plan import Plan
 from .producer import Capabilities
-from .targets import CannotLoad, Target
+from .targets import CannotLoad, Target, load, name_of, shown
 from .worker import COMMAND, answer, describe, devices_of
 
-__all__ = ["CannotLoad", "Description", "LocalWorker", "Result", "Worker"]
+__all__ = ["CannotLoad", "Description", "LocalWorker", "Result", "Worker", "opened"]
 
 START_LIMIT_S = 120.0
 """How long a producer's import may take: large libraries on a cold disk."""
@@ -73,7 +75,7 @@ class Result:
     """
 
     kind: str
-    observation: dict[str, Any] | None = None
+    observation: Observation | ConsumerObservation | None = None
     reason: str = ""
     step: str = ""
     diagnosis: str = ""
@@ -236,7 +238,7 @@ class _Process:
             message = self._receive()
         except TimeoutError:
             return self._timed_out()
-        return Result(**message) if message is not None else self._died()
+        return _result(message) if message is not None else self._died()
 
     def leave(self) -> Result | None:
         """Ends the process in the ordinary way, and says so if it dies on its way out."""
@@ -403,6 +405,19 @@ def _request(plan: Plan, groups: Iterable[str]) -> dict[str, Any]:
     return {"plan": plan.to_dict(), "groups": sorted(groups)}
 
 
+def _result(message: dict[str, Any]) -> Result:
+    """The worker's answer to a plan."""
+    raw = message.pop("observation", None)
+    if raw is None:
+        return Result(**message)
+    observation: Observation | ConsumerObservation
+    if "export" in raw:
+        observation = from_json(ConsumerObservation, raw)
+    else:
+        observation = from_json(Observation, raw)
+    return Result(**message, observation=observation)
+
+
 def _description(message: dict[str, Any]) -> Description:
     return Description(**{**message, "capabilities": Capabilities(**message["capabilities"])})
 
@@ -442,3 +457,22 @@ def _innermost_frame(text: str) -> str:
         if not standard and not path.startswith("<"):
             return f"{os.path.basename(path)}:{frame['line']} {frame['name']}"
     return ""
+
+
+def opened(
+    producer: Any, isolate: bool, time_limit_s: float, side: str = "producer"
+) -> Worker | LocalWorker:
+    """A started worker; without isolation, classes and objects are taken as they are."""
+    if side == "consumer" and sys.platform == "win32":
+        raise CannotLoad(
+            "exports to consumers need mmap and mprotect, absent on Windows; use Linux"
+        )
+    if isolate:
+        return Worker(name_of(producer, side), time_limit_s=time_limit_s)
+    if isinstance(producer, str):
+        return LocalWorker(load(name_of(producer, side)))
+    if isinstance(producer, Consumer):
+        return LocalWorker(producer)
+    if side == "consumer":
+        return LocalWorker(Consumer(producer, shown(producer, side), version_of(producer)))
+    return LocalWorker(producer() if isinstance(producer, type) else producer)

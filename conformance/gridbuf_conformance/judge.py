@@ -1,4 +1,4 @@
-"""Judging: from the facts of one observation to one verdict for each rule. Pure: it touches no array.
+"""Judging: from the info on one observation to one verdict for each rule. Pure: it touches no array.
 
 Every array of the observation (the produced one, and what the plan's views made of it) is held against each
 rule. A rule whose precondition failed on that array is BLOCKED and names it, so that one fault is one
@@ -11,19 +11,19 @@ import traceback
 from collections.abc import Iterable
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
 
 from . import catalogue
 from .abi.pybuffer import REQUESTS
-from .measure.interface import HOOKS
 from .catalogue import Rule
-from .offers import Offer
+from .consumption import Consumption
+from .exports import Export
+from .info import ConsumerObservation, Observation
+from .measure.interface import HOOKS
 from .outcomes import Outcome, Verdict, worst
 from .plan import Plan
 from .rules import CHECKS, CONSUMER_CHECKS, Subject
-from .rules.consumption import Consumption
 
-__all__ = ["STEP_RULES", "judge", "judge_offer"]
+__all__ = ["STEP_RULES", "judge", "judge_export"]
 
 STEP_RULES: MappingProxyType[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -90,31 +90,31 @@ STEP_RULES: MappingProxyType[str, tuple[str, ...]] = MappingProxyType(
 
 
 def judge(
-    observation: dict[str, Any], plan: Plan | None, rule_ids: Iterable[str]
+    observation: Observation, plan: Plan | None, rule_ids: Iterable[str]
 ) -> dict[str, Verdict]:
     """One verdict for each of `rule_ids`; the observation is what `measure.observe` returned for `plan`.
 
     Raises KeyError for an id that the catalogue does not have or does not judge.
     """
-    root = _Judged(Subject(observation["root"], observation, plan))
+    root = _Judged(Subject(observation.root, observation, plan))
     judged = [root]
-    view = observation.get("view")
-    if view is not None and "probes" in view:
+    view = observation.view
+    if view is not None and view.probes is not None:
         judged.append(_Judged(Subject(view, observation, plan, root.subject), root))
     rules = catalogue.load()
     return {id_: _verdict_over(rules[id_], judged) for id_ in rule_ids}
 
 
-def judge_offer(
-    observation: dict[str, Any], offer: Offer, rule_ids: Iterable[str]
+def judge_export(
+    observation: ConsumerObservation, export: Export, rule_ids: Iterable[str]
 ) -> dict[str, Verdict]:
-    """One verdict for each of `rule_ids` on what a consumer made of an offer (`measure.consumption`).
+    """One verdict for each of `rule_ids` on what a consumer made of an export (`measure.consumption`).
 
     Raises KeyError for an id without a consumer check.
     """
-    main = Consumption(observation["main"], offer)
-    facts, plain = observation["control"], offer.control
-    control = None if facts is None or plain is None else Consumption(facts, plain)
+    main = Consumption(observation.main, export)
+    info, plain = observation.control, export.control
+    control = None if info is None or plain is None else Consumption(info, plain)
     rules = catalogue.load()
     return {id_: _verdict_of_consumer(rules[id_], main, control) for id_ in rule_ids}
 
@@ -181,7 +181,7 @@ class _Judged:
 
     def _with_halves(self, rule: Rule, verdict: Verdict) -> Verdict:
         """Says of a rule on devices which half was judged: what the metadata tells, or the device's answer as well."""
-        driver = self.subject.observation["driver"]["name"]
+        driver = self.subject.observation.driver.name
         if verdict.outcome is Outcome.UNTESTED and verdict.note == self.subject.no_driver:
             return replace(verdict, note=f"{verdict.note}; what can be told without it holds")
         if verdict.outcome is Outcome.PASS and driver and not verdict.note:
@@ -192,7 +192,7 @@ class _Judged:
         """BLOCKED or UNSUPPORTED, if the check cannot say anything of its own; else None."""
         check, subject = CHECKS[rule.id], self.subject
         interface = check.needs
-        if interface is not None and not subject.offers(interface):
+        if interface is not None and not subject.has(interface):
             if subject.probe_error(interface):
                 return _blocked_by("XA-18")
             return Verdict(Outcome.UNSUPPORTED, note=_MISSING[interface])

@@ -40,9 +40,9 @@ from typing import Any
 from . import catalogue
 from .outcomes import Outcome, Verdict
 from .plan import Plan
-from .render.text import shorten
 from .specifiers import Specifiers
 from .targets import Target
+from .text import shorten
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -180,7 +180,7 @@ def _admits(known: Known, version: str) -> bool:
 
 def _registered(side: str) -> Collection[str]:
     if side == "consumer":
-        from . import consumers as registry
+        from . import named_consumers as registry
     else:
         from . import producers as registry  # type: ignore[no-redef]
     return registry.entries()
@@ -284,9 +284,9 @@ def _outcome(text: str) -> Outcome:
 
 
 def plan_of(text: str, side: str) -> Plan:
-    """The plan, or for a consumer the offer, of a record's JSON; raises ValueError."""
+    """The plan, or for a consumer the export, of a record's JSON; raises ValueError."""
     if side == "producer":
         return Plan.from_json(text)
-    from .offers.offer import plan_of_dict  # only consumers' plans are offers
+    from .exports.export import plan_of_dict  # only consumers' plans are exports
 
     return plan_of_dict(text, side=side)

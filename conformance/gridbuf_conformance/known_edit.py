@@ -186,7 +186,7 @@ def _rewritten(block: str, known: Known) -> str:
     header = next(number for number, line in enumerate(lines) if _HEADER.match(line))
     last = max(n for n in range(header, len(lines)) if lines[n].strip() and lines[n][0] != "#")
     lines[last] = lines[last].rstrip("\n") + "\n"
-    return "".join([*lines[: last + 1], _facts(known), *lines[last + 1 :]])
+    return "".join([*lines[: last + 1], _info(known), *lines[last + 1 :]])
 
 
 def _block(known: Known) -> str:
@@ -194,13 +194,13 @@ def _block(known: Known) -> str:
     keys = {"rule": known.rule, known.side: known.target, "versions": known.versions.text}
     keys = {key: value for key, value in keys.items() if value}
     lines = [f"{key} = {_quoted(value)}\n" for key, value in keys.items()]
-    lines += [f"plan = {_quoted(known.plan.to_json(brief=True))}\n", _facts(known)]
+    lines += [f"plan = {_quoted(known.plan.to_json(brief=True))}\n", _info(known)]
     lines += [f"reason = {_quoted(known.reason)}\n"]
     lines += [f"link = {_quoted(known.link)}\n"] if known.link else []
     return "[[known]]\n" + "".join(lines)
 
 
-def _facts(known: Known) -> str:
+def _info(known: Known) -> str:
     outcome = "" if known.outcome is Outcome.FAIL else f"outcome = {_quoted(str(known.outcome))}\n"
     return outcome + (f"actual = {_quoted(known.actual)}\n" if known.actual else "")
 

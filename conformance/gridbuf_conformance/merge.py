@@ -52,8 +52,8 @@ def merged(paths: Sequence[Path]) -> tuple[list[ReportDict], list[Absent]]:
 
 def _identity(report: ReportDict) -> tuple[str, ...]:
     target = report["target"]
-    facts = (target.get(key) or "" for key in ("name", "version", "python", "platform"))
-    return (side_of(report), *map(str, facts), str(report["profile"]))
+    info = (target.get(key) or "" for key in ("name", "version", "python", "platform"))
+    return (side_of(report), *map(str, info), str(report["profile"]))
 
 
 def _twice(identity: tuple[str, ...], first: Path, second: Path) -> str:
@@ -77,7 +77,8 @@ def _read(path: Path) -> tuple[list[ReportDict], list[Absent]]:
         return [_report_of_events(text, path)], []
     document = _json(text, path)
     schema = document.get("schema") if isinstance(document, dict) else None
-    if schema == SURVEY_SCHEMA:
+    if str(schema).partition("/")[0] == SURVEY_SCHEMA.partition("/")[0]:
+        _require_schema(document, SURVEY_SCHEMA, path)
         reports, absent = document.get("reports"), document.get("absent") or []
         if not isinstance(reports, list) or not isinstance(absent, list):
             raise MergeError(f"{str(path)!r} is no whole survey; write it anew")
@@ -99,11 +100,7 @@ def _report(document: Any, path: Path) -> ReportDict:
         raise MergeError(
             f"{str(path)!r} is no report of gridbuf-conformance; name one of --report x.json"
         )
-    if document["schema"] != SCHEMA:
-        raise MergeError(
-            f"{str(path)!r} has the schema {document['schema']!r}, this version reads {SCHEMA!r}; "
-            "make the reports with one version"
-        )
+    _require_schema(document, SCHEMA, path)
     missing = [key for key in _KEYS if key not in document]
     is_whole = not missing and all(
         isinstance(document[key], kind)
@@ -114,6 +111,14 @@ def _report(document: Any, path: Path) -> ReportDict:
         what = f"the key {missing[0]!r}" if missing else "a part of it"
         raise MergeError(f"{str(path)!r} is no whole report: {what} is missing; make it anew")
     return document
+
+
+def _require_schema(document: dict[str, Any], wanted: str, path: Path) -> None:
+    if document["schema"] != wanted:
+        raise MergeError(
+            f"{str(path)!r} has the schema {document['schema']!r}, this version reads {wanted!r}; "
+            "run it again with this version"
+        )
 
 
 def _is_rule(rule: Any) -> bool:

@@ -21,7 +21,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from math import prod
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .dtypes import DTYPES, DType, fill_bytes
 from .views import ViewMap
@@ -74,6 +75,9 @@ class Plan(Mapping[str, Any]):
     | `views` | operations on the result, in this order | see `views.ViewMap` |
     | `fill` | seed of the elements' bytes | 0 … 2^32-1, or None: any content |
     """
+
+    RENAMED: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """Keys of older versions, and their names today."""
 
     shape: tuple[int, ...] = (1,)
     dtype: str = "float64"
@@ -139,6 +143,11 @@ class Plan(Mapping[str, Any]):
             raise ValueError(  # noqa: TRY004 (text that is no plan is a bad value)
                 f"a plan is a JSON object, not {type(raw).__name__}; see plan.schema.json"
             )
+        for old, new in cls.RENAMED.items():
+            if old in raw:
+                raise ValueError(
+                    f"plan key {old!r} (value {raw[old]!r}) is of an older version; rename it to {new!r}"
+                )
         unknown = sorted(set(raw) - set(cls.keys_of()))
         if unknown:
             known = ", ".join(cls.keys_of())

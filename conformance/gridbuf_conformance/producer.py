@@ -3,7 +3,7 @@ can do.
 
 Only `name` and `produce` are needed. Everything else narrows what is asked (`capabilities`), names
 the version in reports (`version`), teaches the suite how this library makes views
-(`apply_view`), or leads it to device memory and streams (`device_table`, `on_stream`). Which exchange interfaces an object offers is discovered on the object, never
+(`apply_view`), or leads it to device memory and streams (`device_table`, `on_stream`). Which exchange interfaces an object has is discovered on the object, never
 declared.
 """
 

@@ -21,7 +21,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from .render.text import clean, plural, shorten
+from .text import clean, plural, shorten
 
 __all__ = ["Reporter", "progress_on"]
 

@@ -197,7 +197,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if not reports:
         return
     from .render.summary import conclusion
-    from .render.text import clean
+    from .text import clean
 
     terminalreporter.section("gridbuf-conformance")
     for report in reports:
@@ -352,7 +352,7 @@ class Requirement(pytest.Item):
 
 def _headline(rule: Mapping[str, Any]) -> str:
     """The first line of a failure: what pytest repeats in its summary."""
-    from .render.text import clean, shorten
+    from .text import clean, shorten
 
     failure: Mapping[str, Any] = next(iter(rule["failures"]), {})
     found = failure.get("actual") or rule["note"] or rule["outcome"]
@@ -413,7 +413,7 @@ class Check(Protocol):
 def gridbuf_check() -> Callable[..., Report]:
     """Judges a live object: `gridbuf_check(obj)` returns the report, or raises AssertionError with it.
 
-    `rules` selects, as in `gridbuf_conformance.check`. An object that offers no interface raises as well: a test that
+    `rules` selects, as in `gridbuf_conformance.check`. An object that has no interface raises as well: a test that
     judges nothing must not pass.
     """
 

@@ -1,7 +1,7 @@
 """The report: what a run came to, as data, as text, and as a file in any of the formats.
 
 `Report.of(events)` renders the event stream into one JSON-able object, whose keys are part of the
-suite's public interface (schema `gridbuf-conformance-report/1`, in JSON Schema `report.schema.json`):
+suite's public interface (schema `gridbuf-conformance-report/2`, in JSON Schema `report.schema.json`):
 
 `schema`, `suite` (name, version), `target` (name, version, python, platform, and `side`: whether a
 "producer" or a "consumer" was judged), `profile`, `seed`,
@@ -25,7 +25,7 @@ from .outcomes import FAILED, ExitCode, Outcome, exit_code_of
 
 __all__ = ["FORMATS", "SCHEMA", "Report"]
 
-SCHEMA = "gridbuf-conformance-report/1"
+SCHEMA = "gridbuf-conformance-report/2"
 
 
 class Report:
@@ -71,7 +71,7 @@ class Report:
     def exit_code(self) -> int:
         """0 conformant, 1 not, 3 the suite failed, 5 nothing was judged (`outcomes.ExitCode`).
 
-        Nothing was judged if no rule was selected, or if every plan was declined, every offer refused.
+        Nothing was judged if no rule was selected, or if every plan was declined, every export refused.
         """
         code = exit_code_of(Outcome(outcome) for outcome in self.outcomes.values())
         declined_all = bool(self.data["plans"]) and set(self.data["plans"]) <= {

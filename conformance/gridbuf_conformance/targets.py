@@ -3,7 +3,7 @@ asks.
 
 A target is written as
 - the name of a producer or consumer that is built in or announced by an entry point
-  (`producers.entries`, `consumers.entries`),
+  (`producers.entries`, `named_consumers.entries`),
 - `package.module:Attribute`,
 - `path/to/file.py:Attribute` (without one: `Producer`, or `consume`).
 
@@ -23,7 +23,7 @@ from typing import Any
 from .consumer import Consumer, version_of
 from .producer import Producer
 
-__all__ = ["CannotLoad", "Target", "load", "name_of"]
+__all__ = ["CannotLoad", "Target", "load", "name_of", "shown"]
 
 _DEFAULT_ATTRIBUTE = {"producer": "Producer", "consumer": "consume"}
 
@@ -117,9 +117,9 @@ def load(target: Target | str) -> Any:
 
 def _consumer(target: Target) -> Consumer:
     """The consumer of a target: a named one with what its entry says, or any function."""
-    from . import consumers  # only consumers need their registry
+    from . import named_consumers  # only consumers need their registry
 
-    entry = consumers.entries().get(target.written)
+    entry = named_consumers.entries().get(target.written)
     try:
         function = _find(target)
         if entry is not None and entry.needs:
@@ -151,11 +151,11 @@ def _find(target: Target) -> Any:
 
 
 def _registered(name: str, side: str) -> Any:
-    from . import consumers, producers  # only targets without a module need the registries
+    from . import named_consumers, producers  # only targets without a module need the registries
 
     try:
-        entry = consumers.find(name) if side == "consumer" else producers.find(name)
-    except (producers.UnknownProducer, consumers.UnknownConsumer) as error:
+        entry = named_consumers.find(name) if side == "consumer" else producers.find(name)
+    except (producers.UnknownProducer, named_consumers.UnknownConsumer) as error:
         raise CannotLoad(str(error)) from None
     if not entry.is_installed:
         hint = f"; install it with: {entry.install}" if entry.install else ""
@@ -207,3 +207,12 @@ def _attribute(module: ModuleType, dotted: str, target: Target) -> Any:
             raise CannotLoad(f"{target.written}: the module has no {dotted!r}; {hint}")
         found = getattr(found, part)
     return found
+
+
+def shown(producer: Any, side: str = "producer") -> str:
+    """How reports and replay commands name what is judged: as a person would write it."""
+    try:
+        return name_of(producer, side).shown
+    except CannotLoad:
+        kind = producer if isinstance(producer, type) else type(producer)
+        return f"{kind.__module__}:{kind.__qualname__}"

@@ -29,6 +29,7 @@ from typing import Any
 from . import steps
 from .abi.device import Devices, TableAccess
 from .consumer import Consumer
+from .info import to_json
 from .messages import receive, send
 from .plan import NoContent, Plan
 from .producer import Capabilities, Unsupported, python_view
@@ -67,7 +68,7 @@ def serve(socket_fd: int, slot_fd: int, target: dict[str, Any]) -> None:
     gc.freeze()  # what is loaded by now stays: collections during a measurement need not look at it
     steps.enter("idle")
     while (request := receive(channel)) is not None:
-        send(channel, answer(producer, request, devices))
+        send(channel, to_json(answer(producer, request, devices)))
         steps.enter("idle")
     steps.enter("exit")
 
@@ -119,15 +120,15 @@ def _description(name: str, version: str, capabilities: Capabilities) -> dict[st
 
 
 def devices_of(producer: Any) -> Devices:
-    """The way to the producer's device memory: by its own table if it offers one, else by the CUDA driver.
+    """The way to the producer's device memory: by its own table if it has one, else by the CUDA driver.
 
     Raises CannotLoad for a table that cannot be had or read.
     """
-    offer = getattr(producer, "device_table", None)
-    if offer is None:
+    export = getattr(producer, "device_table", None)
+    if export is None:
         return Devices()
     try:
-        capsule = offer()
+        capsule = export()
         if capsule is not None:
             TableAccess(capsule)
     except Exception as error:
@@ -137,7 +138,7 @@ def devices_of(producer: Any) -> Devices:
 
 
 def answer(producer: Any, request: dict[str, Any], devices: Devices) -> dict[str, Any]:
-    """What one plan came to, as a message. `kind` is "observation" (with `observation`) or, with
+    """What one plan came to. `kind` is "observation" (with `observation`) or, with
     a `reason`, "unsupported", "raised" (`produce` raised), "error" (the suite itself went wrong).
     """
     if isinstance(producer, Consumer):
@@ -155,11 +156,11 @@ def answer(producer: Any, request: dict[str, Any], devices: Devices) -> dict[str
 
 def _consume(consumer: Consumer, request: dict[str, Any], devices: Devices) -> dict[str, Any]:
     try:
+        from .exports import Export
         from .measure.consumption import consume
-        from .offers import Offer
 
-        offer = Offer.from_json(request["plan"])
-        observation = consume(consumer.function, offer, devices=devices)
+        export = Export.from_json(request["plan"])
+        observation = consume(consumer.function, export, devices=devices)
     except Exception:
         return {"kind": "error", "reason": traceback.format_exc()}
     return {"kind": "observation", "observation": observation}

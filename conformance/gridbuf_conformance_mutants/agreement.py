@@ -14,18 +14,18 @@ from .reference import (
     FORMAT,
     WRITABLE,
     Array,
+    ExportsArrayInterface,
+    ExportsBuffer,
+    ExportsDLPack,
     Memory,
-    OffersArrayInterface,
-    OffersBuffer,
-    OffersDLPack,
 )
 
 
-class DictAndBuffer(OffersArrayInterface, Memory, OffersBuffer):
+class DictAndBuffer(ExportsArrayInterface, Memory, ExportsBuffer):
     """The array interface beside the buffer protocol."""
 
 
-class DictAndDLPack(OffersArrayInterface, OffersDLPack, Memory):
+class DictAndDLPack(ExportsArrayInterface, ExportsDLPack, Memory):
     """The array interface beside DLPack."""
 
 
@@ -48,7 +48,7 @@ class DictSqueezesAxes(DictAndBuffer):
         view = self.reshaped(
             [self.shape[axis] for axis in kept], [self.strides[axis] for axis in kept], 0
         )
-        return OffersArrayInterface.array_interface(view)
+        return ExportsArrayInterface.array_interface(view)
 
 
 @faulty("XA-03")
@@ -82,21 +82,21 @@ class DictHasHalfItems(DictAndBuffer):
 
 
 @faulty(advises=["XA-06", "DP-27"])
-class WritableInDLPackOnly(OffersDLPack, Memory, OffersBuffer):
+class WritableInDLPackOnly(ExportsDLPack, Memory, ExportsBuffer):
     """The buffer of writable numbers is read-only, DLPack has no read-only bit, legacy capsules go out."""
 
     @property
-    def lends_read_only(self) -> bool:
+    def exports_read_only(self) -> bool:
         return self.element.dlpack is not None and not self.swapped
 
     def refuse_unmet(self, flags: int) -> None:
-        if flags & WRITABLE and self.lends_read_only:
-            raise BufferError("this array lends its buffer for reading only")
+        if flags & WRITABLE and self.exports_read_only:
+            raise BufferError("this array exports its buffer for reading only")
         super().refuse_unmet(flags)
 
     def describe(self, view: PyBuffer, flags: int) -> None:
         super().describe(view, flags)
-        view.readonly = self.readonly or self.lends_read_only
+        view.readonly = self.readonly or self.exports_read_only
 
 
 @faulty("XA-07")
@@ -121,7 +121,7 @@ class _HiddenCopy(DictAndBuffer):
         return self._hidden
 
     def array_interface(self) -> dict:
-        return OffersArrayInterface.array_interface(self.hidden)
+        return ExportsArrayInterface.array_interface(self.hidden)
 
 
 @faulty("XA-01", "XA-09")
@@ -182,11 +182,11 @@ class BufferIgnoresViews(DictAndBuffer):
         return view
 
     def get_buffer(self, view: PyBuffer, flags: int) -> None:
-        OffersBuffer.get_buffer(getattr(self, "base", self), view, flags)
+        ExportsBuffer.get_buffer(getattr(self, "base", self), view, flags)
 
 
 @faulty("XA-12")
-class TransposeForgetsTheStrides(Memory, OffersBuffer):
+class TransposeForgetsTheStrides(Memory, ExportsBuffer):
     """A transposed view has the shape of the transposed array and the strides of the other one."""
 
     def viewed(self, operation):
@@ -197,7 +197,7 @@ class TransposeForgetsTheStrides(Memory, OffersBuffer):
 
 
 @faulty("XA-13")
-class OtherThreadsGetAnotherFormat(Memory, OffersBuffer):
+class OtherThreadsGetAnotherFormat(Memory, ExportsBuffer):
     """Requests from other threads than the main one call 8-byte integers floats."""
 
     def describe(self, view: PyBuffer, flags: int) -> None:

@@ -13,10 +13,10 @@ from gridbuf_conformance.producer import Unsupported
 from .elements import Element
 from .memory import Block
 from .mutant import Mutant
-from .reference import Memory, Offers, OffersArrayInterface, OffersBuffer, strides_of
+from .reference import Exports, ExportsArrayInterface, ExportsBuffer, Memory, strides_of
 
 
-class _PlainArray(OffersArrayInterface, Memory, OffersBuffer):
+class _PlainArray(ExportsArrayInterface, Memory, ExportsBuffer):
     """The array interface beside the buffer protocol."""
 
 
@@ -227,12 +227,12 @@ class ConvertedByCopy(_Allocator):
 
     breaks = frozenset({"GT-15"})
 
-    class array_type(Offers.DLPack):
+    class array_type(Exports.DLPack):
         """DLPack and `__array__`."""
 
         def __array__(self, dtype: object = None, copy: object = None) -> object:
             strides, address = self.strides, self.address
-            return Offers.ArrayInterface(
+            return Exports.ArrayInterface(
                 self.block, self.element, self.shape, strides, address
             ).copied()
 

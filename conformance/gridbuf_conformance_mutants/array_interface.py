@@ -1,4 +1,4 @@
-"""Faults of `__array_interface__` (AI rules). Most arrays here offer nothing else."""
+"""Faults of `__array_interface__` (AI rules). Most arrays here have no other interface."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections import UserDict
 from .elements import ELEMENTS
 from .memory import Block
 from .mutant import faulty
-from .reference import Memory, Offers, OffersArrayInterface, OffersBuffer
+from .reference import Exports, ExportsArrayInterface, ExportsBuffer, Memory
 
-Base = Offers.ArrayInterface
+Base = Exports.ArrayInterface
 
 
 class _Edited(Base):
@@ -30,7 +30,7 @@ class InterfaceIsAMethod(Memory):
     """The attribute is a method that would return the dict."""
 
     def __array_interface__(self) -> dict:
-        return OffersArrayInterface.array_interface(self)
+        return ExportsArrayInterface.array_interface(self)
 
 
 @faulty("AI-01")
@@ -267,7 +267,7 @@ class FreshCopyOnEachAccess(Base):
 
     def array_interface(self) -> dict:
         self.copies = [*getattr(self, "copies", ()), self.duplicate()]
-        return OffersArrayInterface.array_interface(self.copies[-1])
+        return ExportsArrayInterface.array_interface(self.copies[-1])
 
 
 @faulty("AI-28")
@@ -276,7 +276,7 @@ class DictOwnsTheMemory(Base):
 
     def array_interface(self) -> dict:
         copy = self.duplicate()
-        return {**OffersArrayInterface.array_interface(copy), "owner": copy.block}
+        return {**ExportsArrayInterface.array_interface(copy), "owner": copy.block}
 
 
 @faulty("AI-30")
@@ -350,7 +350,7 @@ class OffsetIsText(_Edited):
 
 
 @faulty(advises=["AI-19"])
-class DataLeftOut(OffersArrayInterface, Memory, OffersBuffer):
+class DataLeftOut(ExportsArrayInterface, Memory, ExportsBuffer):
     """No `data` key: consumers take an old path, though the buffer protocol serves them."""
 
     def array_interface(self) -> dict:

@@ -1,4 +1,4 @@
-"""Faults of `__array_struct__` (AS rules). The arrays here offer nothing else, except for the last one."""
+"""Faults of `__array_struct__` (AS rules). The arrays here have no other interface, except for the last one."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from gridbuf_conformance.plan import Plan
 
 from . import capsules
 from .mutant import Mutant, faulty
-from .reference import Memory, Offers, OffersArrayInterface, OffersArrayStruct
+from .reference import Exports, ExportsArrayInterface, ExportsArrayStruct, Memory
 
-Base = Offers.ArrayStruct
+Base = Exports.ArrayStruct
 
 
 class _Edited(Base):
@@ -37,8 +37,8 @@ class _Flags(Base):
 class CapsuleIsNamed(Memory):
     """The capsule has a name."""
 
-    array_struct = OffersArrayStruct.array_struct
-    array_struct_flags = OffersArrayStruct.array_struct_flags
+    array_struct = ExportsArrayStruct.array_struct
+    array_struct_flags = ExportsArrayStruct.array_struct_flags
 
     @property
     def __array_struct__(self) -> object:
@@ -103,7 +103,7 @@ class FortranBitAlwaysSet(_Flags):
 
 
 @faulty("AS-05")
-class NativeBitAlwaysSet(OffersArrayInterface, OffersArrayStruct, Memory):
+class NativeBitAlwaysSet(ExportsArrayInterface, ExportsArrayStruct, Memory):
     """Swapped numbers claim to be in native order; the dict beside it tells better."""
 
     def array_struct_flags(self) -> int:
@@ -167,8 +167,8 @@ class AlignedBitOnOddAddresses(Mutant):
 class CapsuleOutlivesTheMemory(Memory):
     """The capsule holds nothing: it goes on after the array and its pages are gone."""
 
-    array_struct = OffersArrayStruct.array_struct
-    array_struct_flags = OffersArrayStruct.array_struct_flags
+    array_struct = ExportsArrayStruct.array_struct
+    array_struct_flags = ExportsArrayStruct.array_struct_flags
 
     @property
     def __array_struct__(self) -> object:
@@ -176,7 +176,7 @@ class CapsuleOutlivesTheMemory(Memory):
 
 
 @faulty("AS-08")
-class StructHasOtherStrides(OffersArrayInterface, OffersArrayStruct, Memory):
+class StructHasOtherStrides(ExportsArrayInterface, ExportsArrayStruct, Memory):
     """The struct says row-major strides for every layout; the dict says the real ones."""
 
     def array_struct(self) -> capsules.ArrayStruct:

@@ -1,4 +1,4 @@
-"""Faults of the buffer protocol (PB rules). The arrays here offer nothing else."""
+"""Faults of the buffer protocol (PB rules). The arrays here have no other interface."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from .reference import (
     ND,
     STRIDES,
     WRITABLE,
+    Exports,
+    ExportsArrayInterface,
+    ExportsBuffer,
     Memory,
-    Offers,
-    OffersArrayInterface,
-    OffersBuffer,
     asks,
 )
 
-Base = Offers.Buffer
+Base = Exports.Buffer
 
 
 _NO_SUBOFFSETS = (c_ssize_t * 64)(*[-1] * 64)
@@ -192,7 +192,7 @@ class FormatLeftOut(_Edited):
 
 
 @faulty("PB-07")
-class FormatOfAnotherKind(OffersArrayInterface, Memory, OffersBuffer):
+class FormatOfAnotherKind(ExportsArrayInterface, Memory, ExportsBuffer):
     """Floating-point numbers of 8 bytes are called integers; the array interface beside it knows better."""
 
     def describe(self, view: PyBuffer, flags: int) -> None:
@@ -202,7 +202,7 @@ class FormatOfAnotherKind(OffersArrayInterface, Memory, OffersBuffer):
 
 
 @faulty("PB-22")
-class ComplexCalledFloat(OffersArrayInterface, Memory, OffersBuffer):
+class ComplexCalledFloat(ExportsArrayInterface, Memory, ExportsBuffer):
     """Complex numbers of 8 bytes have the format of a float; the array interface beside it knows better."""
 
     def describe(self, view: PyBuffer, flags: int) -> None:
@@ -275,7 +275,7 @@ class SixtyFiveAxes(_Edited):
     def point_to_arrays(self, view: PyBuffer, flags: int) -> None:
         padding = 65 - self.ndim
         wide = self.reshaped((1,) * padding + self.shape, (0,) * padding + self.strides, 0)
-        OffersBuffer.point_to_arrays(wide, view, flags)
+        ExportsBuffer.point_to_arrays(wide, view, flags)
         view.ndim = 65
 
     def edit(self, view: PyBuffer, flags: int) -> None:
@@ -388,7 +388,7 @@ class FreshCopyForEachRequest(Base):
 
     def describe(self, view: PyBuffer, flags: int) -> None:
         self.copies = [*getattr(self, "copies", ()), self.duplicate()]
-        OffersBuffer.describe(self.copies[-1], view, flags)
+        ExportsBuffer.describe(self.copies[-1], view, flags)
 
 
 @faulty("PB-24")
@@ -403,7 +403,7 @@ class ResizeWhileExported(Base):
 
 @faulty(advises=["PB-33"])
 class EveryRequestIsABufferError(Memory, BufferExporter):
-    """A type that lends nothing to anybody answers requests with BufferError, not with TypeError."""
+    """A type that exports no memory answers requests with BufferError, not with TypeError."""
 
     def get_buffer(self, view: PyBuffer, flags: int) -> None:
         view.obj = None

@@ -10,11 +10,11 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeVar
 
-from gridbuf_conformance.offers import PLAIN, Interface, Offer, interfaces
-from gridbuf_conformance.offers.drawing import adapted
+from gridbuf_conformance.exports import PLAIN, Export, Interface, interfaces
+from gridbuf_conformance.exports.drawing import adapted
 from gridbuf_conformance.plan import Plan
 
-__all__ = ["ConsumerMutant", "consumers_of", "offers_for", "wrong"]
+__all__ = ["ConsumerMutant", "consumers_of", "exports_for", "wrong"]
 
 _PLANS: tuple[Plan, ...] = (
     Plan(shape=(3,)),
@@ -28,7 +28,7 @@ _PLANS: tuple[Plan, ...] = (
     Plan(shape=(3,), dtype="complex64", fill=8),
     Plan(shape=(2, 2), fill=9, readonly=True),
 )
-_TWISTED: tuple[Plan, ...] = (_PLANS[2],)
+_VARIED: tuple[Plan, ...] = (_PLANS[2],)
 
 
 class ConsumerMutant(Protocol):
@@ -65,17 +65,17 @@ def consumers_of(module_name: str) -> list[Any]:
     return [value for value in members if hasattr(value, "breaks") and callable(value)]
 
 
-def offers_for(names: Iterable[str]) -> list[Offer]:
-    """The offers of the kill matrix: the arrays above plainly, and each twist once."""
-    return [offer for name in names for offer in _offers_of(interfaces()[name])]
+def exports_for(names: Iterable[str]) -> list[Export]:
+    """The exports of the kill matrix: the arrays above plainly, and each variant once."""
+    return [export for name in names for export in _exports_of(interfaces()[name])]
 
 
-def _offers_of(interface: Interface) -> list[Offer]:
+def _exports_of(interface: Interface) -> list[Export]:
     can = interface.capabilities
-    offers = []
-    for twist in interface.twists.values():
-        for plan in _PLANS if twist.name == PLAIN else _TWISTED:
+    exports = []
+    for variant in interface.variants.values():
+        for plan in _PLANS if variant.name == PLAIN else _VARIED:
             fits = plan.readonly in (can.readonly or (plan.readonly,))
             if fits and (can.dtypes is None or plan.dtype in can.dtypes):
-                offers.append(adapted(plan, interface, twist))
-    return list(dict.fromkeys(offers))
+                exports.append(adapted(plan, interface, variant))
+    return list(dict.fromkeys(exports))

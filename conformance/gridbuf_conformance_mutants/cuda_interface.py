@@ -1,6 +1,6 @@
 """Faults of the CUDA array interface (CAI rules), on the zoo's device.
 
-The arrays here offer nothing else, except where a fault can only be told by comparing with another interface.
+The arrays here have no other interface, except where a fault can only be told by comparing with another interface.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from .device import (
     DEVICE,
     LEGACY,
     DeviceMemory,
-    OffersCudaInterface,
-    OffersDeviceDLPack,
+    ExportsCudaInterface,
+    ExportsDeviceDLPack,
 )
 from .memory import Block
 from .mutant import faulty, faulty_on
-from .reference import Memory, OffersDLPack
+from .reference import ExportsDLPack, Memory
 
 
-class Base(OffersCudaInterface, DeviceMemory):
+class Base(ExportsCudaInterface, DeviceMemory):
     """Only `__cuda_array_interface__`."""
 
 
-class _WithDLPack(OffersCudaInterface, OffersDeviceDLPack, DeviceMemory):
+class _WithDLPack(ExportsCudaInterface, ExportsDeviceDLPack, DeviceMemory):
     """DLPack beside it."""
 
 
@@ -110,8 +110,8 @@ class EmptyArrayKeepsItsPointer(Base):
 
 
 @faulty_on("gpu", "CAI-07")
-class HostMemoryUnderCudasName(OffersCudaInterface, Memory):
-    """The interface is offered for ordinary host memory."""
+class HostMemoryUnderCudasName(ExportsCudaInterface, Memory):
+    """The interface is exported for ordinary host memory."""
 
     stream = LEGACY
 
@@ -193,7 +193,7 @@ class _OwningDict(dict):
 
 
 @faulty("CAI-02", advises=["CAI-24"])
-class HostArrayAnswersNothing(OffersDLPack, Memory):
+class HostArrayAnswersNothing(ExportsDLPack, Memory):
     """A host array answers with an empty dict instead of AttributeError."""
 
     @property

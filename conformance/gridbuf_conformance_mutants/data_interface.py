@@ -9,12 +9,12 @@ from typing import ClassVar
 
 from gridbuf_conformance.plan import Plan
 
-from .device import OffersDataInterface
+from .device import ExportsDataInterface
 from .mutant import Mutant, faulty
-from .reference import Memory, OffersArrayInterface
+from .reference import ExportsArrayInterface, Memory
 
 
-class Base(OffersDataInterface, OffersArrayInterface, Memory):
+class Base(ExportsDataInterface, ExportsArrayInterface, Memory):
     """The data interface beside the array interface."""
 
     def acquire(self) -> None:
@@ -124,7 +124,7 @@ class EntryNamesOtherDims(_Edited):
 # --- dims and origin ----------------------------------------------------------------------------------------
 
 
-class _Named(OffersArrayInterface, Memory):
+class _Named(ExportsArrayInterface, Memory):
     """An array with attributes of GT4Py's."""
 
 

@@ -23,17 +23,17 @@ from gridbuf_conformance.plan import Plan
 from . import capsules
 from .capsules import Export
 from .elements import Element
-from .exchange_table import OffersExchange
+from .exchange_table import ExportsExchange
 from .memory import Block, protect_pages
 from .reference import (
     CPU,
     SHIFT_BYTES,
     Array,
+    ExportsArrayInterface,
+    ExportsArrayStruct,
+    ExportsBuffer,
+    ExportsDLPack,
     Memory,
-    OffersArrayInterface,
-    OffersArrayStruct,
-    OffersBuffer,
-    OffersDLPack,
     Reference,
     is_int_pair,
     strides_of,
@@ -47,10 +47,10 @@ __all__ = [
     "DeviceMemory",
     "DeviceReference",
     "HostReadableArray",
-    "OffersCudaInterface",
-    "OffersDataInterface",
-    "OffersDeviceDLPack",
-    "OffersDeviceExchange",
+    "ExportsCudaInterface",
+    "ExportsDataInterface",
+    "ExportsDeviceDLPack",
+    "ExportsDeviceExchange",
 ]
 
 LEGACY = 1
@@ -284,7 +284,7 @@ class DeviceMemory(Memory):
             DEVICE.move(target, source, self.item_bytes)
 
 
-class OffersCudaInterface:
+class ExportsCudaInterface:
     """`__cuda_array_interface__`, version 3."""
 
     @property
@@ -303,7 +303,7 @@ class OffersCudaInterface:
         }
 
 
-class OffersDeviceDLPack(OffersDLPack):
+class ExportsDeviceDLPack(ExportsDLPack):
     """DLPack with streams and with the way to the host."""
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -350,7 +350,7 @@ class OffersDeviceDLPack(OffersDLPack):
         tensor.device_type, tensor.device_id = self.device
 
 
-class OffersDeviceExchange(OffersExchange):
+class ExportsDeviceExchange(ExportsExchange):
     """The exchange table for arrays on the device."""
 
     @classmethod
@@ -367,7 +367,7 @@ class OffersDeviceExchange(OffersExchange):
         return DEVICE.current
 
 
-class OffersDataInterface:
+class ExportsDataInterface:
     """`__gt_data_interface__` with the entries of the interfaces that the array has."""
 
     @property
@@ -399,19 +399,23 @@ class OffersDataInterface:
 
 
 class DeviceArray(
-    OffersDataInterface, OffersCudaInterface, OffersDeviceDLPack, OffersDeviceExchange, DeviceMemory
+    ExportsDataInterface,
+    ExportsCudaInterface,
+    ExportsDeviceDLPack,
+    ExportsDeviceExchange,
+    DeviceMemory,
 ):
     """Device memory: the CUDA array interface, DLPack, the exchange table, the data interface."""
 
 
 class HostReadableArray(
-    OffersDataInterface,
-    OffersArrayInterface,
-    OffersArrayStruct,
-    OffersCudaInterface,
-    OffersDeviceDLPack,
+    ExportsDataInterface,
+    ExportsArrayInterface,
+    ExportsArrayStruct,
+    ExportsCudaInterface,
+    ExportsDeviceDLPack,
     DeviceMemory,
-    OffersBuffer,
+    ExportsBuffer,
 ):
     """Pinned and managed memory: the host's interfaces as well."""
 

@@ -1,17 +1,17 @@
 """Faults of DLPack on devices with streams, on the zoo's device: DL-18, DP-16 … DP-18, DP-24.
 
-The arrays here offer DLPack alone.
+The arrays here have DLPack alone.
 """
 
 from __future__ import annotations
 
-from .device import DEVICE, DeviceBlock, DeviceMemory, OffersDeviceDLPack
+from .device import DEVICE, DeviceBlock, DeviceMemory, ExportsDeviceDLPack
 from .memory import Block
 from .mutant import faulty_on
 from .reference import Array
 
 
-class Base(OffersDeviceDLPack, DeviceMemory):
+class Base(ExportsDeviceDLPack, DeviceMemory):
     """Only DLPack."""
 
 

@@ -1,6 +1,6 @@
 """Faults of DLPack: the C structs (DL rules) and the Python methods (DP rules).
 
-The arrays here offer nothing else, except where a fault can only be told by comparing with another interface.
+The arrays here have no other interface, except where a fault can only be told by comparing with another interface.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from .reference import (
     CPU,
     IS_COPIED,
     READ_ONLY,
+    Exports,
+    ExportsArrayInterface,
+    ExportsBuffer,
+    ExportsDLPack,
     Memory,
-    Offers,
-    OffersArrayInterface,
-    OffersBuffer,
-    OffersDLPack,
 )
 
-Base = Offers.DLPack
+Base = Exports.DLPack
 
 
-class WithBuffer(OffersDLPack, Memory, OffersBuffer):
+class WithBuffer(ExportsDLPack, Memory, ExportsBuffer):
     """DLPack beside the buffer protocol."""
 
 
@@ -239,7 +239,7 @@ class BooleanOfOneBit(_EditedTensor):
 
 
 @faulty("DL-30")
-class LanesIgnored(OffersArrayInterface, OffersDLPack, Memory):
+class LanesIgnored(ExportsArrayInterface, ExportsDLPack, Memory):
     """Complex numbers of 8 bytes are two lanes of 8 bytes; the array interface beside it knows better."""
 
     def describe_tensor(self, export: Export) -> None:
@@ -458,11 +458,11 @@ class CapsuleNameDangles(_Capsule):
 class DeviceQueryMissing(Memory):
     """`__dlpack__` without `__dlpack_device__`."""
 
-    __dlpack__ = OffersDLPack.__dlpack__
-    check_keywords = OffersDLPack.check_keywords
-    check_describable = OffersDLPack.check_describable
-    export = OffersDLPack.export
-    describe_tensor = OffersDLPack.describe_tensor
+    __dlpack__ = ExportsDLPack.__dlpack__
+    check_keywords = ExportsDLPack.check_keywords
+    check_describable = ExportsDLPack.check_describable
+    export = ExportsDLPack.export
+    describe_tensor = ExportsDLPack.describe_tensor
 
 
 @faulty("DP-02")
@@ -618,7 +618,7 @@ class AnyDevice(Base):
 
 
 @faulty("DP-25")
-class RecordsAsLanes(OffersArrayInterface, OffersDLPack, Memory):
+class RecordsAsLanes(ExportsArrayInterface, ExportsDLPack, Memory):
     """Records are exported as vectors of bytes; the array interface beside it calls them records."""
 
     def check_describable(self, versioned: bool) -> None:

@@ -13,7 +13,7 @@ from gridbuf_conformance.plan import Plan
 
 from .memory import Block
 from .mutant import Mutant, faulty
-from .reference import Array, Memory, Offers
+from .reference import Array, Exports, Memory
 
 
 def _segfault() -> None:
@@ -63,7 +63,7 @@ class OSErrorInTheGetter(Array):
 
 
 @faulty("DP-03")
-class SegfaultInTheExport(Offers.DLPack):
+class SegfaultInTheExport(Exports.DLPack):
     """`__dlpack__` of a complex 2-d array is a segmentation fault."""
 
     def export(self, versioned: bool, *, copied: bool) -> object:
@@ -73,7 +73,7 @@ class SegfaultInTheExport(Offers.DLPack):
 
 
 @faulty("PB-02")
-class SegfaultInTheRequest(Offers.Buffer):
+class SegfaultInTheRequest(Exports.Buffer):
     """A buffer request to a complex 2-d array is a segmentation fault."""
 
     def get_buffer(self, view: PyBuffer, flags: int) -> None:

@@ -1,4 +1,4 @@
-"""Faults of DLPack's C exchange table (DX rules). The arrays here offer DLPack and the table."""
+"""Faults of DLPack's C exchange table (DX rules). The arrays here have DLPack and the table."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from .capsules import Export, Tensor, VersionedManaged
 from .device import (
     DEVICE,
     DeviceMemory,
-    OffersCudaInterface,
-    OffersDeviceDLPack,
-    OffersDeviceExchange,
+    ExportsCudaInterface,
+    ExportsDeviceDLPack,
+    ExportsDeviceExchange,
 )
-from .exchange_table import OffersExchange, Table
+from .exchange_table import ExportsExchange, Table
 from .memory import Block
 from .mutant import faulty, faulty_on
-from .reference import Memory, OffersDLPack
-
+from .reference import ExportsDLPack, Memory
 
 _OTHER_NAME = b"c_dlpack_exchange_api"
 _fresh: list[Table] = []
@@ -25,7 +24,7 @@ _never_freed: list[object] = []
 _first_stream: dict[str, int] = {}
 
 
-class Base(OffersDLPack, OffersExchange, Memory):
+class Base(ExportsDLPack, ExportsExchange, Memory):
     """DLPack and its exchange table."""
 
 
@@ -55,7 +54,7 @@ class TableHasAnotherName(Base):
 
 
 @_wrong_table("DX-01")
-class TableOfTheObject(OffersDLPack, Memory):
+class TableOfTheObject(ExportsDLPack, Memory):
     """Each object has the attribute, the type has not."""
 
     def __getattr__(self, name: str) -> object:
@@ -232,7 +231,7 @@ class ImportIsOfAnotherType(Base):
 # --- streams and allocation -------------------------------------------------------------------------------
 
 
-class _OnDevice(OffersDeviceDLPack, OffersDeviceExchange, DeviceMemory):
+class _OnDevice(ExportsDeviceDLPack, ExportsDeviceExchange, DeviceMemory):
     """DLPack and its exchange table in device memory."""
 
 
@@ -246,7 +245,7 @@ class StreamIsRemembered(_OnDevice):
 
 
 @faulty_on("gpu", advises=["XA-16"], needs_table=True)
-class TableNamesTheDefaultStream(OffersCudaInterface, _OnDevice):
+class TableNamesTheDefaultStream(ExportsCudaInterface, _OnDevice):
     """The CUDA array interface names the per-thread default stream, the table another one."""
 
     def __init__(self, *arguments: object, **flags: object) -> None:

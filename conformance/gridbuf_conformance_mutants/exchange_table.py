@@ -3,7 +3,7 @@
 A ctypes callback cannot leave a Python exception behind: what it raises is printed and lost, and what it sets is
 raised inside it. But a table's functions report failure by just that, -1 and an exception set. So each callback
 is called through a few bytes of machine code that turn its -1 into one more call, of `PyErr_SetString`. They are
-written for x86-64; on other machines the zoo's arrays offer no table, and its tests say so.
+written for x86-64; on other machines the zoo's arrays have no table, and its tests say so.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .capsules import Export, Tensor, VersionedManaged
 from .elements import ELEMENTS, Element
 from .memory import Block
 
-__all__ = ["AVAILABLE", "OffersExchange", "Table"]
+__all__ = ["AVAILABLE", "ExportsExchange", "Table"]
 
 AVAILABLE = platform.machine() == "x86_64"
 """Whether this machine can run the functions of the zoo's tables."""
@@ -111,7 +111,7 @@ def _status(function: Callable[..., None]) -> Callable[..., int]:
     return call
 
 
-class OffersExchange:
+class ExportsExchange:
     """The table of each class that derives from this, beside `__dlpack__`; made when the class is."""
 
     error_of_refusals: ClassVar[type[BaseException] | None] = BufferError
@@ -143,7 +143,7 @@ class OffersExchange:
     # -- the answers -----------------------------------------------------------------------------------
 
     @classmethod
-    def exported(cls, array: OffersExchange) -> Export:
+    def exported(cls, array: ExportsExchange) -> Export:
         """The owning export of one array; raises for what cannot be described."""
         array.check_describable(True)
         return array.export(True, copied=False)

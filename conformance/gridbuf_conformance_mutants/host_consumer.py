@@ -1,4 +1,4 @@
-"""The reference consumer of host memory: it takes every right offer and refuses every wrong one.
+"""The reference consumer of host memory: it takes every right export and refuses every wrong one.
 
 Pure Python and `ctypes`. What it takes becomes a `Taken`: an array of our own over the same memory,
 which holds whatever keeps that memory alive, and says with `__array_interface__` what it saw. Each
@@ -122,7 +122,7 @@ class ArrayInterfaceConsumer:
             return (*data, None)
         offset = entries.get("offset", 0)
         self.refuse_offset(offset)
-        view = self.lent(data)
+        view = self.exported(data)
         self.refuse_size(view.struct.len, offset, nbytes)
         return view.struct.buf + offset, bool(view.struct.readonly), self.held(view)
 
@@ -134,7 +134,7 @@ class ArrayInterfaceConsumer:
         if offset + nbytes > length:
             raise ValueError(f"a buffer of {length} bytes, {offset + nbytes} are needed")
 
-    def lent(self, data: Any) -> View:
+    def exported(self, data: Any) -> View:
         return View(data, 0)
 
     def held(self, view: View) -> Any:

@@ -32,7 +32,7 @@ UNKILLED_BY_CONSUMERS: dict[str, str] = {
     **dict.fromkeys(("PB-28", "PB-29", "PB-30"), _BY_INTERPRETER),
     **dict.fromkeys(
         ("CAI-08", "CAI-10", "CAI-13", "CAI-15", "CAI-20", "CAI-23", "CAI-26"),
-        "offers through the CUDA array interface need a CUDA device, which this machine did not have",
+        "exports through the CUDA array interface need a CUDA device, which this machine did not have",
     ),
 }
 """The same for rules that consumers are judged by."""

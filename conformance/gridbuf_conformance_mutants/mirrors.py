@@ -17,20 +17,20 @@ from .device import (
     DeviceBlock,
     DeviceMemory,
     DeviceReference,
+    ExportsCudaInterface,
+    ExportsDataInterface,
     HostReadableArray,
-    OffersCudaInterface,
-    OffersDataInterface,
 )
 from .memory import Block
 from .mutant import faulty_on
-from .reference import SHIFT_BYTES, Memory, OffersArrayInterface
+from .reference import SHIFT_BYTES, ExportsArrayInterface, Memory
 
 __all__ = ["MirrorReference", "Mirrors"]
 
 HOST, DEVICE_SIDE = None, "gpu"
 
 
-class _Mirrored(OffersArrayInterface, OffersCudaInterface, DeviceMemory):
+class _Mirrored(ExportsArrayInterface, ExportsCudaInterface, DeviceMemory):
     """A host array, and on the device a mirror of it that the CUDA array interface describes.
 
     `block.written` is the side that holds what the other one does not, "" if both are equal; both sides' addresses
@@ -96,11 +96,11 @@ class _Mirrored(OffersArrayInterface, OffersCudaInterface, DeviceMemory):
         return {**described, "data": (0 if self.is_empty else address, self.readonly)}
 
 
-class Mirrors(OffersDataInterface, _Mirrored):
+class Mirrors(ExportsDataInterface, _Mirrored):
     """Both sides, and an entry for each, with hooks of its own."""
 
     def data_interface(self) -> dict:
-        described = {HOST: OffersArrayInterface.__array_interface__.fget(self)}
+        described = {HOST: ExportsArrayInterface.__array_interface__.fget(self)}
         described[DEVICE_SIDE] = self.device_description()
         return {side: self.side_entry(side, d) for side, d in described.items()}
 

@@ -16,7 +16,7 @@ from . import capsules
 from .elements import Element
 from .memory import Block
 from .mutant import Mutant
-from .reference import Memory, Offers, Reference
+from .reference import Exports, Memory, Reference
 
 __all__ = ["PackedReference"]
 
@@ -43,7 +43,7 @@ PLANS = tuple(
 )
 
 
-class PackedArray(Offers.DLPack):
+class PackedArray(Exports.DLPack):
     """An array whose strides count elements of less than a byte."""
 
     @property

@@ -1,8 +1,8 @@
 """The reference producer: an array type of our own that obeys every rule, built to be broken one rule at a time.
 
-`Array` is a view of a `Block` through a shape, byte strides and an offset. Each interface it offers is one
-class here (`OffersArrayInterface`, `OffersBuffer`, …) and each answer one small method, so that a mutant overrides
-exactly the answer it gets wrong. An array that offers less is a different combination of the same classes.
+`Array` is a view of a `Block` through a shape, byte strides and an offset. Each interface it has is one
+class here (`ExportsArrayInterface`, `ExportsBuffer`, …) and each answer one small method, so that a mutant overrides
+exactly the answer it gets wrong. An array with fewer interfaces is a different combination of the same classes.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from gridbuf_conformance.views import ViewMap
 
 from . import capsules
 from .elements import ELEMENTS, Element
-from .exchange_table import OffersExchange
+from .exchange_table import ExportsExchange
 from .memory import Block
 
 __all__ = [
     "Array",
-    "Offers",
-    "OffersArrayInterface",
-    "OffersArrayStruct",
-    "OffersBuffer",
-    "OffersDLPack",
+    "Exports",
+    "ExportsArrayInterface",
+    "ExportsArrayStruct",
+    "ExportsBuffer",
+    "ExportsDLPack",
     "Reference",
     "SHIFT_BYTES",
     "asks",
@@ -182,7 +182,7 @@ class Memory:
         return copy
 
 
-class OffersArrayInterface:
+class ExportsArrayInterface:
     """`__array_interface__`, protocol 3."""
 
     @property
@@ -201,7 +201,7 @@ class OffersArrayInterface:
         }
 
 
-class OffersArrayStruct:
+class ExportsArrayStruct:
     """`__array_struct__`: an unnamed capsule over `PyArrayInterface`."""
 
     @property
@@ -230,7 +230,7 @@ class OffersArrayStruct:
         return sum(bit for bit, holds in claims.items() if holds)
 
 
-class OffersBuffer(BufferExporter):
+class ExportsBuffer(BufferExporter):
     """The buffer protocol."""
 
     def get_buffer(self, view: PyBuffer, flags: int) -> None:
@@ -274,7 +274,7 @@ class OffersBuffer(BufferExporter):
         view.internal = retained(shape, strides)
 
 
-class OffersDLPack:
+class ExportsDLPack:
     """`__dlpack__` and `__dlpack_device__` of the 2025 array API standard, for host memory."""
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -329,24 +329,24 @@ def is_int_pair(value: object) -> bool:
     return isinstance(value, tuple) and len(value) == 2 and all(type(n) is int for n in value)
 
 
-class Offers:
-    """Arrays that offer one interface only: a fault in it cannot show up as a disagreement with another."""
+class Exports:
+    """Arrays that have one interface only: a fault in it cannot show up as a disagreement with another."""
 
-    class ArrayInterface(OffersArrayInterface, Memory):
+    class ArrayInterface(ExportsArrayInterface, Memory):
         """Only `__array_interface__`."""
 
-    class ArrayStruct(OffersArrayStruct, Memory):
+    class ArrayStruct(ExportsArrayStruct, Memory):
         """Only `__array_struct__`."""
 
-    class Buffer(Memory, OffersBuffer):
+    class Buffer(Memory, ExportsBuffer):
         """Only the buffer protocol."""
 
-    class DLPack(OffersDLPack, Memory):
+    class DLPack(ExportsDLPack, Memory):
         """Only DLPack."""
 
 
 class Array(
-    OffersArrayInterface, OffersArrayStruct, OffersDLPack, OffersExchange, Memory, OffersBuffer
+    ExportsArrayInterface, ExportsArrayStruct, ExportsDLPack, ExportsExchange, Memory, ExportsBuffer
 ):
     """All host interfaces over one memory."""
 

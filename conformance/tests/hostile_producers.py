@@ -1,4 +1,4 @@
-"""Producers for the tests of driver and engine: a good one, and many that misbehave.
+"""Producers for the tests of driver and run: a good one, and many that misbehave.
 
 They are loaded by the worker, by path.
 """

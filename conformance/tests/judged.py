@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from gridbuf_conformance import producers
-from gridbuf_conformance.engine import check_producer
+from gridbuf_conformance.producer_run import check_producer
 from gridbuf_conformance.report import Report
 
 __all__ = ["NUMPY", "NUMPY_VERSION", "advice", "checked", "failure", "report"]

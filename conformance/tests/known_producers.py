@@ -9,7 +9,7 @@ import signal
 from gridbuf_conformance.producer import Capabilities, Unsupported
 
 
-class _Lending(bytearray):
+class _Exporting(bytearray):
     """Bytes that show an array interface, right but for what a subclass makes of it."""
 
     typestr = "|u1"
@@ -26,7 +26,7 @@ class _Lending(bytearray):
 
 class Good:
     name = "good"
-    made = _Lending
+    made = _Exporting
     capabilities = Capabilities(
         dtypes=("uint8",),
         byteorders=("native",),
@@ -44,7 +44,7 @@ class Good:
         return self.made(plan.content())
 
 
-class _ShapeIsAList(_Lending):
+class _ShapeIsAList(_Exporting):
     def changed(self, interface):
         return {**interface, "shape": list(interface["shape"])} if len(self) > 2 else interface
 
@@ -56,7 +56,7 @@ class Faulty(Good):
     made = _ShapeIsAList
 
 
-class _ShapeIsANumber(_Lending):
+class _ShapeIsANumber(_Exporting):
     def changed(self, interface):
         return {**interface, "shape": 7} if len(self) > 2 else interface
 

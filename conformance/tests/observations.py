@@ -1,24 +1,27 @@
 """Observations of a right object, to be spoiled in one place by tests of the judge.
 
-The object is the zoo's reference array, which offers every interface and breaks no rule (for plans of another
+The object is the zoo's reference array, which has every interface and breaks no rule (for plans of another
 device the one on the zoo's device); each observation goes through JSON, as it does on the way from the worker.
 """
 
 from __future__ import annotations
 
-import copy
 import json
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
 from gridbuf_conformance.abi.device import Devices
+from gridbuf_conformance.info import Observation, from_json, to_json
+from gridbuf_conformance.judge import judge as judge_observation
 from gridbuf_conformance.measure import observe
+from gridbuf_conformance.outcomes import Verdict
 from gridbuf_conformance.plan import Plan
 from gridbuf_conformance_mutants.device import DeviceReference
 from gridbuf_conformance_mutants.packed import PackedReference
 from gridbuf_conformance_mutants.reference import Reference
 
-__all__ = ["PLANS", "fresh_observation", "place", "remove"]
+__all__ = ["PLANS", "fresh_observation", "judge", "place", "remove"]
 
 PLANS = {
     "matrix": Plan(shape=(3, 4)),
@@ -61,7 +64,7 @@ def _observed(name: str) -> str:
         devices=devices,
         on_stream=getattr(reference, "on_stream", None),
     )
-    return json.dumps(observation)
+    return json.dumps(to_json(observation))
 
 
 def _reference(plan: Plan) -> Reference:
@@ -75,27 +78,34 @@ def fresh_observation(name: str) -> dict[str, Any]:
     return json.loads(_observed(name))
 
 
-def place(facts: dict[str, Any], path: str, value: Any) -> None:
+def judge(
+    observation: dict[str, Any], plan: Plan | None, rules: Iterable[str]
+) -> dict[str, Verdict]:
+    """The judge's verdicts on an observation that was changed."""
+    return judge_observation(from_json(Observation, to_json(observation)), plan, rules)
+
+
+def place(info: dict[str, Any], path: str, value: Any) -> None:
     """Puts `value` at a dotted path; `*` stands for every entry, a name that is missing is added.
 
     A callable is applied to the old value.
     """
     head, _, rest = path.partition(".")
-    keys = list(facts) if head == "*" else [int(head) if isinstance(facts, list) else head]
-    if isinstance(facts, list) and head == "*":
-        keys = range(len(facts))
+    keys = list(info) if head == "*" else [int(head) if isinstance(info, list) else head]
+    if isinstance(info, list) and head == "*":
+        keys = range(len(info))
     for key in keys:
         if rest:
-            place(facts[key], rest, value)
+            place(info[key], rest, value)
         elif callable(value):
-            facts[key] = value(facts[key])
+            info[key] = value(info[key])
         else:
-            facts[key] = copy.deepcopy(value)
+            info[key] = to_json(value)
 
 
-def remove(facts: dict[str, Any], path: str) -> None:
+def remove(info: dict[str, Any], path: str) -> None:
     """Takes away what stands at a dotted path."""
     head, _, last = path.rpartition(".")
     for key in head.split(".") if head else ():
-        facts = facts[key]
-    del facts[last]
+        info = info[key]
+    del info[last]

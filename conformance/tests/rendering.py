@@ -1,5 +1,9 @@
 """What the renderer tests share: hand-written reports, a small catalogue, and comparison with golden files.
 
+Four inputs, each rendered in every format: `failures` (a producer), `crash` (a consumer that dies, with failures on
+record), `hostile` (texts that try to break out, honest Unicode, very long values) and `survey` (twelve rows: one library
+three times, every rule group, nothing selected, every plan declined, consumers, absent libraries).
+
 To accept a changed rendering, run the tests with GRIDBUF_UPDATE_GOLDEN=1 and read the difference in git.
 """
 
@@ -53,6 +57,16 @@ def load_case(name: str) -> tuple[list[dict[str, Any]], list[Absent]]:
     """The reports and absent libraries of one hand-written input."""
     document = json.loads((GOLDEN / "inputs" / f"{name}.json").read_text(encoding="utf-8"))
     return document["reports"], [Absent(**library) for library in document["absent"]]
+
+
+def report_of(case: str, name: str) -> dict[str, Any]:
+    """The first report of a library in one hand-written input."""
+    return next(one for one in load_case(case)[0] if one["target"]["name"] == name)
+
+
+def rule_of(report: dict[str, Any], rule_id: str) -> dict[str, Any]:
+    """A report's entry for one rule."""
+    return next(rule for rule in report["rules"] if rule["id"] == rule_id)
 
 
 def assert_golden(name: str, text: str) -> None:

@@ -12,6 +12,7 @@ from gridbuf_conformance.abi.arraystruct import read_array_struct
 from gridbuf_conformance.abi.capsule import capsule_name, capsule_pointer, is_capsule
 from gridbuf_conformance.abi.dlpack import Exported
 from gridbuf_conformance.abi.memory import Memory
+from gridbuf_conformance.info import UNMAPPED, CapsuleInfo, StructInfo
 from gridbuf_conformance.plan import Plan
 from gridbuf_conformance_mutants.reference import Reference
 
@@ -33,26 +34,26 @@ def test_structs_have_the_sizes_of_the_header() -> None:
 
 @pytest.mark.parametrize("keywords", [{}, NEW])
 def test_fields_of_both_capsules(array, keywords: dict) -> None:
-    facts = Exported(array.__dlpack__(**keywords), MEMORY).facts()
-    assert facts["name"] == ("dltensor_versioned" if keywords else "dltensor")
-    assert (facts["version"] is None) == (not keywords)
-    assert (facts["ndim"], facts["shape"], facts["strides"]) == (2, [2, 3], [3, 1])
-    assert (facts["dtype"], facts["device"], facts["deleter"]) == ([0, 32, 1], [1, 0], "executable")
-    assert facts["data"] + facts["byte_offset"] == array.__array_interface__["data"][0]
+    info = Exported(array.__dlpack__(**keywords), MEMORY).info()
+    assert info.name == ("dltensor_versioned" if keywords else "dltensor")
+    assert (info.version is None) == (not keywords)
+    assert (info.ndim, info.shape, info.strides) == (2, [2, 3], [3, 1])
+    assert (info.dtype, info.device, info.deleter) == ([0, 32, 1], [1, 0], "executable")
+    assert info.data + info.byte_offset == array.__array_interface__["data"][0]
 
 
 @pytest.mark.parametrize("value", [None, 7, "dltensor", object()])
 def test_what_is_no_capsule(value: object) -> None:
-    facts = Exported(value, MEMORY).facts()
-    assert facts == {"capsule": False, "name": None, "type": type(value).__name__}
+    info = Exported(value, MEMORY).info()
+    assert info == CapsuleInfo(type=type(value).__name__)
     assert not is_capsule(value)
 
 
 def test_foreign_capsules_are_named_and_not_read() -> None:
     import datetime
 
-    facts = Exported(datetime.datetime_CAPI, MEMORY).facts()
-    assert facts == {"capsule": True, "name": "datetime.datetime_CAPI"}
+    info = Exported(datetime.datetime_CAPI, MEMORY).info()
+    assert info == CapsuleInfo(capsule=True, name="datetime.datetime_CAPI")
 
 
 @pytest.mark.parametrize("keywords", [{}, NEW])
@@ -92,12 +93,12 @@ def test_deleter_that_is_no_code_is_never_called(array) -> None:
     field = exported.pointer + dlpack.VersionedManaged.deleter.offset
     true_deleter = MEMORY.read(field, 8)
     MEMORY.write(field, ctypes.addressof(ctypes.c_int(0)).to_bytes(8, sys.byteorder))
-    assert exported.facts()["deleter"] == "not executable"
+    assert exported.info().deleter == "not executable"
     assert exported.callable_deleter() is None
     assert exported.count_deletions() is None
     assert not exported.delete()
     MEMORY.write(field, bytes(8))
-    assert exported.facts()["deleter"] == "NULL"
+    assert exported.info().deleter == "NULL"
     MEMORY.write(field, true_deleter)
 
 
@@ -106,13 +107,13 @@ def test_struct_with_bad_pointers_is_not_followed(array) -> None:
     shape = exported.pointer + dlpack.VersionedManaged.tensor.offset + dlpack.Tensor.shape.offset
     true_shape = MEMORY.read(shape, 8)
     MEMORY.write(shape, (4096).to_bytes(8, sys.byteorder))
-    assert exported.facts()["shape"] == {"unmapped": True}
+    assert exported.info().shape == UNMAPPED
     MEMORY.write(shape, true_shape)
 
 
 def test_array_struct(array) -> None:
-    facts = read_array_struct(array.__array_struct__, MEMORY)
-    assert (facts["two"], facts["nd"], facts["typekind"], facts["itemsize"]) == (2, 2, "i", 4)
-    assert (facts["shape"], facts["strides"]) == ([2, 3], [12, 4])
-    assert read_array_struct(7, MEMORY) == {"capsule": False}
-    assert read_array_struct(array.__dlpack__(), MEMORY)["name"] == "dltensor"
+    info = read_array_struct(array.__array_struct__, MEMORY)
+    assert (info.two, info.nd, info.typekind, info.itemsize) == (2, 2, "i", 4)
+    assert (info.shape, info.strides) == ([2, 3], [12, 4])
+    assert read_array_struct(7, MEMORY) == StructInfo()
+    assert read_array_struct(array.__dlpack__(), MEMORY).name == "dltensor"

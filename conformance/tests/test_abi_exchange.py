@@ -8,9 +8,10 @@ import sys
 import pytest
 
 from gridbuf_conformance.abi.dlpack import Tensor, VersionedManaged
-from gridbuf_conformance.abi.exchange import ATTRIBUTE, ExchangeTable, read_table, table_facts
+from gridbuf_conformance.abi.exchange import ATTRIBUTE, ExchangeTable, read_header, read_table
 from gridbuf_conformance.abi.memory import Memory
-from gridbuf_conformance.measure.exchange import exchange_facts
+from gridbuf_conformance.info import ExchangeInfo
+from gridbuf_conformance.measure.exchange import exchange_info
 from gridbuf_conformance.plan import Plan
 from gridbuf_conformance_mutants import capsules, exchange_table
 from gridbuf_conformance_mutants.reference import Reference
@@ -27,8 +28,8 @@ def made(**changes: object) -> object:
 
 
 def table_of(obj: object) -> ExchangeTable:
-    table, facts = read_table(getattr(type(obj), ATTRIBUTE), MEMORY)
-    assert facts["name"] == "dlpack_exchange_api"
+    table, info = read_table(getattr(type(obj), ATTRIBUTE), MEMORY)
+    assert info.name == "dlpack_exchange_api"
     return table
 
 
@@ -90,15 +91,15 @@ def test_chains_are_counted(length: int) -> None:
     tables = [ExchangeTable(1, 3) for _ in range(length + 1)]
     for table, older in zip(tables, tables[1:]):
         table.prev_api = ctypes.addressof(older)
-    assert table_facts(tables[0], MEMORY)["chain"] == length
+    assert read_header(ExchangeInfo(), tables[0], MEMORY).chain == length
 
 
 def test_chains_that_lead_nowhere() -> None:
     table = ExchangeTable(1, 3)
     table.prev_api = ctypes.addressof(table)
-    assert table_facts(table, MEMORY)["chain"] == "endless"
+    assert read_header(ExchangeInfo(), table, MEMORY).chain == "endless"
     table.prev_api = 8
-    assert table_facts(table, MEMORY)["chain"] == "unmapped"
+    assert read_header(ExchangeInfo(), table, MEMORY).chain == "unmapped"
 
 
 def test_entries_that_are_no_functions_are_not_called() -> None:
@@ -108,10 +109,10 @@ def test_entries_that_are_no_functions_are_not_called() -> None:
     class Array:
         __dlpack_c_exchange_api__ = capsules.new_capsule(ctypes.addressof(table), name)
 
-    facts = exchange_facts(Array(), MEMORY, device=[1, 0], deep=True)
-    assert set(facts["entries"].values()) == {"not executable"}
-    assert "export" not in facts
-    assert exchange_facts(object(), MEMORY, device=[1, 0], deep=True) is None
+    info = exchange_info(Array(), MEMORY, device=[1, 0], deep=True)
+    assert set(info.entries.values()) == {"not executable"}
+    assert info.export is None
+    assert exchange_info(object(), MEMORY, device=[1, 0], deep=True) is None
 
 
 def test_pytorchs_table() -> None:
@@ -119,11 +120,11 @@ def test_pytorchs_table() -> None:
     if not hasattr(torch.Tensor, ATTRIBUTE):
         pytest.skip(f"PyTorch {torch.__version__} has no exchange table")
     tensor = torch.arange(6, dtype=torch.float64).reshape(2, 3).T
-    facts = exchange_facts(tensor, MEMORY, device=[1, 0], deep=True)
-    assert facts["version"][0] == 1
-    assert facts["export"]["shape"] == facts["bare"]["shape"] == [3, 2]
-    assert facts["export"]["strides"] == [1, 3]
-    assert facts["import"]["own_type"] is True
-    assert facts["import"]["calls"] == 1
-    assert facts["allocated"]["shape"] == [2, 3]
-    assert len(facts["allocation_refused"]["reported"]) == 1
+    info = exchange_info(tensor, MEMORY, device=[1, 0], deep=True)
+    assert info.version[0] == 1
+    assert info.export.shape == info.bare.shape == [3, 2]
+    assert info.export.strides == [1, 3]
+    assert info.imported.own_type is True
+    assert info.imported.calls == 1
+    assert info.allocated.shape == [2, 3]
+    assert len(info.allocation_refused.reported) == 1

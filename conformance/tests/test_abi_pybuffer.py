@@ -10,6 +10,7 @@ import pytest
 
 from gridbuf_conformance.abi.memory import Memory
 from gridbuf_conformance.abi.pybuffer import REQUESTS, PyBuffer, RefusedRequest, request
+from gridbuf_conformance.info import UNMAPPED, ViewInfo
 
 MEMORY = Memory()
 
@@ -30,21 +31,21 @@ def test_requests_have_the_documented_values() -> None:
 def test_fields_of_an_array() -> None:
     source = array.array("d", [1.0, 2.0, 3.0])
     held = request(source, REQUESTS["FULL"])
-    facts = held.facts(MEMORY)
+    info = held.info(MEMORY)
     held.release()
     address, length = source.buffer_info()
-    assert facts == {
-        "buf": address,
-        "obj": "self",
-        "len": 8 * length,
-        "itemsize": 8,
-        "readonly": 0,
-        "ndim": 1,
-        "format": "d",
-        "shape": [3],
-        "strides": [8],
-        "suboffsets": None,
-    }
+    assert info == ViewInfo(
+        buf=address,
+        obj="self",
+        len=8 * length,
+        itemsize=8,
+        readonly=0,
+        ndim=1,
+        format="d",
+        shape=[3],
+        strides=[8],
+        suboffsets=None,
+    )
 
 
 def test_refusal_keeps_the_error_and_the_null() -> None:
@@ -62,7 +63,7 @@ def test_object_without_buffer_raises_type_error() -> None:
 
 def test_view_of_a_view_names_another_owner() -> None:
     held = request(memoryview(b"abc")[1:], REQUESTS["FULL_RO"])
-    assert held.facts(MEMORY)["obj"] in ("self", "other")
+    assert held.info(MEMORY).obj in ("self", "other")
     held.release()
 
 
@@ -82,16 +83,16 @@ def test_arrays_behind_bad_pointers_are_not_followed() -> None:
     held = request(bytearray(8), REQUESTS["FULL_RO"])
     true_shape, true_format = held.view.shape, held.view.format
     held.view.shape, held.view.format = 16, 24
-    facts = held.facts(MEMORY)
+    info = held.info(MEMORY)
     held.view.shape, held.view.format = true_shape, true_format
     held.release()
-    assert facts["shape"] == {"unmapped": True}
-    assert facts["format"] == {"unmapped": True}
+    assert info.shape == UNMAPPED
+    assert info.format is None and info.format_unmapped
 
 
 def test_absurd_ndim_is_not_followed() -> None:
     held = request(bytearray(8), REQUESTS["FULL_RO"])
     held.view.ndim = 2**30
-    assert held.facts(MEMORY)["shape"] == {"unmapped": True}
+    assert held.info(MEMORY).shape == UNMAPPED
     held.view.ndim = 1
     held.release()

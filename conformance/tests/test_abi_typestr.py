@@ -8,7 +8,7 @@ import pytest
 
 from gridbuf_conformance.abi.typestr import BadTypestr, descr_bytes, legal_sizes, parse
 from gridbuf_conformance.dtypes import DTYPES
-from gridbuf_conformance.measure.values import describe
+from gridbuf_conformance.values import describe
 
 
 @pytest.mark.parametrize("dtype", [d for d in DTYPES.values() if d.typestr], ids=lambda d: d.name)

@@ -81,7 +81,7 @@ def test_a_departure_is_found_without_a_plan():
 
 
 class Describes:
-    """An object that offers nothing but the description it is given."""
+    """An object that shows nothing but the description it is given."""
 
     def __init__(self, **description):
         self.__array_interface__ = {"version": 3, **description}
@@ -107,7 +107,7 @@ def test_nonsense_is_judged_not_followed(description):
     assert report.exit_code == 1 and "ERROR" not in report.data["summary"]
 
 
-def test_an_object_that_offers_nothing_breaks_nothing():
+def test_an_object_that_exports_nothing_breaks_nothing():
     report = gc.check(object())
     assert report.failed == ()
 

@@ -12,7 +12,7 @@ from judged import NUMPY, NUMPY_VERSION, advice, checked, failure
 from judged import report as judged_report
 
 from gridbuf_conformance import producers
-from gridbuf_conformance.engine import check_producer
+from gridbuf_conformance.producer_run import check_producer
 from gridbuf_conformance.targets import CannotLoad
 
 TORCH_VERSION, GT4PY_VERSION = "2.13.0", "1.1.12"
@@ -88,7 +88,7 @@ LIBRARIES: dict[str, tuple[str, set[str], set[str]]] = {
             "PB-06",  # Frame.__getbuffer__ never looks at the flags: format is always filled
             "PB-08",  # as is shape
             "PB-09",  # and strides never is
-            "PB-13",  # a frame that was not copied lends read-only memory as writable
+            "PB-13",  # a frame that was not copied exports read-only memory as writable
         },
         set(),
     ),
@@ -266,7 +266,7 @@ def test_library(name: str) -> None:
 
 
 def test_pyglms_arrays_break_what_they_touch() -> None:
-    """F_CONTIGUOUS|WRITABLE lends memory past the array's: where the process dies of it varies, that it does not."""
+    """F_CONTIGUOUS|WRITABLE exports memory past the array's: where the process dies of it varies, that it does not."""
     checked("glm", "2.8.3")
     target = "gridbuf_conformance.producers.glm:ArrayProducer"
     report = check_producer(target, profile="smoke", rules="PB-*")

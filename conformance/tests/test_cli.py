@@ -249,7 +249,7 @@ def test_check_writes_every_format_and_the_events(wrong):
     )
     assert done.returncode == 1, done.stdout + done.stderr
     report = json.loads((wrong / "out" / "r.json").read_text())
-    assert report["schema"] == "gridbuf-conformance-report/1"
+    assert report["schema"] == "gridbuf-conformance-report/2"
     assert report["target"]["name"] == "wrong"
     assert {rule["id"]: rule["outcome"] for rule in report["rules"]}["AI-01"] == "FAIL"
     assert "<!DOCTYPE html>" in (wrong / "r.html").read_text()
@@ -362,7 +362,7 @@ def test_a_survey_of_several_as_json(tmp_path):
     done = run("survey", "bytes", "array", "--rules", "PB-03", "--report", "s.json", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     survey = json.loads((tmp_path / "s.json").read_text())
-    assert survey["schema"] == "gridbuf-conformance-survey/1"
+    assert survey["schema"] == "gridbuf-conformance-survey/2"
     assert [report["target"]["name"] for report in survey["reports"]] == ["bytes", "array"]
 
 

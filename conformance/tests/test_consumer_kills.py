@@ -1,6 +1,6 @@
 """The consumers' half of the kill matrix: each wrong consumer breaks exactly the rules it names, and right
-ones none. Each is measured and judged on the fixed offers of the zoo. The ordinary run judges each wrong
-consumer by the rules that it names, on the offers that are about them. The thorough run judges by all rules.
+ones none. Each is measured and judged on the fixed exports of the zoo. The ordinary run judges each wrong
+consumer by the rules that it names, on the exports that are about them. The thorough run judges by all rules.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from forked import ForkDied, in_fork
 
-from gridbuf_conformance import catalogue, consuming
+from gridbuf_conformance import catalogue, consumer_run
 from gridbuf_conformance.report import Report
 from gridbuf_conformance_mutants import consumer_zoo, target
-from gridbuf_conformance_mutants.consumer import offers_for
+from gridbuf_conformance_mutants.consumer import exports_for
 from gridbuf_conformance_mutants.kills import UNKILLED_BY_CONSUMERS, rules_without_consumer
 
 TIME_LIMIT_S = 3.0
@@ -32,12 +32,12 @@ MUTANTS = [pytest.param(mutant, id=mutant.__name__) for mutant in consumer_zoo()
 def _run(
     name: str, interfaces: tuple[str, ...], rules: frozenset[str] | None, isolate: bool
 ) -> dict[str, Any]:
-    offers = offers_for(interfaces)
+    exports = exports_for(interfaces)
     if rules is not None:
-        offers = [offer for offer in offers if rules.intersection(offer.twist.rules)]
+        exports = [export for export in exports if rules.intersection(export.variant.rules)]
     selected = None if rules is None else ",".join(sorted(rules))
-    return consuming.check_offers(
-        name, offers, rules=selected, isolate=isolate, time_limit_s=TIME_LIMIT_S
+    return consumer_run.check_exports(
+        name, exports, rules=selected, isolate=isolate, time_limit_s=TIME_LIMIT_S
     ).data
 
 

@@ -9,14 +9,14 @@ from functools import lru_cache
 from pathlib import Path
 
 import pytest
+from command_line import run as run_command
 
 import gridbuf_conformance as gc
-from command_line import run as run_command
-from gridbuf_conformance import catalogue, consuming
+from gridbuf_conformance import catalogue, consumer_run
 from gridbuf_conformance.consumer import Consumer, version_of
-from gridbuf_conformance.engine import PROFILES, Profile
-from gridbuf_conformance.offers import Offer
+from gridbuf_conformance.exports import Export
 from gridbuf_conformance.outcomes import ExitCode
+from gridbuf_conformance.profiles import PROFILES, Profile
 from gridbuf_conformance.report import Report
 from gridbuf_conformance.targets import CannotLoad
 from gridbuf_conformance_mutants.consume_dlpack import IgnoresByteOffset
@@ -33,7 +33,7 @@ SMALL = Profile(
 
 @pytest.fixture(autouse=True, scope="module")
 def small_profile() -> Iterator[None]:
-    """A profile of a few drawn offers: what a run does is the same with many."""
+    """A profile of a few drawn exports: what a run does is the same with many."""
     PROFILES[SMALL.name] = SMALL
     yield
     del PROFILES[SMALL.name]
@@ -81,30 +81,30 @@ def test_reports_hold_no_addresses_and_no_folders():
     assert str(FOLDER) not in text and "site-packages" not in text and "0x7f" not in text
 
 
-def test_a_failure_comes_down_to_the_simplest_offer_and_replays():
+def test_a_failure_comes_down_to_the_simplest_export_and_replays():
     report = report_of(f"{MUTANTS}:IgnoresByteOffset")
     assert report.failed == ("DL-10",)
     (found,) = entry(report, "DL-10")["failures"]
-    offer = Offer.from_json(found["plan"])
-    assert offer.replaced(offer="dlpack:byte-offset") == Offer(offer="dlpack:byte-offset")
+    export = Export.from_json(found["plan"])
+    assert export.replaced(export="dlpack:byte-offset") == Export(export="dlpack:byte-offset")
     command = shlex.split(found["replay"])
     assert command[:5] == [
         *("gridbuf-conformance", "replay", "--consumer"),
         *(f"{MUTANTS}:IgnoresByteOffset", "DL-10"),
     ]
-    again = consuming.replay(command[3], command[4], Offer.from_json(command[5]))
+    again = consumer_run.replay(command[3], command[4], Export.from_json(command[5]))
     assert again.outcomes == {"DL-10": "FAIL"}
     assert entry(again, "DL-10")["failures"][0]["actual"] == found["actual"]
 
 
-def test_a_death_is_blamed_on_what_the_offer_is_about_and_the_run_goes_on():
+def test_a_death_is_blamed_on_what_the_export_is_about_and_the_run_goes_on():
     report = report_of(f"{FILE}:dies_on_matrices")
     assert report.outcomes["DP-32"] == "CRASH"
     assert set(report.outcomes.values()) & {"ERROR"} == set()
     (found,) = entry(report, "DP-32")["failures"]
     assert len(found["plan"]["shape"]) == 2 and "SIGABRT" in found["actual"]
-    assert report.outcomes["DP-30"] == "PASS", "offers of one dimension are judged as ever"
-    assert any("no more offers after 2 deaths" in note for note in report.data["notes"])
+    assert report.outcomes["DP-30"] == "PASS", "exports of one dimension are judged as ever"
+    assert any("no more exports after 2 deaths" in note for note in report.data["notes"])
 
 
 def test_an_exit_of_the_program_is_no_answer():
@@ -151,9 +151,9 @@ def test_a_file_needs_no_name_if_it_holds_consume():
 
 
 def test_functions_and_objects_are_taken_as_they_are():
-    offers = [Offer(), Offer(offer="dlpack:byte-offset")]
+    exports = [Export(), Export(export="dlpack:byte-offset")]
     for consumer, failed in ((reference, ()), (IgnoresByteOffset, ("DL-10",))):
-        report = consuming.check_offers(consumer, offers, rules=DLPACK, isolate=False)
+        report = consumer_run.check_exports(consumer, exports, rules=DLPACK, isolate=False)
         assert report.failed == failed
 
 
@@ -192,18 +192,18 @@ def test_the_command_judges_consumers(tmp_path):
     assert data["target"]["side"] == "consumer"
 
 
-def test_the_command_replays_an_offer_and_refuses_what_is_none(tmp_path):
+def test_the_command_replays_an_export_and_refuses_what_is_none(tmp_path):
     arguments = ("replay", "--consumer", f"{FILE}:consume", "DL-10")
-    good = run_command(*arguments, '{"offer":"dlpack:byte-offset"}', cwd=tmp_path)
+    good = run_command(*arguments, '{"export":"dlpack:byte-offset"}', cwd=tmp_path)
     assert good.returncode == ExitCode.CONFORMANT, good.stdout + good.stderr
-    bad = run_command(*arguments, '{"offer":"dlpack:sideways"}', cwd=tmp_path)
-    assert bad.returncode == ExitCode.USAGE and "twist must be one of plain" in bad.stderr
+    bad = run_command(*arguments, '{"export":"dlpack:sideways"}', cwd=tmp_path)
+    assert bad.returncode == ExitCode.USAGE and "variant must be one of plain" in bad.stderr
 
 
-def test_the_command_names_consumers_and_offers(tmp_path):
+def test_the_command_names_consumers_and_exports(tmp_path):
     listed = run_command("list", "consumers", cwd=tmp_path)
     assert "numpy.from_dlpack" in listed.stdout and "--consumer package.module" in listed.stdout
-    offers = run_command("list", "offers", cwd=tmp_path)
-    assert "dlpack:byte-offset" in offers.stdout and "DL-10" in offers.stdout
+    exports = run_command("list", "exports", cwd=tmp_path)
+    assert "dlpack:byte-offset" in exports.stdout and "DL-10" in exports.stdout
     unknown = run_command("check", "--consumer", "numpy", cwd=tmp_path)
     assert unknown.returncode == ExitCode.USAGE and "is no consumer" in unknown.stderr

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import gridbuf_conformance
-from gridbuf_conformance import consumers, producers
+from gridbuf_conformance import named_consumers, producers
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -26,7 +26,7 @@ else:
 PACKAGE = Path(gridbuf_conformance.__file__).parent
 PROJECT = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
-ENTRIES = [*producers.BUILT_IN.values(), *consumers.BUILT_IN.values()]
+ENTRIES = [*producers.BUILT_IN.values(), *named_consumers.BUILT_IN.values()]
 JUDGED = {entry.needs.partition(".")[0] for entry in ENTRIES if entry.needs}
 """The libraries that the suite knows, by the names they are imported under."""
 HELPERS = {"ml_dtypes"}
@@ -136,7 +136,7 @@ def test_only_declared_packages_are_imported(path):
     declared |= {"markupsafe"}  # comes with jinja2, whose output type it is
     standard = {*sys.stdlib_module_names, "tomllib"}  # which Python 3.10 does not have
     foreign = imported(path) - standard - declared - {"gridbuf_conformance"}
-    allowed = JUDGED | HELPERS if path.parts[0] in ("producers", "consumers") else set()
+    allowed = JUDGED | HELPERS if path.parts[0] in ("producers", "named_consumers") else set()
     if path.name == "pytest_plugin.py":
         allowed = {"pytest"}  # which imports it, and nothing else does
     assert foreign <= allowed
@@ -151,7 +151,7 @@ def test_the_judge_never_imports_the_judged():
     """Even where they are installed: judging, rendering and the command do not import them."""
     script = (
         "import sys, io, contextlib, gridbuf_conformance as gc\n"
-        "from gridbuf_conformance import cli, judge, engine, render\n"
+        "from gridbuf_conformance import cli, judge, producer_run, render\n"
         "report = gc.check(bytearray(8))\n"
         "render.FORMATS['.html']([report.data], ()), str(report)\n"
         f"sys.exit(' '.join({JUDGED | HELPERS!r} & set(sys.modules)) or 0)"

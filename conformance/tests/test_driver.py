@@ -14,6 +14,7 @@ import pytest
 
 from gridbuf_conformance import driver
 from gridbuf_conformance.driver import LocalWorker, Worker
+from gridbuf_conformance.info import to_json
 from gridbuf_conformance.plan import Plan
 from gridbuf_conformance.targets import CannotLoad, Target, load, name_of
 
@@ -54,7 +55,7 @@ def test_a_good_producer_is_described_and_observed():
     assert (
         description.capabilities.dtypes[0] == "float64" and description.capabilities.max_ndim == 1
     )
-    assert result.kind == "observation" and result.observation["type"] == "array"
+    assert result.kind == "observation" and result.observation.type == "array"
 
 
 @pytest.mark.parametrize(
@@ -267,4 +268,4 @@ def test_without_isolation_the_answers_are_the_same():
             worker.run_all(plans, GROUPS), local.run_all(plans, GROUPS)
         ):
             assert there.kind == here.kind == "observation"
-            assert there.observation.keys() == here.observation.keys()
+            assert to_json(there.observation).keys() == to_json(here.observation).keys()

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from observations import PLANS, fresh_observation, place, remove
+from observations import PLANS, fresh_observation, judge, place, remove
 
 from gridbuf_conformance import catalogue
-from gridbuf_conformance.judge import judge
-from gridbuf_conformance.measure.values import describe
 from gridbuf_conformance.outcomes import Outcome, Verdict
+from gridbuf_conformance.values import describe
 
 VALUE_ERROR = {"type": "ValueError", "mro": ["ValueError", "Exception"], "text": ""}
 RUNTIME_ERROR = {"type": "RuntimeError", "mro": ["RuntimeError", "Exception"], "text": ""}
@@ -44,7 +43,7 @@ def verdict_of(rule: str, name: str, *changes: tuple[str, Any]) -> Verdict:
         ("AI-13", "complex", [("root.ai.fields.descr", describe([("r", "<f8"), ("i", "<f8")]))]),
         ("AI-21", "matrix", [("root.ai.fields.strides", describe(None))]),
         ("AI-14", "matrix", [("root.ai.fields.data.items.1", describe(1))]),
-        ("AS-05", "matrix", [("root.as.flags", 0)]),
+        ("AS-05", "matrix", [("root.struct.flags", 0)]),
         ("XA-03", "empty", [("root.ai.fields.strides", describe((7, 7)))]),
     ],
 )
@@ -80,12 +79,12 @@ def test_two_read_only_results_may_share() -> None:
 
 def test_interleaved_results_do_not_share() -> None:
     observation = fresh_observation("int64")
-    for facts, shift in ((observation["root"], 0), (observation["second"], 8)):
-        facts["pb"] = {}
-        facts.pop("main", None)
-        place(facts, "ai.fields.strides", describe((16,)))
-        place(facts, "ai.fields.data.items.0.value", 2**40 + shift)
-    observation["root"].pop("as")
+    for info, shift in ((observation["root"], 0), (observation["second"], 8)):
+        info["pb"] = {}
+        info.pop("main", None)
+        place(info, "ai.fields.strides", describe((16,)))
+        place(info, "ai.fields.data.items.0.value", 2**40 + shift)
+    observation["root"].pop("struct")
     assert judge(observation, PLANS["int64"], ["GT-21"])["GT-21"].outcome is Outcome.PASS
     place(observation["second"], "ai.fields.data.items.0.value", 2**40 + 16)
     assert judge(observation, PLANS["int64"], ["GT-21"])["GT-21"].outcome is Outcome.FAIL
@@ -102,8 +101,8 @@ def test_moved_tensor_that_stays_mapped_is_not_convicted() -> None:
 def test_without_a_map_nothing_is_claimed(rule: str) -> None:
     observation = fresh_observation("matrix")
     observation["map_known"] = False
-    for facts in (observation["root"], observation["second"]):
-        facts["mapping"] = {}
+    for info in (observation["root"], observation["second"]):
+        info["mapping"] = {}
     assert judge(observation, PLANS["matrix"], [rule])[rule].outcome is Outcome.UNTESTED
 
 
@@ -150,7 +149,7 @@ def test_getter_that_raises_on_the_probe_blocks_its_interface() -> None:
 
 @pytest.mark.parametrize(
     ("rule", "missing"),
-    [("AI-22", "ai"), ("AS-05", "as"), ("DL-14", "main"), ("DP-15", "main"), ("PB-03", "pb")],
+    [("AI-22", "ai"), ("AS-05", "struct"), ("DL-14", "main"), ("DP-15", "main"), ("PB-03", "pb")],
 )
 def test_missing_interface_is_unsupported(rule: str, missing: str) -> None:
     observation = fresh_observation("matrix")

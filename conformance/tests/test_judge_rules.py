@@ -9,25 +9,24 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from observations import PLANS, fresh_observation, place, remove
+from observations import PLANS, fresh_observation, judge, place, remove
 
 from gridbuf_conformance import catalogue
-from gridbuf_conformance.judge import judge
-from gridbuf_conformance.measure.values import describe
 from gridbuf_conformance.outcomes import Outcome
 from gridbuf_conformance.rules import CHECKS
+from gridbuf_conformance.values import describe
 
 REMOVED = object()
 VALUE_ERROR = {"type": "ValueError", "mro": ["ValueError", "Exception"], "text": ""}
 TYPE_ERROR = {"type": "TypeError", "mro": ["TypeError", "Exception"], "text": ""}
 ASSERTION = {"type": "AssertionError", "mro": ["AssertionError", "Exception"], "text": ""}
 MOVED = {"refused": None, "mapped": False, "same_address": False}
-FOREIGN = {"t": "other", "type": "Lender", "callable": False}
-NO_AS = ("root.as", REMOVED)
+FOREIGN = {"t": "other", "type": "BytesExporter", "callable": False}
+NO_AS = ("root.struct", REMOVED)
 
 
-def lender(length: int) -> dict[str, Any]:
-    """The facts of a writable buffer of plain bytes, far from everything."""
+def source(length: int) -> dict[str, Any]:
+    """The info on a writable buffer of plain bytes, far from everything."""
     view = {"buf": 2**40, "len": length, "readonly": 0}
     return {"SIMPLE": {"view": view}}
 
@@ -61,10 +60,10 @@ def formats(text: str | None, **changes: Any) -> list[tuple[str, Any]]:
     return [entry for n in FORMATTED for entry in granted(n, format=text, **changes)]
 
 
-def only_array_interface(facts: dict[str, Any]) -> None:
-    for name in ("as", "main", "dlpack"):
-        facts.pop(name, None)
-    facts["pb"] = {}
+def only_array_interface(info: dict[str, Any]) -> None:
+    for name in ("struct", "main", "dlpack"):
+        info.pop(name, None)
+    info["pb"] = {}
 
 
 def plain_request_granted(observation: dict[str, Any]) -> None:
@@ -86,20 +85,20 @@ def offset_not_needed(observation: dict[str, Any]) -> None:
 def swapped_bytes_exported(observation: dict[str, Any]) -> None:
     root = observation["root"]
     content = root["walk"]["AI"]
-    for name in ("ai", "as"):
+    for name in ("ai", "struct"):
         del root[name]
     root.update(pb={}, main=capsule_of("int32"), walk={"DL": content})
 
 
 def copy_is_the_original(observation: dict[str, Any]) -> None:
-    observation["root"]["copy_facts"] = observation["root"]["main"]
+    observation["root"]["copied"] = observation["root"]["main"]
 
 
 def array_method_copies(observation: dict[str, Any]) -> None:
     root = observation["root"]
     observation["array_attribute"] = elsewhere = root.pop("ai")
     elsewhere["fields"]["data"]["items"][0]["value"] += 2**30
-    del root["as"]
+    del root["struct"]
     root["pb"] = {}
     observation["gt4py"]["__gt_dims__"] = describe(("I", "J"))
 
@@ -139,9 +138,9 @@ def names_taken_twice() -> dict[str, Any]:
 
 
 def rows_of_twice_the_length(observation: dict[str, Any]) -> None:
-    for facts in (observation["root"], observation["second"]):
-        only_array_interface(facts)
-        facts["ai"]["fields"]["strides"] = describe((8, 128))
+    for info in (observation["root"], observation["second"]):
+        only_array_interface(info)
+        info["ai"]["fields"]["strides"] = describe((8, 128))
 
 
 def mirrors_without_hooks(observation: dict[str, Any]) -> None:
@@ -157,7 +156,7 @@ def on_rocm(*changes: tuple[str, Any]) -> list[tuple[str, Any]]:
 
 
 def host_array_with_the_attribute(observation: dict[str, Any]) -> None:
-    place(observation, "root.probes.__cuda_array_interface__", {"offered": True})
+    place(observation, "root.probes.__cuda_array_interface__", {"present": True})
     place(observation, "root.cai", {"value": describe(None)})
 
 
@@ -205,7 +204,7 @@ SPOILED: dict[str, tuple[str, Any]] = {
     "AI-09": ("matrix", fields(typestr=">f8")),
     "AI-10": (
         "booleans",
-        [("root.ai.fields.data", FOREIGN), ("root.ai.data_buffer", lender(8))],
+        [("root.ai.fields.data", FOREIGN), ("root.ai.data_buffer", source(8))],
     ),
     "AI-11": ("matrix", fields(typestr="|V8", descr=[("x", "<f4"), ("y", "|i1")])),
     "AI-12": ("matrix", fields(typestr="|V8", descr=[("x", "<f4"), ("x", "<f4")])),
@@ -214,7 +213,7 @@ SPOILED: dict[str, tuple[str, Any]] = {
     "AI-15": ("reversed", [("view.ai.fields.data.items.0.value", lambda address: address - 40)]),
     "AI-16": (
         "matrix",
-        [("root.ai.fields.data", FOREIGN), ("root.ai.data_buffer", lender(8))],
+        [("root.ai.fields.data", FOREIGN), ("root.ai.data_buffer", source(8))],
     ),
     "AI-17": ("matrix", [*fields(data=None), *granted("SIMPLE", len=8)]),
     "AI-18": ("matrix", fields(data=None, offset=-64)),
@@ -229,23 +228,26 @@ SPOILED: dict[str, tuple[str, Any]] = {
         [("root.ai.fields.mask", FOREIGN), ("root.ai.mask_interface", {"fields": {}})],
     ),
     "AI-27": ("matrix", fields(version="3")),
-    "AI-28": ("matrix", [("life.dict_dropped.mapped", False)]),
+    "AI-28": ("matrix", [("life.dict_mapped", False)]),
     "AI-30": ("int64", [("life.resizes", {"resize": {"AI": MOVED}})]),
     "AI-33": (
         "matrix",
         [("repeated.0.ai.fields.data.items.0.value", lambda address: address + 64)],
     ),
-    "AS-01": ("matrix", [("root.as", {"capsule": True, "name": "numpy"})]),
-    "AS-02": ("matrix", [("root.as.two", 3)]),
-    "AS-03": ("matrix", [("root.as.typekind", "d")]),
-    "AS-04": ("matrix", [("root.as.strides", None)]),
-    "AS-05": ("matrix", [("root.as.flags", lambda flags: flags | 0x2)]),
+    "AS-01": ("matrix", [("root.struct", {"capsule": True, "name": "numpy"})]),
+    "AS-02": ("matrix", [("root.struct.two", 3)]),
+    "AS-03": ("matrix", [("root.struct.typekind", "d")]),
+    "AS-04": ("matrix", [("root.struct.strides", None)]),
+    "AS-05": ("matrix", [("root.struct.flags", lambda flags: flags | 0x2)]),
     "AS-06": (
         "matrix",
-        [("root.as.flags", lambda flags: flags | 0x800), ("root.as.has_descr_pointer", False)],
+        [
+            ("root.struct.flags", lambda flags: flags | 0x800),
+            ("root.struct.has_descr_pointer", False),
+        ],
     ),
     "AS-07": ("matrix", [("life.drops.0", lost("AS"))]),
-    "AS-08": ("matrix", [("root.as.flags", 0x600), ("root.as.strides", [8, 24])]),
+    "AS-08": ("matrix", [("root.struct.flags", 0x600), ("root.struct.strides", [8, 24])]),
     "PB-01": ("matrix", [("root.pb.F_CONTIGUOUS.error", VALUE_ERROR)]),
     "PB-02": ("matrix", granted("STRIDES", ndim=1)),
     "PB-03": ("matrix", granted("FULL_RO", len=24)),
@@ -271,19 +273,19 @@ SPOILED: dict[str, tuple[str, Any]] = {
     "PB-23": ("matrix", granted("FULL_RO", obj=None)),
     "PB-24": ("matrix", [("life.buffer.references", [2, 10])]),
     "PB-25": ("matrix", [("life.buffer.two_views.0.unchanged", False)]),
-    "PB-27": ("matrix", [("root.python.after_release", {"value": True})]),
+    "PB-27": ("matrix", [("root.python.after_release", {})]),
     "PB-28": (
         "matrix",
-        [("root.python.__buffer__:FULL_RO", {"value": {"t": "bytes"}, "is_memoryview": False})],
+        [("root.python.methods.FULL_RO", {"value": {"t": "bytes"}, "is_memoryview": False})],
     ),
     "PB-30": (
         "matrix",
-        [("root.python.__buffer__:WRITABLE", {"is_memoryview": True, "readonly": True})],
+        [("root.python.methods.WRITABLE", {"is_memoryview": True, "readonly": True})],
     ),
     "PB-33": (
         "matrix",
         [
-            *[(f"root.{name}", REMOVED) for name in ("ai", "as", "main", "dlpack")],
+            *[(f"root.{name}", REMOVED) for name in ("ai", "struct", "main", "dlpack")],
             ("root.pb", {}),
             ("root.python.memoryview", {"error": VALUE_ERROR}),
         ],
@@ -296,7 +298,7 @@ SPOILED: dict[str, tuple[str, Any]] = {
     "DL-02": ("matrix", main(version=[0, 8])),
     "DL-03": ("matrix", main(flags=8)),
     "DL-04": ("matrix", [("root.mapping.DL.write", False)]),
-    "DL-05": ("matrix", [("root.copy_facts.flags", 0)]),
+    "DL-05": ("matrix", [("root.copied.flags", 0)]),
     "DL-06": ("matrix", main(flags=4)),
     "DL-07": ("matrix", main(shape=None)),
     "DL-08": ("matrix", main(version=[1, 2], strides=None)),
@@ -317,7 +319,7 @@ SPOILED: dict[str, tuple[str, Any]] = {
     "DL-27": ("matrix", main(data=0)),
     "DL-29": ("int64", [("life.resizes", {"resize_": {"DL": MOVED}})]),
     "DL-30": ("matrix", main(dtype=[2, 64, 2])),
-    "DP-01": ("matrix", [("root.probes.__dlpack_device__.offered", False)]),
+    "DP-01": ("matrix", [("root.probes.__dlpack_device__.present", False)]),
     "DP-02": ("matrix", [("root.device", {"first": describe("cpu"), "second": describe("cpu")})]),
     "DP-03": ("matrix", [("root.main", {"capsule": True, "name": "dlpack"})]),
     "DP-04": ("matrix", main(device=[2, 0])),
@@ -345,14 +347,14 @@ SPOILED: dict[str, tuple[str, Any]] = {
     "GT-18": ("aligned", [("gt4py.__gt_dims__", describe(("I", "-1")))]),
     "GT-19": (
         "matrix",
-        [("gt4py.domain_starts", [describe(-1)]), ("gt4py.__gt_origin__", describe((-1,)))],
+        [("domain_starts", [describe(-1)]), ("gt4py.__gt_origin__", describe((-1,)))],
     ),
     "GT-20": ("matrix", [("gt4py", {})]),
     "GT-21": ("matrix", same_memory_twice),
     "GT-22": ("aligned", odd_padding),
     "GT-23": ("matrix", [("second.ai.fields.strides", describe((40, 8)))]),
     "GT-24": ("matrix", [("root.mapping.PB.read", False)]),
-    "XA-01": ("matrix", [("root.as.data", lambda address: address + 8)]),
+    "XA-01": ("matrix", [("root.struct.data", lambda address: address + 8)]),
     "XA-02": ("matrix", [NO_AS, *fields(shape=(4, 3), strides=None)]),
     "XA-03": ("matrix", [NO_AS, *fields(strides=(8, 24))]),
     "XA-04": ("matrix", [NO_AS, *fields(typestr="<i8")]),
@@ -372,7 +374,7 @@ SPOILED: dict[str, tuple[str, Any]] = {
     "CAI-04": ("device", cuda(typestr="f8")),
     "CAI-05": ("device", cuda(data=(None, False))),
     "CAI-06": ("device empty", cuda(data=(4096, False))),
-    "CAI-07": ("device", [("root.mapping.CAI.info.device", False)]),
+    "CAI-07": ("device", [("root.mapping.CAI.pointer.device", False)]),
     "CAI-08": ("device readonly", [("root.cai.fields.data.items.1", describe(False))]),
     "CAI-09": ("device", cuda(version=4)),
     "CAI-10": ("device fortran", cuda(strides=None)),
@@ -382,13 +384,13 @@ SPOILED: dict[str, tuple[str, Any]] = {
     "CAI-15": ("device", cuda(mask=3)),
     "CAI-16": ("device", cuda(stream=0)),
     "CAI-17": ("device", [("root.stream", {"live": False, "error": "stream_query"})]),
-    "CAI-18": ("device", [("pending.CAI", False)]),
+    "CAI-18": ("device", [("pending.seen.CAI", False)]),
     "CAI-19": ("device", [*cuda(stream=None), ("root.late.CAI", True)]),
     "CAI-21": ("device", [*cuda(version=2), ("root.late.CAI", True)]),
     "CAI-22": ("device", [("root.stream.live_after", False)]),
     "CAI-23": ("device", [("life.cai_references.1", lambda count: count + 8)]),
     "CAI-24": ("matrix", host_array_with_the_attribute),
-    "CAI-25": ("device", [("root.mapping.CAI.info.id", 1)]),
+    "CAI-25": ("device", [("root.mapping.CAI.pointer.id", 1)]),
     "CAI-26": ("device", content_of_the_other_order),
     "CAI-27": ("device", cuda(version=1, strides=(32, 8))),
     "CAI-28": ("device", on_rocm(*cuda(stream=1))),
@@ -396,11 +398,11 @@ SPOILED: dict[str, tuple[str, Any]] = {
     "CAI-30": ("device", [("repeated.0.cai.fields.data.items.0.value", lambda a: a + 8)]),
     "DL-25": ("packed", [("root.packed", lambda content: content[1] + content[0] + content[2:])]),
     "DL-26": ("matrix", main(dtype=[17, 8, 1])),
-    "DL-18": ("managed", [("root.mapping.DL.info.type", 3)]),
+    "DL-18": ("managed", [("root.mapping.DL.pointer.type", 3)]),
     "DP-16": ("device", [("root.dlpack.stream=0", ACCEPTED)]),
     "DP-17": ("device", on_rocm(("root.dlpack.stream=0", ACCEPTED))),
-    "DP-18": ("device", [("pending.DL", False)]),
-    "DP-24": ("device", [("pending.DL dl_device", False)]),
+    "DP-18": ("device", [("pending.seen.DL", False)]),
+    "DP-24": ("device", [("pending.seen.DL dl_device", False)]),
     "DX-01": ("matrix", exchange("name", "c_dlpack_exchange_api")),
     "DX-02": ("matrix", exchange("again.same_address", False)),
     "DX-03": ("matrix", exchange("chain", "endless")),
@@ -408,13 +410,13 @@ SPOILED: dict[str, tuple[str, Any]] = {
     "DX-05": ("matrix", exchange("stream.result", -1)),
     "DX-06": ("matrix", exchange("export.strides", [32, 8])),
     "DX-07": ("matrix", exchange("bare.references.1", lambda count: count + 8)),
-    "DX-08": ("matrix", exchange("import.calls", 2)),
-    "DX-09": ("device", [("pending.DX stream", False)]),
+    "DX-08": ("matrix", exchange("imported.calls", 2)),
+    "DX-09": ("device", [("pending.seen.DX stream", False)]),
     "DX-10": ("matrix", exchange("allocation_refused.reported", [])),
     "DX-12": ("record", exchange("export.error", VALUE_ERROR)),
     "GT-01": ("device", [("root.gt_data.keys.0", describe("cpu"))]),
     "GT-02": ("device", [("root.gt_data.entries.gpu.fields.data", REMOVED)]),
-    "GT-03": ("device", [("root.gt_data.entries.gpu.hooks.acquire.call", {"error": TYPE_ERROR})]),
+    "GT-03": ("device", [("root.gt_data.entries.gpu.hooks.acquire.error", TYPE_ERROR)]),
     "GT-04": ("device", entry("gpu", dims=("I",))),
     "GT-05": ("device", entry("gpu", halo=((3, 1), (0, 0)))),
     "GT-08": ("pinned", mirrors_without_hooks),
@@ -436,7 +438,7 @@ SPOILED: dict[str, tuple[str, Any]] = {
     "GT-28": ("turned", [("view.gt_data.entries.gpu.fields.dims", describe(("I", "J")))]),
     "PB-29": (
         "matrix",
-        [("root.python.__release_buffer__", {"raised": [], "in_flight": "SystemError"})],
+        [("root.python.release", {"raised": [], "in_flight": "SystemError"})],
     ),
     "XA-16": ("device", exchange("stream.value", 4096)),
     "XA-17": ("pinned", far_mirror),
@@ -505,6 +507,6 @@ def test_verdicts_hold_no_addresses() -> None:
         base = (
             observation["root"].get("ai", {}).get("fields", {}).get("data", {}).get("items", [{}])
         )
-        address = str(base[0].get("value", "none"))
+        address = str(base[0].get("value", "none") if base else "none")
         for verdict in judge(observation, PLANS[name], CHECKS).values():
             assert address == "0" or address not in f"{verdict.expected} {verdict.actual}"

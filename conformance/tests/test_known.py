@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbuf_conformance import cli, consuming, engine, known_edit
+from gridbuf_conformance import cli, consumer_run, known_edit, producer_run, profiles, run
 from gridbuf_conformance.known import Known, KnownError, KnownFailures, parse
 from gridbuf_conformance.outcomes import Outcome
 from gridbuf_conformance.plan import Plan
@@ -17,14 +17,14 @@ PRODUCERS = Path(__file__).parent / "known_producers.py"
 RULES = "AI-0*,XA-11,XA-18,GT-20"
 TAME = ("Good", "Faulty", "FaultyOtherwise", "Mended")
 TAME_RULES = "AI-0*"
-FEW = engine.Profile("smoke", 12, 12, 1, 0, shrink_per_rule=10, shrink_in_all=40)
+FEW = profiles.Profile("smoke", 12, 12, 1, 0, shrink_per_rule=10, shrink_in_all=40)
 FAULT = '{"shape":[3],"dtype":"uint8"}'
 
 
 @pytest.fixture(autouse=True)
 def few_plans(monkeypatch):
     """Records do not depend on how much is asked."""
-    monkeypatch.setitem(engine.PROFILES, "smoke", FEW)
+    monkeypatch.setitem(profiles.PROFILES, "smoke", FEW)
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def check(name: str, *texts: str, rules: str | None = None, **options) -> Report
     rules, options["isolate"] = rules or (TAME_RULES if is_tame else RULES), not is_tame
     layered = {one.identity: one for text in texts for one in parse(text, "known.toml")}
     known = KnownFailures(tuple(layered.values()), options.pop("lenient", False))
-    return engine.check_producer(f"{PRODUCERS}:{name}", rules=rules, known=known, **options)
+    return producer_run.check_producer(f"{PRODUCERS}:{name}", rules=rules, known=known, **options)
 
 
 def rule(report: Report, id_: str) -> dict:
@@ -120,7 +120,7 @@ def test_a_crash_is_not_excused_by_a_known_failure_nor_the_other_way_round():
 
 def test_known_crashes_do_not_end_the_run(monkeypatch):
     """Deaths on record do not count among those that end a run."""
-    monkeypatch.setattr(engine, "_CRASHES_TAKEN", 3)
+    monkeypatch.setattr(run, "_CRASHES_TAKEN", 3)
     texts = [
         record(
             rule="GT-20",
@@ -284,7 +284,7 @@ reason = "another library's"
 def updated(path: Path, *names: str) -> known_edit.Changes:
     known = KnownFailures.load([path] if path.exists() else [])
     reports = {
-        f"{PRODUCERS.name}:{name}": engine.check_producer(
+        f"{PRODUCERS.name}:{name}": producer_run.check_producer(
             f"{PRODUCERS}:{name}",
             rules=TAME_RULES if name in TAME else RULES,
             known=KnownFailures(known.entries, True),
@@ -373,14 +373,14 @@ def test_consumers_have_known_failures_too(tmp_path):
     path = tmp_path / "known.toml"
     written = f"{PRODUCERS}:reversed_view"
     rules = "PB-*,GT-20"
-    report = consuming.check_consumer(written, rules=rules)
+    report = consumer_run.check_consumer(written, rules=rules)
     assert report.exit_code == 1, report
     known_edit.update(path, [], {written: report})
     text = path.read_text()
     assert "consumer = " in text and "producer = " not in text
     known = KnownFailures.load([path])
     assert {one.side for one in known.entries} == {"consumer"}
-    assert consuming.check_consumer(written, rules=rules, known=known).exit_code == 0
+    assert consumer_run.check_consumer(written, rules=rules, known=known).exit_code == 0
     other_side = check("Good", path.read_text())
     assert other_side.exit_code == 0, "a file may hold both sides"
 

@@ -1,4 +1,4 @@
-"""Measuring objects that lie, raise and point nowhere: always facts, never an exception or a crash."""
+"""Measuring objects that lie, raise and point nowhere: noted, never an exception or a crash."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from gridbuf_conformance.abi.dlpack import Exported
 from gridbuf_conformance.abi.memory import Memory
 from gridbuf_conformance.descriptors import Descriptor
 from gridbuf_conformance.elements import Element
+from gridbuf_conformance.info import Observation, from_json, to_json
 from gridbuf_conformance.judge import judge
 from gridbuf_conformance.measure import observe
-from gridbuf_conformance.measure.content import poke_facts
-from gridbuf_conformance.measure.values import attempt, describe, error_facts
+from gridbuf_conformance.measure.content import poke_info
 from gridbuf_conformance.outcomes import Outcome
 from gridbuf_conformance.plan import Plan
 from gridbuf_conformance.producer import Unsupported
 from gridbuf_conformance.rules import CHECKS
+from gridbuf_conformance.values import attempt, describe, error_info
 from gridbuf_conformance_mutants import mirrors
 from gridbuf_conformance_mutants.device import DEVICE
 from gridbuf_conformance_mutants.mirrors import MirrorReference
@@ -49,7 +50,8 @@ class Describing:
 
 
 def failed(obj: object, plan: Plan | None = None) -> set[str]:
-    observation = json.loads(json.dumps(observe(obj, plan)))
+    written = json.dumps(to_json(observe(obj, plan)))
+    observation = from_json(Observation, json.loads(written))
     verdicts = judge(observation, plan, CHECKS)
     assert not [v for v in verdicts.values() if v.outcome is Outcome.ERROR]
     return {rule for rule, verdict in verdicts.items() if verdict.outcome is Outcome.FAIL}
@@ -133,7 +135,7 @@ class Raising:
         raise KeyError((1, 0))
 
 
-def test_raising_getters_are_facts() -> None:
+def test_raising_getters_are_info() -> None:
     assert {"XA-18", "DP-02"} <= failed(Raising())
 
 
@@ -205,8 +207,8 @@ def test_live_objects_are_not_written_to() -> None:
     obj = bytearray(b"\x00\x01\x02")
     observation = observe(obj, None)
     assert obj == b"\x00\x01\x02"
-    assert "poke" not in observation["root"]
-    assert "resizes" not in observation["life"]
+    assert observation.root.poke is None
+    assert observation.life is not None and observation.life.resizes == {}
 
 
 def test_large_live_arrays_are_not_copied() -> None:
@@ -240,12 +242,12 @@ def test_nothing_is_counted_while_other_threads_allocate() -> None:
     thread.start()
     try:
         plan = Plan(shape=(3,))
-        facts = observe(Reference().produce(plan), None)
+        info = observe(Reference().produce(plan), None)
     finally:
         done.set()
         thread.join()
-    assert facts["life"]["capsule"]["unconsumed_growth"]["rounds"] == []
-    assert judge(facts, None, ["DP-06"])["DP-06"].outcome is Outcome.PASS
+    assert info.life.capsule.unconsumed_growth.rounds == []
+    assert judge(info, None, ["DP-06"])["DP-06"].outcome is Outcome.PASS
 
 
 def test_pointers_to_objects_are_not_poked() -> None:
@@ -257,7 +259,7 @@ def test_pointers_to_objects_are_not_poked() -> None:
     first = ctypes.addressof(cells)
     for kind, poked in (("object", {}), ("float", {"AI>PB": False, "PB>AI": False})):
         found = {"AI": array_of(kind, first), "PB": array_of(kind, first + 8)}
-        assert poke_facts(found, Memory()) == poked
+        assert poke_info(found, Memory()) == poked
         assert list(cells) == [0, 0]
 
 
@@ -267,8 +269,8 @@ def test_what_is_written_through_entries_is_put_back(mutant: type) -> None:
     plan = Plan(shape=(2, 3), dtype="int32", device="gpu", fill=5)
     producer = mutant()
     array = producer.produce(plan)
-    facts = observe(array, plan, devices=Devices(producer.device_table))
-    passed_on = facts["root"]["gt_data"]["passed_on"]
+    info = observe(array, plan, devices=Devices(producer.device_table))
+    passed_on = info.root.gt_data.passed_on
     assert passed_on == dict.fromkeys(("None>gpu", "gpu>None"), mutant is MirrorReference)
     assert ctypes.string_at(array.address, plan.nbytes) == plan.content()
     seen = ctypes.create_string_buffer(plan.nbytes)
@@ -281,8 +283,8 @@ def test_huge_plans_are_measured_without_touching() -> None:
     plan = Plan(shape=(2**31,), dtype="uint8", fill=None)
     pages = mmap.mmap(-1, 2**31)
     observation = observe(pages, plan, again=lambda: Unsupported("one is enough"))
-    assert "life" not in observation
-    assert observation["root"].get("walk", {}) == {}
+    assert observation.life is None
+    assert observation.root.walk == {}
     assert judge(observation, plan, ["GT-24"])["GT-24"].outcome is Outcome.PASS
     pages.close()
 
@@ -312,23 +314,23 @@ class TestValues:
         ],
     )
     def test_types_are_kept_apart(self, value: object, tag: str) -> None:
-        assert describe(value)["t"] == tag
+        assert describe(value).t == tag
 
     def test_endless_structures_end(self) -> None:
         endless: list = []
         endless.append(endless)
-        assert json.dumps(describe(endless))
+        assert json.dumps(to_json(describe(endless)))
 
     def test_errors_lose_their_addresses(self) -> None:
-        assert "0x7f" not in error_facts(ValueError("at 0x7f12345678ab"))["text"]
+        assert "0x7f" not in error_info(ValueError("at 0x7f12345678ab")).text
 
-    def test_exits_are_facts_and_interrupts_are_not(self) -> None:
+    def test_exits_are_info_and_interrupts_are_not(self) -> None:
         def exits() -> None:
             raise SystemExit(1)
 
         def interrupts() -> None:
             raise KeyboardInterrupt
 
-        assert attempt(exits)[1]["type"] == "SystemExit"
+        assert attempt(exits)[1].type == "SystemExit"
         with pytest.raises(KeyboardInterrupt):
             attempt(interrupts)

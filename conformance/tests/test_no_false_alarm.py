@@ -2,7 +2,7 @@
 
 `ODDITIES` lists what arrays may look like (no dimensions, no elements behind NULL, strides that carry no meaning,
 strides of zero and below, other byte orders, padded records, read-only pages, odd addresses, offsets …); each is
-offered through each interface by the zoo's strict parts, alone and all at once, and judged as a live object. The same
+exported through each interface by the zoo's strict parts, alone and all at once, and judged as a live object. The same
 is done with what the standard library has, with a device, and with gridbuf, whose exports are C++.
 """
 
@@ -16,15 +16,15 @@ from typing import Any, NamedTuple
 import pytest
 
 from gridbuf_conformance import check
-from gridbuf_conformance.engine import check_plans
 from gridbuf_conformance.plan import Plan
+from gridbuf_conformance.producer_run import check_plans
 from gridbuf_conformance.report import Report
 from gridbuf_conformance_mutants import capsules
 from gridbuf_conformance_mutants.device import DeviceReference
 from gridbuf_conformance_mutants.elements import ELEMENTS, Element
 from gridbuf_conformance_mutants.memory import Block
 from gridbuf_conformance_mutants.packed import PLANS as PACKED_PLANS
-from gridbuf_conformance_mutants.reference import Array, Memory, Offers, OffersArrayInterface
+from gridbuf_conformance_mutants.reference import Array, Exports, ExportsArrayInterface, Memory
 
 
 class _PaddedRecord(Element):
@@ -80,7 +80,7 @@ ODDITIES = {
 }
 
 
-class _OffsetDLPack(Offers.DLPack):
+class _OffsetDLPack(Exports.DLPack):
     """DLPack with data at the block's start and the rest in byte_offset."""
 
     def describe_tensor(self, export: capsules.Export) -> None:
@@ -90,7 +90,7 @@ class _OffsetDLPack(Offers.DLPack):
             tensor.data, tensor.byte_offset = self.block.low, self.address - self.block.low
 
 
-class _NullStridesDLPack(Offers.DLPack):
+class _NullStridesDLPack(Exports.DLPack):
     """DLPack before 1.2: strides may be NULL for row-major memory."""
 
     def describe_tensor(self, export: capsules.Export) -> None:
@@ -99,23 +99,25 @@ class _NullStridesDLPack(Offers.DLPack):
             export.managed.tensor.strides = None
 
 
-class _LentBuffer(Memory, OffersArrayInterface):
+class _ExportedBuffer(Memory, ExportsArrayInterface):
     """The array interface whose data is a buffer object, and the first element at an offset in it."""
 
     def array_interface(self) -> dict[str, Any]:
         length_bytes = self.block.high - self.block.low
-        lent = memoryview((ctypes.c_ubyte * length_bytes).from_address(self.block.low)).cast("B")
+        exported = memoryview((ctypes.c_ubyte * length_bytes).from_address(self.block.low)).cast(
+            "B"
+        )
         start = 0 if self.is_empty else self.address - self.block.low
         described = {**super().array_interface(), "offset": start}
-        return {**described, "data": lent.toreadonly() if self.readonly else lent}
+        return {**described, "data": exported.toreadonly() if self.readonly else exported}
 
 
 INTERFACES: dict[str, type[Memory]] = {
-    "the array interface": Offers.ArrayInterface,
-    "the array interface of a buffer": _LentBuffer,
-    "the array struct": Offers.ArrayStruct,
-    "the buffer protocol": Offers.Buffer,
-    "DLPack": Offers.DLPack,
+    "the array interface": Exports.ArrayInterface,
+    "the array interface of a buffer": _ExportedBuffer,
+    "the array struct": Exports.ArrayStruct,
+    "the buffer protocol": Exports.Buffer,
+    "DLPack": Exports.DLPack,
     "DLPack with byte_offset": _OffsetDLPack,
     "DLPack without strides": _NullStridesDLPack,
     "all": Array,

@@ -112,7 +112,7 @@ def test_a_process_that_cannot_be_watched_is_refused_with_the_remedy():
     assert "Traceback" not in done.stderr
 
 
-def test_offers_to_consumers_are_refused_with_the_remedy():
+def test_exports_to_consumers_are_refused_with_the_remedy():
     done = command("check", "--consumer", "memoryview", "--no-isolate", "--profile", "smoke")
     assert done.returncode == 4, done.stderr
     assert "mmap" in done.stderr and "use Linux" in done.stderr

@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from gridbuf_conformance import engine, progress
+from gridbuf_conformance import producer_run, progress
 from gridbuf_conformance.plan import Plan
 from gridbuf_conformance.progress import progress_on
 
@@ -19,7 +19,7 @@ def shown(is_terminal: bool, encoding: str = "utf-8", runs: int = 2) -> str:
     with progress_on(console, runs) as reporter:
         for name in ["array", "größe.py:Prüfling"][:runs]:
             reporter.begin(name)
-            engine.replay("array", "PB-03", Plan(), on_event=reporter.listen)
+            producer_run.replay("array", "PB-03", Plan(), on_event=reporter.listen)
             reporter.end("conforms\x1b[2J")
     stream.flush()
     return stream.buffer.getvalue().decode(encoding)

@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 import pytest
 
 import gridbuf_conformance
-from gridbuf_conformance import engine
+from gridbuf_conformance import profiles
 
 pytest_plugins = ["pytester"]
 
@@ -77,7 +77,7 @@ class Dying(Right):
 """
 
 
-FEW = engine.Profile("smoke", 6, 6, 1, 0, shrink_per_rule=5, shrink_in_all=10)
+FEW = profiles.Profile("smoke", 6, 6, 1, 0, shrink_per_rule=5, shrink_in_all=10)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -97,7 +97,7 @@ def project(pytester, monkeypatch):
     )
     monkeypatch.setenv("PYTHONIOENCODING", "utf-8")
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
-    monkeypatch.setitem(engine.PROFILES, "smoke", FEW)
+    monkeypatch.setitem(profiles.PROFILES, "smoke", FEW)
 
     def run(*arguments: str, rules: str = RULES, alone: bool = False) -> pytest.RunResult:
         selection = [f"--gridbuf-rules={rules}"] if rules else []
@@ -309,7 +309,7 @@ def test_a_project_that_asks_for_nothing_notices_nothing(project, pytester):
     (pytester.path / "test_own.py").write_text(
         "import sys\n"
         "def test_own(pytestconfig):\n"
-        "    assert 'gridbuf_conformance.engine' not in sys.modules\n"
+        "    assert 'gridbuf_conformance.run' not in sys.modules\n"
         "    assert 'rich' not in sys.modules\n"
     )
     done = project(rules="", alone=True)

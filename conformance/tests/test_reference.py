@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbuf_conformance import ExitCode, cli, engine, pytest_plugin, render
+from gridbuf_conformance import ExitCode, cli, profiles, pytest_plugin, render
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "conformance.md").read_text(encoding="utf-8")
 (COMMANDS,) = (
@@ -59,7 +59,9 @@ def test_every_option_of_the_plugin_is_named():
 
 
 def test_profiles_formats_and_exit_codes():
-    assert re.findall(r"^\| `(\w+)` \|", section("Profiles"), re.MULTILINE) == list(engine.PROFILES)
+    assert re.findall(r"^\| `(\w+)` \|", section("Profiles"), re.MULTILINE) == list(
+        profiles.PROFILES
+    )
     formats = re.findall(r"^\| `(\.\w+)` \|", section("Report formats"), re.MULTILINE)
     assert sorted(formats) == sorted(render.FORMATS)
     codes = re.findall(r"^\| (\d) \|", section("Exit codes"), re.MULTILINE)

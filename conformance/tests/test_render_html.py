@@ -76,7 +76,7 @@ def test_same_reports_same_page(name):
 
 
 def test_a_producer_cannot_add_markup():
-    page = page_of("unicode")
+    page = page_of("hostile")
     assert "<script>alert(1)</script>" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
     page.encode("utf-8")
@@ -91,6 +91,14 @@ def test_every_rule_has_an_anchor_and_its_explanation():
 
 
 def test_a_very_long_value_is_cut_and_says_so():
-    page = page_of("long")
+    page = page_of("hostile")
     assert "characters left out" in page
     assert len(page) < 200_000
+
+
+def test_a_survey_of_nothing_is_a_page():
+    page = html.render([], [], catalogue=CATALOGUE)
+    structure_of(page)
+    assert "<h1>Survey of array libraries</h1>" in page
+    assert "Nothing was selected, so nothing is known." in page
+    assert "No rule was selected. Run <code>gridbuf-conformance list rules</code>" in page

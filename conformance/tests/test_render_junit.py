@@ -72,7 +72,15 @@ def test_an_advisory_does_not_turn_a_build_red():
 
 
 def test_hostile_text_survives_the_round_trip():
-    (failure,) = tree_of("unicode").iter("failure")
+    case = next(one for one in tree_of("hostile").iter("testcase") if "PB-03" in one.get("name"))
+    failure = case.find("failure")
     assert r"\x1b[2J" in failure.text
     assert "<script>alert(1)</script> ]]> \\ud800" in failure.text
     assert "日本語" in failure.text
+
+
+def test_no_reports_are_no_suites():
+    assert junit.render([], catalogue=CATALOGUE) == (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        '<testsuites name="gridbuf-conformance" tests="0" failures="0" errors="0" skipped="0" />\n'
+    )

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
-from rendering import CASES, CATALOGUE, assert_golden, load_case
+from rendering import CASES, CATALOGUE, assert_golden, load_case, report_of, rule_of
 
 from gridbuf_conformance.render import markdown
 
@@ -82,8 +82,8 @@ def test_any_text_in_a_span_or_a_block_stays_there(text):
 
 def test_a_comment_has_room_for_it():
     """Two hundred rules with long texts: cut, and what is left out is named."""
-    (report,), _ = load_case("long")
-    rule = report["rules"][0]
+    (report,), _ = load_case("hostile")
+    rule = rule_of(report, "XA-01")
     many = {**report, "rules": [{**rule, "id": f"AI-{n:03}"} for n in range(200)]}
     text = markdown.render([many], catalogue=CATALOGUE)
     assert len(text) < 65_536
@@ -91,7 +91,11 @@ def test_a_comment_has_room_for_it():
 
 
 def test_the_catalogues_words_are_no_markup():
-    (report,), _ = load_case("all_pass")
+    report = report_of("survey", "array")
     rule = {**report["rules"][0], "outcome": "FAIL"}
     text = markdown.render([{**report, "rules": [rule]}])
     assert "\\_\\_array\\_interface\\_\\_" in text or "`" in text
+
+
+def test_no_reports_are_said():
+    assert markdown.render([], catalogue=CATALOGUE) == "## Conformance\n\nNo library was judged.\n"

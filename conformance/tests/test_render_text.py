@@ -12,7 +12,7 @@ from rendering import assert_golden
 
 from gridbuf_conformance.plan import Plan
 from gridbuf_conformance.render.drawing import Scene, to_svg, to_text
-from gridbuf_conformance.render.text import clean, describe_plan, plural, shorten
+from gridbuf_conformance.text import clean, describe_plan, plural, shorten
 
 DRAWINGS = {
     "outside": {

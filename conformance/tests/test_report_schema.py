@@ -11,7 +11,7 @@ import pytest
 from rendering import CASES, load_case
 from schema_subset import faults, inlined
 
-from gridbuf_conformance import check, consuming, engine
+from gridbuf_conformance import check, consumer_run, producer_run
 from gridbuf_conformance.catalogue import LEVELS
 from gridbuf_conformance.known import KnownFailures, parse
 from gridbuf_conformance.outcomes import Outcome
@@ -32,7 +32,7 @@ def faults_of(document: object) -> list[str]:
 
 
 def of(name: str, **options) -> Report:
-    return engine.check_producer(f"{PRODUCERS}:{name}", rules=RULES, **options)
+    return producer_run.check_producer(f"{PRODUCERS}:{name}", rules=RULES, **options)
 
 
 def test_the_schema_says_what_the_code_says():
@@ -67,8 +67,8 @@ def test_every_key_is_described_and_no_key_is_left_out():
         lambda: of("Faulty", known=_known('{"shape":[1],"dtype":"uint8"}')),
         lambda: check(bytearray(b"abc")),
         lambda: check(object(), rules="PB-0*"),
-        lambda: engine.check_producer("array", rules="PB-31"),
-        lambda: consuming.check_consumer(f"{PRODUCERS}:reversed_view", rules="PB-*"),
+        lambda: producer_run.check_producer("array", rules="PB-31"),
+        lambda: consumer_run.check_consumer(f"{PRODUCERS}:reversed_view", rules="PB-*"),
     ],
     ids="good faulty dying late choosy xfail xpass object nothing none consumer".split(),
 )
@@ -108,7 +108,7 @@ def test_the_renderers_inputs_are_valid(name):
         lambda report: report["rules"][0].update(plans=-1),
         lambda report: report["summary"].update(GOOD=1),
         lambda report: report.update(notes="none"),
-        lambda report: report.update(schema="gridbuf-conformance-report/2"),
+        lambda report: report.update(schema="gridbuf-conformance-report/1"),
         lambda report: report["timing"].update(total_s="long"),
         lambda report: report["rules"][0]["failures"].append({}),
     ],

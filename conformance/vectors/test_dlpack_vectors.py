@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gridbuf_conformance import catalogue, engine
+from gridbuf_conformance import catalogue, producer_run
 from gridbuf_conformance.plan import Plan
 
 VECTORS = Path(__file__).parent
@@ -70,6 +70,6 @@ def test_python_producers_meet_the_same_plans(producer: str) -> None:
     if producer == "numpy":
         pytest.importorskip("numpy", reason="NumPy is NOT asked the plans: pip install numpy")
     plans = [Plan.from_json(case["plan"]) for case in CASES]
-    report = engine.check_plans(producer, plans, rules="XA-08,GT-20,DL-09,DL-14")
+    report = producer_run.check_plans(producer, plans, rules="XA-08,GT-20,DL-09,DL-14")
     assert report.failed == ()
     assert report.data["plans"]["observation"] > 5

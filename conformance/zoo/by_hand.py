@@ -499,6 +499,7 @@ def show_numpy_struct() -> None:
 
 def show_numpy_suboffsets() -> None:
     import _testbuffer
+
     import numpy
 
     pil = _testbuffer.ndarray([0, 1, 2, 3], shape=[2, 2], format="i", flags=_testbuffer.ND_PIL)

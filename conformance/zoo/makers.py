@@ -30,7 +30,7 @@ _COMMON: dict[str, Any] = {
 
 
 class Pybind11Producer(HostProducer):
-    """A class of pybind11 with `def_buffer`, over a memoryview: the suite's extension lends on what it is lent."""
+    """A class of pybind11 with `def_buffer`, over a memoryview: the suite's extension exports again what it was given."""
 
     name = "pybind11"
     capabilities = Capabilities(dtypes=tuple(_FORMATS), min_ndim=1, max_ndim=8, **_COMMON)

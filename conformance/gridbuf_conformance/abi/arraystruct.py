@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 from typing import Any
 
+from ..info import UNMAPPED, Entries, StructInfo
 from .capsule import capsule_name, capsule_pointer, is_capsule
 from .memory import POINTER_BYTES, Memory
 
@@ -38,24 +40,24 @@ class ArrayStruct(ctypes.Structure):
     ]
 
 
-def read_array_struct(capsule: Any, memory: Memory) -> dict[str, Any]:
+def read_array_struct(capsule: Any, memory: Memory) -> StructInfo:
     """The fields as plain values, or what kept them from being read.
 
-    {"capsule": False} for anything but a capsule; {"name": …} alone where the name is not NULL; {"name":
-    None, "unmapped": True} where the struct is not mapped. Pointers to arrays become lists, None (NULL) or
-    {"unmapped": True}; of `descr` only whether it is NULL is told here (`announced_descr`).
+    A capsule with a name is not read further. Of `descr` only whether it is NULL is told here
+    (`announced_descr`).
     """
     if not is_capsule(capsule):
-        return {"capsule": False}
+        return StructInfo()
     name = capsule_name(capsule, memory)
-    facts: dict[str, Any] = {"capsule": True, "name": name}
+    info = StructInfo(capsule=True, name=name)
     if name is not None:
-        return facts
+        return info
     raw = memory.read(capsule_pointer(capsule), ctypes.sizeof(ArrayStruct))
     if raw is None:
-        return {**facts, "unmapped": True}
+        return replace(info, unmapped=True)
     struct = ArrayStruct.from_buffer_copy(raw)
-    facts.update(
+    return replace(
+        info,
         two=struct.two,
         nd=struct.nd,
         typekind=struct.typekind.decode("latin-1"),
@@ -63,10 +65,9 @@ def read_array_struct(capsule: Any, memory: Memory) -> dict[str, Any]:
         flags=struct.flags,
         data=struct.data or 0,
         has_descr_pointer=bool(struct.descr),
+        shape=_entries(memory, struct.shape, struct.nd),
+        strides=_entries(memory, struct.strides, struct.nd),
     )
-    for field in ("shape", "strides"):
-        facts[field] = _entries(memory, getattr(struct, field), struct.nd)
-    return facts
 
 
 def announced_descr(capsule: Any, memory: Memory) -> Any:
@@ -88,10 +89,10 @@ def announced_descr(capsule: Any, memory: Memory) -> Any:
     return ctypes.cast(struct.descr, ctypes.py_object).value
 
 
-def _entries(memory: Memory, pointer: int | None, count: int) -> Any:
+def _entries(memory: Memory, pointer: int | None, count: int) -> Entries:
     if not pointer:
         return None
     if not 0 <= count <= _NDIM_LIMIT or pointer % POINTER_BYTES:
-        return {"unmapped": True}
+        return UNMAPPED
     entries = memory.integers(pointer, count)
-    return {"unmapped": True} if entries is None else entries
+    return UNMAPPED if entries is None else entries

@@ -1,7 +1,7 @@
 """A base class whose `Py_buffer` answers are written in Python, field by field, on every CPython.
 
 PEP 688's `__buffer__` exists only from Python 3.12 and hands out a `memoryview`, which can only say what a
-well-behaved exporter says. Offers that are unusual or wrong, and the zoo of faulty exporters, need the raw
+well-behaved exporter says. Exports that are unusual or wrong, and the zoo of faulty exporters, need the raw
 struct. So `BufferExporter` is a type made by `PyType_FromSpecWithBases` whose `bf_getbuffer` and
 `bf_releasebuffer` slots are ctypes callbacks; a subclass writes `get_buffer(view, flags)` and fills the struct
 as rightly or wrongly as it wants.

@@ -4,7 +4,7 @@ The suite cannot follow a device pointer, so somebody has to move the bytes and 
 
 - `TableAccess`, by a small C table that a producer hands out as a capsule named `gridbuf_device_table_v1` (its
   text is below): a device that no driver knows, such as an emulated one, is judged through it;
-- `CudaAccess`, by the CUDA driver itself, for every producer that offers no table of its own.
+- `CudaAccess`, by the CUDA driver itself, for every producer that has no table of its own.
 
 `Devices` finds the one to use, at the first question that needs it. Without either, the rules that need the
 device's own answer are UNTESTED: what nobody was asked can neither be right nor wrong.
@@ -394,13 +394,13 @@ class CudaAccess(DeviceAccess):
 class Devices:
     """The device access of one run, looked for when it is first needed.
 
-    `offer` returns a producer's table (a capsule) or None; then the CUDA driver is tried. `reason` says why
-    there is none, in half a sentence. A table that is offered and cannot be read raises ValueError: that is a
+    `find_table` returns a producer's table (a capsule) or None; then the CUDA driver is tried. `reason` says why
+    there is none, in half a sentence. A table that is given and cannot be read raises ValueError: that is a
     mistake of the producer's author, and no finding.
     """
 
-    def __init__(self, offer: Callable[[], Any] | None = None) -> None:
-        self._offer = offer
+    def __init__(self, find_table: Callable[[], Any] | None = None) -> None:
+        self._find_table = find_table
         self._access: DeviceAccess | None = None
         self._looked = False
         self.reason = ""
@@ -419,13 +419,13 @@ class Devices:
         return self._access
 
     def _found(self) -> DeviceAccess | None:
-        capsule = self._offer() if self._offer is not None else None
+        capsule = self._find_table() if self._find_table is not None else None
         if capsule is not None:
             return TableAccess(capsule)
         try:
             return CudaAccess()
         except DeviceError as error:
-            self.reason = f"no driver to ask ({error}) and no device table offered"
+            self.reason = f"no driver to ask ({error}) and no device table given"
             return None
 
 

@@ -1,6 +1,6 @@
 """DLPack from the outside: both capsules' structs, and deleters that can be counted.
 
-`Exported` wraps the capsule that `__dlpack__` returned. `facts` reads the struct behind it where it is
+`Exported` wraps the capsule that `__dlpack__` returned. `info()` reads the struct behind it where it is
 mapped; `count_deletions` puts a counting function in the place of the deleter, which then calls the
 producer's own; `consume` does what a consumer does: rename, and call the deleter when done.
 """
@@ -10,9 +10,11 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+from ..info import UNMAPPED, CapsuleInfo, Entries
 from .capsule import (
     capsule_name,
     capsule_name_address,
@@ -43,8 +45,8 @@ __all__ = [
     "VersionedManaged",
     "callable_deleter",
     "count_deletions",
-    "managed_facts",
-    "tensor_facts",
+    "read_managed",
+    "read_tensor",
 ]
 
 CPU, CUDA, CUDA_HOST, ROCM, CUDA_MANAGED = 1, 2, 3, 10, 13
@@ -152,39 +154,39 @@ _COUNTING_DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _THREAD_START = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 
 
-def tensor_facts(tensor: Tensor, memory: Memory) -> dict[str, Any]:
-    """A tensor as plain values; `shape` and `strides` are lists, None (NULL) or {"unmapped": True}."""
-    return {
-        "data": tensor.data or 0,
-        "device": [tensor.device_type, tensor.device_id],
-        "ndim": tensor.ndim,
-        "dtype": [tensor.code, tensor.bits, tensor.lanes],
-        "byte_offset": tensor.byte_offset,
-        "shape": _entries(tensor.shape, tensor.ndim, memory),
-        "strides": _entries(tensor.strides, tensor.ndim, memory),
-    }
+def read_tensor(info: CapsuleInfo, tensor: Tensor, memory: Memory) -> CapsuleInfo:
+    """The info with the fields of a tensor filled in."""
+    return replace(
+        info,
+        data=tensor.data or 0,
+        device=[tensor.device_type, tensor.device_id],
+        ndim=tensor.ndim,
+        dtype=[tensor.code, tensor.bits, tensor.lanes],
+        byte_offset=tensor.byte_offset,
+        shape=_entries(tensor.shape, tensor.ndim, memory),
+        strides=_entries(tensor.strides, tensor.ndim, memory),
+    )
 
 
-def managed_facts(managed: Managed | VersionedManaged, memory: Memory) -> dict[str, Any]:
-    """A managed tensor as plain values: version, flags, deleter, and the tensor's."""
-    versioned = isinstance(managed, VersionedManaged)
-    return {
-        "version": [managed.major, managed.minor] if versioned else None,
-        "flags": managed.flags if versioned else None,
-        "deleter": _code_word(managed.deleter, memory),
-        **tensor_facts(managed.tensor, memory),
-    }
+def read_managed(
+    info: CapsuleInfo, managed: Managed | VersionedManaged, memory: Memory
+) -> CapsuleInfo:
+    """The info with the fields of a managed tensor filled in: version, flags, deleter, and the tensor's."""
+    info = replace(info, deleter=_code_word(managed.deleter, memory))
+    if isinstance(managed, VersionedManaged):
+        info = replace(info, version=[managed.major, managed.minor], flags=managed.flags)
+    return read_tensor(info, managed.tensor, memory)
 
 
-def _entries(pointer: int | None, count: int, memory: Memory) -> Any:
+def _entries(pointer: int | None, count: int, memory: Memory) -> Entries:
     if not pointer:
         return None
     if count == 0:
         return []
     if not 0 <= count <= _NDIM_LIMIT or pointer % POINTER_BYTES:
-        return {"unmapped": True}
+        return UNMAPPED
     entries = memory.integers(pointer, count)
-    return {"unmapped": True} if entries is None else entries
+    return UNMAPPED if entries is None else entries
 
 
 def _code_word(address: int | None, memory: Memory) -> str:
@@ -240,21 +242,17 @@ class Exported:
             return None
         return self._struct.from_buffer_copy(raw)
 
-    def facts(self) -> dict[str, Any]:
-        """The capsule and its struct as plain values.
-
-        `shape` and `strides` are lists, None (NULL) or {"unmapped": True}; `deleter` is "NULL",
-        "executable" or "not executable". A struct that is not mapped leaves {"unmapped": True}.
-        """
-        facts: dict[str, Any] = {"capsule": self.is_capsule, "name": self.name}
+    def info(self) -> CapsuleInfo:
+        """The capsule, and its struct where it can be read."""
+        info = CapsuleInfo(capsule=self.is_capsule, name=self.name)
         if not self.is_capsule:
-            facts["type"] = type(self.capsule).__name__
+            info.type = type(self.capsule).__name__
         if self._struct is None:
-            return facts
+            return info
         managed = self.read()
         if managed is None:
-            return {**facts, "unmapped": True}
-        return {**facts, **managed_facts(managed, self.memory)}
+            return replace(info, unmapped=True)
+        return read_managed(info, managed, self.memory)
 
     def callable_deleter(self) -> int | None:
         """The deleter's address, or None where it is NULL or cannot be code."""

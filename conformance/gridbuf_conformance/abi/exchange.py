@@ -1,6 +1,6 @@
 """DLPack's C exchange table (DLPack 1.3) from the outside: its struct, and its five functions called through ctypes.
 
-A type offers the table as a capsule named `dlpack_exchange_api` in the attribute `__dlpack_c_exchange_api__`. Its
+A type has the table as a capsule named `dlpack_exchange_api` in the attribute `__dlpack_c_exchange_api__`. Its
 functions are C functions that expect the GIL (all but the allocator touch Python objects) and report failure by
 -1 and a Python exception; `ctypes.PYFUNCTYPE` keeps the lock and raises what was set. What a function did is
 told by its `Answer`; nothing is judged here.
@@ -12,15 +12,16 @@ import ctypes
 import sys
 from collections.abc import Callable, Sequence
 from ctypes import POINTER, PYFUNCTYPE, byref, c_char_p, c_int, c_int32, c_uint32, c_void_p
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..info import ExchangeInfo
 from .capsule import capsule_name, capsule_pointer, is_capsule
 from .dlpack import Tensor
 from .libraries import python_api
 from .memory import POINTER_BYTES, Memory
 
-__all__ = ["ATTRIBUTE", "ENTRIES", "Answer", "ExchangeTable", "read_table", "table_facts"]
+__all__ = ["ATTRIBUTE", "ENTRIES", "Answer", "ExchangeTable", "read_table", "read_header"]
 
 ATTRIBUTE = "__dlpack_c_exchange_api__"
 CAPSULE_NAME = "dlpack_exchange_api"
@@ -124,36 +125,33 @@ def _owned(out: c_void_p) -> Any:
     return found
 
 
-def read_table(value: Any, memory: Memory) -> tuple[ExchangeTable | None, dict[str, Any]]:
-    """(the table of an attribute's value, facts of its capsule); no table where there is none to read."""
-    facts: dict[str, Any] = {"capsule": is_capsule(value), "type": type(value).__name__}
-    if not facts["capsule"]:
-        return None, facts
-    facts["name"] = capsule_name(value, memory)
+def read_table(value: Any, memory: Memory) -> tuple[ExchangeTable | None, ExchangeInfo]:
+    """(the table of an attribute's value, info on its capsule); no table where there is none to read."""
+    info = ExchangeInfo(capsule=is_capsule(value), type=type(value).__name__)
+    if not info.capsule:
+        return None, info
+    info.name = capsule_name(value, memory)
     address = capsule_pointer(value)
     raw = (
         memory.read(address, ctypes.sizeof(ExchangeTable)) if address % POINTER_BYTES == 0 else None
     )
     if raw is None:
-        return None, {**facts, "unmapped": True}
-    return ExchangeTable.from_buffer_copy(raw), facts
+        return None, replace(info, unmapped=True)
+    return ExchangeTable.from_buffer_copy(raw), info
 
 
-def table_facts(table: ExchangeTable, memory: Memory) -> dict[str, Any]:
-    """Version, the chain of older tables, and for each function whether it is NULL, code, or neither.
+def read_header(info: ExchangeInfo, table: ExchangeTable, memory: Memory) -> ExchangeInfo:
+    """The info with version, chain of older tables, and for each function whether it is NULL, code, or neither.
 
-    "chain" is the number of older tables, or a word for what keeps it from ending.
+    `chain` is the number of older tables, or a word for what keeps it from ending.
     """
     entries = {}
     for name in ENTRIES:
         address = getattr(table, name)
         executable = bool(address) and memory.map.covers(address, address + 1, "x")
         entries[name] = "executable" if executable else "not executable" if address else "NULL"
-    return {
-        "version": [table.major, table.minor],
-        "chain": _chain(table.prev_api, memory),
-        "entries": entries,
-    }
+    version = [table.major, table.minor]
+    return replace(info, version=version, chain=_chain(table.prev_api, memory), entries=entries)
 
 
 def _chain(address: int | None, memory: Memory) -> int | str:

@@ -2,7 +2,7 @@
 
 `Memory` couples the address map with the two `ctypes` calls that touch memory. It returns None (or False)
 instead of touching what is not mapped with the access that the operation needs, so a producer's wrong
-address becomes a fact and not a crash.
+address becomes a finding and not a crash.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import ctypes
 from types import MappingProxyType
 from typing import Any
 
+from ..info import UNMAPPED, Entries, ViewInfo
 from .libraries import python_api
 from .memory import POINTER_BYTES, Memory
 
@@ -96,36 +97,32 @@ class HeldBuffer:
             self._held = False
             _release_buffer(ctypes.byref(self.view))
 
-    def facts(self, memory: Memory) -> dict[str, Any]:
-        """The fields as plain values; arrays behind pointers only where they are mapped.
-
-        A pointer field becomes None (NULL), a list of its `ndim` entries, or {"unmapped": True}.
-        """
+    def info(self, memory: Memory) -> ViewInfo:
+        """The fields as plain values; arrays behind pointers only where they are mapped."""
         view = self.view
-        ndim = view.ndim
-        facts: dict[str, Any] = {
-            "buf": view.buf or 0,
-            "obj": _owner(view.obj, self._exporter_id),
-            "len": view.len,
-            "itemsize": view.itemsize,
-            "readonly": view.readonly,
-            "ndim": ndim,
-            "format": None,
-        }
-        if view.format:
-            text = memory.text(view.format)
-            facts["format"] = {"unmapped": True} if text is None else text.decode("latin-1")
-        for name in ("shape", "strides", "suboffsets"):
-            pointer = getattr(view, name)
-            facts[name] = self._entries(memory, pointer, ndim) if pointer else None
-        return facts
+        text = memory.text(view.format) if view.format else None
+        return ViewInfo(
+            buf=view.buf or 0,
+            obj=_owner(view.obj, self._exporter_id),
+            len=view.len,
+            itemsize=view.itemsize,
+            readonly=view.readonly,
+            ndim=view.ndim,
+            format=None if text is None else text.decode("latin-1"),
+            format_unmapped=bool(view.format) and text is None,
+            shape=self._entries(memory, view.shape, view.ndim),
+            strides=self._entries(memory, view.strides, view.ndim),
+            suboffsets=self._entries(memory, view.suboffsets, view.ndim),
+        )
 
     @staticmethod
-    def _entries(memory: Memory, pointer: int, ndim: int) -> list[int] | dict[str, bool]:
+    def _entries(memory: Memory, pointer: int | None, ndim: int) -> Entries:
+        if not pointer:
+            return None
         if not 0 <= ndim <= _METADATA_NDIM_LIMIT or pointer % POINTER_BYTES:
-            return {"unmapped": True}
+            return UNMAPPED
         entries = memory.integers(pointer, ndim)
-        return {"unmapped": True} if entries is None else entries
+        return UNMAPPED if entries is None else entries
 
 
 def _owner(obj: int | None, exporter_id: int) -> str | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from ..info import Value
 from .memory import POINTER_BYTES
-from typing import Any
 
 __all__ = ["BadTypestr", "Typestr", "descr_bytes", "legal_sizes", "parse"]
 
@@ -66,43 +66,39 @@ def legal_sizes(kind: str) -> tuple[int, ...] | None:
     }.get(kind)
 
 
-def descr_bytes(descr: Any, depth: int = 0) -> int:
+def descr_bytes(descr: Value, depth: int = 0) -> int:
     """Bytes of one element by its `descr`: a list of (name, type or nested list[, repeat shape]).
 
-    `descr` is in the described form of `measure.values`: lists and tuples are told apart by their tag.
+    `descr` is in the described form of `values`: lists and tuples are told apart by their tag.
     Raises `BadTypestr` naming the entry that has another form.
     """
-    if not _tagged(descr, "list") or depth > 32:
+    if descr.t != "list" or depth > 32:
         raise BadTypestr(f"descr must be a list of tuples, not {_shown(descr)}")
-    return sum(_entry_bytes(entry, depth) for entry in descr["items"])
+    return sum(_entry_bytes(entry, depth) for entry in descr.items)
 
 
-def _entry_bytes(entry: Any, depth: int) -> int:
-    if not _tagged(entry, "tuple") or len(entry["items"]) not in (2, 3):
+def _entry_bytes(entry: Value, depth: int) -> int:
+    if entry.t != "tuple" or len(entry.items) not in (2, 3):
         raise BadTypestr(f"an entry of descr must be a 2- or 3-tuple, not {_shown(entry)}")
-    _, kind, *repeat = entry["items"]
-    if _tagged(kind, "str"):
-        itemsize = parse(kind["value"]).itemsize
+    _, kind, *repeat = entry.items
+    if kind.t == "str":
+        itemsize = parse(kind.value).itemsize
         if itemsize is None:
-            raise BadTypestr(f"{kind['value']!r} counts bits and has no whole number of bytes")
+            raise BadTypestr(f"{kind.value!r} counts bits and has no whole number of bytes")
     else:
         itemsize = descr_bytes(kind, depth + 1)
     return itemsize * (_repeat_count(repeat[0]) if repeat else 1)
 
 
-def _repeat_count(repeat: Any) -> int:
-    extents = repeat["items"] if _tagged(repeat, "tuple") else [repeat]
+def _repeat_count(repeat: Value) -> int:
+    extents = repeat.items if repeat.t == "tuple" else [repeat]
     count = 1
     for extent in extents:
-        if not _tagged(extent, "int") or extent["value"] < 0:
+        if extent.t != "int" or extent.value < 0:
             raise BadTypestr(f"a repeat shape must hold integers >= 0, not {_shown(extent)}")
-        count *= extent["value"]
+        count *= extent.value
     return count
 
 
-def _tagged(value: object, tag: str) -> bool:
-    return isinstance(value, dict) and value.get("t") == tag
-
-
-def _shown(value: object) -> str:
-    return str(value.get("t", value)) if isinstance(value, dict) else repr(value)
+def _shown(value: Value) -> str:
+    return value.t

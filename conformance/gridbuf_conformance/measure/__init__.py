@@ -1,7 +1,7 @@
-"""Measuring: what an array says of itself and what its memory holds, as plain JSON-able facts.
+"""Measuring: what an array says of itself and what its memory holds, as plain JSON-able info.
 
 Runs where the array lives (the worker). It judges nothing: a getter that raises, a field that makes no
-sense, an address that is not mapped are facts like any other. It works in stages, and an address is followed
+sense, an address that is not mapped is noted like anything else. It works in stages, and an address is followed
 only after the stages before it found nothing wrong with it:
 
 1. *metadata*: what each interface returns (`interface`, `buffer`, `capsules`);
@@ -11,7 +11,7 @@ only after the stages before it found nothing wrong with it:
 5. *life*: dropping, resizing, counting deleters, looking for leaks (`life`).
 
 Every step that runs the producer's code or touches its memory is announced through `steps.enter`, so that a
-death in the middle is laid at the right rule's door.
+death in the middle is counted against the right rule.
 """
 
 from .observation import observe

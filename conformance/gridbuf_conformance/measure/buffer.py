@@ -1,4 +1,4 @@
-"""Facts of the buffer protocol: every request, granted or refused."""
+"""Info on the buffer protocol: every request, granted or refused."""
 
 from __future__ import annotations
 
@@ -10,38 +10,39 @@ from typing import Any
 
 from ..abi.memory import Memory
 from ..abi.pybuffer import REQUESTS, HeldBuffer, RefusedRequest, request
+from ..info import MethodInfo, PythonBufferInfo, ReleaseInfo, RequestInfo
 from ..steps import enter
-from .values import attempt, describe, error_facts
+from ..values import attempt, describe, error_info
 
-__all__ = ["MAIN_REQUESTS", "buffer_facts", "hold_buffer", "python_level_facts", "simple_request"]
+__all__ = ["MAIN_REQUESTS", "buffer_info", "hold_buffer", "python_level_info", "simple_request"]
 
 MAIN_REQUESTS = ("FULL_RO", "RECORDS_RO", "STRIDES", "ND", "SIMPLE")
 """The requests that are tried, in this order, where any description of the buffer will do."""
 
 
-def buffer_facts(
+def buffer_info(
     obj: Any, memory: Memory, names: tuple[str, ...] = tuple(REQUESTS)
-) -> dict[str, Any]:
-    """For each request: {"view": fields} or {"error": …, "obj_is_null": bool}. Each is released at once."""
-    facts = {}
+) -> dict[str, RequestInfo]:
+    """What came of each request. Each view is released at once."""
+    info = {}
     for name in names:
-        facts[name] = _one(obj, name, memory)
-    return facts
+        info[name] = _one(obj, name, memory)
+    return info
 
 
-def simple_request(obj: Any, memory: Memory) -> dict[str, Any]:
-    """The facts of one SIMPLE request."""
+def simple_request(obj: Any, memory: Memory) -> RequestInfo:
+    """The info on one SIMPLE request."""
     return _one(obj, "SIMPLE", memory)
 
 
-def _one(obj: Any, name: str, memory: Memory) -> dict[str, Any]:
+def _one(obj: Any, name: str, memory: Memory) -> RequestInfo:
     enter(f"pb:flags={name}")
     try:
         held = request(obj, REQUESTS[name])
     except RefusedRequest as refusal:
-        return {"error": error_facts(refusal.error), "obj_is_null": refusal.obj_is_null}
+        return RequestInfo(error=error_info(refusal.error), obj_is_null=refusal.obj_is_null)
     try:
-        return {"view": held.facts(memory)}
+        return RequestInfo(held.info(memory))
     finally:
         enter(f"pb:release={name}")
         held.release()
@@ -58,11 +59,11 @@ def hold_buffer(obj: Any) -> HeldBuffer | None:
     return None
 
 
-def _release_facts(obj: Any) -> dict[str, Any]:
+def _release_info(obj: Any) -> ReleaseInfo:
     """How an own `__release_buffer__` takes being called: for two views, and while an exception is under way.
 
-    {"raised": types of what it raised, which Python can only print, "in_flight": type of the exception that
-    came out of `struct.unpack_from`, which releases its view after it has raised `struct.error`}.
+    What it raises, Python can only print. `struct.unpack_from` releases its view after it has raised
+    `struct.error`.
     """
     enter("pb:__release_buffer__")
     raised: list[str] = []
@@ -76,41 +77,37 @@ def _release_facts(obj: Any) -> dict[str, Any]:
         _, error = attempt(lambda: struct.unpack_from("B", obj, 2**40))
     finally:
         sys.unraisablehook = hook
-    return {"raised": raised, "in_flight": error and error["type"]}
+    return ReleaseInfo(raised, None if error is None else error.type)
 
 
-def python_level_facts(obj: Any) -> dict[str, Any]:
+def python_level_info(obj: Any) -> PythonBufferInfo:
     """What `memoryview(obj)`, `obj.__buffer__` and a released memoryview answer (PB-27 … 30, 33)."""
     enter("pb:memoryview")
     view, error = attempt(lambda: memoryview(obj))
-    facts: dict[str, Any] = {
-        "memoryview": {"error": error} if error else {"readonly": view.readonly}
-    }
+    info = PythonBufferInfo(MethodInfo(error, is_memoryview=view is not None))
     if view is not None:
+        info.memoryview.readonly = view.readonly
         view.release()
         _, error = attempt(lambda: view.nbytes)
-        facts["after_release"] = {"error": error} if error else {"value": True}
+        info.after_release = MethodInfo(error)
     if callable(getattr(type(obj), "__release_buffer__", None)) and not isinstance(
         type(obj).__release_buffer__, WrapperDescriptorType
     ):
-        facts["__release_buffer__"] = _release_facts(obj)
+        info.release = _release_info(obj)
     method = getattr(type(obj), "__buffer__", None)
     if method is None or isinstance(method, WrapperDescriptorType):
         # The wrapper of a C exporter adds nothing of its own, and CPython 3.12 and 3.13 crash in it where
         # an exporter keeps ndim above 1 for a request without shape, as the documentation has it.
-        return facts
+        return info
     for name in ("FULL_RO", "WRITABLE"):
         enter(f"pb:__buffer__={name}")
         result, error = attempt(partial(obj.__buffer__, REQUESTS[name]))
         if error is not None:
-            facts[f"__buffer__:{name}"] = {"error": error}
+            info.methods[name] = MethodInfo(error)
             continue
         is_view = isinstance(result, memoryview)
-        facts[f"__buffer__:{name}"] = {
-            "value": describe(result),
-            "is_memoryview": is_view,
-            "readonly": is_view and result.readonly,
-        }
+        readonly = is_view and result.readonly
+        info.methods[name] = MethodInfo(None, describe(result), is_view, readonly)
         if is_view:
             result.release()
-    return facts
+    return info

@@ -1,4 +1,4 @@
-"""Facts of DLPack's Python methods: the device query, and `__dlpack__` called in every way that matters."""
+"""Info on DLPack's Python methods: the device query, and `__dlpack__` called in every way that matters."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from typing import Any
 
 from ..abi.dlpack import CPU, Exported
 from ..abi.memory import Memory
+from ..info import CapsuleInfo, DeviceInfo
 from ..steps import enter
-from .values import attempt, describe
+from ..values import attempt, describe
 
-__all__ = ["call_facts", "device_facts", "export", "variant_facts"]
+__all__ = ["call_info", "device_info", "export", "every_call_info"]
 
 VERSION_CALLS: dict[str, dict[str, Any]] = {
     "legacy": {},
@@ -46,59 +47,54 @@ STREAM_CALLS: dict[str, dict[str, Any]] = {
 NEWEST = {"max_version": (1, 3)}
 
 
-def device_facts(obj: Any) -> dict[str, Any]:
-    """`__dlpack_device__()` asked twice: {"first": …, "second": …, "integers": [type, id]} or {"error": …}.
-
-    "integers" is present when both entries are ints or Enum members whose value is one.
-    """
+def device_info(obj: Any) -> DeviceInfo:
+    """`__dlpack_device__()` asked twice."""
     enter("dp:device")
     results = []
     for _ in range(2):
         value, error = attempt(lambda: obj.__dlpack_device__())
         if error is not None:
-            return {"error": error}
+            return DeviceInfo(error=error)
         results.append(value)
-    facts: dict[str, Any] = {"first": describe(results[0]), "second": describe(results[1])}
+    info = DeviceInfo(first=describe(results[0]), second=describe(results[1]))
     if isinstance(results[0], tuple) and len(results[0]) == 2:
         integers: list[Any] = [getattr(entry, "value", entry) for entry in results[0]]
         if all(isinstance(entry, int) and not isinstance(entry, bool) for entry in integers):
-            facts["integers"] = [int(entry) for entry in integers]
-    return facts
+            info.integers = [int(entry) for entry in integers]
+    return info
 
 
-def export(
-    obj: Any, memory: Memory, name: str, keywords: dict[str, Any]
-) -> Exported | dict[str, Any]:
-    """One call of `__dlpack__`: what it returned, or the facts of what it raised."""
+def export(obj: Any, memory: Memory, name: str, keywords: dict[str, Any]) -> Exported | CapsuleInfo:
+    """One call of `__dlpack__`: what it returned, or the info on what it raised."""
     enter(f"dp:call={name}")
     result, error = attempt(lambda: obj.__dlpack__(**keywords))
-    return {"error": error} if error is not None else Exported(result, memory)
+    return CapsuleInfo(error=error) if error is not None else Exported(result, memory)
 
 
-def call_facts(obj: Any, memory: Memory, name: str, keywords: dict[str, Any]) -> dict[str, Any]:
-    """The facts of one call; its capsule is dropped unconsumed."""
+def call_info(obj: Any, memory: Memory, name: str, keywords: dict[str, Any]) -> CapsuleInfo:
+    """The info on one call; its capsule is dropped unconsumed."""
     exported = export(obj, memory, name, keywords)
-    if isinstance(exported, dict):
+    if isinstance(exported, CapsuleInfo):
         return exported
     enter(f"dl:struct={name}")
-    facts = exported.facts()
+    info = exported.info()
     enter("dl:unconsumed")
     del exported
-    return facts
+    return info
 
 
-def variant_facts(
+def every_call_info(
     obj: Any, memory: Memory, *, may_copy: bool, device_type: int = CPU
-) -> dict[str, Any]:
-    """What `__dlpack__` answers to each call: {name: facts}; `may_copy` allows the ones that ask for a copy.
+) -> dict[str, CapsuleInfo]:
+    """What `__dlpack__` answers to each call: {name: info}; `may_copy` allows the ones that ask for a copy.
 
     The keyword calls carry `max_version` where the producer takes it. Nothing more is asked of an object
     that refuses both main forms: it cannot be exported at all.
     """
-    facts = {name: call_facts(obj, memory, name, kw) for name, kw in VERSION_CALLS.items()}
-    if all("error" in facts[name] for name in ("legacy", "max_version=(1,3)")):
-        return facts
-    base = {} if "error" in facts["max_version=(1,3)"] else NEWEST
+    info = {name: call_info(obj, memory, name, kw) for name, kw in VERSION_CALLS.items()}
+    if all(info[name].error is not None for name in ("legacy", "max_version=(1,3)")):
+        return info
+    base = {} if info["max_version=(1,3)"].error is not None else NEWEST
     calls = {**KEYWORD_CALLS, **(COPY_CALLS if may_copy else {})}
     if device_type != CPU:
         calls.update(STREAM_CALLS)
@@ -108,5 +104,5 @@ def variant_facts(
         **BAD_VERSION_CALLS,
         **{n: {**base, **kw} for n, kw in calls.items()},
     }.items():
-        facts[name] = call_facts(obj, memory, name, keywords)
-    return facts
+        info[name] = call_info(obj, memory, name, keywords)
+    return info

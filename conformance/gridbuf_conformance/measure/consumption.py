@@ -1,11 +1,11 @@
 """Measuring a consumer: one exporter is put in front of it, and everything that can be seen is noted.
 
 The consumer is called once. What it returned is described through whatever interface the result
-offers, and read. Then the suite's own references are dropped, one kind after the other: first the
+has, and read. Then the suite's own references are dropped, one kind after the other: first the
 exporter and its capsules, while the result lives; then the result. What is free at each point, and
-how often it was freed, are the facts of life; nothing is decided by what freed memory reads as.
+how often it was freed, is the info on life; nothing is decided by what freed memory reads as.
 
-An offer whose refusal would count is asked a second time in its plain form (`control`) if it was
+An export whose refusal would count is asked a second time in its plain form (`control`) if it was
 refused, or not taken rightly: a consumer that has no complex numbers has none with a byte offset
 either. As everywhere in `measure`, nothing is judged here.
 """
@@ -16,18 +16,20 @@ import ctypes
 import gc
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from ..abi.device import Devices
 from ..abi.libraries import python_api
 from ..abi.memory import Memory
 from ..descriptors import descriptors_of
-from ..offers import Block, Offer
-from ..offers.twist import Offered
+from ..exports import Block, Export
+from ..exports.variant import ObservedExport
+from ..info import ArrayInfo, ConsumerObservation, ConsumptionInfo, ErrorInfo, ExportInfo
 from ..steps import enter
+from ..values import attempt, error_info
 from .content import walk
-from .observation import light_facts
-from .values import attempt, error_facts
+from .observation import light_info
 
 __all__ = ["consume"]
 
@@ -39,91 +41,83 @@ _incref.argtypes = [ctypes.py_object]
 
 
 def consume(
-    function: Callable[[Any], Any], offer: Offer, *, devices: Devices | None = None
-) -> dict[str, Any]:
-    """Puts `offer` in front of a consumer; facts that survive JSON.
-
-    {"side": "consumer", "offer", "main": facts of the offer, "control": those of its plain form, or
-    None where that was not needed}.
-    """
+    function: Callable[[Any], Any], export: Export, *, devices: Devices | None = None
+) -> ConsumerObservation:
+    """Puts `export` in front of a consumer, and its plain form where that is needed."""
     enter("consume")
-    main = _consumed(function, offer, devices)
-    control = offer.control
-    needed = control is not None and control != offer and _is_in_question(offer, main)
+    main = _consumed(function, export, devices)
+    control = export.control
+    needed = control is not None and control != export and _is_in_question(export, main)
     if needed:
         enter("control")
-    return {
-        "side": "consumer",
-        "offer": offer.offer,
-        "main": main,
-        "control": _consumed(function, control, devices) if needed and control else None,
-    }
+    plain = _consumed(function, control, devices) if needed and control else None
+    return ConsumerObservation(export.export, main, plain)
 
 
-def _is_in_question(offer: Offer, facts: dict[str, Any]) -> bool:
-    """Whether the plain form has something to say: a legal offer was refused, or read otherwise."""
-    if offer.twist.compared:
+def _is_in_question(export: Export, info: ConsumptionInfo) -> bool:
+    """Whether the plain form has something to say: a legal export was refused, or read otherwise."""
+    if export.variant.compared:
         return True
-    is_legal = offer.twist.expects != "error"
-    return is_legal and (facts["error"] is not None or not _holds_content(offer, facts))
+    is_legal = export.variant.expects != "error"
+    return is_legal and (info.error is not None or not _holds_content(export, info))
 
 
-def _holds_content(offer: Offer, facts: dict[str, Any]) -> bool:
-    from ..rules.consumption import Consumption  # it knows what the result should be
+def _holds_content(export: Export, info: ConsumptionInfo) -> bool:
+    from ..consumption import Consumption  # it knows what the result should be
 
-    return not Consumption(facts, offer).mistake
+    return not Consumption(info, export).mistake
 
 
 def _consumed(
-    function: Callable[[Any], Any], offer: Offer, devices: Devices | None
-) -> dict[str, Any]:
+    function: Callable[[Any], Any], export: Export, devices: Devices | None
+) -> ConsumptionInfo:
     """One call, and all that follows from it."""
-    block = Block(offer.plan, **offer.interface.memory_of(offer))
-    subject = offer.interface.make(offer, block)
+    block = Block(export.plan, **export.interface.memory_of(export))
+    subject = export.interface.make(export, block)
     block = subject.block  # an interface to device memory has made its own
     memory = Memory(devices)
     result, error = _called(function, subject)
-    facts: dict[str, Any] = {
-        "error": error,
-        "returned": subject.facts(),
-        "asked": subject.was_asked(),
-        "block": [block.low, block.high],
-        "gives_bytes": bool(getattr(function, "gives_bytes", False)),
-    }
+    info = ConsumptionInfo(
+        error=error,
+        returned=subject.info(),
+        asked=subject.was_asked(),
+        block=[block.low, block.high],
+        gives_bytes=bool(getattr(function, "gives_bytes", False)),
+    )
     if error is None:
         memory.map.refresh()  # an exporter that took its memory back has closed its pages
-        facts["result"] = _result_facts(result, memory)
+        info.result = _result_info(result, memory)
     enter("consume:drop=exporter")
     subject.forget()
     gc.collect()
-    facts["kept"] = {**subject.facts(), "free": subject.is_free()}
+    info.kept = replace(subject.info(), free=subject.is_free())
     enter("consume:drop=result")
     del result
     _settle(subject)
-    facts["after"] = {**subject.facts(), "free": subject.is_free()}
-    facts["unchanged"] = block.is_unchanged()
+    info.after = replace(subject.info(), free=subject.is_free())
+    info.unchanged = block.is_unchanged()
     if error is None and not subject.is_free():
-        facts["after"] = _after_unseen(function, offer)
+        info.after = _after_unseen(function, export)
     _put_away(subject)
-    return facts
+    return info
 
 
-def _after_unseen(function: Callable[[Any], Any], offer: Offer) -> dict[str, Any]:
-    """The facts after another call, whose result nobody looked into: a result that leaks when it
+def _after_unseen(function: Callable[[Any], Any], export: Export) -> ExportInfo:
+    """What another call came to, whose result nobody looked into: a result that leaks when it
     is asked for its own exports is no fault of the import."""
     enter("consume:again")
-    block = Block(offer.plan, **offer.interface.memory_of(offer))
-    subject = offer.interface.make(offer, block)
+    block = Block(export.plan, **export.interface.memory_of(export))
+    subject = export.interface.make(export, block)
     result, _ = _called(function, subject)
     subject.forget()
     del result
     _settle(subject)
-    facts = {**subject.facts(), "free": subject.is_free()}
+    info = replace(subject.info(), free=subject.is_free())
     _put_away(subject)
-    return facts
+    return info
 
 
-def _put_away(subject: Offered) -> None:
+def _put_away(subject: ObservedExport) -> None:
     """Closes an exporter that nobody uses any more."""
     if subject.is_free():
         subject.close()
@@ -133,7 +127,7 @@ def _put_away(subject: Offered) -> None:
         _incref(subject)
 
 
-def _settle(subject: Offered) -> None:
+def _settle(subject: ObservedExport) -> None:
     """Collects garbage until the memory is free; what a library frees a little later is no leak."""
     gc.collect()
     for _ in range(_ROUNDS_OF_WAITING):
@@ -143,24 +137,26 @@ def _settle(subject: Offered) -> None:
         time.sleep(_WAIT_S)
 
 
-def _called(function: Callable[[Any], Any], subject: Offered) -> tuple[Any, dict[str, Any] | None]:
-    """(what the consumer returned, None), or (None, facts of what it raised)."""
+def _called(
+    function: Callable[[Any], Any], subject: ObservedExport
+) -> tuple[Any, ErrorInfo | None]:
+    """(what the consumer returned, None), or (None, info on what it raised)."""
     try:
         return function(subject.exporter), None
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        return None, _refusal_facts(error)
+        return None, _refusal_info(error)
 
 
-def _refusal_facts(error: BaseException) -> dict[str, Any]:
-    """The error's facts, whether it is an ordinary exception, and the types that led to it."""
+def _refusal_info(error: BaseException) -> ErrorInfo:
+    """The error's info, whether it is an ordinary exception, and the types that led to it."""
     causes: list[str] = []
     cause = _cause_of(error)
     while cause is not None and len(causes) < _CAUSES_LIMIT:
         causes.append(type(cause).__name__)
         cause = _cause_of(cause)
-    return {**error_facts(error), "ordinary": isinstance(error, Exception), "causes": causes}
+    return replace(error_info(error), ordinary=isinstance(error, Exception), causes=causes)
 
 
 def _cause_of(error: BaseException) -> BaseException | None:
@@ -168,17 +164,17 @@ def _cause_of(error: BaseException) -> BaseException | None:
     return error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
-def _result_facts(result: Any, memory: Memory) -> dict[str, Any]:
+def _result_info(result: Any, memory: Memory) -> ArrayInfo:
     """What the result says of itself, and the elements that each of its interfaces shows."""
     enter("consume:result")
-    facts, kept = light_facts(result, memory)
+    info, kept = light_info(result, memory)
     way = "its own interfaces"
-    if not descriptors_of(facts):
+    if not descriptors_of(info):
         array, error = attempt(lambda: result.__array__())
         if error is None:
-            facts, kept_too = light_facts(array, memory)
+            info, kept_too = light_info(array, memory)
             kept += [array, *kept_too]
             way = "__array__()"
-    facts["walk"] = {name: walk(array, memory) for name, array in descriptors_of(facts).items()}
+    info.walk = {name: walk(array, memory) for name, array in descriptors_of(info).items()}
     kept.clear()
-    return {**facts, "type": type(result).__qualname__, "way": way}
+    return replace(info, type=type(result).__qualname__, way=way)

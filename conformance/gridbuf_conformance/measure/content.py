@@ -1,34 +1,33 @@
-"""Facts of the memory itself: is it mapped, what do the elements hold, does a write show everywhere.
+"""Info on the memory itself: is it mapped, what do the elements hold, does a write show everywhere.
 
 Host memory is looked at where it is, device memory through the driver (`Memory.space_of`); without a driver there
-are no facts of device memory.
+is no info on device memory.
 """
 
 from __future__ import annotations
 
 from itertools import permutations
 from math import prod
-from typing import Any
 
 from ..abi.device import DeviceSpace
 from ..abi.dlpack import CPU
 from ..abi.memory import Memory
 from ..descriptors import Descriptor, is_contiguous
+from ..info import MappingInfo, PointerInfo, TensorInfo
 from ..steps import enter
 
-__all__ = ["mapping_facts", "packed_content", "poke_facts", "walk"]
+__all__ = ["mapping_info", "packed_content", "poke_info", "walk"]
 
 _PACKED_LIMIT_BYTES = 2**16
 
 
-def mapping_facts(found: dict[str, Descriptor], memory: Memory) -> dict[str, Any]:
+def mapping_info(found: dict[str, Descriptor], memory: Memory) -> dict[str, MappingInfo]:
     """For each interface's array: is its first element there, all of it readable, all of it writable.
 
-    {"first": bool, "read": bool, "write": bool}, by the system's map for what the host can read, by the driver's
-    word for the rest. Where an interface speaks of a device, "info" is what the driver says of the first
-    address: {"type", "id", "host", "device"}, in DLPack's codes. Empty arrays have no entry.
+    By the system's map for what the host can read, by the driver's word for the rest. Where an interface speaks
+    of a device, `pointer` is what the driver says of the first address. Empty arrays have no entry.
     """
-    facts: dict[str, Any] = {}
+    info: dict[str, MappingInfo] = {}
     on_devices = any(array.device[0] != CPU for array in found.values())
     for name, array in found.items():
         known = memory.map.known if array.is_host else memory.devices.access is not None
@@ -36,27 +35,25 @@ def mapping_facts(found: dict[str, Descriptor], memory: Memory) -> dict[str, Any
             continue
         space = memory if array.is_host else memory.space_of(array)
         low, high = array.span
-        facts[name] = {
-            "first": space.readable(array.address, array.address + array.itemsize),
-            "read": space.readable(low, high),
-            "write": space.writable(low, high),
-        }
-        info = _info(array, memory) if on_devices else None
-        if info is not None:
-            facts[name]["info"] = info
-    return facts
+        info[name] = MappingInfo(
+            first=space.readable(array.address, array.address + array.itemsize),
+            read=space.readable(low, high),
+            write=space.writable(low, high),
+            pointer=_pointer(array, memory) if on_devices else None,
+        )
+    return info
 
 
-def _info(array: Descriptor, memory: Memory) -> dict[str, Any] | None:
-    info = DeviceSpace(memory.devices.access, None).info(array.address)
-    if info is None:
+def _pointer(array: Descriptor, memory: Memory) -> PointerInfo | None:
+    pointer = DeviceSpace(memory.devices.access, None).info(array.address)
+    if pointer is None:
         return None
-    return {
-        "type": info.device_type,
-        "id": info.device_id,
-        "host": info.host_accessible,
-        "device": info.device_accessible,
-    }
+    return PointerInfo(
+        pointer.device_type,
+        pointer.device_id,
+        pointer.host_accessible,
+        pointer.device_accessible,
+    )
 
 
 def walk(array: Descriptor, memory: Memory) -> str | None:
@@ -70,29 +67,33 @@ def walk(array: Descriptor, memory: Memory) -> str | None:
     return None if raw is None else raw.hex()
 
 
-def packed_content(tensor: dict[str, Any], memory: Memory) -> str | None:
+def packed_content(tensor: TensorInfo | None, memory: Memory) -> str | None:
     """The bytes of a tensor's elements of less than a byte, in hexadecimal.
 
     None for a tensor of whole bytes, for one that is not row-major or not in host memory, and where its memory
     cannot be read.
     """
-    _, bits, lanes = tensor.get("dtype", (0, 8, 1))
-    shape = tensor.get("shape") if tensor.get("ndim") else []
-    is_narrow = bits > 0 and lanes > 0 and bits * lanes % 8 and tensor["device"][0] == CPU
-    if not is_narrow or shape is None or any(extent < 0 for extent in shape):
+    if tensor is None:
         return None
-    strides = tensor["strides"] if shape else []
+    _, bits, lanes = tensor.dtype
+    shape = tensor.shape if tensor.ndim else []
+    is_narrow = bits > 0 and lanes > 0 and bits * lanes % 8 and tensor.device[0] == CPU
+    if not is_narrow or not isinstance(shape, list) or any(extent < 0 for extent in shape):
+        return None
+    strides = tensor.strides if shape else []
+    if isinstance(strides, str):
+        return None
     if strides is not None and not is_contiguous(tuple(shape), tuple(strides), 1, "C"):
         return None
     enter("walk:DL packed")
     count_bytes = (prod(shape) * bits * lanes + 7) // 8
     if count_bytes > _PACKED_LIMIT_BYTES:
         return None
-    raw = memory.read(tensor["data"] + tensor["byte_offset"], count_bytes)
+    raw = memory.read(tensor.data + tensor.byte_offset, count_bytes)
     return None if raw is None else raw.hex()
 
 
-def poke_facts(found: dict[str, Descriptor], memory: Memory) -> dict[str, bool]:
+def poke_info(found: dict[str, Descriptor], memory: Memory) -> dict[str, bool]:
     """{"AI>PB": seen}: does a byte written through one interface show through the other?
 
     Only where both claim to be writable, are mapped writable, and name different addresses: at the same
@@ -106,7 +107,7 @@ def poke_facts(found: dict[str, Descriptor], memory: Memory) -> dict[str, bool]:
         and not array.is_empty
         and not (array.element and array.element.kind == "object")
     }
-    facts = {}
+    info = {}
     for one, other in permutations(claims, 2):
         source, target = claims[one], claims[other]
         if source.address == target.address or not source.sides & target.sides:
@@ -114,8 +115,8 @@ def poke_facts(found: dict[str, Descriptor], memory: Memory) -> dict[str, bool]:
         enter(f"poke:{one}>{other}")
         seen = _shows(source, target, memory)
         if seen is not None:
-            facts[f"{one}>{other}"] = seen
-    return facts
+            info[f"{one}>{other}"] = seen
+    return info
 
 
 def _shows(source: Descriptor, target: Descriptor, memory: Memory) -> bool | None:

@@ -1,4 +1,4 @@
-"""Facts of `__gt_data_interface__` in use: its hooks called in order, and what the acquired side then holds.
+"""Info on `__gt_data_interface__` in use: its hooks called in order, and what the acquired side then holds.
 
 An object with an entry for the host and one for the device may keep two copies. Whether they are kept equal shows
 only when somebody writes: through one entry, as a stencil would (acquire, write, touch, release), and then reads
@@ -16,9 +16,10 @@ from ..abi.device import LEGACY_STREAM, DeviceError
 from ..abi.dlpack import CPU
 from ..abi.memory import Memory
 from ..descriptors import Descriptor, Rejected, of_entry
+from ..info import DataInterfaceInfo, EntryInfo
 from ..steps import enter
 from .content import walk
-from .interface import HOOKS, data_interface_facts, hook_facts
+from .interface import HOOKS, call_hook, data_interface_info
 
 __all__ = ["use_entries", "use_interfaces_as_entries"]
 
@@ -26,27 +27,28 @@ _SLOW_MILLISECONDS = 5
 
 
 def use_entries(
-    obj: Any, value: Any, facts: dict[str, Any], memory: Memory, *, write: bool
+    obj: Any, value: Any, info: DataInterfaceInfo, memory: Memory, *, write: bool
 ) -> None:
-    """Uses each entry of a data interface as a consumer does, and adds what was seen to `facts`.
+    """Uses each entry of a data interface as a consumer does, and adds what was seen to `info`.
 
-    `value` is the dict and `facts` what `data_interface_facts` said of it. Each entry gains the outcome of its hooks
-    and, under "walk", its content after `acquire`; with two entries and `write`, `facts["passed_on"]` says for
+    `value` is the dict and `info` what `data_interface_info` said of it. Each entry gains the outcome of its hooks
+    and, as `walk`, its content after `acquire`; with two entries and `write`, `info.passed_on` says for
     "None>gpu" and "gpu>None" whether what was written through the first is read through the second. Without `write`
     nothing is written and nothing is touched.
     """
+    entries = info.entries or {}
     for key, entry in value.items():
-        _use(entry, str(key), facts["entries"][str(key)], memory, write)
-    if write and set(facts["entries"]) == {"None", "gpu"}:
+        _use(entry, str(key), entries[str(key)], memory, write)
+    if write and set(entries) == {"None", "gpu"}:
         host, device = _Side(obj, None, memory), _Side(obj, "gpu", memory)
-        facts["passed_on"] = {
+        info.passed_on = {
             "None>gpu": _passed_on(host, device),
             "gpu>None": _passed_on(device, host),
         }
 
 
 def use_interfaces_as_entries(obj: Any, memory: Memory) -> dict[str, bool | None]:
-    """The facts of `passed_on` for an object without data interface, whose array interfaces stand for the entries."""
+    """The info on `passed_on` for an object without data interface, whose array interfaces stand for the entries."""
     host, device = (_Side(_Standing(obj), key, memory) for key in (None, "gpu"))
     return {"None>gpu": _passed_on(host, device), "gpu>None": _passed_on(device, host)}
 
@@ -62,21 +64,21 @@ class _Standing:
         return {None: self._obj.__array_interface__, "gpu": self._obj.__cuda_array_interface__}
 
 
-def _use(entry: Any, name: str, facts: dict[str, Any], memory: Memory, write: bool) -> None:
-    array = _described(facts, name)
-    hooks = facts.get("hooks", {})
+def _use(entry: Any, name: str, info: EntryInfo, memory: Memory, write: bool) -> None:
+    array = _described(info, name)
     for hook in HOOKS:
         # What may not be written is not touched: that would say that it was.
         may_be_called = hook != "touch" or (write and array is not None and not array.readonly)
-        if may_be_called and hooks.get(hook, {}).get("callable"):
-            hooks[hook]["call"] = hook_facts(name, hook, entry[hook])
+        given = info.hooks.get(hook)
+        if may_be_called and given is not None and given.callable:
+            given.error = call_hook(name, hook, entry[hook])
         if hook == "acquire":
-            facts["walk"] = array and walk(array, memory)
+            info.walk = None if array is None else walk(array, memory)
 
 
-def _described(entry_facts: dict[str, Any], name: str) -> Descriptor | None:
+def _described(entry: EntryInfo, name: str) -> Descriptor | None:
     try:
-        return of_entry(entry_facts, name)
+        return of_entry(entry, name)
     except Rejected:
         return None
 
@@ -92,8 +94,8 @@ class _Side:
     def acquire(self) -> Descriptor | None:
         """The array that this side shows after its `acquire`; None if it shows none."""
         self._call("acquire")
-        facts, _ = data_interface_facts(self.obj)
-        return _described(facts.get("entries", {}).get(str(self.key), {}), str(self.key))
+        info, _ = data_interface_info(self.obj)
+        return _described((info.entries or {}).get(str(self.key), EntryInfo()), str(self.key))
 
     def release(self, *, touched: bool = False) -> None:
         if touched:
@@ -101,11 +103,11 @@ class _Side:
         self._call("release")
 
     def _call(self, hook: str) -> None:
-        _, value = data_interface_facts(self.obj)
+        _, value = data_interface_info(self.obj)
         entry = value.get(self.key) if isinstance(value, dict) else None
         function = entry.get(hook) if isinstance(entry, dict) else None
         if callable(function):
-            hook_facts(str(self.key), hook, function)
+            call_hook(str(self.key), hook, function)
 
     def read(self, array: Descriptor) -> list[bytes] | None:
         """A byte of the first and of the last element, as a consumer reads: on the device behind the stream that

@@ -1,4 +1,4 @@
-"""Facts of the attributes: which interfaces an object offers, its array interface dict and struct."""
+"""Info on the attributes: which interfaces an object has, its array interface dict and struct."""
 
 from __future__ import annotations
 
@@ -7,21 +7,34 @@ from typing import Any
 
 from ..abi.arraystruct import announced_descr, read_array_struct
 from ..abi.memory import Memory
+from ..info import (
+    DataInterfaceInfo,
+    EntryInfo,
+    ErrorInfo,
+    HookInfo,
+    InterfaceInfo,
+    NamingInfo,
+    ProbeInfo,
+    RenamedInfo,
+    StructInfo,
+    Value,
+)
 from ..steps import enter
+from ..values import attempt, describe
 from .buffer import simple_request
-from .values import attempt, describe
 
 __all__ = [
     "HOOKS",
     "PROBED",
-    "array_attribute_facts",
-    "data_interface_facts",
-    "hook_facts",
-    "gt4py_facts",
-    "interface_facts",
-    "naming_facts",
-    "probe_facts",
-    "struct_facts",
+    "array_attribute_info",
+    "data_interface_info",
+    "call_hook",
+    "domain_starts",
+    "gt4py_info",
+    "interface_info",
+    "naming_info",
+    "probe_info",
+    "struct_info",
 ]
 
 PROBED = (
@@ -36,54 +49,49 @@ PROBED = (
     "__buffer__",
     "__dlpack_c_exchange_api__",
 )
-"""The attributes by which consumers find out what an object offers."""
+"""The attributes by which consumers find out which interfaces an object has."""
 
 
-def probe_facts(obj: Any) -> dict[str, Any]:
-    """For each name of `PROBED`: {"offered": bool}, or {"error": …} where `hasattr` raised."""
-    facts = {}
+def probe_info(obj: Any) -> dict[str, ProbeInfo]:
+    """What `hasattr` answered for each name of `PROBED`."""
+    info = {}
     for name in PROBED:
         enter(f"probe:{name}")
-        offered, error = attempt(partial(hasattr, obj, name))
-        facts[name] = {"offered": offered} if error is None else {"error": error}
-    return facts
+        present, error = attempt(partial(hasattr, obj, name))
+        info[name] = ProbeInfo(bool(present), error)
+    return info
 
 
 _STEPS = {"__array_interface__": "ai", "__cuda_array_interface__": "cai"}
 
 
-def interface_facts(
+def interface_info(
     obj: Any, memory: Memory, *, attribute: str = "__array_interface__", with_mask: bool = True
-) -> tuple[dict[str, Any], Any]:
-    """An array interface dict read once: (facts, the value itself).
+) -> tuple[InterfaceInfo, Any]:
+    """An array interface dict read once: (info, the value itself).
 
-    The facts are {"error": …} or {"value": …} and, for a dict, its "fields". A `data` object adds the facts
-    of its buffer ("data_buffer"), a `mask` object those of its own interface ("mask_interface"). The value
-    has to live while its address is used: some dicts own the memory that they describe (AI-28).
+    The value has to live while its address is used: some dicts own the memory that they describe (AI-28).
     """
     enter(f"{_STEPS[attribute]}:getter")
     value, error = attempt(lambda: getattr(obj, attribute))
     if error is not None:
-        return {"error": error}, None
-    facts: dict[str, Any] = {"value": describe(value)}
+        return InterfaceInfo(error=error), None
+    info = InterfaceInfo(value=describe(value))
     if not isinstance(value, dict):
-        return facts, value
-    fields, error = attempt(lambda: _described(value))
+        return info, value
+    info.fields, error = attempt(lambda: _described(value))
     if error is not None:
-        return {"error": error}, value
-    facts["fields"] = fields
+        return InterfaceInfo(error=error), value
     data = value.get("data")
     if attribute == "__array_interface__" and data is not None and not isinstance(data, tuple):
-        facts["data_buffer"] = {"SIMPLE": simple_request(data, memory)}
+        info.data_buffer = {"SIMPLE": simple_request(data, memory)}
     mask = value.get("mask")
     if with_mask and mask is not None:
-        facts["mask_interface"], _ = interface_facts(
-            mask, memory, attribute=attribute, with_mask=False
-        )
-    return facts, value
+        info.mask_interface, _ = interface_info(mask, memory, attribute=attribute, with_mask=False)
+    return info, value
 
 
-def _described(value: dict[Any, Any]) -> dict[str, Any]:
+def _described(value: dict[Any, Any]) -> dict[str, Value]:
     return {str(key): describe(item) for key, item in value.items()}
 
 
@@ -91,103 +99,98 @@ HOOKS = ("acquire", "touch", "release")
 """The functions of a data interface's entry, in the order in which a consumer calls them."""
 
 
-def data_interface_facts(obj: Any) -> tuple[dict[str, Any], Any]:
-    """(facts of `__gt_data_interface__`, the value itself).
-
-    For a dict: its "keys" and, for each entry that is a dict, "entries": {key: {"fields", "hooks"}}. A hook that
-    is given has the facts {"callable": bool}; what comes of calling it is added by `hook_facts`.
-    """
+def data_interface_info(obj: Any) -> tuple[DataInterfaceInfo, Any]:
+    """(info on `__gt_data_interface__`, the value itself). Hooks are called by `call_hook`."""
     enter("gt:data-interface")
     value, error = attempt(lambda: obj.__gt_data_interface__)
     if error is not None:
-        return {"error": error}, None
-    facts: dict[str, Any] = {"value": describe(value)}
+        return DataInterfaceInfo(error=error), None
+    info = DataInterfaceInfo(value=describe(value))
     if type(value) is not dict:
-        return facts, value
-    facts["keys"] = [describe(key) for key in value]
-    facts["entries"] = {}
-    for key, entry in value.items():
-        name = str(key)
-        if not isinstance(entry, dict):
-            facts["entries"][name] = {"value": describe(entry)}
-            continue
-        given = {hook: entry[hook] for hook in HOOKS if entry.get(hook) is not None}
-        hooks = {hook: {"callable": callable(function)} for hook, function in given.items()}
-        facts["entries"][name] = {"fields": _described(entry), "hooks": hooks}
-    return facts, value
+        return info, value
+    info.keys = [describe(key) for key in value]
+    info.entries = {str(key): _entry_info(entry) for key, entry in value.items()}
+    return info, value
 
 
-def hook_facts(key: str, hook: str, function: Any) -> dict[str, Any]:
-    """What calling one hook without arguments came to: {} or {"error"}."""
+def _entry_info(entry: Any) -> EntryInfo:
+    if not isinstance(entry, dict):
+        return EntryInfo(value=describe(entry))
+    given = {hook: entry[hook] for hook in HOOKS if entry.get(hook) is not None}
+    hooks = {hook: HookInfo(callable(function)) for hook, function in given.items()}
+    return EntryInfo(fields=_described(entry), hooks=hooks)
+
+
+def call_hook(key: str, hook: str, function: Any) -> ErrorInfo | None:
+    """What calling one hook without arguments raised."""
     enter(f"gt:hook={hook} of {key}")
     _, error = attempt(function)
-    return {} if error is None else {"error": error}
+    return error
 
 
-def struct_facts(obj: Any, memory: Memory) -> tuple[dict[str, Any], Any]:
-    """(facts of `__array_struct__`, its capsule): the capsule has to live while its address is used."""
+def struct_info(obj: Any, memory: Memory) -> tuple[StructInfo, Any]:
+    """(info on `__array_struct__`, its capsule): the capsule has to live while its address is used."""
     enter("as:getter")
     capsule, error = attempt(lambda: obj.__array_struct__)
     if error is not None:
-        return {"error": error}, None
+        return StructInfo(error=error), None
     enter("as:struct")
-    facts = read_array_struct(capsule, memory)
-    if facts.get("has_descr_pointer"):
-        facts["descr"] = describe(announced_descr(capsule, memory))
-    return facts, capsule
+    info = read_array_struct(capsule, memory)
+    if info.has_descr_pointer:
+        info.descr = describe(announced_descr(capsule, memory))
+    return info, capsule
 
 
-def gt4py_facts(obj: Any) -> dict[str, Any]:
+def gt4py_info(obj: Any) -> dict[str, Value]:
     """The attributes of GT4Py's protocol and of `gt4py.next` fields that the allocation rules read."""
-    facts = {}
+    info = {}
     for name in ("__gt_dims__", "__gt_origin__", "default_origin"):
         enter(f"gt:{name}")
         value, error = attempt(partial(getattr, obj, name, None))
-        facts[name] = {"error": error} if error is not None else describe(value)
+        info[name] = Value("error", error=error) if error is not None else describe(value)
+    return info
+
+
+def domain_starts(obj: Any) -> list[Value] | None:
+    """Where the ranges of a `gt4py.next` field's domain start; None for other objects."""
     enter("gt:domain")
+    starts: list[Value] | None
     starts, _ = attempt(lambda: [describe(span.start) for span in obj.domain.ranges])
-    facts["domain_starts"] = starts
-    return facts
+    return starts
 
 
-def naming_facts(obj: Any) -> dict[str, Any] | None:
+def naming_info(obj: Any) -> NamingInfo | None:
     """How the accessor of a named array (xarray's `DataArray`) deals with names (GT-11); None for other objects.
 
-    {"dims": the array's own names, "data_has_names": whether its data names them itself, "renamed": the names that
-    each entry shows after two dimensions have exchanged names (one: got another), or {"error"}}.
+    `renamed` has the names after two dimensions have exchanged theirs (one: got another).
     """
     kind = type(obj)
     if not (hasattr(kind, "rename") and hasattr(kind, "dims") and hasattr(kind, "data")):
         return None
     enter("gt:rename")
-    facts, error = attempt(lambda: _naming(obj))
-    return None if error is not None else facts
+    info: NamingInfo
+    info, error = attempt(lambda: _naming(obj))
+    return None if error is not None else info
 
 
-def _naming(obj: Any) -> dict[str, Any]:
+def _naming(obj: Any) -> NamingInfo:
     names = list(obj.dims)
     own = getattr(obj.data, "__gt_data_interface__", None)
     entries = own.values() if isinstance(own, dict) else ()
-    facts: dict[str, Any] = {
-        "dims": describe(tuple(names)),
-        "data_has_names": any(entry.get("dims") is not None for entry in entries),
-    }
+    has_names = any(entry.get("dims") is not None for entry in entries)
+    info = NamingInfo(describe(tuple(names)), has_names)
     if names:
         other = names[1] if len(names) > 1 else f"not_{names[0]}"
         renamed = obj.rename({names[0]: other, **({other: names[0]} if len(names) > 1 else {})})
         value, error = attempt(lambda: renamed.__gt_data_interface__)
-        facts["renamed"] = (
-            {"error": error}
-            if error is not None
-            else {
-                "wanted": describe(tuple(renamed.dims)),
-                "shown": [describe(entry.get("dims")) for entry in value.values()],
-            }
-        )
-    return facts
+        info.renamed = RenamedInfo(error=error)
+        if error is None:
+            shown = [describe(entry.get("dims")) for entry in value.values()]
+            info.renamed = RenamedInfo(wanted=describe(tuple(renamed.dims)), shown=shown)
+    return info
 
 
-def array_attribute_facts(obj: Any, memory: Memory) -> dict[str, Any] | None:
+def array_attribute_info(obj: Any, memory: Memory) -> InterfaceInfo | None:
     """What `__array__()` returns, by its array interface; None where the object has no such method.
 
     Only asked of objects without buffer and array interface, for which it is the way to `numpy.asarray`.
@@ -198,5 +201,5 @@ def array_attribute_facts(obj: Any, memory: Memory) -> dict[str, Any] | None:
         return None
     array, error = attempt(obj.__array__)
     if error is not None:
-        return {"error": error}
-    return interface_facts(array, memory)[0]
+        return InterfaceInfo(error=error)
+    return interface_info(array, memory)[0]

@@ -1,7 +1,7 @@
-"""Facts of lifetime: who keeps memory alive, who frees it, what moves, what leaks.
+"""Info on lifetime: who keeps memory alive, who frees it, what moves, what leaks.
 
 Freed memory proves nothing by what it reads as, so nothing here is decided by content. The witnesses are the
-map of the process (is the lent memory still mapped?), counted calls of deleters, reference counts, and the
+map of the process (is the exported memory still mapped?), counted calls of deleters, reference counts, and the
 allocator's own count of live bytes over many repetitions.
 """
 
@@ -28,66 +28,75 @@ from ..descriptors import (
     of_buffer,
     of_dlpack,
 )
+from ..info import (
+    BufferLifeInfo,
+    CapsuleLifeInfo,
+    DropInfo,
+    GrowthInfo,
+    LifeInfo,
+    LossInfo,
+    TwoViewsInfo,
+)
 from ..plan import Plan
 from ..producer import Unsupported
 from ..steps import enter
+from ..values import attempt
 from .buffer import hold_buffer
 from .capsules import NEWEST, export
-from .interface import interface_facts
-from .resizing import resize_facts
-from .values import attempt
+from .interface import interface_info
+from .resizing import resize_info
 
 if TYPE_CHECKING:
     from .observation import Held
 
-__all__ = ["life_facts"]
+__all__ = ["life_info"]
 
 _LEAK_ITERATIONS = 24
 _IMMORTAL: list[Counter] = []
 """Counting deleters that a leaked capsule still points to: they must never be freed."""
 
 
-def life_facts(
+def life_info(
     obj: Any, held: Held, memory: Memory, again: Callable[[], Any] | None, plan: Plan | None
-) -> dict[str, Any]:
-    """All lifetime facts of an object; without `again` only those that cannot harm it."""
-    facts: dict[str, Any] = {}
+) -> LifeInfo:
+    """All lifetime info on an object; without `again` only what cannot harm it."""
+    info = LifeInfo()
     if "AI" in held.found:
-        facts["dict_dropped"] = _dict_dropped(obj, memory)
+        info.dict_mapped = _is_mapped_without_dict(obj, memory)
     if "CAI" in held.found:
-        facts["cai_references"] = _references_of_dicts(obj, memory)
+        info.cai_references = _references_of_dicts(obj, memory)
     if "PB" in held.found:
-        facts["buffer"] = _buffer_release(obj, memory)
+        info.buffer = _buffer_release(obj, memory)
     exporter = _exporter(obj, held, memory)
     if exporter is not None:
-        facts["capsule"] = _capsule_facts(obj, exporter, memory, risky=plan is not None)
+        info.capsule = _capsule_info(obj, exporter, memory, risky=plan is not None)
     if again is not None and held.found:
-        facts["drops"] = _drop_orders(again, memory)
+        info.drops = _drop_orders(again, memory)
         if plan is not None and plan.ndim <= 1 and not plan.views:
-            facts["resizes"] = resize_facts(again, memory)
-    return facts
+            info.resizes = resize_info(again, memory)
+    return info
 
 
-def _dict_dropped(obj: Any, memory: Memory) -> dict[str, Any]:
+def _is_mapped_without_dict(obj: Any, memory: Memory) -> bool | None:
     """Is the memory that one dict named still mapped when that dict is gone and the object is not?"""
-    facts, dictionary = interface_facts(obj, memory)
+    info, dictionary = interface_info(obj, memory)
     try:
-        span = of_array_interface(facts, None).span
+        span = of_array_interface(info, None).span
     except Rejected:
-        return {}
+        return None
     if span is None or not memory.readable(*span):
-        return {}
+        return None
     enter("life:drop=dict")
     del dictionary
     memory.map.refresh()
-    return {"mapped": memory.readable(*span)}
+    return memory.readable(*span)
 
 
 def _references_of_dicts(obj: Any, memory: Memory) -> list[int]:
     """Reference counts before, and while eight dicts of the CUDA array interface are held."""
     attribute = "__cuda_array_interface__"
     before = sys.getrefcount(obj)
-    dictionaries = [interface_facts(obj, memory, attribute=attribute)[1] for _ in range(8)]
+    dictionaries = [interface_info(obj, memory, attribute=attribute)[1] for _ in range(8)]
     counts = [before, sys.getrefcount(obj)]
     dictionaries.clear()
     return counts
@@ -96,7 +105,7 @@ def _references_of_dicts(obj: Any, memory: Memory) -> list[int]:
 # -- buffer protocol -----------------------------------------------------------------------------------
 
 
-def _buffer_release(obj: Any, memory: Memory) -> dict[str, Any]:
+def _buffer_release(obj: Any, memory: Memory) -> BufferLifeInfo:
     """Reference counts over eight request-release pairs, and two views' metadata in both release orders."""
     counts = [sys.getrefcount(obj)]
     for _ in range(8):
@@ -105,21 +114,21 @@ def _buffer_release(obj: Any, memory: Memory) -> dict[str, Any]:
             view.release()
         del view
     counts.append(sys.getrefcount(obj))
-    return {"references": counts, "two_views": [_two_views(obj, memory, first) for first in (0, 1)]}
+    return BufferLifeInfo(counts, [_two_views(obj, memory, first) for first in (0, 1)])
 
 
-def _two_views(obj: Any, memory: Memory, first: int) -> dict[str, Any]:
+def _two_views(obj: Any, memory: Memory, first: int) -> TwoViewsInfo:
     held = [hold_buffer(obj), hold_buffer(obj)]
     views = [view for view in held if view is not None]
     if len(views) < len(held):
-        return {"refused": True}
-    before = [view.facts(memory) for view in views]
+        return TwoViewsInfo(refused=True)
+    before = [view.info(memory) for view in views]
     views[first].release()
     enter("pb:metadata")
-    after = views[1 - first].facts(memory)
-    same_address = before[0]["buf"] == before[1]["buf"]
+    after = views[1 - first].info(memory)
+    same_address = before[0].buf == before[1].buf
     views[1 - first].release()
-    return {"unchanged": after == before[1 - first], "same_address": same_address}
+    return TwoViewsInfo(unchanged=after == before[1 - first], same_address=same_address)
 
 
 # -- DLPack --------------------------------------------------------------------------------------------
@@ -127,9 +136,10 @@ def _two_views(obj: Any, memory: Memory, first: int) -> dict[str, Any]:
 
 def _exporter(obj: Any, held: Held, memory: Memory) -> Callable[[], Exported] | None:
     """A function that exports the object once more, if that is safe: the tensor was readable so far."""
-    if "DL" not in held.found or held.facts["main"].get("deleter") == "not executable":
+    main = held.info.main
+    if "DL" not in held.found or main is None or main.deleter == "not executable":
         return None
-    keywords = {} if held.facts["main"]["version"] is None else NEWEST
+    keywords = {} if main.version is None else NEWEST
 
     def again() -> Exported:
         exported = export(obj, memory, "again", keywords)
@@ -140,37 +150,37 @@ def _exporter(obj: Any, held: Held, memory: Memory) -> Callable[[], Exported] | 
     return again
 
 
-def _capsule_facts(
+def _capsule_info(
     obj: Any, export_once: Callable[[], Exported], memory: Memory, *, risky: bool
-) -> dict[str, Any]:
-    facts: dict[str, Any]
-    facts, error = attempt(lambda: _counted(export_once))
+) -> CapsuleLifeInfo:
+    info: CapsuleLifeInfo
+    info, error = attempt(lambda: _counted(export_once))
     if error is not None:
-        return {"error": error}
+        return CapsuleLifeInfo(error=error)
     settle = memory.devices.settle
-    facts["unconsumed_growth"] = _growth(lambda: _drop(export_once()), settle)
-    if facts["deleter"] and not facts.get("destructor_called_deleter"):
-        facts["consumed_growth"] = _growth(lambda: _consume(export_once()), settle)
+    info.unconsumed_growth = _growth(lambda: _drop(export_once()), settle)
+    if info.deleter and not info.destructor_called_deleter:
+        info.consumed_growth = _growth(lambda: _consume(export_once()), settle)
         if risky:
             exported = export_once()
             exported.mark_used()
             enter("dl:foreign-thread")
-            facts["foreign_thread"] = exported.delete_on_foreign_thread()
-    facts["references"] = _references_around(obj, export_once)
-    return facts
+            info.foreign_thread = exported.delete_on_foreign_thread()
+    info.references = _references_around(obj, export_once)
+    return info
 
 
-def _counted(export_once: Callable[[], Exported]) -> dict[str, Any]:
+def _counted(export_once: Callable[[], Exported]) -> CapsuleLifeInfo:
     """How often the deleter ran: for a capsule dropped unconsumed, and for one that was renamed first."""
     exported = export_once()
     counter = exported.count_deletions()
-    facts: dict[str, Any] = {"deleter": counter is not None}
+    info = CapsuleLifeInfo(deleter=counter is not None)
     enter("dl:unconsumed")
     exported.capsule = None
     if counter is None:
-        return facts
+        return info
     _IMMORTAL.append(counter)
-    facts["unconsumed_calls"] = counter.calls
+    info.unconsumed_calls = counter.calls
     exported = export_once()
     name, name_address = exported.name, exported.name_address
     counter = exported.count_deletions()
@@ -180,15 +190,16 @@ def _counted(export_once: Callable[[], Exported]) -> dict[str, Any]:
     exported.mark_used()
     enter("dl:consumed")
     exported.capsule = None
-    facts["destructor_called_deleter"] = counter.calls > 0
+    info.destructor_called_deleter = counter.calls > 0
     if not counter.calls:
         enter("dl:deleter")
         exported.delete()
     after = exported.memory.text(name_address)
-    facts["name"], facts["name_after"] = name, after and after.decode("latin-1")
-    if counter.calls == 1 and facts["unconsumed_calls"] == 1:
+    info.name = name
+    info.name_after = None if after is None else after.decode("latin-1")
+    if counter.calls == 1 and info.unconsumed_calls == 1:
         del _IMMORTAL[-2:]
-    return facts
+    return info
 
 
 def _drop(exported: Exported) -> None:
@@ -244,7 +255,7 @@ def _live_bytes() -> int:
     return int(info.uordblks + info.hblkhd)
 
 
-def _growth(action: Callable[[], None], settle: Callable[[], None]) -> dict[str, Any]:
+def _growth(action: Callable[[], None], settle: Callable[[], None]) -> GrowthInfo:
     """Live bytes (C allocator) and live blocks (Python's) gained in each of three rounds of repetitions.
 
     `settle` lets a device finish what it was given before anything is counted.
@@ -255,7 +266,7 @@ def _growth(action: Callable[[], None], settle: Callable[[], None]) -> dict[str,
     far the dearest part. With other Python threads about, which allocate as they please, nothing is counted.
     """
     if threading.active_count() > 1:
-        return {"iterations": _LEAK_ITERATIONS, "rounds": []}
+        return GrowthInfo(_LEAK_ITERATIONS)
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -267,7 +278,7 @@ def _growth(action: Callable[[], None], settle: Callable[[], None]) -> dict[str,
     finally:
         if collecting:
             gc.enable()
-    return {"iterations": _LEAK_ITERATIONS, "rounds": rounds}
+    return GrowthInfo(_LEAK_ITERATIONS, rounds)
 
 
 def _gained(
@@ -287,13 +298,13 @@ def _gained(
 # -- drop orders ---------------------------------------------------------------------------------------
 
 
-def _drop_orders(again: Callable[[], Any], memory: Memory) -> list[dict[str, Any]]:
+def _drop_orders(again: Callable[[], Any], memory: Memory) -> list[DropInfo]:
     """For fresh objects, each holder dropped first once: what of the survivors' memory stays mapped.
 
     A holder is the object itself, an open buffer ("PB"), a DLPack capsule ("DL") or an array struct ("AS").
     The array interface's dict is none: it names no owner, and its consumers keep the object.
     """
-    results: list[dict[str, Any]] = []
+    results: list[DropInfo] = []
     first = 0
     while True:
         enter("again:produce")
@@ -303,18 +314,18 @@ def _drop_orders(again: Callable[[], Any], memory: Memory) -> list[dict[str, Any
         holders = _Holders(fresh, memory)
         del fresh
         order = holders.order(first)
-        results.append({"order": order, **holders.drop_all(order)})
+        results.append(holders.drop_all(order))
         first += 1
         if first == len(order):
             return results
 
 
 def _described(exported: Exported) -> Descriptor:
-    return of_dlpack(exported.facts())
+    return of_dlpack(exported.info())
 
 
 class _Holders:
-    """An object and everything that it lent, each of which can be dropped on its own."""
+    """An object and everything that it exported, each of which can be dropped on its own."""
 
     def __init__(self, obj: Any, memory: Memory) -> None:
         self._memory = memory
@@ -330,13 +341,13 @@ class _Holders:
         names = list(self._held)
         return names[first:] + names[:first]
 
-    def drop_all(self, order: list[str]) -> dict[str, list[Any]]:
+    def drop_all(self, order: list[str]) -> DropInfo:
         """Drops one after another.
 
-        "lost" lists each survivor whose memory was no longer mapped, and after what; "changed" names the
+        `lost` lists each survivor whose memory was no longer mapped, and after what; `changed` names the
         survivors whose own description (shape, strides, address) had become another one.
         """
-        lost: list[dict[str, str]] = []
+        lost: list[LossInfo] = []
         changed: list[str] = []
         for position, name in enumerate(order):
             enter(f"life:drop={name}")
@@ -347,11 +358,11 @@ class _Holders:
             for survivor in survivors:
                 enter(f"life:survivor={survivor}")
                 if not self._is_mapped(survivor):
-                    lost.append({"dropped": name, "survivor": survivor})
+                    lost.append(LossInfo(name, survivor))
                     del self._spans[survivor]
                 if survivor not in changed and self._has_changed(survivor):
                     changed.append(survivor)
-        return {"lost": lost, "changed": changed}
+        return DropInfo(order, lost, changed)
 
     def _is_mapped(self, name: str) -> bool:
         if name not in self._spans:
@@ -388,11 +399,11 @@ class _Holders:
     def _hold_buffer(self, obj: Any) -> None:
         view = hold_buffer(obj)
         if view is not None:
-            self._remember("PB", view, lambda: of_buffer(view.facts(self._memory)))
+            self._remember("PB", view, lambda: of_buffer(view.info(self._memory)))
 
     def _hold_capsule(self, obj: Any) -> None:
-        offered, _ = attempt(lambda: hasattr(obj, "__dlpack__"))
-        if not offered:
+        present, _ = attempt(lambda: hasattr(obj, "__dlpack__"))
+        if not present:
             return
         for keywords in (NEWEST, {}):
             exported = export(obj, self._memory, "again", keywords)

@@ -14,26 +14,28 @@ from ..abi.dlpack import CPU, Exported
 from ..abi.memory import POINTER_BYTES, Memory
 from ..abi.pybuffer import HeldBuffer
 from ..descriptors import Rejected, descriptors_of, of_dlpack
+from ..info import ArrayInfo, CapsuleInfo, DriverInfo, Observation, PendingInfo
 from ..plan import Plan
 from ..producer import Unsupported, python_view
 from ..steps import enter
+from ..values import attempt
 from . import life
-from .buffer import MAIN_REQUESTS, buffer_facts, hold_buffer, python_level_facts
-from .capsules import NEWEST, call_facts, device_facts, export, variant_facts
-from .content import mapping_facts, packed_content, poke_facts, walk
+from .buffer import MAIN_REQUESTS, buffer_info, hold_buffer, python_level_info
+from .capsules import NEWEST, call_info, device_info, every_call_info, export
+from .content import mapping_info, packed_content, poke_info, walk
 from .entries import use_entries, use_interfaces_as_entries
-from .exchange import exchange_facts
+from .exchange import exchange_info
 from .interface import (
-    array_attribute_facts,
-    data_interface_facts,
-    gt4py_facts,
-    interface_facts,
-    naming_facts,
-    probe_facts,
-    struct_facts,
+    array_attribute_info,
+    data_interface_info,
+    domain_starts,
+    gt4py_info,
+    interface_info,
+    naming_info,
+    probe_info,
+    struct_info,
 )
-from .streams import pending_facts, stream_facts
-from .values import attempt
+from .streams import pending_info, stream_info
 
 __all__ = ["ALL_GROUPS", "Held", "observe"]
 
@@ -50,8 +52,8 @@ def observe(
     apply_view: Callable[[Any, Any], Any] | None = None,
     devices: Devices | None = None,
     on_stream: Callable[[int], Any] | None = None,
-) -> dict[str, Any]:
-    """Measures `obj`, and returns facts that survive JSON. Never raises for a faulty object.
+) -> Observation:
+    """Measures `obj`, and returns info that survives JSON. Never raises for a faulty object.
 
     `plan` is what was asked; None for a live object that nobody planned, which is never written to and
     never put at risk. `again` makes a second object from the same plan; without it nothing is said about
@@ -60,54 +62,50 @@ def observe(
     `groups` are the rule groups that will be judged: what none of them needs is not measured.
     """
     memory = Memory(devices)
-    facts: dict[str, Any] = {
-        "type": type(obj).__qualname__,
-        "pointer_bytes": POINTER_BYTES,
-        "map_known": memory.map.known,
-        "live": plan is None,
-    }
+    info = Observation(type(obj).__qualname__, POINTER_BYTES, memory.map.known, live=plan is None)
     touch = plan is None or (plan.fill is not None and plan.nbytes < _TOUCH_LIMIT_BYTES)
     subject = Held(obj, memory, groups, touch=touch, poke=plan is not None)
-    facts["root"] = subject.facts
-    facts["repeated"] = _repeated(obj, memory)
+    info.root = subject.info
+    info.repeated = _repeated(obj, memory)
     if "GT" in groups:
-        facts["gt4py"] = gt4py_facts(obj)
-        if "gt_data" in subject.facts:
-            facts["naming"] = naming_facts(obj)
+        info.gt4py = gt4py_info(obj)
+        info.domain_starts = domain_starts(obj)
+        if subject.info.gt_data is not None:
+            info.naming = naming_info(obj)
         if plan is not None and (not subject.found or set(subject.found) == {"DL"}):
-            facts["array_attribute"] = array_attribute_facts(obj, memory)
+            info.array_attribute = array_attribute_info(obj, memory)
     if plan is not None:
-        facts["view"] = _viewed(obj, plan, apply_view or python_view, memory, groups, touch)
+        info.view = _viewed(obj, plan, apply_view or python_view, memory, groups, touch)
     if again is not None:
-        facts["second"] = _second(again, memory)
+        info.second = _second(again, memory)
     if touch and not _is_large(subject):
-        facts["life"] = life.life_facts(obj, subject, memory, again, plan)
+        info.life = life.life_info(obj, subject, memory, again, plan)
         if again is not None and plan is not None and plan.ndim <= 2 and not plan.views:
-            facts["pending"] = _pending(subject, again, on_stream, memory)
-    facts["driver"] = _driver(memory.devices, subject)
-    facts["switched_off"] = _switched_off()
+            info.pending = _pending(subject, again, on_stream, memory)
+    info.driver = _driver(memory.devices, subject)
+    info.switched_off = _switched_off()
     enter("teardown")
     subject.release()
-    return facts
+    return info
 
 
 def _pending(
     subject: Held, again: Callable[[], Any], on_stream: Callable[[int], Any] | None, memory: Memory
-) -> dict[str, Any] | None:
+) -> PendingInfo | None:
     if all(array.device[0] == CPU for array in subject.found.values()):
         return None
     try:
-        return pending_facts(again, on_stream, memory)
+        return pending_info(again, on_stream, memory)
     except DeviceError as error:
-        return {"error": str(error)}
+        return PendingInfo(error=str(error))
 
 
-def _driver(devices: Devices, subject: Held) -> dict[str, Any]:
-    """Who answered for device memory: {"name": …}, or {"name": None, "reason": …}; asked only where it matters."""
+def _driver(devices: Devices, subject: Held) -> DriverInfo:
+    """Which driver answered for device memory; asked only where it matters."""
     if all(array.device[0] == CPU for array in subject.found.values()):
-        return {"name": None, "reason": "the array is in host memory"}
+        return DriverInfo(reason="the array is in host memory")
     access = devices.access
-    return {"name": access.name} if access else {"name": None, "reason": devices.reason}
+    return DriverInfo(access.name) if access else DriverInfo(reason=devices.reason)
 
 
 def _switched_off() -> list[str]:
@@ -131,7 +129,7 @@ def _is_large(subject: Held) -> bool:
     )
 
 
-def _is_small(capsule: dict[str, Any]) -> bool:
+def _is_small(capsule: CapsuleInfo) -> bool:
     """Whether the tensor of a capsule can be copied without much ado."""
     try:
         return of_dlpack(capsule).nbytes < _TOUCH_LIMIT_BYTES
@@ -140,7 +138,7 @@ def _is_small(capsule: dict[str, Any]) -> bool:
 
 
 class Held:
-    """One object with everything that it lent: facts, and the descriptors that stay valid until `release`."""
+    """One object with everything that it exported: info, and the descriptors that stay valid until `release`."""
 
     def __init__(
         self,
@@ -155,15 +153,16 @@ class Held:
         self.memory = memory
         self._deep = touch and poke and not is_view
         self._is_view = is_view
-        self.facts: dict[str, Any] = {"probes": probe_facts(obj)}
+        probes = probe_info(obj)
+        self.info = ArrayInfo(probes=probes)
         self._kept: list[Any] = []
         self._buffer: HeldBuffer | None = None
-        offered = {name for name, fact in self.facts["probes"].items() if fact.get("offered")}
-        self._read_metadata(obj, offered, groups, may_copy=touch)
-        self.found = descriptors_of(self.facts)
+        present = {name for name, probe in probes.items() if probe.present}
+        self._read_metadata(obj, present, groups, may_copy=touch)
+        self.found = descriptors_of(self.info)
         if "CAI" in self.found:
-            self.facts["stream"] = stream_facts(obj, self.found["CAI"], memory)
-        self.facts["mapping"] = mapping_facts(self.found, memory)
+            self.info.stream = stream_info(obj, self.found["CAI"], memory)
+        self.info.mapping = mapping_info(self.found, memory)
         if touch:
             self._read_content(obj, poke)
 
@@ -174,51 +173,47 @@ class Held:
         self._kept.clear()
 
     def _read_metadata(
-        self, obj: Any, offered: set[str], groups: frozenset[str], *, may_copy: bool
+        self, obj: Any, present: set[str], groups: frozenset[str], *, may_copy: bool
     ) -> None:
-        facts, memory = self.facts, self.memory
-        if "__array_interface__" in offered:
-            facts["ai"], dictionary = interface_facts(obj, memory)
+        info, memory = self.info, self.memory
+        if "__array_interface__" in present:
+            info.ai, dictionary = interface_info(obj, memory)
             self._kept.append(dictionary)
-        if "__array_struct__" in offered:
-            facts["as"], capsule = struct_facts(obj, memory)
+        if "__array_struct__" in present:
+            info.struct, capsule = struct_info(obj, memory)
             self._kept.append(capsule)
-        if "__cuda_array_interface__" in offered:
-            facts["cai"], dictionary = interface_facts(
-                obj, memory, attribute="__cuda_array_interface__"
-            )
+        if "__cuda_array_interface__" in present:
+            info.cai, dictionary = interface_info(obj, memory, attribute="__cuda_array_interface__")
             self._kept.append(dictionary)
-        if "__gt_data_interface__" in offered:
-            facts["gt_data"], self._entries = data_interface_facts(obj)
-        facts["pb"] = buffer_facts(obj, memory)
-        facts["python"] = python_level_facts(obj)
+        if "__gt_data_interface__" in present:
+            info.gt_data, self._entries = data_interface_info(obj)
+        info.pb = buffer_info(obj, memory)
+        info.python = python_level_info(obj)
         self._buffer = hold_buffer(obj)
-        if "__dlpack_device__" in offered:
-            facts["device"] = device_facts(obj)
-        if "__dlpack__" in offered:
-            facts["main"] = self._hold_export(obj)
+        if "__dlpack_device__" in present:
+            info.device = device_info(obj)
+        if "__dlpack__" in present:
+            info.main = self._hold_export(obj)
             if groups & {"DL", "DP", "XA"}:
-                facts["dlpack"] = variant_facts(
+                info.dlpack = every_call_info(
                     obj,
                     memory,
-                    may_copy=may_copy and _is_small(facts["main"]),
-                    device_type=facts.get("device", {}).get("integers", [CPU])[0],
+                    may_copy=may_copy and _is_small(info.main),
+                    device_type=(info.device_pair or [CPU])[0],
                 )
         if "DX" in groups:
-            device = facts.get("device", {}).get("integers", [CPU, 0])
-            exchange = exchange_facts(obj, memory, device=device, deep=self._deep)
-            if exchange is not None:
-                facts["exchange"] = exchange
+            device = info.device_pair or [CPU, 0]
+            info.exchange = exchange_info(obj, memory, device=device, deep=self._deep)
 
-    def _hold_export(self, obj: Any) -> dict[str, Any]:
+    def _hold_export(self, obj: Any) -> CapsuleInfo:
         """Keeps one capsule: versioned if there is such a thing, else legacy."""
-        refusal: dict[str, Any] = {}
+        refusal = CapsuleInfo()
         for name, keywords in (("max_version=(1,3)", NEWEST), ("legacy", {})):
             exported = export(obj, self.memory, name, keywords)
             if isinstance(exported, Exported):
                 self._kept.append(exported)
                 enter(f"dl:struct={name}")
-                return exported.facts()
+                return exported.info()
             refusal = exported
         return refusal
 
@@ -228,23 +223,20 @@ class Held:
         walks.update(self._copied_content(obj))
         if set(self.found) == {"DL"}:
             walks["DL strides as bytes"] = self._walk_as_if_strides_were_bytes()
-        self.facts["walk"] = {
-            name: content for name, content in walks.items() if content is not None
-        }
-        narrow = packed_content(self.facts.get("main", {}), self.memory)
-        if narrow is not None:
-            self.facts["packed"] = narrow
+        self.info.walk = {name: content for name, content in walks.items() if content is not None}
+        self.info.packed = packed_content(self.info.main, self.memory)
         if poke:
-            self.facts["poke"] = poke_facts(self.found, self.memory)
-        if not self._is_view and "entries" in self.facts.get("gt_data", {}):
-            use_entries(obj, self._entries, self.facts["gt_data"], self.memory, write=poke)
+            self.info.poke = poke_info(self.found, self.memory)
+        data = self.info.gt_data
+        if not self._is_view and data is not None and data.entries is not None:
+            use_entries(obj, self._entries, data, self.memory, write=poke)
         elif poke and not self._is_view and self._has_mirrors():
-            self.facts["standing"] = use_interfaces_as_entries(obj, self.memory)
+            self.info.standing = use_interfaces_as_entries(obj, self.memory)
 
     def _has_mirrors(self) -> bool:
         """Whether the host's and CUDA's array interface name different memory, and no data interface speaks of it."""
         host, device = self.found.get("AI"), self.found.get("CAI")
-        if host is None or device is None or "gt_data" in self.facts:
+        if host is None or device is None or self.info.gt_data is not None:
             return False
         return host.address != device.address
 
@@ -257,10 +249,10 @@ class Held:
         try:
             access.synchronize(0)
         except DeviceError as error:
-            self.facts["device_error"] = str(error)
+            self.info.device_error = str(error)
             return {}
         settled = {name: walk(self.found[name], self.memory) for name in on_device}
-        self.facts["late"] = {
+        self.info.late = {
             name: settled[name] != walks[name]
             for name in on_device
             if None not in (settled[name], walks[name])
@@ -277,51 +269,50 @@ class Held:
 
     def _copied_content(self, obj: Any) -> dict[str, str | None]:
         """What an export by copy holds: read while its capsule lives."""
-        if "error" in self.facts.get("dlpack", {}).get("copy=True", {"error": None}):
+        before = self.info.dlpack.get("copy=True")
+        if before is None or before.error is not None:
             return {}
         exported = export(obj, self.memory, "copy=True", {**NEWEST, "copy": True})
-        if isinstance(exported, dict):
+        if isinstance(exported, CapsuleInfo):
             return {}
-        facts = exported.facts()
+        info = exported.info()
         try:
-            array = replace(of_dlpack(facts), interface="DL copy=True")
+            array = replace(of_dlpack(info), interface="DL copy=True")
         except Rejected:
             return {}
-        self.facts["copy_facts"] = facts
+        self.info.copied = info
         return {"DL copy=True": walk(array, self.memory)}
 
 
-def light_facts(obj: Any, memory: Memory) -> tuple[dict[str, Any], list[Any]]:
+def light_info(obj: Any, memory: Memory) -> tuple[ArrayInfo, list[Any]]:
     """The metadata of AI, PB and DL read once, and what has to be kept alive while it is used."""
-    facts: dict[str, Any] = {}
+    info = ArrayInfo()
     kept: list[Any] = []
-    offered, _ = attempt(lambda: hasattr(obj, "__array_interface__"))
-    if offered:
-        facts["ai"], dictionary = interface_facts(obj, memory)
+    present, _ = attempt(lambda: hasattr(obj, "__array_interface__"))
+    if present:
+        info.ai, dictionary = interface_info(obj, memory)
         kept.append(dictionary)
-    offered, _ = attempt(lambda: hasattr(obj, "__cuda_array_interface__"))
-    if offered:
-        facts["cai"], dictionary = interface_facts(
-            obj, memory, attribute="__cuda_array_interface__"
-        )
+    present, _ = attempt(lambda: hasattr(obj, "__cuda_array_interface__"))
+    if present:
+        info.cai, dictionary = interface_info(obj, memory, attribute="__cuda_array_interface__")
         kept.append(dictionary)
-    facts["pb"] = buffer_facts(obj, memory, MAIN_REQUESTS)
-    offered, _ = attempt(lambda: hasattr(obj, "__dlpack__"))
-    if offered:
-        facts["main"] = call_facts(obj, memory, "max_version=(1,3)", NEWEST)
-        if "error" in facts["main"]:
-            facts["main"] = call_facts(obj, memory, "legacy", {})
-    return facts, kept
+    info.pb = buffer_info(obj, memory, MAIN_REQUESTS)
+    present, _ = attempt(lambda: hasattr(obj, "__dlpack__"))
+    if present:
+        info.main = call_info(obj, memory, "max_version=(1,3)", NEWEST)
+        if info.main.error is not None:
+            info.main = call_info(obj, memory, "legacy", {})
+    return info, kept
 
 
-def _repeated(obj: Any, memory: Memory) -> list[dict[str, Any]]:
-    """Light facts again: once here, and once on each of two threads that ask at the same time."""
-    results = [light_facts(obj, memory)]
+def _repeated(obj: Any, memory: Memory) -> list[ArrayInfo]:
+    """Light info again: once here, and once on each of two threads that ask at the same time."""
+    results = [light_info(obj, memory)]
     gate = threading.Barrier(2)
 
     def ask() -> None:
         gate.wait()
-        results.append(light_facts(obj, Memory()))
+        results.append(light_info(obj, Memory()))
 
     enter("again:threads")
     threads = [threading.Thread(target=ask) for _ in range(2)]
@@ -329,23 +320,23 @@ def _repeated(obj: Any, memory: Memory) -> list[dict[str, Any]]:
         thread.start()
     for thread in threads:
         thread.join()
-    return [facts for facts, _ in results]
+    return [info for info, _ in results]
 
 
-def _second(again: Callable[[], Any], memory: Memory) -> dict[str, Any]:
+def _second(again: Callable[[], Any], memory: Memory) -> ArrayInfo:
     """A second product of the plan, measured while the first one lives."""
     enter("again:produce")
     other, error = attempt(again)
     if error is not None:
-        return {"error": error}
+        return ArrayInfo(error=error)
     if isinstance(other, Unsupported):
-        return {"unsupported": other.reason}
-    facts, kept = light_facts(other, memory)
-    facts["mapping"] = mapping_facts(descriptors_of(facts), memory)
+        return ArrayInfo(unsupported=other.reason)
+    info, kept = light_info(other, memory)
+    info.mapping = mapping_info(descriptors_of(info), memory)
     enter("life:drop=second")
     kept.clear()
     del other
-    return facts
+    return info
 
 
 def _viewed(
@@ -355,8 +346,8 @@ def _viewed(
     memory: Memory,
     groups: frozenset[str],
     touch: bool,
-) -> dict[str, Any] | None:
-    """The object after all view operations; {"unsupported": …} or {"error": …} where one is not to be had."""
+) -> ArrayInfo | None:
+    """The object after all view operations, or why one is not to be had."""
     if not plan.views:
         return None
     view = obj
@@ -364,10 +355,10 @@ def _viewed(
         enter(f"view:{operation[0]}")
         view, error = attempt(partial(apply_view, view, operation))
         if error is not None:
-            return {"error": error, "operation": list(operation)}
+            return ArrayInfo(error=error, operation=list(operation))
         if isinstance(view, Unsupported):
-            return {"unsupported": view.reason, "operation": list(operation)}
+            return ArrayInfo(unsupported=view.reason, operation=list(operation))
     held = Held(view, memory, groups, touch=touch, poke=True, is_view=True)
-    facts = {**held.facts, "type": type(view).__qualname__}
+    info = replace(held.info, type=type(view).__qualname__)
     held.release()
-    return facts
+    return info

@@ -1,7 +1,7 @@
-"""Facts of resizing: does memory move or vanish while somebody holds it?
+"""Info on resizing: does memory move or vanish while somebody holds it?
 
 Types that can grow or close do so through a handful of well-known methods. Each is first tried on a fresh
-object that nobody holds, so that what a type cannot do anyway is not held against it; then on one that lends
+object that nobody holds, so that what a type cannot do anyway is not held against it; then on one that exports
 its memory. Methods that take an extent first grow the object beyond the size from which the allocator maps
 each block for itself: such a block is unmapped when it is freed, which the map of the process proves. glibc
 raises that size by itself up to 32 MiB; `_map_large_blocks` pins it to its usual start.
@@ -17,14 +17,15 @@ from ..abi.dlpack import Exported
 from ..abi.libraries import c_function
 from ..abi.memory import Memory
 from ..descriptors import Descriptor, Rejected, of_array_interface, of_buffer, of_dlpack
+from ..info import ResizeInfo
 from ..producer import Unsupported
 from ..steps import enter
+from ..values import attempt
 from .buffer import hold_buffer, simple_request
 from .capsules import NEWEST, export
-from .interface import interface_facts
-from .values import attempt
+from .interface import interface_info
 
-__all__ = ["resize_facts"]
+__all__ = ["resize_info"]
 
 _M_MMAP_THRESHOLD = -3
 _MAPPING_THRESHOLD_BYTES = 2**17
@@ -46,12 +47,12 @@ _PREPARATIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def resize_facts(again: Callable[[], Any], memory: Memory) -> dict[str, Any]:
-    """{method: {interface: {"refused": error type or None, "mapped", "same_address", "allowed_after"}}}.
+def resize_info(again: Callable[[], Any], memory: Memory) -> dict[str, dict[str, ResizeInfo]]:
+    """What came of each method, by method and interface.
 
-    Only methods that work on an object whose memory nobody holds, and interfaces that it offers.
+    Only methods that work on an object whose memory nobody holds, and interfaces that it has.
     """
-    facts: dict[str, Any] = {}
+    info: dict[str, dict[str, ResizeInfo]] = {}
     _map_large_blocks()
     for method, resize in _METHODS.items():
         fresh = _fresh(again)
@@ -61,16 +62,16 @@ def resize_facts(again: Callable[[], Any], memory: Memory) -> dict[str, Any]:
         _, error = attempt(partial(resize, fresh))
         if error is not None:
             continue
-        facts[method] = {}
+        info[method] = {}
         for interface, hold in _HOLDS.items():
             observed = _resized_while_held(again, memory, method, hold)
             if observed is not None:
-                facts[method][interface] = observed
-    return facts
+                info[method][interface] = observed
+    return info
 
 
 _Hold = Callable[[Any, Memory], tuple[Any, "Descriptor | None"]]
-"""What lends an object's memory out: (what holds it, the array that was lent)."""
+"""What holds an object's exported memory: (what holds it, the array that was exported)."""
 
 
 def _map_large_blocks() -> None:
@@ -88,7 +89,7 @@ def _fresh(again: Callable[[], Any]) -> Any:
 
 def _resized_while_held(
     again: Callable[[], Any], memory: Memory, method: str, hold: _Hold
-) -> dict[str, Any] | None:
+) -> ResizeInfo | None:
     fresh = _fresh(again)
     if fresh is None:
         return None
@@ -101,18 +102,18 @@ def _resized_while_held(
     enter(f"life:resize={method}")
     _, refusal = attempt(lambda: _METHODS[method](fresh))
     memory.map.refresh()
-    facts = {
-        "refused": None if refusal is None else refusal["type"],
-        "mapped": memory.readable(*array.span),
-        "same_address": _address(fresh, memory, hold) == array.address,
-    }
+    info = ResizeInfo(
+        refused=None if refusal is None else refusal.type,
+        mapped=memory.readable(*array.span),
+        same_address=_address(fresh, memory, hold) == array.address,
+    )
     enter("life:release")
     _let_go(holder)
     del holder
     if refusal is not None:
         _, error = attempt(lambda: _METHODS[method](fresh))
-        facts["allowed_after"] = error is None
-    return facts
+        info.allowed_after = error is None
+    return info
 
 
 def _address(obj: Any, memory: Memory, hold: _Hold) -> int | None:
@@ -128,7 +129,7 @@ def _let_go(holder: Any) -> None:
 
 def _hold_buffer(obj: Any, memory: Memory) -> tuple[Any, Descriptor | None]:
     view = hold_buffer(obj)
-    return view, None if view is None else _read(lambda: of_buffer(view.facts(memory)))
+    return view, None if view is None else _read(lambda: of_buffer(view.info(memory)))
 
 
 def _hold_capsule(obj: Any, memory: Memory) -> tuple[Any, Descriptor | None]:
@@ -137,8 +138,8 @@ def _hold_capsule(obj: Any, memory: Memory) -> tuple[Any, Descriptor | None]:
     for keywords in (NEWEST, {}):
         exported = export(obj, memory, "again", keywords)
         if isinstance(exported, Exported):
-            facts = exported.facts()
-            return exported, _read(partial(of_dlpack, facts))
+            info = exported.info()
+            return exported, _read(partial(of_dlpack, info))
     return None, None
 
 
@@ -146,9 +147,9 @@ def _hold_dict(obj: Any, memory: Memory) -> tuple[Any, Descriptor | None]:
     """The dict and the object, as a consumer of the array interface holds them."""
     if not hasattr(obj, "__array_interface__"):
         return None, None
-    facts, dictionary = interface_facts(obj, memory)
+    info, dictionary = interface_info(obj, memory)
     requests = {"SIMPLE": simple_request(obj, memory)}
-    return (dictionary, obj), _read(lambda: of_array_interface(facts, requests))
+    return (dictionary, obj), _read(lambda: of_array_interface(info, requests))
 
 
 _HOLDS = {"PB": _hold_buffer, "DL": _hold_capsule, "AI": _hold_dict}

@@ -1,4 +1,4 @@
-"""Facts of streams: is the one that an interface names alive, and does an export wait for the work on it?
+"""Info on streams: is the one that an interface names alive, and does an export wait for the work on it?
 
 Work is kept pending on purpose: a slow fill is put on a stream, then the array is exported and read as a consumer
 would. Old bytes mean that nobody ordered the consumer behind the work. The stream is one of the suite's own if
@@ -16,22 +16,23 @@ from ..abi.device import DeviceAccess, DeviceError, DeviceSpace
 from ..abi.dlpack import CPU, Exported
 from ..abi.memory import Memory
 from ..descriptors import Descriptor, Rejected, of_cuda_interface, of_dlpack
+from ..info import PendingInfo, StreamInfo
 from ..producer import Unsupported
 from ..steps import enter
+from ..values import attempt
 from .capsules import NEWEST, export
 from .exchange import exchange_table
-from .interface import interface_facts
-from .values import attempt
+from .interface import interface_info
 
-__all__ = ["pending_facts", "stream_facts"]
+__all__ = ["pending_info", "stream_info"]
 
 _SLOW_MILLISECONDS = 20
 
 
-def stream_facts(obj: Any, array: Descriptor, memory: Memory) -> dict[str, Any] | None:
+def stream_info(obj: Any, array: Descriptor, memory: Memory) -> StreamInfo | None:
     """Is the stream that the CUDA array interface names alive, also when its dict is gone? None without a driver.
 
-    {"live": bool, "live_after": bool}, with the driver's word in "error".
+    `error` is the driver's word.
     """
     access = memory.devices.access
     if access is None or array.stream is None:
@@ -39,17 +40,17 @@ def stream_facts(obj: Any, array: Descriptor, memory: Memory) -> dict[str, Any] 
     enter("cai:stream")
     error = _dead(access, array.stream)
     if error is not None:
-        return {"live": False, "error": error}
-    facts, dictionary = interface_facts(obj, memory, attribute="__cuda_array_interface__")
+        return StreamInfo(live=False, error=error)
+    info, dictionary = interface_info(obj, memory, attribute="__cuda_array_interface__")
     try:
-        stream = of_cuda_interface(facts).stream
+        stream = of_cuda_interface(info).stream
     except Rejected:
-        return {"live": True}
+        return StreamInfo(live=True)
     enter("cai:stream-after")
     del dictionary
     gc.collect()
     error = None if stream is None else _dead(access, stream)
-    return {"live": True, "live_after": error is None, "error": error}
+    return StreamInfo(live=True, live_after=error is None, error=error)
 
 
 def _dead(access: DeviceAccess, stream: int) -> str | None:
@@ -60,13 +61,12 @@ def _dead(access: DeviceAccess, stream: int) -> str | None:
     return None
 
 
-def pending_facts(
+def pending_info(
     again: Callable[[], Any], on_stream: Callable[[int], Any] | None, memory: Memory
-) -> dict[str, Any] | None:
+) -> PendingInfo | None:
     """For each way out of a fresh object with pending work: did the reader get the bytes of that work?
 
-    {"CAI": bool, "DL": bool, "DL dl_device": bool}, None for a way that is not there or cannot be read;
-    "CAI stream" tells whether that interface named a stream, "DX stream" whether the exchange table named the
+    The ways are "CAI", "DL" and "DL dl_device", None for one that is not there or cannot be read; "CAI stream" tells whether that interface named a stream, "DX stream" whether the exchange table named the
     suite's own. None without a device or a driver.
     """
     access = memory.devices.access
@@ -80,10 +80,10 @@ def pending_facts(
             fresh, error = attempt(again)
             if error is not None or isinstance(fresh, Unsupported):
                 return None
-            facts = _Pending(fresh, access, memory, stream if context is not None else None).facts()
+            info = _Pending(fresh, access, memory, stream if context is not None else None).info()
         enter("slow:teardown")
         access.synchronize(0)
-        return facts
+        return info
     finally:
         access.destroy_stream(stream)
 
@@ -96,39 +96,39 @@ class _Pending:
         self._own_stream = stream
         self._value = 0x41
 
-    def facts(self) -> dict[str, Any] | None:
+    def info(self) -> PendingInfo | None:
         array, named = self._array()
         stream = self._own_stream if self._own_stream is not None else named
         if array is None or array.span is None or stream is None:
             return None
         if not DeviceSpace(self._access, None).readable(*array.span):
             return None
-        facts: dict[str, Any] = {"own_stream": self._own_stream is not None}
-        facts["CAI"] = self._through_cuda_interface(array, stream, facts)
-        facts["DL"] = self._through_dlpack(array, stream)
-        facts["DL dl_device"] = self._to_the_host(array, stream)
+        seen: dict[str, bool | None] = {}
+        seen["CAI"] = self._through_cuda_interface(array, stream, seen)
+        seen["DL"] = self._through_dlpack(array, stream)
+        seen["DL dl_device"] = self._to_the_host(array, stream)
         if self._own_stream is not None:
-            facts["DX stream"] = self._exchange_stream(array)
-        return facts
+            seen["DX stream"] = self._exchange_stream(array)
+        return PendingInfo(seen=seen)
 
     def _array(self) -> tuple[Descriptor | None, int | None]:
         """Where the memory is, and the stream that the object itself names."""
-        facts, _ = interface_facts(self._obj, self._memory, attribute="__cuda_array_interface__")
+        info, _ = interface_info(self._obj, self._memory, attribute="__cuda_array_interface__")
         with contextlib.suppress(Rejected):
-            if "error" not in facts:
-                array = of_cuda_interface(facts)
+            if info.error is None:
+                array = of_cuda_interface(info)
                 return array, array.stream
         exported = export(self._obj, self._memory, "again", NEWEST)
         with contextlib.suppress(Rejected):
             if isinstance(exported, Exported):
-                return of_dlpack(exported.facts()), None
+                return of_dlpack(exported.info()), None
         return None, None
 
     def _through_cuda_interface(
-        self, array: Descriptor, stream: int, facts: dict[str, Any]
+        self, array: Descriptor, stream: int, seen: dict[str, bool | None]
     ) -> bool | None:
         value = self._keep_pending(array, stream)
-        read, dictionary = interface_facts(
+        read, dictionary = interface_info(
             self._obj, self._memory, attribute="__cuda_array_interface__"
         )
         try:
@@ -139,7 +139,7 @@ class _Pending:
             exported.address != array.address
         ):  # another array on each access: CAI-30 and XA-13 say so
             return None
-        facts["CAI stream"] = exported.stream is not None
+        seen["CAI stream"] = exported.stream is not None
         fresh = self._holds(exported, DeviceSpace(self._access, exported.stream), value)
         del dictionary
         return fresh
@@ -155,7 +155,7 @@ class _Pending:
             if not isinstance(exported, Exported):
                 return None
             return self._holds(
-                of_dlpack(exported.facts()), DeviceSpace(self._access, consumer), value
+                of_dlpack(exported.info()), DeviceSpace(self._access, consumer), value
             )
         except Rejected:
             return None
@@ -171,7 +171,7 @@ class _Pending:
         if not isinstance(exported, Exported):
             return None
         try:
-            copy = of_dlpack(exported.facts())
+            copy = of_dlpack(exported.info())
         except Rejected:
             return None
         return self._holds(copy, self._memory, value) if copy.device[0] == CPU else None
@@ -182,11 +182,8 @@ class _Pending:
             return None
         enter("dx:stream")
         device = export(self._obj, self._memory, "again", NEWEST)
-        pair = (
-            device.facts().get("device", array.device)
-            if isinstance(device, Exported)
-            else array.device
-        )
+        info = device.info() if isinstance(device, Exported) else None
+        pair = info.device if info is not None and info.is_tensor else array.device
         answer = table.current_stream(pair)
         return answer.result == 0 and answer.value == self._own_stream
 
@@ -194,7 +191,7 @@ class _Pending:
         """Settles everything, then leaves a slow fill of the whole hull on the stream; returns its byte."""
         self._access.synchronize(0)
         self._value += 1
-        low, high = array.span or (array.address, array.address)  # `facts` lets no empty array in
+        low, high = array.span or (array.address, array.address)  # `info()` lets no empty array in
         enter("slow:fill")
         self._access.slow_fill(low, self._value, high - low, _SLOW_MILLISECONDS, stream)
         return self._value

@@ -240,7 +240,7 @@ BUILT_IN: dict[str, Entry] = {
             "tensorflow.string",
             "tensorflow",
             "StringProducer",
-            "tf.Tensor of strings, which nothing can lend",
+            "tf.Tensor of strings, which no interface can export",
             install="tensorflow-cpu",
             rules="DP-25",
         ),

@@ -1,6 +1,6 @@
-"""Awkward Array's `Index`: the buffers of offsets inside its arrays, the part of it that lends memory.
+"""Awkward Array's `Index`: the buffers of offsets inside its arrays, the part of it that exports memory.
 
-Its arrays offer `__array__` only, which hands out NumPy's arrays.
+Its arrays have `__array__` only, which hands out NumPy's arrays.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def _placement(plan: Plan, can: Capabilities) -> str:
         return f"layout {plan.layout}, it takes {can.layouts or 'C'} layouts only"
     low, high = can.alignment_range_bytes
     if not low <= plan.alignment_size <= high:
-        return f"alignment of {plan.alignment_size} bytes, it offers {low} to {high}"
+        return f"alignment of {plan.alignment_size} bytes, it makes {low} to {high}"
     if plan.aligned_index is not None and plan.alignment_size > 1:
         return (
             "" if "aligned_index" in can.asked_keys else "it aligns no index of the caller's choice"

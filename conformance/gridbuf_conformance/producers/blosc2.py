@@ -1,4 +1,4 @@
-"""Blosc2's `NDArray`: compressed; `__array_interface__` lends a decompressed copy."""
+"""Blosc2's `NDArray`: compressed; `__array_interface__` exports a decompressed copy."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ __all__ = ["CramjamProducer"]
 
 
 class CramjamProducer(FlatBytesProducer):
-    """`cramjam.Buffer` of a copy; it lends read-only memory only."""
+    """`cramjam.Buffer` of a copy; it exports read-only memory only."""
 
     name = "cramjam"
     capabilities = flat_bytes(readonly=(True,))

@@ -39,7 +39,7 @@ class CythonProducer(HostProducer):
 
     def make(self, plan: Plan) -> Any:
         if 0 in plan.shape:
-            return Unsupported("cython: the tree that lends the memory has at least one point")
+            return Unsupported("cython: the tree that exports the memory has at least one point")
         content = np.frombuffer(plan.content(), numpy_dtype(plan)).reshape(plan.shape).copy()
         return KDTree(content).data
 

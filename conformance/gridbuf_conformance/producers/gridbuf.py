@@ -1,4 +1,4 @@
-"""gridbuf's two doors: the native `Buffer` with every interface, and the plain-array functions.
+"""gridbuf's two front ends: the native `Buffer` with every interface, and the plain-array functions.
 
 Both are judged from outside like everyone else's: only their public allocation functions are used. Buffers in
 device, pinned and managed memory are made on a CUDA device where there is one, and on gridbuf's emulated device

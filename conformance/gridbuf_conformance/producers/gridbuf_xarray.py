@@ -1,6 +1,6 @@
 """xarray's `DataArray` over a storage of gridbuf, with the accessor that `gridbuf.xarray` registers.
 
-It offers `__gt_data_interface__` and `__gt_dims__` alone: what xarray adds to an array are names.
+It has `__gt_data_interface__` and `__gt_dims__` alone: what xarray adds to an array are names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""mpi4py's `MPI.buffer`: bytes for messages, allocated by mpi4py or lent by another object."""
+"""mpi4py's `MPI.buffer`: bytes for messages, allocated by mpi4py or exported by another object."""
 
 from __future__ import annotations
 

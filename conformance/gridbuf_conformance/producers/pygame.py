@@ -1,4 +1,4 @@
-"""pygame's surfaces: `get_view` lends the pixels, column by column; `PixelArray` does, and can be sliced.
+"""pygame's surfaces: `get_view` exports the pixels, column by column; `PixelArray` does, and can be sliced.
 
 Both pygame and pygame-ce are imported as `pygame`; the version says which it is.
 """
@@ -80,7 +80,7 @@ class PixelArrayProducer(_PygameProducer):
 
 
 class SoundProducer(_PygameProducer):
-    """`pygame.mixer.Sound` of one channel: samples that it lends writable."""
+    """`pygame.mixer.Sound` of one channel: samples that it exports writable."""
 
     name = "pygame.sound"
     capabilities = Capabilities(

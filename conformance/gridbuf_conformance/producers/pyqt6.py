@@ -1,6 +1,6 @@
 """PyQt6's `QByteArray`: Qt's bytes, which can grow.
 
-sip's `voidptr` and `array`, by which Qt lends pixels, own nothing and keep nobody alive: that is documented, and
+sip's `voidptr` and `array`, by which Qt exports pixels, own nothing and keep nobody alive: that is documented, and
 whoever holds one answers for the memory. They are not judged.
 """
 

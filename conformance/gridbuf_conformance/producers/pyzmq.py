@@ -1,4 +1,4 @@
-"""pyzmq's `Frame`: a message that lends its bytes. Without a copy it lends the memory that it was made of."""
+"""pyzmq's `Frame`: a message that exports its bytes. Without a copy it exports the memory that it was made of."""
 
 from __future__ import annotations
 

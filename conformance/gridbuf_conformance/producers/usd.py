@@ -1,4 +1,4 @@
-"""OpenUSD's `Vt` arrays of numbers; the buffers they lend are read-only."""
+"""OpenUSD's `Vt` arrays of numbers; the buffers they export are read-only."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from .summary import Absent, ReportDict
 
 __all__ = ["FORMATS", "SURVEY_SCHEMA", "check_suffix", "to_json", "write"]
 
-SURVEY_SCHEMA = "gridbuf-conformance-survey/1"
+SURVEY_SCHEMA = "gridbuf-conformance-survey/2"
 
 
 def to_json(reports: Sequence[ReportDict], absent: Sequence[Absent] = ()) -> str:

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from html import escape
 
 from ..outcomes import Outcome
+from ..text import clean, plural, shorten
 from .summary import Absent, ReportDict, conclusion, matrices
-from .text import clean, plural, shorten
 
 __all__ = ["message_of", "render"]
 

@@ -13,11 +13,12 @@ from itertools import accumulate
 from typing import Any
 
 from rich.box import ASCII_DOUBLE_HEAD, SIMPLE_HEAD
-from rich.console import Console
+from rich.console import Console, OverflowMethod
 from rich.table import Table
 from rich.text import Text
 
 from ..plan import Plan
+from ..text import clean, describe_plan, one_line, plural, shorten
 from .drawing import to_text
 from .summary import (
     GROUPS,
@@ -36,7 +37,6 @@ from .summary import (
     side_of_rule,
     telling,
 )
-from .text import clean, describe_plan, one_line, plural, shorten
 
 __all__ = ["Printer", "render", "render_rule", "render_survey"]
 
@@ -309,8 +309,9 @@ def _print_matrix(printer: Printer, table: Matrix, what: str = "library") -> Non
     if _NARROWEST_NAME <= beside:  # one table, with names cut shorter, rather than two
         widest = min(widest, beside)
     names = [_matrix_name(printer, row) for row in table.rows]
+    overflow: OverflowMethod = "ellipsis" if printer.encodable("…") == "…" else "crop"
     for name in names:
-        name.truncate(widest, overflow="ellipsis")
+        name.truncate(widest, overflow=overflow)
     room = printer.console.width - max((len(name) for name in names), default=0) - _PLANS_WIDTH
     blocks = _blocks(cells, room)
     for block in blocks:

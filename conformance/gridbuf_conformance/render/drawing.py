@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from .text import clean, plural, shorten
+from ..text import clean, plural, shorten
 
 __all__ = ["Scene", "to_svg", "to_text"]
 

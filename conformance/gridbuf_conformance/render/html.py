@@ -19,6 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from ..plan import Plan
+from ..text import clean, describe_plan, one_line, plural, shorten
 from .drawing import to_svg
 from .summary import (
     GROUPS,
@@ -34,7 +35,6 @@ from .summary import (
     rule_text,
     side_of,
 )
-from .text import clean, describe_plan, one_line, plural, shorten
 
 __all__ = ["render"]
 
@@ -145,7 +145,7 @@ def render(
         .get_template("report.html.j2")
         .render(
             title=_title(reports),
-            facts=_facts(reports),
+            info=_info(reports),
             tables=tables,
             rows=rows,
             libraries=[one_line(row.label) for row in rows],
@@ -214,18 +214,18 @@ def _title(reports: Sequence[Mapping[str, Any]]) -> str:
     return " ".join(filter(None, (clean(target["name"]), clean(target.get("version") or ""))))
 
 
-def _facts(reports: Sequence[Mapping[str, Any]]) -> list[str]:
+def _info(reports: Sequence[Mapping[str, Any]]) -> list[str]:
     """What all the reports have in common: suite, profile, Python, platform."""
-    facts: dict[str, None] = {}
+    info: dict[str, None] = {}
     for report in reports:
         target, suite = report["target"], report["suite"]
-        facts[f"{suite['name']} {suite['version']}"] = None
-        facts[f"profile {report['profile']}"] = None
+        info[f"{suite['name']} {suite['version']}"] = None
+        info[f"profile {report['profile']}"] = None
         if target.get("python"):
-            facts[f"Python {target['python']}"] = None
+            info[f"Python {target['python']}"] = None
         if target.get("platform"):
-            facts[target["platform"]] = None
-    return [clean(fact) for fact in facts]
+            info[target["platform"]] = None
+    return [clean(part) for part in info]
 
 
 def _cards(reports: Sequence[Mapping[str, Any]], catalogue: Mapping[str, Any]) -> list[_Card]:

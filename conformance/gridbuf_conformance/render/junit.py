@@ -12,9 +12,9 @@ from typing import Any
 from xml.etree import ElementTree
 
 from ..outcomes import Outcome
+from ..text import clean, shorten
 from .drawing import to_text
 from .summary import group_of, kind_of, labels, rule_text
-from .text import clean, shorten
 
 __all__ = ["render"]
 

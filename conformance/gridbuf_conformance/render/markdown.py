@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..plan import Plan
+from ..text import clean, describe_plan, plural, shorten
 from .drawing import to_text
 from .summary import (
     GROUPS,
@@ -32,7 +33,6 @@ from .summary import (
     rule_text,
     side_of_rule,
 )
-from .text import clean, describe_plan, plural, shorten
 
 __all__ = ["block", "prose", "render", "span"]
 
@@ -81,7 +81,7 @@ def _head(reports: Sequence[ReportDict]) -> str:
         return "## Conformance\n\nNo library was judged."
     verdicts = [_verdict(report, name) for report, name in zip(reports, labels(reports))]
     if len(reports) == 1:
-        return f"## {verdicts[0]}\n\n{_facts(reports[0])}"
+        return f"## {verdicts[0]}\n\n{_info(reports[0])}"
     return "## Conformance\n\n" + "\n".join(f"- {verdict}" for verdict in verdicts)
 
 
@@ -93,12 +93,12 @@ def _verdict(report: ReportDict, name: str) -> str:
     return f"{KINDS[kind][0]} {span(shown)} {sentence}"
 
 
-def _facts(report: ReportDict) -> str:
+def _info(report: ReportDict) -> str:
     target, suite = report["target"], report["suite"]
-    facts = [f"{suite['name']} {suite['version']}", f"profile {report['profile']}"]
-    facts += [f"Python {target['python']}"] if target.get("python") else []
-    facts += [str(target["platform"])] if target.get("platform") else []
-    return " · ".join(map(span, facts))
+    info = [f"{suite['name']} {suite['version']}", f"profile {report['profile']}"]
+    info += [f"Python {target['python']}"] if target.get("python") else []
+    info += [str(target["platform"])] if target.get("platform") else []
+    return " · ".join(map(span, info))
 
 
 def _notes(reports: Sequence[ReportDict]) -> list[str]:

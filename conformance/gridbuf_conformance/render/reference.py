@@ -9,13 +9,13 @@ from rich.console import Console
 from rich.text import Text
 
 from ..catalogue import GROUPS, Rule
+from ..text import clean, plural
 from .console import Printer
-from .text import clean, plural
 
 __all__ = [
     "ORACLES",
     "print_consumers",
-    "print_offers",
+    "print_exports",
     "print_producers",
     "print_rule",
     "print_rules",
@@ -69,20 +69,20 @@ def print_consumers(entries: Sequence[Any], console: Console) -> None:
     )
 
 
-def print_offers(interfaces: Sequence[Any], console: Console) -> None:
-    """Each offer: what is said, what a consumer may make of it, and the rule that it is about."""
+def print_exports(interfaces: Sequence[Any], console: Console) -> None:
+    """Each export: what is said, what a consumer may make of it, and the rule that it is about."""
     printer = Printer(console)
     table = printer.table()
-    for heading in ("offer", "rule", "asks for", "what is said"):
+    for heading in ("export", "rule", "asks for", "what is said"):
         table.add_column(heading)
-    offers = [(i, twist) for i in interfaces for twist in i.twists.values()]
-    for interface, twist in offers:
-        name = Text(interface.written(twist.name), "bold")
-        about = printer.encodable(clean(twist.about))
-        table.add_row(name, twist.rules[0], _ASKS[twist.expects], about)
+    exports = [(i, variant) for i in interfaces for variant in i.variants.values()]
+    for interface, variant in exports:
+        name = Text(interface.written(variant.name), "bold")
+        about = printer.encodable(clean(variant.about))
+        table.add_row(name, variant.rules[0], _ASKS[variant.expects], about)
     console.print(table)
     console.print()
-    counted = f"{plural(len(interfaces), 'interface')}, {plural(len(offers), 'offer')}"
+    counted = f"{plural(len(interfaces), 'interface')}, {plural(len(exports), 'export')}"
     printer.line((counted, "dim"))
 
 

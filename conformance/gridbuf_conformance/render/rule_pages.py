@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..catalogue import GROUPS, Rule
+from ..text import plural
 from .markdown import block, prose
 from .reference import ORACLES
 from .summary import GROUPS as TITLES
-from .text import plural
 
 __all__ = ["page", "sections"]
 
@@ -60,7 +60,7 @@ def _anchor(heading: str) -> str:
 def _section(rule: Rule, mark: str) -> str:
     """One rule: the requirement first, then what it takes to understand and to keep it."""
     since = f" (since {prose(rule.since)})" if rule.since else ""
-    facts = [
+    info = [
         ("Level", rule.level),
         ("Judged of", " and ".join(f"{side}s" for side in rule.sides) or "nobody yet"),
         ("Source", prose(rule.source) + since),
@@ -71,7 +71,7 @@ def _section(rule: Rule, mark: str) -> str:
         ("Needs first", ", ".join(rule.preconditions)),
         ("Not decided", prose(rule.untestable or "")),
     ]
-    lines = "\n".join(f"- **{label}**: {value}" for label, value in facts if value)
+    lines = "\n".join(f"- **{label}**: {value}" for label, value in info if value)
     parts = [f"{mark} {rule.id}", prose(rule.requirement), lines]
     if rule.example:
         parts += ["Breaks it:", block(rule.example, "text")]

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from ..outcomes import FAILED, Outcome
-from .text import plural
+from ..text import plural
 
 __all__ = [
     "GROUPS",
@@ -101,9 +101,9 @@ class RuleText:
 
 
 def side_of_rule(rule: Mapping[str, Any]) -> str:
-    """Whether a rule's failures are a "producer"'s or a "consumer"'s: only these are made offers."""
+    """Whether a rule's failures are a "producer"'s or a "consumer"'s: only these are made exports."""
     plans = [failure.get("plan") or {} for failure in rule.get("failures") or ()]
-    return "consumer" if any("offer" in plan for plan in plans) else "producer"
+    return "consumer" if any("export" in plan for plan in plans) else "producer"
 
 
 def rule_text(catalogue: Mapping[str, Any], rule_id: str, side: str = "producer") -> RuleText:
@@ -180,7 +180,7 @@ class Matrix:
 
 def labels(reports: Sequence[ReportDict]) -> list[str]:
     """A name for each report that no other has: the library's, and what else it takes to tell them apart."""
-    facts = [
+    info = [
         [
             str(report["target"]["name"]),
             str(report["target"].get("version") or ""),
@@ -191,12 +191,12 @@ def labels(reports: Sequence[ReportDict]) -> list[str]:
         ]
         for report in reports
     ]
-    found = [parts[0] for parts in facts]
-    for place in range(1, len(facts[0]) if facts else 1):
+    found = [parts[0] for parts in info]
+    for place in range(1, len(info[0]) if info else 1):
         counts = Counter(found)
         found = [
             f"{label} {parts[place]}".rstrip() if counts[label] > 1 else label
-            for label, parts in zip(found, facts)
+            for label, parts in zip(found, info)
         ]
     counts = Counter(found)
     return [
@@ -326,9 +326,9 @@ def conclusion(report: ReportDict) -> tuple[str, str]:
     if set(report.get("plans") or ()) == {"unsupported"}:
         return "error", "was not judged: it declined every plan."
     if set(report.get("plans") or ()) == {"refused"}:
-        return "error", "was not judged: it refused every offer."
+        return "error", "was not judged: it refused every export."
     if not cell.judged:
-        return "silent", "was not judged: no rule applies to what it offers."
+        return "silent", "was not judged: no rule applies to its interfaces."
     advisories, known = cell.of_kind("advisory"), cell.of_kind("known")
     remark = f", {advisories} with an advisory" if advisories else ""
     remark += f", {plural(known, 'known failure')}" if known else ""

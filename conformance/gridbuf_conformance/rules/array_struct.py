@@ -6,6 +6,7 @@ from ..abi.arraystruct import FLAG_NAMES
 from ..abi.typestr import BadTypestr, descr_bytes, legal_sizes
 from ..descriptors import Descriptor
 from ..elements import TYPESTR_KINDS, agree
+from ..info import Entries, LossInfo
 from ..outcomes import Verdict
 from .registry import check
 from .subject import Subject
@@ -16,36 +17,36 @@ _KNOWN_FLAGS = sum(FLAG_NAMES)
 
 @check("AS-01", needs="AS")
 def capsule_has_no_name(s: Subject) -> Verdict:
-    facts = s.facts["as"]
-    if "error" in facts:
-        return fail("a capsule", f"the attribute raised {facts['error']['type']}")
-    if not facts["capsule"]:
+    info = s.struct
+    if info.error is not None:
+        return fail("a capsule", f"the attribute raised {info.error.type}")
+    if not info.capsule:
         return fail("a capsule without a name", "no capsule")
-    if facts["name"] is not None:
-        return fail("a capsule without a name", f"the name {facts['name']!r}")
-    if facts.get("unmapped"):
+    if info.name is not None:
+        return fail("a capsule without a name", f"the name {info.name!r}")
+    if info.unmapped:
         return fail("a capsule with a struct behind it", "a pointer to unmapped memory")
     return ok()
 
 
 @check("AS-02", needs="AS")
 def first_int_is_two(s: Subject) -> Verdict:
-    two = s.facts["as"]["two"]
+    two = s.struct.two
     return ok() if two == 2 else fail("2", str(two))
 
 
 @check("AS-03", needs="AS")
 def kind_and_sizes_are_legal(s: Subject) -> Verdict:
-    facts = s.facts["as"]
-    if facts["nd"] < 0:
-        return fail("nd >= 0", f"nd = {facts['nd']}")
-    if facts["typekind"] not in TYPESTR_KINDS:
-        return fail(f"a kind of {''.join(TYPESTR_KINDS)}", repr(facts["typekind"]))
-    sizes = legal_sizes(facts["typekind"])
-    if facts["itemsize"] <= 0 and not _is_flexible(facts["typekind"]):
-        return fail("itemsize > 0", f"itemsize = {facts['itemsize']}")
-    if sizes is not None and facts["itemsize"] not in sizes:
-        return fail(f"kind {facts['typekind']!r} with a size of {sizes}", str(facts["itemsize"]))
+    info = s.struct
+    if info.nd < 0:
+        return fail("nd >= 0", f"nd = {info.nd}")
+    if info.typekind not in TYPESTR_KINDS:
+        return fail(f"a kind of {''.join(TYPESTR_KINDS)}", repr(info.typekind))
+    sizes = legal_sizes(info.typekind)
+    if info.itemsize <= 0 and not _is_flexible(info.typekind):
+        return fail("itemsize > 0", f"itemsize = {info.itemsize}")
+    if sizes is not None and info.itemsize not in sizes:
+        return fail(f"kind {info.typekind!r} with a size of {sizes}", str(info.itemsize))
     return ok()
 
 
@@ -55,19 +56,20 @@ def _is_flexible(kind: str) -> bool:
 
 @check("AS-04", needs="AS")
 def shape_and_strides_are_there(s: Subject) -> Verdict:
-    facts = s.facts["as"]
+    info = s.struct
     for field in ("shape", "strides"):
-        if facts["nd"] and not isinstance(facts[field], list):
-            what = "NULL" if facts[field] is None else "a pointer to unmapped memory"
-            return fail(f"{field} with {facts['nd']} entries", what)
-    if facts["nd"] and any(extent < 0 for extent in facts["shape"]):
-        return fail("extents >= 0", str(facts["shape"]))
+        entries: Entries = getattr(info, field)
+        if info.nd and not isinstance(entries, list):
+            what = "NULL" if entries is None else "a pointer to unmapped memory"
+            return fail(f"{field} with {info.nd} entries", what)
+    if isinstance(info.shape, list) and any(extent < 0 for extent in info.shape):
+        return fail("extents >= 0", str(info.shape))
     return ok()
 
 
 @check("AS-05", needs="AS", believable=True)
 def set_flags_are_true(s: Subject) -> Verdict:
-    flags, array = s.facts["as"]["flags"], s.arrays["AS"]
+    flags, array = s.struct.flags, s.arrays["AS"]
     if flags & ~_KNOWN_FLAGS:
         return fail("only the six known flag bits", f"unknown bits {flags & ~_KNOWN_FLAGS:#x}")
     false = []
@@ -75,7 +77,7 @@ def set_flags_are_true(s: Subject) -> Verdict:
         false.append(0x1)
     if flags & 0x2 and not array.is_contiguous("F"):
         false.append(0x2)
-    if flags & 0x100 and not _is_aligned(array, s.facts["as"]["typekind"]):
+    if flags & 0x100 and not _is_aligned(array, s.struct.typekind):
         false.append(0x100)
     if flags & 0x200 and _swapped_elsewhere(s):
         false.append(0x200)
@@ -105,37 +107,37 @@ def _swapped_elsewhere(s: Subject) -> bool:
 
 def _not_writable(s: Subject) -> bool:
     mapping = s.mapping.get("AS")
-    return mapping is not None and mapping["read"] and not mapping["write"]
+    return mapping is not None and mapping.read and not mapping.write
 
 
 @check("AS-06", needs="AS")
 def descr_is_there_when_announced(s: Subject) -> Verdict:
-    facts = s.facts["as"]
-    if not facts["flags"] & 0x800:
+    info = s.struct
+    if not info.flags & 0x800:
         return unsupported("no descr is announced")
-    if not facts["has_descr_pointer"]:
+    if not info.has_descr_pointer:
         return fail("a descr, as flag 0x800 says", "NULL")
-    if facts["descr"]["t"] == "none":
+    if info.descr.t == "none":
         return fail("a list of (name, type[, repeat]) tuples", "a pointer to something else")
     try:
-        total = descr_bytes(facts["descr"])
+        total = descr_bytes(info.descr)
     except BadTypestr as error:
         return fail("a list of (name, type[, repeat]) tuples", str(error))
-    if total == facts["itemsize"]:
+    if total == info.itemsize:
         return ok()
-    return fail(f"fields of {facts['itemsize']} bytes in total", f"{total} bytes")
+    return fail(f"fields of {info.itemsize} bytes in total", f"{total} bytes")
 
 
 @check("AS-07", needs="AS", once=True)
 def capsule_keeps_the_owner(s: Subject) -> Verdict:
-    drops = s.life.get("drops")
+    drops = s.life.drops
     if drops is None:
         return untested("needs a producer: a live object is not dropped")
-    if not s.observation["map_known"]:
+    if not s.observation.map_known:
         return untested("this system does not tell what is mapped")
-    orders = [drop for drop in drops if "AS" in drop["order"]]
+    orders = [drop for drop in drops if "AS" in drop.order]
     for drop in orders:
-        if {"dropped": "object", "survivor": "AS"} in drop["lost"]:
+        if LossInfo("object", "AS") in drop.lost:
             return fail(
                 "memory that the capsule keeps alive", "unmapped when the object was dropped"
             )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
 
 from ..descriptors import ADDRESS_LIMIT
+from ..info import ErrorInfo, GrowthInfo
 from ..outcomes import Verdict
 from ..plan import UNTOUCHED_FROM_BYTES
 from .subject import Subject
@@ -49,12 +50,12 @@ def reach_verdict(s: Subject, interface: str) -> Verdict:
     if low < 0 or high > ADDRESS_LIMIT:
         reach = f"{array.hull[0]} … {array.hull[1]} bytes from its first element"
         return fail("elements inside the address space", f"the array reaches {reach}")
-    if array.is_host and not s.observation["map_known"]:
+    if array.is_host and not s.observation.map_known:
         return untested("this system does not tell what is mapped")
     mapping = s.mapping.get(interface)
     if mapping is None:
         return untested(s.no_driver or "its place was not looked up")
-    if mapping["read"]:
+    if mapping.read:
         return ok()
     where = "all mapped" if array.is_host else "all in one allocation of the device"
     return fail(
@@ -71,7 +72,7 @@ def readonly_verdict(s: Subject, interface: str) -> Verdict:
     if array.readonly is not False:
         return ok()
     mapping = s.mapping.get(interface)
-    if mapping is not None and mapping["read"] and not mapping["write"]:
+    if mapping is not None and mapping.read and not mapping.write:
         return fail("read-only, as the memory is mapped", f"{_NAMES[interface]} says writable")
     if s.plan is not None and s.plan.readonly:
         witnesses = [name for name, other in s.arrays.items() if other.readonly]
@@ -84,36 +85,34 @@ def readonly_verdict(s: Subject, interface: str) -> Verdict:
 
 
 def resize_verdict(s: Subject, interface: str, *, convict_on_move: bool) -> Verdict:
-    """Was memory taken away while it was lent? `convict_on_move` also convicts an object that moved."""
+    """Was memory taken away while it was exported? `convict_on_move` also convicts an object that moved."""
     observed = {
-        method: facts[interface]
-        for method, facts in s.life.get("resizes", {}).items()
-        if interface in facts
+        method: info[interface] for method, info in s.life.resizes.items() if interface in info
     }
     if not observed:
         return unsupported("the type was not seen to resize, or was not tried")
-    for method, facts in observed.items():
-        if facts["refused"] is not None:
-            if interface == "PB" and not facts["allowed_after"]:
+    for method, info in observed.items():
+        if info.refused is not None:
+            if interface == "PB" and not info.allowed_after:
                 return fail(
                     f"{method}() works again after release",
-                    f"it raises {facts['refused']} for good",
+                    f"it raises {info.refused} for good",
                 )
             continue
-        if s.observation["map_known"] and not facts["mapped"]:
-            return fail(f"{method}() refused, or memory kept", "the lent memory was unmapped")
-        if convict_on_move and not facts["same_address"]:
+        if s.observation.map_known and not info.mapped:
+            return fail(f"{method}() refused, or memory kept", "the exported memory was unmapped")
+        if convict_on_move and not info.same_address:
             return fail(f"{method}() refused, or the address kept", "the object moved its memory")
     return ok()
 
 
-def leaked(growth: dict[str, Any]) -> str | None:
+def leaked(growth: GrowthInfo) -> str | None:
     """What every round of repetitions gained and never gave back, or None."""
-    iterations = growth["iterations"]
-    if not growth["rounds"]:
+    iterations = growth.iterations
+    if not growth.rounds:
         return None
-    least_bytes = min(round_[0] for round_ in growth["rounds"])
-    least_blocks = min(round_[1] for round_ in growth["rounds"])
+    least_bytes = min(round_[0] for round_ in growth.rounds)
+    least_blocks = min(round_[1] for round_ in growth.rounds)
     if least_bytes >= 16 * iterations:
         return f"at least {least_bytes // iterations} bytes an export"
     if least_blocks >= iterations:
@@ -121,6 +120,6 @@ def leaked(growth: dict[str, Any]) -> str | None:
     return None
 
 
-def type_names(errors: list[dict[str, Any]]) -> str:
+def type_names(errors: Iterable[ErrorInfo]) -> str:
     """The distinct types of some errors, for a message."""
-    return ", ".join(sorted({error["type"] for error in errors}))
+    return ", ".join(sorted({error.type for error in errors}))

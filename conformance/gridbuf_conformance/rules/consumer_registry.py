@@ -1,7 +1,7 @@
 """The table of consumer checks: rule id → the function that decides it for a consumer.
 
-A check gets the offer's `Consumption`, and that of its plain form where there was one. It is only
-asked about offers whose twist names the rule.
+A check gets the export's `Consumption`, and that of its plain form where there was one. It is only
+asked about exports whose variant names the rule.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ..consumption import Consumption
 from ..outcomes import Verdict
-from .consumption import Consumption
 
 __all__ = ["CONSUMER_CHECKS", "ConsumerCheck", "consumer_check"]
 

@@ -1,28 +1,48 @@
-"""What a check looks at: the facts of one array, its descriptors, and what the plan asked of it."""
+"""What a check looks at: the info on one array, its descriptors, and what the plan asked of it."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, cast
+from typing import TypeVar
 
 from .. import elements
 from ..descriptors import Descriptor, Rejected, of_dlpack, readers, sample_indices
 from ..elements import Element
+from ..info import (
+    NONE,
+    ArrayInfo,
+    CapsuleInfo,
+    DataInterfaceInfo,
+    ErrorInfo,
+    ExchangeInfo,
+    InterfaceInfo,
+    LifeInfo,
+    MappingInfo,
+    Observation,
+    PointerInfo,
+    ProbeInfo,
+    StreamInfo,
+    StructInfo,
+    Value,
+    ViewInfo,
+)
 from ..plan import Plan
 from ..views import ViewMap
 
 __all__ = ["Subject", "overlap"]
 
 
-_FACTS = {
-    "AI": "ai",
-    "AS": "as",
-    "CAI": "cai",
-    "DLPACK": "main",
-    "DX": "exchange",
-    "GTD": "gt_data",
-}
+_T = TypeVar("_T")
+
+
+def _there(part: _T | None) -> _T:
+    """A part that the rule's preconditions have made sure of."""
+    if part is None:
+        raise LookupError("the interface was not measured")
+    return part
+
+
 _ATTRIBUTES = {
     "AI": "__array_interface__",
     "AS": "__array_struct__",
@@ -41,27 +61,27 @@ class Subject:
 
     def __init__(
         self,
-        facts: dict[str, Any],
-        observation: dict[str, Any],
+        info: ArrayInfo,
+        observation: Observation,
         plan: Plan | None,
         root: Subject | None = None,
     ) -> None:
-        self.facts = facts
+        self.info = info
         self.observation = observation
         self.plan = plan
         self.root = root or self
         self.is_view = root is not None
         self.arrays: dict[str, Descriptor] = {}
         self.rejected: dict[str, str | None] = {}
-        for name, read in readers(facts).items():
+        for name, read in readers(info).items():
             try:
                 self.arrays[name] = read()
             except Rejected as rejection:
                 self.rejected[name] = rejection.rule
 
-    # -- what is offered --------------------------------------------------------------------------------
+    # -- what is there --------------------------------------------------------------------------------
 
-    def offers(self, interface: str) -> bool:
+    def has(self, interface: str) -> bool:
         """Whether the object has an interface at all, right or wrong.
 
         "DLPACK" is the method `__dlpack__`, "DL" a capsule that it gave, "DX" the exchange table of its type, "GTD"
@@ -69,65 +89,120 @@ class Subject:
         """
         if interface == "PB":
             return bool(self.views)
+        main = self.info.main
         if interface == "DL":
-            return "error" not in self.facts.get("main", {"error": None})
-        return _FACTS[interface] in self.facts
+            return main is not None and main.error is None
+        parts = {
+            "AI": self.info.ai,
+            "AS": self.info.struct,
+            "CAI": self.info.cai,
+            "DLPACK": main,
+            "DX": self.info.exchange,
+            "GTD": self.info.gt_data,
+        }
+        return parts[interface] is not None
 
     def probe_error(self, interface: str) -> bool:
         """Whether the very question for the interface's attribute raised."""
-        attribute = _ATTRIBUTES.get(interface, "__dlpack__")
-        return interface != "PB" and "error" in self.facts["probes"].get(attribute, {})
+        probe = self.probes.get(_ATTRIBUTES.get(interface, "__dlpack__"))
+        return interface != "PB" and probe is not None and probe.error is not None
 
-    # -- facts by theme ---------------------------------------------------------------------------------
+    # -- info by theme ---------------------------------------------------------------------------------
 
     @property
-    def fields(self) -> dict[str, Any]:
+    def probes(self) -> dict[str, ProbeInfo]:
+        return self.info.probes or {}
+
+    @property
+    def ai(self) -> InterfaceInfo:
+        return _there(self.info.ai)
+
+    @property
+    def struct(self) -> StructInfo:
+        return _there(self.info.struct)
+
+    @property
+    def cai(self) -> InterfaceInfo:
+        return _there(self.info.cai)
+
+    @property
+    def main(self) -> CapsuleInfo:
+        return _there(self.info.main)
+
+    @property
+    def exchange(self) -> ExchangeInfo:
+        return _there(self.info.exchange)
+
+    @property
+    def gt_data(self) -> DataInterfaceInfo:
+        return _there(self.info.gt_data)
+
+    @property
+    def stream(self) -> StreamInfo:
+        return _there(self.info.stream)
+
+    @property
+    def fields(self) -> dict[str, Value]:
         """The described items of the array interface's dict."""
-        return cast("dict[str, Any]", self.facts["ai"]["fields"])
+        return _there(self.ai.fields)
 
     @property
-    def cuda_fields(self) -> dict[str, Any]:
+    def cuda_fields(self) -> dict[str, Value]:
         """The described items of the CUDA array interface's dict."""
-        return cast("dict[str, Any]", self.facts["cai"]["fields"])
+        return _there(self.cai.fields)
 
     @property
     def cuda_version(self) -> int:
         """The version that the CUDA array interface states: it picks the rules. 0 where it states none."""
-        version = self.cuda_fields.get("version", {})
-        return version["value"] if version.get("t") == "int" else 0
+        version = self.cuda_fields.get("version", NONE)
+        return int(version.value) if version.t == "int" else 0
 
     @property
     def no_driver(self) -> str:
-        """Why nobody could be asked about device memory; empty where somebody could."""
-        driver = self.observation["driver"]
-        return "" if driver["name"] else driver["reason"]
+        """Why no driver could be asked about device memory; empty where one could."""
+        driver = self.observation.driver
+        return "" if driver.name else driver.reason
+
+    @property
+    def pending(self) -> dict[str, bool | None]:
+        """Whether each way out of an object with pending work gave the bytes of that work."""
+        pending = self.observation.pending
+        return {} if pending is None else pending.seen
 
     @property
     def device_error(self) -> str:
         """What the device answered instead of working, where streams were to be looked at; usually nothing."""
-        pending = self.observation.get("pending") or {}
-        return str(self.facts.get("device_error") or pending.get("error", ""))
+        pending = self.observation.pending
+        return self.info.device_error or (pending.error if pending is not None else None) or ""
 
     @cached_property
-    def views(self) -> dict[str, dict[str, Any]]:
+    def views(self) -> dict[str, ViewInfo]:
         """The buffer requests that were granted: name → fields of the view."""
-        return {name: fact["view"] for name, fact in self.facts["pb"].items() if "view" in fact}
+        return {name: one.view for name, one in self.info.pb.items() if one.view is not None}
 
     @cached_property
-    def refusals(self) -> dict[str, dict[str, Any]]:
-        """The buffer requests that were refused: name → {"error", "obj_is_null"}."""
-        return {name: fact for name, fact in self.facts["pb"].items() if "error" in fact}
+    def refusals(self) -> dict[str, tuple[ErrorInfo, bool]]:
+        """The buffer requests that were refused: name → (error, whether `view.obj` is NULL)."""
+        return {
+            name: (one.error, one.obj_is_null)
+            for name, one in self.info.pb.items()
+            if one.error is not None
+        }
 
     @property
-    def calls(self) -> dict[str, dict[str, Any]]:
+    def calls(self) -> dict[str, CapsuleInfo]:
         """What `__dlpack__` answered to each call."""
-        return cast("dict[str, dict[str, Any]]", self.facts.get("dlpack", {}))
+        return self.info.dlpack
+
+    def call(self, name: str) -> CapsuleInfo:
+        """What `__dlpack__` answered to one call; nothing where it was not made."""
+        return self.info.dlpack.get(name, CapsuleInfo())
 
     @cached_property
-    def capsules(self) -> dict[str, dict[str, Any]]:
-        """The facts of every capsule whose struct could be read, the held one included."""
-        answers = {**self.calls, "held": self.facts.get("main", {})}
-        return {name: fact for name, fact in answers.items() if "deleter" in fact}
+    def capsules(self) -> dict[str, CapsuleInfo]:
+        """The info on every capsule whose struct could be read, the held one included."""
+        answers = {**self.calls, "held": self.info.main or CapsuleInfo()}
+        return {name: one for name, one in answers.items() if one.is_tensor}
 
     def tensor(self, call: str) -> Descriptor | None:
         """The array that the capsule of one call describes, or None."""
@@ -137,16 +212,21 @@ class Subject:
             return None
 
     @property
-    def life(self) -> dict[str, Any]:
-        return cast("dict[str, Any]", self.observation.get("life", {}))
+    def life(self) -> LifeInfo:
+        return self.observation.life or LifeInfo()
 
     @property
-    def mapping(self) -> dict[str, dict[str, Any]]:
-        return cast("dict[str, dict[str, Any]]", self.facts["mapping"])
+    def mapping(self) -> dict[str, MappingInfo]:
+        return self.info.mapping
+
+    def pointer(self, interface: str) -> PointerInfo | None:
+        """What the driver says of the address that an interface names."""
+        mapping = self.mapping.get(interface)
+        return None if mapping is None else mapping.pointer
 
     @property
     def walks(self) -> dict[str, str]:
-        return cast("dict[str, str]", self.facts.get("walk", {}))
+        return {name: content for name, content in self.info.walk.items() if content is not None}
 
     # -- what was asked ---------------------------------------------------------------------------------
 
@@ -197,7 +277,7 @@ class Subject:
     def comparable(self) -> dict[str, Descriptor]:
         """The arrays that can be compared with each other.
 
-        An array interface that lends plain bytes (AI-17) is only compared by what it is, not with the
+        An array interface that exports plain bytes (AI-17) is only compared by what it is, not with the
         buffer that it borrows from; arrays of pointers are left out.
         """
         return {
@@ -217,7 +297,7 @@ class Subject:
         base = self.root.arrays.get(interface)
         if base is None or self.view_map is None or base.shape != self.asked.shape:
             return None
-        if not self.root.mapping.get(interface, {}).get("read", True):
+        if not self.root.mapping.get(interface, MappingInfo()).read:
             return None  # strides that leave the block lead nowhere
         return replace(
             base,

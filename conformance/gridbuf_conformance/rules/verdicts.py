@@ -28,7 +28,7 @@ def advise(expected: str, actual: str, *, note: str = "") -> Verdict:
 
 
 def unsupported(reason: str) -> Verdict:
-    """The rule does not apply to what the object offers or the plan asks."""
+    """The rule does not apply to the object's interfaces or to what the plan asks."""
     return Verdict(Outcome.UNSUPPORTED, note=reason)
 
 

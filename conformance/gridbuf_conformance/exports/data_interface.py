@@ -1,0 +1,243 @@
+"""Data interface exports: an object with `__gt_data_interface__`, whose hooks are noted.
+
+The memory is stale until somebody acquires it: its elements hold other bytes, and `acquire` puts
+the right ones there, as an object with two sides does. So a consumer that reads first shows wrong
+values, and the order of `acquire`, `touch` and `release` is on record.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..dtypes import DTYPES
+from ..info import ExportInfo
+from ..producer import Capabilities
+from . import plans
+from .array_interface import typestr_of
+from .export import Export
+from .memory import Block
+from .variant import PLAIN, Interface, ObservedExport, Variant
+
+__all__ = ["INTERFACES", "ObservedDataInterface", "EntriesVariant"]
+
+_HOOKS = ("acquire", "touch", "release")
+
+
+class _Exporter:
+    def __init__(self, observed: ObservedDataInterface) -> None:
+        self._answer = observed.answer
+
+    @property
+    def __gt_data_interface__(self) -> dict[Any, Any]:
+        return self._answer()
+
+
+class _ArrayExporter:
+    """An object without `__gt_data_interface__`: its array interface stands for the host entry."""
+
+    def __init__(self, observed: ObservedDataInterface) -> None:
+        self._answer = observed.entry
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return {"version": 3, **self._answer()}
+
+
+class ObservedDataInterface(ObservedExport):
+    """An exporter whose entry is stale until it is acquired: notes the hooks in their order."""
+
+    def __init__(self, export: Export, block: Block) -> None:
+        super().__init__(export, block)
+        self.variant = export.variant
+        self.reads = 0
+        self.events: list[str] = []
+        self.has_hooks = not (
+            isinstance(self.variant, EntriesVariant) and self.variant.is_plain_array
+        )
+        self._content = block.bytes()
+        if self.has_hooks:
+            self._make_stale()
+        self.exporter = _Exporter(self) if self.has_hooks else _ArrayExporter(self)
+        self._alive = weakref.ref(self.exporter)
+
+    def _make_stale(self) -> None:
+        ctypes.memset(self.block.low, 0x11, len(self._content))
+
+    def _make_current(self) -> None:
+        if "acquire" not in self.events:
+            ctypes.memmove(self.block.low, self._content, len(self._content))
+
+    def entry(self) -> dict[str, Any]:
+        """The host's entry without its hooks."""
+        self.reads += 1
+        block = self.block
+        return {
+            "shape": block.shape,
+            "typestr": typestr_of(block.plan),
+            "data": (block.address, False),
+            "strides": block.strides,
+        }
+
+    def answer(self) -> dict[Any, Any]:
+        """The dict of entries, bent by the variant."""
+        entry = {"version": 3, **self.entry()}
+        entry.update({hook: self._hook(hook) for hook in _HOOKS})
+        entries: dict[Any, Any] = {None: entry}
+        if isinstance(self.variant, EntriesVariant):
+            self.variant.bend(entries, self)
+        return entries
+
+    def _hook(self, name: str) -> Callable[[], None]:
+        def hook() -> None:
+            if name == "acquire":
+                self._make_current()
+            self.events.append(name)
+
+        return hook
+
+    def info(self) -> ExportInfo:
+        return ExportInfo(reads=self.reads, events=list(self.events), has_hooks=self.has_hooks)
+
+    def was_asked(self) -> bool:
+        return self.reads > 0
+
+    def is_free(self) -> bool:
+        return self._alive() is None
+
+    def forget(self) -> None:
+        super().forget()
+        if self.has_hooks:
+            self.block.protect(mmap.PROT_READ | mmap.PROT_WRITE)
+            self._make_current()
+
+
+# -- variants ----------------------------------------------------------------------------------------
+
+
+def _straight(entries: dict[Any, Any], observed: ObservedDataInterface) -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class EntriesVariant(Variant):
+    """A variant of the entries: `bend` edits them.
+
+    `is_plain_array`: there is no `__gt_data_interface__`, and an array interface in its place.
+    """
+
+    bend: Callable[[dict[Any, Any], ObservedDataInterface], None] = _straight
+    is_plain_array: bool = False
+
+
+def _four_keys(entries: dict[Any, Any], observed: ObservedDataInterface) -> None:
+    """What the proposal lists, without the version that only array interfaces have."""
+    del entries[None]["version"]
+
+
+def _unknown_key(entries: dict[Any, Any], observed: ObservedDataInterface) -> None:
+    entries[None]["conformance_suite"] = "this key means nothing"
+
+
+def _forwarded(entries: dict[Any, Any], observed: ObservedDataInterface) -> None:
+    """An array interface of NumPy's, passed on with the hooks."""
+    dense = not plans.not_dense_misfit(observed.block.plan)
+    described = {"version": 3, "descr": [("", entries[None]["typestr"])]}
+    entries[None].update(described, strides=None if dense else entries[None]["strides"])
+
+
+def _none_hooks(entries: dict[Any, Any], observed: ObservedDataInterface) -> None:
+    entries[None].update(touch=None, release=None)
+
+
+def _device_only(entries: dict[Any, Any], observed: ObservedDataInterface) -> None:
+    """An entry for a device, at an address that the host may not touch."""
+    entry = entries.pop(None)
+    entries["gpu"] = {**entry, "data": (observed.block.forbidden, False)}
+
+
+_SEEN = ("GT-07",)
+_VARIANTS: tuple[Variant, ...] = (
+    Variant(PLAIN, _SEEN, "right-or-error", "an entry for the host, with hooks", adapt=plans.plain),
+    Variant(
+        "gaps",
+        _SEEN,
+        "right-or-error",
+        "every second element of the last axis",
+        adapt=plans.stepped,
+    ),
+    EntriesVariant(
+        "four-keys",
+        ("GT-02", *_SEEN),
+        "right",
+        "the entry has shape, typestr, data and strides, and no version",
+        adapt=plans.plain,
+        bend=_four_keys,
+    ),
+    EntriesVariant(
+        "unknown-key",
+        ("GT-06", *_SEEN),
+        "right",
+        "the entry has one key more, that no text names",
+        adapt=plans.plain,
+        bend=_unknown_key,
+    ),
+    EntriesVariant(
+        "forwarded",
+        ("GT-06", *_SEEN),
+        "right",
+        "the entry is an array interface of NumPy's, with hooks",
+        adapt=plans.plain,
+        bend=_forwarded,
+    ),
+    EntriesVariant(
+        "none-hooks",
+        _SEEN,
+        "right",
+        "touch and release are None",
+        adapt=plans.plain,
+        bend=_none_hooks,
+    ),
+    EntriesVariant(
+        "array-interface",
+        ("GT-08",),
+        "right",
+        "an array interface in the place of the host's entry",
+        adapt=plans.plain,
+        is_plain_array=True,
+    ),
+    EntriesVariant(
+        "device-only",
+        ("GT-10",),
+        "error",
+        "the only entry is for a device, and there is none",
+        adapt=plans.plain,
+        bend=_device_only,
+    ),
+)
+
+INTERFACES = (
+    Interface(
+        "data-interface",
+        "__gt_data_interface__ with hooks",
+        ("GT",),
+        Capabilities(
+            dtypes=tuple(
+                name
+                for name, info in DTYPES.items()
+                if info.typestr is not None and info.kind in "fiucb"
+            ),
+            max_ndim=5,
+            layouts="any",
+            byteorders=("native",),
+            readonly=(False,),
+        ),
+        ObservedDataInterface,
+        _VARIANTS,
+        taken_rule="GT-06",
+    ),
+)

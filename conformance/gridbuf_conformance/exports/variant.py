@@ -1,0 +1,161 @@
+"""Variants, interfaces, and what is seen of one exporter in front of one consumer.
+
+A variant is one property: a NULL where a pointer may be, an unknown type code, a keyword that an old
+producer does not take. It names the rules that its exports are about (the first of them is blamed
+if the consumer dies) and what the texts allow a consumer to make of it:
+
+- "right": the export is legal, and a consumer that takes the plain form of the same array must take
+  this one, with the same result;
+- "right-or-error": the export is legal and unusual; the right result, or a clean error;
+- "error": the export is not to be taken; a clean error.
+
+A variant does not fit every plan: strides can be NULL only where they are row-major. `adapt` turns
+any plan into the nearest one that fits, so that plans are drawn and never thrown away; `misfit`
+says why a plan does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from ..info import ExportInfo
+from ..plan import Plan
+from ..producer import Capabilities
+
+if TYPE_CHECKING:
+    from .export import Export
+    from .memory import Block
+
+__all__ = ["EXPECTATIONS", "PLAIN", "Interface", "ObservedExport", "Variant"]
+
+PLAIN = "plain"
+EXPECTATIONS = ("right", "right-or-error", "error")
+
+
+def _unchanged(plan: Plan) -> Plan:
+    return plan
+
+
+def _fits(plan: Plan) -> str:
+    return ""
+
+
+def _always_there() -> str:
+    return ""
+
+
+def _same_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return shape
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One property of an export.
+
+    `rules`: the ids whose consumer checks look at such exports, the one blamed for a death first.
+    `about`: the property in half a sentence. `adapt` and `misfit` as the module says; `misfit`
+    returns an empty string for plans that fit. `control` turns a plan into the one whose plain
+    export a consumer must have taken before a refusal of this one counts ("right" only).
+    `described` turns the array's shape into the one that is said, where that is another one;
+    `is_retyped` says that the elements are said to be of another type of the same size.
+    `compared`: the plain export is made in any case, for checks that compare the two.
+
+    Raises ValueError for an expectation that there is not, and for no rules.
+    """
+
+    name: str
+    rules: tuple[str, ...]
+    expects: str
+    about: str
+    adapt: Callable[[Plan], Plan] = _unchanged
+    misfit: Callable[[Plan], str] = _fits
+    control: Callable[[Plan], Plan] = _unchanged
+    described: Callable[[tuple[int, ...]], tuple[int, ...]] = _same_shape
+    is_retyped: bool = False
+    compared: bool = False
+
+    def __post_init__(self) -> None:
+        if self.expects not in EXPECTATIONS:
+            known = ", ".join(EXPECTATIONS)
+            raise ValueError(f"expects is {self.expects!r}, must be one of {known}; pick one")
+        if not self.rules:
+            raise ValueError(f"variant {self.name!r} names no rule; say what it is about")
+
+
+class ObservedExport:
+    """One exporter in front of one consumer, and all that is seen of it.
+
+    Interfaces derive from it. `exporter` is the object that the consumer gets. The suite drops its
+    own references by `forget` when the consumer has returned; what happens to the memory after
+    that is the consumer's doing.
+    """
+
+    exporter: Any
+
+    def __init__(self, export: Export, block: Block) -> None:
+        self.export = export
+        self.block = block
+
+    def info(self) -> ExportInfo:
+        """What was seen so far, without addresses: counters, keywords, states."""
+        return ExportInfo()
+
+    def was_asked(self) -> bool:
+        """Whether the consumer has used the interface at all: one that takes anything, and wraps
+        what it does not know, has not."""
+        raise NotImplementedError(f"{type(self).__name__}.was_asked() must say so")
+
+    def is_free(self) -> bool:
+        """Whether the consumer has given the memory back: nobody may use it any more."""
+        raise NotImplementedError(f"{type(self).__name__}.is_free() must say who holds the memory")
+
+    def forget(self) -> None:
+        """Drops the suite's own references to the exporter and to what it handed out."""
+        self.exporter = None
+
+    def close(self) -> None:
+        """The consumer has let go of everything (`is_free`): nothing is kept for it any longer."""
+
+
+@dataclass(frozen=True)
+class Interface:
+    """One way to export memory.
+
+    `groups` are the catalogue's groups whose rules its exports are about. `capabilities` bound the
+    plans that are drawn for it (element types that the interface has a word for, byte orders …).
+    `make` puts an exporter in front of a consumer. `base` names the interface that a consumer has
+    to take before this one is asked of it, because the texts then ask it to take this one as well:
+    "dlpack" is that of "dlpack-legacy". With None, whether it is taken is found out, and a refusal
+    of its simplest export is no fault, unless the consumer is documented to take it: then
+    `taken_rule` fails. `shifts`: by variant, how many bytes its memory lies off its
+    alignment. `unavailable` says why this machine cannot export through it at all; empty where it can.
+    """
+
+    name: str
+    about: str
+    groups: tuple[str, ...]
+    capabilities: Capabilities
+    make: Callable[[Export, Block], ObservedExport]
+    listed: tuple[Variant, ...]
+    taken_rule: str
+    base: str | None = None
+    shifts: Mapping[str, int] = field(default_factory=dict)
+    unavailable: Callable[[], str] = _always_there
+    variants: Mapping[str, Variant] = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        by_name = {variant.name: variant for variant in self.listed}
+        if PLAIN not in by_name or len(by_name) != len(self.listed):
+            raise ValueError(f"interface {self.name!r} needs one plain variant, and no name twice")
+        object.__setattr__(self, "variants", MappingProxyType(by_name))
+
+    def memory_of(self, export: Export) -> dict[str, int]:
+        """How the block of an export is to be made, beyond its plan: arguments of `Block`."""
+        return {"shift_bytes": self.shifts.get(export.variant.name, 0)}
+
+    def written(self, variant: str) -> str:
+        """The value of the key `export`."""
+        return self.name if variant == PLAIN else f"{self.name}:{variant}"

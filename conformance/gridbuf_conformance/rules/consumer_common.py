@@ -1,0 +1,36 @@
+"""The verdict that most consumer checks share: was the export taken as its variant allows?"""
+
+from __future__ import annotations
+
+from ..consumption import Consumption
+from ..outcomes import Outcome, Verdict
+from .verdicts import fail, ok, unsupported
+
+__all__ = ["taken"]
+
+
+def taken(c: Consumption, control: Consumption | None) -> Verdict:
+    """Whether the consumer did with an export what its variant allows; the heart of most checks."""
+    expects = c.export.variant.expects
+    if not c.accepted:
+        return _refused(c, control, expects)
+    if expects == "error":
+        return fail(f"an error: {c.export.variant.about}", "it was accepted")
+    if c.mistake is None:
+        return ok() if c.can_be_read else unsupported("the result cannot be looked into")
+    if control is not None and control.accepted and control.mistake is not None:
+        note = f"the plain export {control.export.export!r} is not read rightly either"
+        return Verdict(Outcome.BLOCKED, note=note)
+    return fail(*c.mistake)
+
+
+def _refused(c: Consumption, control: Consumption | None, expects: str) -> Verdict:
+    if c.error.type == "SystemError" and "DP-09" in c.export.variant.rules:
+        return Verdict(Outcome.BLOCKED, note="DP-09 failed")
+    if c.unclean:
+        return fail("the array, or a clean error", f"{c.refusal} ({c.unclean})")
+    if expects != "right":
+        return ok(f"refused: {c.error.type}")
+    if control is None or not control.accepted:
+        return unsupported(f"the plain form is refused, too: {c.error.type}")
+    return fail("the array, as from the plain export", c.refusal)

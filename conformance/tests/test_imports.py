@@ -1,0 +1,97 @@
+"""No module of the suite imports, directly or by way of others, what imports it: read from the sources."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import gridbuf_conformance
+import gridbuf_conformance_mutants
+
+PACKAGES = (gridbuf_conformance, gridbuf_conformance_mutants)
+
+
+def modules_of(folder: Path) -> dict[str, Path]:
+    """The source of each module by its full name."""
+    found = {}
+    for path in folder.rglob("*.py"):
+        parts = path.relative_to(folder.parent).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def import_nodes(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+    """Every import, those in functions included; not those that only type checkers see."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (ast.Import, ast.ImportFrom)):
+            yield child
+        elif not (isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"):
+            yield from import_nodes(child)
+
+
+def imported_by(name: str, modules: dict[str, Path]) -> set[str]:
+    """The modules that one imports, with the packages that Python imports on the way."""
+    path = modules[name]
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    found: set[str] = set()
+    for node in import_nodes(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+            continue
+        base = node.module or ""
+        if node.level:
+            above = package.split(".")[: len(package.split(".")) - node.level + 1]
+            base = ".".join([*above, *filter(None, [node.module])])
+        for alias in node.names:
+            inner = f"{base}.{alias.name}"
+            found.add(inner if inner in modules else base)
+    # Its own packages run first whatever it imports; they count only where it asks for a name of theirs.
+    on_the_way = {full.rpartition(".")[0] for full in found}
+    found |= {other for other in on_the_way if not f"{name}.".startswith(f"{other}.")}
+    return found & modules.keys() - {name}
+
+
+def cycle_in(graph: dict[str, set[str]]) -> list[str]:
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
+def test_no_module_is_in_an_import_cycle(package):
+    modules = modules_of(Path(package.__file__).parent)
+    assert len(modules) > 20
+    assert cycle_in({name: imported_by(name, modules) for name in modules}) == []
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
+def test_no_folder_is_in_an_import_cycle(package):
+    """The same for the package's folders, each taken as one."""
+    modules = modules_of(Path(package.__file__).parent)
+    graph: dict[str, set[str]] = {}
+    for name in modules:
+        short = ".".join(name.split(".")[:2])
+        imported = {".".join(other.split(".")[:2]) for other in imported_by(name, modules)}
+        graph.setdefault(short, set()).update(imported - {short, package.__name__})
+    assert cycle_in(graph) == []
+
+
+def test_a_cycle_is_found(tmp_path):
+    package = tmp_path / "p"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "a.py").write_text("def later():\n    from .b import x\n")
+    (package / "b.py").write_text(
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from . import c\nfrom . import a\n"
+    )
+    (package / "c.py").write_text("import p.b\n")
+    modules = modules_of(package)
+    graph = {name: imported_by(name, modules) for name in modules}
+    assert set(cycle_in(graph)) == {"p.a", "p.b"}
+    assert graph["p.c"] == {"p.b"}
