@@ -23,7 +23,6 @@ namespace {
 
 // The other codes of DLDataTypeCode; 7 to 17 are in the table of narrow types.
 constexpr std::uint8_t kDlpackUint = 1;
-constexpr std::uint8_t kDlpackBfloat = 4;
 constexpr std::uint8_t kDlpackComplex = 5;
 constexpr std::uint8_t kDlpackBool = 6;
 

@@ -80,6 +80,7 @@ struct DlpackType {
 /// DLPack's codes of the types that need no table (DLDataTypeCode).
 inline constexpr std::uint8_t kDlpackInt = 0;
 inline constexpr std::uint8_t kDlpackFloat = 2;
+inline constexpr std::uint8_t kDlpackBfloat = 4;
 
 struct DTypeText;  // what no table knows of a type
 

@@ -491,9 +491,9 @@ class Session {
 
   void add_keyword(const char* name, py::object value) {
     kept_.push_back(steal(PyUnicode_InternFromString(name)));
-    passed_.names.push_back(kept_.back().get());
+    passed_.names.push_back(kept_.back().ptr());
     kept_.push_back(std::move(value));
-    passed_.values.push_back(kept_.back().get());
+    passed_.values.push_back(kept_.back().ptr());
   }
 
   /// origin and domain, where the function names them.

@@ -22,6 +22,7 @@
 #include "modules/python/src/parts.h"
 
 import gridbuf.base;
+import gridbuf.device;
 import gridbuf.device.emulated;
 import gridbuf.device.registry;
 import gridbuf.python.support;
@@ -48,6 +49,24 @@ ErrorClass to_error_class(py::handle name) {
   }
   raise(ErrorClass::kValue, {"error", std::string(text), "one of " + known,
                              "pass an exception class that gridbuf raises"});
+}
+
+/// The handle of a stream from a Python integer. TypeError for other kinds (bool too), ValueError
+/// for 0, negative numbers and those beyond 64 bits. The driver says whether the stream lives.
+StreamHandle to_stream_handle(PyObject* object) {
+  if (PyBool_Check(object) != 0 || PyIndex_Check(object) == 0) {
+    raise(ErrorClass::kType, {"stream", describe(object), "an int, the handle of a stream",
+                              "pass 1 for the legacy default stream"});
+  }
+  const py::object number = steal(PyNumber_Index(object));
+  const StreamHandle handle = PyLong_AsUnsignedLongLong(number.ptr());
+  if (handle == static_cast<StreamHandle>(-1) && PyErr_Occurred() != nullptr) {
+    if (!take_error(PyExc_OverflowError)) throw PythonError();
+    raise(ErrorClass::kValue, {"stream", describe(number.ptr()), "from 1 to 2^64 - 1",
+                               "pass 1 for the legacy default stream"});
+  }
+  check(check_stream_number(handle));
+  return handle;
 }
 
 StreamHandle create_stream(py::handle blocking) {
@@ -115,22 +134,6 @@ void set_capacity(py::handle capacity) {
       capacity.is_none() ? INT64_MAX : to_integer(capacity.ptr(), "capacity_bytes");
   check(check_length("capacity_bytes", bytes));
   emulated_driver().set_capacity(bytes);
-}
-
-StreamHandle to_stream_handle(PyObject* object) {
-  if (PyBool_Check(object) != 0 || PyIndex_Check(object) == 0) {
-    raise(ErrorClass::kType, {"stream", describe(object), "an int, the handle of a stream",
-                              "pass 1 for the legacy default stream"});
-  }
-  const py::object number = steal(PyNumber_Index(object));
-  const StreamHandle handle = PyLong_AsUnsignedLongLong(number.ptr());
-  if (handle == static_cast<StreamHandle>(-1) && PyErr_Occurred() != nullptr) {
-    if (!take_error(PyExc_OverflowError)) throw PythonError();
-    raise(ErrorClass::kValue, {"stream", describe(number.ptr()), "from 1 to 2^64 - 1",
-                               "pass 1 for the legacy default stream"});
-  }
-  check(check_stream_number(handle));
-  return handle;
 }
 
 }  // namespace

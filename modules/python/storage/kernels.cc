@@ -169,7 +169,7 @@ void run_with_gil(KernelMemory& memory, PyObject* const* arguments, Py_ssize_t c
     std::vector<PyObject*> arrays;
     for (Py_ssize_t i = 1; i < count; ++i) {
       held.push_back(array_in_kernel(arguments[i], memory));
-      arrays.push_back(held.back().get());
+      arrays.push_back(held.back().ptr());
     }
     return steal(PyObject_Vectorcall(arguments[0], arrays.data(), arrays.size(), nullptr));
   });

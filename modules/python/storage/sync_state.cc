@@ -67,7 +67,7 @@ void add_sync_state_type(PyObject* module) {
   py::object flag = py::module_::import("enum").attr("IntFlag")(
       "SyncFlag", flags, py::arg("module") = "gridbuf.storage");
   flag_class = flag.ptr();
-  const auto core = py::reinterpret_borrow<py::module_>(module);
+  auto core = py::reinterpret_borrow<py::module_>(module);
   py::options options;
   options.disable_function_signatures();
   SyncStateClass type(core, "SyncState", py::module_local(), py::is_final(), kDocumentation);

@@ -63,7 +63,7 @@ struct Sides {
   py::object device;
   Meaning host_meaning;
   Meaning device_meaning;
-  const BufferState& main() const { return state_of((host ? host : device).get()); }
+  const BufferState& main() const { return state_of((host ? host : device).ptr()); }
 };
 
 bool is_managed(const py::object& buffer) {
@@ -194,7 +194,7 @@ StorageSource source_of_memory(const Given& given, const Sides& sides) {
     return storage_source_of(main, nullptr);
   const BufferState& state = sides.main();
   StorageSource source;
-  source.shared = {.dtype = dtype_of((sides.host ? sides.host : sides.device).get()),
+  source.shared = {.dtype = dtype_of((sides.host ? sides.host : sides.device).ptr()),
                    .shape = state.memory.view.shape,
                    .dims = state.dims,
                    .layout = state.layout,
@@ -271,7 +271,7 @@ Parameters parameters_of(const Given& given, const Sides& sides) {
   found.alignment_bytes = wanted.alignment_bytes();
   for (const py::object* side : {&sides.host, &sides.device}) {
     if (!*side) continue;
-    const BufferDescriptor& memory = state_of(side->get()).memory;
+    const BufferDescriptor& memory = state_of(side->ptr()).memory;
     check_layout(wanted.layout(), memory.view);
     const std::int64_t holds =
         found_alignment(memory, wanted.layout(), wanted.aligned_index(), wanted.alignment_bytes());
