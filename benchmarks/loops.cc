@@ -23,8 +23,8 @@
 #include "absl/status/status.h"
 
 import gridbuf.interface.dlpack;
-import gridbuf.layout.view;
 import gridbuf.layout;
+import gridbuf.layout.view;
 import gridbuf.transfer;
 
 namespace {

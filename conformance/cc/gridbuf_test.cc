@@ -17,10 +17,10 @@
 #include "conformance/cc/producer.h"
 #include "conformance/cc/suite.h"
 
-import gridbuf.alloc.host;
 import gridbuf.alloc;
-import gridbuf.interface.dlpack;
+import gridbuf.alloc.host;
 import gridbuf.interface;
+import gridbuf.interface.dlpack;
 import gridbuf.layout;
 
 namespace gridbuf::conformance {

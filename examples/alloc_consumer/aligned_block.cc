@@ -7,8 +7,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-import gridbuf.alloc.host;
 import gridbuf.alloc;
+import gridbuf.alloc.host;
 
 int main() {
   // 20 x 10 x 80 doubles, I contiguous in rows of 24; the point (3, 3, 0) is 600 bytes into the

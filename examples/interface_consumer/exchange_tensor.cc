@@ -11,10 +11,10 @@
 #include "absl/status/statusor.h"
 
 import gridbuf.alloc;
-import gridbuf.interface.dlpack;
 import gridbuf.interface;
-import gridbuf.layout.view;
+import gridbuf.interface.dlpack;
 import gridbuf.layout;
+import gridbuf.layout.view;
 
 namespace {
 

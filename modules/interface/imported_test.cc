@@ -12,8 +12,8 @@
 
 import gridbuf.base;
 import gridbuf.interface;
-import gridbuf.layout.view;
 import gridbuf.layout;
+import gridbuf.layout.view;
 
 namespace gridbuf {
 namespace {

@@ -13,8 +13,8 @@
 import gridbuf.alloc;
 import gridbuf.base;
 import gridbuf.interface;
-import gridbuf.layout.view;
 import gridbuf.layout;
+import gridbuf.layout.view;
 
 namespace gridbuf {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 
-import gridbuf.layout.view;
 import gridbuf.layout;
+import gridbuf.layout.view;
 
 namespace gridbuf {
 namespace {

@@ -15,8 +15,8 @@
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
 
-import gridbuf.layout.view;
 import gridbuf.layout;
+import gridbuf.layout.view;
 
 namespace gridbuf {
 namespace {

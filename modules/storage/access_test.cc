@@ -8,8 +8,8 @@
 
 import gridbuf.base;
 import gridbuf.device.registry;
-import gridbuf.storage.testing;
 import gridbuf.storage;
+import gridbuf.storage.testing;
 
 namespace gridbuf {
 namespace {

@@ -15,8 +15,8 @@ module gridbuf.storage;
 
 import gridbuf.base;
 import gridbuf.device;
-import gridbuf.transfer.device;
 import gridbuf.transfer;
+import gridbuf.transfer.device;
 
 // Accesses, exports, transfers and guards.
 

@@ -16,8 +16,8 @@ module gridbuf.storage;
 
 import gridbuf.alloc.host;
 import gridbuf.base;
-import gridbuf.device.registry;
 import gridbuf.device;
+import gridbuf.device.registry;
 
 // Making storages, and their attributes.
 

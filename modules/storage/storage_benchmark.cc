@@ -14,8 +14,8 @@
 #include "benchmark/benchmark.h"
 
 import gridbuf.alloc;
-import gridbuf.device.registry;
 import gridbuf.device;
+import gridbuf.device.registry;
 import gridbuf.storage;
 
 namespace gridbuf {

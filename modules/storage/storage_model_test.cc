@@ -14,11 +14,11 @@
 
 import gridbuf.alloc;
 import gridbuf.base;
+import gridbuf.device;
 import gridbuf.device.emulated;
 import gridbuf.device.registry;
-import gridbuf.device;
-import gridbuf.storage.testing;
 import gridbuf.storage;
+import gridbuf.storage.testing;
 
 // A software-managed storage beside a model of it: two plain arrays and the set of dirty points.
 // Random accesses, exports, marks and failures; after each, what can be seen must be the model's.

@@ -12,14 +12,14 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
-import gridbuf.alloc.host;
 import gridbuf.alloc;
+import gridbuf.alloc.host;
 import gridbuf.base;
+import gridbuf.device;
 import gridbuf.device.emulated;
 import gridbuf.device.registry;
-import gridbuf.device;
-import gridbuf.storage.testing;
 import gridbuf.storage;
+import gridbuf.storage.testing;
 
 namespace gridbuf {
 namespace {

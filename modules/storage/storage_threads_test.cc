@@ -10,11 +10,11 @@
 #include "gtest/gtest.h"
 
 import gridbuf.alloc;
+import gridbuf.device;
 import gridbuf.device.emulated;
 import gridbuf.device.registry;
-import gridbuf.device;
-import gridbuf.storage.testing;
 import gridbuf.storage;
+import gridbuf.storage.testing;
 
 // Several threads use one storage. What they may do at once is what threads may do with an array:
 // read anything, and write elements of their own. The state is never corrupted, and no thread sees

@@ -5,12 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
-import gridbuf.layout.view;
 import gridbuf.layout;
-import gridbuf.transfer.testing;
+import gridbuf.layout.view;
 import gridbuf.transfer;
+import gridbuf.transfer.testing;
 
 namespace gridbuf {
 namespace {

@@ -20,8 +20,8 @@ module gridbuf.transfer;
 
 import gridbuf.alloc;
 import gridbuf.base;
-import gridbuf.layout.view;
 import gridbuf.layout;
+import gridbuf.layout.view;
 import gridbuf.transfer.loops;
 
 namespace gridbuf {
@@ -69,7 +69,7 @@ constexpr loops::CopyLimits kLimits;
 constexpr loops::CopyLimits kStreamed{.stream_bytes = 0, .stream_rows_bytes = 0};
 
 // How views of one shape are cut into boxes: the same indices of all views. The boxes are numbered,
-// and each is walked, as the target lies in memory; in the order of the index if elements of the
+// and each is walked, as the target is laid out; in the order of the index if elements of the
 // target share bytes.
 class Boxes {
  public:
@@ -241,8 +241,9 @@ class CastLoop {
     const StridedView from = boxes_.part(source_.view, box);
     const std::byte* const numbers = packed_in(read_, source_block_, from, source_.swap_unit_bytes);
     const std::int64_t count = *checked::product(to.shape.span());
-    if (!streams_ && target_.swap_unit_bytes == 1 && is_c_contiguous(to)) {
-      return cast_row_(target_block_ + to.offset_bytes, numbers, count);
+    if (target_.swap_unit_bytes == 1 && is_c_contiguous(to)) {
+      std::byte* const run = target_block_ + to.offset_bytes;
+      return streams_ ? stream(run, numbers, count) : cast_row_(run, numbers, count);
     }
     const ConversionFlags flags = cast_row_(written_.data(), numbers, count);
     copy_view(target_block_, to, written_.data(), *loops::packed(to), target_.swap_unit_bytes,
@@ -250,8 +251,34 @@ class CastLoop {
     return flags;
   }
 
+  // A run of the target past the caches, in pieces that the nearest one holds.
+  ConversionFlags stream(std::byte* target, const std::byte* numbers, std::int64_t count) {
+    constexpr std::int64_t kPieceBytes = 128 * loops::kLineBytes;
+    const std::int64_t itemsize = target_.view.itemsize_bytes;
+    ConversionFlags flags;
+    while (count > 0) {
+      // The next piece begins at a line.
+      const auto behind_line =
+          static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(target) %
+                                    static_cast<std::uintptr_t>(loops::kLineBytes));
+      const std::int64_t length = std::min(count, (kPieceBytes - behind_line) / itemsize);
+      flags |= cast_row_(written_.data(), numbers, length);
+      stream_rows_({.length_bytes = length * itemsize,
+                    .count = 1,
+                    .target_step_bytes = 0,
+                    .source_step_bytes = 0},
+                   target, written_.data());
+      target += length * itemsize;
+      numbers += length * source_.view.itemsize_bytes;
+      count -= length;
+    }
+    loops::end_stream();
+    return flags;
+  }
+
   const Boxes& boxes_;
   const casts::CastRow cast_row_;
+  const loops::MoveDenseRows stream_rows_ = loops::stream_rows_with(simd());
   std::byte* const target_block_;
   const Side target_;
   const std::byte* const source_block_;

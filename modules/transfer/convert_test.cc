@@ -13,14 +13,14 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
+import gridbuf.alloc;
 import gridbuf.alloc.host;
 import gridbuf.alloc.testing;
-import gridbuf.alloc;
 import gridbuf.base;
-import gridbuf.layout.view;
 import gridbuf.layout;
-import gridbuf.transfer.testing;
+import gridbuf.layout.view;
 import gridbuf.transfer;
+import gridbuf.transfer.testing;
 
 namespace gridbuf {
 namespace {

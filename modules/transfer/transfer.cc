@@ -14,11 +14,11 @@ module;
 
 module gridbuf.transfer;
 
-import gridbuf.alloc.host;
 import gridbuf.alloc;
+import gridbuf.alloc.host;
 import gridbuf.base;
-import gridbuf.layout.view;
 import gridbuf.layout;
+import gridbuf.layout.view;
 import gridbuf.transfer.loops;
 
 namespace gridbuf {

@@ -32,8 +32,8 @@ module;
 export module gridbuf.transfer;
 
 import gridbuf.alloc;
-import gridbuf.layout.view;
 import gridbuf.layout;
+import gridbuf.layout.view;
 import gridbuf.transfer.loops;
 
 export namespace gridbuf {

@@ -10,8 +10,8 @@
 #include "absl/status/status.h"
 #include "benchmark/benchmark.h"
 
-import gridbuf.layout.view;
 import gridbuf.layout;
+import gridbuf.layout.view;
 import gridbuf.transfer;
 
 namespace gridbuf {

@@ -15,15 +15,15 @@
 #include "absl/status/status.h"
 #include "gtest/gtest.h"
 
+import gridbuf.alloc;
 import gridbuf.alloc.host;
 import gridbuf.alloc.testing;
-import gridbuf.alloc;
 import gridbuf.base;
-import gridbuf.layout.view;
 import gridbuf.layout;
+import gridbuf.layout.view;
+import gridbuf.transfer;
 import gridbuf.transfer.loops;
 import gridbuf.transfer.testing;
-import gridbuf.transfer;
 
 namespace gridbuf {
 namespace {

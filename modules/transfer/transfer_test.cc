@@ -15,12 +15,12 @@
 #include "absl/status/status.h"
 #include "gtest/gtest.h"
 
+import gridbuf.alloc;
 import gridbuf.alloc.host;
 import gridbuf.alloc.testing;
-import gridbuf.alloc;
 import gridbuf.base;
-import gridbuf.layout.view;
 import gridbuf.layout;
+import gridbuf.layout.view;
 import gridbuf.transfer;
 
 namespace gridbuf {

@@ -317,8 +317,7 @@ def _sizes() -> Iterator[Case]:
 _TINY_NOTE = "One call of copyto(dst, src) with arrays of a few elements: finding out what they are takes longer than copying them."
 _CACHE_NOTE = (
     "{count} copies in a loop of C, by the engine's own function, beside {count} calls of memcpy with as many bytes: what "
-    "a copy in cache costs without Python. Source and target stay in the cache; and as in a model, which copies between the same "
-    "layouts at every step, what the engine found out about them at the first copy is known at the next ones."
+    "a copy in cache costs without Python. Source and target stay in the cache."
 )
 _TINY: dict[str, tuple[tuple[int, ...], Layout]] = {
     "scalar": ((), ()),

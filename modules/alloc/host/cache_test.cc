@@ -8,8 +8,8 @@
 
 #include "gtest/gtest.h"
 
-import gridbuf.alloc.host;
 import gridbuf.alloc;
+import gridbuf.alloc.host;
 
 namespace gridbuf {
 namespace {

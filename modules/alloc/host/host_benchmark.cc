@@ -10,8 +10,8 @@
 #include "absl/status/statusor.h"
 #include "benchmark/benchmark.h"
 
-import gridbuf.alloc.host;
 import gridbuf.alloc;
+import gridbuf.alloc.host;
 
 namespace gridbuf {
 namespace {

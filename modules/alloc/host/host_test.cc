@@ -19,9 +19,9 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
+import gridbuf.alloc;
 import gridbuf.alloc.host;
 import gridbuf.alloc.testing;
-import gridbuf.alloc;
 import gridbuf.base;
 
 namespace gridbuf {

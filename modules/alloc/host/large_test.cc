@@ -28,9 +28,9 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
+import gridbuf.alloc;
 import gridbuf.alloc.host;
 import gridbuf.alloc.testing;
-import gridbuf.alloc;
 import gridbuf.base;
 
 // A sanitizer's malloc ends the process where the C library's answers null; the contract is about

@@ -12,8 +12,8 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
-import gridbuf.alloc.host;
 import gridbuf.alloc;
+import gridbuf.alloc.host;
 import gridbuf.base;
 
 namespace gridbuf::pages {

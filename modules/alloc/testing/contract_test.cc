@@ -9,9 +9,9 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
+import gridbuf.alloc;
 import gridbuf.alloc.host;
 import gridbuf.alloc.testing;
-import gridbuf.alloc;
 import gridbuf.base;
 
 extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }

@@ -17,10 +17,10 @@ module;
 
 module gridbuf.alloc.testing;
 
-import gridbuf.alloc.host;
 import gridbuf.alloc;
-import gridbuf.layout.view;
+import gridbuf.alloc.host;
 import gridbuf.layout;
+import gridbuf.layout.view;
 
 namespace gridbuf::testing {
 namespace {

@@ -45,8 +45,8 @@ module;
 
 export module gridbuf.device.cuda;
 
-import gridbuf.alloc.host;
 import gridbuf.alloc;
+import gridbuf.alloc.host;
 import gridbuf.device;
 
 namespace gridbuf::cuda {

@@ -13,13 +13,13 @@
 #include "gtest/gtest.h"
 #include "modules/device/cuda/runtime/runtime.h"
 
-import gridbuf.alloc.testing;
 import gridbuf.alloc;
+import gridbuf.alloc.testing;
 import gridbuf.base;
-import gridbuf.device.cuda.fake;
-import gridbuf.device.cuda;
-import gridbuf.device.emulated;
 import gridbuf.device;
+import gridbuf.device.cuda;
+import gridbuf.device.cuda.fake;
+import gridbuf.device.emulated;
 
 // The driver on a runtime that a test commands (gridbuf.device.cuda.fake). What a GPU does is
 // tested in gpu_test.cc.

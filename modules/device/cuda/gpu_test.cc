@@ -16,11 +16,11 @@
 #include "gtest/gtest.h"
 #include "modules/device/cuda/runtime/runtime.h"
 
-import gridbuf.alloc.testing;
 import gridbuf.alloc;
+import gridbuf.alloc.testing;
 import gridbuf.base;
-import gridbuf.device.cuda;
 import gridbuf.device;
+import gridbuf.device.cuda;
 
 // The driver on a GPU. Where there is none, every test here is skipped and says so: what it checks
 // has then not been checked on this machine.

@@ -9,8 +9,8 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
-import gridbuf.alloc.host;
 import gridbuf.alloc;
+import gridbuf.alloc.host;
 import gridbuf.base;
 import gridbuf.device.cuda;
 

@@ -19,11 +19,11 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
-import gridbuf.alloc.testing;
 import gridbuf.alloc;
+import gridbuf.alloc.testing;
 import gridbuf.base;
-import gridbuf.device.emulated;
 import gridbuf.device;
+import gridbuf.device.emulated;
 
 namespace gridbuf {
 namespace {

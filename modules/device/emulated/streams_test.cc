@@ -10,8 +10,8 @@
 #include "gtest/gtest.h"
 
 import gridbuf.base;
-import gridbuf.device.emulated;
 import gridbuf.device;
+import gridbuf.device.emulated;
 
 namespace gridbuf::emulated {
 namespace {

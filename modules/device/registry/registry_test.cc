@@ -7,9 +7,9 @@
 
 import gridbuf.alloc;
 import gridbuf.base;
+import gridbuf.device;
 import gridbuf.device.emulated;
 import gridbuf.device.registry;
-import gridbuf.device;
 
 namespace gridbuf {
 namespace {

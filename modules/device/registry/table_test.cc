@@ -9,8 +9,8 @@
 #include "modules/device/registry/device_table.h"
 
 import gridbuf.alloc;
-import gridbuf.device.registry;
 import gridbuf.device;
+import gridbuf.device.registry;
 
 namespace gridbuf {
 namespace {

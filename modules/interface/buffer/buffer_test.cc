@@ -9,10 +9,10 @@
 
 import gridbuf.alloc;
 import gridbuf.base;
-import gridbuf.interface.buffer;
 import gridbuf.interface;
-import gridbuf.layout.view;
+import gridbuf.interface.buffer;
 import gridbuf.layout;
+import gridbuf.layout.view;
 
 namespace gridbuf {
 namespace {

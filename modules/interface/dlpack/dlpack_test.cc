@@ -14,14 +14,14 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
+import gridbuf.alloc;
 import gridbuf.alloc.host;
 import gridbuf.alloc.testing;
-import gridbuf.alloc;
 import gridbuf.base;
-import gridbuf.interface.dlpack;
 import gridbuf.interface;
-import gridbuf.layout.view;
+import gridbuf.interface.dlpack;
 import gridbuf.layout;
+import gridbuf.layout.view;
 
 namespace gridbuf::dlpack {
 namespace {

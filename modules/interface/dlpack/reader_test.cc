@@ -11,10 +11,10 @@
 
 import gridbuf.alloc;
 import gridbuf.base;
-import gridbuf.interface.dlpack;
 import gridbuf.interface;
-import gridbuf.layout.view;
+import gridbuf.interface.dlpack;
 import gridbuf.layout;
+import gridbuf.layout.view;
 
 namespace gridbuf::dlpack {
 namespace {

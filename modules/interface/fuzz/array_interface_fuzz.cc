@@ -8,9 +8,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+import gridbuf.interface;
 import gridbuf.interface.fuzz;
 import gridbuf.interface.numpy;
-import gridbuf.interface;
 
 namespace gridbuf::fuzz {
 namespace {

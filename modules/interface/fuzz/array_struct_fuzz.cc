@@ -10,9 +10,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+import gridbuf.interface;
 import gridbuf.interface.fuzz;
 import gridbuf.interface.numpy;
-import gridbuf.interface;
 
 namespace gridbuf::fuzz {
 namespace {

@@ -7,10 +7,10 @@
 #include "gtest/gtest.h"
 
 import gridbuf.base;
-import gridbuf.interface.numpy;
 import gridbuf.interface;
-import gridbuf.layout.view;
+import gridbuf.interface.numpy;
 import gridbuf.layout;
+import gridbuf.layout.view;
 
 namespace gridbuf::array_struct {
 namespace {

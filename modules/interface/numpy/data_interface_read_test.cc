@@ -9,8 +9,8 @@
 
 import gridbuf.alloc;
 import gridbuf.base;
-import gridbuf.interface.numpy;
 import gridbuf.interface;
+import gridbuf.interface.numpy;
 import gridbuf.layout;
 
 namespace gridbuf {

@@ -8,10 +8,10 @@
 
 import gridbuf.alloc;
 import gridbuf.base;
-import gridbuf.interface.numpy;
 import gridbuf.interface;
-import gridbuf.layout.view;
+import gridbuf.interface.numpy;
 import gridbuf.layout;
+import gridbuf.layout.view;
 
 namespace gridbuf {
 namespace {

@@ -11,8 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-import gridbuf.layout.view;
 import gridbuf.layout;
+import gridbuf.layout.view;
 
 namespace gridbuf {
 namespace {

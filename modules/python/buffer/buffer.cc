@@ -18,13 +18,13 @@ module;
 
 module gridbuf.python.buffer;
 
-import gridbuf.alloc.host;
 import gridbuf.alloc;
+import gridbuf.alloc.host;
 import gridbuf.base;
-import gridbuf.device.registry;
 import gridbuf.device;
-import gridbuf.interface.dlpack;
+import gridbuf.device.registry;
 import gridbuf.interface;
+import gridbuf.interface.dlpack;
 import gridbuf.layout;
 import gridbuf.python.support;
 

@@ -20,10 +20,10 @@ module gridbuf.python.buffer;
 
 import gridbuf.alloc;
 import gridbuf.base;
-import gridbuf.device.registry;
 import gridbuf.device;
-import gridbuf.interface.numpy;
+import gridbuf.device.registry;
 import gridbuf.interface;
+import gridbuf.interface.numpy;
 import gridbuf.layout;
 import gridbuf.python.support;
 

@@ -16,8 +16,8 @@ module gridbuf.python.buffer;
 import gridbuf.alloc;
 import gridbuf.base;
 import gridbuf.device;
-import gridbuf.interface.dlpack;
 import gridbuf.interface;
+import gridbuf.interface.dlpack;
 import gridbuf.python.support;
 
 namespace gridbuf::python {

@@ -18,10 +18,10 @@ module gridbuf.python.buffer;
 
 import gridbuf.alloc;
 import gridbuf.base;
-import gridbuf.device.registry;
 import gridbuf.device;
-import gridbuf.interface.dlpack;
+import gridbuf.device.registry;
 import gridbuf.interface;
+import gridbuf.interface.dlpack;
 import gridbuf.layout;
 import gridbuf.python.support;
 

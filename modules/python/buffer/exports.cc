@@ -14,8 +14,8 @@ module gridbuf.python.buffer;
 import gridbuf.alloc;
 import gridbuf.base;
 import gridbuf.device;
-import gridbuf.interface.buffer;
 import gridbuf.interface;
+import gridbuf.interface.buffer;
 import gridbuf.python.support;
 
 namespace gridbuf::python {

@@ -16,8 +16,8 @@ module;
 module gridbuf.python.buffer;
 
 import gridbuf.base;
-import gridbuf.interface.numpy;
 import gridbuf.interface;
+import gridbuf.interface.numpy;
 import gridbuf.layout;
 import gridbuf.python.support;
 

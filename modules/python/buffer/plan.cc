@@ -150,7 +150,11 @@ void add_plan_type(PyObject* module) {
            "difference(self, found, /)\n--\n\n"
            "What differs from another plan, a line per property; '' if nothing does.")
       .def("__repr__", text_of)
-      .def("__eq__", &PlanObject::operator==, py::is_operator())
+      .def("__eq__",
+           [](const PlanObject& object, py::handle other) {
+             if (!py::isinstance<PlanObject>(other)) return share(Py_NotImplemented);
+             return share(object == py::cast<const PlanObject&>(other) ? Py_True : Py_False);
+           })
       // The text holds all that a plan is made from.
       .def("__hash__",
            [](const PlanObject& object) { return std::hash<std::string>()(text_of(object)); })

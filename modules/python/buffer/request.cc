@@ -17,8 +17,8 @@ module gridbuf.python.buffer;
 import gridbuf.alloc;
 import gridbuf.base;
 import gridbuf.device;
-import gridbuf.interface.numpy;
 import gridbuf.interface;
+import gridbuf.interface.numpy;
 import gridbuf.layout;
 import gridbuf.python.support;
 

@@ -19,8 +19,8 @@ import gridbuf.alloc;
 import gridbuf.base;
 import gridbuf.device;
 import gridbuf.interface;
-import gridbuf.layout.view;
 import gridbuf.layout;
+import gridbuf.layout.view;
 import gridbuf.python.support;
 
 namespace gridbuf::python {

@@ -25,8 +25,8 @@
 #include "absl/status/status.h"
 #include "modules/python/src/parts.h"
 
-import gridbuf.alloc.host;
 import gridbuf.alloc;
+import gridbuf.alloc.host;
 import gridbuf.base;
 import gridbuf.layout;
 import gridbuf.python.buffer;

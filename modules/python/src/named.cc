@@ -23,8 +23,8 @@
 #include "modules/python/src/parts.h"
 
 import gridbuf.base;
-import gridbuf.layout.view;
 import gridbuf.layout;
+import gridbuf.layout.view;
 import gridbuf.python.support;
 
 namespace gridbuf::python {

@@ -20,8 +20,8 @@ module gridbuf.python.storage;
 
 import gridbuf.base;
 import gridbuf.device;
-import gridbuf.interface.numpy;
 import gridbuf.interface;
+import gridbuf.interface.numpy;
 import gridbuf.layout;
 import gridbuf.python.buffer;
 import gridbuf.python.support;

@@ -17,12 +17,12 @@ module gridbuf.python.storage;
 
 import gridbuf.alloc;
 import gridbuf.base;
+import gridbuf.device;
 import gridbuf.device.emulated;
 import gridbuf.device.registry;
-import gridbuf.device;
 import gridbuf.interface;
-import gridbuf.layout.view;
 import gridbuf.layout;
+import gridbuf.layout.view;
 import gridbuf.python.buffer;
 import gridbuf.python.support;
 import gridbuf.storage;

@@ -36,15 +36,15 @@ module;
 export module gridbuf.python.storage;
 
 import gridbuf.device;
+import gridbuf.interface;
 import gridbuf.interface.buffer;
 import gridbuf.interface.dlpack;
 import gridbuf.interface.numpy;
-import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.buffer;
 import gridbuf.python.support;
-import gridbuf.storage.sync;
 import gridbuf.storage;
+import gridbuf.storage.sync;
 
 export namespace gridbuf::python {
 

@@ -19,8 +19,8 @@ module gridbuf.python.support;
 
 import gridbuf.base;
 import gridbuf.device;
-import gridbuf.layout.view;
 import gridbuf.layout;
+import gridbuf.layout.view;
 
 namespace gridbuf::python {
 namespace {

@@ -24,8 +24,8 @@ module gridbuf.python.support;
 
 import gridbuf.base;
 import gridbuf.interface;
-import gridbuf.layout.view;
 import gridbuf.layout;
+import gridbuf.layout.view;
 
 namespace gridbuf::python {
 namespace {

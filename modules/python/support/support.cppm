@@ -33,8 +33,8 @@ export module gridbuf.python.support;
 import gridbuf.base;
 import gridbuf.device;
 import gridbuf.interface;
-import gridbuf.layout.view;
 import gridbuf.layout;
+import gridbuf.layout.view;
 
 // ---- Errors and references ----
 //

@@ -299,7 +299,9 @@ def test_every_pair_of_types_is_what_numpy_makes_of_it(
     numbers = special_numbers(of)
     block = aligned_bytes(2 * numbers.nbytes)
     for step in (1, 2, -1):
-        source = block.view(of)[: 2 * numbers.size : abs(step)][: numbers.size][:: step // abs(step)]
+        source = block.view(of)[: 2 * numbers.size : abs(step)][: numbers.size][
+            :: step // abs(step)
+        ]
         source[...] = numbers
         for options in ({}, {"where": np.arange(numbers.size) % 3 == 0}):
             targets = [aligned_bytes(2 * numbers.size * to.itemsize) for _ in range(2)]
@@ -308,7 +310,9 @@ def test_every_pair_of_types_is_what_numpy_makes_of_it(
                 memory_of_target[...] = 1 if to == np.bool_ else 7
                 views.append(memory_of_target.view(to)[:: abs(step)][: numbers.size])
             expected = copied(np.copyto, views[0], source, **options)
-            assert copied(gridbuf.copyto, views[1], source, **options) == expected, f"{step} {options}"
+            assert copied(gridbuf.copyto, views[1], source, **options) == expected, (
+                f"{step} {options}"
+            )
             assert np.array_equal(targets[0], targets[1]), f"{step} {options}"
 
 
@@ -331,7 +335,8 @@ def large_layouts(dtype: np.dtype[Any]) -> Iterator[tuple[Layout, int]]:
 @pytest.mark.parametrize(
     ("to", "of"),
     [("f8", "f8"), ("f4", "f4"), ("i2", "i2"), ("u1", "u1"), ("c16", "c16"), ("V12", "V12"),
-     (">f8", "<f8"), ("f4", "f8"), ("f8", "f4"), ("f8", "i4"), ("f2", "f4"), ("i4", "f8")],
+     (">f8", "<f8"), ("f4", "f8"), ("f8", "f4"), ("f8", "i4"), ("f2", "f4"), ("i4", "f8"),
+     ("f4", "i2"), ("i8", "u1"), ("c8", ">u2"), ("?", "i4")],
 )  # fmt: skip
 @pytest.mark.parametrize("simd", memory.supported_simd())
 def test_large_arrays(simd: Any, to: str, of: str, masked: bool) -> None:
@@ -351,6 +356,18 @@ def test_large_arrays(simd: Any, to: str, of: str, masked: bool) -> None:
     if to != of:
         put_numbers(draw, source.of(blocks[1]))
     check(Case(blocks, target, source, mask if masked else True, "unsafe", 1, 2), f"{simd} {to}")
+
+
+@pytest.mark.parametrize("order", [(2, 1, 0), (0, 2, 1), (1, 0, 2)])
+def test_integers_between_layouts_go_in_blocks(order: tuple[int, int, int]) -> None:
+    source = np.arange(33 * 701 * 499, dtype="i8").astype("i2").reshape(33, 701, 499)  # 22 MiB
+    target = np.zeros([source.shape[axis] for axis in order], "f4").transpose(np.argsort(order))
+    gridbuf.copyto(target, source)
+    assert np.array_equal(target, source)
+    gridbuf.copyto(target[::-1, 1:, ::3], source[:, 1:, ::3] // 2)
+    assert np.array_equal(target[::-1, 1:, ::3], source[:, 1:, ::3] // 2)
+    assert np.array_equal(target[:, 0], source[:, 0])
+    assert np.array_equal(target[:, :, 1::3], source[:, :, 1::3])
 
 
 @pytest.mark.parametrize("simd", memory.supported_simd())

@@ -12,8 +12,8 @@ module;
 
 module gridbuf.storage.sync;
 
-import gridbuf.layout.view;
 import gridbuf.layout;
+import gridbuf.layout.view;
 
 namespace gridbuf {
 

@@ -9,8 +9,8 @@
 
 #include "gtest/gtest.h"
 
-import gridbuf.layout.view;
 import gridbuf.layout;
+import gridbuf.layout.view;
 import gridbuf.storage.sync;
 
 namespace gridbuf {

@@ -43,8 +43,8 @@ module;
 export module gridbuf.storage.sync;
 
 import gridbuf.device;
-import gridbuf.layout.view;
 import gridbuf.layout;
+import gridbuf.layout.view;
 
 export namespace gridbuf {
 

@@ -11,8 +11,8 @@ module;
 
 module gridbuf.storage.testing;
 
-import gridbuf.device.emulated;
 import gridbuf.device;
+import gridbuf.device.emulated;
 import gridbuf.storage;
 
 namespace gridbuf::testing {

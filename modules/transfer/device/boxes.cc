@@ -13,10 +13,10 @@ module gridbuf.transfer.device;
 
 import gridbuf.alloc;
 import gridbuf.base;
-import gridbuf.layout.view;
 import gridbuf.layout;
-import gridbuf.transfer.loops;
+import gridbuf.layout.view;
 import gridbuf.transfer;
+import gridbuf.transfer.loops;
 
 namespace gridbuf {
 namespace {
@@ -37,7 +37,7 @@ bool packs_on_host(const SideElements& to, const SideElements& from, const Strid
          has_narrow_rows(host);
 }
 
-// The same elements, dimensions ordered as they lie in the host's memory: the processor packs them
+// The same elements, dimensions ordered as in the host's memory: the processor packs them
 // at the speed of that, and the order on the device is the kernel's business.
 SideElements in_order_of(const StridedView& host, const SideElements& side) {
   const Axes axes = axes_by_rank(layout_of(host.shape, host.strides_bytes));

@@ -12,12 +12,12 @@
 
 import gridbuf.alloc;
 import gridbuf.base;
-import gridbuf.device.emulated;
 import gridbuf.device;
-import gridbuf.layout.view;
+import gridbuf.device.emulated;
 import gridbuf.layout;
-import gridbuf.transfer.device;
+import gridbuf.layout.view;
 import gridbuf.transfer;
+import gridbuf.transfer.device;
 
 namespace gridbuf {
 namespace {
@@ -154,7 +154,6 @@ Cost cost_of(const Work& work) {
           after.to_host_bytes - before.to_host_bytes};
 }
 
-// [example]
 // The lower halo of the contiguous dimension: 3 elements of each of 3000 rows. They cross in one
 // copy, and a kernel puts them in their places.
 TEST(CopyBoxesCost, NarrowRowsCrossInOneCopy) {
@@ -166,7 +165,6 @@ TEST(CopyBoxesCost, NarrowRowsCrossInOneCopy) {
   });
   EXPECT_EQ(cost, (Cost{1, 1, 50 * 60 * 3 * 8, 0}));
 }
-// [/example]
 
 // Few rows, or wide ones, need no staging.
 TEST(CopyBoxesCost, RowsThatTheBusTakesWellGoStraight) {

@@ -16,8 +16,8 @@ module gridbuf.transfer.device;
 import gridbuf.alloc;
 import gridbuf.base;
 import gridbuf.layout;
-import gridbuf.transfer.loops;
 import gridbuf.transfer;
+import gridbuf.transfer.loops;
 
 namespace gridbuf {
 namespace {
@@ -165,7 +165,7 @@ std::int64_t& device_stride(Axis& axis, bool to_device) {
   return to_device ? axis.target_stride_bytes : axis.source_stride_bytes;
 }
 
-// Turns and sorts the axes as they lie in the host's memory.
+// Turns and sorts the axes as the host's memory has them.
 void order_by_host(Walk& walk, bool to_device) {
   for (Axis& axis : walk.axes) {
     if (host_stride(axis, to_device) >= 0) continue;

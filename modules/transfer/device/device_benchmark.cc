@@ -16,10 +16,10 @@
 #include "benchmark/benchmark.h"
 
 import gridbuf.alloc;
-import gridbuf.device.cuda;
 import gridbuf.device;
-import gridbuf.layout.view;
+import gridbuf.device.cuda;
 import gridbuf.layout;
+import gridbuf.layout.view;
 import gridbuf.transfer.device;
 
 namespace gridbuf {

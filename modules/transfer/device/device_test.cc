@@ -12,12 +12,12 @@
 
 import gridbuf.alloc;
 import gridbuf.base;
-import gridbuf.device.emulated;
 import gridbuf.device;
-import gridbuf.layout.view;
+import gridbuf.device.emulated;
 import gridbuf.layout;
-import gridbuf.transfer.device;
+import gridbuf.layout.view;
 import gridbuf.transfer;
+import gridbuf.transfer.device;
 
 namespace gridbuf {
 namespace {
@@ -351,7 +351,6 @@ TEST(FillElementsOnErrors, AreFoundBeforeAnythingIsEnqueued) {
   EXPECT_TRUE(fill_elements_on(driver, nullptr, {{0}, {8}, 0, 8}, Bytes(8), 1).ok());
 }
 
-// [example]
 // The halo of a padded field goes to the device: one plane is one call, though its rows are padded
 // on both sides.
 TEST(CopyElementsOnCalls, APlaneOfPaddedRowsIsOneCall) {
@@ -366,7 +365,6 @@ TEST(CopyElementsOnCalls, APlaneOfPaddedRowsIsOneCall) {
       copy_elements_on(driver, device.data(), plane, host.data(), plane, current_stream()).ok());
   EXPECT_EQ(copies() - before, 1);
 }
-// [/example]
 
 TEST(CopyElementsOnCalls, EqualDenseLayoutsAreOneCall) {
   EmulatedDriver& driver = emulated_driver();

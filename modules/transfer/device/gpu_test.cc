@@ -14,12 +14,12 @@
 
 import gridbuf.alloc;
 import gridbuf.base;
-import gridbuf.device.cuda;
 import gridbuf.device;
-import gridbuf.layout.view;
+import gridbuf.device.cuda;
 import gridbuf.layout;
-import gridbuf.transfer.device;
+import gridbuf.layout.view;
 import gridbuf.transfer;
+import gridbuf.transfer.device;
 
 // The kernels on a GPU: what the host's build of their index logic cannot show. Where there is
 // none, every test here is skipped and says so: what it checks has then not been checked on this

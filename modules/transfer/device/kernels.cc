@@ -191,7 +191,7 @@ struct MovePlanner {
 
   // --- Tiles ---
 
-  // The axis on which the source lies densest, if that is another one than the target's.
+  // The axis on which the source is densest, if that is another one than the target's.
   std::optional<int> source_axis() const {
     const int target_axis = walk.axes.size() - 1;
     int densest = -1;

@@ -22,13 +22,13 @@
 
 import gridbuf.alloc;
 import gridbuf.base;
-import gridbuf.device.emulated;
 import gridbuf.device;
-import gridbuf.layout.view;
+import gridbuf.device.emulated;
 import gridbuf.layout;
+import gridbuf.layout.view;
+import gridbuf.transfer;
 import gridbuf.transfer.device;
 import gridbuf.transfer.loops;
-import gridbuf.transfer;
 
 namespace gridbuf::kernels {
 namespace {
@@ -302,14 +302,12 @@ TEST(Kernels, LongElementsAreRefusedUnlessTheyRepeatShorterOnes) {
 // Addresses that nobody reads: plans are made of numbers.
 std::byte* address(std::uintptr_t number) { return reinterpret_cast<std::byte*>(number); }
 
-// [example]
 // The reversed layout of a cube of doubles: tiles of 16 KiB, 16 bytes at a time on both sides.
 Move reversed_cube(std::byte* target, const std::byte* source, std::int64_t n) {
   const StridedView rows{{n, n, n}, {n * n * 8, n * 8, 8}, 0, 8};
   const StridedView columns{{n, n, n}, {8, n * 8, n * n * 8}, 0, 8};
   return plan_copy(ordered_walk(target, rows, source, columns), 8);
 }
-// [/example]
 
 TEST(KernelPlans, TransposeInWideTiles) {
   const Move move = reversed_cube(address(1 << 20), address(1 << 30), 512);

@@ -19,11 +19,11 @@
 #include "absl/status/status.h"
 
 import gridbuf.base;
-import gridbuf.layout.view;
 import gridbuf.layout;
+import gridbuf.layout.view;
+import gridbuf.transfer;
 import gridbuf.transfer.loops;
 import gridbuf.transfer.testing;
-import gridbuf.transfer;
 
 namespace gridbuf {
 namespace {

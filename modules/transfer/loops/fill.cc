@@ -17,8 +17,8 @@ module;
 module gridbuf.transfer.loops;
 
 import gridbuf.base;
-import gridbuf.layout.view;
 import gridbuf.layout;
+import gridbuf.layout.view;
 
 namespace gridbuf::loops {
 namespace {
@@ -346,7 +346,7 @@ struct Plan {
   std::int64_t unit_elements = 1;
   std::int64_t units_of_a_row = 1;
   std::int64_t units_of_a_piece = 1;
-  std::int64_t touched_bytes = 0;  // what that costs, where elements lie apart
+  std::int64_t touched_bytes = 0;  // what that costs, where elements are apart
 };
 
 bool is_dense(const TargetRows& rows, std::int64_t itemsize_bytes) {

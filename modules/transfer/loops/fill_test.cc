@@ -13,8 +13,8 @@
 #include "gtest/gtest.h"
 
 import gridbuf.base;
-import gridbuf.layout.view;
 import gridbuf.layout;
+import gridbuf.layout.view;
 import gridbuf.transfer.loops;
 import gridbuf.transfer.testing;
 
@@ -35,7 +35,6 @@ Bytes expected_fill(const Bytes& before, const StridedView& target, const Bytes&
   return testing::expected_copy(before, target, element, repeated(target));
 }
 
-// [example]
 // Every interior point of a field with a halo of 1 becomes `value`; the halo stays as it is.
 void fill_interior(std::span<double> field, std::int64_t n, double value) {
   const StridedView interior{.shape = {n - 2, n - 2},
@@ -44,7 +43,6 @@ void fill_interior(std::span<double> field, std::int64_t n, double value) {
                              .itemsize_bytes = 8};
   fill_view(std::as_writable_bytes(field).data(), interior, std::as_bytes(std::span(&value, 1)));
 }
-// [/example]
 
 TEST(Example, OfTheReadme) {
   std::array<double, 16> field{};

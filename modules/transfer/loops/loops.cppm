@@ -31,8 +31,8 @@ module;
 
 export module gridbuf.transfer.loops;
 
-import gridbuf.layout.view;
 import gridbuf.layout;
+import gridbuf.layout.view;
 
 export namespace gridbuf::loops {
 

@@ -9,8 +9,8 @@ module;
 module gridbuf.transfer.loops;
 
 import gridbuf.base;
-import gridbuf.layout.view;
 import gridbuf.layout;
+import gridbuf.layout.view;
 
 namespace gridbuf::loops {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "gtest/gtest.h"
 
-import gridbuf.layout.view;
 import gridbuf.layout;
+import gridbuf.layout.view;
 import gridbuf.transfer.loops;
 
 namespace gridbuf::loops {
@@ -29,7 +29,6 @@ CopyPlan plan_of(const StridedView& target, const StridedView& source,
   return make_plan(walk, target.itemsize_bytes, 1, order, limits);
 }
 
-// [example]
 // A cube from C order to Fortran order: planes of the first and the last dimension, and a loop over
 // the middle one.
 TEST(Plan, MovesPlanesOfTheTwoContiguousDimensions) {
@@ -41,7 +40,6 @@ TEST(Plan, MovesPlanesOfTheTwoContiguousDimensions) {
   EXPECT_EQ(plan.plane.source_row_stride_bytes, 8 * n * n);
   EXPECT_EQ(plan.bands.rows, 16);  // two lines of doubles
 }
-// [/example]
 
 TEST(Plan, OfEqualLayoutsIsOneRow) {
   const CopyPlan plan = plan_of(view({4, 5, 6}, {30, 6, 1}), view({4, 5, 6}, {30, 6, 1}));

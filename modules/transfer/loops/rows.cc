@@ -172,7 +172,7 @@ void swap_dense(std::byte* bytes, std::size_t length_bytes, std::size_t unit_byt
   }
 }
 
-// Element by element: each is there as it shall be before the next one is written.
+// Element by element: each is complete before the next one is written.
 void move_swapped(const Rows& row, std::byte* target, const std::byte* source) {
   const auto itemsize = static_cast<std::size_t>(row.itemsize_bytes);
   const auto unit = static_cast<std::size_t>(row.swap_unit_bytes);

@@ -11,7 +11,6 @@ import gridbuf.transfer.loops;
 namespace gridbuf::loops {
 namespace {
 
-// [example]
 // Every second number of one array, into another one.
 void copy_every_second(float* target, const float* source, std::int64_t count) {
   const Rows row{
@@ -19,7 +18,6 @@ void copy_every_second(float* target, const float* source, std::int64_t count) {
   move_rows_with(simd(), row)(row, reinterpret_cast<std::byte*>(target),
                               reinterpret_cast<const std::byte*>(source));
 }
-// [/example]
 
 TEST(Rows, TakeEverySecondElement) {
   const std::array<float, 6> source{1, 2, 3, 4, 5, 6};

@@ -12,7 +12,6 @@ import gridbuf.transfer.loops;
 namespace gridbuf::loops {
 namespace {
 
-// [example]
 // Runs `work` on every path that this machine has, and leaves the setting as it was.
 template <class Work>
 void on_every_path(const Work& work) {
@@ -23,7 +22,6 @@ void on_every_path(const Work& work) {
   }
   ASSERT_TRUE(set_simd(before).ok());
 }
-// [/example]
 
 TEST(Simd, IsWhatWasSet) {
   on_every_path([](Simd path) { EXPECT_EQ(simd(), path); });

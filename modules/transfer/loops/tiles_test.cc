@@ -13,7 +13,6 @@ import gridbuf.transfer.loops;
 namespace gridbuf::loops {
 namespace {
 
-// [example]
 // Transposes a matrix of doubles, band by band. Any of them could be another thread's.
 void transpose(double* target, const double* source, std::int64_t rows, std::int64_t columns) {
   const Plane plane{.target = reinterpret_cast<std::byte*>(target),
@@ -31,7 +30,6 @@ void transpose(double* target, const double* source, std::int64_t rows, std::int
   for (std::int64_t i = 0; i < bands.count; ++i) move_band(plane, bands[i]);
   end_stream();
 }
-// [/example]
 
 TEST(Tiles, Transpose) {
   for (const auto [rows, columns] : {std::array{37, 29}, std::array{64, 48}, std::array{1, 9}}) {

@@ -7,8 +7,8 @@ module;
 
 module gridbuf.transfer.loops;
 
-import gridbuf.layout.view;
 import gridbuf.layout;
+import gridbuf.layout.view;
 
 namespace gridbuf::loops {
 

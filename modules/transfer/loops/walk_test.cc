@@ -5,8 +5,8 @@
 
 #include "gtest/gtest.h"
 
-import gridbuf.layout.view;
 import gridbuf.layout;
+import gridbuf.layout.view;
 import gridbuf.transfer.loops;
 
 namespace gridbuf::loops {
@@ -19,7 +19,6 @@ StridedView view(Extents shape, Extents strides_bytes, std::int64_t offset_bytes
   return {shape, strides_bytes, offset_bytes, 8};
 }
 
-// [example]
 // Two padded fields in different layouts, walked as the target lies.
 TEST(Walk, IsOrderedByTheTargetAndMergedWhereBothAreDense) {
   const StridedView target = view({4, 3, 2}, {8, 32, 96});  // first dimension fastest
@@ -32,7 +31,6 @@ TEST(Walk, IsOrderedByTheTargetAndMergedWhereBothAreDense) {
   EXPECT_EQ(walk.axes[0].extent, 6);
   EXPECT_EQ(walk.axes[1].extent, 4);
 }
-// [/example]
 
 TEST(Walk, RunsTheTargetUpwards) {
   const StridedView target = view({3}, {-8}, 16);

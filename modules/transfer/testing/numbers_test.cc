@@ -8,8 +8,8 @@
 
 #include "gtest/gtest.h"
 
-import gridbuf.transfer.testing;
 import gridbuf.transfer;
+import gridbuf.transfer.testing;
 
 namespace gridbuf::testing {
 namespace {

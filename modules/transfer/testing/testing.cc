@@ -18,8 +18,8 @@ module gridbuf.transfer.testing;
 
 import gridbuf.alloc.host;
 import gridbuf.base;
-import gridbuf.layout.view;
 import gridbuf.layout;
+import gridbuf.layout.view;
 
 namespace gridbuf::testing {
 

@@ -28,8 +28,8 @@ module;
 
 export module gridbuf.transfer.testing;
 
-import gridbuf.layout.view;
 import gridbuf.layout;
+import gridbuf.layout.view;
 import gridbuf.transfer;
 
 export namespace gridbuf::testing {

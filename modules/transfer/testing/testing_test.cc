@@ -7,8 +7,8 @@
 
 #include "gtest/gtest.h"
 
-import gridbuf.layout.view;
 import gridbuf.layout;
+import gridbuf.layout.view;
 import gridbuf.transfer.testing;
 
 namespace gridbuf::testing {
@@ -20,7 +20,6 @@ Bytes bytes_of(std::initializer_list<int> values) {
   return bytes;
 }
 
-// [example]
 // Two rows of three bytes, padded to four, from their columns.
 TEST(ExpectedCopy, WritesElementsAndKeepsPadding) {
   const StridedView rows{.shape = {2, 3}, .strides_bytes = {4, 1}, .itemsize_bytes = 1};
@@ -28,7 +27,6 @@ TEST(ExpectedCopy, WritesElementsAndKeepsPadding) {
   EXPECT_EQ(expected_copy(Bytes(8), rows, bytes_of({1, 2, 3, 4, 5, 6}), columns),
             bytes_of({1, 3, 5, 0, 2, 4, 6, 0}));
 }
-// [/example]
 
 TEST(ExpectedCopy, SwapsTheBytesOfEachUnit) {
   const StridedView view{.shape = {2}, .strides_bytes = {4}, .itemsize_bytes = 4};
