@@ -106,11 +106,12 @@ def of_interface(described: dict[str, Any], owner: Any, *, on_device: bool) -> F
 def device_capsule(storage: Any, stream: int = LEGACY_STREAM) -> Foreign:
     """The elements of a DLPack export to the device; its capsule is the owner, and its death ends the export."""
     capsule = storage.__dlpack__(stream=stream, **_NEWEST)
-    facts = Exported(capsule, Memory()).facts()
-    assert facts["device"][0] in (2, 13), facts
-    strides = tuple(storage.dtype.itemsize * s for s in facts["strides"] or ())
-    address = facts["data"] + facts["byte_offset"]
-    return Foreign(address, tuple(facts["shape"] or ()), strides, storage.dtype, stream, capsule)
+    info = Exported(capsule, Memory()).info()
+    assert info.device[0] in (2, 13), info
+    assert isinstance(info.strides, list), info
+    strides = tuple(storage.dtype.itemsize * stride for stride in info.strides)
+    address = info.data + info.byte_offset
+    return Foreign(address, tuple(info.extents), strides, storage.dtype, stream, capsule)
 
 
 def entry(storage: Any, side: str | None) -> dict[str, Any]:
