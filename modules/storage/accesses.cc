@@ -91,16 +91,16 @@ absl::Status Storage::begin_write(Side side, Coverage coverage) const {
   if (base.sync == nullptr) return read(side);
   const Box box = hull();
   if (is_empty(box)) return absl::OkStatus();
+  // Held until the box is ours: a transfer that another thread has planned may want to write here,
+  // and one that is planned between reading and taking over would.
+  const Lock lock(base.order->transfers);
   if (coverage == Coverage::kPart || !window_.is_dense()) {
     if (absl::Status status = read(side); !status.ok()) return status;
-    return take_over(side, box);
-  }
-  // Nothing is read, so a transfer that another thread has planned may still want to write here:
-  // it ends first, and none is planned until the box is ours.
-  const Lock lock(base.order->transfers);
-  if (absl::Status status = base.finish(); !status.ok()) return status;
-  if (side == Side::kDevice) {
-    if (absl::Status status = prepare(side); !status.ok()) return status;
+  } else {
+    if (absl::Status status = base.finish(); !status.ok()) return status;
+    if (side == Side::kDevice) {
+      if (absl::Status status = prepare(side); !status.ok()) return status;
+    }
   }
   return take_over(side, box);
 }

@@ -118,14 +118,20 @@ absl::Status StorageBase::enter_stream() const {
   const StreamHandle last = order->stream;
   if (current == last) return absl::OkStatus();
   if (absl::Status status = driver->check_stream(current); !status.ok()) return status;
-  if (absl::Status status = driver->order_after(last, current); !status.ok()) {
+  // First, because end_write looks at it: a thread that finds its own stream here had enqueued its
+  // work before the next line orders it.
+  order->stream = current;
+  absl::Status status = driver->order_after(last, current);
+  if (!status.ok() && !driver->check_stream(last).ok()) {
     // The last stream may have been destroyed. What it had to do is waited for with all the rest.
-    if (driver->check_stream(last).ok()) return status;
-    if (absl::Status waited = driver->synchronize_device(); !waited.ok()) return waited;
+    status = driver->synchronize_device();
+  }
+  if (!status.ok()) {
+    order->stream = last;
+    return status;
   }
   driver->note_use(device.block, current);
   if (host.block != device.block) driver->note_use(host.block, current);
-  order->stream = current;
   return absl::OkStatus();
 }
 
@@ -133,10 +139,11 @@ absl::Status StorageBase::enter_stream() const {
 absl::Status StorageBase::wait_for_foreign_work() const {
   const bool exported =
       sync != nullptr ? sync->has_exports(Side::kDevice) : order->device_exports.load() > 0;
-  if (!exported && !order->foreign_work) return absl::OkStatus();
-  if (absl::Status status = driver->synchronize_device(); !status.ok()) return status;
-  order->foreign_work = false;
-  return absl::OkStatus();
+  // Taken down before the wait: what another thread enqueues meanwhile puts it up again.
+  if (!order->foreign_work.exchange(false) && !exported) return absl::OkStatus();
+  absl::Status status = driver->synchronize_device();
+  if (!status.ok()) order->foreign_work = true;
+  return status;
 }
 
 // Managed memory: the host waits for what the device does with it. Hold order->transfers.

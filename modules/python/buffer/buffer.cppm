@@ -497,7 +497,7 @@ Request resolve_like(const Source& source, PyObject* dtype, const Keywords& keyw
 //
 //   Keywords, Request                        what its keywords are read into, and a request
 //   resolved kKeywordNames                            the array of the names of its keywords
-//   to_keywords(values), unknown_keyword     as in gridbuf.python.request
+//   to_keywords(values), unknown_keyword     as in the section Requests
 //   resolve(shape, dtype, keywords)          a Request; likewise from_data(data, dtype, keywords)
 //   make_empty(request), make_zeros(request), make_filled(request, fill_value)   the objects
 //

@@ -6,10 +6,11 @@
 // been read first.
 //
 // Key choice. Both ends are brought to the form that somebody below this module can copy between,
-// and then it is one call: two ndarrays over host memory (gridbuf.python.elements), two Buffers of
-// which a device has at least one (gridbuf.python.buffer), or storages, whose dimensions have names
-// and which know which of their sides is current (gridbuf.storage, in Python). What a device cannot
-// do itself, conversions and masks, is done on the host and carried over.
+// and then it is one call: two ndarrays over host memory (copy_arrays of gridbuf.python.buffer),
+// two Buffers of which a device has at least one (gridbuf.python.buffer), or storages, whose
+// dimensions have names and which know which of their sides is current (gridbuf.storage, in
+// Python). What a device cannot do itself, conversions and masks, is done on the host and carried
+// over.
 //
 // Two ndarrays, the usual case, take none of these steps: their fields are read in place.
 
