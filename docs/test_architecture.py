@@ -12,7 +12,10 @@ MOST_LIBRARIES = 30
 
 def edges() -> set[tuple[str, str]]:
     """(library, what it depends on), of the query's output in the language of Graphviz."""
-    found = re.findall(r'"//modules/([^":]+):([^"]+)" -> "//modules/([^":]+):([^"]+)"', (HERE / "libraries.dot").read_text())
+    found = re.findall(
+        r'"//modules/([^":]+):([^"]+)" -> "//modules/([^":]+):([^"]+)"',
+        (HERE / "libraries.dot").read_text(),
+    )
     return {(a, b) for a, _, b, _ in found if a != b}
 
 
@@ -34,7 +37,9 @@ def without_implied(graph: set[tuple[str, str]]) -> set[tuple[str, str]]:
 
 
 def diagram() -> str:
-    lines = sorted(f'  {a.replace("/", ".")} --> {b.replace("/", ".")}' for a, b in without_implied(edges()))
+    lines = sorted(
+        f"  {a.replace('/', '.')} --> {b.replace('/', '.')}" for a, b in without_implied(edges())
+    )
     return "\n".join(["```mermaid", "graph TD", *lines, "```"])
 
 
@@ -46,7 +51,11 @@ def test_the_diagram_is_what_the_query_says() -> None:
 
 def test_there_are_few_libraries() -> None:
     builds = [path.read_text() for path in (ROOT / "modules").rglob("BUILD.bazel")]
-    rules = [rule for build in builds for rule in re.findall(r"^cc_module\(\n(.*?)^\)", build, re.DOTALL | re.MULTILINE)]
+    rules = [
+        rule
+        for build in builds
+        for rule in re.findall(r"^cc_module\(\n(.*?)^\)", build, re.DOTALL | re.MULTILINE)
+    ]
     products = [rule for rule in rules if "testonly = True" not in rule]
     assert 10 < len(products) <= MOST_LIBRARIES
 
