@@ -3,7 +3,7 @@
     python benchmarks/suite_speed.py                  # a few minutes; prints Markdown
     python benchmarks/suite_speed.py --quick          # smoke and default only
 
-Every run is a process with times and memory of its own: `resource.getrusage` gives them for the command (it draws plans
+Every run is a separate process, with separate times and memory: `resource.getrusage` gives them for the command (it draws plans
 and judges) and for its worker (it makes arrays and measures). Times are processor time, user and system of both: on a
 machine with other work, wall time says little. The rates compare wall time, back to back, because isolation costs
 waiting as well; they are medians of three.
@@ -42,7 +42,7 @@ print(json.dumps(found))
 
 
 def measured(target: str, profile: str, *, isolate: bool = True, factor: float = 1.0) -> Any:
-    """One run in a process of its own; `factor` multiplies the profile's numbers of plans.
+    """One run in a separate process; `factor` multiplies the profile's numbers of plans.
 
     Raises RuntimeError with the end of the process's output if it fails.
     """

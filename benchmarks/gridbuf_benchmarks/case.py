@@ -103,7 +103,7 @@ class Case:
     `yardsticks` move the same bytes whatever the layout: the faster of them is the speed of the memory, and the ratio
     to it has the key "memory". `promises` names those that this case bears on. `consumer` is a library that every entry
     needs. `fresh_process` times the first call of a process, in a new one for every sample. With `processes`, so many
-    are started one after another, each with arrays of its own, and the rounds of all count. `ranks` processes do the
+    are started one after another, each with separate arrays, and the rounds of all count. `ranks` processes do the
     work together under mpiexec. A case is left out where fewer than `memory_bytes` are available.
     """
 

@@ -1,4 +1,4 @@
-"""How a case is measured: in this process, in processes of its own, or on several ranks.
+"""How a case is measured: in this process, in separate processes, or on several ranks.
 
 - Most cases run here: every entry's work is checked, then all are timed in turns.
 - `fresh_process`: what a library keeps between calls (blocks, pages, caches) helps every call but the first. Each sample
@@ -175,7 +175,7 @@ def _child(case: Case, libraries: Sequence[str], budget: Budget | None) -> Any:
         command = ["mpi4py", "-m", *command]
         launcher = [mpiexec() or "mpiexec", "-n", str(case.ranks)]
     options = json.dumps([case.id, list(libraries), budget and asdict(budget)])
-    what = f"case {case.id} of {', '.join(libraries)} failed in a process of its own"
+    what = f"case {case.id} of {', '.join(libraries)} failed in a process that was started for it"
     printed = run_module(*command, options, what=what, launcher=launcher)
     return json.loads(printed.splitlines()[-1])
 

@@ -38,7 +38,7 @@ class Budget:
     """The time that one case may take.
 
     `rounds` is the wanted number; a case ends earlier, but not before `MINIMUM_ROUNDS`, after `case_seconds`. A
-    contender sits out after `contender_seconds` of its own samples. If a single call took twice as long when it was
+    contender sits out after `contender_seconds` of samples. If a single call took twice as long when it was
     checked, that call is the sample.
     """
 

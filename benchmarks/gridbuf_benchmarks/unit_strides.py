@@ -2,7 +2,7 @@
 
 GT4Py's bindings pass all strides to GridTools as numbers that are known when a stencil runs. The machine code shows what
 the compiler makes of that: for each access to memory in the loops, how many bytes it moves. (The stack and constants do
-not count. GridTools knows the strides of its own temporary fields, which vertical advection has.) An access of one
+not count. GridTools knows the strides of its temporary fields, which vertical advection has.) An access of one
 element is aligned wherever a field begins; only wider accesses can gain by alignment.
 
 Then the cases of the chapter `stencil` are measured for each way to compile. GridTools can be told that a dimension's

@@ -78,7 +78,7 @@ def _samples(rounds: list[tuple[float, float]]) -> list[Samples]:
 
 
 def test_a_fresh_process_times_its_first_call() -> None:
-    """Every sample is a process of its own: gridbuf and NumPy are imported there, and each does one call."""
+    """Every sample is a separate process: gridbuf and NumPy are imported there, and each does one call."""
     (case,) = select(["allocate/small/zeros"], quick=True)
     budget = Budget(rounds=2, min_sample_seconds=1e-6, case_seconds=60.0)
     samples = measure_fresh(case, ["numpy"], budget)
@@ -352,7 +352,7 @@ extents = st.lists(st.integers(1, 9), min_size=1, max_size=4)
 
 @given(extents, st.data())
 def test_placements_are_layouts_without_overlap(shape: list[int], data: st.DataObject) -> None:
-    """Every element has bytes of its own, the layout map is kept, and all is within the span."""
+    """Every element has separate bytes, the layout map is kept, and all is within the span."""
     layout = tuple(data.draw(st.permutations(range(len(shape)))))
     placement = Placement(
         data.draw(st.sampled_from(["uint8", "int16", "float64", "complex128"])),

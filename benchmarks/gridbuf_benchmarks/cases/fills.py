@@ -38,7 +38,7 @@ _VALUE = 1.5
 
 
 def _yardsticks(count: int, *, own: bool = False) -> Iterator[Entry]:
-    """Sets `count` bytes at the begin of the target; `own`: in memory of their own, touched before."""
+    """Sets `count` bytes at the begin of the target; `own`: in separate memory, touched before."""
     byte = 0x3F
 
     def target() -> Any:

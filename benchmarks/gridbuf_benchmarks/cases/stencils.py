@@ -97,7 +97,7 @@ _NOTE = (
     "Measured in three processes: the places of the fields there weigh as much as the difference of interest."
 )
 _STEP = (
-    "a time step: the stencil called for each of some tracers, which have fields of their own, as in a model, whose fields no "
+    "a time step: the stencil called for each of some tracers, which have separate fields, as in a model, whose fields no "
     "cache holds"
 )
 _CACHED = "the same call some times in a row, on fields that stay in the caches of many machines"

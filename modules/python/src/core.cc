@@ -72,7 +72,7 @@ PyMODINIT_FUNC PyInit__core() {
   if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
     PyErr_SetString(PyExc_ImportError,
                     "gridbuf._core: found a subinterpreter; only the main interpreter is "
-                    "supported; import gridbuf there, or start a process of its own");
+                    "supported; import gridbuf there, or start another process");
     return nullptr;
   }
   return PyInit__core_of_main_interpreter();
