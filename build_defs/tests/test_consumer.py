@@ -21,8 +21,8 @@ PRINTED = {
         ["strides (8, 192, 1920) bytes", "padded shape (24, 10, 80)"],
     ),
     "alloc_consumer": ("aligned_block", ["153600 bytes", "'host'", "at 0 modulo 64"]),
-    "interface_consumer": (
-        "exchange_tensor",
+    "array_consumer": (
+        "exchange_field",
         ["float64 (3, 4), element (1, 1) is 42", "DL-14: strides[0] is 4611686018427387904"],
     ),
     "field_consumer": (

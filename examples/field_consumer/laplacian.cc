@@ -21,9 +21,11 @@ absl::StatusOr<Storage> zeros(const gridbuf::Extents& shape, const gridbuf::Dims
   const auto plan = gridbuf::make_plan({.shape = shape,
                                         .itemsize_bytes = 8,
                                         .alignment_bytes = 64,
-                                        .aligned_index = gridbuf::first_domain_index(halo, shape)});
+                                        .aligned_index = gridbuf::first_domain_index(halo, shape),
+                                        .dims = dims,
+                                        .halo = halo});
   if (!plan.ok()) return plan.status();
-  return Storage::allocate({.plan = *plan, .dims = dims, .halo = halo, .zeroed = true});
+  return Storage::allocate({.layout = *plan, .zeroed = true});
 }
 
 // i² + j², halo included.

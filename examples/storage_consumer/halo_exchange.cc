@@ -33,14 +33,11 @@ absl::Status write_halo(const Storage& field, std::int64_t width, double value) 
 
 absl::Status run() {
   if (!gridbuf::device_driver().ok()) gridbuf::switch_emulated_device(true);
-  const absl::StatusOr<gridbuf::Layout> plan =
-      gridbuf::make_plan({.shape = {20, 10}, .itemsize_bytes = 8, .alignment_bytes = 64});
+  const absl::StatusOr<gridbuf::Layout> plan = gridbuf::make_plan(
+      {.shape = {20, 10}, .itemsize_bytes = 8, .alignment_bytes = 64, .halo = {{3, 3}, {0, 0}}});
   if (!plan.ok()) return plan.status();
-  const absl::StatusOr<Storage> field =
-      Storage::allocate({.plan = *plan,
-                         .halo = {{3, 3}, {0, 0}},
-                         .kind = gridbuf::StorageKind::kSoftwareManaged,
-                         .zeroed = true});
+  const absl::StatusOr<Storage> field = Storage::allocate(
+      {.layout = *plan, .kind = gridbuf::StorageKind::kSoftwareManaged, .zeroed = true});
   if (!field.ok()) return field.status();
   if (absl::Status status = write_halo(*field, 3, 1.5); !status.ok()) return status;
   std::cout << (field->is_emulated() ? "emulated device" : "CUDA device") << ", host dirty in "

@@ -42,9 +42,11 @@ Storage make_storage(const Extents& shape, const Dims& dims, const Halo& halo) {
   const Layout plan = make_plan({.shape = shape,
                                  .itemsize_bytes = 8,
                                  .alignment_bytes = 64,
-                                 .aligned_index = first_domain_index(halo, shape)})
+                                 .aligned_index = first_domain_index(halo, shape),
+                                 .dims = dims,
+                                 .halo = halo})
                           .value();
-  return Storage::allocate({.plan = plan, .dims = dims, .halo = halo, .zeroed = true}).value();
+  return Storage::allocate({.layout = plan, .zeroed = true}).value();
 }
 
 /// i² + 3 j² + k at the point (i, j, k) of the domain, halo included.

@@ -20,8 +20,9 @@ class Access : public ::testing::Test {
   void TearDown() override { switch_emulated_device(before_); }
 
   static Storage make(StorageKind kind) {
-    return *Storage::allocate(
-        {.plan = *make_plan({.shape = {3, 4}, .itemsize_bytes = 8}), .kind = kind, .zeroed = true});
+    return *Storage::allocate({.layout = *make_plan({.shape = {3, 4}, .itemsize_bytes = 8}),
+                               .kind = kind,
+                               .zeroed = true});
   }
 
  private:

@@ -216,19 +216,11 @@ void Storage::set_synchronized() const {
 // --- Copies --------------------------------------------------------------------------------------
 
 absl::StatusOr<Storage> Storage::copy() const {
-  const absl::StatusOr<Layout> plan = make_plan({.shape = shape(),
-                                                 .itemsize_bytes = dtype().itemsize_bytes(),
-                                                 .layout = layout(),
-                                                 .alignment_bytes = alignment_bytes(),
-                                                 .aligned_index = aligned_index()});
-  if (!plan.ok()) return plan.status();
-  const bool padded = plan->total_bytes() != plan->nbytes();
-  const absl::StatusOr<Storage> made = allocate({.plan = *plan,
-                                                 .dims = dims(),
-                                                 .halo = halo(),
-                                                 .dtype = dtype(),
-                                                 .kind = base_->kind,
-                                                 .zeroed = padded});
+  const absl::StatusOr<Layout> layout =
+      make_plan(array(has(Side::kHost) ? Side::kHost : Side::kDevice).request());
+  if (!layout.ok()) return layout.status();
+  const absl::StatusOr<Storage> made = allocate(
+      {.layout = *layout, .dtype = dtype(), .kind = base_->kind, .zeroed = has_padding(*layout)});
   if (!made.ok()) return made.status();
   if (absl::Status status = made->copy_from(*this); !status.ok()) return status;
   return made;
@@ -291,14 +283,6 @@ absl::Status Storage::copy_by_device(const Storage& source) const {
 }
 
 // --- Guards --------------------------------------------------------------------------------------
-
-absl::Status check_element_type(const Storage& storage, std::string_view name) {
-  const absl::StatusOr<DType> wanted = DType::from_name(name);
-  if (wanted.ok() && *wanted == storage.dtype()) return absl::OkStatus();
-  return make_error(ErrorClass::kType,
-                    {"the storage's dtype", storage.dtype().name(),
-                     std::string(name) + " for this access", "begin it with the storage's type"});
-}
 
 absl::StatusOr<OpenWrite> OpenWrite::begin(const Storage& storage, Side side, Coverage coverage) {
   const std::shared_ptr<SyncState>& state = storage.sync_state();

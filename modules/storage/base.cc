@@ -72,8 +72,8 @@ absl::Status StorageBase::start() {
 
 absl::Status StorageBase::attach() {
   SyncedBuffers buffers;
-  buffers.shape = host.view.shape;
-  buffers.itemsize_bytes = host.view.itemsize_bytes;
+  buffers.shape = host.shape();
+  buffers.itemsize_bytes = host.memory.view.itemsize_bytes;
   for (const Side side : {Side::kHost, Side::kDevice}) {
     const auto position = static_cast<std::size_t>(side);
     buffers.first_element[position] = of(side).first_element();
@@ -130,8 +130,8 @@ absl::Status StorageBase::enter_stream() const {
     order->stream = last;
     return status;
   }
-  driver->note_use(device.block, current);
-  if (host.block != device.block) driver->note_use(host.block, current);
+  driver->note_use(device.memory.block, current);
+  if (host.memory.block != device.memory.block) driver->note_use(host.memory.block, current);
   return absl::OkStatus();
 }
 
@@ -179,12 +179,12 @@ absl::Status StorageBase::copy_box(const Box& box, Side target) const {
   const BufferDescriptor& to = of(target);
   const BufferDescriptor& from = of(other(target));
   const StreamHandle stream = order->stream;
-  const bool whole = box == whole_box(host.view.shape);
+  const bool whole = box == whole_box(host.shape());
   if (whole && common_bytes > 0 && !host_resource().poisons()) {
     return driver->copy(to.block, from.block, common_bytes, stream);
   }
-  const SideElements on_host{host.block, box_view(box, Side::kHost)};
-  const SideElements on_device{device.block, box_view(box, Side::kDevice)};
+  const SideElements on_host{host.memory.block, box_view(box, Side::kHost)};
+  const SideElements on_device{device.memory.block, box_view(box, Side::kDevice)};
   return target == Side::kHost ? copy_to_host(*driver, on_host, on_device, stream)
                                : copy_to_device(*driver, on_device, on_host, stream);
 }
@@ -227,7 +227,7 @@ absl::Status StorageBase::bring(Side target, const Box& hull) const {
       if (absl::Status status = carry_out(plan); !status.ok()) return status;
       const SyncState::Commit commit = sync->commit(plan);
       if (commit == SyncState::Commit::kDone) break;
-      if (commit == SyncState::Commit::kFull) wanted = whole_box(host.view.shape);
+      if (commit == SyncState::Commit::kFull) wanted = whole_box(host.shape());
     }
     return absl::OkStatus();
   } catch (const std::bad_alloc&) {
@@ -236,7 +236,7 @@ absl::Status StorageBase::bring(Side target, const Box& hull) const {
 }
 
 absl::Status StorageBase::bring_all(Side target, bool force) const {
-  const Box whole = whole_box(host.view.shape);
+  const Box whole = whole_box(host.shape());
   if (!force) return bring(target, whole);
   if (is_empty(whole)) return absl::OkStatus();
   try {
@@ -252,7 +252,7 @@ absl::Status StorageBase::bring_all(Side target, bool force) const {
 
 // Hold order->transfers.
 absl::Status StorageBase::empty_out(Side side) const {
-  return bring(other(side), whole_box(host.view.shape));
+  return bring(other(side), whole_box(host.shape()));
 }
 
 }  // namespace gridbuf

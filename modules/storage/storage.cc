@@ -31,65 +31,24 @@ MemoryKind memory_kind_of(StorageKind kind, Side side) {
   return kind == StorageKind::kSoftwareManaged ? MemoryKind::kPinned : MemoryKind::kHost;
 }
 
-// Poison mode: the padding between rows must not be touched. Undone when the memory is freed.
-void poison_padding(const Layout& plan, const std::byte* first_element) {
-  const int axis = plan.contiguous_axis();
-  if (axis < 0 || !host_resource().poisons()) return;
-  poison_row_padding(first_element, plan.total_bytes(),
-                     plan.padded_shape()[axis] * plan.itemsize_bytes(),
-                     plan.shape()[axis] * plan.itemsize_bytes());
-}
-
-absl::Status no_memory_for(const absl::Status& status, const Layout& plan, const DType& dtype,
-                           MemoryKind kind) {
-  if (error_class_of(status) != ErrorClass::kMemory) return status;
-  std::string context = "a storage of shape " + to_string(plan.shape()) + ", " + dtype.name();
-  context += ", layout " + to_string(plan.layout()) + ", padded to ";
-  context += to_string(plan.padded_shape()) + ", alignment ";
-  context += std::to_string(plan.alignment_bytes()) + " bytes, in " + std::string(to_string(kind));
-  return with_context(status, context + " memory of " + bytes_text(plan.total_bytes()));
-}
-
 absl::Status no_memory() {
   return make_error(ErrorClass::kMemory, "no memory for a storage; free some arrays and try again");
 }
 
-absl::Status allocate_buffer(const StorageRequest& request, MemoryKind kind,
-                             BufferDescriptor& buffer) {
-  const Layout& plan = request.plan;
-  const absl::StatusOr<MemoryResource*> resource = memory_resource(kind);
-  if (!resource.ok()) return resource.status();
-  absl::StatusOr<Block> block =
-      (*resource)->allocate({.total_bytes = plan.total_bytes(),
-                             .alignment_bytes = plan.alignment_bytes(),
-                             .aligned_offset_bytes = plan.aligned_offset_bytes(),
-                             .zeroed = request.zeroed,
-                             .populate = request.populate});
-  if (!block.ok()) return no_memory_for(block.status(), plan, request.dtype, kind);
-  if (kind == MemoryKind::kHost) poison_padding(plan, block->data());
-  buffer.block = block->data();
-  buffer.view = plan.view();
-  buffer.dtype = request.dtype;
-  buffer.device = block->facts().device;
-  absl::StatusOr<Owner> owner = share(*std::move(block));
-  if (!owner.ok()) return owner.status();
-  buffer.owner = *std::move(owner);
-  return absl::OkStatus();
-}
-
 absl::Status check_request(const StorageRequest& request) {
-  if (request.dtype.itemsize_bytes() == request.plan.itemsize_bytes()) return absl::OkStatus();
+  if (request.dtype.itemsize_bytes() == request.layout.itemsize_bytes()) return absl::OkStatus();
   return make_error(ErrorClass::kValue,
                     {"dtype", request.dtype.name(),
-                     "of the plan's item size, " + bytes_text(request.plan.itemsize_bytes()),
-                     "make the plan for this element type"});
+                     "of the layout's item size, " + bytes_text(request.layout.itemsize_bytes()),
+                     "make the layout for this element type"});
 }
 
 }  // namespace
 
 absl::StatusOr<Storage> Storage::allocate(const StorageRequest& request) {
   if (absl::Status status = check_request(request); !status.ok()) return status;
-  const absl::StatusOr<Layout> seen = with_meaning(request.plan, request.dims, request.halo);
+  const absl::StatusOr<Layout> seen =
+      with_meaning(request.layout, request.layout.dims(), request.layout.halo());
   if (!seen.ok()) return seen.status();
   std::shared_ptr<StorageBase> base;
   try {
@@ -105,9 +64,11 @@ absl::StatusOr<Storage> Storage::allocate(const StorageRequest& request) {
       continue;
     }
     const MemoryKind kind = memory_kind_of(request.kind, side);
-    if (absl::Status status = allocate_buffer(request, kind, base->of(side)); !status.ok()) {
-      return status;
-    }
+    absl::StatusOr<Array> made =
+        Array::allocate(*seen, request.dtype,
+                        {.memory = kind, .zeroed = request.zeroed, .populate = request.populate});
+    if (!made.ok()) return with_context(made.status(), "a storage");
+    base->array_of(side) = *std::move(made);
   }
   if (request.kind != StorageKind::kCpu) {
     const absl::StatusOr<DeviceDriver*> driver = device_driver();
@@ -115,11 +76,11 @@ absl::StatusOr<Storage> Storage::allocate(const StorageRequest& request) {
     base->driver = *driver;
   }
   if (request.kind == StorageKind::kSoftwareManaged) {
-    base->common_bytes = request.plan.total_bytes();
+    base->common_bytes = request.layout.total_bytes();
   }
   if (absl::Status status = base->start(); !status.ok()) return status;
   if (base->order != nullptr) base->order->stream = current_stream();
-  return Storage(std::move(base), Window(request.plan.shape()), *seen);
+  return Storage(std::move(base), Window(seen->shape()), *seen);
 }
 
 // --- Existing memory -----------------------------------------------------------------------------
@@ -149,7 +110,7 @@ absl::Status check_sides(const StorageParts& parts) {
 }
 
 absl::Status check_device_of(const StorageParts& parts, Side side) {
-  const BufferDescriptor& buffer = side == Side::kHost ? *parts.host : *parts.device;
+  const BufferDescriptor& buffer = (side == Side::kHost ? *parts.host : *parts.device).memory;
   const DeviceType type = buffer.device.type;
   bool fits = side == Side::kHost ? is_host_readable(type) : type == DeviceType::kCuda;
   if (side == Side::kDevice) fits = fits || type == DeviceType::kCudaManaged;
@@ -193,61 +154,16 @@ absl::Status check_state(const StorageParts& parts) {
                                          "leave it out"});
 }
 
-absl::Status check_alignment(const BufferDescriptor& buffer, const StorageParts& parts) {
-  if (buffer.is_empty() || parts.alignment_bytes <= 1) return absl::OkStatus();
-  const auto address = reinterpret_cast<std::uintptr_t>(
-      buffer.block + byte_offset(buffer.view, parts.aligned_index));
-  const auto excess = address % static_cast<std::uintptr_t>(parts.alignment_bytes);
-  if (excess == 0) return absl::OkStatus();
-  return make_error(ErrorClass::kValue,
-                    {"alignment_size", std::to_string(parts.alignment_bytes),
-                     "kept by the element at aligned_index " + to_string(parts.aligned_index) +
-                         ", whose address is " + std::to_string(excess) + " modulo it",
-                     "leave it out, or copy the array"});
-}
-
-absl::Status check_meaning(const StorageParts& parts, const Extents& shape) {
-  const int ndim = shape.size();
-  for (const absl::Status& status :
-       {validate_dims(parts.dims, ndim), validate_halo(parts.halo, shape),
-        validate_layout_map(parts.layout, ndim)}) {
-    if (!status.ok()) return status;
-  }
-  bool fits = parts.aligned_index.size() == ndim;
-  for (int axis = 0; fits && axis < ndim; ++axis) {
-    const std::int64_t index = parts.aligned_index[axis];
-    fits = index >= 0 && (index < shape[axis] || index == 0);
-  }
-  if (fits && parts.alignment_bytes >= 1) return absl::OkStatus();
-  return make_error(ErrorClass::kValue,
-                    {"aligned_index", to_string(parts.aligned_index),
-                     "an index of shape " + to_string(shape) + ", with an alignment of 1 or more",
-                     "leave both out"});
-}
-
-// Defaults filled in.
-StorageParts completed(const StorageParts& parts) {
-  StorageParts full = parts;
-  const StridedView& view = parts.host ? parts.host->view : parts.device->view;
-  if (full.dims.empty()) full.dims = default_dims(view.ndim());
-  if (full.halo.empty()) full.halo = no_halo(view.ndim());
-  if (full.aligned_index.empty()) full.aligned_index = Extents(view.ndim(), 0);
-  if (full.layout.empty()) full.layout = layout_of(view.shape, view.strides_bytes);
-  return full;
-}
-
 absl::Status check(const StorageParts& parts) {
-  const StridedView& view = parts.host ? parts.host->view : parts.device->view;
-  if (absl::Status status = check_meaning(parts, view.shape); !status.ok()) return status;
   for (const Side side : {Side::kHost, Side::kDevice}) {
-    const auto& buffer = side == Side::kHost ? parts.host : parts.device;
-    if (!buffer) continue;
-    if (absl::Status status = describe(*buffer).status(); !status.ok()) return status;
-    if (absl::Status status = check_device_of(parts, side); !status.ok()) return status;
-    if (absl::Status status = check_alignment(*buffer, parts); !status.ok()) return status;
+    const std::optional<Array>& array = side == Side::kHost ? parts.host : parts.device;
+    if (!array) continue;
+    absl::Status status = Array::from(array->memory, array->request()).status();
+    if (!status.ok()) return status;
+    if (status = check_device_of(parts, side); !status.ok()) return status;
   }
   if (!parts.host || !parts.device) return absl::OkStatus();
-  return check_pair(*parts.host, *parts.device);
+  return check_pair(parts.host->memory, parts.device->memory);
 }
 
 // Completes a software-managed storage: the buffer that it lacks, laid out as the given one, and a
@@ -257,17 +173,11 @@ absl::Status complete_pair(StorageParts& parts) {
     return absl::OkStatus();
   }
   const Side missing = parts.host ? Side::kDevice : Side::kHost;
-  const BufferDescriptor& given = parts.host ? *parts.host : *parts.device;
-  const absl::StatusOr<Layout> plan = make_plan({.shape = given.view.shape,
-                                                 .itemsize_bytes = given.view.itemsize_bytes,
-                                                 .layout = parts.layout,
-                                                 .alignment_bytes = parts.alignment_bytes,
-                                                 .aligned_index = parts.aligned_index});
-  if (!plan.ok()) return plan.status();
-  BufferDescriptor& made = (missing == Side::kHost ? parts.host : parts.device).emplace();
-  const MemoryKind kind = memory_kind_of(parts.kind, missing);
-  const StorageRequest request{.plan = *plan, .dtype = given.dtype};
-  if (absl::Status status = allocate_buffer(request, kind, made); !status.ok()) return status;
+  const Array& given = parts.host ? *parts.host : *parts.device;
+  absl::StatusOr<Array> made = Array::empty(given.request(), given.memory.dtype,
+                                            {.memory = memory_kind_of(parts.kind, missing)});
+  if (!made.ok()) return made.status();
+  (missing == Side::kHost ? parts.host : parts.device) = *std::move(made);
   absl::StatusOr<std::shared_ptr<SyncState>> state =
       SyncState::make(missing == Side::kHost ? kSyncDeviceDirty : kSyncHostDirty);
   if (!state.ok()) return state.status();
@@ -287,8 +197,8 @@ absl::StatusOr<Storage> Storage::wrap(const StorageParts& given) {
   for (const absl::Status& status : {check_sides(given), check_state(given)}) {
     if (!status.ok()) return status;
   }
-  StorageParts parts = completed(given);
-  if (absl::Status status = check(parts); !status.ok()) return status;
+  if (absl::Status status = check(given); !status.ok()) return status;
+  StorageParts parts = given;
   if (absl::Status status = complete_pair(parts); !status.ok()) return status;
   std::shared_ptr<StorageBase> base;
   try {
@@ -297,30 +207,32 @@ absl::StatusOr<Storage> Storage::wrap(const StorageParts& given) {
     return no_memory();
   }
   if (parts.kind == StorageKind::kCudaManaged) parts.device = parts.host;
-  const BufferDescriptor& main = parts.host ? *parts.host : *parts.device;
+  const Layout& main = (parts.host ? parts.host : parts.device)->layout;
+  const absl::StatusOr<Layout> seen = with_meaning(main, main.dims(), main.halo());
+  if (!seen.ok()) return seen.status();
   base->kind = parts.kind;
   base->sync = parts.sync;
   if (parts.host) base->host = *parts.host;
   if (parts.device) base->device = *parts.device;
   if (parts.kind != StorageKind::kCpu) {
-    const absl::StatusOr<DeviceDriver*> driver = driver_for(*parts.device);
+    const absl::StatusOr<DeviceDriver*> driver = driver_for(parts.device->memory);
     if (!driver.ok()) return driver.status();
     base->driver = *driver;
   }
   const bool has_order = parts.sync != nullptr && parts.sync->is_attached();
   if (absl::Status status = base->start(); !status.ok()) return status;
   if (base->order != nullptr && !has_order) base->order->stream = current_stream();
-  const Layout seen(main.view, parts.layout, parts.alignment_bytes, parts.aligned_index, parts.dims,
-                    parts.halo);
-  return Storage(std::move(base), Window(main.view.shape), seen);
+  return Storage(std::move(base), Window(seen->shape()), *seen);
 }
 
 // --- Attributes --------------------------------------------------------------------------------
 
 StorageKind Storage::kind() const { return base_->kind; }
-const DType& Storage::dtype() const { return base_->main().dtype; }
+const DType& Storage::dtype() const { return base_->main().memory.dtype; }
 bool Storage::has(Side side) const { return base_->has(side); }
-bool Storage::readonly() const { return base_->host.readonly || base_->device.readonly; }
+bool Storage::readonly() const {
+  return base_->host.memory.readonly || base_->device.memory.readonly;
+}
 const Device& Storage::device(Side side) const { return base_->of(side).device; }
 
 std::int64_t Storage::nbytes() const {
@@ -354,6 +266,13 @@ BufferDescriptor Storage::memory(Side side) const {
           .readonly = buffer.readonly,
           .device = buffer.device,
           .owner = buffer.owner};
+}
+
+Array Storage::array(Side side) const {
+  const BufferDescriptor found = memory(side);
+  return {
+      .memory = found,
+      .layout = Layout(found.view, layout(), alignment_bytes(), aligned_index(), dims(), halo())};
 }
 
 }  // namespace gridbuf

@@ -44,6 +44,7 @@ export module gridbuf.storage;
 
 import gridbuf.alloc;
 import gridbuf.device;
+export import gridbuf.array;
 export import gridbuf.interface;
 export import gridbuf.layout.view;
 export import gridbuf.storage.sync;
@@ -79,38 +80,32 @@ constexpr StorageKind storage_kind(bool on_device, Managed managed) {
 /// Whether a write gives every element of its view a value.
 enum class Coverage : std::uint8_t { kAll, kPart };
 
-/// New memory.
+/// New memory. A layout without names gets the default ones, one without a halo gets (0, 0).
 struct StorageRequest {
-  Layout plan = {};
-  Dims dims = {};  // empty: the default names
-  Halo halo = {};  // empty: none
+  Layout layout = {};
   DType dtype = {};
   StorageKind kind = StorageKind::kCpu;
   bool zeroed = false;
   bool populate = false;
 };
 
-/// Existing memory, and what it means.
+/// Existing memory of one array on one side or both. Names, halo and alignment are those of the
+/// host's array, or of the device's if that is the only one.
 struct StorageParts {
-  std::optional<BufferDescriptor> host = std::nullopt;
-  std::optional<BufferDescriptor> device = std::nullopt;
-  Dims dims = {};
-  Halo halo = {};
-  LayoutMap layout = {};             // empty: that of the strides
-  Extents aligned_index = {};        // empty: zeros
-  std::int64_t alignment_bytes = 1;  // holds at aligned_index
+  std::optional<Array> host = std::nullopt;
+  std::optional<Array> device = std::nullopt;
   StorageKind kind = StorageKind::kCpu;
   std::shared_ptr<SyncState> sync = nullptr;  // required for two buffers of kSoftwareManaged
 };
 
 class Storage {
  public:
-  /// New memory: as the plan says, on the current stream. Both buffers of a software-managed
-  /// storage have one plan. Errors: kMemory, naming the request; kDeviceUnavailable; kValue if dims
-  /// or halo do not fit, or dtype is not of the plan's item size. Nothing leaks.
+  /// New memory, on the current stream. Both buffers of a software-managed storage have one layout.
+  /// Errors: kMemory, naming the request; kDeviceUnavailable; kValue if dtype is not of the
+  /// layout's item size. Nothing leaks.
   static absl::StatusOr<Storage> allocate(const StorageRequest& request);
 
-  /// A storage over existing memory; the descriptors' owners are kept. Errors, all kValue: a
+  /// A storage over existing memory; the arrays' owners are kept. Errors, all kValue: a
   /// missing or superfluous buffer for the kind, buffers of different shape or type, dims, halo or
   /// aligned index that do not fit, memory on the wrong side, a state that is that of other buffers
   /// or none for two buffers.
@@ -145,7 +140,9 @@ class Storage {
   /// Without the halo.
   Storage domain_view() const;
 
-  /// Where the elements are; synchronises nothing. Requires has(side).
+  /// The elements on a side; synchronises nothing. Requires has(side).
+  Array array(Side side) const;
+  /// Where they are.
   BufferDescriptor memory(Side side) const;
   /// The box of the base around the elements.
   Box hull() const { return window_.hull(); }
@@ -234,59 +231,15 @@ class Storage {
 // only, as those of a std::span. Write accesses that are open on both sides at once must not
 // overlap (kSyncConflict): each would undo the other's writes.
 
-/// The name of an element type of C++: "float64", "int32", "bool".
-template <class T>
-  requires std::is_arithmetic_v<T>
-constexpr std::string_view element_name() {
-  if constexpr (std::is_same_v<T, bool>) return "bool";
-  constexpr std::array<std::string_view, 3> kFloats{"float32", "float64", "longdouble"};
-  if constexpr (std::is_floating_point_v<T>) return kFloats[sizeof(T) / 8];
-  constexpr std::array<std::array<std::string_view, 4>, 2> kIntegers{
-      {{"uint8", "uint16", "uint32", "uint64"}, {"int8", "int16", "int32", "int64"}}};
-  constexpr int kLog2 = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
-  return kIntegers[std::is_signed_v<T> ? 1 : 0][kLog2];
-}
-
-/// kType unless the elements are of that type, in native byte order.
-absl::Status check_element_type(const Storage& storage, std::string_view name);
-
-/// Where the elements are while an access is open.
-template <class T>
-class Elements {
- public:
-  explicit Elements(const BufferDescriptor& memory)
-      : first_(reinterpret_cast<T*>(memory.first_element())), view_(memory.view) {}
-
-  /// Of element (0, …, 0). A device's is for its kernels only.
-  T* data() const { return first_; }
-  const Extents& shape() const { return view_.shape; }
-  const Extents& strides_bytes() const { return view_.strides_bytes; }
-
-  /// The element at an index, one integer per dimension. On the host.
-  template <class... Index>
-  T& operator()(Index... index) const {
-    assert(static_cast<int>(sizeof...(index)) == view_.ndim());
-    std::int64_t offset_bytes = 0;
-    int axis = 0;
-    ((assert(index >= 0 && index < view_.shape[axis]),
-      offset_bytes += static_cast<std::int64_t>(index) * view_.strides_bytes[axis++]),
-     ...);
-    using Byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
-    return *reinterpret_cast<T*>(reinterpret_cast<Byte*>(first_) + offset_bytes);
-  }
-
- private:
-  T* first_;
-  StridedView view_;
-};
-
 /// The elements, up to date on one side, to be read. Holds the memory; marks nothing.
 template <class T>
 class ReadAccess : public Elements<const T> {
  public:
   /// Errors: kType for another element type; those of Storage::read.
   static absl::StatusOr<ReadAccess> begin(const Storage& storage, Side side = Side::kHost) {
-    if (absl::Status status = check_element_type(storage, element_name<T>()); !status.ok()) {
+    if (absl::Status status =
+            check_element_type("the storage's dtype", storage.dtype(), element_name<T>());
+        !status.ok()) {
       return status;
     }
     if (absl::Status status = storage.read(side); !status.ok()) return status;
@@ -324,7 +277,9 @@ class WriteAccess : public Elements<T> {
   /// for another element type; those of OpenWrite::begin.
   static absl::StatusOr<WriteAccess> begin(const Storage& storage, Side side = Side::kHost,
                                            Coverage coverage = Coverage::kPart) {
-    if (absl::Status status = check_element_type(storage, element_name<T>()); !status.ok()) {
+    if (absl::Status status =
+            check_element_type("the storage's dtype", storage.dtype(), element_name<T>());
+        !status.ok()) {
       return status;
     }
     absl::StatusOr<OpenWrite> open = OpenWrite::begin(storage, side, coverage);
@@ -348,8 +303,8 @@ namespace gridbuf {
 /// the state and the order of device work is fixed when it is made.
 struct StorageBase {
   StorageKind kind = StorageKind::kCpu;
-  BufferDescriptor host;
-  BufferDescriptor device;        // of managed memory the same as the host's
+  Array host;
+  Array device;                   // of managed memory the same as the host's
   std::int64_t common_bytes = 0;  // of two buffers of one plan, padding included; 0: they are not
   DeviceDriver* driver = nullptr;
   std::shared_ptr<SyncState> sync;     // software-managed
@@ -359,11 +314,13 @@ struct StorageBase {
   StorageBase(const StorageBase&) = delete;
   StorageBase& operator=(const StorageBase&) = delete;
 
-  BufferDescriptor& of(Side side) { return side == Side::kHost ? host : device; }
-  const BufferDescriptor& of(Side side) const { return side == Side::kHost ? host : device; }
+  Array& array_of(Side side) { return side == Side::kHost ? host : device; }
+  const BufferDescriptor& of(Side side) const {
+    return (side == Side::kHost ? host : device).memory;
+  }
   bool has(Side side) const;
   /// The host's buffer, or the device's if that is the only one.
-  const BufferDescriptor& main() const { return kind == StorageKind::kGpu ? device : host; }
+  const Array& main() const { return kind == StorageKind::kGpu ? device : host; }
 
   /// Makes state and order, once the buffers are there. Errors: kMemory; kValue for the state of
   /// other buffers.

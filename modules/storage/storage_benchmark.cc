@@ -29,13 +29,14 @@ DeviceDriver& driver() {
 
 Storage field(const Extents& shape) {
   driver();
-  return *Storage::allocate({.plan = *make_plan({.shape = shape,
-                                                 .itemsize_bytes = 8,
-                                                 .layout = f_order(shape.size()),
-                                                 .alignment_bytes = 64}),
-                             .halo = Halo(shape.size(), HaloWidth::symmetric(3)),
-                             .kind = StorageKind::kSoftwareManaged,
-                             .zeroed = true});
+  return *Storage::allocate(
+      {.layout = *make_plan({.shape = shape,
+                             .itemsize_bytes = 8,
+                             .layout = f_order(shape.size()),
+                             .alignment_bytes = 64,
+                             .halo = Halo(shape.size(), HaloWidth::symmetric(3))}),
+       .kind = StorageKind::kSoftwareManaged,
+       .zeroed = true});
 }
 
 Extents cube(std::int64_t n) { return {n, n, n}; }

@@ -80,10 +80,10 @@ class Run {
   Run(std::uint64_t seed, const Extents& shape, const LayoutMap& layout, std::int64_t alignment)
       : random_(seed),
         shape_(shape),
-        storage_(*Storage::allocate({.plan = *make_plan({.shape = shape,
-                                                         .itemsize_bytes = 8,
-                                                         .layout = layout,
-                                                         .alignment_bytes = alignment}),
+        storage_(*Storage::allocate({.layout = *make_plan({.shape = shape,
+                                                           .itemsize_bytes = 8,
+                                                           .layout = layout,
+                                                           .alignment_bytes = alignment}),
                                      .kind = StorageKind::kSoftwareManaged,
                                      .zeroed = true})),
         model_(points_of(storage_).size()) {

@@ -42,12 +42,12 @@ class StorageTest : public ::testing::Test {
   static Storage make(StorageKind kind, const Extents& shape = {4, 5, 6},
                       std::int64_t alignment = 64, const Halo& halo = {}) {
     absl::StatusOr<Storage> made = Storage::allocate(
-        {.plan = *make_plan(
+        {.layout = *make_plan(
              {.shape = shape,
               .itemsize_bytes = 8,
               .alignment_bytes = alignment,
-              .aligned_index = halo.empty() ? Extents{} : first_domain_index(halo, shape)}),
-         .halo = halo,
+              .aligned_index = halo.empty() ? Extents{} : first_domain_index(halo, shape),
+              .halo = halo}),
          .kind = kind,
          .zeroed = true});
     EXPECT_TRUE(made.ok()) << made.status();
@@ -168,7 +168,7 @@ TEST_F(StorageTest, WithoutADeviceOnlyHostStoragesCanBeMade) {
   if (device_driver().ok()) GTEST_SKIP() << "this machine has a CUDA device";
   EXPECT_TRUE(Storage::allocate({.kind = StorageKind::kCpu, .zeroed = true}).status().message() !=
               "");
-  const StorageRequest request{.plan = *make_plan({.shape = {2}, .itemsize_bytes = 8}),
+  const StorageRequest request{.layout = *make_plan({.shape = {2}, .itemsize_bytes = 8}),
                                .kind = StorageKind::kGpu};
   EXPECT_EQ(error_class_of(Storage::allocate(request).status()), ErrorClass::kDeviceUnavailable);
 }
@@ -177,7 +177,7 @@ TEST_F(StorageTest, WantOfMemoryNamesWhatWasAskedForAndLeavesNothing) {
   const std::int64_t live = driver().statistics().live_blocks;
   driver().set_capacity(std::int64_t{1} << 20);
   const absl::StatusOr<Storage> made =
-      Storage::allocate({.plan = *make_plan({.shape = {300, 300}, .itemsize_bytes = 8}),
+      Storage::allocate({.layout = *make_plan({.shape = {300, 300}, .itemsize_bytes = 8}),
                          .kind = StorageKind::kSoftwareManaged});
   driver().set_capacity(INT64_MAX);
   EXPECT_EQ(error_class_of(made.status()), ErrorClass::kMemory);
@@ -188,13 +188,12 @@ TEST_F(StorageTest, WantOfMemoryNamesWhatWasAskedForAndLeavesNothing) {
 }
 
 TEST_F(StorageTest, ParametersMustFitEachOther) {
-  StorageRequest request{.plan = *make_plan({.shape = {2, 3}, .itemsize_bytes = 8})};
-  request.halo = {{2, 1}, {0, 0}};
+  StorageRequest request{.layout = *make_plan({.shape = {2, 3}, .itemsize_bytes = 8})};
+  request.layout = Layout(request.layout, {}, {{2, 1}, {0, 0}});
   EXPECT_EQ(error_class_of(Storage::allocate(request).status()), ErrorClass::kValue);
-  request.halo = {};
-  request.dims = {kDimI, kDimI};
+  request.layout = Layout(request.layout, {kDimI, kDimI}, {});
   EXPECT_EQ(error_class_of(Storage::allocate(request).status()), ErrorClass::kValue);
-  request.dims = {};
+  request.layout = Layout(request.layout, {}, {});
   request.dtype = *DType::from_name("float32");
   EXPECT_EQ(error_class_of(Storage::allocate(request).status()), ErrorClass::kValue);
 }
@@ -497,9 +496,9 @@ TEST_P(HaloUpdate, MovesTheHalosBytesAndNoMore) {
                                                  .itemsize_bytes = 8,
                                                  .layout = GetParam().layout,
                                                  .alignment_bytes = 64,
-                                                 .aligned_index = {}});
-  const absl::StatusOr<Storage> made = Storage::allocate({.plan = *plan,
-                                                          .halo = GetParam().halo,
+                                                 .aligned_index = {},
+                                                 .halo = GetParam().halo});
+  const absl::StatusOr<Storage> made = Storage::allocate({.layout = *plan,
                                                           .kind = StorageKind::kSoftwareManaged,
                                                           .zeroed = true});
   ASSERT_TRUE(made.ok()) << made.status();
@@ -813,11 +812,10 @@ TEST_F(StorageTest, ATransferThatWasNotWaitedForWritesNothingLater) {
 class WrapTest : public StorageTest {
  protected:
   static StorageParts parts_of(const Storage& storage) {
-    StorageParts parts{
-        .dims = storage.dims(), .kind = storage.kind(), .sync = storage.sync_state()};
-    if (storage.has(kHost)) parts.host = storage.memory(kHost);
+    StorageParts parts{.kind = storage.kind(), .sync = storage.sync_state()};
+    if (storage.has(kHost)) parts.host = storage.array(kHost);
     if (storage.has(kDevice) && storage.kind() != StorageKind::kCudaManaged) {
-      parts.device = storage.memory(kDevice);
+      parts.device = storage.array(kDevice);
     }
     return parts;
   }
@@ -841,8 +839,8 @@ TEST_F(WrapTest, AStateSaysWhichOfTwoBuffersIsCurrent) {
   const Storage host = make(StorageKind::kCpu, {4, 5, 6}, 1);
   const Storage device = make(StorageKind::kGpu);
   ASSERT_TRUE(write(host, kHost, 1).ok() && write(device, kDevice, 1000).ok());
-  StorageParts parts{.host = host.memory(kHost),
-                     .device = device.memory(kDevice),
+  StorageParts parts{.host = host.array(kHost),
+                     .device = device.array(kDevice),
                      .kind = StorageKind::kSoftwareManaged};
   EXPECT_EQ(error_class_of(Storage::wrap(parts).status()), ErrorClass::kValue);
   parts.sync = *SyncState::make(kSyncDeviceDirty);
@@ -867,7 +865,7 @@ TEST_F(WrapTest, AMissingBufferIsMadeAndTheGivenOneIsTheNewer) {
   const Storage host = make(StorageKind::kCpu);
   ASSERT_TRUE(write(host, kHost, 8).ok());
   const absl::StatusOr<Storage> wrapped =
-      Storage::wrap({.host = host.memory(kHost), .kind = StorageKind::kSoftwareManaged});
+      Storage::wrap({.host = host.array(kHost), .kind = StorageKind::kSoftwareManaged});
   ASSERT_TRUE(wrapped.ok()) << wrapped.status();
   EXPECT_EQ(wrapped->sync_state()->state(), kSyncHostDirty);
   EXPECT_EQ(*testing::read_values(*wrapped, kDevice), counting(host, 8));
@@ -881,31 +879,31 @@ TEST_F(WrapTest, WhatDoesNotFitIsRefused) {
     return error_class_of(Storage::wrap(parts).status()) == ErrorClass::kValue;
   };
   EXPECT_TRUE(refused({.kind = StorageKind::kCpu}));
-  EXPECT_TRUE(refused({.host = device.memory(kDevice), .kind = StorageKind::kCpu}));
-  EXPECT_TRUE(refused({.device = host.memory(kHost), .kind = StorageKind::kGpu}));
-  EXPECT_TRUE(refused({.host = host.memory(kHost), .kind = StorageKind::kCudaManaged}));
-  EXPECT_TRUE(refused({.host = host.memory(kHost), .dims = {kDimI}, .kind = StorageKind::kCpu}));
-  EXPECT_TRUE(refused({.host = host.memory(kHost),
-                       .aligned_index = {0, 0, 1},
-                       .alignment_bytes = 64,
-                       .kind = StorageKind::kCpu}));
+  EXPECT_TRUE(refused({.host = device.array(kDevice), .kind = StorageKind::kCpu}));
+  EXPECT_TRUE(refused({.device = host.array(kHost), .kind = StorageKind::kGpu}));
+  EXPECT_TRUE(refused({.host = host.array(kHost), .kind = StorageKind::kCudaManaged}));
+  Array wrong = host.array(kHost);
+  wrong.layout = Layout(wrong.layout, {kDimI}, {});
+  EXPECT_TRUE(refused({.host = wrong, .kind = StorageKind::kCpu}));
+  wrong.layout = Layout(wrong.memory.view, {0, 1, 2}, 64, {0, 0, 1}, {}, {});
+  EXPECT_TRUE(refused({.host = wrong, .kind = StorageKind::kCpu}));
   EXPECT_TRUE(
-      refused({.host = host.memory(kHost), .kind = StorageKind::kCpu, .sync = *SyncState::make()}));
-  EXPECT_TRUE(refused({.host = host.memory(kHost),
-                       .device = make(StorageKind::kGpu, {4, 5}).memory(kDevice),
+      refused({.host = host.array(kHost), .kind = StorageKind::kCpu, .sync = *SyncState::make()}));
+  EXPECT_TRUE(refused({.host = host.array(kHost),
+                       .device = make(StorageKind::kGpu, {4, 5}).array(kDevice),
                        .kind = StorageKind::kSoftwareManaged,
                        .sync = *SyncState::make()}));
 }
 
 TEST_F(WrapTest, MemoryThatMustNotBeWrittenIsNot) {
   const Storage host = make(StorageKind::kCpu);
-  BufferDescriptor memory = host.memory(kHost);
-  memory.readonly = true;
-  const Storage wrapped = *Storage::wrap({.host = memory, .kind = StorageKind::kCpu});
+  Array array = host.array(kHost);
+  array.memory.readonly = true;
+  const Storage wrapped = *Storage::wrap({.host = array, .kind = StorageKind::kCpu});
   EXPECT_TRUE(wrapped.readonly());
   EXPECT_TRUE(wrapped.read(kHost).ok());
   EXPECT_EQ(error_class_of(wrapped.begin_write(kHost, Coverage::kAll)), ErrorClass::kValue);
-  const Storage pair = *Storage::wrap({.host = memory, .kind = StorageKind::kSoftwareManaged});
+  const Storage pair = *Storage::wrap({.host = array, .kind = StorageKind::kSoftwareManaged});
   ASSERT_TRUE(write(pair, kDevice, 1).ok());
   EXPECT_EQ(error_class_of(pair.read(kHost)), ErrorClass::kValue);
 }

@@ -32,7 +32,7 @@ class StorageThreads : public ::testing::Test {
   void TearDown() override { switch_emulated_device(before_); }
 
   static Storage managed() {
-    return *Storage::allocate({.plan = *make_plan({.shape = {8, 40}, .itemsize_bytes = 8}),
+    return *Storage::allocate({.layout = *make_plan({.shape = {8, 40}, .itemsize_bytes = 8}),
                                .kind = StorageKind::kSoftwareManaged,
                                .zeroed = true});
   }

@@ -19,10 +19,9 @@ module;
 module gridbuf.python.buffer;
 
 import gridbuf.alloc;
-import gridbuf.alloc.host;
+import gridbuf.array;
 import gridbuf.base;
 import gridbuf.device;
-import gridbuf.device.registry;
 import gridbuf.interface;
 import gridbuf.interface.dlpack;
 import gridbuf.layout;
@@ -48,7 +47,7 @@ void deallocate(PyObject* self) {
   BufferObject* buffer = object_of(self);
   if (buffer->weak_references != nullptr) PyObject_ClearWeakRefs(self);
   Py_XDECREF(buffer->root);
-  std::destroy_at(&buffer->state);
+  std::destroy_at(&buffer->array);
   std::destroy_at(&buffer->dtype);
   spare_objects.give_back(self);
   Py_DECREF(type);
@@ -58,52 +57,50 @@ void deallocate(PyObject* self) {
 
 template <class Read>
 PyObject* get(PyObject* self, Read&& read) {
-  return guarded([&] { return read(object_of(self)->state); });
+  return guarded([&] { return read(object_of(self)->array); });
 }
 
 PyObject* get_shape(PyObject* self, void*) {
-  return get(
-      self, [](const BufferState& state) { return from_integers(state.memory.view.shape.span()); });
+  return get(self, [](const Array& array) { return from_integers(array.shape().span()); });
 }
 PyObject* get_strides(PyObject* self, void*) {
-  return get(self, [](const BufferState& state) {
-    return from_integers(state.memory.view.strides_bytes.span());
-  });
+  return get(self,
+             [](const Array& array) { return from_integers(array.layout.strides_bytes().span()); });
 }
 PyObject* get_ndim(PyObject* self, void*) {
-  return PyLong_FromLong(object_of(self)->state.memory.view.ndim());
+  return PyLong_FromLong(object_of(self)->array.layout.ndim());
 }
 PyObject* get_dtype(PyObject* self, void*) {
   return Py_NewRef(object_of(self)->dtype->numpy.ptr());
 }
 PyObject* get_nbytes(PyObject* self, void*) {
-  return PyLong_FromLongLong(object_of(self)->state.memory.nbytes());
+  return PyLong_FromLongLong(object_of(self)->array.memory.nbytes());
 }
 PyObject* get_size(PyObject* self, void*) {
-  const BufferDescriptor& memory = object_of(self)->state.memory;
+  const BufferDescriptor& memory = object_of(self)->array.memory;
   return PyLong_FromLongLong(memory.nbytes() / memory.view.itemsize_bytes);
 }
 PyObject* get_itemsize(PyObject* self, void*) {
-  return PyLong_FromLongLong(object_of(self)->state.memory.view.itemsize_bytes);
+  return PyLong_FromLongLong(object_of(self)->array.layout.itemsize_bytes());
 }
 PyObject* get_dims(PyObject* self, void*) {
-  return get(self, [](const BufferState& state) { return from_dims(state.dims); });
+  return get(self, [](const Array& array) { return from_dims(array.layout.dims()); });
 }
 PyObject* get_layout(PyObject* self, void*) {
-  return get(self, [](const BufferState& state) { return from_integers(state.layout.span()); });
+  return get(self, [](const Array& array) { return from_integers(array.layout.layout().span()); });
 }
 PyObject* get_aligned_index(PyObject* self, void*) {
   return get(self,
-             [](const BufferState& state) { return from_integers(state.aligned_index.span()); });
+             [](const Array& array) { return from_integers(array.layout.aligned_index().span()); });
 }
 PyObject* get_alignment_size(PyObject* self, void*) {
-  return PyLong_FromLongLong(object_of(self)->state.alignment_bytes);
+  return PyLong_FromLongLong(object_of(self)->array.layout.alignment_bytes());
 }
 PyObject* get_origin(PyObject* self, void*) {
-  return get(self, [](const BufferState& state) { return from_integers(origin_of(state).span()); });
+  return get(self, [](const Array& array) { return from_integers(origin_of(array).span()); });
 }
 PyObject* get_readonly(PyObject* self, void*) {
-  return PyBool_FromLong(object_of(self)->state.memory.readonly ? 1 : 0);
+  return PyBool_FromLong(object_of(self)->array.memory.readonly ? 1 : 0);
 }
 PyObject* get_base(PyObject* self, void*) {
   PyObject* root = object_of(self)->root;
@@ -114,7 +111,7 @@ PyObject* get_plan(PyObject* self, void*) {
     PyObject* root = object_of(self)->root;
     PyObject* whole = root == nullptr ? self : root;
     if (!has_plan(whole)) return share(Py_None);
-    return make_plan_object(plan_of(whole), object_of(whole)->state.dims);
+    return make_plan_object(object_of(whole)->array.layout);
   });
 }
 
@@ -245,19 +242,18 @@ std::string padding_text(const Layout& plan) {
 
 std::string text_of(PyObject* self) {
   const BufferObject& buffer = *object_of(self);
-  const BufferState& state = buffer.state;
-  std::string text = "gridbuf.Buffer(shape=" + to_string(state.memory.view.shape);
+  const Layout& layout = buffer.array.layout;
+  std::string text = "gridbuf.Buffer(shape=" + to_string(layout.shape());
   text += ", dtype=" + buffer.dtype->name;
-  text += ", dims=" + to_string(state.dims);
-  text += ", layout=" + to_string(state.layout) + ", ";
-  text += buffer.root == nullptr && has_plan(self)
-              ? padding_text(plan_of(self))
-              : "strides=" + to_string(state.memory.view.strides_bytes);
-  text += ", alignment_size=" + std::to_string(state.alignment_bytes);
-  text += ", aligned_index=" + to_string(state.aligned_index);
-  text += ", memory=" + std::string(to_string(kind_of(state)));
+  text += ", dims=" + to_string(layout.dims());
+  text += ", layout=" + to_string(layout.layout()) + ", ";
+  text += buffer.root == nullptr && has_plan(self) ? padding_text(layout)
+                                                   : "strides=" + to_string(layout.strides_bytes());
+  text += ", alignment_size=" + std::to_string(layout.alignment_bytes());
+  text += ", aligned_index=" + to_string(layout.aligned_index());
+  text += ", memory=" + std::string(to_string(buffer.array.kind()));
   if (is_emulated(buffer)) text += ", emulated";
-  if (state.memory.readonly) text += ", readonly=True";
+  if (buffer.array.memory.readonly) text += ", readonly=True";
   return text + (buffer.root == nullptr ? ")" : ", view)");
 }
 
@@ -299,73 +295,24 @@ PyType_Spec spec = {
 
 // ---- Allocation. ----
 
-[[noreturn]] void raise_no_block(const absl::Status& status, const Layout& plan,
+[[noreturn]] void raise_no_block(const absl::Status& status, const Layout& layout,
                                  const DTypeRecord& dtype, MemoryKind kind) {
-  if (error_class_of(status) != ErrorClass::kMemory) raise(status);
-  raise(with_context(status, "no memory for shape " + to_string(plan.shape()) + ", dtype " +
-                                 dtype.name + ", layout " + to_string(plan.layout()) +
-                                 ", padded shape " + to_string(plan.padded_shape()) +
-                                 ", alignment " + std::to_string(plan.alignment_bytes()) +
-                                 " bytes at index " + to_string(plan.aligned_index()) +
-                                 ", memory " + std::string(to_string(kind)) + ", " +
-                                 bytes_text(plan.total_bytes())));
+  raise(with_request(status, layout, dtype.name, kind));
 }
 
 /// Zeroing less than this is shorter than handing the GIL to another thread and back.
 constexpr std::int64_t kLongBytes = std::int64_t{1} << 20;
 
-/// Poison mode: nobody has any business between the rows. Taken off when the memory is freed.
-void poison_padding(const Layout& plan, const std::byte* first_element) {
-  for (int axis = 0; axis < plan.ndim(); ++axis) {
-    if (plan.layout()[axis] != plan.ndim() - 1) continue;
-    poison_row_padding(first_element, plan.total_bytes(),
-                       plan.padded_shape()[axis] * plan.itemsize_bytes(),
-                       plan.shape()[axis] * plan.itemsize_bytes());
-  }
-}
-
-/// The padding of the rows as a view of bytes.
-StridedView padding_of(const Layout& plan) {
-  StridedView padding = plan.view();
-  const int axis = plan.contiguous_axis();
-  padding.offset_bytes = plan.shape()[axis] * plan.itemsize_bytes();
-  padding.shape[axis] = (plan.padded_shape()[axis] - plan.shape()[axis]) * plan.itemsize_bytes();
-  padding.strides_bytes[axis] = 1;
-  padding.itemsize_bytes = 1;
-  return padding;
-}
-
-/// Below this zeroing all of a block is as short as finding its padding.
-constexpr std::int64_t kFewBytes = std::int64_t{1} << 16;
-
-/// Whether padding is zeroed apart, for elements that are all written anyhow.
-bool zeroes_padding_alone(const Layout& plan, const MemoryOptions& options) {
-  return options.zeroed_padding && !options.zeroed && options.kind == MemoryKind::kHost &&
-         plan.total_bytes() > kFewBytes;
-}
-
-/// Pages that the system has just made are zero.
-bool is_zero_already(const BlockFacts& facts) {
-  return facts.pages != PageKind::kShared && !facts.from_cache && !host_resource().poisons();
-}
-
 /// Pinned and managed memory is not made on a stream, but worked on, and exported, on a stream.
 /// Not inline: the thread's variable would then be looked up for host memory, too.
 [[gnu::noinline]] void set_stream(BlockFacts& facts) { facts.stream = current_stream(); }
 
-absl::StatusOr<Block> allocate_block(const Layout& plan, const MemoryOptions& options) {
-  const AllocationRequest request{.total_bytes = plan.total_bytes(),
-                                  .alignment_bytes = plan.alignment_bytes(),
-                                  .aligned_offset_bytes = plan.aligned_offset_bytes(),
-                                  .zeroed = options.zeroed,
-                                  .populate = options.populate};
-  const bool host = options.kind == MemoryKind::kHost;
-  const bool long_work = options.populate || (options.zeroed && plan.total_bytes() >= kLongBytes);
-  if (host && !long_work) return host_resource().allocate(request);
-  const absl::StatusOr<MemoryResource*> resource = memory_resource(options.kind);
-  if (!resource.ok()) return resource.status();
-  const py::gil_scoped_release_simple released;  // Pages and drivers take their time.
-  return (*resource)->allocate(request);
+absl::StatusOr<Block> allocate_unlocked(const Layout& layout, const ArrayOptions& options) {
+  const bool zeroes = options.zeroed || options.zeroed_padding;
+  const bool is_long = options.memory != MemoryKind::kHost || options.populate ||
+                       (zeroes && layout.total_bytes() >= kLongBytes);
+  const auto allocate = [&] { return allocate_block(layout, options); };
+  return is_long ? run_without_gil(allocate) : allocate();
 }
 
 }  // namespace
@@ -396,10 +343,11 @@ py::object buffer_of_array(PyObject* object, DeviceType side, Purpose purpose) {
 
 bool is_buffer(PyObject* object) { return Py_TYPE(object) == buffer_type; }
 
-const BufferState& state_of(PyObject* buffer) { return object_of(buffer)->state; }
+const Array& array_in(PyObject* buffer) { return object_of(buffer)->array; }
+const MemoryInfo& info_of(PyObject* buffer) { return whole(*object_of(buffer)).info; }
 const DTypePtr& dtype_of(PyObject* buffer) { return object_of(buffer)->dtype; }
 
-py::object new_object(const DTypePtr& dtype, PyObject* root) {
+py::object new_object(const DTypePtr& dtype, PyObject* root, const MemoryInfo& info) {
   auto* memory = static_cast<PyObject*>(spare_objects.take());
   if (memory == nullptr) throw std::bad_alloc();
   py::object object = steal(PyObject_Init(memory, buffer_type));
@@ -407,6 +355,7 @@ py::object new_object(const DTypePtr& dtype, PyObject* root) {
   buffer->weak_references = nullptr;
   buffer->root = Py_XNewRef(root);
   buffer->adopted = false;
+  buffer->info = info;
   std::construct_at(&buffer->dtype, dtype);
   // Without (), which would write zeros to all the entries that nobody reads.
   ::new (static_cast<void*>(&buffer->strides_elements)) Extents;
@@ -414,64 +363,32 @@ py::object new_object(const DTypePtr& dtype, PyObject* root) {
   return object;
 }
 
-py::object allocate_buffer(const Layout& plan, const Dims& dims, const DTypePtr& dtype,
-                           const MemoryOptions& options) {
-  const bool padding_alone = zeroes_padding_alone(plan, options);
-  MemoryOptions wanted = options;
-  wanted.zeroed = options.zeroed || (options.zeroed_padding && !padding_alone);
-  absl::StatusOr<Block> block = allocate_block(plan, wanted);
-  if (!block.ok()) raise_no_block(block.status(), plan, *dtype, options.kind);
+py::object allocate_buffer(const Layout& layout, const DTypePtr& dtype,
+                           const ArrayOptions& options) {
+  absl::StatusOr<Block> block = allocate_unlocked(layout, options);
+  if (!block.ok()) raise_no_block(block.status(), layout, *dtype, options.memory);
   std::byte* const first_element = block->data();
-  if (padding_alone && !is_zero_already(block->facts())) {
-    const std::byte zero{0};
-    fill_memory(first_element, padding_of(plan), &zero);
-  }
-  if (options.kind == MemoryKind::kHost && host_resource().poisons()) {
-    poison_padding(plan, first_element);
-  }
-  BlockFacts facts = block->facts();
-  if (facts.stream == 0 && options.kind != MemoryKind::kHost) set_stream(facts);
-  const std::int64_t allocation_bytes = block->allocation_bytes();
+  MemoryInfo info{.facts = block->facts(), .allocation_bytes = block->allocation_bytes()};
+  if (info.facts.stream == 0 && options.memory != MemoryKind::kHost) set_stream(info.facts);
   absl::StatusOr<Owner> owner = share(*std::move(block));
-  if (!owner.ok()) raise_no_block(owner.status(), plan, *dtype, options.kind);
-  return new_buffer(dtype, nullptr, [&]() noexcept -> BufferState {
+  if (!owner.ok()) raise_no_block(owner.status(), layout, *dtype, options.memory);
+  return new_buffer(dtype, nullptr, info, [&]() noexcept -> Array {
     return {.memory = {.block = first_element,
-                       .view = plan.view(),
+                       .view = layout.view(),
                        .dtype = dtype->type,
-                       .device = facts.device,
+                       .device = info.facts.device,
                        .owner = *std::move(owner)},
-            .dims = dims,
-            .layout = plan.layout(),
-            .aligned_index = plan.aligned_index(),
-            .alignment_bytes = plan.alignment_bytes(),
-            .facts = facts,
-            .allocation_bytes = allocation_bytes};
+            .layout = layout};
   });
 }
 
-py::object adopt_buffer(BufferState&& state, const DTypePtr& dtype, PyObject* keep_alive) {
-  state.memory.owner = share_object(std::move(state.memory.owner), keep_alive);
-  py::object buffer =
-      new_buffer(dtype, nullptr, [&]() noexcept -> BufferState { return std::move(state); });
-  object_of(buffer.ptr())->adopted = true;
-  return buffer;
+py::object adopt_buffer(Array&& array, const DTypePtr& dtype, PyObject* keep_alive,
+                        const MemoryInfo& info) {
+  array.memory.owner = share_object(std::move(array.memory.owner), keep_alive);
+  return adopt_buffer_of(dtype, info, [&]() noexcept -> Array { return std::move(array); });
 }
 
-bool has_plan(PyObject* buffer) {
-  PyObject* root = object_of(buffer)->root;
-  return !object_of(root == nullptr ? buffer : root)->adopted;
-}
-
-Layout plan_of(PyObject* buffer) {
-  PyObject* root = object_of(buffer)->root;
-  const BufferState& state = object_of(root == nullptr ? buffer : root)->state;
-  // The same request gives the same plan: it need not be kept.
-  return value_of(make_plan({.shape = state.memory.view.shape,
-                             .itemsize_bytes = state.memory.view.itemsize_bytes,
-                             .layout = state.layout,
-                             .alignment_bytes = state.alignment_bytes,
-                             .aligned_index = state.aligned_index}));
-}
+bool has_plan(PyObject* buffer) { return !whole(*object_of(buffer)).adopted; }
 
 Extents in_annotation_order(const Dims& dims, const Extents& entries) {
   Extents ordered;
@@ -486,8 +403,8 @@ Extents in_annotation_order(const Dims& dims, const Extents& entries) {
   return ordered;
 }
 
-Extents origin_of(const BufferState& state) {
-  return in_annotation_order(state.dims, state.aligned_index);
+Extents origin_of(const Array& array) {
+  return in_annotation_order(array.layout.dims(), array.layout.aligned_index());
 }
 
 }  // namespace gridbuf::python

@@ -27,6 +27,7 @@ module;
 export module gridbuf.python.buffer;
 
 import gridbuf.alloc;
+import gridbuf.array;
 import gridbuf.base;
 import gridbuf.device;
 import gridbuf.interface;
@@ -153,8 +154,8 @@ export namespace gridbuf::python {
 /// initialisation.
 void add_plan_type(PyObject* module);
 
-/// A new `gridbuf.LayoutPlan`. `dims` has one name per dimension.
-py::object make_plan_object(const Layout& plan, const Dims& dims);
+/// A new `gridbuf.LayoutPlan`. The layout has names.
+py::object make_plan_object(const Layout& layout);
 
 }  // namespace gridbuf::python
 
@@ -176,26 +177,16 @@ py::object make_plan_object(const Layout& plan, const Dims& dims);
 
 export namespace gridbuf::python {
 
-/// Everything that a Buffer is but for its dtype object and its base.
-struct BufferState {
-  BufferDescriptor memory;  // offsets count from element (0, ..., 0) of the whole allocation
-  Dims dims;
-  LayoutMap layout;
-  Extents aligned_index;
-  std::int64_t alignment_bytes = 1;  // holds at aligned_index
-
-  // How a whole allocation came about; a view's base has them.
+/// How the memory of a Buffer came about; a view has the info of its base.
+struct MemoryInfo {
   BlockFacts facts = {};
   std::int64_t allocation_bytes = 0;  // what the block costs, placement included; 0: not known
 };
-
-/// What an allocation wants of its memory.
-struct MemoryOptions {
-  bool zeroed = false;
-  bool zeroed_padding = false;  // the bytes that belong to no element, in host memory
-  bool populate = false;
-  MemoryKind kind = MemoryKind::kHost;
-};
+/// Of memory that is not gridbuf's; `stream` orders work on it, 0: there is none.
+inline MemoryInfo adopted_memory(std::string_view resource_name, const Device& device,
+                                 StreamHandle stream = 0) {
+  return {.facts = {.resource_name = resource_name, .device = device, .stream = stream}};
+}
 
 /// Adds the class to `module`. Called once, by the extension's initialisation.
 void add_buffer_type(PyObject* module);
@@ -203,24 +194,33 @@ void add_buffer_type(PyObject* module);
 bool is_buffer(PyObject* object);
 
 /// The parts of a Buffer. They live while it does. Require is_buffer(object).
-const BufferState& state_of(PyObject* buffer);
+const Array& array_in(PyObject* buffer);
+const MemoryInfo& info_of(PyObject* buffer);
 const DTypePtr& dtype_of(PyObject* buffer);
 
-/// A new Buffer with memory of its own, as `plan` says; that of a device on the thread's current
-/// stream. MemoryError, naming everything that was asked for, if there is none; and
-/// DeviceUnavailableError.
-py::object allocate_buffer(const Layout& plan, const Dims& dims, const DTypePtr& dtype,
-                           const MemoryOptions& options);
+/// A new Buffer in new memory; that of a device on the thread's current stream. MemoryError, naming
+/// all that was asked for; DeviceUnavailableError.
+py::object allocate_buffer(const Layout& layout, const DTypePtr& dtype,
+                           const ArrayOptions& options);
 
-/// A Buffer over memory that is not ours. `state` is complete: a checked descriptor (`describe`),
-/// names, a layout map, an aligned index and the alignment that holds there. `keep_alive`, if not
-/// null, is referred to until the Buffer, its views and all that was exported from them are gone;
-/// it is let go of on whatever thread that happens, see `share_object`.
-py::object adopt_buffer(BufferState&& state, const DTypePtr& dtype, PyObject* keep_alive);
-/// The same with the state that `make_state` returns, which is made in its place; nothing else is
-/// kept alive. `make_state` must not throw.
-template <class MakeState>
-py::object adopt_buffer_of(const DTypePtr& dtype, const MakeState& make_state);
+/// A Buffer over memory that is not gridbuf's. `keep_alive`, if not null, is referred to until the
+/// Buffer, its views and all that was exported from them are gone; the last of them releases it on
+/// its own thread, see `share_object`.
+py::object adopt_buffer(Array&& array, const DTypePtr& dtype, PyObject* keep_alive,
+                        const MemoryInfo& info);
+/// The same with the array that `make_array` returns, which is made in its place; nothing else is
+/// kept alive. `make_array` must not throw.
+template <class MakeArray>
+py::object adopt_buffer_of(const DTypePtr& dtype, const MemoryInfo& info,
+                           const MakeArray& make_array);
+
+/// Memory of another library in row-major, column-major or any other order, without a halo.
+inline Array foreign_array(const BufferDescriptor& memory, const Dims& dims) {
+  const StridedView& view = memory.view;
+  return {.memory = memory,
+          .layout = Layout(view, layout_of(view.shape, view.strides_bytes), 1,
+                           Extents(view.ndim(), 0), dims, Halo())};
+}
 
 /// A read-only view, for restoring one.
 py::object readonly_view(PyObject* buffer);
@@ -232,17 +232,12 @@ py::object copy_of(PyObject* buffer, MemoryKind kind);
 /// does to them. GTNoSuchBufferError for memory that the host does not read.
 py::object ndarray_of(PyObject* buffer);
 
-/// In which kind of memory a Buffer lies.
-MemoryKind kind_of(const BufferState& state);
-
 /// Copies all elements between Buffers of one shape and item size, in whatever memory they lie.
 /// What the host reads has been written at return; between two Buffers of a device the copy is
 /// enqueued on the target's stream.
 void copy_buffer(PyObject* target, PyObject* source);
 
-/// The plan of the memory that the buffer shows all or a part of. Requires memory of ours: foreign
-/// memory was laid out by no plan (`has_plan`).
-Layout plan_of(PyObject* buffer);
+/// Whether gridbuf laid the memory out: then the layout of the whole allocation is its plan.
 bool has_plan(PyObject* buffer);
 
 /// What the Buffer of somebody else's array is for: its parameters alone; to be read now, so that
@@ -278,7 +273,7 @@ py::object make_data_entry(PyObject* buffer, DeviceType side, const Halo& halo, 
 Extents in_annotation_order(const Dims& dims, const Extents& entries);
 
 /// The aligned index in that order.
-Extents origin_of(const BufferState& state);
+Extents origin_of(const Array& array);
 
 }  // namespace gridbuf::python
 
@@ -291,7 +286,8 @@ struct BufferObject {
   PyObject* root;  // the Buffer of the whole allocation; null in that one itself
   bool adopted;    // the memory is not ours
   DTypePtr dtype;
-  BufferState state;
+  MemoryInfo info;
+  Array array;
   Extents strides_elements;  // what a DLPack tensor that owns nothing points to; filled when asked
   // The last buffer request that was granted, and its answer: the object does not change, so it is
   // the answer to the next request with these flags, and most are the same. Beyond every int: none
@@ -302,22 +298,29 @@ struct BufferObject {
 
 BufferObject* object_of(PyObject* buffer);
 
-/// A new object whose state is not there yet. `root` is borrowed, and null for a whole allocation.
-py::object new_object(const DTypePtr& dtype, PyObject* root);
+/// The Buffer of the whole allocation.
+inline const BufferObject& whole(const BufferObject& buffer) {
+  return buffer.root == nullptr ? buffer : *reinterpret_cast<const BufferObject*>(buffer.root);
+}
 
-/// A new Buffer with the state that `make_state` returns. It is made in its place, because a state
-/// is two kilobytes of which a few words are in use. `make_state` must not throw.
-template <class MakeState>
-py::object new_buffer(const DTypePtr& dtype, PyObject* root, const MakeState& make_state) {
-  static_assert(noexcept(make_state()));
-  py::object object = new_object(dtype, root);
-  ::new (static_cast<void*>(&object_of(object.ptr())->state)) BufferState(make_state());
+/// A new object whose array is not there yet. `root` is borrowed, and null for a whole allocation.
+py::object new_object(const DTypePtr& dtype, PyObject* root, const MemoryInfo& info);
+
+/// A new Buffer with the array that `make_array` returns. It is made in its place, because it is
+/// four kilobytes of which a few words are in use. `make_array` must not throw.
+template <class MakeArray>
+py::object new_buffer(const DTypePtr& dtype, PyObject* root, const MemoryInfo& info,
+                      const MakeArray& make_array) {
+  static_assert(noexcept(make_array()));
+  py::object object = new_object(dtype, root, info);
+  ::new (static_cast<void*>(&object_of(object.ptr())->array)) Array(make_array());
   return object;
 }
 
-template <class MakeState>
-py::object adopt_buffer_of(const DTypePtr& dtype, const MakeState& make_state) {
-  py::object buffer = new_buffer(dtype, nullptr, make_state);
+template <class MakeArray>
+py::object adopt_buffer_of(const DTypePtr& dtype, const MemoryInfo& info,
+                           const MakeArray& make_array) {
+  py::object buffer = new_buffer(dtype, nullptr, info, make_array);
   object_of(buffer.ptr())->adopted = true;
   return buffer;
 }
@@ -430,16 +433,11 @@ void unknown_keyword(const Signature& signature, PyObject* keyword);
 /// The same for the functions of storages.
 void unknown_storage_keyword(const Signature& signature, PyObject* keyword);
 
-/// What an imitated array has.
+/// What an imitated array has: a request for one like it. Lists that are empty are not known.
 struct Source {
   DTypePtr dtype;
-  Extents shape;
-  Dims dims;
-  LayoutMap layout;
-  std::int64_t alignment_bytes = 1;
-  Extents aligned_index;  // Empty: not known.
+  LayoutRequest like;
   MemoryKind memory = MemoryKind::kHost;
-  Halo halo = {};  // Empty: not known.
 };
 
 /// What `data` has: a Buffer, an ndarray, or whatever numpy.asarray takes. `array`, if not null,
@@ -458,12 +456,10 @@ std::optional<Dims> dims_behind(PyObject* ndarray);
 
 /// A request for memory, resolved.
 struct Request {
-  Layout plan;
-  Dims dims;
+  Layout layout;  // with names; its halo is empty if there is none
   DTypePtr dtype;
   bool populate = false;
   MemoryKind memory = MemoryKind::kHost;
-  Halo halo = {};  // Empty: none.
 };
 
 /// A halo: an entry per dimension, each an integer (both ends) or a pair (lower, upper). TypeError

@@ -15,6 +15,7 @@ module;
 module gridbuf.python.buffer;
 
 import gridbuf.alloc;
+import gridbuf.array;
 import gridbuf.base;
 import gridbuf.device;
 import gridbuf.interface;
@@ -24,20 +25,9 @@ import gridbuf.python.support;
 namespace gridbuf::python {
 namespace {
 
-/// The plan of a copy: all parameters of the buffer, which may be a view, in memory of its own.
-Layout plan_of_copy(const BufferObject& buffer) {
-  const BufferState& state = buffer.state;
-  return value_of(make_plan({.shape = state.memory.view.shape,
-                             .itemsize_bytes = state.memory.view.itemsize_bytes,
-                             .layout = state.layout,
-                             .alignment_bytes = state.alignment_bytes,
-                             .aligned_index = state.aligned_index,
-                             .dtype_name = buffer.dtype->name}));
-}
-
 /// The elements in row-major order, without padding: for pickles.
 py::object element_bytes(PyObject* self) {
-  const BufferDescriptor& memory = object_of(self)->state.memory;
+  const BufferDescriptor& memory = object_of(self)->array.memory;
   if (!is_host_readable(memory.device.type)) {
     return element_bytes(copy_of(self, MemoryKind::kHost).ptr());
   }
@@ -52,7 +42,7 @@ py::object element_bytes(PyObject* self) {
 
 /// The elements for a pickle; from protocol 5 on without copying, where the memory allows it.
 py::object pickled_elements(PyObject* self, std::int64_t protocol) {
-  const BufferDescriptor& memory = object_of(self)->state.memory;
+  const BufferDescriptor& memory = object_of(self)->array.memory;
   const bool in_place = protocol >= 5 && is_host_readable(memory.device.type) &&
                         is_c_contiguous(memory.view) && memory.dtype.format() != nullptr;
   return in_place ? steal(PyPickleBuffer_FromObject(self)) : element_bytes(self);
@@ -61,29 +51,30 @@ py::object pickled_elements(PyObject* self, std::int64_t protocol) {
 py::object reduced(PyObject* self, PyObject* protocol) {
   const std::int64_t version = to_integer(protocol, "protocol");
   const BufferObject& buffer = *object_of(self);
-  const BufferState& state = buffer.state;
+  const Layout& own = buffer.array.layout;
   const py::object core = steal(PyImport_ImportModule("gridbuf._core"));
   const py::object restore = steal(PyObject_GetAttrString(core.ptr(), "_restore"));
-  const py::object shape = from_integers(state.memory.view.shape.span());
-  const py::object layout = from_integers(state.layout.span());
-  const py::object aligned_index = from_integers(state.aligned_index.span());
-  const py::object dims = from_dims(state.dims);
+  const py::object shape = from_integers(own.shape().span());
+  const py::object layout = from_integers(own.layout().span());
+  const py::object aligned_index = from_integers(own.aligned_index().span());
+  const py::object dims = from_dims(own.dims());
   const py::object elements = pickled_elements(self, version);
-  const py::object memory = make_text(to_string(kind_of(state)));
+  const py::object memory = make_text(to_string(buffer.array.kind()));
   return steal(Py_BuildValue(
       "(O(OOOLOOOOO))", restore.ptr(), shape.ptr(), buffer.dtype->numpy.ptr(), layout.ptr(),
-      static_cast<long long>(state.alignment_bytes), aligned_index.ptr(), dims.ptr(),
-      state.memory.readonly ? Py_True : Py_False, elements.ptr(), memory.ptr()));
+      static_cast<long long>(own.alignment_bytes()), aligned_index.ptr(), dims.ptr(),
+      buffer.array.memory.readonly ? Py_True : Py_False, elements.ptr(), memory.ptr()));
 }
 
 }  // namespace
 
 py::object copy_of(PyObject* buffer, MemoryKind kind) {
   const BufferObject& source = *object_of(buffer);
-  const Layout plan = plan_of_copy(source);
-  const bool padded = plan.total_bytes() != plan.nbytes();
-  py::object copied = allocate_buffer(plan, source.state.dims, source.dtype,
-                                      {.zeroed_padding = padded, .kind = kind});
+  LayoutRequest request = source.array.request();
+  request.dtype_name = source.dtype->name;
+  const Layout layout = value_of(make_plan(request));
+  py::object copied = allocate_buffer(layout, source.dtype,
+                                      {.memory = kind, .zeroed_padding = has_padding(layout)});
   copy_buffer(copied.ptr(), buffer);
   return copied;
 }
@@ -91,8 +82,8 @@ py::object copy_of(PyObject* buffer, MemoryKind kind) {
 void copy_buffer(PyObject* target, PyObject* source) {
   const BufferObject& to = *object_of(target);
   const BufferObject& from = *object_of(source);
-  const BufferDescriptor& target_memory = to.state.memory;
-  const BufferDescriptor& source_memory = from.state.memory;
+  const BufferDescriptor& target_memory = to.array.memory;
+  const BufferDescriptor& source_memory = from.array.memory;
   if (!is_host_readable(target_memory.device.type) ||
       !is_host_readable(source_memory.device.type)) {
     return copy_on_device(to, from);
@@ -109,13 +100,13 @@ PyObject* copy_method(PyObject* self, PyObject* const* arguments, Py_ssize_t cou
     static constexpr Signature kSignature{"copy", kNames, 1};
     PyObject* values[1] = {};
     sort_arguments(kSignature, arguments, count, keywords, values, unexpected_keyword);
-    const MemoryKind own = kind_of(object_of(self)->state);
+    const MemoryKind own = object_of(self)->array.kind();
     return copy_of(self, to_memory_kind(values[0]).value_or(own));
   });
 }
 
 PyObject* plain_copy_method(PyObject* self, PyObject*) {
-  return guarded([&] { return copy_of(self, kind_of(object_of(self)->state)); });
+  return guarded([&] { return copy_of(self, object_of(self)->array.kind()); });
 }
 
 PyObject* reduce_method(PyObject* self, PyObject* protocol) {

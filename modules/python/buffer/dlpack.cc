@@ -14,6 +14,7 @@ module;
 module gridbuf.python.buffer;
 
 import gridbuf.alloc;
+import gridbuf.array;
 import gridbuf.base;
 import gridbuf.device;
 import gridbuf.interface;
@@ -95,17 +96,17 @@ py::object export_capsule(const BufferDescriptor& memory, const dlpack::ExportPl
 /// What `request` gets: the memory itself, or a copy where one was asked for or is needed.
 py::object export_as_requested(PyObject* self, const dlpack::ExportRequest& request) {
   const BufferObject& buffer = *object_of(self);
-  dlpack::ExportPlan plan = value_of(dlpack::negotiate(buffer.state.memory, request));
+  dlpack::ExportPlan plan = value_of(dlpack::negotiate(buffer.array.memory, request));
   if (!plan.copy) {
     order_pending(buffer, plan);
-    return export_capsule(buffer.state.memory, plan);
+    return export_capsule(buffer.array.memory, plan);
   }
   const bool to_host = plan.device.type == DeviceType::kHost;
-  const py::object copied = copy_of(self, to_host ? MemoryKind::kHost : kind_of(buffer.state));
+  const py::object copied = copy_of(self, to_host ? MemoryKind::kHost : buffer.array.kind());
   const BufferObject& copy = *object_of(copied.ptr());
-  plan.device = copy.state.memory.device;
+  plan.device = copy.array.memory.device;
   order_pending(copy, plan);
-  return export_capsule(copy.state.memory, plan);  // Takes a share of the copy's memory.
+  return export_capsule(copy.array.memory, plan);  // Takes a share of the copy's memory.
 }
 
 }  // namespace
@@ -125,7 +126,7 @@ PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t c
 }
 
 PyObject* dlpack_device_method(PyObject* self, PyObject*) {
-  const Device& device = object_of(self)->state.memory.device;
+  const Device& device = object_of(self)->array.memory.device;
   return Py_BuildValue("(ii)", static_cast<int>(device.type), static_cast<int>(device.id));
 }
 

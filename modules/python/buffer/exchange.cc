@@ -17,11 +17,12 @@ module;
 module gridbuf.python.buffer;
 
 import gridbuf.alloc;
+import gridbuf.array;
 import gridbuf.base;
-import gridbuf.device;
 import gridbuf.device.registry;
-import gridbuf.interface;
+import gridbuf.device;
 import gridbuf.interface.dlpack;
+import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.support;
 
@@ -45,7 +46,7 @@ BufferObject& to_buffer(void* py_object) {
 /// Consumers work on the stream that `current_work_stream` names: what is pending on another one is
 /// ordered before it. Enqueues, and waits for nothing.
 void order_for_current_stream(const BufferObject& buffer) {
-  if (buffer.state.memory.device.type == DeviceType::kHost) return;
+  if (buffer.array.memory.device.type == DeviceType::kHost) return;
   dlpack::ExportPlan plan;
   plan.stream_order = dlpack::StreamOrder::kHandle;
   plan.stream = current_stream();
@@ -58,7 +59,7 @@ int export_owned(void* py_object, DLManagedTensorVersioned** out) {
   return guarded(-1, [&] {
     const BufferObject& buffer = to_buffer(py_object);
     order_for_current_stream(buffer);
-    *out = value_of(dlpack::export_versioned(buffer.state.memory)).release();
+    *out = value_of(dlpack::export_versioned(buffer.array.memory)).release();
     return 0;
   });
 }
@@ -68,7 +69,7 @@ int export_borrowed(void* py_object, DLTensor* out) {
   return guarded(-1, [&] {
     BufferObject& buffer = to_buffer(py_object);
     order_for_current_stream(buffer);
-    check(dlpack::describe_tensor(buffer.state.memory, buffer.strides_elements, *out));
+    check(dlpack::describe_tensor(buffer.array.memory, buffer.strides_elements, *out));
     return 0;
   });
 }
@@ -79,16 +80,10 @@ int import_owned(DLManagedTensorVersioned* tensor, void** out_py_object) {
   return guarded(-1, [&] {
     ImportedView view = value_of(dlpack::take(tensor));  // Owns it from here on (DX-08).
     const DTypePtr dtype = record_of(view.memory.dtype);
-    const StridedView& seen = view.memory.view;
-    const int ndim = seen.ndim();
-    BufferState state{.memory = view.memory,
-                      .dims = default_dims(ndim),
-                      .layout = layout_of(seen.shape, seen.strides_bytes),
-                      .aligned_index = Extents(ndim, 0)};
     // What is pending on it is ordered on the stream that both sides know.
-    state.facts = {
-        .resource_name = "foreign", .device = view.memory.device, .stream = current_stream()};
-    *out_py_object = adopt_buffer(std::move(state), dtype, nullptr).release().ptr();
+    const MemoryInfo info = adopted_memory("foreign", view.memory.device, current_stream());
+    Array array = foreign_array(view.memory, default_dims(view.memory.view.ndim()));
+    *out_py_object = adopt_buffer(std::move(array), dtype, nullptr, info).release().ptr();
     return 0;
   });
 }

@@ -12,6 +12,7 @@ module;
 module gridbuf.python.buffer;
 
 import gridbuf.alloc;
+import gridbuf.array;
 import gridbuf.base;
 import gridbuf.device;
 import gridbuf.interface;
@@ -51,12 +52,12 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     // The answer leads into the object, which the request then holds (PB-25).
     BufferObject& buffer = *object_of(self);
     if (flags != buffer.granted_flags) {
-      buffer.granted = answer_of(buffer.state.memory, flags);
+      buffer.granted = answer_of(buffer.array.memory, flags);
       buffer.granted_flags = flags;
     }
     // Before waiting, which gives the GIL away: another thread may then ask with other flags.
     *view = buffer.granted;
-    if (buffer.state.memory.device.type != DeviceType::kHost) wait_for_host(buffer);
+    if (buffer.array.memory.device.type != DeviceType::kHost) wait_for_host(buffer);
     view->obj = Py_NewRef(self);
     return 0;
   });
@@ -66,10 +67,10 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
 
 py::object ndarray_of(PyObject* buffer) {
   const BufferObject& object = *object_of(buffer);
-  const BufferDescriptor& memory = object.state.memory;
+  const BufferDescriptor& memory = object.array.memory;
   if (!is_host_readable(memory.device.type)) {
     raise(ErrorClass::kNoSuchBuffer,
-          Problem{"memory", to_string(kind_of(object.state)), "readable by the host",
+          Problem{"memory", to_string(object.array.kind()), "readable by the host",
                   "use copy(memory=\"host\"), or an interface of the device"});
   }
   wait_for_host(object);

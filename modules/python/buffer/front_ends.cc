@@ -15,11 +15,12 @@ module;
 module gridbuf.python.buffer;
 
 import gridbuf.alloc;
+import gridbuf.array;
 import gridbuf.base;
-import gridbuf.device;
 import gridbuf.device.registry;
-import gridbuf.interface;
+import gridbuf.device;
 import gridbuf.interface.numpy;
+import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.support;
 
@@ -58,8 +59,7 @@ StreamHandle stream_of_cupy(const py::object& cuda) {
 }
 
 py::object cupy_view(const py::object& cupy, const py::object& buffer, bool sync) {
-  const BufferState& state = state_of(buffer.ptr());
-  const BufferDescriptor& memory = state.memory;
+  const BufferDescriptor& memory = array_in(buffer.ptr()).memory;
   if (memory.device.type == DeviceType::kHost) {
     raise(ErrorClass::kNoSuchBuffer,
           Problem{"the array's memory", to_string(memory.device), "reached by CUDA devices",
@@ -67,8 +67,7 @@ py::object cupy_view(const py::object& cupy, const py::object& buffer, bool sync
   }
   const py::object cuda = member(cupy, "cuda");
   if (sync) {
-    const auto own = static_cast<StreamHandle>(state.facts.stream == 0 ? kLegacyDefaultStream
-                                                                       : state.facts.stream);
+    const StreamHandle own = stream_of(*object_of(buffer.ptr()));
     check(value_of(device_driver())->order_after(own, stream_of_cupy(cuda)));
   }
   const checked::ByteHull hull = byte_hull(memory.view).value_or(checked::ByteHull{});
@@ -123,7 +122,7 @@ py::object declared(PyObject* object, AttributeName& name) {
 }  // namespace
 
 std::optional<Extents> declared_origin(PyObject* object) {
-  if (is_buffer(object)) return origin_of(state_of(object));
+  if (is_buffer(object)) return origin_of(array_in(object));
   if (!is_exact_ndarray(object)) {  // A plain ndarray has no attributes to look for.
     static AttributeName names[] = {AttributeName("__gt_origin__"),
                                     AttributeName("default_origin")};

@@ -18,6 +18,7 @@ module;
 
 module gridbuf.python.buffer;
 
+import gridbuf.array;
 import gridbuf.base;
 import gridbuf.device;
 import gridbuf.interface;
@@ -29,41 +30,39 @@ namespace {
 
 // ---- Filling. ----
 
-py::object allocate_for(const Request& request, const MemoryOptions& zeroes) {
-  MemoryOptions options = zeroes;
+py::object allocate_for(const Request& request, const ArrayOptions& zeroes) {
+  ArrayOptions options = zeroes;
   options.populate = request.populate;
-  options.kind = request.memory;
-  return allocate_buffer(request.plan, request.dims, request.dtype, options);
+  options.memory = request.memory;
+  return allocate_buffer(request.layout, request.dtype, options);
 }
 
 /// A plain array in memory that only a GPU reads is CuPy's.
 bool is_for_cupy(const Request& request) { return request.memory == MemoryKind::kDevice; }
 
-/// Whether there are bytes that belong to no element: every function but `empty` zeroes them.
-bool has_padding(const Layout& plan) { return plan.total_bytes() != plan.nbytes(); }
-
 py::object make_full(const Request& request, PyObject* fill_value) {
   if (is_for_cupy(request)) {
-    py::object array = make_cupy_array(request.plan, *request.dtype, has_padding(request.plan));
+    py::object array = make_cupy_array(request.layout, *request.dtype, has_padding(request.layout));
     copy_into_cupy(array.ptr(), fill_value);
     return array;
   }
   if (!is_scalar(fill_value)) {
-    const py::object buffer = allocate_for(request, {.zeroed_padding = has_padding(request.plan)});
+    const py::object buffer =
+        allocate_for(request, {.zeroed_padding = has_padding(request.layout)});
     py::object array = ndarray_of(buffer.ptr());
     copy_arrays(array.ptr(), as_ndarray(fill_value).ptr());  // Broadcasts, as numpy.full does.
     return array;
   }
   const py::object element = make_element(request.dtype->numpy.ptr(), fill_value);
-  const py::object buffer = allocate_for(request, {.zeroed_padding = has_padding(request.plan)});
-  const BufferDescriptor& memory = state_of(buffer.ptr()).memory;
+  const py::object buffer = allocate_for(request, {.zeroed_padding = has_padding(request.layout)});
+  const BufferDescriptor& memory = array_in(buffer.ptr()).memory;
   fill_memory(memory.block, memory.view, fields_of(element.ptr()).first_element);
   return ndarray_of(buffer.ptr());
 }
 
 template <bool zeroed>
 py::object make_unfilled(const Request& request) {
-  if (is_for_cupy(request)) return make_cupy_array(request.plan, *request.dtype, zeroed);
+  if (is_for_cupy(request)) return make_cupy_array(request.layout, *request.dtype, zeroed);
   return ndarray_of(allocate_for(request, {.zeroed = zeroed}).ptr());
 }
 // ---- The functions. ----
@@ -95,9 +94,7 @@ struct PlainDoor {
 using Functions = Creation<PlainDoor>;
 
 py::object make_buffer_only(const Request& request) { return allocate_for(request, {}); }
-py::object make_plan_only(const Request& request) {
-  return make_plan_object(request.plan, request.dims);
-}
+py::object make_plan_only(const Request& request) { return make_plan_object(request.layout); }
 
 PyObject* allocate(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   static constexpr Signature kSignature{"allocate", Functions::kShapeNames, 2};
@@ -112,7 +109,7 @@ PyObject* plan(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject
 py::object make_copy(const Request& request, const py::object& array) {
   if (is_for_cupy(request)) return make_full(request, array.ptr());
   py::object target =
-      ndarray_of(allocate_for(request, {.zeroed_padding = has_padding(request.plan)}).ptr());
+      ndarray_of(allocate_for(request, {.zeroed_padding = has_padding(request.layout)}).ptr());
   copy_arrays(target.ptr(), array.ptr());
   return target;
 }
@@ -153,8 +150,8 @@ class HeldBytes {
 py::object buffer_of(const Request& request, const std::byte* elements) {
   Request on_host = request;
   if (request.memory == MemoryKind::kDevice) on_host.memory = MemoryKind::kHost;
-  const py::object buffer = allocate_for(on_host, {.zeroed_padding = has_padding(request.plan)});
-  const BufferDescriptor& memory = state_of(buffer.ptr()).memory;
+  const py::object buffer = allocate_for(on_host, {.zeroed_padding = has_padding(request.layout)});
+  const BufferDescriptor& memory = array_in(buffer.ptr()).memory;
   const Layout dense = value_of(
       make_plan({.shape = memory.view.shape, .itemsize_bytes = memory.view.itemsize_bytes}));
   copy_memory(memory.block, memory.view, elements, dense.view());
@@ -173,11 +170,11 @@ py::object restored(PyObject* const* arguments) {
   const Request request = resolve(arguments[0], arguments[1], keywords);
   const bool readonly = to_flag(arguments[6], "readonly");
   const HeldBytes elements(arguments[7]);
-  if (elements.length_bytes() != request.plan.nbytes()) {
+  if (elements.length_bytes() != request.layout.nbytes()) {
     raise(ErrorClass::kValue,
           Problem{"the pickled elements' length", bytes_text(elements.length_bytes()),
-                  bytes_text(request.plan.nbytes()) + " for shape " +
-                      to_string(request.plan.shape()) + " of " + request.dtype->name,
+                  bytes_text(request.layout.nbytes()) + " for shape " +
+                      to_string(request.layout.shape()) + " of " + request.dtype->name,
                   "pickle the buffer again"});
   }
   const py::object buffer = buffer_of(request, elements.data());
@@ -270,7 +267,7 @@ int ndim_of(PyObject* object) {
   const py::object ndim = steal_or_none(PyObject_GetAttrString(object, "ndim"));
   if (!ndim) {
     if (!take_error(PyExc_AttributeError)) throw PythonError();
-    return source_of(object).shape.size();
+    return source_of(object).like.shape.size();
   }
   const std::int64_t value = to_integer(ndim.ptr(), "ndim");
   if (value < 0 || value > kMaxNdim) {

@@ -17,11 +17,12 @@ module;
 module gridbuf.python.buffer;
 
 import gridbuf.alloc;
+import gridbuf.array;
 import gridbuf.base;
-import gridbuf.device;
 import gridbuf.device.registry;
-import gridbuf.interface;
+import gridbuf.device;
 import gridbuf.interface.numpy;
+import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.support;
 
@@ -120,11 +121,11 @@ Dims dims_of(const Foreign& foreign, PyObject* object, PyObject* dims,
 /// The Buffer itself, or one over its memory with other names.
 py::object with_dims(PyObject* buffer, PyObject* dims) {
   const bool same = dims == nullptr || dims == Py_None ||
-                    to_dims(dims, state_of(buffer).memory.view.ndim()) == state_of(buffer).dims;
+                    to_dims(dims, array_in(buffer).layout.ndim()) == array_in(buffer).layout.dims();
   if (same) return share(buffer);
-  BufferState state = state_of(buffer);
-  state.dims = to_dims(dims, state.memory.view.ndim());
-  return adopt_buffer(std::move(state), dtype_of(buffer), buffer);
+  Array array = array_in(buffer);
+  array.layout = Layout(array.layout, to_dims(dims, array.layout.ndim()), Halo());
+  return adopt_buffer(std::move(array), dtype_of(buffer), buffer, info_of(buffer));
 }
 
 DTypePtr record_for(const Foreign& foreign) {
@@ -163,17 +164,12 @@ StreamHandle wait_for_producer(const ImportedView& view, const ImportOptions& op
 
 py::object adopt(Foreign foreign, PyObject* object, PyObject* dims, const ImportOptions& options) {
   const DTypePtr dtype = record_for(foreign);
-  BufferState state;
-  state.dims = dims_of(foreign, object, dims, options);
-  state.memory = std::move(foreign.view.memory);
-  state.memory.dtype = dtype->type;
-  const StridedView& view = state.memory.view;
-  state.layout = layout_of(view.shape, view.strides_bytes);
-  for (int axis = 0; axis < view.ndim(); ++axis) state.aligned_index.push_back(0);
-  state.facts.resource_name = "foreign";
-  state.facts.device = state.memory.device;
-  if (needs_device(state.memory)) state.facts.stream = wait_for_producer(foreign.view, options);
-  return adopt_buffer(std::move(state), dtype, foreign.keep_alive.ptr());
+  BufferDescriptor& memory = foreign.view.memory;
+  Array array = foreign_array(memory, dims_of(foreign, object, dims, options));
+  array.memory.dtype = dtype->type;
+  const StreamHandle stream = needs_device(memory) ? wait_for_producer(foreign.view, options) : 0;
+  return adopt_buffer(std::move(array), dtype, foreign.keep_alive.ptr(),
+                      adopted_memory("foreign", memory.device, stream));
 }
 
 py::object import_or_none(PyObject* object, PyObject* dims, const ImportOptions& options,

@@ -99,7 +99,7 @@ void check_or_absent(const char* interface, const absl::Status& status) {
 /// The typestr of an element type that only DLPack can name is that of raw bytes, and consumers
 /// would believe it.
 void check_has_typestr(const char* interface, const BufferObject& buffer) {
-  if (buffer.state.memory.dtype.kind() != Kind::kNarrow) return;
+  if (buffer.array.memory.dtype.kind() != Kind::kNarrow) return;
   PyErr_Format(PyExc_AttributeError, "%s has no word for dtype %s; use __dlpack__", interface,
                buffer.dtype->name.c_str());
   throw PythonError();
@@ -110,7 +110,7 @@ void check_has_typestr(const char* interface, const BufferObject& buffer) {
 py::object make_array_interface(const BufferObject& buffer) {
   constexpr char kName[] = "__array_interface__";
   check_has_typestr(kName, buffer);
-  const ArrayInterfaceFields fields = value_or_absent(kName, array_interface(buffer.state.memory));
+  const ArrayInterfaceFields fields = value_or_absent(kName, array_interface(buffer.array.memory));
   wait_for_host(buffer);
   Dictionary dictionary;
   dictionary.set(Key::kShape, from_integers(fields.shape.span()));
@@ -136,11 +136,11 @@ py::object make_array_struct(PyObject* self) {
   constexpr char kName[] = "__array_struct__";
   const BufferObject& buffer = *object_of(self);
   array_struct::Export exported =
-      value_or_absent(kName, array_struct::export_array_struct(buffer.state.memory));
+      value_or_absent(kName, array_struct::export_array_struct(buffer.array.memory));
   wait_for_host(buffer);
   py::object capsule = steal(PyCapsule_New(exported.get(), nullptr, destroy_struct));
   array_struct::ArrayStruct* const made = exported.release();
-  if (buffer.state.memory.dtype.kind() == Kind::kStructured && buffer.dtype->descr) {
+  if (buffer.array.memory.dtype.kind() == Kind::kStructured && buffer.dtype->descr) {
     made->descr = Py_NewRef(buffer.dtype->descr.ptr());
     made->flags |= array_struct::kHasDescr;
   }
@@ -155,7 +155,7 @@ py::object make_cuda_array_interface(const BufferObject& buffer) {
   constexpr char kName[] = "__cuda_array_interface__";
   check_has_typestr(kName, buffer);
   const CudaArrayInterfaceFields fields =
-      value_or_absent(kName, cuda_array_interface(buffer.state.memory, stream_of(buffer)));
+      value_or_absent(kName, cuda_array_interface(buffer.array.memory, stream_of(buffer)));
   check_or_absent(kName, check_device_is_on(buffer));
   Dictionary dictionary;
   dictionary.set(Key::kShape, from_integers(fields.shape.span()));
@@ -186,10 +186,10 @@ py::object from_halo(const Halo& halo) {
 /// that both reach; memory of one side alone is always current there and has no functions to call.
 py::object make_entry(PyObject* self, DeviceType side) {
   const BufferObject& buffer = *object_of(self);
-  const bool waits = side == DeviceType::kHost && has_side(buffer.state.memory, DeviceType::kCuda);
+  const bool waits = side == DeviceType::kHost && has_side(buffer.array.memory, DeviceType::kCuda);
   const py::object acquire =
       waits ? steal(PyObject_GetAttrString(self, "synchronize")) : py::object();
-  return make_data_entry(self, side, no_halo(buffer.state.memory.view.ndim()), acquire.ptr(),
+  return make_data_entry(self, side, no_halo(buffer.array.memory.view.ndim()), acquire.ptr(),
                          nullptr);
 }
 
@@ -198,10 +198,10 @@ py::object make_data_interface(PyObject* self) {
   const BufferObject& buffer = *object_of(self);
   check_has_typestr(kName, buffer);
   py::object sides = steal(PyDict_New());
-  if (has_side(buffer.state.memory, DeviceType::kHost)) {
+  if (has_side(buffer.array.memory, DeviceType::kHost)) {
     check(PyDict_SetItem(sides.ptr(), Py_None, make_entry(self, DeviceType::kHost).ptr()));
   }
-  if (has_side(buffer.state.memory, DeviceType::kCuda)) {
+  if (has_side(buffer.array.memory, DeviceType::kCuda)) {
     check_or_absent(kName, check_device_is_on(buffer));
     const py::object key = make_text(kGpuKey);
     check(PyDict_SetItem(sides.ptr(), key.ptr(), make_entry(self, DeviceType::kCuda).ptr()));
@@ -214,8 +214,8 @@ py::object make_data_interface(PyObject* self) {
 py::object make_data_entry(PyObject* self, DeviceType side, const Halo& halo, PyObject* acquire,
                            PyObject* touch) {
   const BufferObject& buffer = *object_of(self);
-  const DataInterfaceFields fields = value_of(
-      data_interface(buffer.state.memory, side, buffer.state.dims, halo, stream_of(buffer)));
+  const DataInterfaceFields fields = value_of(data_interface(
+      buffer.array.memory, side, buffer.array.layout.dims(), halo, stream_of(buffer)));
   Dictionary dictionary;
   dictionary.set(Key::kShape, from_integers(fields.shape.span()));
   dictionary.set_dtype(*buffer.dtype);

@@ -16,6 +16,7 @@ module;
 module gridbuf.python.buffer;
 
 import gridbuf.alloc;
+import gridbuf.array;
 import gridbuf.base;
 import gridbuf.device;
 import gridbuf.device.registry;
@@ -23,19 +24,13 @@ import gridbuf.interface;
 import gridbuf.interface.dlpack;
 import gridbuf.layout;
 import gridbuf.python.support;
-import gridbuf.transfer.device;
 
 namespace gridbuf::python {
 namespace {
 
-/// The Buffer of the whole allocation, which knows how that came about.
-const BufferObject& whole(const BufferObject& buffer) {
-  return buffer.root == nullptr ? buffer : *object_of(buffer.root);
-}
-
 /// The driver that made the memory; null for host memory, and for memory that no driver knows.
 DeviceDriver* driver_behind(const BufferObject& buffer) {
-  const BufferDescriptor& memory = buffer.state.memory;
+  const BufferDescriptor& memory = buffer.array.memory;
   if (memory.device.type == DeviceType::kHost || memory.block == nullptr) return nullptr;
   return driver_of(memory.block);
 }
@@ -54,29 +49,13 @@ StreamHandle consumer_stream(const dlpack::ExportPlan& plan) {
 
 }  // namespace
 
-MemoryKind kind_of(const BufferState& state) {
-  switch (state.memory.device.type) {
-    case DeviceType::kHost:
-      return MemoryKind::kHost;
-    case DeviceType::kCudaHost:
-    case DeviceType::kRocmHost:
-      return MemoryKind::kPinned;
-    case DeviceType::kCudaManaged:
-      return MemoryKind::kManaged;
-    case DeviceType::kCuda:
-    case DeviceType::kRocm:
-      break;
-  }
-  return MemoryKind::kDevice;
-}
-
 StreamHandle stream_of(const BufferObject& buffer) {
-  const std::uint64_t stream = whole(buffer).state.facts.stream;
+  const std::uint64_t stream = whole(buffer).info.facts.stream;
   return stream == 0 ? kLegacyDefaultStream : stream;
 }
 
 void wait_for_host(const BufferObject& buffer) {
-  if (buffer.state.memory.device.type == DeviceType::kHost) return;
+  if (buffer.array.memory.device.type == DeviceType::kHost) return;
   DeviceDriver* const driver = driver_behind(buffer);
   if (driver == nullptr) return;  // Whoever brought the memory here has waited.
   check(run_without_gil([&] { return driver->synchronize(stream_of(buffer)); }));
@@ -90,44 +69,19 @@ absl::Status check_device_is_on(const BufferObject& buffer) {
 }
 
 void order_pending(const BufferObject& buffer, const dlpack::ExportPlan& plan) {
-  if (buffer.state.memory.device.type == DeviceType::kHost) return;
+  if (buffer.array.memory.device.type == DeviceType::kHost) return;
   if (plan.stream_order == dlpack::StreamOrder::kFinish) return wait_for_host(buffer);
   check(check_device_is_on(buffer));
   DeviceDriver* const driver = driver_behind(buffer);
   if (driver == nullptr || plan.stream_order == dlpack::StreamOrder::kNothing) return;
   const StreamHandle consumer = consumer_stream(plan);
   check(driver->order_after(stream_of(buffer), consumer));
-  driver->note_use(buffer.state.memory.block, consumer);
+  driver->note_use(buffer.array.memory.block, consumer);
 }
-
-namespace {
-
-/// Elements over the bus, or within the device's memory, in the order of `stream`. A single element
-/// of the host is a fill, and what is broadcast crosses once.
-absl::Status enqueue_copy(DeviceDriver& driver, const BufferDescriptor& to,
-                          const BufferDescriptor& from, StreamHandle stream) {
-  const absl::StatusOr<StridedView> repeated = broadcast_to(from.view, to.view.shape);
-  if (!repeated.ok()) return repeated.status();
-  const StridedView& source = *repeated;
-  const bool from_host = is_host_readable(from.device.type);
-  const bool to_host = is_host_readable(to.device.type);
-  if (from_host && !to_host && checked::product(from.view.shape.span()) == 1) {
-    const std::span element(from.block + from.view.offset_bytes,
-                            static_cast<std::size_t>(from.view.itemsize_bytes));
-    return fill_elements_on(driver, to.block, to.view, element, stream);
-  }
-  if (from_host == to_host) {
-    return copy_elements_on(driver, to.block, to.view, from.block, source, stream);
-  }
-  return to_host ? copy_to_host(driver, {to.block, to.view}, {from.block, source}, stream)
-                 : copy_to_device(driver, {to.block, to.view}, {from.block, source}, stream);
-}
-
-}  // namespace
 
 void copy_on_device(const BufferObject& target, const BufferObject& source) {
-  const BufferDescriptor& to = target.state.memory;
-  const BufferDescriptor& from = source.state.memory;
+  const BufferDescriptor& to = target.array.memory;
+  const BufferDescriptor& from = source.array.memory;
   if (to.is_empty()) return;
   const bool to_device = !is_host_readable(to.device.type);
   DeviceDriver* const driver = driver_behind(to_device ? target : source);
@@ -156,18 +110,18 @@ bool is_emulated(const BufferObject& buffer) {
 }
 
 PyObject* memory_getter(PyObject* self, void*) {
-  return guarded([&] { return make_text(to_string(kind_of(object_of(self)->state))); });
+  return guarded([&] { return make_text(to_string(object_of(self)->array.kind())); });
 }
 
 PyObject* device_getter(PyObject* self, void*) {
-  const MemoryKind kind = kind_of(object_of(self)->state);
+  const MemoryKind kind = object_of(self)->array.kind();
   const bool gpu = kind == MemoryKind::kDevice || kind == MemoryKind::kManaged;
   return gpu ? PyUnicode_FromString("gpu") : Py_NewRef(Py_None);
 }
 
 PyObject* stream_getter(PyObject* self, void*) {
   const BufferObject& buffer = *object_of(self);
-  if (kind_of(buffer.state) == MemoryKind::kHost) Py_RETURN_NONE;
+  if (buffer.array.kind() == MemoryKind::kHost) Py_RETURN_NONE;
   return PyLong_FromUnsignedLongLong(stream_of(buffer));
 }
 

@@ -12,6 +12,7 @@ module;
 
 module gridbuf.python.buffer;
 
+import gridbuf.array;
 import gridbuf.base;
 import gridbuf.layout;
 import gridbuf.python.support;
@@ -19,33 +20,24 @@ import gridbuf.python.support;
 namespace gridbuf::python {
 namespace {
 
-/// The plan, and the names of its dimensions, which a drawing needs.
-struct PlanObject {
-  Layout plan;
-  Dims dims;
-
-  bool operator==(const PlanObject&) const = default;
-};
-
-std::string text_of(const PlanObject& object) {
-  return "gridbuf.LayoutPlan(" + to_string(object.plan) + ", dims " + to_string(object.dims) + ")";
+std::string text_of(const Layout& layout) {
+  return "gridbuf.LayoutPlan(" + to_string(layout) + ")";
 }
 
 template <auto read>
-auto number(const PlanObject& object) {
-  return (object.plan.*read)();
+auto number(const Layout& layout) {
+  return (layout.*read)();
 }
 template <auto read>
-py::object numbers(const PlanObject& object) {
-  return from_integers((object.plan.*read)().span());
+py::object numbers(const Layout& layout) {
+  return from_integers((layout.*read)().span());
 }
 
-py::object reduce(const PlanObject& object) {
-  const Layout& plan = object.plan;
+py::object reduce(const Layout& layout) {
   const py::object arguments =
-      pack(from_integers(plan.shape().span()), py::int_(plan.itemsize_bytes()),
-           from_integers(plan.layout().span()), py::int_(plan.alignment_bytes()),
-           from_integers(plan.aligned_index().span()), from_dims(object.dims));
+      pack(from_integers(layout.shape().span()), py::int_(layout.itemsize_bytes()),
+           from_integers(layout.layout().span()), py::int_(layout.alignment_bytes()),
+           from_integers(layout.aligned_index().span()), from_dims(layout.dims()));
   return pack(py::module_::import("gridbuf._core").attr("_restore_plan"), arguments);
 }
 
@@ -63,8 +55,9 @@ PyObject* restore(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
                                 .itemsize_bytes = to_integer(arguments[1], "itemsize"),
                                 .layout = to_layout(arguments[2], dims),
                                 .alignment_bytes = to_integer(arguments[3], "alignment_size"),
-                                .aligned_index = to_integers(arguments[4], "aligned_index")};
-    return make_plan_object(value_of(make_plan(request)), dims);
+                                .aligned_index = to_integers(arguments[4], "aligned_index"),
+                                .dims = dims};
+    return make_plan_object(value_of(make_plan(request)));
   });
 }
 
@@ -83,18 +76,18 @@ int to_count(py::handle object, const char* name) {
   return static_cast<int>(std::min<std::int64_t>(count, std::numeric_limits<int>::max()));
 }
 
-std::string draw_plan(const PlanObject& object, py::handle max_columns, py::handle max_rows) {
-  return draw(object.plan, {.dims = object.dims,
-                            .max_columns = to_count(max_columns, "max_columns"),
-                            .max_rows = to_count(max_rows, "max_rows")});
+std::string draw_plan(const Layout& layout, py::handle max_columns, py::handle max_rows) {
+  return draw(layout, {.dims = layout.dims(),
+                       .max_columns = to_count(max_columns, "max_columns"),
+                       .max_rows = to_count(max_rows, "max_rows")});
 }
 
-std::string difference_from(const PlanObject& object, py::handle found) {
-  if (!py::isinstance<PlanObject>(found)) {
+std::string difference_from(const Layout& layout, py::handle found) {
+  if (!py::isinstance<Layout>(found)) {
     raise(ErrorClass::kType, Problem{"found", describe(found.ptr()), "a gridbuf.LayoutPlan",
                                      "pass Buffer.plan or the result of gridbuf.plan"});
   }
-  return difference(object.plan, py::cast<const PlanObject&>(found).plan);
+  return difference(layout, py::cast<const Layout&>(found));
 }
 
 constexpr char kDocumentation[] =
@@ -112,12 +105,11 @@ void add_plan_type(PyObject* module) {
   const auto core = py::reinterpret_borrow<py::module_>(module);
   py::options options;
   options.disable_function_signatures();
-  py::class_<PlanObject> type(core, "LayoutPlan", py::module_local(), py::is_final(),
-                              kDocumentation);
+  py::class_<Layout> type(core, "LayoutPlan", py::module_local(), py::is_final(), kDocumentation);
   type.def_property_readonly("shape", numbers<&Layout::shape>, "Extents, in elements.")
       .def_property_readonly("ndim", number<&Layout::ndim>, "The number of dimensions.")
       .def_property_readonly(
-          "dims", [](const PlanObject& object) { return from_dims(object.dims); },
+          "dims", [](const Layout& layout) { return from_dims(layout.dims()); },
           "Names of the dimensions.")
       .def_property_readonly("itemsize", number<&Layout::itemsize_bytes>, "Bytes of one element.")
       .def_property_readonly("layout", numbers<&Layout::layout>,
@@ -139,7 +131,7 @@ void add_plan_type(PyObject* module) {
       .def_property_readonly("total_bytes", number<&Layout::total_bytes>,
                              "Bytes from element (0, ..., 0) to the end, padding included.")
       .def(
-          "offset_rule", [](const PlanObject& object) { return offset_rule(object.plan); },
+          "offset_rule", [](const Layout& layout) { return offset_rule(layout); },
           "offset_rule(self, /)\n--\n\n"
           "The offset of an element as a formula of its index, in bytes.")
       .def("draw", draw_plan, py::kw_only(), py::arg("max_columns") = DrawOptions().max_columns,
@@ -151,21 +143,19 @@ void add_plan_type(PyObject* module) {
            "What differs from another plan, a line per property; '' if nothing does.")
       .def("__repr__", text_of)
       .def("__eq__",
-           [](const PlanObject& object, py::handle other) {
-             if (!py::isinstance<PlanObject>(other)) return share(Py_NotImplemented);
-             return share(object == py::cast<const PlanObject&>(other) ? Py_True : Py_False);
+           [](const Layout& layout, py::handle other) {
+             if (!py::isinstance<Layout>(other)) return share(Py_NotImplemented);
+             return share(layout == py::cast<const Layout&>(other) ? Py_True : Py_False);
            })
       // The text holds all that a plan is made from.
       .def("__hash__",
-           [](const PlanObject& object) { return std::hash<std::string>()(text_of(object)); })
+           [](const Layout& layout) { return std::hash<std::string>()(text_of(layout)); })
       .def("__reduce__", reduce,
            "__reduce__(self, /)\n--\n\nThe request that makes this plan, for pickle.");
   close_class<refuse_call>(type, "gridbuf");
   check(PyModule_AddFunctions(module, functions));
 }
 
-py::object make_plan_object(const Layout& plan, const Dims& dims) {
-  return py::cast(PlanObject{plan, dims});
-}
+py::object make_plan_object(const Layout& layout) { return py::cast(layout); }
 
 }  // namespace gridbuf::python

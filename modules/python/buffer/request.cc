@@ -15,6 +15,7 @@ module;
 module gridbuf.python.buffer;
 
 import gridbuf.alloc;
+import gridbuf.array;
 import gridbuf.base;
 import gridbuf.device;
 import gridbuf.interface;
@@ -90,14 +91,14 @@ MemoryKind choose_memory(const Keywords& keywords, const std::optional<Preset>& 
 
 Dims choose_dims(PyObject* dims, const Source* source, int ndim) {
   if (is_given(dims)) return to_dims(dims, ndim);
-  return source != nullptr ? source->dims : default_dims(ndim);
+  return source != nullptr ? source->like.dims : default_dims(ndim);
 }
 
 LayoutMap choose_layout(PyObject* layout, const std::optional<Preset>& preset, const Source* source,
                         const Dims& dims) {
   if (is_given(layout)) return to_layout(layout, dims);
   if (preset) return preset_layout(*preset, dims);
-  return source != nullptr ? source->layout : LayoutMap();
+  return source != nullptr ? source->like.layout : LayoutMap();
 }
 
 std::int64_t choose_alignment(PyObject* alignment, const std::optional<Preset>& preset,
@@ -106,12 +107,12 @@ std::int64_t choose_alignment(PyObject* alignment, const std::optional<Preset>& 
     return to_integer(alignment, "alignment_size");
   }
   if (preset) return preset->alignment_bytes;
-  return source != nullptr ? source->alignment_bytes : 1;
+  return source != nullptr ? source->like.alignment_bytes : 1;
 }
 
 Halo choose_halo(PyObject* halo, const Source* source, const Extents& shape) {
   if (is_given(halo)) return to_halo(halo, shape);
-  return source != nullptr ? source->halo : Halo();
+  return source != nullptr ? source->like.halo : Halo();
 }
 
 /// Without any other source the first point of the domain is the aligned one.
@@ -119,7 +120,9 @@ Extents choose_aligned_index(PyObject* aligned_index, const Source* source, cons
                              const Extents& shape) {
   const int ndim = shape.size();
   if (!is_given(aligned_index)) {
-    if (source != nullptr && !source->aligned_index.empty()) return source->aligned_index;
+    if (source != nullptr && !source->like.aligned_index.empty()) {
+      return source->like.aligned_index;
+    }
     return first_domain_index(halo, shape);
   }
   const Extents index = to_integers(aligned_index, "aligned_index");
@@ -134,21 +137,23 @@ Extents choose_aligned_index(PyObject* aligned_index, const Source* source, cons
 Request resolve_all(const Extents& shape, DTypePtr dtype, const Source* source,
                     const Keywords& keywords) {
   const std::optional<Preset> preset = preset_of(keywords);
-  Request request{.plan = {},
-                  .dims = choose_dims(keywords.dims, source, shape.size()),
+  Request request{.layout = {},
                   .dtype = std::move(dtype),
                   .populate = is_given(keywords.populate) && to_flag(keywords.populate, "populate"),
-                  .memory = choose_memory(keywords, preset, source),
-                  .halo = choose_halo(keywords.halo, source, shape)};
+                  .memory = choose_memory(keywords, preset, source)};
+  const Dims dims = choose_dims(keywords.dims, source, shape.size());
+  const Halo halo = choose_halo(keywords.halo, source, shape);
   const LayoutRequest wanted{
       .shape = shape,
       .itemsize_bytes = request.dtype->type.itemsize_bytes(),
-      .layout = choose_layout(keywords.layout, preset, source, request.dims),
+      .layout = choose_layout(keywords.layout, preset, source, dims),
       .alignment_bytes = choose_alignment(keywords.alignment_size, preset, source),
-      .aligned_index = choose_aligned_index(keywords.aligned_index, source, request.halo, shape),
+      .aligned_index = choose_aligned_index(keywords.aligned_index, source, halo, shape),
+      .dims = dims,
+      .halo = halo,
       .dtype_name = request.dtype->name};
   // The text of an error is made only if there is one.
-  const LayoutFault fault = plan_layout(wanted, request.plan);
+  const LayoutFault fault = plan_layout(wanted, request.layout);
   if (!fault.ok()) {
     const absl::Status status = make_plan(wanted).status();
     const bool alignment = fault.kind == LayoutFault::Kind::kAlignment;
@@ -160,20 +165,14 @@ Request resolve_all(const Extents& shape, DTypePtr dtype, const Source* source,
 // ---- What an imitated array has. ----
 
 Source source_of_buffer(PyObject* buffer) {
-  const BufferState& state = state_of(buffer);
-  return {.dtype = dtype_of(buffer),
-          .shape = state.memory.view.shape,
-          .dims = state.dims,
-          .layout = state.layout,
-          .alignment_bytes = state.alignment_bytes,
-          .aligned_index = state.aligned_index,
-          .memory = kind_of(state)};
+  const Array& array = array_in(buffer);
+  return {.dtype = dtype_of(buffer), .like = array.request(), .memory = array.kind()};
 }
 
 /// The Buffer whose elements a plain array shows, all of them and in this order; null if none.
 PyObject* buffer_behind(const NdarrayFields& array) {
   if (array.base == nullptr || !is_buffer(array.base)) return nullptr;
-  const BufferDescriptor& memory = state_of(array.base).memory;
+  const BufferDescriptor& memory = array_in(array.base).memory;
   const bool same = array.first_element == memory.first_element() &&
                     array.shape == memory.view.shape &&
                     array.strides_bytes == memory.view.strides_bytes &&
@@ -290,12 +289,12 @@ std::optional<Dims> declared_dims(PyObject* object, int ndim) {
 std::optional<Dims> dims_behind(PyObject* ndarray) {
   PyObject* const buffer = buffer_behind(fields_of(ndarray));
   if (buffer == nullptr) return std::nullopt;
-  return state_of(buffer).dims;
+  return array_in(buffer).layout.dims();
 }
 
 Source source_of(PyObject* data, py::object* array) {
   if (is_buffer(data)) {
-    const bool on_host = is_host_readable(state_of(data).memory.device.type);
+    const bool on_host = is_host_readable(array_in(data).memory.device.type);
     if (array != nullptr && on_host) *array = ndarray_of(data);
     return source_of_buffer(data);
   }
@@ -312,10 +311,9 @@ Source source_of(PyObject* data, py::object* array) {
   } else {
     const int ndim = fields.shape.size();
     source = {.dtype = record_of(fields.dtype),
-              .shape = fields.shape,
-              .dims = declared_dims(data, ndim).value_or(default_dims(ndim)),
-              .layout = layout_of(fields.shape, fields.strides_bytes),
-              .aligned_index = {}};
+              .like = {.shape = fields.shape,
+                       .layout = layout_of(fields.shape, fields.strides_bytes),
+                       .dims = declared_dims(data, ndim).value_or(default_dims(ndim))}};
   }
   if (array != nullptr) *array = std::move(read);
   return source;
@@ -336,13 +334,13 @@ Request resolve(PyObject* shape, PyObject* dtype, const Keywords& keywords) {
 }
 
 Request resolve_like(const Source& source, PyObject* dtype, const Keywords& keywords) {
-  if (!is_given(dtype)) return resolve_all(source.shape, source.dtype, &source, keywords);
+  if (!is_given(dtype)) return resolve_all(source.like.shape, source.dtype, &source, keywords);
   RequestedDType requested = to_dtype(dtype);
   if (!requested.subarray.empty()) {
     raise_parameter("dtype", dtype, "a type without a shape of its own, as data gives the shape",
                     "pass its base type", ErrorClass::kType);
   }
-  return resolve_all(source.shape, std::move(requested.record), &source, keywords);
+  return resolve_all(source.like.shape, std::move(requested.record), &source, keywords);
 }
 
 }  // namespace gridbuf::python

@@ -16,6 +16,7 @@ module;
 module gridbuf.python.buffer;
 
 import gridbuf.alloc;
+import gridbuf.array;
 import gridbuf.base;
 import gridbuf.device;
 import gridbuf.interface;
@@ -29,27 +30,21 @@ namespace {
 /// A view of `source` through `map`: memory, names and aligned index follow.
 py::object view_through(PyObject* source, const IndexMap& map, bool readonly = false) {
   const BufferObject& buffer = *object_of(source);
-  const BufferState& state = buffer.state;
-  const StridedView view = apply(map, state.memory.view);
-  const Extents aligned_index = apply_to_index(map, state.aligned_index);
-  const std::int64_t alignment_bytes = seen_alignment_bytes(
-      view, aligned_index, state.memory.view, state.aligned_index, state.alignment_bytes);
-  return new_buffer(buffer.dtype, buffer.root == nullptr ? source : buffer.root,
-                    [&]() noexcept -> BufferState {
-                      return {.memory = {.block = state.memory.block,
-                                         .view = view,
-                                         .dtype = state.memory.dtype,
-                                         .readonly = state.memory.readonly || readonly,
-                                         .device = state.memory.device,
-                                         .owner = state.memory.owner},
-                              .dims = apply(map, state.dims),
-                              .layout = apply_to_layout(map, state.layout),
-                              .aligned_index = aligned_index,
-                              .alignment_bytes = alignment_bytes};
+  const Layout seen = apply(map, buffer.array.layout);
+  return new_buffer(buffer.dtype, buffer.root == nullptr ? source : buffer.root, {},
+                    [&]() noexcept -> Array {
+                      const BufferDescriptor& memory = buffer.array.memory;
+                      return {.memory = {.block = memory.block,
+                                         .view = seen.view(),
+                                         .dtype = memory.dtype,
+                                         .readonly = memory.readonly || readonly,
+                                         .device = memory.device,
+                                         .owner = memory.owner},
+                              .layout = seen};
                     });
 }
 
-const Extents& shape_of(PyObject* buffer) { return object_of(buffer)->state.memory.view.shape; }
+const Extents& shape_of(PyObject* buffer) { return object_of(buffer)->array.shape(); }
 
 bool fixes_all_dimensions(std::span<const SubscriptItem> items, int ndim) {
   return items.size() == static_cast<std::size_t>(ndim) &&
@@ -63,7 +58,7 @@ py::object subscript(PyObject* self, std::span<const SubscriptItem> items) {
   py::object view = view_through(self, value_of(subscript_map(shape, items)));
   if (!fixes_all_dimensions(items, shape.size())) return view;
   // An element of the device comes to the host, as NumPy's scalars are of the host.
-  const bool on_host = is_host_readable(object_of(self)->state.memory.device.type);
+  const bool on_host = is_host_readable(object_of(self)->array.memory.device.type);
   if (!on_host) view = copy_of(view.ptr(), MemoryKind::kHost);
   const py::object element = ndarray_of(view.ptr());
   const py::object everything = steal(PyTuple_New(0));
@@ -147,7 +142,7 @@ PyObject* broadcast_to_method(PyObject* self, PyObject* shape) {
     const Extents target = to_shape(shape, buffer.dtype->name);
     return view_through(
         self,
-        value_of(broadcast_map(shape_of(self), target, buffer.state.memory.view.itemsize_bytes)),
+        value_of(broadcast_map(shape_of(self), target, buffer.array.memory.view.itemsize_bytes)),
         /*readonly=*/true);
   });
 }

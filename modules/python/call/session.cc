@@ -19,12 +19,13 @@ module;
 module gridbuf.python.call;
 
 import gridbuf.alloc;
+import gridbuf.array;
 import gridbuf.base;
 import gridbuf.call;
-import gridbuf.device;
 import gridbuf.device.registry;
-import gridbuf.interface;
+import gridbuf.device;
 import gridbuf.interface.numpy;
+import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.buffer;
 import gridbuf.python.storage;
@@ -137,21 +138,17 @@ std::string all_of(const FieldRule& rule) { return "field '" + rule.name + "', a
 /// A view of a Buffer with its dimensions in the annotation's order.
 py::object in_order(const py::object& buffer, const BoundField& field, const FieldRule& rule) {
   if (field.is_in_order) return share(buffer.ptr());
-  BufferState state = state_of(buffer.ptr());
-  state.memory.view.shape = field.memory.shape;
-  state.memory.view.strides_bytes = field.memory.strides_bytes;
-  state.dims = rule.dims;
-  state.layout = layout_of(field.memory.shape, field.memory.strides_bytes);
-  state.aligned_index = Extents(rule.dims.size(), 0);
-  state.alignment_bytes = 1;
-  const DTypePtr dtype = dtype_of(buffer.ptr());
-  return adopt_buffer(std::move(state), dtype, buffer.ptr());
+  BufferDescriptor memory = array_in(buffer.ptr()).memory;
+  memory.view.shape = field.memory.shape;
+  memory.view.strides_bytes = field.memory.strides_bytes;
+  return adopt_buffer(foreign_array(memory, rule.dims), dtype_of(buffer.ptr()), buffer.ptr(),
+                      info_of(buffer.ptr()));
 }
 
 /// The Buffer as an array that the function can compute with: an ndarray, or CuPy's on a real
 /// device. Of the emulated one it is an ndarray that only a kernel can touch.
 py::object array_of(const py::object& buffer) {
-  const BufferDescriptor& memory = state_of(buffer.ptr()).memory;
+  const BufferDescriptor& memory = array_in(buffer.ptr()).memory;
   if (is_host_readable(memory.device.type)) return ndarray_of(buffer.ptr());
   if (!emulated_device_is_on()) return make_cupy_view(buffer, /*sync=*/true);
   return make_ndarray(*dtype_of(buffer.ptr()), memory.view, memory.first_element(), memory.readonly,
@@ -307,32 +304,32 @@ class Session {
   void read_buffer(Taken& taken, FieldArgument& argument) {
     Meaning meaning;
     taken.memory = buffer_over(taken, meaning);
-    const BufferState& state = state_of(taken.memory.ptr());
-    argument.memory = state.memory.view;
-    argument.address = reinterpret_cast<std::uintptr_t>(state.memory.first_element());
-    argument.dtype = state.memory.dtype;
+    const Array& array = array_in(taken.memory.ptr());
+    argument.memory = array.memory.view;
+    argument.address = reinterpret_cast<std::uintptr_t>(array.memory.first_element());
+    argument.dtype = array.memory.dtype;
     if (taken.is_foreign) {
       argument.dims = foreign_names(rule_of(taken), taken.object, meaning, argument.memory.ndim());
       argument.origin = declared_origin(taken.object);
       argument.halo = meaning.halo;
       taken.touch = std::move(meaning.touch);
     } else {
-      argument.dims = state.dims;
+      argument.dims = array.layout.dims();
       // A storage's origin is its lower halo, wherever it is aligned: setting a halo re-aligns
       // nothing.
       if (taken.storage != nullptr) {
         argument.halo = taken.storage->halo();
       } else {
-        argument.origin = origin_of(state);
+        argument.origin = origin_of(array);
       }
     }
-    if (reaches(other(spec_.side), state.memory.device.type) &&
-        !reaches(spec_.side, state.memory.device.type)) {
+    if (reaches(other(spec_.side), array.memory.device.type) &&
+        !reaches(spec_.side, array.memory.device.type)) {
       taken.side = other(spec_.side);
     } else {
       taken.side = spec_.side;
     }
-    check_declared(taken, state.memory.readonly, dtype_of(taken.memory.ptr()));
+    check_declared(taken, array.memory.readonly, dtype_of(taken.memory.ptr()));
   }
 
   /// A Buffer over the memory of the side that was acquired.
@@ -450,10 +447,10 @@ class Session {
   py::object copied(const Taken& taken) {
     const FieldRule& rule = rule_of(taken);
     const BoundField& field = bound_of(taken);
-    const BufferState& state = state_of(taken.source.ptr());
+    const Array& array = array_in(taken.source.ptr());
     LayoutMap layout =
         rule.relied_on.layout.empty() ? rule.preferred.layout : rule.relied_on.layout;
-    if (layout.empty()) layout = state.layout;
+    if (layout.empty()) layout = array.layout.layout();
     const Layout plan =
         value_of(make_plan({.shape = field.memory.shape,
                             .itemsize_bytes = field.memory.itemsize_bytes,
@@ -461,10 +458,10 @@ class Session {
                             .alignment_bytes = std::max(rule.relied_on.alignment_bytes,
                                                         rule.preferred.alignment_bytes),
                             .aligned_index = clamped(field.origin, field.memory.shape),
+                            .dims = rule.dims,
                             .dtype_name = rule.dtype.name()}));
     const MemoryKind kind = spec_.side == Side::kHost ? MemoryKind::kHost : MemoryKind::kDevice;
-    py::object made =
-        allocate_buffer(plan, rule.dims, dtype_of(taken.source.ptr()), {.kind = kind});
+    py::object made = allocate_buffer(plan, dtype_of(taken.source.ptr()), {.memory = kind});
     copy_buffer(made.ptr(), taken.source.ptr());
     return made;
   }
@@ -544,7 +541,7 @@ class Session {
   bool copy_back() {
     return each("copy back", [&](Taken& taken) {
       if (!taken.copy || !is_written(taken)) return;
-      if (state_of(taken.source.ptr()).memory.readonly) return;  // Presumed written, but was not.
+      if (array_in(taken.source.ptr()).memory.readonly) return;  // Presumed written, but was not.
       begin_write(taken, Coverage::kAll);
       copy_buffer(taken.source.ptr(), taken.copy.ptr());
     });
@@ -561,7 +558,7 @@ class Session {
     if (std::exchange(taken.is_open, false)) taken.storage->end_write(taken.side);
     if (!is_entered_ || !is_written(taken)) return;
     if (taken.storage != nullptr) return touch_storage(taken.object, taken.side);
-    if (!taken.memory || state_of(taken.memory.ptr()).memory.readonly) return;
+    if (!taken.memory || array_in(taken.memory.ptr()).memory.readonly) return;
     if (taken.is_foreign && taken.side == Side::kDevice) {
       // Its library knows nothing of the stream that gridbuf works on.
       steal(PyObject_CallMethod(taken.memory.ptr(), "synchronize", nullptr));

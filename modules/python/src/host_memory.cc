@@ -25,8 +25,9 @@
 #include "absl/status/status.h"
 #include "modules/python/src/parts.h"
 
-import gridbuf.alloc;
 import gridbuf.alloc.host;
+import gridbuf.alloc;
+import gridbuf.array;
 import gridbuf.base;
 import gridbuf.layout;
 import gridbuf.python.buffer;
@@ -148,19 +149,20 @@ py::object block_facts(py::handle object) {
           Problem{"buffer", describe(buffer), "a gridbuf.Buffer", "pass an array's base"});
   }
   if (!has_plan(buffer)) return py::none();
-  const BufferState& state = state_of(buffer);
+  const BlockFacts& facts = info_of(buffer).facts;
+  const Array& array = array_in(buffer);
   py::dict dict;
-  dict["resource"] = make_text(state.facts.resource_name);
-  dict["device"] = to_string(state.facts.device);
-  dict["host_readable"] = is_host_readable(state.facts.device.type);
-  dict["pages"] = make_text(text_of(state.facts.pages));
-  dict["from_cache"] = state.facts.from_cache;
-  dict["stagger_bytes"] = state.facts.stagger_bytes;
-  dict["address"] = reinterpret_cast<std::uintptr_t>(state.memory.block);
-  dict["total_bytes"] = plan_of(buffer).total_bytes();
-  dict["allocation_bytes"] = state.allocation_bytes;
-  dict["alignment_size"] = state.alignment_bytes;
-  dict["aligned_index"] = from_integers(state.aligned_index.span());
+  dict["resource"] = make_text(facts.resource_name);
+  dict["device"] = to_string(facts.device);
+  dict["host_readable"] = is_host_readable(facts.device.type);
+  dict["pages"] = make_text(text_of(facts.pages));
+  dict["from_cache"] = facts.from_cache;
+  dict["stagger_bytes"] = facts.stagger_bytes;
+  dict["address"] = reinterpret_cast<std::uintptr_t>(array.memory.block);
+  dict["total_bytes"] = array.layout.total_bytes();
+  dict["allocation_bytes"] = info_of(buffer).allocation_bytes;
+  dict["alignment_size"] = array.layout.alignment_bytes();
+  dict["aligned_index"] = from_integers(array.layout.aligned_index().span());
   return dict;
 }
 

@@ -13,6 +13,7 @@ module;
 module gridbuf.python.storage;
 
 import gridbuf.alloc;
+import gridbuf.array;
 import gridbuf.base;
 import gridbuf.device;
 import gridbuf.interface;
@@ -29,17 +30,12 @@ namespace {
 /// memory is handed over.
 py::object buffer_over(const Storage& storage, const DTypePtr& dtype, Side side,
                        Owner share = nullptr) {
-  return adopt_buffer_of(dtype, [&]() noexcept -> BufferState {
-    BufferState state{.memory = storage.memory(side),
-                      .dims = storage.dims(),
-                      .layout = storage.layout(),
-                      .aligned_index = storage.aligned_index(),
-                      .alignment_bytes = storage.alignment_bytes()};
-    if (share != nullptr) state.memory.owner = std::move(share);
-    state.facts.resource_name = "storage";
-    state.facts.device = state.memory.device;
-    if (state.memory.device.type != DeviceType::kHost) state.facts.stream = current_stream();
-    return state;
+  const Device& device = storage.device(side);
+  const StreamHandle stream = device.type == DeviceType::kHost ? 0 : current_stream();
+  return adopt_buffer_of(dtype, adopted_memory("storage", device, stream), [&]() noexcept -> Array {
+    Array array = storage.array(side);
+    if (share != nullptr) array.memory.owner = std::move(share);
+    return array;
   });
 }
 

@@ -17,12 +17,13 @@ module;
 module gridbuf.python.storage;
 
 import gridbuf.alloc;
+import gridbuf.array;
 import gridbuf.base;
 import gridbuf.device;
-import gridbuf.interface;
 import gridbuf.interface.numpy;
-import gridbuf.layout;
+import gridbuf.interface;
 import gridbuf.layout.view;
+import gridbuf.layout;
 import gridbuf.python.buffer;
 import gridbuf.python.support;
 import gridbuf.storage;
@@ -54,16 +55,11 @@ std::optional<Dims> names_of(PyObject* object, const Meaning& meaning, int ndim)
 
 /// A Buffer seen with the dimensions of `target`: permuted, and repeated along those it lacks.
 py::object paired(const py::object& buffer, const Dims& names, const Storage& target) {
-  BufferState state = state_of(buffer.ptr());
-  const IndexMap map =
-      value_of(named_broadcast_map({.dims = names, .shape = state.memory.view.shape},
-                                   {.dims = target.dims(), .shape = target.shape()}));
-  state.memory.view = apply(map, state.memory.view);
-  state.dims = target.dims();
-  state.layout = layout_of(state.memory.view.shape, state.memory.view.strides_bytes);
-  state.aligned_index = {};
-  for (int axis = 0; axis < target.ndim(); ++axis) state.aligned_index.push_back(0);
-  return adopt_buffer(std::move(state), dtype_of(buffer.ptr()), buffer.ptr());
+  const Array& array = array_in(buffer.ptr());
+  const IndexMap map = value_of(named_broadcast_map(
+      {.dims = names, .shape = array.shape()}, {.dims = target.dims(), .shape = target.shape()}));
+  return adopt_buffer(foreign_array(array.view(map).memory, target.dims()), dtype_of(buffer.ptr()),
+                      buffer.ptr(), info_of(buffer.ptr()));
 }
 
 /// A foreign array. One that has both sides is read on the one that the target prefers; one that
@@ -80,7 +76,7 @@ Value foreign_value(PyObject* object, DeviceType preferred, const Storage* targe
     buffer = import_or_none(
         object, nullptr, {.allow_copied = true, .use_names = false, .side = preferred}, &meaning);
     if (buffer && target != nullptr) {
-      const int ndim = state_of(buffer.ptr()).memory.view.ndim();
+      const int ndim = array_in(buffer.ptr()).memory.view.ndim();
       const std::optional<Dims> names = names_of(object, meaning, ndim);
       if (names) buffer = paired(buffer, *names, *target);
     }
@@ -89,7 +85,7 @@ Value foreign_value(PyObject* object, DeviceType preferred, const Storage* targe
     value.array = as_ndarray(object);
     return value;
   }
-  const BufferDescriptor& memory = state_of(buffer.ptr()).memory;
+  const BufferDescriptor& memory = array_in(buffer.ptr()).memory;
   if (preferred == DeviceType::kCuda && reached_by_device(memory)) {
     value.on_device = std::move(buffer);
   } else {
@@ -175,7 +171,7 @@ py::object staged(const Storage& view, const DTypePtr& dtype, const py::object& 
   LayoutRequest request{
       .shape = shape, .itemsize_bytes = dtype->type.itemsize_bytes(), .dtype_name = dtype->name};
   if (shape == view.shape()) request.layout = view.layout();
-  const py::object buffer = allocate_buffer(value_of(make_plan(request)), {}, dtype, {});
+  const py::object buffer = allocate_buffer(value_of(make_plan(request)), dtype, {});
   copy_arrays(ndarray_of(buffer.ptr()).ptr(), array.ptr());
   return share(buffer.ptr());
 }
@@ -188,7 +184,7 @@ void write_on_device(const StorageObject& object, const Storage& view, const py:
 
 /// Whether a transfer can read the value where it is: same type, same shape, nothing repeated.
 bool can_be_transferred(const py::object& buffer, const Storage& view, const DTypePtr& dtype) {
-  const BufferDescriptor& memory = state_of(buffer.ptr()).memory;
+  const BufferDescriptor& memory = array_in(buffer.ptr()).memory;
   if (!is_same_type(dtype_of(buffer.ptr()), dtype)) return false;
   if (!(memory.view.shape == view.shape())) return false;
   for (int axis = 0; axis < view.ndim(); ++axis) {

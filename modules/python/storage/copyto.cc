@@ -28,10 +28,11 @@ module;
 module gridbuf.python.storage;
 
 import gridbuf.alloc;
+import gridbuf.array;
 import gridbuf.base;
 import gridbuf.device;
-import gridbuf.interface;
 import gridbuf.interface.numpy;
+import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.buffer;
 import gridbuf.python.support;
@@ -60,7 +61,7 @@ struct End {
 };
 
 bool is_on_host(const py::object& buffer) {
-  return is_host_readable(state_of(buffer.ptr()).memory.device.type);
+  return is_host_readable(array_in(buffer.ptr()).memory.device.type);
 }
 
 void set_buffer(End& end, py::object buffer) {
@@ -143,8 +144,8 @@ py::object buffer_over(const End& end) {
 
 /// Whether the bytes can go over as they are: same type, same shape, nothing repeated.
 bool can_be_transferred(const py::object& target, const py::object& source) {
-  const StridedView& to = state_of(target.ptr()).memory.view;
-  const StridedView& from = state_of(source.ptr()).memory.view;
+  const StridedView& to = array_in(target.ptr()).memory.view;
+  const StridedView& from = array_in(source.ptr()).memory.view;
   if (!is_same_type(dtype_of(target.ptr()), dtype_of(source.ptr()))) return false;
   if (!(to.shape == from.shape)) return false;
   for (int axis = 0; axis < from.ndim(); ++axis) {
@@ -156,17 +157,15 @@ bool can_be_transferred(const py::object& target, const py::object& source) {
 /// An array of the host in the target's order, to be carried over in one piece.
 py::object staging_for(const py::object& target, bool with_elements) {
   if (with_elements) return copy_of(target.ptr(), MemoryKind::kHost);
-  const BufferState& state = state_of(target.ptr());
+  LayoutRequest request = array_in(target.ptr()).request();
+  request.alignment_bytes = 1;
   const DTypePtr& dtype = dtype_of(target.ptr());
-  const Layout plan = value_of(make_plan({.shape = state.memory.view.shape,
-                                          .itemsize_bytes = state.memory.view.itemsize_bytes,
-                                          .layout = state.layout,
-                                          .dtype_name = dtype->name}));
-  return allocate_buffer(plan, state.dims, dtype, {});
+  request.dtype_name = dtype->name;
+  return allocate_buffer(value_of(make_plan(request)), dtype, {});
 }
 
 void check_writable(const py::object& buffer) {
-  if (!state_of(buffer.ptr()).memory.readonly) return;
+  if (!array_in(buffer.ptr()).memory.readonly) return;
   raise(ErrorClass::kValue, Problem{"dst", "read-only", "memory that may be written",
                                     "pass a writable array, or copy into a new one"});
 }

@@ -13,10 +13,11 @@ module;
 module gridbuf.python.storage;
 
 import gridbuf.alloc;
+import gridbuf.array;
 import gridbuf.base;
 import gridbuf.device;
-import gridbuf.interface;
 import gridbuf.interface.dlpack;
+import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.buffer;
 import gridbuf.python.support;
@@ -49,7 +50,7 @@ int export_owned(void* py_object, DLManagedTensorVersioned** out) {
     const StorageObject& object = to_storage(py_object);
     const py::object buffer =
         shown_buffer(object.storage, object.dtype, exported_side(object.storage));
-    *out = value_of(dlpack::export_versioned(state_of(buffer.ptr()).memory)).release();
+    *out = value_of(dlpack::export_versioned(array_in(buffer.ptr()).memory)).release();
     return 0;
   });
 }
@@ -91,7 +92,9 @@ int import_owned(DLManagedTensorVersioned* tensor, void** out_py_object) {
     const DTypePtr dtype = record_of(view.memory.dtype);
     StorageParts parts;
     parts.kind = kind_of_memory(view.memory.device.type);
-    (parts.kind == StorageKind::kGpu ? parts.device : parts.host) = std::move(view.memory);
+    const Dims dims = default_dims(view.memory.view.ndim());
+    (parts.kind == StorageKind::kGpu ? parts.device : parts.host) =
+        foreign_array(view.memory, dims);
     *out_py_object = make_storage(value_of(Storage::wrap(parts)), dtype).release().ptr();
     return 0;
   });

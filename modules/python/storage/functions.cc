@@ -80,14 +80,10 @@ MemoryKind memory_of_kind(StorageKind kind) {
 StorageSource source_of_storage(const StorageObject& object) {
   const Storage& storage = object.storage;
   StorageSource source;
+  const Side side = storage.has(Side::kHost) ? Side::kHost : Side::kDevice;
   source.shared = {.dtype = object.dtype,
-                   .shape = storage.shape(),
-                   .dims = storage.dims(),
-                   .layout = storage.layout(),
-                   .alignment_bytes = storage.alignment_bytes(),
-                   .aligned_index = storage.aligned_index(),
-                   .memory = memory_of_kind(storage.kind()),
-                   .halo = storage.halo()};
+                   .like = storage.array(side).request(),
+                   .memory = memory_of_kind(storage.kind())};
   // Host memory says nothing of who would manage a device's.
   if (storage.has(Side::kDevice)) source.managed = managed_of(storage.kind());
   return source;
@@ -113,8 +109,8 @@ StorageSource storage_source_of(PyObject* data, PyObject* dims) {
     const py::object buffer = import_or_none(
         data, dims, {.sync = true, .allow_copied = true, .purpose = Purpose::kReading}, &meaning);
     source.shared = source_of(buffer ? buffer.ptr() : data);
-    source.shared.halo = meaning.halo;
-    source.shared.aligned_index = {};  // A foreign array has none.
+    source.shared.like.halo = meaning.halo;
+    source.shared.like.aligned_index = {};  // A foreign array has none.
   }
   if (source.shared.memory == MemoryKind::kManaged) source.managed = Managed::kCuda;
   return source;
@@ -129,9 +125,7 @@ StorageOrder resolve_storage_like(const StorageSource& source, PyObject* dtype,
   return with_kind(resolve_like(source.shared, dtype, keywords.shared), keywords.managed, &source);
 }
 
-bool has_padding(const StorageOrder& order) {
-  return order.request.plan.total_bytes() != order.request.plan.nbytes();
-}
+bool has_padding(const StorageOrder& order) { return has_padding(order.request.layout); }
 
 namespace {
 
@@ -142,15 +136,13 @@ constexpr std::int64_t kLongBytes = std::int64_t{1} << 20;
 
 py::object allocate_storage(const StorageOrder& order, bool zeroed) {
   const Request& request = order.request;
-  const StorageRequest wanted{.plan = request.plan,
-                              .dims = request.dims,
-                              .halo = request.halo,
+  const StorageRequest wanted{.layout = request.layout,
                               .dtype = request.dtype->type,
                               .kind = order.kind,
                               .zeroed = zeroed,
                               .populate = request.populate};
   const bool is_long = order.kind != StorageKind::kCpu || request.populate ||
-                       (zeroed && request.plan.total_bytes() >= kLongBytes);
+                       (zeroed && request.layout.total_bytes() >= kLongBytes);
   const auto allocate = [&] { return Storage::allocate(wanted); };
   return make_storage(value_of(is_long ? run_without_gil(allocate) : allocate()), request.dtype);
 }

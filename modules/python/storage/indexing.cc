@@ -19,11 +19,12 @@ module;
 module gridbuf.python.storage;
 
 import gridbuf.alloc;
+import gridbuf.array;
 import gridbuf.base;
 import gridbuf.device;
 import gridbuf.interface;
-import gridbuf.layout;
 import gridbuf.layout.view;
+import gridbuf.layout;
 import gridbuf.python.buffer;
 import gridbuf.python.support;
 import gridbuf.storage;

@@ -16,13 +16,14 @@ module;
 module gridbuf.python.storage;
 
 import gridbuf.alloc;
+import gridbuf.array;
 import gridbuf.base;
-import gridbuf.device;
 import gridbuf.device.emulated;
 import gridbuf.device.registry;
+import gridbuf.device;
 import gridbuf.interface;
-import gridbuf.layout;
 import gridbuf.layout.view;
+import gridbuf.layout;
 import gridbuf.python.buffer;
 import gridbuf.python.support;
 import gridbuf.storage;
@@ -44,7 +45,7 @@ Storage seen_as(const Storage& storage, PyObject* dims) {
 /// is an ndarray that only a kernel can touch.
 py::object array_of(const StorageObject& object, const Storage& seen, Side side, bool readonly) {
   const py::object buffer = own_buffer(seen, object.dtype, side);
-  const BufferDescriptor& memory = state_of(buffer.ptr()).memory;
+  const BufferDescriptor& memory = array_in(buffer.ptr()).memory;
   if (side == Side::kHost || seen.is_emulated()) {
     return make_ndarray(*object.dtype, memory.view, memory.first_element(),
                         readonly || memory.readonly, buffer.ptr());

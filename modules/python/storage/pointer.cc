@@ -11,6 +11,7 @@ module;
 
 module gridbuf.python.storage;
 
+import gridbuf.array;
 import gridbuf.interface;
 import gridbuf.python.buffer;
 import gridbuf.python.support;
@@ -28,7 +29,7 @@ PyTypeObject* pointer_type = nullptr;  // made once, kept for good
 
 PointerObject* pointer_of(PyObject* self) { return reinterpret_cast<PointerObject*>(self); }
 const BufferDescriptor& memory_of(PyObject* self) {
-  return state_of(pointer_of(self)->memory).memory;
+  return array_in(pointer_of(self)->memory).memory;
 }
 
 PyObject* refuse_new(PyTypeObject*, PyObject*, PyObject*) {

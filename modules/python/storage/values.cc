@@ -56,14 +56,14 @@ StorageOrder order_like(const StorageObject& object, const DTypePtr& dtype) {
   const Storage& storage = object.storage;
   StorageOrder order;
   order.kind = storage.kind();
-  order.request.plan = value_of(make_plan({.shape = storage.shape(),
-                                           .itemsize_bytes = dtype->type.itemsize_bytes(),
-                                           .layout = storage.layout(),
-                                           .alignment_bytes = storage.alignment_bytes(),
-                                           .aligned_index = storage.aligned_index(),
-                                           .dtype_name = dtype->name}));
-  order.request.dims = storage.dims();
-  order.request.halo = storage.halo();
+  order.request.layout = value_of(make_plan({.shape = storage.shape(),
+                                             .itemsize_bytes = dtype->type.itemsize_bytes(),
+                                             .layout = storage.layout(),
+                                             .alignment_bytes = storage.alignment_bytes(),
+                                             .aligned_index = storage.aligned_index(),
+                                             .dims = storage.dims(),
+                                             .halo = storage.halo(),
+                                             .dtype_name = dtype->name}));
   order.request.dtype = dtype;
   return order;
 }

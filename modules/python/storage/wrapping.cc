@@ -21,10 +21,11 @@ module;
 module gridbuf.python.storage;
 
 import gridbuf.alloc;
+import gridbuf.array;
 import gridbuf.base;
 import gridbuf.device;
-import gridbuf.interface;
 import gridbuf.interface.numpy;
+import gridbuf.interface;
 import gridbuf.layout;
 import gridbuf.python.buffer;
 import gridbuf.python.support;
@@ -63,11 +64,11 @@ struct Sides {
   py::object device;
   Meaning host_meaning;
   Meaning device_meaning;
-  const BufferState& main() const { return state_of((host ? host : device).ptr()); }
+  const Array& main() const { return array_in((host ? host : device).ptr()); }
 };
 
 bool is_managed(const py::object& buffer) {
-  return state_of(buffer.ptr()).memory.device.type == DeviceType::kCudaManaged;
+  return array_in(buffer.ptr()).memory.device.type == DeviceType::kCudaManaged;
 }
 
 /// What the caller says of the device, himself or by a preset.
@@ -90,7 +91,7 @@ Sides import_sides(const Given& given) {
     ImportOptions options;
     options.side = device_first ? DeviceType::kCuda : DeviceType::kHost;
     const py::object buffer = import_buffer(given.data, dims, options, &meaning);
-    const BufferDescriptor& memory = state_of(buffer.ptr()).memory;
+    const BufferDescriptor& memory = array_in(buffer.ptr()).memory;
     const bool on_host = is_host_readable(memory.device.type);
     if (on_host) sides.host = share(buffer.ptr());
     if (!on_host || is_managed(buffer)) sides.device = share(buffer.ptr());
@@ -104,7 +105,7 @@ Sides import_sides(const Given& given) {
   ImportOptions options;
   options.side = DeviceType::kCuda;
   sides.device = import_buffer(given.device_data, dims, options, &sides.device_meaning);
-  const DeviceType type = state_of(sides.device.ptr()).memory.device.type;
+  const DeviceType type = array_in(sides.device.ptr()).memory.device.type;
   if (type != DeviceType::kCuda && type != DeviceType::kCudaManaged) {
     raise(ErrorClass::kValue,
           Problem{"device_data", "memory of the host", "reached by a device", "pass it as data"});
@@ -192,14 +193,12 @@ StorageSource source_of_memory(const Given& given, const Sides& sides) {
   // These say more of themselves than their memory does.
   if (is_storage(main) || is_ndarray(main) || is_buffer(main))
     return storage_source_of(main, nullptr);
-  const BufferState& state = sides.main();
   StorageSource source;
   source.shared = {.dtype = dtype_of((sides.host ? sides.host : sides.device).ptr()),
-                   .shape = state.memory.view.shape,
-                   .dims = state.dims,
-                   .layout = state.layout,
-                   .aligned_index = {},
-                   .halo = sides.host ? sides.host_meaning.halo : sides.device_meaning.halo};
+                   .like = sides.main().request()};
+  source.shared.like.alignment_bytes = 1;
+  source.shared.like.aligned_index = {};
+  source.shared.like.halo = sides.host ? sides.host_meaning.halo : sides.device_meaning.halo;
   return source;
 }
 
@@ -241,8 +240,8 @@ struct Parameters {
 
 void check_strides(const Sides& sides) {
   if (!sides.host || !sides.device) return;
-  const StridedView& host = state_of(sides.host.ptr()).memory.view;
-  const StridedView& device = state_of(sides.device.ptr()).memory.view;
+  const StridedView& host = array_in(sides.host.ptr()).memory.view;
+  const StridedView& device = array_in(sides.device.ptr()).memory.view;
   if (!(host.shape == device.shape) || is_empty(host.shape)) return;  // wrap() says the rest
   for (int axis = 0; axis < host.ndim(); ++axis) {
     if (host.shape[axis] > 1 && host.strides_bytes[axis] != device.strides_bytes[axis]) {
@@ -259,7 +258,7 @@ Parameters parameters_of(const Given& given, const Sides& sides) {
   const StorageSource source = source_of_memory(given, sides);
   Parameters found;
   found.request = resolve_like(source.shared, nullptr, keywords);
-  const Layout& wanted = found.request.plan;
+  const Layout& wanted = found.request.layout;
   if (is_given(given.dtype)) {
     const RequestedDType dtype = to_dtype(given.dtype);
     if (dtype.record->numpy.ptr() != source.shared.dtype->numpy.ptr()) {
@@ -271,7 +270,7 @@ Parameters parameters_of(const Given& given, const Sides& sides) {
   found.alignment_bytes = wanted.alignment_bytes();
   for (const py::object* side : {&sides.host, &sides.device}) {
     if (!*side) continue;
-    const BufferDescriptor& memory = state_of(side->ptr()).memory;
+    const BufferDescriptor& memory = array_in(side->ptr()).memory;
     check_layout(wanted.layout(), memory.view);
     const std::int64_t holds =
         found_alignment(memory, wanted.layout(), wanted.aligned_index(), wanted.alignment_bytes());
@@ -294,12 +293,13 @@ py::object view_of(const Given& given, const StorageObject& object, const Parame
     raise(ErrorClass::kValue,
           Problem{"sync_state", "that of other buffers", "the storage's own", "leave it out"});
   }
-  if (!(object.storage.dims() == parameters.request.dims) ||
-      !(object.storage.aligned_index() == parameters.request.plan.aligned_index())) {
+  if (!(object.storage.dims() == parameters.request.layout.dims()) ||
+      !(object.storage.aligned_index() == parameters.request.layout.aligned_index())) {
     return py::object();
   }
   Storage view = object.storage;
-  if (!parameters.request.halo.empty()) check(view.set_halo(parameters.request.halo));
+  const Halo& halo = parameters.request.layout.halo();
+  if (!halo.empty()) check(view.set_halo(halo));
   return make_view(object, std::move(view));
 }
 
@@ -314,15 +314,15 @@ std::shared_ptr<const TouchHooks> hooks_of(Sides& sides) {
 
 StorageParts parts_of(const Given& given, StorageKind kind, const Sides& sides,
                       const Parameters& parameters) {
-  StorageParts parts;
-  parts.kind = kind;
-  parts.dims = parameters.request.dims;
-  parts.halo = parameters.request.halo;
-  parts.layout = parameters.request.plan.layout();
-  parts.aligned_index = parameters.request.plan.aligned_index();
-  parts.alignment_bytes = parameters.alignment_bytes;
-  if (sides.host) parts.host = state_of(sides.host.ptr()).memory;
-  if (sides.device) parts.device = state_of(sides.device.ptr()).memory;
+  const Layout& wanted = parameters.request.layout;
+  const auto array_on = [&](const py::object& side) -> std::optional<Array> {
+    if (!side) return std::nullopt;
+    const BufferDescriptor& memory = array_in(side.ptr()).memory;
+    return Array{.memory = memory,
+                 .layout = Layout(memory.view, wanted.layout(), parameters.alignment_bytes,
+                                  wanted.aligned_index(), wanted.dims(), wanted.halo())};
+  };
+  StorageParts parts{.host = array_on(sides.host), .device = array_on(sides.device), .kind = kind};
   if (given.sync_state != nullptr) parts.sync = to_sync_state(given.sync_state);
   return parts;
 }

@@ -45,7 +45,7 @@ PyObject* same_kind = nullptr;          // "same_kind"
 
 int type_number(PyObject* dtype) { return reinterpret_cast<PyArray_Descr*>(dtype)->type_num; }
 
-PyArrayObject* array_of(PyObject* object) { return reinterpret_cast<PyArrayObject*>(object); }
+PyArrayObject* array_in(PyObject* object) { return reinterpret_cast<PyArrayObject*>(object); }
 
 /// A new array of no dimensions.
 py::object make_0d_array(PyObject* dtype) {
@@ -278,7 +278,7 @@ py::object make_ndarray(const DTypeRecord& dtype, const StridedView& view, std::
                                  view.ndim(), view.shape.data(), view.strides_bytes.data(),
                                  first_element, readonly ? 0 : NPY_ARRAY_WRITEABLE, nullptr));
   Py_INCREF(base);  // Stolen by the next call.
-  check(PyArray_SetBaseObject(array_of(array.ptr()), base));
+  check(PyArray_SetBaseObject(array_in(array.ptr()), base));
   return array;
 }
 
@@ -287,7 +287,7 @@ bool is_ndarray(PyObject* object) { return PyArray_Check(object); }
 bool is_exact_ndarray(PyObject* object) { return PyArray_CheckExact(object); }
 
 NdarrayFields fields_of(PyObject* object) {
-  PyArrayObject* const array = array_of(object);
+  PyArrayObject* const array = array_in(object);
   const auto extents = [&](const npy_intp* values) {
     Extents result;
     for (int axis = 0; axis < PyArray_NDIM(array); ++axis) result.push_back(values[axis]);
@@ -302,7 +302,7 @@ NdarrayFields fields_of(PyObject* object) {
 }
 
 PyObject* dtype_of_ndarray(PyObject* object) {
-  return reinterpret_cast<PyObject*>(PyArray_DESCR(array_of(object)));
+  return reinterpret_cast<PyObject*>(PyArray_DESCR(array_in(object)));
 }
 
 py::object as_ndarray(PyObject* object) {
@@ -369,7 +369,7 @@ bool put_number(PyObject* array, PyObject* value) {
   const bool is_double = number == NPY_DOUBLE;
   const bool is_long = number == NPY_LONG;
   if (!(is_double || is_long) || !is_native(dtype)) return false;
-  void* const element = PyArray_DATA(array_of(array));
+  void* const element = PyArray_DATA(array_in(array));
   if (is_double && PyFloat_CheckExact(value)) {
     const double found = PyFloat_AS_DOUBLE(value);
     std::memcpy(element, &found, sizeof(found));

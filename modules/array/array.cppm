@@ -1,0 +1,189 @@
+// gridbuf.array: memory, and the layout of a field in it.
+//
+// An `Array` is a descriptor (block, strides, element type, device, owner), which every interface
+// exports, and a `Layout` (names of dimensions, halo, layout map, aligned index), which says what
+// the elements mean. It is a value: copies of it and views share the memory, and the last one gives
+// it back. This one import brings all that such a program needs: layouts and views, and DLPack, the
+// buffer protocol and NumPy's interfaces for import and export.
+//
+// Key decision: an Array has no state and waits for nothing but its own copies. Work on a device is
+// enqueued on the thread's current stream. A host side and a device side that are kept equal are a
+// `Storage` (gridbuf.storage), which has an Array for each side.
+//
+// The source of the rules of allocation is the storage specification, sections 3 and 4
+// (docs/storage.md).
+module;
+
+#include <array>
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+export module gridbuf.array;
+
+export import gridbuf.alloc;
+export import gridbuf.base;
+export import gridbuf.device;
+export import gridbuf.interface;
+export import gridbuf.interface.buffer;
+export import gridbuf.interface.dlpack;
+export import gridbuf.interface.numpy;
+export import gridbuf.layout;
+export import gridbuf.layout.view;
+
+export namespace gridbuf {
+
+struct ArrayOptions {
+  MemoryKind memory = MemoryKind::kHost;
+  bool zeroed = false;          // elements and padding
+  bool zeroed_padding = false;  // the bytes that belong to no element
+  bool populate = false;        // commit the pages now
+};
+
+/// Memory for `layout`. In poison mode no thread may touch the padding of its rows. Errors:
+/// kMemory; kDeviceUnavailable.
+absl::StatusOr<Block> allocate_block(const Layout& layout, const ArrayOptions& options = {});
+
+/// The status, which is not OK, with all that was asked for if it is kMemory.
+absl::Status with_request(const absl::Status& status, const Layout& layout,
+                          std::string_view dtype_name, MemoryKind kind);
+
+/// Whether there are bytes that belong to no element.
+constexpr bool has_padding(const Layout& layout) noexcept {
+  return layout.total_bytes() != layout.nbytes();
+}
+
+/// The kind of memory on such a device.
+MemoryKind memory_kind(DeviceType type) noexcept;
+
+/// The name of an element type of C++: "float64", "int32", "bool".
+template <class T>
+  requires std::is_arithmetic_v<T>
+constexpr std::string_view element_name() {
+  if constexpr (std::is_same_v<T, bool>) return "bool";
+  constexpr std::array<std::string_view, 3> kFloats{"float32", "float64", "longdouble"};
+  if constexpr (std::is_floating_point_v<T>) return kFloats[sizeof(T) / 8];
+  constexpr std::array<std::array<std::string_view, 4>, 2> kIntegers{
+      {{"uint8", "uint16", "uint32", "uint64"}, {"int8", "int16", "int32", "int64"}}};
+  constexpr int kLog2 = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
+  return kIntegers[std::is_signed_v<T> ? 1 : 0][kLog2];
+}
+
+/// kType unless `found` is the type of that name, in native byte order. `what` begins the message.
+absl::Status check_element_type(std::string_view what, const DType& found, std::string_view name);
+
+/// The elements of memory that the host reads, by index. Does not keep the memory alive. Debug
+/// builds check each index. For a device, `data` and the strides are for its kernels.
+template <class T>
+class Elements {
+ public:
+  explicit Elements(const BufferDescriptor& memory)
+      : first_(reinterpret_cast<T*>(memory.first_element())), view_(memory.view) {}
+
+  /// The address of element (0, …, 0).
+  T* data() const { return first_; }
+  const Extents& shape() const { return view_.shape; }
+  const Extents& strides_bytes() const { return view_.strides_bytes; }
+
+  /// The element at an index, one integer per dimension.
+  template <class... Index>
+  T& operator()(Index... index) const {
+    assert(static_cast<int>(sizeof...(index)) == view_.ndim());
+    std::int64_t offset_bytes = 0;
+    int axis = 0;
+    ((assert(index >= 0 && index < view_.shape[axis]),
+      offset_bytes += static_cast<std::int64_t>(index) * view_.strides_bytes[axis++]),
+     ...);
+    using Byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
+    return *reinterpret_cast<T*>(reinterpret_cast<Byte*>(first_) + offset_bytes);
+  }
+
+ private:
+  T* first_;
+  StridedView view_;
+};
+
+/// Requires memory.view == layout.view(), which all functions here keep.
+struct Array {
+  BufferDescriptor memory = {};
+  Layout layout = {};
+
+  /// New memory with undefined elements, on the thread's current stream. The item size of the
+  /// request is that of `dtype`; without names the dimensions get the default ones. Errors: kValue
+  /// for a request that has no layout; kMemory, naming the request; kDeviceUnavailable.
+  static absl::StatusOr<Array> empty(LayoutRequest request, const DType& dtype = {},
+                                     const ArrayOptions& options = {});
+  /// The same for a layout that is planned already, with the names that it has.
+  static absl::StatusOr<Array> allocate(const Layout& layout, const DType& dtype,
+                                        const ArrayOptions& options = {});
+  /// The same as `empty`, with zeros.
+  static absl::StatusOr<Array> zeros(const LayoutRequest& request, const DType& dtype = {},
+                                     ArrayOptions options = {});
+  /// The same as `empty`, of the type of `value`, which every element has.
+  template <class T>
+  static absl::StatusOr<Array> full(const LayoutRequest& request, T value,
+                                    const ArrayOptions& options = {}) {
+    return filled(request, element_name<T>(), std::as_bytes(std::span(&value, 1)), options);
+  }
+  /// Existing memory, whose owner is kept. `given` says what the memory does not: names, halo,
+  /// layout map, aligned index and the alignment there; its shape and item size do not count. What
+  /// is empty in it is the default: the layout map that of the strides. Errors, all kValue: those
+  /// of `describe`; parameters that do not fit the shape, or an alignment that does not hold.
+  static absl::StatusOr<Array> from(BufferDescriptor memory, const LayoutRequest& given = {});
+
+  const Extents& shape() const { return layout.shape(); }
+  /// Of `memory.device`.
+  MemoryKind kind() const { return memory_kind(memory.device.type); }
+
+  /// The view that `map`, made for this shape, describes.
+  Array view(const IndexMap& map) const;
+  /// The view without the halo.
+  Array domain_view() const;
+  /// The same memory with another halo. Never re-aligns. kValue if it does not fit.
+  absl::StatusOr<Array> with_halo(const Halo& halo) const;
+
+  /// The request of this layout in new memory.
+  LayoutRequest request() const;
+  /// The same layout and elements in new memory of a kind; without one, of the same kind.
+  absl::StatusOr<Array> copy(std::optional<MemoryKind> kind = std::nullopt) const;
+  /// Copies the elements of `source`, which has this shape and item size. They may overlap. Host
+  /// memory that takes part has been read and written at return. Errors: kValue if shapes or item
+  /// sizes differ, or this array is read-only; those of the device.
+  absl::Status copy_from(const Array& source) const;
+
+  /// The elements, on the host. kType unless T is the element type; kValue for a T that is not
+  /// const and read-only memory; kNoSuchBuffer for memory that the host does not read.
+  template <class T>
+  absl::StatusOr<Elements<T>> elements() const {
+    absl::Status status = check_access(element_name<std::remove_const_t<T>>(), std::is_const_v<T>);
+    if (!status.ok()) return status;
+    return Elements<T>(memory);
+  }
+
+ private:
+  static absl::StatusOr<Array> filled(const LayoutRequest& request, std::string_view dtype,
+                                      std::span<const std::byte> element,
+                                      const ArrayOptions& options);
+  absl::Status check_access(std::string_view dtype, bool reads_only) const;
+};
+
+/// With these two, `subscript`, `slice`, `transpose` and the other operations of
+/// gridbuf.layout.view take and return arrays.
+inline const StridedView& memory_of(const Array& array) { return array.memory.view; }
+Array apply(const IndexMap& map, const Array& array);
+
+/// Enqueues copying elements between memory of which a device has at least one, in the order of
+/// `stream`; `from` is broadcast to the shape of `to`. A single element of the host is a fill.
+/// Wait for the stream before the host uses its memory. Errors: those of
+/// gridbuf.transfer.device.
+absl::Status enqueue_copy(DeviceDriver& driver, const BufferDescriptor& to,
+                          const BufferDescriptor& from, StreamHandle stream);
+
+}  // namespace gridbuf
