@@ -55,17 +55,8 @@ void deallocate(PyObject* self) {
 
 // ---- Attributes. ----
 
-template <class Read>
-PyObject* get(PyObject* self, Read&& read) {
-  return guarded([&] { return read(object_of(self)->array); });
-}
-
 PyObject* get_shape(PyObject* self, void*) {
-  return get(self, [](const Array& array) { return from_integers(array.shape().span()); });
-}
-PyObject* get_strides(PyObject* self, void*) {
-  return get(self,
-             [](const Array& array) { return from_integers(array.layout.strides_bytes().span()); });
+  return guarded([&] { return from_integers(object_of(self)->array.shape().span()); });
 }
 PyObject* get_ndim(PyObject* self, void*) {
   return PyLong_FromLong(object_of(self)->array.layout.ndim());
@@ -73,85 +64,12 @@ PyObject* get_ndim(PyObject* self, void*) {
 PyObject* get_dtype(PyObject* self, void*) {
   return Py_NewRef(object_of(self)->dtype->numpy.ptr());
 }
-PyObject* get_nbytes(PyObject* self, void*) {
-  return PyLong_FromLongLong(object_of(self)->array.memory.nbytes());
-}
-PyObject* get_size(PyObject* self, void*) {
-  const BufferDescriptor& memory = object_of(self)->array.memory;
-  return PyLong_FromLongLong(memory.nbytes() / memory.view.itemsize_bytes);
-}
-PyObject* get_itemsize(PyObject* self, void*) {
-  return PyLong_FromLongLong(object_of(self)->array.layout.itemsize_bytes());
-}
-PyObject* get_dims(PyObject* self, void*) {
-  return get(self, [](const Array& array) { return from_dims(array.layout.dims()); });
-}
-PyObject* get_layout(PyObject* self, void*) {
-  return get(self, [](const Array& array) { return from_integers(array.layout.layout().span()); });
-}
-PyObject* get_aligned_index(PyObject* self, void*) {
-  return get(self,
-             [](const Array& array) { return from_integers(array.layout.aligned_index().span()); });
-}
-PyObject* get_alignment_size(PyObject* self, void*) {
-  return PyLong_FromLongLong(object_of(self)->array.layout.alignment_bytes());
-}
-PyObject* get_origin(PyObject* self, void*) {
-  return get(self, [](const Array& array) { return from_integers(origin_of(array).span()); });
-}
-PyObject* get_readonly(PyObject* self, void*) {
-  return PyBool_FromLong(object_of(self)->array.memory.readonly ? 1 : 0);
-}
-PyObject* get_base(PyObject* self, void*) {
-  PyObject* root = object_of(self)->root;
-  return Py_NewRef(root == nullptr ? Py_None : root);
-}
-PyObject* get_plan(PyObject* self, void*) {
-  return guarded([&] {
-    PyObject* root = object_of(self)->root;
-    PyObject* whole = root == nullptr ? self : root;
-    if (!has_plan(whole)) return share(Py_None);
-    return make_plan_object(object_of(whole)->array.layout);
-  });
-}
 
+// The attributes that are hot; add_buffer_attributes adds the others.
 PyGetSetDef getters[] = {
     {"shape", get_shape, nullptr, "Extents, in elements.", nullptr},
-    {"strides", get_strides, nullptr, "Bytes from an element to the next one, per dimension.",
-     nullptr},
     {"ndim", get_ndim, nullptr, "The number of dimensions.", nullptr},
     {"dtype", get_dtype, nullptr, "The numpy.dtype of the elements.", nullptr},
-    {"nbytes", get_nbytes, nullptr, "Bytes of all elements, without padding.", nullptr},
-    {"size", get_size, nullptr, "The number of elements, without padding.", nullptr},
-    {"itemsize", get_itemsize, nullptr, "Bytes of one element.", nullptr},
-    {"dims", get_dims, nullptr,
-     "Names of the dimensions: 'I', 'J', 'K' or the number of a data dimension.", nullptr},
-    {"layout", get_layout, nullptr,
-     "The layout map: entry i is the rank of dimension i, 0 for the largest stride.", nullptr},
-    {"aligned_index", get_aligned_index, nullptr, "The index whose element is aligned.", nullptr},
-    {"alignment_size", get_alignment_size, nullptr,
-     "Bytes: the address of every element whose index in the contiguous dimension is "
-     "aligned_index's\n"
-     "is a multiple of it. 1 means no constraint. A view has the alignment that still holds for "
-     "it.",
-     nullptr},
-    {"memory", memory_getter, nullptr,
-     "Where the elements lie: 'host', 'pinned', 'managed' or 'device'.", nullptr},
-    {"device", device_getter, nullptr,
-     "'gpu' for device and managed memory, None for host and pinned memory.", nullptr},
-    {"stream", stream_getter, nullptr,
-     "The CUDA stream that orders gridbuf's own work on the memory, as an integer (1: the legacy\n"
-     "default stream); None for host memory.",
-     nullptr},
-    {"readonly", get_readonly, nullptr, "Whether exports forbid writing.", nullptr},
-    {"base", get_base, nullptr, "The Buffer of the whole allocation, or None if this is it.",
-     nullptr},
-    {"plan", get_plan, nullptr,
-     "The gridbuf.LayoutPlan of the allocation that this buffer shows all or a part of; None where "
-     "the\n"
-     "memory is not gridbuf's.",
-     nullptr},
-    {"T", transposed_getter, nullptr, "The view with the dimensions in reverse order.", nullptr},
     {"__array_interface__", array_interface_getter, nullptr,
      "NumPy's array interface, version 3. Absent for dtypes that it has no word for (bfloat16, "
      "FP8).",
@@ -169,11 +87,6 @@ PyGetSetDef getters[] = {
      "interface with dims and halo. Memory of both sides has both entries; acquire of its host\n"
      "entry waits for the device.",
      nullptr},
-    {"__gt_dims__", get_dims, nullptr, "The names of the dimensions, for GT4Py.", nullptr},
-    {"__gt_origin__", get_origin, nullptr,
-     "The aligned index in the order I, J, K, 0, 1, ...: the default origin of a stencil call.",
-     nullptr},
-    {"default_origin", get_origin, nullptr, "The same as __gt_origin__.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
@@ -183,35 +96,6 @@ PyCFunction method(Function function) {
 }
 
 PyMethodDef methods[] = {
-    {"to_numpy", method(to_numpy_method), METH_NOARGS,
-     "to_numpy($self, /)\n--\n\nAn ndarray over the same memory."},
-    {"transpose", method(transpose_method), METH_FASTCALL,
-     "transpose($self, /, *axes)\n--\n\n"
-     "The view whose dimension i is dimension axes[i]; without axes, all in reverse order.\n"
-     "Names and aligned index follow. Raises IndexError or ValueError for axes that are no "
-     "permutation."},
-    {"broadcast_to", method(broadcast_to_method), METH_O,
-     "broadcast_to($self, shape, /)\n--\n\n"
-     "A read-only view repeated to `shape` by NumPy's rule, without copying."},
-    {"toreadonly", method(to_readonly_method), METH_NOARGS,
-     "toreadonly($self, /)\n--\n\nA view whose exports forbid writing."},
-    {"copy", method(copy_method), METH_FASTCALL | METH_KEYWORDS,
-     "copy($self, /, memory=None)\n--\n\n"
-     "A new Buffer with the same elements, dims, layout and alignment, in memory 'host', "
-     "'pinned',\n"
-     "'managed' or 'device'; None: the same as now."},
-    {"synchronize", method(synchronize_method), METH_NOARGS,
-     "synchronize($self, /)\n--\n\n"
-     "Waits for what is pending on the Buffer's stream. Returns at once for host memory."},
-    {"__copy__", method(plain_copy_method), METH_NOARGS,
-     "__copy__($self, /)\n--\n\nThe same as copy()."},
-    {"__deepcopy__", method(plain_copy_method), METH_O,
-     "__deepcopy__($self, memo, /)\n--\n\nThe same as copy()."},
-    {"__reduce_ex__", method(reduce_method), METH_O,
-     "__reduce_ex__($self, protocol, /)\n--\n\nElements and all parameters, for pickle."},
-    {"__array__", method(array_method), METH_FASTCALL | METH_KEYWORDS,
-     "__array__($self, /, dtype=None, copy=None)\n--\n\n"
-     "An ndarray: a view unless `copy` or a conversion to `dtype` asks for another one."},
     {"__dlpack__", method(dlpack_method), METH_FASTCALL | METH_KEYWORDS,
      "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
      "A DLPack capsule: versioned if max_version is (1, 0) or higher, else legacy. Work that is\n"
@@ -325,6 +209,7 @@ void add_buffer_type(PyObject* module) {
   // An attribute of the type and not of its objects (DX-01); nobody changes it after this.
   check(PyObject_SetAttrString(type.ptr(), dlpack::kExchangeAttribute,
                                make_exchange_capsule().ptr()));
+  add_buffer_attributes(type.ptr());
   buffer_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(type.ptr()));
   buffer_type->tp_flags |= Py_TPFLAGS_IMMUTABLETYPE;
   check(PyModule_AddObjectRef(module, "Buffer", reinterpret_cast<PyObject*>(buffer_type)));

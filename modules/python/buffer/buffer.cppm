@@ -329,9 +329,6 @@ py::object adopt_buffer_of(const DTypePtr& dtype, const MemoryInfo& info,
 
 // exports.cc
 int get_buffer(PyObject* self, Py_buffer* view, int flags);
-PyObject* array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
-                       PyObject* keywords);
-PyObject* to_numpy_method(PyObject* self, PyObject*);
 
 // interfaces.cc
 void make_interface_keys();
@@ -363,25 +360,20 @@ absl::Status check_device_is_on(const BufferObject& buffer);
 void copy_on_device(const BufferObject& target, const BufferObject& source);
 /// Whether the memory is the emulated device's.
 bool is_emulated(const BufferObject& buffer);
-PyObject* memory_getter(PyObject* self, void*);
-PyObject* device_getter(PyObject* self, void*);
-PyObject* stream_getter(PyObject* self, void*);
-PyObject* synchronize_method(PyObject* self, PyObject*);
 
 // views.cc
 PyObject* subscript_slot(PyObject* self, PyObject* key);
 PyObject* item_slot(PyObject* self, Py_ssize_t position);
 Py_ssize_t length_slot(PyObject* self);
-PyObject* transposed_getter(PyObject* self, void*);
-PyObject* transpose_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count);
-PyObject* broadcast_to_method(PyObject* self, PyObject* shape);
-PyObject* to_readonly_method(PyObject* self, PyObject*);
+/// A view of `source` through `map`: memory, names and aligned index follow.
+py::object view_through(PyObject* source, const IndexMap& map, bool readonly = false);
 
 // copies.cc
-PyObject* copy_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
-                      PyObject* keywords);
-PyObject* plain_copy_method(PyObject* self, PyObject*);
-PyObject* reduce_method(PyObject* self, PyObject* protocol);
+/// What `__reduce_ex__` returns.
+py::object reduced(PyObject* self, std::int64_t protocol);
+
+// attributes.cc
+void add_buffer_attributes(PyObject* type);
 
 }  // namespace gridbuf::python
 

@@ -48,8 +48,9 @@ py::object pickled_elements(PyObject* self, std::int64_t protocol) {
   return in_place ? steal(PyPickleBuffer_FromObject(self)) : element_bytes(self);
 }
 
-py::object reduced(PyObject* self, PyObject* protocol) {
-  const std::int64_t version = to_integer(protocol, "protocol");
+}  // namespace
+
+py::object reduced(PyObject* self, std::int64_t protocol) {
   const BufferObject& buffer = *object_of(self);
   const Layout& own = buffer.array.layout;
   const py::object core = steal(PyImport_ImportModule("gridbuf._core"));
@@ -58,15 +59,13 @@ py::object reduced(PyObject* self, PyObject* protocol) {
   const py::object layout = from_integers(own.layout().span());
   const py::object aligned_index = from_integers(own.aligned_index().span());
   const py::object dims = from_dims(own.dims());
-  const py::object elements = pickled_elements(self, version);
+  const py::object elements = pickled_elements(self, protocol);
   const py::object memory = make_text(to_string(buffer.array.kind()));
   return steal(Py_BuildValue(
       "(O(OOOLOOOOO))", restore.ptr(), shape.ptr(), buffer.dtype->numpy.ptr(), layout.ptr(),
       static_cast<long long>(own.alignment_bytes()), aligned_index.ptr(), dims.ptr(),
       buffer.array.memory.readonly ? Py_True : Py_False, elements.ptr(), memory.ptr()));
 }
-
-}  // namespace
 
 py::object copy_of(PyObject* buffer, MemoryKind kind) {
   const BufferObject& source = *object_of(buffer);
@@ -91,26 +90,6 @@ void copy_buffer(PyObject* target, PyObject* source) {
   wait_for_host(from);
   wait_for_host(to);
   copy_memory(target_memory.block, target_memory.view, source_memory.block, source_memory.view);
-}
-
-PyObject* copy_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
-                      PyObject* keywords) {
-  return guarded([&] {
-    static constexpr const char* kNames[] = {"memory"};
-    static constexpr Signature kSignature{"copy", kNames, 1};
-    PyObject* values[1] = {};
-    sort_arguments(kSignature, arguments, count, keywords, values, unexpected_keyword);
-    const MemoryKind own = object_of(self)->array.kind();
-    return copy_of(self, to_memory_kind(values[0]).value_or(own));
-  });
-}
-
-PyObject* plain_copy_method(PyObject* self, PyObject*) {
-  return guarded([&] { return copy_of(self, object_of(self)->array.kind()); });
-}
-
-PyObject* reduce_method(PyObject* self, PyObject* protocol) {
-  return guarded([&] { return reduced(self, protocol); });
 }
 
 }  // namespace gridbuf::python

@@ -77,35 +77,4 @@ py::object ndarray_of(PyObject* buffer) {
   return make_ndarray(*object.dtype, memory.view, memory.first_element(), memory.readonly, buffer);
 }
 
-PyObject* to_numpy_method(PyObject* self, PyObject*) {
-  return guarded([&] { return ndarray_of(self); });
-}
-
-PyObject* array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
-                       PyObject* keywords) {
-  return guarded([&] {
-    static constexpr const char* kNames[] = {"dtype", "copy"};
-    static constexpr Signature kSignature{"__array__", kNames, 2};
-    PyObject* values[2] = {};
-    sort_arguments(kSignature, arguments, count, keywords, values, unexpected_keyword);
-    PyObject* const dtype = values[0];
-    PyObject* const copy = values[1];
-    std::optional<bool> must_copy;
-    if (copy != nullptr && copy != Py_None) must_copy = to_flag(copy, "copy");
-    const py::object view = ndarray_of(self);
-    PyObject* const own_dtype = object_of(self)->dtype->numpy.ptr();
-    PyObject* const wanted = dtype == nullptr || dtype == Py_None ? own_dtype : dtype;
-    // astype answers with the array itself where nothing is to be converted.
-    py::object result =
-        steal(PyObject_CallMethod(view.ptr(), "astype", "OssOO", wanted, "K", "unsafe", Py_True,
-                                  must_copy == true ? Py_True : Py_False));
-    if (must_copy == false && result.ptr() != view.ptr()) {
-      raise(ErrorClass::kValue,
-            Problem{"copy", "False with dtype " + describe(wanted),
-                    "True or None where elements must be converted", "leave copy out"});
-    }
-    return result;
-  });
-}
-
 }  // namespace gridbuf::python

@@ -109,27 +109,4 @@ bool is_emulated(const BufferObject& buffer) {
   return driver != nullptr && driver->is_emulated();
 }
 
-PyObject* memory_getter(PyObject* self, void*) {
-  return guarded([&] { return make_text(to_string(object_of(self)->array.kind())); });
-}
-
-PyObject* device_getter(PyObject* self, void*) {
-  const MemoryKind kind = object_of(self)->array.kind();
-  const bool gpu = kind == MemoryKind::kDevice || kind == MemoryKind::kManaged;
-  return gpu ? PyUnicode_FromString("gpu") : Py_NewRef(Py_None);
-}
-
-PyObject* stream_getter(PyObject* self, void*) {
-  const BufferObject& buffer = *object_of(self);
-  if (buffer.array.kind() == MemoryKind::kHost) Py_RETURN_NONE;
-  return PyLong_FromUnsignedLongLong(stream_of(buffer));
-}
-
-PyObject* synchronize_method(PyObject* self, PyObject*) {
-  return guarded([&] {
-    wait_for_host(*object_of(self));
-    return share(Py_None);
-  });
-}
-
 }  // namespace gridbuf::python

@@ -1,0 +1,254 @@
+// By pybind11: the attributes of a Buffer that are not hot.
+
+module;
+
+#include <pybind11/pybind11.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "modules/python/support/attributes.h"
+
+module gridbuf.python.buffer;
+
+import gridbuf.array;
+import gridbuf.base;
+import gridbuf.device;
+import gridbuf.interface;
+import gridbuf.layout;
+import gridbuf.layout.view;
+import gridbuf.python.support;
+
+namespace pybind11 {
+namespace detail {
+
+/// A Buffer as an argument: the object itself. TypeError for all other objects.
+template <>
+struct type_caster<gridbuf::python::BufferObject> {
+  using Object = gridbuf::python::BufferObject;
+  template <class>
+  using cast_op_type = Object&;
+  static constexpr auto name = const_name("gridbuf.Buffer");
+
+  bool load(handle source, bool) {
+    if (!gridbuf::python::is_buffer(source.ptr())) return false;
+    object = gridbuf::python::object_of(source.ptr());
+    return true;
+  }
+  explicit operator Object&() { return *object; }
+
+  Object* object = nullptr;
+};
+
+}  // namespace detail
+}  // namespace pybind11
+
+namespace gridbuf::python {
+namespace {
+
+PyObject* self_of(const BufferObject& buffer) { return const_cast<PyObject*>(&buffer.ob_base); }
+
+template <auto read>
+auto number(const BufferObject& buffer) {
+  return (buffer.array.layout.*read)();
+}
+template <auto read>
+py::object numbers(const BufferObject& buffer) {
+  return from_integers((buffer.array.layout.*read)().span());
+}
+
+py::object dims(const BufferObject& buffer) { return from_dims(buffer.array.layout.dims()); }
+
+py::object origin(const BufferObject& buffer) {
+  return from_integers(origin_of(buffer.array).span());
+}
+
+py::object device(const BufferObject& buffer) {
+  const MemoryKind kind = buffer.array.kind();
+  const bool gpu = kind == MemoryKind::kDevice || kind == MemoryKind::kManaged;
+  return gpu ? make_text("gpu") : share(Py_None);
+}
+
+py::object stream(const BufferObject& buffer) {
+  if (buffer.array.kind() == MemoryKind::kHost) return py::none();
+  return py::int_(stream_of(buffer));
+}
+
+py::object base(const BufferObject& buffer) {
+  return share(buffer.root == nullptr ? Py_None : buffer.root);
+}
+
+py::object plan(const BufferObject& buffer) {
+  if (!has_plan(self_of(buffer))) return py::none();
+  return make_plan_object(whole(buffer).array.layout);
+}
+
+// ---- Views. ----
+
+int to_axis(std::int64_t axis) {
+  // What is outside int is outside every array as well.
+  return static_cast<int>(std::clamp<std::int64_t>(axis, std::numeric_limits<int>::min(),
+                                                   std::numeric_limits<int>::max()));
+}
+
+/// The view for transpose(*axes): none, None, one sequence, or integers.
+py::object transposed(const BufferObject& buffer, const py::args& given) {
+  const Extents& shape = buffer.array.shape();
+  const bool all_reversed = given.empty() || (given.size() == 1 && given[0].is_none());
+  const bool is_list = given.size() == 1 && is_sequence(py::object(given[0]).ptr());
+  const py::object list = is_list ? py::object(given[0]) : py::object(given);
+  if (!is_list && given.size() > kMaxNdim) {
+    raise(ErrorClass::kValue, Problem{"number of axes", std::to_string(given.size()),
+                                      "the number of dimensions", "pass each axis once"});
+  }
+  Axes axes;
+  if (!all_reversed) {
+    for (const std::int64_t axis : to_integers(list.ptr(), "axes")) axes.push_back(to_axis(axis));
+    if (axes.size() != shape.size()) {
+      raise(ErrorClass::kValue, Problem{"number of axes", std::to_string(axes.size()),
+                                        "the number of dimensions, " + std::to_string(shape.size()),
+                                        "pass each axis once"});
+    }
+  }
+  return view_through(self_of(buffer), value_of(transpose_map(shape, axes)));
+}
+
+py::object broadcast(const BufferObject& buffer, py::handle shape) {
+  const Extents target = to_shape(shape.ptr(), buffer.dtype->name);
+  const Layout& own = buffer.array.layout;
+  return view_through(self_of(buffer),
+                      value_of(broadcast_map(own.shape(), target, own.itemsize_bytes())),
+                      /*readonly=*/true);
+}
+
+// ---- Copies and pickles. ----
+
+py::object copy(const BufferObject& buffer, py::handle memory) {
+  return copy_of(self_of(buffer), to_memory_kind(memory.ptr()).value_or(buffer.array.kind()));
+}
+
+py::object to_array(const BufferObject& buffer, py::handle dtype, py::handle copy) {
+  std::optional<bool> must_copy;
+  if (!copy.is_none()) must_copy = to_flag(copy.ptr(), "copy");
+  const py::object view = ndarray_of(self_of(buffer));
+  const py::handle wanted = dtype.is_none() ? py::handle(buffer.dtype->numpy) : dtype;
+  // astype answers with the array itself where nothing is to be converted.
+  py::object result = view.attr("astype")(wanted, "K", "unsafe", true, must_copy == true);
+  if (must_copy == false && !result.is(view)) {
+    raise(ErrorClass::kValue,
+          Problem{"copy", "False with dtype " + describe(wanted.ptr()),
+                  "True or None where elements must be converted", "leave copy out"});
+  }
+  return result;
+}
+
+void add_properties(Attributes& type) {
+  type.get("strides", numbers<&Layout::strides_bytes>,
+           "Bytes from an element to the next one, per dimension.")
+      .get(
+          "nbytes", [](const BufferObject& buffer) { return buffer.array.memory.nbytes(); },
+          "Bytes of all elements, without padding.")
+      .get(
+          "size",
+          [](const BufferObject& buffer) {
+            return buffer.array.memory.nbytes() / buffer.array.layout.itemsize_bytes();
+          },
+          "The number of elements, without padding.")
+      .get("itemsize", number<&Layout::itemsize_bytes>, "Bytes of one element.")
+      .get("dims", dims,
+           "Names of the dimensions: 'I', 'J', 'K' or the number of a data dimension.")
+      .get("layout", numbers<&Layout::layout>,
+           "The layout map: entry i is the rank of dimension i, 0 for the largest stride.")
+      .get("aligned_index", numbers<&Layout::aligned_index>, "The index whose element is aligned.")
+      .get("alignment_size", number<&Layout::alignment_bytes>,
+           "Bytes: the address of every element whose index in the contiguous dimension is "
+           "aligned_index's\n"
+           "is a multiple of it. 1 means no constraint. A view has the alignment that still holds "
+           "for it.")
+      .get(
+          "memory",
+          [](const BufferObject& buffer) { return make_text(to_string(buffer.array.kind())); },
+          "Where the elements are: 'host', 'pinned', 'managed' or 'device'.")
+      .get("device", device,
+           "'gpu' for device and managed memory, None for host and pinned memory.")
+      .get("stream", stream,
+           "The CUDA stream that orders gridbuf's own work on the memory, as an integer (1: the "
+           "legacy\n"
+           "default stream); None for host memory.")
+      .get(
+          "readonly", [](const BufferObject& buffer) { return buffer.array.memory.readonly; },
+          "Whether exports forbid writing.")
+      .get("base", base, "The Buffer of the whole allocation, or None if this is it.")
+      .get("plan", plan,
+           "The gridbuf.LayoutPlan of the allocation that this buffer shows all or a part of; None "
+           "where\n"
+           "another library made the memory.")
+      .get(
+          "T", [](const BufferObject& buffer) { return transposed(buffer, py::args()); },
+          "The view with the dimensions in reverse order.")
+      .get("__gt_dims__", dims, "The names of the dimensions, for GT4Py.")
+      .get("__gt_origin__", origin,
+           "The aligned index in the order I, J, K, 0, 1, ...: the default origin of a stencil "
+           "call.")
+      .get("default_origin", origin, "The same as __gt_origin__.");
+}
+
+void add_methods(Attributes& type) {
+  type.def(
+          "to_numpy", [](const BufferObject& buffer) { return ndarray_of(self_of(buffer)); },
+          "to_numpy(self, /)\n--\n\nAn ndarray over the same memory.")
+      .def("transpose", transposed,
+           "transpose(self, /, *axes)\n--\n\n"
+           "The view whose dimension i is dimension axes[i]; without axes, all in reverse order.\n"
+           "Names and aligned index follow. Raises IndexError or ValueError for axes that are not "
+           "a permutation.")
+      .def("broadcast_to", broadcast, py::arg("shape"), py::pos_only(),
+           "broadcast_to(self, shape, /)\n--\n\n"
+           "A read-only view repeated to `shape` by NumPy's rule, without copying.")
+      .def(
+          "toreadonly", [](const BufferObject& buffer) { return readonly_view(self_of(buffer)); },
+          "toreadonly(self, /)\n--\n\nA view whose exports forbid writing.")
+      .def("copy", copy, py::arg("memory") = py::none(),
+           "copy(self, /, memory=None)\n--\n\n"
+           "A new Buffer with the same elements, dims, layout and alignment, in memory 'host', "
+           "'pinned',\n"
+           "'managed' or 'device'; None: the same as now.")
+      .def(
+          "synchronize", [](const BufferObject& buffer) { wait_for_host(buffer); },
+          "synchronize(self, /)\n--\n\n"
+          "Waits for what is pending on the Buffer's stream. Returns at once for host memory.")
+      .def(
+          "__copy__", [](const BufferObject& buffer) { return copy(buffer, py::none()); },
+          "__copy__(self, /)\n--\n\nThe same as copy().")
+      .def(
+          "__deepcopy__",
+          [](const BufferObject& buffer, py::handle) { return copy(buffer, py::none()); },
+          py::arg("memo"), py::pos_only(), "__deepcopy__(self, memo, /)\n--\n\nThe same as copy().")
+      .def(
+          "__reduce_ex__",
+          [](const BufferObject& buffer, py::handle protocol) {
+            return reduced(self_of(buffer), to_integer(protocol.ptr(), "protocol"));
+          },
+          py::arg("protocol"), py::pos_only(),
+          "__reduce_ex__(self, protocol, /)\n--\n\nElements and all parameters, for pickle.")
+      .def("__array__", to_array, py::arg("dtype") = py::none(), py::arg("copy") = py::none(),
+           "__array__(self, /, dtype=None, copy=None)\n--\n\n"
+           "An ndarray: a view unless `copy` or a conversion to `dtype` asks for another one.");
+}
+
+}  // namespace
+
+void add_buffer_attributes(PyObject* type) {
+  py::options options;
+  options.disable_function_signatures();
+  Attributes attributes(type);
+  add_properties(attributes);
+  add_methods(attributes);
+}
+
+}  // namespace gridbuf::python

@@ -1,0 +1,39 @@
+// Attributes that pybind11 adds to a type that it has not made. A header, because pybind11.h in a
+// module interface breaks `py::arg("x") = value` in its importers. Include it before all imports.
+#ifndef GRIDBUF_MODULES_PYTHON_SUPPORT_ATTRIBUTES_H_
+#define GRIDBUF_MODULES_PYTHON_SUPPORT_ATTRIBUTES_H_
+
+#include <pybind11/pybind11.h>
+
+#include <utility>
+
+namespace gridbuf::python {
+
+class Attributes {
+ public:
+  explicit Attributes(pybind11::handle type) : type_(type) {}
+
+  /// A method. Its documentation, among `extra`, begins with its signature.
+  template <class Function, class... Extra>
+  Attributes& def(const char* name, Function&& function, const Extra&... extra) {
+    type_.attr(name) =
+        pybind11::cpp_function(std::forward<Function>(function), pybind11::name(name),
+                               pybind11::is_method(type_), extra...);
+    return *this;
+  }
+  /// A property that cannot be set.
+  template <class Read>
+  Attributes& get(const char* name, Read&& read, const char* documentation) {
+    const pybind11::handle property(reinterpret_cast<PyObject*>(&PyProperty_Type));
+    const pybind11::cpp_function getter(std::forward<Read>(read));
+    type_.attr(name) = property(getter, pybind11::none(), pybind11::none(), documentation);
+    return *this;
+  }
+
+ private:
+  pybind11::handle type_;
+};
+
+}  // namespace gridbuf::python
+
+#endif  // GRIDBUF_MODULES_PYTHON_SUPPORT_ATTRIBUTES_H_
