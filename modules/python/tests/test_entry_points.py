@@ -1,0 +1,61 @@
+"""Entry points written against CPython's C API: each has a benchmark that justifies it. All others are pybind11's."""
+
+import types
+
+from gridbuf import _core
+
+# By the promise (benchmarks/gridbuf_benchmarks/promises.py) that the entry points serve.
+RAW = {
+    "allocate-small": """
+        allocate empty empty_like from_array full full_like ones ones_like plan zeros zeros_like
+        _storage_empty _storage_empty_like _storage_full _storage_full_like _storage_ones _storage_ones_like
+        _storage_zeros _storage_zeros_like _storage_as_storage _storage_storage
+    """,
+    "as-buffer": "as_buffer as_numpy",
+    "asarray": """
+        Buffer.__dlpack__ Buffer.__dlpack_device__ Buffer.__array_struct__
+        Buffer.shape Buffer.ndim Buffer.dtype
+    """,
+    "storage-export": """
+        StorageBase.__dlpack__ StorageBase.__dlpack_device__ StorageBase.__array_struct__ StorageBase.data
+        StorageBase.shape StorageBase.ndim StorageBase.dtype StorageBase.to_numpy StorageBase.__array__
+    """,
+    "copyto-tiny": "copyto",
+    "index": """
+        Buffer.__getitem__ Buffer.__len__ StorageBase.__getitem__ StorageBase.__setitem__ StorageBase.__delitem__
+        StorageBase.__len__ StorageBase.__iter__
+    """,
+    "ufunc": """
+        _run_kernel StorageBase._parameters StorageBase._read_array StorageBase._write_array StorageBase._written
+        StorageBase._own_memory StorageBase._new_axes
+    """,
+    "call": "",
+}
+
+# Names in pickles: pickle does not find the functions of pybind11.
+PICKLED = "_restore _restore_plan _restore_storage"
+
+# Of a type that is made by PyType_FromSpec; they have no pybind11 form.
+TYPES = "Buffer.__new__ Buffer.__repr__ StorageBase.__new__"
+
+DESCRIPTORS = {"getset_descriptor", "method_descriptor", "wrapper_descriptor", "member_descriptor"}
+
+
+def raw_entry_points() -> set[str]:
+    """Functions of the extension that are not pybind11's, and slots and members of the types that it makes itself."""
+    found = set()
+    for name, value in vars(_core).items():
+        if isinstance(value, types.BuiltinFunctionType) and value.__self__ is _core:
+            found.add(name)
+        elif isinstance(value, type) and type(value) is type and not issubclass(value, (Exception, int)):
+            for attribute, member in vars(value).items():
+                if type(member).__name__ in DESCRIPTORS or attribute == "__new__":
+                    found.add(f"{name}.{attribute}")
+    return found
+
+
+def test_every_raw_entry_point_has_a_reason() -> None:
+    allowed = {name for names in (*RAW.values(), PICKLED, TYPES) for name in names.split()}
+    found = raw_entry_points()
+    assert found - allowed == set(), "write these by pybind11, or name the benchmark that forbids it"
+    assert allowed - found == set(), "these are not raw any more: take them out of the list"
