@@ -373,7 +373,6 @@ absl::StatusOr<Block> allocate_block(const Layout& plan, const MemoryOptions& op
 BufferObject* object_of(PyObject* buffer) { return reinterpret_cast<BufferObject*>(buffer); }
 
 void add_buffer_type(PyObject* module) {
-  make_interface_keys();
   const py::object type = steal(PyType_FromSpec(&spec));
   // An attribute of the type and not of its objects (DX-01); nobody changes it after this.
   check(PyObject_SetAttrString(type.ptr(), dlpack::kExchangeAttribute,

@@ -74,7 +74,7 @@ PyMethodDef functions[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
-/// A number of rows or columns; what is beyond int is more than any drawing has.
+/// A number of rows or columns; numbers beyond int are more than any drawing has.
 int to_count(py::handle object, const char* name) {
   const std::int64_t count = to_integer(object.ptr(), name);
   if (count < 1) {
@@ -97,10 +97,6 @@ std::string difference_from(const PlanObject& object, py::handle found) {
   return difference(object.plan, py::cast<const PlanObject&>(found).plan);
 }
 
-constexpr char kDocumentation[] =
-    "Where the elements of an array are, without any memory: a value to print, compare and "
-    "draw.\n\n"
-    "Made by gridbuf.plan(...) and Buffer.plan.";
 py::object refuse_call(PyObject*, PyObject*) {
   raise(ErrorClass::kType,
         "gridbuf.LayoutPlan cannot be called; use gridbuf.plan(shape, dtype, ...)");
@@ -112,8 +108,10 @@ void add_plan_type(PyObject* module) {
   const auto core = py::reinterpret_borrow<py::module_>(module);
   py::options options;
   options.disable_function_signatures();
-  py::class_<PlanObject> type(core, "LayoutPlan", py::module_local(), py::is_final(),
-                              kDocumentation);
+  py::class_<PlanObject> type(
+      core, "LayoutPlan", py::module_local(), py::is_final(),
+      "Where the elements of an array are, without any memory: a value to print, compare and "
+      "draw.\n\nMade by gridbuf.plan(...) and Buffer.plan.");
   type.def_property_readonly("shape", numbers<&Layout::shape>, "Extents, in elements.")
       .def_property_readonly("ndim", number<&Layout::ndim>, "The number of dimensions.")
       .def_property_readonly(
