@@ -212,22 +212,16 @@ void let_numpy(PyObject* target, const DTypePtr& to, PyObject* source, const DTy
 
 std::optional<Number> number_of(const DType& type) {
   const std::int64_t bits = type.bits();
-  switch (type.kind()) {
-    case Kind::kInt:
-      if (bits == 32) return Number::kInt32;
-      if (bits == 64) return Number::kInt64;
-      return std::nullopt;
-    case Kind::kFloat:
-      if (bits == 16) return Number::kFloat16;
-      if (bits == 32) return Number::kFloat32;
-      if (bits == 64) return Number::kFloat64;
-      return std::nullopt;
-    case Kind::kNarrow:
-      if (type.is_native() && type.dlpack()->code == kDlpackBfloat) return Number::kBfloat16;
-      return std::nullopt;
-    default:
-      return std::nullopt;
-  }
+  const bool is_int = type.kind() == Kind::kInt;
+  const bool is_float = type.kind() == Kind::kFloat;
+  if (is_float && bits == 64) return Number::kFloat64;
+  if (is_float && bits == 32) return Number::kFloat32;
+  if (is_float && bits == 16) return Number::kFloat16;
+  if (is_int && bits == 64) return Number::kInt64;
+  if (is_int && bits == 32) return Number::kInt32;
+  const bool is_narrow = type.kind() == Kind::kNarrow && type.is_native();
+  if (is_narrow && type.dlpack()->code == kDlpackBfloat) return Number::kBfloat16;
+  return std::nullopt;
 }
 
 ConversionFlags convert(const Job& job, const DType& to_type, const DType& from_type) {

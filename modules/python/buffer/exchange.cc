@@ -22,6 +22,7 @@ import gridbuf.device;
 import gridbuf.device.registry;
 import gridbuf.interface;
 import gridbuf.interface.dlpack;
+import gridbuf.interface.numpy;
 import gridbuf.layout;
 import gridbuf.python.support;
 
@@ -73,24 +74,15 @@ int export_borrowed(void* py_object, DLTensor* out) {
 
 int import_owned(DLManagedTensorVersioned* tensor, void** out_py_object) {
   return guarded(-1, [&] {
-    ImportedView view = value_of(dlpack::take(tensor));  // Owns it from here on (DX-08).
-    const DTypePtr dtype = record_of(view.memory.dtype);
-    const StridedView& seen = view.memory.view;
-    const int ndim = seen.ndim();
-    BufferState state{.memory = view.memory,
-                      .dims = default_dims(ndim),
-                      .layout = layout_of(seen.shape, seen.strides_bytes),
-                      .aligned_index = Extents(ndim, 0)};
+    Foreign foreign;
+    foreign.view = value_of(dlpack::take(tensor));  // Owns it from here on (DX-08).
     // What is pending on it is ordered on the stream that both sides know.
-    state.facts = {
-        .resource_name = "foreign", .device = view.memory.device, .stream = current_stream()};
-    *out_py_object = adopt_buffer(std::move(state), dtype, nullptr).release().ptr();
+    *out_py_object = adopt(std::move(foreign), nullptr, nullptr, {.sync = false}).release().ptr();
     return 0;
   });
 }
 
-// ---- New. Runs with or without the GIL, so there is no Python below; errors are absl::Status.
-// ----
+// ---- New. Runs with or without the GIL: no Python below; errors are thrown as absl::Status. ----
 
 /// What DLPack once promised of every tensor, and some consumers still rely on (DL-11).
 constexpr std::int64_t kTensorAlignmentBytes = 256;
@@ -174,21 +166,15 @@ int allocate_tensor(DLTensor* prototype, DLManagedTensorVersioned** out, void* e
 
 int find_current_stream(std::int32_t device_type, std::int32_t /*device_id*/, void** out_stream) {
   return guarded(-1, [&] {
-    switch (static_cast<DeviceType>(device_type)) {
-      case DeviceType::kHost:
-        *out_stream = nullptr;
-        return 0;
-      case DeviceType::kCuda:
-      case DeviceType::kCudaHost:
-      case DeviceType::kCudaManaged:
-        // CUDA's own handles of the two default streams are 1 and 2 as well.
-        *out_stream = reinterpret_cast<void*>(current_stream());
-        return 0;
-      default:
-        raise(ErrorClass::kBuffer,
-              Problem{"device type", std::to_string(device_type), "the host (1) or CUDA (2, 3, 13)",
-                      "ask the library whose device it is"});
+    const auto type = static_cast<DeviceType>(device_type);
+    if (type != DeviceType::kHost && !is_cuda_accessible(type)) {
+      raise(ErrorClass::kBuffer,
+            Problem{"device type", std::to_string(device_type), "the host (1) or CUDA (2, 3, 13)",
+                    "ask the library whose device it is"});
     }
+    // CUDA's own handles of the two default streams are 1 and 2 as well.
+    *out_stream = type == DeviceType::kHost ? nullptr : reinterpret_cast<void*>(current_stream());
+    return 0;
   });
 }
 
