@@ -51,8 +51,6 @@ struct type_caster<gridbuf::python::BufferObject> {
 namespace gridbuf::python {
 namespace {
 
-PyObject* self_of(const BufferObject& buffer) { return const_cast<PyObject*>(&buffer.ob_base); }
-
 template <auto read>
 auto number(const BufferObject& buffer) {
   return (buffer.array.layout.*read)();
@@ -195,7 +193,22 @@ void add_properties(Attributes& type) {
       .get("__gt_origin__", origin,
            "The aligned index in the order I, J, K, 0, 1, ...: the default origin of a stencil "
            "call.")
-      .get("default_origin", origin, "The same as __gt_origin__.");
+      .get("default_origin", origin, "The same as __gt_origin__.")
+      .get("__array_interface__", make_array_interface,
+           "NumPy's array interface, version 3. Absent for dtypes that it cannot name (bfloat16, "
+           "FP8).")
+      .get("__array_struct__", make_array_struct,
+           "NumPy's array interface as a C struct in a capsule. Absent for what it cannot name.")
+      .get("__cuda_array_interface__", make_cuda_array_interface,
+           "The CUDA array interface, version 3, with stream. Absent for memory that CUDA devices "
+           "do not\n"
+           "reach.")
+      .get("__gt_data_interface__", make_data_interface,
+           "For GT4Py: an entry under None for the host and under 'gpu' for the device, each an "
+           "array\n"
+           "interface with dims and halo. Memory of both sides has both entries; acquire of its "
+           "host\n"
+           "entry waits for the device.");
 }
 
 void add_methods(Attributes& type) {

@@ -70,23 +70,6 @@ PyGetSetDef getters[] = {
     {"shape", get_shape, nullptr, "Extents, in elements.", nullptr},
     {"ndim", get_ndim, nullptr, "The number of dimensions.", nullptr},
     {"dtype", get_dtype, nullptr, "The numpy.dtype of the elements.", nullptr},
-    {"__array_interface__", array_interface_getter, nullptr,
-     "NumPy's array interface, version 3. Absent for dtypes that it has no word for (bfloat16, "
-     "FP8).",
-     nullptr},
-    {"__array_struct__", array_struct_getter, nullptr,
-     "NumPy's array interface as a C struct in a capsule. Absent for what it cannot name.",
-     nullptr},
-    {"__cuda_array_interface__", cuda_array_interface_getter, nullptr,
-     "The CUDA array interface, version 3, with stream. Absent for memory that CUDA devices do "
-     "not\n"
-     "reach.",
-     nullptr},
-    {"__gt_data_interface__", data_interface_getter, nullptr,
-     "For GT4Py: an entry under None for the host and under 'gpu' for the device, each an array\n"
-     "interface with dims and halo. Memory of both sides has both entries; acquire of its host\n"
-     "entry waits for the device.",
-     nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
@@ -204,7 +187,6 @@ absl::StatusOr<Block> allocate_unlocked(const Layout& layout, const ArrayOptions
 BufferObject* object_of(PyObject* buffer) { return reinterpret_cast<BufferObject*>(buffer); }
 
 void add_buffer_type(PyObject* module) {
-  make_interface_keys();
   const py::object type = steal(PyType_FromSpec(&spec));
   // An attribute of the type and not of its objects (DX-01); nobody changes it after this.
   check(PyObject_SetAttrString(type.ptr(), dlpack::kExchangeAttribute,

@@ -40,20 +40,17 @@ import gridbuf.transfer;
 
 // ---- Elements ----
 //
-// Whatever puts values into memory that the host writes (`copyto`, `from_array`,
-// `storage`, an assignment to a storage, a pickle) does it through one function here: copy_arrays,
-// which is numpy.copyto on the engine of gridbuf.transfer. Shapes broadcast as there; the same
-// rules of casting hold; overlapping arrays come out as if the source had been read first.
+// `copyto`, `from_array`, `storage`, an assignment to a storage and a pickle write host memory with
+// copy_arrays, which is numpy.copyto on the engine of gridbuf.transfer. Overlapping arrays come out
+// as if the source had been read first.
 //
-// Key choice. NumPy decides what is allowed and gridbuf moves the bytes. Whether a cast is allowed
-// is asked of numpy.can_cast, not known here. gridbuf.transfer casts floats, and integers of 32 and
-// 64 bits to floats. Every other conversion is left to numpy.copyto itself: other pairs of numbers,
-// any conversion with a mask, text that changes its length, dates in other units, fields by
-// position, objects.
+// Key choice. NumPy decides which casts are allowed, and gridbuf copies the bytes. gridbuf.transfer
+// casts floats, and integers of 32 and 64 bits to floats. numpy.copyto does every other conversion:
+// other pairs of numbers, conversions with a mask, text that changes its length, dates in other
+// units, fields by position, objects.
 //
-// Arrays are taken as ndarrays, because that is what NumPy must get where it takes over, and
-// because their fields can be read in a few instructions. Fields are read last, when nothing that
-// could run Python code is left to do: such code may give an array another memory.
+// Arrays are ndarrays, because NumPy needs them and because their fields can be read in a few
+// instructions. Fields are read last, after all Python code: it may give an array another memory.
 
 export namespace gridbuf::python {
 
@@ -90,63 +87,11 @@ bool is_same_type(const DTypePtr& a, const DTypePtr& b);
 
 }  // namespace gridbuf::python
 
-// What the implementation files share.
-namespace gridbuf::python::elements {
-
-/// Where the elements of an ndarray are; its fields may change when Python code runs.
-struct Elements {
-  std::byte* first;
-  StridedView view;
-};
-Elements elements_of(const NdarrayFields& fields, std::int64_t itemsize_bytes);
-
-/// What is copied, broadcast to one shape.
-struct Job {
-  Elements target;
-  Elements source;
-  std::optional<Elements> mask;
-};
-/// Raises what is wrong with types, shapes and writability; runs no Python code before it returns.
-Job make_job(PyObject* target, const DTypePtr& to, PyObject* source, const DTypePtr& from,
-             PyObject* mask);
-
-bool repeats_one_element(const StridedView& view);
-
-/// Whether other threads shall have the GIL while the target is written.
-bool is_long(const StridedView& target);
-
-/// The result of `work`, which touches no Python object.
-template <class Work>
-auto moved(const StridedView& target, const Work& work) {
-  return is_long(target) ? run_without_gil(work) : work();
-}
-
-// conversions.cc
-
-/// Whether gridbuf.transfer has the conversion.
-bool is_converted_here(const DType& to, const DType& from);
-
-/// Converts numbers, of a pair for which is_converted_here. If one of them cannot be kept, NumPy
-/// does it all again, and reports it in its own way: a warning, an exception or nothing, as
-/// numpy.errstate has it.
-void copy_numbers(PyObject* target, const DTypePtr& to, PyObject* source, const DTypePtr& from);
-
-/// numpy.copyto, after the checks of make_job, of a source and a mask that share no memory with the
-/// target: NumPy notices only some overlaps. `to` and `from` may be none.
-void copy_by_numpy_apart(PyObject* target, const DTypePtr& to, PyObject* source,
-                         const DTypePtr& from, const CopyRule& rule);
-
-}  // namespace gridbuf::python::elements
-
 // ---- Layout ----
 //
-// A plan says where every element lies, before or without any memory. Python programs get
-// it from `gridbuf.plan(...)` or `Buffer.plan`, print it, compare it, draw it, or use it as a key.
-//
-// Key choice. The object is a value: immutable, compared by all that it holds, hashable, and
-// pickled as the request that made it, so that an unpickled plan has been checked like any other.
-// It adds to the C++ plan only the names of the dimensions, which a drawing needs. Like a Buffer it
-// cannot be made by calling its type, so that none exists without contents.
+// A plan says where every element is, without any memory. `gridbuf.plan(...)` and `Buffer.plan`
+// return one. The object is an immutable value, and pickled as the request that made it, so that an
+// unpickled plan has been checked like any other.
 
 export namespace gridbuf::python {
 
@@ -298,6 +243,10 @@ struct BufferObject {
 
 BufferObject* object_of(PyObject* buffer);
 
+inline PyObject* self_of(const BufferObject& buffer) {
+  return const_cast<PyObject*>(&buffer.ob_base);
+}
+
 /// The Buffer of the whole allocation.
 inline const BufferObject& whole(const BufferObject& buffer) {
   return buffer.root == nullptr ? buffer : *reinterpret_cast<const BufferObject*>(buffer.root);
@@ -331,11 +280,11 @@ py::object adopt_buffer_of(const DTypePtr& dtype, const MemoryInfo& info,
 int get_buffer(PyObject* self, Py_buffer* view, int flags);
 
 // interfaces.cc
-void make_interface_keys();
-PyObject* array_interface_getter(PyObject* self, void*);
-PyObject* array_struct_getter(PyObject* self, void*);
-PyObject* cuda_array_interface_getter(PyObject* self, void*);
-PyObject* data_interface_getter(PyObject* self, void*);
+// The values of the attributes. AttributeError where the interface cannot describe the memory.
+py::object make_array_interface(const BufferObject& buffer);
+py::object make_array_struct(const BufferObject& buffer);
+py::object make_cuda_array_interface(const BufferObject& buffer);
+py::object make_data_interface(const BufferObject& buffer);
 
 // dlpack.cc
 PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
@@ -641,24 +590,22 @@ class Creation {
 
 // ---- Imports ----
 //
-// An array from anywhere comes in through one door: `import_buffer` finds the cheapest
-// interface that the object offers, hands what it says to that protocol's reader
-// (gridbuf.interface.*), waits for the stream that it names, and adopts the memory as a Buffer that
-// keeps the producer alive. Nothing is copied, and nothing is dereferenced before it passed.
+// `import_buffer` finds the cheapest interface of an object, passes what it says to that protocol's
+// reader (gridbuf.interface.*), waits for the stream that it names, and adopts the memory as a
+// Buffer that keeps the producer alive. Nothing is copied, and nothing is dereferenced before it
+// passed.
 //
 // The order, cheapest first: a Buffer is itself; an ndarray's fields are read; then
-// `__gt_data_interface__` (whose `acquire` must run before anything is read, so nothing may come
-// before it), DLPack's C table of exactly that type (DX-11), the buffer protocol, `__dlpack__`,
-// `__array_struct__`, `__array_interface__`, `__cuda_array_interface__`. A producer that declines
-// with a BufferError is asked through its next interface, and its first answer is raised if all
-// decline. A descriptor that breaks a rule is an error at once: its producer is wrong, and what it
-// says elsewhere is no better. So is whatever else a getter raises; only AttributeError means "not
-// offered" (AI-29).
+// `__gt_data_interface__` (whose `acquire` must run before anything is read), DLPack's C table of
+// exactly that type (DX-11), the buffer protocol, `__dlpack__`, `__array_struct__`,
+// `__array_interface__`, `__cuda_array_interface__`. A producer that raises BufferError is asked
+// through its next interface, and its first error is raised if all decline. A descriptor that
+// breaks a rule is an error at once, as is every other exception of a getter; only AttributeError
+// means that the interface is missing (AI-29).
 //
-// Key choice: what keeps foreign memory alive is one Python object. A Py_buffer is held by a
-// memoryview (or a capsule), a struct by its capsule, a dict together with its object, as some
-// dicts own what they describe (numpy #31036). Only a DLPack tensor is owned by the descriptor
-// itself; after the interpreter's end it is left alone. All functions need the GIL.
+// Key choice: one Python object keeps foreign memory alive. A memoryview (or a capsule) holds a
+// Py_buffer, a capsule its struct, and a dict goes with its object, as some dicts own the memory
+// (numpy #31036). Only a DLPack tensor is owned by the descriptor itself.
 
 export namespace gridbuf::python {
 
@@ -671,19 +618,18 @@ struct ImportOptions {
   Purpose purpose = Purpose::kSharing;            // of an array of gridbuf's own
 };
 
-/// What an object says of its memory that a Buffer has no place for.
+/// The parts of an entry of `__gt_data_interface__` that a Buffer does not have; empty: not given.
 struct Meaning {
-  Halo halo = {};    // of an entry of `__gt_data_interface__`; empty: it has none
-  py::object touch;  // to be called after the memory was written; none: nobody asks for it
-  std::vector<std::string> names = {};  // of the dimensions in that entry, any; empty: it has none
+  Halo halo = {};
+  py::object touch;                     // to be called after the memory was written
+  std::vector<std::string> names = {};  // of the dimensions, any
 };
 
-/// What an object wants to be called before its memory is used, and after that. For those who use
-/// it for a while that they know, and not for as long as something lives.
+/// Functions to call before memory is used for a limited time, and after that; none: not given.
 struct UseHooks {
-  DeviceType side = DeviceType::kHost;  // whose entry they are of
-  py::object acquire;                   // none: nothing is asked for
-  py::object release;                   // the same
+  DeviceType side = DeviceType::kHost;  // of their entry
+  py::object acquire;
+  py::object release;
 };
 
 /// The hooks of the object's `__gt_data_interface__`: of `side`, or of the other one if it has no
@@ -695,7 +641,7 @@ std::optional<UseHooks> use_hooks(PyObject* object, DeviceType side);
 /// is the parameter of that name; without it the names are those that the object declares.
 /// Exceptions: those of the producer; TypeError, ValueError or BufferError that begin with the id
 /// of a broken rule; DeviceUnavailableError for memory of a device that is not there.
-/// `meaning`, if not null, receives what else the object says.
+/// `meaning`, if not null, receives the rest of the entry.
 py::object import_or_none(PyObject* object, PyObject* dims, const ImportOptions& options,
                           Meaning* meaning = nullptr);
 
@@ -725,9 +671,9 @@ void add_import_functions(PyObject* module);
 // What the implementation files share.
 namespace gridbuf::python {
 
-/// A reference whose end may run a producer's own code (a capsule's destructor, the release of a
-/// Py_buffer). That code must find no exception set, and an exception that is on its way must
-/// survive it (DP-09).
+/// A reference whose end may run a producer's code (a capsule's destructor, the release of a
+/// Py_buffer). That code must find no exception set, and a pending exception must survive it
+/// (DP-09).
 class ShieldedRef {
  public:
   ShieldedRef() noexcept = default;
@@ -738,10 +684,8 @@ class ShieldedRef {
   ShieldedRef& operator=(const ShieldedRef&) = delete;
   ~ShieldedRef() {
     if (!object_ || PyErr_Occurred() == nullptr) return;
-    PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
-    PyErr_Fetch(&type, &value, &traceback);
-    Py_DecRef(object_.release().ptr());
-    PyErr_Restore(type, value, traceback);
+    const py::error_scope kept;
+    object_ = py::object();
   }
 
   PyObject* ptr() const noexcept { return object_.ptr(); }
@@ -754,19 +698,15 @@ class ShieldedRef {
 /// Memory that came in through one interface.
 struct Foreign {
   ImportedView view = {};
-  py::object dtype;                    // numpy.dtype where the view's type does not say all: fields
-  ShieldedRef keep_alive;              // none if view.memory.owner keeps the memory alive
-  std::vector<std::string> dims = {};  // that the interface names; empty: none
+  py::object dtype;        // numpy.dtype where the view's type does not say all: fields
+  ShieldedRef keep_alive;  // none if view.memory.owner keeps the memory alive
   Meaning meaning = {};
 };
 
-/// Thrown when a producer declined with a BufferError, which is set: the next interface may do.
-struct Declined {};
-
-/// (first, second): a thing that keeps both alive. Null ones are left out.
+/// (first, second): an object that keeps both alive. Null ones are left out.
 py::object keep_both(PyObject* first, PyObject* second);
 
-// descriptors.cc: what Python objects say, as the readers take it.
+// descriptors.cc
 
 /// An array interface's dict. `self` is whose buffer is meant where `data` says None; may be null.
 Foreign read_array_dict(PyObject* dict, PyObject* self);
@@ -777,26 +717,16 @@ Foreign read_cuda_dict(PyObject* dict, PyObject* self);
 /// afterwards, where it came from, as acquiring may move memory; null: it stays as it is.
 Foreign read_data_dict(PyObject* dict, PyObject* self, std::optional<DeviceType> side,
                        PyObject* source);
-/// The same of memory that the caller has acquired, and will release.
-Foreign read_acquired_dict(PyObject* dict, PyObject* self, DeviceType side);
-/// Whether the dict has an entry of the side, and whether of any.
-bool has_entry(PyObject* dict, DeviceType side);
+/// Whether the dict has an entry of a side.
 bool is_data_dict(PyObject* dict);
-/// An array struct in its capsule (AS-01).
-Foreign read_struct_capsule(PyObject* capsule, PyObject* self);
-/// The numpy.dtype of an array interface's descr.
-py::object dtype_of_descr(PyObject* descr);
 
-// protocols.cc: one function per interface; nothing if the object does not offer it.
-
-std::optional<Foreign> through_ndarray(PyObject* object);
+/// The memory behind the interface; nothing if the object does not offer it.
 std::optional<Foreign> through_data_interface(PyObject* object, const ImportOptions& options);
-std::optional<Foreign> through_exchange_table(PyObject* object);
-std::optional<Foreign> through_buffer(PyObject* object);
-std::optional<Foreign> through_dlpack(PyObject* object, const ImportOptions& options);
-std::optional<Foreign> through_array_struct(PyObject* object);
-std::optional<Foreign> through_array_interface(PyObject* object);
-std::optional<Foreign> through_cuda_array_interface(PyObject* object);
+std::optional<Foreign> through_array_struct(PyObject* object, const ImportOptions& options);
+std::optional<Foreign> through_array_interface(PyObject* object, const ImportOptions& options);
+std::optional<Foreign> through_cuda_array_interface(PyObject* object, const ImportOptions& options);
+
+// imports.cc
 
 /// A Buffer over what came in; waits for its stream.
 py::object adopt(Foreign foreign, PyObject* object, PyObject* dims, const ImportOptions& options);
@@ -805,17 +735,10 @@ py::object adopt(Foreign foreign, PyObject* object, PyObject* dims, const Import
 
 // ---- CuPy ----
 //
-// `gridbuf.zeros(shape, device="gpu")` is a `cupy.ndarray`, so that it goes wherever
-// CuPy's arrays go. Its bytes come from CuPy's current allocator and not from gridbuf's, so that a
-// pool that the user has set (CuPy's own, RMM) serves these arrays as it serves all others, and its
-// limits hold. Buffers on a device need no CuPy: they are gridbuf.alloc's.
-//
-// Key choice. Only the bytes are CuPy's: strides, padding and the aligned address are those of the
-// layout plan and of `place`, as for every other memory. A slightly larger block is taken and the
-// array begins inside it.
-//
-// CuPy is imported by the first such call and never before. Where it, or a GPU, is missing, and on
-// the emulated device, of which CuPy knows nothing, the error says what was looked for.
+// `gridbuf.zeros(shape, device="gpu")` is a `cupy.ndarray`. Its bytes come from CuPy's current
+// allocator, so that a pool that the user has set (CuPy's own, RMM) and its limits hold. Strides,
+// padding and the aligned address are those of the layout plan: the array begins inside a slightly
+// larger block. Buffers on a device need no CuPy. The first such call imports it.
 
 export namespace gridbuf::python {
 

@@ -1,9 +1,14 @@
+// Copies between ndarrays: what NumPy allows is moved by gridbuf.transfer, the rest by NumPy.
+
 module;
 
 #include <Python.h>
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <optional>
 #include <span>
 #include <string>
@@ -22,67 +27,49 @@ import gridbuf.python.support;
 import gridbuf.transfer;
 
 namespace gridbuf::python {
-
-using namespace elements;
-
 namespace {
 
-// ---- What stands in the way. ----
-
-void check_writable(const NdarrayFields& target) {
-  if (!target.readonly) return;
-  raise(ErrorClass::kValue, Problem{"dst", "read-only", "memory that may be written",
-                                    "pass a writable array, or copy into a new one"});
-}
-
-/// A view as its elements are seen at the target's indices. `name` is for the message.
-StridedView broadcast(const StridedView& view, const Extents& shape, std::string_view name) {
-  if (view.shape == shape) return view;
-  absl::StatusOr<StridedView> seen = broadcast_to(view, shape);
-  if (seen.ok()) return *std::move(seen);
-  raise(ErrorClass::kValue,
-        Problem{std::string(name) + "'s shape", to_string(view.shape),
-                "one that NumPy broadcasts to " + to_string(shape),
-                "copy into a part of that shape, or add dimensions with array[:, None]"});
-}
-
-/// As in NumPy, leading extents of 1 that are too many are dropped, of the source alone.
-StridedView without_leading_ones(StridedView source, int ndim) {
-  while (source.ndim() > ndim && source.shape[0] == 1) {
-    source.shape.erase(0);
-    source.strides_bytes.erase(0);
-  }
-  return source;
-}
-
-// ---- Who moves them. ----
-
-enum class Way : std::uint8_t {
-  kBytes,    // the elements of both are the same bytes
-  kSwapped,  // … in the other order
-  kNumbers,  // gridbuf.transfer converts them
-  kNumPy,    // NumPy does
+/// Where the elements of an ndarray are; its fields may change when Python code runs.
+struct Elements {
+  std::byte* first;
+  StridedView view;
 };
 
-bool are_equal(PyObject* a, PyObject* b) {
-  const int equal = PyObject_RichCompareBool(a, b, Py_EQ);
-  check(equal);
-  return equal != 0;
+/// What is copied, broadcast to one shape.
+struct Job {
+  Elements target;
+  Elements source;
+  std::optional<Elements> mask;
+};
+
+Elements elements_of(const NdarrayFields& fields, std::int64_t itemsize_bytes) {
+  return {fields.first_element,
+          {.shape = fields.shape,
+           .strides_bytes = fields.strides_bytes,
+           .itemsize_bytes = itemsize_bytes}};
 }
 
-Way way_between(PyObject* target_dtype, const DTypePtr& target, PyObject* source_dtype,
-                const DTypePtr& source) {
-  if (!target || !source) return Way::kNumPy;
-  if (target_dtype == source_dtype) return Way::kBytes;
-  const DType& to = target->type;
-  const DType& from = source->type;
-  if (to.kind() == Kind::kStructured || from.kind() == Kind::kStructured) {
-    return are_equal(target_dtype, source_dtype) ? Way::kBytes : Way::kNumPy;
-  }
-  if (to == from) return Way::kBytes;
-  if (to == from.byteswapped()) return Way::kSwapped;
-  return is_converted_here(to, from) ? Way::kNumbers : Way::kNumPy;
+/// Whether other threads can have the GIL while the target is written.
+bool is_long(const StridedView& target) {
+  // Below this a copy is shorter than handing the GIL to another thread and back.
+  constexpr std::int64_t kLongBytes = std::int64_t{1} << 20;
+  return target.itemsize_bytes * checked::product(target.shape.span()).value_or(0) >= kLongBytes;
 }
+
+/// The result of `work`, which touches no Python object.
+template <class Work>
+auto moved(const StridedView& target, const Work& work) {
+  return is_long(target) ? run_without_gil(work) : work();
+}
+
+bool repeats_one_element(const StridedView& view) {
+  for (int axis = 0; axis < view.ndim(); ++axis) {
+    if (view.shape[axis] != 1 && view.strides_bytes[axis] != 0) return false;
+  }
+  return !is_empty(view.shape);
+}
+
+// ---- Checks. ----
 
 /// Warnings and finalizers are Python code, which may give an array another type.
 void check_type(PyObject* array, const DTypePtr& expected, std::string_view name) {
@@ -91,6 +78,216 @@ void check_type(PyObject* array, const DTypePtr& expected, std::string_view name
         Problem{std::string(name) + "'s dtype", describe(dtype_of_ndarray(array)),
                 expected->name + ", as it was when the copy began",
                 "set dtypes before or after the copy"});
+}
+
+/// Makes the view that of its elements at the target's indices. `name` is for the message.
+void broadcast(StridedView& view, const Extents& shape, std::string_view name) {
+  if (view.shape == shape) return;
+  absl::StatusOr<StridedView> seen = broadcast_to(view, shape);
+  if (!seen.ok()) {
+    raise(ErrorClass::kValue,
+          Problem{std::string(name) + "'s shape", to_string(view.shape),
+                  "one that NumPy broadcasts to " + to_string(shape),
+                  "copy into a part of that shape, or add dimensions with array[:, None]"});
+  }
+  view = *std::move(seen);
+}
+
+/// Raises what is wrong with types, shapes and writability; runs no Python code before it returns.
+Job make_job(PyObject* target, const DTypePtr& to, PyObject* source, const DTypePtr& from,
+             PyObject* mask) {
+  check_type(target, to, "dst");
+  check_type(source, from, "src");
+  const NdarrayFields fields = fields_of(target);
+  if (fields.readonly) {
+    raise(ErrorClass::kValue, Problem{"dst", "read-only", "memory that may be written",
+                                      "pass a writable array, or copy into a new one"});
+  }
+  Job job{.target = elements_of(fields, to->type.itemsize_bytes()),
+          .source = elements_of(fields_of(source), from->type.itemsize_bytes()),
+          .mask = {}};
+  const Extents& shape = job.target.view.shape;
+  StridedView& seen = job.source.view;
+  // As in NumPy, leading extents of 1 that are too many are dropped, of the source alone.
+  while (seen.ndim() > shape.size() && seen.shape[0] == 1) {
+    seen.shape.erase(0);
+    seen.strides_bytes.erase(0);
+  }
+  broadcast(seen, shape, "src");
+  if (mask != nullptr) {
+    job.mask = elements_of(fields_of(mask), 1);
+    broadcast(job.mask->view, shape, "where");
+  }
+  return job;
+}
+
+// ---- NumPy copies. ----
+
+bool overlap(const Elements& a, const Elements& b) {
+  const auto hull_a = byte_hull(a.view);
+  const auto hull_b = byte_hull(b.view);
+  if (!hull_a || !hull_b) return true;
+  return a.first + hull_a->lowest_bytes < b.first + hull_b->highest_bytes &&
+         b.first + hull_b->lowest_bytes < a.first + hull_a->highest_bytes;
+}
+
+/// The array, or a copy if it shares memory with the target: NumPy notices only some overlaps, and
+/// what one line of a conversion has overwritten cannot be read again.
+py::object apart_from(const Elements& target, PyObject* array, const DTypePtr& dtype) {
+  const Elements elements = elements_of(fields_of(array), dtype->type.itemsize_bytes());
+  if (!overlap(target, elements)) return share(array);
+  return steal(PyObject_CallMethod(array, "copy", nullptr));
+}
+
+/// Whether NumPy never warns of such a conversion: then it may be called more than once.
+bool never_warns(const DType& to, const DType& from) {
+  const auto is_integer = [](const DType& type) {
+    return type.kind() == Kind::kBool || type.kind() == Kind::kInt || type.kind() == Kind::kUint;
+  };
+  const bool is_wide = to.kind() == Kind::kComplex || (to.kind() == Kind::kFloat && to.bits() > 16);
+  return is_integer(from) && (is_integer(to) || is_wide);
+}
+
+/// The axis with the smallest stride, or the largest; -1 if the view is one element, repeated.
+int axis_of(const StridedView& view, bool smallest) {
+  int found = -1;
+  for (int axis = 0; axis < view.ndim(); ++axis) {
+    if (view.shape[axis] == 1 || view.strides_bytes[axis] == 0) continue;
+    const auto distance = [&](int a) { return std::abs(view.strides_bytes[a]); };
+    if (found < 0 || (distance(axis) < distance(found)) == smallest) found = axis;
+  }
+  return found;
+}
+
+/// NumPy converts between different layouts ten times as slowly as between equal ones.
+bool pays_in_blocks(const Job& job, PyObject* source) {
+  const int target_axis = axis_of(job.target.view, true);
+  const int source_axis = axis_of(job.source.view, true);
+  return is_long(job.target.view) && job.target.view.shape == fields_of(source).shape &&
+         target_axis >= 0 && source_axis >= 0 && target_axis != source_axis;
+}
+
+/// Each block is copied into the target's order before NumPy converts it.
+void let_numpy_in_blocks(PyObject* target, PyObject* source, const Job& job) {
+  constexpr std::int64_t kBlockBytes = std::int64_t{1} << 24;
+  const int axis = axis_of(job.target.view, false);
+  const std::int64_t extent = job.target.view.shape[axis];
+  const std::int64_t bytes_of_a_point = checked::product(job.target.view.shape.span()).value_or(0) /
+                                        extent * job.source.view.itemsize_bytes;
+  const std::int64_t points = std::max<std::int64_t>(1, kBlockBytes / bytes_of_a_point);
+  const py::object targets = steal(PyObject_CallMethod(target, "swapaxes", "ii", 0, axis));
+  const py::object sources = steal(PyObject_CallMethod(source, "swapaxes", "ii", 0, axis));
+  const py::object numpy = steal(PyImport_ImportModule("numpy"));
+  for (std::int64_t begin = 0; begin < extent; begin += points) {
+    const py::object to = steal(PySequence_GetSlice(targets.ptr(), begin, begin + points));
+    const py::object from = steal(PySequence_GetSlice(sources.ptr(), begin, begin + points));
+    const py::object ordered = steal(
+        PyObject_CallMethod(numpy.ptr(), "empty_like", "OO", to.ptr(), dtype_of_ndarray(source)));
+    copy_arrays(ordered.ptr(), from.ptr());
+    copy_by_numpy(to.ptr(), ordered.ptr(), unsafe_casting(), nullptr);
+  }
+}
+
+/// numpy.copyto, after the checks of make_job; `to` and `from` may be none.
+void let_numpy(PyObject* target, const DTypePtr& to, PyObject* source, const DTypePtr& from,
+               const CopyRule& rule) {
+  PyObject* const casting = rule.casting == nullptr ? unsafe_casting() : rule.casting;
+  // Objects do not overlap with other elements.
+  if (!to || !from) return copy_by_numpy(target, source, casting, rule.mask);
+  const Job job = make_job(target, to, source, from, rule.mask);
+  if (rule.mask == nullptr && never_warns(to->type, from->type) && pays_in_blocks(job, source) &&
+      !overlap(job.target, job.source)) {
+    return let_numpy_in_blocks(target, source, job);
+  }
+  const Elements written = elements_of(fields_of(target), to->type.itemsize_bytes());
+  const py::object kept = apart_from(written, source, from);
+  py::object mask;
+  if (rule.mask != nullptr) {
+    mask = apart_from(written, rule.mask, record_of(dtype_of_ndarray(rule.mask)));
+  }
+  copy_by_numpy(target, kept.ptr(), casting, mask.ptr());
+}
+
+// ---- gridbuf.transfer converts. ----
+
+std::optional<Number> number_of(const DType& type) {
+  const std::int64_t bits = type.bits();
+  const bool is_int = type.kind() == Kind::kInt;
+  const bool is_float = type.kind() == Kind::kFloat;
+  if (is_float && bits == 64) return Number::kFloat64;
+  if (is_float && bits == 32) return Number::kFloat32;
+  if (is_float && bits == 16) return Number::kFloat16;
+  if (is_int && bits == 64) return Number::kInt64;
+  if (is_int && bits == 32) return Number::kInt32;
+  const bool is_narrow = type.kind() == Kind::kNarrow && type.is_native();
+  if (is_narrow && type.dlpack()->code == kDlpackBfloat) return Number::kBfloat16;
+  return std::nullopt;
+}
+
+ConversionFlags convert(const Job& job, const DType& to_type, const DType& from_type) {
+  const Number to = *number_of(to_type);
+  const Number from = *number_of(from_type);
+  const auto& [target, source, mask] = job;
+  const ConvertOptions options{.target_is_swapped = !to_type.is_native(),
+                               .source_is_swapped = !from_type.is_native()};
+  if (!repeats_one_element(source.view)) {
+    return value_of(moved(target.view, [&] {
+      return convert_elements(target.first, target.view, to, source.first, source.view, from,
+                              options);
+    }));
+  }
+  std::array<std::byte, 8> element;  // Converted once and then written everywhere.
+  const ConversionFlags flags = value_of(convert_elements(
+      element.data(), {.itemsize_bytes = target.view.itemsize_bytes}, to, source.first,
+      {.itemsize_bytes = source.view.itemsize_bytes}, from, options));
+  fill_memory(target.first, target.view, element.data());
+  return flags;
+}
+
+/// Converts numbers, of a pair for which is_converted_here. If one of them cannot be kept, NumPy
+/// does it all again, and reports it in its own way: a warning, an exception or nothing, as
+/// numpy.errstate has it.
+void copy_numbers(PyObject* target, const DTypePtr& to, PyObject* source, const DTypePtr& from) {
+  py::object kept = share(source);
+  Job job = make_job(target, to, source, from, nullptr);
+  // An integer is always kept as a float.
+  if (from->type.kind() != Kind::kInt && overlap(job.target, job.source)) {
+    kept = apart_from(elements_of(fields_of(target), to->type.itemsize_bytes()), source, from);
+    job = make_job(target, to, kept.ptr(), from, nullptr);
+  }
+  if (!convert(job, to->type, from->type).any()) return;
+  copy_by_numpy(target, kept.ptr(), unsafe_casting(), nullptr);
+}
+
+bool is_converted_here(const DType& to, const DType& from) {
+  const std::optional<Number> to_number = number_of(to);
+  const std::optional<Number> from_number = number_of(from);
+  return to_number && from_number && can_convert(*to_number, *from_number);
+}
+
+// ---- Which of them. ----
+
+enum class Way : std::uint8_t {
+  kBytes,    // the elements of both are the same bytes
+  kSwapped,  // … in the other order
+  kNumbers,  // gridbuf.transfer converts them
+  kNumPy,    // NumPy does
+};
+
+Way way_between(PyObject* target_dtype, const DTypePtr& target, PyObject* source_dtype,
+                const DTypePtr& source) {
+  if (!target || !source) return Way::kNumPy;
+  if (target_dtype == source_dtype) return Way::kBytes;
+  const DType& to = target->type;
+  const DType& from = source->type;
+  if (to.kind() == Kind::kStructured || from.kind() == Kind::kStructured) {
+    const int equal = PyObject_RichCompareBool(target_dtype, source_dtype, Py_EQ);
+    check(equal);
+    return equal != 0 ? Way::kBytes : Way::kNumPy;
+  }
+  if (to == from) return Way::kBytes;
+  if (to == from.byteswapped()) return Way::kSwapped;
+  return is_converted_here(to, from) ? Way::kNumbers : Way::kNumPy;
 }
 
 void copy_bytes(const Job& job, std::int64_t swap_unit_bytes) {
@@ -107,50 +304,6 @@ void copy_bytes(const Job& job, std::int64_t swap_unit_bytes) {
 }
 
 }  // namespace
-
-namespace elements {
-
-Elements elements_of(const NdarrayFields& fields, std::int64_t itemsize_bytes) {
-  return {fields.first_element,
-          {.shape = fields.shape,
-           .strides_bytes = fields.strides_bytes,
-           .itemsize_bytes = itemsize_bytes}};
-}
-
-bool is_long(const StridedView& target) {
-  // Below this a copy is shorter than handing the GIL to another thread and back.
-  constexpr std::int64_t kLongBytes = std::int64_t{1} << 20;
-  return target.itemsize_bytes * checked::product(target.shape.span()).value_or(0) >= kLongBytes;
-}
-
-Job make_job(PyObject* target, const DTypePtr& to, PyObject* source, const DTypePtr& from,
-             PyObject* mask) {
-  check_type(target, to, "dst");
-  check_type(source, from, "src");
-  const NdarrayFields fields = fields_of(target);
-  check_writable(fields);
-  Job job{.target = elements_of(fields, to->type.itemsize_bytes()),
-          .source = elements_of(fields_of(source), from->type.itemsize_bytes()),
-          .mask = {}};
-  const Extents& shape = job.target.view.shape;
-  if (!(job.source.view.shape == shape)) {
-    job.source.view = broadcast(without_leading_ones(job.source.view, shape.size()), shape, "src");
-  }
-  if (mask != nullptr) {
-    job.mask = elements_of(fields_of(mask), 1);
-    job.mask->view = broadcast(job.mask->view, shape, "where");
-  }
-  return job;
-}
-
-bool repeats_one_element(const StridedView& view) {
-  for (int axis = 0; axis < view.ndim(); ++axis) {
-    if (view.shape[axis] != 1 && view.strides_bytes[axis] != 0) return false;
-  }
-  return !is_empty(view.shape);
-}
-
-}  // namespace elements
 
 bool is_same_type(const DTypePtr& a, const DTypePtr& b) {
   return way_between(a->numpy.ptr(), a, b->numpy.ptr(), b) == Way::kBytes;
@@ -210,7 +363,7 @@ void copy_arrays(PyObject* target, PyObject* source, const CopyRule& rule) {
       if (rule.mask == nullptr) return copy_numbers(target, to, source, from);
       [[fallthrough]];
     case Way::kNumPy:
-      return copy_by_numpy_apart(target, to, source, from, rule);
+      return let_numpy(target, to, source, from, rule);
   }
 }
 

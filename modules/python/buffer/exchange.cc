@@ -19,10 +19,11 @@ module gridbuf.python.buffer;
 import gridbuf.alloc;
 import gridbuf.array;
 import gridbuf.base;
-import gridbuf.device.registry;
 import gridbuf.device;
-import gridbuf.interface.dlpack;
+import gridbuf.device.registry;
 import gridbuf.interface;
+import gridbuf.interface.dlpack;
+import gridbuf.interface.numpy;
 import gridbuf.layout;
 import gridbuf.python.support;
 
@@ -32,33 +33,30 @@ namespace {
 using dlpack::DLManagedTensorVersioned;
 using dlpack::DLTensor;
 
-/// A Buffer, or a TypeError: the table serves its own type alone (DX-11).
-BufferObject& to_buffer(void* py_object) {
+/// A Buffer, or a TypeError: the table serves its own type alone (DX-11). Consumers work on the
+/// stream that `current_work_stream` names: what is pending on another one is ordered before it.
+/// Enqueues, and waits for nothing.
+BufferObject& ordered_buffer(void* py_object) {
   auto* const object = static_cast<PyObject*>(py_object);
   if (object == nullptr || !is_buffer(object)) {
     raise(ErrorClass::kType, Problem{"the object", object == nullptr ? "null" : describe(object),
                                      "a gridbuf.Buffer, whose table this is",
                                      "look the table up on the object's own type"});
   }
-  return *object_of(object);
-}
-
-/// Consumers work on the stream that `current_work_stream` names: what is pending on another one is
-/// ordered before it. Enqueues, and waits for nothing.
-void order_for_current_stream(const BufferObject& buffer) {
-  if (buffer.array.memory.device.type == DeviceType::kHost) return;
+  BufferObject& buffer = *object_of(object);
+  if (buffer.array.memory.device.type == DeviceType::kHost) return buffer;
   dlpack::ExportPlan plan;
   plan.stream_order = dlpack::StreamOrder::kHandle;
   plan.stream = current_stream();
   order_pending(buffer, plan);
+  return buffer;
 }
 
 // ---- Out. ----
 
 int export_owned(void* py_object, DLManagedTensorVersioned** out) {
   return guarded(-1, [&] {
-    const BufferObject& buffer = to_buffer(py_object);
-    order_for_current_stream(buffer);
+    const BufferObject& buffer = ordered_buffer(py_object);
     *out = value_of(dlpack::export_versioned(buffer.array.memory)).release();
     return 0;
   });
@@ -67,8 +65,7 @@ int export_owned(void* py_object, DLManagedTensorVersioned** out) {
 /// Shape and strides lie in the object, so that nothing is allocated and nothing counted (DX-07).
 int export_borrowed(void* py_object, DLTensor* out) {
   return guarded(-1, [&] {
-    BufferObject& buffer = to_buffer(py_object);
-    order_for_current_stream(buffer);
+    BufferObject& buffer = ordered_buffer(py_object);
     check(dlpack::describe_tensor(buffer.array.memory, buffer.strides_elements, *out));
     return 0;
   });
@@ -78,22 +75,26 @@ int export_borrowed(void* py_object, DLTensor* out) {
 
 int import_owned(DLManagedTensorVersioned* tensor, void** out_py_object) {
   return guarded(-1, [&] {
-    ImportedView view = value_of(dlpack::take(tensor));  // Owns it from here on (DX-08).
-    const DTypePtr dtype = record_of(view.memory.dtype);
+    Foreign foreign;
+    foreign.view = value_of(dlpack::take(tensor));  // Owns it from here on (DX-08).
     // What is pending on it is ordered on the stream that both sides know.
-    const MemoryInfo info = adopted_memory("foreign", view.memory.device, current_stream());
-    Array array = foreign_array(view.memory, default_dims(view.memory.view.ndim()));
-    *out_py_object = adopt_buffer(std::move(array), dtype, nullptr, info).release().ptr();
+    *out_py_object = adopt(std::move(foreign), nullptr, nullptr, {.sync = false}).release().ptr();
     return 0;
   });
 }
 
-// ---- New. Runs with or without the GIL, so there is no Python below. ----
+// ---- New. Runs with or without the GIL: no Python below; errors are thrown as absl::Status. ----
 
 /// What DLPack once promised of every tensor, and some consumers still rely on (DL-11).
 constexpr std::int64_t kTensorAlignmentBytes = 256;
 
-absl::StatusOr<MemoryKind> kind_on(const dlpack::DLDevice& device) {
+template <class T>
+T value_or_throw(absl::StatusOr<T> value) {
+  if (!value.ok()) throw value.status();
+  return *std::move(value);
+}
+
+MemoryKind kind_on(const dlpack::DLDevice& device) {
   switch (static_cast<DeviceType>(device.device_type)) {
     case DeviceType::kHost:
       return MemoryKind::kHost;
@@ -104,55 +105,45 @@ absl::StatusOr<MemoryKind> kind_on(const dlpack::DLDevice& device) {
     case DeviceType::kCudaManaged:
       return MemoryKind::kManaged;
     default:
-      return make_error(ErrorClass::kBuffer,
-                        {"device", "type " + std::to_string(device.device_type),
-                         "1, 2, 3 or 13: the host's memory or CUDA's", "allocate it elsewhere"});
+      throw make_error(ErrorClass::kBuffer,
+                       {"device", "type " + std::to_string(device.device_type),
+                        "1, 2, 3 or 13: the host's memory or CUDA's", "allocate it elsewhere"});
   }
 }
 
 /// Of a prototype only element type, shape and device are read (DX-10).
-absl::StatusOr<Layout> plan_for(const DLTensor& prototype, const DType& type) {
+dlpack::VersionedExport make_tensor(const DLTensor& prototype) {
+  const auto [code, bits, lanes] = prototype.dtype;
+  const DType type = value_or_throw(DType::from_dlpack({code, bits, lanes}));
+  const MemoryKind kind = kind_on(prototype.device);
   if (prototype.ndim < 0 || prototype.ndim > kMaxNdim ||
       (prototype.ndim > 0 && prototype.shape == nullptr)) {
-    return make_error(ErrorClass::kValue,
-                      {"ndim", std::to_string(prototype.ndim),
-                       "from 0 to " + std::to_string(kMaxNdim) + " with as many extents",
-                       "give the prototype a shape"});
+    throw make_error(ErrorClass::kValue,
+                     {"ndim", std::to_string(prototype.ndim),
+                      "from 0 to " + std::to_string(kMaxNdim) + " with as many extents",
+                      "give the prototype a shape"});
   }
-  const std::span shape(prototype.shape, static_cast<std::size_t>(prototype.ndim));
-  return make_plan({.shape = Extents(std::span<const std::int64_t>(shape)),
-                    .itemsize_bytes = type.itemsize_bytes(),
-                    .dtype_name = type.name()});
-}
-
-absl::StatusOr<dlpack::VersionedExport> make_tensor(const DLTensor& prototype) {
-  const dlpack::DLDataType& wanted = prototype.dtype;
-  const absl::StatusOr<DType> type = DType::from_dlpack({wanted.code, wanted.bits, wanted.lanes});
-  if (!type.ok()) return type.status();
-  const absl::StatusOr<MemoryKind> kind = kind_on(prototype.device);
-  if (!kind.ok()) return kind.status();
-  const absl::StatusOr<Layout> plan = plan_for(prototype, *type);
-  if (!plan.ok()) return plan.status();
-  const absl::StatusOr<MemoryResource*> resource = memory_resource(*kind);
-  if (!resource.ok()) return resource.status();
-  absl::StatusOr<Block> block = (*resource)->allocate(
-      {.total_bytes = plan->total_bytes(), .alignment_bytes = kTensorAlignmentBytes});
-  if (!block.ok()) return block.status();
-  BufferDescriptor descriptor{.block = block->data(),
-                              .view = plan->view(),
-                              .dtype = *type,
-                              .device = block->facts().device,
+  const std::span<const std::int64_t> shape(prototype.shape,
+                                            static_cast<std::size_t>(prototype.ndim));
+  const Layout plan = value_or_throw(make_plan({.shape = Extents(shape),
+                                                .itemsize_bytes = type.itemsize_bytes(),
+                                                .dtype_name = type.name()}));
+  Block block = value_or_throw(value_or_throw(memory_resource(kind))
+                                   ->allocate({.total_bytes = plan.total_bytes(),
+                                               .alignment_bytes = kTensorAlignmentBytes}));
+  BufferDescriptor descriptor{.block = block.data(),
+                              .view = plan.view(),
+                              .dtype = type,
+                              .device = block.facts().device,
                               .owner = {}};
   if (descriptor.device.id != prototype.device.device_id) {
-    return make_error(ErrorClass::kBuffer,
-                      {"device_id", std::to_string(prototype.device.device_id),
-                       std::to_string(descriptor.device.id) + ", the current device",
-                       "make that device current first"});
+    throw make_error(ErrorClass::kBuffer,
+                     {"device_id", std::to_string(prototype.device.device_id),
+                      std::to_string(descriptor.device.id) + ", the current device",
+                      "make that device current first"});
   }
-  absl::StatusOr<Owner> owner = share(*std::move(block));
-  if (!owner.ok()) return owner.status();
-  descriptor.owner = *std::move(owner);
-  return dlpack::export_versioned(descriptor);
+  descriptor.owner = value_or_throw(share(std::move(block)));
+  return value_or_throw(dlpack::export_versioned(descriptor));
 }
 
 using SetError = void (*)(void* error_ctx, const char* kind, const char* message);
@@ -160,13 +151,11 @@ using SetError = void (*)(void* error_ctx, const char* kind, const char* message
 int allocate_tensor(DLTensor* prototype, DLManagedTensorVersioned** out, void* error_ctx,
                     SetError set_error) {
   try {
-    absl::StatusOr<dlpack::VersionedExport> made = make_tensor(*prototype);
-    if (made.ok()) {
-      *out = made->release();
-      return 0;
-    }
-    const std::string kind(error_row(error_class_of(made.status())).python_name);
-    const std::string message(made.status().message());
+    *out = make_tensor(*prototype).release();
+    return 0;
+  } catch (const absl::Status& error) {
+    const std::string kind(error_row(error_class_of(error)).python_name);
+    const std::string message(error.message());
     set_error(error_ctx, kind.c_str(), message.c_str());
   } catch (const std::bad_alloc&) {
     set_error(error_ctx, "MemoryError", "no memory for a DLPack tensor; free some arrays");
@@ -178,21 +167,15 @@ int allocate_tensor(DLTensor* prototype, DLManagedTensorVersioned** out, void* e
 
 int find_current_stream(std::int32_t device_type, std::int32_t /*device_id*/, void** out_stream) {
   return guarded(-1, [&] {
-    switch (static_cast<DeviceType>(device_type)) {
-      case DeviceType::kHost:
-        *out_stream = nullptr;
-        return 0;
-      case DeviceType::kCuda:
-      case DeviceType::kCudaHost:
-      case DeviceType::kCudaManaged:
-        // CUDA's own handles of the two default streams are 1 and 2 as well.
-        *out_stream = reinterpret_cast<void*>(current_stream());
-        return 0;
-      default:
-        raise(ErrorClass::kBuffer,
-              Problem{"device type", std::to_string(device_type), "the host (1) or CUDA (2, 3, 13)",
-                      "ask the library whose device it is"});
+    const auto type = static_cast<DeviceType>(device_type);
+    if (type != DeviceType::kHost && !is_cuda_accessible(type)) {
+      raise(ErrorClass::kBuffer,
+            Problem{"device type", std::to_string(device_type), "the host (1) or CUDA (2, 3, 13)",
+                    "ask the library whose device it is"});
     }
+    // CUDA's own handles of the two default streams are 1 and 2 as well.
+    *out_stream = type == DeviceType::kHost ? nullptr : reinterpret_cast<void*>(current_stream());
+    return 0;
   });
 }
 

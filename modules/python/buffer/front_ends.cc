@@ -4,10 +4,11 @@ module;
 
 #include <pybind11/pybind11.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -17,45 +18,62 @@ module gridbuf.python.buffer;
 import gridbuf.alloc;
 import gridbuf.array;
 import gridbuf.base;
-import gridbuf.device.registry;
 import gridbuf.device;
-import gridbuf.interface.numpy;
+import gridbuf.device.registry;
 import gridbuf.interface;
+import gridbuf.interface.numpy;
 import gridbuf.layout;
 import gridbuf.python.support;
 
 namespace gridbuf::python {
 namespace {
 
-[[noreturn]] void raise_missing(const Signature& signature) {
-  raise(ErrorClass::kType, std::string(signature.function) + "() needs " + signature.names[0] +
-                               "; pass it as the first argument");
-}
-
 // ---- CuPy. ----
 
+[[noreturn]] void raise_unavailable(std::string_view found, std::string_view advice) {
+  raise(ErrorClass::kDeviceUnavailable,
+        "a plain array on the GPU comes from CuPy's current allocator; looked for the package cupy "
+        "and a CUDA device: " +
+            std::string(found) + "; " + std::string(advice));
+}
+
+/// The package, with a device to allocate on.
+py::object load_cupy_with_device() {
+  if (emulated_device_is_on()) {
+    raise_unavailable("gridbuf's emulated device is switched on, of which CuPy knows nothing",
+                      "use gridbuf.allocate(..., memory=\"device\"), or switch it off");
+  }
+  py::object cupy;
+  std::string reason = "it counts 0";
+  try {
+    cupy = py::module_::import("cupy");
+    if (cupy.attr("cuda").attr("runtime").attr("getDeviceCount")().cast<int>() > 0) return cupy;
+  } catch (py::error_already_set& error) {
+    reason = describe(error.value().ptr());
+  }
+  if (!cupy) {
+    raise_unavailable(reason,
+                      "install CuPy, use gridbuf.allocate(..., memory=\"device\"), or pass "
+                      "device=None for host memory in the same layout");
+  }
+  raise_unavailable("cupy is installed, but finds no device (" + reason + ")",
+                    "pass device=None for host memory in the same layout");
+}
+
+/// The package, for a view of memory that exists.
 py::object load_cupy() {
   if (emulated_device_is_on()) {
     raise(ErrorClass::kDeviceUnavailable,
           "CuPy arrays need a CUDA device, but the emulated device is switched on; use as_buffer");
   }
-  py::object cupy = steal_or_none(PyImport_ImportModule("cupy"));
-  if (cupy) return cupy;
-  if (!take_error(PyExc_ImportError)) throw PythonError();
+  try {
+    return py::module_::import("cupy");
+  } catch (py::error_already_set& error) {
+    if (!error.matches(PyExc_ImportError)) throw;
+  }
   raise(ErrorClass::kDeviceUnavailable,
         "CuPy arrays need the package cupy, which cannot be imported; install the CuPy of your "
         "CUDA version, or use as_buffer");
-}
-
-py::object member(const py::object& object, const char* name) {
-  return steal(PyObject_GetAttrString(object.ptr(), name));
-}
-
-/// The handle of CuPy's current stream; its null stream is the legacy default one.
-StreamHandle stream_of_cupy(const py::object& cuda) {
-  const py::object stream = steal(PyObject_CallMethod(cuda.ptr(), "get_current_stream", nullptr));
-  const auto handle = static_cast<StreamHandle>(to_integer(member(stream, "ptr").ptr(), "ptr"));
-  return handle == 0 ? kLegacyDefaultStream : handle;
 }
 
 py::object cupy_view(const py::object& cupy, const py::object& buffer, bool sync) {
@@ -65,58 +83,22 @@ py::object cupy_view(const py::object& cupy, const py::object& buffer, bool sync
           Problem{"the array's memory", to_string(memory.device), "reached by CUDA devices",
                   "copy it with buffer.copy(memory=\"device\"), or use as_numpy"});
   }
-  const py::object cuda = member(cupy, "cuda");
+  const py::object cuda = cupy.attr("cuda");
   if (sync) {
     const StreamHandle own = stream_of(*object_of(buffer.ptr()));
-    check(value_of(device_driver())->order_after(own, stream_of_cupy(cuda)));
+    // CuPy's null stream is the legacy default stream.
+    const auto current = cuda.attr("get_current_stream")().attr("ptr").cast<StreamHandle>();
+    check(
+        value_of(device_driver())->order_after(own, current == 0 ? kLegacyDefaultStream : current));
   }
   const checked::ByteHull hull = byte_hull(memory.view).value_or(checked::ByteHull{});
-  std::byte* const lowest = memory.block + hull.lowest_bytes;
-  const py::object unowned = steal(PyObject_CallMethod(
-      cuda.ptr(), "UnownedMemory", "KLOi", reinterpret_cast<std::uintptr_t>(lowest),
-      static_cast<long long>(hull.length_bytes()), buffer.ptr(), memory.device.id));
-  const py::object pointer = steal(
-      PyObject_CallMethod(cuda.ptr(), "MemoryPointer", "OL", unowned.ptr(),
-                          static_cast<long long>(memory.view.offset_bytes - hull.lowest_bytes)));
-  const py::object type = member(cupy, "ndarray");
-  return steal(PyObject_CallFunction(type.ptr(), "OOOO",
-                                     from_integers(memory.view.shape.span()).ptr(),
-                                     dtype_of(buffer.ptr())->numpy.ptr(), pointer.ptr(),
-                                     from_integers(memory.view.strides_bytes.span()).ptr()));
-}
-
-// ---- Bare descriptors. ----
-
-/// Which array interface a dict is: what the caller says, else CUDA's if it names a stream.
-std::optional<DeviceType> to_side(PyObject* device) {
-  if (device == Py_Ellipsis) return std::nullopt;
-  if (device == Py_None) return DeviceType::kHost;
-  if (PyUnicode_Check(device) != 0 && utf8(device) == "gpu") return DeviceType::kCuda;
-  raise(PyUnicode_Check(device) != 0 ? ErrorClass::kValue : ErrorClass::kType,
-        Problem{"device", describe(device), "None or \"gpu\"", "pass None for host memory"});
-}
-
-Foreign read_descriptor(PyObject* descriptor, PyObject* owner, std::optional<DeviceType> side) {
-  if (PyDict_Check(descriptor) == 0) {
-    raise(ErrorClass::kType,
-          Problem{"descriptor", describe(descriptor), "a dict",
-                  "pass the value of an array interface, or the object itself to as_buffer"});
-  }
-  if (is_data_dict(descriptor)) return read_data_dict(descriptor, owner, side, nullptr);
-  const bool names_stream = PyDict_GetItemString(descriptor, "stream") != nullptr;
-  const bool gpu = side ? *side == DeviceType::kCuda : names_stream;
-  return gpu ? read_cuda_dict(descriptor, owner) : read_array_dict(descriptor, owner);
-}
-
-// ---- Origins. ----
-
-/// An attribute, or what it returns: the form of the proposal was a method.
-py::object declared(PyObject* object, AttributeName& name) {
-  py::object value = optional_attribute(object, name);
-  if (value && PyCallable_Check(value.ptr()) != 0) {
-    return steal(PyObject_CallNoArgs(value.ptr()));
-  }
-  return value;
+  const auto lowest = reinterpret_cast<std::uintptr_t>(memory.block + hull.lowest_bytes);
+  const py::object unowned =
+      cuda.attr("UnownedMemory")(lowest, hull.length_bytes(), buffer, memory.device.id);
+  return cupy.attr("ndarray")(
+      from_integers(memory.view.shape.span()), dtype_of(buffer.ptr())->numpy,
+      cuda.attr("MemoryPointer")(unowned, memory.view.offset_bytes - hull.lowest_bytes),
+      from_integers(memory.view.strides_bytes.span()));
 }
 
 }  // namespace
@@ -127,10 +109,12 @@ std::optional<Extents> declared_origin(PyObject* object) {
     static AttributeName names[] = {AttributeName("__gt_origin__"),
                                     AttributeName("default_origin")};
     for (AttributeName& name : names) {
-      const py::object value = declared(object, name);
-      if (value && value.ptr() != Py_None) {
-        return to_integers(value.ptr(), utf8(name.get()));
+      py::object value = optional_attribute(object, name);
+      // The form of the proposal was a method.
+      if (value && PyCallable_Check(value.ptr()) != 0) {
+        value = steal(PyObject_CallNoArgs(value.ptr()));
       }
+      if (value && !value.is_none()) return to_integers(value.ptr(), utf8(name.get()));
     }
   }
   if (is_ndarray(object)) {
@@ -142,6 +126,40 @@ std::optional<Extents> declared_origin(PyObject* object) {
 
 py::object make_cupy_view(const py::object& buffer, bool sync) {
   return cupy_view(load_cupy(), buffer, sync);
+}
+
+py::object make_cupy_array(const Layout& plan, const DTypeRecord& dtype, bool zeroed) {
+  const py::object cupy = load_cupy_with_device();
+  // Booleans, integers, floats up to 64 bits and complex numbers of them, in native order.
+  constexpr std::string_view kCharacters = "?bhilqBHILQefdFD";
+  const py::object character = dtype.numpy.attr("char");
+  if (kCharacters.find(utf8(character.ptr())) == std::string_view::npos ||
+      !dtype.type.is_native()) {
+    raise(ErrorClass::kType,
+          Problem{"dtype", dtype.name, "one that CuPy has for a plain array on the GPU",
+                  "use gridbuf.allocate(..., memory=\"device\") for other dtypes"});
+  }
+  const Placement placement =
+      value_of(place({.total_bytes = plan.total_bytes(),
+                      .alignment_bytes = plan.alignment_bytes(),
+                      .aligned_offset_bytes = plan.aligned_offset_bytes()}));
+  const py::object block = cupy.attr("cuda").attr("alloc")(placement.block_bytes);
+  auto* const start = reinterpret_cast<std::byte*>(block.attr("ptr").cast<std::uintptr_t>());
+  const py::object memory = block + py::int_(place_in(placement, start) - start);
+  if (zeroed && plan.total_bytes() > 0) memory.attr("memset_async")(0, plan.total_bytes());
+  return cupy.attr("ndarray")(from_integers(plan.shape().span()), dtype.numpy, memory,
+                              from_integers(plan.strides_bytes().span()));
+}
+
+void copy_into_cupy(PyObject* array, PyObject* value) {
+  const py::handle target = array;
+  const py::object dtype = target.attr("dtype");
+  if (is_scalar(value)) {
+    target.attr("fill")(make_element(dtype.ptr(), value).attr("item")());
+    return;
+  }
+  const py::object converted = as_ndarray(value).attr("astype")(dtype);
+  target[py::ellipsis()] = py::module_::import("cupy").attr("asarray")(converted);
 }
 
 namespace {
@@ -158,8 +176,7 @@ PyObject* as_numpy(PyObject*, PyObject* object) {
 py::object as_cupy(py::handle obj, py::handle sync_flag) {
   const bool sync = to_flag(sync_flag.ptr(), "sync");
   const py::object cupy = load_cupy();
-  const py::object type = member(cupy, "ndarray");
-  if (Py_TYPE(obj.ptr()) == reinterpret_cast<PyTypeObject*>(type.ptr())) return share(obj.ptr());
+  if (py::type::handle_of(obj).is(cupy.attr("ndarray"))) return share(obj.ptr());
   const ImportOptions options{.sync = sync, .use_names = false, .side = DeviceType::kCuda};
   return cupy_view(cupy, import_buffer(obj.ptr(), nullptr, options), sync);
 }
@@ -172,7 +189,9 @@ PyObject* as_buffer(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyO
     static constexpr Signature kSignature{"as_buffer", kNames, 1};
     PyObject* values[2] = {};
     sort_arguments(kSignature, arguments, count, names, values, unexpected_keyword);
-    if (values[0] == nullptr) raise_missing(kSignature);
+    if (values[0] == nullptr) {
+      raise(ErrorClass::kType, "as_buffer() needs obj; pass it as the first argument");
+    }
     return import_buffer(values[0], values[1], {});
   });
 }
@@ -181,8 +200,30 @@ py::object from_interface(py::handle descriptor, py::handle owner, py::handle sy
                           py::handle device) {
   const ImportOptions options{.sync = to_flag(sync.ptr(), "sync")};
   PyObject* const kept = owner.is_none() ? nullptr : owner.ptr();
-  return adopt(read_descriptor(descriptor.ptr(), kept, to_side(device.ptr())), nullptr, nullptr,
-               options);
+  PyObject* const dict = descriptor.ptr();
+  const bool is_text = PyUnicode_Check(device.ptr()) != 0;
+  std::optional<DeviceType> side;
+  if (is_text && utf8(device.ptr()) == kGpuKey) {
+    side = DeviceType::kCuda;
+  } else if (device.is_none()) {
+    side = DeviceType::kHost;
+  } else if (device.ptr() != Py_Ellipsis) {
+    raise(
+        is_text ? ErrorClass::kValue : ErrorClass::kType,
+        Problem{"device", describe(device.ptr()), "None or \"gpu\"", "pass None for host memory"});
+  }
+  if (PyDict_Check(dict) == 0) {
+    raise(ErrorClass::kType,
+          Problem{"descriptor", describe(dict), "a dict",
+                  "pass the value of an array interface, or the object itself to as_buffer"});
+  }
+  const auto read = [&] {
+    if (is_data_dict(dict)) return read_data_dict(dict, kept, side, nullptr);
+    // A single array interface is CUDA's if the caller says so, else if it names a stream.
+    const bool gpu = side ? *side == DeviceType::kCuda : descriptor.contains("stream");
+    return gpu ? read_cuda_dict(dict, kept) : read_array_dict(dict, kept);
+  };
+  return adopt(read(), nullptr, nullptr, options);
 }
 
 py::object get_origin(py::handle obj) {
@@ -190,28 +231,18 @@ py::object get_origin(py::handle obj) {
   return origin ? from_integers(origin->span()) : share(Py_None);
 }
 
-// ---- The table. ----
-
-template <class Function>
-PyCFunction method(Function function) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
-}
-
-constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
-
 PyMethodDef functions[] = {
-    {"as_numpy", method(as_numpy), METH_O,
+    {"as_numpy", as_numpy, METH_O,
      "as_numpy(obj, /)\n--\n\n"
      "An ndarray over the memory of obj, whatever library made it; never a copy. Raises TypeError\n"
      "if obj offers no interface, GTNoSuchBufferError if the host cannot read its memory, and\n"
      "TypeError, ValueError or BufferError with a rule's id if what it says cannot be true."},
-    {"as_buffer", method(as_buffer), kFast,
+    {"as_buffer", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(as_buffer)),
+     METH_FASTCALL | METH_KEYWORDS,
      "as_buffer(obj, *, dims=None)\n--\n\n"
      "A Buffer over the memory of obj, which it keeps alive; never a copy. dims overrides the "
-     "names\n"
-     "that obj declares. Errors as those of as_numpy; DeviceUnavailableError for memory of a "
-     "device\n"
-     "that is not there."},
+     "names\nthat obj declares. Errors as those of as_numpy; DeviceUnavailableError for memory of "
+     "a device\nthat is not there."},
     {nullptr, nullptr, 0, nullptr},
 };
 

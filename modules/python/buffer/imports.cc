@@ -2,9 +2,11 @@
 
 module;
 
-#include <Python.h>
+#include <pybind11/pybind11.h>
 
+#include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,103 +21,285 @@ module gridbuf.python.buffer;
 import gridbuf.alloc;
 import gridbuf.array;
 import gridbuf.base;
-import gridbuf.device.registry;
 import gridbuf.device;
-import gridbuf.interface.numpy;
+import gridbuf.device.registry;
 import gridbuf.interface;
+import gridbuf.interface.buffer;
+import gridbuf.interface.dlpack;
 import gridbuf.layout;
 import gridbuf.python.support;
 
 namespace gridbuf::python {
 namespace {
 
-/// The first refusal of a producer, to be raised if no other interface of its helps.
-class FirstRefusal {
- public:
-  FirstRefusal() = default;
-  FirstRefusal(const FirstRefusal&) = delete;
-  FirstRefusal& operator=(const FirstRefusal&) = delete;
-  ~FirstRefusal() {
-    Py_XDECREF(type_);
-    Py_XDECREF(value_);
-    Py_XDECREF(traceback_);
-  }
-
-  /// Takes the exception that is set.
-  void note() {
-    if (type_ != nullptr) {
-      PyErr_Clear();
-      return;
-    }
-    PyErr_Fetch(&type_, &value_, &traceback_);
-  }
-  /// Raises it, if there is one.
-  void raise_if_any() {
-    if (type_ == nullptr) return;
-    PyErr_Restore(std::exchange(type_, nullptr), std::exchange(value_, nullptr),
-                  std::exchange(traceback_, nullptr));
-    throw PythonError();
-  }
-
- private:
-  PyObject* type_ = nullptr;
-  PyObject* value_ = nullptr;
-  PyObject* traceback_ = nullptr;
+/// Thrown when a producer declined with a BufferError: its next interface is asked.
+struct Declined {
+  py::error_already_set error = {};
 };
 
-template <class Through>
-std::optional<Foreign> attempt(FirstRefusal& refusal, Through&& through) {
-  try {
-    return through();
-  } catch (const Declined&) {
-    refusal.note();
-    return std::nullopt;
-  }
+/// What a producer's function returned; its exception if that is null.
+py::object answer_of(PyObject* result) {
+  if (result != nullptr) return py::reinterpret_steal<py::object>(result);
+  if (PyErr_ExceptionMatches(PyExc_BufferError) != 0) throw Declined();
+  throw PythonError();
 }
+
+// ---- ndarrays and the buffer protocol. ----
+
+std::optional<Foreign> through_ndarray(PyObject* object, const ImportOptions&) {
+  if (!is_ndarray(object)) return std::nullopt;
+  // The mask of a masked array would be lost (AI-26).
+  if (!is_exact_ndarray(object) &&
+      py::module_::import("numpy.ma").attr("is_masked")(py::handle(object)).cast<bool>()) {
+    check(refuse("AI-26", ErrorClass::kBuffer,
+                 {"the array", "masked", "without masked elements, which would be read as values",
+                  "fill them first: array.filled(value)"}));
+  }
+  const NdarrayFields fields = fields_of(object);
+  Foreign foreign;
+  foreign.dtype = share(fields.dtype);
+  const DTypePtr dtype = record_of(fields.dtype);
+  // NumPy made the strides, but anyone may have made NumPy do so: the hull is checked.
+  foreign.view.memory =
+      value_of(gridbuf::describe({.block = fields.first_element,
+                                  .view = {.shape = fields.shape,
+                                           .strides_bytes = fields.strides_bytes,
+                                           .offset_bytes = 0,
+                                           .itemsize_bytes = dtype->type.itemsize_bytes()},
+                                  .dtype = dtype->type,
+                                  .readonly = fields.readonly,
+                                  .device = {},
+                                  .owner = {}}));
+  foreign.keep_alive = share(object);
+  return foreign;
+}
+
+std::optional<Foreign> through_buffer(PyObject* object, const ImportOptions&) {
+  if (PyObject_CheckBuffer(object) == 0) return std::nullopt;
+  // Holds the Py_buffer and gives it back when it goes (PB-24, PB-35).
+  ShieldedRef view = answer_of(PyMemoryView_FromObject(object));
+  const Py_buffer& found = *PyMemoryView_GET_BUFFER(view.ptr());
+  ForeignBuffer buffer{.buf = found.buf,
+                       .len_bytes = found.len,
+                       .itemsize_bytes = found.itemsize,
+                       .readonly = found.readonly != 0,
+                       .ndim = found.ndim,
+                       .format = std::nullopt,
+                       .shape = found.shape,
+                       .strides_bytes = found.strides,
+                       .suboffsets = found.suboffsets};
+  if (found.format != nullptr) buffer.format = found.format;
+  Foreign foreign;
+  foreign.view = value_of(read_buffer(buffer));
+  if (foreign.view.memory.dtype.kind() == Kind::kStructured) {
+    // NumPy reads formats with fields.
+    foreign.dtype = share(dtype_of_ndarray(as_ndarray(view.ptr()).ptr()));
+  }
+  foreign.keep_alive = std::move(view);
+  return foreign;
+}
+
+// ---- DLPack. ----
+
+/// Drops a producer's memory. Its deleter may call into Python: once the interpreter has ended it
+/// is left alone (DL-20), and an exception that is on its way here survives it (DP-09).
+void drop_tensor(Owner* owner) {
+  if (Py_IsInitialized() == 0) return;
+  if (PyGILState_Check() == 0) {
+    delete owner;
+    return;
+  }
+  const py::error_scope kept;
+  delete owner;
+}
+
+Foreign foreign_of(absl::StatusOr<ImportedView> taken) {
+  Foreign foreign;
+  foreign.view = value_of(std::move(taken));
+  Owner& owner = foreign.view.memory.owner;
+  auto held = std::make_unique<Owner>(std::move(owner));
+  owner = std::shared_ptr<const void>(held.release(), [](Owner* dropped) { drop_tensor(dropped); });
+  return foreign;
+}
+
+/// The table of exactly the object's type, not of one of its bases (DX-11); null if it has none.
+const dlpack::ExchangeApi* exchange_table_of(PyObject* object) {
+  static AttributeName name(dlpack::kExchangeAttribute);
+#if PY_VERSION_HEX >= 0x030C0000
+  const py::object attributes = steal(PyType_GetDict(Py_TYPE(object)));
+#else
+  const py::object attributes = share(Py_TYPE(object)->tp_dict);
+#endif
+  PyObject* const found = PyDict_GetItemWithError(attributes.ptr(), name.get());
+  if (found == nullptr && PyErr_Occurred() != nullptr) throw PythonError();
+  if (PyCapsule_IsValid(found, dlpack::kExchangeCapsuleName) == 0) return nullptr;
+  const void* const header = PyCapsule_GetPointer(found, dlpack::kExchangeCapsuleName);
+  return dlpack::find_exchange_api(static_cast<const dlpack::ExchangeApiHeader*>(header));
+}
+
+std::optional<Foreign> through_exchange_table(PyObject* object, const ImportOptions&) {
+  const dlpack::ExchangeApi* const table = exchange_table_of(object);
+  if (table == nullptr) return std::nullopt;
+  dlpack::DLManagedTensorVersioned* managed = nullptr;
+  if (table->managed_tensor_from_py_object_no_sync(object, &managed) != 0) {
+    if (PyErr_Occurred() == nullptr) {
+      raise(refuse("DX-05", ErrorClass::kBuffer,
+                   {"the exchange table's export", "-1", "accompanied by a Python exception",
+                    "report it to the library that made the array"}));
+    }
+    answer_of(nullptr);
+  }
+  Foreign foreign = foreign_of(dlpack::take(managed));
+  const Device& device = foreign.view.memory.device;
+  if (is_host_readable(device.type) && device.type != DeviceType::kCudaManaged) return foreign;
+  void* stream = nullptr;
+  if (table->current_work_stream(static_cast<std::int32_t>(device.type), device.id, &stream) != 0) {
+    answer_of(nullptr);
+  }
+  // A null pointer is CUDA's own name of the legacy default stream.
+  foreign.view.stream =
+      stream == nullptr ? kLegacyDefaultStream : reinterpret_cast<std::uintptr_t>(stream);
+  return foreign;
+}
+
+struct DlpackDevice {
+  std::int64_t type;
+  std::int64_t id;
+};
+
+/// An int, or an enum member whose value is one (DP-02).
+std::optional<std::int64_t> to_device_number(PyObject* object) {
+  static AttributeName name("value");
+  py::object value = share(object);
+  if (PyLong_Check(object) == 0) value = optional_attribute(object, name);
+  if (!value || PyLong_Check(value.ptr()) == 0) return std::nullopt;
+  int overflow = 0;
+  const std::int64_t number = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
+  return overflow == 0 ? std::optional(number) : std::nullopt;
+}
+
+DlpackDevice query_device(PyObject* object) {
+  static AttributeName name("__dlpack_device__");
+  const py::object method = optional_attribute(object, name);
+  if (!method) {
+    check(refuse("DP-01", ErrorClass::kType,
+                 {"__dlpack_device__", "missing", "offered together with __dlpack__",
+                  "add the method that names the device"}));
+  }
+  const py::object answer = answer_of(PyObject_CallNoArgs(method.ptr()));
+  if (PyTuple_Check(answer.ptr()) != 0 && PyTuple_GET_SIZE(answer.ptr()) == 2) {
+    const auto type = to_device_number(PyTuple_GET_ITEM(answer.ptr(), 0));
+    const auto id = to_device_number(PyTuple_GET_ITEM(answer.ptr(), 1));
+    if (type && id) return {*type, *id};
+  }
+  raise(refuse("DP-02", ErrorClass::kType,
+               {"what __dlpack_device__ returned", describe(answer.ptr()),
+                "a tuple (device type, device id) of ints", "return a tuple such as (1, 0)"}));
+}
+
+/// Calls __dlpack__; producers of the first standard know `stream` alone (DP-14).
+py::object call_dlpack(const py::object& method, const DlpackDevice& device,
+                       const ImportOptions& options) {
+  const py::tuple none;
+  py::dict old;  // The host has no stream (DP-16, DP-19).
+  if (device.type == static_cast<std::int64_t>(DeviceType::kCuda) ||
+      device.type == static_cast<std::int64_t>(DeviceType::kCudaManaged)) {
+    if (options.sync) value_of(device_driver());  // A driver must be able to wait.
+    old["stream"] = options.sync ? static_cast<std::int64_t>(current_stream()) : -1;
+  }
+  py::dict keywords = old.attr("copy")();
+  keywords["max_version"] = py::make_tuple(dlpack::kMajorVersion, dlpack::kMinorVersion);
+  if (!options.allow_copied) keywords["copy"] = false;
+  PyObject* capsule = PyObject_Call(method.ptr(), none.ptr(), keywords.ptr());
+  if (capsule == nullptr && take_error(PyExc_TypeError)) {
+    capsule = PyObject_Call(method.ptr(), none.ptr(), old.ptr());
+  }
+  return answer_of(capsule);
+}
+
+/// The tensor of a capsule of that name; nothing for other objects.
+template <class Managed>
+std::optional<Foreign> consume(PyObject* capsule, const char* name, const char* used_name) {
+  if (PyCapsule_IsValid(capsule, name) == 0) return std::nullopt;
+  auto* const managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, name));
+  // Before anything else can fail: from here on the tensor is ours alone (DP-08).
+  check(PyCapsule_SetName(capsule, used_name));
+  return foreign_of(dlpack::take(managed));
+}
+
+Foreign consume_capsule(PyObject* capsule) {
+  using namespace dlpack;
+  if (auto foreign =
+          consume<DLManagedTensorVersioned>(capsule, kVersionedName, kUsedVersionedName)) {
+    return *std::move(foreign);
+  }
+  if (auto foreign = consume<DLManagedTensor>(capsule, kLegacyName, kUsedLegacyName)) {
+    return *std::move(foreign);
+  }
+  const bool used = PyCapsule_IsValid(capsule, kUsedVersionedName) != 0 ||
+                    PyCapsule_IsValid(capsule, kUsedLegacyName) != 0;
+  raise(refuse(used ? "DP-05" : "DP-03", used ? ErrorClass::kBuffer : ErrorClass::kType,
+               {"what __dlpack__ returned", describe(capsule),
+                used ? "a capsule that nobody has consumed yet"
+                     : "a capsule named dltensor or dltensor_versioned",
+                "return a new capsule from every call"}));
+}
+
+std::optional<Foreign> through_dlpack(PyObject* object, const ImportOptions& options) {
+  static AttributeName name("__dlpack__");
+  const py::object method = optional_attribute(object, name);
+  if (!method) return std::nullopt;
+  const DlpackDevice device = query_device(object);
+  const ShieldedRef capsule = call_dlpack(method, device, options);
+  Foreign foreign = consume_capsule(capsule.ptr());
+  if (static_cast<std::int64_t>(foreign.view.memory.device.type) != device.type) {
+    check(refuse("DP-04", ErrorClass::kBuffer,
+                 {"the capsule's device", to_string(foreign.view.memory.device),
+                  "of type " + std::to_string(device.type) + ", as __dlpack_device__ says",
+                  "make the two methods agree"}));
+  }
+  if (foreign.view.is_copied && !options.allow_copied) {
+    check(refuse("DP-21", ErrorClass::kBuffer,
+                 {"the tensor", "a copy", "the object's own memory, as copy=False asks",
+                  "use from_array, which copies"}));
+  }
+  return foreign;
+}
+
+// ---- Order. ----
 
 /// The memory behind `object`, through the first interface that gives it; nothing if it has none.
 std::optional<Foreign> find_memory(PyObject* object, const ImportOptions& options) {
-  if (is_exact_ndarray(object)) return through_ndarray(object);
-  FirstRefusal refusal;
-  std::optional<Foreign> found;
-  const auto one_of = [&](auto&& through) {
-    if (!found) found = attempt(refusal, through);
-  };
-  one_of([&] { return through_data_interface(object, options); });
-  one_of([&] { return through_ndarray(object); });
-  one_of([&] { return through_exchange_table(object); });
-  one_of([&] { return through_buffer(object); });
-  one_of([&] { return through_dlpack(object, options); });
-  one_of([&] { return through_array_struct(object); });
-  one_of([&] { return through_array_interface(object); });
-  one_of([&] { return through_cuda_array_interface(object); });
-  if (!found) refusal.raise_if_any();
-  return found;
+  if (is_exact_ndarray(object)) return through_ndarray(object, options);
+  std::optional<py::error_already_set> refusal;  // The first one, for when all decline.
+  for (const auto through : {through_data_interface, through_ndarray, through_exchange_table,
+                             through_buffer, through_dlpack, through_array_struct,
+                             through_array_interface, through_cuda_array_interface}) {
+    try {
+      if (std::optional<Foreign> found = through(object, options)) return found;
+    } catch (const Declined& declined) {
+      if (!refusal) refusal.emplace(declined.error);
+    }
+  }
+  if (refusal) throw *refusal;
+  return std::nullopt;
 }
 
-/// The names in an entry of __gt_data_interface__, which may be anybody's.
-Dims entry_dims(const std::vector<std::string>& names, int ndim) {
-  const std::vector<std::string_view> views(names.begin(), names.end());
-  absl::StatusOr<Dims> dims = parse_dims(views, ndim);
-  if (dims.ok()) return *dims;
-  raise(with_context(dims.status(), "the array's own names cannot be used; pass dims="));
-}
-
-/// The names that the object declares.
-std::optional<Dims> own_dims(const Foreign& foreign, PyObject* object) {
-  const int ndim = foreign.view.memory.view.ndim();
-  if (!foreign.dims.empty()) return entry_dims(foreign.dims, ndim);
-  // A plain ndarray has no attributes to look for.
-  if (object == nullptr || is_exact_ndarray(object)) return std::nullopt;
-  return declared_dims(object, ndim);
-}
-
+/// The names that the caller passed, else those that the object declares.
 Dims dims_of(const Foreign& foreign, PyObject* object, PyObject* dims,
              const ImportOptions& options) {
   const int ndim = foreign.view.memory.view.ndim();
   if (dims != nullptr && dims != Py_None) return to_dims(dims, ndim);
-  return options.use_names ? own_dims(foreign, object).value_or(default_dims(ndim))
-                           : default_dims(ndim);
+  const std::vector<std::string>& names = foreign.meaning.names;
+  if (options.use_names && !names.empty()) {
+    const std::vector<std::string_view> views(names.begin(), names.end());
+    absl::StatusOr<Dims> parsed = parse_dims(views, ndim);
+    if (parsed.ok()) return *parsed;
+    raise(with_context(parsed.status(), "the array's own names cannot be used; pass dims="));
+  }
+  // A plain ndarray has no attributes to look for.
+  const bool asked = options.use_names && object != nullptr && !is_exact_ndarray(object);
+  return (asked ? declared_dims(object, ndim) : std::nullopt).value_or(default_dims(ndim));
 }
 
 /// The Buffer itself, or one over its memory with other names.
@@ -140,10 +324,6 @@ DTypePtr record_for(const Foreign& foreign) {
   return record;
 }
 
-bool needs_device(const BufferDescriptor& memory) {
-  return memory.device.type != DeviceType::kHost && memory.device.type != DeviceType::kRocmHost;
-}
-
 /// Orders what is pending on the producer's stream before what gridbuf does from now on (CAI-20).
 /// Returns the stream that the Buffer works on.
 StreamHandle wait_for_producer(const ImportedView& view, const ImportOptions& options) {
@@ -164,12 +344,14 @@ StreamHandle wait_for_producer(const ImportedView& view, const ImportOptions& op
 
 py::object adopt(Foreign foreign, PyObject* object, PyObject* dims, const ImportOptions& options) {
   const DTypePtr dtype = record_for(foreign);
-  BufferDescriptor& memory = foreign.view.memory;
-  Array array = foreign_array(memory, dims_of(foreign, object, dims, options));
+  const Device device = foreign.view.memory.device;
+  const bool needs_device =
+      device.type != DeviceType::kHost && device.type != DeviceType::kRocmHost;
+  const StreamHandle stream = needs_device ? wait_for_producer(foreign.view, options) : 0;
+  Array array = foreign_array(foreign.view.memory, dims_of(foreign, object, dims, options));
   array.memory.dtype = dtype->type;
-  const StreamHandle stream = needs_device(memory) ? wait_for_producer(foreign.view, options) : 0;
   return adopt_buffer(std::move(array), dtype, foreign.keep_alive.ptr(),
-                      adopted_memory("foreign", memory.device, stream));
+                      adopted_memory("foreign", device, stream));
 }
 
 py::object import_or_none(PyObject* object, PyObject* dims, const ImportOptions& options,
@@ -181,10 +363,7 @@ py::object import_or_none(PyObject* object, PyObject* dims, const ImportOptions&
   }
   std::optional<Foreign> found = find_memory(object, options);
   if (!found) return py::object();
-  if (meaning != nullptr) {
-    *meaning = std::move(found->meaning);
-    meaning->names = found->dims;
-  }
+  if (meaning != nullptr) *meaning = found->meaning;
   return adopt(*std::move(found), object, dims, options);
 }
 
@@ -201,7 +380,7 @@ py::object import_buffer(PyObject* object, PyObject* dims, const ImportOptions& 
 }
 
 py::object importable_or_same(PyObject* object, PyObject* dims) {
-  // Text and NumPy's scalars lend their bytes, but are values and no arrays of bytes.
+  // Text and NumPy's scalars export their bytes, but they are values and not arrays of bytes.
   if (is_ndarray(object) || is_buffer(object) || is_scalar(object)) return share(object);
   py::object buffer = import_or_none(
       object, dims, {.sync = true, .allow_copied = true, .purpose = Purpose::kReading});

@@ -5,8 +5,7 @@ module;
 #include <Python.h>
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -15,6 +14,7 @@ module;
 
 module gridbuf.python.buffer;
 
+import gridbuf.array;
 import gridbuf.base;
 import gridbuf.interface;
 import gridbuf.interface.numpy;
@@ -24,61 +24,34 @@ import gridbuf.python.support;
 namespace gridbuf::python {
 namespace {
 
-// ---- Dicts. ----
+void set(const py::object& dict, const char* key, const py::object& value) {
+  check(PyDict_SetItemString(dict.ptr(), key, value.ptr()));
+}
 
-// The keys of all dicts, as Python's own text objects and made once: a dict is then a few stores,
-// and no text is made, hashed or compared.
-enum class Key : std::uint8_t {
-  kShape,
-  kTypestr,
-  kDescr,
-  kData,
-  kStrides,
-  kVersion,
-  kStream,
-  kAcquire,
-  kTouch,
-  kDims,
-  kHalo,
-};
-constexpr std::array kKeyTexts{"shape",  "typestr", "descr", "data", "strides", "version",
-                               "stream", "acquire", "touch", "dims", "halo"};
-std::array<PyObject*, kKeyTexts.size()> keys{};
-
-/// A dict in the making.
-class Dictionary {
- public:
-  Dictionary() : dictionary_(steal(PyDict_New())) {}
-
-  void set(Key key, PyObject* value) {
-    check(PyDict_SetItem(dictionary_.ptr(), keys[static_cast<std::size_t>(key)], value));
-  }
-  void set(Key key, const py::object& value) { set(key, value.ptr()); }
-  void set(Key key, std::uint64_t value) { set(key, steal(PyLong_FromUnsignedLongLong(value))); }
-  /// The address and whether writing is forbidden.
-  void set_data(std::uintptr_t address, bool readonly) {
-    const py::object number = steal(PyLong_FromUnsignedLongLong(address));
-    set(Key::kData, steal(PyTuple_Pack(2, number.ptr(), readonly ? Py_True : Py_False)));
-  }
-  void set_dtype(const DTypeRecord& dtype) {
-    set(Key::kTypestr, dtype.typestr);
-    if (dtype.descr) set(Key::kDescr, dtype.descr);
-  }
-
-  py::object take() { return std::move(dictionary_); }
-
- private:
-  py::object dictionary_;
-};
+/// The keys that all array interfaces share (AI-01 … AI-33, CAI-01 … CAI-30).
+template <class Fields>
+py::object make_dict(const Fields& fields, const DTypeRecord& dtype) {
+  const auto tuple_of = [](const std::optional<Extents>& extents) {
+    return extents ? from_integers(extents->span()) : share(Py_None);
+  };
+  py::object dict = steal(PyDict_New());
+  set(dict, "shape", tuple_of(fields.shape));
+  set(dict, "typestr", dtype.typestr);
+  if (dtype.descr) set(dict, "descr", dtype.descr);
+  set(dict, "data",
+      steal(Py_BuildValue("(KO)", fields.data_address, fields.readonly ? Py_True : Py_False)));
+  set(dict, "strides", tuple_of(fields.strides_bytes));
+  set(dict, "version", steal(PyLong_FromLong(fields.version)));
+  return dict;
+}
 
 // ---- What an object does not have. ----
 
 /// An interface that the object does not have is an attribute that it does not have, so that
 /// `hasattr` answers (XA-18, AI-29, CAI-24).
 [[noreturn]] void raise_absent(const char* interface, const absl::Status& reason) {
-  const absl::string_view text = reason.message();
-  PyErr_Format(PyExc_AttributeError, "gridbuf.Buffer has no %s here: %.*s", interface,
-               static_cast<int>(text.size()), text.data());
+  const std::string text(reason.message());
+  PyErr_Format(PyExc_AttributeError, "gridbuf.Buffer has no %s here: %s", interface, text.c_str());
   throw PythonError();
 }
 
@@ -86,13 +59,12 @@ template <class T>
 T value_or_absent(const char* interface, absl::StatusOr<T> value) {
   if (value.ok()) return *std::move(value);
   const ErrorClass reason = error_class_of(value.status());
-  if (reason == ErrorClass::kNoSuchBuffer || reason == ErrorClass::kBuffer) {
-    raise_absent(interface, value.status());
-  }
-  raise(value.status());
+  if (reason != ErrorClass::kNoSuchBuffer && reason != ErrorClass::kBuffer) raise(value.status());
+  raise_absent(interface, value.status());
 }
 
-void check_or_absent(const char* interface, const absl::Status& status) {
+void check_device(const char* interface, const BufferObject& buffer) {
+  const absl::Status status = check_device_is_on(buffer);
   if (!status.ok()) raise_absent(interface, status);
 }
 
@@ -105,24 +77,19 @@ void check_has_typestr(const char* interface, const BufferObject& buffer) {
   throw PythonError();
 }
 
-// ---- NumPy's array interface (AI-01 ... AI-33). ----
+}  // namespace
 
 py::object make_array_interface(const BufferObject& buffer) {
   constexpr char kName[] = "__array_interface__";
   check_has_typestr(kName, buffer);
   const ArrayInterfaceFields fields = value_or_absent(kName, array_interface(buffer.array.memory));
   wait_for_host(buffer);
-  Dictionary dictionary;
-  dictionary.set(Key::kShape, from_integers(fields.shape.span()));
-  dictionary.set_dtype(*buffer.dtype);
-  dictionary.set_data(fields.data_address, fields.readonly);
-  dictionary.set(Key::kStrides, fields.strides_bytes ? from_integers(fields.strides_bytes->span())
-                                                     : share(Py_None));
-  dictionary.set(Key::kVersion, static_cast<std::uint64_t>(fields.version));
-  return dictionary.take();
+  return make_dict(fields, *buffer.dtype);
 }
 
 // ---- __array_struct__ (AS-01 ... AS-08). ----
+
+namespace {
 
 void destroy_struct(PyObject* capsule) {
   auto* exported = static_cast<array_struct::ArrayStruct*>(PyCapsule_GetPointer(capsule, nullptr));
@@ -131,10 +98,12 @@ void destroy_struct(PyObject* capsule) {
   array_struct::destroy(exported);
 }
 
+}  // namespace
+
 /// The capsule has no name (AS-01); its context is the object, as NumPy's is (AS-07).
-py::object make_array_struct(PyObject* self) {
+py::object make_array_struct(const BufferObject& buffer) {
   constexpr char kName[] = "__array_struct__";
-  const BufferObject& buffer = *object_of(self);
+  PyObject* const self = self_of(buffer);
   array_struct::Export exported =
       value_or_absent(kName, array_struct::export_array_struct(buffer.array.memory));
   wait_for_host(buffer);
@@ -149,38 +118,20 @@ py::object make_array_struct(PyObject* self) {
   return capsule;
 }
 
-// ---- The CUDA array interface (CAI-01 ... CAI-30). ----
-
 py::object make_cuda_array_interface(const BufferObject& buffer) {
   constexpr char kName[] = "__cuda_array_interface__";
   check_has_typestr(kName, buffer);
   const CudaArrayInterfaceFields fields =
       value_or_absent(kName, cuda_array_interface(buffer.array.memory, stream_of(buffer)));
-  check_or_absent(kName, check_device_is_on(buffer));
-  Dictionary dictionary;
-  dictionary.set(Key::kShape, from_integers(fields.shape.span()));
-  dictionary.set_dtype(*buffer.dtype);
-  dictionary.set_data(fields.data_address, fields.readonly);
-  dictionary.set(Key::kStrides, fields.strides_bytes ? from_integers(fields.strides_bytes->span())
-                                                     : share(Py_None));
-  dictionary.set(Key::kStream, fields.stream);
-  dictionary.set(Key::kVersion, static_cast<std::uint64_t>(fields.version));
-  return dictionary.take();
+  check_device(kName, buffer);
+  py::object dict = make_dict(fields, *buffer.dtype);
+  set(dict, "stream", steal(PyLong_FromUnsignedLongLong(fields.stream)));
+  return dict;
 }
 
 // ---- __gt_data_interface__ (GT-01 ... GT-09). ----
 
-py::object from_halo(const Halo& halo) {
-  py::object pairs = steal(PyTuple_New(halo.size()));
-  for (int axis = 0; axis < halo.size(); ++axis) {
-    PyTuple_SET_ITEM(pairs.ptr(), axis,
-                     steal(Py_BuildValue("(LL)", static_cast<long long>(halo[axis].lower),
-                                         static_cast<long long>(halo[axis].upper)))
-                         .release()
-                         .ptr());
-  }
-  return pairs;
-}
+namespace {
 
 /// A Buffer's own entry. `acquire`, on the host, waits for what the device still does to memory
 /// that both reach; memory of one side alone is always current there and has no functions to call.
@@ -193,60 +144,38 @@ py::object make_entry(PyObject* self, DeviceType side) {
                          nullptr);
 }
 
-py::object make_data_interface(PyObject* self) {
+}  // namespace
+
+py::object make_data_interface(const BufferObject& buffer) {
   constexpr char kName[] = "__gt_data_interface__";
-  const BufferObject& buffer = *object_of(self);
+  PyObject* const self = self_of(buffer);
   check_has_typestr(kName, buffer);
   py::object sides = steal(PyDict_New());
   if (has_side(buffer.array.memory, DeviceType::kHost)) {
     check(PyDict_SetItem(sides.ptr(), Py_None, make_entry(self, DeviceType::kHost).ptr()));
   }
   if (has_side(buffer.array.memory, DeviceType::kCuda)) {
-    check_or_absent(kName, check_device_is_on(buffer));
-    const py::object key = make_text(kGpuKey);
-    check(PyDict_SetItem(sides.ptr(), key.ptr(), make_entry(self, DeviceType::kCuda).ptr()));
+    check_device(kName, buffer);
+    set(sides, kGpuKey.data(), make_entry(self, DeviceType::kCuda));
   }
   return sides;
 }
-
-}  // namespace
 
 py::object make_data_entry(PyObject* self, DeviceType side, const Halo& halo, PyObject* acquire,
                            PyObject* touch) {
   const BufferObject& buffer = *object_of(self);
   const DataInterfaceFields fields = value_of(data_interface(
       buffer.array.memory, side, buffer.array.layout.dims(), halo, stream_of(buffer)));
-  Dictionary dictionary;
-  dictionary.set(Key::kShape, from_integers(fields.shape.span()));
-  dictionary.set_dtype(*buffer.dtype);
-  dictionary.set_data(fields.data_address, fields.readonly);
-  dictionary.set(Key::kStrides, from_integers(fields.strides_bytes.span()));
-  dictionary.set(Key::kVersion, static_cast<std::uint64_t>(fields.version));
-  if (fields.stream) dictionary.set(Key::kStream, *fields.stream);
-  dictionary.set(Key::kDims, from_dims(fields.dims));
-  dictionary.set(Key::kHalo, from_halo(fields.halo));
-  if (acquire != nullptr) dictionary.set(Key::kAcquire, acquire);
-  if (touch != nullptr) dictionary.set(Key::kTouch, touch);
-  return dictionary.take();
-}
-
-void make_interface_keys() {
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    keys[i] = steal(PyUnicode_InternFromString(kKeyTexts[i])).release().ptr();
-  }
-}
-
-PyObject* array_interface_getter(PyObject* self, void*) {
-  return guarded([&] { return make_array_interface(*object_of(self)); });
-}
-PyObject* array_struct_getter(PyObject* self, void*) {
-  return guarded([&] { return make_array_struct(self); });
-}
-PyObject* cuda_array_interface_getter(PyObject* self, void*) {
-  return guarded([&] { return make_cuda_array_interface(*object_of(self)); });
-}
-PyObject* data_interface_getter(PyObject* self, void*) {
-  return guarded([&] { return make_data_interface(self); });
+  py::object dict = make_dict(fields, *buffer.dtype);
+  if (fields.stream) set(dict, "stream", steal(PyLong_FromUnsignedLongLong(*fields.stream)));
+  set(dict, "dims", from_dims(fields.dims));
+  set(dict, "halo", tuple_of(fields.halo.size(), [&](int axis) {
+        const HaloWidth& width = fields.halo[axis];
+        return from_integers(std::array{width.lower, width.upper});
+      }));
+  if (acquire != nullptr) set(dict, "acquire", share(acquire));
+  if (touch != nullptr) set(dict, "touch", share(touch));
+  return dict;
 }
 
 }  // namespace gridbuf::python

@@ -42,120 +42,70 @@ struct Name {
   raise(ErrorClass::kType, Problem{name.text(), text, bound, advice});
 }
 
-std::optional<std::int64_t> read_int(PyObject* number) {
-  int overflow = 0;
-  const std::int64_t value = PyLong_AsLongLongAndOverflow(number, &overflow);
-  if (overflow != 0) return std::nullopt;
-  if (value == -1 && PyErr_Occurred() != nullptr) throw PythonError();
-  return value;
-}
-
-/// What `operator.index` makes of an object that is no int.
-py::object to_int(PyObject* object, const Name& name) {
-  if (PyBool_Check(object) != 0) {
-    raise_kind(name, object, "an integer", "write 0 or 1 if that is what you mean");
-  }
-  if (PyIndex_Check(object) == 0) {
-    raise_kind(name, object, "an integer", "pass an int or a NumPy integer");
-  }
-  return steal(PyNumber_Index(object));
-}
-
-/// The integer, or nothing if it does not fit in 64 bits. TypeError if it is none.
+/// The integer, or nothing if it does not fit in 64 bits. TypeError for other objects.
 inline std::optional<std::int64_t> read_integer(PyObject* object, const Name& name) {
-  if (PyLong_CheckExact(object) != 0) [[likely]]
-    return read_int(object);
-  return read_int(to_int(object, name).ptr());
+  py::object index;
+  if (PyLong_CheckExact(object) == 0) [[unlikely]] {
+    if (PyBool_Check(object) != 0) {
+      raise_kind(name, object, "an integer", "write 0 or 1 if that is what you mean");
+    }
+    if (PyIndex_Check(object) == 0) {
+      raise_kind(name, object, "an integer", "pass an int or a NumPy integer");
+    }
+    index = steal(PyNumber_Index(object));
+    object = index.ptr();
+  }
+  int overflow = 0;
+  const std::int64_t value = PyLong_AsLongLongAndOverflow(object, &overflow);
+  return overflow == 0 ? std::optional(value) : std::nullopt;
 }
 
-[[noreturn]] void raise_beyond_64_bits(const Name& name, PyObject* found) {
+std::int64_t read_int64(PyObject* object, const Name& name) {
+  const std::optional<std::int64_t> value = read_integer(object, name);
+  if (value) return *value;
   raise(ErrorClass::kValue,
-        Problem{name.text(), describe(found), "an integer of 64 bits (at most 9223372036854775807)",
-                "pass a smaller number"});
+        Problem{name.text(), describe(object),
+                "an integer of 64 bits (at most 9223372036854775807)", "pass a smaller number"});
 }
 
-/// The length of a sequence, checked against the most dimensions that an array can have.
-Py_ssize_t bounded_length(PyObject* sequence, std::string_view what) {
-  const Py_ssize_t length =
-      PyTuple_CheckExact(sequence) != 0 ? PyTuple_GET_SIZE(sequence) : PySequence_Size(sequence);
+/// Calls `take(item, position)` for each entry. The sequence may change meanwhile: entries are held
+/// while they are read, and one that has gone away is the sequence's own IndexError.
+template <class Take>
+inline void for_each_entry(PyObject* sequence, std::string_view what, const Take& take) {
+  const bool is_tuple = PyTuple_CheckExact(sequence) != 0;  // Cannot change: no need to hold.
+  const Py_ssize_t length = is_tuple ? PyTuple_GET_SIZE(sequence) : PySequence_Size(sequence);
   if (length < 0) throw PythonError();
   if (length > kMaxNdim) {
     raise(ErrorClass::kValue,
           Problem{std::string(what) + " length", std::to_string(length),
                   "at most " + std::to_string(kMaxNdim), "pass one entry per dimension"});
   }
-  return length;
-}
-
-/// Calls `take(item, position)` for each entry. The sequence may change meanwhile: entries are held
-/// while they are read, and one that has gone away is the sequence's own IndexError.
-template <class Take>
-inline void for_each_entry(PyObject* sequence, std::string_view what, Take&& take) {
-  const Py_ssize_t length = bounded_length(sequence, what);
-  const bool is_tuple = PyTuple_CheckExact(sequence) != 0;  // Cannot change: no need to hold.
   for (Py_ssize_t position = 0; position < length; ++position) {
     if (is_tuple) {
       take(PyTuple_GET_ITEM(sequence, position), position);
     } else {
-      const py::object item = steal(PySequence_GetItem(sequence, position));
-      take(item.ptr(), position);
+      take(steal(PySequence_GetItem(sequence, position)).ptr(), position);
     }
   }
-}
-
-[[noreturn]] void raise_extent(PyObject* shape, std::string_view bound, std::string_view advice,
-                               std::string_view dtype) {
-  raise(ErrorClass::kValue,
-        Problem{"shape", describe(shape) + " of " + std::string(dtype), bound, advice});
-}
-
-Slice to_slice(PyObject* object) {
-  Py_ssize_t start = 0;
-  Py_ssize_t stop = 0;
-  Py_ssize_t step = 0;
-  // Clips huge numbers, and raises for a step of 0 and for what is no integer.
-  check(PySlice_Unpack(object, &start, &stop, &step));
-  return Slice{start, stop, step};
 }
 
 SubscriptItem to_subscript_item(PyObject* item) {
   if (item == Py_None) return NewAxis{};
   if (item == Py_Ellipsis) return Ellipsis{};
-  if (PySlice_Check(item) != 0) return to_slice(item);
+  if (PySlice_Check(item) != 0) {
+    Py_ssize_t start = 0, stop = 0, step = 0;
+    // Clips huge numbers, and raises for a step of 0 and for objects that are not integers.
+    check(PySlice_Unpack(item, &start, &stop, &step));
+    return Slice{start, stop, step};
+  }
   if (PyBool_Check(item) != 0 || PyIndex_Check(item) == 0) {
     raise_kind({"index"}, item, "an integer, a slice, None or ...",
                "use to_numpy()[...] for indexing with arrays, lists and masks");
   }
   const std::optional<std::int64_t> index = read_integer(item, {"index"});
-  if (!index) {
-    raise(ErrorClass::kIndex, Problem{"index", describe(item), "within the extent of its dimension",
-                                      "pass an index that exists"});
-  }
-  return *index;
-}
-
-}  // namespace
-
-void unexpected_keyword(const Signature& signature, PyObject* keyword) {
-  std::string names;
-  for (const char* name : signature.names) names += (names.empty() ? "" : ", ") + std::string(name);
-  raise(ErrorClass::kType, std::string(signature.function) + "() has no parameter " +
-                               describe(keyword) + "; its parameters are " + names);
-}
-
-namespace {
-
-[[noreturn]] void raise_too_many(const Signature& signature, Py_ssize_t count) {
-  raise(ErrorClass::kType, std::string(signature.function) + "() takes at most " +
-                               std::to_string(signature.positional) +
-                               " arguments by position, but " + std::to_string(count) +
-                               " were given; pass the others by name");
-}
-
-void intern_names(const Signature& signature) {
-  for (std::size_t i = 0; i < signature.names.size(); ++i) {
-    signature.interned[i] = steal(PyUnicode_InternFromString(signature.names[i])).release().ptr();
-  }
+  if (index) return *index;
+  raise(ErrorClass::kIndex, Problem{"index", describe(item), "within the extent of its dimension",
+                                    "pass an index that exists"});
 }
 
 /// The position of a keyword; the number of parameters if there is none of that name.
@@ -173,10 +123,32 @@ std::size_t find_name(const Signature& signature, PyObject* keyword) {
   return position;
 }
 
-void sort_keywords(const Signature& signature, PyObject* const* arguments, PyObject* keyword_names,
-                   std::span<PyObject*> values, UnknownKeyword unknown) {
-  // The last one, so that a failure half way is tried again.
-  if (signature.interned[signature.names.size() - 1] == nullptr) intern_names(signature);
+}  // namespace
+
+void unexpected_keyword(const Signature& signature, PyObject* keyword) {
+  std::string names;
+  for (const char* name : signature.names) names += (names.empty() ? "" : ", ") + std::string(name);
+  raise(ErrorClass::kType, std::string(signature.function) + "() has no parameter " +
+                               describe(keyword) + "; its parameters are " + names);
+}
+
+void sort_arguments(const Signature& signature, PyObject* const* arguments,
+                    Py_ssize_t positional_count, PyObject* keyword_names,
+                    std::span<PyObject*> values, UnknownKeyword unknown) {
+  if (positional_count > signature.positional) {
+    raise(ErrorClass::kType, std::string(signature.function) + "() takes at most " +
+                                 std::to_string(signature.positional) +
+                                 " arguments by position, but " + std::to_string(positional_count) +
+                                 " were given; pass the others by name");
+  }
+  std::copy_n(arguments, positional_count, values.begin());
+  if (keyword_names == nullptr) return;
+  // The last one is asked for, so that a failure half way is tried again.
+  if (signature.interned[signature.names.size() - 1] == nullptr) {
+    for (std::size_t i = 0; i < signature.names.size(); ++i) {
+      signature.interned[i] = steal(PyUnicode_InternFromString(signature.names[i])).release().ptr();
+    }
+  }
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keyword_names); ++i) {
     PyObject* const keyword = PyTuple_GET_ITEM(keyword_names, i);
     const std::size_t position = find_name(signature, keyword);
@@ -188,25 +160,12 @@ void sort_keywords(const Signature& signature, PyObject* const* arguments, PyObj
       raise(ErrorClass::kType, std::string(signature.function) + "() got the parameter " +
                                    describe(keyword) + " twice; pass it once");
     }
-    values[position] = arguments[i];
+    values[position] = arguments[positional_count + i];
   }
 }
 
-}  // namespace
-
-void sort_arguments(const Signature& signature, PyObject* const* arguments,
-                    Py_ssize_t positional_count, PyObject* keyword_names,
-                    std::span<PyObject*> values, UnknownKeyword unknown) {
-  if (positional_count > signature.positional) raise_too_many(signature, positional_count);
-  std::copy_n(arguments, positional_count, values.begin());
-  if (keyword_names == nullptr) return;
-  sort_keywords(signature, arguments + positional_count, keyword_names, values, unknown);
-}
-
 std::int64_t to_integer(PyObject* object, std::string_view what) {
-  const std::optional<std::int64_t> value = read_integer(object, {what});
-  if (!value) raise_beyond_64_bits({what}, object);
-  return *value;
+  return read_int64(object, {what});
 }
 
 bool is_sequence(PyObject* object) {
@@ -221,9 +180,7 @@ Extents to_integers(PyObject* object, std::string_view what) {
   }
   Extents values;
   for_each_entry(object, what, [&](PyObject* item, Py_ssize_t position) {
-    const std::optional<std::int64_t> value = read_integer(item, {what, position});
-    if (!value) raise_beyond_64_bits({what, position}, item);
-    values.push_back(*value);
+    values.push_back(read_int64(item, {what, position}));
   });
   return values;
 }
@@ -232,22 +189,22 @@ Extents to_shape(PyObject* object, std::string_view dtype) {
   Extents shape;
   const auto take = [&](PyObject* item, Py_ssize_t position) {
     const std::optional<std::int64_t> extent = read_integer(item, {"shape", position});
-    if (!extent) {
-      raise_extent(object, "at most 9223372036854775807 bytes in all", "use smaller extents",
-                   dtype);
+    if (!extent || *extent < 0) {
+      raise(ErrorClass::kValue,
+            Problem{"shape", describe(object) + " of " + std::string(dtype),
+                    extent ? "of extents ≥ 0" : "at most 9223372036854775807 bytes in all",
+                    extent ? "use extents of 0 or more" : "use smaller extents"});
     }
-    if (*extent < 0) raise_extent(object, "of extents ≥ 0", "use extents of 0 or more", dtype);
     shape.push_back(*extent);
   };
-  if (!is_sequence(object)) {
-    if (PyIndex_Check(object) == 0) {
-      raise_kind({"shape"}, object, "a sequence of integers",
-                 "pass a tuple, one extent per dimension");
-    }
+  if (is_sequence(object)) {
+    for_each_entry(object, "shape", take);
+  } else if (PyIndex_Check(object) != 0) {
     take(object, -1);
-    return shape;
+  } else {
+    raise_kind({"shape"}, object, "a sequence of integers",
+               "pass a tuple, one extent per dimension");
   }
-  for_each_entry(object, "shape", take);
   return shape;
 }
 
@@ -271,11 +228,9 @@ Dims to_dims(PyObject* object, int ndim) {
 }
 
 py::object from_dims(const Dims& dims) {
-  py::object names = steal(PyTuple_New(dims.size()));
-  for (int axis = 0; axis < dims.size(); ++axis) {
-    PyTuple_SET_ITEM(names.ptr(), axis, make_text(to_string(dims[axis])).release().ptr());
-  }
-  return names;
+  return tuple_of(dims.size(), [&](Py_ssize_t axis) {
+    return make_text(to_string(dims[static_cast<int>(axis)]));
+  });
 }
 
 LayoutMap to_layout(PyObject* object, const Dims& dims) {
@@ -317,41 +272,28 @@ bool to_flag(PyObject* object, std::string_view what) {
 }
 
 std::vector<SubscriptItem> to_subscript(PyObject* key) {
-  std::vector<SubscriptItem> items;
-  if (PyTuple_Check(key) == 0) {
-    items.push_back(to_subscript_item(key));
-    return items;
-  }
-  const Py_ssize_t length = PyTuple_GET_SIZE(key);
+  const bool is_tuple = PyTuple_Check(key) != 0;
+  const Py_ssize_t length = is_tuple ? PyTuple_GET_SIZE(key) : 1;
   // At most every dimension, every new axis and one ellipsis; more than that never fits.
   if (length > 2 * kMaxNdim + 1) {
     raise(ErrorClass::kIndex, Problem{"number of indices", std::to_string(length),
                                       "at most one per dimension and new axis", "pass fewer"});
   }
+  std::vector<SubscriptItem> items;
   items.reserve(static_cast<std::size_t>(length));
   for (Py_ssize_t i = 0; i < length; ++i) {
-    items.push_back(to_subscript_item(PyTuple_GET_ITEM(key, i)));
+    items.push_back(to_subscript_item(is_tuple ? PyTuple_GET_ITEM(key, i) : key));
   }
   return items;
 }
 
-namespace {
-
-template <class Integer>
-py::object make_integer_tuple(std::span<const Integer> values) {
-  py::object tuple = steal(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(i),
-                     steal(PyLong_FromLongLong(values[i])).release().ptr());
-  }
-  return tuple;
-}
-
-}  // namespace
-
 py::object from_integers(std::span<const std::int64_t> values) {
-  return make_integer_tuple(values);
+  return tuple_of(std::ssize(values),
+                  [&](std::size_t i) { return steal(PyLong_FromLongLong(values[i])); });
 }
-py::object from_integers(std::span<const int> values) { return make_integer_tuple(values); }
+py::object from_integers(std::span<const int> values) {
+  return tuple_of(std::ssize(values),
+                  [&](std::size_t i) { return steal(PyLong_FromLong(values[i])); });
+}
 
 }  // namespace gridbuf::python

@@ -26,11 +26,6 @@ constexpr Py_ssize_t kDescribedCharacters = 100;
 // By row of the error table; written once, while the extension is imported, and kept for good.
 std::array<PyObject*, kErrorTable.size()> exception_classes{};
 
-PyObject* python_class(std::string_view name) {
-  PyObject* builtins = PyEval_GetBuiltins();  // Borrowed.
-  return PyDict_GetItemString(builtins, std::string(name).c_str());
-}
-
 const char* documentation(ErrorClass error_class) {
   switch (error_class) {
     case ErrorClass::kNoSuchBuffer:
@@ -44,11 +39,6 @@ const char* documentation(ErrorClass error_class) {
   }
 }
 
-PyObject* exception_class(ErrorClass error_class) {
-  PyObject* found = exception_classes[static_cast<std::size_t>(error_class)];
-  return found != nullptr ? found : PyExc_RuntimeError;
-}
-
 }  // namespace
 
 void add_exceptions(PyObject* module) {
@@ -58,27 +48,28 @@ void add_exceptions(PyObject* module) {
     } catch (const PythonError&) {  // Python's exception is set already.
     }
   });
+  const auto builtin = [](std::string_view name) {
+    return PyDict_GetItemString(PyEval_GetBuiltins(), std::string(name).c_str());
+  };
   for (const ErrorRow& row : kErrorTable) {
     PyObject*& entry = exception_classes[static_cast<std::size_t>(row.error_class)];
     if (row.python_base.empty()) {
-      entry = python_class(row.python_name);
-      Py_XINCREF(entry);
+      entry = Py_XNewRef(builtin(row.python_name));
       continue;
     }
-    if (entry == nullptr) {
-      const std::string qualified = "gridbuf." + std::string(row.python_name);
-      entry = steal(PyErr_NewExceptionWithDoc(qualified.c_str(), documentation(row.error_class),
-                                              python_class(row.python_base), nullptr))
-                  .release()
-                  .ptr();
-    }
-    check(PyModule_AddObjectRef(module, std::string(row.python_name).c_str(), entry));
+    const std::string name(row.python_name);
+    entry =
+        steal(PyErr_NewExceptionWithDoc(("gridbuf." + name).c_str(), documentation(row.error_class),
+                                        builtin(row.python_base), nullptr))
+            .release()
+            .ptr();
+    check(PyModule_AddObjectRef(module, name.c_str(), entry));
   }
 }
 
 void raise(ErrorClass error_class, std::string_view message) {
-  const py::object text = make_text(message);
-  PyErr_SetObject(exception_class(error_class), text.ptr());
+  PyErr_SetObject(exception_classes[static_cast<std::size_t>(error_class)],
+                  make_text(message).ptr());
   throw PythonError();
 }
 
@@ -87,8 +78,7 @@ void raise(ErrorClass error_class, const Problem& problem) {
 }
 
 void raise(const absl::Status& status) {
-  const absl::string_view message = status.message();
-  raise(error_class_of(status), std::string_view(message.data(), message.size()));
+  raise(error_class_of(status), std::string(status.message()));
 }
 
 py::object optional_attribute(PyObject* object, AttributeName& name) {
@@ -111,12 +101,10 @@ std::string describe(PyObject* object) {
   try {
     const py::object text = steal(PyObject_Repr(object));
     const Py_ssize_t length = PyUnicode_GetLength(text.ptr());
-    const bool shorten = length > kDescribedCharacters;
-    const py::object kept =
-        steal(PyUnicode_Substring(text.ptr(), 0, shorten ? kDescribedCharacters : length));
+    const py::object kept = steal(PyUnicode_Substring(text.ptr(), 0, kDescribedCharacters));
     const py::object bytes =
         steal(PyUnicode_AsEncodedString(kept.ptr(), "utf-8", "backslashreplace"));
-    return PyBytes_AS_STRING(bytes.ptr()) + std::string(shorten ? "..." : "");
+    return PyBytes_AS_STRING(bytes.ptr()) + std::string(length > kDescribedCharacters ? "..." : "");
   } catch (const PythonError&) {
     PyErr_Clear();
     // An int of thousands of digits has no repr either: Python limits that conversion.
@@ -129,9 +117,8 @@ std::string type_name(PyObject* object) { return Py_TYPE(object)->tp_name; }
 
 namespace {
 
-// ---- References that are dropped on any thread. ----
+// ---- References that are dropped on any thread: without the GIL, into a list. ----
 
-/// A reference in a list of those that were dropped without the GIL.
 struct SharedObject {
   std::shared_ptr<const void> inner;
   PyObject* object;
@@ -150,12 +137,10 @@ int drop_objects(void* /*unused*/) {
   return 0;
 }
 
-/// Whether this thread may touch Python objects. Python's own check says yes after the end as well.
-bool has_gil() { return Py_IsInitialized() != 0 && PyGILState_Check() != 0; }
-
 void drop_shared(SharedObject* shared) noexcept {
   shared->inner.reset();
-  if (has_gil()) {
+  // Python's own check of the GIL says yes after the interpreter's end as well.
+  if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) {
     Py_DECREF(shared->object);
     delete shared;
     return;
@@ -173,10 +158,8 @@ void drop_shared(SharedObject* shared) noexcept {
 std::shared_ptr<const void> share_object(std::shared_ptr<const void> inner, PyObject* object) {
   if (object == nullptr) return inner;
   drop_objects(nullptr);
-  auto shared = std::make_unique<SharedObject>(std::move(inner), object);
-  SharedObject* const given = shared.release();
-  Py_INCREF(object);  // Also if the next line fails, which drops what it is given.
-  return std::shared_ptr<const void>(given, [](SharedObject* dropped) { drop_shared(dropped); });
+  // Drops what it is given also if it fails.
+  return {new SharedObject{std::move(inner), Py_NewRef(object)}, drop_shared};
 }
 
 std::string_view utf8(PyObject* text) {

@@ -1,11 +1,8 @@
 // gridbuf.python.support: what all bindings need: errors and references, arguments, NumPy.
 //
-// Everything below modules/python uses absl::Status and knows no Python. The interpreter wants an
-// object, or NULL with an exception set. This library is the border: it turns a status into an
-// exception (by the table of gridbuf.base and nothing else), any Python object into a value of
-// gridbuf.layout or an exception, and a NumPy dtype into what gridbuf.interface knows.
-//
-// Everything here needs the GIL.
+// The other libraries use absl::Status and no Python. This one turns a status into an exception (by
+// the table of gridbuf.base), a Python object into a value of gridbuf.layout or an exception, and a
+// NumPy dtype into the type that gridbuf.interface knows. All functions need the GIL.
 
 module;
 
@@ -38,16 +35,16 @@ import gridbuf.layout.view;
 
 // ---- Errors and references ----
 //
-// Key decision: inside the bindings a failure is the C++ exception `PythonError`, which carries
-// nothing, because the Python exception is set already. pybind11's own exception moves the Python
-// exception out and back in, which costs more than a small allocation. pybind11 functions translate
+// Key decision: inside the bindings a failure is the C++ exception `PythonError`, which is empty,
+// because the Python exception is set already. pybind11's own exception moves the Python exception
+// out and back in, which costs more than a small allocation. pybind11 functions translate
 // PythonError (`add_exceptions` registers it); raw functions wrap their body in `guarded`.
 //
-// pybind11's smart references are exported from here, so that a file which needs nothing else of
-// pybind11 does not compile its headers (4 s per file).
+// pybind11's references are exported from here: its headers take 4 s per file.
 
 export namespace pybind11 {
 using pybind11::error_already_set;
+using pybind11::error_scope;
 using pybind11::gil_scoped_release_simple;
 using pybind11::handle;
 using pybind11::object;
@@ -62,14 +59,14 @@ namespace py = pybind11;
 /// Thrown when a Python exception has been set.
 struct PythonError {};
 
-/// Takes over a reference; a null one means that an exception is set, and throws PythonError.
-inline py::object steal(PyObject* object) {
-  if (object == nullptr) throw PythonError();
-  return py::reinterpret_steal<py::object>(object);
-}
-/// Takes over a reference that may be null (and then is none).
+/// Owns a new reference that may be null.
 inline py::object steal_or_none(PyObject* object) noexcept {
   return py::reinterpret_steal<py::object>(object);
+}
+/// The same; throws PythonError for null, which means that an exception is set.
+inline py::object steal(PyObject* object) {
+  if (object == nullptr) throw PythonError();
+  return steal_or_none(object);
 }
 /// A further reference to `object`, which may be null.
 inline py::object share(PyObject* object) noexcept {
@@ -82,14 +79,21 @@ py::object pack(const Objects&... objects) {
   return steal(PyTuple_Pack(sizeof...(objects), objects.ptr()...));
 }
 
+/// A tuple of the `count` objects that `make(i)` returns.
+template <class Make>
+py::object tuple_of(Py_ssize_t count, const Make& make) {
+  py::object tuple = steal(PyTuple_New(count));
+  for (Py_ssize_t i = 0; i < count; ++i) PyTuple_SET_ITEM(tuple.ptr(), i, make(i).release().ptr());
+  return tuple;
+}
+
 /// Throws PythonError if `result` is the -1 of a failed call of Python's C interface.
 inline void check(int result) {
   if (result < 0) throw PythonError();
 }
 
-/// Creates the exception classes of the error table that Python does not have, as attributes of
-/// `module` (a module object), and tells pybind11 about PythonError. Called once, by the
-/// extension's initialisation.
+/// Adds the exception classes of the error table that Python does not have to `module`, and tells
+/// pybind11 about PythonError. Called once, by the extension's initialisation.
 void add_exceptions(PyObject* module);
 
 /// Sets the exception that the error table names for `status`, and throws. Requires !status.ok().
@@ -111,8 +115,7 @@ T value_of(absl::StatusOr<T> value) {
   return *std::move(value);
 }
 
-/// The name of an attribute as Python's own interned text, made at its first use and kept for good.
-/// For static variables.
+/// The name of an attribute as interned text, made at its first use. For static variables.
 class AttributeName {
  public:
   explicit constexpr AttributeName(const char* text) noexcept : text_(text) {}
@@ -126,8 +129,7 @@ class AttributeName {
   PyObject* object_ = nullptr;
 };
 
-/// The attribute, or none if looking it up raised AttributeError. That it is missing costs a
-/// look-up and no exception, as most of these attributes are missing of most objects.
+/// The attribute, or none if there is none, which raises and clears no AttributeError.
 py::object optional_attribute(PyObject* object, AttributeName& name);
 
 /// Whether an exception of the given class is set; if so, it is cleared.
@@ -148,9 +150,8 @@ std::string_view utf8(PyObject* text);
 py::object make_text(std::string_view text);
 
 /// A share in `inner` (which may be empty) and in `object` (which may be null): for memory that an
-/// object keeps alive. The last share may be dropped on any thread, with or without the GIL, before
-/// or after the interpreter's end. With it the reference goes at once; without it, when the main
-/// thread next runs Python, so that nothing ever waits for the GIL; after the end, never.
+/// object keeps alive. Any thread may drop the last share. With the GIL the reference goes at once;
+/// without it, when the main thread next runs Python; after the interpreter's end, never.
 std::shared_ptr<const void> share_object(std::shared_ptr<const void> inner, PyObject* object);
 
 /// Runs `body`, which touches no Python object, without the GIL; its value or status.
@@ -160,10 +161,9 @@ auto run_without_gil(Body&& body) {
   return body();
 }
 
-/// Memory of objects that are gone, for those of their type to come. The GIL guards it. Such
-/// objects are longer than the blocks that Python's and the C library's allocators keep at hand:
-/// this is a fifth of the time of a small allocation. Not with the address sanitizer, which could
-/// not see a use after free. For static variables.
+/// A free list for objects of one type: they are longer than the blocks that Python's and the C
+/// library's allocators keep. This saves a fifth of the time of a small allocation. Not with the
+/// address sanitizer, which could not see a use after free. For static variables.
 template <std::size_t length_bytes>
 class SpareObjects {
  public:
@@ -203,6 +203,7 @@ Result guarded(Result failure, Body&& body) noexcept {
     PyErr_NoMemory();
     return failure;
   } catch (const std::exception& error) {
+    if (PyErr_Occurred() != nullptr) return failure;
     PyErr_Format(PyExc_RuntimeError, "gridbuf: %s; this is a defect of gridbuf, please report it",
                  error.what());
     return failure;
@@ -234,37 +235,28 @@ void close_class(py::handle type, const char* package) {
 
 // ---- Arguments ----
 //
-// A parameter may be any object at all: an int of a thousand digits, a list that changes
-// while it is read, a class whose __len__ raises, a generator that never ends. Here is the one
-// place that looks at such objects. What comes out is a value of gridbuf.layout or an exception:
-// TypeError for the wrong kind, ValueError for a value out of bounds, the object's own exception if
-// it raised.
+// A parameter may be any object: an int of a thousand digits, a list that changes while it is read,
+// a class whose __len__ raises. These functions return a value of gridbuf.layout, or raise
+// TypeError for the wrong kind, ValueError for a value out of bounds, or the object's own
+// exception.
 //
-// Key choices. Integers are what `operator.index` accepts, so that NumPy's integers work and floats
-// do not; but bool is refused, because `shape=(True, 3)` is a mistake and not a 1. Sequences are
-// asked for their length first and are never read beyond kMaxNdim entries, so that nothing is
-// copied before it is bounded. Rules of values (is it a permutation? is the name known?) are not
-// here: they belong to gridbuf.layout, and this module hands over what it read.
+// Key choices. Integers are what `operator.index` accepts, but not bool, because `shape=(True, 3)`
+// is a mistake. Sequences are asked for their length first and are never read beyond kMaxNdim
+// entries. Rules of values (is it a permutation? is the name known?) are gridbuf.layout's.
 
 export namespace gridbuf::python {
 
-/// The most parameters that a signature has.
-inline constexpr int kMaxParameters = 16;
-
-/// The parameters of a function: its name, for messages ("empty"), the names of all parameters,
-/// positional ones first, and how many of them may be passed by position. One static object per
-/// function: it keeps the names as Python's own text objects, of which there is one per name in a
-/// process, so that a keyword is found by its address. Comparing text would take longer than a
-/// small allocation.
+/// The parameters of a function. One static object per function: it keeps the names as Python's
+/// interned text, so that a keyword is found by its address. Comparing text would take longer than
+/// a small allocation.
 struct Signature {
-  const char* function;
-  std::span<const char* const> names;
-  int positional;
-  mutable std::array<PyObject*, kMaxParameters> interned =
-      {};  // Made by the first call with keywords.
+  const char* function;                             // for messages: "empty"
+  std::span<const char* const> names;               // positional ones first
+  int positional;                                   // how many may be passed by position
+  mutable std::array<PyObject*, 16> interned = {};  // by the first call with keywords
 };
 
-/// What to say of a keyword that the signature does not have: sets a TypeError and throws.
+/// Raises TypeError for a keyword that the signature does not have.
 using UnknownKeyword = void (*)(const Signature& signature, PyObject* keyword);
 
 /// Sorts the arguments of a vectorcall into `values` (one entry per name, all null before).
@@ -320,21 +312,15 @@ py::object from_integers(std::span<const int> values);
 
 // ---- NumPy ----
 //
-// gridbuf's arrays are described with NumPy's dtypes and leave through NumPy's ndarray.
-// This module turns a dtype into what the interface modules know (`DType`) and makes arrays over
-// memory that a Buffer owns. It holds all that the bindings know of NumPy's C API.
+// All uses of NumPy's C API, of version 2.0, which later NumPys keep.
 //
-// Key choices. Built against NumPy's headers for its C API 2.0, which later NumPys keep. What a
-// dtype means is found out once: a `DTypeRecord` holds it and is shared by all buffers of that
-// dtype, and a small cache finds it by the identity of the dtype object; the usual ones are single
-// objects in NumPy. So a `float64` costs a look-up.
-//
-// Only dtypes of a fixed size without objects pass: text and raw types need their length, and a
-// record with an object field has no bytes that could be copied or exported.
+// Key choice. A dtype is translated once: all buffers of that dtype share a `DTypeRecord`, which a
+// small cache finds by the identity of the dtype object. Only dtypes of a fixed size without
+// objects pass: text and raw types need their length, and objects have no bytes to copy or export.
 
 export namespace gridbuf::python {
 
-/// What is known of a NumPy dtype. Immutable and shared.
+/// A NumPy dtype. Immutable and shared.
 struct DTypeRecord {
   py::object numpy;    // numpy.dtype, without a subarray
   DType type;          // what the interface modules know
@@ -344,13 +330,15 @@ struct DTypeRecord {
   mutable std::int64_t shares = 0;
 };
 
-/// A share in a record, or none. Counted without atomics, as all that holds one is made and dropped
-/// with the GIL: two pairs of them would be a tenth of a small allocation.
+/// A share in a record, or none. Counted without atomics, under the GIL: two pairs of atomic
+/// operations would take a tenth of a small allocation.
 class DTypePtr {
  public:
   inline DTypePtr() noexcept = default;
-  inline explicit DTypePtr(const DTypeRecord* record) noexcept : record_(record) { take(); }
-  inline DTypePtr(const DTypePtr& other) noexcept : record_(other.record_) { take(); }
+  inline explicit DTypePtr(const DTypeRecord* record) noexcept : record_(record) {
+    if (record_ != nullptr) ++record_->shares;
+  }
+  inline DTypePtr(const DTypePtr& other) noexcept : DTypePtr(other.record_) {}
   inline DTypePtr(DTypePtr&& other) noexcept : record_(std::exchange(other.record_, nullptr)) {}
   inline DTypePtr& operator=(DTypePtr other) noexcept {
     std::swap(record_, other.record_);
@@ -365,9 +353,6 @@ class DTypePtr {
   inline explicit operator bool() const noexcept { return record_ != nullptr; }
 
  private:
-  inline void take() const noexcept {
-    if (record_ != nullptr) ++record_->shares;
-  }
   const DTypeRecord* record_ = nullptr;
 };
 
@@ -378,22 +363,20 @@ struct RequestedDType {
   Extents subarray;
 };
 
-/// Imports NumPy and finds its C API. Raises ImportError if it is absent or too old.
+/// Called once, by the extension's initialisation. ImportError if NumPy is absent or too old.
 void load_numpy();
 
-/// The record of what a `dtype` parameter was given; float64 for null and None. NumPy's own errors
-/// for what is no dtype; TypeError for objects and for types without a fixed size.
+/// The record of a `dtype` parameter; float64 for null and None. NumPy's own errors for objects
+/// that are not a dtype; TypeError for types of Python objects and those without a fixed size.
 RequestedDType to_dtype(PyObject* object);
 
 /// The record of a numpy.dtype object.
 DTypePtr record_of(PyObject* dtype);
-/// The same; none for a type whose elements are not a fixed number of bytes, at least one (objects,
-/// text of variable length), or that only NumPy knows.
+/// The same; none for a type for which that raises TypeError or ValueError.
 DTypePtr record_or_none(PyObject* dtype);
 
-/// The record of what the interface modules know, which is no structured type. Types that only
-/// DLPack can name (bfloat16, FP8) are those of the package ml_dtypes: BufferError without it, and
-/// for those that it does not have.
+/// The record of a type without fields. Types that only DLPack can name (bfloat16, FP8) are those
+/// of the package ml_dtypes: BufferError without it, and for types that it does not have.
 DTypePtr record_of(const DType& type);
 
 /// An ndarray over memory: shape and strides of `view`, element (0, ..., 0) at `first_element`.
@@ -401,7 +384,6 @@ DTypePtr record_of(const DType& type);
 py::object make_ndarray(const DTypeRecord& dtype, const StridedView& view, std::byte* first_element,
                         bool readonly, PyObject* base);
 
-/// An ndarray is the one object whose fields can be read without asking it.
 struct NdarrayFields {
   Extents shape;
   Extents strides_bytes;
@@ -411,7 +393,7 @@ struct NdarrayFields {
   bool readonly;
 };
 bool is_ndarray(PyObject* object);
-/// An ndarray and no subclass, which may mean more (a mask, an interface) than its fields say.
+/// Not of a subclass, which may mean more (a mask, an interface) than its fields say.
 bool is_exact_ndarray(PyObject* object);
 /// Requires is_ndarray(object).
 NdarrayFields fields_of(PyObject* object);
@@ -432,11 +414,11 @@ bool can_cast(PyObject* from, PyObject* to, PyObject* casting);
 PyObject* unsafe_casting();
 PyObject* same_kind_casting();
 
-/// One element of dtype `dtype` that holds `value`, cast as `numpy.copyto` casts it; null stands
-/// for "unsafe", which is what numpy.full does. Its bytes live while the returned 0-d ndarray does.
+/// A 0-d ndarray that holds `value`, cast as `numpy.copyto` casts it; null stands for "unsafe", as
+/// in numpy.full.
 py::object make_element(PyObject* dtype, PyObject* value, PyObject* casting = nullptr);
 
-/// The same, cast as an assignment to an element does, which refuses more.
+/// The same, cast as an assignment to an element casts, which refuses more.
 py::object make_assigned(const DTypeRecord& dtype, PyObject* value);
 
 /// Whether `value` is one value and not an array of them: a Python number, text or bytes, a NumPy

@@ -13,7 +13,7 @@ RAW = {
     """,
     "as-buffer": "as_buffer as_numpy",
     "asarray": """
-        Buffer.__dlpack__ Buffer.__dlpack_device__ Buffer.__array_struct__
+        Buffer.__dlpack__ Buffer.__dlpack_device__
         Buffer.shape Buffer.ndim Buffer.dtype
     """,
     "storage-export": """
