@@ -1,111 +1,28 @@
-// gridbuf.python.call: the protocol of a stencil's call, for Python.
+// gridbuf.python.call: the compiled part of a stencil's call.
 //
-// Purpose. `gridbuf.call` (Python) says what a stencil is; this module calls one. Whatever the
-// fields are (ndarrays, Buffers, storages, arrays of other libraries), a call goes through the same
-// steps: acquire all, read their interfaces again, bind them (gridbuf.call: dimensions, origins,
-// domain, checks), copy in what only the other side has, run, copy back, touch what was written,
-// release all.
+// Purpose. `gridbuf.call` (Python) declares a stencil and runs the protocol of its calls: hooks of
+// foreign fields, warnings, copies, the function, the order of what follows. This module reads all
+// fields of a call, binds and checks them by the rules of gridbuf.call (C++), and makes the arrays
+// that the function gets.
 //
-// Key choice: the steps are a `Session`, and every step of every field is an attempt. What one
-// raises ends the steps before `run`, but never touching and releasing: each of those is attempted
-// for each field, whatever the others raised. The first exception is the call's; later ones hang on
-// it, so that nothing is lost. A field that was acquired is released, exactly once.
+// Key choice: `StencilRules.bind` does all of that for all fields at once, and marks what is about
+// to be written, because most calls need nothing else. It returns None for the other calls: fields
+// of other libraries, memory on the other side only, memory that is slow. For these Python takes
+// one step after the other and calls `bind` again, with the hooks that it has called.
 //
-// Nothing is kept between calls: a `Caller` holds what was declared, and no field, shape or
-// verdict. It holds no function either, so it can be part of no cycle.
-//
-// All functions need the GIL.
+// Nothing is kept between calls: `StencilRules` holds what was declared, and no field, shape or
+// verdict. All functions need the GIL.
 
 module;
 
 #include <Python.h>
 
-#include <climits>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
 export module gridbuf.python.call;
-
-import gridbuf.call;
-import gridbuf.device;
-import gridbuf.interface.numpy;
-import gridbuf.layout;
-import gridbuf.python.support;
-import gridbuf.storage;
 
 export namespace gridbuf::python {
 
-/// Adds `_make_caller` and `_set_call_helpers` to `module`. Called once, by the extension's
-/// initialisation.
+/// Adds `StencilRules`, `BoundStencil`, `FieldHooks` and their functions to `module`. Called once,
+/// by the extension's initialisation.
 void add_call_functions(PyObject* module);
 
 }  // namespace gridbuf::python
-
-// What the implementation files share.
-namespace gridbuf::python::calls {
-
-/// What Python's part lends: functions, and the classes of warnings. Kept for good.
-struct Helpers {
-  PyObject* explain = nullptr;    // (stencil, args, kwargs): raises why they do not fit
-  PyObject* on_device = nullptr;  // (function, args, kwargs, places, arrays): runs it there
-  PyObject* later = nullptr;      // (first, later, field, step): hangs an exception on another
-  PyObject* note = nullptr;       // (exception, field, step): says where it was raised
-  PyObject* copy_warning = nullptr;
-  PyObject* slow_warning = nullptr;
-};
-Helpers& helpers();
-
-/// A field's parameter, beyond its rule.
-struct FieldSpec {
-  py::object name;
-  DTypePtr dtype;
-  int parameter = 0;  // its index among the parameters
-  bool is_written = true;
-};
-
-/// What was declared.
-struct CallerSpec {
-  std::string name;
-  std::string backend;  // "" for none
-
-  // Parameters: positional ones, then keyword-only ones; origin and domain are not among them.
-  std::vector<py::object> parameters;
-  std::vector<bool> is_required;
-  int positional_only = 0;
-  int positional = 0;
-  bool takes_more = false;           // *args
-  bool takes_more_keywords = false;  // **kwargs
-  bool passes_origin = false;
-  bool passes_domain = false;
-
-  std::vector<FieldRule> rules;
-  std::vector<FieldSpec> fields;
-  bool writes_are_declared = false;
-  Side side = Side::kHost;
-  bool copies_wrong_device = true;
-};
-
-/// What a call was given, sorted; all borrowed. A place is an index of `positional`, or ~index of
-/// `values`, or kNowhere.
-inline constexpr int kNowhere = INT_MIN;
-struct Passed {
-  std::vector<PyObject*> positional;
-  std::vector<PyObject*> names;
-  std::vector<PyObject*> values;
-  std::vector<int> places;     // of the fields
-  PyObject* origin = nullptr;  // null and None: not given
-  PyObject* domain = nullptr;  // the same
-};
-
-/// Sorts the arguments; false if they do not fit the parameters.
-bool sort_passed(const CallerSpec& spec, PyObject* args, PyObject* kwargs, Passed& passed);
-
-/// What origin= and domain= say. TypeError and ValueError.
-CallRequest to_request(const CallerSpec& spec, const Passed& passed);
-
-/// Runs the whole protocol; what `function` returned.
-py::object run_call(const CallerSpec& spec, Passed& passed, PyObject* function);
-
-}  // namespace gridbuf::python::calls

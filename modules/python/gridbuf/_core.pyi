@@ -1020,21 +1020,69 @@ def _align(
     dims: tuple[str, ...], shape: tuple[int, ...], target: tuple[str, ...], /
 ) -> tuple[tuple[int, ...], tuple[int, ...]]: ...
 
-# The protocol of a stencil's call; declared by gridbuf.call.
+# The fields of a stencil and of its calls, for gridbuf.call.
 @final
-class Caller:
-    """What calls a stencil."""
+class StencilRules:
+    """What was declared of a stencil."""
 
-    def __call__(
+    def add_field(
         self,
-        function: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        stencil: object,
-        /,
-    ) -> Any: ...
+        *,
+        name: str,
+        dims: tuple[str, ...],
+        dtype: npt.DTypeLike,
+        data_shape: tuple[int, ...],
+        layout: _Layout | None,
+        alignment_size: int,
+        preferred_layout: _Layout | None,
+        preferred_alignment_size: int,
+        reach: tuple[tuple[int, int], ...] | None,
+        is_written: bool,
+        is_optional: bool,
+    ) -> None: ...
+    def bind_plain(self, fields: Sequence[Any], /) -> list[Any] | None: ...
+    @overload
+    def bind(
+        self, fields: Sequence[Any], origins: Sequence[Any] | None, origin: Any, domain: Any
+    ) -> BoundStencil | None: ...
+    @overload
+    def bind(
+        self,
+        fields: Sequence[Any],
+        origins: Sequence[Any] | None,
+        origin: Any,
+        domain: Any,
+        hooks: Sequence[FieldHooks | None],
+    ) -> BoundStencil: ...
 
-def _make_caller(
-    parameters: tuple[Any, ...], fields: tuple[tuple[Any, ...], ...], options: tuple[Any, ...], /
-) -> Caller: ...
-def _set_call_helpers(*helpers: Callable[..., Any]) -> None: ...
+@final
+class BoundStencil:
+    """The fields of one call."""
+
+    @property
+    def arrays(self) -> list[Any]: ...
+    @property
+    def wrong(self) -> list[int]: ...
+    @property
+    def slow(self) -> list[str]: ...
+    @property
+    def written(self) -> list[int]: ...
+    @property
+    def origins(self) -> dict[str, tuple[int, ...]]: ...
+    @property
+    def domain(self) -> tuple[int, ...]: ...
+    def begin_write(self, field: int, /) -> None: ...
+    def end(self, field: int, was_called: bool, /) -> None: ...
+
+@final
+class FieldHooks:
+    """What an object of another library wants to be called, or None."""
+
+    @property
+    def acquire(self) -> Callable[[], object] | None: ...
+    @property
+    def release(self) -> Callable[[], object] | None: ...
+
+def _make_rules(*, name: str, on_device: bool, writes_are_declared: bool) -> StencilRules: ...
+def _field_hooks(field: object, on_device: bool, /) -> FieldHooks | None: ...
+def _array_of(buffer: Buffer, /) -> Any: ...

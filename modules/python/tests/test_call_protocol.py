@@ -258,43 +258,91 @@ def test_a_foreign_producer_of_a_storage_is_touched():
     assert fake.new[0, 0, 0] == 3.0
 
 
+FIELD = {
+    "name": "a",
+    "dims": ("I",),
+    "dtype": "f8",
+    "data_shape": (),
+    "layout": None,
+    "alignment_size": 1,
+    "preferred_layout": None,
+    "preferred_alignment_size": 1,
+    "reach": None,
+    "is_written": True,
+    "is_optional": False,
+}
+
+
+def rules():
+    return gridbuf._core._make_rules(name="s", on_device=False, writes_are_declared=False)
+
+
 @pytest.mark.parametrize(
-    "declared",
+    "changed",
     [
-        (5, (), ()),
-        ((), (), ()),
-        (((("a", True),), 0, 9, False, False), (), ()),
-        (((("a", True),), 2, 1, False, False), (), ()),
-        (((("a", True),), 0, -1, False, False), (), ()),
-        (((("a", True),), 0, 1, False, False), ((),), ()),
-        (((("a", True),), 0, 1, False, False), ((1,) * 11,), ()),
-        (
-            ((("a", True),), 0, 1, False, False),
-            (("a", 1, ("I",), "f8", (), None, 1, None, 1, True, None),),
-            (),
-        ),
-        (
-            ((("a", True),), 0, 1, False, False),
-            (("a", 0, ("I",), "f8", (1, 2), None, 1, None, 1, True, None),),
-            (),
-        ),
-        (
-            ((("a", True),), 0, 1, False, False),
-            (("a", 0, ("I",), "f8", (), None, 1, None, 1, True, ((1, 1), (1, 1))),),
-            (),
-        ),
-        (((("a", True),), 0, 1, False, False), (), (1, 2, 3, 4, 5, 6, 7)),
+        {"name": 5},
+        {"dims": 5},
+        {"dims": ("I", "I")},
+        {"dtype": "O"},
+        {"data_shape": (1, 2)},
+        {"data_shape": None},
+        {"layout": (1,)},
+        {"alignment_size": 0},
+        {"preferred_layout": 5},
+        {"preferred_alignment_size": None},
+        {"reach": ((1, 1), (1, 1))},
+        {"reach": ((-1, 0),)},
+        {"is_written": "no"},
+        {"more": 1},
+    ],
+    ids=str,
+)
+def test_declarations_that_nobody_makes_end_in_an_exception(changed):
+    with pytest.raises((TypeError, ValueError)):
+        rules().add_field(**{**FIELD, **changed})
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        (),
+        (5, None, None, None),
+        ((), None, None, None),
+        ([np.zeros(2)] * 2, None, None, None),
+        ([np.zeros(2)], 5, None, None),
+        ([np.zeros(2)], [], None, None),
+        ([np.zeros(2)], None, 5, None),
+        ([np.zeros(2)], None, None, 5),
+        ([np.zeros(2)], None, None, None, 5),
+        ([np.zeros(2)], None, None, None, []),
+        ([np.zeros(2)], None, None, None, [5]),
     ],
     ids=range(11),
 )
-def test_declarations_that_nobody_makes_end_in_an_exception(declared):
-    with pytest.raises((TypeError, ValueError)):
-        gridbuf._core._make_caller(*declared)
+def test_calls_that_nobody_makes_end_in_an_exception(args):
+    declared = rules()
+    declared.add_field(**FIELD)
+    assert declared.bind([np.zeros(2)], None, None, None).domain == (2,)
+    with pytest.raises((TypeError, IndexError, RuntimeError)):
+        declared.bind(*args)
 
 
-@pytest.mark.parametrize(
-    "args", [(), (1, 2, 3, 4), (len, (), {}), (len, [], {}, None), (len, (), (), None)]
-)
-def test_callers_called_otherwise_end_in_an_exception(args):
-    with pytest.raises(TypeError):
-        make_stencil([], ())._call(*args)
+def test_objects_of_a_call_cannot_be_made_or_misused():
+    for kind in (gridbuf._core.StencilRules, gridbuf._core.BoundStencil):
+        with pytest.raises(TypeError, match="cannot be called"):
+            kind()
+        with pytest.raises(TypeError):
+            kind.__new__(kind)
+    declared = rules()
+    declared.add_field(**FIELD)
+    call = declared.bind([np.zeros(2)], None, None, None)
+    for misuse in (
+        lambda: call.begin_write(1),
+        lambda: call.end(1, True),
+        lambda: call.end("0", True),
+        lambda: gridbuf._core._array_of(np.zeros(2)),
+    ):
+        with pytest.raises((IndexError, TypeError)):
+            misuse()
+    call.end(0, True)
+    call.end(0, True)

@@ -29,7 +29,6 @@ RAW = {
         _run_kernel StorageBase._parameters StorageBase._read_array StorageBase._write_array StorageBase._written
         StorageBase._own_memory StorageBase._new_axes
     """,
-    "call": "",
 }
 
 # Names in pickles: pickle does not find the functions of pybind11.

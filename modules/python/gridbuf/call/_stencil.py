@@ -1,25 +1,29 @@
-"""From a function with annotated parameters to a stencil. The protocol of its calls is in the compiled core.
+"""From a function with annotated parameters to a stencil, and the steps of its calls.
 
-A stencil keeps what was declared, and nothing of any call: which layout a field has, where it lies and how large it is
-are found out, and checked, every time.
+A stencil keeps what was declared, and nothing of any call: `StencilRules.bind` of the compiled core reads and checks the
+fields every time. For most calls the rest is the function and the end of writes. Calls with foreign fields, copies or
+warnings take more steps. Each step is for all fields, because acquiring one may move the memory of another.
 """
 
 from __future__ import annotations
 
 import inspect
+import sys
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextvars import copy_context
 from functools import partial, update_wrapper
-from importlib import import_module
 from types import MethodType
-from typing import Any, Literal, overload
+from typing import Any, Literal, NamedTuple, overload
 
 from .. import _core
 from ._annotations import FieldType, field_type_of
+from ._protocol import Step, finish, noted, run_on_device
 
 __all__ = ["ExpensiveCopyWarning", "SlowFieldWarning", "Stencil", "stencil"]
 
 _KEYWORDS = ("origin", "domain")
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 # NumPy computes with any strides: there, a layout that was asked for is a matter of speed.
 _INTERPRETED = ("debug", "numpy")
@@ -74,29 +78,205 @@ class Stencil:
         self.fields = dict(fields)
         self.writes = tuple(fields) if writes is None else tuple(writes)
         parameters = [one for one in signature.parameters.values() if one.name not in _KEYWORDS]
-        self._bound = signature.replace(parameters=parameters)
         self.__signature__ = _with_keywords(signature)
-        index = {parameter.name: i for i, parameter in enumerate(_named(parameters))}
-        self._call = _core._make_caller(
-            _declared_parameters(parameters),
-            tuple(
-                _declared_field(
-                    key, index[key], kind, backend, key in self.writes, (reach or {}).get(key)
-                )
-                for key, kind in fields.items()
-            ),
-            (
-                name,
-                backend or "",
-                device == "gpu",
-                *(key in signature.parameters for key in _KEYWORDS),
-                writes is not None,
-                on_wrong_device == "copy",
-            ),
+        self._bound = signature.replace(parameters=parameters)
+        self._keywords = _keywords_after(parameters)
+        self._complete = {count for count, one in self._keywords.items() if not one.required}
+        self._name = name
+        self._names = tuple(fields)
+        self._memory = {key: _memory(kind, backend) for key, kind in fields.items()}
+        self._passes_origin, self._passes_domain = (
+            key in signature.parameters for key in _KEYWORDS
         )
+        self._copies = on_wrong_device == "copy"
+        order = [one.name for one in parameters if one.kind in _POSITIONAL]
+        self._places = [_place(self._bound.parameters[key], order) for key in fields]
+        # Such a call has the fields as arguments and nothing else, and its function gets their arrays and nothing else.
+        passes_more = self._passes_origin or self._passes_domain or device == "gpu"
+        is_plain = order == list(fields) and len(order) in self._complete and not passes_more
+        self._plain_count = len(order) if is_plain else -1
+        self._rules = _core._make_rules(
+            name=name, on_device=device == "gpu", writes_are_declared=writes is not None
+        )
+        for key, kind in fields.items():
+            self._rules.add_field(
+                name=key,
+                dims=kind.axes,
+                dtype=kind.dtype,
+                data_shape=kind.data_shape,
+                **self._memory[key],
+                reach=(reach or {}).get(key),
+                is_written=key in self.writes,
+                is_optional=signature.parameters[key].default is not inspect.Parameter.empty,
+            )
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        return self._call(self.__wrapped__, args, kwargs, self)
+        count = len(args)
+        if count == self._plain_count and not kwargs:
+            arrays = self._rules.bind_plain(args)
+            if arrays is not None:
+                return self.__wrapped__(*arrays)
+        origins = origin = domain = None
+        if kwargs:
+            origin, domain = kwargs.pop("origin", None), kwargs.pop("domain", None)
+        if kwargs or count not in self._complete:
+            self._require_fit(args, kwargs)
+        if isinstance(origin, dict):
+            origins, origin = self._by_field(origin)
+        fields = [args[at] if at < count else kwargs.get(key) for key, at in self._places]
+        call = self._rules.bind(fields, origins, origin, domain)
+        if call is None:
+            return self._call_in_steps(fields, (origins, origin, domain), args, kwargs)
+        try:
+            result = self._run(call, call.arrays, args, kwargs)
+            for i in call.written:
+                call.end(i, True)
+        except BaseException as error:
+            finish(self._touches(call), error)
+            raise
+        return result
+
+    def _call_in_steps(
+        self,
+        fields: Sequence[Any],
+        request: tuple[Any, Any, Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        """A call with foreign fields, with memory on the other side, or with slow memory."""
+        hooks: list[_core.FieldHooks | None] = [None] * len(fields)
+        call = None
+        was_called = False
+        try:
+            for i, field in enumerate(fields):
+                with noted(self._names[i], "acquire"):
+                    hooks[i] = self._acquire(field)
+            call = self._rules.bind(fields, *request, hooks)
+            self._warn(call)
+            arrays = call.arrays
+            copies = [(i, arrays[i], self._copy(call, i)) for i in call.wrong]
+            for i, _, copy in copies:
+                arrays[i] = _core._array_of(copy)
+            for i in call.written:
+                if i not in call.wrong:
+                    call.begin_write(i)
+            was_called = True
+            result = self._run(call, arrays, args, kwargs)
+            for i, source, copy in copies:
+                if self._names[i] in self.writes and not source.readonly:
+                    with noted(self._names[i], "copy back"):
+                        call.begin_write(i)
+                        _core.copyto(source, copy)
+        except BaseException as error:
+            touches = [] if call is None else self._touches(call, was_called)
+            finish(touches + self._releases(hooks), error)
+            raise
+        finish(self._touches(call) + self._releases(hooks))
+        return result
+
+    def _acquire(self, field: Any) -> _core.FieldHooks | None:
+        """Calls the hook of a foreign field; its hooks, or None."""
+        hooks = _core._field_hooks(field, self.device == "gpu")
+        if hooks is not None and hooks.acquire is not None:
+            hooks.acquire()
+        return hooks
+
+    def _warn(self, call: _core.BoundStencil) -> None:
+        """Warns of slow memory and of copies, at the line that calls the stencil."""
+        for text in call.slow:
+            warnings.warn(f"stencil {self._name!r}: {text}", SlowFieldWarning, stacklevel=4)
+        if not call.wrong:
+            return
+        here, there = ("device", "host") if self.device == "gpu" else ("host", "device")
+        names = [repr(self._names[i]) for i in call.wrong]
+        if not self._copies:
+            raise _core.GTNoSuchBufferError(
+                f"field {names[0]}, all dimensions: its memory is on the {there} only, but must be on the {here}, where "
+                f"stencil {self._name!r} computes; copy it with gridbuf.storage.storage(array, device=...), or let the "
+                'stencil do so with on_wrong_device="copy"'
+            )
+        warnings.warn(
+            f"stencil {self._name!r} computes on the {here}, but only the {there} has the memory of field "
+            f'{", ".join(names)}: each call copies it; allocate it where it is used, or with managed="gt4py"',
+            ExpensiveCopyWarning,
+            stacklevel=4,
+        )
+
+    def _copy(self, call: _core.BoundStencil, i: int) -> _core.Buffer:
+        """A field's elements on the side of the call, laid out and aligned as the stencil wants them."""
+        source, name = call.arrays[i], self._names[i]
+        rule = self._memory[name]
+        copy = _core.allocate(
+            source.shape,
+            source.dtype,
+            dims=self.fields[name].axes,
+            layout=rule["layout"] or rule["preferred_layout"] or source.layout,
+            alignment_size=max(rule["alignment_size"], rule["preferred_alignment_size"]),
+            aligned_index=[
+                min(at, max(extent - 1, 0)) for at, extent in zip(call.origins[name], source.shape)
+            ],
+            memory="device" if self.device == "gpu" else "host",
+        )
+        _core.copyto(copy, source)
+        return copy
+
+    def _run(
+        self,
+        call: _core.BoundStencil,
+        arrays: list[Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        if self._passes_origin:
+            kwargs["origin"] = call.origins
+        if self._passes_domain:
+            kwargs["domain"] = call.domain
+        if self.device == "gpu":
+            return run_on_device(partial(self._apply, args, kwargs), arrays)
+        if len(args) == self._plain_count:
+            return self.__wrapped__(*arrays, **kwargs)
+        return self._apply(args, kwargs, *arrays)
+
+    def _apply(self, args: tuple[Any, ...], kwargs: dict[str, Any], *arrays: Any) -> Any:
+        """Calls the function, with arrays where the fields were."""
+        given = list(args)
+        for (key, at), array in zip(self._places, arrays):
+            if at < len(given):
+                given[at] = array
+            elif key in kwargs:
+                kwargs[key] = array
+        return self.__wrapped__(*given, **kwargs)
+
+    def _touches(self, call: _core.BoundStencil, was_called: bool = True) -> list[Step]:
+        return [(self._names[i], "touch", call.end, i, was_called) for i in call.written]
+
+    def _releases(self, hooks: Sequence[_core.FieldHooks | None]) -> list[Step]:
+        """In reverse order, as locks are released."""
+        return [
+            (name, "release", hook.release)
+            for name, hook in reversed(list(zip(self._names, hooks)))
+            if hook is not None and hook.release is not None
+        ]
+
+    def _require_fit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """TypeError unless the arguments fit the parameters."""
+        keywords = self._keywords.get(len(args))
+        if keywords and keywords.required <= kwargs.keys() <= keywords.known:
+            return
+        try:
+            self._bound.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"stencil {self._name!r}: {error}") from None
+
+    def _by_field(self, origin: dict[Any, Any]) -> tuple[list[Any], Any]:
+        """The origins of the fields, and the one of all others."""
+        for key in origin:
+            if key not in self._names and key != "_all_":
+                raise ValueError(
+                    f"origin is for {key!r}, but must be for fields of stencil {self._name!r}: "
+                    f"{', '.join(map(repr, self._names))}; correct the name, or use '_all_' for all others"
+                )
+        return [origin.get(name) for name in self._names], origin.get("_all_")
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         """As a function in a class: a method."""
@@ -279,62 +459,54 @@ def _with_keywords(signature: inspect.Signature) -> inspect.Signature:
     return signature.replace(parameters=parameters)
 
 
-# ---- For the core. ----
+# ---- For calls. ----
 
 
-def _named(parameters: Sequence[inspect.Parameter]) -> list[inspect.Parameter]:
-    """Those with a name that an argument can have: positional ones first, as they are in a signature."""
-    stars = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return [parameter for parameter in parameters if parameter.kind not in stars]
+class _Keywords(NamedTuple):
+    required: frozenset[str]
+    known: frozenset[str]
 
 
-def _declared_parameters(parameters: Sequence[inspect.Parameter]) -> tuple[Any, ...]:
-    kinds = [parameter.kind for parameter in parameters]
-    only = kinds.count(inspect.Parameter.POSITIONAL_ONLY)
-    return (
-        tuple((one.name, one.default is one.empty) for one in _named(parameters)),
-        only,
-        only + kinds.count(inspect.Parameter.POSITIONAL_OR_KEYWORD),
-        inspect.Parameter.VAR_POSITIONAL in kinds,
-        inspect.Parameter.VAR_KEYWORD in kinds,
-    )
+def _keywords_after(parameters: Sequence[inspect.Parameter]) -> dict[int, _Keywords]:
+    """The keywords of a call with so many positional arguments, those of `*args` and `**kwargs` aside."""
+    order = [one for one in parameters if one.kind in _POSITIONAL]
+    keywords = {}
+    for count in range(len(order) + 1):
+        rest = order[count:] + [one for one in parameters if one.kind is one.KEYWORD_ONLY]
+        keywords[count] = _Keywords(
+            required=frozenset(one.name for one in rest if one.default is one.empty),
+            known=frozenset(one.name for one in rest if one.kind is not one.POSITIONAL_ONLY),
+        )
+    return keywords
 
 
-def _declared_field(
-    name: str,
-    parameter: int,
-    kind: FieldType,
-    backend: str | None,
-    is_written: bool,
-    reach: tuple[tuple[int, int], ...] | None,
-) -> tuple[Any, ...]:
+def _place(parameter: inspect.Parameter, order: Sequence[str]) -> tuple[str, int]:
+    """Where a field is among the arguments of a call: its keyword ("" for none), and its position."""
+    keyword = "" if parameter.kind is parameter.POSITIONAL_ONLY else parameter.name
+    return keyword, order.index(parameter.name) if parameter.name in order else sys.maxsize
+
+
+def _memory(kind: FieldType, backend: str | None) -> dict[str, Any]:
+    """The layout and the alignment that a stencil relies on, and those that are fast."""
     layout, alignment = kind.layout, kind.alignment_bytes
     if kind.preset is not None:
         preset = _preset(kind.preset, kind.axes)
         layout = preset[0] if layout is None else layout
         alignment = preset[1] if alignment is None else alignment
-    asked: tuple[Any, int] = (layout, 1 if alignment is None else alignment)
+    relied: tuple[Any, int] = (layout, 1 if alignment is None else alignment)
+    preferred: tuple[Any, int] = (None, 1)
     if backend in _INTERPRETED:
-        relied, preferred = (None, 1), asked
-    else:
-        fast = (None, 1) if backend is None else _preset(backend, kind.axes)
-        relied = asked
+        relied, preferred = preferred, relied
+    elif backend is not None:
+        fast = _preset(backend, kind.axes)
         # What is relied on is checked, and no matter of speed.
-        preferred = (
-            fast[0] if layout is None else None,
-            fast[1] if alignment is None else 1,
-        )
-    return (
-        name,
-        parameter,
-        kind.axes,
-        kind.dtype,
-        kind.data_shape,
-        *relied,
-        *preferred,
-        is_written,
-        reach,
-    )
+        preferred = (fast[0] if layout is None else None, fast[1] if alignment is None else 1)
+    return {
+        "layout": relied[0],
+        "alignment_size": relied[1],
+        "preferred_layout": preferred[0],
+        "preferred_alignment_size": preferred[1],
+    }
 
 
 def _preset(name: str, axes: tuple[str, ...]) -> tuple[tuple[int, ...], int]:
@@ -347,60 +519,3 @@ def device_of(backend: str) -> Literal["gpu"] | None:
     """Where a backend computes. ValueError, with close matches, for a name that is no preset."""
     _core.plan((1,), backend=backend)
     return _core.presets()[backend]["device"]
-
-
-# ---- What the core calls. ----
-
-
-def _explain(stencil: Stencil, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    own = {key: value for key, value in kwargs.items() if key not in _KEYWORDS}
-    try:
-        stencil._bound.bind(*args, **own)
-    except TypeError as error:
-        raise TypeError(f"stencil {stencil.__name__!r}: {error}") from None
-
-
-def _on_device(
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    places: Sequence[int | str],
-    arrays: Sequence[Any],
-) -> Any:
-    """`function(*args, **kwargs)` where the device's memory can be touched; its fields are `arrays`, at `places`."""
-    if not _core._device_emulated_is_on():
-        cupy = import_module("cupy")  # They are its arrays.
-        with cupy.cuda.ExternalStream(_core._device_current_stream()):
-            return function(*args, **kwargs)
-
-    def kernel(*seen: Any) -> Any:
-        positional = list(args)
-        for place, array in zip(places, seen):
-            if isinstance(place, str):
-                kwargs[place] = array
-            else:
-                positional[place] = array
-        return function(*positional, **kwargs)
-
-    # In our context: numpy.errstate holds in a kernel, too.
-    return _core._run_kernel(partial(copy_context().run, kernel), *arrays)
-
-
-def _note(error: BaseException, field: str | None, step: str) -> None:
-    where = f"field {field!r} of a stencil" if field is not None else "a stencil's call"
-    error.add_note(f"raised by {where}, step: {step}")
-
-
-def _later(first: BaseException, later: BaseException, field: str | None, step: str) -> None:
-    """Hangs `later` on `first`, the exception of the call, as its innermost context. Shown with it, and never lost."""
-    _note(later, field, step)
-    chain = [first]
-    while chain[-1].__context__ is not None:
-        chain.append(chain[-1].__context__)
-    if not any(error is later for error in chain):
-        later.__context__ = None
-        chain[-1].__context__ = later
-    first.add_note(f"then {type(later).__name__} was raised by field {field!r}, step: {step}")
-
-
-_core._set_call_helpers(_explain, _on_device, _later, _note, ExpensiveCopyWarning, SlowFieldWarning)

@@ -1,0 +1,505 @@
+// What was declared of a stencil, and its fields in one call.
+
+module;
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+module gridbuf.python.call;
+
+import gridbuf.array;
+import gridbuf.base;
+import gridbuf.call;
+import gridbuf.device;
+import gridbuf.device.registry;
+import gridbuf.interface;
+import gridbuf.layout;
+import gridbuf.python.buffer;
+import gridbuf.python.storage;
+import gridbuf.python.support;
+import gridbuf.storage;
+
+namespace gridbuf::python {
+namespace {
+
+// ---- What was declared. ----
+
+/// A field's parameter, besides its rule.
+struct FieldSpec {
+  py::object name;
+  DTypePtr dtype;
+  bool is_written = true;
+  bool is_optional = false;  // None: the call has no such field
+};
+
+/// `StencilRules`. An entry of `rules` and `fields` for each field.
+struct StencilRules {
+  std::string name;
+  Side side = Side::kHost;
+  bool writes_are_declared = false;
+  std::vector<FieldRule> rules = {};
+  std::vector<FieldSpec> fields = {};
+};
+
+/// `layout` is a layout map or None.
+MemoryRule to_memory_rule(py::handle layout, py::handle alignment, const Dims& dims) {
+  MemoryRule rule;
+  if (!layout.is_none()) {
+    rule.layout = to_layout(layout.ptr(), dims);
+    check(validate_layout_map(rule.layout, dims.size()));
+  }
+  rule.alignment_bytes = to_integer(alignment.ptr(), "Alignment");
+  if (rule.alignment_bytes < 1 || rule.alignment_bytes > kMaxAlignmentBytes) {
+    raise(ErrorClass::kValue,
+          Problem{"Alignment", std::to_string(rule.alignment_bytes),
+                  "from 1 to " + std::to_string(kMaxAlignmentBytes) + " bytes", "count bytes"});
+  }
+  return rule;
+}
+
+void add_field(StencilRules& stencil, const std::string& name, py::handle dims, py::handle dtype,
+               py::handle data_shape, py::handle layout, py::handle alignment,
+               py::handle preferred_layout, py::handle preferred_alignment, py::handle reach,
+               bool is_written, bool is_optional) {
+  FieldRule rule{.name = name};
+  rule.dims = to_dims(dims.ptr(), static_cast<int>(py::len(dims)));
+  check(check_annotation_order(rule.dims));
+  FieldSpec field{py::str(name), to_dtype(dtype.ptr()).record, is_written, is_optional};
+  rule.dtype = field.dtype->type;
+  rule.data_extents = to_integers(data_shape.ptr(), "data_shape");
+  if (rule.data_extents.size() > rule.dims.size()) {
+    raise(ErrorClass::kValue, "a field has more data extents than dimensions");
+  }
+  rule.relied_on = to_memory_rule(layout, alignment, rule.dims);
+  rule.preferred = to_memory_rule(preferred_layout, preferred_alignment, rule.dims);
+  if (!reach.is_none()) {
+    const Extents unbounded(rule.dims.size(), std::numeric_limits<std::int64_t>::max());
+    rule.reach = to_halo(reach.ptr(), unbounded);
+  }
+  stencil.rules.push_back(std::move(rule));
+  stencil.fields.push_back(std::move(field));
+}
+
+py::object item(py::handle sequence, std::size_t i) {
+  return steal(PySequence_GetItem(sequence.ptr(), static_cast<Py_ssize_t>(i)));
+}
+
+/// `origins` is None or has an entry per field, `origin` is for the others; None: not given.
+CallRequest to_request(const StencilRules& stencil, py::handle origins, py::handle origin,
+                       py::handle domain) {
+  CallRequest request;
+  if (!origins.is_none()) {
+    request.origins.resize(stencil.rules.size());
+    for (std::size_t i = 0; i < stencil.rules.size(); ++i) {
+      const py::object entry = item(origins, i);
+      if (!entry.is_none()) request.origins[i] = to_integers(entry.ptr(), "origin");
+    }
+  }
+  if (!origin.is_none()) {
+    if (!is_sequence(origin.ptr())) {
+      raise(ErrorClass::kType, Problem{"origin", describe(origin.ptr()),
+                                       "a dict of tuples by field, or one tuple for all fields",
+                                       "count points in the order of the annotation: I, J, K"});
+    }
+    request.origin = to_integers(origin.ptr(), "origin");
+  }
+  if (!domain.is_none()) request.domain = to_integers(domain.ptr(), "domain");
+  return request;
+}
+
+// ---- A field of a call. ----
+
+/// A field that was passed.
+struct PassedField {
+  py::object object;                 // none: the call has no such field
+  Side side = Side::kHost;           // where its memory is used
+  const Storage* storage = nullptr;  // if it is one
+  bool is_foreign = false;           // of another library, which does not know gridbuf's stream
+  bool is_acquired = false;
+  bool is_open = false;   // marked as being written
+  bool is_ended = false;  // `end` was called
+  py::object memory;      // a Buffer in the object's own order; none: an ndarray, read in place
+  py::object touch;       // to be called after the memory was written; mostly none
+};
+
+DeviceType data_side(bool on_device) { return on_device ? DeviceType::kCuda : DeviceType::kHost; }
+
+bool reaches(Side side, DeviceType type) {
+  if (side == Side::kHost) return is_host_readable(type);
+  return type == DeviceType::kCuda || type == DeviceType::kCudaManaged;
+}
+
+/// Whether it is gridbuf's or NumPy's own array, which has no hooks.
+bool is_own(const py::object& object) {
+  return is_exact_ndarray(object.ptr()) || is_buffer(object.ptr()) || is_storage(object.ptr());
+}
+
+std::string all_of(const FieldRule& rule) { return "field '" + rule.name + "', all dimensions"; }
+
+/// The names in a data interface's entry, else those that the object declares.
+std::optional<Dims> foreign_names(const FieldRule& rule, const PassedField& field,
+                                  const Meaning& meaning, int ndim) {
+  if (meaning.names.empty()) return declared_dims(field.object.ptr(), ndim);
+  const std::vector<std::string_view> names(meaning.names.begin(), meaning.names.end());
+  absl::StatusOr<Dims> dims = parse_dims(names, ndim);
+  if (dims.ok()) return *dims;
+  raise(with_context(dims.status(), all_of(rule) + ": its dims must be " + to_string(rule.dims) +
+                                        " in any order; rename them"));
+}
+
+/// A Buffer over the memory of the field's side.
+py::object buffer_over(const FieldRule& rule, const PassedField& field, Meaning& meaning) {
+  PyObject* const object = field.object.ptr();
+  if (is_buffer(object)) return share(object);
+  const DeviceType side = data_side(field.side == Side::kDevice);
+  if (field.storage != nullptr) return buffer_of_array(object, side, Purpose::kParameters);
+  py::object buffer = import_or_none(
+      object, nullptr, {.use_names = false, .acquired = field.is_acquired, .side = side}, &meaning);
+  if (buffer) return buffer;
+  raise(ErrorClass::kType,
+        Problem{all_of(rule) + ": the argument", describe(object),
+                "an array of " + rule.dtype.name() + " over " + to_string(rule.dims),
+                "pass something that offers its memory: an ndarray, a storage, DLPack, ...; "
+                "for a DataArray, import gridbuf.xarray"});
+}
+
+/// _array_of(buffer): an array that the function computes with. It is an ndarray, or CuPy's on a
+/// real device; on the emulated device it is an ndarray that only a kernel can touch.
+py::object array_of(const py::object& buffer) {
+  if (!is_buffer(buffer.ptr())) raise(ErrorClass::kType, "_array_of() takes a Buffer");
+  const BufferDescriptor& memory = array_in(buffer.ptr()).memory;
+  if (is_host_readable(memory.device.type)) return ndarray_of(buffer.ptr());
+  if (!emulated_device_is_on()) return make_cupy_view(buffer, /*sync=*/true);
+  return make_ndarray(*dtype_of(buffer.ptr()), memory.view, memory.first_element(), memory.readonly,
+                      buffer.ptr());
+}
+
+// ---- The fields of a call. ----
+
+/// `BoundStencil`.
+class BoundStencil {
+ public:
+  /// `hooks` is None, or has what `_field_hooks` returned for each field.
+  BoundStencil(std::shared_ptr<StencilRules> rules, py::handle fields, py::handle hooks)
+      : rules_(std::move(rules)), passed_(rules_->rules.size()) {
+    if (py::len(fields) != passed_.size()) {
+      raise(ErrorClass::kType, "bind() takes an object for each field");
+    }
+    for (std::size_t i = 0; i < passed_.size(); ++i) {
+      PassedField& field = passed_[i];
+      field.object = item(fields, i);
+      if (field.object.is_none() && rules_->fields[i].is_optional) field.object = py::object();
+      if (!field.object) continue;
+      field.side = rules_->side;
+      field.is_foreign = !is_own(field.object);
+      if (is_storage(field.object.ptr())) field.storage = &storage_of(field.object.ptr());
+      if (is_written(i) && (field.storage != nullptr || field.is_foreign)) written.push_back(i);
+      if (hooks.is_none()) continue;
+      const py::object called = item(hooks, i);
+      if (called.is_none()) continue;
+      const DeviceType side = py::cast<const UseHooks&>(called).side;
+      field.side = side == DeviceType::kHost ? Side::kHost : Side::kDevice;
+      field.is_acquired = true;
+    }
+  }
+  BoundStencil(const BoundStencil&) = delete;
+  BoundStencil& operator=(const BoundStencil&) = delete;
+  ~BoundStencil() {
+    for (PassedField& field : passed_) end_write(field);
+  }
+
+  void bind(const CallRequest& request) {
+    std::vector<FieldArgument> arguments(passed_.size());
+    each([&](std::size_t i) { noted(i, "acquire", [&] { acquire(passed_[i]); }); });
+    for (std::size_t i = 0; i < passed_.size(); ++i) arguments[i].is_absent = !passed_[i].object;
+    each([&](std::size_t i) { noted(i, "read", [&] { read(i, arguments[i]); }); });
+    call_ = value_of(bind_call(rules_->rules, arguments, request));
+    each([&](std::size_t i) { check_memory_of(i, arguments[i].address); });
+    for (std::size_t i = 0; i < passed_.size(); ++i) {
+      arrays.append(passed_[i].object ? make_array(i) : py::none());
+    }
+  }
+
+  /// Binds a call that needs nothing between binding and running; false if it is not one.
+  bool bind_plain(const CallRequest& request) {
+    if (std::ranges::any_of(passed_, &PassedField::is_foreign)) return false;
+    bind(request);
+    return slow.empty() && wrong.empty();
+  }
+
+  /// Marks the elements of a storage that the stencil writes: they are about to be written. Copying
+  /// back writes all of them.
+  void begin_write(std::size_t i) {
+    PassedField& field = passed_.at(i);
+    if (!is_written(i) || field.storage == nullptr || field.storage->readonly()) return;
+    const Coverage coverage = is_wrong(field) ? Coverage::kAll : Coverage::kPart;
+    check(run_without_gil([&] { return field.storage->begin_write(field.side, coverage); }));
+    field.is_open = true;
+  }
+
+  /// Ends the write of a field, once. If the function has been called, its producer is told.
+  void end(std::size_t i, bool was_called) {
+    PassedField& field = passed_.at(i);
+    end_write(field);
+    const bool is_touched = was_called && is_written(i) && !std::exchange(field.is_ended, true);
+    if (is_touched) noted(i, "touch", [&] { touch(field); });
+  }
+
+  /// By the names of the fields that were passed.
+  py::dict origins() const {
+    py::dict origins;
+    each([&](std::size_t i) {
+      origins[rules_->fields[i].name] = from_integers(call_.fields[i].origin.span());
+    });
+    return origins;
+  }
+  py::object domain() const { return from_integers(call_.domain.span()); }
+
+  py::list arrays;                   // what the function gets; a Buffer for those in `wrong`
+  std::vector<std::size_t> wrong;    // fields whose memory only the other side has
+  std::vector<std::string> slow;     // a text for each field that is slow
+  std::vector<std::size_t> written;  // fields for which `end` may have something to do
+
+ private:
+  template <class Step>
+  void each(const Step& step) const {
+    for (std::size_t i = 0; i < passed_.size(); ++i) {
+      if (passed_[i].object) step(i);
+    }
+  }
+
+  /// Runs a step of one field. A note on what it raises names both.
+  template <class Step>
+  void noted(std::size_t i, const char* name, const Step& step) const {
+    try {
+      return step();
+    } catch (const PythonError&) {
+    } catch (py::error_already_set& error) {
+      error.restore();
+    }
+    py::error_already_set error;
+    const std::string note = "raised by field '" + rule(i).name + "' of a stencil, step: " + name;
+    if (!steal_or_none(PyObject_CallMethod(error.value().ptr(), "add_note", "s", note.c_str()))) {
+      PyErr_Clear();
+    }
+    error.restore();
+    throw PythonError();
+  }
+
+  const FieldRule& rule(std::size_t i) const { return rules_->rules[i]; }
+  bool is_wrong(const PassedField& field) const { return field.side != rules_->side; }
+  bool is_written(std::size_t i) const { return passed_[i].object && rules_->fields[i].is_written; }
+
+  void acquire(PassedField& field) const {
+    if (field.storage == nullptr) return;
+    if (!field.storage->has(rules_->side)) field.side = other(rules_->side);
+    if (field.storage->is_ready(field.side)) return;
+    check(run_without_gil([&] { return field.storage->read(field.side); }));
+  }
+
+  void read(std::size_t i, FieldArgument& argument) {
+    if (is_exact_ndarray(passed_[i].object.ptr())) return read_ndarray(i, argument);
+    read_buffer(i, argument);
+  }
+
+  void read_ndarray(std::size_t i, FieldArgument& argument) {
+    PassedField& field = passed_[i];
+    PyObject* const object = field.object.ptr();
+    const NdarrayFields fields = fields_of(object);
+    const DTypePtr dtype = record_of(fields.dtype);
+    argument.memory.shape = fields.shape;
+    argument.memory.strides_bytes = fields.strides_bytes;
+    argument.memory.itemsize_bytes = dtype->type.itemsize_bytes();
+    argument.address = reinterpret_cast<std::uintptr_t>(fields.first_element);
+    argument.dtype = dtype->type;
+    // Only an array that shows a whole Buffer has names and an origin. Default names do not count.
+    if (fields.base != nullptr) {
+      argument.dims = dims_behind(object);
+      if (argument.dims == default_dims(fields.shape.size())) argument.dims.reset();
+      argument.origin = declared_origin(object);
+    }
+    check_declared(i, fields.readonly, dtype);
+    if (rules_->side == Side::kDevice) {
+      field.side = Side::kHost;
+      field.memory = import_buffer(object, nullptr, {.use_names = false});
+    }
+  }
+
+  void read_buffer(std::size_t i, FieldArgument& argument) {
+    PassedField& field = passed_[i];
+    Meaning meaning;
+    field.memory = buffer_over(rule(i), field, meaning);
+    const Array& array = array_in(field.memory.ptr());
+    argument.memory = array.memory.view;
+    argument.address = reinterpret_cast<std::uintptr_t>(array.memory.first_element());
+    argument.dtype = array.memory.dtype;
+    argument.dims = array.layout.dims();
+    if (field.is_foreign) {
+      argument.dims = foreign_names(rule(i), field, meaning, argument.memory.ndim());
+      argument.origin = declared_origin(field.object.ptr());
+      argument.halo = meaning.halo;
+      field.touch = std::move(meaning.touch);
+    } else if (field.storage != nullptr) {
+      // The origin is the lower halo, wherever the storage is aligned: a halo that is set later
+      // does not align it again.
+      argument.halo = field.storage->halo();
+    } else {
+      argument.origin = origin_of(array);
+    }
+    const bool is_here = reaches(rules_->side, array.memory.device.type);
+    field.side = is_here ? rules_->side : other(rules_->side);
+    check_declared(i, array.memory.readonly, dtype_of(field.memory.ptr()));
+  }
+
+  /// What the rules on descriptors cannot see: the fields of structured types, and whether memory
+  /// that the stencil is declared to write can be written.
+  void check_declared(std::size_t i, bool readonly, const DTypePtr& dtype) const {
+    if (dtype->type.kind() == Kind::kStructured && !is_same_type(dtype, rules_->fields[i].dtype)) {
+      check(wrong_dtype(rule(i), dtype->name));
+    }
+    if (readonly && rules_->writes_are_declared && is_written(i)) {
+      raise(ErrorClass::kValue,
+            Problem{all_of(rule(i)) + ": its memory", "read-only",
+                    "writable, as stencil '" + rules_->name + "' is declared to write it",
+                    "pass a writable array, or take it out of writes="});
+    }
+  }
+
+  /// Memory on the other side is not checked: its copy is made as the rule wants it.
+  void check_memory_of(std::size_t i, std::uintptr_t address) {
+    if (is_wrong(passed_[i])) return wrong.push_back(i);
+    check(check_memory(rule(i), call_.fields[i], address));
+    if (rule(i).preferred == MemoryRule()) return;
+    std::string text = slow_memory(rule(i), call_.fields[i], address);
+    if (!text.empty()) slow.push_back(std::move(text));
+  }
+
+  /// With its dimensions in the annotation's order.
+  py::object make_array(std::size_t i) const {
+    const PassedField& field = passed_[i];
+    const BoundField& bound = call_.fields[i];
+    py::object whole = field.memory ? field.memory : field.object;
+    if (!bound.is_in_order) whole = whole.attr("transpose")(from_integers(bound.axes.span()));
+    return is_wrong(field) || !field.memory ? whole : array_of(whole);
+  }
+
+  static void touch(const PassedField& field) {
+    if (field.storage != nullptr) return touch_storage(field.object.ptr(), field.side);
+    if (!field.memory || array_in(field.memory.ptr()).memory.readonly) return;
+    if (field.is_foreign && field.side == Side::kDevice) field.memory.attr("synchronize")();
+    if (field.touch) field.touch();
+  }
+
+  static void end_write(PassedField& field) {
+    if (std::exchange(field.is_open, false)) field.storage->end_write(field.side);
+  }
+
+  std::shared_ptr<StencilRules> rules_;
+  std::vector<PassedField> passed_;
+  BoundCall call_;
+};
+
+/// bind(fields, origins, origin, domain, hooks=None). Without hooks, null unless the call is plain.
+std::unique_ptr<BoundStencil> bind(const std::shared_ptr<StencilRules>& rules, py::handle fields,
+                                   py::handle origins, py::handle origin, py::handle domain,
+                                   py::handle hooks) {
+  const CallRequest request = to_request(*rules, origins, origin, domain);
+  if (rules->side == Side::kDevice) value_of(device_driver());
+  auto bound = std::make_unique<BoundStencil>(rules, fields, hooks);
+  try {
+    if (!hooks.is_none()) {
+      bound->bind(request);
+    } else if (bound->bind_plain(request)) {
+      for (const std::size_t i : bound->written) bound->begin_write(i);
+    } else {
+      return nullptr;
+    }
+  } catch (const PythonError&) {
+    // The end of foreign memory may run its library's code, which must find no exception set.
+    throw py::error_already_set();
+  }
+  return bound;
+}
+
+/// bind_plain(fields): the arrays if the call needs nothing else, also not after it; else None.
+py::object bind_plain(const std::shared_ptr<StencilRules>& rules, py::handle fields) {
+  BoundStencil bound(rules, fields, py::none());
+  if (!bound.written.empty() || !bound.bind_plain({})) return py::none();
+  return std::move(bound.arrays);
+}
+
+/// _field_hooks(field, on_device): what an object of another library wants to be called; None for
+/// all others.
+std::optional<UseHooks> hooks_of(const py::object& field, bool on_device) {
+  if (is_own(field)) return std::nullopt;
+  auto hooks = use_hooks(field.ptr(), data_side(on_device));
+  if (hooks && !hooks->acquire) hooks->acquire = py::none();
+  if (hooks && !hooks->release) hooks->release = py::none();
+  return hooks;
+}
+
+py::object refuse_call(PyObject*, PyObject*) {
+  raise(ErrorClass::kType, "gridbuf.stencil makes these objects; they cannot be called");
+}
+
+}  // namespace
+
+void add_call_functions(PyObject* module) {
+  auto core = py::reinterpret_borrow<py::module_>(module);
+  py::class_<StencilRules, std::shared_ptr<StencilRules>> rules(
+      core, "StencilRules", py::module_local(), py::is_final(), "What was declared of a stencil.");
+  rules
+      .def("add_field", add_field, py::kw_only(), py::arg("name"), py::arg("dims"),
+           py::arg("dtype"), py::arg("data_shape"), py::arg("layout"), py::arg("alignment_size"),
+           py::arg("preferred_layout"), py::arg("preferred_alignment_size"), py::arg("reach"),
+           py::arg("is_written"), py::arg("is_optional"),
+           "The next field. Layouts may be None; alignments are bytes, 1 for none.")
+      .def("bind_plain", bind_plain,
+           "The arrays of a host's call that needs nothing else, or None.")
+      .def("bind", bind, py::arg("fields"), py::arg("origins"), py::arg("origin"),
+           py::arg("domain"), py::arg("hooks") = py::none(),
+           "Reads, binds and checks the fields of a call. Without hooks also marks what is about\n"
+           "to be written, and returns None for a call that needs more steps.");
+  close_class<refuse_call>(rules, "gridbuf._core");
+  py::class_<BoundStencil> bound(core, "BoundStencil", py::module_local(), py::is_final(),
+                                 "The fields of one call.");
+  bound.def_readonly("arrays", &BoundStencil::arrays, "What the function gets, by field.")
+      .def_readonly("wrong", &BoundStencil::wrong, "Fields that are on the other side only.")
+      .def_readonly("slow", &BoundStencil::slow, "Texts about slow memory.")
+      .def_readonly("written", &BoundStencil::written, "Fields to `end` after the call.")
+      .def_property_readonly("origins", &BoundStencil::origins, "By the names of the fields.")
+      .def_property_readonly("domain", &BoundStencil::domain, "Points along each dimension.")
+      .def("begin_write", &BoundStencil::begin_write, "Marks what is about to be written.")
+      .def("end", &BoundStencil::end, "Ends the write of a field; tells its producer.");
+  close_class<refuse_call>(bound, "gridbuf._core");
+  py::class_<UseHooks> hooks(core, "FieldHooks", py::module_local(), py::is_final(),
+                             "What an object of another library wants to be called, or None.");
+  hooks.def_readonly("acquire", &UseHooks::acquire).def_readonly("release", &UseHooks::release);
+  close_class<refuse_call>(hooks, "gridbuf._core");
+  core.def(
+          "_make_rules",
+          [](std::string name, bool on_device, bool writes_are_declared) {
+            const Side side = on_device ? Side::kDevice : Side::kHost;
+            return std::make_shared<StencilRules>(std::move(name), side, writes_are_declared);
+          },
+          py::kw_only(), py::arg("name"), py::arg("on_device"), py::arg("writes_are_declared"),
+          "StencilRules without fields.")
+      .def("_field_hooks", hooks_of, "The hooks of an object of another library, or None.")
+      .def("_array_of", array_of, "A Buffer as an array that a stencil's function computes with.");
+}
+
+}  // namespace gridbuf::python
