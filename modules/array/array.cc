@@ -81,13 +81,13 @@ absl::Status fill(const BufferDescriptor& memory, std::span<const std::byte> ele
 absl::Status with_request(const absl::Status& status, const Layout& layout,
                           std::string_view dtype_name, MemoryKind kind) {
   if (error_class_of(status) != ErrorClass::kMemory) return status;
-  return with_context(status,
-                      "no memory for shape " + to_string(layout.shape()) + ", dtype " +
-                          std::string(dtype_name) + ", layout " + to_string(layout.layout()) +
-                          ", padded shape " + to_string(layout.padded_shape()) + ", alignment " +
-                          std::to_string(layout.alignment_bytes()) + " bytes at index " +
-                          to_string(layout.aligned_index()) + ", " + std::string(to_string(kind)) +
-                          " memory, " + bytes_text(layout.total_bytes()));
+  return with_context(
+      status, "no memory for shape " + to_string(layout.shape()) + ", dtype " +
+                  std::string(dtype_name) + ", layout " + to_string(layout.layout()) +
+                  ", padded shape " + to_string(layout.padded_shape()) + ", alignment " +
+                  std::to_string(layout.alignment_bytes()) + " bytes at index " +
+                  to_string(layout.aligned_index()) + ", memory " + std::string(to_string(kind)) +
+                  ", " + bytes_text(layout.total_bytes()));
 }
 
 absl::StatusOr<Block> allocate_block(const Layout& layout, const ArrayOptions& options) {

@@ -181,7 +181,7 @@ TEST_F(StorageTest, WantOfMemoryNamesWhatWasAskedForAndLeavesNothing) {
                          .kind = StorageKind::kSoftwareManaged});
   driver().set_capacity(INT64_MAX);
   EXPECT_EQ(error_class_of(made.status()), ErrorClass::kMemory);
-  for (const char* part : {"(300, 300)", "float64", "layout (0, 1)", "device memory", "720000"}) {
+  for (const char* part : {"(300, 300)", "float64", "layout (0, 1)", "memory device", "720000"}) {
     EXPECT_NE(made.status().message().find(part), std::string::npos) << made.status();
   }
   EXPECT_EQ(driver().statistics().live_blocks, live);
