@@ -54,6 +54,10 @@ Side reading_side(const Storage& storage) {
   return storage.has(Side::kHost) ? Side::kHost : Side::kDevice;
 }
 
+Side exporting_side(const Storage& storage) {
+  return storage.has(Side::kDevice) ? Side::kDevice : Side::kHost;
+}
+
 py::object own_buffer(const Storage& storage, const DTypePtr& dtype, Side side) {
   return buffer_over(storage, dtype, side);
 }

@@ -4,7 +4,6 @@ module;
 
 #include <Python.h>
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,15 +29,7 @@ import gridbuf.storage;
 namespace gridbuf::python::storages {
 namespace {
 
-bool reached_by_device(const BufferDescriptor& memory) {
-  return has_side(memory, DeviceType::kCuda) && memory.device.type != DeviceType::kCudaHost;
-}
-
-/// What is to be assigned: elements that the host reads, or a Buffer on a device.
-struct Value {
-  py::object array;      // an ndarray; none if the host cannot read the elements
-  py::object on_device;  // a Buffer; none if the elements are the host's
-};
+// ---- Values. ----
 
 /// The names that a foreign array declares for its dimensions, in its entry or itself; nothing if
 /// it declares none. ValueError for names that no storage has.
@@ -61,56 +52,30 @@ py::object paired(const py::object& buffer, const Dims& names, const Storage& ta
   state.memory.view = apply(map, state.memory.view);
   state.dims = target.dims();
   state.layout = layout_of(state.memory.view.shape, state.memory.view.strides_bytes);
-  state.aligned_index = {};
-  for (int axis = 0; axis < target.ndim(); ++axis) state.aligned_index.push_back(0);
+  state.aligned_index = Extents(target.ndim(), 0);
   return adopt_buffer(std::move(state), dtype_of(buffer.ptr()), buffer.ptr());
 }
 
-/// A foreign array. One that has both sides is read on the one that the target prefers; one that
-/// names its dimensions is seen as `target`, where there is one.
-Value foreign_value(PyObject* object, DeviceType preferred, const Storage* target = nullptr) {
-  Value value;
-  const bool is_plain = is_ndarray(object) || is_scalar(object) || PyList_Check(object) != 0 ||
-                        PyTuple_Check(object) != 0;
-  py::object buffer;
-  if (is_buffer(object)) {
-    buffer = share(object);
-  } else if (!is_plain) {
-    Meaning meaning;
-    buffer = import_or_none(
-        object, nullptr, {.allow_copied = true, .use_names = false, .side = preferred}, &meaning);
-    if (buffer && target != nullptr) {
-      const int ndim = state_of(buffer.ptr()).memory.view.ndim();
-      const std::optional<Dims> names = names_of(object, meaning, ndim);
-      if (names) buffer = paired(buffer, *names, *target);
-    }
-  }
-  if (!buffer) {
-    value.array = as_ndarray(object);
-    return value;
-  }
-  const BufferDescriptor& memory = state_of(buffer.ptr()).memory;
-  if (preferred == DeviceType::kCuda && reached_by_device(memory)) {
-    value.on_device = std::move(buffer);
-  } else {
-    value.array = is_host_readable(memory.device.type)
-                      ? ndarray_of(buffer.ptr())
-                      : ndarray_of(copy_of(buffer.ptr(), MemoryKind::kHost).ptr());
-  }
-  return value;
+/// A storage's elements, up to date: on the device if they go there and are there.
+Value elements_on(const StorageObject& source, const Storage& seen, Side side) {
+  if (side == Side::kHost || !seen.has(Side::kDevice)) return {host_elements(source, seen)};
+  up_to_date(seen, Side::kDevice);
+  return {.on_device = own_buffer(seen, source.dtype, Side::kDevice)};
 }
 
-/// A storage's elements, up to date: on the device if they shall go there and are there.
-Value elements_on(const StorageObject& source, const Storage& seen, Side side) {
-  Value value;
-  if (side == Side::kDevice && seen.has(Side::kDevice)) {
-    up_to_date(seen, Side::kDevice);
-    value.on_device = own_buffer(seen, source.dtype, Side::kDevice);
-  } else {
-    value.array = host_elements(source, seen);
+/// Whether a transfer can read the source where it is: same type, same shape, nothing repeated.
+bool can_be_transferred(const py::object& target, const py::object& source) {
+  const StridedView& to = state_of(target.ptr()).memory.view;
+  const StridedView& from = state_of(source.ptr()).memory.view;
+  if (!is_same_type(dtype_of(target.ptr()), dtype_of(source.ptr()))) return false;
+  if (!(to.shape == from.shape)) return false;
+  for (int axis = 0; axis < from.ndim(); ++axis) {
+    if (from.strides_bytes[axis] == 0 && from.shape[axis] > 1) return false;
   }
-  return value;
+  return true;
 }
+
+// ---- Writing. ----
 
 /// The side that is written, where there is a choice: the device's if the value is there (F, GDP-3
 /// final, "Choosing the Device").
@@ -131,70 +96,88 @@ bool is_same(const Storage& a, const Storage& b) {
          a.memory(side).view == b.memory(side).view;
 }
 
-// ---- To the host: copied as numpy.copyto would, broadcast and converted. ----
-
-bool has_dtype(const py::object& array, const DTypePtr& dtype) {
-  const DTypePtr own = record_or_none(dtype_of_ndarray(array.ptr()));
-  return own && is_same_type(own, dtype);
+Extents shape_of(const Value& value) {
+  return value.array ? fields_of(value.array.ptr()).shape
+                     : state_of(value.on_device.ptr()).memory.view.shape;
 }
 
-/// NumPy's rule for the shapes of an assignment; its own error if they do not fit.
-void check_broadcasts(const Extents& from, const Extents& to) {
-  Extents trimmed = from;  // Leading extents of 1 are dropped in an assignment.
-  while (trimmed.size() > to.size() && trimmed[0] == 1) trimmed.erase(0);
-  const absl::StatusOr<IndexMap> map = broadcast_map(trimmed, to, 1);
-  if (map.ok()) return;
-  raise(
-      ErrorClass::kValue,
-      Problem{"the value's shape", to_string(from), "one that NumPy broadcasts to " + to_string(to),
-              "assign to a part of that shape, or name the value's dimensions"});
+/// The shape as NumPy assigns it: leading extents of 1 that are too many are dropped.
+Extents trimmed(Extents shape, int ndim) {
+  while (shape.size() > ndim && shape[0] == 1) shape.erase(0);
+  return shape;
 }
 
-void write_on_host(const StorageObject& object, const Storage& view, const py::object& array) {
-  // Everything that can fail fails before the write begins: it takes over without a copy what it
-  // will write wholly. A conversion may fail at any element, so it begins with all that was there.
-  const Extents from = fields_of(array.ptr()).shape;
-  check_broadcasts(from, view.shape());
-  const Coverage coverage = has_dtype(array, object.dtype) ? Coverage::kAll : Coverage::kPart;
-  Writing writing(object, view, Side::kHost, coverage);
-  const py::object owner = own_buffer(view, object.dtype, Side::kHost);
-  const py::object elements = own_ndarray(view, object.dtype, /*readonly=*/false, owner.ptr());
+/// Everything that can fail fails before the write begins: it takes over without a copy what it
+/// will write wholly. A conversion on the host may fail at any element, so that it begins with all
+/// that was there.
+void write_value(const StorageObject& object, const Storage& view, Side side, const Value& value) {
+  check_broadcasts(value, view.shape(), "the value's shape",
+                   "assign to a part of that shape, or name the value's dimensions");
+  const py::object target = own_buffer(view, object.dtype, side);
+  if (side == Side::kDevice) {
+    const py::object source = transferable(value, target, {});
+    Writing writing(object, view, side, Coverage::kAll);
+    copy_buffer(target.ptr(), source.ptr());
+    return writing.done();
+  }
+  const py::object array = on_host(value);
+  const DTypePtr dtype = record_or_none(dtype_of_ndarray(array.ptr()));
+  const bool converts = !dtype || !is_same_type(dtype, object.dtype);
+  Writing writing(object, view, side, converts ? Coverage::kPart : Coverage::kAll);
+  const py::object elements =
+      own_ndarray(view, object.dtype, /*readonly=*/false, target.ptr());
   copy_arrays(elements.ptr(), array.ptr());
   writing.done();
 }
 
-// ---- To the device: a transfer of elements that have the target's type. ----
-
-/// The value's elements in the target's type, in host memory of the value's own shape: what is
-/// broadcast is repeated on the device. Of the target's shape they have its order of strides, too,
-/// so that the transfer is a dense one.
-py::object staged(const Storage& view, const DTypePtr& dtype, const py::object& array) {
-  Extents shape = fields_of(array.ptr()).shape;
-  check_broadcasts(shape, view.shape());
-  while (shape.size() > view.ndim()) shape.erase(0);  // Leading extents of 1.
-  LayoutRequest request{
-      .shape = shape, .itemsize_bytes = dtype->type.itemsize_bytes(), .dtype_name = dtype->name};
-  if (shape == view.shape()) request.layout = view.layout();
-  const py::object buffer = allocate_buffer(value_of(make_plan(request)), {}, dtype, {});
-  copy_arrays(ndarray_of(buffer.ptr()).ptr(), array.ptr());
-  return share(buffer.ptr());
-}
-
-void write_on_device(const StorageObject& object, const Storage& view, const py::object& source) {
-  Writing writing(object, view, Side::kDevice, Coverage::kAll);
-  copy_buffer(own_buffer(view, object.dtype, Side::kDevice).ptr(), source.ptr());
-  writing.done();
-}
-
-/// Whether a transfer can read the value where it is: same type, same shape, nothing repeated.
-bool can_be_transferred(const py::object& buffer, const Storage& view, const DTypePtr& dtype) {
-  const BufferDescriptor& memory = state_of(buffer.ptr()).memory;
-  if (!is_same_type(dtype_of(buffer.ptr()), dtype)) return false;
-  if (!(memory.view.shape == view.shape())) return false;
-  for (int axis = 0; axis < view.ndim(); ++axis) {
-    if (memory.view.strides_bytes[axis] == 0 && view.shape()[axis] > 1) return false;
+/// A number or a foreign array, which is paired by its names if it has some and that is wanted.
+void assign_array(const StorageObject& object, const Storage& view, PyObject* value, bool by_name) {
+  Side side = target_side(view, value);
+  Value found;
+  if (is_scalar(value)) {
+    found.array = make_assigned(*object.dtype, value);
+  } else if (is_ndarray(value)) {
+    found.array = as_ndarray(value);
+  } else {
+    Meaning meaning;
+    found = open_value(value, view.has(Side::kDevice) ? DeviceType::kCuda : DeviceType::kHost,
+                       meaning, by_name ? &view : nullptr);
+    if (found.on_device && view.has(Side::kDevice)) side = Side::kDevice;
   }
-  return true;
+  write_value(object, view, side, found);
+}
+
+}  // namespace
+
+Value open_value(PyObject* object, DeviceType side, Meaning& meaning, const Storage* target) {
+  const bool is_plain = is_exact_ndarray(object) || is_scalar(object) ||
+                        PyList_Check(object) != 0 || PyTuple_Check(object) != 0;
+  py::object buffer;
+  if (!is_plain) {
+    buffer = import_or_none(
+        object, nullptr,
+        {.allow_copied = true, .use_names = false, .side = side, .purpose = Purpose::kReading},
+        &meaning);
+  }
+  // What offers no memory is NumPy's to read.
+  if (!buffer) return {as_ndarray(object)};
+  if (target != nullptr && !is_buffer(object)) {
+    const std::optional<Dims> names =
+        names_of(object, meaning, state_of(buffer.ptr()).memory.view.ndim());
+    if (names) buffer = paired(buffer, *names, *target);
+  }
+  const DeviceType type = state_of(buffer.ptr()).memory.device.type;
+  const bool stays = side == DeviceType::kCuda && type == DeviceType::kCudaManaged;
+  if (is_host_readable(type) && !stays) return {ndarray_of(buffer.ptr())};
+  return {.on_device = std::move(buffer)};
+}
+
+void check_broadcasts(const Value& value, const Extents& to, std::string_view name,
+                      std::string_view advice) {
+  const Extents from = shape_of(value);
+  if (from == to || broadcast_map(trimmed(from, to.size()), to, 1).ok()) return;
+  raise(ErrorClass::kValue, Problem{name, to_string(from),
+                                    "one that NumPy broadcasts to " + to_string(to), advice});
 }
 
 py::object on_host(const Value& value) {
@@ -202,28 +185,39 @@ py::object on_host(const Value& value) {
   return ndarray_of(copy_of(value.on_device.ptr(), MemoryKind::kHost).ptr());
 }
 
-void write_value(const StorageObject& object, const Storage& view, Side side, const Value& value) {
-  if (side == Side::kHost) return write_on_host(object, view, on_host(value));
-  if (value.on_device && can_be_transferred(value.on_device, view, object.dtype)) {
-    return write_on_device(object, view, value.on_device);
-  }
-  write_on_device(object, view, staged(view, object.dtype, on_host(value)));
+py::object readable_on_host(PyObject* value) {
+  if (is_storage(value)) return host_elements(*object_of(value), object_of(value)->storage);
+  Meaning meaning;
+  return is_ndarray(value) ? as_ndarray(value)
+                           : on_host(open_value(value, DeviceType::kHost, meaning));
 }
 
-/// A number or a foreign array, which is paired by its names if it has some and that is wanted.
-void assign_array(const StorageObject& object, const Storage& view, PyObject* value, bool by_name) {
-  Side side = target_side(view, value);
-  if (is_scalar(value)) {
-    const Value element{.array = make_assigned(*object.dtype, value), .on_device = py::object()};
-    return write_value(object, view, side, element);
+py::object transferable(const Value& value, const py::object& target, const CopyRule& rule) {
+  const BufferState& to = state_of(target.ptr());
+  const DTypePtr& dtype = dtype_of(target.ptr());
+  if (rule.mask == nullptr) {
+    py::object source = share(value.on_device.ptr());
+    if (value.array && record_or_none(dtype_of_ndarray(value.array.ptr()))) {
+      source = import_buffer(value.array.ptr(), nullptr, {.use_names = false});
+    }
+    if (source && can_be_transferred(target, source)) return source;
   }
-  const DeviceType preferred = view.has(Side::kDevice) ? DeviceType::kCuda : DeviceType::kHost;
-  const Value found = foreign_value(value, preferred, by_name ? &view : nullptr);
-  if (found.on_device) side = Side::kDevice;
-  write_value(object, view, side, found);
+  const py::object elements = on_host(value);
+  py::object staging;
+  if (rule.mask != nullptr) {
+    staging = copy_of(target.ptr(), MemoryKind::kHost);
+  } else {
+    const Extents& whole = to.memory.view.shape;
+    LayoutRequest request{.shape = trimmed(fields_of(elements.ptr()).shape, whole.size()),
+                          .itemsize_bytes = dtype->type.itemsize_bytes(),
+                          .dtype_name = dtype->name};
+    if (is_host_readable(to.memory.device.type)) request.shape = whole;  // No transfer repeats it.
+    if (request.shape == whole) request.layout = to.layout;  // So that the transfer is dense.
+    staging = allocate_buffer(value_of(make_plan(request)), {}, dtype, {});
+  }
+  copy_arrays(ndarray_of(staging.ptr()).ptr(), elements.ptr(), rule);
+  return staging;
 }
-
-}  // namespace
 
 void assign_by_position(const StorageObject& object, PyObject* value) {
   const Storage& target = object.storage;
@@ -233,25 +227,16 @@ void assign_by_position(const StorageObject& object, PyObject* value) {
   write_value(object, target, side, elements_on(source, source.storage, side));
 }
 
-Storage named_like(const Storage& value, const Storage& target) {
-  const IndexMap map =
-      value_of(named_broadcast_map({.dims = value.dims(), .shape = value.shape()},
-                                   {.dims = target.dims(), .shape = target.shape()}));
-  return value.view(map);
-}
-
-py::object readable_on_host(PyObject* value) {
-  if (is_storage(value)) return host_elements(*object_of(value), object_of(value)->storage);
-  return foreign_value(value, DeviceType::kHost).array;
-}
-
 void assign(const StorageObject& object, const Storage& view, PyObject* value) {
   if (!is_storage(value)) return assign_array(object, view, value, /*by_name=*/true);
-  if (is_same(view, object_of(value)->storage)) return;
   const StorageObject& source = *object_of(value);
+  if (is_same(view, source.storage)) return;
   const Side side = target_side(view, value);
-  const Storage seen = named_like(without_new_axes(source), view);
-  write_value(object, view, side, elements_on(source, seen, side));
+  const Storage named = without_new_axes(source);
+  const IndexMap map =
+      value_of(named_broadcast_map({.dims = named.dims(), .shape = named.shape()},
+                                   {.dims = view.dims(), .shape = view.shape()}));
+  write_value(object, view, side, elements_on(source, named.view(map), side));
 }
 
 }  // namespace gridbuf::python::storages

@@ -4,7 +4,6 @@ module;
 
 #include <Python.h>
 
-#include <memory>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -39,34 +38,23 @@ StorageObject& to_storage(void* py_object) {
   return *object_of(object);
 }
 
-/// As `__dlpack__` exports it: the device's elements, else the host's.
-Side exported_side(const Storage& storage) {
-  return storage.has(Side::kDevice) ? Side::kDevice : Side::kHost;
-}
-
 int export_owned(void* py_object, DLManagedTensorVersioned** out) {
   return guarded(-1, [&] {
     const StorageObject& object = to_storage(py_object);
     const py::object buffer =
-        shown_buffer(object.storage, object.dtype, exported_side(object.storage));
+        shown_buffer(object.storage, object.dtype, exporting_side(object.storage));
     *out = value_of(dlpack::export_versioned(state_of(buffer.ptr()).memory)).release();
     return 0;
   });
 }
 
-/// Shape and strides lie in the object (DX-07). How long the reader uses them nobody knows.
+/// Shape and strides lie in the object (DX-07). Nothing tells how long the reader uses them.
 int export_borrowed(void* py_object, DLTensor* out) {
   return guarded(-1, [&] {
     StorageObject& object = to_storage(py_object);
-    const Side side = exported_side(object.storage);
-    std::unique_ptr<ShownMemory>& shown =
-        side == Side::kHost ? object.shown_host : object.shown_device;
-    if (shown == nullptr) {
-      shown = std::make_unique<ShownMemory>();
-      shown->memory = object.storage.memory(side);
-      shown->memory.owner = nullptr;  // The object keeps it.
-    }
-    check(dlpack::describe_tensor(shown->memory, shown->strides_elements, *out));
+    const Side side = exporting_side(object.storage);
+    ShownMemory& shown = shown_memory(object, side);
+    check(dlpack::describe_tensor(shown.memory, shown.strides_elements, *out));
     up_to_date(object.storage, side);
     if (!object.storage.readonly()) object.storage.note_unknown_export(side);
     return 0;

@@ -34,17 +34,6 @@ import gridbuf.storage;
 namespace gridbuf::python::storages {
 namespace {
 
-AttributeName array_interface_name("__array_interface__");
-AttributeName array_struct_name("__array_struct__");
-AttributeName cuda_array_interface_name("__cuda_array_interface__");
-AttributeName array_name("__array__");
-AttributeName acquire_host_name("_acquire_host");
-AttributeName acquire_device_name("_acquire_device");
-AttributeName device_to_host_name("device_to_host");
-AttributeName host_to_device_name("host_to_device");
-AttributeName set_host_modified_name("set_host_modified");
-AttributeName set_device_modified_name("set_device_modified");
-
 /// An interface of a side that is not there is an attribute that is not there, so that `hasattr`
 /// answers (XA-18).
 void check_has(const StorageObject& object, Side side, const char* interface) {
@@ -54,43 +43,36 @@ void check_has(const StorageObject& object, Side side, const char* interface) {
   throw PythonError();
 }
 
+py::object attribute(PyObject* object, const char* name) {
+  return steal(PyObject_GetAttrString(object, name));
+}
+
+void check_has_buffer(const StorageObject& object, Side side, const char* advice) {
+  if (object.storage.has(side)) return;
+  raise(ErrorClass::kNoSuchBuffer,
+        Problem{"the storage's memory", to_string(object.storage.kind()),
+                side == Side::kHost ? "readable by the host" : "reached by a device", advice});
+}
+
 py::object shown_side(const StorageObject& object, Side side) {
   return shown_buffer(object.storage, object.dtype, side);
-}
-
-/// An interface that is a dict: nobody knows how long its reader uses the address.
-py::object dict_of(PyObject* self, Side side, AttributeName& name, const char* interface) {
-  const StorageObject& object = *object_of(self);
-  check_has(object, side, interface);
-  // What the memory cannot be described by must not count as an export.
-  const py::object unwatched = own_buffer(object.storage, object.dtype, side);
-  const py::object dict = steal(PyObject_GetAttr(unwatched.ptr(), name.get()));
-  up_to_date(object.storage, side);
-  if (!object.storage.readonly()) object.storage.note_unknown_export(side);
-  return share(dict.ptr());
-}
-
-/// What the device side's exports name as their device (DP-02).
-Side exporting_side(const Storage& storage) {
-  return storage.has(Side::kDevice) ? Side::kDevice : Side::kHost;
 }
 
 }  // namespace
 
 // ---- The buffer protocol (PB-01 ... PB-25). ----
 
-namespace {
-
-/// The host's memory as consumers' pointers lead into it: it stays while the object does.
-const BufferDescriptor& shown_host(StorageObject& object) {
-  if (object.shown_host == nullptr) {
-    object.shown_host = std::make_unique<ShownMemory>();
-    object.shown_host->memory = object.storage.memory(Side::kHost);
-    // The object keeps the memory.
-    object.shown_host->memory.owner = nullptr;
+ShownMemory& shown_memory(StorageObject& object, Side side) {
+  std::unique_ptr<ShownMemory>& shown = object.shown[static_cast<std::size_t>(side)];
+  if (shown == nullptr) {
+    shown = std::make_unique<ShownMemory>();
+    shown->memory = object.storage.memory(side);
+    shown->memory.owner = nullptr;  // The object keeps the memory.
   }
-  return object.shown_host->memory;
+  return *shown;
 }
+
+namespace {
 
 /// What `internal` of a view that counts as an export points to.
 char counted_mark = 0;
@@ -110,7 +92,8 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
             Problem{"the storage's memory", "that of a device alone", "readable by the host",
                     "use to_cupy(), or copy it: gridbuf.storage.storage(s, device=None)"});
     }
-    const BufferFields fields = value_of(answer_buffer_request(shown_host(object), flags));
+    const BufferFields fields = value_of(answer_buffer_request(
+        shown_memory(object, Side::kHost).memory, flags));
     up_to_date(object.storage, Side::kHost);
     char* mark = nullptr;
     if (!fields.readonly) {
@@ -137,46 +120,15 @@ void release_buffer(PyObject* self, Py_buffer* view) {
   object_of(self)->storage.drop_export(Side::kHost);
 }
 
-PyObject* data_getter(PyObject* self, void*) {
-  return guarded([&] {
-    if (!object_of(self)->storage.has(Side::kHost)) return share(Py_None);
-    return steal(PyMemoryView_FromObject(self));
-  });
-}
-
-PyObject* device_data_getter(PyObject* self, void*) {
-  return guarded([&] {
-    const StorageObject& object = *object_of(self);
-    if (!object.storage.has(Side::kDevice)) return share(Py_None);
-    up_to_date(object.storage, Side::kDevice);
-    const py::object pointer =
-        make_device_pointer(own_buffer(object.storage, object.dtype, Side::kDevice));
-    // A number is used by whoever has seen it.
-    if (!object.storage.readonly()) object.storage.note_unknown_export(Side::kDevice);
-    return share(pointer.ptr());
-  });
-}
-
 // ---- ndarrays. ----
 
-namespace {
-
-void check_has_buffer(const StorageObject& object, Side side, const char* advice) {
-  if (object.storage.has(side)) return;
-  raise(ErrorClass::kNoSuchBuffer,
-        Problem{"the storage's memory", to_string(object.storage.kind()),
-                side == Side::kHost ? "readable by the host" : "reached by a device", advice});
-}
-
-py::object host_view(PyObject* self) {
-  const StorageObject& object = *object_of(self);
+py::object to_numpy(const StorageObject& object) {
   check_has_buffer(object, Side::kHost,
                    "use to_cupy(), or copy it: gridbuf.storage.storage(s, device=None)");
   return ndarray_of(shown_side(object, Side::kHost).ptr());
 }
 
-py::object device_view(PyObject* self) {
-  const StorageObject& object = *object_of(self);
+py::object to_cupy(const StorageObject& object) {
   check_has_buffer(object, Side::kDevice,
                    "use to_numpy(), or copy it: gridbuf.storage.storage(s, device=\"gpu\")");
   // Whether there is a CuPy is asked before anything is shown.
@@ -184,36 +136,14 @@ py::object device_view(PyObject* self) {
   return make_cupy_view(shown_side(object, Side::kDevice), /*sync=*/true);
 }
 
-}  // namespace
-
-PyObject* to_numpy_method(PyObject* self, PyObject*) {
-  return guarded([&] { return host_view(self); });
-}
-
-PyObject* to_cupy_method(PyObject* self, PyObject*) {
-  return guarded([&] { return device_view(self); });
-}
-
-PyObject* to_ndarray_method(PyObject* self, PyObject*) {
-  return guarded([&] {
-    return object_of(self)->storage.has(Side::kDevice) ? device_view(self) : host_view(self);
-  });
-}
-
-PyObject* array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
-                       PyObject* names) {
-  return guarded([&] {
-    const StorageObject& object = *object_of(self);
-    if (!object.storage.has(Side::kHost)) {
-      raise(ErrorClass::kType,
-            "this storage has no host buffer, and is not copied to the host by the way; use "
-            "to_cupy(), or copy it with gridbuf.storage.storage(s, device=None)");
-    }
-    const py::object buffer = shown_side(object, Side::kHost);
-    const py::object method = steal(PyObject_GetAttr(buffer.ptr(), array_name.get()));
-    return steal(
-        PyObject_Vectorcall(method.ptr(), arguments, static_cast<std::size_t>(count), names));
-  });
+py::object to_array(const StorageObject& object, PyObject* arguments, PyObject* keywords) {
+  if (!object.storage.has(Side::kHost)) {
+    raise(ErrorClass::kType,
+          "this storage has no host buffer, and is not copied to the host by the way; use "
+          "to_cupy(), or copy it with gridbuf.storage.storage(s, device=None)");
+  }
+  const py::object method = attribute(shown_side(object, Side::kHost).ptr(), "__array__");
+  return steal(PyObject_Call(method.ptr(), arguments, keywords));
 }
 
 // ---- DLPack. ----
@@ -269,101 +199,62 @@ PyObject* dlpack_device_method(PyObject* self, PyObject*) {
 
 // ---- Dicts and structs. ----
 
-PyObject* array_interface_getter(PyObject* self, void*) {
-  return guarded(
-      [&] { return dict_of(self, Side::kHost, array_interface_name, "__array_interface__"); });
+py::object interface_dict(const StorageObject& object, Side side, const char* name) {
+  check_has(object, side, name);
+  // What the memory cannot be described by must not count as an export.
+  py::object dict = attribute(own_buffer(object.storage, object.dtype, side).ptr(), name);
+  up_to_date(object.storage, side);
+  // Nothing tells how long the reader uses the address.
+  if (!object.storage.readonly()) object.storage.note_unknown_export(side);
+  return dict;
 }
 
-PyObject* cuda_array_interface_getter(PyObject* self, void*) {
-  return guarded([&] {
-    return dict_of(self, Side::kDevice, cuda_array_interface_name, "__cuda_array_interface__");
-  });
-}
-
-PyObject* array_struct_getter(PyObject* self, void*) {
-  return guarded([&] {
-    const StorageObject& object = *object_of(self);
-    check_has(object, Side::kHost, "__array_struct__");
-    // Absent for some dtypes, which is found out before anything is shown. The capsule holds its
-    // Buffer, and with it the share: its life is known.
-    const py::object unwatched = own_buffer(object.storage, object.dtype, Side::kHost);
-    steal(PyObject_GetAttr(unwatched.ptr(), array_struct_name.get()));
-    const py::object buffer = shown_side(object, Side::kHost);
-    return steal(PyObject_GetAttr(buffer.ptr(), array_struct_name.get()));
-  });
+py::object array_struct(const StorageObject& object) {
+  static constexpr char kName[] = "__array_struct__";
+  check_has(object, Side::kHost, kName);
+  // Absent for some dtypes, which is found out before anything is shown. The capsule holds its
+  // Buffer, and with it the share: its life is known.
+  attribute(own_buffer(object.storage, object.dtype, Side::kHost).ptr(), kName);
+  return attribute(shown_side(object, Side::kHost).ptr(), kName);
 }
 
 // ---- __gt_data_interface__ (GT-01 ... GT-09). ----
 
 namespace {
 
-/// The names of the methods that are an entry's functions.
-struct Hooks {
-  AttributeName* acquire = nullptr;
-  AttributeName* touch = nullptr;
-};
-
-/// `acquire` makes its side current, `touch` says that it was written. In memory that both sides
+/// `acquire` makes the side current, `touch` says that it was written. In memory that both sides
 /// reach, acquiring waits for the other side; memory of one side alone needs nothing.
-Hooks hooks_of(const Storage& storage, Side side) {
-  const bool host = side == Side::kHost;
-  const StorageKind kind = storage.kind();
-  Hooks hooks;
-  if (kind == StorageKind::kSoftwareManaged) {
-    hooks.acquire = host ? &device_to_host_name : &host_to_device_name;
-    hooks.touch = host ? &set_host_modified_name : &set_device_modified_name;
-  } else if (kind == StorageKind::kCudaManaged) {
-    hooks.acquire = host ? &acquire_host_name : &acquire_device_name;
-  }
-  return hooks;
-}
-
-py::object entry_of(PyObject* self, Side side) {
-  const StorageObject& object = *object_of(self);
+py::object entry_of(StorageObject& object, Side side) {
+  const bool is_host = side == Side::kHost;
   const StorageKind kind = object.storage.kind();
   // No data can be stale here, but the entry names a stream, which must be the right one.
   if (kind == StorageKind::kGpu) up_to_date(object.storage, side);
-  const py::object buffer = own_buffer(object.storage, object.dtype, side);
-  const Hooks hooks = hooks_of(object.storage, side);
-  const auto bound = [self](AttributeName* name) {
-    return name == nullptr ? py::object() : steal(PyObject_GetAttr(self, name->get()));
-  };
-  const py::object acquire = bound(hooks.acquire);
-  const py::object touch = bound(hooks.touch);
-  return make_data_entry(buffer.ptr(), side == Side::kHost ? DeviceType::kHost : DeviceType::kCuda,
-                         object.storage.halo(), acquire.ptr(), touch.ptr());
+  py::object acquire;
+  py::object touch;
+  if (kind == StorageKind::kSoftwareManaged) {
+    acquire = attribute(object.self(), is_host ? "device_to_host" : "host_to_device");
+    touch = attribute(object.self(), is_host ? "set_host_modified" : "set_device_modified");
+  } else if (kind == StorageKind::kCudaManaged) {
+    acquire = attribute(object.self(), is_host ? "_acquire_host" : "_acquire_device");
+  }
+  return make_data_entry(own_buffer(object.storage, object.dtype, side).ptr(),
+                         is_host ? DeviceType::kHost : DeviceType::kCuda, object.storage.halo(),
+                         acquire.ptr(), touch.ptr());
 }
 
 }  // namespace
 
-PyObject* data_interface_getter(PyObject* self, void*) {
-  return guarded([&] {
-    const StorageObject& object = *object_of(self);
-    py::object sides = steal(PyDict_New());
-    if (object.storage.has(Side::kHost)) {
-      check(PyDict_SetItem(sides.ptr(), Py_None, entry_of(self, Side::kHost).ptr()));
-    }
-    if (object.storage.has(Side::kDevice) &&
-        (!object.storage.is_emulated() || emulated_device_is_on())) {
-      const py::object key = make_text(kGpuKey);
-      check(PyDict_SetItem(sides.ptr(), key.ptr(), entry_of(self, Side::kDevice).ptr()));
-    }
-    return sides;
-  });
-}
-
-PyObject* acquire_host_method(PyObject* self, PyObject*) {
-  return guarded([&] {
-    up_to_date(object_of(self)->storage, Side::kHost);
-    return share(Py_None);
-  });
-}
-
-PyObject* acquire_device_method(PyObject* self, PyObject*) {
-  return guarded([&] {
-    up_to_date(object_of(self)->storage, Side::kDevice);
-    return share(Py_None);
-  });
+py::object data_interface(StorageObject& object) {
+  const Storage& storage = object.storage;
+  py::object sides = steal(PyDict_New());
+  if (storage.has(Side::kHost)) {
+    check(PyDict_SetItem(sides.ptr(), Py_None, entry_of(object, Side::kHost).ptr()));
+  }
+  if (storage.has(Side::kDevice) && (!storage.is_emulated() || emulated_device_is_on())) {
+    check(PyDict_SetItem(sides.ptr(), make_text(kGpuKey).ptr(),
+                         entry_of(object, Side::kDevice).ptr()));
+  }
+  return sides;
 }
 
 }  // namespace gridbuf::python::storages

@@ -63,19 +63,20 @@ bool is_basic(PyObject* key) {
   return true;
 }
 
-bool fixes_all_dimensions(std::span<const SubscriptItem> items, int ndim) {
-  return items.size() == static_cast<std::size_t>(ndim) &&
-         std::all_of(items.begin(), items.end(), [](const SubscriptItem& item) {
-           return std::holds_alternative<std::int64_t>(item);
-         });
+py::object element_of(const StorageObject& object, const Storage& view) {
+  const py::object everything = steal(PyTuple_New(0));
+  return steal(PyObject_GetItem(host_elements(object, view).ptr(), everything.ptr()));
 }
 
 py::object subscript(const StorageObject& object, std::span<const SubscriptItem> items) {
   const Extents& shape = object.storage.shape();
   const absl::StatusOr<IndexMap> map = subscript_map(shape, items);
   if (!map.ok()) raise(map.status());
-  if (!fixes_all_dimensions(items, shape.size())) return make_view(object, *map);
-  return element_of(object, object.storage.view(*map));
+  const bool is_element = std::ssize(items) == shape.size() &&
+                          std::all_of(items.begin(), items.end(), [](const SubscriptItem& item) {
+                            return std::holds_alternative<std::int64_t>(item);
+                          });
+  return is_element ? element_of(object, object.storage.view(*map)) : make_view(object, *map);
 }
 
 // ---- All other keys: NumPy's business. ----
@@ -106,25 +107,58 @@ py::object pick(const StorageObject& object, PyObject* key) {
   return steal(PyObject_CallMethod(picked.ptr(), "copy", nullptr));
 }
 
-/// elements[key] = value on the host, for storages that the host does not read by way of a copy.
+/// elements[key] = value on the host; elements that it does not read are copied there and back.
 void put(const StorageObject& object, PyObject* key, PyObject* value) {
   const Storage& storage = object.storage;
   const py::object plain = plain_key(key);
   const py::object source = readable_on_host(value);
-  if (storage.has(Side::kHost)) {
-    Writing writing(object, storage, Side::kHost, Coverage::kPart);
-    const py::object owner = own_buffer(storage, object.dtype, Side::kHost);
-    const py::object elements = own_ndarray(storage, object.dtype, /*readonly=*/false, owner.ptr());
+  const Side side = reading_side(storage);
+  const auto set = [&](const py::object& elements) {
     check(PyObject_SetItem(elements.ptr(), plain.ptr(), source.ptr()));
-    return writing.done();
+  };
+  const py::object memory = own_buffer(storage, object.dtype, side);
+  py::object copied;
+  if (side == Side::kDevice) {
+    up_to_date(storage, side);
+    copied = copy_of(memory.ptr(), MemoryKind::kHost);
+    set(ndarray_of(copied.ptr()));
   }
-  up_to_date(storage, Side::kDevice);
-  const py::object on_device = own_buffer(storage, object.dtype, Side::kDevice);
-  const py::object copied = copy_of(on_device.ptr(), MemoryKind::kHost);
-  check(PyObject_SetItem(ndarray_of(copied.ptr()).ptr(), plain.ptr(), source.ptr()));
-  Writing writing(object, storage, Side::kDevice, Coverage::kPart);
-  copy_buffer(on_device.ptr(), copied.ptr());
+  Writing writing(object, storage, side, Coverage::kPart);
+  if (side == Side::kDevice) {
+    copy_buffer(memory.ptr(), copied.ptr());
+  } else {
+    set(own_ndarray(storage, object.dtype, /*readonly=*/false, memory.ptr()));
+  }
   writing.done();
+}
+
+// ---- Transposing. ----
+
+int to_axis(std::int64_t axis) {
+  // What is outside int is outside every array as well.
+  using Limits = std::numeric_limits<int>;
+  return static_cast<int>(std::clamp<std::int64_t>(axis, Limits::min(), Limits::max()));
+}
+
+}  // namespace
+
+py::object transposed(const StorageObject& object, PyObject* axes) {
+  Axes order;
+  const bool is_one = PyTuple_GET_SIZE(axes) == 1;
+  PyObject* const given = is_one ? PyTuple_GET_ITEM(axes, 0) : axes;
+  if (given != Py_None && (is_one || PyTuple_GET_SIZE(axes) > 0)) {
+    const bool is_axis = is_one && !is_sequence(given);
+    for (const std::int64_t axis : to_integers(is_axis ? axes : given, "axes")) {
+      order.push_back(to_axis(axis));
+    }
+    const int ndim = object.storage.ndim();
+    if (order.size() != ndim) {
+      raise(ErrorClass::kValue,
+            Problem{"number of axes", std::to_string(order.size()),
+                    "the number of dimensions, " + std::to_string(ndim), "pass each axis once"});
+    }
+  }
+  return make_view(object, value_of(transpose_map(object.storage.shape(), order)));
 }
 
 void check_writable(const StorageObject& object) {
@@ -132,43 +166,6 @@ void check_writable(const StorageObject& object) {
   raise(ErrorClass::kValue,
         "this storage is read-only, as the memory that it wraps is; assign to a copy()");
 }
-
-// ---- Transposing. ----
-
-int to_axis(std::int64_t axis) {
-  // What is outside int is outside every array as well.
-  return static_cast<int>(std::clamp<std::int64_t>(axis, std::numeric_limits<int>::min(),
-                                                   std::numeric_limits<int>::max()));
-}
-
-/// The axes of transpose(*axes): none, None, one sequence, or integers.
-Axes to_axes(PyObject* const* arguments, Py_ssize_t count) {
-  Axes axes;
-  if (count == 0 || (count == 1 && arguments[0] == Py_None)) return axes;
-  if (count == 1 && is_sequence(arguments[0])) {
-    for (const std::int64_t axis : to_integers(arguments[0], "axes")) axes.push_back(to_axis(axis));
-    return axes;
-  }
-  for (Py_ssize_t i = 0; i < std::min<Py_ssize_t>(count, kMaxNdim); ++i) {
-    axes.push_back(to_axis(to_integer(arguments[i], "axes")));
-  }
-  return axes;
-}
-
-py::object transposed(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
-  const StorageObject& object = *object_of(self);
-  const Axes axes = to_axes(arguments, count);
-  const bool are_given = count > 0 && arguments[0] != Py_None;
-  const int ndim = object.storage.ndim();
-  if (are_given && (axes.size() != ndim || (count > 1 && count != ndim))) {
-    raise(ErrorClass::kValue,
-          Problem{"number of axes", std::to_string(count > 1 ? count : axes.size()),
-                  "the number of dimensions, " + std::to_string(ndim), "pass each axis once"});
-  }
-  return make_view(object, value_of(transpose_map(object.storage.shape(), axes)));
-}
-
-}  // namespace
 
 PyObject* subscript_slot(PyObject* self, PyObject* key) {
   return guarded([&] {
@@ -222,14 +219,6 @@ PyObject* iterate_slot(PyObject* self) {
   PyErr_SetString(PyExc_TypeError,
                   "a 0-dimensional storage cannot be iterated over; use storage[()]");
   return nullptr;
-}
-
-PyObject* transposed_getter(PyObject* self, void*) {
-  return guarded([&] { return transposed(self, nullptr, 0); });
-}
-
-PyObject* transpose_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
-  return guarded([&] { return transposed(self, arguments, count); });
 }
 
 }  // namespace gridbuf::python::storages

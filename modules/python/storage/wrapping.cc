@@ -4,7 +4,6 @@ module;
 
 #include <Python.h>
 
-#include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -53,8 +52,6 @@ PyObject* none_is_absent(PyObject* object) { return object == Py_None ? nullptr 
                                 "; leave it out, or make a copy with gridbuf.storage.storage");
 }
 
-std::string_view text_of(bool on_device) { return on_device ? "\"gpu\"" : "None"; }
-
 // ---- Which kind. ----
 
 /// The memory that was passed, by side. Managed memory is on both.
@@ -63,14 +60,17 @@ struct Sides {
   py::object device;
   Meaning host_meaning;
   Meaning device_meaning;
-  const BufferState& main() const { return state_of((host ? host : device).ptr()); }
+
+  const py::object& main() const { return host ? host : device; }
 };
 
+const BufferDescriptor& memory_of(const py::object& buffer) { return state_of(buffer.ptr()).memory; }
+
 bool is_managed(const py::object& buffer) {
-  return state_of(buffer.ptr()).memory.device.type == DeviceType::kCudaManaged;
+  return memory_of(buffer).device.type == DeviceType::kCudaManaged;
 }
 
-/// What the caller says of the device, himself or by a preset.
+/// What the caller says of the device, by the keyword or by a preset.
 std::optional<bool> wished_device(const Keywords& keywords) {
   const std::optional<bool> passed = wants_gpu(keywords.device);
   if (passed) return passed;
@@ -81,17 +81,16 @@ std::optional<bool> wished_device(const Keywords& keywords) {
 
 Sides import_sides(const Given& given) {
   Sides sides;
-  const std::optional<bool> wish = wished_device(given.keywords.shared);
-  const bool unmanaged = to_managed(given.keywords.managed) == Managed::kNone;
   PyObject* const dims = given.keywords.shared.dims;
   if (given.data != nullptr) {
-    const bool device_first = wish == true && unmanaged && given.device_data == nullptr;
+    const bool device_first = wished_device(given.keywords.shared) == true &&
+                              to_managed(given.keywords.managed) == Managed::kNone &&
+                              given.device_data == nullptr;
     Meaning meaning;
-    ImportOptions options;
-    options.side = device_first ? DeviceType::kCuda : DeviceType::kHost;
-    const py::object buffer = import_buffer(given.data, dims, options, &meaning);
-    const BufferDescriptor& memory = state_of(buffer.ptr()).memory;
-    const bool on_host = is_host_readable(memory.device.type);
+    const py::object buffer =
+        import_buffer(given.data, dims,
+                      {.side = device_first ? DeviceType::kCuda : DeviceType::kHost}, &meaning);
+    const bool on_host = is_host_readable(memory_of(buffer).device.type);
     if (on_host) sides.host = share(buffer.ptr());
     if (!on_host || is_managed(buffer)) sides.device = share(buffer.ptr());
     (on_host ? sides.host_meaning : sides.device_meaning) = std::move(meaning);
@@ -101,50 +100,21 @@ Sides import_sides(const Given& given) {
     raise(ErrorClass::kValue, Problem{"data", "memory of a device", "readable by the host",
                                       "pass one of two device arrays"});
   }
-  ImportOptions options;
-  options.side = DeviceType::kCuda;
-  sides.device = import_buffer(given.device_data, dims, options, &sides.device_meaning);
-  const DeviceType type = state_of(sides.device.ptr()).memory.device.type;
-  if (type != DeviceType::kCuda && type != DeviceType::kCudaManaged) {
+  sides.device = import_buffer(given.device_data, dims, {.side = DeviceType::kCuda},
+                               &sides.device_meaning);
+  if (memory_of(sides.device).device.type != DeviceType::kCuda && !is_managed(sides.device)) {
     raise(ErrorClass::kValue,
           Problem{"device_data", "memory of the host", "reached by a device", "pass it as data"});
   }
   return sides;
 }
 
-/// What data say of themselves.
-struct Found {
-  bool on_device = false;
-  std::optional<Managed> managed;
-};
-
-Found found_in(const Storage& storage) {
-  Found found{.on_device = storage.has(Side::kDevice), .managed = std::nullopt};
-  if (found.on_device) found.managed = managed_of(storage.kind());
-  return found;
-}
-
-Found found_in(const Sides& sides) {
-  Found found{.on_device = static_cast<bool>(sides.device), .managed = std::nullopt};
-  if (sides.host && is_managed(sides.host)) found.managed = Managed::kCuda;
-  return found;
-}
-
 /// Explicit, preset, data, fallback. Memory of one side gets its other buffer where gridbuf shall
 /// keep two in step; nothing else is made.
-StorageKind wanted_kind(const Given& given, const Found& found) {
-  const std::optional<bool> wish = wished_device(given.keywords.shared);
-  const std::optional<Managed> managed = to_managed(given.keywords.managed);
-  return storage_kind(wish.value_or(found.on_device),
-                      managed.value_or(found.managed.value_or(Managed::kSoftware)));
-}
-
-/// A storage that is of the wanted kind already; null if there is none.
-const StorageObject* storage_to_view(const Given& given) {
-  if (given.device_data != nullptr || !is_storage(given.data)) return nullptr;
-  const StorageObject* const object = object_of(given.data);
-  const StorageKind kind = wanted_kind(given, found_in(object->storage));
-  return kind == object->storage.kind() ? object : nullptr;
+StorageKind wanted_kind(const Given& given, bool found_device, std::optional<Managed> found) {
+  return storage_kind(
+      wished_device(given.keywords.shared).value_or(found_device),
+      to_managed(given.keywords.managed).value_or(found.value_or(Managed::kSoftware)));
 }
 
 /// Its own buffers, and not exports of them: a view is nothing that is handed out.
@@ -157,27 +127,27 @@ Sides own_sides(const StorageObject& object) {
   return sides;
 }
 
-/// ValueError, naming the parameter, unless the kind can be made of what was passed.
+/// Leaves the buffers that the kind is made of. ValueError, naming the parameter, if it cannot be
+/// made of what was passed.
 void keep_sides_of(StorageKind kind, const Given& given, Sides& sides) {
   const bool two = given.data != nullptr && given.device_data != nullptr;
   switch (kind) {
     case StorageKind::kCpu:
-      if (!sides.host || two) raise_unlike("device", "None", text_of(true));
+      if (!sides.host || two) raise_unlike("device", "None", "\"gpu\"");
       sides.device = py::object();
       return;
     case StorageKind::kGpu:
-      if (!sides.device) raise_unlike("device", "\"gpu\"", text_of(false));
+      if (!sides.device) raise_unlike("device", "\"gpu\"", "None");
       if (two) raise_unlike("managed", "None", "two buffers");
       sides.host = py::object();
       return;
-    case StorageKind::kCudaManaged: {
-      const py::object& only = sides.host ? sides.host : sides.device;
-      if (two || !is_managed(only))
+    case StorageKind::kCudaManaged:
+      if (two || !is_managed(sides.main())) {
         raise_unlike("managed", "\"cuda\"", "memory that CUDA does not manage");
-      sides.host = share(only.ptr());
+      }
+      sides.host = share(sides.main().ptr());
       sides.device = py::object();
       return;
-    }
     case StorageKind::kSoftwareManaged:
       if (sides.host && sides.device && !two) sides.device = py::object();  // one, managed
       return;
@@ -190,11 +160,12 @@ void keep_sides_of(StorageKind kind, const Given& given, Sides& sides) {
 StorageSource source_of_memory(const Given& given, const Sides& sides) {
   PyObject* const main = given.main();
   // These say more of themselves than their memory does.
-  if (is_storage(main) || is_ndarray(main) || is_buffer(main))
+  if (is_storage(main) || is_ndarray(main) || is_buffer(main)) {
     return storage_source_of(main, nullptr);
-  const BufferState& state = sides.main();
+  }
+  const BufferState& state = state_of(sides.main().ptr());
   StorageSource source;
-  source.shared = {.dtype = dtype_of((sides.host ? sides.host : sides.device).ptr()),
+  source.shared = {.dtype = dtype_of(sides.main().ptr()),
                    .shape = state.memory.view.shape,
                    .dims = state.dims,
                    .layout = state.layout,
@@ -231,18 +202,7 @@ std::int64_t found_alignment(const BufferDescriptor& memory, const LayoutMap& la
   return found;
 }
 
-bool is_given(PyObject* parameter) { return parameter != nullptr && parameter != Py_None; }
-
-/// What the storage's parameters are, after they have been found in the memory.
-struct Parameters {
-  Request request;
-  std::int64_t alignment_bytes = 1;
-};
-
-void check_strides(const Sides& sides) {
-  if (!sides.host || !sides.device) return;
-  const StridedView& host = state_of(sides.host.ptr()).memory.view;
-  const StridedView& device = state_of(sides.device.ptr()).memory.view;
+void check_strides(const StridedView& host, const StridedView& device) {
   if (!(host.shape == device.shape) || is_empty(host.shape)) return;  // wrap() says the rest
   for (int axis = 0; axis < host.ndim(); ++axis) {
     if (host.shape[axis] > 1 && host.strides_bytes[axis] != device.strides_bytes[axis]) {
@@ -254,11 +214,17 @@ void check_strides(const Sides& sides) {
   }
 }
 
+bool is_given(PyObject* parameter) { return parameter != nullptr && parameter != Py_None; }
+
+/// The parameters, found in the memory: as of any storage, and with the alignment that holds.
+struct Parameters {
+  Request request;
+  std::int64_t alignment_bytes = 1;
+};
 Parameters parameters_of(const Given& given, const Sides& sides) {
   const Keywords& keywords = given.keywords.shared;
   const StorageSource source = source_of_memory(given, sides);
-  Parameters found;
-  found.request = resolve_like(source.shared, nullptr, keywords);
+  Parameters found{.request = resolve_like(source.shared, nullptr, keywords)};
   const Layout& wanted = found.request.plan;
   if (is_given(given.dtype)) {
     const RequestedDType dtype = to_dtype(given.dtype);
@@ -266,12 +232,14 @@ Parameters parameters_of(const Given& given, const Sides& sides) {
       raise_unlike("dtype", dtype.record->name, source.shared.dtype->name);
     }
   }
-  check_strides(sides);
+  if (sides.host && sides.device) {
+    check_strides(memory_of(sides.host).view, memory_of(sides.device).view);
+  }
   const bool asked = is_given(keywords.alignment_size) || is_given(keywords.backend);
   found.alignment_bytes = wanted.alignment_bytes();
   for (const py::object* side : {&sides.host, &sides.device}) {
     if (!*side) continue;
-    const BufferDescriptor& memory = state_of(side->ptr()).memory;
+    const BufferDescriptor& memory = memory_of(*side);
     check_layout(wanted.layout(), memory.view);
     const std::int64_t holds =
         found_alignment(memory, wanted.layout(), wanted.aligned_index(), wanted.alignment_bytes());
@@ -287,44 +255,11 @@ Parameters parameters_of(const Given& given, const Sides& sides) {
 
 // ---- Wrapping. ----
 
-/// A view of a storage; none where only new names or another aligned index make it.
-py::object view_of(const Given& given, const StorageObject& object, const Parameters& parameters) {
-  const std::shared_ptr<SyncState>& own_state = object.storage.sync_state();
-  if (given.sync_state != nullptr && to_sync_state(given.sync_state) != own_state) {
-    raise(ErrorClass::kValue,
-          Problem{"sync_state", "that of other buffers", "the storage's own", "leave it out"});
-  }
-  if (!(object.storage.dims() == parameters.request.dims) ||
-      !(object.storage.aligned_index() == parameters.request.plan.aligned_index())) {
-    return py::object();
-  }
-  Storage view = object.storage;
-  if (!parameters.request.halo.empty()) check(view.set_halo(parameters.request.halo));
-  return make_view(object, std::move(view));
-}
-
 std::shared_ptr<const TouchHooks> hooks_of(Sides& sides) {
   if (!sides.host_meaning.touch && !sides.device_meaning.touch) return nullptr;
-  auto hooks = std::make_unique<TouchHooks>();
-  hooks->host = std::move(sides.host_meaning.touch);
-  hooks->device = std::move(sides.device_meaning.touch);
   // Dropped with the last view, which is done with the GIL.
-  return std::shared_ptr<const TouchHooks>(std::move(hooks));
-}
-
-StorageParts parts_of(const Given& given, StorageKind kind, const Sides& sides,
-                      const Parameters& parameters) {
-  StorageParts parts;
-  parts.kind = kind;
-  parts.dims = parameters.request.dims;
-  parts.halo = parameters.request.halo;
-  parts.layout = parameters.request.plan.layout();
-  parts.aligned_index = parameters.request.plan.aligned_index();
-  parts.alignment_bytes = parameters.alignment_bytes;
-  if (sides.host) parts.host = state_of(sides.host.ptr()).memory;
-  if (sides.device) parts.device = state_of(sides.device.ptr()).memory;
-  if (given.sync_state != nullptr) parts.sync = to_sync_state(given.sync_state);
-  return parts;
+  return std::make_shared<const TouchHooks>(std::move(sides.host_meaning.touch),
+                                            std::move(sides.device_meaning.touch));
 }
 
 py::object wrap(const Given& given) {
@@ -333,22 +268,53 @@ py::object wrap(const Given& given) {
           "as_storage() is underdetermined: data and device_data are missing; pass one of them, or "
           "use gridbuf.storage.empty(shape)");
   }
-  const StorageObject* const viewed = storage_to_view(given);
-  Sides sides = viewed != nullptr ? own_sides(*viewed) : import_sides(given);
-  const bool is_ours = given.device_data == nullptr && is_storage(given.data);
-  const StorageKind kind =
-      wanted_kind(given, is_ours ? found_in(object_of(given.data)->storage) : found_in(sides));
-  if (viewed == nullptr) keep_sides_of(kind, given, sides);
-  const Parameters parameters = parameters_of(given, sides);
-  if (viewed != nullptr) {
-    if (py::object view = view_of(given, *viewed, parameters)) return view;
+  const StorageObject* viewed = nullptr;  // A storage that is of the wanted kind already.
+  StorageKind kind{};
+  Sides sides;
+  if (given.device_data == nullptr && is_storage(given.data)) {
+    const Storage& storage = storage_of(given.data);
+    kind = wanted_kind(given, storage.has(Side::kDevice), managed_of(storage.kind()));
+    if (kind == storage.kind()) viewed = object_of(given.data);
   }
-  StorageParts parts = parts_of(given, kind, sides, parameters);
-  // The storage under other names keeps the two sides in step with this one's state.
-  if (viewed != nullptr) parts.sync = viewed->storage.sync_state();
+  if (viewed != nullptr) {
+    sides = own_sides(*viewed);
+  } else {
+    sides = import_sides(given);
+    if (!is_storage(given.main()) || given.device_data != nullptr) {
+      const bool managed = sides.host && is_managed(sides.host);
+      kind = wanted_kind(given, static_cast<bool>(sides.device),
+                         managed ? std::optional(Managed::kCuda) : std::nullopt);
+    }
+    keep_sides_of(kind, given, sides);
+  }
+  const Parameters parameters = parameters_of(given, sides);
+  const Request& request = parameters.request;
+  StorageParts parts{.dims = request.dims,
+                     .halo = request.halo,
+                     .layout = request.plan.layout(),
+                     .aligned_index = request.plan.aligned_index(),
+                     .alignment_bytes = parameters.alignment_bytes,
+                     .kind = kind};
+  if (given.sync_state != nullptr) parts.sync = to_sync_state(given.sync_state);
+  if (viewed != nullptr) {
+    const Storage& storage = viewed->storage;
+    if (parts.sync != nullptr && parts.sync != storage.sync_state()) {
+      raise(ErrorClass::kValue,
+            Problem{"sync_state", "that of other buffers", "the storage's own", "leave it out"});
+    }
+    if (storage.dims() == parts.dims && storage.aligned_index() == parts.aligned_index) {
+      Storage view = storage;
+      if (!parts.halo.empty()) check(view.set_halo(parts.halo));
+      return make_view(*viewed, std::move(view));
+    }
+    // The storage under other names keeps the two sides in step with this one's state.
+    parts.sync = storage.sync_state();
+  }
+  if (sides.host) parts.host = memory_of(sides.host);
+  if (sides.device) parts.device = memory_of(sides.device);
   const auto make = [&parts] { return Storage::wrap(parts); };
   absl::StatusOr<Storage> wrapped = kind == StorageKind::kCpu ? make() : run_without_gil(make);
-  py::object made = make_object(value_of(std::move(wrapped)), parameters.request.dtype);
+  py::object made = make_storage(value_of(std::move(wrapped)), request.dtype);
   object_of(made.ptr())->touch = viewed != nullptr ? viewed->touch : hooks_of(sides);
   return made;
 }
@@ -383,8 +349,8 @@ py::object copied(const Given& given) {
   if (given.data != nullptr && given.device_data != nullptr) {
     source.shared.memory = MemoryKind::kDevice;
   }
-  const StorageOrder order = resolve_storage_like(source, given.dtype, given.keywords);
-  py::object made = allocate_storage(order, has_padding(order));
+  py::object made =
+      allocate_storage(resolve_storage_like(source, given.dtype, given.keywords));
   assign_by_position(*object_of(made.ptr()), current);
   return made;
 }

@@ -44,6 +44,7 @@ from ._operators import Operators as _Operators
 from ._show import html as _html
 from ._show import text as _text
 from ._ufuncs import array_ufunc as _array_ufunc
+from ._values import Values as _Values
 
 if TYPE_CHECKING:
     from typing_extensions import CapsuleType
@@ -69,7 +70,7 @@ __all__ = [
 ]
 
 
-class Storage(_core.StorageBase, _Operators):
+class Storage(_Values, _Operators):
     """An array on a grid. For `isinstance`; made by the functions of this module.
 
     Attributes: see `docs/reference/python-api.md`. Operators and NumPy's functions broadcast by the names of dimensions.

@@ -156,7 +156,7 @@ def run(
 
     with ExitStack() as written:
         for value in outputs:
-            arrays.append(value._write_array(side, out_dims or dims, whole=whole))
+            arrays.append(value._write_array(side, out_dims or dims, whole))
             written.callback(value._written, side)
         return _on_side(side, kernel, arrays)
 

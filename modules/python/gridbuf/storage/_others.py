@@ -107,11 +107,11 @@ class Other:
         return held if dims is None or self.dims is None else align(held, self.dims, dims)
 
     def _write_array(
-        self, side: Side, dims: tuple[str, ...] | None = None, *, whole: bool = True
+        self, side: Side, dims: tuple[str, ...] | None = None, whole: bool = True, /
     ) -> Any:
         held = self._held
         if isinstance(held, _core.StorageBase):
-            held = held._write_array(side, whole=whole)
+            held = held._write_array(side, None, whole)
         return held if dims is None or self.dims is None else align(held, self.dims, dims)
 
     def _written(self, side: Side) -> None:

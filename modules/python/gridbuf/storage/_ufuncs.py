@@ -119,7 +119,7 @@ def call_again(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> Any:
 def _remember(key: tuple[Any, ...], inputs: Sequence[Any], out: Any, result: Any) -> None:
     """Numbers of one type give the same dtype whatever their value, so that types are all that a plan needs of them."""
     known = all(
-        not value._new_axes if is_storage(value) else type(value) in NUMBERS for value in inputs
+        not value._parameters[-1] if is_storage(value) else type(value) in NUMBERS for value in inputs
     )
     if not known or not is_storage(result) or result.device is not None:
         return

@@ -1,0 +1,87 @@
+"""What storages are made of as values of Python: numbers, lists, pickles, and the spatial dimensions."""
+
+from __future__ import annotations
+
+import operator
+import pickle
+from contextlib import suppress
+from typing import Any, NoReturn, SupportsIndex
+
+from .. import _core
+
+__all__ = ["Values"]
+
+
+class Values(_core.StorageBase):
+    """The attributes of storages that are written in Python."""
+
+    __slots__ = ()
+
+    @property
+    def axes(self) -> str:
+        """The spatial dimensions that there are, such as 'IJ'."""
+        return "".join(name for name in "IJK" if name in self.dims)
+
+    @property
+    def mask(self) -> tuple[bool, bool, bool]:
+        """Whether there is a dimension I, J, K."""
+        return "I" in self.dims, "J" in self.dims, "K" in self.dims
+
+    def item(self, /, *index: SupportsIndex | tuple[SupportsIndex, ...]) -> Any:
+        """One element as a Python object, as ndarray.item."""
+        # With a full set of indices only that element is fetched.
+        if len(index) == self.ndim > 0 and all(type(i) is int for i in index):
+            return self[index].item()
+        return self._elements().item(*index)
+
+    def tolist(self) -> Any:
+        """The elements as nested lists: to_numpy().tolist()."""
+        if self.device is not None and self.managed is None:
+            return self.to_numpy()  # raises
+        return self._elements().tolist()
+
+    def _element(self) -> Any:
+        if self.size != 1:  # Elements beyond the first are not fetched for an error.
+            shape = ", ".join(map(str, self.shape))
+            raise TypeError(
+                f"the storage's shape is ({shape}), but must be that of one element; index it, or use to_numpy()"
+            )
+        return self._elements().item()
+
+    def __float__(self) -> float:
+        return float(self._element())
+
+    def __int__(self) -> int:
+        return int(self._element())
+
+    def __complex__(self) -> complex:
+        return complex(self._element())
+
+    def __index__(self) -> int:
+        # As in NumPy: an array of one element that has a dimension is not an index.
+        if self.ndim != 0 or self.dtype.kind not in "iu":
+            raise TypeError("only integer storages without dimensions can be an index")
+        return operator.index(self._element())
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ValueError(
+                "the truth value of a storage with other than one element is ambiguous; use numpy.any or numpy.all"
+            )
+        return bool(self._elements())
+
+    def __reduce_ex__(self, protocol: SupportsIndex, /) -> tuple[Any, ...]:
+        """Elements and all parameters, for pickle."""
+        elements = self._elements()
+        pickled: Any = None
+        if operator.index(protocol) >= 5 and elements.flags.c_contiguous:
+            with suppress(ValueError):  # of dates, which the buffer protocol does not have
+                pickled = pickle.PickleBuffer(elements)
+        if pickled is None:
+            pickled = elements.tobytes()
+        # An axis that None has put in is an ordinary one afterwards.
+        return _core._restore_storage, (self._parameters[:9], pickled)
+
+    def set_device_synchronized(self) -> NoReturn:
+        """Its name is set_synchronized."""
+        raise TypeError("there is no set_device_synchronized(): its name is set_synchronized")
