@@ -1,4 +1,4 @@
-// Where values come from, and how they get to the side that is written.
+// Where values come from, and how they get to the side that is written; copies and pickles.
 
 module;
 
@@ -116,18 +116,16 @@ void write_value(const StorageObject& object, const Storage& view, Side side, co
   const py::object target = own_buffer(view, object.dtype, side);
   if (side == Side::kDevice) {
     const py::object source = transferable(value, target, {});
-    Writing writing(object, view, side, Coverage::kAll);
-    copy_buffer(target.ptr(), source.ptr());
-    return writing.done();
+    return write(object, view, side, Coverage::kAll,
+                 [&] { copy_buffer(target.ptr(), source.ptr()); });
   }
   const py::object array = on_host(value);
   const DTypePtr dtype = record_or_none(dtype_of_ndarray(array.ptr()));
   const bool converts = !dtype || !is_same_type(dtype, object.dtype);
-  Writing writing(object, view, side, converts ? Coverage::kPart : Coverage::kAll);
-  const py::object elements =
-      own_ndarray(view, object.dtype, /*readonly=*/false, target.ptr());
-  copy_arrays(elements.ptr(), array.ptr());
-  writing.done();
+  write(object, view, side, converts ? Coverage::kPart : Coverage::kAll, [&] {
+    copy_arrays(own_ndarray(view, object.dtype, /*readonly=*/false, target.ptr()).ptr(),
+                array.ptr());
+  });
 }
 
 /// A number or a foreign array, which is paired by its names if it has some and that is wanted.
@@ -176,8 +174,8 @@ void check_broadcasts(const Value& value, const Extents& to, std::string_view na
                       std::string_view advice) {
   const Extents from = shape_of(value);
   if (from == to || broadcast_map(trimmed(from, to.size()), to, 1).ok()) return;
-  raise(ErrorClass::kValue, Problem{name, to_string(from),
-                                    "one that NumPy broadcasts to " + to_string(to), advice});
+  raise(ErrorClass::kValue,
+        Problem{name, to_string(from), "one that NumPy broadcasts to " + to_string(to), advice});
 }
 
 py::object on_host(const Value& value) {
@@ -233,10 +231,72 @@ void assign(const StorageObject& object, const Storage& view, PyObject* value) {
   if (is_same(view, source.storage)) return;
   const Side side = target_side(view, value);
   const Storage named = without_new_axes(source);
-  const IndexMap map =
-      value_of(named_broadcast_map({.dims = named.dims(), .shape = named.shape()},
-                                   {.dims = view.dims(), .shape = view.shape()}));
+  const IndexMap map = value_of(named_broadcast_map({.dims = named.dims(), .shape = named.shape()},
+                                                    {.dims = view.dims(), .shape = view.shape()}));
   write_value(object, view, side, elements_on(source, named.view(map), side));
+}
+
+// ---- Copies, conversions, fills and pickles. ----
+
+py::object copy(const StorageObject& object) {
+  const Storage source = object.storage;  // Of its own: the halo may be set meanwhile.
+  return make_storage(value_of(run_without_gil([&] { return source.copy(); })), object.dtype);
+}
+
+py::object as_type(const StorageObject& object, PyObject* dtype, PyObject* casting, bool copied) {
+  const RequestedDType wanted = to_dtype(dtype);
+  if (!wanted.subarray.empty()) {
+    raise(ErrorClass::kType,
+          Problem{"dtype", describe(dtype), "a type without a shape", "pass its base type"});
+  }
+  if (wanted.record->numpy.is(object.dtype->numpy)) {
+    return copied ? copy(object) : share(object.self());
+  }
+  check_cast(object.dtype->numpy.ptr(), wanted.record->numpy.ptr(), to_casting(casting));
+  const StorageSource source = storage_source_of(object.self(), nullptr);
+  py::object made = allocate_storage(resolve_storage_like(source, wanted.record->numpy.ptr(), {}));
+  assign_by_position(*object_of(made.ptr()), host_elements(object, object.storage).ptr());
+  return made;
+}
+
+void fill(const StorageObject& object, PyObject* value) {
+  if (!is_scalar(value)) {
+    raise(ErrorClass::kType, Problem{"value", describe(value), "one value",
+                                     "assign arrays with storage[...] = value"});
+  }
+  check_writable(object);
+  assign(object, object.storage, value);
+}
+
+/// _restore_storage(parameters, elements): `_parameters` without its last entry (an axis that None
+/// has put in is an ordinary one afterwards), and the elements in row-major order. A raw function,
+/// because pickle finds functions of pybind11 by no name.
+PyObject* restore_storage(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  return guarded([&] {
+    // What a pickle holds is checked like any other arguments: it may come from anywhere.
+    if (count != 2 || PyTuple_Check(arguments[0]) == 0 || PyTuple_GET_SIZE(arguments[0]) != 9) {
+      raise(ErrorClass::kType,
+            "_restore_storage() takes parameters and elements; it is for unpickling alone");
+    }
+    const auto parameter = [&](Py_ssize_t i) { return PyTuple_GET_ITEM(arguments[0], i); };
+    const StorageKeywords keywords{.shared = {.device = parameter(7),
+                                              .layout = parameter(4),
+                                              .alignment_size = parameter(5),
+                                              .aligned_index = parameter(3),
+                                              .dims = parameter(0),
+                                              .halo = parameter(2)},
+                                   .managed = parameter(8)};
+    py::object made = allocate_storage(resolve_storage(parameter(1), parameter(6), keywords));
+    const StorageObject& object = *object_of(made.ptr());
+    // NumPy checks the length; a wrong one is its ValueError.
+    const py::object numpy = steal(PyImport_ImportModule("numpy"));
+    const py::object flat = steal(PyObject_CallMethod(numpy.ptr(), "frombuffer", "OO", arguments[1],
+                                                      object.dtype->numpy.ptr()));
+    const py::object shape = from_integers(object.storage.shape().span());
+    assign_by_position(object,
+                       steal(PyObject_CallMethod(flat.ptr(), "reshape", "(O)", shape.ptr())).ptr());
+    return made;
+  });
 }
 
 }  // namespace gridbuf::python::storages

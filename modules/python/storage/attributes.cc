@@ -1,15 +1,16 @@
-// Attributes of storages that are not hot, and `DevicePointer`, by pybind11.
+// By pybind11: the attributes of storages that are not hot, `SyncState` and `DevicePointer`.
 
 module;
 
 #include <pybind11/pybind11.h>
 
-#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 module gridbuf.python.storage;
 
@@ -21,6 +22,7 @@ import gridbuf.layout;
 import gridbuf.python.buffer;
 import gridbuf.python.support;
 import gridbuf.storage;
+import gridbuf.storage.sync;
 
 /// A storage as an argument: the object itself. TypeError for all other objects.
 template <>
@@ -93,7 +95,7 @@ py::object domain_view(const StorageObject& object) {
 }
 
 /// NumPy's own flags of an array of this shape, strides and address; nothing is dereferenced.
-py::object flags(StorageObject& object) {
+py::object flags(const StorageObject& object) {
   const BufferDescriptor memory = object.storage.memory(reading_side(object.storage));
   const py::object array = make_ndarray(*object.dtype, memory.view, memory.first_element(),
                                         memory.readonly, object.self());
@@ -133,7 +135,58 @@ py::tuple current_sides(const StorageObject& object) {
   return sides;
 }
 
-// ---- DevicePointer: the names of cupy.cuda.MemoryPointer, so that code that takes one takes it. --
+// ---- SyncState. ----
+
+PyObject* flag_class = nullptr;  // An enum.IntFlag, kept for good.
+
+/// By state. Flags of a state are its bits.
+constexpr const char* kStateNames[] = {"SYNC_CLEAN", "SYNC_HOST_DIRTY", "SYNC_DEVICE_DIRTY",
+                                       "SYNC_HOST_DIRTY | SYNC_DEVICE_DIRTY"};
+static_assert(kSyncClean == 0 && kSyncHostDirty == 1 && kSyncDeviceDirty == 2);
+
+/// SyncState(state=SYNC_CLEAN)
+py::object make_new(PyObject* arguments, PyObject* keywords) {
+  static const char* names[] = {"state", nullptr};
+  PyObject* given = nullptr;
+  const bool parsed = PyArg_ParseTupleAndKeywords(arguments, keywords, "|O:SyncState",
+                                                  const_cast<char**>(names), &given) != 0;
+  if (!parsed) throw PythonError();
+  const std::int64_t state = given == nullptr ? kSyncClean : to_integer(given, "state");
+  if (state < kSyncClean || state > kSyncDeviceDirty) {
+    raise(ErrorClass::kValue,
+          Problem{"state", std::to_string(state),
+                  "SYNC_CLEAN (0), SYNC_HOST_DIRTY (1) or SYNC_DEVICE_DIRTY (2)",
+                  "say which of two whole buffers is current; both at once has no meaning"});
+  }
+  return make_sync_state(value_of(SyncState::make(static_cast<int>(state))));
+}
+
+void add_sync_state_type(py::module_ module) {
+  const py::dict flags;
+  for (int state = 0; state < 3; ++state) flags[kStateNames[state]] = state;
+  const py::object flag = py::module_::import("enum").attr("IntFlag")(
+      "SyncFlag", flags, py::arg("module") = "gridbuf.storage");
+  flag_class = py::object(flag).release().ptr();
+  py::class_<SyncState, std::shared_ptr<SyncState>> type(
+      module, "SyncState", py::module_local(), py::is_final(),
+      "SyncState(state=SyncState.SYNC_CLEAN)\n--\n\n"
+      "Which of a storage's two buffers is current; all views of a storage share one.\n\n"
+      "Make one only to say it of two buffers that as_storage or storage takes. It belongs to the\n"
+      "storage that it was passed to, for good.");
+  type.def_property_readonly(
+          "state", [](const SyncState& object) { return py::handle(flag_class)(object.state()); },
+          "SYNC_CLEAN: both buffers are equal. SYNC_HOST_DIRTY: the host's is newer somewhere.\n"
+          "SYNC_DEVICE_DIRTY: the device's is. Both flags, where regions of both kinds exist.")
+      .def("__repr__", [](const SyncState& object) {
+        return std::string("SyncState(") + kStateNames[object.state()] + ")";
+      });
+  for (const auto& entry : flags) type.attr(entry.first) = flag.attr(entry.first);
+  close_class<make_new>(type, "gridbuf.storage");
+  module.add_object("SyncFlag", flag);
+}
+
+// ---- DevicePointer: the names of cupy.cuda.MemoryPointer, so that code that takes one takes it.
+// --
 
 struct DevicePointer {
   py::object buffer;
@@ -147,14 +200,12 @@ struct DevicePointer {
 };
 
 py::object refuse_call(PyObject*, PyObject*) {
-  raise(ErrorClass::kType,
-        "DevicePointer cannot be called; it is the device_data of a storage");
+  raise(ErrorClass::kType, "DevicePointer cannot be called; it is the device_data of a storage");
 }
 
 std::string text_of(const DevicePointer& pointer) {
-  const py::object text =
-      steal(PyUnicode_FromFormat("DevicePointer(%p, device %d)", pointer.memory().first_element(),
-                                 pointer.device_id()));
+  const py::object text = steal(PyUnicode_FromFormat(
+      "DevicePointer(%p, device %d)", pointer.memory().first_element(), pointer.device_id()));
   return std::string(utf8(text.ptr()));
 }
 
@@ -197,11 +248,11 @@ void add_properties(Attributes& type) {
           "itemsize",
           [](const StorageObject& object) { return object.dtype->type.itemsize_bytes(); },
           "Bytes of one element.")
-      .get("dims", dims, "Names of the dimensions: 'I', 'J', 'K' or the number of a data dimension.")
+      .get("dims", dims,
+           "Names of the dimensions: 'I', 'J', 'K' or the number of a data dimension.")
       .get("layout", numbers<&Storage::layout>,
            "The layout map: entry i is the rank of dimension i, 0 for the largest stride.")
-      .get("aligned_index", numbers<&Storage::aligned_index>,
-           "The index whose element is aligned.")
+      .get("aligned_index", numbers<&Storage::aligned_index>, "The index whose element is aligned.")
       .get("alignment_size", value<&Storage::alignment_bytes>,
            "Bytes: the address of every element whose index in the contiguous dimension is\n"
            "aligned_index's is a multiple of it. A view has the alignment that still holds for it.")
@@ -210,7 +261,7 @@ void add_properties(Attributes& type) {
           "Who keeps host and device in step: 'gt4py' (gridbuf), 'cuda', or None.")
       .get(
           "data",
-          [](StorageObject& object) {
+          [](const StorageObject& object) {
             if (!object.storage.has(Side::kHost)) return share(Py_None);
             return steal(PyMemoryView_FromObject(object.self()));
           },
@@ -240,8 +291,7 @@ void add_properties(Attributes& type) {
       .get("__gt_origin__", origin,
            "The lower halo in the order I, J, K, 0, 1, ...: the default origin of a stencil call.")
       .get("default_origin", origin, "The same as __gt_origin__.")
-      .get("_is_emulated", value<&Storage::is_emulated>,
-           "Whether its device is the emulated one.")
+      .get("_is_emulated", value<&Storage::is_emulated>, "Whether its device is the emulated one.")
       .get("_readonly", value<&Storage::readonly>, "Whether its elements cannot be written.");
 }
 
@@ -277,12 +327,11 @@ void add_methods(Attributes& type) {
           "transpose(self, /, *axes)\n--\n\n"
           "The view whose dimension i is dimension axes[i]; without axes, all in reverse order.")
       .def(
-          "fill",
-          [](const StorageObject& object, py::handle value) { fill(object, value.ptr()); },
+          "fill", [](const StorageObject& object, py::handle value) { fill(object, value.ptr()); },
           "fill(self, value, /)\n--\n\nWrites value to every element.")
       .def(
           "astype",
-          [](StorageObject& object, py::handle dtype, py::handle casting, py::handle copied) {
+          [](const StorageObject& object, py::handle dtype, py::handle casting, py::handle copied) {
             return as_type(object, dtype.ptr(), casting.ptr(), to_flag(copied.ptr(), "copy"));
           },
           py::arg("dtype"), py::kw_only(), py::arg("casting") = "unsafe", py::arg("copy") = true,
@@ -339,17 +388,29 @@ void add_methods(Attributes& type) {
 
 }  // namespace
 
+py::object make_sync_state(const std::shared_ptr<SyncState>& state) { return py::cast(state); }
+
+std::shared_ptr<SyncState> to_sync_state(PyObject* object) {
+  if (!py::isinstance<SyncState>(object)) {
+    raise(ErrorClass::kType,
+          Problem{"sync_state", describe(object), "a gridbuf.storage.SyncState",
+                  "pass SyncState(SyncState.SYNC_HOST_DIRTY) if data is current, or the sync_state "
+                  "of the storage that the buffers are from"});
+  }
+  return py::cast<std::shared_ptr<SyncState>>(py::handle(object));
+}
+
 void add_attributes(PyObject* base_type, PyObject* module) {
   auto core = py::reinterpret_borrow<py::module_>(module);
   py::options options;
   options.disable_function_signatures();
+  add_sync_state_type(core);
   add_pointer_type(core);
   Attributes type(base_type);
   add_properties(type);
   add_methods(type);
   core.def(
-          "_set_storage_types",
-          [](const py::args& classes) { set_storage_types(classes.ptr()); },
+          "_set_storage_types", [](const py::args& classes) { set_storage_types(classes.ptr()); },
           "_set_storage_types(*classes)\n--\n\nFor gridbuf.storage.")
       .def(
           "_run_kernel", [](const py::args& arguments) { return run_kernel(arguments.ptr()); },

@@ -113,9 +113,8 @@ void copy_any(const Given& given) {
 void copy_storages(const Given& given) {
   const py::object module = steal(PyImport_ImportModule("gridbuf.storage._functions"));
   PyObject* const where = given.where == nullptr ? Py_True : given.where;
-  const py::object done =
-      steal(PyObject_CallMethod(module.ptr(), "copyto", "OOOO", given.target, given.source,
-                                given.casting, where));
+  const py::object done = steal(PyObject_CallMethod(module.ptr(), "copyto", "OOOO", given.target,
+                                                    given.source, given.casting, where));
   if (done.ptr() != Py_NotImplemented) return;
   raise(ErrorClass::kType,
         Problem{"an operand", "neither an array whose memory can be reached nor a value",

@@ -1,8 +1,7 @@
-// What leaves a storage: the buffer protocol, ndarrays, dicts, capsules.
+// What leaves a storage: the buffer protocol, ndarrays, dicts, capsules; and who waits for what.
 //
 // All but the buffer protocol leaves through a Buffer over one side's memory, whose owner counts as
-// an export. What an interface says of the memory is said in gridbuf.python.buffer and nowhere
-// else.
+// an export. What an interface says of the memory is said in gridbuf.python.buffer only.
 
 module;
 
@@ -34,33 +33,78 @@ import gridbuf.storage;
 namespace gridbuf::python::storages {
 namespace {
 
-/// An interface of a side that is not there is an attribute that is not there, so that `hasattr`
-/// answers (XA-18).
-void check_has(const StorageObject& object, Side side, const char* interface) {
-  if (object.storage.has(side)) return;
-  PyErr_Format(PyExc_AttributeError, "this storage has no %s: it has no %s buffer", interface,
-               side == Side::kHost ? "host" : "device");
-  throw PythonError();
-}
-
 py::object attribute(PyObject* object, const char* name) {
   return steal(PyObject_GetAttrString(object, name));
 }
 
-void check_has_buffer(const StorageObject& object, Side side, const char* advice) {
-  if (object.storage.has(side)) return;
-  raise(ErrorClass::kNoSuchBuffer,
-        Problem{"the storage's memory", to_string(object.storage.kind()),
-                side == Side::kHost ? "readable by the host" : "reached by a device", advice});
-}
-
-py::object shown_side(const StorageObject& object, Side side) {
-  return shown_buffer(object.storage, object.dtype, side);
+/// A Buffer over the side's memory, with the storage's parameters; `share`, if there is one, is its
+/// owner. What gridbuf does to a storage's memory is ordered on the current stream before the
+/// memory is handed over.
+py::object buffer_over(const Storage& storage, const DTypePtr& dtype, Side side,
+                       Owner share = nullptr) {
+  return adopt_buffer_of(dtype, [&]() noexcept -> BufferState {
+    BufferState state{.memory = storage.memory(side),
+                      .dims = storage.dims(),
+                      .layout = storage.layout(),
+                      .aligned_index = storage.aligned_index(),
+                      .alignment_bytes = storage.alignment_bytes()};
+    if (share != nullptr) state.memory.owner = std::move(share);
+    state.facts.resource_name = "storage";
+    state.facts.device = state.memory.device;
+    if (state.memory.device.type != DeviceType::kHost) state.facts.stream = current_stream();
+    return state;
+  });
 }
 
 }  // namespace
 
+// ---- Access. ----
+
+void up_to_date(const Storage& storage, Side side) {
+  if (storage.is_ready(side)) return;
+  check(run_unlocked(storage, [&] { return storage.read(side); }));
+}
+
+Side reading_side(const Storage& storage) {
+  return storage.has(Side::kHost) ? Side::kHost : Side::kDevice;
+}
+
+Side exporting_side(const Storage& storage) {
+  return storage.has(Side::kDevice) ? Side::kDevice : Side::kHost;
+}
+
+py::object own_buffer(const Storage& storage, const DTypePtr& dtype, Side side) {
+  return buffer_over(storage, dtype, side);
+}
+
+py::object shown_buffer(const StorageObject& object, Side side) {
+  const Storage& storage = object.storage;
+  // There is no other side that has to know.
+  if (storage.kind() == StorageKind::kCpu && side == Side::kHost) {
+    return buffer_over(storage, object.dtype, side);
+  }
+  Owner share = value_of(
+      run_unlocked(storage, [&] { return storage.export_side(side, !storage.readonly()); }));
+  return buffer_over(storage, object.dtype, side, std::move(share));
+}
+
+py::object own_ndarray(const Storage& view, const DTypePtr& dtype, bool readonly, PyObject* base) {
+  const BufferDescriptor memory = view.memory(Side::kHost);
+  return make_ndarray(*dtype, memory.view, memory.first_element(), readonly || memory.readonly,
+                      base);
+}
+
+py::object host_elements(const StorageObject& object, const Storage& view) {
+  const Side side = reading_side(view);
+  up_to_date(view, side);
+  const py::object buffer = own_buffer(view, object.dtype, side);
+  if (side == Side::kHost) return own_ndarray(view, object.dtype, /*readonly=*/true, buffer.ptr());
+  return ndarray_of(copy_of(buffer.ptr(), MemoryKind::kHost).ptr());
+}
+
 // ---- The buffer protocol (PB-01 ... PB-25). ----
+
+namespace {
 
 ShownMemory& shown_memory(StorageObject& object, Side side) {
   std::unique_ptr<ShownMemory>& shown = object.shown[static_cast<std::size_t>(side)];
@@ -72,7 +116,7 @@ ShownMemory& shown_memory(StorageObject& object, Side side) {
   return *shown;
 }
 
-namespace {
+constexpr char kCopyToHost[] = "use to_cupy(), or copy it: gridbuf.storage.storage(s, device=None)";
 
 /// What `internal` of a view that counts as an export points to.
 char counted_mark = 0;
@@ -88,52 +132,56 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   return guarded(-1, [&] {
     StorageObject& object = *object_of(self);
     if (!object.storage.has(Side::kHost)) {
-      raise(ErrorClass::kNoSuchBuffer,
-            Problem{"the storage's memory", "that of a device alone", "readable by the host",
-                    "use to_cupy(), or copy it: gridbuf.storage.storage(s, device=None)"});
+      raise(ErrorClass::kNoSuchBuffer, Problem{"the storage's memory", "that of a device alone",
+                                               "readable by the host", kCopyToHost});
     }
-    const BufferFields fields = value_of(answer_buffer_request(
-        shown_memory(object, Side::kHost).memory, flags));
+    const BufferFields fields =
+        value_of(answer_buffer_request(shown_memory(object, Side::kHost).memory, flags));
     up_to_date(object.storage, Side::kHost);
-    char* mark = nullptr;
-    if (!fields.readonly) {
-      object.storage.add_export(Side::kHost);
-      mark = &counted_mark;
-    }
-    view->buf = fields.buf;
-    view->len = fields.len_bytes;
-    view->itemsize = fields.itemsize_bytes;
-    view->readonly = fields.readonly ? 1 : 0;
-    view->ndim = fields.ndim;
-    view->format = const_cast<char*>(fields.format);
-    view->shape = const_cast<Py_ssize_t*>(fields.shape);
-    view->strides = const_cast<Py_ssize_t*>(fields.strides_bytes);
-    view->suboffsets = nullptr;
-    view->internal = mark;
-    view->obj = Py_NewRef(self);
+    if (!fields.readonly) object.storage.add_export(Side::kHost);
+    *view = {.buf = fields.buf,
+             .obj = Py_NewRef(self),
+             .len = fields.len_bytes,
+             .itemsize = fields.itemsize_bytes,
+             .readonly = fields.readonly ? 1 : 0,
+             .ndim = fields.ndim,
+             .format = const_cast<char*>(fields.format),
+             .shape = const_cast<Py_ssize_t*>(fields.shape),
+             .strides = const_cast<Py_ssize_t*>(fields.strides_bytes),
+             .suboffsets = nullptr,
+             .internal = fields.readonly ? nullptr : &counted_mark};
     return 0;
   });
 }
 
 void release_buffer(PyObject* self, Py_buffer* view) {
-  if (view->internal == nullptr) return;
-  object_of(self)->storage.drop_export(Side::kHost);
+  if (view->internal != nullptr) object_of(self)->storage.drop_export(Side::kHost);
 }
 
 // ---- ndarrays. ----
 
+namespace {
+
+void check_has_buffer(const StorageObject& object, Side side, const char* bound,
+                      const char* advice) {
+  if (object.storage.has(side)) return;
+  raise(ErrorClass::kNoSuchBuffer,
+        Problem{"the storage's memory", to_string(object.storage.kind()), bound, advice});
+}
+
+}  // namespace
+
 py::object to_numpy(const StorageObject& object) {
-  check_has_buffer(object, Side::kHost,
-                   "use to_cupy(), or copy it: gridbuf.storage.storage(s, device=None)");
-  return ndarray_of(shown_side(object, Side::kHost).ptr());
+  check_has_buffer(object, Side::kHost, "readable by the host", kCopyToHost);
+  return ndarray_of(shown_buffer(object, Side::kHost).ptr());
 }
 
 py::object to_cupy(const StorageObject& object) {
-  check_has_buffer(object, Side::kDevice,
+  check_has_buffer(object, Side::kDevice, "reached by a device",
                    "use to_numpy(), or copy it: gridbuf.storage.storage(s, device=\"gpu\")");
   // Whether there is a CuPy is asked before anything is shown.
   make_cupy_view(own_buffer(object.storage, object.dtype, Side::kDevice), /*sync=*/false);
-  return make_cupy_view(shown_side(object, Side::kDevice), /*sync=*/true);
+  return make_cupy_view(shown_buffer(object, Side::kDevice), /*sync=*/true);
 }
 
 py::object to_array(const StorageObject& object, PyObject* arguments, PyObject* keywords) {
@@ -142,62 +190,24 @@ py::object to_array(const StorageObject& object, PyObject* arguments, PyObject* 
           "this storage has no host buffer, and is not copied to the host by the way; use "
           "to_cupy(), or copy it with gridbuf.storage.storage(s, device=None)");
   }
-  const py::object method = attribute(shown_side(object, Side::kHost).ptr(), "__array__");
+  const py::object method = attribute(shown_buffer(object, Side::kHost).ptr(), "__array__");
   return steal(PyObject_Call(method.ptr(), arguments, keywords));
 }
 
-// ---- DLPack. ----
+// ---- Dicts and structs. ----
 
 namespace {
 
-/// The side that a consumer asks for: the host's if it names a device that is the host's.
-Side asked_side(const Storage& storage, PyObject* const* arguments, Py_ssize_t count,
-                PyObject* names) {
-  const Side usual = exporting_side(storage);
-  if (names == nullptr || usual == Side::kHost || !storage.has(Side::kHost)) return usual;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) {
-    if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "dl_device") != 0) continue;
-    PyObject* const wanted = arguments[count + i];
-    if (PyTuple_Check(wanted) == 0 || PyTuple_GET_SIZE(wanted) != 2) return usual;
-    py::object type = share(PyTuple_GET_ITEM(wanted, 0));
-    if (PyLong_Check(type.ptr()) == 0) {  // An enum member whose value is the number (DP-02).
-      static AttributeName value_name("value");
-      type = optional_attribute(type.ptr(), value_name);
-      if (!type || PyLong_Check(type.ptr()) == 0) return usual;
-    }
-    int overflow = 0;
-    const long long number = PyLong_AsLongLongAndOverflow(type.ptr(), &overflow);
-    const Device host = storage.memory(Side::kHost).device;
-    const bool is_host = number == static_cast<long long>(DeviceType::kHost) ||
-                         number == static_cast<long long>(host.type);
-    return overflow == 0 && is_host ? Side::kHost : usual;
-  }
-  return usual;
+/// An interface of a side that is not there is an attribute that is not there, so that `hasattr`
+/// answers (XA-18).
+void check_has(const StorageObject& object, Side side, const char* interface) {
+  if (object.storage.has(side)) return;
+  PyErr_Format(PyExc_AttributeError, "this storage has no %s: it has no %s buffer", interface,
+               side == Side::kHost ? "host" : "device");
+  throw PythonError();
 }
 
 }  // namespace
-
-PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
-                        PyObject* names) {
-  return guarded([&] {
-    const StorageObject& object = *object_of(self);
-    const Side side = asked_side(object.storage, arguments, count, names);
-    // What DLPack has no word for must not count as an export.
-    if (object.storage.sync_state() != nullptr) {
-      check(dlpack::check_exportable(object.storage.memory(side)));
-    }
-    const py::object buffer = shown_side(object, side);
-    return export_dlpack(buffer.ptr(), arguments, count, names);
-  });
-}
-
-PyObject* dlpack_device_method(PyObject* self, PyObject*) {
-  const Storage& storage = object_of(self)->storage;
-  const Device& device = storage.device(exporting_side(storage));
-  return Py_BuildValue("(ii)", static_cast<int>(device.type), static_cast<int>(device.id));
-}
-
-// ---- Dicts and structs. ----
 
 py::object interface_dict(const StorageObject& object, Side side, const char* name) {
   check_has(object, side, name);
@@ -215,7 +225,7 @@ py::object array_struct(const StorageObject& object) {
   // Absent for some dtypes, which is found out before anything is shown. The capsule holds its
   // Buffer, and with it the share: its life is known.
   attribute(own_buffer(object.storage, object.dtype, Side::kHost).ptr(), kName);
-  return attribute(shown_side(object, Side::kHost).ptr(), kName);
+  return attribute(shown_buffer(object, Side::kHost).ptr(), kName);
 }
 
 // ---- __gt_data_interface__ (GT-01 ... GT-09). ----
@@ -224,7 +234,7 @@ namespace {
 
 /// `acquire` makes the side current, `touch` says that it was written. In memory that both sides
 /// reach, acquiring waits for the other side; memory of one side alone needs nothing.
-py::object entry_of(StorageObject& object, Side side) {
+py::object entry_of(const StorageObject& object, Side side) {
   const bool is_host = side == Side::kHost;
   const StorageKind kind = object.storage.kind();
   // No data can be stale here, but the entry names a stream, which must be the right one.
@@ -244,7 +254,7 @@ py::object entry_of(StorageObject& object, Side side) {
 
 }  // namespace
 
-py::object data_interface(StorageObject& object) {
+py::object data_interface(const StorageObject& object) {
   const Storage& storage = object.storage;
   py::object sides = steal(PyDict_New());
   if (storage.has(Side::kHost)) {
@@ -255,6 +265,121 @@ py::object data_interface(StorageObject& object) {
                          entry_of(object, Side::kDevice).ptr()));
   }
   return sides;
+}
+
+// ---- DLPack. ----
+
+namespace {
+
+/// Whether `dl_device` names the host, or a device that the storage's host memory is of.
+bool asks_for_host(const Storage& storage, PyObject* dl_device) {
+  if (PyTuple_Check(dl_device) == 0 || PyTuple_GET_SIZE(dl_device) != 2) return false;
+  py::object type = share(PyTuple_GET_ITEM(dl_device, 0));
+  if (PyLong_Check(type.ptr()) == 0) {  // An enum member whose value is the number (DP-02).
+    static AttributeName value_name("value");
+    type = optional_attribute(type.ptr(), value_name);
+    if (!type || PyLong_Check(type.ptr()) == 0) return false;
+  }
+  int overflow = 0;
+  const long long number = PyLong_AsLongLongAndOverflow(type.ptr(), &overflow);
+  return number == static_cast<long long>(DeviceType::kHost) ||
+         number == static_cast<long long>(storage.device(Side::kHost).type);
+}
+
+}  // namespace
+
+PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
+                        PyObject* names) {
+  return guarded([&] {
+    const StorageObject& object = *object_of(self);
+    const Storage& storage = object.storage;
+    Side side = exporting_side(storage);
+    const bool has_choice = storage.has(Side::kHost) && storage.has(Side::kDevice);
+    const Py_ssize_t named = has_choice && names != nullptr ? PyTuple_GET_SIZE(names) : 0;
+    for (Py_ssize_t i = 0; i < named; ++i) {
+      const bool is_device =
+          PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "dl_device") == 0;
+      if (is_device && asks_for_host(storage, arguments[count + i])) side = Side::kHost;
+    }
+    // What DLPack has no word for must not count as an export.
+    if (storage.sync_state() != nullptr) check(dlpack::check_exportable(storage.memory(side)));
+    return export_dlpack(shown_buffer(object, side).ptr(), arguments, count, names);
+  });
+}
+
+PyObject* dlpack_device_method(PyObject* self, PyObject*) {
+  const Storage& storage = object_of(self)->storage;
+  const Device& device = storage.device(exporting_side(storage));
+  return Py_BuildValue("(ii)", static_cast<int>(device.type), static_cast<int>(device.id));
+}
+
+// ---- DLPack's C exchange table: that of Buffers, but for what takes or makes an object. ----
+
+namespace {
+
+using dlpack::DLManagedTensorVersioned;
+
+/// A storage, or a TypeError: the table serves its own types alone (DX-11).
+StorageObject& to_storage(void* py_object) {
+  auto* const object = static_cast<PyObject*>(py_object);
+  if (object == nullptr || !is_storage(object)) {
+    raise(ErrorClass::kType, Problem{"the object", object == nullptr ? "null" : describe(object),
+                                     "a gridbuf.storage.Storage, whose table this is",
+                                     "look the table up on the object's own type"});
+  }
+  return *object_of(object);
+}
+
+int export_owned(void* py_object, DLManagedTensorVersioned** out) {
+  return guarded(-1, [&] {
+    const StorageObject& object = to_storage(py_object);
+    const py::object buffer = shown_buffer(object, exporting_side(object.storage));
+    *out = value_of(dlpack::export_versioned(state_of(buffer.ptr()).memory)).release();
+    return 0;
+  });
+}
+
+/// Shape and strides lie in the object (DX-07). Nothing tells how long the reader uses them.
+int export_borrowed(void* py_object, dlpack::DLTensor* out) {
+  return guarded(-1, [&] {
+    StorageObject& object = to_storage(py_object);
+    const Side side = exporting_side(object.storage);
+    ShownMemory& shown = shown_memory(object, side);
+    check(dlpack::describe_tensor(shown.memory, shown.strides_elements, *out));
+    up_to_date(object.storage, side);
+    if (!object.storage.readonly()) object.storage.note_unknown_export(side);
+    return 0;
+  });
+}
+
+int import_owned(DLManagedTensorVersioned* tensor, void** out_py_object) {
+  return guarded(-1, [&] {
+    ImportedView view = value_of(dlpack::take(tensor));  // Owns it from here on (DX-08).
+    const DTypePtr dtype = record_of(view.memory.dtype);
+    const DeviceType type = view.memory.device.type;
+    StorageParts parts;
+    if (type == DeviceType::kCuda || type == DeviceType::kRocm) {
+      parts.kind = StorageKind::kGpu;
+      parts.device = std::move(view.memory);
+    } else {
+      const bool is_managed = type == DeviceType::kCudaManaged;
+      parts.kind = is_managed ? StorageKind::kCudaManaged : StorageKind::kCpu;
+      parts.host = std::move(view.memory);
+    }
+    *out_py_object = make_storage(value_of(Storage::wrap(parts)), dtype).release().ptr();
+    return 0;
+  });
+}
+
+}  // namespace
+
+py::object make_storage_exchange_capsule() {
+  // One for the process, for as long as it lives (DX-02).
+  static dlpack::ExchangeApi table = buffer_exchange_table();
+  table.managed_tensor_from_py_object_no_sync = export_owned;
+  table.managed_tensor_to_py_object_no_sync = import_owned;
+  table.dltensor_from_py_object_no_sync = export_borrowed;
+  return steal(PyCapsule_New(&table, dlpack::kExchangeCapsuleName, nullptr));
 }
 
 }  // namespace gridbuf::python::storages

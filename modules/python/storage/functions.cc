@@ -183,15 +183,16 @@ PyCFunction method(Function function) {
 }
 
 // What the documentation and the signature of all functions share.
-#define GRIDBUF_STORAGE_FUNCTION(name, function, parameters, text)                                 \
-  {"_storage_" name, method(function), METH_FASTCALL | METH_KEYWORDS,                              \
-   name "(" parameters                                                                             \
-        ", defaults=None, device=..., layout=None, alignment_size=None, aligned_index=None, "   \
-        "dims=None, populate=False, halo=None, managed=...)\n--\n\n" text                          \
-        "\n\nSizes are in elements, alignment_size is in bytes. Each keyword is looked up in this " \
-        "order: passed, defaults' preset,\ndata, fallback. The class follows from device and "     \
-        "managed. Raises TypeError for values of a wrong kind,\nValueError for values out of "     \
-        "bounds, MemoryError, and DeviceUnavailableError where there is no device."}
+#define GRIDBUF_STORAGE_FUNCTION(name, function, parameters, text)                             \
+  {"_storage_" name, method(function), METH_FASTCALL | METH_KEYWORDS,                          \
+   name                                                                                        \
+   "(" parameters                                                                              \
+   ", defaults=None, device=..., layout=None, alignment_size=None, aligned_index=None, "       \
+   "dims=None, populate=False, halo=None, managed=...)\n--\n\n" text                           \
+   "\n\nSizes are in elements, alignment_size is in bytes. Each keyword is looked up in this " \
+   "order: passed, defaults' preset,\ndata, fallback. The class follows from device and "      \
+   "managed. Raises TypeError for values of a wrong kind,\nValueError for values out of "      \
+   "bounds, MemoryError, and DeviceUnavailableError where there is no device."}
 #define GRIDBUF_LIKE "; what is not given is taken from data."
 
 PyMethodDef functions[] = {

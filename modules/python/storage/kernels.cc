@@ -97,15 +97,14 @@ PyObject* write_array_method(PyObject* self, PyObject* const* arguments, Py_ssiz
 
 PyObject* written_method(PyObject* self, PyObject* side_name) {
   return guarded([&] {
-    const StorageObject& object = *object_of(self);
     const Side side = to_side(side_name);
-    object.storage.end_write(side);
-    touch(object, side);
+    storage_of(self).end_write(side);
+    touch_storage(self, side);
     return share(Py_None);
   });
 }
 
-py::object own_memory(StorageObject& object) {
+py::object own_memory(const StorageObject& object) {
   const Storage& storage = object.storage;
   if (storage.kind() == StorageKind::kSoftwareManaged) return share(object.self());
   const Side side = reading_side(storage);

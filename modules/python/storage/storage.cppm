@@ -17,7 +17,7 @@
 // the others by pybind11. What needs nothing but these attributes is written in Python.
 //
 // What may wait for a device, or for another thread that copies, runs without Python's lock:
-// kernels of the emulated device may be Python. See `up_to_date` and `Writing`.
+// kernels of the emulated device may be Python. See `up_to_date` and `write`.
 //
 // All functions need the GIL.
 
@@ -102,7 +102,7 @@ struct StorageObject {
   // it, so that arithmetic and assignment may take it for the dimension at its place (spec 11.34).
   std::uint64_t new_axes = 0;
 
-  PyObject* self() { return &head.ob_base; }
+  PyObject* self() const { return const_cast<PyObject*>(&head.ob_base); }
 };
 static_assert(kMaxNdim <= 64, "StorageObject::new_axes has a bit for each dimension");
 
@@ -155,30 +155,27 @@ auto run_unlocked(const Storage& storage, Body&& body) {
 /// Makes the elements current on `side`, and readable there. GTNoSuchBufferError without one.
 void up_to_date(const Storage& storage, Side side);
 
-/// A write by gridbuf: begins with its marks, so that a failure half way leaves them; `done` ends
-/// it and tells a foreign producer. Sides and coverage as in gridbuf.storage.
-class Writing {
- public:
-  Writing(const StorageObject& object, const Storage& view, Side side, Coverage coverage);
-  ~Writing();
-  Writing(const Writing&) = delete;
-  Writing& operator=(const Writing&) = delete;
-  void done();
-
- private:
-  const StorageObject& object_;
-  const Storage& view_;
-  Side side_;
-  bool open_ = true;
-};
-
-/// Calls the producer's `touch` of the side, if it has one.
-void touch(const StorageObject& object, Side side);
+/// A write by gridbuf: `body` writes the elements. They are marked before, so that a failure half
+/// way leaves the marks; a foreign producer is told afterwards. Sides and coverage as in
+/// gridbuf.storage.
+template <class Body>
+void write(const StorageObject& object, const Storage& view, Side side, Coverage coverage,
+           const Body& body) {
+  check(run_unlocked(view, [&] { return view.begin_write(side, coverage); }));
+  try {
+    body();
+  } catch (...) {
+    view.end_write(side);
+    throw;
+  }
+  view.end_write(side);
+  touch_storage(object.self(), side);
+}
 
 /// A Buffer over a side's memory that is not watched: for gridbuf's own use.
 py::object own_buffer(const Storage& storage, const DTypePtr& dtype, Side side);
 /// The same, up to date, and watched as an export while it or anything made of it lives.
-py::object shown_buffer(const Storage& storage, const DTypePtr& dtype, Side side);
+py::object shown_buffer(const StorageObject& object, Side side);
 
 /// An ndarray over the host's elements, for gridbuf's own use; `base` is kept alive.
 py::object own_ndarray(const Storage& view, const DTypePtr& dtype, bool readonly, PyObject* base);
@@ -272,10 +269,18 @@ py::object allocate_storage(const StorageOrder& order, bool zeroed);
 /// The same for elements that are all written at once: only padding is zeroed.
 py::object allocate_storage(const StorageOrder& order);
 
-// ---- Slots and methods, by file. ----
+// ---- What storage.cc and attributes.cc put together, by file. ----
+
+// storage.cc
+/// `axes` is the tuple of the arguments of transpose().
+py::object transposed(const StorageObject& object, PyObject* axes);
+
+// attributes.cc
+py::object make_sync_state(const std::shared_ptr<SyncState>& state);
+/// The state of a SyncState object; TypeError for other objects.
+std::shared_ptr<SyncState> to_sync_state(PyObject* object);
 
 // exports.cc
-ShownMemory& shown_memory(StorageObject& object, Side side);
 int get_buffer(PyObject* self, Py_buffer* view, int flags);
 void release_buffer(PyObject* self, Py_buffer* view);
 PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
@@ -287,37 +292,20 @@ py::object to_array(const StorageObject& object, PyObject* arguments, PyObject* 
 /// An interface that is a dict, of the side's memory. AttributeError without that side.
 py::object interface_dict(const StorageObject& object, Side side, const char* name);
 py::object array_struct(const StorageObject& object);
-py::object data_interface(StorageObject& object);
-
-// exchange.cc
+py::object data_interface(const StorageObject& object);
 py::object make_storage_exchange_capsule();
 
-// indexing.cc
-PyObject* subscript_slot(PyObject* self, PyObject* key);
-int assign_subscript_slot(PyObject* self, PyObject* key, PyObject* value);
-PyObject* item_slot(PyObject* self, Py_ssize_t position);
-Py_ssize_t length_slot(PyObject* self);
-PyObject* iterate_slot(PyObject* self);
-/// `axes` is the tuple of the arguments of transpose().
-py::object transposed(const StorageObject& object, PyObject* axes);
-
-// values.cc
+// assignment.cc
 py::object copy(const StorageObject& object);
-py::object as_type(StorageObject& object, PyObject* dtype, PyObject* casting, bool copied);
+py::object as_type(const StorageObject& object, PyObject* dtype, PyObject* casting, bool copied);
 void fill(const StorageObject& object, PyObject* value);
 PyObject* restore_storage(PyObject*, PyObject* const* arguments, Py_ssize_t count);
-
-// sync_state.cc
-void add_sync_state_type(PyObject* module);
-py::object make_sync_state(const std::shared_ptr<SyncState>& state);
-/// The state of a SyncState object; TypeError for other objects.
-std::shared_ptr<SyncState> to_sync_state(PyObject* object);
 
 // kernels.cc: what Python's array functions are made of.
 PyObject* read_array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count);
 PyObject* write_array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count);
 PyObject* written_method(PyObject* self, PyObject* side);
-py::object own_memory(StorageObject& object);
+py::object own_memory(const StorageObject& object);
 py::object run_kernel(PyObject* arguments);
 
 // functions.cc, wrapping.cc

@@ -64,7 +64,9 @@ struct Sides {
   const py::object& main() const { return host ? host : device; }
 };
 
-const BufferDescriptor& memory_of(const py::object& buffer) { return state_of(buffer.ptr()).memory; }
+const BufferDescriptor& memory_of(const py::object& buffer) {
+  return state_of(buffer.ptr()).memory;
+}
 
 bool is_managed(const py::object& buffer) {
   return memory_of(buffer).device.type == DeviceType::kCudaManaged;
@@ -87,9 +89,8 @@ Sides import_sides(const Given& given) {
                               to_managed(given.keywords.managed) == Managed::kNone &&
                               given.device_data == nullptr;
     Meaning meaning;
-    const py::object buffer =
-        import_buffer(given.data, dims,
-                      {.side = device_first ? DeviceType::kCuda : DeviceType::kHost}, &meaning);
+    const py::object buffer = import_buffer(
+        given.data, dims, {.side = device_first ? DeviceType::kCuda : DeviceType::kHost}, &meaning);
     const bool on_host = is_host_readable(memory_of(buffer).device.type);
     if (on_host) sides.host = share(buffer.ptr());
     if (!on_host || is_managed(buffer)) sides.device = share(buffer.ptr());
@@ -100,8 +101,8 @@ Sides import_sides(const Given& given) {
     raise(ErrorClass::kValue, Problem{"data", "memory of a device", "readable by the host",
                                       "pass one of two device arrays"});
   }
-  sides.device = import_buffer(given.device_data, dims, {.side = DeviceType::kCuda},
-                               &sides.device_meaning);
+  sides.device =
+      import_buffer(given.device_data, dims, {.side = DeviceType::kCuda}, &sides.device_meaning);
   if (memory_of(sides.device).device.type != DeviceType::kCuda && !is_managed(sides.device)) {
     raise(ErrorClass::kValue,
           Problem{"device_data", "memory of the host", "reached by a device", "pass it as data"});
@@ -186,18 +187,19 @@ void check_layout(const LayoutMap& wanted, const StridedView& view) {
   }
 }
 
-/// The largest alignment up to `wanted` that holds for every element whose index in the contiguous
-/// dimension is aligned_index's.
-std::int64_t found_alignment(const BufferDescriptor& memory, const LayoutMap& layout,
-                             const Extents& aligned_index, std::int64_t wanted_bytes) {
+/// The largest alignment up to the wanted one that holds for every element whose index in the
+/// contiguous dimension is aligned_index's.
+std::int64_t found_alignment(const BufferDescriptor& memory, const Layout& wanted) {
+  const std::int64_t wanted_bytes = wanted.alignment_bytes();
   if (memory.is_empty()) return wanted_bytes;
+  const StridedView& view = memory.view;
   const auto address =
-      reinterpret_cast<std::uintptr_t>(memory.block + byte_offset(memory.view, aligned_index));
+      reinterpret_cast<std::uintptr_t>(memory.block + byte_offset(view, wanted.aligned_index()));
   std::int64_t found = std::gcd(
       wanted_bytes, static_cast<std::int64_t>(address % static_cast<std::uintptr_t>(wanted_bytes)));
-  for (int axis = 0; axis < memory.view.ndim(); ++axis) {
-    const bool matters = memory.view.shape[axis] > 1 && layout[axis] != memory.view.ndim() - 1;
-    if (matters) found = std::gcd(found, memory.view.strides_bytes[axis]);
+  for (int axis = 0; axis < view.ndim(); ++axis) {
+    const bool matters = view.shape[axis] > 1 && wanted.layout()[axis] != view.ndim() - 1;
+    if (matters) found = std::gcd(found, view.strides_bytes[axis]);
   }
   return found;
 }
@@ -216,41 +218,39 @@ void check_strides(const StridedView& host, const StridedView& device) {
 
 bool is_given(PyObject* parameter) { return parameter != nullptr && parameter != Py_None; }
 
-/// The parameters, found in the memory: as of any storage, and with the alignment that holds.
-struct Parameters {
-  Request request;
-  std::int64_t alignment_bytes = 1;
-};
-Parameters parameters_of(const Given& given, const Sides& sides) {
+/// What the storage has and the memory bears out: fills `parts`, but for the memory itself, and
+/// returns the dtype. ValueError, naming the parameter, for one that the memory does not have.
+DTypePtr compare(const Given& given, const Sides& sides, StorageParts& parts) {
   const Keywords& keywords = given.keywords.shared;
   const StorageSource source = source_of_memory(given, sides);
-  Parameters found{.request = resolve_like(source.shared, nullptr, keywords)};
-  const Layout& wanted = found.request.plan;
+  const Request request = resolve_like(source.shared, nullptr, keywords);
+  const Layout& wanted = request.plan;
   if (is_given(given.dtype)) {
     const RequestedDType dtype = to_dtype(given.dtype);
-    if (dtype.record->numpy.ptr() != source.shared.dtype->numpy.ptr()) {
+    if (!dtype.record->numpy.is(source.shared.dtype->numpy)) {
       raise_unlike("dtype", dtype.record->name, source.shared.dtype->name);
     }
   }
   if (sides.host && sides.device) {
     check_strides(memory_of(sides.host).view, memory_of(sides.device).view);
   }
+  parts.dims = request.dims;
+  parts.halo = request.halo;
+  parts.layout = wanted.layout();
+  parts.aligned_index = wanted.aligned_index();
+  parts.alignment_bytes = wanted.alignment_bytes();
   const bool asked = is_given(keywords.alignment_size) || is_given(keywords.backend);
-  found.alignment_bytes = wanted.alignment_bytes();
   for (const py::object* side : {&sides.host, &sides.device}) {
     if (!*side) continue;
-    const BufferDescriptor& memory = memory_of(*side);
-    check_layout(wanted.layout(), memory.view);
-    const std::int64_t holds =
-        found_alignment(memory, wanted.layout(), wanted.aligned_index(), wanted.alignment_bytes());
+    check_layout(parts.layout, memory_of(*side).view);
+    const std::int64_t holds = found_alignment(memory_of(*side), wanted);
     if (asked && holds != wanted.alignment_bytes()) {
-      raise_unlike(
-          "alignment_size", std::to_string(wanted.alignment_bytes()),
-          std::to_string(holds) + " at aligned_index " + to_string(wanted.aligned_index()));
+      raise_unlike("alignment_size", std::to_string(wanted.alignment_bytes()),
+                   std::to_string(holds) + " at aligned_index " + to_string(parts.aligned_index));
     }
-    found.alignment_bytes = std::gcd(found.alignment_bytes, holds);
+    parts.alignment_bytes = std::gcd(parts.alignment_bytes, holds);
   }
-  return found;
+  return request.dtype;
 }
 
 // ---- Wrapping. ----
@@ -262,39 +262,31 @@ std::shared_ptr<const TouchHooks> hooks_of(Sides& sides) {
                                             std::move(sides.device_meaning.touch));
 }
 
+void check_has_data(const Given& given, const char* function) {
+  if (given.main() != nullptr) return;
+  raise(ErrorClass::kType, std::string(function) +
+                               "() is underdetermined: data and device_data are missing; pass one "
+                               "of them, or use gridbuf.storage.empty(shape)");
+}
+
 py::object wrap(const Given& given) {
-  if (given.main() == nullptr) {
-    raise(ErrorClass::kType,
-          "as_storage() is underdetermined: data and device_data are missing; pass one of them, or "
-          "use gridbuf.storage.empty(shape)");
-  }
+  check_has_data(given, "as_storage");
   const StorageObject* viewed = nullptr;  // A storage that is of the wanted kind already.
-  StorageKind kind{};
+  StorageParts parts;
   Sides sides;
   if (given.device_data == nullptr && is_storage(given.data)) {
     const Storage& storage = storage_of(given.data);
-    kind = wanted_kind(given, storage.has(Side::kDevice), managed_of(storage.kind()));
-    if (kind == storage.kind()) viewed = object_of(given.data);
-  }
-  if (viewed != nullptr) {
-    sides = own_sides(*viewed);
+    parts.kind = wanted_kind(given, storage.has(Side::kDevice), managed_of(storage.kind()));
+    if (parts.kind == storage.kind()) viewed = object_of(given.data);
+    sides = viewed != nullptr ? own_sides(*viewed) : import_sides(given);
   } else {
     sides = import_sides(given);
-    if (!is_storage(given.main()) || given.device_data != nullptr) {
-      const bool managed = sides.host && is_managed(sides.host);
-      kind = wanted_kind(given, static_cast<bool>(sides.device),
-                         managed ? std::optional(Managed::kCuda) : std::nullopt);
-    }
-    keep_sides_of(kind, given, sides);
+    std::optional<Managed> managed;
+    if (sides.host && is_managed(sides.host)) managed = Managed::kCuda;
+    parts.kind = wanted_kind(given, static_cast<bool>(sides.device), managed);
   }
-  const Parameters parameters = parameters_of(given, sides);
-  const Request& request = parameters.request;
-  StorageParts parts{.dims = request.dims,
-                     .halo = request.halo,
-                     .layout = request.plan.layout(),
-                     .aligned_index = request.plan.aligned_index(),
-                     .alignment_bytes = parameters.alignment_bytes,
-                     .kind = kind};
+  if (viewed == nullptr) keep_sides_of(parts.kind, given, sides);
+  const DTypePtr dtype = compare(given, sides, parts);
   if (given.sync_state != nullptr) parts.sync = to_sync_state(given.sync_state);
   if (viewed != nullptr) {
     const Storage& storage = viewed->storage;
@@ -313,8 +305,9 @@ py::object wrap(const Given& given) {
   if (sides.host) parts.host = memory_of(sides.host);
   if (sides.device) parts.device = memory_of(sides.device);
   const auto make = [&parts] { return Storage::wrap(parts); };
-  absl::StatusOr<Storage> wrapped = kind == StorageKind::kCpu ? make() : run_without_gil(make);
-  py::object made = make_storage(value_of(std::move(wrapped)), request.dtype);
+  absl::StatusOr<Storage> wrapped =
+      parts.kind == StorageKind::kCpu ? make() : run_without_gil(make);
+  py::object made = make_storage(value_of(std::move(wrapped)), dtype);
   object_of(made.ptr())->touch = viewed != nullptr ? viewed->touch : hooks_of(sides);
   return made;
 }
@@ -339,26 +332,15 @@ PyObject* current_of(const Given& given) {
 }
 
 py::object copied(const Given& given) {
-  if (given.main() == nullptr) {
-    raise(ErrorClass::kType,
-          "storage() is underdetermined: data and device_data are missing; pass one of them, or "
-          "use gridbuf.storage.empty(shape)");
-  }
+  check_has_data(given, "storage");
   PyObject* const current = current_of(given);
   StorageSource source = storage_source_of(given.main(), given.keywords.shared.dims);
   if (given.data != nullptr && given.device_data != nullptr) {
     source.shared.memory = MemoryKind::kDevice;
   }
-  py::object made =
-      allocate_storage(resolve_storage_like(source, given.dtype, given.keywords));
+  py::object made = allocate_storage(resolve_storage_like(source, given.dtype, given.keywords));
   assign_by_position(*object_of(made.ptr()), current);
   return made;
-}
-
-void check_no_shape(PyObject* shape) {
-  if (shape == nullptr) return;
-  raise(ErrorClass::kType,
-        "storage() got a shape and data; the shape is that of data and cannot be overridden");
 }
 
 }  // namespace
@@ -399,7 +381,10 @@ PyObject* storage_function(PyObject*, PyObject* const* arguments, Py_ssize_t cou
     if (!copies && given.main() == nullptr && shape != nullptr) {
       return allocate_storage(resolve_storage(shape, given.dtype, given.keywords), false);
     }
-    check_no_shape(given.main() == nullptr ? nullptr : shape);
+    if (given.main() != nullptr && shape != nullptr) {
+      raise(ErrorClass::kType,
+            "storage() got a shape and data; the shape is that of data and cannot be overridden");
+    }
     return copies ? copied(given) : wrap(given);
   });
 }

@@ -5,9 +5,12 @@ from __future__ import annotations
 import operator
 import pickle
 from contextlib import suppress
-from typing import Any, NoReturn, SupportsIndex
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 from .. import _core
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 __all__ = ["Values"]
 
@@ -16,6 +19,10 @@ class Values(_core.StorageBase):
     """The attributes of storages that are written in Python."""
 
     __slots__ = ()
+
+    @property
+    def _has_host(self) -> bool:
+        return self.device is None or self.managed is not None
 
     @property
     def axes(self) -> str:
@@ -27,6 +34,34 @@ class Values(_core.StorageBase):
         """Whether there is a dimension I, J, K."""
         return "I" in self.dims, "J" in self.dims, "K" in self.dims
 
+    @property
+    def size(self) -> int:
+        """The number of elements, without padding."""
+        return self.nbytes // self.itemsize
+
+    @property
+    def data(self) -> memoryview | None:
+        """A memoryview of the host's elements, brought up to date; None without a host buffer."""
+        return memoryview(self) if self._has_host else None
+
+    def to_ndarray(self) -> Any:
+        """to_cupy() if there are elements on a device, else to_numpy()."""
+        return self.to_numpy() if self.device is None else self.to_cupy()
+
+    def __array__(
+        self, /, dtype: npt.DTypeLike | None = None, copy: bool | None = None
+    ) -> npt.NDArray[Any]:
+        """An ndarray over the host's elements, unless a copy or a conversion is asked for.
+
+        TypeError for a storage without a host buffer.
+        """
+        if not self._has_host:
+            raise TypeError(
+                "this storage has no host buffer, and is not copied to the host by the way; use to_cupy(), or copy it with "
+                "gridbuf.storage.storage(s, device=None)"
+            )
+        return _core.as_buffer(self).__array__(dtype, copy)
+
     def item(self, /, *index: SupportsIndex | tuple[SupportsIndex, ...]) -> Any:
         """One element as a Python object, as ndarray.item."""
         # With a full set of indices only that element is fetched.
@@ -36,9 +71,7 @@ class Values(_core.StorageBase):
 
     def tolist(self) -> Any:
         """The elements as nested lists: to_numpy().tolist()."""
-        if self.device is not None and self.managed is None:
-            return self.to_numpy()  # raises
-        return self._elements().tolist()
+        return (self._elements() if self._has_host else self.to_numpy()).tolist()
 
     def _element(self) -> Any:
         if self.size != 1:  # Elements beyond the first are not fetched for an error.
