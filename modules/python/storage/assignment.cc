@@ -15,17 +15,6 @@ module;
 
 module gridbuf.python.storage;
 
-import gridbuf.alloc;
-import gridbuf.base;
-import gridbuf.device;
-import gridbuf.interface;
-import gridbuf.interface.numpy;
-import gridbuf.layout;
-import gridbuf.layout.view;
-import gridbuf.python.buffer;
-import gridbuf.python.support;
-import gridbuf.storage;
-
 namespace gridbuf::python::storages {
 namespace {
 
@@ -243,29 +232,31 @@ py::object copy(const StorageObject& object) {
   return make_storage(value_of(run_without_gil([&] { return source.copy(); })), object.dtype);
 }
 
-py::object as_type(const StorageObject& object, PyObject* dtype, PyObject* casting, bool copied) {
-  const RequestedDType wanted = to_dtype(dtype);
+py::object as_type(const StorageObject& object, py::handle dtype, py::handle casting,
+                   py::handle copied) {
+  const RequestedDType wanted = to_dtype(dtype.ptr());
   if (!wanted.subarray.empty()) {
     raise(ErrorClass::kType,
-          Problem{"dtype", describe(dtype), "a type without a shape", "pass its base type"});
+          Problem{"dtype", describe(dtype.ptr()), "a type without a shape", "pass its base type"});
   }
+  const bool copies = to_flag(copied.ptr(), "copy");
   if (wanted.record->numpy.is(object.dtype->numpy)) {
-    return copied ? copy(object) : share(object.self());
+    return copies ? copy(object) : share(object.self());
   }
-  check_cast(object.dtype->numpy.ptr(), wanted.record->numpy.ptr(), to_casting(casting));
+  check_cast(object.dtype->numpy.ptr(), wanted.record->numpy.ptr(), to_casting(casting.ptr()));
   const StorageSource source = storage_source_of(object.self(), nullptr);
   py::object made = allocate_storage(resolve_storage_like(source, wanted.record->numpy.ptr(), {}));
   assign_by_position(*object_of(made.ptr()), host_elements(object, object.storage).ptr());
   return made;
 }
 
-void fill(const StorageObject& object, PyObject* value) {
-  if (!is_scalar(value)) {
-    raise(ErrorClass::kType, Problem{"value", describe(value), "one value",
+void fill(const StorageObject& object, py::handle value) {
+  if (!is_scalar(value.ptr())) {
+    raise(ErrorClass::kType, Problem{"value", describe(value.ptr()), "one value",
                                      "assign arrays with storage[...] = value"});
   }
   check_writable(object);
-  assign(object, object.storage, value);
+  assign(object, object.storage, value.ptr());
 }
 
 /// _restore_storage(parameters, elements): `_parameters` without its last entry (an axis that None

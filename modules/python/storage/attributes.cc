@@ -14,16 +14,6 @@ module;
 
 module gridbuf.python.storage;
 
-import gridbuf.alloc;
-import gridbuf.base;
-import gridbuf.device;
-import gridbuf.interface;
-import gridbuf.layout;
-import gridbuf.python.buffer;
-import gridbuf.python.support;
-import gridbuf.storage;
-import gridbuf.storage.sync;
-
 /// A storage as an argument: the object itself. TypeError for all other objects.
 template <>
 struct pybind11::detail::type_caster<gridbuf::python::storages::StorageObject> {
@@ -239,12 +229,6 @@ void add_properties(Attributes& type) {
       .get("nbytes", value<&Storage::nbytes>,
            "Bytes of all elements, without padding, of one buffer.")
       .get(
-          "size",
-          [](const StorageObject& object) {
-            return object.storage.nbytes() / object.dtype->type.itemsize_bytes();
-          },
-          "The number of elements, without padding.")
-      .get(
           "itemsize",
           [](const StorageObject& object) { return object.dtype->type.itemsize_bytes(); },
           "Bytes of one element.")
@@ -259,13 +243,6 @@ void add_properties(Attributes& type) {
       .get(
           "managed", [](const StorageObject& object) { return managed_by(object.storage); },
           "Who keeps host and device in step: 'gt4py' (gridbuf), 'cuda', or None.")
-      .get(
-          "data",
-          [](const StorageObject& object) {
-            if (!object.storage.has(Side::kHost)) return share(Py_None);
-            return steal(PyMemoryView_FromObject(object.self()));
-          },
-          "A memoryview of the host's elements, brought up to date; None without a host buffer.")
       .get("device_data", device_data,
            "A DevicePointer to the device's elements, brought up to date; None without a device "
            "buffer.")
@@ -276,7 +253,7 @@ void add_properties(Attributes& type) {
           [](const StorageObject& object) { return make_sync_state(object.storage.sync_state()); },
           "The SyncState that all views of one software-managed storage share; else None.")
       .get(
-          "T", [](const StorageObject& object) { return transposed(object, py::tuple().ptr()); },
+          "T", [](const StorageObject& object) { return transposed(object, py::args()); },
           "The view with the dimensions in reverse order.")
       .get("flags", flags, "NumPy's flags of the memory: contiguity, alignment, writeable.")
       .get("__array_interface__", interface_of<Side::kHost>("__array_interface__"),
@@ -304,40 +281,15 @@ void add_methods(Attributes& type) {
            "to_cupy(self, /)\n--\n\n"
            "A cupy.ndarray over the device's elements, brought up to date. GTNoSuchBufferError\n"
            "without them, DeviceUnavailableError without CuPy.")
-      .def(
-          "to_ndarray",
-          [](const StorageObject& object) {
-            return object.storage.has(Side::kDevice) ? to_cupy(object) : to_numpy(object);
-          },
-          "to_ndarray(self, /)\n--\n\nto_cupy() if there are elements on a device, else "
-          "to_numpy().")
-      .def(
-          "__array__",
-          [](const StorageObject& object, const py::args& arguments, const py::kwargs& keywords) {
-            return to_array(object, arguments.ptr(), keywords.ptr());
-          },
-          "__array__(self, /, dtype=None, copy=None)\n--\n\n"
-          "An ndarray over the host's elements, unless a copy or a conversion is asked for.\n"
-          "TypeError for a storage without a host buffer.")
-      .def(
-          "transpose",
-          [](const StorageObject& object, const py::args& axes) {
-            return transposed(object, axes.ptr());
-          },
-          "transpose(self, /, *axes)\n--\n\n"
-          "The view whose dimension i is dimension axes[i]; without axes, all in reverse order.")
-      .def(
-          "fill", [](const StorageObject& object, py::handle value) { fill(object, value.ptr()); },
-          "fill(self, value, /)\n--\n\nWrites value to every element.")
-      .def(
-          "astype",
-          [](const StorageObject& object, py::handle dtype, py::handle casting, py::handle copied) {
-            return as_type(object, dtype.ptr(), casting.ptr(), to_flag(copied.ptr(), "copy"));
-          },
-          py::arg("dtype"), py::kw_only(), py::arg("casting") = "unsafe", py::arg("copy") = true,
-          "astype(self, /, dtype, *, casting='unsafe', copy=True)\n--\n\n"
-          "A storage with the elements converted and all other parameters kept; with copy=False\n"
-          "the storage itself where there is nothing to convert.")
+      .def("transpose", transposed,
+           "transpose(self, /, *axes)\n--\n\n"
+           "The view whose dimension i is dimension axes[i]; without axes, all in reverse order.")
+      .def("fill", fill, "fill(self, value, /)\n--\n\nWrites value to every element.")
+      .def("astype", as_type, py::arg("dtype"), py::kw_only(), py::arg("casting") = "unsafe",
+           py::arg("copy") = true,
+           "astype(self, /, dtype, *, casting='unsafe', copy=True)\n--\n\n"
+           "A storage with the elements converted and all other parameters kept; with copy=False\n"
+           "the storage itself where there is nothing to convert.")
       .def("copy", copy,
            "copy(self, /)\n--\n\n"
            "A new storage with the same elements and parameters, and a SyncState of its own.")
@@ -409,11 +361,10 @@ void add_attributes(PyObject* base_type, PyObject* module) {
   Attributes type(base_type);
   add_properties(type);
   add_methods(type);
-  core.def(
-          "_set_storage_types", [](const py::args& classes) { set_storage_types(classes.ptr()); },
-          "_set_storage_types(*classes)\n--\n\nFor gridbuf.storage.")
+  core.def("_set_storage_types", set_storage_types,
+           "_set_storage_types(*classes)\n--\n\nFor gridbuf.storage.")
       .def(
-          "_run_kernel", [](const py::args& arguments) { return run_kernel(arguments.ptr()); },
+          "_run_kernel", run_kernel,
           "_run_kernel(function, *arrays)\n--\n\n"
           "function(*arrays) as a kernel of the emulated device, whose arrays (of _read_array and\n"
           "_write_array) it gets where a kernel can touch them; waits, and returns or raises what\n"

@@ -18,14 +18,6 @@ module;
 
 module gridbuf.python.storage;
 
-import gridbuf.alloc;
-import gridbuf.base;
-import gridbuf.device;
-import gridbuf.interface;
-import gridbuf.interface.numpy;
-import gridbuf.python.buffer;
-import gridbuf.python.support;
-
 namespace gridbuf::python {
 namespace {
 

@@ -17,19 +17,6 @@ module;
 
 module gridbuf.python.storage;
 
-import gridbuf.alloc;
-import gridbuf.base;
-import gridbuf.device;
-import gridbuf.device.registry;
-import gridbuf.interface;
-import gridbuf.interface.buffer;
-import gridbuf.interface.dlpack;
-import gridbuf.interface.numpy;
-import gridbuf.layout;
-import gridbuf.python.buffer;
-import gridbuf.python.support;
-import gridbuf.storage;
-
 namespace gridbuf::python::storages {
 namespace {
 
@@ -182,16 +169,6 @@ py::object to_cupy(const StorageObject& object) {
   // Whether there is a CuPy is asked before anything is shown.
   make_cupy_view(own_buffer(object.storage, object.dtype, Side::kDevice), /*sync=*/false);
   return make_cupy_view(shown_buffer(object, Side::kDevice), /*sync=*/true);
-}
-
-py::object to_array(const StorageObject& object, PyObject* arguments, PyObject* keywords) {
-  if (!object.storage.has(Side::kHost)) {
-    raise(ErrorClass::kType,
-          "this storage has no host buffer, and is not copied to the host by the way; use "
-          "to_cupy(), or copy it with gridbuf.storage.storage(s, device=None)");
-  }
-  const py::object method = attribute(shown_buffer(object, Side::kHost).ptr(), "__array__");
-  return steal(PyObject_Call(method.ptr(), arguments, keywords));
 }
 
 // ---- Dicts and structs. ----

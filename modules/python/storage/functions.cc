@@ -13,15 +13,6 @@ module;
 
 module gridbuf.python.storage;
 
-import gridbuf.base;
-import gridbuf.device;
-import gridbuf.interface;
-import gridbuf.interface.numpy;
-import gridbuf.layout;
-import gridbuf.python.buffer;
-import gridbuf.python.support;
-import gridbuf.storage;
-
 namespace gridbuf::python::storages {
 
 // ---- Requests. ----

@@ -17,17 +17,7 @@ module;
 
 module gridbuf.python.storage;
 
-import gridbuf.alloc;
-import gridbuf.base;
-import gridbuf.device;
 import gridbuf.device.emulated;
-import gridbuf.device.registry;
-import gridbuf.interface;
-import gridbuf.layout;
-import gridbuf.layout.view;
-import gridbuf.python.buffer;
-import gridbuf.python.support;
-import gridbuf.storage;
 
 namespace gridbuf::python::storages {
 namespace {
@@ -137,9 +127,8 @@ py::object array_in_kernel(PyObject* array, KernelMemory& memory) {
 
 }  // namespace
 
-py::object run_kernel(PyObject* arguments) {
-  const std::span<PyObject* const> given(&PyTuple_GET_ITEM(arguments, 0),
-                                         static_cast<std::size_t>(PyTuple_GET_SIZE(arguments)));
+py::object run_kernel(const py::args& arguments) {
+  const std::span<PyObject* const> given(&PyTuple_GET_ITEM(arguments.ptr(), 0), arguments.size());
   if (given.empty() || PyCallable_Check(given[0]) == 0) {
     raise(ErrorClass::kType, "_run_kernel() takes a callable and its arrays");
   }

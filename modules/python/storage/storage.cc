@@ -2,7 +2,7 @@
 
 module;
 
-#include <Python.h>
+#include <pybind11/pytypes.h>
 #include <structmember.h>
 
 #include <algorithm>
@@ -23,18 +23,6 @@ module;
 #include "absl/status/statusor.h"
 
 module gridbuf.python.storage;
-
-import gridbuf.alloc;
-import gridbuf.base;
-import gridbuf.device;
-import gridbuf.interface;
-import gridbuf.interface.dlpack;
-import gridbuf.interface.numpy;
-import gridbuf.layout;
-import gridbuf.layout.view;
-import gridbuf.python.buffer;
-import gridbuf.python.support;
-import gridbuf.storage;
 
 namespace gridbuf::python::storages {
 namespace {
@@ -426,13 +414,13 @@ py::object to_buffer(PyObject* array, DeviceType wanted, Purpose purpose) {
 
 }  // namespace
 
-py::object transposed(const StorageObject& object, PyObject* axes) {
+py::object transposed(const StorageObject& object, const py::args& axes) {
   Axes order;
-  const bool is_one = PyTuple_GET_SIZE(axes) == 1;
-  PyObject* const given = is_one ? PyTuple_GET_ITEM(axes, 0) : axes;
-  if (given != Py_None && (is_one || PyTuple_GET_SIZE(axes) > 0)) {
-    const bool is_axis = is_one && !is_sequence(given);
-    for (const std::int64_t axis : to_integers(is_axis ? axes : given, "axes")) {
+  const bool is_one = axes.size() == 1;
+  PyObject* given = is_one ? PyTuple_GET_ITEM(axes.ptr(), 0) : axes.ptr();
+  if (given != Py_None && !axes.empty()) {
+    if (is_one && !is_sequence(given)) given = axes.ptr();
+    for (const std::int64_t axis : to_integers(given, "axes")) {
       order.push_back(to_axis(axis));
     }
     const int ndim = object.storage.ndim();
@@ -451,11 +439,11 @@ void check_writable(const StorageObject& object) {
         "this storage is read-only, as the memory that it wraps is; assign to a copy()");
 }
 
-void set_storage_types(PyObject* classes) {
-  if (PyTuple_GET_SIZE(classes) != std::ssize(types_by_kind) || types_by_kind[0] != nullptr) {
+void set_storage_types(const py::args& classes) {
+  if (classes.size() != types_by_kind.size() || types_by_kind[0] != nullptr) {
     raise(ErrorClass::kType, "_set_storage_types() is called once, with four classes");
   }
-  const std::span<PyObject* const> given(&PyTuple_GET_ITEM(classes, 0), types_by_kind.size());
+  const std::span<PyObject* const> given(&PyTuple_GET_ITEM(classes.ptr(), 0), types_by_kind.size());
   for (PyObject* const item : given) {
     auto* const type = reinterpret_cast<PyTypeObject*>(item);
     // Nothing may be added to the object: what makes it knows its size.

@@ -23,7 +23,7 @@
 
 module;
 
-#include <Python.h>
+#include <pybind11/pytypes.h>
 
 #include <array>
 #include <cstddef>
@@ -38,12 +38,17 @@ module;
 
 export module gridbuf.python.storage;
 
+// The implementation files see these, too.
+import gridbuf.alloc;
+import gridbuf.base;
 import gridbuf.device;
+import gridbuf.device.registry;
 import gridbuf.interface;
 import gridbuf.interface.buffer;
 import gridbuf.interface.dlpack;
 import gridbuf.interface.numpy;
 import gridbuf.layout;
+import gridbuf.layout.view;
 import gridbuf.python.buffer;
 import gridbuf.python.support;
 import gridbuf.storage;
@@ -137,7 +142,7 @@ py::object managed_by(const Storage& storage);
 
 /// (CPUStorage, GPUStorage, SoftwareManagedGPUStorage, CUDAManagedGPUStorage), each once and for
 /// good.
-void set_storage_types(PyObject* classes);
+void set_storage_types(const py::args& classes);
 
 /// Adds to the base type the attributes that are not hot, and to `module` the class DevicePointer
 /// and the functions for Python's part.
@@ -272,8 +277,7 @@ py::object allocate_storage(const StorageOrder& order);
 // ---- What storage.cc and attributes.cc put together, by file. ----
 
 // storage.cc
-/// `axes` is the tuple of the arguments of transpose().
-py::object transposed(const StorageObject& object, PyObject* axes);
+py::object transposed(const StorageObject& object, const py::args& axes);
 
 // attributes.cc
 py::object make_sync_state(const std::shared_ptr<SyncState>& state);
@@ -288,7 +292,6 @@ PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t c
 PyObject* dlpack_device_method(PyObject* self, PyObject*);
 py::object to_numpy(const StorageObject& object);
 py::object to_cupy(const StorageObject& object);
-py::object to_array(const StorageObject& object, PyObject* arguments, PyObject* keywords);
 /// An interface that is a dict, of the side's memory. AttributeError without that side.
 py::object interface_dict(const StorageObject& object, Side side, const char* name);
 py::object array_struct(const StorageObject& object);
@@ -297,8 +300,9 @@ py::object make_storage_exchange_capsule();
 
 // assignment.cc
 py::object copy(const StorageObject& object);
-py::object as_type(const StorageObject& object, PyObject* dtype, PyObject* casting, bool copied);
-void fill(const StorageObject& object, PyObject* value);
+py::object as_type(const StorageObject& object, py::handle dtype, py::handle casting,
+                   py::handle copied);
+void fill(const StorageObject& object, py::handle value);
 PyObject* restore_storage(PyObject*, PyObject* const* arguments, Py_ssize_t count);
 
 // kernels.cc: what Python's array functions are made of.
@@ -306,7 +310,7 @@ PyObject* read_array_method(PyObject* self, PyObject* const* arguments, Py_ssize
 PyObject* write_array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count);
 PyObject* written_method(PyObject* self, PyObject* side);
 py::object own_memory(const StorageObject& object);
-py::object run_kernel(PyObject* arguments);
+py::object run_kernel(const py::args& arguments);
 
 // functions.cc, wrapping.cc
 void add_storage_functions(PyObject* module);

@@ -19,16 +19,6 @@ module;
 
 module gridbuf.python.storage;
 
-import gridbuf.alloc;
-import gridbuf.base;
-import gridbuf.device;
-import gridbuf.interface;
-import gridbuf.interface.numpy;
-import gridbuf.layout;
-import gridbuf.python.buffer;
-import gridbuf.python.support;
-import gridbuf.storage;
-
 namespace gridbuf::python::storages {
 namespace {
 

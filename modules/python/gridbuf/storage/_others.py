@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from traceback import clear_frames
 from typing import Any, Literal
 
@@ -166,19 +165,11 @@ def _offers_memory(source: object) -> bool:
 # ---- Dimensions. ----
 
 
-@lru_cache(maxsize=1024)
-def _alignment(
-    dims: tuple[str, ...], ndim: int, target: tuple[str, ...]
-) -> tuple[tuple[int, ...], Any]:
-    axes, new = _core._align(dims, (1,) * ndim, target)
-    index = tuple(None if axis in new else slice(None) for axis in range(len(target)))
-    return axes, index if new else None
-
-
 def align(array: Any, dims: tuple[str, ...], target: tuple[str, ...]) -> Any:
     """A view of `array`, which has `dims`, in the order of `target`, with extents of 1 for what it has not."""
     if dims == target:
         return array
-    axes, index = _alignment(dims, array.ndim, target)
-    array = array.transpose(axes)
-    return array if index is None else array[index]
+    axes, new = _core._align(dims, (1,) * array.ndim, target)
+    return array.transpose(axes)[
+        tuple(None if axis in new else slice(None) for axis in range(len(target)))
+    ]
