@@ -136,6 +136,72 @@ py::object allocate_storage(const StorageOrder& order) {
   return allocate_storage(order, plan.total_bytes() != plan.nbytes());
 }
 
+// ---- Copies, conversions, fills and pickles. ----
+
+py::object copy(const StorageObject& object) {
+  const Storage source = object.storage;  // Of its own: the halo may be set meanwhile.
+  return make_storage(value_of(run_without_gil([&] { return source.copy(); })), object.dtype);
+}
+
+py::object as_type(const StorageObject& object, py::handle dtype, py::handle casting,
+                   py::handle copied) {
+  const RequestedDType wanted = to_dtype(dtype.ptr());
+  if (!wanted.subarray.empty()) {
+    raise(ErrorClass::kType,
+          Problem{"dtype", describe(dtype.ptr()), "a type without a shape", "pass its base type"});
+  }
+  const bool copies = to_flag(copied.ptr(), "copy");
+  if (wanted.record->numpy.is(object.dtype->numpy)) {
+    return copies ? copy(object) : share(object.self());
+  }
+  check_cast(object.dtype->numpy.ptr(), wanted.record->numpy.ptr(), to_casting(casting.ptr()));
+  const StorageSource source = storage_source_of(object.self(), nullptr);
+  py::object made = allocate_storage(resolve_storage_like(source, wanted.record->numpy.ptr(), {}));
+  assign(*object_of(made.ptr()), storage_of(made.ptr()),
+         host_elements(object, object.storage).ptr());
+  return made;
+}
+
+void fill(const StorageObject& object, py::handle value) {
+  if (!is_scalar(value.ptr())) {
+    raise(ErrorClass::kType, Problem{"value", describe(value.ptr()), "one value",
+                                     "assign arrays with storage[...] = value"});
+  }
+  check_writable(object);
+  assign(object, object.storage, value.ptr());
+}
+
+/// _restore_storage(parameters, elements): `_parameters` without its last entry (an axis that None
+/// has put in is an ordinary one afterwards), and the elements in row-major order. A raw function,
+/// because pickle finds functions of pybind11 by no name.
+PyObject* restore_storage(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  return guarded([&] {
+    // What a pickle holds is checked like any other arguments: it may come from anywhere.
+    if (count != 2 || PyTuple_Check(arguments[0]) == 0 || PyTuple_GET_SIZE(arguments[0]) != 9) {
+      raise(ErrorClass::kType,
+            "_restore_storage() takes parameters and elements; it is for unpickling alone");
+    }
+    const auto parameter = [&](Py_ssize_t i) { return PyTuple_GET_ITEM(arguments[0], i); };
+    const StorageKeywords keywords{.shared = {.device = parameter(7),
+                                              .layout = parameter(4),
+                                              .alignment_size = parameter(5),
+                                              .aligned_index = parameter(3),
+                                              .dims = parameter(0),
+                                              .halo = parameter(2)},
+                                   .managed = parameter(8)};
+    py::object made = allocate_storage(resolve_storage(parameter(1), parameter(6), keywords));
+    const StorageObject& object = *object_of(made.ptr());
+    // NumPy checks the length; a wrong one is its ValueError.
+    const py::object numpy = steal(PyImport_ImportModule("numpy"));
+    const py::object flat = steal(PyObject_CallMethod(numpy.ptr(), "frombuffer", "OO", arguments[1],
+                                                      object.dtype->numpy.ptr()));
+    const py::object shape = from_integers(object.storage.shape().span());
+    assign(object, object.storage,
+           steal(PyObject_CallMethod(flat.ptr(), "reshape", "(O)", shape.ptr())).ptr());
+    return made;
+  });
+}
+
 // ---- The functions. ----
 
 namespace {
@@ -160,7 +226,7 @@ struct StorageFrontEnd {
                                     ? make_element(order.request.dtype->numpy.ptr(), fill_value)
                                     : readable_on_host(fill_value);
     py::object made = allocate_storage(order);
-    assign_by_position(*object_of(made.ptr()), elements.ptr());
+    assign(*object_of(made.ptr()), storage_of(made.ptr()), elements.ptr());
     return made;
   }
 };

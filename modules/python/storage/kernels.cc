@@ -22,6 +22,16 @@ import gridbuf.device.emulated;
 namespace gridbuf::python::storages {
 namespace {
 
+/// The key of a side in Python: "host" or "device".
+Side to_side(PyObject* object) {
+  if (PyUnicode_Check(object) != 0) {
+    if (utf8(object) == "host") return Side::kHost;
+    if (utf8(object) == "device") return Side::kDevice;
+  }
+  raise(ErrorClass::kValue,
+        Problem{"side", describe(object), "\"host\" or \"device\"", "pass one of the two"});
+}
+
 /// The storage with the dimensions of `dims`, which has all of its own; None: the storage itself.
 Storage seen_as(const Storage& storage, PyObject* dims) {
   if (dims == Py_None) return storage;

@@ -63,6 +63,26 @@ PyTypeObject* type_of(StorageKind kind) {
   return types_by_kind[static_cast<std::size_t>(kind)];
 }
 
+/// A new object with the storage that `make_storage` returns, which must not throw. It is made in
+/// its place, because it is five kilobytes long, of which little is in use.
+template <class MakeStorage>
+py::object make_object(const DTypePtr& dtype, StorageKind kind, const MakeStorage& make_storage) {
+  static_assert(noexcept(make_storage()));
+  PyTypeObject* const type = type_of(kind);
+  auto* const memory = static_cast<PyObject*>(spare_objects.take());
+  if (memory == nullptr) throw std::bad_alloc();
+  py::object made = steal(PyObject_Init(memory, type));
+  StorageObject* const object = object_of(made.ptr());  // Nothing below can fail.
+  object->head.weak_references = nullptr;
+  std::construct_at(&object->dtype, dtype);
+  std::construct_at(&object->touch);
+  std::construct_at(&object->shown);
+  std::construct_at(&object->parameters);
+  object->new_axes = 0;
+  ::new (static_cast<void*>(&object->storage)) Storage(make_storage());
+  return made;
+}
+
 // ---- Axes that None has put in. ----
 
 bool is_new_axis(const StorageObject& object, int axis) {
@@ -84,11 +104,8 @@ std::uint64_t new_axes_of(const StorageObject& parent, const IndexMap& map) {
 py::object from_halo(const Halo& halo) {
   py::object pairs = steal(PyTuple_New(halo.size()));
   for (int axis = 0; axis < halo.size(); ++axis) {
-    PyTuple_SET_ITEM(pairs.ptr(), axis,
-                     steal(Py_BuildValue("(LL)", static_cast<long long>(halo[axis].lower),
-                                         static_cast<long long>(halo[axis].upper)))
-                         .release()
-                         .ptr());
+    const std::int64_t pair[] = {halo[axis].lower, halo[axis].upper};
+    PyTuple_SET_ITEM(pairs.ptr(), axis, from_integers(pair).release().ptr());
   }
   return pairs;
 }
@@ -467,21 +484,6 @@ void set_storage_types(const py::args& classes) {
 
 StorageObject* object_of(PyObject* storage) { return reinterpret_cast<StorageObject*>(storage); }
 
-py::object new_object(const DTypePtr& dtype, StorageKind kind) {
-  PyTypeObject* const type = type_of(kind);
-  auto* const memory = static_cast<PyObject*>(spare_objects.take());
-  if (memory == nullptr) throw std::bad_alloc();
-  py::object made = steal(PyObject_Init(memory, type));
-  StorageObject* const object = object_of(made.ptr());  // Nothing below can fail.
-  object->head.weak_references = nullptr;
-  std::construct_at(&object->dtype, dtype);
-  std::construct_at(&object->touch);
-  std::construct_at(&object->shown);
-  std::construct_at(&object->parameters);
-  object->new_axes = 0;
-  return made;
-}
-
 py::object make_view(const StorageObject& parent, Storage view) {
   py::object made = make_storage(std::move(view), parent.dtype);
   object_of(made.ptr())->touch = parent.touch;
@@ -489,8 +491,8 @@ py::object make_view(const StorageObject& parent, Storage view) {
 }
 
 py::object make_view(const StorageObject& parent, const IndexMap& map) {
-  py::object made = make_object_of(parent.dtype, parent.storage.kind(),
-                                   [&]() noexcept -> Storage { return parent.storage.view(map); });
+  py::object made = make_object(parent.dtype, parent.storage.kind(),
+                                [&]() noexcept -> Storage { return parent.storage.view(map); });
   object_of(made.ptr())->touch = parent.touch;
   object_of(made.ptr())->new_axes = new_axes_of(parent, map);
   return made;
@@ -508,15 +510,6 @@ py::object managed_by(const Storage& storage) {
   const std::optional<Managed> managed = managed_of(storage.kind());
   if (!managed || *managed == Managed::kNone) return share(Py_None);
   return make_text(*managed == Managed::kCuda ? "cuda" : "gt4py");
-}
-
-Side to_side(PyObject* object) {
-  if (PyUnicode_Check(object) != 0) {
-    if (utf8(object) == "host") return Side::kHost;
-    if (utf8(object) == "device") return Side::kDevice;
-  }
-  raise(ErrorClass::kValue,
-        Problem{"side", describe(object), "\"host\" or \"device\"", "pass one of the two"});
 }
 
 }  // namespace gridbuf::python::storages
@@ -549,8 +542,8 @@ void touch_storage(PyObject* storage, Side side) {
 const Storage& storage_of(PyObject* object) { return storages::object_of(object)->storage; }
 
 py::object make_storage(Storage storage, const DTypePtr& dtype) {
-  return storages::make_object_of(dtype, storage.kind(),
-                                  [&]() noexcept -> Storage { return std::move(storage); });
+  return storages::make_object(dtype, storage.kind(),
+                               [&]() noexcept -> Storage { return std::move(storage); });
 }
 
 }  // namespace gridbuf::python

@@ -113,29 +113,12 @@ static_assert(kMaxNdim <= 64, "StorageObject::new_axes has a bit for each dimens
 
 StorageObject* object_of(PyObject* storage);
 
-/// A new object whose storage is not there yet.
-py::object new_object(const DTypePtr& dtype, StorageKind kind);
-
-/// A new object with the storage that `make_storage` returns. It is made in its place, because it
-/// is five kilobytes long, of which little is in use. `make_storage` must not throw.
-template <class MakeStorage>
-py::object make_object_of(const DTypePtr& dtype, StorageKind kind,
-                          const MakeStorage& make_storage) {
-  static_assert(noexcept(make_storage()));
-  py::object made = new_object(dtype, kind);
-  ::new (static_cast<void*>(&object_of(made.ptr())->storage)) Storage(make_storage());
-  return made;
-}
-
 /// A view of the memory behind `parent`, which keeps its hooks.
 py::object make_view(const StorageObject& parent, Storage view);
 py::object make_view(const StorageObject& parent, const IndexMap& map);
 
 /// The storage of `object` without the axes of extent 1 that None has put in.
 Storage without_new_axes(const StorageObject& object);
-
-/// The key of a side in Python: "host" or "device".
-Side to_side(PyObject* object);
 
 /// The attribute `managed`.
 py::object managed_by(const Storage& storage);
@@ -196,40 +179,13 @@ Side exporting_side(const Storage& storage);
 
 // ---- Values. ----
 
-/// Elements to be read: an ndarray, or a Buffer over memory that the host cannot read.
-struct Value {
-  py::object array = {};
-  py::object on_device = {};
-};
-
-/// The elements of an array, number or sequence that is not a storage. An array with both sides is
-/// read on `side`. One that names its dimensions is seen as `target`, if that is not null.
-/// `meaning` receives what else the object says.
-Value open_value(PyObject* object, DeviceType side, Meaning& meaning,
-                 const Storage* target = nullptr);
-
-/// ValueError unless NumPy assigns such a value to elements of shape `to`. `name` and `advice` are
-/// those of the message.
-void check_broadcasts(const Value& value, const Extents& to, std::string_view name,
-                      std::string_view advice);
-
-/// The value as an ndarray; copied from a device.
-py::object on_host(const Value& value);
-
 /// `value` as an ndarray: a storage's elements are brought up to date, those of a device copied.
 py::object readable_on_host(PyObject* value);
 
-/// A Buffer that copy_buffer can copy to `target`, a Buffer too: the value itself, or its elements
-/// converted by `rule` on the host, in the value's own shape. Repeated elements cross once.
-py::object transferable(const Value& value, const py::object& target, const CopyRule& rule);
-
-/// view[...] = value, with NumPy's rules for numbers and arrays, and by the names of dimensions for
-/// storages and foreign arrays that declare names. (A Buffer and an ndarray are without: theirs are
-/// defaults more often than not.)
-void assign(const StorageObject& object, const Storage& view, PyObject* value);
-
-/// The same, dimension by dimension whatever their names, for a value of the target's shape.
-void assign_by_position(const StorageObject& object, PyObject* value);
+/// view[...] = value, with NumPy's rules for numbers and arrays. Storages, and foreign arrays that
+/// declare names, are paired by the names of dimensions, unless by_name is false. (A Buffer and an
+/// ndarray are not: their names are defaults more often than not.)
+void assign(const StorageObject& object, const Storage& view, PyObject* value, bool by_name = true);
 
 /// ValueError for a storage that is read-only.
 void check_writable(const StorageObject& object);
@@ -298,12 +254,12 @@ py::object array_struct(const StorageObject& object);
 py::object data_interface(const StorageObject& object);
 py::object make_storage_exchange_capsule();
 
-// assignment.cc
+// functions.cc
 py::object copy(const StorageObject& object);
 py::object as_type(const StorageObject& object, py::handle dtype, py::handle casting,
                    py::handle copied);
 void fill(const StorageObject& object, py::handle value);
-PyObject* restore_storage(PyObject*, PyObject* const* arguments, Py_ssize_t count);
+void add_storage_functions(PyObject* module);
 
 // kernels.cc: what Python's array functions are made of.
 PyObject* read_array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count);
@@ -312,8 +268,7 @@ PyObject* written_method(PyObject* self, PyObject* side);
 py::object own_memory(const StorageObject& object);
 py::object run_kernel(const py::args& arguments);
 
-// functions.cc, wrapping.cc
-void add_storage_functions(PyObject* module);
+// wrapping.cc
 PyObject* as_storage_function(PyObject*, PyObject* const* arguments, Py_ssize_t count,
                               PyObject* names);
 PyObject* storage_function(PyObject*, PyObject* const* arguments, Py_ssize_t count,

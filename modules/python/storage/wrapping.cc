@@ -154,14 +154,10 @@ StorageSource source_of_memory(const Given& given, const Sides& sides) {
   if (is_storage(main) || is_ndarray(main) || is_buffer(main)) {
     return storage_source_of(main, nullptr);
   }
-  const BufferState& state = state_of(sides.main().ptr());
-  StorageSource source;
-  source.shared = {.dtype = dtype_of(sides.main().ptr()),
-                   .shape = state.memory.view.shape,
-                   .dims = state.dims,
-                   .layout = state.layout,
-                   .aligned_index = {},
-                   .halo = sides.host ? sides.host_meaning.halo : sides.device_meaning.halo};
+  StorageSource source{.shared = source_of(sides.main().ptr()), .managed = std::nullopt};
+  source.shared.alignment_bytes = 1;
+  source.shared.aligned_index = {};
+  source.shared.halo = sides.host ? sides.host_meaning.halo : sides.device_meaning.halo;
   return source;
 }
 
@@ -329,7 +325,7 @@ py::object copied(const Given& given) {
     source.shared.memory = MemoryKind::kDevice;
   }
   py::object made = allocate_storage(resolve_storage_like(source, given.dtype, given.keywords));
-  assign_by_position(*object_of(made.ptr()), current);
+  assign(*object_of(made.ptr()), storage_of(made.ptr()), current, /*by_name=*/false);
   return made;
 }
 
@@ -338,11 +334,10 @@ py::object copied(const Given& given) {
 PyObject* as_storage_function(PyObject*, PyObject* const* arguments, Py_ssize_t count,
                               PyObject* names) {
   return guarded([&] {
-    static constexpr const char* kNames[] = {
-        "data",           "device_data",   "sync_state", "defaults", "device", "layout",
-        "alignment_size", "aligned_index", "dims",       "populate", "halo",   "managed"};
+    static constexpr auto kNames =
+        joined_names({"data", "device_data", "sync_state"}, kStorageKeywordNames);
     static constexpr Signature kSignature{"as_storage", kNames, 2};
-    PyObject* values[12] = {};
+    PyObject* values[kNames.size()] = {};
     sort_arguments(kSignature, arguments, count, names, values, unknown_storage_keyword);
     return wrap({.data = none_is_absent(values[0]),
                  .device_data = none_is_absent(values[1]),
@@ -354,12 +349,10 @@ PyObject* as_storage_function(PyObject*, PyObject* const* arguments, Py_ssize_t 
 PyObject* storage_function(PyObject*, PyObject* const* arguments, Py_ssize_t count,
                            PyObject* names) {
   return guarded([&] {
-    static constexpr const char* kNames[] = {
-        "data",          "device_data", "dtype",    "copy",   "sync_state",
-        "shape",         "defaults",    "device",   "layout", "alignment_size",
-        "aligned_index", "dims",        "populate", "halo",   "managed"};
+    static constexpr auto kNames = joined_names(
+        {"data", "device_data", "dtype", "copy", "sync_state", "shape"}, kStorageKeywordNames);
     static constexpr Signature kSignature{"storage", kNames, 2};
-    PyObject* values[15] = {};
+    PyObject* values[kNames.size()] = {};
     sort_arguments(kSignature, arguments, count, names, values, unknown_storage_keyword);
     const Given given{.data = none_is_absent(values[0]),
                       .device_data = none_is_absent(values[1]),
@@ -368,14 +361,12 @@ PyObject* storage_function(PyObject*, PyObject* const* arguments, Py_ssize_t cou
                       .keywords = to_storage_keywords(std::span(values).subspan(6))};
     PyObject* const shape = none_is_absent(values[5]);
     const bool copies = values[3] == nullptr || to_flag(values[3], "copy");
-    if (!copies && given.main() == nullptr && shape != nullptr) {
-      return allocate_storage(resolve_storage(shape, given.dtype, given.keywords), false);
-    }
-    if (given.main() != nullptr && shape != nullptr) {
+    if (shape != nullptr && given.main() != nullptr) {
       raise(ErrorClass::kType,
             "storage() got a shape and data; the shape is that of data and cannot be overridden");
     }
-    return copies ? copied(given) : wrap(given);
+    if (copies || shape == nullptr) return copies ? copied(given) : wrap(given);
+    return allocate_storage(resolve_storage(shape, given.dtype, given.keywords), false);
   });
 }
 
