@@ -272,8 +272,7 @@ void copy_by_device(const py::object& target, const Value& source, const CopyRul
                                       "pass a writable array, or copy into a new one"});
   }
   check_broadcasts(source, memory.view.shape, "src's shape",
-                   "copy into a part of that shape, or add dimensions with "
-                   "array[:, None]");
+                   "copy into a part of that shape, or add dimensions with array[:, None]");
   copy_buffer(target.ptr(), transferable(source, target, rule).ptr());
 }
 
@@ -300,23 +299,24 @@ void copy_to_host(const Given& given, const py::object& target, const CopyRule& 
 /// Between arrays that are not storages.
 void copy_any(const Given& given) {
   Meaning meaning;
-  if (is_exact_ndarray(given.target)) {
-    const py::object mask = open_mask(given.where);
-    return copy_to_host(given, share(given.target), {given.casting, mask.ptr()});
+  py::object target = share(given.target);
+  if (!is_exact_ndarray(given.target)) {
+    target = import_buffer(given.target, nullptr, {.use_names = false, .side = DeviceType::kHost},
+                           &meaning);
+    const bool on_host = is_host_readable(state_of(target.ptr()).memory.device.type);
+    if (on_host) target = ndarray_of(target.ptr());
   }
-  const py::object target = import_buffer(
-      given.target, nullptr, {.use_names = false, .side = DeviceType::kHost}, &meaning);
   const py::object mask = open_mask(given.where);
   const CopyRule rule{.casting = given.casting, .mask = mask.ptr()};
-  if (is_host_readable(state_of(target.ptr()).memory.device.type)) {
-    copy_to_host(given, ndarray_of(target.ptr()), rule);
-  } else {
+  if (is_buffer(target.ptr())) {
     PyObject* const dtype = dtype_of(target.ptr())->numpy.ptr();
     copy_by_device(target, open_source(given, dtype, /*on_device=*/true), rule);
     // The library of foreign memory knows nothing of the stream that gridbuf works on.
     if (!is_buffer(given.target)) {
       steal(PyObject_CallMethod(target.ptr(), "synchronize", nullptr));
     }
+  } else {
+    copy_to_host(given, target, rule);
   }
   if (meaning.touch) steal(PyObject_CallNoArgs(meaning.touch.ptr()));
 }

@@ -10,6 +10,7 @@ module;
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -103,7 +104,15 @@ ShownMemory& shown_memory(StorageObject& object, Side side) {
   return *shown;
 }
 
-constexpr char kCopyToHost[] = "use to_cupy(), or copy it: gridbuf.storage.storage(s, device=None)";
+void check_has_buffer(const StorageObject& object, Side side, std::string_view found) {
+  if (object.storage.has(side)) return;
+  const bool is_host = side == Side::kHost;
+  raise(ErrorClass::kNoSuchBuffer,
+        Problem{
+            "the storage's memory", found, is_host ? "readable by the host" : "reached by a device",
+            is_host ? "use to_cupy(), or copy it: gridbuf.storage.storage(s, device=None)"
+                    : "use to_numpy(), or copy it: gridbuf.storage.storage(s, device=\"gpu\")"});
+}
 
 /// What `internal` of a view that counts as an export points to.
 char counted_mark = 0;
@@ -118,10 +127,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   view->obj = nullptr;  // PB-01: also on failure.
   return guarded(-1, [&] {
     StorageObject& object = *object_of(self);
-    if (!object.storage.has(Side::kHost)) {
-      raise(ErrorClass::kNoSuchBuffer, Problem{"the storage's memory", "that of a device alone",
-                                               "readable by the host", kCopyToHost});
-    }
+    check_has_buffer(object, Side::kHost, "that of a device alone");
     const BufferFields fields =
         value_of(answer_buffer_request(shown_memory(object, Side::kHost).memory, flags));
     up_to_date(object.storage, Side::kHost);
@@ -147,25 +153,13 @@ void release_buffer(PyObject* self, Py_buffer* view) {
 
 // ---- ndarrays. ----
 
-namespace {
-
-void check_has_buffer(const StorageObject& object, Side side, const char* bound,
-                      const char* advice) {
-  if (object.storage.has(side)) return;
-  raise(ErrorClass::kNoSuchBuffer,
-        Problem{"the storage's memory", to_string(object.storage.kind()), bound, advice});
-}
-
-}  // namespace
-
 py::object to_numpy(const StorageObject& object) {
-  check_has_buffer(object, Side::kHost, "readable by the host", kCopyToHost);
+  check_has_buffer(object, Side::kHost, to_string(object.storage.kind()));
   return ndarray_of(shown_buffer(object, Side::kHost).ptr());
 }
 
 py::object to_cupy(const StorageObject& object) {
-  check_has_buffer(object, Side::kDevice, "reached by a device",
-                   "use to_numpy(), or copy it: gridbuf.storage.storage(s, device=\"gpu\")");
+  check_has_buffer(object, Side::kDevice, to_string(object.storage.kind()));
   // Whether there is a CuPy is asked before anything is shown.
   make_cupy_view(own_buffer(object.storage, object.dtype, Side::kDevice), /*sync=*/false);
   return make_cupy_view(shown_buffer(object, Side::kDevice), /*sync=*/true);

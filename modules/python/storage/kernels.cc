@@ -54,18 +54,17 @@ py::object array_of(const StorageObject& object, const Storage& seen, Side side,
   return make_cupy_view(buffer, /*sync=*/true);
 }
 
-void check_count(const char* name, Py_ssize_t count, Py_ssize_t most) {
+void check_count(Py_ssize_t count, Py_ssize_t most) {
   if (count >= 1 && count <= most) return;
-  raise(ErrorClass::kType, std::string(name) + "() takes a side and at most " +
-                               std::to_string(most) + " arguments, but got " +
-                               std::to_string(count));
+  raise(ErrorClass::kType,
+        "the arguments are a side and up to " + std::to_string(most - 1) + " others");
 }
 
 }  // namespace
 
 PyObject* read_array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
   return guarded([&] {
-    check_count("_read_array", count, 2);
+    check_count(count, 2);
     const StorageObject& object = *object_of(self);
     const Side side = to_side(arguments[0]);
     const Storage seen = seen_as(object.storage, count > 1 ? arguments[1] : Py_None);
@@ -76,7 +75,7 @@ PyObject* read_array_method(PyObject* self, PyObject* const* arguments, Py_ssize
 
 PyObject* write_array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
   return guarded([&] {
-    check_count("_write_array", count, 3);
+    check_count(count, 3);
     const StorageObject& object = *object_of(self);
     const Storage& storage = object.storage;
     const Side side = to_side(arguments[0]);

@@ -348,10 +348,9 @@ template <class Function>
 PyCFunction method(Function function) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
 }
-constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
 
 PyMethodDef methods[] = {
-    {"__dlpack__", method(dlpack_method), kFast,
+    {"__dlpack__", method(dlpack_method), METH_FASTCALL | METH_KEYWORDS,
      "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
      "A DLPack capsule of the device's elements if there are any, else of the host's; with\n"
      "dl_device=(1, 0) of the host's, without a copy if there is a host buffer."},
@@ -399,24 +398,6 @@ PyType_Spec spec = {
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,  // until the classes are registered
     .slots = slots,
 };
-
-// ---- Classes. ----
-
-/// Classes that Python makes have their objects collected, which these are not: they hold no
-/// reference that could lead back to them, and are made without the collector's header.
-void take_from_collector(PyTypeObject* type) {
-  type->tp_flags &= ~Py_TPFLAGS_HAVE_GC;
-  type->tp_traverse = nullptr;
-  type->tp_clear = nullptr;
-  type->tp_free = PyObject_Free;
-  type->tp_dealloc = deallocate;
-}
-
-void close_type(PyTypeObject* type) {
-  type->tp_flags |= Py_TPFLAGS_IMMUTABLETYPE;
-  type->tp_flags &= ~Py_TPFLAGS_BASETYPE;
-  PyType_Modified(type);
-}
 
 // ---- The front end for the modules below. ----
 
@@ -476,8 +457,15 @@ void set_storage_types(const py::args& classes) {
     // On exactly each type, as a table serves none but its own (DX-01, DX-11).
     check(PyObject_SetAttrString(given[kind], dlpack::kExchangeAttribute, table.ptr()));
     auto* const type = reinterpret_cast<PyTypeObject*>(Py_NewRef(given[kind]));
-    take_from_collector(type);
-    close_type(type);
+    // Classes that Python makes have their objects collected, which these are not: they hold no
+    // reference that could lead back to them, and are made without the collector's header.
+    type->tp_traverse = nullptr;
+    type->tp_clear = nullptr;
+    type->tp_free = PyObject_Free;
+    type->tp_dealloc = deallocate;
+    type->tp_flags &= ~(Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE);
+    type->tp_flags |= Py_TPFLAGS_IMMUTABLETYPE;
+    PyType_Modified(type);
     types_by_kind[kind] = type;
   }
 }
