@@ -127,7 +127,7 @@ py::tuple current_sides(const StorageObject& object) {
 
 // ---- SyncState. ----
 
-PyObject* flag_class = nullptr;  // An enum.IntFlag, kept for good.
+PyObject* flag_class = nullptr;  // An enum.IntFlag; never freed.
 
 /// By state. Flags of a state are its bits.
 constexpr const char* kStateNames[] = {"SYNC_CLEAN", "SYNC_HOST_DIRTY", "SYNC_DEVICE_DIRTY",
@@ -218,7 +218,7 @@ py::object device_data(const StorageObject& object) {
   if (!storage.has(Side::kDevice)) return py::none();
   up_to_date(storage, Side::kDevice);
   py::object pointer = py::cast(DevicePointer{own_buffer(storage, object.dtype, Side::kDevice)});
-  // A number is used by whoever has seen it.
+  // Nothing tells who uses the number, and how long.
   if (!storage.readonly()) storage.note_unknown_export(Side::kDevice);
   return pointer;
 }

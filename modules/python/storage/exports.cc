@@ -25,25 +25,6 @@ py::object attribute(PyObject* object, const char* name) {
   return steal(PyObject_GetAttrString(object, name));
 }
 
-/// A Buffer over the side's memory, with the storage's parameters; `share`, if there is one, is its
-/// owner. What gridbuf does to a storage's memory is ordered on the current stream before the
-/// memory is handed over.
-py::object buffer_over(const Storage& storage, const DTypePtr& dtype, Side side,
-                       Owner share = nullptr) {
-  return adopt_buffer_of(dtype, [&]() noexcept -> BufferState {
-    BufferState state{.memory = storage.memory(side),
-                      .dims = storage.dims(),
-                      .layout = storage.layout(),
-                      .aligned_index = storage.aligned_index(),
-                      .alignment_bytes = storage.alignment_bytes()};
-    if (share != nullptr) state.memory.owner = std::move(share);
-    state.facts.resource_name = "storage";
-    state.facts.device = state.memory.device;
-    if (state.memory.device.type != DeviceType::kHost) state.facts.stream = current_stream();
-    return state;
-  });
-}
-
 }  // namespace
 
 // ---- Access. ----
@@ -61,19 +42,31 @@ Side exporting_side(const Storage& storage) {
   return storage.has(Side::kDevice) ? Side::kDevice : Side::kHost;
 }
 
-py::object own_buffer(const Storage& storage, const DTypePtr& dtype, Side side) {
-  return buffer_over(storage, dtype, side);
+py::object own_buffer(const Storage& storage, const DTypePtr& dtype, Side side, Owner share) {
+  return adopt_buffer_of(dtype, [&]() noexcept -> BufferState {
+    BufferState state{.memory = storage.memory(side),
+                      .dims = storage.dims(),
+                      .layout = storage.layout(),
+                      .aligned_index = storage.aligned_index(),
+                      .alignment_bytes = storage.alignment_bytes()};
+    if (share != nullptr) state.memory.owner = std::move(share);
+    state.facts.resource_name = "storage";
+    state.facts.device = state.memory.device;
+    // gridbuf orders its work on the current stream before it hands the memory over.
+    if (state.memory.device.type != DeviceType::kHost) state.facts.stream = current_stream();
+    return state;
+  });
 }
 
 py::object shown_buffer(const StorageObject& object, Side side) {
   const Storage& storage = object.storage;
   // There is no other side that has to know.
   if (storage.kind() == StorageKind::kCpu && side == Side::kHost) {
-    return buffer_over(storage, object.dtype, side);
+    return own_buffer(storage, object.dtype, side);
   }
   Owner share = value_of(
       run_unlocked(storage, [&] { return storage.export_side(side, !storage.readonly()); }));
-  return buffer_over(storage, object.dtype, side, std::move(share));
+  return own_buffer(storage, object.dtype, side, std::move(share));
 }
 
 py::object own_ndarray(const Storage& view, const DTypePtr& dtype, bool readonly, PyObject* base) {

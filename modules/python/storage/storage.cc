@@ -27,7 +27,7 @@ module gridbuf.python.storage;
 namespace gridbuf::python::storages {
 namespace {
 
-PyTypeObject* base_type = nullptr;                // _core.StorageBase; made once, kept for good
+PyTypeObject* base_type = nullptr;                // _core.StorageBase; never freed
 std::array<PyTypeObject*, 4> types_by_kind = {};  // registered by gridbuf.storage
 
 // ---- Lifetime. ----

@@ -103,8 +103,9 @@ struct StorageObject {
   std::shared_ptr<const TouchHooks> touch;
   std::array<std::unique_ptr<ShownMemory>, 2> shown;  // by side; made when first asked for
   py::object parameters;  // `_parameters`, made when first asked for; none after the halo was set
-  // Bit i: dimension i was put in by None. It is called by the next free number, but nobody named
-  // it, so that arithmetic and assignment may take it for the dimension at its place (spec 11.34).
+  // Bit i: dimension i was put in by None. It is called by the next free number, but has no
+  // name, so that arithmetic and assignment may take it for the dimension at its place
+  // (spec 11.34).
   std::uint64_t new_axes = 0;
 
   PyObject* self() const { return const_cast<PyObject*>(&head.ob_base); }
@@ -160,8 +161,10 @@ void write(const StorageObject& object, const Storage& view, Side side, Coverage
   touch_storage(object.self(), side);
 }
 
-/// A Buffer over a side's memory that is not watched: for gridbuf's own use.
-py::object own_buffer(const Storage& storage, const DTypePtr& dtype, Side side);
+/// A Buffer over a side's memory, with the storage's parameters, that is not watched: for gridbuf's
+/// own use. `share`, if there is one, is its owner.
+py::object own_buffer(const Storage& storage, const DTypePtr& dtype, Side side,
+                      Owner share = nullptr);
 /// The same, up to date, and watched as an export while it or anything made of it lives.
 py::object shown_buffer(const StorageObject& object, Side side);
 
@@ -204,7 +207,7 @@ inline constexpr const char* kStorageKeywordNames[] = {
     "dims",     "populate", "halo",   "managed"};
 StorageKeywords to_storage_keywords(std::span<PyObject* const> values);
 
-/// Who keeps both sides in step; nothing if it was not given. None asks for nobody.
+/// The management that was asked for; nothing if the parameter was not given.
 std::optional<Managed> to_managed(PyObject* managed);
 
 /// The management that makes a kind what it is; nothing for memory of the host.

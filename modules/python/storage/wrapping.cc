@@ -100,15 +100,15 @@ Sides import_sides(const Given& given) {
   return sides;
 }
 
-/// Explicit, preset, data, fallback. Memory of one side gets its other buffer where gridbuf shall
-/// keep two in step; nothing else is made.
+/// Explicit, preset, data, fallback. Memory of one side gets its other buffer only where gridbuf
+/// keeps two in step.
 StorageKind wanted_kind(const Given& given, bool found_device, std::optional<Managed> found) {
   return storage_kind(
       wished_device(given.keywords.shared).value_or(found_device),
       to_managed(given.keywords.managed).value_or(found.value_or(Managed::kSoftware)));
 }
 
-/// Its own buffers, and not exports of them: a view is nothing that is handed out.
+/// Its own buffers, not exports of them: a view does not count as an export.
 Sides own_sides(const StorageObject& object) {
   Sides sides;
   const auto own = [&object](Side side) { return own_buffer(object.storage, object.dtype, side); };
