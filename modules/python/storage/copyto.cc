@@ -1,16 +1,12 @@
-// `gridbuf.copyto`, from any array into any other.
+// Values and where they go: assignments to storages, and `gridbuf.copyto`.
 //
-// numpy.copyto for everything that offers memory: arrays of any library, Buffers,
-// storages, memory of a device. What it means is numpy.copyto's: shapes broadcast, `casting` says
-// which conversions are allowed, `where` masks, overlapping arrays come out as if the source had
-// been read first.
+// copyto is numpy.copyto for everything that offers memory: arrays of any library, Buffers,
+// storages, memory of a device. Shapes broadcast, `casting` says which conversions are allowed,
+// `where` masks, and overlapping arrays come out as if the source had been read first.
 //
-// Key choice. Both ends are brought to the form that somebody below this module can copy between,
-// and then it is one call: two ndarrays over host memory (copy_arrays of gridbuf.python.buffer),
-// two Buffers of which a device has at least one (gridbuf.python.buffer), or storages, whose
-// dimensions have names and which know which of their sides is current (gridbuf.storage, in
-// Python). What a device cannot do itself, conversions and masks, is done on the host and carried
-// over.
+// Key choice. Both ends become something that is copied in one call: two ndarrays (copy_arrays of
+// gridbuf.python.buffer), or two Buffers of which a device has at least one (copy_buffer). The host
+// does what a device cannot do: conversions and masks. Storages are gridbuf.storage's, in Python.
 //
 // Two ndarrays, the usual case, take none of these steps: their fields are read in place.
 
@@ -18,131 +14,50 @@ module;
 
 #include <Python.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 module gridbuf.python.storage;
 
-import gridbuf.alloc;
-import gridbuf.array;
-import gridbuf.base;
-import gridbuf.device;
-import gridbuf.interface.numpy;
-import gridbuf.interface;
-import gridbuf.layout;
-import gridbuf.python.buffer;
-import gridbuf.python.support;
-
-namespace gridbuf::python {
+namespace gridbuf::python::storages {
 namespace {
 
-/// The arguments as passed; borrowed. `casting` is a str that NumPy knows.
-struct Given {
-  PyObject* target;
-  PyObject* source;
-  PyObject* casting;
-  PyObject* where;  // null: everywhere
+// ---- Values. ----
+
+/// Elements to be read: an ndarray, or a Buffer over memory that the host cannot read.
+struct Value {
+  py::object array = {};
+  py::object on_device = {};
 };
 
-// ---- The two ends. ----
-
-/// One end of a copy: an ndarray, or a Buffer over memory that the host cannot read.
-struct End {
-  py::object array;
-  py::object on_device;
-  Meaning meaning = {};
-  bool is_foreign = false;  // memory that a Buffer was put over only now
-
-  const py::object& any() const { return array ? array : on_device; }
-};
-
-bool is_on_host(const py::object& buffer) {
-  return is_host_readable(array_in(buffer.ptr()).memory.device.type);
+/// The names that a foreign array declares for its dimensions, in its entry or itself; nothing if
+/// it declares none. ValueError for names that no storage has.
+std::optional<Dims> names_of(PyObject* object, const Meaning& meaning, int ndim) {
+  if (meaning.names.empty()) return declared_dims(object, ndim);
+  const std::vector<std::string_view> names(meaning.names.begin(), meaning.names.end());
+  const absl::StatusOr<Dims> dims = parse_dims(names, ndim);
+  if (dims.ok()) return *dims;
+  raise(with_context(dims.status(),
+                     "the value's own names cannot be paired with the storage's; rename its "
+                     "dimensions, or assign its elements without them"));
 }
 
-void set_buffer(End& end, py::object buffer) {
-  if (is_on_host(buffer)) {
-    end.array = ndarray_of(buffer.ptr());
-  } else {
-    end.on_device = std::move(buffer);
-  }
+/// A Buffer seen with the dimensions of `target`: permuted, and repeated along those it lacks.
+py::object paired(const py::object& buffer, const Dims& names, const Storage& target) {
+  const Array& array = array_in(buffer.ptr());
+  const IndexMap map = value_of(named_broadcast_map(
+      {.dims = names, .shape = array.shape()}, {.dims = target.dims(), .shape = target.shape()}));
+  return adopt_buffer(foreign_array(array.view(map).memory, target.dims()), dtype_of(buffer.ptr()),
+                      buffer.ptr(), info_of(buffer.ptr()));
 }
 
-End open_target(PyObject* object) {
-  End end;
-  if (is_exact_ndarray(object)) {
-    end.array = share(object);
-    return end;
-  }
-  end.is_foreign = !is_buffer(object);
-  set_buffer(end, import_buffer(object, nullptr, {.use_names = false, .side = DeviceType::kHost},
-                                &end.meaning));
-  return end;
-}
-
-PyObject* numpy_type_of(const End& end) {
-  return end.array ? dtype_of_ndarray(end.array.ptr()) : dtype_of(end.on_device.ptr())->numpy.ptr();
-}
-
-/// An array to be read, on the side that is preferred if it has both. What offers no memory is
-/// NumPy's to read: sequences, `__array__`.
-End open_array(PyObject* object, DeviceType side) {
-  End end;
-  if (is_exact_ndarray(object)) {
-    end.array = share(object);
-    return end;
-  }
-  py::object buffer;
-  if (PyList_Check(object) == 0 && PyTuple_Check(object) == 0) {
-    buffer = import_or_none(
-        object, nullptr,
-        {.allow_copied = true, .use_names = false, .side = side, .purpose = Purpose::kReading},
-        &end.meaning);
-  }
-  if (buffer) {
-    set_buffer(end, std::move(buffer));
-  } else {
-    end.array = as_ndarray(object);
-  }
-  return end;
-}
-
-/// A value becomes one element of the target's type: Python's numbers have no type of their own.
-End open_source(PyObject* object, const End& target, PyObject* casting) {
-  if (is_scalar(object) && !is_ndarray(object)) {
-    return {.array = make_element(numpy_type_of(target), object, casting),
-            .on_device = py::object()};
-  }
-  return open_array(object, target.on_device ? DeviceType::kCuda : DeviceType::kHost);
-}
-
-py::object on_host(const End& end) {
-  return end.array ? share(end.array.ptr())
-                   : ndarray_of(copy_of(end.on_device.ptr(), MemoryKind::kHost).ptr());
-}
-
-/// The mask as an ndarray of bool; none for True.
-py::object open_mask(PyObject* where) {
-  if (where == nullptr || where == Py_True) return py::object();
-  py::object mask = on_host(open_array(where, DeviceType::kHost));
-  const DTypePtr dtype = record_or_none(dtype_of_ndarray(mask.ptr()));
-  if (dtype && dtype->type.kind() == Kind::kBool) return mask;
-  raise(ErrorClass::kType, Problem{"where's dtype", describe(dtype_of_ndarray(mask.ptr())), "bool",
-                                   "pass a comparison such as array > 0, or where.astype(bool)"});
-}
-
-// ---- Where a device has one of them. ----
-
-py::object buffer_over(const End& end) {
-  if (end.on_device) return share(end.on_device.ptr());
-  return import_buffer(end.array.ptr(), nullptr, {.use_names = false});
-}
-
-/// Whether the bytes can go over as they are: same type, same shape, nothing repeated.
+/// Whether a transfer can read the source where it is: same type, same shape, nothing repeated.
 bool can_be_transferred(const py::object& target, const py::object& source) {
   const StridedView& to = array_in(target.ptr()).memory.view;
   const StridedView& from = array_in(source.ptr()).memory.view;
@@ -154,78 +69,265 @@ bool can_be_transferred(const py::object& target, const py::object& source) {
   return true;
 }
 
-/// An array of the host in the target's order, to be carried over in one piece.
-py::object staging_for(const py::object& target, bool with_elements) {
-  if (with_elements) return copy_of(target.ptr(), MemoryKind::kHost);
-  LayoutRequest request = array_in(target.ptr()).request();
-  request.alignment_bytes = 1;
+Extents shape_of(const Value& value) {
+  return value.array ? fields_of(value.array.ptr()).shape
+                     : array_in(value.on_device.ptr()).memory.view.shape;
+}
+
+/// The shape as NumPy assigns it: leading extents of 1 that are too many are dropped.
+Extents trimmed(Extents shape, int ndim) {
+  while (shape.size() > ndim && shape[0] == 1) shape.erase(0);
+  return shape;
+}
+
+/// The elements of an array, number or sequence that is not a storage. An array with both sides is
+/// read on `side`. One that names its dimensions is seen as `target`, if that is not null.
+/// `meaning` receives what else the object says.
+Value open_value(PyObject* object, DeviceType side, Meaning& meaning,
+                 const Storage* target = nullptr) {
+  const bool is_plain = is_exact_ndarray(object) || is_scalar(object) ||
+                        PyList_Check(object) != 0 || PyTuple_Check(object) != 0;
+  py::object buffer;
+  if (!is_plain) {
+    buffer = import_or_none(
+        object, nullptr,
+        {.allow_copied = true, .use_names = false, .side = side, .purpose = Purpose::kReading},
+        &meaning);
+  }
+  // What offers no memory is NumPy's to read.
+  if (!buffer) return {as_ndarray(object)};
+  if (target != nullptr && !is_buffer(object)) {
+    const std::optional<Dims> names =
+        names_of(object, meaning, array_in(buffer.ptr()).memory.view.ndim());
+    if (names) buffer = paired(buffer, *names, *target);
+  }
+  const DeviceType type = array_in(buffer.ptr()).memory.device.type;
+  const bool stays = side == DeviceType::kCuda && type == DeviceType::kCudaManaged;
+  if (is_host_readable(type) && !stays) return {ndarray_of(buffer.ptr())};
+  return {.on_device = std::move(buffer)};
+}
+
+/// ValueError unless NumPy assigns such a value to elements of shape `to`. `name` and `advice` are
+/// those of the message.
+void check_broadcasts(const Value& value, const Extents& to, std::string_view name,
+                      std::string_view advice) {
+  const Extents from = shape_of(value);
+  if (from == to || broadcast_map(trimmed(from, to.size()), to, 1).ok()) return;
+  raise(ErrorClass::kValue,
+        Problem{name, to_string(from), "one that NumPy broadcasts to " + to_string(to), advice});
+}
+
+/// The value as an ndarray; copied from a device.
+py::object on_host(const Value& value) {
+  if (value.array) return share(value.array.ptr());
+  return ndarray_of(copy_of(value.on_device.ptr(), MemoryKind::kHost).ptr());
+}
+
+/// A Buffer that copy_buffer can copy to `target`, a Buffer too: the value itself, or its elements
+/// converted by `rule` on the host, in the value's own shape. Repeated elements cross once.
+py::object transferable(const Value& value, const py::object& target, const CopyRule& rule) {
+  const Array& to = array_in(target.ptr());
   const DTypePtr& dtype = dtype_of(target.ptr());
-  request.dtype_name = dtype->name;
-  return allocate_buffer(value_of(make_plan(request)), dtype, {});
-}
-
-void check_writable(const py::object& buffer) {
-  if (!array_in(buffer.ptr()).memory.readonly) return;
-  raise(ErrorClass::kValue, Problem{"dst", "read-only", "memory that may be written",
-                                    "pass a writable array, or copy into a new one"});
-}
-
-void copy_with_device(const End& target, const End& source, const CopyRule& rule) {
-  const py::object to = buffer_over(target);
-  check_writable(to);
-  if (rule.mask == nullptr && source.on_device) {
-    if (can_be_transferred(to, source.on_device)) {
-      return copy_buffer(to.ptr(), source.on_device.ptr());
+  if (rule.mask == nullptr) {
+    py::object source = share(value.on_device.ptr());
+    if (value.array && record_or_none(dtype_of_ndarray(value.array.ptr()))) {
+      source = import_buffer(value.array.ptr(), nullptr, {.use_names = false});
     }
-  } else if (rule.mask == nullptr && record_or_none(dtype_of_ndarray(source.array.ptr()))) {
-    const py::object from = buffer_over(source);
-    if (can_be_transferred(to, from)) return copy_buffer(to.ptr(), from.ptr());
+    if (source && can_be_transferred(target, source)) return source;
   }
-  const py::object elements = on_host(source);
-  if (target.array) return copy_arrays(target.array.ptr(), elements.ptr(), rule);
-  const py::object staging = staging_for(to, rule.mask != nullptr);
+  const py::object elements = on_host(value);
+  py::object staging;
+  if (rule.mask != nullptr) {
+    staging = copy_of(target.ptr(), MemoryKind::kHost);
+  } else {
+    const Extents& whole = to.shape();
+    LayoutRequest request{.shape = trimmed(fields_of(elements.ptr()).shape, whole.size()),
+                          .itemsize_bytes = dtype->type.itemsize_bytes(),
+                          .dtype_name = dtype->name};
+    if (is_host_readable(to.memory.device.type)) request.shape = whole;  // No transfer repeats it.
+    if (request.shape == whole)
+      request.layout = to.layout.layout();  // So that the transfer is dense.
+    staging = allocate_buffer(value_of(make_plan(request)), dtype, {});
+  }
   copy_arrays(ndarray_of(staging.ptr()).ptr(), elements.ptr(), rule);
-  copy_buffer(to.ptr(), staging.ptr());
+  return staging;
 }
 
-/// What the owner of foreign memory has to be told, or may rely on, when it was written.
-void finish(const End& target) {
-  if (target.is_foreign && target.on_device) {
-    // Its library knows nothing of the stream that gridbuf works on.
-    steal(PyObject_CallMethod(target.on_device.ptr(), "synchronize", nullptr));
+// ---- Writing. ----
+
+/// The side that is written, where there is a choice: the device's if the value is there (F, GDP-3
+/// final, "Choosing the Device").
+Side target_side(const Storage& target, PyObject* value) {
+  if (!target.has(Side::kDevice)) return Side::kHost;
+  if (!target.has(Side::kHost)) return Side::kDevice;
+  if (!is_storage(value)) return Side::kHost;  // Other arrays: when they have been looked at.
+  const Storage& source = object_of(value)->storage;
+  const bool on_device = source.has(Side::kDevice) && source.is_current(Side::kDevice);
+  return on_device ? Side::kDevice : Side::kHost;
+}
+
+/// Whether the value is the target itself, seen the same way: what `a[i] += x` ends with.
+bool is_same(const Storage& a, const Storage& b) {
+  if (!a.shares_base(b) || !(a.dims() == b.dims())) return false;
+  const Side side = reading_side(a);
+  return a.memory(side).first_element() == b.memory(side).first_element() &&
+         a.memory(side).view == b.memory(side).view;
+}
+
+/// Everything that can fail fails before the write begins: it takes over without a copy what it
+/// will write wholly. A conversion on the host may fail at any element, so that it begins with all
+/// that was there.
+void write_value(const StorageObject& object, const Storage& view, Side side, const Value& value) {
+  check_broadcasts(value, view.shape(), "the value's shape",
+                   "assign to a part of that shape, or name the value's dimensions");
+  const py::object target = own_buffer(view, object.dtype, side);
+  if (side == Side::kDevice) {
+    const py::object source = transferable(value, target, {});
+    return write(object, view, side, Coverage::kAll,
+                 [&] { copy_buffer(target.ptr(), source.ptr()); });
   }
-  if (target.meaning.touch) steal(PyObject_CallNoArgs(target.meaning.touch.ptr()));
+  const py::object array = on_host(value);
+  const DTypePtr dtype = record_or_none(dtype_of_ndarray(array.ptr()));
+  const bool converts = !dtype || !is_same_type(dtype, object.dtype);
+  write(object, view, side, converts ? Coverage::kPart : Coverage::kAll, [&] {
+    copy_arrays(own_ndarray(view, object.dtype, /*readonly=*/false, target.ptr()).ptr(),
+                array.ptr());
+  });
 }
 
-// ---- The function. ----
+/// The source seen with the dimensions of `target`, by their names.
+Storage named_like(const StorageObject& source, const Storage& target) {
+  const Storage named = without_new_axes(source);
+  return named.view(
+      value_of(named_broadcast_map({.dims = named.dims(), .shape = named.shape()},
+                                   {.dims = target.dims(), .shape = target.shape()})));
+}
+
+}  // namespace
+
+py::object readable_on_host(PyObject* value) {
+  if (is_storage(value)) return host_elements(*object_of(value), object_of(value)->storage);
+  Meaning meaning;
+  return is_ndarray(value) ? as_ndarray(value)
+                           : on_host(open_value(value, DeviceType::kHost, meaning));
+}
+
+void assign(const StorageObject& object, const Storage& view, PyObject* value, bool by_name) {
+  Side side = target_side(view, value);
+  Value found;
+  if (is_storage(value)) {
+    const StorageObject& source = *object_of(value);
+    if (is_same(view, source.storage)) return;
+    const Storage seen = by_name ? named_like(source, view) : source.storage;
+    if (side == Side::kDevice && seen.has(Side::kDevice)) {
+      up_to_date(seen, Side::kDevice);
+      found.on_device = own_buffer(seen, source.dtype, Side::kDevice);
+    } else {
+      found.array = host_elements(source, seen);
+    }
+  } else if (is_scalar(value)) {
+    found.array = make_assigned(*object.dtype, value);
+  } else if (is_ndarray(value)) {
+    found.array = as_ndarray(value);
+  } else {
+    Meaning meaning;
+    found = open_value(value, view.has(Side::kDevice) ? DeviceType::kCuda : DeviceType::kHost,
+                       meaning, by_name ? &view : nullptr);
+    if (found.on_device && view.has(Side::kDevice)) side = Side::kDevice;
+  }
+  write_value(object, view, side, found);
+}
+
+// ---- copyto. ----
+
+namespace {
+
+/// The arguments as passed; borrowed. `casting` is a str that NumPy knows.
+struct Given {
+  PyObject* target;
+  PyObject* source;
+  PyObject* casting;
+  PyObject* where;  // null: everywhere
+};
+
+/// The mask as an ndarray of bool; none for True.
+py::object open_mask(PyObject* where) {
+  if (where == nullptr || where == Py_True) return py::object();
+  Meaning meaning;
+  py::object mask = on_host(open_value(where, DeviceType::kHost, meaning));
+  const DTypePtr dtype = record_or_none(dtype_of_ndarray(mask.ptr()));
+  if (dtype && dtype->type.kind() == Kind::kBool) return mask;
+  raise(ErrorClass::kType, Problem{"where's dtype", describe(dtype_of_ndarray(mask.ptr())), "bool",
+                                   "pass a comparison such as array > 0, or where.astype(bool)"});
+}
+
+/// Between two Buffers of which a device has at least one.
+void copy_by_device(const py::object& target, const Value& source, const CopyRule& rule) {
+  const BufferDescriptor& memory = array_in(target.ptr()).memory;
+  if (memory.readonly) {
+    raise(ErrorClass::kValue, Problem{"dst", "read-only", "memory that may be written",
+                                      "pass a writable array, or copy into a new one"});
+  }
+  check_broadcasts(source, memory.view.shape, "src's shape",
+                   "copy into a part of that shape, or add dimensions with array[:, None]");
+  copy_buffer(target.ptr(), transferable(source, target, rule).ptr());
+}
+
+/// A value becomes one element of the target's type: Python's numbers have no type of their own.
+Value open_source(const Given& given, PyObject* dtype, bool on_device) {
+  if (is_scalar(given.source) && !is_ndarray(given.source)) {
+    return {make_element(dtype, given.source, given.casting)};
+  }
+  Meaning unused;
+  return open_value(given.source, on_device ? DeviceType::kCuda : DeviceType::kHost, unused);
+}
+
+/// Into an array of the host.
+void copy_to_host(const Given& given, const py::object& target, const CopyRule& rule) {
+  PyObject* const dtype = dtype_of_ndarray(target.ptr());
+  const Value source = open_source(given, dtype, /*on_device=*/false);
+  const bool converts = source.array || dtype_of(source.on_device.ptr())->numpy.ptr() != dtype;
+  if (converts || rule.mask != nullptr) {
+    return copy_arrays(target.ptr(), on_host(source).ptr(), rule);
+  }
+  copy_by_device(import_buffer(target.ptr(), nullptr, {.use_names = false}), source, rule);
+}
+
+/// Between arrays that are not storages.
+void copy_any(const Given& given) {
+  Meaning meaning;
+  py::object target = share(given.target);
+  if (!is_exact_ndarray(given.target)) {
+    target = import_buffer(given.target, nullptr, {.use_names = false, .side = DeviceType::kHost},
+                           &meaning);
+    const bool on_host = is_host_readable(array_in(target.ptr()).memory.device.type);
+    if (on_host) target = ndarray_of(target.ptr());
+  }
+  const py::object mask = open_mask(given.where);
+  const CopyRule rule{.casting = given.casting, .mask = mask.ptr()};
+  if (is_buffer(target.ptr())) {
+    PyObject* const dtype = dtype_of(target.ptr())->numpy.ptr();
+    copy_by_device(target, open_source(given, dtype, /*on_device=*/true), rule);
+    // The library of foreign memory knows nothing of the stream that gridbuf works on.
+    if (!is_buffer(given.target)) {
+      steal(PyObject_CallMethod(target.ptr(), "synchronize", nullptr));
+    }
+  } else {
+    copy_to_host(given, target, rule);
+  }
+  if (meaning.touch) steal(PyObject_CallNoArgs(meaning.touch.ptr()));
+}
 
 /// Storages join by the names of their dimensions, which is written in Python.
 void copy_storages(const Given& given) {
   const py::object module = steal(PyImport_ImportModule("gridbuf.storage._functions"));
-  const py::object function = steal(PyObject_GetAttrString(module.ptr(), "copyto"));
   PyObject* const where = given.where == nullptr ? Py_True : given.where;
-  PyObject* arguments[] = {given.target, given.source, given.casting, where};
-  const py::object done = steal(PyObject_Vectorcall(function.ptr(), arguments, 4, nullptr));
+  const py::object done = steal(PyObject_CallMethod(module.ptr(), "copyto", "OOOO", given.target,
+                                                    given.source, given.casting, where));
   if (done.ptr() != Py_NotImplemented) return;
   raise(ErrorClass::kType,
         Problem{"an operand", "neither an array whose memory can be reached nor a value",
                 "one of them", "make an array of it first, for example with numpy.asarray"});
-}
-
-void copy_any(const Given& given) {
-  const bool has_storage = is_storage(given.target) || is_storage(given.source) ||
-                           (given.where != nullptr && is_storage(given.where));
-  if (has_storage) return copy_storages(given);
-  const End target = open_target(given.target);
-  const py::object mask = open_mask(given.where);
-  const CopyRule rule{.casting = given.casting, .mask = mask.ptr()};
-  const End source = open_source(given.source, target, given.casting);
-  if (target.on_device || source.on_device) {
-    copy_with_device(target, source, rule);
-  } else {
-    copy_arrays(target.array.ptr(), source.array.ptr(), rule);
-  }
-  finish(target);
 }
 
 [[noreturn]] void raise_missing(const char* name) {
@@ -251,39 +353,58 @@ PyObject* copyto(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObje
     const bool everywhere = values[3] == nullptr || values[3] == Py_True;
     if (everywhere && is_exact_ndarray(values[0]) && is_exact_ndarray(values[1])) {
       copy_arrays(values[0], values[1], {.casting = casting});
-    } else {
-      copy_any({values[0], values[1], casting, everywhere ? nullptr : values[3]});
+      return share(Py_None);
     }
+    const Given given{values[0], values[1], casting, everywhere ? nullptr : values[3]};
+    const bool has_storage = is_storage(given.target) || is_storage(given.source) ||
+                             (!everywhere && is_storage(given.where));
+    has_storage ? copy_storages(given) : copy_any(given);
     return share(Py_None);
   });
 }
 
-PyMethodDef functions[] = {
+/// (dst, src, casting, where), of arrays that are not storages: what copyto of storages ends with.
+PyObject* copy_arrays_function(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  return guarded([&] {
+    if (count != 4) raise(ErrorClass::kType, "_copy_arrays() takes four arguments");
+    PyObject* const where = arguments[3] == Py_True ? nullptr : arguments[3];
+    copy_any({arguments[0], arguments[1], to_casting(arguments[2]), where});
+    return share(Py_None);
+  });
+}
+
+PyMethodDef copyto_functions[] = {
+    {"_copy_arrays",
+     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(copy_arrays_function)),
+     METH_FASTCALL, "_copy_arrays(dst, src, casting, where, /)\n--\n\nFor gridbuf.storage."},
     {"copyto", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(copyto)),
      METH_FASTCALL | METH_KEYWORDS,
-     "copyto(dst, src, casting='same_kind', where=True)\n--\n\n"
-     "Copies the elements of src into dst, as numpy.copyto does, whatever libraries they are "
-     "of.\n\n"
-     "dst: any array whose memory can be written: an ndarray, a Buffer, a storage, a memoryview, "
-     "a\n"
-     "tensor, memory of a device. src: any array, number, text or sequence; it is broadcast to "
-     "the\n"
-     "shape of dst, storages by the names of their dimensions. casting: which conversions are\n"
-     "allowed, in numpy.can_cast's words. where: a bool array, broadcast likewise; elements where "
-     "it\n"
-     "is False keep their values. dst and src may overlap. Bytes between the elements of dst stay "
-     "as\n"
-     "they are. Long copies use all threads (set_num_threads) and let other Python threads run.\n\n"
-     "Raises TypeError for what is no array and for casts that are not allowed, ValueError for a "
-     "dst\n"
-     "that is read-only and for shapes that do not broadcast, BufferError for memory that cannot "
-     "be\n"
-     "shared; warns as NumPy does of values that a cast does not keep."},
+     R"(copyto(dst, src, casting='same_kind', where=True)
+--
+
+Copies the elements of src into dst, as numpy.copyto does, whatever libraries they are of.
+
+dst: any array whose memory can be written: an ndarray, a Buffer, a storage, a memoryview, a
+tensor, memory of a device. src: any array, number, text or sequence; it is broadcast to the
+shape of dst, storages by the names of their dimensions. casting: which conversions are
+allowed, in numpy.can_cast's words. where: a bool array, broadcast likewise; elements where it
+is False keep their values. dst and src may overlap. Bytes between the elements of dst stay as
+they are. Long copies use all threads (set_num_threads) and let other Python threads run.
+
+Raises TypeError for what is no array and for casts that are not allowed, ValueError for a dst
+that is read-only and for shapes that do not broadcast, BufferError for memory that cannot be
+shared; warns as NumPy does of values that a cast does not keep.)"},
     {nullptr, nullptr, 0, nullptr},
 };
 
 }  // namespace
 
-void add_copyto_function(PyObject* module) { check(PyModule_AddFunctions(module, functions)); }
+}  // namespace gridbuf::python::storages
+
+namespace gridbuf::python {
+
+void add_copyto_function(PyObject* module) {
+  check(PyModule_AddFunctions(module, storages::copyto_functions));
+}
 
 }  // namespace gridbuf::python

@@ -1,8 +1,7 @@
-// What leaves a storage: the buffer protocol, ndarrays, dicts, capsules.
+// What leaves a storage: the buffer protocol, ndarrays, dicts, capsules; and who waits for what.
 //
 // All but the buffer protocol leaves through a Buffer over one side's memory, whose owner counts as
-// an export. What an interface says of the memory is said in gridbuf.python.buffer and nowhere
-// else.
+// an export. What an interface says of the memory is said in gridbuf.python.buffer only.
 
 module;
 
@@ -11,6 +10,7 @@ module;
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -18,79 +18,88 @@ module;
 
 module gridbuf.python.storage;
 
-import gridbuf.alloc;
-import gridbuf.array;
-import gridbuf.base;
-import gridbuf.device.registry;
-import gridbuf.device;
-import gridbuf.interface.buffer;
-import gridbuf.interface.dlpack;
-import gridbuf.interface.numpy;
-import gridbuf.interface;
-import gridbuf.layout;
-import gridbuf.python.buffer;
-import gridbuf.python.support;
-import gridbuf.storage;
-
 namespace gridbuf::python::storages {
 namespace {
 
-AttributeName array_interface_name("__array_interface__");
-AttributeName array_struct_name("__array_struct__");
-AttributeName cuda_array_interface_name("__cuda_array_interface__");
-AttributeName array_name("__array__");
-AttributeName acquire_host_name("_acquire_host");
-AttributeName acquire_device_name("_acquire_device");
-AttributeName device_to_host_name("device_to_host");
-AttributeName host_to_device_name("host_to_device");
-AttributeName set_host_modified_name("set_host_modified");
-AttributeName set_device_modified_name("set_device_modified");
-
-/// An interface of a side that is not there is an attribute that is not there, so that `hasattr`
-/// answers (XA-18).
-void check_has(const StorageObject& object, Side side, const char* interface) {
-  if (object.storage.has(side)) return;
-  PyErr_Format(PyExc_AttributeError, "this storage has no %s: it has no %s buffer", interface,
-               side == Side::kHost ? "host" : "device");
-  throw PythonError();
+py::object attribute(PyObject* object, const char* name) {
+  return steal(PyObject_GetAttrString(object, name));
 }
 
-py::object shown_side(const StorageObject& object, Side side) {
-  return shown_buffer(object.storage, object.dtype, side);
+}  // namespace
+
+// ---- Access. ----
+
+void up_to_date(const Storage& storage, Side side) {
+  if (storage.is_ready(side)) return;
+  check(run_unlocked(storage, [&] { return storage.read(side); }));
 }
 
-/// An interface that is a dict: nobody knows how long its reader uses the address.
-py::object dict_of(PyObject* self, Side side, AttributeName& name, const char* interface) {
-  const StorageObject& object = *object_of(self);
-  check_has(object, side, interface);
-  // What the memory cannot be described by must not count as an export.
-  const py::object unwatched = own_buffer(object.storage, object.dtype, side);
-  const py::object dict = steal(PyObject_GetAttr(unwatched.ptr(), name.get()));
-  up_to_date(object.storage, side);
-  if (!object.storage.readonly()) object.storage.note_unknown_export(side);
-  return share(dict.ptr());
+Side reading_side(const Storage& storage) {
+  return storage.has(Side::kHost) ? Side::kHost : Side::kDevice;
 }
 
-/// What the device side's exports name as their device (DP-02).
 Side exporting_side(const Storage& storage) {
   return storage.has(Side::kDevice) ? Side::kDevice : Side::kHost;
 }
 
-}  // namespace
+py::object own_buffer(const Storage& storage, const DTypePtr& dtype, Side side, Owner share) {
+  const Device& device = storage.device(side);
+  // gridbuf orders its work on the current stream before it exports the memory.
+  const StreamHandle stream = device.type == DeviceType::kHost ? 0 : current_stream();
+  return adopt_buffer_of(dtype, adopted_memory("storage", device, stream), [&]() noexcept -> Array {
+    Array array = storage.array(side);
+    if (share != nullptr) array.memory.owner = std::move(share);
+    return array;
+  });
+}
+
+py::object shown_buffer(const StorageObject& object, Side side) {
+  const Storage& storage = object.storage;
+  // There is no other side that has to know.
+  if (storage.kind() == StorageKind::kCpu && side == Side::kHost) {
+    return own_buffer(storage, object.dtype, side);
+  }
+  Owner share = value_of(
+      run_unlocked(storage, [&] { return storage.export_side(side, !storage.readonly()); }));
+  return own_buffer(storage, object.dtype, side, std::move(share));
+}
+
+py::object own_ndarray(const Storage& view, const DTypePtr& dtype, bool readonly, PyObject* base) {
+  const BufferDescriptor memory = view.memory(Side::kHost);
+  return make_ndarray(*dtype, memory.view, memory.first_element(), readonly || memory.readonly,
+                      base);
+}
+
+py::object host_elements(const StorageObject& object, const Storage& view) {
+  const Side side = reading_side(view);
+  up_to_date(view, side);
+  const py::object buffer = own_buffer(view, object.dtype, side);
+  if (side == Side::kHost) return own_ndarray(view, object.dtype, /*readonly=*/true, buffer.ptr());
+  return ndarray_of(copy_of(buffer.ptr(), MemoryKind::kHost).ptr());
+}
 
 // ---- The buffer protocol (PB-01 ... PB-25). ----
 
 namespace {
 
-/// The host's memory as consumers' pointers lead into it: it stays while the object does.
-const BufferDescriptor& shown_host(StorageObject& object) {
-  if (object.shown_host == nullptr) {
-    object.shown_host = std::make_unique<ShownMemory>();
-    object.shown_host->memory = object.storage.memory(Side::kHost);
-    // The object keeps the memory.
-    object.shown_host->memory.owner = nullptr;
+ShownMemory& shown_memory(StorageObject& object, Side side) {
+  std::unique_ptr<ShownMemory>& shown = object.shown[static_cast<std::size_t>(side)];
+  if (shown == nullptr) {
+    shown = std::make_unique<ShownMemory>();
+    shown->memory = object.storage.memory(side);
+    shown->memory.owner = nullptr;  // The object keeps the memory.
   }
-  return object.shown_host->memory;
+  return *shown;
+}
+
+void check_has_buffer(const StorageObject& object, Side side, std::string_view found) {
+  if (object.storage.has(side)) return;
+  const bool is_host = side == Side::kHost;
+  raise(ErrorClass::kNoSuchBuffer,
+        Problem{
+            "the storage's memory", found, is_host ? "readable by the host" : "reached by a device",
+            is_host ? "use to_cupy(), or copy it: gridbuf.storage.storage(s, device=None)"
+                    : "use to_numpy(), or copy it: gridbuf.storage.storage(s, device=\"gpu\")"});
 }
 
 /// What `internal` of a view that counts as an export points to.
@@ -106,144 +115,134 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   view->obj = nullptr;  // PB-01: also on failure.
   return guarded(-1, [&] {
     StorageObject& object = *object_of(self);
-    if (!object.storage.has(Side::kHost)) {
-      raise(ErrorClass::kNoSuchBuffer,
-            Problem{"the storage's memory", "that of a device alone", "readable by the host",
-                    "use to_cupy(), or copy it: gridbuf.storage.storage(s, device=None)"});
-    }
-    const BufferFields fields = value_of(answer_buffer_request(shown_host(object), flags));
+    check_has_buffer(object, Side::kHost, "that of a device alone");
+    const BufferFields fields =
+        value_of(answer_buffer_request(shown_memory(object, Side::kHost).memory, flags));
     up_to_date(object.storage, Side::kHost);
-    char* mark = nullptr;
-    if (!fields.readonly) {
-      object.storage.add_export(Side::kHost);
-      mark = &counted_mark;
-    }
-    view->buf = fields.buf;
-    view->len = fields.len_bytes;
-    view->itemsize = fields.itemsize_bytes;
-    view->readonly = fields.readonly ? 1 : 0;
-    view->ndim = fields.ndim;
-    view->format = const_cast<char*>(fields.format);
-    view->shape = const_cast<Py_ssize_t*>(fields.shape);
-    view->strides = const_cast<Py_ssize_t*>(fields.strides_bytes);
-    view->suboffsets = nullptr;
-    view->internal = mark;
-    view->obj = Py_NewRef(self);
+    if (!fields.readonly) object.storage.add_export(Side::kHost);
+    *view = {.buf = fields.buf,
+             .obj = Py_NewRef(self),
+             .len = fields.len_bytes,
+             .itemsize = fields.itemsize_bytes,
+             .readonly = fields.readonly ? 1 : 0,
+             .ndim = fields.ndim,
+             .format = const_cast<char*>(fields.format),
+             .shape = const_cast<Py_ssize_t*>(fields.shape),
+             .strides = const_cast<Py_ssize_t*>(fields.strides_bytes),
+             .suboffsets = nullptr,
+             .internal = fields.readonly ? nullptr : &counted_mark};
     return 0;
   });
 }
 
 void release_buffer(PyObject* self, Py_buffer* view) {
-  if (view->internal == nullptr) return;
-  object_of(self)->storage.drop_export(Side::kHost);
-}
-
-PyObject* data_getter(PyObject* self, void*) {
-  return guarded([&] {
-    if (!object_of(self)->storage.has(Side::kHost)) return share(Py_None);
-    return steal(PyMemoryView_FromObject(self));
-  });
-}
-
-PyObject* device_data_getter(PyObject* self, void*) {
-  return guarded([&] {
-    const StorageObject& object = *object_of(self);
-    if (!object.storage.has(Side::kDevice)) return share(Py_None);
-    up_to_date(object.storage, Side::kDevice);
-    const py::object pointer =
-        make_device_pointer(own_buffer(object.storage, object.dtype, Side::kDevice));
-    // A number is used by whoever has seen it.
-    if (!object.storage.readonly()) object.storage.note_unknown_export(Side::kDevice);
-    return share(pointer.ptr());
-  });
+  if (view->internal != nullptr) object_of(self)->storage.drop_export(Side::kHost);
 }
 
 // ---- ndarrays. ----
 
-namespace {
-
-void check_has_buffer(const StorageObject& object, Side side, const char* advice) {
-  if (object.storage.has(side)) return;
-  raise(ErrorClass::kNoSuchBuffer,
-        Problem{"the storage's memory", to_string(object.storage.kind()),
-                side == Side::kHost ? "readable by the host" : "reached by a device", advice});
+py::object to_numpy(const StorageObject& object) {
+  check_has_buffer(object, Side::kHost, to_string(object.storage.kind()));
+  return ndarray_of(shown_buffer(object, Side::kHost).ptr());
 }
 
-py::object host_view(PyObject* self) {
-  const StorageObject& object = *object_of(self);
-  check_has_buffer(object, Side::kHost,
-                   "use to_cupy(), or copy it: gridbuf.storage.storage(s, device=None)");
-  return ndarray_of(shown_side(object, Side::kHost).ptr());
-}
-
-py::object device_view(PyObject* self) {
-  const StorageObject& object = *object_of(self);
-  check_has_buffer(object, Side::kDevice,
-                   "use to_numpy(), or copy it: gridbuf.storage.storage(s, device=\"gpu\")");
+py::object to_cupy(const StorageObject& object) {
+  check_has_buffer(object, Side::kDevice, to_string(object.storage.kind()));
   // Whether there is a CuPy is asked before anything is shown.
   make_cupy_view(own_buffer(object.storage, object.dtype, Side::kDevice), /*sync=*/false);
-  return make_cupy_view(shown_side(object, Side::kDevice), /*sync=*/true);
+  return make_cupy_view(shown_buffer(object, Side::kDevice), /*sync=*/true);
+}
+
+// ---- Dicts and structs. ----
+
+namespace {
+
+/// An interface of a side that is not there is an attribute that is not there, so that `hasattr`
+/// answers (XA-18).
+void check_has(const StorageObject& object, Side side, const char* interface) {
+  if (object.storage.has(side)) return;
+  PyErr_Format(PyExc_AttributeError, "this storage has no %s: it has no %s buffer", interface,
+               side == Side::kHost ? "host" : "device");
+  throw PythonError();
 }
 
 }  // namespace
 
-PyObject* to_numpy_method(PyObject* self, PyObject*) {
-  return guarded([&] { return host_view(self); });
+py::object interface_dict(const StorageObject& object, Side side, const char* name) {
+  check_has(object, side, name);
+  // What the memory cannot be described by must not count as an export.
+  py::object dict = attribute(own_buffer(object.storage, object.dtype, side).ptr(), name);
+  up_to_date(object.storage, side);
+  // Nothing tells how long the reader uses the address.
+  if (!object.storage.readonly()) object.storage.note_unknown_export(side);
+  return dict;
 }
 
-PyObject* to_cupy_method(PyObject* self, PyObject*) {
-  return guarded([&] { return device_view(self); });
+py::object array_struct(const StorageObject& object) {
+  static constexpr char kName[] = "__array_struct__";
+  check_has(object, Side::kHost, kName);
+  // Absent for some dtypes, which is found out before anything is shown. The capsule holds its
+  // Buffer, and with it the share: its life is known.
+  attribute(own_buffer(object.storage, object.dtype, Side::kHost).ptr(), kName);
+  return attribute(shown_buffer(object, Side::kHost).ptr(), kName);
 }
 
-PyObject* to_ndarray_method(PyObject* self, PyObject*) {
-  return guarded([&] {
-    return object_of(self)->storage.has(Side::kDevice) ? device_view(self) : host_view(self);
-  });
+// ---- __gt_data_interface__ (GT-01 ... GT-09). ----
+
+namespace {
+
+/// `acquire` makes the side current, `touch` says that it was written. In memory that both sides
+/// reach, acquiring waits for the other side; memory of one side alone needs nothing.
+py::object entry_of(const StorageObject& object, Side side) {
+  const bool is_host = side == Side::kHost;
+  const StorageKind kind = object.storage.kind();
+  // No data can be stale here, but the entry names a stream, which must be the right one.
+  if (kind == StorageKind::kGpu) up_to_date(object.storage, side);
+  py::object acquire;
+  py::object touch;
+  if (kind == StorageKind::kSoftwareManaged) {
+    acquire = attribute(object.self(), is_host ? "device_to_host" : "host_to_device");
+    touch = attribute(object.self(), is_host ? "set_host_modified" : "set_device_modified");
+  } else if (kind == StorageKind::kCudaManaged) {
+    acquire = attribute(object.self(), is_host ? "_acquire_host" : "_acquire_device");
+  }
+  return make_data_entry(own_buffer(object.storage, object.dtype, side).ptr(),
+                         is_host ? DeviceType::kHost : DeviceType::kCuda, object.storage.halo(),
+                         acquire.ptr(), touch.ptr());
 }
 
-PyObject* array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
-                       PyObject* names) {
-  return guarded([&] {
-    const StorageObject& object = *object_of(self);
-    if (!object.storage.has(Side::kHost)) {
-      raise(ErrorClass::kType,
-            "this storage has no host buffer, and is not copied to the host by the way; use "
-            "to_cupy(), or copy it with gridbuf.storage.storage(s, device=None)");
-    }
-    const py::object buffer = shown_side(object, Side::kHost);
-    const py::object method = steal(PyObject_GetAttr(buffer.ptr(), array_name.get()));
-    return steal(
-        PyObject_Vectorcall(method.ptr(), arguments, static_cast<std::size_t>(count), names));
-  });
+}  // namespace
+
+py::object data_interface(const StorageObject& object) {
+  const Storage& storage = object.storage;
+  py::object sides = steal(PyDict_New());
+  if (storage.has(Side::kHost)) {
+    check(PyDict_SetItem(sides.ptr(), Py_None, entry_of(object, Side::kHost).ptr()));
+  }
+  if (storage.has(Side::kDevice) && (!storage.is_emulated() || emulated_device_is_on())) {
+    check(PyDict_SetItem(sides.ptr(), make_text(kGpuKey).ptr(),
+                         entry_of(object, Side::kDevice).ptr()));
+  }
+  return sides;
 }
 
 // ---- DLPack. ----
 
 namespace {
 
-/// The side that a consumer asks for: the host's if it names a device that is the host's.
-Side asked_side(const Storage& storage, PyObject* const* arguments, Py_ssize_t count,
-                PyObject* names) {
-  const Side usual = exporting_side(storage);
-  if (names == nullptr || usual == Side::kHost || !storage.has(Side::kHost)) return usual;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) {
-    if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "dl_device") != 0) continue;
-    PyObject* const wanted = arguments[count + i];
-    if (PyTuple_Check(wanted) == 0 || PyTuple_GET_SIZE(wanted) != 2) return usual;
-    py::object type = share(PyTuple_GET_ITEM(wanted, 0));
-    if (PyLong_Check(type.ptr()) == 0) {  // An enum member whose value is the number (DP-02).
-      static AttributeName value_name("value");
-      type = optional_attribute(type.ptr(), value_name);
-      if (!type || PyLong_Check(type.ptr()) == 0) return usual;
-    }
-    int overflow = 0;
-    const long long number = PyLong_AsLongLongAndOverflow(type.ptr(), &overflow);
-    const Device host = storage.memory(Side::kHost).device;
-    const bool is_host = number == static_cast<long long>(DeviceType::kHost) ||
-                         number == static_cast<long long>(host.type);
-    return overflow == 0 && is_host ? Side::kHost : usual;
+/// Whether `dl_device` names the host, or a device that the storage's host memory is of.
+bool asks_for_host(const Storage& storage, PyObject* dl_device) {
+  if (PyTuple_Check(dl_device) == 0 || PyTuple_GET_SIZE(dl_device) != 2) return false;
+  py::object type = share(PyTuple_GET_ITEM(dl_device, 0));
+  if (PyLong_Check(type.ptr()) == 0) {  // An enum member whose value is the number (DP-02).
+    static AttributeName value_name("value");
+    type = optional_attribute(type.ptr(), value_name);
+    if (!type || PyLong_Check(type.ptr()) == 0) return false;
   }
-  return usual;
+  int overflow = 0;
+  const long long number = PyLong_AsLongLongAndOverflow(type.ptr(), &overflow);
+  return number == static_cast<long long>(DeviceType::kHost) ||
+         number == static_cast<long long>(storage.device(Side::kHost).type);
 }
 
 }  // namespace
@@ -252,13 +251,18 @@ PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t c
                         PyObject* names) {
   return guarded([&] {
     const StorageObject& object = *object_of(self);
-    const Side side = asked_side(object.storage, arguments, count, names);
-    // What DLPack has no word for must not count as an export.
-    if (object.storage.sync_state() != nullptr) {
-      check(dlpack::check_exportable(object.storage.memory(side)));
+    const Storage& storage = object.storage;
+    Side side = exporting_side(storage);
+    const bool has_choice = storage.has(Side::kHost) && storage.has(Side::kDevice);
+    const Py_ssize_t named = has_choice && names != nullptr ? PyTuple_GET_SIZE(names) : 0;
+    for (Py_ssize_t i = 0; i < named; ++i) {
+      const bool is_device =
+          PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "dl_device") == 0;
+      if (is_device && asks_for_host(storage, arguments[count + i])) side = Side::kHost;
     }
-    const py::object buffer = shown_side(object, side);
-    return export_dlpack(buffer.ptr(), arguments, count, names);
+    // What DLPack has no word for must not count as an export.
+    if (storage.sync_state() != nullptr) check(dlpack::check_exportable(storage.memory(side)));
+    return export_dlpack(shown_buffer(object, side).ptr(), arguments, count, names);
   });
 }
 
@@ -268,103 +272,74 @@ PyObject* dlpack_device_method(PyObject* self, PyObject*) {
   return Py_BuildValue("(ii)", static_cast<int>(device.type), static_cast<int>(device.id));
 }
 
-// ---- Dicts and structs. ----
-
-PyObject* array_interface_getter(PyObject* self, void*) {
-  return guarded(
-      [&] { return dict_of(self, Side::kHost, array_interface_name, "__array_interface__"); });
-}
-
-PyObject* cuda_array_interface_getter(PyObject* self, void*) {
-  return guarded([&] {
-    return dict_of(self, Side::kDevice, cuda_array_interface_name, "__cuda_array_interface__");
-  });
-}
-
-PyObject* array_struct_getter(PyObject* self, void*) {
-  return guarded([&] {
-    const StorageObject& object = *object_of(self);
-    check_has(object, Side::kHost, "__array_struct__");
-    // Absent for some dtypes, which is found out before anything is shown. The capsule holds its
-    // Buffer, and with it the share: its life is known.
-    const py::object unwatched = own_buffer(object.storage, object.dtype, Side::kHost);
-    steal(PyObject_GetAttr(unwatched.ptr(), array_struct_name.get()));
-    const py::object buffer = shown_side(object, Side::kHost);
-    return steal(PyObject_GetAttr(buffer.ptr(), array_struct_name.get()));
-  });
-}
-
-// ---- __gt_data_interface__ (GT-01 ... GT-09). ----
+// ---- DLPack's C exchange table: that of Buffers, but for what takes or makes an object. ----
 
 namespace {
 
-/// The names of the methods that are an entry's functions.
-struct Hooks {
-  AttributeName* acquire = nullptr;
-  AttributeName* touch = nullptr;
-};
+using dlpack::DLManagedTensorVersioned;
 
-/// `acquire` makes its side current, `touch` says that it was written. In memory that both sides
-/// reach, acquiring waits for the other side; memory of one side alone needs nothing.
-Hooks hooks_of(const Storage& storage, Side side) {
-  const bool host = side == Side::kHost;
-  const StorageKind kind = storage.kind();
-  Hooks hooks;
-  if (kind == StorageKind::kSoftwareManaged) {
-    hooks.acquire = host ? &device_to_host_name : &host_to_device_name;
-    hooks.touch = host ? &set_host_modified_name : &set_device_modified_name;
-  } else if (kind == StorageKind::kCudaManaged) {
-    hooks.acquire = host ? &acquire_host_name : &acquire_device_name;
+/// A storage, or a TypeError: the table serves its own types alone (DX-11).
+StorageObject& to_storage(void* py_object) {
+  auto* const object = static_cast<PyObject*>(py_object);
+  if (object == nullptr || !is_storage(object)) {
+    raise(ErrorClass::kType, Problem{"the object", object == nullptr ? "null" : describe(object),
+                                     "a gridbuf.storage.Storage, whose table this is",
+                                     "look the table up on the object's own type"});
   }
-  return hooks;
+  return *object_of(object);
 }
 
-py::object entry_of(PyObject* self, Side side) {
-  const StorageObject& object = *object_of(self);
-  const StorageKind kind = object.storage.kind();
-  // No data can be stale here, but the entry names a stream, which must be the right one.
-  if (kind == StorageKind::kGpu) up_to_date(object.storage, side);
-  const py::object buffer = own_buffer(object.storage, object.dtype, side);
-  const Hooks hooks = hooks_of(object.storage, side);
-  const auto bound = [self](AttributeName* name) {
-    return name == nullptr ? py::object() : steal(PyObject_GetAttr(self, name->get()));
-  };
-  const py::object acquire = bound(hooks.acquire);
-  const py::object touch = bound(hooks.touch);
-  return make_data_entry(buffer.ptr(), side == Side::kHost ? DeviceType::kHost : DeviceType::kCuda,
-                         object.storage.halo(), acquire.ptr(), touch.ptr());
+int export_owned(void* py_object, DLManagedTensorVersioned** out) {
+  return guarded(-1, [&] {
+    const StorageObject& object = to_storage(py_object);
+    const py::object buffer = shown_buffer(object, exporting_side(object.storage));
+    *out = value_of(dlpack::export_versioned(array_in(buffer.ptr()).memory)).release();
+    return 0;
+  });
+}
+
+/// Shape and strides lie in the object (DX-07). Nothing tells how long the reader uses them.
+int export_borrowed(void* py_object, dlpack::DLTensor* out) {
+  return guarded(-1, [&] {
+    StorageObject& object = to_storage(py_object);
+    const Side side = exporting_side(object.storage);
+    ShownMemory& shown = shown_memory(object, side);
+    check(dlpack::describe_tensor(shown.memory, shown.strides_elements, *out));
+    up_to_date(object.storage, side);
+    if (!object.storage.readonly()) object.storage.note_unknown_export(side);
+    return 0;
+  });
+}
+
+int import_owned(DLManagedTensorVersioned* tensor, void** out_py_object) {
+  return guarded(-1, [&] {
+    ImportedView view = value_of(dlpack::take(tensor));  // Owns it from here on (DX-08).
+    const DTypePtr dtype = record_of(view.memory.dtype);
+    const DeviceType type = view.memory.device.type;
+    StorageParts parts;
+    const Array array = foreign_array(view.memory, default_dims(view.memory.view.ndim()));
+    if (type == DeviceType::kCuda || type == DeviceType::kRocm) {
+      parts.kind = StorageKind::kGpu;
+      parts.device = array;
+    } else {
+      const bool is_managed = type == DeviceType::kCudaManaged;
+      parts.kind = is_managed ? StorageKind::kCudaManaged : StorageKind::kCpu;
+      parts.host = array;
+    }
+    *out_py_object = make_storage(value_of(Storage::wrap(parts)), dtype).release().ptr();
+    return 0;
+  });
 }
 
 }  // namespace
 
-PyObject* data_interface_getter(PyObject* self, void*) {
-  return guarded([&] {
-    const StorageObject& object = *object_of(self);
-    py::object sides = steal(PyDict_New());
-    if (object.storage.has(Side::kHost)) {
-      check(PyDict_SetItem(sides.ptr(), Py_None, entry_of(self, Side::kHost).ptr()));
-    }
-    if (object.storage.has(Side::kDevice) &&
-        (!object.storage.is_emulated() || emulated_device_is_on())) {
-      const py::object key = make_text(kGpuKey);
-      check(PyDict_SetItem(sides.ptr(), key.ptr(), entry_of(self, Side::kDevice).ptr()));
-    }
-    return sides;
-  });
-}
-
-PyObject* acquire_host_method(PyObject* self, PyObject*) {
-  return guarded([&] {
-    up_to_date(object_of(self)->storage, Side::kHost);
-    return share(Py_None);
-  });
-}
-
-PyObject* acquire_device_method(PyObject* self, PyObject*) {
-  return guarded([&] {
-    up_to_date(object_of(self)->storage, Side::kDevice);
-    return share(Py_None);
-  });
+py::object make_storage_exchange_capsule() {
+  // One for the process, for as long as it lives (DX-02).
+  static dlpack::ExchangeApi table = buffer_exchange_table();
+  table.managed_tensor_from_py_object_no_sync = export_owned;
+  table.managed_tensor_to_py_object_no_sync = import_owned;
+  table.dltensor_from_py_object_no_sync = export_borrowed;
+  return steal(PyCapsule_New(&table, dlpack::kExchangeCapsuleName, nullptr));
 }
 
 }  // namespace gridbuf::python::storages

@@ -4,28 +4,14 @@ module;
 
 #include <Python.h>
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <optional>
 #include <span>
-#include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
 
 module gridbuf.python.storage;
-
-import gridbuf.base;
-import gridbuf.device;
-import gridbuf.interface;
-import gridbuf.interface.numpy;
-import gridbuf.layout;
-import gridbuf.python.buffer;
-import gridbuf.python.support;
-import gridbuf.storage;
 
 namespace gridbuf::python::storages {
 
@@ -55,53 +41,45 @@ std::optional<Managed> to_managed(PyObject* managed) {
                 "pass None to synchronise by yourself"});
 }
 
-Managed managed_of(StorageKind kind) {
-  if (kind == StorageKind::kSoftwareManaged) return Managed::kSoftware;
-  return kind == StorageKind::kCudaManaged ? Managed::kCuda : Managed::kNone;
+std::optional<Managed> managed_of(StorageKind kind) {
+  switch (kind) {
+    case StorageKind::kCpu:
+      return std::nullopt;
+    case StorageKind::kGpu:
+      return Managed::kNone;
+    case StorageKind::kSoftwareManaged:
+      return Managed::kSoftware;
+    case StorageKind::kCudaManaged:
+      return Managed::kCuda;
+  }
 }
 
 namespace {
 
-bool is_gpu(MemoryKind kind) { return kind == MemoryKind::kDevice || kind == MemoryKind::kManaged; }
-
-MemoryKind memory_of_kind(StorageKind kind) {
-  switch (kind) {
-    case StorageKind::kCpu:
-      return MemoryKind::kHost;
-    case StorageKind::kCudaManaged:
-      return MemoryKind::kManaged;
-    case StorageKind::kGpu:
-    case StorageKind::kSoftwareManaged:
-      break;
-  }
-  return MemoryKind::kDevice;
+MemoryKind memory_of(StorageKind kind) {
+  if (kind == StorageKind::kCpu) return MemoryKind::kHost;
+  return kind == StorageKind::kCudaManaged ? MemoryKind::kManaged : MemoryKind::kDevice;
 }
 
-StorageSource source_of_storage(const StorageObject& object) {
-  const Storage& storage = object.storage;
-  StorageSource source;
-  const Side side = storage.has(Side::kHost) ? Side::kHost : Side::kDevice;
-  source.shared = {.dtype = object.dtype,
-                   .like = storage.array(side).request(),
-                   .memory = memory_of_kind(storage.kind())};
-  // Host memory says nothing of who would manage a device's.
-  if (storage.has(Side::kDevice)) source.managed = managed_of(storage.kind());
-  return source;
-}
-
-StorageOrder with_kind(Request request, PyObject* managed, const StorageSource* source) {
-  const std::optional<Managed> wanted = to_managed(managed);
-  const std::optional<Managed> found = source != nullptr ? source->managed : std::nullopt;
-  const Managed chosen = wanted.value_or(found.value_or(Managed::kSoftware));
-  const bool on_device = is_gpu(request.memory);
+StorageOrder with_kind(Request request, PyObject* managed, std::optional<Managed> found) {
+  const Managed chosen = to_managed(managed).value_or(found.value_or(Managed::kSoftware));
+  const bool on_device =
+      request.memory == MemoryKind::kDevice || request.memory == MemoryKind::kManaged;
   return {.request = std::move(request), .kind = storage_kind(on_device, chosen)};
 }
 
 }  // namespace
 
 StorageSource storage_source_of(PyObject* data, PyObject* dims) {
-  if (is_storage(data)) return source_of_storage(*object_of(data));
   StorageSource source;
+  if (is_storage(data)) {
+    const Storage& storage = storage_of(data);
+    source.shared = {.dtype = object_of(data)->dtype,
+                     .like = storage.array(reading_side(storage)).request(),
+                     .memory = memory_of(storage.kind())};
+    source.managed = managed_of(storage.kind());
+    return source;
+  }
   if (is_ndarray(data) || is_buffer(data) || is_scalar(data)) {
     source.shared = source_of(data);
   } else {
@@ -117,15 +95,14 @@ StorageSource storage_source_of(PyObject* data, PyObject* dims) {
 }
 
 StorageOrder resolve_storage(PyObject* shape, PyObject* dtype, const StorageKeywords& keywords) {
-  return with_kind(resolve(shape, dtype, keywords.shared), keywords.managed, nullptr);
+  return with_kind(resolve(shape, dtype, keywords.shared), keywords.managed, std::nullopt);
 }
 
 StorageOrder resolve_storage_like(const StorageSource& source, PyObject* dtype,
                                   const StorageKeywords& keywords) {
-  return with_kind(resolve_like(source.shared, dtype, keywords.shared), keywords.managed, &source);
+  return with_kind(resolve_like(source.shared, dtype, keywords.shared), keywords.managed,
+                   source.managed);
 }
-
-bool has_padding(const StorageOrder& order) { return has_padding(order.request.layout); }
 
 namespace {
 
@@ -147,51 +124,105 @@ py::object allocate_storage(const StorageOrder& order, bool zeroed) {
   return make_storage(value_of(is_long ? run_without_gil(allocate) : allocate()), request.dtype);
 }
 
-// ---- Filling. ----
+py::object allocate_storage(const StorageOrder& order) {
+  return allocate_storage(order, has_padding(order.request.layout));
+}
 
-namespace {
+// ---- Copies, conversions, fills and pickles. ----
 
-/// Cast and broadcast as numpy.full does.
-py::object make_full(const StorageOrder& order, PyObject* fill_value) {
-  const DTypeRecord& dtype = *order.request.dtype;
-  py::object elements;
-  if (is_scalar(fill_value)) {
-    elements = make_element(dtype.numpy.ptr(), fill_value);
-  } else {
-    elements = readable_on_host(fill_value);
+py::object copy(const StorageObject& object) {
+  const Storage source = object.storage;  // Of its own: the halo may be set meanwhile.
+  return make_storage(value_of(run_without_gil([&] { return source.copy(); })), object.dtype);
+}
+
+py::object as_type(const StorageObject& object, py::handle dtype, py::handle casting,
+                   py::handle copied) {
+  const RequestedDType wanted = to_dtype(dtype.ptr());
+  if (!wanted.subarray.empty()) {
+    raise(ErrorClass::kType,
+          Problem{"dtype", describe(dtype.ptr()), "a type without a shape", "pass its base type"});
   }
-  py::object made = allocate_storage(order, has_padding(order));
-  assign(*object_of(made.ptr()), storage_of(made.ptr()), elements.ptr());
+  const bool copies = to_flag(copied.ptr(), "copy");
+  if (wanted.record->numpy.is(object.dtype->numpy)) {
+    return copies ? copy(object) : share(object.self());
+  }
+  check_cast(object.dtype->numpy.ptr(), wanted.record->numpy.ptr(), to_casting(casting.ptr()));
+  const StorageSource source = storage_source_of(object.self(), nullptr);
+  py::object made = allocate_storage(resolve_storage_like(source, wanted.record->numpy.ptr(), {}));
+  assign(*object_of(made.ptr()), storage_of(made.ptr()),
+         host_elements(object, object.storage).ptr());
   return made;
+}
+
+void fill(const StorageObject& object, py::handle value) {
+  if (!is_scalar(value.ptr())) {
+    raise(ErrorClass::kType, Problem{"value", describe(value.ptr()), "one value",
+                                     "assign arrays with storage[...] = value"});
+  }
+  check_writable(object);
+  assign(object, object.storage, value.ptr());
+}
+
+/// _restore_storage(parameters, elements): `_parameters` without its last entry (an axis that None
+/// has put in is an ordinary one afterwards), and the elements in row-major order. A raw function,
+/// because pickle finds functions of pybind11 by no name.
+PyObject* restore_storage(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  return guarded([&] {
+    // What a pickle holds is checked like any other arguments: it may come from anywhere.
+    if (count != 2 || PyTuple_Check(arguments[0]) == 0 || PyTuple_GET_SIZE(arguments[0]) != 9) {
+      raise(ErrorClass::kType,
+            "_restore_storage() takes parameters and elements; it is for unpickling alone");
+    }
+    const auto parameter = [&](Py_ssize_t i) { return PyTuple_GET_ITEM(arguments[0], i); };
+    const StorageKeywords keywords{.shared = {.device = parameter(7),
+                                              .layout = parameter(4),
+                                              .alignment_size = parameter(5),
+                                              .aligned_index = parameter(3),
+                                              .dims = parameter(0),
+                                              .halo = parameter(2)},
+                                   .managed = parameter(8)};
+    py::object made = allocate_storage(resolve_storage(parameter(1), parameter(6), keywords));
+    const StorageObject& object = *object_of(made.ptr());
+    // NumPy checks the length; a wrong one is its ValueError.
+    const py::object numpy = steal(PyImport_ImportModule("numpy"));
+    const py::object flat = steal(PyObject_CallMethod(numpy.ptr(), "frombuffer", "OO", arguments[1],
+                                                      object.dtype->numpy.ptr()));
+    const py::object shape = from_integers(object.storage.shape().span());
+    assign(object, object.storage,
+           steal(PyObject_CallMethod(flat.ptr(), "reshape", "(O)", shape.ptr())).ptr());
+    return made;
+  });
 }
 
 // ---- The functions. ----
 
+namespace {
+
 /// Storages: host, device or both, by `device` and `managed`.
-struct StorageDoor {
+struct StorageFrontEnd {
   using Keywords = StorageKeywords;
   using Request = StorageOrder;
   static constexpr auto& kKeywordNames = kStorageKeywordNames;
+  static constexpr auto& to_keywords = to_storage_keywords;
+  static constexpr auto& unknown_keyword = unknown_storage_keyword;
+  static constexpr auto& resolve = resolve_storage;
 
-  static Keywords to_keywords(std::span<PyObject* const> values) {
-    return to_storage_keywords(values);
-  }
-  static void unknown_keyword(const Signature& signature, PyObject* keyword) {
-    unknown_storage_keyword(signature, keyword);
-  }
-  static Request resolve(PyObject* shape, PyObject* dtype, const Keywords& keywords) {
-    return resolve_storage(shape, dtype, keywords);
-  }
   static Request from_data(PyObject* data, PyObject* dtype, const Keywords& keywords) {
     return resolve_storage_like(storage_source_of(data, keywords.shared.dims), dtype, keywords);
   }
   static py::object make_empty(const Request& order) { return allocate_storage(order, false); }
   static py::object make_zeros(const Request& order) { return allocate_storage(order, true); }
+  /// Cast and broadcast as numpy.full does.
   static py::object make_filled(const Request& order, PyObject* fill_value) {
-    return make_full(order, fill_value);
+    const py::object elements = is_scalar(fill_value)
+                                    ? make_element(order.request.dtype->numpy.ptr(), fill_value)
+                                    : readable_on_host(fill_value);
+    py::object made = allocate_storage(order);
+    assign(*object_of(made.ptr()), storage_of(made.ptr()), elements.ptr());
+    return made;
   }
 };
-using Functions = Creation<StorageDoor>;
+using Functions = Creation<StorageFrontEnd>;
 
 // ---- The table. ----
 
@@ -200,55 +231,47 @@ PyCFunction method(Function function) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
 }
 
-// The parameters that all functions share, as their documentation and signature say them.
-#define GRIDBUF_STORAGE_KEYWORDS                                                                 \
-  "defaults=None, device=..., layout=None, alignment_size=None, aligned_index=None, dims=None, " \
-  "populate=False, halo=None, managed=...)\n--\n\n"
-#define GRIDBUF_STORAGE_ERRORS                                                                \
-  "\n\nSizes are in elements, alignment_size is in bytes. Each keyword is looked up in this " \
-  "order: passed, defaults' preset,\ndata, fallback. The class follows from device and "      \
-  "managed. Raises TypeError for values of a wrong kind,\nValueError for values out of "      \
-  "bounds, MemoryError, and DeviceUnavailableError where there is no device."
-
-constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
+// What the documentation and the signature of all functions share.
+#define GRIDBUF_STORAGE_FUNCTION(name, function, parameters, text)                             \
+  {"_storage_" name, method(function), METH_FASTCALL | METH_KEYWORDS,                          \
+   name                                                                                        \
+   "(" parameters                                                                              \
+   ", defaults=None, device=..., layout=None, alignment_size=None, aligned_index=None, "       \
+   "dims=None, populate=False, halo=None, managed=...)\n--\n\n" text                           \
+   "\n\nSizes are in elements, alignment_size is in bytes. Each keyword is looked up in this " \
+   "order: passed, defaults' preset,\ndata, fallback. The class follows from device and "      \
+   "managed. Raises TypeError for values of a wrong kind,\nValueError for values out of "      \
+   "bounds, MemoryError, and DeviceUnavailableError where there is no device."}
+#define GRIDBUF_LIKE "; what is not given is taken from data."
 
 PyMethodDef functions[] = {
-    {"_storage_empty", method(Functions::empty), kFast,
-     "empty(shape, dtype='float64', *, " GRIDBUF_STORAGE_KEYWORDS
-     "A storage with undefined elements." GRIDBUF_STORAGE_ERRORS},
-    {"_storage_zeros", method(Functions::zeros), kFast,
-     "zeros(shape, dtype='float64', *, " GRIDBUF_STORAGE_KEYWORDS
-     "A storage of zeros." GRIDBUF_STORAGE_ERRORS},
-    {"_storage_ones", method(Functions::ones), kFast,
-     "ones(shape, dtype='float64', *, " GRIDBUF_STORAGE_KEYWORDS
-     "A storage of ones." GRIDBUF_STORAGE_ERRORS},
-    {"_storage_full", method(Functions::full), kFast,
-     "full(shape, fill_value, dtype='float64', *, " GRIDBUF_STORAGE_KEYWORDS
-     "A storage of fill_value, cast as numpy.full casts it." GRIDBUF_STORAGE_ERRORS},
-    {"_storage_empty_like", method(Functions::empty_like), kFast,
-     "empty_like(data, dtype=None, *, " GRIDBUF_STORAGE_KEYWORDS
-     "A storage with undefined elements; what is not given is taken from "
-     "data." GRIDBUF_STORAGE_ERRORS},
-    {"_storage_zeros_like", method(Functions::zeros_like), kFast,
-     "zeros_like(data, dtype=None, *, " GRIDBUF_STORAGE_KEYWORDS
-     "A storage of zeros; what is not given is taken from data." GRIDBUF_STORAGE_ERRORS},
-    {"_storage_ones_like", method(Functions::ones_like), kFast,
-     "ones_like(data, dtype=None, *, " GRIDBUF_STORAGE_KEYWORDS
-     "A storage of ones; what is not given is taken from data." GRIDBUF_STORAGE_ERRORS},
-    {"_storage_full_like", method(Functions::full_like), kFast,
-     "full_like(data, fill_value, dtype=None, *, " GRIDBUF_STORAGE_KEYWORDS
-     "A storage of fill_value; what is not given is taken from data." GRIDBUF_STORAGE_ERRORS},
-    {"_storage_as_storage", method(as_storage_function), kFast,
-     "as_storage(data=None, device_data=None, *, sync_state=None, " GRIDBUF_STORAGE_KEYWORDS
-     "A storage over the memory of data and device_data, whatever library made them; never a copy\n"
-     "of what was given. Both are kept alive. sync_state says which of two buffers is current; for "
-     "those\nof a storage it is that storage's own. Raises ValueError for parameters that the "
-     "memory does not have." GRIDBUF_STORAGE_ERRORS},
-    {"_storage_storage", method(storage_function), kFast,
-     "storage(data=None, device_data=None, *, dtype=None, copy=True, sync_state=None, "
-     "shape=None, " GRIDBUF_STORAGE_KEYWORDS
-     "A storage with a copy of data; with copy=False as_storage, or empty if there is no data but "
-     "a shape." GRIDBUF_STORAGE_ERRORS},
+    GRIDBUF_STORAGE_FUNCTION("empty", Functions::empty, "shape, dtype='float64', *",
+                             "A storage with undefined elements."),
+    GRIDBUF_STORAGE_FUNCTION("zeros", Functions::zeros, "shape, dtype='float64', *",
+                             "A storage of zeros."),
+    GRIDBUF_STORAGE_FUNCTION("ones", Functions::ones, "shape, dtype='float64', *",
+                             "A storage of ones."),
+    GRIDBUF_STORAGE_FUNCTION("full", Functions::full, "shape, fill_value, dtype='float64', *",
+                             "A storage of fill_value, cast as numpy.full casts it."),
+    GRIDBUF_STORAGE_FUNCTION("empty_like", Functions::empty_like, "data, dtype=None, *",
+                             "A storage with undefined elements" GRIDBUF_LIKE),
+    GRIDBUF_STORAGE_FUNCTION("zeros_like", Functions::zeros_like, "data, dtype=None, *",
+                             "A storage of zeros" GRIDBUF_LIKE),
+    GRIDBUF_STORAGE_FUNCTION("ones_like", Functions::ones_like, "data, dtype=None, *",
+                             "A storage of ones" GRIDBUF_LIKE),
+    GRIDBUF_STORAGE_FUNCTION("full_like", Functions::full_like, "data, fill_value, dtype=None, *",
+                             "A storage of fill_value" GRIDBUF_LIKE),
+    GRIDBUF_STORAGE_FUNCTION(
+        "as_storage", as_storage_function, "data=None, device_data=None, *, sync_state=None",
+        "A storage over the memory of data and device_data, whatever library made them; never a "
+        "copy\nof what was given. Both are kept alive. sync_state says which of two buffers is "
+        "current; for those\nof a storage it is that storage's own. Raises ValueError for "
+        "parameters that the memory does not have."),
+    GRIDBUF_STORAGE_FUNCTION(
+        "storage", storage_function,
+        "data=None, device_data=None, *, dtype=None, copy=True, sync_state=None, shape=None",
+        "A storage with a copy of data; with copy=False as_storage, or empty if there is no data "
+        "but a shape."),
     {"_restore_storage", method(restore_storage), METH_FASTCALL, "For unpickling."},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -2,10 +2,12 @@
 
 module;
 
-#include <Python.h>
+#include <pybind11/gil_simple.h>
+#include <pybind11/pytypes.h>
 
 #include <cstddef>
-#include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,25 +17,25 @@ module;
 
 module gridbuf.python.storage;
 
-import gridbuf.alloc;
 import gridbuf.array;
-import gridbuf.base;
 import gridbuf.device.emulated;
-import gridbuf.device.registry;
-import gridbuf.device;
-import gridbuf.interface;
-import gridbuf.layout.view;
-import gridbuf.layout;
-import gridbuf.python.buffer;
-import gridbuf.python.support;
-import gridbuf.storage;
 
 namespace gridbuf::python::storages {
 namespace {
 
-/// The storage with the dimensions of `dims`, which has all of its own; null and None: as it is.
+/// The key of a side in Python: "host" or "device".
+Side to_side(PyObject* object) {
+  if (PyUnicode_Check(object) != 0) {
+    if (utf8(object) == "host") return Side::kHost;
+    if (utf8(object) == "device") return Side::kDevice;
+  }
+  raise(ErrorClass::kValue,
+        Problem{"side", describe(object), "\"host\" or \"device\"", "pass one of the two"});
+}
+
+/// The storage with the dimensions of `dims`, which has all of its own; None: the storage itself.
 Storage seen_as(const Storage& storage, PyObject* dims) {
-  if (dims == nullptr || dims == Py_None) return storage;
+  if (dims == Py_None) return storage;
   const Py_ssize_t count = PySequence_Size(dims);
   if (count < 0) throw PythonError();
   const Dims target = to_dims(dims, static_cast<int>(count));
@@ -53,38 +55,34 @@ py::object array_of(const StorageObject& object, const Storage& seen, Side side,
   return make_cupy_view(buffer, /*sync=*/true);
 }
 
+void check_count(Py_ssize_t count, Py_ssize_t most) {
+  if (count >= 1 && count <= most) return;
+  raise(ErrorClass::kType,
+        "the arguments are a side and up to " + std::to_string(most - 1) + " others");
+}
+
 }  // namespace
 
-PyObject* read_array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
-                            PyObject* names) {
+PyObject* read_array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
   return guarded([&] {
-    static constexpr const char* kNames[] = {"side", "dims"};
-    static constexpr Signature kSignature{"_read_array", kNames, 2};
-    PyObject* values[2] = {};
-    sort_arguments(kSignature, arguments, count, names, values, unexpected_keyword);
-    if (values[0] == nullptr) raise(ErrorClass::kType, "_read_array() needs a side");
+    check_count(count, 2);
     const StorageObject& object = *object_of(self);
-    const Side side = to_side(values[0]);
-    const Storage seen = seen_as(object.storage, values[1]);
+    const Side side = to_side(arguments[0]);
+    const Storage seen = seen_as(object.storage, count > 1 ? arguments[1] : Py_None);
     up_to_date(object.storage, side);
     return array_of(object, seen, side, /*readonly=*/true);
   });
 }
 
-PyObject* write_array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
-                             PyObject* names) {
+PyObject* write_array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
   return guarded([&] {
-    static constexpr const char* kNames[] = {"side", "dims", "whole"};
-    static constexpr Signature kSignature{"_write_array", kNames, 2};
-    PyObject* values[3] = {};
-    sort_arguments(kSignature, arguments, count, names, values, unexpected_keyword);
-    if (values[0] == nullptr) raise(ErrorClass::kType, "_write_array() needs a side");
+    check_count(count, 3);
     const StorageObject& object = *object_of(self);
-    const Side side = to_side(values[0]);
-    const bool whole = values[2] == nullptr || to_flag(values[2], "whole");
-    if (object.storage.readonly()) raise(ErrorClass::kValue, "output storage is read-only");
-    const Storage seen = seen_as(object.storage, values[1]);
     const Storage& storage = object.storage;
+    const Side side = to_side(arguments[0]);
+    const bool whole = count < 3 || to_flag(arguments[2], "whole");
+    if (storage.readonly()) raise(ErrorClass::kValue, "output storage is read-only");
+    const Storage seen = seen_as(storage, count > 1 ? arguments[1] : Py_None);
     check(run_unlocked(storage, [&] {
       return storage.begin_write(side, whole ? Coverage::kAll : Coverage::kPart);
     }));
@@ -99,37 +97,21 @@ PyObject* write_array_method(PyObject* self, PyObject* const* arguments, Py_ssiz
 
 PyObject* written_method(PyObject* self, PyObject* side_name) {
   return guarded([&] {
-    const StorageObject& object = *object_of(self);
     const Side side = to_side(side_name);
-    object.storage.end_write(side);
-    touch(object, side);
+    storage_of(self).end_write(side);
+    touch_storage(self, side);
     return share(Py_None);
   });
 }
 
-PyObject* own_memory_method(PyObject* self, PyObject*) {
-  return guarded([&] {
-    const StorageObject& object = *object_of(self);
-    const Storage& storage = object.storage;
-    if (storage.kind() == StorageKind::kSoftwareManaged) return share(self);
-    const Side side = reading_side(storage);
-    up_to_date(storage, side);
-    const py::object buffer = own_buffer(storage, object.dtype, side);
-    if (side == Side::kDevice) return share(buffer.ptr());
-    return own_ndarray(storage, object.dtype, /*readonly=*/false, buffer.ptr());
-  });
-}
-
-PyObject* current_sides_method(PyObject* self, PyObject*) {
-  return guarded([&] {
-    const Storage& storage = object_of(self)->storage;
-    py::object sides = steal(PyList_New(0));
-    for (const Side side : {Side::kHost, Side::kDevice}) {
-      if (!storage.has(side) || !storage.is_current(side)) continue;
-      check(PyList_Append(sides.ptr(), make_text(to_string(side)).ptr()));
-    }
-    return steal(PyList_AsTuple(sides.ptr()));
-  });
+py::object own_memory(const StorageObject& object) {
+  const Storage& storage = object.storage;
+  if (storage.kind() == StorageKind::kSoftwareManaged) return share(object.self());
+  const Side side = reading_side(storage);
+  up_to_date(storage, side);
+  py::object buffer = own_buffer(storage, object.dtype, side);
+  if (side == Side::kDevice) return buffer;
+  return own_ndarray(storage, object.dtype, /*readonly=*/false, buffer.ptr());
 }
 
 // ---- Kernels. ----
@@ -153,63 +135,44 @@ py::object array_in_kernel(PyObject* array, KernelMemory& memory) {
   return make_ndarray(*dtype, view, lowest - hull->lowest_bytes, fields.readonly, array);
 }
 
-/// What a kernel in Python did: its value, or its exception.
-struct Outcome {
-  PyObject* value = nullptr;
-  PyObject* error_type = nullptr;
-  PyObject* error = nullptr;
-  PyObject* traceback = nullptr;
-};
-
-/// Runs on whichever thread waits for the stream, which must not have Python's lock.
-void run_with_gil(KernelMemory& memory, PyObject* const* arguments, Py_ssize_t count,
-                  Outcome& outcome) {
-  const PyGILState_STATE state = PyGILState_Ensure();
-  outcome.value = guarded([&] {
-    std::vector<py::object> held;
-    std::vector<PyObject*> arrays;
-    for (Py_ssize_t i = 1; i < count; ++i) {
-      held.push_back(array_in_kernel(arguments[i], memory));
-      arrays.push_back(held.back().ptr());
-    }
-    return steal(PyObject_Vectorcall(arguments[0], arrays.data(), arrays.size(), nullptr));
-  });
-  if (outcome.value == nullptr) {
-    PyErr_Fetch(&outcome.error_type, &outcome.error, &outcome.traceback);
-  }
-  PyGILState_Release(state);
-}
-
 }  // namespace
 
-PyObject* run_kernel(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
-  return guarded([&] {
-    if (count < 1 || PyCallable_Check(arguments[0]) == 0) {
-      raise(ErrorClass::kType, "_run_kernel() takes a callable and its arrays");
-    }
-    if (!emulated_device_is_on()) {
-      raise(ErrorClass::kDeviceUnavailable,
-            "_run_kernel() is for the emulated device, which is switched off");
-    }
-    Outcome outcome;
-    const StreamHandle stream = current_stream();
-    const absl::Status status = run_without_gil([&]() -> absl::Status {
-      EmulatedDriver& driver = emulated_driver();
-      // Everything that the kernel refers to lives until this function returns, as it waits.
-      absl::Status launched = driver.launch(stream, [&](KernelMemory& memory) {
-        run_with_gil(memory, arguments, count, outcome);
-        return absl::OkStatus();
-      });
-      return launched.ok() ? driver.synchronize(stream) : launched;
-    });
-    const py::object value = steal_or_none(outcome.value);
-    if (outcome.error_type != nullptr) {
-      PyErr_Restore(outcome.error_type, outcome.error, outcome.traceback);
-      throw PythonError();
-    }
-    check(status);
-    return share(value.ptr());
+py::object run_kernel(const py::args& arguments) {
+  const std::span<PyObject* const> given(&PyTuple_GET_ITEM(arguments.ptr(), 0), arguments.size());
+  if (given.empty() || PyCallable_Check(given[0]) == 0) {
+    raise(ErrorClass::kType, "_run_kernel() takes a callable and its arrays");
+  }
+  if (!emulated_device_is_on()) {
+    raise(ErrorClass::kDeviceUnavailable,
+          "_run_kernel() is for the emulated device, which is switched off");
+  }
+  py::object value;
+  std::optional<py::error_already_set> error;
+  // Runs on whichever thread waits for the stream, which must not have Python's lock.
+  const auto kernel = [&](KernelMemory& memory) {
+    const py::gil_scoped_acquire_simple locked;
+    value = steal_or_none(guarded([&] {
+      std::vector<py::object> held;
+      std::vector<PyObject*> arrays;
+      for (PyObject* const array : given.subspan(1)) {
+        held.push_back(array_in_kernel(array, memory));
+        arrays.push_back(held.back().ptr());
+      }
+      return steal(PyObject_Vectorcall(given[0], arrays.data(), arrays.size(), nullptr));
+    }));
+    if (!value) error.emplace();  // Takes the exception that is set.
+    return absl::OkStatus();
+  };
+  const StreamHandle stream = current_stream();
+  const absl::Status status = run_without_gil([&]() -> absl::Status {
+    EmulatedDriver& driver = emulated_driver();
+    // Everything that the kernel refers to lives until this function returns, as it waits.
+    absl::Status launched = driver.launch(stream, kernel);
+    return launched.ok() ? driver.synchronize(stream) : launched;
   });
+  if (error) throw py::error_already_set(*error);
+  check(status);
+  return value;
 }
 
 }  // namespace gridbuf::python::storages

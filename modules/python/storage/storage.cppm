@@ -4,25 +4,28 @@
 // the base type `_core.StorageBase` with its slots, the functions that make storages, `SyncState`,
 // and the few private methods over which `gridbuf.storage` (in Python) puts NumPy's functions.
 //
-// Key choices. The object holds a C++ Storage and the NumPy dtype, and nothing else of importance:
-// a view is another such object. No interface is written twice: what leaves a storage leaves
-// through a Buffer over the memory of one side, whose owner is a share that counts as an export
-// while it lives. The buffer protocol alone is answered here, for its consumers hold the object
-// itself.
+// Key choices. The object holds a C++ Storage and the NumPy dtype; a view is another such object.
+// Every export but the buffer protocol is that of a Buffer over the memory of one side. The
+// Buffer's owner is a share that counts as an export while it lives.
 //
-// Values are moved by NumPy on the host and by gridbuf.transfer to and from a device. Nothing is
-// computed on a device here; that is what `_read_array`, `_write_array` and `_run_kernel` are for.
+// Values are copied by copy_arrays on the host and by gridbuf.transfer to and from a device.
+// Nothing is computed on a device here: `_read_array`, `_write_array` and `_run_kernel` are for
+// that.
 //
-// The Python lock. Whatever may wait for a device, or for another thread that is copying, runs
-// without it: kernels of the emulated device may be Python. `up_to_date` and `Writing` are the two
-// places that know.
+// `storage.cc` has the type with its slots, and the attributes that arithmetic and hand-overs ask
+// for, in CPython's C API (benchmarks `ufunc`, `index` and `storage-export`). `attributes.cc` adds
+// the others by pybind11. What needs nothing but these attributes is written in Python.
+//
+// What may wait for a device, or for another thread that copies, runs without Python's lock:
+// kernels of the emulated device may be Python. See `up_to_date` and `write`.
 //
 // All functions need the GIL.
 
 module;
 
-#include <Python.h>
+#include <pybind11/pytypes.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -35,12 +38,17 @@ module;
 
 export module gridbuf.python.storage;
 
+// The implementation files see these, too.
+import gridbuf.alloc;
+import gridbuf.base;
 import gridbuf.device;
+import gridbuf.device.registry;
 import gridbuf.interface;
 import gridbuf.interface.buffer;
 import gridbuf.interface.dlpack;
 import gridbuf.interface.numpy;
 import gridbuf.layout;
+import gridbuf.layout.view;
 import gridbuf.python.buffer;
 import gridbuf.python.support;
 import gridbuf.storage;
@@ -93,33 +101,18 @@ struct StorageObject {
   DTypePtr dtype;
   Storage storage;
   std::shared_ptr<const TouchHooks> touch;
-  std::unique_ptr<ShownMemory> shown_host;    // made when first asked for
-  std::unique_ptr<ShownMemory> shown_device;  // the same
+  std::array<std::unique_ptr<ShownMemory>, 2> shown;  // by side; made when first asked for
   py::object parameters;  // `_parameters`, made when first asked for; none after the halo was set
-  // Bit i: dimension i was put in by None. It is called by the next free number, but nobody named
-  // it, so that arithmetic and assignment may take it for what stands at its place (spec 11.34).
+  // Bit i: dimension i was put in by None. It is called by the next free number, but has no
+  // name, so that arithmetic and assignment may take it for the dimension at its place
+  // (spec 11.34).
   std::uint64_t new_axes = 0;
+
+  PyObject* self() const { return const_cast<PyObject*>(&head.ob_base); }
 };
 static_assert(kMaxNdim <= 64, "StorageObject::new_axes has a bit for each dimension");
 
 StorageObject* object_of(PyObject* storage);
-bool has_storage_type(PyObject* object);
-py::object make_object(Storage storage, const DTypePtr& dtype);
-void add_types(PyObject* module);
-
-/// A new object whose storage is not there yet.
-py::object new_object(const DTypePtr& dtype, StorageKind kind);
-
-/// A new object with the storage that `make_storage` returns. It is made in its place, because it
-/// is five kilobytes long, of which little is in use. `make_storage` must not throw.
-template <class MakeStorage>
-py::object make_object_of(const DTypePtr& dtype, StorageKind kind,
-                          const MakeStorage& make_storage) {
-  static_assert(noexcept(make_storage()));
-  py::object made = new_object(dtype, kind);
-  ::new (static_cast<void*>(&object_of(made.ptr())->storage)) Storage(make_storage());
-  return made;
-}
 
 /// A view of the memory behind `parent`, which keeps its hooks.
 py::object make_view(const StorageObject& parent, Storage view);
@@ -128,8 +121,16 @@ py::object make_view(const StorageObject& parent, const IndexMap& map);
 /// The storage of `object` without the axes of extent 1 that None has put in.
 Storage without_new_axes(const StorageObject& object);
 
-/// The key of a side in Python: "host" or "device".
-Side to_side(PyObject* object);
+/// The attribute `managed`.
+py::object managed_by(const Storage& storage);
+
+/// (CPUStorage, GPUStorage, SoftwareManagedGPUStorage, CUDAManagedGPUStorage), each once and for
+/// good.
+void set_storage_types(const py::args& classes);
+
+/// Adds to the base type the attributes that are not hot, and to `module` the class DevicePointer
+/// and the functions for Python's part.
+void add_attributes(PyObject* base_type, PyObject* module);
 
 // ---- Access. ----
 
@@ -143,30 +144,29 @@ auto run_unlocked(const Storage& storage, Body&& body) {
 /// Makes the elements current on `side`, and readable there. GTNoSuchBufferError without one.
 void up_to_date(const Storage& storage, Side side);
 
-/// A write by gridbuf: begins with its marks, so that a failure half way leaves them; `done` ends
-/// it and tells a foreign producer. Sides and coverage as in gridbuf.storage.
-class Writing {
- public:
-  Writing(const StorageObject& object, const Storage& view, Side side, Coverage coverage);
-  ~Writing();
-  Writing(const Writing&) = delete;
-  Writing& operator=(const Writing&) = delete;
-  void done();
+/// A write by gridbuf: `body` writes the elements. They are marked before, so that a failure half
+/// way leaves the marks; a foreign producer is told afterwards. Sides and coverage as in
+/// gridbuf.storage.
+template <class Body>
+void write(const StorageObject& object, const Storage& view, Side side, Coverage coverage,
+           const Body& body) {
+  check(run_unlocked(view, [&] { return view.begin_write(side, coverage); }));
+  try {
+    body();
+  } catch (...) {
+    view.end_write(side);
+    throw;
+  }
+  view.end_write(side);
+  touch_storage(object.self(), side);
+}
 
- private:
-  const StorageObject& object_;
-  const Storage& view_;
-  Side side_;
-  bool open_ = true;
-};
-
-/// Calls the producer's `touch` of the side, if it has one.
-void touch(const StorageObject& object, Side side);
-
-/// A Buffer over a side's memory that is not watched: for gridbuf's own use.
-py::object own_buffer(const Storage& storage, const DTypePtr& dtype, Side side);
+/// A Buffer over a side's memory, with the storage's parameters, that is not watched: for gridbuf's
+/// own use. `share`, if there is one, is its owner.
+py::object own_buffer(const Storage& storage, const DTypePtr& dtype, Side side,
+                      Owner share = nullptr);
 /// The same, up to date, and watched as an export while it or anything made of it lives.
-py::object shown_buffer(const Storage& storage, const DTypePtr& dtype, Side side);
+py::object shown_buffer(const StorageObject& object, Side side);
 
 /// An ndarray over the host's elements, for gridbuf's own use; `base` is kept alive.
 py::object own_ndarray(const Storage& view, const DTypePtr& dtype, bool readonly, PyObject* base);
@@ -177,27 +177,21 @@ py::object host_elements(const StorageObject& object, const Storage& view);
 
 /// The side on which gridbuf reads elements to bring them to the host.
 Side reading_side(const Storage& storage);
+/// The side that exports without a choice are of: the device's, if there is one (DP-02).
+Side exporting_side(const Storage& storage);
 
 // ---- Values. ----
 
-/// `value` as what the host can read: an ndarray; a storage's elements brought up to date, an array
-/// of a device copied.
+/// `value` as an ndarray: a storage's elements are brought up to date, those of a device copied.
 py::object readable_on_host(PyObject* value);
 
-/// view[...] = value, with NumPy's rules for numbers and arrays, and by the names of dimensions for
-/// storages and foreign arrays that declare names. (A Buffer and an ndarray are without: theirs are
-/// defaults more often than not.)
-void assign(const StorageObject& object, const Storage& view, PyObject* value);
+/// view[...] = value, with NumPy's rules for numbers and arrays. Storages, and foreign arrays that
+/// declare names, are paired by the names of dimensions, unless by_name is false. (A Buffer and an
+/// ndarray are not: their names are defaults more often than not.)
+void assign(const StorageObject& object, const Storage& view, PyObject* value, bool by_name = true);
 
-/// The one element of a storage without dimensions, as NumPy's scalar.
-py::object element_of(const StorageObject& object, const Storage& view);
-
-/// `value` seen with the dimensions of `target`: permuted, and repeated along those that it has
-/// not. ValueError for dimensions that the target has not, and for unequal extents.
-Storage named_like(const Storage& value, const Storage& target);
-
-/// The same, dimension by dimension whatever their names, for a value of the target's shape.
-void assign_by_position(const StorageObject& object, PyObject* value);
+/// ValueError for a storage that is read-only.
+void check_writable(const StorageObject& object);
 
 // ---- Requests. ----
 
@@ -211,14 +205,13 @@ struct StorageKeywords {
 inline constexpr const char* kStorageKeywordNames[] = {
     "defaults", "device",   "layout", "alignment_size", "aligned_index",
     "dims",     "populate", "halo",   "managed"};
-inline constexpr int kStorageKeywordCount = 9;
 StorageKeywords to_storage_keywords(std::span<PyObject* const> values);
 
-/// Who keeps both sides in step; nothing if it was not given. None asks for nobody.
+/// The management that was asked for; nothing if the parameter was not given.
 std::optional<Managed> to_managed(PyObject* managed);
 
-/// The management that makes a kind what it is.
-Managed managed_of(StorageKind kind);
+/// The management that makes a kind what it is; nothing for memory of the host.
+std::optional<Managed> managed_of(StorageKind kind);
 
 /// What an imitated or copied array has, and who manages it if it says so. `dims` is the caller's
 /// parameter of that name, which may be null; with it names that no storage has do not matter.
@@ -237,85 +230,51 @@ StorageOrder resolve_storage(PyObject* shape, PyObject* dtype, const StorageKeyw
 StorageOrder resolve_storage_like(const StorageSource& source, PyObject* dtype,
                                   const StorageKeywords& keywords);
 py::object allocate_storage(const StorageOrder& order, bool zeroed);
-/// Whether there are bytes that belong to no element: every function but `empty` zeroes them.
-bool has_padding(const StorageOrder& order);
+/// The same for elements that are all written at once: only padding is zeroed.
+py::object allocate_storage(const StorageOrder& order);
 
-// ---- Slots and methods, by file. ----
+// ---- What storage.cc and attributes.cc put together, by file. ----
 
-// exports.cc
-int get_buffer(PyObject* self, Py_buffer* view, int flags);
-void release_buffer(PyObject* self, Py_buffer* view);
-PyObject* to_numpy_method(PyObject* self, PyObject*);
-PyObject* to_cupy_method(PyObject* self, PyObject*);
-PyObject* to_ndarray_method(PyObject* self, PyObject*);
-PyObject* array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
-                       PyObject* names);
-PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
-                        PyObject* names);
-PyObject* dlpack_device_method(PyObject* self, PyObject*);
-PyObject* array_interface_getter(PyObject* self, void*);
-PyObject* array_struct_getter(PyObject* self, void*);
-PyObject* cuda_array_interface_getter(PyObject* self, void*);
-PyObject* data_interface_getter(PyObject* self, void*);
-PyObject* data_getter(PyObject* self, void*);
-PyObject* device_data_getter(PyObject* self, void*);
-PyObject* acquire_host_method(PyObject* self, PyObject*);
-PyObject* acquire_device_method(PyObject* self, PyObject*);
+// storage.cc
+py::object transposed(const StorageObject& object, const py::args& axes);
 
-// exchange.cc
-py::object make_storage_exchange_capsule();
-
-// indexing.cc
-PyObject* subscript_slot(PyObject* self, PyObject* key);
-int assign_subscript_slot(PyObject* self, PyObject* key, PyObject* value);
-PyObject* item_slot(PyObject* self, Py_ssize_t position);
-Py_ssize_t length_slot(PyObject* self);
-PyObject* iterate_slot(PyObject* self);
-PyObject* transposed_getter(PyObject* self, void*);
-PyObject* transpose_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count);
-
-// values.cc
-PyObject* item_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count);
-PyObject* tolist_method(PyObject* self, PyObject*);
-PyObject* fill_method(PyObject* self, PyObject* value);
-PyObject* astype_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
-                        PyObject* names);
-PyObject* copy_method(PyObject* self, PyObject*);
-PyObject* deepcopy_method(PyObject* self, PyObject*);
-PyObject* reduce_method(PyObject* self, PyObject* protocol);
-PyObject* float_slot(PyObject* self);
-PyObject* int_slot(PyObject* self);
-PyObject* index_slot(PyObject* self);
-int bool_slot(PyObject* self);
-PyObject* complex_method(PyObject* self, PyObject*);
-
-// sync_state.cc
-void add_sync_state_type(PyObject* module);
+// attributes.cc
 py::object make_sync_state(const std::shared_ptr<SyncState>& state);
 /// The state of a SyncState object; TypeError for other objects.
 std::shared_ptr<SyncState> to_sync_state(PyObject* object);
 
-// pointer.cc
-void add_pointer_type(PyObject* module);
-/// Where a Buffer's elements begin on the device; keeps the Buffer.
-py::object make_device_pointer(const py::object& buffer);
+// exports.cc
+int get_buffer(PyObject* self, Py_buffer* view, int flags);
+void release_buffer(PyObject* self, Py_buffer* view);
+PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
+                        PyObject* names);
+PyObject* dlpack_device_method(PyObject* self, PyObject*);
+py::object to_numpy(const StorageObject& object);
+py::object to_cupy(const StorageObject& object);
+/// An interface that is a dict, of the side's memory. AttributeError without that side.
+py::object interface_dict(const StorageObject& object, Side side, const char* name);
+py::object array_struct(const StorageObject& object);
+py::object data_interface(const StorageObject& object);
+py::object make_storage_exchange_capsule();
+
+// functions.cc
+py::object copy(const StorageObject& object);
+py::object as_type(const StorageObject& object, py::handle dtype, py::handle casting,
+                   py::handle copied);
+void fill(const StorageObject& object, py::handle value);
+void add_storage_functions(PyObject* module);
 
 // kernels.cc: what Python's array functions are made of.
-PyObject* read_array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
-                            PyObject* names);
-PyObject* write_array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
-                             PyObject* names);
+PyObject* read_array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count);
+PyObject* write_array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count);
 PyObject* written_method(PyObject* self, PyObject* side);
-PyObject* own_memory_method(PyObject* self, PyObject*);
-PyObject* current_sides_method(PyObject* self, PyObject*);
-PyObject* run_kernel(PyObject*, PyObject* const* arguments, Py_ssize_t count);
+py::object own_memory(const StorageObject& object);
+py::object run_kernel(const py::args& arguments);
 
-// functions.cc, wrapping.cc
-void add_storage_functions(PyObject* module);
+// wrapping.cc
 PyObject* as_storage_function(PyObject*, PyObject* const* arguments, Py_ssize_t count,
                               PyObject* names);
 PyObject* storage_function(PyObject*, PyObject* const* arguments, Py_ssize_t count,
                            PyObject* names);
-PyObject* restore_storage(PyObject*, PyObject* const* arguments, Py_ssize_t count);
 
 }  // namespace gridbuf::python::storages

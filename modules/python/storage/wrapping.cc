@@ -4,7 +4,6 @@ module;
 
 #include <Python.h>
 
-#include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -19,17 +18,6 @@ module;
 #include "absl/status/statusor.h"
 
 module gridbuf.python.storage;
-
-import gridbuf.alloc;
-import gridbuf.array;
-import gridbuf.base;
-import gridbuf.device;
-import gridbuf.interface.numpy;
-import gridbuf.interface;
-import gridbuf.layout;
-import gridbuf.python.buffer;
-import gridbuf.python.support;
-import gridbuf.storage;
 
 namespace gridbuf::python::storages {
 namespace {
@@ -54,8 +42,6 @@ PyObject* none_is_absent(PyObject* object) { return object == Py_None ? nullptr 
                                 "; leave it out, or make a copy with gridbuf.storage.storage");
 }
 
-std::string_view text_of(bool on_device) { return on_device ? "\"gpu\"" : "None"; }
-
 // ---- Which kind. ----
 
 /// The memory that was passed, by side. Managed memory is on both.
@@ -64,14 +50,19 @@ struct Sides {
   py::object device;
   Meaning host_meaning;
   Meaning device_meaning;
-  const Array& main() const { return array_in((host ? host : device).ptr()); }
+
+  const py::object& main() const { return host ? host : device; }
 };
 
-bool is_managed(const py::object& buffer) {
-  return array_in(buffer.ptr()).memory.device.type == DeviceType::kCudaManaged;
+const BufferDescriptor& memory_of(const py::object& buffer) {
+  return array_in(buffer.ptr()).memory;
 }
 
-/// What the caller says of the device, himself or by a preset.
+bool is_managed(const py::object& buffer) {
+  return memory_of(buffer).device.type == DeviceType::kCudaManaged;
+}
+
+/// What the caller says of the device, by the keyword or by a preset.
 std::optional<bool> wished_device(const Keywords& keywords) {
   const std::optional<bool> passed = wants_gpu(keywords.device);
   if (passed) return passed;
@@ -82,17 +73,15 @@ std::optional<bool> wished_device(const Keywords& keywords) {
 
 Sides import_sides(const Given& given) {
   Sides sides;
-  const std::optional<bool> wish = wished_device(given.keywords.shared);
-  const bool unmanaged = to_managed(given.keywords.managed) == Managed::kNone;
   PyObject* const dims = given.keywords.shared.dims;
   if (given.data != nullptr) {
-    const bool device_first = wish == true && unmanaged && given.device_data == nullptr;
+    const bool device_first = wished_device(given.keywords.shared) == true &&
+                              to_managed(given.keywords.managed) == Managed::kNone &&
+                              given.device_data == nullptr;
     Meaning meaning;
-    ImportOptions options;
-    options.side = device_first ? DeviceType::kCuda : DeviceType::kHost;
-    const py::object buffer = import_buffer(given.data, dims, options, &meaning);
-    const BufferDescriptor& memory = array_in(buffer.ptr()).memory;
-    const bool on_host = is_host_readable(memory.device.type);
+    const py::object buffer = import_buffer(
+        given.data, dims, {.side = device_first ? DeviceType::kCuda : DeviceType::kHost}, &meaning);
+    const bool on_host = is_host_readable(memory_of(buffer).device.type);
     if (on_host) sides.host = share(buffer.ptr());
     if (!on_host || is_managed(buffer)) sides.device = share(buffer.ptr());
     (on_host ? sides.host_meaning : sides.device_meaning) = std::move(meaning);
@@ -102,53 +91,24 @@ Sides import_sides(const Given& given) {
     raise(ErrorClass::kValue, Problem{"data", "memory of a device", "readable by the host",
                                       "pass one of two device arrays"});
   }
-  ImportOptions options;
-  options.side = DeviceType::kCuda;
-  sides.device = import_buffer(given.device_data, dims, options, &sides.device_meaning);
-  const DeviceType type = array_in(sides.device.ptr()).memory.device.type;
-  if (type != DeviceType::kCuda && type != DeviceType::kCudaManaged) {
+  sides.device =
+      import_buffer(given.device_data, dims, {.side = DeviceType::kCuda}, &sides.device_meaning);
+  if (memory_of(sides.device).device.type != DeviceType::kCuda && !is_managed(sides.device)) {
     raise(ErrorClass::kValue,
           Problem{"device_data", "memory of the host", "reached by a device", "pass it as data"});
   }
   return sides;
 }
 
-/// What data say of themselves.
-struct Found {
-  bool on_device = false;
-  std::optional<Managed> managed;
-};
-
-Found found_in(const Storage& storage) {
-  Found found{.on_device = storage.has(Side::kDevice), .managed = std::nullopt};
-  if (found.on_device) found.managed = managed_of(storage.kind());
-  return found;
+/// Explicit, preset, data, fallback. Memory of one side gets its other buffer only where gridbuf
+/// keeps two in step.
+StorageKind wanted_kind(const Given& given, bool found_device, std::optional<Managed> found) {
+  return storage_kind(
+      wished_device(given.keywords.shared).value_or(found_device),
+      to_managed(given.keywords.managed).value_or(found.value_or(Managed::kSoftware)));
 }
 
-Found found_in(const Sides& sides) {
-  Found found{.on_device = static_cast<bool>(sides.device), .managed = std::nullopt};
-  if (sides.host && is_managed(sides.host)) found.managed = Managed::kCuda;
-  return found;
-}
-
-/// Explicit, preset, data, fallback. Memory of one side gets its other buffer where gridbuf shall
-/// keep two in step; nothing else is made.
-StorageKind wanted_kind(const Given& given, const Found& found) {
-  const std::optional<bool> wish = wished_device(given.keywords.shared);
-  const std::optional<Managed> managed = to_managed(given.keywords.managed);
-  return storage_kind(wish.value_or(found.on_device),
-                      managed.value_or(found.managed.value_or(Managed::kSoftware)));
-}
-
-/// A storage that is of the wanted kind already; null if there is none.
-const StorageObject* storage_to_view(const Given& given) {
-  if (given.device_data != nullptr || !is_storage(given.data)) return nullptr;
-  const StorageObject* const object = object_of(given.data);
-  const StorageKind kind = wanted_kind(given, found_in(object->storage));
-  return kind == object->storage.kind() ? object : nullptr;
-}
-
-/// Its own buffers, and not exports of them: a view is nothing that is handed out.
+/// Its own buffers, not exports of them: a view does not count as an export.
 Sides own_sides(const StorageObject& object) {
   Sides sides;
   const auto own = [&object](Side side) { return own_buffer(object.storage, object.dtype, side); };
@@ -158,27 +118,27 @@ Sides own_sides(const StorageObject& object) {
   return sides;
 }
 
-/// ValueError, naming the parameter, unless the kind can be made of what was passed.
+/// Leaves the buffers that the kind is made of. ValueError, naming the parameter, if it cannot be
+/// made of what was passed.
 void keep_sides_of(StorageKind kind, const Given& given, Sides& sides) {
   const bool two = given.data != nullptr && given.device_data != nullptr;
   switch (kind) {
     case StorageKind::kCpu:
-      if (!sides.host || two) raise_unlike("device", "None", text_of(true));
+      if (!sides.host || two) raise_unlike("device", "None", "\"gpu\"");
       sides.device = py::object();
       return;
     case StorageKind::kGpu:
-      if (!sides.device) raise_unlike("device", "\"gpu\"", text_of(false));
+      if (!sides.device) raise_unlike("device", "\"gpu\"", "None");
       if (two) raise_unlike("managed", "None", "two buffers");
       sides.host = py::object();
       return;
-    case StorageKind::kCudaManaged: {
-      const py::object& only = sides.host ? sides.host : sides.device;
-      if (two || !is_managed(only))
+    case StorageKind::kCudaManaged:
+      if (two || !is_managed(sides.main())) {
         raise_unlike("managed", "\"cuda\"", "memory that CUDA does not manage");
-      sides.host = share(only.ptr());
+      }
+      sides.host = share(sides.main().ptr());
       sides.device = py::object();
       return;
-    }
     case StorageKind::kSoftwareManaged:
       if (sides.host && sides.device && !two) sides.device = py::object();  // one, managed
       return;
@@ -191,11 +151,10 @@ void keep_sides_of(StorageKind kind, const Given& given, Sides& sides) {
 StorageSource source_of_memory(const Given& given, const Sides& sides) {
   PyObject* const main = given.main();
   // These say more of themselves than their memory does.
-  if (is_storage(main) || is_ndarray(main) || is_buffer(main))
+  if (is_storage(main) || is_ndarray(main) || is_buffer(main)) {
     return storage_source_of(main, nullptr);
-  StorageSource source;
-  source.shared = {.dtype = dtype_of((sides.host ? sides.host : sides.device).ptr()),
-                   .like = sides.main().request()};
+  }
+  StorageSource source{.shared = source_of(sides.main().ptr()), .managed = std::nullopt};
   source.shared.like.alignment_bytes = 1;
   source.shared.like.aligned_index = {};
   source.shared.like.halo = sides.host ? sides.host_meaning.halo : sides.device_meaning.halo;
@@ -214,34 +173,24 @@ void check_layout(const LayoutMap& wanted, const StridedView& view) {
   }
 }
 
-/// The largest alignment up to `wanted` that holds for every element whose index in the contiguous
-/// dimension is aligned_index's.
-std::int64_t found_alignment(const BufferDescriptor& memory, const LayoutMap& layout,
-                             const Extents& aligned_index, std::int64_t wanted_bytes) {
+/// The largest alignment up to the wanted one that holds for every element whose index in the
+/// contiguous dimension is aligned_index's.
+std::int64_t found_alignment(const BufferDescriptor& memory, const Layout& wanted) {
+  const std::int64_t wanted_bytes = wanted.alignment_bytes();
   if (memory.is_empty()) return wanted_bytes;
+  const StridedView& view = memory.view;
   const auto address =
-      reinterpret_cast<std::uintptr_t>(memory.block + byte_offset(memory.view, aligned_index));
+      reinterpret_cast<std::uintptr_t>(memory.block + byte_offset(view, wanted.aligned_index()));
   std::int64_t found = std::gcd(
       wanted_bytes, static_cast<std::int64_t>(address % static_cast<std::uintptr_t>(wanted_bytes)));
-  for (int axis = 0; axis < memory.view.ndim(); ++axis) {
-    const bool matters = memory.view.shape[axis] > 1 && layout[axis] != memory.view.ndim() - 1;
-    if (matters) found = std::gcd(found, memory.view.strides_bytes[axis]);
+  for (int axis = 0; axis < view.ndim(); ++axis) {
+    const bool matters = view.shape[axis] > 1 && wanted.layout()[axis] != view.ndim() - 1;
+    if (matters) found = std::gcd(found, view.strides_bytes[axis]);
   }
   return found;
 }
 
-bool is_given(PyObject* parameter) { return parameter != nullptr && parameter != Py_None; }
-
-/// What the storage's parameters are, after they have been found in the memory.
-struct Parameters {
-  Request request;
-  std::int64_t alignment_bytes = 1;
-};
-
-void check_strides(const Sides& sides) {
-  if (!sides.host || !sides.device) return;
-  const StridedView& host = array_in(sides.host.ptr()).memory.view;
-  const StridedView& device = array_in(sides.device.ptr()).memory.view;
+void check_strides(const StridedView& host, const StridedView& device) {
   if (!(host.shape == device.shape) || is_empty(host.shape)) return;  // wrap() says the rest
   for (int axis = 0; axis < host.ndim(); ++axis) {
     if (host.shape[axis] > 1 && host.strides_bytes[axis] != device.strides_bytes[axis]) {
@@ -253,102 +202,98 @@ void check_strides(const Sides& sides) {
   }
 }
 
-Parameters parameters_of(const Given& given, const Sides& sides) {
+bool is_given(PyObject* parameter) { return parameter != nullptr && parameter != Py_None; }
+
+/// The dtype and the layout that were asked for, with the alignment that the memory has.
+/// ValueError, naming the parameter, for one that the memory does not have.
+std::pair<DTypePtr, LayoutRequest> compare(const Given& given, const Sides& sides) {
   const Keywords& keywords = given.keywords.shared;
   const StorageSource source = source_of_memory(given, sides);
-  Parameters found;
-  found.request = resolve_like(source.shared, nullptr, keywords);
-  const Layout& wanted = found.request.layout;
+  const Request request = resolve_like(source.shared, nullptr, keywords);
+  const Layout& wanted = request.layout;
   if (is_given(given.dtype)) {
     const RequestedDType dtype = to_dtype(given.dtype);
-    if (dtype.record->numpy.ptr() != source.shared.dtype->numpy.ptr()) {
+    if (!dtype.record->numpy.is(source.shared.dtype->numpy)) {
       raise_unlike("dtype", dtype.record->name, source.shared.dtype->name);
     }
   }
-  check_strides(sides);
+  if (sides.host && sides.device) {
+    check_strides(memory_of(sides.host).view, memory_of(sides.device).view);
+  }
+  LayoutRequest found{.layout = wanted.layout(),
+                      .alignment_bytes = wanted.alignment_bytes(),
+                      .aligned_index = wanted.aligned_index(),
+                      .dims = wanted.dims(),
+                      .halo = wanted.halo()};
   const bool asked = is_given(keywords.alignment_size) || is_given(keywords.backend);
-  found.alignment_bytes = wanted.alignment_bytes();
   for (const py::object* side : {&sides.host, &sides.device}) {
     if (!*side) continue;
-    const BufferDescriptor& memory = array_in(side->ptr()).memory;
-    check_layout(wanted.layout(), memory.view);
-    const std::int64_t holds =
-        found_alignment(memory, wanted.layout(), wanted.aligned_index(), wanted.alignment_bytes());
+    check_layout(found.layout, memory_of(*side).view);
+    const std::int64_t holds = found_alignment(memory_of(*side), wanted);
     if (asked && holds != wanted.alignment_bytes()) {
-      raise_unlike(
-          "alignment_size", std::to_string(wanted.alignment_bytes()),
-          std::to_string(holds) + " at aligned_index " + to_string(wanted.aligned_index()));
+      raise_unlike("alignment_size", std::to_string(wanted.alignment_bytes()),
+                   std::to_string(holds) + " at aligned_index " + to_string(found.aligned_index));
     }
     found.alignment_bytes = std::gcd(found.alignment_bytes, holds);
   }
-  return found;
+  return {request.dtype, found};
 }
 
 // ---- Wrapping. ----
 
-/// A view of a storage; none where only new names or another aligned index make it.
-py::object view_of(const Given& given, const StorageObject& object, const Parameters& parameters) {
-  const std::shared_ptr<SyncState>& own_state = object.storage.sync_state();
-  if (given.sync_state != nullptr && to_sync_state(given.sync_state) != own_state) {
-    raise(ErrorClass::kValue,
-          Problem{"sync_state", "that of other buffers", "the storage's own", "leave it out"});
-  }
-  if (!(object.storage.dims() == parameters.request.layout.dims()) ||
-      !(object.storage.aligned_index() == parameters.request.layout.aligned_index())) {
-    return py::object();
-  }
-  Storage view = object.storage;
-  const Halo& halo = parameters.request.layout.halo();
-  if (!halo.empty()) check(view.set_halo(halo));
-  return make_view(object, std::move(view));
-}
-
 std::shared_ptr<const TouchHooks> hooks_of(Sides& sides) {
   if (!sides.host_meaning.touch && !sides.device_meaning.touch) return nullptr;
-  auto hooks = std::make_unique<TouchHooks>();
-  hooks->host = std::move(sides.host_meaning.touch);
-  hooks->device = std::move(sides.device_meaning.touch);
   // Dropped with the last view, which is done with the GIL.
-  return std::shared_ptr<const TouchHooks>(std::move(hooks));
+  return std::make_shared<const TouchHooks>(std::move(sides.host_meaning.touch),
+                                            std::move(sides.device_meaning.touch));
 }
 
-StorageParts parts_of(const Given& given, StorageKind kind, const Sides& sides,
-                      const Parameters& parameters) {
-  const Layout& wanted = parameters.request.layout;
-  const auto array_on = [&](const py::object& side) -> std::optional<Array> {
-    if (!side) return std::nullopt;
-    const BufferDescriptor& memory = array_in(side.ptr()).memory;
-    return Array{.memory = memory,
-                 .layout = Layout(memory.view, wanted.layout(), parameters.alignment_bytes,
-                                  wanted.aligned_index(), wanted.dims(), wanted.halo())};
-  };
-  StorageParts parts{.host = array_on(sides.host), .device = array_on(sides.device), .kind = kind};
-  if (given.sync_state != nullptr) parts.sync = to_sync_state(given.sync_state);
-  return parts;
+void check_has_data(const Given& given, const char* function) {
+  if (given.main() != nullptr) return;
+  raise(ErrorClass::kType, std::string(function) +
+                               "() is underdetermined: data and device_data are missing; pass one "
+                               "of them, or use gridbuf.storage.empty(shape)");
 }
 
 py::object wrap(const Given& given) {
-  if (given.main() == nullptr) {
-    raise(ErrorClass::kType,
-          "as_storage() is underdetermined: data and device_data are missing; pass one of them, or "
-          "use gridbuf.storage.empty(shape)");
+  check_has_data(given, "as_storage");
+  const StorageObject* viewed = nullptr;  // A storage that is of the wanted kind already.
+  StorageParts parts;
+  Sides sides;
+  if (given.device_data == nullptr && is_storage(given.data)) {
+    const Storage& storage = storage_of(given.data);
+    parts.kind = wanted_kind(given, storage.has(Side::kDevice), managed_of(storage.kind()));
+    if (parts.kind == storage.kind()) viewed = object_of(given.data);
+    sides = viewed != nullptr ? own_sides(*viewed) : import_sides(given);
+  } else {
+    sides = import_sides(given);
+    std::optional<Managed> managed;
+    if (sides.host && is_managed(sides.host)) managed = Managed::kCuda;
+    parts.kind = wanted_kind(given, static_cast<bool>(sides.device), managed);
   }
-  const StorageObject* const viewed = storage_to_view(given);
-  Sides sides = viewed != nullptr ? own_sides(*viewed) : import_sides(given);
-  const bool is_ours = given.device_data == nullptr && is_storage(given.data);
-  const StorageKind kind =
-      wanted_kind(given, is_ours ? found_in(object_of(given.data)->storage) : found_in(sides));
-  if (viewed == nullptr) keep_sides_of(kind, given, sides);
-  const Parameters parameters = parameters_of(given, sides);
+  if (viewed == nullptr) keep_sides_of(parts.kind, given, sides);
+  const auto [dtype, layout] = compare(given, sides);
+  if (given.sync_state != nullptr) parts.sync = to_sync_state(given.sync_state);
   if (viewed != nullptr) {
-    if (py::object view = view_of(given, *viewed, parameters)) return view;
+    const Storage& storage = viewed->storage;
+    if (parts.sync != nullptr && parts.sync != storage.sync_state()) {
+      raise(ErrorClass::kValue,
+            Problem{"sync_state", "that of other buffers", "the storage's own", "leave it out"});
+    }
+    if (storage.dims() == layout.dims && storage.aligned_index() == layout.aligned_index) {
+      Storage view = storage;
+      if (!layout.halo.empty()) check(view.set_halo(layout.halo));
+      return make_view(*viewed, std::move(view));
+    }
+    // The storage under other names keeps the two sides in step with this one's state.
+    parts.sync = storage.sync_state();
   }
-  StorageParts parts = parts_of(given, kind, sides, parameters);
-  // The storage under other names keeps the two sides in step with this one's state.
-  if (viewed != nullptr) parts.sync = viewed->storage.sync_state();
+  if (sides.host) parts.host = value_of(Array::from(memory_of(sides.host), layout));
+  if (sides.device) parts.device = value_of(Array::from(memory_of(sides.device), layout));
   const auto make = [&parts] { return Storage::wrap(parts); };
-  absl::StatusOr<Storage> wrapped = kind == StorageKind::kCpu ? make() : run_without_gil(make);
-  py::object made = make_object(value_of(std::move(wrapped)), parameters.request.dtype);
+  absl::StatusOr<Storage> wrapped =
+      parts.kind == StorageKind::kCpu ? make() : run_without_gil(make);
+  py::object made = make_storage(value_of(std::move(wrapped)), dtype);
   object_of(made.ptr())->touch = viewed != nullptr ? viewed->touch : hooks_of(sides);
   return made;
 }
@@ -373,26 +318,15 @@ PyObject* current_of(const Given& given) {
 }
 
 py::object copied(const Given& given) {
-  if (given.main() == nullptr) {
-    raise(ErrorClass::kType,
-          "storage() is underdetermined: data and device_data are missing; pass one of them, or "
-          "use gridbuf.storage.empty(shape)");
-  }
+  check_has_data(given, "storage");
   PyObject* const current = current_of(given);
   StorageSource source = storage_source_of(given.main(), given.keywords.shared.dims);
   if (given.data != nullptr && given.device_data != nullptr) {
     source.shared.memory = MemoryKind::kDevice;
   }
-  const StorageOrder order = resolve_storage_like(source, given.dtype, given.keywords);
-  py::object made = allocate_storage(order, has_padding(order));
-  assign_by_position(*object_of(made.ptr()), current);
+  py::object made = allocate_storage(resolve_storage_like(source, given.dtype, given.keywords));
+  assign(*object_of(made.ptr()), storage_of(made.ptr()), current, /*by_name=*/false);
   return made;
-}
-
-void check_no_shape(PyObject* shape) {
-  if (shape == nullptr) return;
-  raise(ErrorClass::kType,
-        "storage() got a shape and data; the shape is that of data and cannot be overridden");
 }
 
 }  // namespace
@@ -400,11 +334,10 @@ void check_no_shape(PyObject* shape) {
 PyObject* as_storage_function(PyObject*, PyObject* const* arguments, Py_ssize_t count,
                               PyObject* names) {
   return guarded([&] {
-    static constexpr const char* kNames[] = {
-        "data",           "device_data",   "sync_state", "defaults", "device", "layout",
-        "alignment_size", "aligned_index", "dims",       "populate", "halo",   "managed"};
+    static constexpr auto kNames =
+        joined_names({"data", "device_data", "sync_state"}, kStorageKeywordNames);
     static constexpr Signature kSignature{"as_storage", kNames, 2};
-    PyObject* values[12] = {};
+    PyObject* values[kNames.size()] = {};
     sort_arguments(kSignature, arguments, count, names, values, unknown_storage_keyword);
     return wrap({.data = none_is_absent(values[0]),
                  .device_data = none_is_absent(values[1]),
@@ -416,12 +349,10 @@ PyObject* as_storage_function(PyObject*, PyObject* const* arguments, Py_ssize_t 
 PyObject* storage_function(PyObject*, PyObject* const* arguments, Py_ssize_t count,
                            PyObject* names) {
   return guarded([&] {
-    static constexpr const char* kNames[] = {
-        "data",          "device_data", "dtype",    "copy",   "sync_state",
-        "shape",         "defaults",    "device",   "layout", "alignment_size",
-        "aligned_index", "dims",        "populate", "halo",   "managed"};
+    static constexpr auto kNames = joined_names(
+        {"data", "device_data", "dtype", "copy", "sync_state", "shape"}, kStorageKeywordNames);
     static constexpr Signature kSignature{"storage", kNames, 2};
-    PyObject* values[15] = {};
+    PyObject* values[kNames.size()] = {};
     sort_arguments(kSignature, arguments, count, names, values, unknown_storage_keyword);
     const Given given{.data = none_is_absent(values[0]),
                       .device_data = none_is_absent(values[1]),
@@ -430,11 +361,12 @@ PyObject* storage_function(PyObject*, PyObject* const* arguments, Py_ssize_t cou
                       .keywords = to_storage_keywords(std::span(values).subspan(6))};
     PyObject* const shape = none_is_absent(values[5]);
     const bool copies = values[3] == nullptr || to_flag(values[3], "copy");
-    if (!copies && given.main() == nullptr && shape != nullptr) {
-      return allocate_storage(resolve_storage(shape, given.dtype, given.keywords), false);
+    if (shape != nullptr && given.main() != nullptr) {
+      raise(ErrorClass::kType,
+            "storage() got a shape and data; the shape is that of data and cannot be overridden");
     }
-    check_no_shape(given.main() == nullptr ? nullptr : shape);
-    return copies ? copied(given) : wrap(given);
+    if (copies || shape == nullptr) return copies ? copied(given) : wrap(given);
+    return allocate_storage(resolve_storage(shape, given.dtype, given.keywords), false);
   });
 }
 

@@ -320,7 +320,7 @@ def test_the_stubs_say_what_the_extension_has(tmp_path: Path) -> None:
         "gridbuf._core.Buffer.__iter__\n"  # iterates by index
         "gridbuf._core.StorageBase.__buffer__\n"  # as above
         # Classes of pybind11: their metaclass, an attribute of its own, and __new__ behind its __init__.
-        r"gridbuf\._core\.(LayoutPlan|SyncState|StencilRules|BoundStencil|FieldHooks)"
+        r"gridbuf\._core\.(DevicePointer|LayoutPlan|SyncState|StencilRules|BoundStencil|FieldHooks)"
         r"(\.__init__|\.__pybind11_module_local.*)?"
         "\n"
         r"gridbuf\.(storage|mpi)\._\w+\..*"

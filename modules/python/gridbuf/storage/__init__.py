@@ -9,7 +9,7 @@ device, or of both. Which class it has follows from `device` and `managed`:
   storage, and copies what is newer on the other side, and only that, just before it is read;
 * `CUDAManagedGPUStorage` (`device="gpu", managed="cuda"`): one memory that both sides reach.
 
-Nobody makes them by calling a class; the functions below do.
+The functions below make them; the classes cannot be called.
 
 >>> import numpy, gridbuf.storage
 >>> field = gridbuf.storage.zeros((12, 12, 8), defaults="gt:cpu_ifirst", halo=(2, 2, 0))
@@ -44,6 +44,7 @@ from ._operators import Operators as _Operators
 from ._show import html as _html
 from ._show import text as _text
 from ._ufuncs import array_ufunc as _array_ufunc
+from ._values import Values as _Values
 
 if TYPE_CHECKING:
     from typing_extensions import CapsuleType
@@ -69,7 +70,7 @@ __all__ = [
 ]
 
 
-class Storage(_core.StorageBase, _Operators):
+class Storage(_Values, _Operators):
     """An array on a grid. For `isinstance`; made by the functions of this module.
 
     Attributes: see `docs/reference/python-api.md`. Operators and NumPy's functions broadcast by the names of dimensions.
@@ -119,7 +120,7 @@ class CUDAManagedGPUStorage(Storage):
     __array_priority__ = 11
 
 
-# From here on the classes are closed: nobody calls, extends or changes them.
+# From here on the classes cannot be called, extended or changed.
 _core._set_storage_types(CPUStorage, GPUStorage, SoftwareManagedGPUStorage, CUDAManagedGPUStorage)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from contextvars import copy_context
-from functools import lru_cache, partial
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -38,9 +38,7 @@ __all__ = [
     "Work",
     "assign",
     "compute",
-    "joined",
     "maker",
-    "reduced",
     "require_all_dims",
     "require_shape",
     "run",
@@ -48,9 +46,6 @@ __all__ = [
 
 FIELD = 6
 """`_parameters` begin with so many that make a field: dims, shape, halo, aligned_index, layout, alignment_size."""
-
-joined = lru_cache(maxsize=1024)(_core._join)
-reduced = lru_cache(maxsize=1024)(_core._reduce)
 
 Work = Callable[[Any, Sequence[Any], Sequence[Any], Any], Any]
 """What is to be done: by which module (numpy or cupy), with the arrays of the inputs, those of the outputs, and `where`."""
@@ -85,7 +80,7 @@ def _result_field(
     fields = tuple(value._parameters[:FIELD] for value in named if is_storage(value))
     names = [(value.dims, value.shape) for value in named if not is_storage(value)]
     names += [(value.dims, value.shape) for value in (mask, *outputs) if is_named(value)]
-    field = joined(fields, tuple(names))
+    field = _core._join(fields, tuple(names))
     require_all_dims(field[0], outputs)
     out = next((value for value in outputs if is_storage(value)), None)
     if out is not None:
@@ -156,7 +151,7 @@ def run(
 
     with ExitStack() as written:
         for value in outputs:
-            arrays.append(value._write_array(side, out_dims or dims, whole=whole))
+            arrays.append(value._write_array(side, out_dims or dims, whole))
             written.callback(value._written, side)
         return _on_side(side, kernel, arrays)
 

@@ -78,8 +78,10 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
         return NotImplemented
 
     def work(xp: Any, arrays: Sequence[Any], targets: Sequence[Any], mask: Any) -> None:
-        copy = _core.copyto if xp is np else xp.copyto
-        copy(targets[0], arrays[0], casting=casting, where=mask)
+        if xp is np:
+            _core._copy_arrays(targets[0], arrays[0], casting, mask)
+        else:
+            xp.copyto(targets[0], arrays[0], casting=casting, where=mask)
 
     def dtypes() -> list[np.dtype[Any]]:
         value = sample(source) if is_array(source) else source

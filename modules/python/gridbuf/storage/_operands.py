@@ -140,7 +140,7 @@ def named_by_place(
     do not agree, or an array without names takes part, among the `others` (outputs and mask) as well.
     """
     storages = [value for value in operands if is_storage(value)]
-    new = [set(value._new_axes) for value in storages]
+    new = [set(value._parameters[-1]) for value in storages]
     if not any(new) or len({value.ndim for value in storages}) > 1:
         return operands, None
     if any(isinstance(value, Other) for value in (*operands, *others)):
@@ -160,7 +160,8 @@ def named_by_place(
     def seen(value: Operand) -> Operand:
         if not is_storage(value):
             return value
-        gone = {a for a in value._new_axes if a in named or value.dims[a] != dims[a]}
+        new = value._parameters[-1]
+        gone = {a for a in new if a in named or value.dims[a] != dims[a]}
         return value[(..., *(0 if axis in gone else slice(None) for axis in range(len(dims))))]
 
     return [seen(value) for value in operands], tuple(dims)

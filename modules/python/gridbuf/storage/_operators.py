@@ -1,7 +1,7 @@
 """Operators of storages: those of NumPy's mixin, with a short way for what expressions are mostly made of.
 
-The mixin calls the ufunc, which looks for somebody who overrides it and finds the storage: two steps that cost as much as
-all that the storage then does. Between two storages of one type, and a storage and a number, nobody else can be found.
+The mixin calls the ufunc, which looks for an override and finds the storage: two steps that cost as much as all that the
+storage then does. Between two storages of one type, and a storage and a number, there is no other override.
 """
 
 from __future__ import annotations

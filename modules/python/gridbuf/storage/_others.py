@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from traceback import clear_frames
 from typing import Any, Literal
 
@@ -107,11 +106,11 @@ class Other:
         return held if dims is None or self.dims is None else align(held, self.dims, dims)
 
     def _write_array(
-        self, side: Side, dims: tuple[str, ...] | None = None, *, whole: bool = True
+        self, side: Side, dims: tuple[str, ...] | None = None, whole: bool = True, /
     ) -> Any:
         held = self._held
         if isinstance(held, _core.StorageBase):
-            held = held._write_array(side, whole=whole)
+            held = held._write_array(side, None, whole)
         return held if dims is None or self.dims is None else align(held, self.dims, dims)
 
     def _written(self, side: Side) -> None:
@@ -166,19 +165,11 @@ def _offers_memory(source: object) -> bool:
 # ---- Dimensions. ----
 
 
-@lru_cache(maxsize=1024)
-def _alignment(
-    dims: tuple[str, ...], ndim: int, target: tuple[str, ...]
-) -> tuple[tuple[int, ...], Any]:
-    axes, new = _core._align(dims, (1,) * ndim, target)
-    index = tuple(None if axis in new else slice(None) for axis in range(len(target)))
-    return axes, index if new else None
-
-
 def align(array: Any, dims: tuple[str, ...], target: tuple[str, ...]) -> Any:
     """A view of `array`, which has `dims`, in the order of `target`, with extents of 1 for what it has not."""
     if dims == target:
         return array
-    axes, index = _alignment(dims, array.ndim, target)
-    array = array.transpose(axes)
-    return array if index is None else array[index]
+    axes, new = _core._align(dims, (1,) * array.ndim, target)
+    return array.transpose(axes)[
+        tuple(None if axis in new else slice(None) for axis in range(len(target)))
+    ]

@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from .. import _core
 from . import _cupy
 from ._compute import (
     FIELD,
     assign,
-    joined,
     maker,
-    reduced,
     require_all_dims,
     require_shape,
     run,
@@ -78,7 +77,7 @@ def reduce(
     with taken(side, [array, mask], [target]):
         _fit_mask(mask, array)
         result_dtype = _dtype_of_result(ufunc, array, axes, target, options)
-        left = reduced(array._parameters[:FIELD], axes, bool(keepdims))
+        left = _core._reduce(array._parameters[:FIELD], axes, bool(keepdims))
         if target is None and not left[0]:
             return _scalar(run(work, [array], mask, [], array.dims, side, whole=True))
         direct = _has_just(left, target)
@@ -112,7 +111,7 @@ def _plan(
 ) -> tuple[tuple[int, ...], Callable[[], Any] | None]:
     """The axes, and what makes the result; None for a scalar."""
     axes = _axes_of(axis, parameters[0])
-    left = reduced(parameters[:FIELD], axes, keepdims)
+    left = _core._reduce(parameters[:FIELD], axes, keepdims)
     one = _one_element(parameters[FIELD], len(parameters[0]))
     dtype = np.asarray(ufunc.reduce(one, axis=axes)).dtype
     return axes, maker(left, dtype, (None, None)) if left[0] else None
@@ -152,7 +151,7 @@ def _axis_of(item: Any, dims: tuple[str, ...]) -> int:
 def _fit_mask(mask: Operand, array: Any) -> None:
     """`where` of a reduction has dimensions of the array only."""
     if is_named(mask):
-        field = joined((), ((array.dims, array.shape), (mask.dims, mask.shape)))
+        field = _core._join((), ((array.dims, array.shape), (mask.dims, mask.shape)))
         if len(field[0]) != len(array.dims):
             raise ValueError(
                 f"where has the dimensions {mask.dims}, but must have none beyond the array's, {array.dims}; select a "
@@ -162,7 +161,6 @@ def _fit_mask(mask: Operand, array: Any) -> None:
         place(mask, array.shape, [array])
 
 
-@lru_cache(maxsize=256)
 def _one_element(dtype: np.dtype[Any], ndim: int) -> np.ndarray[Any, Any]:
     return np.zeros((1,) * ndim, dtype)
 
@@ -185,7 +183,7 @@ def _has_just(left: tuple[Any, ...], target: Operand) -> bool:
     if not is_named(target):
         require_shape(target, left)
         return True
-    joined((), (left[:2], (target.dims, target.shape)))
+    _core._join((), (left[:2], (target.dims, target.shape)))
     require_all_dims(left[0], [target])
     return len(target.dims) == len(left[0])
 

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._core import StorageBase
 from . import _cupy
-from ._compute import FIELD, compute, maker
-from ._operands import NUMBERS, Operand, is_array, is_storage, named_by_place, operand, output
+from ._compute import FIELD, Work, compute, maker, run
+from ._operands import (
+    NUMBERS,
+    Operand,
+    is_array,
+    is_storage,
+    kind_of,
+    named_by_place,
+    operand,
+    output,
+    side_of,
+)
 from ._reductions import reduce
 from ._refusals import refused
 
@@ -54,20 +63,13 @@ def _call(
     _refuse_order(options)
     operands, order = named_by_place(operands, (mask, *outputs))
 
-    def work(xp: Any, arrays: Sequence[Any], targets: Sequence[Any], mask: Any) -> None:
-        if xp is np:
-            masked = {} if mask is True else {"where": mask}
-            ufunc(*arrays, out=tuple(targets), **masked, **options)
-        else:
-            _cupy.call(xp, ufunc, arrays, targets, mask, options)
-
     def dtypes() -> tuple[np.dtype[Any], ...]:
         samples = [sample(value) if is_array(value) else value for value in operands]
         given = [None if value is None else sample(value) for value in outputs]
         results = ufunc(*samples, **({"out": tuple(given)} if out else {}), **options)
         return tuple(result.dtype for result in (results if ufunc.nout > 1 else (results,)))
 
-    made = compute(work, dtypes, operands, mask, outputs)
+    made = compute(_work(ufunc, options), dtypes, operands, mask, outputs)
     results = [
         (new if order is None else _in_order(new, order)) if old is None else old
         for new, old in zip(made, out or outputs)
@@ -75,19 +77,32 @@ def _call(
     return results[0] if ufunc.nout == 1 else tuple(results)
 
 
+def _work(ufunc: np.ufunc, options: dict[str, Any]) -> Work:
+    def work(xp: Any, arrays: Sequence[Any], targets: Sequence[Any], mask: Any) -> None:
+        if xp is np:
+            masked = {} if mask is True else {"where": mask}
+            ufunc(*arrays, out=tuple(targets), **masked, **options)
+        else:
+            _cupy.call(xp, ufunc, arrays, targets, mask, options)
+
+    return work
+
+
 def _in_order(storage: Any, dims: tuple[str, ...]) -> Any:
     return storage.transpose([storage.dims.index(name) for name in dims])
 
 
 class _Plan(NamedTuple):
-    """What was found out about host storages of such parameters, for the next time."""
+    """What was found out about operands of such parameters, for the next time."""
 
-    reads: tuple[
-        Any, ...
-    ]  # per input: the dims in which it is read, None for its own, False for a number
+    # Per input: the dims in which it is read, None for its own, False for a number.
+    reads: tuple[Any, ...]
     make: Callable[[], Any] | None  # a new result; None: it is given
+    dims: tuple[str, ...]  # of the result
+    is_on_host: bool  # else the operands decide each time
 
 
+# The one cache of what functions of two or fewer operands find out.
 _plans: dict[tuple[Any, ...], _Plan] = {}
 _MAX_PLANS = 1024
 
@@ -98,14 +113,21 @@ def call_again(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> Any:
     An expression in a time loop meets the same parameters again and again. What it takes to look at them would be a
     third of the time that NumPy adds 64x64x64 numbers in, so it is done once.
     """
-    operands = (*inputs, out)
-    key = [v._parameters if isinstance(v, StorageBase) else type(v) for v in operands]
-    plan = _plans.get((ufunc, *key))
+    key = (
+        ufunc,
+        *(v._parameters if isinstance(v, StorageBase) else type(v) for v in (*inputs, out)),
+    )
+    plan = _plans.get(key)
     if plan is None:
         result = _call(ufunc, inputs, () if out is None else (out,))
-        _remember((ufunc, *key), inputs, out, result)
+        _remember(key, inputs, out, result)
         return result
-    reads, make = plan
+    reads, make, dims, is_on_host = plan
+    if not is_on_host:
+        side = side_of(inputs, (out,))
+        result = out if make is None else make()
+        run(_work(ufunc, {}), inputs, True, [result], dims, side, whole=True)
+        return result
     result = out if make is None else make()
     arrays = [v if d is False else v._read_array("host", d) for v, d in zip(inputs, reads)]
     target = result._write_array("host")
@@ -119,26 +141,22 @@ def call_again(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> Any:
 def _remember(key: tuple[Any, ...], inputs: Sequence[Any], out: Any, result: Any) -> None:
     """Numbers of one type give the same dtype whatever their value, so that types are all that a plan needs of them."""
     known = all(
-        not value._new_axes if is_storage(value) else type(value) in NUMBERS for value in inputs
+        not value._parameters[-1] if is_storage(value) else type(value) in NUMBERS
+        for value in inputs
     )
-    if not known or not is_storage(result) or result.device is not None:
+    if not known or not is_storage(result):
         return
     if len(_plans) >= _MAX_PLANS:
         _plans.clear()
     dims = result.dims
     reads = [(None if v.dims == dims else dims) if is_storage(v) else False for v in inputs]
-    make = maker(result._parameters[:FIELD], result.dtype, (None, None))
-    _plans[key] = _Plan(tuple(reads), make if out is None else None)
-
-
-@lru_cache(maxsize=256)
-def _no_elements(dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    return np.empty(0, dtype)
+    make = maker(result._parameters[:FIELD], result.dtype, kind_of(result)) if out is None else None
+    _plans[key] = _Plan(tuple(reads), make, dims, result.device is None)
 
 
 def sample(value: Operand) -> np.ndarray[Any, Any]:
     """An array of the operand's dtype without elements: what NumPy says of it, it says of the operand."""
-    return _no_elements(value.dtype)
+    return np.empty(0, value.dtype)
 
 
 def _refuse_order(options: dict[str, Any]) -> None:

@@ -285,7 +285,7 @@ def test_kernels_in_python_and_copies_from_other_threads_do_not_wait_for_each_ot
             array += 1
 
         for _ in range(50):
-            array = storage._write_array("device", whole=False)
+            array = storage._write_array("device", None, False)
             gridbuf._core._run_kernel(add, array)
             storage._written("device")
         done.set()

@@ -1,0 +1,120 @@
+"""What storages are made of as values of Python: numbers, lists, pickles, and the spatial dimensions."""
+
+from __future__ import annotations
+
+import operator
+import pickle
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
+
+from .. import _core
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["Values"]
+
+
+class Values(_core.StorageBase):
+    """The attributes of storages that are written in Python."""
+
+    __slots__ = ()
+
+    @property
+    def _has_host(self) -> bool:
+        return self.device is None or self.managed is not None
+
+    @property
+    def axes(self) -> str:
+        """The spatial dimensions that there are, such as 'IJ'."""
+        return "".join(name for name in "IJK" if name in self.dims)
+
+    @property
+    def mask(self) -> tuple[bool, bool, bool]:
+        """Whether there is a dimension I, J, K."""
+        return "I" in self.dims, "J" in self.dims, "K" in self.dims
+
+    @property
+    def size(self) -> int:
+        """The number of elements, without padding."""
+        return self.nbytes // self.itemsize
+
+    @property
+    def data(self) -> memoryview | None:
+        """A memoryview of the host's elements, brought up to date; None without a host buffer."""
+        return memoryview(self) if self._has_host else None
+
+    def to_ndarray(self) -> Any:
+        """to_cupy() if there are elements on a device, else to_numpy()."""
+        return self.to_numpy() if self.device is None else self.to_cupy()
+
+    def __array__(
+        self, /, dtype: npt.DTypeLike | None = None, copy: bool | None = None
+    ) -> npt.NDArray[Any]:
+        """An ndarray over the host's elements, unless a copy or a conversion is asked for.
+
+        TypeError for a storage without a host buffer.
+        """
+        if not self._has_host:
+            raise TypeError(
+                "this storage has no host buffer, and is not copied to the host by the way; use to_cupy(), or copy it with "
+                "gridbuf.storage.storage(s, device=None)"
+            )
+        return _core.as_buffer(self).__array__(dtype, copy)
+
+    def item(self, /, *index: SupportsIndex | tuple[SupportsIndex, ...]) -> Any:
+        """One element as a Python object, as ndarray.item."""
+        # With a full set of indices only that element is fetched.
+        if len(index) == self.ndim > 0 and all(type(i) is int for i in index):
+            return self[index].item()
+        return self._elements().item(*index)
+
+    def tolist(self) -> Any:
+        """The elements as nested lists: to_numpy().tolist()."""
+        return (self._elements() if self._has_host else self.to_numpy()).tolist()
+
+    def _element(self) -> Any:
+        if self.size != 1:  # Elements beyond the first are not fetched for an error.
+            shape = ", ".join(map(str, self.shape))
+            raise TypeError(
+                f"the storage's shape is ({shape}), but must be that of one element; index it, or use to_numpy()"
+            )
+        return self._elements().item()
+
+    def __float__(self) -> float:
+        return float(self._element())
+
+    def __int__(self) -> int:
+        return int(self._element())
+
+    def __complex__(self) -> complex:
+        return complex(self._element())
+
+    def __index__(self) -> int:
+        # As in NumPy: an array of one element that has a dimension is not an index.
+        if self.ndim != 0 or self.dtype.kind not in "iu":
+            raise TypeError("only integer storages without dimensions can be an index")
+        return operator.index(self._element())
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ValueError(
+                "the truth value of a storage with other than one element is ambiguous; use numpy.any or numpy.all"
+            )
+        return bool(self._elements())
+
+    def __reduce_ex__(self, protocol: SupportsIndex, /) -> tuple[Any, ...]:
+        """Elements and all parameters, for pickle."""
+        elements = self._elements()
+        pickled: Any = None
+        if operator.index(protocol) >= 5 and elements.flags.c_contiguous:
+            with suppress(ValueError):  # of dates, which the buffer protocol does not have
+                pickled = pickle.PickleBuffer(elements)
+        if pickled is None:
+            pickled = elements.tobytes()
+        # An axis that None has put in is an ordinary one afterwards.
+        return _core._restore_storage, (self._parameters[:9], pickled)
+
+    def set_device_synchronized(self) -> NoReturn:
+        """Its name is set_synchronized."""
+        raise TypeError("there is no set_device_synchronized(): its name is set_synchronized")

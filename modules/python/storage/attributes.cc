@@ -1,0 +1,356 @@
+// By pybind11: the attributes of storages that are not hot, `SyncState` and `DevicePointer`.
+
+module;
+
+#include <pybind11/pybind11.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "modules/python/support/attributes.h"
+
+module gridbuf.python.storage;
+
+namespace pybind11 {
+namespace detail {
+
+/// A storage as an argument: the object itself. TypeError for all other objects.
+template <>
+struct type_caster<gridbuf::python::storages::StorageObject> {
+  using Object = gridbuf::python::storages::StorageObject;
+  template <class>
+  using cast_op_type = Object&;
+  static constexpr auto name = const_name("gridbuf.storage.Storage");
+
+  bool load(handle source, bool) {
+    if (!gridbuf::python::is_storage(source.ptr())) return false;
+    object = gridbuf::python::storages::object_of(source.ptr());
+    return true;
+  }
+  explicit operator Object&() { return *object; }
+
+  Object* object = nullptr;
+};
+
+}  // namespace detail
+}  // namespace pybind11
+
+namespace gridbuf::python::storages {
+namespace {
+
+template <auto read>
+auto value(const StorageObject& object) {
+  return (object.storage.*read)();
+}
+template <auto read>
+py::object numbers(const StorageObject& object) {
+  return from_integers((object.storage.*read)().span());
+}
+
+py::object dims(const StorageObject& object) { return from_dims(object.storage.dims()); }
+
+/// The lower halo in the order of annotations: where a stencil's domain begins.
+py::object origin(const StorageObject& object) {
+  const Storage& storage = object.storage;
+  const Extents first = first_domain_index(storage.halo(), storage.shape());
+  return from_integers(in_annotation_order(storage.dims(), first).span());
+}
+
+py::object domain_view(const StorageObject& object) {
+  py::object made = make_view(object, object.storage.domain_view());
+  object_of(made.ptr())->new_axes = object.new_axes;
+  return made;
+}
+
+/// NumPy's own flags of an array of this shape, strides and address; nothing is dereferenced.
+py::object flags(const StorageObject& object) {
+  const BufferDescriptor memory = object.storage.memory(reading_side(object.storage));
+  const py::object array = make_ndarray(*object.dtype, memory.view, memory.first_element(),
+                                        memory.readonly, object.self());
+  return array.attr("flags");
+}
+
+/// The one of two interfaces' dicts that is of the side.
+template <Side side>
+auto interface_of(const char* name) {
+  return [name](const StorageObject& object) { return interface_dict(object, side, name); };
+}
+
+/// One of the functions that act on the whole base.
+template <auto function, class... Arguments>
+void run(const StorageObject& object, Arguments... arguments) {
+  const Storage storage = object.storage;  // Of its own: the halo may be set meanwhile.
+  check(run_unlocked(storage, [&] { return (storage.*function)(arguments...); }));
+}
+template <auto function>
+void transfer(const StorageObject& object, py::handle force) {
+  run<function>(object, to_flag(force.ptr(), "force"));
+}
+
+/// `acquire` of the data interface of memory that both sides reach.
+template <Side side>
+void acquire(const StorageObject& object) {
+  up_to_date(object.storage, side);
+}
+
+/// The sides on which all elements are current now.
+py::tuple current_sides(const StorageObject& object) {
+  py::list sides;
+  for (const Side side : {Side::kHost, Side::kDevice}) {
+    if (!object.storage.has(side) || !object.storage.is_current(side)) continue;
+    sides.append(make_text(to_string(side)));
+  }
+  return sides;
+}
+
+// ---- SyncState. ----
+
+PyObject* flag_class = nullptr;  // An enum.IntFlag; never freed.
+
+/// By state. Flags of a state are its bits.
+constexpr const char* kStateNames[] = {"SYNC_CLEAN", "SYNC_HOST_DIRTY", "SYNC_DEVICE_DIRTY",
+                                       "SYNC_HOST_DIRTY | SYNC_DEVICE_DIRTY"};
+static_assert(kSyncClean == 0 && kSyncHostDirty == 1 && kSyncDeviceDirty == 2);
+
+/// SyncState(state=SYNC_CLEAN)
+py::object make_new(PyObject* arguments, PyObject* keywords) {
+  static const char* names[] = {"state", nullptr};
+  PyObject* given = nullptr;
+  const bool parsed = PyArg_ParseTupleAndKeywords(arguments, keywords, "|O:SyncState",
+                                                  const_cast<char**>(names), &given) != 0;
+  if (!parsed) throw PythonError();
+  const std::int64_t state = given == nullptr ? kSyncClean : to_integer(given, "state");
+  if (state < kSyncClean || state > kSyncDeviceDirty) {
+    raise(ErrorClass::kValue,
+          Problem{"state", std::to_string(state),
+                  "SYNC_CLEAN (0), SYNC_HOST_DIRTY (1) or SYNC_DEVICE_DIRTY (2)",
+                  "say which of two whole buffers is current; both at once has no meaning"});
+  }
+  return make_sync_state(value_of(SyncState::make(static_cast<int>(state))));
+}
+
+void add_sync_state_type(py::module_ module) {
+  const py::dict flags;
+  for (int state = 0; state < 3; ++state) flags[kStateNames[state]] = state;
+  const py::object flag = py::module_::import("enum").attr("IntFlag")(
+      "SyncFlag", flags, py::arg("module") = "gridbuf.storage");
+  flag_class = py::object(flag).release().ptr();
+  py::class_<SyncState, std::shared_ptr<SyncState>> type(
+      module, "SyncState", py::module_local(), py::is_final(),
+      "SyncState(state=SyncState.SYNC_CLEAN)\n--\n\n"
+      "Which of a storage's two buffers is current; all views of a storage share one.\n\n"
+      "Make one only to say it of two buffers that as_storage or storage takes. It belongs to the\n"
+      "storage that it was passed to, for good.");
+  type.def_property_readonly(
+          "state", [](const SyncState& object) { return py::handle(flag_class)(object.state()); },
+          "SYNC_CLEAN: both buffers are equal. SYNC_HOST_DIRTY: the host's is newer somewhere.\n"
+          "SYNC_DEVICE_DIRTY: the device's is. Both flags, where regions of both kinds exist.")
+      .def("__repr__", [](const SyncState& object) {
+        return std::string("SyncState(") + kStateNames[object.state()] + ")";
+      });
+  for (const auto& entry : flags) type.attr(entry.first) = flag.attr(entry.first);
+  close_class<make_new>(type, "gridbuf.storage");
+  module.add_object("SyncFlag", flag);
+}
+
+// ---- DevicePointer: the names of cupy.cuda.MemoryPointer, so that code that takes one takes it.
+// --
+
+struct DevicePointer {
+  py::object buffer;
+
+  const BufferDescriptor& memory() const { return array_in(buffer.ptr()).memory; }
+  std::uintptr_t address() const {
+    return reinterpret_cast<std::uintptr_t>(memory().first_element());
+  }
+  int device_id() const { return memory().device.id; }
+  std::int64_t nbytes() const { return memory().nbytes(); }
+};
+
+py::object refuse_call(PyObject*, PyObject*) {
+  raise(ErrorClass::kType, "DevicePointer cannot be called; it is the device_data of a storage");
+}
+
+std::string text_of(const DevicePointer& pointer) {
+  const py::object text = steal(PyUnicode_FromFormat(
+      "DevicePointer(%p, device %d)", pointer.memory().first_element(), pointer.device_id()));
+  return std::string(utf8(text.ptr()));
+}
+
+void add_pointer_type(py::module_ module) {
+  py::class_<DevicePointer> type(module, "DevicePointer", py::module_local(), py::is_final(),
+                                 "The address of a storage's first element on its device.");
+  type.def_property_readonly("ptr", &DevicePointer::address, "The address, an int.")
+      .def_readonly("mem", &DevicePointer::buffer, "The Buffer that keeps the memory.")
+      .def_property_readonly("device_id", &DevicePointer::device_id, "The number of the device.")
+      .def_property_readonly("size", &DevicePointer::nbytes,
+                             "Bytes of the elements, without padding.")
+      .def("__repr__", text_of)
+      .def("__int__", &DevicePointer::address)
+      .def("__index__", &DevicePointer::address);
+  close_class<refuse_call>(type, "gridbuf.storage");
+}
+
+py::object device_data(const StorageObject& object) {
+  const Storage& storage = object.storage;
+  if (!storage.has(Side::kDevice)) return py::none();
+  up_to_date(storage, Side::kDevice);
+  py::object pointer = py::cast(DevicePointer{own_buffer(storage, object.dtype, Side::kDevice)});
+  // Nothing tells who uses the number, and how long.
+  if (!storage.readonly()) storage.note_unknown_export(Side::kDevice);
+  return pointer;
+}
+
+void add_properties(Attributes& type) {
+  type.get("strides", numbers<&Storage::strides_bytes>,
+           "Bytes from an element to the next one, per dimension.")
+      .get("nbytes", value<&Storage::nbytes>,
+           "Bytes of all elements, without padding, of one buffer.")
+      .get(
+          "itemsize",
+          [](const StorageObject& object) { return object.dtype->type.itemsize_bytes(); },
+          "Bytes of one element.")
+      .get("dims", dims,
+           "Names of the dimensions: 'I', 'J', 'K' or the number of a data dimension.")
+      .get("layout", numbers<&Storage::layout>,
+           "The layout map: entry i is the rank of dimension i, 0 for the largest stride.")
+      .get("aligned_index", numbers<&Storage::aligned_index>, "The index whose element is aligned.")
+      .get("alignment_size", value<&Storage::alignment_bytes>,
+           "Bytes: the address of every element whose index in the contiguous dimension is\n"
+           "aligned_index's is a multiple of it. A view has the alignment that still holds for it.")
+      .get(
+          "managed", [](const StorageObject& object) { return managed_by(object.storage); },
+          "Who keeps host and device in step: 'gt4py' (gridbuf), 'cuda', or None.")
+      .get("device_data", device_data,
+           "A DevicePointer to the device's elements, brought up to date; None without a device "
+           "buffer.")
+      .get("domain_view", domain_view,
+           "The view without the halo: index (0, ..., 0) is the first point of the domain.")
+      .get(
+          "sync_state",
+          [](const StorageObject& object) { return make_sync_state(object.storage.sync_state()); },
+          "The SyncState that all views of one software-managed storage share; else None.")
+      .get(
+          "T", [](const StorageObject& object) { return transposed(object, py::args()); },
+          "The view with the dimensions in reverse order.")
+      .get("flags", flags, "NumPy's flags of the memory: contiguity, alignment, writeable.")
+      .get("__array_interface__", interface_of<Side::kHost>("__array_interface__"),
+           "NumPy's array interface of the host's elements, version 3.")
+      .get("__array_struct__", array_struct, "NumPy's array interface as a C struct in a capsule.")
+      .get("__cuda_array_interface__", interface_of<Side::kDevice>("__cuda_array_interface__"),
+           "The CUDA array interface of the device's elements, version 3, with stream.")
+      .get("__gt_data_interface__", data_interface,
+           "For GT4Py: an entry per side with dims, halo, acquire and touch. Reading it copies "
+           "nothing.")
+      .get("__gt_dims__", dims, "The names of the dimensions, for GT4Py.")
+      .get("__gt_origin__", origin,
+           "The lower halo in the order I, J, K, 0, 1, ...: the default origin of a stencil call.")
+      .get("default_origin", origin, "The same as __gt_origin__.")
+      .get("_is_emulated", value<&Storage::is_emulated>, "Whether its device is the emulated one.")
+      .get("_readonly", value<&Storage::readonly>, "Whether its elements cannot be written.");
+}
+
+void add_methods(Attributes& type) {
+  type.def("to_numpy", to_numpy,
+           "to_numpy(self, /)\n--\n\n"
+           "An ndarray over the host's elements, brought up to date. GTNoSuchBufferError without "
+           "them.")
+      .def("to_cupy", to_cupy,
+           "to_cupy(self, /)\n--\n\n"
+           "A cupy.ndarray over the device's elements, brought up to date. GTNoSuchBufferError\n"
+           "without them, DeviceUnavailableError without CuPy.")
+      .def("transpose", transposed,
+           "transpose(self, /, *axes)\n--\n\n"
+           "The view whose dimension i is dimension axes[i]; without axes, all in reverse order.")
+      .def("fill", fill, "fill(self, value, /)\n--\n\nWrites value to every element.")
+      .def("astype", as_type, py::arg("dtype"), py::kw_only(), py::arg("casting") = "unsafe",
+           py::arg("copy") = true,
+           "astype(self, /, dtype, *, casting='unsafe', copy=True)\n--\n\n"
+           "A storage with the elements converted and all other parameters kept; with copy=False\n"
+           "the storage itself where there is nothing to convert.")
+      .def("copy", copy,
+           "copy(self, /)\n--\n\n"
+           "A new storage with the same elements and parameters, and a SyncState of its own.")
+      .def("__copy__", copy, "__copy__(self, /)\n--\n\nThe same as copy().")
+      .def(
+          "__deepcopy__", [](const StorageObject& object, py::handle) { return copy(object); },
+          "__deepcopy__(self, memo, /)\n--\n\nThe same as copy().")
+      .def("device_to_host", transfer<&Storage::device_to_host>, py::kw_only(),
+           py::arg("force") = false,
+           "device_to_host(self, /, *, force=False)\n--\n\n"
+           "Copies what is newer on the device to the host, of the whole storage that this is a\n"
+           "view of; with force everything. Does nothing for storages that gridbuf need not keep "
+           "in\nstep.")
+      .def("host_to_device", transfer<&Storage::host_to_device>, py::kw_only(),
+           py::arg("force") = false,
+           "host_to_device(self, /, *, force=False)\n--\n\nThe same, the other way.")
+      .def("synchronize", run<&Storage::synchronize>,
+           "synchronize(self, /)\n--\n\nCopies both ways what is newer on one side.")
+      .def("set_host_modified", run<&Storage::set_host_modified>,
+           "set_host_modified(self, /)\n--\n\n"
+           "Says that the host's elements of this view were written. SyncConflictError where the\n"
+           "device's are newer in the same region.")
+      .def("set_device_modified", run<&Storage::set_device_modified>,
+           "set_device_modified(self, /)\n--\n\nThe same for the device's.")
+      .def(
+          "set_synchronized",
+          [](const StorageObject& object) {
+            const Storage storage = object.storage;
+            run_without_gil([&storage] { storage.set_synchronized(); });
+          },
+          "set_synchronized(self, /)\n--\n\n"
+          "Says that both buffers are equal, of the whole storage that this is a view of.")
+      .def("_acquire_host", acquire<Side::kHost>, "acquire of the data interface.")
+      .def("_acquire_device", acquire<Side::kDevice>, "acquire of the data interface.")
+      .def(
+          "_elements",
+          [](const StorageObject& object) { return host_elements(object, object.storage); },
+          "_elements(self, /)\n--\n\n"
+          "A read-only ndarray of the elements, up to date; of a device without a host buffer a "
+          "copy.")
+      .def("_own_memory", own_memory,
+           "_own_memory(self, /)\n--\n\n"
+           "An ndarray, or a Buffer on a device, that does not count as an export; of two buffers\n"
+           "that gridbuf keeps equal the storage itself.")
+      .def("_current_sides", current_sides,
+           "_current_sides(self, /)\n--\n\nThe sides on which all elements are current now.");
+}
+
+}  // namespace
+
+py::object make_sync_state(const std::shared_ptr<SyncState>& state) { return py::cast(state); }
+
+std::shared_ptr<SyncState> to_sync_state(PyObject* object) {
+  if (!py::isinstance<SyncState>(object)) {
+    raise(ErrorClass::kType,
+          Problem{"sync_state", describe(object), "a gridbuf.storage.SyncState",
+                  "pass SyncState(SyncState.SYNC_HOST_DIRTY) if data is current, or the sync_state "
+                  "of the storage that the buffers are from"});
+  }
+  return py::cast<std::shared_ptr<SyncState>>(py::handle(object));
+}
+
+void add_attributes(PyObject* base_type, PyObject* module) {
+  auto core = py::reinterpret_borrow<py::module_>(module);
+  py::options options;
+  options.disable_function_signatures();
+  add_sync_state_type(core);
+  add_pointer_type(core);
+  Attributes type(base_type);
+  add_properties(type);
+  add_methods(type);
+  core.def("_set_storage_types", set_storage_types,
+           "_set_storage_types(*classes)\n--\n\nFor gridbuf.storage.")
+      .def(
+          "_run_kernel", run_kernel,
+          "_run_kernel(function, *arrays)\n--\n\n"
+          "function(*arrays) as a kernel of the emulated device, whose arrays (of _read_array and\n"
+          "_write_array) it gets where a kernel can touch them; waits, and returns or raises what\n"
+          "it did.");
+}
+
+}  // namespace gridbuf::python::storages
