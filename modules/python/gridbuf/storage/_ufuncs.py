@@ -113,10 +113,9 @@ def call_again(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> Any:
     An expression in a time loop meets the same parameters again and again. What it takes to look at them would be a
     third of the time that NumPy adds 64x64x64 numbers in, so it is done once.
     """
-    key = (
-        ufunc,
-        *(v._parameters if isinstance(v, StorageBase) else type(v) for v in (*inputs, out)),
-    )
+    operands = (*inputs, out)
+    # A list: a generator takes longer.
+    key = (ufunc, *[v._parameters if isinstance(v, StorageBase) else type(v) for v in operands])
     plan = _plans.get(key)
     if plan is None:
         result = _call(ufunc, inputs, () if out is None else (out,))
