@@ -45,9 +45,7 @@ import gridbuf.transfer;
 // as if the source had been read first.
 //
 // Key choice. NumPy decides which casts are allowed, and gridbuf copies the bytes. gridbuf.transfer
-// casts floats, and integers of 32 and 64 bits to floats. numpy.copyto does every other conversion:
-// other pairs of numbers, conversions with a mask, text that changes its length, dates in other
-// units, fields by position, objects.
+// casts floats, and integers of 32 and 64 bits to floats. numpy.copyto does every other conversion.
 //
 // Arrays are ndarrays, because NumPy needs them and because their fields can be read in a few
 // instructions. Fields are read last, after all Python code: it may give an array another memory.

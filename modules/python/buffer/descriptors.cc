@@ -360,8 +360,7 @@ Foreign read_entry(Entry entry, PyObject* self) {
     entry.dict = steal(PyDict_Copy(entry.dict.ptr()));
     entry.dict["version"] = host ? kArrayInterfaceVersion : kCudaArrayInterfaceVersion;
   }
-  Foreign foreign = host ? read_array_dict(entry.dict.ptr(), self)  //
-                         : read_cuda_dict(entry.dict.ptr(), self);
+  Foreign foreign = (host ? read_array_dict : read_cuda_dict)(entry.dict.ptr(), self);
   RawDataInterface raw = read_hooks(entry);
   raw.dims = field(item(entry.dict, "dims"), read_names);
   raw.halo = field(item(entry.dict, "halo"), read_halo);

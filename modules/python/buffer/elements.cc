@@ -199,11 +199,10 @@ void let_numpy(PyObject* target, const DTypePtr& to, PyObject* source, const DTy
       !overlap(job.target, job.source)) {
     return let_numpy_in_blocks(target, source, job);
   }
-  const Elements written = elements_of(fields_of(target), to->type.itemsize_bytes());
-  const py::object kept = apart_from(written, source, from);
+  const py::object kept = apart_from(job.target, source, from);
   py::object mask;
   if (rule.mask != nullptr) {
-    mask = apart_from(written, rule.mask, record_of(dtype_of_ndarray(rule.mask)));
+    mask = apart_from(job.target, rule.mask, record_of(dtype_of_ndarray(rule.mask)));
   }
   copy_by_numpy(target, kept.ptr(), casting, mask.ptr());
 }
@@ -252,7 +251,7 @@ void copy_numbers(PyObject* target, const DTypePtr& to, PyObject* source, const 
   Job job = make_job(target, to, source, from, nullptr);
   // An integer is always kept as a float.
   if (from->type.kind() != Kind::kInt && overlap(job.target, job.source)) {
-    kept = apart_from(elements_of(fields_of(target), to->type.itemsize_bytes()), source, from);
+    kept = apart_from(job.target, source, from);
     job = make_job(target, to, kept.ptr(), from, nullptr);
   }
   if (!convert(job, to->type, from->type).any()) return;

@@ -4,7 +4,6 @@ module;
 
 #include <pybind11/pybind11.h>
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>

@@ -3,7 +3,6 @@ module;
 #include <Python.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>

@@ -243,9 +243,21 @@ void copy_by_numpy(PyObject* target, PyObject* source, PyObject* casting, PyObje
 }
 
 bool can_cast(PyObject* from, PyObject* to, PyObject* casting) {
+  // The last question and its answer: for small arrays the question takes longer than the copy.
+  struct Answer {
+    py::object from, to, casting;
+    bool allowed = false;
+  };
+  static Answer& last = *new Answer();  // Never destroyed, as above.
+  if (last.from.ptr() == from && last.to.ptr() == to && last.casting.ptr() == casting) {
+    return last.allowed;
+  }
   NPY_CASTING rule = NPY_NO_CASTING;
   if (PyArray_CastingConverter(casting, &rule) == 0) throw PythonError();
-  return PyArray_CanCastTypeTo(descr_of(from), descr_of(to), rule) != 0;
+  const bool allowed = PyArray_CanCastTypeTo(descr_of(from), descr_of(to), rule) != 0;
+  // The old one goes last: its end may run code that asks in turn.
+  const Answer old = std::exchange(last, Answer{share(from), share(to), share(casting), allowed});
+  return allowed;
 }
 
 PyObject* unsafe_casting() { return unsafe.get(); }

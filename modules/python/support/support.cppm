@@ -135,11 +135,10 @@ py::object optional_attribute(PyObject* object, AttributeName& name);
 /// Whether an exception of the given class is set; if so, it is cleared.
 bool take_error(PyObject* exception_class) noexcept;
 
-/// The object's repr, shortened to about 100 characters; its type's name if repr itself raises.
-/// Leaves no exception set. For messages.
+/// For messages: the object's repr, shortened to about 100 characters, or its type's name if repr
+/// raises; leaves no exception set.
 std::string describe(PyObject* object);
-
-/// "int", "numpy.ndarray": the object's type, for messages.
+/// For messages: "int", "numpy.ndarray".
 std::string type_name(PyObject* object);
 
 /// The UTF-8 text of a str; valid while the object lives. Raises for a str that has none
@@ -216,9 +215,9 @@ PyObject* guarded(Body&& body) noexcept {
   return guarded<PyObject*>(nullptr, [&body]() -> PyObject* { return body().release().ptr(); });
 }
 
-/// Finishes a class of pybind11: it belongs to `package` and cannot be changed; calling it or its
-/// `__new__` gives `make(arguments, keywords)`. Without this, `__new__` makes an object whose C++
-/// value does not exist, and the next use of that object ends the process.
+/// Finishes a class of pybind11: it belongs to `package` and cannot be changed; calling it gives
+/// `make(arguments, keywords)`. Without this, `__new__` makes an object without a C++ value, and
+/// the next use of that object ends the process.
 template <py::object (*make)(PyObject* arguments, PyObject* keywords)>
 void close_class(py::handle type, const char* package) {
   check(PyObject_SetAttrString(type.ptr(), "__module__", make_text(package).ptr()));
@@ -260,8 +259,7 @@ struct Signature {
 using UnknownKeyword = void (*)(const Signature& signature, PyObject* keyword);
 
 /// Sorts the arguments of a vectorcall into `values` (one entry per name, all null before).
-/// TypeError for too many positional arguments and for a parameter given twice; `unknown` for other
-/// names.
+/// TypeError for too many positional arguments and for a parameter given twice.
 void sort_arguments(const Signature& signature, PyObject* const* arguments,
                     Py_ssize_t positional_count, PyObject* keyword_names,
                     std::span<PyObject*> values, UnknownKeyword unknown);
@@ -290,7 +288,7 @@ Dims to_dims(PyObject* object, int ndim);
 /// The names as a tuple of str.
 py::object from_dims(const Dims& dims);
 
-/// A layout map: a sequence of integers, or a callable of the tuple of names that returns one.
+/// A layout map: a sequence of integers, or a callable of the tuple of names that returns it.
 LayoutMap to_layout(PyObject* object, const Dims& dims);
 
 /// A kind of memory by its name; nothing for null and None.
@@ -299,9 +297,8 @@ std::optional<MemoryKind> to_memory_kind(PyObject* object);
 /// True or False; TypeError for anything else.
 bool to_flag(PyObject* object, std::string_view what);
 
-/// The items between the brackets of a[key]: integers, slices, None and `...`. TypeError for the
-/// rest (arrays and lists select by advanced indexing, which a view cannot do); IndexError for
-/// integers beyond 64 bits.
+/// The items between the brackets of a[key]: integers, slices, None and `...`. TypeError for other
+/// objects (a view has no advanced indexing); IndexError for integers beyond 64 bits.
 std::vector<SubscriptItem> to_subscript(PyObject* key);
 
 /// A tuple of int.
@@ -379,8 +376,7 @@ DTypePtr record_or_none(PyObject* dtype);
 /// of the package ml_dtypes: BufferError without it, and for types that it does not have.
 DTypePtr record_of(const DType& type);
 
-/// An ndarray over memory: shape and strides of `view`, element (0, ..., 0) at `first_element`.
-/// `base`, a borrowed reference, is kept alive by it.
+/// An ndarray of the shape and strides of `view`, which keeps `base` alive.
 py::object make_ndarray(const DTypeRecord& dtype, const StridedView& view, std::byte* first_element,
                         bool readonly, PyObject* base);
 
