@@ -197,15 +197,16 @@ void add_buffer_type(PyObject* module) {
   check(PyModule_AddObjectRef(module, "Buffer", reinterpret_cast<PyObject*>(buffer_type)));
 }
 
-namespace {
-ArrayDoor array_door{.is_array = nullptr, .to_buffer = nullptr};
-}  // namespace
-
-void set_array_door(const ArrayDoor& door) { array_door = door; }
-
-py::object buffer_of_array(PyObject* object, DeviceType side, Purpose purpose) {
-  if (array_door.is_array == nullptr || !array_door.is_array(object)) return py::object();
-  return array_door.to_buffer(object, side, purpose);
+py::object buffer_of_storage(PyObject* object, DeviceType side, Purpose purpose) {
+  // Kept for good. The type is complete before any function is called.
+  static PyTypeObject* const storage_type = [] {
+    const py::object core = steal(PyImport_ImportModule("gridbuf._core"));
+    return reinterpret_cast<PyTypeObject*>(
+        steal(PyObject_GetAttrString(core.ptr(), "StorageBase")).release().ptr());
+  }();
+  if (PyObject_TypeCheck(object, storage_type) == 0) return py::object();
+  return steal(PyObject_CallMethod(object, "_side_buffer", "ii", static_cast<int>(side),
+                                   static_cast<int>(purpose)));
 }
 
 bool is_buffer(PyObject* object) { return Py_TYPE(object) == buffer_type; }

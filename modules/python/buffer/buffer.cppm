@@ -183,21 +183,13 @@ void copy_buffer(PyObject* target, PyObject* source);
 /// Whether gridbuf laid the memory out: then the layout of the whole allocation is its plan.
 bool has_plan(PyObject* buffer);
 
-/// What the Buffer of somebody else's array is for: its parameters alone; to be read now, so that
-/// it is brought up to date; or to leave gridbuf, so that it is watched as well.
+/// The purpose of the Buffer of a storage: its parameters alone; to read it now, so that it is
+/// brought up to date; or to export it, so that the storage also watches it.
 enum class Purpose : std::uint8_t { kParameters, kReading, kSharing };
 
-/// What modules above this one make known of their arrays, so that those below them can take one
-/// wherever they take a Buffer.
-struct ArrayDoor {
-  bool (*is_array)(PyObject* object);
-  /// A Buffer over the memory of a side, or of the other one if that is all there is.
-  py::object (*to_buffer)(PyObject* array, DeviceType side, Purpose purpose);
-};
-/// Called once, by the extension's initialisation.
-void set_array_door(const ArrayDoor& door);
-/// The Buffer of such an array; none for every other object.
-py::object buffer_of_array(PyObject* object, DeviceType side, Purpose purpose);
+/// The Buffer over the memory of a storage on a side, or on the other side if that is all there is;
+/// none for every object that is not a storage.
+py::object buffer_of_storage(PyObject* object, DeviceType side, Purpose purpose);
 
 /// What `__dlpack__` of the buffer returns to a vectorcall with these arguments.
 py::object export_dlpack(PyObject* buffer, PyObject* const* arguments, Py_ssize_t count,

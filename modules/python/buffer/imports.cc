@@ -357,7 +357,7 @@ py::object import_or_none(PyObject* object, PyObject* dims, const ImportOptions&
                           Meaning* meaning) {
   if (is_buffer(object)) return with_dims(object, dims);
   const DeviceType side = options.side.value_or(DeviceType::kHost);
-  if (const py::object ours = buffer_of_array(object, side, options.purpose)) {
+  if (const py::object ours = buffer_of_storage(object, side, options.purpose)) {
     return with_dims(ours.ptr(), dims);
   }
   std::optional<Foreign> found = find_memory(object, options);

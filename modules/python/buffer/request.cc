@@ -298,7 +298,7 @@ Source source_of(PyObject* data, py::object* array) {
     if (array != nullptr && on_host) *array = ndarray_of(data);
     return source_of_buffer(data);
   }
-  if (const py::object ours = buffer_of_array(
+  if (const py::object ours = buffer_of_storage(
           data, DeviceType::kHost, array != nullptr ? Purpose::kReading : Purpose::kParameters)) {
     return source_of(ours.ptr(), array);
   }

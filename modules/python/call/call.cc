@@ -166,7 +166,7 @@ py::object buffer_over(const FieldRule& rule, const PassedField& field, Meaning&
   PyObject* const object = field.object.ptr();
   if (is_buffer(object)) return share(object);
   const DeviceType side = data_side(field.side == Side::kDevice);
-  if (field.storage != nullptr) return buffer_of_array(object, side, Purpose::kParameters);
+  if (field.storage != nullptr) return side_buffer(object, side, Purpose::kParameters);
   py::object buffer = import_or_none(
       object, nullptr, {.use_names = false, .acquired = field.is_acquired, .side = side}, &meaning);
   if (buffer) return buffer;

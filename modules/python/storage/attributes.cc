@@ -312,6 +312,14 @@ void add_methods(Attributes& type) {
           "_elements(self, /)\n--\n\n"
           "A read-only ndarray of the elements, up to date; of a device without a host buffer a "
           "copy.")
+      .def(
+          "_side_buffer",
+          [](const StorageObject& object, int side, int purpose) {
+            return side_buffer(object.self(), static_cast<DeviceType>(side),
+                               static_cast<Purpose>(purpose));
+          },
+          "_side_buffer(self, side, purpose, /)\n--\n\n"
+          "The Buffer that imports of a storage work on.")
       .def("_own_memory", own_memory,
            "_own_memory(self, /)\n--\n\n"
            "An ndarray, or a Buffer on a device, that does not count as an export; of two buffers\n"

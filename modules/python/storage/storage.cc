@@ -399,17 +399,6 @@ PyType_Spec spec = {
     .slots = slots,
 };
 
-// ---- The front end for the modules below. ----
-
-py::object to_buffer(PyObject* array, DeviceType wanted, Purpose purpose) {
-  const StorageObject& object = *object_of(array);
-  const Side side = wanted == DeviceType::kCuda ? Side::kDevice : Side::kHost;
-  const Side found = object.storage.has(side) ? side : other(side);
-  if (purpose == Purpose::kSharing) return shown_buffer(object, found);
-  if (purpose == Purpose::kReading) up_to_date(object.storage, found);
-  return own_buffer(object.storage, object.dtype, found);
-}
-
 }  // namespace
 
 py::object transposed(const StorageObject& object, const py::args& axes) {
@@ -511,13 +500,21 @@ void add_storage_types(PyObject* module) {
   add_attributes(type.ptr(), module);
   check(PyModule_AddObjectRef(module, "StorageBase", type.ptr()));
   add_storage_functions(module);
-  set_array_door({.is_array = is_storage, .to_buffer = to_buffer});
 }
 
 bool is_storage(PyObject* object) {
   PyTypeObject* const type = Py_TYPE(object);
   return std::any_of(storages::types_by_kind.begin(), storages::types_by_kind.end(),
                      [type](const PyTypeObject* known) { return type == known; });
+}
+
+py::object side_buffer(PyObject* storage, DeviceType wanted, Purpose purpose) {
+  const storages::StorageObject& object = *storages::object_of(storage);
+  const Side side = wanted == DeviceType::kCuda ? Side::kDevice : Side::kHost;
+  const Side found = object.storage.has(side) ? side : other(side);
+  if (purpose == Purpose::kSharing) return storages::shown_buffer(object, found);
+  if (purpose == Purpose::kReading) storages::up_to_date(object.storage, found);
+  return storages::own_buffer(object.storage, object.dtype, found);
 }
 
 void touch_storage(PyObject* storage, Side side) {

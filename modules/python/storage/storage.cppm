@@ -67,6 +67,9 @@ bool is_storage(PyObject* object);
 /// The C++ storage of an object; lives while that does. Requires is_storage(object).
 const Storage& storage_of(PyObject* object);
 
+/// What buffer_of_storage returns. Requires is_storage(storage).
+py::object side_buffer(PyObject* storage, DeviceType side, Purpose purpose);
+
 /// Tells the producer of foreign memory that a side of it was written, if it asked to be told.
 void touch_storage(PyObject* storage, Side side);
 
