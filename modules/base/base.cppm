@@ -1,44 +1,26 @@
-// gridbuf.base: what every library of gridbuf uses: errors, device types, readings of the system,
+// gridbuf.base: what every library of gridbuf uses: errors, device types, what the system reports,
 // threads.
 //
 // Errors. Every library reports failure as an absl::Status. Python needs more than the sixteen
-// canonical codes say: ValueError and TypeError are both "invalid argument". So a status of gridbuf
-// carries its error class as a payload, and `kErrorTable` is the only table between the two worlds:
-// class, canonical code, Python exception. A status from elsewhere (Abseil, a user's resource) has
-// no payload and maps by its code, so that no failure reaches Python without a class. A message
-// says the value found, the bound it broke and what to do; `Problem` has a field for each.
+// canonical codes say, because ValueError and TypeError are both "invalid argument". So a status of
+// gridbuf carries its error class as a payload. A status from elsewhere maps by its code.
 //
-// Devices. `DeviceType` is the one enumeration that says where memory is. Its values are DLPack's,
-// so that no table translates them.
-//
-// System. Readings are here, decisions are elsewhere: a cache's limit, the number of threads and
-// the page policy all see the machine through these functions, so that a container's limit is
-// understood once. The paths of the kernel's reports are a value, `Reports`: a test passes files of
-// its own. A report that is absent limits nothing, because containers hide files.
+// System. The paths of the kernel's reports are a value, `Reports`: a test passes files of its own.
+// A report that is absent limits nothing, because containers hide files.
 //
 // Threads. `parallel_for` starts threads for each job and joins them at its end; there is no pool.
-// A start costs 20 µs, and no job is worth splitting that is not a hundred times longer. In return
-// nothing breaks in a fork, nothing must be shut down at the exit, and a program that does nothing
-// with gridbuf has no threads of it. Each thread owns one contiguous share of the range, so that
-// memory that is touched for the first time is in large pieces near the processors that touched it
-// (the first touch decides the NUMA node); a thread that is done helps the others.
+// A start costs 20 µs, and a job is worth splitting only if it is a hundred times longer. In return
+// nothing breaks in a fork, and nothing must be shut down at the exit. Each thread owns one
+// contiguous share of the range, so that the memory it touches first is near it (NUMA).
 module;
 
-#include <pthread.h>
-#include <sys/types.h>
-
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <limits>
-#include <memory>
-#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -150,8 +132,7 @@ export namespace gridbuf::system {
 
 // ---- What Linux reports. ----
 
-// All functions are safe on any thread and read anew at each call (some tens of microseconds): keep
-// an answer that is needed often.
+// All functions are safe on any thread and read anew at each call (some tens of microseconds).
 
 /// What the functions answer where nothing limits memory, or nothing could be read.
 inline constexpr std::int64_t kUnlimitedBytes = std::numeric_limits<std::int64_t>::max();
@@ -167,8 +148,7 @@ struct Reports {
 
 /// How many bytes could be committed now without the out-of-memory killer: the least of what the
 /// system has (MemAvailable + SwapFree) and what each memory cgroup from this process's own to the
-/// root still allows (its limit less what it holds, file pages not counted, as they are given up
-/// first).
+/// root still allows (file pages do not count: the kernel frees them first).
 std::int64_t committable_bytes(const Reports& reports = {});
 
 /// The processors that this process may use, at least 1: those of its affinity mask, and no more
@@ -198,8 +178,8 @@ struct HugePageReport {
 
 HugePageReport huge_pages(const Reports& reports = {});
 
-/// What is in memory of the mappings that a range touches. The kernel joins neighbouring mappings
-/// and counts by mapping: the figures are those of the range, or an upper bound of them.
+/// Of the mappings that a range touches. The kernel joins neighbouring mappings and counts by
+/// mapping, so that the figures are an upper bound of the range's.
 struct MappedPages {
   std::int64_t mapped_bytes = 0;    // the length of those mappings
   std::int64_t resident_bytes = 0;  // in memory
@@ -244,46 +224,5 @@ using ChunkFunction = absl::FunctionRef<void(std::int64_t begin, std::int64_t en
 /// system gives none; in a call from within `work`, none. Returns when all is done; what `work`
 /// wrote is then visible to the caller. Nothing happens for total ≤ 0. Requires chunk ≥ 1.
 void parallel_for(std::int64_t total, std::int64_t chunk, ChunkFunction work);
-
-/// Work that goes on while the caller does something else: chunks as above, in order from 0. Only
-/// for work that need not be finished.
-class BackgroundLoop {
- public:
-  using Work = std::function<void(std::int64_t begin, std::int64_t end)>;
-
-  /// Starts at most thread_count() - 1 threads. Null if none can be started, or if there is no
-  /// memory: then `work`, a copyable function like Work, is never called. `work` must not throw.
-  /// Requires total ≥ 1, chunk ≥ 1.
-  template <class Function>
-  static std::unique_ptr<BackgroundLoop> start(std::int64_t total, std::int64_t chunk,
-                                               const Function& work) noexcept {
-    try {
-      return start_threads(total, chunk, Work(work));
-    } catch (const std::bad_alloc&) {
-      return nullptr;
-    }
-  }
-
-  /// Begins no further chunk, and waits for those that are being worked on.
-  ~BackgroundLoop();
-  BackgroundLoop(const BackgroundLoop&) = delete;
-  BackgroundLoop& operator=(const BackgroundLoop&) = delete;
-
-  /// Waits until all is done. What `work` wrote is then visible to the caller.
-  void wait();
-
- private:
-  BackgroundLoop(std::int64_t total, std::int64_t chunk, Work work, int most_threads);
-  static std::unique_ptr<BackgroundLoop> start_threads(std::int64_t total, std::int64_t chunk,
-                                                       Work work);
-  static void* run(void* self);
-
-  const std::int64_t total_;
-  const std::int64_t chunk_;
-  const Work work_;
-  std::atomic<std::int64_t> next_ = 0;
-  pid_t process_;  // whose threads they are
-  std::vector<pthread_t> threads_;
-};
 
 }  // namespace gridbuf

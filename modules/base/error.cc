@@ -10,6 +10,7 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 
@@ -21,10 +22,6 @@ namespace {
 // The payload is the decimal index of the class in kErrorTable. Within one process and one version
 // only: a status is never stored or sent.
 constexpr absl::string_view kPayloadUrl = "gridbuf/error-class";
-
-absl::string_view to_absl(std::string_view text) {
-  return absl::string_view(text.data(), text.size());
-}
 
 ErrorClass class_of_code(absl::StatusCode code) {
   for (const ErrorRow& row : kErrorTable) {
@@ -43,14 +40,12 @@ ErrorClass error_class_of(const absl::Status& status) {
 }
 
 std::string problem_text(const Problem& problem) {
-  std::string text;
-  text.append(problem.name).append(" is ").append(problem.found);
-  text.append(", but must be ").append(problem.bound);
-  return text.append("; ").append(problem.advice);
+  return absl::StrCat(problem.name, " is ", problem.found, ", but must be ", problem.bound, "; ",
+                      problem.advice);
 }
 
 absl::Status make_error(ErrorClass error_class, std::string_view message) {
-  absl::Status status(error_row(error_class).code, to_absl(message));
+  absl::Status status(error_row(error_class).code, message);
   const char digit = static_cast<char>('0' + static_cast<int>(error_class));
   status.SetPayload(kPayloadUrl, absl::Cord(absl::string_view(&digit, 1)));
   return status;
@@ -62,9 +57,7 @@ absl::Status make_error(ErrorClass error_class, const Problem& problem) {
 
 absl::Status with_context(const absl::Status& status, std::string_view context) {
   if (status.ok()) return status;
-  std::string message(context);
-  message.append(": ").append(std::string(status.message()));
-  absl::Status result(status.code(), message);
+  absl::Status result(status.code(), absl::StrCat(context, ": ", status.message()));
   status.ForEachPayload([&result](absl::string_view url, const absl::Cord& payload) {
     result.SetPayload(url, payload);
   });
@@ -73,7 +66,7 @@ absl::Status with_context(const absl::Status& status, std::string_view context) 
 
 std::string bytes_text(std::int64_t bytes) {
   static constexpr std::array<const char*, 6> kUnits{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  const std::string exact = std::to_string(bytes) + " bytes";
+  const std::string exact = absl::StrCat(bytes, " bytes");
   if (bytes < 1024) return exact;
   double scaled = static_cast<double>(bytes) / 1024;
   std::size_t unit = 0;
@@ -81,6 +74,24 @@ std::string bytes_text(std::int64_t bytes) {
   std::array<char, 64> text{};
   std::snprintf(text.data(), text.size(), "%.1f %s (%s)", scaled, kUnits[unit], exact.c_str());
   return text.data();
+}
+
+std::string to_string(const Device& device) {
+  switch (device.type) {
+    case DeviceType::kHost:
+      return "host";
+    case DeviceType::kCuda:
+      return absl::StrCat("cuda:", device.id);
+    case DeviceType::kCudaHost:
+      return "pinned host (CUDA)";
+    case DeviceType::kRocm:
+      return absl::StrCat("rocm:", device.id);
+    case DeviceType::kRocmHost:
+      return "pinned host (ROCm)";
+    case DeviceType::kCudaManaged:
+      return "managed (CUDA)";
+  }
+  return absl::StrCat("device type ", static_cast<std::int32_t>(device.type), ":", device.id);
 }
 
 }  // namespace gridbuf

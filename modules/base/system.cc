@@ -4,6 +4,7 @@ module;
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <fstream>
@@ -13,6 +14,9 @@ module;
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
 
 module gridbuf.base;
 
@@ -68,11 +72,6 @@ void for_each_cgroup(const Reports& reports, const std::string& controller, cons
 
 // ---- Memory. ----
 
-std::int64_t system_bytes(const Reports& reports, std::int64_t swap_bytes) {
-  const auto available = read_keyed(reports.meminfo, "MemAvailable:");
-  return available ? *available * 1024 + swap_bytes : kUnlimitedBytes;
-}
-
 // The names of a cgroup's limit and use files, and the prefix of its statistics, by version.
 struct GroupFiles {
   const char* limit;
@@ -126,19 +125,16 @@ std::optional<std::int64_t> granted_cpus(const std::string& folder, bool second_
   return (quota_us - 1) / period_us + 1;
 }
 
-// ---- Mappings. ----
+// ---- Huge pages and mappings. ----
 
-struct AddressRange {
-  std::uintptr_t begin;
-  std::uintptr_t end;
-};
+constexpr std::array<std::string_view, 4> kHugePageModes{"absent", "never", "madvise", "always"};
 
-// The range of a line "7f0000000000-7f0000200000 rw-p …"; nothing for lines of other kinds.
-std::optional<AddressRange> mapping_of(const std::string& line) {
+// Begin and end of a line "7f0000000000-7f0000200000 rw-p …"; nothing for lines of other kinds.
+std::optional<std::pair<std::uintptr_t, std::uintptr_t>> mapping_of(const std::string& line) {
   std::istringstream text(line);
-  AddressRange range{};
+  std::pair<std::uintptr_t, std::uintptr_t> range;
   char dash = 0;
-  if (!(text >> std::hex >> range.begin >> dash >> range.end) || dash != '-') return std::nullopt;
+  if (!(text >> std::hex >> range.first >> dash >> range.second) || dash != '-') return {};
   return range;
 }
 
@@ -154,7 +150,8 @@ std::optional<std::int64_t> bytes_of(const std::string& line, std::string_view k
 
 std::int64_t committable_bytes(const Reports& reports) {
   const std::int64_t swap_bytes = read_keyed(reports.meminfo, "SwapFree:").value_or(0) * 1024;
-  std::int64_t least = system_bytes(reports, swap_bytes);
+  const auto available = read_keyed(reports.meminfo, "MemAvailable:");
+  std::int64_t least = available ? *available * 1024 + swap_bytes : kUnlimitedBytes;
   for_each_cgroup(reports, "memory", [&](const std::string& folder, bool second_version) {
     least = std::min(
         least, group_bytes(folder, second_version ? kSecondVersion : kFirstVersion, swap_bytes));
@@ -176,17 +173,7 @@ std::int64_t page_bytes() {
 }
 
 std::string_view to_string(HugePageMode mode) {
-  switch (mode) {
-    case HugePageMode::kNever:
-      return "never";
-    case HugePageMode::kMadvise:
-      return "madvise";
-    case HugePageMode::kAlways:
-      return "always";
-    case HugePageMode::kAbsent:
-      break;
-  }
-  return "absent";
+  return kHugePageModes[static_cast<std::size_t>(mode)];
 }
 
 HugePageReport huge_pages(const Reports& reports) {
@@ -196,9 +183,10 @@ HugePageReport huge_pages(const Reports& reports) {
   }
   std::ifstream file(reports.transparent_hugepage + "/enabled");
   for (std::string word; file >> word;) {  // "always [madvise] never": the choice is in brackets
-    for (const HugePageMode mode :
-         {HugePageMode::kNever, HugePageMode::kMadvise, HugePageMode::kAlways}) {
-      if (word == "[" + std::string(to_string(mode)) + "]") report.mode = mode;
+    for (std::size_t mode = 1; mode < kHugePageModes.size(); ++mode) {
+      if (word == absl::StrCat("[", kHugePageModes[mode], "]")) {
+        report.mode = static_cast<HugePageMode>(mode);
+      }
     }
   }
   return report;
@@ -214,8 +202,8 @@ std::optional<MappedPages> mapped_pages(const void* address, std::int64_t length
   bool inside = false;
   for (std::string line; std::getline(file, line);) {
     if (const auto mapping = mapping_of(line)) {
-      inside = mapping->begin < end && begin < mapping->end;
-      if (inside) pages.mapped_bytes += static_cast<std::int64_t>(mapping->end - mapping->begin);
+      inside = mapping->first < end && begin < mapping->second;
+      if (inside) pages.mapped_bytes += static_cast<std::int64_t>(mapping->second - mapping->first);
     }
     if (!inside) continue;
     pages.resident_bytes += bytes_of(line, "Rss:").value_or(0);

@@ -2,8 +2,6 @@ module;
 
 #include <pthread.h>
 #include <signal.h>
-#include <sys/types.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -13,13 +11,12 @@ module;
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <string>
 #include <system_error>
-#include <utility>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 
 module gridbuf.base;
 
@@ -53,28 +50,11 @@ int default_count() {
 
 thread_local bool inside_a_job = false;
 
-// A thread's share of the range: the next chunk to take, and where the share ends. Chunks of a
-// share are taken by its owner and by helpers alike. Apart by cache lines, so that takers do not
-// disturb one another.
+// A thread's part of the range: the next chunk, which its owner and helpers take alike, and the
+// end. Each on a cache line of its own, so that threads do not disturb one another.
 struct alignas(64) Share {
   std::atomic<std::int64_t> next = 0;
   std::int64_t end = 0;
-};
-
-// Signals are for the program's own threads: those that start while this lives have none.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
 };
 
 class Job {
@@ -118,15 +98,20 @@ class Job {
     return nullptr;
   }
 
-  // Starts what the system allows; the rest of the shares is worked through by those there are.
+  // Starts what the system allows; the threads that run do the shares of those that do not. Signals
+  // are for the program's own threads, so the helpers start with all of them blocked.
   // (pthread_create and not std::thread: it allocates nothing of ours and cannot throw.)
   void start_helpers() {
-    const SignalsBlocked blocked;
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     while (helpers_ < thread_count_ - 1) {
       pthread_t& thread = threads_[static_cast<std::size_t>(helpers_)];
       if (pthread_create(&thread, nullptr, &run_helper, this) != 0) break;
       ++helpers_;
     }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
   const std::int64_t total_;
@@ -162,8 +147,8 @@ std::string thread_count_origin() {
   const char* const text = std::getenv(kThreadCountVariable);
   if (text == nullptr) return "processors of this process";
   if (count_of_environment() > 0) return kThreadCountVariable;
-  return "processors of this process (" + std::string(kThreadCountVariable) + " is '" + text +
-         "', no integer from 1 to " + std::to_string(kMaxThreadCount) + ")";
+  return absl::StrCat("processors of this process (", kThreadCountVariable, " is '", text,
+                      "', no integer from 1 to ", kMaxThreadCount, ")");
 }
 
 void parallel_for(std::int64_t total, std::int64_t chunk, ChunkFunction work) {
@@ -177,51 +162,6 @@ void parallel_for(std::int64_t total, std::int64_t chunk, ChunkFunction work) {
     work(begin, end);
     begin = end;
   }
-}
-
-// ---- The loop in the background. ----
-
-BackgroundLoop::BackgroundLoop(std::int64_t total, std::int64_t chunk, Work work, int most_threads)
-    : total_(total), chunk_(chunk), work_(std::move(work)), process_(getpid()) {
-  threads_.reserve(static_cast<std::size_t>(most_threads));
-}
-
-std::unique_ptr<BackgroundLoop> BackgroundLoop::start_threads(std::int64_t total,
-                                                              std::int64_t chunk, Work work) {
-  const std::int64_t chunks = (total - 1) / chunk + 1;
-  const int count = static_cast<int>(std::min<std::int64_t>(thread_count() - 1, chunks));
-  if (count < 1) return nullptr;
-  std::unique_ptr<BackgroundLoop> loop(new BackgroundLoop(total, chunk, std::move(work), count));
-  const SignalsBlocked blocked;
-  for (int i = 0; i < count; ++i) {
-    pthread_t thread;
-    if (pthread_create(&thread, nullptr, &run, loop.get()) != 0) break;
-    loop->threads_.push_back(thread);
-  }
-  return loop->threads_.empty() ? nullptr : std::move(loop);
-}
-
-void* BackgroundLoop::run(void* self) {
-  BackgroundLoop& loop = *static_cast<BackgroundLoop*>(self);
-  inside_a_job = true;
-  while (true) {
-    const std::int64_t begin = loop.next_.fetch_add(loop.chunk_, std::memory_order_relaxed);
-    if (begin >= loop.total_) return nullptr;
-    loop.work_(begin, begin + std::min(loop.chunk_, loop.total_ - begin));
-  }
-}
-
-void BackgroundLoop::wait() {
-  // In a child after fork the threads are not there.
-  if (getpid() == process_) {
-    for (const pthread_t thread : threads_) pthread_join(thread, nullptr);
-  }
-  threads_.clear();
-}
-
-BackgroundLoop::~BackgroundLoop() {
-  next_.store(total_, std::memory_order_relaxed);
-  wait();
 }
 
 }  // namespace gridbuf

@@ -12,6 +12,8 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "modules/base/status_macros.h"
 
 module gridbuf.device;
 
@@ -32,18 +34,17 @@ absl::StatusOr<std::int64_t> extent_of_rows(std::string_view side, const RowCopy
                                             std::int64_t pitch_bytes) {
   if (rows.row_count > 1 && pitch_bytes < rows.row_bytes) {
     return make_error(ErrorClass::kValue,
-                      {std::string(side).append("_pitch_bytes"), std::to_string(pitch_bytes),
-                       "at least row_bytes, " + std::to_string(rows.row_bytes),
+                      {absl::StrCat(side, "_pitch_bytes"), absl::StrCat(pitch_bytes),
+                       absl::StrCat("at least row_bytes, ", rows.row_bytes),
                        "copy rows that overlap one by one"});
   }
   const std::array<std::int64_t, 2> shape{rows.row_count, rows.row_bytes};
   const std::array<std::int64_t, 2> strides{pitch_bytes, 1};
   const auto hull = checked::byte_hull(shape, strides, 1, 0);
   if (hull) return hull->length_bytes();
-  return make_error(ErrorClass::kValue,
-                    {std::string("the extent of the ").append(side).append("'s rows"),
-                     std::to_string(rows.row_count) + " rows at " + std::to_string(pitch_bytes),
-                     "at most 2^63 - 1 bytes", "copy fewer rows"});
+  return make_error(ErrorClass::kValue, {absl::StrCat("the extent of the ", side, "'s rows"),
+                                         absl::StrCat(rows.row_count, " rows at ", pitch_bytes),
+                                         "at most 2^63 - 1 bytes", "copy fewer rows"});
 }
 
 }  // namespace
@@ -80,8 +81,8 @@ absl::Status check_length(std::string_view name, std::int64_t length_bytes) {
 }
 
 absl::StatusOr<RowExtents> check(const RowCopy& rows) {
-  if (absl::Status status = check_length("row_bytes", rows.row_bytes); !status.ok()) return status;
-  if (absl::Status status = check_length("row_count", rows.row_count); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(check_length("row_bytes", rows.row_bytes));
+  GRIDBUF_RETURN_IF_ERROR(check_length("row_count", rows.row_count));
   const auto target = extent_of_rows("target", rows, rows.target_pitch_bytes);
   if (!target.ok()) return target.status();
   const auto source = extent_of_rows("source", rows, rows.source_pitch_bytes);
@@ -117,13 +118,12 @@ bool DriverProcess::is_this_process() const noexcept { return getpid() == proces
 
 absl::Status DriverProcess::check(std::string_view driver_name) const {
   if (is_this_process()) return absl::OkStatus();
-  std::string message(driver_name);
-  message.append(" was started by process ").append(std::to_string(process_id_));
-  message.append(" and this is its child ").append(std::to_string(getpid()));
-  message.append(
-      ": devices do not survive fork; start children with the 'spawn' or 'forkserver' method, or "
-      "use the device only after the fork");
-  return make_error(ErrorClass::kDeviceUnavailable, message);
+  return make_error(
+      ErrorClass::kDeviceUnavailable,
+      absl::StrCat(driver_name, " was started by process ", process_id_, " and this is its child ",
+                   getpid(),
+                   ": devices do not survive fork; start children with the 'spawn' or "
+                   "'forkserver' method, or use the device only after the fork"));
 }
 
 }  // namespace gridbuf

@@ -1,26 +1,19 @@
-// gridbuf.device: what a device is to gridbuf, whichever one it is.
+// gridbuf.device: what a device is to gridbuf.
 //
-// Purpose. A `DeviceDriver` is everything that gridbuf asks of a device: three kinds of memory
-// besides the host's, streams, and work put on streams (copies, fills and kernels). There are two
-// drivers: CUDA (gridbuf.device.cuda), and one that is emulated in host memory
-// (gridbuf.device.emulated), on which every rule of hosts and devices can be tested on any machine.
-// gridbuf.device.registry chooses between them. This module knows neither, so that code above takes
-// a DeviceDriver& and runs on both.
+// A `DeviceDriver` is everything that gridbuf asks of a device: three kinds of memory besides the
+// host's, streams, and work put on streams (copies, fills and kernels). There are two drivers: CUDA
+// (gridbuf.device.cuda), and one that is emulated in host memory (gridbuf.device.emulated), on
+// which the rules are tested on any machine. gridbuf.device.registry chooses between them.
 //
-// Key decision. The interface is CUDA's stream model and not a simpler one of ours. Memory that
-// leaves through DLPack or the CUDA array interface names a stream, and that name means what it
-// means to CUDA: work on one stream runs in order; only events and the legacy default stream order
-// two streams. So everything here is *enqueued* unless it says that it waits. A caller that forgets
-// to wait is wrong on both drivers; on the emulated one it is wrong every time.
-//
-// Stream handles are integers, as the CUDA array interface spells them (CAI-16, CAI-17): 1 is the
-// legacy default stream, 2 the calling thread's default stream, everything else a handle of the
-// driver. 0 is never a handle: it means different streams to different libraries (DP-16).
+// Key decision. The interface is CUDA's stream model and not a simpler one of ours, because memory
+// that leaves through DLPack or the CUDA array interface names a stream with CUDA's meaning: work
+// on one stream runs in order; only events and the legacy default stream order two streams.
+// Everything here is *enqueued* unless it says that it waits. 0 is not a handle: it means different
+// streams to different libraries (DP-16).
 //
 // Threads: every function may be called on any thread. After fork a driver answers
-// kDeviceUnavailable in the child, because neither CUDA contexts nor streams survive there; the
-// child does not give back memory of the parent. While a process ends nothing is given back at all:
-// a driver may end before the last block does, so the memory is left to the system.
+// kDeviceUnavailable in the child, because CUDA contexts do not survive there. While a process ends
+// nothing is given back: a driver may end before the last block does.
 module;
 
 #include <array>
@@ -72,7 +65,7 @@ StreamHandle current_stream() noexcept;
 StreamHandle exchange_current_stream(StreamHandle stream) noexcept;
 
 /// The current stream of this thread while the object lives. The stream must outlive the memory
-/// that is allocated on it, for there it is freed (CAI-22).
+/// that is allocated on it (CAI-22).
 class ScopedStream {
  public:
   explicit ScopedStream(StreamHandle stream) noexcept
@@ -85,8 +78,7 @@ class ScopedStream {
   StreamHandle previous_;
 };
 
-/// What a driver knows of an address. Memory that it does not know is ordinary host memory:
-/// DeviceType::kHost, base 0, length 0.
+/// What a driver knows of an address; the default for ordinary host memory.
 struct PointerInfo {
   Device device = {};
   std::uintptr_t base = 0;        // where the allocation begins that holds the address …
@@ -112,8 +104,8 @@ struct KernelOperand {
   std::int64_t length_bytes = 0;
 };
 
-/// A kernel in two forms that do the same, for DeviceDriver::launch: drivers that run on a GPU take
-/// one, the emulated device takes the other. Both get `arguments`, bytes that may be copied.
+/// A kernel in two forms that do the same, for a GPU and for the emulated device. Both get
+/// `arguments`, bytes that may be copied.
 struct DeviceKernel {
   std::string_view name;
   /// Runs it in the host's memory, where operands[i] are the bytes of `operands[i].begin`.
@@ -162,12 +154,10 @@ class DeviceDriver {
   virtual std::string_view name() const noexcept = 0;  // "cuda", "emulated"
   virtual bool is_emulated() const noexcept = 0;
 
-  /// The source of memory of one kind. Blocks are made on the current stream and say so in their
-  /// facts: work on another stream must be ordered after that one first, and so must reads of the
-  /// zeros of device memory. Memory of kDevice is given back in the order of that stream; the other
-  /// kinds can be used at once, zeros included, and are given back when the device has done with
-  /// them. kHost is host_resource()'s business and asked elsewhere (gridbuf.device.registry).
-  /// Requires kind != kHost.
+  /// The source of memory of one kind, which is not kHost. Blocks of kDevice are made and freed in
+  /// the order of the current stream, and say so in their facts: work on another stream, and reads
+  /// of their zeros, must be ordered after it. The other kinds can be used at once, and are given
+  /// back when the device has finished with them.
   MemoryResource& resource(MemoryKind kind) {
     return resources_[static_cast<std::size_t>(kind) - 1];
   }
@@ -177,17 +167,17 @@ class DeviceDriver {
 
   // --- Work on a stream --------------------------------------------------------------------------
 
-  /// Enqueues a copy; the direction follows from the addresses. Ordinary host memory is CUDA's
-  /// "pageable": as a source it has been read at return, as a target it has been written at return.
-  /// Pinned and managed memory must be left alone until the stream has been waited for.
+  /// Enqueues a copy; the direction follows from the addresses. Ordinary host memory has been read
+  /// or written at return. Pinned and managed memory is in use until the stream has been waited
+  /// for.
   virtual absl::Status copy(void* target, const void* source, std::int64_t length_bytes,
                             StreamHandle stream) = 0;
   virtual absl::Status copy_rows(const RowCopy& rows, StreamHandle stream) = 0;
   /// Enqueues writing `value` to every byte. The target is known to the driver.
   virtual absl::Status fill(void* target, std::byte value, std::int64_t length_bytes,
                             StreamHandle stream) = 0;
-  /// Enqueues a kernel. Its operands are memory that the driver knows, and of the current device;
-  /// as work that is enqueued it keeps them from being freed. `kernel` may be gone at return.
+  /// Enqueues a kernel. Its operands are memory of the current device, which is not freed before it
+  /// has run. `kernel` may be gone at return.
   virtual absl::Status launch(const DeviceKernel& kernel, StreamHandle stream) = 0;
   /// Waits for what the stream, or the whole device, has pending now.
   virtual absl::Status synchronize(StreamHandle stream) = 0;
@@ -201,8 +191,8 @@ class DeviceDriver {
   virtual absl::StatusOr<StreamHandle> create_stream(StreamKind kind) = 0;
   /// Its pending work still runs. Error: kValue for handles that create_stream did not give.
   virtual absl::Status destroy_stream(StreamHandle stream) = 0;
-  /// Error: kValue for 0 and for what is no live stream, as far as the driver can tell: CUDA itself
-  /// may crash on a number that never was a stream.
+  /// Error: kValue for 0 and for what is not a live stream, as far as the driver can tell: CUDA
+  /// itself may crash on a number that is not a stream.
   virtual absl::Status check_stream(StreamHandle stream) = 0;
   /// Whether nothing is pending. Asking again and again ends with true.
   virtual absl::StatusOr<bool> is_idle(StreamHandle stream) = 0;
@@ -210,10 +200,9 @@ class DeviceDriver {
   // --- Addresses ---------------------------------------------------------------------------------
 
   virtual absl::StatusOr<PointerInfo> pointer_info(const void* address) = 0;
-  /// Says that `stream` may use the block at `address` beside the stream that made it: its memory
-  /// is then kept until that stream has done what it has pending when the block is released. For
-  /// exports to a consumer that named its stream. Addresses that the driver does not know are
-  /// ignored.
+  /// Says that `stream`, which the consumer of an export named, may use the block at `address`. The
+  /// memory is then kept until that stream has done what it has pending at the release. Addresses
+  /// that the driver does not know are ignored.
   virtual void note_use(const void* address, StreamHandle stream) noexcept = 0;
 
   /// What a bug report should say, in order: ("runtime", "13.0"), ("device 0", …).

@@ -15,6 +15,8 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
 
 module gridbuf.interface;
 
@@ -38,6 +40,9 @@ struct PlainRow {
 };
 
 constexpr std::uint8_t kNoCode = 0xFF;
+
+// A typestr's letters in the order of Kind, to kVoid. A narrow type is written as raw bytes.
+constexpr std::string_view kKindLetters = "biufcVmMSUV";
 
 // The letters of 64-bit integers are those NumPy uses: "l" where a long has 64 bits. With an
 // explicit order the standard lengths hold, and "q" is the only letter (PB-21).
@@ -95,11 +100,11 @@ ByteOrder order_for(std::int64_t unit_bytes, ByteOrder order) {
   return unit_bytes == 1 ? ByteOrder::kIrrelevant : order;
 }
 
-std::string quoted(std::string_view text) { return std::string("'").append(text).append("'"); }
+std::string quoted(std::string_view text) { return absl::StrCat("'", text, "'"); }
 
 absl::Status bad_spelling(std::string_view language, std::string_view text, std::string_view why) {
   return make_error(ErrorClass::kValue,
-                    {language, quoted(text), std::string("an element type; ").append(why),
+                    {language, quoted(text), absl::StrCat("an element type; ", why),
                      "pass a NumPy dtype's own spelling"});
 }
 
@@ -127,16 +132,16 @@ struct DTypeText {
 struct DTypeMaker {
   static DType plain(std::size_t row, ByteOrder order) {
     const PlainRow& found = kPlain[row];
-    DType type(found.kind, order_for(found.itemsize_bytes, order), found.itemsize_bytes * CHAR_BIT,
-               found.itemsize_bytes);
-    type.row_ = static_cast<std::uint8_t>(row);
-    return type;
+    return of_row(found.kind, row, order, found.itemsize_bytes * CHAR_BIT, found.itemsize_bytes);
   }
 
   static DType narrow(std::size_t row, ByteOrder order) {
-    const NarrowRow& found = kNarrow[row];
-    DType type(Kind::kNarrow, order_for(found.itemsize_bytes, order), found.bits,
-               found.itemsize_bytes);
+    return of_row(Kind::kNarrow, row, order, kNarrow[row].bits, kNarrow[row].itemsize_bytes);
+  }
+
+  static DType of_row(Kind kind, std::size_t row, ByteOrder order, std::int64_t bits,
+                      std::int64_t itemsize_bytes) {
+    DType type(kind, order_for(itemsize_bytes, order), bits, itemsize_bytes);
     type.row_ = static_cast<std::uint8_t>(row);
     return type;
   }
@@ -159,18 +164,19 @@ struct DTypeMaker {
 
   // Bytes, text and raw bytes: `count` units of `unit_bytes`. Requires the product to fit.
   static DType run(Kind kind, ByteOrder order, std::int64_t count, std::int64_t unit_bytes) {
-    const char letter = kind == Kind::kBytes ? 'S' : kind == Kind::kText ? 'U' : 'V';
-    const char format = kind == Kind::kBytes ? 's' : kind == Kind::kText ? 'w' : 'x';
-    const char* word = kind == Kind::kBytes ? "bytes" : kind == Kind::kText ? "str" : "void";
+    // The typestr's letter, the format's, and the name.
+    constexpr const char* kWords[] = {"Ssbytes", "Uwstr", "Vxvoid"};
+    const std::string_view word = kWords[static_cast<int>(kind) - static_cast<int>(Kind::kBytes)];
     const ByteOrder own_order = order_for(unit_bytes, order);
     const std::string digits = std::to_string(count);
     DTypeText text;
-    text.name = std::string(word) + "(" + digits + ")";
-    text.typestr = std::string(1, static_cast<char>(own_order)) + letter + digits;
+    text.name = absl::StrCat(word.substr(2), "(", digits, ")");
+    text.typestr =
+        absl::StrCat(std::string(1, static_cast<char>(own_order)), word.substr(0, 1), digits);
     if (own_order != ByteOrder::kIrrelevant && own_order != kNativeOrder) {
       text.format = std::string(1, static_cast<char>(own_order));
     }
-    text.format.append(digits).push_back(format);
+    text.format.append(digits).push_back(word[1]);
     return with_text(kind, own_order, count * unit_bytes, std::move(text));
   }
 };
@@ -221,7 +227,7 @@ absl::StatusOr<DType> run_of(Kind kind, std::int64_t count, ByteOrder order,
 absl::Status no_fixed_bytes(std::string_view language, std::string_view text,
                             std::string_view what) {
   return make_error(ErrorClass::kType,
-                    {language, std::string(quoted(text)).append(", which means ").append(what),
+                    {language, absl::StrCat(quoted(text), ", which means ", what),
                      "a type whose elements are a fixed number of bytes",
                      "store numbers, text of a fixed length or raw bytes"});
 }
@@ -230,37 +236,8 @@ absl::Status no_fixed_bytes(std::string_view language, std::string_view text,
 bool is_date_unit(std::string_view unit) {
   if (unit.empty()) return true;
   return unit.size() >= 3 && unit.front() == '[' && unit.back() == ']' &&
-         std::all_of(unit.begin() + 1, unit.end() - 1, [](char letter) {
-           return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
-                  (letter >= '0' && letter <= '9') || letter == '/';
-         });
-}
-
-std::optional<Kind> kind_of_typestr(char letter) {
-  switch (letter) {
-    case 'b':
-      return Kind::kBool;
-    case 'i':
-      return Kind::kInt;
-    case 'u':
-      return Kind::kUint;
-    case 'f':
-      return Kind::kFloat;
-    case 'c':
-      return Kind::kComplex;
-    case 'm':
-      return Kind::kTimedelta;
-    case 'M':
-      return Kind::kDatetime;
-    case 'S':
-      return Kind::kBytes;
-    case 'U':
-      return Kind::kText;
-    case 'V':
-      return Kind::kVoid;
-    default:
-      return std::nullopt;
-  }
+         std::all_of(unit.begin() + 1, unit.end() - 1,
+                     [](char letter) { return absl::ascii_isalnum(letter) || letter == '/'; });
 }
 
 }  // namespace
@@ -274,24 +251,23 @@ absl::StatusOr<DType> DType::from_typestr(std::string_view typestr) {
   const char letter = typestr[1];
   if (letter == 'O') return no_fixed_bytes(kLanguage, typestr, "Python objects");
   if (letter == 't') return no_fixed_bytes(kLanguage, typestr, "a bit field");
-  const std::optional<Kind> kind = kind_of_typestr(letter);
+  const std::size_t kind_at = kKindLetters.rfind(letter);
   const std::size_t unit_at = std::min(typestr.find('['), typestr.size());
   const std::string_view unit = typestr.substr(unit_at);
   const auto number = parse_number(typestr.substr(2, unit_at - 2));
-  if (!kind || !number) {
+  if (kind_at == std::string_view::npos || !number) {
     return bad_spelling(kLanguage, typestr, "a kind of b, i, u, f, c, m, M, S, U or V and digits");
   }
-  if (*kind == Kind::kDatetime || *kind == Kind::kTimedelta) {
+  const auto kind = static_cast<Kind>(kind_at);
+  if (kind == Kind::kDatetime || kind == Kind::kTimedelta) {
     if (*number != 8 || order == ByteOrder::kIrrelevant || !is_date_unit(unit)) {
       return bad_spelling(kLanguage, typestr, "dates have 8 bytes, an order and a unit like [ns]");
     }
-    return DTypeMaker::date(*kind, order, unit);
+    return DTypeMaker::date(kind, order, unit);
   }
   if (!unit.empty()) return bad_spelling(kLanguage, typestr, "only dates have a unit");
-  if (*kind == Kind::kBytes || *kind == Kind::kText || *kind == Kind::kVoid) {
-    return run_of(*kind, *number, order, kLanguage, typestr);
-  }
-  return plain_of(*kind, *number, order, kLanguage, typestr);
+  if (kind >= Kind::kBytes) return run_of(kind, *number, order, kLanguage, typestr);
+  return plain_of(kind, *number, order, kLanguage, typestr);
 }
 
 namespace {
@@ -424,12 +400,11 @@ absl::StatusOr<DType> DType::from_dlpack(const DlpackType& type) {
       }
     }
   }
-  return make_error(ErrorClass::kBuffer,
-                    {"DLPack type",
-                     "code " + std::to_string(type.code) + ", " + std::to_string(type.bits) +
-                         " bits, " + std::to_string(type.lanes) + " lanes",
-                     "a code of DLPack 1.x with one lane in a length it has",
-                     "convert the tensor before exporting it"});
+  return make_error(ErrorClass::kBuffer, {"DLPack type",
+                                          absl::StrCat("code ", type.code, ", ", type.bits,
+                                                       " bits, ", type.lanes, " lanes"),
+                                          "a code of DLPack 1.x with one lane in a length it has",
+                                          "convert the tensor before exporting it"});
 }
 
 absl::StatusOr<DType> DType::structured(std::int64_t itemsize_bytes, std::string format,
@@ -479,9 +454,8 @@ std::string DType::name() const {
 
 std::string DType::typestr() const {
   if (text_) return text_->typestr;
-  constexpr std::string_view kLetters = "biufcV";  // in the order of Kind
-  return std::string(1, static_cast<char>(order_)) + kLetters[static_cast<std::size_t>(kind_)] +
-         std::to_string(itemsize_bytes_);
+  return absl::StrCat(std::string(1, static_cast<char>(order_)),
+                      kKindLetters.substr(static_cast<std::size_t>(kind_), 1), itemsize_bytes_);
 }
 
 const char* DType::format() const {

@@ -2,12 +2,16 @@ module;
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "modules/base/status_macros.h"
 
 module gridbuf.interface;
 
@@ -34,6 +38,155 @@ absl::StatusOr<BufferDescriptor> describe(BufferDescriptor descriptor) {
                        "allocate before describing"});
   }
   return descriptor;
+}
+
+// ---- Foreign descriptors. ----
+
+namespace {
+
+constexpr std::string_view kAskProducer = "correct the object that offers it";
+
+struct Checker {
+  const RawArray& array;
+  const ArrayRules& rules;
+  ErrorClass error_class;
+
+  absl::Status refused(std::string_view rule, std::string_view name, const std::string& found,
+                       std::string_view bound, std::string_view advice = kAskProducer) const {
+    return refuse(rule, error_class, {name, found, bound, advice});
+  }
+
+  absl::Status check_counts() const {
+    const RawExtents& shape = array.shape;
+    if (shape.count < 0 || shape.count > kMaxNdim) {
+      return refused(rules.ndim, "the number of dimensions", std::to_string(shape.count),
+                     "from 0 to " + std::to_string(kMaxNdim), "reshape the array before");
+    }
+    for (const std::int64_t extent : shape.values) {
+      if (extent < 0) {
+        return refused(rules.extents, "shape", to_string(shape.values),
+                       "a tuple of non-negative extents");
+      }
+    }
+    if (array.strides_bytes && array.strides_bytes->count != shape.count) {
+      return refused(rules.strides, "the number of strides",
+                     std::to_string(array.strides_bytes->count),
+                     "that of the dimensions, " + std::to_string(shape.count));
+    }
+    return absl::OkStatus();
+  }
+
+  /// Elements × itemsize; extents of 0 count as 1, because strides are made of the others.
+  absl::Status check_size() const {
+    std::optional<std::int64_t> product = array.dtype.itemsize_bytes();
+    for (const std::int64_t extent : array.shape.values) {
+      if (product && extent != 0) product = checked::mul(*product, extent);
+    }
+    if (product) return absl::OkStatus();
+    return refused(rules.size, "shape", to_string(array.shape.values) + " of " + array.dtype.name(),
+                   "at most 2^63 - 1 bytes");
+  }
+};
+
+/// Strides of a dense array in C order. Requires that check_size passed.
+Extents dense_strides(const Extents& shape, std::int64_t itemsize_bytes) {
+  Extents strides(shape.size(), 0);
+  std::int64_t stride_bytes = itemsize_bytes;
+  for (int axis = shape.size() - 1; axis >= 0; --axis) {
+    strides[axis] = stride_bytes;
+    const std::int64_t extent = shape[axis] == 0 ? 1 : shape[axis];
+    stride_bytes = checked::mul(stride_bytes, extent).value_or(checked::kMaxBytes);
+  }
+  return strides;
+}
+
+StridedView view_of(const RawArray& array) {
+  StridedView view;
+  view.shape = array.shape.values;
+  view.itemsize_bytes = array.dtype.itemsize_bytes();
+  view.strides_bytes = dense_strides(view.shape, view.itemsize_bytes);
+  if (!array.strides_bytes || is_empty(view.shape)) return view;
+  for (int axis = 0; axis < view.ndim(); ++axis) {
+    if (view.shape[axis] > 1) view.strides_bytes[axis] = array.strides_bytes->values[axis];
+  }
+  return view;
+}
+
+/// `address` + `offset_bytes`, or nothing beyond [0, 2^64).
+std::optional<std::uintptr_t> moved(std::uintptr_t address, std::int64_t offset_bytes) {
+  std::uintptr_t result = 0;
+  if (__builtin_add_overflow(address, offset_bytes, &result)) return std::nullopt;
+  return result;
+}
+
+/// The hull lies in the address space, and in the memory that was lent.
+absl::Status check_hull(const Checker& check, const StridedView& view) {
+  const RawArray& array = check.array;
+  const std::optional<checked::ByteHull> hull = byte_hull(view);
+  const bool touches_bytes = !is_empty(view.shape);
+  if (touches_bytes && array.address == 0) {
+    return check.refused(check.rules.null, "the address", "0", "that of the first element");
+  }
+  const bool representable =
+      hull && moved(array.address, hull->lowest_bytes) && moved(array.address, hull->highest_bytes);
+  if (touches_bytes && !representable) {
+    return check.refused(check.rules.hull, "the array", to_string(view),
+                         "within the address space from where it starts");
+  }
+  if (!array.memory || !touches_bytes) return absl::OkStatus();
+  // Both differences are taken modulo 2^64 and are right where the array starts in the memory.
+  const KnownMemory& memory = *array.memory;
+  const bool starts_inside =
+      array.address >= memory.address &&
+      array.address - memory.address <= static_cast<std::uintptr_t>(memory.length_bytes);
+  const std::int64_t start =
+      starts_inside ? static_cast<std::int64_t>(array.address - memory.address) : 0;
+  const auto lowest = checked::add(start, hull->lowest_bytes);
+  const auto highest = checked::add(start, hull->highest_bytes);
+  if (starts_inside && lowest && highest && *lowest >= 0 && *highest <= memory.length_bytes) {
+    return absl::OkStatus();
+  }
+  const std::string found = starts_inside && lowest && highest
+                                ? absl::StrCat("in bytes ", *lowest, " to ", *highest)
+                                : std::string("outside of it");
+  return check.refused(check.rules.inside, "the array within the memory that was lent", found,
+                       absl::StrCat("in bytes 0 to ", memory.length_bytes));
+}
+
+bool is_aligned(const BufferDescriptor& memory) {
+  const std::int64_t alignment_bytes = memory.dtype.swap_unit_bytes();
+  const auto address = reinterpret_cast<std::uintptr_t>(memory.block);
+  if (memory.is_empty() || alignment_bytes <= 1) return true;
+  if (address % static_cast<std::uintptr_t>(alignment_bytes) != 0) return false;
+  for (int axis = 0; axis < memory.view.ndim(); ++axis) {
+    const bool matters = memory.view.shape[axis] > 1;
+    if (matters && memory.view.strides_bytes[axis] % alignment_bytes != 0) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+absl::Status refuse(std::string_view rule, ErrorClass error_class, const Problem& problem) {
+  return with_context(make_error(error_class, problem), rule);
+}
+
+absl::StatusOr<ImportedView> check_array(const RawArray& array, const ArrayRules& rules,
+                                         ErrorClass error_class) {
+  const Checker check{array, rules, error_class};
+  GRIDBUF_RETURN_IF_ERROR(check.check_counts());
+  GRIDBUF_RETURN_IF_ERROR(check.check_size());
+  const StridedView view = view_of(array);
+  GRIDBUF_RETURN_IF_ERROR(check_hull(check, view));
+  ImportedView imported;
+  imported.memory = {.block = reinterpret_cast<std::byte*>(array.address),
+                     .view = view,
+                     .dtype = array.dtype,
+                     .readonly = array.readonly,
+                     .device = {},
+                     .owner = {}};
+  imported.is_aligned = is_aligned(imported.memory);
+  return imported;
 }
 
 }  // namespace gridbuf

@@ -1,28 +1,20 @@
-// gridbuf.interface: what an array looks like to others.
+// gridbuf.interface: what an array looks like to other libraries.
 //
 // An array leaves gridbuf through the array interface, the buffer protocol or DLPack. Each says the
-// same six things in its own units and grammar: where the bytes are, how they are strided, what an
-// element is, whether they may be written, on which device they are, and what keeps them alive.
-// `BufferDescriptor` says them once, in bytes, and each protocol's library translates it. So the
-// protocols cannot disagree (XA-01 … XA-06). A descriptor is checked where it is made (`describe`),
-// and translators rely on that. It holds a share in the owner: a descriptor keeps the memory alive.
+// same six things in its own units and grammar. `BufferDescriptor` says them once, in bytes, and
+// each protocol's library translates it, so that the protocols cannot disagree (XA-01 … XA-06). A
+// descriptor is checked where it is made (`describe`), and keeps the memory alive.
 //
 // Element types. One table has all four spellings (typestr "<f8", PEP 3118 format "d", DLPack's
 // code and bits, name "float64") of every type that has fixed ones (XA-04). Where a protocol has no
-// word for a type the answer is "none", never a type of the same length. Structured types and dates
-// carry the text of the library that made them (NumPy), which is passed on unread. Types of which
-// NumPy knows only the length (bfloat16, FP8, FP6, FP4, 2- and 4-bit integers) are `kNarrow`.
+// word for a type the answer is "none", not a type of the same length. Structured types and dates
+// carry the text of the library that made them (NumPy), which is passed on unread.
 //
-// Foreign descriptors. Any field of a dict, a Py_buffer or a DLPack tensor may be wrong, and a
-// wrong number that is believed becomes a read or a write at a wild address. So each protocol has a
-// reader that takes the fields as they were found (`Found`: absent, None, of another kind, out of
-// range, or a value), checks each against its rule, and returns a view or an error that begins with
-// the rule's id ("AI-16: …"). Nothing is dereferenced before it passed. The arithmetic exists once,
-// in `check_array`; readers only say which ids their protocol has for each check. A list of extents
-// is cut at kMaxNdim entries and keeps its true length, so that a shape of a million entries costs
-// nothing (AI-04). Strides that carry no meaning are replaced by those of a dense array (DP-33).
-//
-// Nothing here knows Python; the bindings hand over what they found.
+// Foreign descriptors. A wrong number that is believed becomes a read or a write at a wild address.
+// So each protocol has a reader that takes the fields as they were found (`Found`), checks each
+// against its rule, and returns a view or an error that begins with the rule's id ("AI-16: …").
+// The arithmetic exists once, in `check_array`. A list of extents is cut at kMaxNdim entries and
+// keeps its true length (AI-04). Strides that carry no meaning are those of a dense array (DP-33).
 module;
 
 #include <bit>
@@ -92,10 +84,9 @@ class DType {
   /// "float64", "bool", "bfloat16", "float8_e4m3fn", … in native order. Error kValue: unknown.
   static absl::StatusOr<DType> from_name(std::string_view name);
 
-  /// The array interfaces' spelling: "<f8", "|b1", ">U12", "<M8[ns]", "|V7" (AI-06, AI-07). Digits
-  /// count bytes, but for U, where they count characters as in NumPy. Errors: kValue if malformed
-  /// or of a length the kind does not have; kType for objects ("|O8") and bit fields ("|t8"), which
-  /// have no fixed bytes of their own.
+  /// The array interfaces' spelling: "<f8", "|b1", ">U12", "<M8[ns]", "|V7" (AI-06, AI-07). Errors:
+  /// kValue if malformed or of a length the kind does not have; kType for objects ("|O8") and bit
+  /// fields ("|t8"), which have no fixed bytes.
   static absl::StatusOr<DType> from_typestr(std::string_view typestr);
 
   /// A PEP 3118 format of one element of `itemsize_bytes` (PB-20 … PB-22; complex as "Zd" or "D").
@@ -120,8 +111,7 @@ class DType {
   ByteOrder byte_order() const { return order_; }
   bool is_native() const { return order_ == kNativeOrder || order_ == ByteOrder::kIrrelevant; }
   /// The length of the units whose bytes are swapped between byte orders: half an element for
-  /// complex, a character for text, 1 where order does not matter. Structured types: 1, as their
-  /// fields are not known here.
+  /// complex, a character for text, 1 where order does not matter and for structured types.
   std::int64_t swap_unit_bytes() const;
 
   /// The same type in the other byte order; itself where order does not matter.
@@ -227,9 +217,17 @@ struct Found {
 struct RawExtents {
   std::int64_t count = 0;  // how many there were
   Extents values = {};
+
+  /// Requires 0 ≤ count ≤ kMaxNdim.
+  template <class Integer>
+  static RawExtents of(const Integer* values, int count) {
+    RawExtents extents{.count = count};
+    for (int axis = 0; axis < count; ++axis) extents.values.push_back(values[axis]);
+    return extents;
+  }
 };
 
-/// Memory whose length is known: a buffer that a producer lends.
+/// Memory whose length is known: a buffer that a producer exports.
 struct KnownMemory {
   std::uintptr_t address = 0;
   std::int64_t length_bytes = 0;
@@ -237,8 +235,8 @@ struct KnownMemory {
 
 /// A view of foreign memory that passed all checks.
 struct ImportedView {
-  /// The block is the address of element (0, …, 0), the offset 0. `owner` is empty unless the
-  /// reader took ownership: then whoever calls it keeps the producer alive.
+  /// The block is the address of element (0, …, 0), the offset 0. If `owner` is empty, the caller
+  /// keeps the producer alive.
   BufferDescriptor memory;
   /// The stream to wait on before the memory is touched; nothing if no work is pending on it.
   std::optional<std::uint64_t> stream;
@@ -256,7 +254,7 @@ struct ArrayRules {
   std::string_view strides;  // one per dimension
   std::string_view hull;     // every element's bytes lie in the address space
   std::string_view null;     // no address 0 where there are bytes
-  std::string_view inside;   // the hull lies in the memory that was lent
+  std::string_view inside;   // the hull lies in the memory that was exported
 };
 
 /// What all protocols say of an array, in one unit.

@@ -32,9 +32,8 @@ constexpr std::size_t kShortestSpareBytes = std::size_t{1} << 10;
 constexpr std::size_t kLongestSpareBytes = std::size_t{1} << 15;
 
 // Freed blocks of a few kilobytes, for the next ones of their length (at most an eighth shorter) on
-// the same thread. The C library has such a list for blocks up to a kilobyte only. Longer ones it
-// joins with their neighbours at each free and cuts off again, in three to six times as many
-// instructions.
+// this thread. The C library has such a list for blocks up to a kilobyte only; longer ones take
+// three to six times as many instructions.
 class SpareBlocks {
  public:
   constexpr SpareBlocks() noexcept = default;

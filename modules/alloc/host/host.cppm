@@ -16,12 +16,10 @@
 // Key decision. All of these rules are fixed: nothing is timed, and equal programs allocate in
 // the same way. What measuring would gain, and cost, is in docs/explanation/memory.md.
 //
-// The limit of 2 MiB is the length of a huge page. It is compared with the request and not with the
-// placed length, so that equal requests go the same way. One lock guards cache and statistics. It
-// is never held while pages are mapped, touched, zeroed or unmapped.
+// One lock guards cache and statistics; it is not held while pages are mapped, touched or unmapped.
 //
-// Also here, for the libraries of devices: pages (gridbuf::pages) and the cache of mappings; and
-// what AddressSanitizer is told of our own blocks.
+// Also here, for the libraries of devices: pages (gridbuf::pages), the cache of mappings, and what
+// AddressSanitizer is told of our own blocks.
 module;
 
 #include <array>
@@ -53,26 +51,21 @@ struct Mapping {
   PageKind pages = PageKind::kSmall;  // kSmall or kHuge: what the kernel was asked for
 };
 
-/// The length that map_pages maps for `length_bytes`: whole pages, and whole huge pages where the
-/// last would be used by a quarter at least. At most one huge page longer than `length_bytes`.
-/// Requires length_bytes ≤ 2^62.
+/// The length that map_pages maps for `length_bytes`: whole pages, and whole huge pages where at
+/// least a quarter of the last is used. Requires length_bytes ≤ 2^62.
 std::int64_t mapped_length(std::int64_t length_bytes, PageKind pages);
 
-/// Maps mapped_length(length_bytes, pages) bytes, private and anonymous, readable and writable;
-/// nothing is committed. kHuge starts at a huge page's boundary and asks for transparent huge pages
-/// (the kernel may have none, and then gives small ones); kSmall forbids them. If the kernel
-/// ignores that advice, it is not an error. Requires length_bytes ≥ 1 and pages kSmall or kHuge.
-/// Error: kMemory if the kernel grants no address space.
+/// Maps mapped_length(length_bytes, pages) bytes; nothing is committed. kHuge starts at a huge
+/// page's boundary and asks for transparent huge pages; kSmall forbids them. The kernel may ignore
+/// that. Requires length_bytes ≥ 1 and pages kSmall or kHuge. Error: kMemory.
 absl::StatusOr<Mapping> map_pages(std::int64_t length_bytes, PageKind pages);
 
 /// Gives pages back to the kernel.
 void unmap_pages(const Mapping& mapping) noexcept;
 
-/// Makes every page of [data, data + total_bytes) present and writable, its bytes unchanged; with
-/// several threads from 8 MiB on. Linux grants address space generously, and ends a process when a
-/// touched page cannot be found; this reports it instead. The memory must be writable and not in
-/// use by another thread. 0 bytes: nothing happens. Error: kMemory if the kernel has no pages. (A
-/// kernel before 5.14 cannot report that, and may still end the process.)
+/// Makes every page of [data, data + total_bytes) present, its bytes unchanged; with several
+/// threads from 8 MiB on. The memory must be writable and not in use by another thread. Error:
+/// kMemory if the kernel has no pages. (A kernel before 5.14 ends the process instead.)
 absl::Status commit(std::byte* data, std::int64_t total_bytes);
 
 }  // namespace gridbuf::pages
@@ -116,12 +109,10 @@ class MappingCache {
 
   explicit MappingCache(std::int64_t limit_bytes = 0) : limit_bytes_(limit_bytes) {}
 
-  /// The shortest mapping that serves `length_bytes`, the last used of equal ones; it leaves the
-  /// cache. Its surplus over length_bytes counts against the limit until `give` or `forget`.
+  /// Takes out the shortest mapping that serves `length_bytes`, the last used of equal ones.
   std::optional<pages::Mapping> take(std::int64_t length_bytes);
 
-  /// A mapping that served `length_bytes` is free. It is kept as far as limit and places allow; the
-  /// least recently used ones are dropped first.
+  /// A mapping that served `length_bytes` is free. The least recently used ones are dropped for it.
   void give(const pages::Mapping& mapping, std::int64_t length_bytes, Victims& victims);
 
   /// A mapping that served `length_bytes` is gone, and is not kept.
@@ -178,8 +169,7 @@ struct HostOptions {
   friend bool operator==(const HostOptions&, const HostOptions&) = default;
 };
 
-/// Of large blocks. Lengths are those of mappings: with placement, stagger and the rest of the last
-/// page.
+/// Of large blocks. Lengths are those of mappings.
 struct HostStatistics {
   std::int64_t live_blocks = 0;
   std::int64_t live_bytes = 0;
@@ -217,9 +207,8 @@ class HostResource final : public MemoryResource {
   /// All blocks must be gone.
   ~HostResource() override;
 
-  /// Errors: kValue for a bad request; kMemory, after the cache was emptied in vain, if there is no
-  /// memory, address space, or room below the limit; with `populate`, if the machine or a cgroup
-  /// could not commit that much (nothing is then touched).
+  /// Errors: kValue for a bad request; kMemory, once the cache is empty, if there is no memory,
+  /// address space, or room below the limit; with `populate`, if that much cannot be committed.
   absl::StatusOr<Block> allocate(const AllocationRequest& request) override;
   std::string_view name() const noexcept override { return "host"; }
 
@@ -231,8 +220,8 @@ class HostResource final : public MemoryResource {
   bool poisons() const { return poison_.load(std::memory_order_relaxed); }
   HostStatistics statistics() const;
   /// Unmaps kept mappings, the least recently used first, until at most `keep_bytes` are left, and
-  /// the sealed addresses of poison mode. Returns how many bytes that were. (Not counted: the
-  /// calling thread's few small blocks, which are freed as well.)
+  /// the sealed addresses of poison mode; frees the calling thread's kept small blocks. Returns how
+  /// many bytes were unmapped.
   std::int64_t trim(std::int64_t keep_bytes = 0);
   /// Which pages large blocks get, for people: "huge pages: the system's setting is madvise".
   std::string page_text() const;
@@ -294,12 +283,11 @@ HostResource& host_resource();
 
 // ---- AddressSanitizer ----
 
-// The sanitizer sees accesses outside of the C library's blocks. It cannot know that a kept mapping
-// is free, or that the bytes between two rows belong to no element. Without AddressSanitizer these
-// functions do nothing.
+// The sanitizer cannot know that a kept mapping is free, or that the bytes between two rows belong
+// to no element. Without AddressSanitizer these functions do nothing.
 
 /// Whether this build has AddressSanitizer, so that touching poisoned bytes ends the process.
-bool poison_is_fatal();
+constexpr bool poison_is_fatal() { return __has_feature(address_sanitizer); }
 
 /// Poisons [begin, begin + length_bytes). The sanitizer works in granules of 8 bytes: the first
 /// bytes of a granule whose last ones are in use stay usable.
@@ -308,8 +296,8 @@ void poison_bytes(const std::byte* begin, std::int64_t length_bytes) noexcept;
 /// Removes the poison, if there is any. Necessary before the memory gets another use.
 void unpoison_bytes(const std::byte* begin, std::int64_t length_bytes) noexcept;
 
-/// Poisons the rest of each row: `total_bytes` are rows of `row_bytes`, each with `used_bytes` of
-/// elements followed by padding. Nothing happens if a row has no padding.
+/// Poisons the padding of each row: `total_bytes` are rows of `row_bytes`, each with `used_bytes`
+/// of elements first.
 void poison_row_padding(const std::byte* begin, std::int64_t total_bytes, std::int64_t row_bytes,
                         std::int64_t used_bytes) noexcept;
 
@@ -320,12 +308,9 @@ void poison_row_padding(const std::byte* begin, std::int64_t total_bytes, std::i
 namespace gridbuf {
 
 // A sanitizer sees a use after free only if the memory is not used again: nothing is kept.
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
-    __has_feature(memory_sanitizer)
-inline constexpr bool kSanitized = true;
-#else
-inline constexpr bool kSanitized = false;
-#endif
+inline constexpr bool kSanitized = __has_feature(address_sanitizer) ||
+                                   __has_feature(thread_sanitizer) ||
+                                   __has_feature(memory_sanitizer);
 
 }  // namespace gridbuf
 
@@ -335,8 +320,8 @@ export namespace gridbuf::pages {
 /// block is at least as long as one of them.
 PageKind kind_for(std::int64_t length_bytes, bool wanted, const system::HugePageReport& report);
 
-/// Takes the memory of a mapping but keeps its addresses until it is unmapped: every access there
-/// is a segmentation fault. False, and all is unchanged, if the kernel refuses.
+/// Gives up the memory of a mapping but not its addresses: every access there is a segmentation
+/// fault. False, and all is unchanged, if the kernel refuses.
 bool seal_pages(const Mapping& mapping) noexcept;
 
 /// Lets the kernel take the whole pages in [address, address + length_bytes) when memory is short,

@@ -16,10 +16,12 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "modules/base/status_macros.h"
 #include "modules/device/cuda/runtime/runtime.h"
 
 module gridbuf.device.cuda;
 
+import gridbuf.alloc;
 import gridbuf.base;
 
 // Memory: how blocks are made, who uses them, and how they are freed.
@@ -107,28 +109,22 @@ CudaDriver::CudaDriver(const gridbuf_cuda_runtime& runtime)
 
 absl::StatusOr<int> CudaDriver::current_ordinal() const {
   int device = 0;
-  if (absl::Status status = checked(runtime_.get_device(&device), "cudaGetDevice"); !status.ok()) {
-    return status;
-  }
+  GRIDBUF_RETURN_IF_ERROR(checked(runtime_.get_device(&device), "cudaGetDevice"));
   return device;
 }
 
 // What is known of a device; the first question also sets its pool up.
-absl::StatusOr<const gridbuf_cuda_device*> CudaDriver::facts_of(int device) {
+absl::StatusOr<const gridbuf_cuda_device*> CudaDriver::info_of(int device) {
   const std::lock_guard lock(mutex_);
   const auto found = devices_.find(device);
   if (found != devices_.end()) return &found->second;
-  gridbuf_cuda_device facts{};
-  if (absl::Status status =
-          checked(runtime_.device_facts(device, &facts), "cudaGetDeviceProperties");
-      !status.ok()) {
-    return status;
+  gridbuf_cuda_device info{};
+  GRIDBUF_RETURN_IF_ERROR(checked(runtime_.device_info(device, &info), "cudaGetDeviceProperties"));
+  if (info.has_pools != 0 &&
+      runtime_.pool_keep(device, info.memory_bytes / 8) != GRIDBUF_CUDA_DONE) {
+    info.has_pools = 0;  // a pool that cannot be set up is not used
   }
-  if (facts.has_pools != 0 &&
-      runtime_.pool_keep(device, facts.memory_bytes / 8) != GRIDBUF_CUDA_DONE) {
-    facts.has_pools = 0;  // a pool that cannot be set up is not used
-  }
-  return &devices_.emplace(device, facts).first->second;
+  return &devices_.emplace(device, info).first->second;
 }
 
 // --- Making blocks -------------------------------------------------------------------------------
@@ -153,18 +149,17 @@ absl::Status CudaDriver::obtain_pinned(Record& record, std::int64_t block_bytes)
 
 absl::Status CudaDriver::obtain(Record& record, std::int64_t block_bytes) {
   if (record.kind == MemoryKind::kPinned) return obtain_pinned(record, block_bytes);
-  const absl::StatusOr<const gridbuf_cuda_device*> facts = facts_of(record.device);
-  if (!facts.ok()) return facts.status();
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& info, info_of(record.device));
   const auto length = static_cast<std::uint64_t>(block_bytes);
   if (record.kind == MemoryKind::kManaged) {
-    if ((*facts)->has_managed == 0) {
+    if (info->has_managed == 0) {
       return make_error(
           ErrorClass::kDeviceUnavailable,
-          std::string((*facts)->name) + " has no managed memory; use memory='device' or 'pinned'");
+          std::string(info->name) + " has no managed memory; use memory='device' or 'pinned'");
     }
     return checked(runtime_.malloc_managed(&record.base, length), "cudaMallocManaged");
   }
-  record.from_pool = (*facts)->has_pools != 0;
+  record.from_pool = info->has_pools != 0;
   int error = obtain_device(record, length);
   if (error == GRIDBUF_CUDA_NO_MEMORY) {
     // What was freed may still wait for its streams, or lie unused in the pool.
@@ -190,21 +185,19 @@ absl::Status CudaDriver::zero(const Record& record, std::byte* data, std::int64_
 }
 
 absl::StatusOr<Block> CudaDriver::allocate(MemoryKind kind, const AllocationRequest& request) {
-  const absl::StatusOr<Placement> placement = place(request);
-  if (!placement.ok()) return placement.status();
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& placement, place(request));
   const StreamHandle stream = current_stream();
-  if (absl::Status status = enter(stream); !status.ok()) return status;
-  const absl::StatusOr<int> device = current_ordinal();
-  if (!device.ok()) return device.status();
+  GRIDBUF_RETURN_IF_ERROR(enter(stream));
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& device, current_ordinal());
   auto record = std::make_shared<Record>(
-      Record{.driver = this, .kind = kind, .device = *device, .stream = stream});
-  if (absl::Status status = obtain(*record, placement->block_bytes); !status.ok()) {
+      Record{.driver = this, .kind = kind, .device = device, .stream = stream});
+  if (absl::Status status = obtain(*record, placement.block_bytes); !status.ok()) {
     if (error_class_of(status) != ErrorClass::kMemory) return status;
     return out_of_memory(request, resource(kind).name(),
                          std::string(status.message()) + memory_text(runtime_));
   }
-  record->length_bytes = placement->block_bytes;
-  std::byte* data = place_in(*placement, static_cast<std::byte*>(record->base));
+  record->length_bytes = placement.block_bytes;
+  std::byte* data = place_in(placement, static_cast<std::byte*>(record->base));
   if (request.zeroed) {
     if (absl::Status status = zero(*record, data, request.total_bytes); !status.ok()) {
       free_memory(*record);
@@ -222,7 +215,7 @@ absl::StatusOr<Block> CudaDriver::allocate(MemoryKind kind, const AllocationRequ
                          .from_cache = record->pages && record->pages->from_cache,
                          .stream = is_device ? stream : 0};
   return Block(data, request.total_bytes,
-               {record->base, placement->block_bytes, &release, this, facts});
+               {record->base, placement.block_bytes, &release, this, facts});
 }
 
 // --- Uses ----------------------------------------------------------------------------------------
@@ -238,41 +231,45 @@ CudaDriver::RecordPtr CudaDriver::record_around(const void* address) {
 
 bool CudaDriver::owns(const void* address) { return record_around(address) != nullptr; }
 
-// Of registered host memory CUDA does not tell the extent; we know it.
-void CudaDriver::fill_from_record(const void* address, PointerInfo& info) {
-  const RecordPtr record = record_around(address);
-  if (record == nullptr) return;
-  info.base = number_of(record->base);
-  info.length_bytes = record->length_bytes;
+absl::StatusOr<PointerInfo> CudaDriver::pointer_info(const void* address) {
+  GRIDBUF_RETURN_IF_ERROR(process_.check("CUDA"));
+  gridbuf_cuda_pointer found{};
+  const int error = runtime_.pointer(address, &found);
+  GRIDBUF_RETURN_IF_ERROR(checked(error, "cudaPointerGetAttributes"));
+  const auto type = static_cast<DeviceType>(found.device_type);
+  if (type == DeviceType::kHost) return PointerInfo{};
+  PointerInfo info{.device = {type, found.device_id},
+                   .base = static_cast<std::uintptr_t>(found.base),
+                   .length_bytes = static_cast<std::int64_t>(found.length_bytes),
+                   .host_accessible = is_host_readable(type),
+                   .device_accessible = true};
+  if (info.base != 0) return info;
+  // Of registered host memory CUDA does not tell the extent; we know it.
+  if (const RecordPtr record = record_around(address)) {
+    info.base = number_of(record->base);
+    info.length_bytes = record->length_bytes;
+  }
+  return info;
 }
 
 // After each piece of work on another stream than the block's own, that stream's event is recorded
-// anew, so that it stands for all of them.
+// anew, so that it stands for all of them. Without an event the release waits for the device.
 absl::Status CudaDriver::enqueued(std::initializer_list<const void*> addresses,
                                   StreamHandle stream) {
   for (const void* address : addresses) {
-    if (absl::Status status = enqueued(address, stream); !status.ok()) return status;
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CudaDriver::enqueued(const void* address, StreamHandle stream) {
-  const RecordPtr record = record_around(address);
-  const bool in_order =
-      record == nullptr || (record->stream == stream && record->kind == MemoryKind::kDevice);
-  if (in_order) return absl::OkStatus();
-  const std::lock_guard lock(mutex_);
-  void*& event = record->events[stream];
-  if (event == nullptr) {
-    if (absl::Status status = checked(runtime_.event_create(&event), "cudaEventCreate");
-        !status.ok()) {
-      record->events.erase(stream);
-      record->used_by_other_streams = true;  // the release waits for the device instead
-      return status;
+    const RecordPtr record = record_around(address);
+    const bool in_order =
+        record == nullptr || (record->stream == stream && record->kind == MemoryKind::kDevice);
+    if (in_order) continue;
+    const std::lock_guard lock(mutex_);
+    void*& event = record->events[stream];
+    absl::Status status;
+    if (event == nullptr) {
+      status = checked(runtime_.event_create(&event), "cudaEventCreate");
+      if (!status.ok()) record->events.erase(stream);
     }
-  }
-  if (absl::Status status = checked(runtime_.event_record(event, stream), "cudaEventRecord");
-      !status.ok()) {
+    if (status.ok()) status = checked(runtime_.event_record(event, stream), "cudaEventRecord");
+    if (status.ok()) continue;
     record->used_by_other_streams = true;
     return status;
   }
@@ -369,6 +366,59 @@ std::int64_t CudaDriver::live_blocks() {
 std::int64_t CudaDriver::failed_releases() {
   const std::lock_guard lock(mutex_);
   return failed_releases_;
+}
+
+// --- Pinned pages --------------------------------------------------------------------------------
+
+PinnedPages::PinnedPages(PageLock lock, std::int64_t limit_bytes)
+    : lock_(std::move(lock)), cache_(limit_bytes) {}
+
+absl::StatusOr<PinnedPages::Pages> PinnedPages::take(std::int64_t length_bytes) {
+  const PageKind kind = length_bytes >= kLargeBlockBytes ? PageKind::kHuge : PageKind::kSmall;
+  const std::int64_t whole_bytes = pages::mapped_length(length_bytes, kind);
+  {
+    const std::lock_guard guard(mutex_);
+    const std::optional<pages::Mapping> kept = cache_.take(whole_bytes);
+    if (kept) return Pages{*kept, whole_bytes, true};
+  }
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& mapping, pages::map_pages(length_bytes, kind));
+  absl::Status status = pages::commit(mapping.address, mapping.length_bytes);
+  if (status.ok()) status = lock_.lock(mapping.address, mapping.length_bytes);
+  if (!status.ok()) {
+    pages::unmap_pages(mapping);
+    return status;
+  }
+  return Pages{mapping, mapping.length_bytes, false};
+}
+
+void PinnedPages::give(const Pages& pages) noexcept {
+  MappingCache::Victims victims;
+  {
+    const std::lock_guard guard(mutex_);
+    cache_.give(pages.mapping, pages.length_bytes, victims);
+  }
+  drop(victims);
+}
+
+void PinnedPages::drop(const MappingCache::Victims& victims) noexcept {
+  for (const pages::Mapping& mapping : victims) {
+    lock_.unlock(mapping.address);
+    pages::unmap_pages(mapping);
+  }
+}
+
+void PinnedPages::trim() {
+  MappingCache::Victims victims;
+  {
+    const std::lock_guard guard(mutex_);
+    cache_.trim(0, victims);
+  }
+  drop(victims);
+}
+
+std::int64_t PinnedPages::cached_bytes() {
+  const std::lock_guard guard(mutex_);
+  return cache_.cached_bytes();
 }
 
 }  // namespace gridbuf

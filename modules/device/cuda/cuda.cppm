@@ -1,29 +1,20 @@
 // gridbuf.device.cuda: CUDA devices.
 //
-// Purpose. The DeviceDriver over the CUDA runtime, through a table of C functions (runtime/). No
-// CUDA function is called before the first request for a device, none while the process ends, and
-// none in a child after fork; every answer is checked, and a failure names the call, CUDA's error
-// and what to do.
+// The DeviceDriver over the CUDA runtime, through a table of C functions (runtime/). No CUDA
+// function is called before the first request for a device, none while the process ends, and none
+// in a child after fork.
 //
-// Device memory comes from the device's default pool, in the order of the current stream
-// (cudaMallocAsync), so that frees do not stop the device and memory comes back quickly; where a
-// device has no pools, from cudaMalloc. The pool is told to keep an eighth of the device's memory:
-// by default it gives everything back at every synchronisation, and the next allocation is slow.
-// Managed memory comes from cudaMallocManaged. Pinned memory (`PinnedPages`) is pages of our own:
-// the driver's allocator touches small pages one after the other, on one thread, at 1 to 2 GB/s,
-// and the pages are what takes the time, not the lock. Ours are huge and touched by several threads
-// before the driver locks them; others have measured a fourth to an eighteenth of the time for it.
+// Device memory comes from the device's default pool (cudaMallocAsync), or from cudaMalloc where a
+// device has no pools. The pool keeps an eighth of the device's memory: by default it gives
+// everything back at every synchronisation, and the next allocation is slow. Pinned memory
+// (`PinnedPages`) is pages of our own: the driver's allocator touches small pages on one thread, at
+// 1 to 2 GB/s. Ours are huge, and several threads touch them before the driver locks them.
 //
-// Key decision: when memory is freed. A block is freed in the order of the stream that made it,
-// but arrays are dropped at any moment, so that alone is not enough. Work that this driver enqueues
-// on other streams is remembered by an event, and the free waits for it (on the device, not on the
-// host). Streams that an export named (note_use) may have work that this driver does not know: the
-// release waits for what they have through the legacy default stream, which is ordered after all
-// blocking streams. A non-blocking stream may be gone by then: the release waits for the device, as
-// cudaFree always does.
-//
-// The device is the one that is current at the allocation; the block remembers it, and the release
-// sets it and puts the caller's back.
+// Key decision: when memory is freed. A block is freed in the order of the stream that made it.
+// Work that this driver enqueues on other streams is remembered by an event, and the free waits for
+// it on the device. Streams that an export named (note_use) may have work that this driver does not
+// know: the release waits for blocking ones through the legacy default stream. A non-blocking
+// stream may be gone by then: the release waits for the device, as cudaFree does.
 module;
 
 #include <cstddef>
@@ -61,8 +52,7 @@ struct PageLock {
 };
 
 /// Locked pages. Those that are given back stay locked and are kept for reuse, up to a limit. Safe
-/// on any thread. It knows no CUDA but the two functions that lock and unlock, so that its rules
-/// can be tested on any machine.
+/// on any thread.
 class PinnedPages {
  public:
   /// The default limit is enough for the staging of two fields.
@@ -136,7 +126,7 @@ class CudaDriver final : public DeviceDriver {
   absl::Status enter(StreamHandle stream) const;
   absl::Status checked(int error, std::string_view call) const;
   absl::StatusOr<int> current_ordinal() const;
-  absl::StatusOr<const gridbuf_cuda_device*> facts_of(int device);
+  absl::StatusOr<const gridbuf_cuda_device*> info_of(int device);
   absl::StatusOr<Block> allocate(MemoryKind kind, const AllocationRequest& request) override;
   absl::Status obtain(cuda::Record& record, std::int64_t block_bytes);
   int obtain_device(cuda::Record& record, std::uint64_t block_bytes);
@@ -147,10 +137,8 @@ class CudaDriver final : public DeviceDriver {
   int wait_for_uses(cuda::Record& record) noexcept;
   static void release(void* context, void* allocation) noexcept;
   RecordPtr record_around(const void* address);
-  void fill_from_record(const void* address, PointerInfo& info);
   absl::Status copy_row_by_row(const RowCopy& rows, StreamHandle stream);
   absl::Status enqueued(std::initializer_list<const void*> addresses, StreamHandle stream);
-  absl::Status enqueued(const void* address, StreamHandle stream);
   int order(StreamHandle producer, StreamHandle consumer) const;
 
   const gridbuf_cuda_runtime& runtime_;

@@ -13,6 +13,8 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "modules/base/status_macros.h"
 #include "modules/device/cuda/runtime/runtime.h"
 
 module gridbuf.device.cuda;
@@ -27,47 +29,35 @@ namespace {
 std::uint64_t unsigned_of(std::int64_t value) { return static_cast<std::uint64_t>(value); }
 
 std::string version_text(int version) {
-  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+  return absl::StrCat(version / 1000, ".", version % 1000 / 10);
 }
 
-ErrorClass class_of(int error) {
-  switch (error) {
-    case GRIDBUF_CUDA_NO_MEMORY:
-      return ErrorClass::kMemory;
-    case GRIDBUF_CUDA_INVALID_VALUE:
-    case GRIDBUF_CUDA_INVALID_HANDLE:
-      return ErrorClass::kValue;
-    case GRIDBUF_CUDA_INSUFFICIENT_DRIVER:
-    case GRIDBUF_CUDA_NO_DEVICE:
-      return ErrorClass::kDeviceUnavailable;
-    default:
-      return ErrorClass::kInternal;
-  }
-}
-
-std::string_view advice_for(int error) {
-  switch (error) {
-    case GRIDBUF_CUDA_NO_MEMORY:
-      return "free some device arrays, or those of other programs on this device";
-    case GRIDBUF_CUDA_INVALID_VALUE:
-      return "check addresses and lengths";
-    case GRIDBUF_CUDA_INVALID_HANDLE:
-      return "check that the stream lives and belongs to the current device";
-    case GRIDBUF_CUDA_INSUFFICIENT_DRIVER:
-      return "install an NVIDIA driver for this version of CUDA, or newer";
-    case GRIDBUF_CUDA_NO_DEVICE:
-      return "check nvidia-smi and CUDA_VISIBLE_DEVICES";
-    default:
-      return "the failure may be of work enqueued earlier; run with CUDA_LAUNCH_BLOCKING=1 or "
-             "compute-sanitizer to find it";
-  }
-}
+struct ErrorMeaning {
+  int error;
+  ErrorClass error_class;
+  std::string_view advice;
+};
+// The last one is that of every other error.
+constexpr ErrorMeaning kMeanings[] = {
+    {GRIDBUF_CUDA_NO_MEMORY, ErrorClass::kMemory,
+     "free some device arrays, or those of other programs on this device"},
+    {GRIDBUF_CUDA_INVALID_VALUE, ErrorClass::kValue, "check addresses and lengths"},
+    {GRIDBUF_CUDA_INVALID_HANDLE, ErrorClass::kValue,
+     "check that the stream lives and belongs to the current device"},
+    {GRIDBUF_CUDA_INSUFFICIENT_DRIVER, ErrorClass::kDeviceUnavailable,
+     "install an NVIDIA driver for this version of CUDA, or newer"},
+    {GRIDBUF_CUDA_NO_DEVICE, ErrorClass::kDeviceUnavailable,
+     "check nvidia-smi and CUDA_VISIBLE_DEVICES"},
+    {-1, ErrorClass::kInternal,
+     "the failure may be of work enqueued earlier; run with CUDA_LAUNCH_BLOCKING=1 or "
+     "compute-sanitizer to find it"}};
 
 absl::Status cuda_error(const gridbuf_cuda_runtime& runtime, int error, std::string_view call) {
-  std::string message(call);
-  message.append(" answered ").append(runtime.error_name(error));
-  message.append(" (").append(runtime.error_text(error)).append("); ");
-  return make_error(class_of(error), message.append(advice_for(error)));
+  const ErrorMeaning* meaning = kMeanings;
+  while (meaning->error != error && meaning->error != -1) ++meaning;
+  return make_error(meaning->error_class,
+                    absl::StrCat(call, " answered ", runtime.error_name(error), " (",
+                                 runtime.error_text(error), "); ", meaning->advice));
 }
 
 }  // namespace
@@ -78,34 +68,32 @@ absl::Status CudaDriver::checked(int error, std::string_view call) const {
 
 // Every function begins here.
 absl::Status CudaDriver::enter(StreamHandle stream) const {
-  if (absl::Status status = process_.check("CUDA"); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(process_.check("CUDA"));
   return check_stream_number(stream);
 }
 
 absl::StatusOr<Device> CudaDriver::current_device() {
-  if (absl::Status status = process_.check("CUDA"); !status.ok()) return status;
-  const absl::StatusOr<int> device = current_ordinal();
-  if (!device.ok()) return device.status();
-  return Device{DeviceType::kCuda, *device};
+  GRIDBUF_RETURN_IF_ERROR(process_.check("CUDA"));
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& device, current_ordinal());
+  return Device{DeviceType::kCuda, device};
 }
 
 // --- Copies and fills ----------------------------------------------------------------------------
 
 absl::Status CudaDriver::copy(void* target, const void* source, std::int64_t length_bytes,
                               StreamHandle stream) {
-  if (absl::Status status = enter(stream); !status.ok()) return status;
-  if (absl::Status status = check_length("length_bytes", length_bytes); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(enter(stream));
+  GRIDBUF_RETURN_IF_ERROR(check_length("length_bytes", length_bytes));
   if (length_bytes == 0) return absl::OkStatus();
   const int error = runtime_.copy(target, source, unsigned_of(length_bytes), stream);
-  if (absl::Status status = checked(error, "cudaMemcpyAsync"); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(checked(error, "cudaMemcpyAsync"));
   return enqueued({target, source}, stream);
 }
 
 absl::Status CudaDriver::copy_rows(const RowCopy& rows, StreamHandle stream) {
-  if (absl::Status status = enter(stream); !status.ok()) return status;
-  const absl::StatusOr<RowExtents> extents = check(rows);
-  if (!extents.ok()) return extents.status();
-  if (extents->target_bytes == 0) return absl::OkStatus();
+  GRIDBUF_RETURN_IF_ERROR(enter(stream));
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& extents, check(rows));
+  if (extents.target_bytes == 0) return absl::OkStatus();
   if (rows.row_count == 1) return copy(rows.target, rows.source, rows.row_bytes, stream);
   if (rows.target_pitch_bytes > kLongestPitchBytes ||
       rows.source_pitch_bytes > kLongestPitchBytes) {
@@ -115,7 +103,7 @@ absl::Status CudaDriver::copy_rows(const RowCopy& rows, StreamHandle stream) {
       runtime_.copy_rows(rows.target, unsigned_of(rows.target_pitch_bytes), rows.source,
                          unsigned_of(rows.source_pitch_bytes), unsigned_of(rows.row_bytes),
                          unsigned_of(rows.row_count), stream);
-  if (absl::Status status = checked(error, "cudaMemcpy2DAsync"); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(checked(error, "cudaMemcpy2DAsync"));
   return enqueued({rows.target, rows.source}, stream);
 }
 
@@ -123,34 +111,30 @@ absl::Status CudaDriver::copy_row_by_row(const RowCopy& rows, StreamHandle strea
   auto* target = static_cast<std::byte*>(rows.target);
   const auto* source = static_cast<const std::byte*>(rows.source);
   for (std::int64_t row = 0; row < rows.row_count; ++row) {
-    if (absl::Status status = copy(target + row * rows.target_pitch_bytes,
-                                   source + row * rows.source_pitch_bytes, rows.row_bytes, stream);
-        !status.ok()) {
-      return status;
-    }
+    GRIDBUF_RETURN_IF_ERROR(copy(target + row * rows.target_pitch_bytes,
+                                 source + row * rows.source_pitch_bytes, rows.row_bytes, stream));
   }
   return absl::OkStatus();
 }
 
 absl::Status CudaDriver::fill(void* target, std::byte value, std::int64_t length_bytes,
                               StreamHandle stream) {
-  if (absl::Status status = enter(stream); !status.ok()) return status;
-  if (absl::Status status = check_length("length_bytes", length_bytes); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(enter(stream));
+  GRIDBUF_RETURN_IF_ERROR(check_length("length_bytes", length_bytes));
   if (length_bytes == 0) return absl::OkStatus();
   const int error =
       runtime_.fill(target, std::to_integer<int>(value), unsigned_of(length_bytes), stream);
-  if (absl::Status status = checked(error, "cudaMemsetAsync"); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(checked(error, "cudaMemsetAsync"));
   return enqueued({target}, stream);
 }
 
 // Where CUDA refuses the launch nothing uses the operands; else each of them is in use.
 absl::Status CudaDriver::launch(const DeviceKernel& kernel, StreamHandle stream) {
-  if (absl::Status status = enter(stream); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(enter(stream));
   const int error = kernel.on_cuda(kernel.arguments.data(), stream);
-  const std::string call = "the launch of " + std::string(kernel.name);
-  if (absl::Status status = checked(error, call); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(checked(error, absl::StrCat("the launch of ", kernel.name)));
   for (const KernelOperand& operand : kernel.operands) {
-    if (absl::Status status = enqueued({operand.begin}, stream); !status.ok()) return status;
+    GRIDBUF_RETURN_IF_ERROR(enqueued({operand.begin}, stream));
   }
   return absl::OkStatus();
 }
@@ -158,12 +142,12 @@ absl::Status CudaDriver::launch(const DeviceKernel& kernel, StreamHandle stream)
 // --- Streams -------------------------------------------------------------------------------------
 
 absl::Status CudaDriver::synchronize(StreamHandle stream) {
-  if (absl::Status status = enter(stream); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(enter(stream));
   return checked(runtime_.stream_synchronize(stream), "cudaStreamSynchronize");
 }
 
 absl::Status CudaDriver::synchronize_device() {
-  if (absl::Status status = process_.check("CUDA"); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(process_.check("CUDA"));
   return checked(runtime_.device_synchronize(), "cudaDeviceSynchronize");
 }
 
@@ -178,26 +162,24 @@ int CudaDriver::order(StreamHandle producer, StreamHandle consumer) const {
 }
 
 absl::Status CudaDriver::order_after(StreamHandle producer, StreamHandle consumer) {
-  if (absl::Status status = enter(producer); !status.ok()) return status;
-  if (absl::Status status = enter(consumer); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(enter(producer));
+  GRIDBUF_RETURN_IF_ERROR(enter(consumer));
   if (producer == consumer) return absl::OkStatus();
   return checked(order(producer, consumer), "ordering two streams by an event");
 }
 
 absl::StatusOr<StreamHandle> CudaDriver::create_stream(StreamKind kind) {
-  if (absl::Status status = process_.check("CUDA"); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(process_.check("CUDA"));
   std::uint64_t stream = 0;
   const int error = runtime_.stream_create(&stream, kind == StreamKind::kNonBlocking ? 1 : 0);
-  if (absl::Status status = checked(error, "cudaStreamCreateWithFlags"); !status.ok()) {
-    return status;
-  }
+  GRIDBUF_RETURN_IF_ERROR(checked(error, "cudaStreamCreateWithFlags"));
   const std::lock_guard lock(mutex_);
   own_streams_.insert(stream);
   return stream;
 }
 
 absl::Status CudaDriver::destroy_stream(StreamHandle stream) {
-  if (absl::Status status = enter(stream); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(enter(stream));
   {
     const std::lock_guard lock(mutex_);
     if (own_streams_.erase(stream) == 0) {
@@ -212,29 +194,11 @@ absl::Status CudaDriver::destroy_stream(StreamHandle stream) {
 absl::Status CudaDriver::check_stream(StreamHandle stream) { return is_idle(stream).status(); }
 
 absl::StatusOr<bool> CudaDriver::is_idle(StreamHandle stream) {
-  if (absl::Status status = enter(stream); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(enter(stream));
   const int error = runtime_.stream_query(stream);
   if (error == GRIDBUF_CUDA_NOT_READY) return false;
-  if (absl::Status status = checked(error, "cudaStreamQuery"); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(checked(error, "cudaStreamQuery"));
   return true;
-}
-
-// --- Addresses -----------------------------------------------------------------------------------
-
-absl::StatusOr<PointerInfo> CudaDriver::pointer_info(const void* address) {
-  if (absl::Status status = process_.check("CUDA"); !status.ok()) return status;
-  gridbuf_cuda_pointer found{};
-  const int error = runtime_.pointer(address, &found);
-  if (absl::Status status = checked(error, "cudaPointerGetAttributes"); !status.ok()) return status;
-  const auto type = static_cast<DeviceType>(found.device_type);
-  if (type == DeviceType::kHost) return PointerInfo{};
-  PointerInfo info{.device = {type, found.device_id},
-                   .base = static_cast<std::uintptr_t>(found.base),
-                   .length_bytes = static_cast<std::int64_t>(found.length_bytes),
-                   .host_accessible = is_host_readable(type),
-                   .device_accessible = true};
-  if (info.base == 0) fill_from_record(address, info);
-  return info;
 }
 
 // --- What there is -------------------------------------------------------------------------------
@@ -247,14 +211,13 @@ std::vector<std::pair<std::string, std::string>> CudaDriver::facts() {
   }
   for (int device = 0; device < count; ++device) {
     gridbuf_cuda_device found{};
-    if (runtime_.device_facts(device, &found) != GRIDBUF_CUDA_DONE) continue;
-    std::string text = std::string(found.name) + ", compute capability " +
-                       std::to_string(found.compute_major) + "." +
-                       std::to_string(found.compute_minor) + ", " +
-                       bytes_text(static_cast<std::int64_t>(found.memory_bytes));
-    text += found.has_pools != 0 ? ", pools" : ", no pools";
-    text += found.has_managed != 0 ? ", managed" : ", no managed memory";
-    facts.emplace_back("cuda device " + std::to_string(device), text);
+    if (runtime_.device_info(device, &found) != GRIDBUF_CUDA_DONE) continue;
+    facts.emplace_back(absl::StrCat("cuda device ", device),
+                       absl::StrCat(found.name, ", compute capability ", found.compute_major, ".",
+                                    found.compute_minor, ", ",
+                                    bytes_text(static_cast<std::int64_t>(found.memory_bytes)),
+                                    found.has_pools != 0 ? ", pools" : ", no pools",
+                                    found.has_managed != 0 ? ", managed" : ", no managed memory"));
   }
   return facts;
 }
@@ -287,7 +250,7 @@ absl::StatusOr<CudaDriver*> cuda_driver() {
   const std::lock_guard lock(mutex);
   if (CudaDriver* driver = started.load()) return driver;
   const gridbuf_cuda_runtime* runtime = gridbuf_cuda_runtime_table();
-  if (absl::Status status = find_cuda_device(runtime); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(find_cuda_device(runtime));
   started = new CudaDriver(*runtime);
   return started.load();
 }

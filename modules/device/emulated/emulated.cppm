@@ -1,26 +1,20 @@
 // gridbuf.device.emulated: a device in host memory, as strict as a real one may be.
 //
-// Purpose. The second implementation of DeviceDriver. It finds the mistakes that a GPU forgives, on
-// a machine without one: a host that touches device memory is ended by a segmentation fault;
-// work on a stream runs as late as CUDA's rules allow, so a missing wait reads old bytes every
-// time; memory that is used before its allocation or after its release, and copies beyond an
-// allocation, are errors that say so; any operation fails or is delayed on demand.
-//
-// It is CUDA by its rules and its codes (device type kCuda, device 0; stream handles 1 and 2; what
-// is pageable, what is pinned). Allocation is stream-ordered as cudaMallocAsync is. It is never a
-// fallback: it is used only where it was switched on (gridbuf.device.registry), and its name is in
-// every text about it. It is neither fast nor a model of time.
+// It finds the mistakes that a GPU forgives, on a machine without one. A host that touches device
+// memory gets a segmentation fault. Work on a stream runs as late as CUDA's rules allow, so a
+// missing wait reads old bytes every time. Memory that is used before its allocation or after its
+// release, and copies beyond an allocation, are errors that say so. Any operation fails or is
+// delayed on demand. Rules and codes are CUDA's (device type kCuda, device 0, stream handles 1 and
+// 2). It is not a fallback and not a model of time.
 //
 // Key decision: memory. Device memory is two mappings of equal length. The public one is where the
-// addresses that users get point to: it is PROT_NONE, so a host that touches it faults at that
-// instruction. The bytes are in the other one, the alias, whose address never leaves this library.
-// No window is ever opened in the public mapping, so that a kernel on one thread never makes a
-// wrong access on another one pass. Managed and pinned memory is one ordinary mapping.
+// users' addresses point to: it is PROT_NONE, so a host that touches it faults at that instruction.
+// The bytes are in the other one, the alias, whose address stays in this library. Managed and
+// pinned memory is one ordinary mapping.
 //
-// Key decision: streams. Every stream is a queue. The thread that synchronises runs what it waits
-// for, and nothing else; this library has no threads. What runs when is then decided by the program
-// under test alone, and a run can be repeated. No lock is held while work runs, so work may take a
-// lock (Python's, for NumPy in a kernel) that a thread which only enqueues holds.
+// Key decision: streams. Every stream is a queue, and this library has no threads: the thread that
+// synchronises runs what it waits for, and nothing else. A run can then be repeated. No lock is
+// held while work runs, so work may take a lock (Python's) that a thread which only enqueues holds.
 module;
 
 #include <array>
@@ -56,11 +50,9 @@ export namespace gridbuf::emulated {
 
 // ---- Failures and delays on demand ----
 
-// Any operation can fail: "the third copy from now fails". A loop over n = 1, 2, … that ends with
-// the first run without a failure visits every place where the operation is used, and shows that
-// each leaves nothing behind. A failure is either *at the call*, as when a stream is invalid, or
-// *when run*: the call succeeds and the next synchronisation reports it, as CUDA reports the
-// failures of kernels. A delay makes the work of an operation take that long when it runs.
+// Any operation can fail: "the third copy from now fails". A failure is either *at the call*, as
+// when a stream is invalid, or *when run*: the call succeeds and the next synchronisation reports
+// it, as CUDA reports the failures of kernels.
 
 /// The operations that can be made to fail, as tests name them.
 enum class Operation : std::uint8_t {
@@ -83,12 +75,12 @@ struct Fault {
   std::optional<Operation> operation = {};  // none: any
   std::int64_t first_call = 1;              // counted from the injection
   std::int64_t call_count = 1;
-  absl::Status error = {};  // what the call, or the work, answers; OK: it only dawdles
+  absl::Status error = {};  // what the call, or the work, answers; OK: it is only delayed
   bool when_run = false;    // for copy, fill and launch: the work fails, not the call
   std::int64_t delay_milliseconds = 0;
 };
 
-/// What an operation has to do besides: nothing in ordinary life.
+/// What an operation has to do besides.
 struct Verdict {
   absl::Status at_call = {};
   absl::Status when_run = {};
@@ -102,8 +94,7 @@ class Faults {
   void remove(std::int64_t number);
   void clear();
 
-  /// Counts the call and says what is to happen. Of several failures the first one injected counts,
-  /// of several delays their sum.
+  /// Counts the call. Of several failures the first one injected counts, of delays the sum.
   Verdict judge(Operation operation);
   /// How often an operation (none: any) was called.
   std::int64_t calls(std::optional<Operation> operation);
@@ -154,7 +145,7 @@ class Memory {
   /// What a fresh byte holds unless zeros were asked for; of larger ranges the first kFreshBytes.
   static constexpr std::byte kFresh{0xCB};
   static constexpr std::int64_t kFreshBytes = std::int64_t{16} << 20;
-  /// Device and managed addresses are multiples of this and of no more, as CUDA promises no more.
+  /// Device and managed addresses are multiples of this and of no more, as with CUDA.
   static constexpr std::int64_t kAlignmentBytes = 256;
   /// How much address space of released ranges is kept out of use, and how many of them.
   static constexpr std::int64_t kQuarantineBytes = std::int64_t{1} << 32;
@@ -180,9 +171,8 @@ class Memory {
   /// Whether released memory was at this address lately.
   bool was_released(const void* address);
 
-  /// The range that holds [address, address + length_bytes). kValue, naming `role` ("copy source"),
-  /// if it reaches beyond the range or its owner has released it. Null for addresses that are not
-  /// of this memory: ordinary memory of the host.
+  /// The range that holds [address, address + length_bytes); null for ordinary memory of the host.
+  /// kValue, naming `role` ("copy source"), if it reaches beyond the range or was released.
   absl::StatusOr<RangePtr> range_of(std::string_view role, const void* address,
                                     std::int64_t length_bytes);
 
@@ -190,8 +180,8 @@ class Memory {
   absl::StatusOr<RangePtr> range_in_work(std::string_view role, const void* address,
                                          std::int64_t length_bytes);
 
-  /// Where work of the device finds the bytes of `address` now. kInternal if the range may not be
-  /// used at this moment: its allocation has not run yet, or it is gone.
+  /// Where work of the device finds the bytes of `address` now. kInternal if the allocation has not
+  /// run yet, or the range is gone.
   absl::StatusOr<std::byte*> translate(std::string_view role, const Range& range,
                                        const void* address);
 
@@ -236,9 +226,7 @@ using Points = std::vector<Point>;
 ///   * of an event wait: all that the producer had pending at the time of the record;
 ///   * on the legacy default stream: all that blocking streams (the per-thread default streams too)
 ///     had pending; and an operation on one of those is after all that the legacy stream had.
-/// These are operations that were enqueued before, so there are no cycles. Lateness is bounded in
-/// two places, as in CUDA: a queue of kMostPending runs its oldest operations, and polling makes
-/// progress.
+/// These are operations that were enqueued before, so there are no cycles.
 class LateStreams {
  public:
   /// A queue runs its oldest operations when it holds more than this.
@@ -249,8 +237,7 @@ class LateStreams {
   LateStreams();
 
   StreamHandle create(StreamKind kind);
-  /// kValue for what `create` did not give. Pending work stays, and runs when something waits for
-  /// it.
+  /// kValue for what `create` did not give. Pending work stays.
   absl::Status destroy(StreamHandle stream);
   /// kValue for 0 and for what is no live stream.
   absl::Status check(StreamHandle stream);
@@ -262,8 +249,8 @@ class LateStreams {
   absl::StatusOr<Points> pending_now(StreamHandle stream);
   /// The same queues, with all that they have pending now.
   Points refreshed(const Points& points);
-  /// Adds work to a queue that may have lost its stream, for memory outlives streams. Where there
-  /// is nothing that it would have to wait for, it runs at once.
+  /// Adds work to a queue that may have lost its stream, for memory outlives streams. It runs at
+  /// once if it has nothing to wait for.
   void enqueue_last(const Point& point, Work work, Points points);
   /// Runs what the queue has pending as far as that needs no other thread's work.
   void run_without_waiting(const Point& point);
@@ -271,8 +258,7 @@ class LateStreams {
   /// Runs what is pending and returns the first failure since the last synchronisation.
   absl::Status synchronize(StreamHandle stream);
   absl::Status synchronize_device();
-  /// The same without the report: a failure stays for the next synchronisation. If it may not wait,
-  /// as far as that needs no other thread's work.
+  /// The same without the report. If it may not wait, as far as that needs no other thread's work.
   void run_device(bool may_wait);
   absl::StatusOr<bool> is_idle(StreamHandle stream);
 
@@ -377,7 +363,7 @@ class EmulatedDriver final : public DeviceDriver {
 
  private:
   struct BlockRecord;
-  absl::Status enter(emulated::Operation operation, emulated::Verdict& verdict);
+  absl::Status enter(emulated::Operation operation, emulated::Verdict* verdict = nullptr);
   absl::Status enter_waiting(emulated::Operation operation);
   absl::Status enqueue(StreamHandle stream, const emulated::Verdict& verdict, emulated::Work work,
                        const std::vector<emulated::RangePtr>& used);

@@ -15,6 +15,7 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "modules/base/status_macros.h"
 
 module gridbuf.device.emulated;
 
@@ -103,7 +104,7 @@ absl::Status LateStreams::check(StreamHandle stream) {
 }
 
 absl::StatusOr<std::shared_ptr<Queue>> LateStreams::find(StreamHandle stream) {
-  if (absl::Status status = check_stream_number(stream); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(check_stream_number(stream));
   if (stream == kLegacyDefaultStream) return legacy_;
   if (stream == kPerThreadDefaultStream) return this_threads_queue();
   const auto found = streams_.find(stream);
@@ -169,10 +170,9 @@ void LateStreams::add(const std::shared_ptr<Queue>& queue, Work work, Points poi
 
 absl::Status LateStreams::enqueue(StreamHandle stream, Work work, Points points) {
   Lock lock(mutex_);
-  const absl::StatusOr<std::shared_ptr<Queue>> queue = find(stream);
-  if (!queue.ok()) return queue.status();
-  add(*queue, std::move(work), std::move(points));
-  bound_lateness(lock, *queue);
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& queue, find(stream));
+  add(queue, std::move(work), std::move(points));
+  bound_lateness(lock, queue);
   return absl::OkStatus();
 }
 
@@ -210,26 +210,23 @@ Points LateStreams::refreshed(const Points& points) {
 
 absl::StatusOr<Points> LateStreams::pending_now(StreamHandle stream) {
   const Lock lock(mutex_);
-  const absl::StatusOr<std::shared_ptr<Queue>> queue = find(stream);
-  if (!queue.ok()) return queue.status();
-  if (*queue == legacy_) {
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& queue, find(stream));
+  if (queue == legacy_) {
     Points points = tails_of_blocking_queues();
     points.push_back(tail_of(legacy_));
     return points;
   }
-  return Points{tail_of(*queue)};
+  return Points{tail_of(queue)};
 }
 
 absl::Status LateStreams::order_after(StreamHandle producer, StreamHandle consumer) {
   Lock lock(mutex_);
-  const absl::StatusOr<std::shared_ptr<Queue>> from = find(producer);
-  if (!from.ok()) return from.status();
-  const absl::StatusOr<std::shared_ptr<Queue>> to = find(consumer);
-  if (!to.ok()) return to.status();
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& from, find(producer));
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& to, find(consumer));
   // The record is an operation of the producer: on the legacy stream it gathers the others.
-  add(*from, nullptr, {});
-  add(*to, nullptr, {tail_of(*from)});
-  bound_lateness(lock, *to);
+  add(from, nullptr, {});
+  add(to, nullptr, {tail_of(from)});
+  bound_lateness(lock, to);
   return absl::OkStatus();
 }
 
@@ -289,10 +286,9 @@ void LateStreams::bound_lateness(Lock& lock, const std::shared_ptr<Queue>& queue
 absl::Status LateStreams::take_error() { return std::exchange(first_error_, absl::OkStatus()); }
 
 absl::Status LateStreams::synchronize(StreamHandle stream) {
-  absl::StatusOr<Points> points = pending_now(stream);
-  if (!points.ok()) return points.status();
+  GRIDBUF_ASSIGN_OR_RETURN(auto& points, pending_now(stream));
   Lock lock(mutex_);
-  run(lock, *std::move(points), /*may_wait=*/true);
+  run(lock, std::move(points), /*may_wait=*/true);
   forget_drained_queues();
   return take_error();
 }
@@ -312,12 +308,11 @@ void LateStreams::run_device(bool may_wait) {
 }
 
 absl::StatusOr<bool> LateStreams::is_idle(StreamHandle stream) {
-  absl::StatusOr<Points> points = pending_now(stream);
-  if (!points.ok()) return points.status();
+  GRIDBUF_ASSIGN_OR_RETURN(auto& points, pending_now(stream));
   Lock lock(mutex_);
-  if (std::all_of(points->begin(), points->end(), &is_met)) return true;
+  if (std::all_of(points.begin(), points.end(), &is_met)) return true;
   Queue& queue = **find(stream);
-  if (++queue.queries >= kPatience) run(lock, *std::move(points), /*may_wait=*/false);
+  if (++queue.queries >= kPatience) run(lock, std::move(points), /*may_wait=*/false);
   return false;
 }
 

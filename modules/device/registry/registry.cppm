@@ -1,20 +1,15 @@
 // gridbuf.device.registry: which devices there are.
 //
-// Purpose. The one library that knows both drivers. `device_driver` answers with the emulated
-// device while it is switched on, else with CUDA, else with an error that says what was looked for.
-// Nothing looks for a device before the first such call, so a program that uses host memory alone
-// needs no driver, no GPU and no time for either. `device_table` is that driver as a table of plain
-// C functions, for programs that share nothing with gridbuf (the conformance suite, a test in
-// another language); device_table.h is the whole interface.
+// `device_driver` answers with the emulated device while it is switched on, else with CUDA, else
+// with an error that says what was looked for. Nothing looks for a device before the first such
+// call. `device_table` is that driver as a table of plain C functions (device_table.h), for
+// programs that share nothing with gridbuf (the conformance suite, a test in another language).
 //
 // Key decision. The emulated device is switched on by name, in the environment
-// (GRIDBUF_DEVICE=emulated) or by a call, and never as a fallback. A program that runs on it by
-// accident would be right and useless.
-//
-// The switch decides what is allocated from then on, and nothing else. Existing memory belongs to
-// the driver that made it: `driver_of` finds that one by address. So switching while memory lives
-// is harmless; only exports of emulated memory end with the switch, because other libraries may not
-// take it for a GPU's.
+// (GRIDBUF_DEVICE=emulated) or by a call, and not as a fallback: a program that runs on it by
+// accident would be right and useless. The switch decides what is allocated from then on; existing
+// memory belongs to the driver that made it (`driver_of`). Only exports of emulated memory end with
+// the switch, because other libraries may not take it for a GPU's.
 module;
 
 #include <string>
@@ -58,10 +53,8 @@ std::vector<std::pair<std::string, std::string>> device_facts();
 /// The name of the capsule that hands the table to Python.
 inline constexpr const char* kDeviceTableCapsule = "gridbuf_device_table_v1";
 
-/// The table of device_driver(). It stays valid, and bound to that driver, for the life of the
-/// process. Everything is checked as for any caller: a wrong address or a dead stream is an error,
-/// not a crash. `copy` and `synchronize` wait, so Python calls them without the GIL. Error:
-/// kDeviceUnavailable.
+/// The table of device_driver(), bound to that driver for the life of the process. `copy` and
+/// `synchronize` wait, so Python calls them without the GIL. Error: kDeviceUnavailable.
 absl::StatusOr<const gridbuf_device_table*> device_table();
 
 }  // namespace gridbuf

@@ -1,19 +1,14 @@
 // gridbuf.interface.buffer: what each request of the buffer protocol (PEP 3118) gets (PB-01 …
-// PB-34).
+// PB-34), and the check of a Py_buffer that an exporter filled in.
 //
 // A consumer asks for a buffer with a set of flags: how much it can cope with (strides, a
 // contiguity) and what it needs (writing, a format). The exporter must either meet all of it or
 // refuse with a BufferError, and must leave out what was not asked for. That decision is made here,
-// without Python.h: `answer` maps a descriptor and flags to the fields of a Py_buffer, and the
-// bindings copy them across. So the rules are tested in C++ over all flag sets.
+// without Python.h, so that the rules are tested over all flag sets.
 //
 // Choices where the documents leave one. Requests without a shape see one dimension of bytes, as a
-// memoryview answers them (consumers such as hashlib accept exactly that); 0-d stays 0-d. FORMAT
-// without ND is refused: such a request already means unsigned bytes. Nothing ever has suboffsets.
-//
-// The other way round, `read_buffer` checks the fields of a Py_buffer that an exporter filled in
-// for a request with strides and format. Pointers of pointers (suboffsets) are refused, because no
-// strides say where such elements lie (PB-32).
+// memoryview answers them; 0-d stays 0-d. FORMAT without ND is refused: such a request already
+// means unsigned bytes. Nothing has suboffsets, and an exporter's are refused (PB-32).
 module;
 
 #include <cstddef>

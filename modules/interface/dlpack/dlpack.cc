@@ -13,21 +13,21 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "modules/base/status_macros.h"
 
 module gridbuf.interface.dlpack;
 
 namespace gridbuf::dlpack {
 namespace {
 
-// Divides byte strides by an itemsize. That is nearly always a power of two, which takes no
-// division of the processor: a handful of those would be as long as the rest of an export.
+// Divides byte strides by an itemsize; by a shift, if it is a power of two: a handful of divisions
+// takes as long as the rest of an export.
 class ElementUnit {
  public:
-  explicit ElementUnit(std::int64_t itemsize_bytes)
-      : itemsize_bytes_(itemsize_bytes),
-        shift_(std::has_single_bit(static_cast<std::uint64_t>(itemsize_bytes))
-                   ? std::countr_zero(static_cast<std::uint64_t>(itemsize_bytes))
-                   : -1) {}
+  explicit ElementUnit(std::int64_t itemsize_bytes) : itemsize_bytes_(itemsize_bytes) {
+    const auto bits = static_cast<std::uint64_t>(itemsize_bytes);
+    if (std::has_single_bit(bits)) shift_ = std::countr_zero(bits);
+  }
 
   bool divides(std::int64_t stride_bytes) const {
     return shift_ >= 0 ? (stride_bytes & (itemsize_bytes_ - 1)) == 0
@@ -40,7 +40,7 @@ class ElementUnit {
 
  private:
   std::int64_t itemsize_bytes_;
-  int shift_;  // -1: no power of two
+  int shift_ = -1;
 };
 
 struct StreamAnswer {
@@ -52,36 +52,18 @@ absl::Status bad_stream(std::int64_t stream, std::string_view bound, std::string
   return make_error(ErrorClass::kValue, {"stream", std::to_string(stream), bound, advice});
 }
 
-// DP-16.
-absl::StatusOr<StreamAnswer> cuda_stream(std::optional<std::int64_t> stream) {
-  switch (stream.value_or(1)) {
-    case -1:
-      return StreamAnswer{StreamOrder::kNothing};
-    case 1:
-      return StreamAnswer{StreamOrder::kLegacyDefault};
-    case 2:
-      return StreamAnswer{StreamOrder::kPerThreadDefault};
-    default:
-      break;
-  }
-  if (*stream > 2) return StreamAnswer{StreamOrder::kHandle, static_cast<std::uint64_t>(*stream)};
-  return bad_stream(*stream, "None, -1, 1, 2 or a stream handle on CUDA",
-                    "pass 1 for the legacy default stream (0 is ambiguous)");
-}
-
-// DP-17.
-absl::StatusOr<StreamAnswer> rocm_stream(std::optional<std::int64_t> stream) {
-  switch (stream.value_or(0)) {
-    case -1:
-      return StreamAnswer{StreamOrder::kNothing};
-    case 0:
-      return StreamAnswer{StreamOrder::kLegacyDefault};
-    default:
-      break;
-  }
-  if (*stream > 2) return StreamAnswer{StreamOrder::kHandle, static_cast<std::uint64_t>(*stream)};
-  return bad_stream(*stream, "None, -1, 0 or a stream handle on ROCm",
-                    "pass 0 for the default stream");
+// DP-16 for CUDA; DP-17 for ROCm, where 0 is the default stream, and 1 and 2 are not streams.
+absl::StatusOr<StreamAnswer> device_stream(bool is_cuda, std::optional<std::int64_t> stream) {
+  const std::int64_t legacy = is_cuda ? 1 : 0;
+  const std::int64_t asked = stream.value_or(legacy);
+  if (asked == -1) return StreamAnswer{StreamOrder::kNothing};
+  if (asked == legacy) return StreamAnswer{StreamOrder::kLegacyDefault};
+  if (asked == 2 && is_cuda) return StreamAnswer{StreamOrder::kPerThreadDefault};
+  if (asked > 2) return StreamAnswer{StreamOrder::kHandle, static_cast<std::uint64_t>(asked)};
+  return is_cuda ? bad_stream(asked, "None, -1, 1, 2 or a stream handle on CUDA",
+                              "pass 1 for the legacy default stream (0 is ambiguous)")
+                 : bad_stream(asked, "None, -1, 0 or a stream handle on ROCm",
+                              "pass 0 for the default stream");
 }
 
 // DP-15, DP-24: the host has no streams, so work that devices still do on the memory must have
@@ -100,10 +82,10 @@ absl::StatusOr<StreamAnswer> stream_for(DeviceType own, DeviceType exported,
     case DeviceType::kCuda:
     case DeviceType::kCudaHost:
     case DeviceType::kCudaManaged:
-      return cuda_stream(stream);
+      return device_stream(/*is_cuda=*/true, stream);
     case DeviceType::kRocm:
     case DeviceType::kRocmHost:
-      return rocm_stream(stream);
+      return device_stream(/*is_cuda=*/false, stream);
   }
   return bad_stream(stream.value_or(0), "for a device that gridbuf knows", "export from the host");
 }
@@ -170,13 +152,8 @@ absl::Status check_legacy(const BufferDescriptor& descriptor, bool readonly) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
-namespace {
-
 absl::Status check_strides(const StridedView& view) {
-  if (is_empty(view.shape))
-    return absl::OkStatus();  // No stride of an empty array matters (DP-33).
+  if (is_empty(view.shape)) return absl::OkStatus();  // DP-33
   const ElementUnit unit(view.itemsize_bytes);
   for (int axis = 0; axis < view.ndim(); ++axis) {
     if (view.shape[axis] == 1 || unit.divides(view.strides_bytes[axis])) continue;
@@ -190,36 +167,39 @@ absl::Status check_strides(const StridedView& view) {
   return absl::OkStatus();
 }
 
+// Its type, if DLPack has words for all of it.
+absl::StatusOr<DlpackType> exportable_type(const BufferDescriptor& descriptor) {
+  GRIDBUF_ASSIGN_OR_RETURN(auto& type, descriptor.dtype.dlpack());
+  GRIDBUF_RETURN_IF_ERROR(check_strides(descriptor.view));
+  return std::move(type);
+}
+
 }  // namespace
 
 absl::Status check_exportable(const BufferDescriptor& descriptor) {
-  if (const auto type = descriptor.dtype.dlpack(); !type.ok()) return type.status();
-  return check_strides(descriptor.view);
+  return exportable_type(descriptor).status();
 }
 
 absl::StatusOr<ExportPlan> negotiate(const BufferDescriptor& descriptor,
                                      const ExportRequest& request) {
-  const absl::StatusOr<DeviceAnswer> device = device_for(descriptor, request);
-  if (!device.ok()) return device.status();
-  const absl::StatusOr<StreamAnswer> stream =
-      stream_for(descriptor.device.type, device->device.type, request.stream);
-  if (!stream.ok()) return stream.status();
-  const absl::StatusOr<DlpackType> type = descriptor.dtype.dlpack();
-  if (!type.ok()) return type.status();
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& device, device_for(descriptor, request));
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& stream,
+                           stream_for(descriptor.device.type, device.device.type, request.stream));
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& type, descriptor.dtype.dlpack());
   ExportPlan plan;
-  plan.copy = device->copy;
-  plan.device = device->device;
-  plan.type = *type;
-  plan.stream_order = stream->order;
-  plan.stream = stream->stream;
-  choose_version(request.max_version, *type, plan);
+  plan.copy = device.copy;
+  plan.device = device.device;
+  plan.type = type;
+  plan.stream_order = stream.order;
+  plan.stream = stream.stream;
+  choose_version(request.max_version, type, plan);
   // A copy gets strides of its own and may be written.
   if (!plan.copy) {
-    if (absl::Status status = check_strides(descriptor.view); !status.ok()) return status;
+    GRIDBUF_RETURN_IF_ERROR(check_strides(descriptor.view));
   }
   if (!plan.versioned) {
     const bool readonly = descriptor.readonly && !plan.copy;
-    if (absl::Status status = check_legacy(descriptor, readonly); !status.ok()) return status;
+    GRIDBUF_RETURN_IF_ERROR(check_legacy(descriptor, readonly));
   }
   return plan;
 }
@@ -298,12 +278,10 @@ absl::Status no_memory() {
 
 // The plan of an export that nobody negotiated: as it is, where it is.
 absl::StatusOr<ExportPlan> plain_plan(const BufferDescriptor& descriptor) {
-  const absl::StatusOr<DlpackType> type = descriptor.dtype.dlpack();
-  if (!type.ok()) return type.status();
-  if (absl::Status status = check_strides(descriptor.view); !status.ok()) return status;
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& type, exportable_type(descriptor));
   ExportPlan plan;
   plan.device = descriptor.device;
-  plan.type = *type;
+  plan.type = type;
   return plan;
 }
 
@@ -328,31 +306,25 @@ absl::StatusOr<VersionedExport> export_versioned(const BufferDescriptor& descrip
 }
 
 absl::StatusOr<LegacyExport> export_legacy(const BufferDescriptor& descriptor) {
-  if (absl::Status status = check_legacy(descriptor, descriptor.readonly); !status.ok()) {
-    return status;
-  }
-  const absl::StatusOr<ExportPlan> plan = plain_plan(descriptor);
-  if (!plan.ok()) return plan.status();
-  return export_legacy(descriptor, *plan);
+  GRIDBUF_RETURN_IF_ERROR(check_legacy(descriptor, descriptor.readonly));
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& plan, plain_plan(descriptor));
+  return export_legacy(descriptor, plan);
 }
 
 absl::StatusOr<VersionedExport> export_versioned(const BufferDescriptor& descriptor, bool copied,
                                                  std::uint32_t minor_version) {
-  absl::StatusOr<ExportPlan> plan = plain_plan(descriptor);
-  if (!plan.ok()) return plan.status();
-  plan->copy = copied;
-  plan->minor_version = minor_version;
-  return export_versioned(descriptor, *plan);
+  GRIDBUF_ASSIGN_OR_RETURN(auto& plan, plain_plan(descriptor));
+  plan.copy = copied;
+  plan.minor_version = minor_version;
+  return export_versioned(descriptor, plan);
 }
 
 absl::Status describe_tensor(const BufferDescriptor& descriptor, Extents& strides_elements,
                              DLTensor& tensor) {
-  const absl::StatusOr<DlpackType> type = descriptor.dtype.dlpack();
-  if (!type.ok()) return type.status();
-  if (absl::Status status = check_strides(descriptor.view); !status.ok()) return status;
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& type, exportable_type(descriptor));
   strides_elements = descriptor.view.strides_bytes;
   fill_strides(descriptor.view, strides_elements.data());
-  fill_tensor(descriptor, descriptor.device, *type,
+  fill_tensor(descriptor, descriptor.device, type,
               const_cast<std::int64_t*>(descriptor.view.shape.data()), strides_elements.data(),
               tensor);
   return absl::OkStatus();

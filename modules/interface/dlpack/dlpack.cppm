@@ -1,29 +1,22 @@
 // gridbuf.interface.dlpack: DLPack's structs, the rules of its negotiation, exports that own their
 // memory, tensors that come in, and the C exchange API.
 //
-// DLPack hands a tensor across libraries as a C struct with a deleter. The ABI (version 1, DL-01)
-// is defined here, so that no header is needed; static assertions pin every offset. Nothing here
-// knows Python: capsules, and when a deleter is called, are the bindings'.
+// The ABI (version 1, DL-01) is defined here, so that no header is needed. Capsules, and when a
+// deleter is called, are the bindings'.
 //
-// Exports. `negotiate` takes what a consumer asked of __dlpack__ (stream, max_version, dl_device,
-// copy: DP-11 … DP-25) and says what it gets: a legacy or a versioned capsule, with or without a
-// copy, or the error. It touches no memory, and every combination is tested. Copying is the
-// caller's, which knows layout and allocator. An export holds a share of the C++ owner and not of
-// the Python object: its deleter drops that share and nothing else, so it may run on any thread,
-// with or without the GIL, before or after the interpreter's end (DL-20). Deleters that call into
-// Python have crashed every library that had them.
+// Exports. `negotiate` takes what a consumer asked of __dlpack__ (DP-11 … DP-25) and says what it
+// gets, or the error; it touches no memory. An export holds a share of the C++ owner and not of the
+// Python object: its deleter may run on any thread, with or without the GIL, before or after the
+// interpreter's end (DL-20).
 //
 // Imports (DL-07 … DL-30, DP-05 … DP-09, DP-31 … DP-33). Reading and owning are one step: `take`
 // takes the struct over in every case. Either the returned view owns it, or it is refused and its
-// deleter has run. No path runs it twice or never. (Libraries that took first and checked later
-// freed such tensors twice; pytorch #56789, numpy #32697.) Of a newer major version only the
-// deleter is touched, whose place never changes (DL-22). Unknown devices, element types and packed
-// sub-byte elements are refused (DL-23, DL-25). `manager_ctx` is never looked at (DL-28).
+// deleter has run. (Libraries that took first and checked later freed such tensors twice; pytorch
+// #56789, numpy #32697.) Of a newer major version only the deleter is touched (DL-22).
 //
 // The exchange API (DX-01 … DX-12) is a static table of functions on an array type, so that C code
-// reads arrays without Python calls. Its header of 16 bytes stays in all versions; what follows
-// belongs to one major version. So a reader looks at `version.major` first and walks `prev_api` for
-// one that it knows (DX-03).
+// reads arrays without Python calls. What follows its header belongs to one major version: a reader
+// looks at `version.major` first and walks `prev_api` for one that it knows (DX-03).
 module;
 
 #include <cstddef>
@@ -140,12 +133,10 @@ struct ExportPlan {
   std::uint64_t stream = 0;  // for kHandle
 };
 
-/// What a consumer that asks `request` of `descriptor` gets. Memory that the host cannot read goes
-/// to it as a copy; pinned and managed memory as it is, when its pending work has ended. Errors:
-/// kValue for a stream the device has not (DP-15 … DP-17); kBuffer for a device it cannot be put on
-/// (DP-23), or not without the copy that was forbidden (DP-21), read-only memory asked for without
-/// a version, as a legacy capsule cannot say so (DP-27), and everything DLPack cannot describe: see
-/// `check_exportable`.
+/// What a consumer that asks `request` of `descriptor` gets. Errors: kValue for a stream the device
+/// has not (DP-15 … DP-17); kBuffer for a device it cannot be put on (DP-23), or not without the
+/// copy that was forbidden (DP-21), for read-only memory without a version (DP-27), and as
+/// check_exportable.
 absl::StatusOr<ExportPlan> negotiate(const BufferDescriptor& descriptor,
                                      const ExportRequest& request);
 
@@ -163,10 +154,9 @@ using LegacyExport = std::unique_ptr<DLManagedTensor, CallDeleter>;
 using VersionedExport = std::unique_ptr<DLManagedTensorVersioned, CallDeleter>;
 
 /// The memory as a managed tensor; `descriptor.owner` lives until its deleter has run. `data` is
-/// element (0, …, 0), byte_offset 0 (consumers have lost it), null if there are no elements
-/// (DL-12). Strides are always there, in elements (DL-08, DL-09); where they carry no meaning they
-/// are those of a dense array (DP-33). Errors: kBuffer as check_exportable, and for read-only
-/// memory in the legacy form; kMemory.
+/// element (0, …, 0), null if there are none (DL-12), and byte_offset 0 (consumers have lost it).
+/// Strides are always there, in elements (DL-08, DL-09). Errors: kBuffer as check_exportable, and
+/// for read-only memory in the legacy form; kMemory.
 absl::StatusOr<LegacyExport> export_legacy(const BufferDescriptor& descriptor);
 
 /// The same, with version and flags: read-only as the descriptor says (DL-04), copied as the caller
@@ -183,8 +173,8 @@ absl::StatusOr<LegacyExport> export_legacy(const BufferDescriptor& descriptor,
 absl::StatusOr<VersionedExport> export_versioned(const BufferDescriptor& descriptor,
                                                  const ExportPlan& plan);
 
-/// The memory as a tensor that owns nothing: its shape is the descriptor's, its strides are written
-/// to `strides_elements`, and both must stay while it is used (DX-07). Errors as check_exportable.
+/// The memory as a tensor that owns nothing: it refers to the descriptor's shape and to
+/// `strides_elements`, which is written (DX-07). Errors as check_exportable.
 absl::Status describe_tensor(const BufferDescriptor& descriptor, Extents& strides_elements,
                              DLTensor& tensor);
 
@@ -206,9 +196,6 @@ absl::StatusOr<ImportedView> read_tensor(const DLTensor& tensor, const TensorFor
 /// been called.
 absl::StatusOr<ImportedView> take(DLManagedTensor* managed);
 absl::StatusOr<ImportedView> take(DLManagedTensorVersioned* managed);
-
-/// Whether the fields after the deleter may be read: the major version is ours (DL-22).
-bool is_readable(const DLManagedTensorVersioned& managed);
 
 // ---- The C exchange API. ----
 

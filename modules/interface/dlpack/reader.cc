@@ -1,5 +1,6 @@
 module;
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <new>
@@ -10,6 +11,8 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "modules/base/status_macros.h"
 
 module gridbuf.interface.dlpack;
 
@@ -36,8 +39,7 @@ absl::Status refused(std::string_view rule, std::string_view name, std::string_v
 
 /// The devices that gridbuf knows memory of (DL-17, DL-23).
 absl::StatusOr<Device> read_device(const DLDevice& device) {
-  const std::string found =
-      "(" + std::to_string(device.device_type) + ", " + std::to_string(device.device_id) + ")";
+  const std::string found = absl::StrCat("(", device.device_type, ", ", device.device_id, ")");
   switch (static_cast<DeviceType>(device.device_type)) {
     case DeviceType::kHost:
       if (device.device_id == 0) return Device{};
@@ -60,8 +62,8 @@ absl::StatusOr<Device> read_device(const DLDevice& device) {
 
 absl::StatusOr<DType> read_type(const DLDataType& found, const TensorForm& form) {
   const DlpackType type{found.code, found.bits, found.lanes};
-  const std::string text = "code " + std::to_string(type.code) + ", " + std::to_string(type.bits) +
-                           " bits, " + std::to_string(type.lanes) + " lanes";
+  const std::string text =
+      absl::StrCat("code ", type.code, ", ", type.bits, " bits, ", type.lanes, " lanes");
   if (type.lanes == 0 || type.bits == 0) {
     return refused("DL-15", "the tensor's type", text, "of at least one bit and one lane");
   }
@@ -75,12 +77,6 @@ absl::StatusOr<DType> read_type(const DLDataType& found, const TensorForm& form)
   return dtype;
 }
 
-RawExtents extents_of(const std::int64_t* values, std::int32_t count) {
-  RawExtents extents{.count = count, .values = {}};
-  for (std::int32_t axis = 0; axis < count; ++axis) extents.values.push_back(values[axis]);
-  return extents;
-}
-
 /// Strides in bytes. Those of extents of 1 and of empty tensors may be any junk (DP-33).
 absl::StatusOr<std::optional<RawExtents>> read_strides(const DLTensor& tensor,
                                                        const TensorForm& form, const Extents& shape,
@@ -92,7 +88,7 @@ absl::StatusOr<std::optional<RawExtents>> read_strides(const DLTensor& tensor,
     }
     return refused("DL-08", "strides", "null", "given since version 1.2");
   }
-  RawExtents strides = extents_of(tensor.strides, tensor.ndim);
+  RawExtents strides = RawExtents::of(tensor.strides, tensor.ndim);
   for (int axis = 0; axis < shape.size(); ++axis) {
     const auto bytes = checked::mul(strides.values[axis], itemsize_bytes);
     const bool matters = shape[axis] > 1 && !is_empty(shape);
@@ -157,32 +153,24 @@ absl::StatusOr<ImportedView> own(std::unique_ptr<Managed, Return> managed,
 
 }  // namespace
 
-bool is_readable(const DLManagedTensorVersioned& managed) {
-  return managed.version.major == kMajorVersion;
-}
-
 absl::StatusOr<ImportedView> read_tensor(const DLTensor& tensor, const TensorForm& form) {
-  if (absl::Status status = check_counts(tensor); !status.ok()) return status;
-  const absl::StatusOr<Device> device = read_device(tensor.device);
-  if (!device.ok()) return device.status();
-  absl::StatusOr<DType> dtype = read_type(tensor.dtype, form);
-  if (!dtype.ok()) return dtype.status();
-  const RawExtents shape = extents_of(tensor.shape, tensor.ndim);
-  auto strides = read_strides(tensor, form, shape.values, dtype->itemsize_bytes());
-  if (!strides.ok()) return strides.status();
-  const absl::StatusOr<std::uintptr_t> address = read_address(tensor, is_empty(shape.values));
-  if (!address.ok()) return address.status();
-  absl::StatusOr<ImportedView> view = check_array({.address = *address,
-                                                   .shape = shape,
-                                                   .strides_bytes = *std::move(strides),
-                                                   .dtype = *std::move(dtype),
-                                                   .readonly = (form.flags & kFlagReadOnly) != 0,
-                                                   .memory = std::nullopt},
-                                                  kRules, ErrorClass::kBuffer);
-  if (!view.ok()) return view;
-  view->memory.device = *device;
-  view->is_copied = (form.flags & kFlagIsCopied) != 0;
-  return view;
+  GRIDBUF_RETURN_IF_ERROR(check_counts(tensor));
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& device, read_device(tensor.device));
+  GRIDBUF_ASSIGN_OR_RETURN(auto& dtype, read_type(tensor.dtype, form));
+  const RawExtents shape = RawExtents::of(tensor.shape, tensor.ndim);
+  GRIDBUF_ASSIGN_OR_RETURN(auto& strides,
+                           read_strides(tensor, form, shape.values, dtype.itemsize_bytes()));
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& address, read_address(tensor, is_empty(shape.values)));
+  GRIDBUF_ASSIGN_OR_RETURN(auto& view, check_array({.address = address,
+                                                    .shape = shape,
+                                                    .strides_bytes = std::move(strides),
+                                                    .dtype = std::move(dtype),
+                                                    .readonly = (form.flags & kFlagReadOnly) != 0,
+                                                    .memory = std::nullopt},
+                                                   kRules, ErrorClass::kBuffer));
+  view.memory.device = device;
+  view.is_copied = (form.flags & kFlagIsCopied) != 0;
+  return std::move(view);
 }
 
 absl::StatusOr<ImportedView> take(DLManagedTensor* managed) {
@@ -193,16 +181,40 @@ absl::StatusOr<ImportedView> take(DLManagedTensor* managed) {
 
 absl::StatusOr<ImportedView> take(DLManagedTensorVersioned* managed) {
   std::unique_ptr<DLManagedTensorVersioned, Return> owned(managed);
-  if (!is_readable(*managed)) {
-    return refused(
-        "DL-22", "the tensor's version",
-        std::to_string(managed->version.major) + "." + std::to_string(managed->version.minor),
-        "1.x");
+  if (managed->version.major != kMajorVersion) {
+    return refused("DL-22", "the tensor's version",
+                   absl::StrCat(managed->version.major, ".", managed->version.minor), "1.x");
   }
   absl::StatusOr<ImportedView> view = read_tensor(
       managed->dl_tensor,
       {.versioned = true, .minor_version = managed->version.minor, .flags = managed->flags});
   return own(std::move(owned), std::move(view));
+}
+
+// ---- The exchange API. ----
+
+namespace {
+
+/// The most tables that a chain may have before it counts as a loop (DX-03).
+constexpr int kMaxExchangeVersions = 64;
+
+bool is_complete(const ExchangeApi& api) {
+  return api.managed_tensor_allocator != nullptr &&
+         api.managed_tensor_from_py_object_no_sync != nullptr &&
+         api.managed_tensor_to_py_object_no_sync != nullptr && api.current_work_stream != nullptr;
+}
+
+}  // namespace
+
+const ExchangeApi* find_exchange_api(const ExchangeApiHeader* header) {
+  for (int tables = 0; header != nullptr && tables < kMaxExchangeVersions; ++tables) {
+    if (header->version.major == kMajorVersion) {
+      const auto* api = reinterpret_cast<const ExchangeApi*>(header);
+      return is_complete(*api) ? api : nullptr;
+    }
+    header = header->prev_api;
+  }
+  return nullptr;
 }
 
 }  // namespace gridbuf::dlpack

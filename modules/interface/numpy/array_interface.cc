@@ -10,20 +10,19 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "modules/base/status_macros.h"
 
 module gridbuf.interface.numpy;
 
 namespace gridbuf {
 
-// ---- Export. ----
+// ---- __array_interface__: export. ----
 
-absl::StatusOr<ArrayInterfaceFields> array_interface(const BufferDescriptor& descriptor) {
-  if (!is_host_readable(descriptor.device.type)) {
-    return make_error(
-        ErrorClass::kNoSuchBuffer,
-        {"device", to_string(descriptor.device), "readable by the host for __array_interface__",
-         "copy the array to the host, or use the CUDA array interface or DLPack"});
-  }
+namespace {
+
+ArrayInterfaceFields fields_of(const BufferDescriptor& descriptor) {
   ArrayInterfaceFields fields;
   fields.shape = descriptor.view.shape;
   fields.typestr = descriptor.dtype.typestr();
@@ -34,7 +33,19 @@ absl::StatusOr<ArrayInterfaceFields> array_interface(const BufferDescriptor& des
   return fields;
 }
 
-// ---- Import. ----
+}  // namespace
+
+absl::StatusOr<ArrayInterfaceFields> array_interface(const BufferDescriptor& descriptor) {
+  if (!is_host_readable(descriptor.device.type)) {
+    return make_error(
+        ErrorClass::kNoSuchBuffer,
+        {"device", to_string(descriptor.device), "readable by the host for __array_interface__",
+         "copy the array to the host, or use the CUDA array interface or DLPack"});
+  }
+  return fields_of(descriptor);
+}
+
+// ---- __array_interface__: import. ----
 
 namespace {
 
@@ -57,11 +68,7 @@ bool has_typestr_grammar(std::string_view text) {
   }
   if (std::string_view("tbiufcmMOSUV").find(text[1]) == std::string_view::npos) return false;
   const std::string_view rest = text.substr(2, text.find('[') - 2);
-  if (rest.empty()) return false;
-  for (const char letter : rest) {
-    if (letter < '0' || letter > '9') return false;
-  }
-  return true;
+  return !rest.empty() && rest.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 absl::StatusOr<DType> read_typestr(const Found<std::string>& typestr,
@@ -194,18 +201,19 @@ absl::StatusOr<RawArray> read_data(const RawArrayInterface& raw) {
   return array;
 }
 
+absl::Status refuse_mask(std::string_view rule) {
+  return refuse(rule, ErrorClass::kBuffer,
+                {"mask", "given", "None, because this consumer has no masked arrays",
+                 "fill the masked elements and leave the mask out"});
+}
+
 absl::Status check_mask_and_version(const RawArrayInterface& raw) {
   if (!raw.version.has_value() && raw.version.state != Found<std::int64_t>::State::kOutOfRange) {
     const std::string_view rule =
         raw.version.state == Found<std::int64_t>::State::kAbsent ? "AI-02" : "AI-27";
     return refuse_field(rule, raw.version, "version", "an int", "write 'version': 3");
   }
-  if (raw.has_mask) {
-    return refuse("AI-26", ErrorClass::kBuffer,
-                  {"mask", "given", "None, because this consumer has no masked arrays",
-                   "fill the masked elements and leave the mask out"});
-  }
-  return absl::OkStatus();
+  return raw.has_mask ? refuse_mask("AI-26") : absl::OkStatus();
 }
 
 }  // namespace
@@ -213,14 +221,14 @@ absl::Status check_mask_and_version(const RawArrayInterface& raw) {
 absl::StatusOr<DType> read_element_type(const Found<std::string>& typestr,
                                         const Found<RawDescr>& descr,
                                         const ElementTypeRules& rules) {
-  absl::StatusOr<DType> type = read_typestr(typestr, rules);
-  if (!type.ok()) return type;
+  GRIDBUF_ASSIGN_OR_RETURN(auto& type, read_typestr(typestr, rules));
   ElementTypeRules own = rules;
   // AI-13 is AI-11 for types that are no raw bytes.
-  if (type->kind() != Kind::kVoid && rules.descr == kTypeRules.descr) own.descr = "AI-13";
-  if (absl::Status status = check_descr(descr, *type, own); !status.ok()) return status;
-  if (type->kind() != Kind::kVoid || !descr.has_value() || is_default(descr.value)) return type;
-  return DType::structured(type->itemsize_bytes(), "", descr.value.literal);
+  if (type.kind() != Kind::kVoid && rules.descr == kTypeRules.descr) own.descr = "AI-13";
+  GRIDBUF_RETURN_IF_ERROR(check_descr(descr, type, own));
+  if (type.kind() != Kind::kVoid || !descr.has_value() || is_default(descr.value))
+    return std::move(type);
+  return DType::structured(type.itemsize_bytes(), "", descr.value.literal);
 }
 
 absl::StatusOr<std::optional<RawExtents>> read_strides(const Found<RawExtents>& strides_bytes,
@@ -234,7 +242,7 @@ absl::StatusOr<std::optional<RawExtents>> read_strides(const Found<RawExtents>& 
 }
 
 absl::StatusOr<ImportedView> read_array_interface(const RawArrayInterface& raw) {
-  if (absl::Status status = check_mask_and_version(raw); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(check_mask_and_version(raw));
   if (!raw.shape.has_value()) {
     const bool absent = raw.shape.state == Found<RawExtents>::State::kAbsent;
     const bool large = raw.shape.state == Found<RawExtents>::State::kOutOfRange;
@@ -244,16 +252,245 @@ absl::StatusOr<ImportedView> read_array_interface(const RawArrayInterface& raw) 
                         raw.shape, "shape", "a tuple of non-negative ints",
                         "write () for a single element");
   }
-  absl::StatusOr<RawArray> array = read_data(raw);
-  if (!array.ok()) return array.status();
-  absl::StatusOr<DType> dtype = read_element_type(raw.typestr, raw.descr, kTypeRules);
-  if (!dtype.ok()) return dtype.status();
-  absl::StatusOr<std::optional<RawExtents>> strides = read_strides(raw.strides_bytes, "AI-21");
-  if (!strides.ok()) return strides.status();
-  array->shape = raw.shape.value;
-  array->dtype = *std::move(dtype);
-  array->strides_bytes = *std::move(strides);
-  return check_array(*array, kRules);
+  GRIDBUF_ASSIGN_OR_RETURN(auto& array, read_data(raw));
+  GRIDBUF_ASSIGN_OR_RETURN(array.dtype, read_element_type(raw.typestr, raw.descr, kTypeRules));
+  GRIDBUF_ASSIGN_OR_RETURN(array.strides_bytes, read_strides(raw.strides_bytes, "AI-21"));
+  array.shape = raw.shape.value;
+  return check_array(array, kRules);
+}
+
+// ---- __cuda_array_interface__: export. ----
+
+absl::StatusOr<CudaArrayInterfaceFields> cuda_array_interface(const BufferDescriptor& descriptor,
+                                                              std::uint64_t stream) {
+  if (!is_cuda_accessible(descriptor.device.type)) {
+    return make_error(
+        ErrorClass::kNoSuchBuffer,
+        {"device", to_string(descriptor.device),
+         "reached by CUDA devices (device, managed or pinned) for __cuda_array_interface__",
+         "copy the array to a device, or use __array_interface__ or DLPack"});
+  }
+  if (stream == 0) {
+    return make_error(ErrorClass::kValue,
+                      {"stream", "0", "1, 2 or a stream handle",
+                       "pass 1 for the legacy default stream, 2 for the thread's own"});
+  }
+  CudaArrayInterfaceFields fields{fields_of(descriptor), stream};
+  if (descriptor.is_empty()) fields.data_address = 0;
+  return fields;
+}
+
+// ---- __cuda_array_interface__: import. ----
+
+namespace {
+
+using Integer = Found<std::int64_t>;
+
+constexpr ArrayRules kCudaRules{.ndim = "CAI-03",
+                                .extents = "CAI-03",
+                                .size = "CAI-03",
+                                .strides = "CAI-11",
+                                .hull = "CAI-12",
+                                .null = "CAI-07",
+                                .inside = "CAI-12"};
+constexpr ElementTypeRules kCudaTypeRules{
+    .typestr = "CAI-04", .length = "CAI-04", .descr = "CAI-14"};
+
+absl::Status check_version(const Integer& version) {
+  constexpr std::string_view kBound = "an int from 0 to 3";
+  constexpr std::string_view kAdvice = "write 'version': 3";
+  if (!version.has_value()) {
+    const bool absent = version.state == Integer::State::kAbsent;
+    return refuse_field(absent ? "CAI-02" : "CAI-09", version, "version", kBound, kAdvice);
+  }
+  if (version.value >= 0 && version.value <= kCudaArrayInterfaceVersion) return absl::OkStatus();
+  return refuse("CAI-09", ErrorClass::kValue,
+                {"version", std::to_string(version.value), kBound, kAdvice});
+}
+
+/// CAI-16, CAI-17: nothing if no work is pending.
+absl::StatusOr<std::optional<std::uint64_t>> read_stream(const Integer& stream) {
+  if (stream.is_missing()) return std::optional<std::uint64_t>();
+  constexpr std::string_view kBound = "None, 1, 2 or a stream handle";
+  constexpr std::string_view kAdvice =
+      "write 1 for the legacy default stream, 2 for the thread's own (0 could mean either)";
+  if (!stream.has_value()) {
+    const bool wrong_kind = stream.state == Integer::State::kWrongKind;
+    return refuse_field(wrong_kind ? "CAI-16" : "CAI-17", stream, "stream", kBound, kAdvice);
+  }
+  if (stream.value > 0) return std::optional(static_cast<std::uint64_t>(stream.value));
+  return refuse(stream.value == 0 ? "CAI-16" : "CAI-17", ErrorClass::kValue,
+                {"stream", std::to_string(stream.value), kBound, kAdvice});
+}
+
+absl::Status check_fields(const RawCudaArrayInterface& raw) {
+  GRIDBUF_RETURN_IF_ERROR(check_version(raw.version));
+  if (raw.has_mask) return refuse_mask("CAI-15");
+  if (!raw.shape.has_value()) {
+    const bool absent = raw.shape.state == Found<RawExtents>::State::kAbsent;
+    return refuse_field(absent ? "CAI-02" : "CAI-03", raw.shape, "shape",
+                        "a tuple of non-negative ints", "write () for a single element");
+  }
+  if (!raw.data.has_value()) {
+    const bool absent = raw.data.state == Found<RawPointer>::State::kAbsent;
+    return refuse_field(absent ? "CAI-02" : "CAI-05", raw.data, "data",
+                        "a tuple (address, read-only flag)",
+                        "write address 0 for an array without elements");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ImportedView> read_cuda_array_interface(const RawCudaArrayInterface& raw,
+                                                       const std::optional<PointerFacts>& facts) {
+  GRIDBUF_RETURN_IF_ERROR(check_fields(raw));
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& stream, read_stream(raw.stream));
+  GRIDBUF_ASSIGN_OR_RETURN(auto& dtype, read_element_type(raw.typestr, raw.descr, kCudaTypeRules));
+  GRIDBUF_ASSIGN_OR_RETURN(auto& strides, read_strides(raw.strides_bytes, "CAI-11"));
+  RawArray array{.address = raw.data.value.address,
+                 .shape = raw.shape.value,
+                 .strides_bytes = std::move(strides),
+                 .dtype = std::move(dtype),
+                 .readonly = raw.data.value.readonly,
+                 .memory = facts ? facts->allocation : std::nullopt};
+  GRIDBUF_ASSIGN_OR_RETURN(auto& view, check_array(array, kCudaRules));
+  view.memory.device = facts ? facts->device : Device{DeviceType::kCuda, 0};
+  view.stream = stream;
+  if (!facts || facts->device_accessible || view.memory.is_empty()) return std::move(view);
+  return refuse(
+      "CAI-07", ErrorClass::kBuffer,
+      {absl::StrCat("address ", raw.data.value.address), "in memory of " + to_string(facts->device),
+       "reached by the device", "export host memory through __array_interface__"});
+}
+
+// ---- __gt_data_interface__: export. ----
+
+namespace {
+
+/// What both array interfaces say.
+DataInterfaceFields common_fields(ArrayInterfaceFields& fields,
+                                  const BufferDescriptor& descriptor) {
+  DataInterfaceFields entry;
+  entry.shape = fields.shape;
+  entry.typestr = std::move(fields.typestr);
+  entry.data_address = fields.data_address;
+  entry.readonly = fields.readonly;
+  entry.strides_bytes = descriptor.view.strides_bytes;
+  entry.descr = std::move(fields.descr);
+  entry.version = fields.version;
+  return entry;
+}
+
+absl::StatusOr<DataInterfaceFields> entry_of(const BufferDescriptor& descriptor, DeviceType side,
+                                             std::uint64_t stream) {
+  if (side == DeviceType::kHost) {
+    GRIDBUF_ASSIGN_OR_RETURN(auto& fields, array_interface(descriptor));
+    return common_fields(fields, descriptor);
+  }
+  GRIDBUF_ASSIGN_OR_RETURN(auto& fields, cuda_array_interface(descriptor, stream));
+  DataInterfaceFields entry = common_fields(fields, descriptor);
+  entry.stream = stream;
+  return entry;
+}
+
+}  // namespace
+
+bool has_side(const BufferDescriptor& descriptor, DeviceType side) {
+  return side == DeviceType::kHost ? is_host_readable(descriptor.device.type)
+                                   : is_cuda_accessible(descriptor.device.type);
+}
+
+absl::StatusOr<DataInterfaceFields> data_interface(const BufferDescriptor& descriptor,
+                                                   DeviceType side, const Dims& dims,
+                                                   const Halo& halo, std::uint64_t stream) {
+  const Extents& shape = descriptor.view.shape;
+  GRIDBUF_RETURN_IF_ERROR(validate_dims(dims, shape.size()));
+  const Halo whole_halo = halo.empty() ? no_halo(shape.size()) : halo;
+  GRIDBUF_RETURN_IF_ERROR(validate_halo(whole_halo, shape));
+  GRIDBUF_ASSIGN_OR_RETURN(auto& entry, entry_of(descriptor, side, stream));
+  entry.dims = dims;
+  entry.halo = whole_halo;
+  return std::move(entry);
+}
+
+// ---- __gt_data_interface__: import. ----
+
+namespace {
+
+absl::Status check_hook(const Found<bool>& hook, std::string_view name) {
+  if (hook.is_missing() || hook.has_value()) return absl::OkStatus();
+  return refuse_field("GT-03", hook, name, "None or a function without arguments",
+                      "leave it out if there is nothing to do");
+}
+
+/// GT-04: one name per dimension, none twice.
+absl::StatusOr<std::vector<std::string>> read_dims(const Found<std::vector<std::string>>& dims,
+                                                   int ndim) {
+  if (dims.is_missing()) return std::vector<std::string>();
+  constexpr std::string_view kAdvice = "name every dimension of the array";
+  const std::string bound = std::to_string(ndim) + " different names, one per dimension";
+  if (!dims.has_value()) return refuse_field("GT-04", dims, "dims", bound, kAdvice);
+  const std::set<std::string_view> different(dims.value.begin(), dims.value.end());
+  if (different.size() != dims.value.size() || std::ssize(dims.value) != ndim) {
+    const std::string text =
+        dims.value.empty() ? "" : "'" + absl::StrJoin(dims.value, "', '") + "'";
+    return refuse("GT-04", ErrorClass::kValue, {"dims", "(" + text + ")", bound, kAdvice});
+  }
+  return dims.value;
+}
+
+/// GT-05: a pair per dimension that leaves a domain of 0 or more points.
+absl::StatusOr<Halo> read_halo(const Found<std::vector<HaloWidth>>& found, const Extents& shape) {
+  if (found.is_missing()) return Halo();
+  constexpr std::string_view kAdvice = "leave it out for no halo";
+  const std::string bound = std::to_string(shape.size()) + " pairs of non-negative ints";
+  if (!found.has_value()) return refuse_field("GT-05", found, "halo", bound, kAdvice);
+  if (found.value.size() != static_cast<std::size_t>(shape.size())) {
+    return refuse("GT-05", ErrorClass::kValue,
+                  {"halo", std::to_string(found.value.size()) + " pairs", bound, kAdvice});
+  }
+  Halo halo;
+  for (const HaloWidth& width : found.value) halo.push_back(width);
+  if (absl::Status status = validate_halo(halo, shape); !status.ok()) {
+    return with_context(status, "GT-05");
+  }
+  return halo;
+}
+
+/// The proposal lists no version among the keys of an entry, which the array interfaces demand
+/// (GT-02): an entry without one is of today's.
+template <class Raw>
+Raw of_version(Raw raw, int version) {
+  using Version = decltype(raw.version);
+  if (raw.version.state == Version::State::kAbsent) raw.version = Version::of(version);
+  return raw;
+}
+
+}  // namespace
+
+absl::Status check_hooks(const RawDataInterface& raw) {
+  GRIDBUF_RETURN_IF_ERROR(check_hook(raw.acquire, "acquire"));
+  GRIDBUF_RETURN_IF_ERROR(check_hook(raw.release, "release"));
+  return check_hook(raw.touch, "touch");
+}
+
+absl::StatusOr<EntryMeaning> read_meaning(const RawDataInterface& raw, const Extents& shape) {
+  GRIDBUF_ASSIGN_OR_RETURN(auto& dims, read_dims(raw.dims, shape.size()));
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& halo, read_halo(raw.halo, shape));
+  return EntryMeaning{.dims = std::move(dims), .halo = halo};
+}
+
+absl::StatusOr<ImportedEntry> read_data_interface(const RawDataInterface& raw,
+                                                  const std::optional<PointerFacts>& facts) {
+  GRIDBUF_RETURN_IF_ERROR(check_hooks(raw));
+  GRIDBUF_ASSIGN_OR_RETURN(
+      auto& view,
+      raw.side == DeviceType::kHost
+          ? read_array_interface(of_version(raw.host, kArrayInterfaceVersion))
+          : read_cuda_array_interface(of_version(raw.gpu, kCudaArrayInterfaceVersion), facts));
+  GRIDBUF_ASSIGN_OR_RETURN(auto& meaning, read_meaning(raw, view.memory.view.shape));
+  return ImportedEntry{.view = std::move(view), .meaning = std::move(meaning)};
 }
 
 }  // namespace gridbuf

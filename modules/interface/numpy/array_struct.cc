@@ -12,6 +12,8 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "modules/base/status_macros.h"
 
 module gridbuf.interface.numpy;
 
@@ -21,21 +23,14 @@ namespace gridbuf::array_struct {
 
 namespace {
 
-/// The alignment that makes every element fit for its type's loads; 0 where that is not known.
-std::int64_t element_alignment_bytes(const DType& dtype) {
-  return dtype.kind() == Kind::kStructured ? 0 : dtype.swap_unit_bytes();
-}
-
 bool is_aligned(const BufferDescriptor& descriptor) {
-  const std::int64_t alignment_bytes = element_alignment_bytes(descriptor.dtype);
-  if (alignment_bytes == 0) return false;
+  if (descriptor.dtype.kind() == Kind::kStructured) return false;  // not known
+  const std::int64_t alignment_bytes = descriptor.dtype.swap_unit_bytes();
   const StridedView& view = descriptor.view;
   const auto address = reinterpret_cast<std::uintptr_t>(descriptor.first_element());
   bool aligned = address % static_cast<std::uintptr_t>(alignment_bytes) == 0;
   for (int axis = 0; axis < view.ndim(); ++axis) {
-    // The strides of other axes are never used.
-    if (view.shape[axis] <= 1) continue;
-    aligned = aligned && view.strides_bytes[axis] % alignment_bytes == 0;
+    if (view.shape[axis] > 1) aligned &= view.strides_bytes[axis] % alignment_bytes == 0;
   }
   return aligned;
 }
@@ -94,7 +89,7 @@ absl::StatusOr<Export> export_array_struct(const BufferDescriptor& descriptor) {
         {"device", to_string(descriptor.device), "readable by the host for __array_struct__",
          "copy the array to the host, or use the CUDA array interface or DLPack"});
   }
-  if (absl::Status status = check_dtype(descriptor.dtype); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(check_dtype(descriptor.dtype));
   const StridedView& view = descriptor.view;
   const auto ndim = static_cast<std::size_t>(view.ndim());
   void* memory =
@@ -160,32 +155,24 @@ std::string typestr_of(const ArrayStruct& found) {
   const bool little = (kNativeOrder == ByteOrder::kLittle) != swapped;
   const bool has_order = found.itemsize > 1 && found.typekind != 'S' && found.typekind != 'V';
   const std::int64_t count = found.typekind == 'U' ? found.itemsize / 4 : found.itemsize;
-  std::string typestr(1, !has_order ? '|' : little ? '<' : '>');
-  typestr.push_back(found.typekind);
-  return typestr.append(std::to_string(count));
-}
-
-RawExtents extents_of(const std::intptr_t* values, std::int32_t count) {
-  RawExtents extents{.count = count, .values = {}};
-  for (std::int32_t axis = 0; axis < count; ++axis) extents.values.push_back(values[axis]);
-  return extents;
+  const std::string_view order = !has_order ? "|" : little ? "<" : ">";
+  return absl::StrCat(order, std::string(1, found.typekind), count);
 }
 
 }  // namespace
 
 absl::StatusOr<ImportedView> read_array_struct(const ArrayStruct& found,
                                                const Found<RawDescr>& descr) {
-  if (absl::Status status = check_header(found); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(check_header(found));
   const auto typestr = Found<std::string>::of(typestr_of(found));
-  absl::StatusOr<DType> dtype = read_element_type(typestr, descr, kTypeRules);
-  if (!dtype.ok()) return dtype.status();
-  if (dtype->itemsize_bytes() != found.itemsize) {
+  GRIDBUF_ASSIGN_OR_RETURN(auto& dtype, read_element_type(typestr, descr, kTypeRules));
+  if (dtype.itemsize_bytes() != found.itemsize) {
     return refused("AS-03", "itemsize of text", found.itemsize, "a multiple of 4");
   }
   return check_array({.address = reinterpret_cast<std::uintptr_t>(found.data),
-                      .shape = extents_of(found.shape, found.nd),
-                      .strides_bytes = extents_of(found.strides, found.nd),
-                      .dtype = *std::move(dtype),
+                      .shape = RawExtents::of(found.shape, found.nd),
+                      .strides_bytes = RawExtents::of(found.strides, found.nd),
+                      .dtype = std::move(dtype),
                       .readonly = (found.flags & kWritable) == 0,
                       .memory = std::nullopt},
                      kRules);

@@ -49,7 +49,7 @@ TEST_F(CudaArrayInterface, DescribesAPaddedArray) {
 // [example]
 // What a consumer has to wait on before it reads the array, if it says anything at all.
 std::uint64_t stream_to_wait_on(const BufferDescriptor& array) {
-  const auto fields = cuda_array_interface(array, kCudaLegacyDefaultStream);
+  const auto fields = cuda_array_interface(array, /*stream=*/1);
   return fields.ok() ? fields->stream : 0;
 }
 // [/example]

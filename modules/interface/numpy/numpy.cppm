@@ -3,24 +3,19 @@
 // Four protocols share fields and checks: the dict `__array_interface__` (AI-01 … AI-34), the C
 // struct `__array_struct__` (AS-01 … AS-08), the dict `__cuda_array_interface__` (CAI-01 … CAI-30)
 // and the dict of dicts `__gt_data_interface__` (GT-01 … GT-10), whose entries are array
-// interfaces. This library computes the values for arrays that leave and checks those of arrays
-// that come in; dicts and functions are the bindings'.
+// interfaces. Dicts and functions are the bindings'.
 //
 // Exports, where a protocol leaves a choice. `strides` is absent exactly when the memory is
-// C-contiguous, as NumPy does (AI-23, CAI-10); an entry of a data interface always has it. `data`
-// is an address and a flag, never a buffer object, so that repeated queries agree (AI-19, AI-33).
-// The CUDA `stream` is always given, because the library cannot know that no work is pending
-// (CAI-19), and never 0, which could mean either default stream (CAI-16). An array struct claims
-// only what has been computed from the memory at hand (AS-05), and refuses element types that it
-// cannot name.
+// C-contiguous (AI-23, CAI-10); an entry of a data interface always has it. `data` is an address
+// and a flag, so that repeated queries agree (AI-19, AI-33). The CUDA `stream` is always given,
+// because the library cannot know that no work is pending (CAI-19), and is not 0, which could mean
+// either default stream (CAI-16).
 //
-// Imports. What a protocol demands is demanded (a dict without `version` is refused), what it
-// leaves open is accepted: other keys, strides that need not be given, a newer version of NumPy's
-// interface. Of CUDA's, a version beyond 3 is refused: the last two changed what a consumer has to
-// do before it touches the memory. A mask is refused, because a consumer that drops it reads values
-// that are not there. What only the driver knows (which device, how far its allocation reaches)
-// comes as `PointerFacts`; without it the address is believed. ROCm's pointers and streams mean
-// something else under CUDA's name and are not exported (CAI-28).
+// Imports. What a protocol demands is demanded; what it leaves open is accepted: other keys, a
+// newer version of NumPy's interface. A CUDA version beyond 3 is refused: the last two changed what
+// a consumer has to do before it touches the memory. A mask is refused, because a consumer that
+// drops it reads values that are not there. What only the driver knows comes as `PointerFacts`;
+// without it the address is believed. ROCm's pointers are not exported under CUDA's name (CAI-28).
 module;
 
 #include <cstddef>
@@ -108,18 +103,11 @@ absl::StatusOr<ImportedView> read_array_interface(const RawArrayInterface& raw);
 
 inline constexpr int kCudaArrayInterfaceVersion = 3;
 
-/// The value of `stream` that is the legacy default stream (CAI-17).
-inline constexpr std::uint64_t kCudaLegacyDefaultStream = 1;
+static_assert(kCudaArrayInterfaceVersion == kArrayInterfaceVersion);
 
-struct CudaArrayInterfaceFields {
-  Extents shape;                         // CAI-03
-  std::string typestr;                   // CAI-04
-  std::uintptr_t data_address = 0;       // of element (0, …, 0); 0 if there are none (CAI-06)
-  bool readonly = false;                 // CAI-08
-  std::optional<Extents> strides_bytes;  // nothing: C-contiguous (CAI-10, CAI-11)
-  std::string descr;                     // a Python literal (CAI-14)
-  std::uint64_t stream = kCudaLegacyDefaultStream;  // CAI-16 … CAI-18
-  int version = kCudaArrayInterfaceVersion;         // CAI-09
+/// The same fields (CAI-03 … CAI-14); the address is 0 if there are no elements (CAI-06).
+struct CudaArrayInterfaceFields : ArrayInterfaceFields {
+  std::uint64_t stream = 1;  // the legacy default stream (CAI-16 … CAI-18)
 };
 
 /// Whether kernels of CUDA devices reach this memory: device, managed and pinned.
@@ -155,9 +143,8 @@ struct RawCudaArrayInterface {
 };
 
 /// The memory that the dict describes, on the device that `facts` names or else on device 0, with
-/// the stream to wait on; or an error that begins with the id of the rule it breaks: kType for a
-/// field of a wrong kind, kValue for one out of its bounds, kBuffer for a mask (CAI-15) and for
-/// memory that devices do not reach (CAI-07).
+/// the stream to wait on. Errors as above; kBuffer for a mask (CAI-15) and for memory that devices
+/// do not reach (CAI-07).
 absl::StatusOr<ImportedView> read_cuda_array_interface(
     const RawCudaArrayInterface& raw, const std::optional<PointerFacts>& facts = std::nullopt);
 
@@ -277,9 +264,9 @@ using Export = std::unique_ptr<ArrayStruct, Destroy>;
 /// cannot name (dates, bfloat16, FP8, more than 2^31 - 1 bytes, no bytes); kMemory.
 absl::StatusOr<Export> export_array_struct(const BufferDescriptor& descriptor);
 
-/// The memory that somebody else's struct describes. `descr` is what lies behind `found.descr`,
-/// which is the caller's to read (absent where kHasDescr is not set). Errors begin with the id of
-/// the rule that is broken; kValue, or kType for elements that have no bytes of their own.
+/// The memory that a producer's struct describes. The caller reads `descr` from `found.descr`
+/// (absent where kHasDescr is not set). Errors begin with the id of the rule that is broken;
+/// kValue, or kType for elements that have no fixed bytes.
 absl::StatusOr<ImportedView> read_array_struct(const ArrayStruct& found,
                                                const Found<RawDescr>& descr = {});
 

@@ -23,24 +23,14 @@ import gridbuf.device;
 namespace gridbuf::cuda {
 namespace {
 
-std::map<void*, Block>& blocks() {
-  static auto& map = *new std::map<void*, Block>;
-  return map;
-}
-
-std::set<StreamHandle>& blocking_streams() {
-  static auto& set = *new std::set<StreamHandle>;
-  return set;
-}
+// Not destroyed: blocks may be released at any moment of the exit.
+auto& blocks = *new std::map<void*, Block>;
+auto& blocking_streams = *new std::set<StreamHandle>;
+std::mutex calls_mutex;
 
 // An event is a stream that was ordered after what it recorded.
-struct Event {
-  StreamHandle stream;
-};
-std::set<Event*>& events() {  // those that a test let nobody destroy stay reachable
-  static auto& set = *new std::set<Event*>;
-  return set;
-}
+void* event_of(StreamHandle stream) { return reinterpret_cast<void*>(stream); }
+StreamHandle stream_of(void* event) { return reinterpret_cast<StreamHandle>(event); }
 
 // Counts the call, and says whether it is the one that fails.
 bool fails(std::string_view function) {
@@ -63,14 +53,9 @@ int code_of(const absl::Status& status) {
   }
 }
 
-std::mutex& calls_mutex() {
-  static std::mutex& mutex = *new std::mutex;
-  return mutex;
-}
-
 // One call at a time, as its state is the process's.
-#define GRIDBUF_FAKE(name)                                 \
-  const std::lock_guard one_call_at_a_time(calls_mutex()); \
+#define GRIDBUF_FAKE(name)                               \
+  const std::lock_guard one_call_at_a_time(calls_mutex); \
   if (fails(#name)) return fake().error
 
 const char* error_name(int error) {
@@ -108,13 +93,13 @@ int set_device(int device) {
   fake().current_device = device;
   return 0;
 }
-int device_facts(int /*device*/, gridbuf_cuda_device* facts) {
-  GRIDBUF_FAKE(device_facts);
-  std::strncpy(facts->name, "Fake GPU", sizeof(facts->name) - 1);
-  facts->compute_major = 9;
-  facts->memory_bytes = std::uint64_t{1} << 33;
-  facts->has_pools = fake().has_pools ? 1 : 0;
-  facts->has_managed = fake().has_managed ? 1 : 0;
+int device_info(int /*device*/, gridbuf_cuda_device* info) {
+  GRIDBUF_FAKE(device_info);
+  std::strncpy(info->name, "Fake GPU", sizeof(info->name) - 1);
+  info->compute_major = 9;
+  info->memory_bytes = std::uint64_t{1} << 33;
+  info->has_pools = fake().has_pools ? 1 : 0;
+  info->has_managed = fake().has_managed ? 1 : 0;
   return 0;
 }
 int memory_info(std::uint64_t* free_bytes, std::uint64_t* total_bytes) {
@@ -137,16 +122,16 @@ int allocate(MemoryKind kind, void** address, std::uint64_t length_bytes, Stream
       {.total_bytes = static_cast<std::int64_t>(length_bytes), .alignment_bytes = 256});
   if (!block.ok()) return code_of(block.status());
   *address = block->data();
-  blocks().emplace(*address, *std::move(block));
+  blocks.emplace(*address, *std::move(block));
   ++fake().live_allocations;
   return 0;
 }
 int release(void* address, StreamHandle stream) {
-  const auto found = blocks().find(address);
-  if (found == blocks().end()) return GRIDBUF_CUDA_INVALID_VALUE;
+  const auto found = blocks.find(address);
+  if (found == blocks.end()) return GRIDBUF_CUDA_INVALID_VALUE;
   const StreamHandle made_on = found->second.facts().stream;
   if (stream != 0 && stream != made_on) return GRIDBUF_CUDA_INVALID_VALUE;
-  blocks().erase(found);
+  blocks.erase(found);
   --fake().live_allocations;
   return 0;
 }
@@ -218,7 +203,7 @@ int stream_create(std::uint64_t* stream, int non_blocking) {
   GRIDBUF_FAKE(stream_create);
   *stream = *fake_device().create_stream(non_blocking != 0 ? StreamKind::kNonBlocking
                                                            : StreamKind::kBlocking);
-  if (non_blocking == 0) blocking_streams().insert(*stream);
+  if (non_blocking == 0) blocking_streams.insert(*stream);
   return 0;
 }
 int stream_destroy(std::uint64_t stream) {
@@ -237,7 +222,7 @@ int stream_query(std::uint64_t stream) {
 }
 int stream_is_non_blocking(std::uint64_t stream, int* non_blocking) {
   GRIDBUF_FAKE(stream_is_non_blocking);
-  *non_blocking = blocking_streams().count(stream) == 0 ? 1 : 0;
+  *non_blocking = blocking_streams.count(stream) == 0 ? 1 : 0;
   return 0;
 }
 int device_synchronize() {
@@ -248,24 +233,21 @@ int device_synchronize() {
 
 int event_create(void** event) {
   GRIDBUF_FAKE(event_create);
-  *event =
-      *events().insert(new Event{*fake_device().create_stream(StreamKind::kNonBlocking)}).first;
+  *event = event_of(*fake_device().create_stream(StreamKind::kNonBlocking));
   ++fake().live_events;
   return 0;
 }
 int event_record(void* event, std::uint64_t stream) {
   GRIDBUF_FAKE(event_record);
-  return code_of(fake_device().order_after(stream, static_cast<Event*>(event)->stream));
+  return code_of(fake_device().order_after(stream, stream_of(event)));
 }
 int stream_wait(std::uint64_t stream, void* event) {
   GRIDBUF_FAKE(stream_wait);
-  return code_of(fake_device().order_after(static_cast<Event*>(event)->stream, stream));
+  return code_of(fake_device().order_after(stream_of(event), stream));
 }
 int event_destroy(void* event) {
   GRIDBUF_FAKE(event_destroy);
-  const absl::Status status = fake_device().destroy_stream(static_cast<Event*>(event)->stream);
-  events().erase(static_cast<Event*>(event));
-  delete static_cast<Event*>(event);
+  const absl::Status status = fake_device().destroy_stream(stream_of(event));
   --fake().live_events;
   return code_of(status);
 }
@@ -291,39 +273,7 @@ EmulatedDriver& fake_device() {
 }
 
 const gridbuf_cuda_runtime& fake_runtime() {
-  static const gridbuf_cuda_runtime table{error_name,
-                                          error_text,
-                                          versions,
-                                          device_count,
-                                          get_device,
-                                          set_device,
-                                          device_facts,
-                                          memory_info,
-                                          pool_keep,
-                                          pool_trim,
-                                          malloc_async,
-                                          free_async,
-                                          malloc_now,
-                                          malloc_managed,
-                                          free_now,
-                                          host_alloc,
-                                          host_free,
-                                          host_register,
-                                          host_unregister,
-                                          copy,
-                                          copy_rows,
-                                          fill,
-                                          stream_create,
-                                          stream_destroy,
-                                          stream_synchronize,
-                                          stream_query,
-                                          stream_is_non_blocking,
-                                          device_synchronize,
-                                          event_create,
-                                          event_record,
-                                          stream_wait,
-                                          event_destroy,
-                                          pointer};
+  static const gridbuf_cuda_runtime table{GRIDBUF_CUDA_RUNTIME_ENTRIES};
   return table;
 }
 

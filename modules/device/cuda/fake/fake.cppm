@@ -1,12 +1,7 @@
 // gridbuf.device.cuda.fake: a CUDA runtime without a GPU, for the tests of the CUDA driver.
 //
-// The real runtime is used wherever there is a GPU; but how the driver behaves when call number n
-// fails, whether it frees in the right order, and that it makes no call at all where none is
-// allowed, can be seen only on a runtime that counts, refuses and is late on demand. This one is a
-// table like the real one, over an emulated device. Its device has two ordinals, so that switching
-// devices shows.
-//
-// For tests alone: nothing links it into the library.
+// A table like the real one, over an emulated device. It counts its calls, fails where a test says,
+// and has two ordinals, so that switching devices shows.
 module;
 
 #include <cstdint>

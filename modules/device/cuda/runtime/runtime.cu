@@ -12,8 +12,7 @@ namespace {
 cudaStream_t stream_of(uint64_t handle) { return reinterpret_cast<cudaStream_t>(handle); }
 cudaEvent_t event_of(void* event) { return static_cast<cudaEvent_t>(event); }
 
-// A failure is ours to report: it must not stay behind as the "last error" that another library
-// finds.
+// A failure must not stay behind as the "last error" that another library finds.
 int done(cudaError_t error) {
   if (error != cudaSuccess) cudaGetLastError();
   return error;
@@ -33,17 +32,17 @@ int device_count(int* count) { return done(cudaGetDeviceCount(count)); }
 int get_device(int* device) { return done(cudaGetDevice(device)); }
 int set_device(int device) { return done(cudaSetDevice(device)); }
 
-int device_facts(int device, gridbuf_cuda_device* facts) {
+int device_info(int device, gridbuf_cuda_device* info) {
   cudaDeviceProp properties;
   cudaError_t error = cudaGetDeviceProperties(&properties, device);
   if (error != cudaSuccess) return done(error);
-  std::memset(facts, 0, sizeof(*facts));
-  std::strncpy(facts->name, properties.name, sizeof(facts->name) - 1);
-  facts->compute_major = properties.major;
-  facts->compute_minor = properties.minor;
-  facts->memory_bytes = properties.totalGlobalMem;
-  facts->has_managed = properties.managedMemory;
-  return done(cudaDeviceGetAttribute(&facts->has_pools, cudaDevAttrMemoryPoolsSupported, device));
+  std::memset(info, 0, sizeof(*info));
+  std::strncpy(info->name, properties.name, sizeof(info->name) - 1);
+  info->compute_major = properties.major;
+  info->compute_minor = properties.minor;
+  info->memory_bytes = properties.totalGlobalMem;
+  info->has_managed = properties.managedMemory;
+  return done(cudaDeviceGetAttribute(&info->has_pools, cudaDevAttrMemoryPoolsSupported, device));
 }
 
 int memory_info(uint64_t* free_bytes, uint64_t* total_bytes) {
@@ -209,41 +208,7 @@ int pointer(const void* address, gridbuf_cuda_pointer* pointer) {
   return pointer->device_type == 1 ? 0 : allocation_around(address, pointer);
 }
 
-const gridbuf_cuda_runtime table = {
-    error_name,
-    error_text,
-    versions,
-    device_count,
-    get_device,
-    set_device,
-    device_facts,
-    memory_info,
-    pool_keep,
-    pool_trim,
-    malloc_async,
-    free_async,
-    malloc_now,
-    malloc_managed,
-    free_now,
-    host_alloc,
-    host_free,
-    host_register,
-    host_unregister,
-    copy,
-    copy_rows,
-    fill,
-    stream_create,
-    stream_destroy,
-    stream_synchronize,
-    stream_query,
-    stream_is_non_blocking,
-    device_synchronize,
-    event_create,
-    event_record,
-    stream_wait,
-    event_destroy,
-    pointer,
-};
+const gridbuf_cuda_runtime table = {GRIDBUF_CUDA_RUNTIME_ENTRIES};
 
 }  // namespace
 

@@ -1,13 +1,9 @@
 // The border between gridbuf's CUDA driver and the CUDA runtime: one table of plain C functions.
 //
-// nvcc knows no C++20 modules, and machines without the toolkit have no CUDA headers; so everything
+// nvcc knows no C++20 modules, and machines without the toolkit have no CUDA headers. So everything
 // that names a CUDA type is behind this header. Each entry is one call of the runtime, without any
-// decision: it returns cudaError_t as an int (0 = done). The decisions (what to do with the answer,
-// which stream, which device) are in gridbuf.device.cuda, which takes any such table. Its tests
-// bring one of their own, with a runtime that fails where they say.
-//
-// Streams are handles as in gridbuf.device: CUDA itself reads 1 as its legacy default stream
-// and 2 as the per-thread one.
+// decision; it returns cudaError_t as an int (0 = done). The decisions are in gridbuf.device.cuda,
+// whose tests bring a table of their own. Streams are handles as in gridbuf.device.
 #ifndef GRIDBUF_DEVICE_CUDA_RUNTIME_RUNTIME_H_
 #define GRIDBUF_DEVICE_CUDA_RUNTIME_RUNTIME_H_
 
@@ -48,7 +44,7 @@ typedef struct {
   int (*device_count)(int* count);             // starts the driver
   int (*get_device)(int* device);
   int (*set_device)(int device);
-  int (*device_facts)(int device, gridbuf_cuda_device* facts);
+  int (*device_info)(int device, gridbuf_cuda_device* info);
   int (*memory_info)(uint64_t* free_bytes, uint64_t* total_bytes);  // of the current device
 
   // The default pool of a device keeps at least `bytes` when a stream is synchronised; a higher
@@ -85,6 +81,14 @@ typedef struct {
 
   int (*pointer)(const void* address, gridbuf_cuda_pointer* pointer);
 } gridbuf_cuda_runtime;
+
+// The names of all entries, in order: a table is made of functions that have these names.
+#define GRIDBUF_CUDA_RUNTIME_ENTRIES                                                           \
+  error_name, error_text, versions, device_count, get_device, set_device, device_info,         \
+      memory_info, pool_keep, pool_trim, malloc_async, free_async, malloc_now, malloc_managed, \
+      free_now, host_alloc, host_free, host_register, host_unregister, copy, copy_rows, fill,  \
+      stream_create, stream_destroy, stream_synchronize, stream_query, stream_is_non_blocking, \
+      device_synchronize, event_create, event_record, stream_wait, event_destroy, pointer
 
 // The table over the CUDA runtime, or null where gridbuf was built without the toolkit. Calls no
 // CUDA function.

@@ -47,9 +47,9 @@ TEST(CudaRuntime, DescribesTheFirstDevice) {
   if (error != GRIDBUF_CUDA_DONE || count == 0) {
     GTEST_SKIP() << "NOT RUN, no GPU: " << table->error_name(error);
   }
-  gridbuf_cuda_device facts{};
-  EXPECT_EQ(table->device_facts(0, &facts), GRIDBUF_CUDA_DONE);
-  EXPECT_GT(facts.memory_bytes, 0U);
+  gridbuf_cuda_device info{};
+  EXPECT_EQ(table->device_info(0, &info), GRIDBUF_CUDA_DONE);
+  EXPECT_GT(info.memory_bytes, 0U);
 }
 
 }  // namespace
