@@ -59,7 +59,7 @@ def copy_to_device() -> None:
 
 def on_the_device() -> None:
     with gridbuf.testing.emulated_device():
-        buffer = BUFFER.copy(memory="device")
+        buffer = BUFFER.copy("device")
         buffer.__cuda_array_interface__
         buffer.__gt_data_interface__
         buffer.__dlpack__(max_version=(1, 0), dl_device=(1, 0))
@@ -109,7 +109,8 @@ OPERATIONS: dict[str, Callable[[], Any]] = {
 
 MOST_ALLOCATIONS = 2000
 # Without memory ctypes raises errors of its own, and Python's look-up of an attribute an AttributeError. pybind11 does not check
-# whether there was memory for an object of one of its classes (`make_new_instance`), which a LayoutPlan is.
+# whether there was memory for an object of one of its classes (`make_new_instance`), which a LayoutPlan is, nor for the name of a
+# keyword that is passed (`keyword_index`): no cold function is called by keyword here.
 NOT_OURS = ("exchange", "exchange out", "borrow", "unpickle", "draw")
 # Pickle makes a new dtype each time, and a bounded cache keeps a record for it.
 # The emulated device keeps addresses of freed memory closed for a while, 4096 ranges at most.

@@ -17,18 +17,15 @@ RAW = {
         Buffer.shape Buffer.ndim Buffer.dtype
     """,
     "storage-export": """
-        StorageBase.__dlpack__ StorageBase.__dlpack_device__ StorageBase.__array_struct__ StorageBase.data
-        StorageBase.shape StorageBase.ndim StorageBase.dtype StorageBase.to_numpy StorageBase.__array__
+        StorageBase.__dlpack__ StorageBase.__dlpack_device__ StorageBase.shape StorageBase.ndim StorageBase.dtype
+        StorageBase.device StorageBase.halo
     """,
-    "copyto-tiny": "copyto",
+    "copyto-tiny": "copyto _copy_arrays",
     "index": """
         Buffer.__getitem__ Buffer.__len__ StorageBase.__getitem__ StorageBase.__setitem__ StorageBase.__delitem__
         StorageBase.__len__ StorageBase.__iter__
     """,
-    "ufunc": """
-        _run_kernel StorageBase._parameters StorageBase._read_array StorageBase._write_array StorageBase._written
-        StorageBase._own_memory StorageBase._new_axes
-    """,
+    "ufunc": "StorageBase._parameters StorageBase._read_array StorageBase._write_array StorageBase._written",
 }
 
 # Names in pickles: pickle does not find the functions of pybind11.
