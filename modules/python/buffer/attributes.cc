@@ -10,19 +10,9 @@ module;
 #include <optional>
 #include <string>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "modules/python/support/attributes.h"
 
 module gridbuf.python.buffer;
-
-import gridbuf.array;
-import gridbuf.base;
-import gridbuf.device;
-import gridbuf.interface;
-import gridbuf.layout;
-import gridbuf.layout.view;
-import gridbuf.python.support;
 
 namespace pybind11 {
 namespace detail {
@@ -165,9 +155,8 @@ void add_properties(Attributes& type) {
       .get("aligned_index", numbers<&Layout::aligned_index>, "The index whose element is aligned.")
       .get("alignment_size", number<&Layout::alignment_bytes>,
            "Bytes: the address of every element whose index in the contiguous dimension is "
-           "aligned_index's\n"
-           "is a multiple of it. 1 means no constraint. A view has the alignment that still holds "
-           "for it.")
+           "aligned_index's\nis a multiple of it. 1 means no constraint. A view has the alignment "
+           "that still holds for it.")
       .get(
           "memory",
           [](const BufferObject& buffer) { return make_text(to_string(buffer.array.kind())); },
@@ -176,16 +165,14 @@ void add_properties(Attributes& type) {
            "'gpu' for device and managed memory, None for host and pinned memory.")
       .get("stream", stream,
            "The CUDA stream that orders gridbuf's own work on the memory, as an integer (1: the "
-           "legacy\n"
-           "default stream); None for host memory.")
+           "legacy\ndefault stream); None for host memory.")
       .get(
           "readonly", [](const BufferObject& buffer) { return buffer.array.memory.readonly; },
           "Whether exports forbid writing.")
       .get("base", base, "The Buffer of the whole allocation, or None if this is it.")
       .get("plan", plan,
            "The gridbuf.LayoutPlan of the allocation that this buffer shows all or a part of; None "
-           "where\n"
-           "another library made the memory.")
+           "where\nanother library made the memory.")
       .get(
           "T", [](const BufferObject& buffer) { return transposed(buffer, py::args()); },
           "The view with the dimensions in reverse order.")
@@ -201,14 +188,11 @@ void add_properties(Attributes& type) {
            "NumPy's array interface as a C struct in a capsule. Absent for what it cannot name.")
       .get("__cuda_array_interface__", make_cuda_array_interface,
            "The CUDA array interface, version 3, with stream. Absent for memory that CUDA devices "
-           "do not\n"
-           "reach.")
+           "do not\nreach.")
       .get("__gt_data_interface__", make_data_interface,
            "For GT4Py: an entry under None for the host and under 'gpu' for the device, each an "
-           "array\n"
-           "interface with dims and halo. Memory of both sides has both entries; acquire of its "
-           "host\n"
-           "entry waits for the device.");
+           "array\ninterface with dims and halo. Memory of both sides has both entries; acquire of "
+           "its host\nentry waits for the device.");
 }
 
 void add_methods(Attributes& type) {
@@ -229,8 +213,7 @@ void add_methods(Attributes& type) {
       .def("copy", copy, py::arg("memory") = py::none(),
            "copy(self, /, memory=None)\n--\n\n"
            "A new Buffer with the same elements, dims, layout and alignment, in memory 'host', "
-           "'pinned',\n"
-           "'managed' or 'device'; None: the same as now.")
+           "'pinned',\n'managed' or 'device'; None: the same as now.")
       .def(
           "synchronize", [](const BufferObject& buffer) { wait_for_host(buffer); },
           "synchronize(self, /)\n--\n\n"

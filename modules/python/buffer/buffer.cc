@@ -18,15 +18,6 @@ module;
 
 module gridbuf.python.buffer;
 
-import gridbuf.alloc;
-import gridbuf.array;
-import gridbuf.base;
-import gridbuf.device;
-import gridbuf.interface;
-import gridbuf.interface.dlpack;
-import gridbuf.layout;
-import gridbuf.python.support;
-
 namespace gridbuf::python {
 namespace {
 

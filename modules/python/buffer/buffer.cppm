@@ -1,7 +1,8 @@
-// gridbuf.python.buffer: `gridbuf.Buffer`, the functions that make, import and copy arrays.
+// gridbuf.python.buffer: `gridbuf.Buffer`, and the functions that make, import and copy arrays.
 //
-// In this order: elements between arrays of the host, `Layout`, the type `Buffer`, the keywords
-// of the functions that allocate, those functions, imports from other libraries, CuPy, `copyto`.
+// Key decision. The type is written against CPython's slots: buffer requests, `__dlpack__` and the
+// functions that make small arrays take less time than a call through pybind11 (benchmarks `alloc`,
+// `export`, `dlpack`). What is not hot is bound by pybind11.
 //
 // All functions need the GIL. Long copies release it.
 
@@ -26,29 +27,26 @@ module;
 
 export module gridbuf.python.buffer;
 
+// The implementation files see these, too.
 import gridbuf.alloc;
 import gridbuf.array;
 import gridbuf.base;
 import gridbuf.device;
+import gridbuf.device.registry;
 import gridbuf.interface;
 import gridbuf.interface.buffer;
 import gridbuf.interface.dlpack;
 import gridbuf.interface.numpy;
 import gridbuf.layout;
+import gridbuf.layout.view;
 import gridbuf.python.support;
 import gridbuf.transfer;
 
 // ---- Elements ----
 //
-// `copyto`, `from_array`, `storage`, an assignment to a storage and a pickle write host memory with
-// copy_arrays, which is numpy.copyto on the engine of gridbuf.transfer. Overlapping arrays come out
-// as if the source had been read first.
-//
-// Key choice. NumPy decides which casts are allowed, and gridbuf copies the bytes. gridbuf.transfer
-// casts floats, and integers of 32 and 64 bits to floats. numpy.copyto does every other conversion.
-//
-// Arrays are ndarrays, because NumPy needs them and because their fields can be read in a few
-// instructions. Fields are read last, after all Python code: it may give an array another memory.
+// copy_arrays is numpy.copyto on the engine of gridbuf.transfer. NumPy decides which casts are
+// allowed, and does those that gridbuf.transfer does not have. An array's fields are read last,
+// after all Python code, which may give it other memory.
 
 export namespace gridbuf::python {
 
@@ -83,42 +81,22 @@ void fill_memory(std::byte* target_block, const StridedView& target, const std::
 /// Whether the elements of the two types are the same bytes.
 bool is_same_type(const DTypePtr& a, const DTypePtr& b);
 
-}  // namespace gridbuf::python
+// ---- Plans ----
 
-// ---- Layout ----
-//
-// A plan says where every element is, without any memory. `gridbuf.plan(...)` and `Buffer.plan`
-// return one. The object is an immutable value, and pickled as the request that made it, so that an
-// unpickled plan has been checked like any other.
+// Each add_… function adds its part to the extension's module, once.
 
-export namespace gridbuf::python {
-
-/// Adds the class, and the function that unpickles it, to `module`. Called once, by the extension's
-/// initialisation.
 void add_plan_type(PyObject* module);
 
-/// A new `gridbuf.LayoutPlan`. The layout has names.
+/// A new `gridbuf.LayoutPlan`: an immutable value, pickled as the request that made it.
 py::object make_plan_object(const Layout& layout);
-
-}  // namespace gridbuf::python
 
 // ---- Buffer ----
 //
-// A Buffer is memory with its meaning: the descriptor from which every interface is
-// exported, the names of its dimensions, its layout map and the index at which it is aligned. Plain
-// arrays are ndarrays over one, storages will be built on one or two.
-//
-// Key choices. The type is written against CPython's slots and not with a binding library, because
-// its exports are the hot paths of the project. It cannot be made from Python, subclassed or
-// changed: an object exists only complete, so no method ever meets a half-made one. It holds no
-// reference that could lead back to itself, so it needs no cycle collection.
-//
-// A view is a Buffer of its own with a share in the same memory. It holds the Buffer of the whole
-// allocation, its `base`, from which it has the plan. Exports hold a share in the memory and not
-// the Buffer; the buffer protocol alone holds the object, because its consumers get pointers into
-// it.
-
-export namespace gridbuf::python {
+// Memory with its meaning: an Array, its dtype and how the memory came about. A Buffer exists only
+// complete, cannot be changed, and holds nothing that could lead back to it: it needs no cycle
+// collection. A view is a Buffer with a share in the same memory that holds the Buffer of the
+// whole allocation, its `base`. Exports hold a share in the memory; only the buffer protocol holds
+// the object, into which its consumers have pointers.
 
 /// How the memory of a Buffer came about; a view has the info of its base.
 struct MemoryInfo {
@@ -131,7 +109,6 @@ inline MemoryInfo adopted_memory(std::string_view resource_name, const Device& d
   return {.facts = {.resource_name = resource_name, .device = device, .stream = stream}};
 }
 
-/// Adds the class to `module`. Called once, by the extension's initialisation.
 void add_buffer_type(PyObject* module);
 
 bool is_buffer(PyObject* object);
@@ -266,10 +243,8 @@ py::object adopt_buffer_of(const DTypePtr& dtype, const MemoryInfo& info,
 
 // Slots and methods, by file.
 
-// exports.cc
-int get_buffer(PyObject* self, Py_buffer* view, int flags);
-
 // interfaces.cc
+int get_buffer(PyObject* self, Py_buffer* view, int flags);
 // The values of the attributes. AttributeError where the interface cannot describe the memory.
 py::object make_array_interface(const BufferObject& buffer);
 py::object make_array_struct(const BufferObject& buffer);
@@ -280,8 +255,6 @@ py::object make_data_interface(const BufferObject& buffer);
 PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
                         PyObject* keywords);
 PyObject* dlpack_device_method(PyObject* self, PyObject*);
-
-// exchange.cc
 /// The capsule of DLPack's C exchange table, of which there is one in a process (DX-01, DX-02).
 py::object make_exchange_capsule();
 
@@ -306,8 +279,6 @@ PyObject* item_slot(PyObject* self, Py_ssize_t position);
 Py_ssize_t length_slot(PyObject* self);
 /// A view of `source` through `map`: memory, names and aligned index follow.
 py::object view_through(PyObject* source, const IndexMap& map, bool readonly = false);
-
-// copies.cc
 /// What `__reduce_ex__` returns.
 py::object reduced(PyObject* self, std::int64_t protocol);
 
@@ -318,23 +289,14 @@ void add_buffer_attributes(PyObject* type);
 
 // ---- Requests ----
 //
-// Every function that allocates takes the same parameters, and each of them is looked up
-// in the same order: what the caller passed, else what the preset gives, else what the array to be
-// imitated has, else the fallback. This module is that order, written once.
+// Every function that allocates looks each parameter up in this order: what the caller passed, the
+// preset, the array to be imitated (a `Source`), the fallback.
 //
-// Key choice. "Not given" is a null pointer and nothing else. So `device=None`, which means the
-// host, overrides the "gpu" of a preset, while for the other parameters None means that nothing was
-// passed (storage spec 3.2). What an imitated array has is found out before, as a `Source`: a
-// Buffer (or a plain array over one) gives all of its parameters, an array that is not ours gives
-// the order of its strides and the names that it declares.
-//
-// Where the memory lies is one answer out of two keywords: `memory` names a kind, `device` says
-// host or GPU, and a preset knows a device as well. Two that contradict each other are a
-// ValueError; what has not been said by either is not guessed from the machine.
+// Key decision. "Not given" is a null pointer and nothing else: `device=None` means the host and
+// overrides the "gpu" of a preset. For the other parameters None means that nothing was passed
+// (storage spec 3.2). `memory` and `device` that contradict each other are a ValueError.
 
 export namespace gridbuf::python {
-
-inline constexpr const char* kBackendName = "backend";
 
 /// The keyword-only parameters as passed: borrowed, null if not given.
 struct Keywords {
@@ -346,22 +308,20 @@ struct Keywords {
   PyObject* dims = nullptr;
   PyObject* populate = nullptr;
   PyObject* memory = nullptr;
-  PyObject* halo = nullptr;                // Of storages alone.
-  const char* preset_name = kBackendName;  // What messages call `backend`.
+  PyObject* halo = nullptr;             // Of storages alone.
+  const char* preset_name = "backend";  // What messages call `backend`.
 };
 
 /// The names of those that plain arrays and buffers have, in the order of `Keywords`.
 inline constexpr const char* kKeywordNames[] = {
     "backend", "device", "layout", "alignment_size", "aligned_index", "dims", "populate", "memory"};
-inline constexpr int kKeywordCount = 8;
 
-/// The keywords from their values in the order of kKeywordNames. Requires kKeywordCount of them.
+/// The keywords from their values in the order of kKeywordNames.
 Keywords to_keywords(std::span<PyObject* const> values);
 
-/// What to say of a keyword that no allocation function has: names today's spelling of an old one,
-/// and the door that takes it. Sets a TypeError and throws.
+/// TypeError for a keyword that no function of plain arrays or Buffers, or of storages, has. Names
+/// today's spelling of an old one, and the functions that take it.
 void unknown_keyword(const Signature& signature, PyObject* keyword);
-/// The same for the functions of storages.
 void unknown_storage_keyword(const Signature& signature, PyObject* keyword);
 
 /// What an imitated array has: a request for one like it. Lists that are empty are not known.
@@ -410,29 +370,19 @@ Request resolve(PyObject* shape, PyObject* dtype, const Keywords& keywords);
 /// The request of a function that imitates `source`. `dtype` may be null.
 Request resolve_like(const Source& source, PyObject* dtype, const Keywords& keywords);
 
-}  // namespace gridbuf::python
-
 // ---- Creation ----
 //
-// Both doors of the library, plain arrays and storages, offer the same eight functions.
-// They differ in the keywords they take and in what they make; the order of the parameters, which
-// of them must be there and how that is said do not differ. A door says the former as a class, and
-// Creation<Door> is the functions.
+// Plain arrays and storages have the same eight functions. Each is an instance of `Creation` with
+// a front end:
 //
-// Key choice. A template over the door and not a table of function pointers: the smallest `empty`
-// takes some 300 ns in all, and an indirect call between its steps would be seen. A door has
+//   Keywords, Request, kKeywordNames, to_keywords(values), unknown_keyword   as above
+//   resolve(shape, dtype, keywords), from_data(data, dtype, keywords)        a Request
+//   make_empty(request), make_zeros(request), make_filled(request, value)    the objects
 //
-//   Keywords, Request                        what its keywords are read into, and a request
-//   resolved kKeywordNames                            the array of the names of its keywords
-//   to_keywords(values), unknown_keyword     as in the section Requests
-//   resolve(shape, dtype, keywords)          a Request; likewise from_data(data, dtype, keywords)
-//   make_empty(request), make_zeros(request), make_filled(request, fill_value)   the objects
-//
-// and nothing else.
+// Key decision. A template and not a table of function pointers: the smallest `empty` takes 300 ns
+// in all, and an indirect call between its steps is measurable.
 
-export namespace gridbuf::python {
-
-/// The names of leading parameters, then those of the keywords that all functions of a door share.
+/// The names of leading parameters, then those of the keywords.
 template <std::size_t leading_count, std::size_t keyword_count>
 constexpr std::array<const char*, leading_count + keyword_count> joined_names(
     const char* const (&leading)[leading_count], const char* const (&keywords)[keyword_count]) {
@@ -442,162 +392,91 @@ constexpr std::array<const char*, leading_count + keyword_count> joined_names(
   return names;
 }
 
-/// The arguments of one call, sorted: leading parameters, the last of them the dtype, and keywords.
-template <class Door>
-class CreationArguments {
- public:
-  CreationArguments(const Signature& signature, PyObject* const* arguments, Py_ssize_t count,
-                    PyObject* keyword_names)
-      : signature_(signature), leading_(signature.names.size() - kKeywordCount) {
-    const std::span<PyObject*> values(values_, signature.names.size());
-    sort_arguments(signature, arguments, count, keyword_names, values, Door::unknown_keyword);
-    keywords_ = Door::to_keywords(values.subspan(leading_));
-  }
+/// TypeError for the parameter at `position`, which was not passed.
+[[noreturn]] void raise_missing(const Signature& signature, int position);
 
-  /// The first parameter, and the second of those functions that have one before the dtype.
-  /// TypeError if it was not passed.
-  PyObject* first() const { return required(0); }
-  PyObject* second() const { return required(1); }
-  /// Null if not given.
-  PyObject* dtype() const { return values_[leading_ - 1]; }
-  const typename Door::Keywords& keywords() const { return keywords_; }
-
- private:
-  static constexpr std::size_t kKeywordCount = std::size(Door::kKeywordNames);
-  static constexpr std::size_t kMostLeading = 3;
-
-  PyObject* required(std::size_t position) const {
-    PyObject* const value = values_[position];
-    if (value != nullptr) return value;
-    raise(ErrorClass::kType, std::string(signature_.function) + "() is underdetermined: " +
-                                 signature_.names[position] + " is missing; pass it as argument " +
-                                 std::to_string(position + 1));
-  }
-
-  const Signature& signature_;
-  std::size_t leading_;
-  PyObject* values_[kMostLeading + kKeywordCount] = {};
-  typename Door::Keywords keywords_;
-};
-
-/// The functions of a door, in the form of METH_FASTCALL | METH_KEYWORDS.
-template <class Door>
+/// The functions of a front end, in the form of METH_FASTCALL | METH_KEYWORDS.
+template <class FrontEnd>
 class Creation {
+  using Keywords = typename FrontEnd::Keywords;
+  using Request = typename FrontEnd::Request;
+  using Resolve = Request (*)(PyObject* first, PyObject* dtype, const Keywords& keywords);
+  using Make = py::object (*)(const Request& request);
+
  public:
-  using Request = typename Door::Request;
-  using Arguments = CreationArguments<Door>;
+  static constexpr auto kShapeNames = joined_names({"shape", "dtype"}, FrontEnd::kKeywordNames);
+  static constexpr auto kDataNames = joined_names({"data", "dtype"}, FrontEnd::kKeywordNames);
+  static constexpr auto kFullNames =
+      joined_names({"shape", "fill_value", "dtype"}, FrontEnd::kKeywordNames);
+  static constexpr auto kFullLikeNames =
+      joined_names({"data", "fill_value", "dtype"}, FrontEnd::kKeywordNames);
 
-  static constexpr auto kShapeNames = joined_names({"shape", "dtype"}, Door::kKeywordNames);
-  static constexpr auto kDataNames = joined_names({"data", "dtype"}, Door::kKeywordNames);
-
-  static PyObject* empty(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
-    static constexpr Signature kSignature{"empty", kShapeNames, 2};
-    return with_shape<Door::make_empty>(kSignature, arguments, count, names);
+  /// A function that sorts its arguments and calls `body` with the positional ones and the
+  /// keywords. The last positional one is the dtype, null if not given; the others are required.
+  template <const Signature& signature, auto body>
+  static PyObject* function(PyObject*, PyObject* const* arguments, Py_ssize_t count,
+                            PyObject* names) {
+    constexpr int kLeading = signature.positional;
+    return guarded([&] {
+      PyObject* values[signature.names.size()] = {};
+      sort_arguments(signature, arguments, count, names, values, FrontEnd::unknown_keyword);
+      for (int i = 0; i + 1 < kLeading; ++i) {
+        if (values[i] == nullptr) raise_missing(signature, i);
+      }
+      const Keywords keywords = FrontEnd::to_keywords(std::span(values).subspan(kLeading));
+      if constexpr (kLeading == 2) {
+        return body(values[0], values[1], keywords);
+      } else {
+        return body(values[0], values[1], values[2], keywords);
+      }
+    });
   }
-  static PyObject* zeros(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
-    static constexpr Signature kSignature{"zeros", kShapeNames, 2};
-    return with_shape<Door::make_zeros>(kSignature, arguments, count, names);
-  }
-  static PyObject* ones(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
-    static constexpr Signature kSignature{"ones", kShapeNames, 2};
-    return with_shape<make_ones>(kSignature, arguments, count, names);
-  }
-  static PyObject* full(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
-    static constexpr auto kNames =
-        joined_names({"shape", "fill_value", "dtype"}, Door::kKeywordNames);
-    static constexpr Signature kSignature{"full", kNames, 3};
-    return filled<Door::resolve>(kSignature, arguments, count, names);
-  }
-
-  static PyObject* empty_like(PyObject*, PyObject* const* arguments, Py_ssize_t count,
-                              PyObject* names) {
-    static constexpr Signature kSignature{"empty_like", kDataNames, 2};
-    return with_data<Door::make_empty>(kSignature, arguments, count, names);
-  }
-  static PyObject* zeros_like(PyObject*, PyObject* const* arguments, Py_ssize_t count,
-                              PyObject* names) {
-    static constexpr Signature kSignature{"zeros_like", kDataNames, 2};
-    return with_data<Door::make_zeros>(kSignature, arguments, count, names);
-  }
-  static PyObject* ones_like(PyObject*, PyObject* const* arguments, Py_ssize_t count,
-                             PyObject* names) {
-    static constexpr Signature kSignature{"ones_like", kDataNames, 2};
-    return with_data<make_ones>(kSignature, arguments, count, names);
-  }
-  static PyObject* full_like(PyObject*, PyObject* const* arguments, Py_ssize_t count,
-                             PyObject* names) {
-    static constexpr auto kNames =
-        joined_names({"data", "fill_value", "dtype"}, Door::kKeywordNames);
-    static constexpr Signature kSignature{"full_like", kNames, 3};
-    return filled<Door::from_data>(kSignature, arguments, count, names);
-  }
-
-  using Make = py::object (*)(const Request&);
-  using Resolve = Request (*)(PyObject* first, PyObject* dtype, const typename Door::Keywords&);
-
-  /// (shape, dtype=float64, *, keywords), for functions beside these.
-  template <Make make>
-  static PyObject* with_shape(const Signature& signature, PyObject* const* arguments,
-                              Py_ssize_t count, PyObject* names) {
-    return made<Door::resolve, make>(signature, arguments, count, names);
-  }
-
- private:
-  /// (data, dtype=None, *, keywords).
-  template <Make make>
-  static PyObject* with_data(const Signature& signature, PyObject* const* arguments,
-                             Py_ssize_t count, PyObject* names) {
-    return made<Door::from_data, make>(signature, arguments, count, names);
-  }
-
   template <Resolve resolve, Make make>
-  static PyObject* made(const Signature& signature, PyObject* const* arguments, Py_ssize_t count,
-                        PyObject* names) {
-    return guarded([&] {
-      const Arguments given(signature, arguments, count, names);
-      return make(resolve(given.first(), given.dtype(), given.keywords()));
-    });
+  static py::object made(PyObject* first, PyObject* dtype, const Keywords& keywords) {
+    return make(resolve(first, dtype, keywords));
   }
-
   template <Resolve resolve>
-  static PyObject* filled(const Signature& signature, PyObject* const* arguments, Py_ssize_t count,
-                          PyObject* names) {
-    return guarded([&] {
-      const Arguments given(signature, arguments, count, names);
-      PyObject* const first = given.first();
-      PyObject* const fill_value = given.second();
-      return Door::make_filled(resolve(first, given.dtype(), given.keywords()), fill_value);
-    });
+  static py::object filled(PyObject* first, PyObject* fill_value, PyObject* dtype,
+                           const Keywords& keywords) {
+    return FrontEnd::make_filled(resolve(first, dtype, keywords), fill_value);
   }
-
   static py::object make_ones(const Request& request) {
-    const py::object one = steal(PyLong_FromLong(1));
-    return Door::make_filled(request, one.ptr());
+    return FrontEnd::make_filled(request, steal(PyLong_FromLong(1)).ptr());
   }
-};
 
-}  // namespace gridbuf::python
+  static constexpr Signature kEmpty{"empty", kShapeNames, 2};
+  static constexpr Signature kZeros{"zeros", kShapeNames, 2};
+  static constexpr Signature kOnes{"ones", kShapeNames, 2};
+  static constexpr Signature kFull{"full", kFullNames, 3};
+  static constexpr Signature kEmptyLike{"empty_like", kDataNames, 2};
+  static constexpr Signature kZerosLike{"zeros_like", kDataNames, 2};
+  static constexpr Signature kOnesLike{"ones_like", kDataNames, 2};
+  static constexpr Signature kFullLike{"full_like", kFullLikeNames, 3};
+
+  static constexpr auto empty = function<kEmpty, made<FrontEnd::resolve, FrontEnd::make_empty>>;
+  static constexpr auto zeros = function<kZeros, made<FrontEnd::resolve, FrontEnd::make_zeros>>;
+  static constexpr auto ones = function<kOnes, made<FrontEnd::resolve, make_ones>>;
+  static constexpr auto full = function<kFull, filled<FrontEnd::resolve>>;
+  static constexpr auto empty_like =
+      function<kEmptyLike, made<FrontEnd::from_data, FrontEnd::make_empty>>;
+  static constexpr auto zeros_like =
+      function<kZerosLike, made<FrontEnd::from_data, FrontEnd::make_zeros>>;
+  static constexpr auto ones_like = function<kOnesLike, made<FrontEnd::from_data, make_ones>>;
+  static constexpr auto full_like = function<kFullLike, filled<FrontEnd::from_data>>;
+};
 
 // ---- Imports ----
 //
-// `import_buffer` finds the cheapest interface of an object, passes what it says to that protocol's
-// reader (gridbuf.interface.*), waits for the stream that it names, and adopts the memory as a
-// Buffer that keeps the producer alive. Nothing is copied, and nothing is dereferenced before it
-// passed.
+// `import_buffer` asks an object's interfaces, cheapest first (`find_memory`), checks what the
+// first one says (gridbuf.interface), waits for the stream that it names, and adopts the memory as
+// a Buffer that keeps the producer alive. Nothing is copied, and nothing is dereferenced before it
+// is checked. A producer that raises BufferError is asked through its next interface; its first
+// error is raised if all decline. All other errors are raised at once; only AttributeError means
+// that the interface is missing (AI-29).
 //
-// The order, cheapest first: a Buffer is itself; an ndarray's fields are read; then
-// `__gt_data_interface__` (whose `acquire` must run before anything is read), DLPack's C table of
-// exactly that type (DX-11), the buffer protocol, `__dlpack__`, `__array_struct__`,
-// `__array_interface__`, `__cuda_array_interface__`. A producer that raises BufferError is asked
-// through its next interface, and its first error is raised if all decline. A descriptor that
-// breaks a rule is an error at once, as is every other exception of a getter; only AttributeError
-// means that the interface is missing (AI-29).
-//
-// Key choice: one Python object keeps foreign memory alive. A memoryview (or a capsule) holds a
+// Key decision: one Python object keeps foreign memory alive. A memoryview or a capsule holds a
 // Py_buffer, a capsule its struct, and a dict goes with its object, as some dicts own the memory
-// (numpy #31036). Only a DLPack tensor is owned by the descriptor itself.
-
-export namespace gridbuf::python {
+// (numpy #31036). Only a DLPack tensor is owned by the descriptor.
 
 struct ImportOptions {
   bool sync = true;           // wait for the stream that the producer names
@@ -653,8 +532,10 @@ py::object make_cupy_view(const py::object& buffer, bool sync);
 /// attributes or methods), in the order of annotations; nothing if it declares none.
 std::optional<Extents> declared_origin(PyObject* object);
 
-/// Adds as_numpy, as_cupy, as_buffer, from_interface and get_origin to `module`.
 void add_import_functions(PyObject* module);
+
+/// `allocate`, `plan`, the functions that make plain arrays, presets and `get_dims`.
+void add_functions(PyObject* module);
 
 }  // namespace gridbuf::python
 
@@ -721,42 +602,14 @@ std::optional<Foreign> through_cuda_array_interface(PyObject* object, const Impo
 /// A Buffer over what came in; waits for its stream.
 py::object adopt(Foreign foreign, PyObject* object, PyObject* dims, const ImportOptions& options);
 
-}  // namespace gridbuf::python
+// front_ends.cc
 
-// ---- CuPy ----
-//
-// `gridbuf.zeros(shape, device="gpu")` is a `cupy.ndarray`. Its bytes come from CuPy's current
-// allocator, so that a pool that the user has set (CuPy's own, RMM) and its limits hold. Strides,
-// padding and the aligned address are those of the layout plan: the array begins inside a slightly
-// larger block. Buffers on a device need no CuPy. The first such call imports it.
-
-export namespace gridbuf::python {
-
-/// A `cupy.ndarray` as `plan` says. `zeroed`: elements and padding are zeros, written on CuPy's
-/// current stream. TypeError for dtypes that CuPy does not have; DeviceUnavailableError; CuPy's own
+/// A `cupy.ndarray` as `plan` says, in memory of CuPy's current allocator, so that the user's pool
+/// (CuPy's, RMM's) and its limits hold. `zeroed`: elements and padding are zeros, written on CuPy's
+/// current stream. TypeError for dtypes that CuPy does not have; DeviceUnavailableError; CuPy's
 /// MemoryError.
 py::object make_cupy_array(const Layout& plan, const DTypeRecord& dtype, bool zeroed);
-
-/// Writes `value` to all elements, broadcast and cast as numpy.full does. Requires an array of the
-/// function above.
+/// Writes `value` to all elements of such an array, broadcast and cast as numpy.full does.
 void copy_into_cupy(PyObject* array, PyObject* value);
-
-}  // namespace gridbuf::python
-
-// ---- Functions ----
-//
-// `allocate` makes a Buffer; `empty`, `zeros`, `ones`, `full`, their `_like` forms and
-// `from_array` make plain arrays (an ndarray over a Buffer); `plan` computes without allocating;
-// `register_preset`, `presets` and `get_dims` are what else users need of the core. All are
-// vectorcalls, as an allocation is short enough for the reading of its arguments to matter.
-//
-// Key choice. A function is three steps, each from another module: resolve the request, allocate,
-// fill. Fill values are cast by NumPy itself, once, into one element that is then repeated; so what
-// `full` accepts and how it rounds cannot differ from numpy.full.
-
-export namespace gridbuf::python {
-
-/// Adds the functions to `module`. Called once, by the extension's initialisation.
-void add_functions(PyObject* module);
 
 }  // namespace gridbuf::python

@@ -13,19 +13,7 @@ module;
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
-
 module gridbuf.python.buffer;
-
-import gridbuf.alloc;
-import gridbuf.base;
-import gridbuf.device;
-import gridbuf.device.registry;
-import gridbuf.interface;
-import gridbuf.interface.numpy;
-import gridbuf.layout;
-import gridbuf.python.support;
 
 namespace gridbuf::python {
 namespace {

@@ -1,11 +1,15 @@
-// DLPack capsules.
+// DLPack: capsules, and the C exchange table (DX-01 ... DX-12), which needs no Python call.
 
 module;
 
 #include <Python.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <new>
 #include <optional>
+#include <span>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -13,37 +17,20 @@ module;
 
 module gridbuf.python.buffer;
 
-import gridbuf.alloc;
-import gridbuf.array;
-import gridbuf.base;
-import gridbuf.device;
-import gridbuf.interface;
-import gridbuf.interface.dlpack;
-import gridbuf.python.support;
-
 namespace gridbuf::python {
 
 // ---- DLPack (DL-01 ... DL-30, DP-01 ... DP-27). ----
 
 namespace {
 
-/// Runs the deleter of a capsule that nobody consumed (DP-06, DP-07).
-template <class Tensor>
-void destroy_capsule(PyObject* capsule, const char* name) {
-  if (PyCapsule_IsValid(capsule, name) == 0) return;
-  dlpack::CallDeleter()(static_cast<Tensor*>(PyCapsule_GetPointer(capsule, name)));
-}
-void destroy_legacy(PyObject* capsule) {
-  destroy_capsule<dlpack::DLManagedTensor>(capsule, dlpack::kLegacyName);
-}
-void destroy_versioned(PyObject* capsule) {
-  destroy_capsule<dlpack::DLManagedTensorVersioned>(capsule, dlpack::kVersionedName);
-}
-
-/// The capsule of an export, which it owns from then on.
-template <class Export>
-py::object make_capsule(Export tensor, const char* name, PyCapsule_Destructor destructor) {
-  py::object capsule = steal(PyCapsule_New(tensor.get(), name, destructor));
+/// The capsule of an export, which it owns: it runs the deleter if no consumer has taken the tensor
+/// (DP-06, DP-07).
+template <const auto& name, class Export>
+py::object make_capsule(Export tensor) {
+  py::object capsule = steal(PyCapsule_New(tensor.get(), name, [](PyObject* unused) {
+    if (PyCapsule_IsValid(unused, name) == 0) return;
+    Export(static_cast<typename Export::pointer>(PyCapsule_GetPointer(unused, name))).reset();
+  }));
   tensor.release();
   return capsule;
 }
@@ -74,23 +61,11 @@ std::optional<dlpack::ExportRequest::WantedDevice> to_device(PyObject* object) {
       to_integer(PyTuple_GET_ITEM(object, 1), "dl_device")};
 }
 
-dlpack::ExportRequest read_request(PyObject* stream, PyObject* max_version, PyObject* dl_device,
-                                   PyObject* copy) {
-  dlpack::ExportRequest request;
-  if (stream != nullptr && stream != Py_None) request.stream = to_integer(stream, "stream");
-  request.max_version = to_pair<dlpack::ExportRequest::Version>(max_version, "max_version");
-  request.dl_device = to_device(dl_device);
-  if (copy != nullptr && copy != Py_None) request.copy = to_flag(copy, "copy");
-  return request;
-}
-
 py::object export_capsule(const BufferDescriptor& memory, const dlpack::ExportPlan& plan) {
   if (plan.versioned) {
-    return make_capsule(value_of(dlpack::export_versioned(memory, plan)), dlpack::kVersionedName,
-                        destroy_versioned);
+    return make_capsule<dlpack::kVersionedName>(value_of(dlpack::export_versioned(memory, plan)));
   }
-  return make_capsule(value_of(dlpack::export_legacy(memory, plan)), dlpack::kLegacyName,
-                      destroy_legacy);
+  return make_capsule<dlpack::kLegacyName>(value_of(dlpack::export_legacy(memory, plan)));
 }
 
 /// What `request` gets: the memory itself, or a copy where one was asked for or is needed.
@@ -109,6 +84,167 @@ py::object export_as_requested(PyObject* self, const dlpack::ExportRequest& requ
   return export_capsule(copy.array.memory, plan);  // Takes a share of the copy's memory.
 }
 
+// ---- The exchange table. ----
+
+using dlpack::DLManagedTensorVersioned;
+using dlpack::DLTensor;
+
+/// A Buffer, or a TypeError: the table serves its own type alone (DX-11). Consumers work on the
+/// stream that `current_work_stream` names: what is pending on another one is ordered before it.
+/// Enqueues, and waits for nothing.
+BufferObject& ordered_buffer(void* py_object) {
+  auto* const object = static_cast<PyObject*>(py_object);
+  if (object == nullptr || !is_buffer(object)) {
+    raise(ErrorClass::kType, Problem{"the object", object == nullptr ? "null" : describe(object),
+                                     "a gridbuf.Buffer, whose table this is",
+                                     "look the table up on the object's own type"});
+  }
+  BufferObject& buffer = *object_of(object);
+  if (buffer.array.memory.device.type == DeviceType::kHost) return buffer;
+  dlpack::ExportPlan plan;
+  plan.stream_order = dlpack::StreamOrder::kHandle;
+  plan.stream = current_stream();
+  order_pending(buffer, plan);
+  return buffer;
+}
+
+// ---- Out. ----
+
+int export_owned(void* py_object, DLManagedTensorVersioned** out) {
+  return guarded(-1, [&] {
+    const BufferObject& buffer = ordered_buffer(py_object);
+    *out = value_of(dlpack::export_versioned(buffer.array.memory)).release();
+    return 0;
+  });
+}
+
+/// Shape and strides lie in the object, so that nothing is allocated and nothing counted (DX-07).
+int export_borrowed(void* py_object, DLTensor* out) {
+  return guarded(-1, [&] {
+    BufferObject& buffer = ordered_buffer(py_object);
+    check(dlpack::describe_tensor(buffer.array.memory, buffer.strides_elements, *out));
+    return 0;
+  });
+}
+
+// ---- In. ----
+
+int import_owned(DLManagedTensorVersioned* tensor, void** out_py_object) {
+  return guarded(-1, [&] {
+    Foreign foreign;
+    foreign.view = value_of(dlpack::take(tensor));  // Owns it from here on (DX-08).
+    // What is pending on it is ordered on the stream that both sides know.
+    *out_py_object = adopt(std::move(foreign), nullptr, nullptr, {.sync = false}).release().ptr();
+    return 0;
+  });
+}
+
+// ---- New. Runs with or without the GIL: no Python below; errors are thrown as absl::Status. ----
+
+/// What DLPack once promised of every tensor, and some consumers still rely on (DL-11).
+constexpr std::int64_t kTensorAlignmentBytes = 256;
+
+template <class T>
+T value_or_throw(absl::StatusOr<T> value) {
+  if (!value.ok()) throw value.status();
+  return *std::move(value);
+}
+
+MemoryKind kind_on(const dlpack::DLDevice& device) {
+  switch (static_cast<DeviceType>(device.device_type)) {
+    case DeviceType::kHost:
+      return MemoryKind::kHost;
+    case DeviceType::kCuda:
+      return MemoryKind::kDevice;
+    case DeviceType::kCudaHost:
+      return MemoryKind::kPinned;
+    case DeviceType::kCudaManaged:
+      return MemoryKind::kManaged;
+    default:
+      throw make_error(ErrorClass::kBuffer,
+                       {"device", "type " + std::to_string(device.device_type),
+                        "1, 2, 3 or 13: the host's memory or CUDA's", "allocate it elsewhere"});
+  }
+}
+
+/// Of a prototype only element type, shape and device are read (DX-10).
+dlpack::VersionedExport make_tensor(const DLTensor& prototype) {
+  const auto [code, bits, lanes] = prototype.dtype;
+  const DType type = value_or_throw(DType::from_dlpack({code, bits, lanes}));
+  const MemoryKind kind = kind_on(prototype.device);
+  if (prototype.ndim < 0 || prototype.ndim > kMaxNdim ||
+      (prototype.ndim > 0 && prototype.shape == nullptr)) {
+    throw make_error(ErrorClass::kValue,
+                     {"ndim", std::to_string(prototype.ndim),
+                      "from 0 to " + std::to_string(kMaxNdim) + " with as many extents",
+                      "give the prototype a shape"});
+  }
+  const std::span<const std::int64_t> shape(prototype.shape,
+                                            static_cast<std::size_t>(prototype.ndim));
+  const Layout plan = value_or_throw(make_plan({.shape = Extents(shape),
+                                                .itemsize_bytes = type.itemsize_bytes(),
+                                                .dtype_name = type.name()}));
+  Block block = value_or_throw(value_or_throw(memory_resource(kind))
+                                   ->allocate({.total_bytes = plan.total_bytes(),
+                                               .alignment_bytes = kTensorAlignmentBytes}));
+  BufferDescriptor descriptor{.block = block.data(),
+                              .view = plan.view(),
+                              .dtype = type,
+                              .device = block.facts().device,
+                              .owner = {}};
+  if (descriptor.device.id != prototype.device.device_id) {
+    throw make_error(ErrorClass::kBuffer,
+                     {"device_id", std::to_string(prototype.device.device_id),
+                      std::to_string(descriptor.device.id) + ", the current device",
+                      "make that device current first"});
+  }
+  descriptor.owner = value_or_throw(share(std::move(block)));
+  return value_or_throw(dlpack::export_versioned(descriptor));
+}
+
+using SetError = void (*)(void* error_ctx, const char* kind, const char* message);
+
+int allocate_tensor(DLTensor* prototype, DLManagedTensorVersioned** out, void* error_ctx,
+                    SetError set_error) {
+  try {
+    *out = make_tensor(*prototype).release();
+    return 0;
+  } catch (const absl::Status& error) {
+    const std::string kind(error_row(error_class_of(error)).python_name);
+    const std::string message(error.message());
+    set_error(error_ctx, kind.c_str(), message.c_str());
+  } catch (const std::bad_alloc&) {
+    set_error(error_ctx, "MemoryError", "no memory for a DLPack tensor; free some arrays");
+  }
+  return -1;
+}
+
+// ---- The stream. ----
+
+int find_current_stream(std::int32_t device_type, std::int32_t /*device_id*/, void** out_stream) {
+  return guarded(-1, [&] {
+    const auto type = static_cast<DeviceType>(device_type);
+    if (type != DeviceType::kHost && !is_cuda_accessible(type)) {
+      raise(ErrorClass::kBuffer,
+            Problem{"device type", std::to_string(device_type), "the host (1) or CUDA (2, 3, 13)",
+                    "ask the library whose device it is"});
+    }
+    // CUDA's own handles of the two default streams are 1 and 2 as well.
+    *out_stream = type == DeviceType::kHost ? nullptr : reinterpret_cast<void*>(current_stream());
+    return 0;
+  });
+}
+
+// One for the whole process, for as long as it lives (DX-02).
+constinit dlpack::ExchangeApi exchange_table = {
+    .header = {.version = {dlpack::kMajorVersion, dlpack::kMinorVersion}, .prev_api = nullptr},
+    .managed_tensor_allocator = allocate_tensor,
+    .managed_tensor_from_py_object_no_sync = export_owned,
+    .managed_tensor_to_py_object_no_sync = import_owned,
+    .dltensor_from_py_object_no_sync = export_borrowed,
+    .current_work_stream = find_current_stream,
+};
+
 }  // namespace
 
 py::object export_dlpack(PyObject* buffer, PyObject* const* arguments, Py_ssize_t count,
@@ -117,7 +253,13 @@ py::object export_dlpack(PyObject* buffer, PyObject* const* arguments, Py_ssize_
   static constexpr Signature kSignature{"__dlpack__", kNames, 0};
   PyObject* values[4] = {};
   sort_arguments(kSignature, arguments, count, keywords, values, unexpected_keyword);
-  return export_as_requested(buffer, read_request(values[0], values[1], values[2], values[3]));
+  const auto [stream, max_version, dl_device, copy] = values;
+  dlpack::ExportRequest request;
+  if (stream != nullptr && stream != Py_None) request.stream = to_integer(stream, "stream");
+  request.max_version = to_pair<dlpack::ExportRequest::Version>(max_version, "max_version");
+  request.dl_device = to_device(dl_device);
+  if (copy != nullptr && copy != Py_None) request.copy = to_flag(copy, "copy");
+  return export_as_requested(buffer, request);
 }
 
 PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
@@ -128,6 +270,12 @@ PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t c
 PyObject* dlpack_device_method(PyObject* self, PyObject*) {
   const Device& device = object_of(self)->array.memory.device;
   return Py_BuildValue("(ii)", static_cast<int>(device.type), static_cast<int>(device.id));
+}
+
+const dlpack::ExchangeApi& buffer_exchange_table() { return exchange_table; }
+
+py::object make_exchange_capsule() {
+  return steal(PyCapsule_New(&exchange_table, dlpack::kExchangeCapsuleName, nullptr));
 }
 
 }  // namespace gridbuf::python

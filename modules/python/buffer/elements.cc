@@ -15,16 +15,9 @@ module;
 #include <string_view>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 module gridbuf.python.buffer;
-
-import gridbuf.base;
-import gridbuf.interface;
-import gridbuf.layout;
-import gridbuf.python.support;
-import gridbuf.transfer;
 
 namespace gridbuf::python {
 namespace {

@@ -10,20 +10,7 @@ module;
 #include <string>
 #include <string_view>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
-
 module gridbuf.python.buffer;
-
-import gridbuf.alloc;
-import gridbuf.array;
-import gridbuf.base;
-import gridbuf.device;
-import gridbuf.device.registry;
-import gridbuf.interface;
-import gridbuf.interface.numpy;
-import gridbuf.layout;
-import gridbuf.python.support;
 
 namespace gridbuf::python {
 namespace {
@@ -101,6 +88,81 @@ py::object cupy_view(const py::object& cupy, const py::object& buffer, bool sync
       from_integers(memory.view.strides_bytes.span()));
 }
 
+PyObject* as_numpy(PyObject*, PyObject* object) {
+  return guarded([&] {
+    if (is_exact_ndarray(object)) return share(object);
+    const py::object buffer =
+        import_buffer(object, nullptr, {.use_names = false, .side = DeviceType::kHost});
+    return ndarray_of(buffer.ptr());
+  });
+}
+
+py::object as_cupy(py::handle obj, py::handle sync_flag) {
+  const bool sync = to_flag(sync_flag.ptr(), "sync");
+  const py::object cupy = load_cupy();
+  if (py::type::handle_of(obj).is(cupy.attr("ndarray"))) return share(obj.ptr());
+  const ImportOptions options{.sync = sync, .use_names = false, .side = DeviceType::kCuda};
+  return cupy_view(cupy, import_buffer(obj.ptr(), nullptr, options), sync);
+}
+
+PyObject* as_buffer(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  return guarded([&] {
+    // The short call: as_buffer(array).
+    if (count == 1 && names == nullptr) return import_buffer(arguments[0], nullptr, {});
+    static constexpr const char* kNames[] = {"obj", "dims"};
+    static constexpr Signature kSignature{"as_buffer", kNames, 1};
+    PyObject* values[2] = {};
+    sort_arguments(kSignature, arguments, count, names, values, unexpected_keyword);
+    if (values[0] == nullptr) {
+      raise(ErrorClass::kType, "as_buffer() needs obj; pass it as the first argument");
+    }
+    return import_buffer(values[0], values[1], {});
+  });
+}
+
+py::object from_interface(py::handle descriptor, py::handle owner, py::handle sync,
+                          py::handle device) {
+  const ImportOptions options{.sync = to_flag(sync.ptr(), "sync")};
+  PyObject* const kept = owner.is_none() ? nullptr : owner.ptr();
+  PyObject* const dict = descriptor.ptr();
+  std::optional<DeviceType> side;
+  if (const auto gpu = wants_gpu(device.ptr() == Py_Ellipsis ? nullptr : device.ptr())) {
+    side = *gpu ? DeviceType::kCuda : DeviceType::kHost;
+  }
+  if (PyDict_Check(dict) == 0) {
+    raise(ErrorClass::kType,
+          Problem{"descriptor", describe(dict), "a dict",
+                  "pass the value of an array interface, or the object itself to as_buffer"});
+  }
+  const auto read = [&] {
+    if (is_data_dict(dict)) return read_data_dict(dict, kept, side, nullptr);
+    // A single array interface is CUDA's if the caller says so, else if it names a stream.
+    const bool gpu = side ? *side == DeviceType::kCuda : descriptor.contains("stream");
+    return gpu ? read_cuda_dict(dict, kept) : read_array_dict(dict, kept);
+  };
+  return adopt(read(), nullptr, nullptr, options);
+}
+
+py::object get_origin(py::handle obj) {
+  const std::optional<Extents> origin = declared_origin(obj.ptr());
+  return origin ? from_integers(origin->span()) : share(Py_None);
+}
+
+PyMethodDef functions[] = {
+    {"as_numpy", as_numpy, METH_O,
+     "as_numpy(obj, /)\n--\n\n"
+     "An ndarray over the memory of obj, whatever library made it; never a copy. Raises TypeError\n"
+     "if obj offers no interface, GTNoSuchBufferError if the host cannot read its memory, and\n"
+     "TypeError, ValueError or BufferError with a rule's id if what it says cannot be true."},
+    {"as_buffer", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(as_buffer)),
+     METH_FASTCALL | METH_KEYWORDS,
+     "as_buffer(obj, *, dims=None)\n--\n\n"
+     "A Buffer over the memory of obj, which it keeps alive; never a copy. dims overrides the "
+     "names\nthat obj declares. Errors as those of as_numpy; DeviceUnavailableError for memory of "
+     "a device\nthat is not there."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
 }  // namespace
 
 std::optional<Extents> declared_origin(PyObject* object) {
@@ -161,92 +223,6 @@ void copy_into_cupy(PyObject* array, PyObject* value) {
   const py::object converted = as_ndarray(value).attr("astype")(dtype);
   target[py::ellipsis()] = py::module_::import("cupy").attr("asarray")(converted);
 }
-
-namespace {
-
-PyObject* as_numpy(PyObject*, PyObject* object) {
-  return guarded([&] {
-    if (is_exact_ndarray(object)) return share(object);
-    const py::object buffer =
-        import_buffer(object, nullptr, {.use_names = false, .side = DeviceType::kHost});
-    return ndarray_of(buffer.ptr());
-  });
-}
-
-py::object as_cupy(py::handle obj, py::handle sync_flag) {
-  const bool sync = to_flag(sync_flag.ptr(), "sync");
-  const py::object cupy = load_cupy();
-  if (py::type::handle_of(obj).is(cupy.attr("ndarray"))) return share(obj.ptr());
-  const ImportOptions options{.sync = sync, .use_names = false, .side = DeviceType::kCuda};
-  return cupy_view(cupy, import_buffer(obj.ptr(), nullptr, options), sync);
-}
-
-PyObject* as_buffer(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
-  return guarded([&] {
-    // The short call: as_buffer(array).
-    if (count == 1 && names == nullptr) return import_buffer(arguments[0], nullptr, {});
-    static constexpr const char* kNames[] = {"obj", "dims"};
-    static constexpr Signature kSignature{"as_buffer", kNames, 1};
-    PyObject* values[2] = {};
-    sort_arguments(kSignature, arguments, count, names, values, unexpected_keyword);
-    if (values[0] == nullptr) {
-      raise(ErrorClass::kType, "as_buffer() needs obj; pass it as the first argument");
-    }
-    return import_buffer(values[0], values[1], {});
-  });
-}
-
-py::object from_interface(py::handle descriptor, py::handle owner, py::handle sync,
-                          py::handle device) {
-  const ImportOptions options{.sync = to_flag(sync.ptr(), "sync")};
-  PyObject* const kept = owner.is_none() ? nullptr : owner.ptr();
-  PyObject* const dict = descriptor.ptr();
-  const bool is_text = PyUnicode_Check(device.ptr()) != 0;
-  std::optional<DeviceType> side;
-  if (is_text && utf8(device.ptr()) == kGpuKey) {
-    side = DeviceType::kCuda;
-  } else if (device.is_none()) {
-    side = DeviceType::kHost;
-  } else if (device.ptr() != Py_Ellipsis) {
-    raise(
-        is_text ? ErrorClass::kValue : ErrorClass::kType,
-        Problem{"device", describe(device.ptr()), "None or \"gpu\"", "pass None for host memory"});
-  }
-  if (PyDict_Check(dict) == 0) {
-    raise(ErrorClass::kType,
-          Problem{"descriptor", describe(dict), "a dict",
-                  "pass the value of an array interface, or the object itself to as_buffer"});
-  }
-  const auto read = [&] {
-    if (is_data_dict(dict)) return read_data_dict(dict, kept, side, nullptr);
-    // A single array interface is CUDA's if the caller says so, else if it names a stream.
-    const bool gpu = side ? *side == DeviceType::kCuda : descriptor.contains("stream");
-    return gpu ? read_cuda_dict(dict, kept) : read_array_dict(dict, kept);
-  };
-  return adopt(read(), nullptr, nullptr, options);
-}
-
-py::object get_origin(py::handle obj) {
-  const std::optional<Extents> origin = declared_origin(obj.ptr());
-  return origin ? from_integers(origin->span()) : share(Py_None);
-}
-
-PyMethodDef functions[] = {
-    {"as_numpy", as_numpy, METH_O,
-     "as_numpy(obj, /)\n--\n\n"
-     "An ndarray over the memory of obj, whatever library made it; never a copy. Raises TypeError\n"
-     "if obj offers no interface, GTNoSuchBufferError if the host cannot read its memory, and\n"
-     "TypeError, ValueError or BufferError with a rule's id if what it says cannot be true."},
-    {"as_buffer", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(as_buffer)),
-     METH_FASTCALL | METH_KEYWORDS,
-     "as_buffer(obj, *, dims=None)\n--\n\n"
-     "A Buffer over the memory of obj, which it keeps alive; never a copy. dims overrides the "
-     "names\nthat obj declares. Errors as those of as_numpy; DeviceUnavailableError for memory of "
-     "a device\nthat is not there."},
-    {nullptr, nullptr, 0, nullptr},
-};
-
-}  // namespace
 
 void add_import_functions(PyObject* module) {
   check(PyModule_AddFunctions(module, functions));

@@ -3,27 +3,13 @@ module;
 #include <pybind11/pybind11.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
-#include <vector>
-
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 
 module gridbuf.python.buffer;
-
-import gridbuf.array;
-import gridbuf.base;
-import gridbuf.device;
-import gridbuf.interface;
-import gridbuf.layout;
-import gridbuf.python.support;
 
 namespace gridbuf::python {
 namespace {
@@ -68,42 +54,25 @@ py::object make_unfilled(const Request& request) {
 // ---- The functions. ----
 
 /// Plain arrays: ndarrays over gridbuf's memory, and CuPy's where only a GPU reads it.
-struct PlainDoor {
+struct PlainFrontEnd {
   using Keywords = python::Keywords;
   using Request = python::Request;
   static constexpr auto& kKeywordNames = python::kKeywordNames;
+  static constexpr auto& to_keywords = python::to_keywords;
+  static constexpr auto& unknown_keyword = python::unknown_keyword;
+  static constexpr auto& resolve = python::resolve;
+  static constexpr auto& make_empty = make_unfilled<false>;
+  static constexpr auto& make_zeros = make_unfilled<true>;
+  static constexpr auto& make_filled = make_full;
 
-  static Keywords to_keywords(std::span<PyObject* const> values) {
-    return python::to_keywords(values);
-  }
-  static void unknown_keyword(const Signature& signature, PyObject* keyword) {
-    python::unknown_keyword(signature, keyword);
-  }
-  static Request resolve(PyObject* shape, PyObject* dtype, const Keywords& keywords) {
-    return python::resolve(shape, dtype, keywords);
-  }
   static Request from_data(PyObject* data, PyObject* dtype, const Keywords& keywords) {
     return resolve_like(source_of(data), dtype, keywords);
   }
-  static py::object make_empty(const Request& request) { return make_unfilled<false>(request); }
-  static py::object make_zeros(const Request& request) { return make_unfilled<true>(request); }
-  static py::object make_filled(const Request& request, PyObject* fill_value) {
-    return make_full(request, fill_value);
-  }
 };
-using Functions = Creation<PlainDoor>;
+using Functions = Creation<PlainFrontEnd>;
 
 py::object make_buffer_only(const Request& request) { return allocate_for(request, {}); }
 py::object make_plan_only(const Request& request) { return make_plan_object(request.layout); }
-
-PyObject* allocate(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
-  static constexpr Signature kSignature{"allocate", Functions::kShapeNames, 2};
-  return Functions::with_shape<make_buffer_only>(kSignature, arguments, count, names);
-}
-PyObject* plan(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
-  static constexpr Signature kSignature{"plan", Functions::kShapeNames, 2};
-  return Functions::with_shape<make_plan_only>(kSignature, arguments, count, names);
-}
 
 /// A copy of the elements of `array`, in the layout of `request`.
 py::object make_copy(const Request& request, const py::object& array) {
@@ -114,18 +83,18 @@ py::object make_copy(const Request& request, const py::object& array) {
   return target;
 }
 
-PyObject* from_array(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
-  return guarded([&] {
-    static constexpr Signature kSignature{"from_array", Functions::kDataNames, 2};
-    const Functions::Arguments given(kSignature, arguments, count, names);
-    const py::object data = importable_or_same(given.first(), given.keywords().dims);
-    py::object array;
-    const Source source = source_of(data.ptr(), &array);
-    const Request request = resolve_like(source, given.dtype(), given.keywords());
-    if (!array) array = ndarray_of(copy_of(data.ptr(), MemoryKind::kHost).ptr());
-    return make_copy(request, array);
-  });
+py::object from_array(PyObject* object, PyObject* dtype, const Keywords& keywords) {
+  const py::object data = importable_or_same(object, keywords.dims);
+  py::object array;
+  const Source source = source_of(data.ptr(), &array);
+  const Request request = resolve_like(source, dtype, keywords);
+  if (!array) array = ndarray_of(copy_of(data.ptr(), MemoryKind::kHost).ptr());
+  return make_copy(request, array);
 }
+
+constexpr Signature kAllocate{"allocate", Functions::kShapeNames, 2};
+constexpr Signature kPlan{"plan", Functions::kShapeNames, 2};
+constexpr Signature kFromArray{"from_array", Functions::kDataNames, 2};
 
 // ---- Unpickling. ----
 
@@ -203,25 +172,13 @@ PresetOrder to_order(PyObject* layout) {
           Problem{"layout", describe(layout), "three ranks, \"C\" or \"F\"", kAdvice});
   }
   const Extents ranks = to_integers(layout, "layout");
-  const bool known = ranks.size() == kSpatialAxes && [&] {
-    for (const std::int64_t rank : ranks) {
-      if (rank < 0 || rank >= kSpatialAxes) return false;
-    }
-    return true;
-  }();
-  if (!known) {
+  const auto is_axis = [](std::int64_t rank) { return rank >= 0 && rank < kSpatialAxes; };
+  if (ranks.size() != kSpatialAxes || !std::all_of(ranks.begin(), ranks.end(), is_axis)) {
     raise(ErrorClass::kValue,
           Problem{"layout", describe(layout), "a permutation of (0, 1, 2)", kAdvice});
   }
   return PresetOrder::by_name(static_cast<int>(ranks[0]), static_cast<int>(ranks[1]),
                               static_cast<int>(ranks[2]));
-}
-
-DeviceType to_preset_device(PyObject* device) {
-  if (device == Py_None) return DeviceType::kHost;
-  if (PyUnicode_Check(device) != 0 && utf8(device) == "gpu") return DeviceType::kCuda;
-  raise(PyUnicode_Check(device) != 0 ? ErrorClass::kValue : ErrorClass::kType,
-        Problem{"device", describe(device), "None or \"gpu\"", "pass None for host memory"});
 }
 
 void register_preset_by_name(py::handle name, py::handle device, py::handle alignment_size,
@@ -230,7 +187,8 @@ void register_preset_by_name(py::handle name, py::handle device, py::handle alig
     raise(ErrorClass::kType, Problem{"name", describe(name.ptr()), "a str",
                                      "pass the name that backend=... accepts from then on"});
   }
-  Preset preset{.device = to_preset_device(device.ptr()), .order = to_order(layout.ptr())};
+  Preset preset{.device = *wants_gpu(device.ptr()) ? DeviceType::kCuda : DeviceType::kHost,
+                .order = to_order(layout.ptr())};
   if (!alignment_size.is_none()) {
     preset.alignment_bytes = to_integer(alignment_size.ptr(), "alignment_size");
   }
@@ -238,14 +196,8 @@ void register_preset_by_name(py::handle name, py::handle device, py::handle alig
 }
 
 py::object layout_of_preset(const Preset& preset) {
-  switch (preset.order.kind) {
-    case PresetOrder::Kind::kRowMajor:
-      return make_text("C");
-    case PresetOrder::Kind::kColumnMajor:
-      return make_text("F");
-    case PresetOrder::Kind::kByName:
-      break;
-  }
+  if (preset.order.kind == PresetOrder::Kind::kRowMajor) return make_text("C");
+  if (preset.order.kind == PresetOrder::Kind::kColumnMajor) return make_text("F");
   return from_integers(std::span<const int>(preset.order.base_ranks));
 }
 
@@ -293,60 +245,51 @@ py::object get_dims(py::handle obj, py::handle annotation) {
 
 // ---- The table. ----
 
-template <class Function>
-PyCFunction method(Function function) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
-}
-
-// The parameters that all functions share, as their documentation and signature say them.
-#define GRIDBUF_KEYWORDS                                                                           \
-  "*, backend=None, device=..., layout=None, alignment_size=None, aligned_index=None, dims=None, " \
-  "populate=False, memory=None)\n--\n\n"
-#define GRIDBUF_ERRORS                                                                            \
-  "\n\nSizes are in elements, alignment_size is in bytes. Each keyword is looked up in this "     \
-  "order: "                                                                                       \
-  "passed, backend's preset,\ndata, fallback. memory: 'host', 'pinned', 'managed' or 'device'; "  \
-  "device='gpu' means memory='device'. Raises TypeError\nfor values of a wrong kind, ValueError " \
-  "for values out of bounds, MemoryError, and DeviceUnavailableError where there\nis no device, " \
-  "or no CuPy for a plain array on one."
-
-constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
+// What the documentation and the signature of all functions share.
+#define GRIDBUF_FUNCTION(name, function, parameters, text)                                     \
+  {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)),                \
+   METH_FASTCALL | METH_KEYWORDS,                                                              \
+   name                                                                                        \
+   "(" parameters                                                                              \
+   ", *, backend=None, device=..., layout=None, alignment_size=None, aligned_index=None, "     \
+   "dims=None, populate=False, memory=None)\n--\n\n" text                                      \
+   "\n\nSizes are in elements, alignment_size is in bytes. Each keyword is looked up in this " \
+   "order: passed, backend's preset,\ndata, fallback. memory: 'host', 'pinned', 'managed' or " \
+   "'device'; device='gpu' means memory='device'. Raises TypeError\nfor values of a wrong "    \
+   "kind, ValueError for values out of bounds, MemoryError, and DeviceUnavailableError where " \
+   "there\nis no device, or no CuPy for a plain array on one."}
+#define GRIDBUF_LIKE "; what is not given is taken from data."
+#define GRIDBUF_SHAPE "shape, dtype='float64'"
+#define GRIDBUF_DATA "data, dtype=None"
 
 PyMethodDef functions[] = {
-    {"allocate", method(allocate), kFast,
-     "allocate(shape, dtype='float64', " GRIDBUF_KEYWORDS
-     "A Buffer with undefined elements." GRIDBUF_ERRORS},
-    {"plan", method(plan), kFast,
-     "plan(shape, dtype='float64', " GRIDBUF_KEYWORDS
-     "The plan, a gridbuf.LayoutPlan, that allocate would use, without any memory." GRIDBUF_ERRORS},
-    {"empty", method(Functions::empty), kFast,
-     "empty(shape, dtype='float64', " GRIDBUF_KEYWORDS
-     "An ndarray with undefined elements; its base is a Buffer." GRIDBUF_ERRORS},
-    {"zeros", method(Functions::zeros), kFast,
-     "zeros(shape, dtype='float64', " GRIDBUF_KEYWORDS
-     "An ndarray of zeros; its base is a Buffer." GRIDBUF_ERRORS},
-    {"ones", method(Functions::ones), kFast,
-     "ones(shape, dtype='float64', " GRIDBUF_KEYWORDS
-     "An ndarray of ones; its base is a Buffer." GRIDBUF_ERRORS},
-    {"full", method(Functions::full), kFast,
-     "full(shape, fill_value, dtype='float64', " GRIDBUF_KEYWORDS
-     "An ndarray of fill_value, cast as numpy.full casts it." GRIDBUF_ERRORS},
-    {"empty_like", method(Functions::empty_like), kFast,
-     "empty_like(data, dtype=None, " GRIDBUF_KEYWORDS
-     "An ndarray with undefined elements; what is not given is taken from data." GRIDBUF_ERRORS},
-    {"zeros_like", method(Functions::zeros_like), kFast,
-     "zeros_like(data, dtype=None, " GRIDBUF_KEYWORDS
-     "An ndarray of zeros; what is not given is taken from data." GRIDBUF_ERRORS},
-    {"ones_like", method(Functions::ones_like), kFast,
-     "ones_like(data, dtype=None, " GRIDBUF_KEYWORDS
-     "An ndarray of ones; what is not given is taken from data." GRIDBUF_ERRORS},
-    {"full_like", method(Functions::full_like), kFast,
-     "full_like(data, fill_value, dtype=None, " GRIDBUF_KEYWORDS
-     "An ndarray of fill_value; what is not given is taken from data." GRIDBUF_ERRORS},
-    {"from_array", method(from_array), kFast,
-     "from_array(data, dtype=None, " GRIDBUF_KEYWORDS
-     "An ndarray with a copy of data; what is not given is taken from data." GRIDBUF_ERRORS},
-    {"_restore", method(restore), METH_FASTCALL, "For unpickling."},
+    GRIDBUF_FUNCTION("allocate",
+                     (Functions::function<kAllocate, Functions::made<resolve, make_buffer_only>>),
+                     GRIDBUF_SHAPE, "A Buffer with undefined elements."),
+    GRIDBUF_FUNCTION(
+        "plan", (Functions::function<kPlan, Functions::made<resolve, make_plan_only>>),
+        GRIDBUF_SHAPE,
+        "The plan, a gridbuf.LayoutPlan, that allocate would use, without any memory."),
+    GRIDBUF_FUNCTION("empty", Functions::empty, GRIDBUF_SHAPE,
+                     "An ndarray with undefined elements; its base is a Buffer."),
+    GRIDBUF_FUNCTION("zeros", Functions::zeros, GRIDBUF_SHAPE,
+                     "An ndarray of zeros; its base is a Buffer."),
+    GRIDBUF_FUNCTION("ones", Functions::ones, GRIDBUF_SHAPE,
+                     "An ndarray of ones; its base is a Buffer."),
+    GRIDBUF_FUNCTION("full", Functions::full, "shape, fill_value, dtype='float64'",
+                     "An ndarray of fill_value, cast as numpy.full casts it."),
+    GRIDBUF_FUNCTION("empty_like", Functions::empty_like, GRIDBUF_DATA,
+                     "An ndarray with undefined elements" GRIDBUF_LIKE),
+    GRIDBUF_FUNCTION("zeros_like", Functions::zeros_like, GRIDBUF_DATA,
+                     "An ndarray of zeros" GRIDBUF_LIKE),
+    GRIDBUF_FUNCTION("ones_like", Functions::ones_like, GRIDBUF_DATA,
+                     "An ndarray of ones" GRIDBUF_LIKE),
+    GRIDBUF_FUNCTION("full_like", Functions::full_like, "data, fill_value, dtype=None",
+                     "An ndarray of fill_value" GRIDBUF_LIKE),
+    GRIDBUF_FUNCTION("from_array", (Functions::function<kFromArray, from_array>), GRIDBUF_DATA,
+                     "An ndarray with a copy of data" GRIDBUF_LIKE),
+    {"_restore", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(restore)),
+     METH_FASTCALL, "For unpickling."},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -361,10 +304,9 @@ void add_functions(PyObject* module) {
            py::arg("device") = py::none(), py::arg("alignment_size") = 1,
            py::arg("layout") = py::none(),
            "register_preset(name, *, device=None, alignment_size=1, layout=(0, 1, 2))\n--\n\n"
-           "Makes a preset known to `backend`.\n\n"
-           "layout: the ranks of I, J and K (0 for the largest stride), or \"C\" or \"F\" for an "
-           "order by\nposition. alignment_size: bytes. Raises ValueError for a name that has "
-           "another preset.")
+           "Makes a preset known to `backend`.\n\nlayout: the ranks of I, J and K (0 for the "
+           "largest stride), or \"C\" or \"F\" for an order by\nposition. alignment_size: bytes. "
+           "Raises ValueError for a name that has another preset.")
       .def(
           "presets", presets,
           "presets()\n--\n\n"

@@ -1,4 +1,5 @@
-// The interfaces that are dicts or structs: NumPy's, CUDA's, GT4Py's.
+// The buffer protocol, ndarrays, and the interfaces that are dicts or structs: NumPy's, CUDA's,
+// GT4Py's.
 
 module;
 
@@ -16,15 +17,24 @@ module;
 
 module gridbuf.python.buffer;
 
-import gridbuf.array;
-import gridbuf.base;
-import gridbuf.interface;
-import gridbuf.interface.numpy;
-import gridbuf.layout;
-import gridbuf.python.support;
-
 namespace gridbuf::python {
+
 namespace {
+
+/// The answer to a request that can be met, but for the owner.
+Py_buffer answer_of(const BufferDescriptor& memory, int flags) {
+  const BufferFields fields = value_of(answer_buffer_request(memory, flags));
+  Py_buffer answer{};
+  answer.buf = fields.buf;
+  answer.len = fields.len_bytes;
+  answer.itemsize = fields.itemsize_bytes;
+  answer.readonly = fields.readonly ? 1 : 0;
+  answer.ndim = fields.ndim;
+  answer.format = const_cast<char*>(fields.format);
+  answer.shape = const_cast<Py_ssize_t*>(fields.shape);
+  answer.strides = const_cast<Py_ssize_t*>(fields.strides_bytes);
+  return answer;
+}
 
 /// A key as a template argument: each is made once, which halves the time of a dict.
 template <std::size_t length>
@@ -88,7 +98,63 @@ void check_has_typestr(const char* interface, const BufferObject& buffer) {
   throw PythonError();
 }
 
+void destroy_struct(PyObject* capsule) {
+  auto* exported = static_cast<array_struct::ArrayStruct*>(PyCapsule_GetPointer(capsule, nullptr));
+  Py_XDECREF(static_cast<PyObject*>(exported->descr));
+  Py_XDECREF(static_cast<PyObject*>(PyCapsule_GetContext(capsule)));
+  array_struct::destroy(exported);
+}
+
+/// A Buffer's own entry (GT-01 ... GT-09). `acquire`, on the host, waits for what the device still
+/// does to memory that both reach; memory of one side alone is always current there and has no
+/// functions to call.
+py::object make_entry(PyObject* self, DeviceType side) {
+  const BufferObject& buffer = *object_of(self);
+  const bool waits = side == DeviceType::kHost && has_side(buffer.array.memory, DeviceType::kCuda);
+  const py::object acquire =
+      waits ? steal(PyObject_GetAttrString(self, "synchronize")) : py::object();
+  return make_data_entry(self, side, no_halo(buffer.array.memory.view.ndim()), acquire.ptr(),
+                         nullptr);
+}
+
 }  // namespace
+
+// ---- The buffer protocol (PB-01 ... PB-25) and NumPy. ----
+
+int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+  if (view == nullptr) {
+    PyErr_SetString(PyExc_BufferError, "a buffer request needs a Py_buffer to fill; pass one");
+    return -1;
+  }
+  view->obj = nullptr;  // PB-01: also on failure.
+  return guarded(-1, [&] {
+    // The answer leads into the object, which the request then holds (PB-25).
+    BufferObject& buffer = *object_of(self);
+    if (flags != buffer.granted_flags) {
+      buffer.granted = answer_of(buffer.array.memory, flags);
+      buffer.granted_flags = flags;
+    }
+    // Before waiting, which gives the GIL away: another thread may then ask with other flags.
+    *view = buffer.granted;
+    if (buffer.array.memory.device.type != DeviceType::kHost) wait_for_host(buffer);
+    view->obj = Py_NewRef(self);
+    return 0;
+  });
+}
+
+py::object ndarray_of(PyObject* buffer) {
+  const BufferObject& object = *object_of(buffer);
+  const BufferDescriptor& memory = object.array.memory;
+  if (!is_host_readable(memory.device.type)) {
+    raise(ErrorClass::kNoSuchBuffer,
+          Problem{"memory", to_string(object.array.kind()), "readable by the host",
+                  "use copy(memory=\"host\"), or an interface of the device"});
+  }
+  wait_for_host(object);
+  return make_ndarray(*object.dtype, memory.view, memory.first_element(), memory.readonly, buffer);
+}
+
+// ---- The attributes. ----
 
 py::object make_array_interface(const BufferObject& buffer) {
   constexpr char kName[] = "__array_interface__";
@@ -98,20 +164,8 @@ py::object make_array_interface(const BufferObject& buffer) {
   return make_dict(fields, *buffer.dtype);
 }
 
-// ---- __array_struct__ (AS-01 ... AS-08). ----
-
-namespace {
-
-void destroy_struct(PyObject* capsule) {
-  auto* exported = static_cast<array_struct::ArrayStruct*>(PyCapsule_GetPointer(capsule, nullptr));
-  Py_XDECREF(static_cast<PyObject*>(exported->descr));
-  Py_XDECREF(static_cast<PyObject*>(PyCapsule_GetContext(capsule)));
-  array_struct::destroy(exported);
-}
-
-}  // namespace
-
-/// The capsule has no name (AS-01); its context is the object, as NumPy's is (AS-07).
+/// AS-01 ... AS-08. The capsule has no name (AS-01); its context is the object, as NumPy's is
+/// (AS-07).
 py::object make_array_struct(const BufferObject& buffer) {
   constexpr char kName[] = "__array_struct__";
   PyObject* const self = self_of(buffer);
@@ -139,23 +193,6 @@ py::object make_cuda_array_interface(const BufferObject& buffer) {
   set<"stream">(dict, steal(PyLong_FromUnsignedLongLong(fields.stream)));
   return dict;
 }
-
-// ---- __gt_data_interface__ (GT-01 ... GT-09). ----
-
-namespace {
-
-/// A Buffer's own entry. `acquire`, on the host, waits for what the device still does to memory
-/// that both reach; memory of one side alone is always current there and has no functions to call.
-py::object make_entry(PyObject* self, DeviceType side) {
-  const BufferObject& buffer = *object_of(self);
-  const bool waits = side == DeviceType::kHost && has_side(buffer.array.memory, DeviceType::kCuda);
-  const py::object acquire =
-      waits ? steal(PyObject_GetAttrString(self, "synchronize")) : py::object();
-  return make_data_entry(self, side, no_halo(buffer.array.memory.view.ndim()), acquire.ptr(),
-                         nullptr);
-}
-
-}  // namespace
 
 py::object make_data_interface(const BufferObject& buffer) {
   constexpr char kName[] = "__gt_data_interface__";

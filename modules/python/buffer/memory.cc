@@ -4,26 +4,11 @@ module;
 
 #include <Python.h>
 
-#include <cstddef>
 #include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 
 module gridbuf.python.buffer;
-
-import gridbuf.alloc;
-import gridbuf.array;
-import gridbuf.base;
-import gridbuf.device;
-import gridbuf.device.registry;
-import gridbuf.interface;
-import gridbuf.interface.dlpack;
-import gridbuf.layout;
-import gridbuf.python.support;
 
 namespace gridbuf::python {
 namespace {

@@ -8,14 +8,7 @@ module;
 #include <limits>
 #include <string>
 
-#include "absl/status/statusor.h"
-
 module gridbuf.python.buffer;
-
-import gridbuf.array;
-import gridbuf.base;
-import gridbuf.layout;
-import gridbuf.python.support;
 
 namespace gridbuf::python {
 namespace {
@@ -91,9 +84,8 @@ std::string difference_from(const Layout& layout, py::handle found) {
 }
 
 constexpr char kDocumentation[] =
-    "Where the elements of an array are, without any memory: a value to print, compare and "
-    "draw.\n\n"
-    "Made by gridbuf.plan(...) and Buffer.plan.";
+    "Where the elements of an array are, without any memory: a value to print, compare and draw.\n"
+    "\nMade by gridbuf.plan(...) and Buffer.plan.";
 py::object refuse_call(PyObject*, PyObject*) {
   raise(ErrorClass::kType,
         "gridbuf.LayoutPlan cannot be called; use gridbuf.plan(shape, dtype, ...)");

@@ -2,6 +2,7 @@ module;
 
 #include <Python.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -10,18 +11,8 @@ module;
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 
 module gridbuf.python.buffer;
-
-import gridbuf.alloc;
-import gridbuf.array;
-import gridbuf.base;
-import gridbuf.device;
-import gridbuf.interface;
-import gridbuf.interface.numpy;
-import gridbuf.layout;
-import gridbuf.python.support;
 
 namespace gridbuf::python {
 namespace {
@@ -53,10 +44,15 @@ constexpr OldSpelling kOldSpellings[] = {
     {"shape", "the shape is that of data and cannot be overridden"},
 };
 
-[[noreturn]] void raise_old_spelling(const Signature& signature, PyObject* keyword,
-                                     std::string_view today) {
-  raise(ErrorClass::kType, std::string(signature.function) + "() has no parameter " +
-                               describe(keyword) + ": " + std::string(today));
+[[noreturn]] void raise_unknown(const Signature& signature, PyObject* keyword,
+                                std::string_view OldSpelling::* text) {
+  for (const OldSpelling& old : kOldSpellings) {
+    if (utf8(keyword) != old.name) continue;
+    raise(ErrorClass::kType, std::string(signature.function) + "() has no parameter " +
+                                 describe(keyword) + ": " + std::string(old.*text));
+  }
+  unexpected_keyword(signature, keyword);
+  throw PythonError();
 }
 
 [[noreturn]] void raise_parameter(std::string_view name, PyObject* found, std::string_view bound,
@@ -103,9 +99,7 @@ LayoutMap choose_layout(PyObject* layout, const std::optional<Preset>& preset, c
 
 std::int64_t choose_alignment(PyObject* alignment, const std::optional<Preset>& preset,
                               const Source* source) {
-  if (is_given(alignment)) {
-    return to_integer(alignment, "alignment_size");
-  }
+  if (is_given(alignment)) return to_integer(alignment, "alignment_size");
   if (preset) return preset->alignment_bytes;
   return source != nullptr ? source->like.alignment_bytes : 1;
 }
@@ -183,51 +177,6 @@ PyObject* buffer_behind(const NdarrayFields& array) {
 AttributeName gt_dims_name("__gt_dims__");
 AttributeName dims_name("dims");
 
-}  // namespace
-
-Keywords to_keywords(std::span<PyObject* const> values) {
-  return {values[0], values[1], values[2], values[3], values[4], values[5], values[6], values[7]};
-}
-
-void unknown_keyword(const Signature& signature, PyObject* keyword) {
-  for (const OldSpelling& old : kOldSpellings) {
-    if (utf8(keyword) == old.name) raise_old_spelling(signature, keyword, old.today);
-  }
-  unexpected_keyword(signature, keyword);
-}
-
-void unknown_storage_keyword(const Signature& signature, PyObject* keyword) {
-  for (const OldSpelling& old : kOldSpellings) {
-    if (utf8(keyword) == old.name) raise_old_spelling(signature, keyword, old.of_storages);
-  }
-  unexpected_keyword(signature, keyword);
-}
-
-std::optional<bool> wants_gpu(PyObject* device) {
-  if (device == nullptr) return std::nullopt;
-  if (device == Py_None) return false;
-  if (PyUnicode_Check(device) == 0) {
-    raise_parameter("device", device, "None or \"gpu\"", "pass None for host memory",
-                    ErrorClass::kType);
-  }
-  if (utf8(device) != "gpu") {
-    raise_parameter("device", device, "None or \"gpu\"", "pass None for host memory");
-  }
-  return true;
-}
-
-std::optional<Preset> preset_of(const Keywords& keywords) {
-  if (!is_given(keywords.backend)) return std::nullopt;
-  if (PyUnicode_Check(keywords.backend) == 0) {
-    raise_parameter(keywords.preset_name, keywords.backend, "the name of a preset",
-                    "pass a str such as \"gt:cpu_ifirst\"; gridbuf.presets() lists them",
-                    ErrorClass::kType);
-  }
-  return value_of(find_preset(utf8(keywords.backend)));
-}
-
-namespace {
-
 /// An integer for both ends, or a pair.
 HaloWidth to_halo_width(PyObject* entry) {
   if (!is_sequence(entry)) return HaloWidth::symmetric(to_integer(entry, "halo"));
@@ -249,6 +198,42 @@ HaloWidth to_halo_width(PyObject* entry) {
 }
 
 }  // namespace
+
+Keywords to_keywords(std::span<PyObject* const> values) {
+  return {values[0], values[1], values[2], values[3], values[4], values[5], values[6], values[7]};
+}
+
+void raise_missing(const Signature& signature, int position) {
+  raise(ErrorClass::kType, std::string(signature.function) + "() is underdetermined: " +
+                               signature.names[static_cast<std::size_t>(position)] +
+                               " is missing; pass it as argument " + std::to_string(position + 1));
+}
+
+void unknown_keyword(const Signature& signature, PyObject* keyword) {
+  raise_unknown(signature, keyword, &OldSpelling::today);
+}
+void unknown_storage_keyword(const Signature& signature, PyObject* keyword) {
+  raise_unknown(signature, keyword, &OldSpelling::of_storages);
+}
+
+std::optional<bool> wants_gpu(PyObject* device) {
+  if (device == nullptr) return std::nullopt;
+  if (device == Py_None) return false;
+  const bool is_text = PyUnicode_Check(device) != 0;
+  if (is_text && utf8(device) == kGpuKey) return true;
+  raise_parameter("device", device, "None or \"gpu\"", "pass None for host memory",
+                  is_text ? ErrorClass::kValue : ErrorClass::kType);
+}
+
+std::optional<Preset> preset_of(const Keywords& keywords) {
+  if (!is_given(keywords.backend)) return std::nullopt;
+  if (PyUnicode_Check(keywords.backend) == 0) {
+    raise_parameter(keywords.preset_name, keywords.backend, "the name of a preset",
+                    "pass a str such as \"gt:cpu_ifirst\"; gridbuf.presets() lists them",
+                    ErrorClass::kType);
+  }
+  return value_of(find_preset(utf8(keywords.backend)));
+}
 
 Halo to_halo(PyObject* object, const Extents& shape) {
   if (!is_sequence(object)) {

@@ -19,11 +19,6 @@ module;
 
 module gridbuf.python.support;
 
-import gridbuf.base;
-import gridbuf.interface;
-import gridbuf.layout;
-import gridbuf.layout.view;
-
 namespace gridbuf::python {
 namespace {
 
@@ -126,6 +121,40 @@ DTypePtr make_record(PyObject* dtype) {
                                   std::move(descr), std::move(text)});
 }
 
+DTypePtr make_record_of(const DType& type) {
+  if (type.kind() != Kind::kNarrow) return to_dtype(make_text(type.typestr()).ptr()).record;
+  const py::object module = steal_or_none(PyImport_ImportModule("ml_dtypes"));
+  const py::object found =
+      steal_or_none(module ? PyObject_GetAttrString(module.ptr(), type.name().c_str()) : nullptr);
+  if (found) return to_dtype(found.ptr()).record;
+  PyErr_Clear();
+  raise(ErrorClass::kBuffer, Problem{"dtype", type.name(), "one that NumPy or ml_dtypes has",
+                                     "install the package ml_dtypes"});
+}
+
+/// Writes a Python number into the one element of `array`, if it is the usual case: a float or an
+/// int into a double, an int into an int64. NumPy takes longer for that than for all the rest.
+bool put_number(PyObject* array, PyObject* value) {
+  const PyArray_Descr& descr = *PyArray_DESCR(array_of(array));
+  const bool is_double = descr.type_num == NPY_DOUBLE;
+  if (!(is_double || descr.type_num == NPY_LONG) || descr.byteorder != '=') return false;
+  void* const element = PyArray_DATA(array_of(array));
+  if (is_double && PyFloat_CheckExact(value)) {
+    *static_cast<double*>(element) = PyFloat_AS_DOUBLE(value);
+    return true;
+  }
+  if (!PyLong_CheckExact(value)) return false;
+  int overflow = 0;
+  const long found = PyLong_AsLongAndOverflow(value, &overflow);
+  if (overflow != 0) return false;
+  if (is_double) {
+    *static_cast<double*>(element) = static_cast<double>(found);
+  } else {
+    *static_cast<long*>(element) = found;
+  }
+  return true;
+}
+
 }  // namespace
 
 void load_numpy() {
@@ -156,21 +185,6 @@ DTypePtr record_or_none(PyObject* dtype) {
     return DTypePtr();
   }
 }
-
-namespace {
-
-DTypePtr make_record_of(const DType& type) {
-  if (type.kind() != Kind::kNarrow) return to_dtype(make_text(type.typestr()).ptr()).record;
-  const py::object module = steal_or_none(PyImport_ImportModule("ml_dtypes"));
-  const py::object found =
-      steal_or_none(module ? PyObject_GetAttrString(module.ptr(), type.name().c_str()) : nullptr);
-  if (found) return to_dtype(found.ptr()).record;
-  PyErr_Clear();
-  raise(ErrorClass::kBuffer, Problem{"dtype", type.name(), "one that NumPy or ml_dtypes has",
-                                     "install the package ml_dtypes"});
-}
-
-}  // namespace
 
 DTypePtr record_of(const DType& type) {
   // The few types that come in again and again; never destroyed, as above.
@@ -262,33 +276,6 @@ bool can_cast(PyObject* from, PyObject* to, PyObject* casting) {
 
 PyObject* unsafe_casting() { return unsafe.get(); }
 PyObject* same_kind_casting() { return same_kind.get(); }
-
-namespace {
-
-/// Writes a Python number into the one element of `array`, if it is the usual case: a float or an
-/// int into a double, an int into an int64. NumPy takes longer for that than for all the rest.
-bool put_number(PyObject* array, PyObject* value) {
-  const PyArray_Descr& descr = *PyArray_DESCR(array_of(array));
-  const bool is_double = descr.type_num == NPY_DOUBLE;
-  if (!(is_double || descr.type_num == NPY_LONG) || descr.byteorder != '=') return false;
-  void* const element = PyArray_DATA(array_of(array));
-  if (is_double && PyFloat_CheckExact(value)) {
-    *static_cast<double*>(element) = PyFloat_AS_DOUBLE(value);
-    return true;
-  }
-  if (!PyLong_CheckExact(value)) return false;
-  int overflow = 0;
-  const long found = PyLong_AsLongAndOverflow(value, &overflow);
-  if (overflow != 0) return false;
-  if (is_double) {
-    *static_cast<double*>(element) = static_cast<double>(found);
-  } else {
-    *static_cast<long*>(element) = found;
-  }
-  return true;
-}
-
-}  // namespace
 
 py::object make_element(PyObject* dtype, PyObject* value, PyObject* casting) {
   py::object element = make_0d_array(dtype);

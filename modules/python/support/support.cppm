@@ -230,8 +230,6 @@ void close_class(py::handle type, const char* package) {
   PyType_Modified(closed);
 }
 
-}  // namespace gridbuf::python
-
 // ---- Arguments ----
 //
 // A parameter may be any object: an int of a thousand digits, a list that changes while it is read,
@@ -239,11 +237,9 @@ void close_class(py::handle type, const char* package) {
 // TypeError for the wrong kind, ValueError for a value out of bounds, or the object's own
 // exception.
 //
-// Key choices. Integers are what `operator.index` accepts, but not bool, because `shape=(True, 3)`
-// is a mistake. Sequences are asked for their length first and are never read beyond kMaxNdim
+// Key decisions. Integers are what `operator.index` accepts, but not bool, because `shape=(True,
+// 3)` is a mistake. Sequences are asked for their length first and are never read beyond kMaxNdim
 // entries. Rules of values (is it a permutation? is the name known?) are gridbuf.layout's.
-
-export namespace gridbuf::python {
 
 /// The parameters of a function. One static object per function: it keeps the names as Python's
 /// interned text, so that a keyword is found by its address. Comparing text would take longer than
@@ -305,8 +301,6 @@ std::vector<SubscriptItem> to_subscript(PyObject* key);
 py::object from_integers(std::span<const std::int64_t> values);
 py::object from_integers(std::span<const int> values);
 
-}  // namespace gridbuf::python
-
 // ---- NumPy ----
 //
 // All uses of NumPy's C API, of version 2.0, which later NumPys keep.
@@ -314,8 +308,6 @@ py::object from_integers(std::span<const int> values);
 // Key choice. A dtype is translated once: all buffers of that dtype share a `DTypeRecord`, which a
 // small cache finds by the identity of the dtype object. Only dtypes of a fixed size without
 // objects pass: text and raw types need their length, and objects have no bytes to copy or export.
-
-export namespace gridbuf::python {
 
 /// A NumPy dtype. Immutable and shared.
 struct DTypeRecord {
