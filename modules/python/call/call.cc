@@ -36,6 +36,8 @@ import gridbuf.storage;
 namespace gridbuf::python {
 namespace {
 
+using namespace pybind11::literals;
+
 // ---- What was declared. ----
 
 /// A field's parameter, besides its rule.
@@ -63,12 +65,10 @@ MemoryRule to_memory_rule(py::handle layout, py::handle alignment, const Dims& d
     check(validate_layout_map(rule.layout, dims.size()));
   }
   rule.alignment_bytes = to_integer(alignment.ptr(), "Alignment");
-  if (rule.alignment_bytes < 1 || rule.alignment_bytes > kMaxAlignmentBytes) {
-    raise(ErrorClass::kValue,
-          Problem{"Alignment", std::to_string(rule.alignment_bytes),
-                  "from 1 to " + std::to_string(kMaxAlignmentBytes) + " bytes", "count bytes"});
-  }
-  return rule;
+  if (rule.alignment_bytes >= 1 && rule.alignment_bytes <= kMaxAlignmentBytes) return rule;
+  raise(ErrorClass::kValue,
+        Problem{"Alignment", std::to_string(rule.alignment_bytes),
+                "from 1 to " + std::to_string(kMaxAlignmentBytes) + " bytes", "count bytes"});
 }
 
 void add_field(StencilRules& stencil, const std::string& name, py::handle dims, py::handle dtype,
@@ -137,11 +137,6 @@ struct PassedField {
 };
 
 DeviceType data_side(bool on_device) { return on_device ? DeviceType::kCuda : DeviceType::kHost; }
-
-bool reaches(Side side, DeviceType type) {
-  if (side == Side::kHost) return is_host_readable(type);
-  return type == DeviceType::kCuda || type == DeviceType::kCudaManaged;
-}
 
 /// Whether it is gridbuf's or NumPy's own array, which has no hooks.
 bool is_own(const py::object& object) {
@@ -226,7 +221,12 @@ class BoundStencil {
     std::vector<FieldArgument> arguments(passed_.size());
     each([&](std::size_t i) { noted(i, "acquire", [&] { acquire(passed_[i]); }); });
     for (std::size_t i = 0; i < passed_.size(); ++i) arguments[i].is_absent = !passed_[i].object;
-    each([&](std::size_t i) { noted(i, "read", [&] { read(i, arguments[i]); }); });
+    each([&](std::size_t i) {
+      noted(i, "read", [&] {
+        is_exact_ndarray(passed_[i].object.ptr()) ? read_ndarray(i, arguments[i])
+                                                  : read_buffer(i, arguments[i]);
+      });
+    });
     call_ = value_of(bind_call(rules_->rules, arguments, request));
     each([&](std::size_t i) { check_memory_of(i, arguments[i].address); });
     for (std::size_t i = 0; i < passed_.size(); ++i) {
@@ -311,11 +311,6 @@ class BoundStencil {
     check(run_without_gil([&] { return field.storage->read(field.side); }));
   }
 
-  void read(std::size_t i, FieldArgument& argument) {
-    if (is_exact_ndarray(passed_[i].object.ptr())) return read_ndarray(i, argument);
-    read_buffer(i, argument);
-  }
-
   void read_ndarray(std::size_t i, FieldArgument& argument) {
     PassedField& field = passed_[i];
     PyObject* const object = field.object.ptr();
@@ -360,7 +355,10 @@ class BoundStencil {
     } else {
       argument.origin = origin_of(array);
     }
-    const bool is_here = reaches(rules_->side, array.memory.device.type);
+    const DeviceType type = array.memory.device.type;
+    const bool is_here = rules_->side == Side::kHost
+                             ? is_host_readable(type)
+                             : type == DeviceType::kCuda || type == DeviceType::kCudaManaged;
     field.side = is_here ? rules_->side : other(rules_->side);
     check_declared(i, array.memory.readonly, dtype_of(field.memory.ptr()));
   }
@@ -452,6 +450,12 @@ std::optional<UseHooks> hooks_of(const py::object& field, bool on_device) {
   return hooks;
 }
 
+std::shared_ptr<StencilRules> make_rules(std::string name, bool on_device,
+                                         bool writes_are_declared) {
+  const Side side = on_device ? Side::kDevice : Side::kHost;
+  return std::make_shared<StencilRules>(std::move(name), side, writes_are_declared);
+}
+
 py::object refuse_call(PyObject*, PyObject*) {
   raise(ErrorClass::kType, "gridbuf.stencil makes these objects; they cannot be called");
 }
@@ -463,43 +467,31 @@ void add_call_functions(PyObject* module) {
   py::class_<StencilRules, std::shared_ptr<StencilRules>> rules(
       core, "StencilRules", py::module_local(), py::is_final(), "What was declared of a stencil.");
   rules
-      .def("add_field", add_field, py::kw_only(), py::arg("name"), py::arg("dims"),
-           py::arg("dtype"), py::arg("data_shape"), py::arg("layout"), py::arg("alignment_size"),
-           py::arg("preferred_layout"), py::arg("preferred_alignment_size"), py::arg("reach"),
-           py::arg("is_written"), py::arg("is_optional"),
-           "The next field. Layouts may be None; alignments are bytes, 1 for none.")
-      .def("bind_plain", bind_plain,
-           "The arrays of a host's call that needs nothing else, or None.")
-      .def("bind", bind, py::arg("fields"), py::arg("origins"), py::arg("origin"),
-           py::arg("domain"), py::arg("hooks") = py::none(),
-           "Reads, binds and checks the fields of a call. Without hooks also marks what is about\n"
-           "to be written, and returns None for a call that needs more steps.");
+      .def("add_field", add_field, py::kw_only(), "name"_a, "dims"_a, "dtype"_a, "data_shape"_a,
+           "layout"_a, "alignment_size"_a, "preferred_layout"_a, "preferred_alignment_size"_a,
+           "reach"_a, "is_written"_a, "is_optional"_a)
+      .def("bind_plain", bind_plain)
+      .def("bind", bind, "fields"_a, "origins"_a, "origin"_a, "domain"_a, "hooks"_a = py::none());
   close_class<refuse_call>(rules, "gridbuf._core");
   py::class_<BoundStencil> bound(core, "BoundStencil", py::module_local(), py::is_final(),
                                  "The fields of one call.");
-  bound.def_readonly("arrays", &BoundStencil::arrays, "What the function gets, by field.")
-      .def_readonly("wrong", &BoundStencil::wrong, "Fields that are on the other side only.")
-      .def_readonly("slow", &BoundStencil::slow, "Texts about slow memory.")
-      .def_readonly("written", &BoundStencil::written, "Fields to `end` after the call.")
-      .def_property_readonly("origins", &BoundStencil::origins, "By the names of the fields.")
-      .def_property_readonly("domain", &BoundStencil::domain, "Points along each dimension.")
-      .def("begin_write", &BoundStencil::begin_write, "Marks what is about to be written.")
-      .def("end", &BoundStencil::end, "Ends the write of a field; tells its producer.");
+  bound.def_readonly("arrays", &BoundStencil::arrays)
+      .def_readonly("wrong", &BoundStencil::wrong)
+      .def_readonly("slow", &BoundStencil::slow)
+      .def_readonly("written", &BoundStencil::written)
+      .def_property_readonly("origins", &BoundStencil::origins)
+      .def_property_readonly("domain", &BoundStencil::domain)
+      .def("begin_write", &BoundStencil::begin_write)
+      .def("end", &BoundStencil::end);
   close_class<refuse_call>(bound, "gridbuf._core");
   py::class_<UseHooks> hooks(core, "FieldHooks", py::module_local(), py::is_final(),
                              "What an object of another library wants to be called, or None.");
   hooks.def_readonly("acquire", &UseHooks::acquire).def_readonly("release", &UseHooks::release);
   close_class<refuse_call>(hooks, "gridbuf._core");
-  core.def(
-          "_make_rules",
-          [](std::string name, bool on_device, bool writes_are_declared) {
-            const Side side = on_device ? Side::kDevice : Side::kHost;
-            return std::make_shared<StencilRules>(std::move(name), side, writes_are_declared);
-          },
-          py::kw_only(), py::arg("name"), py::arg("on_device"), py::arg("writes_are_declared"),
-          "StencilRules without fields.")
-      .def("_field_hooks", hooks_of, "The hooks of an object of another library, or None.")
-      .def("_array_of", array_of, "A Buffer as an array that a stencil's function computes with.");
+  core.def("_make_rules", make_rules, py::kw_only(), "name"_a, "on_device"_a,
+           "writes_are_declared"_a)
+      .def("_field_hooks", hooks_of)
+      .def("_array_of", array_of);
 }
 
 }  // namespace gridbuf::python

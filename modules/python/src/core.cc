@@ -30,12 +30,10 @@ py::dict build_facts() {
 #else
   constexpr char kAssertions[] = "on";
 #endif
-  py::dict facts;
-  facts["compiler"] = "clang " __clang_version__;
-  facts["assertions"] = kAssertions;
-  facts["dlpack"] = dlpack;
-  facts["array interface"] = std::to_string(kArrayInterfaceVersion);
-  return facts;
+  using namespace pybind11::literals;
+  return py::dict("compiler"_a = "clang " __clang_version__, "assertions"_a = kAssertions,
+                  "dlpack"_a = dlpack,
+                  "array interface"_a = std::to_string(kArrayInterfaceVersion));
 }
 
 void fill_module(PyObject* module) {

@@ -1,15 +1,12 @@
-// Devices, streams and the emulated device, as Python sees them.
+// The private functions below `gridbuf.stream`, `gridbuf.testing` and the device section of
+// `gridbuf.show_config`.
 //
-// Purpose. The functions below `gridbuf.stream`, `gridbuf.testing` and the device section of
-// `gridbuf.show_config`. They are private (`gridbuf._core._device_…`): what users call is written
-// in Python over them, where context managers and documentation are easier to write and to read.
-//
-// Key choices. Whatever may wait for a stream runs without the GIL, because work of the emulated
-// device may be Python (NumPy inside a kernel) and runs on the thread that waits. And when the
-// interpreter begins to go, an atexit callback says so to gridbuf.device: arrays that die
-// after that moment leave device memory to the system, for the driver may be gone before them.
+// Whatever may wait for a stream runs without the GIL: work of the emulated device may be Python,
+// and runs on the thread that waits. An atexit callback tells gridbuf.device that the interpreter
+// ends: arrays that die later leave device memory to the system, as the driver may be gone.
 
 #include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
 
 #include <cstdint>
 #include <optional>
@@ -29,6 +26,8 @@ import gridbuf.python.support;
 
 namespace gridbuf::python {
 namespace {
+
+using namespace pybind11::literals;
 
 std::optional<emulated::Operation> to_operation(py::handle object) {
   if (object.is_none()) return std::nullopt;
@@ -69,6 +68,16 @@ StreamHandle to_stream_handle(PyObject* object) {
   return handle;
 }
 
+StreamHandle exchange_stream(py::handle stream) {
+  return exchange_current_stream(to_stream_handle(stream.ptr()));
+}
+
+template <auto function>
+void act_on_stream(py::handle stream) {
+  const StreamHandle handle = to_stream_handle(stream.ptr());
+  check((value_of(device_driver())->*function)(handle));
+}
+
 StreamHandle create_stream(py::handle blocking) {
   const StreamKind kind =
       to_flag(blocking.ptr(), "blocking") ? StreamKind::kBlocking : StreamKind::kNonBlocking;
@@ -83,14 +92,6 @@ void synchronize(py::handle stream) {
   }
   const StreamHandle handle = to_stream_handle(stream.ptr());
   check(run_without_gil([&driver, handle] { return driver.synchronize(handle); }));
-}
-
-py::dict get_facts() {
-  py::dict result;
-  for (const auto& [key, text] : run_without_gil([] { return device_facts(); })) {
-    result[py::str(key)] = text;
-  }
-  return result;
 }
 
 py::object get_table() {
@@ -117,16 +118,20 @@ std::int64_t inject_fault(py::handle operation, py::handle first_call, py::handl
 
 py::dict get_statistics() {
   const EmulatedStatistics now = emulated_driver().statistics();
-  py::dict result;
-  result["live_blocks"] = now.live_blocks;
-  result["live_bytes"] = now.live_bytes;
-  result["held_bytes"] = now.held_bytes;
-  result["peak_live_bytes"] = now.peak_live_bytes;
-  result["pending_operations"] = now.pending_operations;
-  result["live_streams"] = now.live_streams;
-  result["host_to_device_bytes"] = now.host_to_device_bytes;
-  result["device_to_host_bytes"] = now.device_to_host_bytes;
-  return result;
+  return py::dict("live_blocks"_a = now.live_blocks, "live_bytes"_a = now.live_bytes,
+                  "held_bytes"_a = now.held_bytes, "peak_live_bytes"_a = now.peak_live_bytes,
+                  "pending_operations"_a = now.pending_operations,
+                  "live_streams"_a = now.live_streams,
+                  "host_to_device_bytes"_a = now.host_to_device_bytes,
+                  "device_to_host_bytes"_a = now.device_to_host_bytes);
+}
+
+bool switch_emulated(py::handle on) { return switch_emulated_device(to_flag(on.ptr(), "on")); }
+void remove_fault(py::handle number) {
+  emulated_driver().faults().remove(to_integer(number.ptr(), "number"));
+}
+std::int64_t count_calls(py::handle operation) {
+  return emulated_driver().faults().calls(to_operation(operation));
 }
 
 void set_capacity(py::handle capacity) {
@@ -140,53 +145,21 @@ void set_capacity(py::handle capacity) {
 
 void add_device_functions(PyObject* module) {
   auto core = py::reinterpret_borrow<py::module_>(module);
-  core.def(
-          "_device_current_stream", [] { return current_stream(); }, "The handle of this thread.")
-      .def(
-          "_device_exchange_stream",
-          [](py::handle stream) { return exchange_current_stream(to_stream_handle(stream.ptr())); },
-          "Sets it and returns the one before.")
-      .def(
-          "_device_check_stream",
-          [](py::handle stream) {
-            const StreamHandle handle = to_stream_handle(stream.ptr());
-            check(value_of(device_driver())->check_stream(handle));
-          },
-          "Raises unless the driver knows the stream.")
-      .def("_device_create_stream", create_stream, "A new stream; the argument: blocking.")
-      .def(
-          "_device_destroy_stream",
-          [](py::handle stream) {
-            const StreamHandle handle = to_stream_handle(stream.ptr());
-            check(value_of(device_driver())->destroy_stream(handle));
-          },
-          "Destroys what _device_create_stream made.")
-      .def("_device_synchronize", synchronize, "Waits for a stream; None: the whole device.")
-      .def(
-          "_device_switch_emulated",
-          [](py::handle on) { return switch_emulated_device(to_flag(on.ptr(), "on")); },
-          "Switches it; returns what it was.")
-      .def(
-          "_device_emulated_is_on", [] { return emulated_device_is_on(); },
-          "Whether it is switched on.")
-      .def("_device_facts", get_facts, "For show_config: {key: text}.")
-      .def("_device_table", get_table, "The C table, in a capsule.")
-      .def("_device_inject", inject_fault,
-           "operation, call, count, error name or None, message, when_run, milliseconds.")
-      .def(
-          "_device_remove_fault",
-          [](py::handle number) {
-            emulated_driver().faults().remove(to_integer(number.ptr(), "number"));
-          },
-          "Takes back what _device_inject returned.")
-      .def(
-          "_device_calls",
-          [](py::handle operation) {
-            return emulated_driver().faults().calls(to_operation(operation));
-          },
-          "How often an operation of the emulated device ran.")
-      .def("_device_statistics", get_statistics, "Of the emulated device.")
-      .def("_device_set_capacity", set_capacity, "Of the emulated device, in bytes; None: all.");
+  core.def("_device_current_stream", [] { return current_stream(); })
+      .def("_device_exchange_stream", exchange_stream)
+      .def("_device_check_stream", act_on_stream<&DeviceDriver::check_stream>)
+      .def("_device_create_stream", create_stream)
+      .def("_device_destroy_stream", act_on_stream<&DeviceDriver::destroy_stream>)
+      .def("_device_synchronize", synchronize)
+      .def("_device_switch_emulated", switch_emulated)
+      .def("_device_emulated_is_on", [] { return emulated_device_is_on(); })
+      .def("_device_facts", [] { return py::dict(py::cast(run_without_gil(device_facts))); })
+      .def("_device_table", get_table)
+      .def("_device_inject", inject_fault)
+      .def("_device_remove_fault", remove_fault)
+      .def("_device_calls", count_calls)
+      .def("_device_statistics", get_statistics)
+      .def("_device_set_capacity", set_capacity);
   // From then on device memory is left to the system.
   py::module_::import("atexit").attr("register")(py::cpp_function([] { note_process_exit(); }));
 }

@@ -1,21 +1,17 @@
-// Broadcasting by dimension names, for the package's Python part.
+// Broadcasting by dimension names: gridbuf.layout.view for the array functions of storages, which
+// are written in Python.
 //
-// Purpose. The array functions of storages are written in Python, as the work that they hand out is
-// NumPy's or CuPy's. What they compute about dimensions is gridbuf.layout.view, and nothing of it
-// is repeated in Python: this module is the way there.
-//
-// Key choice. A field is the plain tuple that a storage's `_parameters` begins with: (dims, shape,
-// halo, aligned_index, layout, alignment_size). Plain tuples can be compared and hashed, so that
-// the Python side remembers the answer for operands it has seen before; an expression in a time
-// loop asks once. What comes in is checked like any argument, because nothing stops a caller from
-// passing something else.
+// A field is the plain tuple that a storage's `_parameters` begins with: (dims, shape, halo,
+// aligned_index, layout, alignment_size). Tuples can be hashed, so that Python remembers the answer
+// for operands it has seen before. Arguments are checked, as nothing stops a caller from passing
+// something else.
 
 #include <pybind11/pybind11.h>
 
-#include <cstdint>
+#include <algorithm>
+#include <cstddef>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -25,36 +21,21 @@
 import gridbuf.base;
 import gridbuf.layout;
 import gridbuf.layout.view;
+import gridbuf.python.buffer;
+import gridbuf.python.storage;
 import gridbuf.python.support;
 
 namespace gridbuf::python {
 namespace {
 
-// ---- From Python. ----
-
-[[noreturn]] void raise_kind(std::string_view name, PyObject* found, std::string_view bound) {
-  raise(ErrorClass::kType,
-        Problem{name, describe(found), bound, "pass what a storage's _parameters begin with"});
-}
-
-/// The entries of a tuple of at least `least`; borrowed, as nobody can change a tuple.
-std::span<PyObject* const> entries_of(PyObject* tuple, Py_ssize_t least, std::string_view name) {
+/// The entries of a tuple of at least `least`; borrowed, as a tuple does not change.
+std::span<PyObject* const> entries_of(PyObject* tuple, Py_ssize_t least) {
   if (PyTuple_Check(tuple) == 0 || PyTuple_GET_SIZE(tuple) < least) {
-    raise_kind(name, tuple, "a tuple of at least " + std::to_string(least) + " entries");
+    raise(ErrorClass::kType, {"an argument", describe(tuple),
+                              "a tuple of at least " + std::to_string(least) + " entries",
+                              "pass what a storage's _parameters begin with"});
   }
   return {&PyTuple_GET_ITEM(tuple, 0), static_cast<std::size_t>(PyTuple_GET_SIZE(tuple))};
-}
-
-Halo to_halo(PyObject* object, const Extents& shape) {
-  Halo halo;
-  for (PyObject* const item : entries_of(object, 0, "halo")) {
-    const Extents pair = to_integers(item, "halo");
-    if (pair.size() != 2) raise_kind("an entry of halo", item, "a pair (lower, upper)");
-    if (halo.size() == kMaxNdim) break;  // Too many; the check below says so.
-    halo.push_back({pair[0], pair[1]});
-  }
-  check(validate_halo(halo, shape));
-  return halo;
 }
 
 NamedShape to_named_shape(PyObject* dims, PyObject* shape) {
@@ -66,7 +47,7 @@ NamedShape to_named_shape(PyObject* dims, PyObject* shape) {
 
 /// Checked by making the plan of such an array: what has one has valid parameters.
 LayoutRequest to_field(PyObject* object) {
-  const std::span<PyObject* const> entries = entries_of(object, 6, "a field");
+  const std::span<PyObject* const> entries = entries_of(object, 6);
   const NamedShape array = to_named_shape(entries[0], entries[1]);
   // An item size of 0: the shape of a view may be too large for memory of its own.
   LayoutRequest field{.shape = array.shape, .itemsize_bytes = 0, .dims = array.dims};
@@ -81,30 +62,15 @@ LayoutRequest to_field(PyObject* object) {
 }
 
 Axes to_reduced_axes(PyObject* object, int ndim) {
-  std::uint64_t seen = 0;
-  for (const std::int64_t axis : to_integers(object, "axes")) {
-    if (axis < 0 || axis >= ndim || (seen >> axis & 1) != 0) {
-      raise(ErrorClass::kValue,
-            Problem{"axes", describe(object), "distinct, from 0 to " + std::to_string(ndim - 1),
-                    "name every reduced dimension once"});
-    }
-    seen |= std::uint64_t{1} << axis;
-  }
+  const Extents given = to_integers(object, "axes");
   Axes axes;
   for (int axis = 0; axis < ndim; ++axis) {
-    if ((seen >> axis & 1) != 0) axes.push_back(axis);
+    if (std::ranges::count(given.span(), axis) == 1) axes.push_back(axis);
   }
-  return axes;
-}
-
-// ---- To Python. ----
-
-py::object from_halo(const Halo& halo) {
-  py::tuple pairs(halo.size());
-  for (int axis = 0; axis < halo.size(); ++axis) {
-    pairs[axis] = pack(py::int_(halo[axis].lower), py::int_(halo[axis].upper));
-  }
-  return pairs;
+  if (axes.size() == given.size()) return axes;
+  raise(ErrorClass::kValue,
+        {"axes", describe(object), "distinct, from 0 to " + std::to_string(ndim - 1),
+         "name every reduced dimension once"});
 }
 
 py::object from_field(const LayoutRequest& field) {
@@ -113,16 +79,14 @@ py::object from_field(const LayoutRequest& field) {
               py::int_(field.alignment_bytes));
 }
 
-// ---- The functions. ----
-
 py::object join_fields(py::handle fields, py::handle others) {
   std::vector<LayoutRequest> layouts;
-  for (PyObject* const field : entries_of(fields.ptr(), 0, "fields")) {
+  for (PyObject* const field : entries_of(fields.ptr(), 0)) {
     layouts.push_back(to_field(field));
   }
   std::vector<NamedShape> shapes;
-  for (PyObject* const other : entries_of(others.ptr(), 0, "others")) {
-    const std::span<PyObject* const> entries = entries_of(other, 2, "an array");
+  for (PyObject* const other : entries_of(others.ptr(), 0)) {
+    const std::span<PyObject* const> entries = entries_of(other, 2);
     shapes.push_back(to_named_shape(entries[0], entries[1]));
   }
   return from_field(value_of(join(layouts, shapes)));
@@ -136,17 +100,13 @@ py::object reduce_field(py::handle object, py::handle axes, py::handle keep) {
 
 py::object align_array(py::handle dims, py::handle shape, py::handle target) {
   const NamedShape array = to_named_shape(dims.ptr(), shape.ptr());
-  const auto target_ndim = static_cast<int>(entries_of(target.ptr(), 0, "target").size());
+  const auto target_ndim = static_cast<int>(entries_of(target.ptr(), 0).size());
   const IndexMap map = value_of(named_map(array, to_dims(target.ptr(), target_ndim)));
   Axes axes;
   Axes inserted;
   for (int position = 0; position < map.ndim(); ++position) {
     const ViewAxis& axis = map.axis(position);
-    if (axis.has_source()) {
-      axes.push_back(axis.source);
-    } else {
-      inserted.push_back(position);
-    }
+    axis.has_source() ? axes.push_back(axis.source) : inserted.push_back(position);
   }
   return pack(from_integers(axes.span()), from_integers(inserted.span()));
 }
@@ -155,9 +115,7 @@ py::object align_array(py::handle dims, py::handle shape, py::handle target) {
 
 void add_named_functions(PyObject* module) {
   auto core = py::reinterpret_borrow<py::module_>(module);
-  core.def("_join", join_fields, "What an operation on named fields gives.")
-      .def("_reduce", reduce_field, "What is left of a field.")
-      .def("_align", align_array, "How to see an array in target's order.");
+  core.def("_join", join_fields).def("_reduce", reduce_field).def("_align", align_array);
 }
 
 }  // namespace gridbuf::python

@@ -4,6 +4,8 @@ module;
 
 #include <pybind11/pybind11.h>
 
+#include <algorithm>
+#include <climits>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -60,6 +62,59 @@ py::object origin(const StorageObject& object) {
   return from_integers(in_annotation_order(storage.dims(), first).span());
 }
 
+py::object transposed(const StorageObject& object, const py::args& axes) {
+  Axes order;
+  const bool is_one = axes.size() == 1;
+  PyObject* given = is_one ? PyTuple_GET_ITEM(axes.ptr(), 0) : axes.ptr();
+  if (given != Py_None && !axes.empty()) {
+    if (is_one && !is_sequence(given)) given = axes.ptr();
+    for (const std::int64_t axis : to_integers(given, "axes")) {
+      // What is outside int is outside every array as well.
+      order.push_back(static_cast<int>(std::clamp<std::int64_t>(axis, INT_MIN, INT_MAX)));
+    }
+    const int ndim = object.storage.ndim();
+    if (order.size() != ndim) {
+      raise(ErrorClass::kValue,
+            Problem{"number of axes", std::to_string(order.size()),
+                    "the number of dimensions, " + std::to_string(ndim), "pass each axis once"});
+    }
+  }
+  return make_view(object, value_of(transpose_map(object.storage.shape(), order)));
+}
+
+py::object copy(const StorageObject& object) {
+  const Storage source = object.storage;  // Of its own: the halo may be set meanwhile.
+  return make_storage(value_of(run_without_gil([&] { return source.copy(); })), object.dtype);
+}
+
+py::object as_type(const StorageObject& object, py::handle dtype, py::handle casting,
+                   py::handle copied) {
+  const RequestedDType wanted = to_dtype(dtype.ptr());
+  if (!wanted.subarray.empty()) {
+    raise(ErrorClass::kType,
+          Problem{"dtype", describe(dtype.ptr()), "a type without a shape", "pass its base type"});
+  }
+  const bool copies = to_flag(copied.ptr(), "copy");
+  if (wanted.record->numpy.is(object.dtype->numpy)) {
+    return copies ? copy(object) : share(object.self());
+  }
+  check_cast(object.dtype->numpy.ptr(), wanted.record->numpy.ptr(), to_casting(casting.ptr()));
+  const StorageSource source = storage_source_of(object.self(), nullptr);
+  py::object made = allocate_storage(resolve_storage_like(source, wanted.record->numpy.ptr(), {}));
+  assign(*object_of(made.ptr()), storage_of(made.ptr()),
+         host_elements(object, object.storage).ptr());
+  return made;
+}
+
+void fill(const StorageObject& object, py::handle value) {
+  if (!is_scalar(value.ptr())) {
+    raise(ErrorClass::kType, Problem{"value", describe(value.ptr()), "one value",
+                                     "assign arrays with storage[...] = value"});
+  }
+  check_writable(object);
+  assign(object, object.storage, value.ptr());
+}
+
 py::object domain_view(const StorageObject& object) {
   py::object made = make_view(object, object.storage.domain_view());
   object_of(made.ptr())->new_axes = object.new_axes;
@@ -74,10 +129,68 @@ py::object flags(const StorageObject& object) {
   return array.attr("flags");
 }
 
-/// The one of two interfaces' dicts that is of the side.
+// ---- Dicts, structs and `__gt_data_interface__` (GT-01 ... GT-09). ----
+
+/// An interface of a side that is not there is an attribute that is not there, so that `hasattr`
+/// answers (XA-18).
+void check_has(const StorageObject& object, Side side, const char* interface) {
+  if (object.storage.has(side)) return;
+  PyErr_Format(PyExc_AttributeError, "this storage has no %s: it has no %s buffer", interface,
+               side == Side::kHost ? "host" : "device");
+  throw PythonError();
+}
+
 template <Side side>
-auto interface_of(const char* name) {
-  return [name](const StorageObject& object) { return interface_dict(object, side, name); };
+py::object interface_dict(const StorageObject& object) {
+  constexpr const char* kName =
+      side == Side::kHost ? "__array_interface__" : "__cuda_array_interface__";
+  check_has(object, side, kName);
+  // What the memory cannot be described by must not count as an export.
+  py::object dict = own_buffer(object.storage, object.dtype, side).attr(kName);
+  up_to_date(object.storage, side);
+  // Nothing tells how long the reader uses the address.
+  if (!object.storage.readonly()) object.storage.note_unknown_export(side);
+  return dict;
+}
+
+py::object array_struct(const StorageObject& object) {
+  static constexpr char kName[] = "__array_struct__";
+  check_has(object, Side::kHost, kName);
+  // Absent for some dtypes, which is found out before anything is shown. The capsule holds its
+  // Buffer, and with it the share: its life is known.
+  const py::object probe = own_buffer(object.storage, object.dtype, Side::kHost).attr(kName);
+  return shown_buffer(object, Side::kHost).attr(kName);
+}
+
+/// `acquire` makes the side current, `touch` says that it was written. In memory that both sides
+/// reach, acquiring waits for the other side; memory of one side alone needs nothing.
+py::object entry_of(const StorageObject& object, Side side) {
+  const bool is_host = side == Side::kHost;
+  const StorageKind kind = object.storage.kind();
+  // No data can be stale here, but the entry names a stream, which must be the right one.
+  if (kind == StorageKind::kGpu) up_to_date(object.storage, side);
+  const py::handle self = object.self();
+  py::object acquire;
+  py::object touch;
+  if (kind == StorageKind::kSoftwareManaged) {
+    acquire = self.attr(is_host ? "device_to_host" : "host_to_device");
+    touch = self.attr(is_host ? "set_host_modified" : "set_device_modified");
+  } else if (kind == StorageKind::kCudaManaged) {
+    acquire = self.attr(is_host ? "_acquire_host" : "_acquire_device");
+  }
+  return make_data_entry(own_buffer(object.storage, object.dtype, side).ptr(),
+                         is_host ? DeviceType::kHost : DeviceType::kCuda, object.storage.halo(),
+                         acquire.ptr(), touch.ptr());
+}
+
+py::dict data_interface(const StorageObject& object) {
+  const Storage& storage = object.storage;
+  py::dict sides;
+  if (storage.has(Side::kHost)) sides[py::none()] = entry_of(object, Side::kHost);
+  if (storage.has(Side::kDevice) && (!storage.is_emulated() || emulated_device_is_on())) {
+    sides[make_text(kGpuKey)] = entry_of(object, Side::kDevice);
+  }
+  return sides;
 }
 
 /// One of the functions that act on the whole base.
@@ -89,12 +202,6 @@ void run(const StorageObject& object, Arguments... arguments) {
 template <auto function>
 void transfer(const StorageObject& object, py::handle force) {
   run<function>(object, to_flag(force.ptr(), "force"));
-}
-
-/// `acquire` of the data interface of memory that both sides reach.
-template <Side side>
-void acquire(const StorageObject& object) {
-  up_to_date(object.storage, side);
 }
 
 /// The sides on which all elements are current now.
@@ -130,7 +237,7 @@ py::object make_new(PyObject* arguments, PyObject* keywords) {
                   "SYNC_CLEAN (0), SYNC_HOST_DIRTY (1) or SYNC_DEVICE_DIRTY (2)",
                   "say which of two whole buffers is current; both at once has no meaning"});
   }
-  return make_sync_state(value_of(SyncState::make(static_cast<int>(state))));
+  return py::cast(value_of(SyncState::make(static_cast<int>(state))));
 }
 
 void add_sync_state_type(py::module_ module) {
@@ -157,8 +264,7 @@ void add_sync_state_type(py::module_ module) {
   module.add_object("SyncFlag", flag);
 }
 
-// ---- DevicePointer: the names of cupy.cuda.MemoryPointer, so that code that takes one takes it.
-// --
+// ---- DevicePointer, with the names of cupy.cuda.MemoryPointer. ----
 
 struct DevicePointer {
   py::object buffer;
@@ -231,17 +337,16 @@ void add_properties(Attributes& type) {
       .get("domain_view", domain_view,
            "The view without the halo: index (0, ..., 0) is the first point of the domain.")
       .get(
-          "sync_state",
-          [](const StorageObject& object) { return make_sync_state(object.storage.sync_state()); },
+          "sync_state", [](const StorageObject& object) { return object.storage.sync_state(); },
           "The SyncState that all views of one software-managed storage share; else None.")
       .get(
           "T", [](const StorageObject& object) { return transposed(object, py::args()); },
           "The view with the dimensions in reverse order.")
       .get("flags", flags, "NumPy's flags of the memory: contiguity, alignment, writeable.")
-      .get("__array_interface__", interface_of<Side::kHost>("__array_interface__"),
+      .get("__array_interface__", interface_dict<Side::kHost>,
            "NumPy's array interface of the host's elements, version 3.")
       .get("__array_struct__", array_struct, "NumPy's array interface as a C struct in a capsule.")
-      .get("__cuda_array_interface__", interface_of<Side::kDevice>("__cuda_array_interface__"),
+      .get("__cuda_array_interface__", interface_dict<Side::kDevice>,
            "The CUDA array interface of the device's elements, version 3, with stream.")
       .get("__gt_data_interface__", data_interface,
            "For GT4Py: an entry per side with dims, halo, acquire and touch. Reading it copies "
@@ -304,33 +409,22 @@ void add_methods(Attributes& type) {
           },
           "set_synchronized(self, /)\n--\n\n"
           "Says that both buffers are equal, of the whole storage that this is a view of.")
-      .def("_acquire_host", acquire<Side::kHost>, "acquire of the data interface.")
-      .def("_acquire_device", acquire<Side::kDevice>, "acquire of the data interface.")
-      .def(
-          "_elements",
-          [](const StorageObject& object) { return host_elements(object, object.storage); },
-          "_elements(self, /)\n--\n\n"
-          "A read-only ndarray of the elements, up to date; of a device without a host buffer a "
-          "copy.")
-      .def(
-          "_side_buffer",
-          [](const StorageObject& object, int side, int purpose) {
-            return side_buffer(object.self(), static_cast<DeviceType>(side),
-                               static_cast<Purpose>(purpose));
-          },
-          "_side_buffer(self, side, purpose, /)\n--\n\n"
-          "The Buffer that imports of a storage work on.")
-      .def("_own_memory", own_memory,
-           "_own_memory(self, /)\n--\n\n"
-           "An ndarray, or a Buffer on a device, that does not count as an export; of two buffers\n"
-           "that gridbuf keeps equal the storage itself.")
-      .def("_current_sides", current_sides,
-           "_current_sides(self, /)\n--\n\nThe sides on which all elements are current now.");
+      .def("_acquire_host",
+           [](const StorageObject& object) { up_to_date(object.storage, Side::kHost); })
+      .def("_acquire_device",
+           [](const StorageObject& object) { up_to_date(object.storage, Side::kDevice); })
+      .def("_elements",
+           [](const StorageObject& object) { return host_elements(object, object.storage); })
+      .def("_side_buffer",
+           [](const StorageObject& object, int side, int purpose) {
+             return side_buffer(object.self(), static_cast<DeviceType>(side),
+                                static_cast<Purpose>(purpose));
+           })
+      .def("_own_memory", own_memory)
+      .def("_current_sides", current_sides);
 }
 
 }  // namespace
-
-py::object make_sync_state(const std::shared_ptr<SyncState>& state) { return py::cast(state); }
 
 std::shared_ptr<SyncState> to_sync_state(PyObject* object) {
   if (!py::isinstance<SyncState>(object)) {
@@ -351,14 +445,7 @@ void add_attributes(PyObject* base_type, PyObject* module) {
   Attributes type(base_type);
   add_properties(type);
   add_methods(type);
-  core.def("_set_storage_types", set_storage_types,
-           "_set_storage_types(*classes)\n--\n\nFor gridbuf.storage.")
-      .def(
-          "_run_kernel", run_kernel,
-          "_run_kernel(function, *arrays)\n--\n\n"
-          "function(*arrays) as a kernel of the emulated device, whose arrays (of _read_array and\n"
-          "_write_array) it gets where a kernel can touch them; waits, and returns or raises what\n"
-          "it did.");
+  core.def("_set_storage_types", set_storage_types).def("_run_kernel", run_kernel);
 }
 
 }  // namespace gridbuf::python::storages

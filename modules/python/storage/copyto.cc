@@ -1,14 +1,9 @@
-// Values and where they go: assignments to storages, and `gridbuf.copyto`.
+// Values and where they go: assignments to storages, and `gridbuf.copyto`, which is numpy.copyto
+// for everything that exports memory.
 //
-// copyto is numpy.copyto for everything that offers memory: arrays of any library, Buffers,
-// storages, memory of a device. Shapes broadcast, `casting` says which conversions are allowed,
-// `where` masks, and overlapping arrays come out as if the source had been read first.
-//
-// Key choice. Both ends become something that is copied in one call: two ndarrays (copy_arrays of
-// gridbuf.python.buffer), or two Buffers of which a device has at least one (copy_buffer). The host
-// does what a device cannot do: conversions and masks. Storages are gridbuf.storage's, in Python.
-//
-// Two ndarrays, the usual case, take none of these steps: their fields are read in place.
+// Both ends become two ndarrays (copy_arrays of gridbuf.python.buffer), or two Buffers of which a
+// device has at least one (copy_buffer). The host converts and masks, as a device cannot. Storages
+// are copied by gridbuf.storage, in Python. Two ndarrays, the usual case, take none of these steps.
 
 module;
 
@@ -27,8 +22,6 @@ module gridbuf.python.storage;
 
 namespace gridbuf::python::storages {
 namespace {
-
-// ---- Values. ----
 
 /// Elements to be read: an ndarray, or a Buffer over memory that the host cannot read.
 struct Value {
@@ -203,44 +196,7 @@ Storage named_like(const StorageObject& source, const Storage& target) {
                                    {.dims = target.dims(), .shape = target.shape()})));
 }
 
-}  // namespace
-
-py::object readable_on_host(PyObject* value) {
-  if (is_storage(value)) return host_elements(*object_of(value), object_of(value)->storage);
-  Meaning meaning;
-  return is_ndarray(value) ? as_ndarray(value)
-                           : on_host(open_value(value, DeviceType::kHost, meaning));
-}
-
-void assign(const StorageObject& object, const Storage& view, PyObject* value, bool by_name) {
-  Side side = target_side(view, value);
-  Value found;
-  if (is_storage(value)) {
-    const StorageObject& source = *object_of(value);
-    if (is_same(view, source.storage)) return;
-    const Storage seen = by_name ? named_like(source, view) : source.storage;
-    if (side == Side::kDevice && seen.has(Side::kDevice)) {
-      up_to_date(seen, Side::kDevice);
-      found.on_device = own_buffer(seen, source.dtype, Side::kDevice);
-    } else {
-      found.array = host_elements(source, seen);
-    }
-  } else if (is_scalar(value)) {
-    found.array = make_assigned(*object.dtype, value);
-  } else if (is_ndarray(value)) {
-    found.array = as_ndarray(value);
-  } else {
-    Meaning meaning;
-    found = open_value(value, view.has(Side::kDevice) ? DeviceType::kCuda : DeviceType::kHost,
-                       meaning, by_name ? &view : nullptr);
-    if (found.on_device && view.has(Side::kDevice)) side = Side::kDevice;
-  }
-  write_value(object, view, side, found);
-}
-
 // ---- copyto. ----
-
-namespace {
 
 /// The arguments as passed; borrowed. `casting` is a str that NumPy knows.
 struct Given {
@@ -330,11 +286,6 @@ void copy_storages(const Given& given) {
                 "one of them", "make an array of it first, for example with numpy.asarray"});
 }
 
-[[noreturn]] void raise_missing(const char* name) {
-  raise(ErrorClass::kType, std::string("copyto() needs ") + name +
-                               "; call it as copyto(dst, src, casting=\"same_kind\", where=True)");
-}
-
 PyObject* copyto(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   return guarded([&] {
     static constexpr const char* kNames[] = {"dst", "src", "casting", "where"};
@@ -346,8 +297,12 @@ PyObject* copyto(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObje
     } else {
       sort_arguments(kSignature, arguments, count, names, values, unexpected_keyword);
     }
-    if (values[0] == nullptr) raise_missing("dst");
-    if (values[1] == nullptr) raise_missing("src");
+    for (const int i : {0, 1}) {
+      if (values[i] != nullptr) continue;
+      raise(ErrorClass::kType,
+            std::string("copyto() needs ") + kNames[i] +
+                "; call it as copyto(dst, src, casting=\"same_kind\", where=True)");
+    }
     PyObject* casting = to_casting(values[2]);
     if (casting == nullptr) casting = same_kind_casting();
     const bool everywhere = values[3] == nullptr || values[3] == Py_True;
@@ -374,11 +329,8 @@ PyObject* copy_arrays_function(PyObject*, PyObject* const* arguments, Py_ssize_t
 }
 
 PyMethodDef copyto_functions[] = {
-    {"_copy_arrays",
-     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(copy_arrays_function)),
-     METH_FASTCALL, "_copy_arrays(dst, src, casting, where, /)\n--\n\nFor gridbuf.storage."},
-    {"copyto", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(copyto)),
-     METH_FASTCALL | METH_KEYWORDS,
+    {"_copy_arrays", method(copy_arrays_function), METH_FASTCALL, nullptr},
+    {"copyto", method(copyto), METH_FASTCALL | METH_KEYWORDS,
      R"(copyto(dst, src, casting='same_kind', where=True)
 --
 
@@ -398,6 +350,39 @@ shared; warns as NumPy does of values that a cast does not keep.)"},
 };
 
 }  // namespace
+
+py::object readable_on_host(PyObject* value) {
+  if (is_storage(value)) return host_elements(*object_of(value), object_of(value)->storage);
+  Meaning meaning;
+  return is_ndarray(value) ? as_ndarray(value)
+                           : on_host(open_value(value, DeviceType::kHost, meaning));
+}
+
+void assign(const StorageObject& object, const Storage& view, PyObject* value, bool by_name) {
+  Side side = target_side(view, value);
+  Value found;
+  if (is_storage(value)) {
+    const StorageObject& source = *object_of(value);
+    if (is_same(view, source.storage)) return;
+    const Storage seen = by_name ? named_like(source, view) : source.storage;
+    if (side == Side::kDevice && seen.has(Side::kDevice)) {
+      up_to_date(seen, Side::kDevice);
+      found.on_device = own_buffer(seen, source.dtype, Side::kDevice);
+    } else {
+      found.array = host_elements(source, seen);
+    }
+  } else if (is_scalar(value)) {
+    found.array = make_assigned(*object.dtype, value);
+  } else if (is_ndarray(value)) {
+    found.array = as_ndarray(value);
+  } else {
+    Meaning meaning;
+    found = open_value(value, view.has(Side::kDevice) ? DeviceType::kCuda : DeviceType::kHost,
+                       meaning, by_name ? &view : nullptr);
+    if (found.on_device && view.has(Side::kDevice)) side = Side::kDevice;
+  }
+  write_value(object, view, side, found);
+}
 
 }  // namespace gridbuf::python::storages
 

@@ -1,7 +1,7 @@
-// What leaves a storage: the buffer protocol, ndarrays, dicts, capsules; and who waits for what.
+// What leaves a storage: the buffer protocol, ndarrays, capsules; and who waits for what.
 //
 // All but the buffer protocol leaves through a Buffer over one side's memory, whose owner counts as
-// an export. What an interface says of the memory is said in gridbuf.python.buffer only.
+// an export. gridbuf.python.buffer describes the memory.
 
 module;
 
@@ -21,66 +21,7 @@ module gridbuf.python.storage;
 namespace gridbuf::python::storages {
 namespace {
 
-py::object attribute(PyObject* object, const char* name) {
-  return steal(PyObject_GetAttrString(object, name));
-}
-
-}  // namespace
-
-// ---- Access. ----
-
-void up_to_date(const Storage& storage, Side side) {
-  if (storage.is_ready(side)) return;
-  check(run_unlocked(storage, [&] { return storage.read(side); }));
-}
-
-Side reading_side(const Storage& storage) {
-  return storage.has(Side::kHost) ? Side::kHost : Side::kDevice;
-}
-
-Side exporting_side(const Storage& storage) {
-  return storage.has(Side::kDevice) ? Side::kDevice : Side::kHost;
-}
-
-py::object own_buffer(const Storage& storage, const DTypePtr& dtype, Side side, Owner share) {
-  const Device& device = storage.device(side);
-  // gridbuf orders its work on the current stream before it exports the memory.
-  const StreamHandle stream = device.type == DeviceType::kHost ? 0 : current_stream();
-  return adopt_buffer_of(dtype, adopted_memory("storage", device, stream), [&]() noexcept -> Array {
-    Array array = storage.array(side);
-    if (share != nullptr) array.memory.owner = std::move(share);
-    return array;
-  });
-}
-
-py::object shown_buffer(const StorageObject& object, Side side) {
-  const Storage& storage = object.storage;
-  // There is no other side that has to know.
-  if (storage.kind() == StorageKind::kCpu && side == Side::kHost) {
-    return own_buffer(storage, object.dtype, side);
-  }
-  Owner share = value_of(
-      run_unlocked(storage, [&] { return storage.export_side(side, !storage.readonly()); }));
-  return own_buffer(storage, object.dtype, side, std::move(share));
-}
-
-py::object own_ndarray(const Storage& view, const DTypePtr& dtype, bool readonly, PyObject* base) {
-  const BufferDescriptor memory = view.memory(Side::kHost);
-  return make_ndarray(*dtype, memory.view, memory.first_element(), readonly || memory.readonly,
-                      base);
-}
-
-py::object host_elements(const StorageObject& object, const Storage& view) {
-  const Side side = reading_side(view);
-  up_to_date(view, side);
-  const py::object buffer = own_buffer(view, object.dtype, side);
-  if (side == Side::kHost) return own_ndarray(view, object.dtype, /*readonly=*/true, buffer.ptr());
-  return ndarray_of(copy_of(buffer.ptr(), MemoryKind::kHost).ptr());
-}
-
-// ---- The buffer protocol (PB-01 ... PB-25). ----
-
-namespace {
+using dlpack::DLManagedTensorVersioned;
 
 ShownMemory& shown_memory(StorageObject& object, Side side) {
   std::unique_ptr<ShownMemory>& shown = object.shown[static_cast<std::size_t>(side)];
@@ -105,131 +46,6 @@ void check_has_buffer(const StorageObject& object, Side side, std::string_view f
 /// What `internal` of a view that counts as an export points to.
 char counted_mark = 0;
 
-}  // namespace
-
-int get_buffer(PyObject* self, Py_buffer* view, int flags) {
-  if (view == nullptr) {
-    PyErr_SetString(PyExc_BufferError, "a buffer request needs a Py_buffer to fill; pass one");
-    return -1;
-  }
-  view->obj = nullptr;  // PB-01: also on failure.
-  return guarded(-1, [&] {
-    StorageObject& object = *object_of(self);
-    check_has_buffer(object, Side::kHost, "that of a device alone");
-    const BufferFields fields =
-        value_of(answer_buffer_request(shown_memory(object, Side::kHost).memory, flags));
-    up_to_date(object.storage, Side::kHost);
-    if (!fields.readonly) object.storage.add_export(Side::kHost);
-    *view = {.buf = fields.buf,
-             .obj = Py_NewRef(self),
-             .len = fields.len_bytes,
-             .itemsize = fields.itemsize_bytes,
-             .readonly = fields.readonly ? 1 : 0,
-             .ndim = fields.ndim,
-             .format = const_cast<char*>(fields.format),
-             .shape = const_cast<Py_ssize_t*>(fields.shape),
-             .strides = const_cast<Py_ssize_t*>(fields.strides_bytes),
-             .suboffsets = nullptr,
-             .internal = fields.readonly ? nullptr : &counted_mark};
-    return 0;
-  });
-}
-
-void release_buffer(PyObject* self, Py_buffer* view) {
-  if (view->internal != nullptr) object_of(self)->storage.drop_export(Side::kHost);
-}
-
-// ---- ndarrays. ----
-
-py::object to_numpy(const StorageObject& object) {
-  check_has_buffer(object, Side::kHost, to_string(object.storage.kind()));
-  return ndarray_of(shown_buffer(object, Side::kHost).ptr());
-}
-
-py::object to_cupy(const StorageObject& object) {
-  check_has_buffer(object, Side::kDevice, to_string(object.storage.kind()));
-  // Whether there is a CuPy is asked before anything is shown.
-  make_cupy_view(own_buffer(object.storage, object.dtype, Side::kDevice), /*sync=*/false);
-  return make_cupy_view(shown_buffer(object, Side::kDevice), /*sync=*/true);
-}
-
-// ---- Dicts and structs. ----
-
-namespace {
-
-/// An interface of a side that is not there is an attribute that is not there, so that `hasattr`
-/// answers (XA-18).
-void check_has(const StorageObject& object, Side side, const char* interface) {
-  if (object.storage.has(side)) return;
-  PyErr_Format(PyExc_AttributeError, "this storage has no %s: it has no %s buffer", interface,
-               side == Side::kHost ? "host" : "device");
-  throw PythonError();
-}
-
-}  // namespace
-
-py::object interface_dict(const StorageObject& object, Side side, const char* name) {
-  check_has(object, side, name);
-  // What the memory cannot be described by must not count as an export.
-  py::object dict = attribute(own_buffer(object.storage, object.dtype, side).ptr(), name);
-  up_to_date(object.storage, side);
-  // Nothing tells how long the reader uses the address.
-  if (!object.storage.readonly()) object.storage.note_unknown_export(side);
-  return dict;
-}
-
-py::object array_struct(const StorageObject& object) {
-  static constexpr char kName[] = "__array_struct__";
-  check_has(object, Side::kHost, kName);
-  // Absent for some dtypes, which is found out before anything is shown. The capsule holds its
-  // Buffer, and with it the share: its life is known.
-  attribute(own_buffer(object.storage, object.dtype, Side::kHost).ptr(), kName);
-  return attribute(shown_buffer(object, Side::kHost).ptr(), kName);
-}
-
-// ---- __gt_data_interface__ (GT-01 ... GT-09). ----
-
-namespace {
-
-/// `acquire` makes the side current, `touch` says that it was written. In memory that both sides
-/// reach, acquiring waits for the other side; memory of one side alone needs nothing.
-py::object entry_of(const StorageObject& object, Side side) {
-  const bool is_host = side == Side::kHost;
-  const StorageKind kind = object.storage.kind();
-  // No data can be stale here, but the entry names a stream, which must be the right one.
-  if (kind == StorageKind::kGpu) up_to_date(object.storage, side);
-  py::object acquire;
-  py::object touch;
-  if (kind == StorageKind::kSoftwareManaged) {
-    acquire = attribute(object.self(), is_host ? "device_to_host" : "host_to_device");
-    touch = attribute(object.self(), is_host ? "set_host_modified" : "set_device_modified");
-  } else if (kind == StorageKind::kCudaManaged) {
-    acquire = attribute(object.self(), is_host ? "_acquire_host" : "_acquire_device");
-  }
-  return make_data_entry(own_buffer(object.storage, object.dtype, side).ptr(),
-                         is_host ? DeviceType::kHost : DeviceType::kCuda, object.storage.halo(),
-                         acquire.ptr(), touch.ptr());
-}
-
-}  // namespace
-
-py::object data_interface(const StorageObject& object) {
-  const Storage& storage = object.storage;
-  py::object sides = steal(PyDict_New());
-  if (storage.has(Side::kHost)) {
-    check(PyDict_SetItem(sides.ptr(), Py_None, entry_of(object, Side::kHost).ptr()));
-  }
-  if (storage.has(Side::kDevice) && (!storage.is_emulated() || emulated_device_is_on())) {
-    check(PyDict_SetItem(sides.ptr(), make_text(kGpuKey).ptr(),
-                         entry_of(object, Side::kDevice).ptr()));
-  }
-  return sides;
-}
-
-// ---- DLPack. ----
-
-namespace {
-
 /// Whether `dl_device` names the host, or a device that the storage's host memory is of.
 bool asks_for_host(const Storage& storage, PyObject* dl_device) {
   if (PyTuple_Check(dl_device) == 0 || PyTuple_GET_SIZE(dl_device) != 2) return false;
@@ -245,38 +61,7 @@ bool asks_for_host(const Storage& storage, PyObject* dl_device) {
          number == static_cast<long long>(storage.device(Side::kHost).type);
 }
 
-}  // namespace
-
-PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
-                        PyObject* names) {
-  return guarded([&] {
-    const StorageObject& object = *object_of(self);
-    const Storage& storage = object.storage;
-    Side side = exporting_side(storage);
-    const bool has_choice = storage.has(Side::kHost) && storage.has(Side::kDevice);
-    const Py_ssize_t named = has_choice && names != nullptr ? PyTuple_GET_SIZE(names) : 0;
-    for (Py_ssize_t i = 0; i < named; ++i) {
-      const bool is_device =
-          PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "dl_device") == 0;
-      if (is_device && asks_for_host(storage, arguments[count + i])) side = Side::kHost;
-    }
-    // What DLPack has no word for must not count as an export.
-    if (storage.sync_state() != nullptr) check(dlpack::check_exportable(storage.memory(side)));
-    return export_dlpack(shown_buffer(object, side).ptr(), arguments, count, names);
-  });
-}
-
-PyObject* dlpack_device_method(PyObject* self, PyObject*) {
-  const Storage& storage = object_of(self)->storage;
-  const Device& device = storage.device(exporting_side(storage));
-  return Py_BuildValue("(ii)", static_cast<int>(device.type), static_cast<int>(device.id));
-}
-
-// ---- DLPack's C exchange table: that of Buffers, but for what takes or makes an object. ----
-
-namespace {
-
-using dlpack::DLManagedTensorVersioned;
+// DLPack's C exchange table: that of Buffers, but for what takes or makes an object.
 
 /// A storage, or a TypeError: the table serves its own types alone (DX-11).
 StorageObject& to_storage(void* py_object) {
@@ -332,6 +117,126 @@ int import_owned(DLManagedTensorVersioned* tensor, void** out_py_object) {
 }
 
 }  // namespace
+
+void up_to_date(const Storage& storage, Side side) {
+  if (storage.is_ready(side)) return;
+  check(run_unlocked(storage, [&] { return storage.read(side); }));
+}
+
+Side reading_side(const Storage& storage) {
+  return storage.has(Side::kHost) ? Side::kHost : Side::kDevice;
+}
+
+Side exporting_side(const Storage& storage) {
+  return storage.has(Side::kDevice) ? Side::kDevice : Side::kHost;
+}
+
+py::object own_buffer(const Storage& storage, const DTypePtr& dtype, Side side, Owner share) {
+  const Device& device = storage.device(side);
+  // gridbuf orders its work on the current stream before it exports the memory.
+  const StreamHandle stream = device.type == DeviceType::kHost ? 0 : current_stream();
+  return adopt_buffer_of(dtype, adopted_memory("storage", device, stream), [&]() noexcept -> Array {
+    Array array = storage.array(side);
+    if (share != nullptr) array.memory.owner = std::move(share);
+    return array;
+  });
+}
+
+py::object shown_buffer(const StorageObject& object, Side side) {
+  const Storage& storage = object.storage;
+  // There is no other side that has to know.
+  if (storage.kind() == StorageKind::kCpu && side == Side::kHost) {
+    return own_buffer(storage, object.dtype, side);
+  }
+  Owner share = value_of(
+      run_unlocked(storage, [&] { return storage.export_side(side, !storage.readonly()); }));
+  return own_buffer(storage, object.dtype, side, std::move(share));
+}
+
+py::object own_ndarray(const Storage& view, const DTypePtr& dtype, bool readonly, PyObject* base) {
+  const BufferDescriptor memory = view.memory(Side::kHost);
+  return make_ndarray(*dtype, memory.view, memory.first_element(), readonly || memory.readonly,
+                      base);
+}
+
+py::object host_elements(const StorageObject& object, const Storage& view) {
+  const Side side = reading_side(view);
+  up_to_date(view, side);
+  const py::object buffer = own_buffer(view, object.dtype, side);
+  if (side == Side::kHost) return own_ndarray(view, object.dtype, /*readonly=*/true, buffer.ptr());
+  return ndarray_of(copy_of(buffer.ptr(), MemoryKind::kHost).ptr());
+}
+
+// ---- The buffer protocol (PB-01 ... PB-25), ndarrays and DLPack. ----
+
+int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+  if (view == nullptr) {
+    PyErr_SetString(PyExc_BufferError, "a buffer request needs a Py_buffer to fill; pass one");
+    return -1;
+  }
+  view->obj = nullptr;  // PB-01: also on failure.
+  return guarded(-1, [&] {
+    StorageObject& object = *object_of(self);
+    check_has_buffer(object, Side::kHost, "that of a device alone");
+    const BufferFields fields =
+        value_of(answer_buffer_request(shown_memory(object, Side::kHost).memory, flags));
+    up_to_date(object.storage, Side::kHost);
+    if (!fields.readonly) object.storage.add_export(Side::kHost);
+    *view = {.buf = fields.buf,
+             .obj = Py_NewRef(self),
+             .len = fields.len_bytes,
+             .itemsize = fields.itemsize_bytes,
+             .readonly = fields.readonly ? 1 : 0,
+             .ndim = fields.ndim,
+             .format = const_cast<char*>(fields.format),
+             .shape = const_cast<Py_ssize_t*>(fields.shape),
+             .strides = const_cast<Py_ssize_t*>(fields.strides_bytes),
+             .suboffsets = nullptr,
+             .internal = fields.readonly ? nullptr : &counted_mark};
+    return 0;
+  });
+}
+
+void release_buffer(PyObject* self, Py_buffer* view) {
+  if (view->internal != nullptr) object_of(self)->storage.drop_export(Side::kHost);
+}
+
+py::object to_numpy(const StorageObject& object) {
+  check_has_buffer(object, Side::kHost, to_string(object.storage.kind()));
+  return ndarray_of(shown_buffer(object, Side::kHost).ptr());
+}
+
+py::object to_cupy(const StorageObject& object) {
+  check_has_buffer(object, Side::kDevice, to_string(object.storage.kind()));
+  // Whether there is a CuPy is asked before anything is shown.
+  make_cupy_view(own_buffer(object.storage, object.dtype, Side::kDevice), /*sync=*/false);
+  return make_cupy_view(shown_buffer(object, Side::kDevice), /*sync=*/true);
+}
+
+PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
+                        PyObject* names) {
+  return guarded([&] {
+    const StorageObject& object = *object_of(self);
+    const Storage& storage = object.storage;
+    Side side = exporting_side(storage);
+    const bool has_choice = storage.has(Side::kHost) && storage.has(Side::kDevice);
+    const Py_ssize_t named = has_choice && names != nullptr ? PyTuple_GET_SIZE(names) : 0;
+    for (Py_ssize_t i = 0; i < named; ++i) {
+      const bool is_device =
+          PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "dl_device") == 0;
+      if (is_device && asks_for_host(storage, arguments[count + i])) side = Side::kHost;
+    }
+    // What DLPack has no word for must not count as an export.
+    if (storage.sync_state() != nullptr) check(dlpack::check_exportable(storage.memory(side)));
+    return export_dlpack(shown_buffer(object, side).ptr(), arguments, count, names);
+  });
+}
+
+PyObject* dlpack_device_method(PyObject* self, PyObject*) {
+  const Storage& storage = object_of(self)->storage;
+  const Device& device = storage.device(exporting_side(storage));
+  return Py_BuildValue("(ii)", static_cast<int>(device.type), static_cast<int>(device.id));
+}
 
 py::object make_storage_exchange_capsule() {
   // One for the process, for as long as it lives (DX-02).

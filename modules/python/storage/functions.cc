@@ -2,7 +2,7 @@
 
 module;
 
-#include <Python.h>
+#include <pybind11/pybind11.h>
 
 #include <cstdint>
 #include <optional>
@@ -14,47 +14,10 @@ module;
 module gridbuf.python.storage;
 
 namespace gridbuf::python::storages {
-
-// ---- Requests. ----
-
-StorageKeywords to_storage_keywords(std::span<PyObject* const> values) {
-  return {.shared = {.backend = values[0],
-                     .device = values[1],
-                     .layout = values[2],
-                     .alignment_size = values[3],
-                     .aligned_index = values[4],
-                     .dims = values[5],
-                     .populate = values[6],
-                     .halo = values[7],
-                     .preset_name = "defaults"},
-          .managed = values[8]};
-}
-
-std::optional<Managed> to_managed(PyObject* managed) {
-  if (managed == nullptr) return std::nullopt;
-  if (managed == Py_None) return Managed::kNone;
-  const bool is_text = PyUnicode_Check(managed) != 0;
-  if (is_text && utf8(managed) == "gt4py") return Managed::kSoftware;
-  if (is_text && utf8(managed) == "cuda") return Managed::kCuda;
-  raise(is_text ? ErrorClass::kValue : ErrorClass::kType,
-        Problem{"managed", describe(managed), "None, \"gt4py\" or \"cuda\"",
-                "pass None to synchronise by yourself"});
-}
-
-std::optional<Managed> managed_of(StorageKind kind) {
-  switch (kind) {
-    case StorageKind::kCpu:
-      return std::nullopt;
-    case StorageKind::kGpu:
-      return Managed::kNone;
-    case StorageKind::kSoftwareManaged:
-      return Managed::kSoftware;
-    case StorageKind::kCudaManaged:
-      return Managed::kCuda;
-  }
-}
-
 namespace {
+
+/// Zeroing less than this is shorter than handing the GIL to another thread and back.
+constexpr std::int64_t kLongBytes = std::int64_t{1} << 20;
 
 MemoryKind memory_of(StorageKind kind) {
   if (kind == StorageKind::kCpu) return MemoryKind::kHost;
@@ -67,136 +30,6 @@ StorageOrder with_kind(Request request, PyObject* managed, std::optional<Managed
       request.memory == MemoryKind::kDevice || request.memory == MemoryKind::kManaged;
   return {.request = std::move(request), .kind = storage_kind(on_device, chosen)};
 }
-
-}  // namespace
-
-StorageSource storage_source_of(PyObject* data, PyObject* dims) {
-  StorageSource source;
-  if (is_storage(data)) {
-    const Storage& storage = storage_of(data);
-    source.shared = {.dtype = object_of(data)->dtype,
-                     .like = storage.array(reading_side(storage)).request(),
-                     .memory = memory_of(storage.kind())};
-    source.managed = managed_of(storage.kind());
-    return source;
-  }
-  if (is_ndarray(data) || is_buffer(data) || is_scalar(data)) {
-    source.shared = source_of(data);
-  } else {
-    Meaning meaning;
-    const py::object buffer = import_or_none(
-        data, dims, {.sync = true, .allow_copied = true, .purpose = Purpose::kReading}, &meaning);
-    source.shared = source_of(buffer ? buffer.ptr() : data);
-    source.shared.like.halo = meaning.halo;
-    source.shared.like.aligned_index = {};  // A foreign array has none.
-  }
-  if (source.shared.memory == MemoryKind::kManaged) source.managed = Managed::kCuda;
-  return source;
-}
-
-StorageOrder resolve_storage(PyObject* shape, PyObject* dtype, const StorageKeywords& keywords) {
-  return with_kind(resolve(shape, dtype, keywords.shared), keywords.managed, std::nullopt);
-}
-
-StorageOrder resolve_storage_like(const StorageSource& source, PyObject* dtype,
-                                  const StorageKeywords& keywords) {
-  return with_kind(resolve_like(source.shared, dtype, keywords.shared), keywords.managed,
-                   source.managed);
-}
-
-namespace {
-
-/// Zeroing less than this is shorter than handing the GIL to another thread and back.
-constexpr std::int64_t kLongBytes = std::int64_t{1} << 20;
-
-}  // namespace
-
-py::object allocate_storage(const StorageOrder& order, bool zeroed) {
-  const Request& request = order.request;
-  const StorageRequest wanted{.layout = request.layout,
-                              .dtype = request.dtype->type,
-                              .kind = order.kind,
-                              .zeroed = zeroed,
-                              .populate = request.populate};
-  const bool is_long = order.kind != StorageKind::kCpu || request.populate ||
-                       (zeroed && request.layout.total_bytes() >= kLongBytes);
-  const auto allocate = [&] { return Storage::allocate(wanted); };
-  return make_storage(value_of(is_long ? run_without_gil(allocate) : allocate()), request.dtype);
-}
-
-py::object allocate_storage(const StorageOrder& order) {
-  return allocate_storage(order, has_padding(order.request.layout));
-}
-
-// ---- Copies, conversions, fills and pickles. ----
-
-py::object copy(const StorageObject& object) {
-  const Storage source = object.storage;  // Of its own: the halo may be set meanwhile.
-  return make_storage(value_of(run_without_gil([&] { return source.copy(); })), object.dtype);
-}
-
-py::object as_type(const StorageObject& object, py::handle dtype, py::handle casting,
-                   py::handle copied) {
-  const RequestedDType wanted = to_dtype(dtype.ptr());
-  if (!wanted.subarray.empty()) {
-    raise(ErrorClass::kType,
-          Problem{"dtype", describe(dtype.ptr()), "a type without a shape", "pass its base type"});
-  }
-  const bool copies = to_flag(copied.ptr(), "copy");
-  if (wanted.record->numpy.is(object.dtype->numpy)) {
-    return copies ? copy(object) : share(object.self());
-  }
-  check_cast(object.dtype->numpy.ptr(), wanted.record->numpy.ptr(), to_casting(casting.ptr()));
-  const StorageSource source = storage_source_of(object.self(), nullptr);
-  py::object made = allocate_storage(resolve_storage_like(source, wanted.record->numpy.ptr(), {}));
-  assign(*object_of(made.ptr()), storage_of(made.ptr()),
-         host_elements(object, object.storage).ptr());
-  return made;
-}
-
-void fill(const StorageObject& object, py::handle value) {
-  if (!is_scalar(value.ptr())) {
-    raise(ErrorClass::kType, Problem{"value", describe(value.ptr()), "one value",
-                                     "assign arrays with storage[...] = value"});
-  }
-  check_writable(object);
-  assign(object, object.storage, value.ptr());
-}
-
-/// _restore_storage(parameters, elements): `_parameters` without its last entry (an axis that None
-/// has put in is an ordinary one afterwards), and the elements in row-major order. A raw function,
-/// because pickle finds functions of pybind11 by no name.
-PyObject* restore_storage(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
-  return guarded([&] {
-    // What a pickle holds is checked like any other arguments: it may come from anywhere.
-    if (count != 2 || PyTuple_Check(arguments[0]) == 0 || PyTuple_GET_SIZE(arguments[0]) != 9) {
-      raise(ErrorClass::kType,
-            "_restore_storage() takes parameters and elements; it is for unpickling alone");
-    }
-    const auto parameter = [&](Py_ssize_t i) { return PyTuple_GET_ITEM(arguments[0], i); };
-    const StorageKeywords keywords{.shared = {.device = parameter(7),
-                                              .layout = parameter(4),
-                                              .alignment_size = parameter(5),
-                                              .aligned_index = parameter(3),
-                                              .dims = parameter(0),
-                                              .halo = parameter(2)},
-                                   .managed = parameter(8)};
-    py::object made = allocate_storage(resolve_storage(parameter(1), parameter(6), keywords));
-    const StorageObject& object = *object_of(made.ptr());
-    // NumPy checks the length; a wrong one is its ValueError.
-    const py::object numpy = steal(PyImport_ImportModule("numpy"));
-    const py::object flat = steal(PyObject_CallMethod(numpy.ptr(), "frombuffer", "OO", arguments[1],
-                                                      object.dtype->numpy.ptr()));
-    const py::object shape = from_integers(object.storage.shape().span());
-    assign(object, object.storage,
-           steal(PyObject_CallMethod(flat.ptr(), "reshape", "(O)", shape.ptr())).ptr());
-    return made;
-  });
-}
-
-// ---- The functions. ----
-
-namespace {
 
 /// Storages: host, device or both, by `device` and `managed`.
 struct StorageFrontEnd {
@@ -224,11 +57,33 @@ struct StorageFrontEnd {
 };
 using Functions = Creation<StorageFrontEnd>;
 
-// ---- The table. ----
-
-template <class Function>
-PyCFunction method(Function function) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+/// _restore_storage(parameters, elements): `_parameters` without its last entry (an axis that None
+/// has put in is an ordinary one afterwards), and the elements in row-major order. A raw function,
+/// because pickle finds functions of pybind11 by no name.
+PyObject* restore_storage(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  return guarded([&] {
+    // What a pickle holds is checked like any other arguments: it may come from anywhere.
+    if (count != 2 || PyTuple_Check(arguments[0]) == 0 || PyTuple_GET_SIZE(arguments[0]) != 9) {
+      raise(ErrorClass::kType,
+            "_restore_storage() takes parameters and elements; it is for unpickling alone");
+    }
+    const auto parameter = [&](Py_ssize_t i) { return PyTuple_GET_ITEM(arguments[0], i); };
+    const StorageKeywords keywords{.shared = {.device = parameter(7),
+                                              .layout = parameter(4),
+                                              .alignment_size = parameter(5),
+                                              .aligned_index = parameter(3),
+                                              .dims = parameter(0),
+                                              .halo = parameter(2)},
+                                   .managed = parameter(8)};
+    py::object made = allocate_storage(resolve_storage(parameter(1), parameter(6), keywords));
+    const StorageObject& object = *object_of(made.ptr());
+    // NumPy checks the length; a wrong one is its ValueError.
+    const py::object flat = py::module_::import("numpy").attr("frombuffer")(
+        py::handle(arguments[1]), object.dtype->numpy);
+    const py::object shape = from_integers(object.storage.shape().span());
+    assign(object, object.storage, py::object(flat.attr("reshape")(shape)).ptr());
+    return made;
+  });
 }
 
 // What the documentation and the signature of all functions share.
@@ -277,6 +132,87 @@ PyMethodDef functions[] = {
 };
 
 }  // namespace
+
+StorageKeywords to_storage_keywords(std::span<PyObject* const> values) {
+  return {.shared = {.backend = values[0],
+                     .device = values[1],
+                     .layout = values[2],
+                     .alignment_size = values[3],
+                     .aligned_index = values[4],
+                     .dims = values[5],
+                     .populate = values[6],
+                     .halo = values[7],
+                     .preset_name = "defaults"},
+          .managed = values[8]};
+}
+
+std::optional<Managed> to_managed(PyObject* managed) {
+  if (managed == nullptr) return std::nullopt;
+  if (managed == Py_None) return Managed::kNone;
+  const bool is_text = PyUnicode_Check(managed) != 0;
+  if (is_text && utf8(managed) == "gt4py") return Managed::kSoftware;
+  if (is_text && utf8(managed) == "cuda") return Managed::kCuda;
+  raise(is_text ? ErrorClass::kValue : ErrorClass::kType,
+        Problem{"managed", describe(managed), "None, \"gt4py\" or \"cuda\"",
+                "pass None to synchronise by yourself"});
+}
+
+std::optional<Managed> managed_of(StorageKind kind) {
+  if (kind == StorageKind::kCpu) return std::nullopt;
+  if (kind == StorageKind::kGpu) return Managed::kNone;
+  return kind == StorageKind::kCudaManaged ? Managed::kCuda : Managed::kSoftware;
+}
+
+StorageSource storage_source_of(PyObject* data, PyObject* dims) {
+  StorageSource source;
+  if (is_storage(data)) {
+    const Storage& storage = storage_of(data);
+    source.shared = {.dtype = object_of(data)->dtype,
+                     .like = storage.array(reading_side(storage)).request(),
+                     .memory = memory_of(storage.kind())};
+    source.managed = managed_of(storage.kind());
+    return source;
+  }
+  if (is_ndarray(data) || is_buffer(data) || is_scalar(data)) {
+    source.shared = source_of(data);
+  } else {
+    Meaning meaning;
+    const py::object buffer = import_or_none(
+        data, dims, {.sync = true, .allow_copied = true, .purpose = Purpose::kReading}, &meaning);
+    source.shared = source_of(buffer ? buffer.ptr() : data);
+    source.shared.like.halo = meaning.halo;
+    source.shared.like.aligned_index = {};  // A foreign array has none.
+  }
+  if (source.shared.memory == MemoryKind::kManaged) source.managed = Managed::kCuda;
+  return source;
+}
+
+StorageOrder resolve_storage(PyObject* shape, PyObject* dtype, const StorageKeywords& keywords) {
+  return with_kind(resolve(shape, dtype, keywords.shared), keywords.managed, std::nullopt);
+}
+
+StorageOrder resolve_storage_like(const StorageSource& source, PyObject* dtype,
+                                  const StorageKeywords& keywords) {
+  return with_kind(resolve_like(source.shared, dtype, keywords.shared), keywords.managed,
+                   source.managed);
+}
+
+py::object allocate_storage(const StorageOrder& order, bool zeroed) {
+  const Request& request = order.request;
+  const StorageRequest wanted{.layout = request.layout,
+                              .dtype = request.dtype->type,
+                              .kind = order.kind,
+                              .zeroed = zeroed,
+                              .populate = request.populate};
+  const bool is_long = order.kind != StorageKind::kCpu || request.populate ||
+                       (zeroed && request.layout.total_bytes() >= kLongBytes);
+  const auto allocate = [&] { return Storage::allocate(wanted); };
+  return make_storage(value_of(is_long ? run_without_gil(allocate) : allocate()), request.dtype);
+}
+
+py::object allocate_storage(const StorageOrder& order) {
+  return allocate_storage(order, has_padding(order.request.layout));
+}
 
 void add_storage_functions(PyObject* module) { check(PyModule_AddFunctions(module, functions)); }
 

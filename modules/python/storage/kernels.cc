@@ -61,8 +61,26 @@ void check_count(Py_ssize_t count, Py_ssize_t most) {
         "the arguments are a side and up to " + std::to_string(most - 1) + " others");
 }
 
+/// One array as a kernel sees it: the same shape and strides where the device's bytes are.
+py::object array_in_kernel(PyObject* array, KernelMemory& memory) {
+  if (!is_ndarray(array)) return share(array);
+  const NdarrayFields fields = fields_of(array);
+  const DTypePtr dtype = record_of(fields.dtype);
+  StridedView view{.shape = fields.shape,
+                   .strides_bytes = fields.strides_bytes,
+                   .itemsize_bytes = dtype->type.itemsize_bytes()};
+  const auto hull = byte_hull(view);
+  if (!hull || is_empty(view.shape) || !emulated_driver().owns(fields.first_element)) {
+    return share(array);
+  }
+  std::byte* const lowest =
+      value_of(memory.at(fields.first_element + hull->lowest_bytes, hull->length_bytes()));
+  return make_ndarray(*dtype, view, lowest - hull->lowest_bytes, fields.readonly, array);
+}
+
 }  // namespace
 
+/// _read_array(side, dims=None, /): a read-only array of a side, up to date; of the axes of dims.
 PyObject* read_array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
   return guarded([&] {
     check_count(count, 2);
@@ -74,6 +92,7 @@ PyObject* read_array_method(PyObject* self, PyObject* const* arguments, Py_ssize
   });
 }
 
+/// _write_array(side, dims=None, whole=True, /): a writable array of a side, which is marked.
 PyObject* write_array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
   return guarded([&] {
     check_count(count, 3);
@@ -114,29 +133,8 @@ py::object own_memory(const StorageObject& object) {
   return own_ndarray(storage, object.dtype, /*readonly=*/false, buffer.ptr());
 }
 
-// ---- Kernels. ----
-
-namespace {
-
-/// One array as a kernel sees it: the same shape and strides where the device's bytes are.
-py::object array_in_kernel(PyObject* array, KernelMemory& memory) {
-  if (!is_ndarray(array)) return share(array);
-  const NdarrayFields fields = fields_of(array);
-  const DTypePtr dtype = record_of(fields.dtype);
-  StridedView view{.shape = fields.shape,
-                   .strides_bytes = fields.strides_bytes,
-                   .itemsize_bytes = dtype->type.itemsize_bytes()};
-  const auto hull = byte_hull(view);
-  if (!hull || is_empty(view.shape) || !emulated_driver().owns(fields.first_element)) {
-    return share(array);
-  }
-  std::byte* const lowest =
-      value_of(memory.at(fields.first_element + hull->lowest_bytes, hull->length_bytes()));
-  return make_ndarray(*dtype, view, lowest - hull->lowest_bytes, fields.readonly, array);
-}
-
-}  // namespace
-
+/// function(*arrays) as a kernel of the emulated device, whose arrays (of _read_array and
+/// _write_array) it gets where a kernel can touch them. Waits; returns or raises what it did.
 py::object run_kernel(const py::args& arguments) {
   const std::span<PyObject* const> given(&PyTuple_GET_ITEM(arguments.ptr(), 0), arguments.size());
   if (given.empty() || PyCallable_Check(given[0]) == 0) {

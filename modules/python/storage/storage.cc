@@ -3,13 +3,11 @@
 module;
 
 #include <pybind11/pytypes.h>
-#include <structmember.h>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <new>
 #include <optional>
@@ -27,7 +25,6 @@ module gridbuf.python.storage;
 namespace gridbuf::python::storages {
 namespace {
 
-PyTypeObject* base_type = nullptr;                // _core.StorageBase; never freed
 std::array<PyTypeObject*, 4> types_by_kind = {};  // registered by gridbuf.storage
 
 // ---- Lifetime. ----
@@ -100,15 +97,6 @@ std::uint64_t new_axes_of(const StorageObject& parent, const IndexMap& map) {
 }
 
 // ---- Attributes that arithmetic and hand-overs ask for; `halo`, which can be set. ----
-
-py::object from_halo(const Halo& halo) {
-  py::object pairs = steal(PyTuple_New(halo.size()));
-  for (int axis = 0; axis < halo.size(); ++axis) {
-    const std::int64_t pair[] = {halo[axis].lower, halo[axis].upper};
-    PyTuple_SET_ITEM(pairs.ptr(), axis, from_integers(pair).release().ptr());
-  }
-  return pairs;
-}
 
 py::object device_of(const Storage& storage) {
   return storage.has(Side::kDevice) ? make_text(kGpuKey) : share(Py_None);
@@ -216,11 +204,6 @@ bool is_basic(PyObject* key) {
   return true;
 }
 
-py::object element_of(const StorageObject& object, const Storage& view) {
-  const py::object everything = steal(PyTuple_New(0));
-  return steal(PyObject_GetItem(host_elements(object, view).ptr(), everything.ptr()));
-}
-
 py::object subscript(const StorageObject& object, std::span<const SubscriptItem> items) {
   const Extents& shape = object.storage.shape();
   const absl::StatusOr<IndexMap> map = subscript_map(shape, items);
@@ -229,7 +212,10 @@ py::object subscript(const StorageObject& object, std::span<const SubscriptItem>
                           std::all_of(items.begin(), items.end(), [](const SubscriptItem& item) {
                             return std::holds_alternative<std::int64_t>(item);
                           });
-  return is_element ? element_of(object, object.storage.view(*map)) : make_view(object, *map);
+  if (!is_element) return make_view(object, *map);
+  const py::object everything = steal(PyTuple_New(0));
+  return steal(
+      PyObject_GetItem(host_elements(object, object.storage.view(*map)).ptr(), everything.ptr()));
 }
 
 // ---- All other keys: NumPy's business. ----
@@ -243,11 +229,8 @@ py::object plain_item(PyObject* item) {
 
 py::object plain_key(PyObject* key) {
   if (PyTuple_Check(key) == 0) return plain_item(key);
-  py::object plain = steal(PyTuple_New(PyTuple_GET_SIZE(key)));
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) {
-    PyTuple_SET_ITEM(plain.ptr(), i, plain_item(PyTuple_GET_ITEM(key, i)).release().ptr());
-  }
-  return plain;
+  return tuple_of(PyTuple_GET_SIZE(key),
+                  [&](Py_ssize_t i) { return plain_item(PyTuple_GET_ITEM(key, i)); });
 }
 
 /// The selected elements, as an ndarray of its own.
@@ -280,12 +263,6 @@ void put(const StorageObject& object, PyObject* key, PyObject* value) {
     if (side == Side::kDevice) return copy_buffer(memory.ptr(), copied.ptr());
     set(own_ndarray(storage, object.dtype, /*readonly=*/false, memory.ptr()));
   });
-}
-
-int to_axis(std::int64_t axis) {
-  // What is outside int is outside every array as well.
-  using Limits = std::numeric_limits<int>;
-  return static_cast<int>(std::clamp<std::int64_t>(axis, Limits::min(), Limits::max()));
 }
 
 PyObject* subscript_slot(PyObject* self, PyObject* key) {
@@ -344,11 +321,6 @@ PyObject* iterate_slot(PyObject* self) {
 
 // ---- The type. ----
 
-template <class Function>
-PyCFunction method(Function function) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
-}
-
 PyMethodDef methods[] = {
     {"__dlpack__", method(dlpack_method), METH_FASTCALL | METH_KEYWORDS,
      "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
@@ -356,30 +328,19 @@ PyMethodDef methods[] = {
      "dl_device=(1, 0) of the host's, without a copy if there is a host buffer."},
     {"__dlpack_device__", dlpack_device_method, METH_NOARGS,
      "__dlpack_device__($self, /)\n--\n\nThe device that __dlpack__ exports from."},
-    {"_read_array", method(read_array_method), METH_FASTCALL,
-     "_read_array($self, side, dims=None, /)\n--\n\n"
-     "A read-only array of the elements of a side, up to date; of the axes of dims if given."},
-    {"_write_array", method(write_array_method), METH_FASTCALL,
-     "_write_array($self, side, dims=None, whole=True, /)\n--\n\n"
-     "A writable array of a side, which is marked; call _written afterwards."},
-    {"_written", written_method, METH_O, "_written($self, side, /)\n--\n\nEnds _write_array."},
+    {"_read_array", method(read_array_method), METH_FASTCALL, nullptr},
+    {"_write_array", method(write_array_method), METH_FASTCALL, nullptr},
+    {"_written", written_method, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 
-PyMemberDef members[] = {
-    {"__weaklistoffset__", T_PYSSIZET, offsetof(StorageHead, weak_references), READONLY, nullptr},
-    {nullptr, 0, 0, 0, nullptr},
-};
-
-constexpr char kDocumentation[] = "What all storages have in common; see gridbuf.storage.Storage.";
-
 PyType_Slot slots[] = {
-    {Py_tp_doc, const_cast<char*>(kDocumentation)},
+    {Py_tp_doc,
+     const_cast<char*>("What all storages have in common; see gridbuf.storage.Storage.")},
     {Py_tp_new, reinterpret_cast<void*>(refuse_new)},
     {Py_tp_dealloc, reinterpret_cast<void*>(deallocate)},
     {Py_tp_getset, getters},
     {Py_tp_methods, methods},
-    {Py_tp_members, members},
     {Py_tp_iter, reinterpret_cast<void*>(iterate_slot)},
     {Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
     {Py_bf_releasebuffer, reinterpret_cast<void*>(release_buffer)},
@@ -401,25 +362,6 @@ PyType_Spec spec = {
 
 }  // namespace
 
-py::object transposed(const StorageObject& object, const py::args& axes) {
-  Axes order;
-  const bool is_one = axes.size() == 1;
-  PyObject* given = is_one ? PyTuple_GET_ITEM(axes.ptr(), 0) : axes.ptr();
-  if (given != Py_None && !axes.empty()) {
-    if (is_one && !is_sequence(given)) given = axes.ptr();
-    for (const std::int64_t axis : to_integers(given, "axes")) {
-      order.push_back(to_axis(axis));
-    }
-    const int ndim = object.storage.ndim();
-    if (order.size() != ndim) {
-      raise(ErrorClass::kValue,
-            Problem{"number of axes", std::to_string(order.size()),
-                    "the number of dimensions, " + std::to_string(ndim), "pass each axis once"});
-    }
-  }
-  return make_view(object, value_of(transpose_map(object.storage.shape(), order)));
-}
-
 void check_writable(const StorageObject& object) {
   if (!object.storage.readonly()) return;
   raise(ErrorClass::kValue,
@@ -430,22 +372,12 @@ void set_storage_types(const py::args& classes) {
   if (classes.size() != types_by_kind.size() || types_by_kind[0] != nullptr) {
     raise(ErrorClass::kType, "_set_storage_types() is called once, with four classes");
   }
-  const std::span<PyObject* const> given(&PyTuple_GET_ITEM(classes.ptr(), 0), types_by_kind.size());
-  for (PyObject* const item : given) {
-    auto* const type = reinterpret_cast<PyTypeObject*>(item);
-    // Nothing may be added to the object: what makes it knows its size.
-    if (PyType_Check(item) == 0 || PyType_IsSubtype(type, base_type) == 0 ||
-        type->tp_basicsize != base_type->tp_basicsize) {
-      raise(ErrorClass::kType,
-            Problem{"the class", describe(item),
-                    "derived from _core.StorageBase without attributes", "give it __slots__ = ()"});
-    }
-  }
   const py::object table = make_storage_exchange_capsule();
-  for (std::size_t kind = 0; kind < given.size(); ++kind) {
+  for (std::size_t kind = 0; kind < types_by_kind.size(); ++kind) {
+    PyObject* const item = PyTuple_GET_ITEM(classes.ptr(), static_cast<Py_ssize_t>(kind));
     // On exactly each type, as a table serves none but its own (DX-01, DX-11).
-    check(PyObject_SetAttrString(given[kind], dlpack::kExchangeAttribute, table.ptr()));
-    auto* const type = reinterpret_cast<PyTypeObject*>(Py_NewRef(given[kind]));
+    check(PyObject_SetAttrString(item, dlpack::kExchangeAttribute, table.ptr()));
+    auto* const type = reinterpret_cast<PyTypeObject*>(Py_NewRef(item));
     // Classes that Python makes have their objects collected, which these are not: they hold no
     // reference that could lead back to them, and are made without the collector's header.
     type->tp_traverse = nullptr;
@@ -496,10 +428,18 @@ namespace gridbuf::python {
 void add_storage_types(PyObject* module) {
   using namespace storages;
   const py::object type = steal(PyType_FromSpec(&spec));
-  base_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(type.ptr()));
+  reinterpret_cast<PyTypeObject*>(type.ptr())->tp_weaklistoffset =
+      offsetof(StorageHead, weak_references);
   add_attributes(type.ptr(), module);
   check(PyModule_AddObjectRef(module, "StorageBase", type.ptr()));
   add_storage_functions(module);
+}
+
+py::object from_halo(const Halo& halo) {
+  return tuple_of(halo.size(), [&](Py_ssize_t axis) {
+    const std::int64_t pair[] = {halo[axis].lower, halo[axis].upper};
+    return from_integers(pair);
+  });
 }
 
 bool is_storage(PyObject* object) {

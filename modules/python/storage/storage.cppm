@@ -1,16 +1,8 @@
 // gridbuf.python.storage: the types and functions of `gridbuf.storage`.
 //
-// Purpose. `gridbuf::Storage` is complete without Python; this module is what Python sees of it:
-// the base type `_core.StorageBase` with its slots, the functions that make storages, `SyncState`,
-// and the few private methods over which `gridbuf.storage` (in Python) puts NumPy's functions.
-//
-// Key choices. The object holds a C++ Storage and the NumPy dtype; a view is another such object.
-// Every export but the buffer protocol is that of a Buffer over the memory of one side. The
-// Buffer's owner is a share that counts as an export while it lives.
-//
-// Values are copied by copy_arrays on the host and by gridbuf.transfer to and from a device.
-// Nothing is computed on a device here: `_read_array`, `_write_array` and `_run_kernel` are for
-// that.
+// The object holds a C++ Storage and the NumPy dtype; a view is another such object. Every export
+// but the buffer protocol is that of a Buffer over the memory of one side. The Buffer's owner is a
+// share that counts as an export while it lives.
 //
 // `storage.cc` has the type with its slots, and the attributes that arithmetic and hand-overs ask
 // for, in CPython's C API (benchmarks `ufunc`, `index` and `storage-export`). `attributes.cc` adds
@@ -76,6 +68,9 @@ void touch_storage(PyObject* storage, Side side);
 /// A new object, of the class of the storage's kind.
 py::object make_storage(Storage storage, const DTypePtr& dtype);
 
+/// A pair (lower, upper) per dimension.
+py::object from_halo(const Halo& halo);
+
 }  // namespace gridbuf::python
 
 // What the implementation files share; a namespace of its own, as a Buffer has slots of these
@@ -117,6 +112,12 @@ static_assert(kMaxNdim <= 64, "StorageObject::new_axes has a bit for each dimens
 
 StorageObject* object_of(PyObject* storage);
 
+/// A function for a method table.
+template <class Function>
+PyCFunction method(Function function) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
 /// A view of the memory behind `parent`, which keeps its hooks.
 py::object make_view(const StorageObject& parent, Storage view);
 py::object make_view(const StorageObject& parent, const IndexMap& map);
@@ -127,15 +128,9 @@ Storage without_new_axes(const StorageObject& object);
 /// The attribute `managed`.
 py::object managed_by(const Storage& storage);
 
-/// (CPUStorage, GPUStorage, SoftwareManagedGPUStorage, CUDAManagedGPUStorage), each once and for
-/// good.
-void set_storage_types(const py::args& classes);
-
 /// Adds to the base type the attributes that are not hot, and to `module` the class DevicePointer
 /// and the functions for Python's part.
 void add_attributes(PyObject* base_type, PyObject* module);
-
-// ---- Access. ----
 
 /// Runs `body`, which touches no Python object; without the GIL where it may have to wait.
 template <class Body>
@@ -183,8 +178,6 @@ Side reading_side(const Storage& storage);
 /// The side that exports without a choice are of: the device's, if there is one (DP-02).
 Side exporting_side(const Storage& storage);
 
-// ---- Values. ----
-
 /// `value` as an ndarray: a storage's elements are brought up to date, those of a device copied.
 py::object readable_on_host(PyObject* value);
 
@@ -195,8 +188,6 @@ void assign(const StorageObject& object, const Storage& view, PyObject* value, b
 
 /// ValueError for a storage that is read-only.
 void check_writable(const StorageObject& object);
-
-// ---- Requests. ----
 
 /// The keyword-only parameters of storages as passed: borrowed, null if not given.
 struct StorageKeywords {
@@ -236,13 +227,13 @@ py::object allocate_storage(const StorageOrder& order, bool zeroed);
 /// The same for elements that are all written at once: only padding is zeroed.
 py::object allocate_storage(const StorageOrder& order);
 
-// ---- What storage.cc and attributes.cc put together, by file. ----
+// Functions that storage.cc and attributes.cc bind, by file.
 
 // storage.cc
-py::object transposed(const StorageObject& object, const py::args& axes);
+/// (CPUStorage, GPUStorage, SoftwareManagedGPUStorage, CUDAManagedGPUStorage), once.
+void set_storage_types(const py::args& classes);
 
 // attributes.cc
-py::object make_sync_state(const std::shared_ptr<SyncState>& state);
 /// The state of a SyncState object; TypeError for other objects.
 std::shared_ptr<SyncState> to_sync_state(PyObject* object);
 
@@ -254,20 +245,12 @@ PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t c
 PyObject* dlpack_device_method(PyObject* self, PyObject*);
 py::object to_numpy(const StorageObject& object);
 py::object to_cupy(const StorageObject& object);
-/// An interface that is a dict, of the side's memory. AttributeError without that side.
-py::object interface_dict(const StorageObject& object, Side side, const char* name);
-py::object array_struct(const StorageObject& object);
-py::object data_interface(const StorageObject& object);
 py::object make_storage_exchange_capsule();
 
 // functions.cc
-py::object copy(const StorageObject& object);
-py::object as_type(const StorageObject& object, py::handle dtype, py::handle casting,
-                   py::handle copied);
-void fill(const StorageObject& object, py::handle value);
 void add_storage_functions(PyObject* module);
 
-// kernels.cc: what Python's array functions are made of.
+// kernels.cc
 PyObject* read_array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count);
 PyObject* write_array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count);
 PyObject* written_method(PyObject* self, PyObject* side);

@@ -42,16 +42,12 @@ PyObject* none_is_absent(PyObject* object) { return object == Py_None ? nullptr 
                                 "; leave it out, or make a copy with gridbuf.storage.storage");
 }
 
-// ---- Which kind. ----
-
 /// The memory that was passed, by side. Managed memory is on both.
 struct Sides {
   py::object host;
   py::object device;
-  Meaning host_meaning;
-  Meaning device_meaning;
-
-  const py::object& main() const { return host ? host : device; }
+  TouchHooks touch = {};
+  Halo halo = {};  // as data declares it, or device_data without data
 };
 
 const BufferDescriptor& memory_of(const py::object& buffer) {
@@ -74,25 +70,28 @@ std::optional<bool> wished_device(const Keywords& keywords) {
 Sides import_sides(const Given& given) {
   Sides sides;
   PyObject* const dims = given.keywords.shared.dims;
+  Meaning meaning;
   if (given.data != nullptr) {
     const bool device_first = wished_device(given.keywords.shared) == true &&
                               to_managed(given.keywords.managed) == Managed::kNone &&
                               given.device_data == nullptr;
-    Meaning meaning;
     const py::object buffer = import_buffer(
         given.data, dims, {.side = device_first ? DeviceType::kCuda : DeviceType::kHost}, &meaning);
     const bool on_host = is_host_readable(memory_of(buffer).device.type);
-    if (on_host) sides.host = share(buffer.ptr());
-    if (!on_host || is_managed(buffer)) sides.device = share(buffer.ptr());
-    (on_host ? sides.host_meaning : sides.device_meaning) = std::move(meaning);
+    if (on_host) sides.host = buffer;
+    if (!on_host || is_managed(buffer)) sides.device = buffer;
+    (on_host ? sides.touch.host : sides.touch.device) = std::move(meaning.touch);
+    sides.halo = meaning.halo;
   }
   if (given.device_data == nullptr) return sides;
   if (sides.device && !sides.host) {
     raise(ErrorClass::kValue, Problem{"data", "memory of a device", "readable by the host",
                                       "pass one of two device arrays"});
   }
-  sides.device =
-      import_buffer(given.device_data, dims, {.side = DeviceType::kCuda}, &sides.device_meaning);
+  meaning = {};
+  sides.device = import_buffer(given.device_data, dims, {.side = DeviceType::kCuda}, &meaning);
+  sides.touch.device = std::move(meaning.touch);
+  if (given.data == nullptr) sides.halo = meaning.halo;
   if (memory_of(sides.device).device.type != DeviceType::kCuda && !is_managed(sides.device)) {
     raise(ErrorClass::kValue,
           Problem{"device_data", "memory of the host", "reached by a device", "pass it as data"});
@@ -110,54 +109,44 @@ StorageKind wanted_kind(const Given& given, bool found_device, std::optional<Man
 
 /// Its own buffers, not exports of them: a view does not count as an export.
 Sides own_sides(const StorageObject& object) {
-  Sides sides;
+  const Storage& storage = object.storage;
   const auto own = [&object](Side side) { return own_buffer(object.storage, object.dtype, side); };
-  if (object.storage.has(Side::kHost)) sides.host = own(Side::kHost);
-  const bool second = object.storage.kind() != StorageKind::kCudaManaged;
-  if (object.storage.has(Side::kDevice) && second) sides.device = own(Side::kDevice);
-  return sides;
+  const bool second = storage.has(Side::kDevice) && storage.kind() != StorageKind::kCudaManaged;
+  return {.host = storage.has(Side::kHost) ? own(Side::kHost) : py::object(),
+          .device = second ? own(Side::kDevice) : py::object()};
 }
 
 /// Leaves the buffers that the kind is made of. ValueError, naming the parameter, if it cannot be
 /// made of what was passed.
 void keep_sides_of(StorageKind kind, const Given& given, Sides& sides) {
   const bool two = given.data != nullptr && given.device_data != nullptr;
-  switch (kind) {
-    case StorageKind::kCpu:
-      if (!sides.host || two) raise_unlike("device", "None", "\"gpu\"");
-      sides.device = py::object();
-      return;
-    case StorageKind::kGpu:
-      if (!sides.device) raise_unlike("device", "\"gpu\"", "None");
-      if (two) raise_unlike("managed", "None", "two buffers");
-      sides.host = py::object();
-      return;
-    case StorageKind::kCudaManaged:
-      if (two || !is_managed(sides.main())) {
-        raise_unlike("managed", "\"cuda\"", "memory that CUDA does not manage");
-      }
-      sides.host = share(sides.main().ptr());
-      sides.device = py::object();
-      return;
-    case StorageKind::kSoftwareManaged:
-      if (sides.host && sides.device && !two) sides.device = py::object();  // one, managed
-      return;
+  if (kind == StorageKind::kGpu) {
+    if (!sides.device) raise_unlike("device", "\"gpu\"", "None");
+    if (two) raise_unlike("managed", "None", "two buffers");
+    sides.host = py::object();
+    return;
   }
+  if (kind == StorageKind::kCpu && (two || !sides.host)) raise_unlike("device", "None", "\"gpu\"");
+  if (kind == StorageKind::kCudaManaged) {
+    if (!sides.host) sides.host = sides.device;
+    if (two || !is_managed(sides.host)) {
+      raise_unlike("managed", "\"cuda\"", "memory that CUDA does not manage");
+    }
+  }
+  if (sides.host && !two) sides.device = py::object();
 }
 
-// ---- Parameters: looked up as for any storage, then compared with the memory. ----
-
-/// What is known of the memory beyond its address.
-StorageSource source_of_memory(const Given& given, const Sides& sides) {
+/// The info on the memory besides its address.
+Source source_of_memory(const Given& given, const Sides& sides) {
   PyObject* const main = given.main();
   // These say more of themselves than their memory does.
   if (is_storage(main) || is_ndarray(main) || is_buffer(main)) {
-    return storage_source_of(main, nullptr);
+    return storage_source_of(main, nullptr).shared;
   }
-  StorageSource source{.shared = source_of(sides.main().ptr()), .managed = std::nullopt};
-  source.shared.like.alignment_bytes = 1;
-  source.shared.like.aligned_index = {};
-  source.shared.like.halo = sides.host ? sides.host_meaning.halo : sides.device_meaning.halo;
+  Source source = source_of((sides.host ? sides.host : sides.device).ptr());
+  source.like.alignment_bytes = 1;
+  source.like.aligned_index = {};
+  source.like.halo = sides.halo;
   return source;
 }
 
@@ -202,19 +191,17 @@ void check_strides(const StridedView& host, const StridedView& device) {
   }
 }
 
-bool is_given(PyObject* parameter) { return parameter != nullptr && parameter != Py_None; }
-
 /// The dtype and the layout that were asked for, with the alignment that the memory has.
 /// ValueError, naming the parameter, for one that the memory does not have.
 std::pair<DTypePtr, LayoutRequest> compare(const Given& given, const Sides& sides) {
   const Keywords& keywords = given.keywords.shared;
-  const StorageSource source = source_of_memory(given, sides);
-  const Request request = resolve_like(source.shared, nullptr, keywords);
+  const Source source = source_of_memory(given, sides);
+  const Request request = resolve_like(source, nullptr, keywords);
   const Layout& wanted = request.layout;
-  if (is_given(given.dtype)) {
+  if (none_is_absent(given.dtype) != nullptr) {
     const RequestedDType dtype = to_dtype(given.dtype);
-    if (!dtype.record->numpy.is(source.shared.dtype->numpy)) {
-      raise_unlike("dtype", dtype.record->name, source.shared.dtype->name);
+    if (!dtype.record->numpy.is(source.dtype->numpy)) {
+      raise_unlike("dtype", dtype.record->name, source.dtype->name);
     }
   }
   if (sides.host && sides.device) {
@@ -225,7 +212,8 @@ std::pair<DTypePtr, LayoutRequest> compare(const Given& given, const Sides& side
                       .aligned_index = wanted.aligned_index(),
                       .dims = wanted.dims(),
                       .halo = wanted.halo()};
-  const bool asked = is_given(keywords.alignment_size) || is_given(keywords.backend);
+  const bool asked = none_is_absent(keywords.alignment_size) != nullptr ||
+                     none_is_absent(keywords.backend) != nullptr;
   for (const py::object* side : {&sides.host, &sides.device}) {
     if (!*side) continue;
     check_layout(found.layout, memory_of(*side).view);
@@ -237,15 +225,6 @@ std::pair<DTypePtr, LayoutRequest> compare(const Given& given, const Sides& side
     found.alignment_bytes = std::gcd(found.alignment_bytes, holds);
   }
   return {request.dtype, found};
-}
-
-// ---- Wrapping. ----
-
-std::shared_ptr<const TouchHooks> hooks_of(Sides& sides) {
-  if (!sides.host_meaning.touch && !sides.device_meaning.touch) return nullptr;
-  // Dropped with the last view, which is done with the GIL.
-  return std::make_shared<const TouchHooks>(std::move(sides.host_meaning.touch),
-                                            std::move(sides.device_meaning.touch));
 }
 
 void check_has_data(const Given& given, const char* function) {
@@ -294,11 +273,14 @@ py::object wrap(const Given& given) {
   absl::StatusOr<Storage> wrapped =
       parts.kind == StorageKind::kCpu ? make() : run_without_gil(make);
   py::object made = make_storage(value_of(std::move(wrapped)), dtype);
-  object_of(made.ptr())->touch = viewed != nullptr ? viewed->touch : hooks_of(sides);
+  std::shared_ptr<const TouchHooks>& touch = object_of(made.ptr())->touch;
+  if (viewed != nullptr) {
+    touch = viewed->touch;
+  } else if (sides.touch.host || sides.touch.device) {
+    touch = std::make_shared<const TouchHooks>(std::move(sides.touch));
+  }
   return made;
 }
-
-// ---- Copying. ----
 
 /// The one of two buffers that is current, as sync_state says.
 PyObject* current_of(const Given& given) {
