@@ -1,8 +1,8 @@
 // gridbuf.python.buffer: `gridbuf.Buffer`, and the functions that make, import and copy arrays.
 //
 // Key decision. The type is written against CPython's slots: buffer requests, `__dlpack__` and the
-// functions that make small arrays take less time than a call through pybind11 (benchmarks `alloc`,
-// `export`, `dlpack`). What is not hot is bound by pybind11.
+// functions that make small arrays take less time than a call through pybind11 (benchmarks
+// `allocate-small`, `asarray` and `index`). What is not hot is bound by pybind11.
 //
 // All functions need the GIL. Long copies release it.
 

@@ -164,7 +164,7 @@ py::object make_array_interface(const BufferObject& buffer) {
   return make_dict(fields, *buffer.dtype);
 }
 
-/// AS-01 ... AS-08. The capsule has no name (AS-01); its context is the object, as NumPy's is
+/// (AS-01 ... AS-08) The capsule has no name (AS-01); its context is the object, as NumPy's is
 /// (AS-07).
 py::object make_array_struct(const BufferObject& buffer) {
   constexpr char kName[] = "__array_struct__";

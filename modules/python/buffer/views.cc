@@ -13,6 +13,7 @@ module;
 module gridbuf.python.buffer;
 
 namespace gridbuf::python {
+
 py::object view_through(PyObject* source, const IndexMap& map, bool readonly) {
   const BufferObject& buffer = *object_of(source);
   const Layout seen = apply(map, buffer.array.layout);
