@@ -123,12 +123,16 @@ void keep_sides_of(StorageKind kind, const Given& given, Sides& sides) {
   if (kind == StorageKind::kGpu) {
     if (!sides.device) raise_unlike("device", "\"gpu\"", "None");
     if (two) raise_unlike("managed", "None", "two buffers");
+    if (sides.host) sides.halo = {};  // of the host's entry
     sides.host = py::object();
     return;
   }
   if (kind == StorageKind::kCpu && (two || !sides.host)) raise_unlike("device", "None", "\"gpu\"");
   if (kind == StorageKind::kCudaManaged) {
-    if (!sides.host) sides.host = sides.device;
+    if (!sides.host) {
+      sides.host = sides.device;
+      sides.halo = {};  // of the device's entry
+    }
     if (two || !is_managed(sides.host)) {
       raise_unlike("managed", "\"cuda\"", "memory that CUDA does not manage");
     }
