@@ -72,25 +72,17 @@ void for_each_cgroup(const Reports& reports, const std::string& controller, cons
 
 // ---- Memory. ----
 
-// The names of a cgroup's limit and use files, and the prefix of its statistics, by version.
-struct GroupFiles {
-  const char* limit;
-  const char* use;
-  const char* prefix;
-};
-constexpr GroupFiles kFirstVersion{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_"};
-constexpr GroupFiles kSecondVersion{"memory.max", "memory.current", ""};
-
 // What one cgroup still allows.
-std::int64_t group_bytes(const std::string& folder, const GroupFiles& files,
-                         std::int64_t swap_bytes) {
-  const auto limit = read_number(folder + "/" + files.limit);
-  const auto used = read_number(folder + "/" + files.use);
+std::int64_t group_bytes(const std::string& folder, bool second_version, std::int64_t swap_bytes) {
+  const auto limit =
+      read_number(folder + (second_version ? "/memory.max" : "/memory.limit_in_bytes"));
+  const auto used =
+      read_number(folder + (second_version ? "/memory.current" : "/memory.usage_in_bytes"));
   if (!limit || !used) return kUnlimitedBytes;
   // A first-version cgroup says "no limit" with a number near 2^63.
   if (*limit >= (std::int64_t{1} << 60)) return kUnlimitedBytes;
   const std::string stat = folder + "/memory.stat";
-  const std::string prefix(files.prefix);
+  const std::string prefix = second_version ? "" : "total_";
   const std::int64_t file_bytes = read_keyed(stat, prefix + "inactive_file").value_or(0) +
                                   read_keyed(stat, prefix + "active_file").value_or(0);
   return std::max<std::int64_t>(0, *limit - *used + file_bytes) + swap_bytes;
@@ -153,8 +145,7 @@ std::int64_t committable_bytes(const Reports& reports) {
   const auto available = read_keyed(reports.meminfo, "MemAvailable:");
   std::int64_t least = available ? *available * 1024 + swap_bytes : kUnlimitedBytes;
   for_each_cgroup(reports, "memory", [&](const std::string& folder, bool second_version) {
-    least = std::min(
-        least, group_bytes(folder, second_version ? kSecondVersion : kFirstVersion, swap_bytes));
+    least = std::min(least, group_bytes(folder, second_version, swap_bytes));
   });
   return least;
 }

@@ -10,8 +10,6 @@ module;
 #include <string_view>
 #include <utility>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "modules/base/status_macros.h"
 
@@ -52,17 +50,9 @@ absl::StatusOr<std::int64_t> extent_of_rows(std::string_view side, const RowCopy
 std::string_view to_string(MemoryKind kind) { return kKindNames[static_cast<std::size_t>(kind)]; }
 
 Device device_of(MemoryKind kind, std::int32_t ordinal) {
-  switch (kind) {
-    case MemoryKind::kPinned:
-      return {DeviceType::kCudaHost, 0};
-    case MemoryKind::kManaged:
-      return {DeviceType::kCudaManaged, 0};
-    case MemoryKind::kDevice:
-      return {DeviceType::kCuda, ordinal};
-    case MemoryKind::kHost:
-      break;
-  }
-  return {};
+  constexpr DeviceType kTypes[] = {DeviceType::kHost, DeviceType::kCudaHost,
+                                   DeviceType::kCudaManaged, DeviceType::kCuda};
+  return {kTypes[static_cast<std::size_t>(kind)], kind == MemoryKind::kDevice ? ordinal : 0};
 }
 
 absl::StatusOr<MemoryKind> memory_kind(std::string_view name) {

@@ -117,7 +117,7 @@ struct DeviceKernel {
   std::span<const KernelOperand> operands = {};
 };
 
-/// How many bytes a RowCopy reaches over, from the begin of its first row to the end of its last.
+/// How many bytes a RowCopy reaches over on either side.
 struct RowExtents {
   std::int64_t target_bytes = 0;
   std::int64_t source_bytes = 0;
@@ -135,11 +135,10 @@ enum class StreamKind : std::uint8_t {
 };
 
 /// A device, and the software that drives it. Drivers live as long as the process.
-//
-/// Errors of every function that can fail: kDeviceUnavailable after fork; kValue for a stream that
-/// is not alive, an address that the driver does not know, or a length beyond its allocation;
-/// kInternal for failures of the device itself, with the driver's name for them. A failure of work
-/// that was enqueued earlier is reported by a later call that waits.
+///
+/// Errors: kDeviceUnavailable after fork; kValue for a stream that is not alive, an address that
+/// the driver does not know, or a length beyond its allocation; kInternal for failures of the
+/// device. A later call that waits reports a failure of enqueued work.
 class DeviceDriver {
  public:
   /// The names of its resources: of kPinned, kManaged, kDevice. Static text.
@@ -182,8 +181,7 @@ class DeviceDriver {
   /// Waits for what the stream, or the whole device, has pending now.
   virtual absl::Status synchronize(StreamHandle stream) = 0;
   virtual absl::Status synchronize_device() = 0;
-  /// Work that `consumer` gets from now on waits for what `producer` has pending now. Does not wait
-  /// itself.
+  /// Work that `consumer` gets from now on waits for what `producer` has pending now.
   virtual absl::Status order_after(StreamHandle producer, StreamHandle consumer) = 0;
 
   // --- Streams -----------------------------------------------------------------------------------
@@ -235,10 +233,9 @@ absl::Status check_stream_number(StreamHandle stream);
 
 // --- The process ---------------------------------------------------------------------------------
 
-/// Whether the process has begun to end. Drivers then give nothing back and are called no more.
+/// Whether the process has begun to end. Drivers then give nothing back.
 bool process_is_exiting() noexcept;
-
-/// Says that it has: an exit handler of C, and Python's when the interpreter begins to go.
+/// Says that it has: for exit handlers.
 void note_process_exit() noexcept;
 
 /// The process that started a driver, for which alone it works.

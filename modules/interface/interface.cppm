@@ -104,8 +104,7 @@ class DType {
                                           std::string descr);
 
   Kind kind() const { return kind_; }
-  /// Value bits of one element; less than 8 × itemsize for narrow types that fill only part of
-  /// their byte.
+  /// Value bits of one element; less than 8 × itemsize for narrow types of part of a byte.
   std::int64_t bits() const { return bits_; }
   std::int64_t itemsize_bytes() const { return itemsize_bytes_; }
   ByteOrder byte_order() const { return order_; }
@@ -117,26 +116,24 @@ class DType {
   /// The same type in the other byte order; itself where order does not matter.
   DType byteswapped() const;
 
-  /// "float64", "float64 (big-endian)" where the order is not native, "datetime64[ns]", "void(7)":
-  /// for messages.
+  /// For messages: "float64", "float64 (big-endian)", "datetime64[ns]", "void(7)".
   std::string name() const;
 
   /// Always there; "|V24" for structured types, "<V2" for bfloat16.
   std::string typestr() const;
 
-  /// PEP 3118, or nullptr where it has no word: dates and narrow types (as NumPy decides).
-  /// Zero-terminated; lives as long as this object or a copy of it.
+  /// PEP 3118, or nullptr where it has no word: dates and narrow types (as NumPy decides). Lives as
+  /// long as this object or a copy of it.
   const char* format() const;
 
   /// The array interface's `descr` as a Python literal: [('', '<f8')] unless the type has fields.
   std::string descr() const;
 
-  /// DLPack's spelling. Error kBuffer, with the reason, where it has none: the order is not native
-  /// (DL-16), dates, text, raw and structured types, long double.
+  /// DLPack's spelling. Error kBuffer where it has none: the order is not native (DL-16), dates,
+  /// text, raw and structured types, long double.
   absl::StatusOr<DlpackType> dlpack() const;
 
-  /// Whether elements are padded to whole bytes (DLPack's sub-byte flag; FP6, FP4, 2- and 4-bit
-  /// integers).
+  /// Whether elements are padded to whole bytes (FP6, FP4, 2- and 4-bit integers).
   bool is_padded_subbyte() const { return kind_ == Kind::kNarrow && bits_ < 8; }
 
   friend bool operator==(const DType& a, const DType& b);
@@ -178,9 +175,8 @@ struct BufferDescriptor {
   }
 };
 
-/// A checked descriptor. Errors, all kValue: negative extents or unequal numbers of extents and
-/// strides, a hull beyond 64 bits, view.itemsize_bytes other than the element type's, a null block
-/// with elements.
+/// A checked descriptor. Error kValue: a malformed view, a hull beyond 64 bits, an itemsize other
+/// than the element type's, a null block with elements.
 absl::StatusOr<BufferDescriptor> describe(BufferDescriptor descriptor);
 
 // ---- Foreign descriptors. ----

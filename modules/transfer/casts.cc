@@ -256,45 +256,22 @@ ConversionFlags cast_by_float(std::byte* target, const std::byte* source, std::i
 
 using Rows = std::array<CastRow, kNumberCount>;
 
-// By the source, in the order of `Number`; null where there is no cast.
-constexpr Rows kToHalf{nullptr,
-                       nullptr,
-                       nullptr,
-                       &cast_row<Half, Bfloat>,
-                       &cast_row<Half, float>,
-                       &cast_by_float<Half, double, Odd>};
-constexpr Rows kToBfloat{nullptr,
-                         nullptr,
-                         &cast_by_float<Bfloat, Half>,
-                         nullptr,
-                         &cast_row<Bfloat, float>,
-                         &cast_by_float<Bfloat, double>};
-constexpr Rows kToFloat{&cast_row<float, std::int32_t>,
-                        &cast_row<float, std::int64_t>,
-                        &cast_row<float, Half>,
-                        &cast_row<float, Bfloat>,
-                        nullptr,
-                        &cast_row<float, double>};
-constexpr Rows kToDouble{&cast_row<double, std::int32_t>, &cast_row<double, std::int64_t>,
-                         &cast_row<double, Half>,         &cast_by_float<double, Bfloat>,
-                         &cast_row<double, float>,        nullptr};
+// By the target from float16 on, and the source in the order of `Number`; null: there is no cast.
+constexpr std::array<Rows, 4> kRows{
+    Rows{nullptr, nullptr, nullptr, &cast_row<Half, Bfloat>, &cast_row<Half, float>,
+         &cast_by_float<Half, double, Odd>},
+    Rows{nullptr, nullptr, &cast_by_float<Bfloat, Half>, nullptr, &cast_row<Bfloat, float>,
+         &cast_by_float<Bfloat, double>},
+    Rows{&cast_row<float, std::int32_t>, &cast_row<float, std::int64_t>, &cast_row<float, Half>,
+         &cast_row<float, Bfloat>, nullptr, &cast_row<float, double>},
+    Rows{&cast_row<double, std::int32_t>, &cast_row<double, std::int64_t>, &cast_row<double, Half>,
+         &cast_by_float<double, Bfloat>, &cast_row<double, float>, nullptr}};
 
 }  // namespace
 
 CastRow row_for(Number target, Number source) noexcept {
-  const auto from = static_cast<std::size_t>(source);
-  switch (target) {
-    case Number::kFloat16:
-      return kToHalf[from];
-    case Number::kBfloat16:
-      return kToBfloat[from];
-    case Number::kFloat32:
-      return kToFloat[from];
-    case Number::kFloat64:
-      return kToDouble[from];
-    default:
-      return nullptr;
-  }
+  const auto row = static_cast<std::size_t>(target) - static_cast<std::size_t>(Number::kFloat16);
+  return kRows[row][static_cast<std::size_t>(source)];
 }
 
 }  // namespace gridbuf::casts

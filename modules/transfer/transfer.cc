@@ -1,5 +1,9 @@
 module;
 
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cfenv>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -9,8 +13,8 @@ module;
 #include <string_view>
 #include <utility>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "modules/base/status_macros.h"
 
 module gridbuf.transfer;
 
@@ -28,10 +32,7 @@ MemoryResource& resource_of(MemoryResource* scratch) {
   return scratch != nullptr ? *scratch : host_resource();
 }
 
-}  // namespace
-
-namespace shared {
-
+// The bytes of a sound view, or what is wrong with it or its block.
 absl::StatusOr<checked::ByteHull> hull_of(std::string_view role, const std::byte* block,
                                           const StridedView& view) {
   const std::optional<checked::ByteHull> hull = byte_hull(view);
@@ -42,7 +43,7 @@ absl::StatusOr<checked::ByteHull> hull_of(std::string_view role, const std::byte
          "check shape and strides"});
   }
   if (block == nullptr && hull->length_bytes() > 0 && view.itemsize_bytes > 0) {
-    return make_error(ErrorClass::kValue, {std::string(role).append("'s block"), "null",
+    return make_error(ErrorClass::kValue, {absl::StrCat(role, "'s block"), "null",
                                            "memory for " + to_string(view), "allocate it first"});
   }
   return *hull;
@@ -57,8 +58,15 @@ absl::Status check_swap(std::int64_t swap_unit_bytes, std::int64_t itemsize_byte
                      "pass 1 to keep the bytes as they are"});
 }
 
-absl::StatusOr<Kept> keep(const std::byte* block, const StridedView& view,
-                          MemoryResource* scratch) {
+// Elements that share no byte with the target: where they are, or in memory of their own.
+struct Apart {
+  const std::byte* block;
+  StridedView view;
+  Block own;
+};
+
+absl::StatusOr<Apart> keep(const std::byte* block, const StridedView& view,
+                           MemoryResource* scratch) {
   const std::optional<StridedView> packed = loops::packed(view);
   const std::optional<checked::ByteHull> hull = packed ? byte_hull(*packed) : std::nullopt;
   if (!hull) {
@@ -68,14 +76,8 @@ absl::StatusOr<Kept> keep(const std::byte* block, const StridedView& view,
   absl::StatusOr<Block> kept = resource_of(scratch).allocate({.total_bytes = hull->highest_bytes});
   if (!kept.ok()) return with_context(kept.status(), "copy between overlapping views");
   loops::copy_view(kept->data(), *packed, block, view);
-  return Kept{*std::move(kept), *packed};
+  return Apart{kept->data(), *packed, *std::move(kept)};
 }
-
-}  // namespace shared
-
-namespace {
-
-using namespace shared;
 
 absl::Status check_pair(const StridedView& target, const StridedView& source) {
   if (target.shape != source.shape) {
@@ -97,18 +99,13 @@ absl::Status check_pair(const StridedView& target, const StridedView& source) {
 absl::Status copy_elements(std::byte* target_block, const StridedView& target,
                            const std::byte* source_block, const StridedView& source,
                            const CopyOptions& options) {
-  if (absl::Status status = check_pair(target, source); !status.ok()) return status;
-  const absl::StatusOr<checked::ByteHull> target_hull = hull_of("the target", target_block, target);
-  if (!target_hull.ok()) return target_hull.status();
-  const absl::StatusOr<checked::ByteHull> source_hull = hull_of("the source", source_block, source);
-  if (!source_hull.ok()) return source_hull.status();
-  if (absl::Status status = check_swap(options.swap_unit_bytes, target.itemsize_bytes);
-      !status.ok()) {
-    return status;
-  }
-  if (target_hull->length_bytes() == 0 || target.itemsize_bytes == 0) return absl::OkStatus();
-  if (!loops::overlap(loops::range_of(target_block, *target_hull),
-                      loops::range_of(source_block, *source_hull))) {
+  GRIDBUF_RETURN_IF_ERROR(check_pair(target, source));
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& target_hull, hull_of("the target", target_block, target));
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& source_hull, hull_of("the source", source_block, source));
+  GRIDBUF_RETURN_IF_ERROR(check_swap(options.swap_unit_bytes, target.itemsize_bytes));
+  if (target_hull.length_bytes() == 0 || target.itemsize_bytes == 0) return absl::OkStatus();
+  if (!loops::overlap(loops::range_of(target_block, target_hull),
+                      loops::range_of(source_block, source_hull))) {
     loops::copy_view(target_block, target, source_block, source, options.swap_unit_bytes);
     return absl::OkStatus();
   }
@@ -117,9 +114,8 @@ absl::Status copy_elements(std::byte* target_block, const StridedView& target,
       loops::same_elements(target_block, target, source_block, source)) {
     return absl::OkStatus();
   }
-  const absl::StatusOr<Kept> kept = keep(source_block, source, options.scratch);
-  if (!kept.ok()) return kept.status();
-  loops::copy_view(target_block, target, kept->block.data(), kept->view, options.swap_unit_bytes);
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& kept, keep(source_block, source, options.scratch));
+  loops::copy_view(target_block, target, kept.block, kept.view, options.swap_unit_bytes);
   return absl::OkStatus();
 }
 
@@ -131,12 +127,11 @@ absl::Status fill_elements(std::byte* target_block, const StridedView& target,
                        "of the target's itemsize, " + std::to_string(target.itemsize_bytes),
                        "convert it to the target's element type"});
   }
-  const absl::StatusOr<checked::ByteHull> hull = hull_of("the target", target_block, target);
-  if (!hull.ok()) return hull.status();
-  if (hull->length_bytes() == 0 || target.itemsize_bytes == 0) return absl::OkStatus();
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& hull, hull_of("the target", target_block, target));
+  if (hull.length_bytes() == 0 || target.itemsize_bytes == 0) return absl::OkStatus();
   const auto element_begin = reinterpret_cast<std::uintptr_t>(element.data());
   const loops::AddressRange element_range{element_begin, element_begin + element.size()};
-  if (!loops::overlap(loops::range_of(target_block, *hull), element_range)) {
+  if (!loops::overlap(loops::range_of(target_block, hull), element_range)) {
     loops::fill_view(target_block, target, element);
     return absl::OkStatus();
   }
@@ -145,6 +140,412 @@ absl::Status fill_elements(std::byte* target_block, const StridedView& target,
   if (!kept.ok()) return with_context(kept.status(), "fill with an element of the target itself");
   std::memcpy(kept->data(), element.data(), element.size());
   loops::fill_view(target_block, target, {kept->data(), element.size()});
+  return absl::OkStatus();
+}
+
+// ==== Casts and masked copies: views cut into boxes, and what is done with a box. ====
+
+namespace {
+
+absl::Status check_view(std::string_view role, const std::byte* block, const StridedView& view,
+                        const Extents& shape, std::int64_t itemsize_bytes) {
+  if (view.shape != shape) {
+    return make_error(ErrorClass::kValue,
+                      {absl::StrCat(role, "'s shape"), to_string(view.shape),
+                       "the target's, " + to_string(shape), "broadcast it first"});
+  }
+  if (view.itemsize_bytes != itemsize_bytes) {
+    return make_error(ErrorClass::kValue,
+                      {absl::StrCat(role, "'s itemsize_bytes"), std::to_string(view.itemsize_bytes),
+                       std::to_string(itemsize_bytes) + ", its type's",
+                       "pass the type of the elements that the view has"});
+  }
+  if (!checked::product(shape.span())) {
+    return make_error(ErrorClass::kValue, {"the number of elements", "beyond 64 bits",
+                                           "at most 2^63 - 1", "pass a smaller part"});
+  }
+  return hull_of(role, block, view).status();
+}
+
+// --- Boxes ---------------------------------------------------------------------------------------
+
+// What a box of one of the views takes at most; longer elements are boxes by themselves.
+constexpr std::int64_t kBoxBytes = std::int64_t{1} << 16;
+constexpr std::int64_t kBoxElements = std::int64_t{1} << 13;
+using Scratch = std::array<std::byte, kBoxBytes>;
+
+// Rows of a box should be several lines long in the target and in the source.
+constexpr std::int64_t kBoxRowBytes = 4 * loops::kLineBytes;
+
+// Where threads and stores past the caches begin to pay is the same as for copies.
+constexpr loops::CopyLimits kLimits;
+constexpr loops::CopyLimits kStreamed{.stream_bytes = 0, .stream_rows_bytes = 0};
+
+// How views of one shape are cut into boxes: the same indices of all views. The boxes are numbered,
+// and each is walked, as the target is laid out; in the order of the index if elements of the
+// target share bytes.
+class Boxes {
+ public:
+  Boxes(const StridedView& target, const StridedView& source)
+      : in_order_(loops::may_overlap_itself(target)) {
+    for (int axis = 0; axis < target.ndim(); ++axis) {
+      if (target.shape[axis] != 1) axes_.push_back(axis);
+    }
+    const auto stride_of = [](const StridedView& view, int axis) {
+      return loops::magnitude(view.strides_bytes[axis]);
+    };
+    if (!in_order_) {
+      std::sort(axes_.begin(), axes_.end(),
+                [&](int a, int b) { return stride_of(target, a) > stride_of(target, b); });
+    }
+    for (const int axis : axes_) {
+      extents_.push_back(target.shape[axis]);
+      turned_.push_back(!in_order_ && target.strides_bytes[axis] < 0);
+    }
+    choose_shape(target, source);
+    for (int i = 0; i < axes_.size(); ++i) {
+      counts_.push_back((extents_[i] - 1) / box_[i] + 1);
+      total_ *= counts_[i];
+    }
+  }
+
+  bool in_order() const { return in_order_; }
+  std::int64_t total() const { return total_; }
+  std::int64_t elements_of_a_box() const {
+    std::int64_t elements = 1;
+    for (const std::int64_t extent : box_) elements *= extent;
+    return elements;
+  }
+
+  // A view's part in a box.
+  StridedView part(const StridedView& view, std::int64_t number) const {
+    const int ndim = axes_.size();
+    StridedView part{.shape = Extents(ndim, 0),
+                     .strides_bytes = Extents(ndim, 0),
+                     .offset_bytes = view.offset_bytes,
+                     .itemsize_bytes = view.itemsize_bytes};
+    for (int i = ndim - 1; i >= 0; --i) {
+      const std::int64_t first = number % counts_[i] * box_[i];
+      number /= counts_[i];
+      std::int64_t stride = view.strides_bytes[axes_[i]];
+      if (turned_[i]) {
+        part.offset_bytes += (extents_[i] - 1) * stride;
+        stride = -stride;
+      }
+      part.shape[i] = std::min(box_[i], extents_[i] - first);
+      part.strides_bytes[i] = stride;
+      part.offset_bytes += first * stride;
+    }
+    return part;
+  }
+
+ private:
+  void choose_shape(const StridedView& target, const StridedView& source) {
+    const int innermost = axes_.size() - 1;
+    box_ = Extents(axes_.size(), 1);
+    if (innermost < 0) return;
+    const std::int64_t itemsize = std::max(target.itemsize_bytes, source.itemsize_bytes);
+    std::int64_t room = std::clamp(kBoxBytes / itemsize, std::int64_t{1}, kBoxElements);
+    // Parts of an extent are of about one length: no box is a rest of a few elements.
+    const auto grow = [&](int axis, std::int64_t most) {
+      most = std::clamp(most, std::int64_t{1}, std::min(room, extents_[axis]));
+      const std::int64_t parts = (extents_[axis] - 1) / most + 1;
+      box_[axis] = (extents_[axis] - 1) / parts + 1;
+      room /= box_[axis];
+    };
+    int nearest = innermost;
+    for (int i = 0; i < innermost && !in_order_; ++i) {
+      const std::int64_t stride = loops::magnitude(source.strides_bytes[axes_[i]]);
+      const std::int64_t least = loops::magnitude(source.strides_bytes[axes_[nearest]]);
+      if (stride != 0 && (stride < least || least == 0)) nearest = i;
+    }
+    // Rows of the target that take one element of each line of the source.
+    const bool across =
+        nearest != innermost &&
+        loops::magnitude(source.strides_bytes[axes_[innermost]]) >= loops::kLineBytes;
+    if (across) {
+      grow(innermost, kBoxRowBytes / target.itemsize_bytes);
+      grow(nearest, room);
+    }
+    // An axis outside one that is cut has no room left: such boxes follow the order of the index.
+    for (int i = innermost; i >= 0; --i) {
+      if (across && (i == innermost || i == nearest)) continue;
+      grow(i, room);
+    }
+  }
+
+  bool in_order_;
+  SmallVec<int> axes_ = {};  // of the views, outermost first; without those of extent 1
+  SmallVec<bool> turned_ = {};
+  Extents extents_ = {};
+  Extents box_ = {};
+  Extents counts_ = {};
+  std::int64_t total_ = 1;
+};
+
+// Calls `work` with ranges of boxes, on all threads if that pays.
+template <class Work>
+void for_ranges_of(const Boxes& boxes, std::int64_t element_bytes, const Work& work) {
+  const std::int64_t box_bytes = boxes.elements_of_a_box() * element_bytes;
+  const bool is_short = boxes.total() <= 2 * kLimits.parallel_bytes / box_bytes;
+  const std::int64_t chunk = is_short || boxes.in_order()
+                                 ? boxes.total()
+                                 : std::max<std::int64_t>(1, 2 * kLimits.piece_bytes / box_bytes);
+  parallel_for(boxes.total(), chunk, work);
+}
+
+// A view's part of a box, packed: where it is if it is packed there, else in `scratch`.
+const std::byte* packed_in(Scratch& scratch, const std::byte* block, const StridedView& part,
+                           std::int64_t swap_unit_bytes = 1) {
+  if (swap_unit_bytes <= 1 && is_c_contiguous(part)) return block + part.offset_bytes;
+  loops::copy_view(scratch.data(), *loops::packed(part), block, part, swap_unit_bytes);
+  return scratch.data();
+}
+
+absl::StatusOr<Apart> apart_from(const std::byte* target_block, const StridedView& target,
+                                 const std::byte* block, const StridedView& view,
+                                 MemoryResource* scratch) {
+  const bool shares_bytes =
+      loops::overlap(loops::range_of(target_block, target), loops::range_of(block, view));
+  return shares_bytes ? keep(block, view, scratch) : Apart{block, view, Block()};
+}
+
+// --- Casts ---------------------------------------------------------------------------------------
+
+// The floating-point environment that programs start with, for as long as this lives: what a number
+// becomes must not depend on the caller's rounding mode, or on whether subnormals are flushed.
+class DefaultFloats {
+ public:
+  DefaultFloats() {
+    std::fegetenv(&before_);
+    std::fesetenv(FE_DFL_ENV);
+  }
+  ~DefaultFloats() { std::fesetenv(&before_); }
+  DefaultFloats(const DefaultFloats&) = delete;
+  DefaultFloats& operator=(const DefaultFloats&) = delete;
+
+ private:
+  std::fenv_t before_;
+};
+
+// One side of a cast; the number type's whole item is the unit whose bytes are swapped.
+struct Side {
+  std::byte* block;  // of a source: only read
+  const StridedView& view;
+  std::int64_t swap_unit_bytes;
+};
+
+struct CastLoop {
+  const Boxes& boxes;
+  casts::CastRow cast_row;
+  const Side& target;
+  const Side& source;
+  bool streams;
+  Scratch& read;
+  Scratch& written;
+  loops::MoveDenseRows stream_rows = loops::stream_rows_with(simd());
+
+  ConversionFlags run_box(std::int64_t box) {
+    const StridedView to = boxes.part(target.view, box);
+    const StridedView from = boxes.part(source.view, box);
+    const std::byte* const numbers = packed_in(read, source.block, from, source.swap_unit_bytes);
+    const std::int64_t count = *checked::product(to.shape.span());
+    if (target.swap_unit_bytes == 1 && is_c_contiguous(to)) {
+      std::byte* const run = target.block + to.offset_bytes;
+      return streams ? stream(run, numbers, count) : cast_row(run, numbers, count);
+    }
+    const ConversionFlags flags = cast_row(written.data(), numbers, count);
+    loops::copy_view(target.block, to, written.data(), *loops::packed(to), target.swap_unit_bytes,
+                     streams ? kStreamed : kLimits);
+    return flags;
+  }
+
+  // A run of the target past the caches, in pieces that the nearest one holds.
+  ConversionFlags stream(std::byte* run, const std::byte* numbers, std::int64_t count) {
+    constexpr std::int64_t kPieceBytes = 128 * loops::kLineBytes;
+    const std::int64_t itemsize = target.view.itemsize_bytes;
+    ConversionFlags flags;
+    while (count > 0) {
+      // The next piece begins at a line.
+      const auto behind_line = static_cast<std::int64_t>(
+          reinterpret_cast<std::uintptr_t>(run) % static_cast<std::uintptr_t>(loops::kLineBytes));
+      const std::int64_t length = std::min(count, (kPieceBytes - behind_line) / itemsize);
+      flags |= cast_row(written.data(), numbers, length);
+      stream_rows({.length_bytes = length * itemsize,
+                   .count = 1,
+                   .target_step_bytes = 0,
+                   .source_step_bytes = 0},
+                  run, written.data());
+      run += length * itemsize;
+      numbers += length * source.view.itemsize_bytes;
+      count -= length;
+    }
+    loops::end_stream();
+    return flags;
+  }
+};
+
+// Between views that share no byte.
+ConversionFlags cast_views(casts::CastRow cast_row, const Side& target, const Side& source) {
+  const Boxes boxes(target.view, source.view);
+  const std::int64_t elements = *checked::product(target.view.shape.span());
+  const bool streams =
+      !boxes.in_order() && elements >= kLimits.stream_bytes / target.view.itemsize_bytes;
+  std::atomic<bool> invalid = false;
+  std::atomic<bool> overflow = false;
+  for_ranges_of(boxes, target.view.itemsize_bytes + source.view.itemsize_bytes,
+                [&](std::int64_t begin, std::int64_t end) {
+                  const DefaultFloats floats;
+                  alignas(loops::kLineBytes) Scratch read;
+                  alignas(loops::kLineBytes) Scratch written;
+                  CastLoop loop{boxes, cast_row, target, source, streams, read, written};
+                  ConversionFlags flags;
+                  for (; begin < end; ++begin) flags |= loop.run_box(begin);
+                  if (flags.invalid) invalid = true;
+                  if (flags.overflow) overflow = true;
+                });
+  return {.invalid = invalid, .overflow = overflow};
+}
+
+// --- Masked copies -------------------------------------------------------------------------------
+
+std::int64_t zeros_of(const std::byte* mask, std::int64_t count) {
+  std::int64_t zeros = 0;
+  for (std::int64_t i = 0; i < count; ++i) zeros += mask[i] == std::byte{0} ? 1 : 0;
+  return zeros;
+}
+
+// Elements that a mask selects, to a row of the target. No byte of another element is written, not
+// even with its own value.
+struct MaskedRow {
+  std::int64_t count;
+  std::int64_t stride_bytes;
+  std::int64_t itemsize_bytes;
+};
+
+using PutWhere = void (*)(const MaskedRow& row, std::byte* target, const std::byte* elements,
+                          const std::byte* mask);
+
+// kItemsize 0: of any length.
+template <std::size_t kItemsize>
+void put_where(const MaskedRow& row, std::byte* target, const std::byte* elements,
+               const std::byte* mask) {
+  const std::size_t itemsize =
+      kItemsize != 0 ? kItemsize : static_cast<std::size_t>(row.itemsize_bytes);
+  for (std::int64_t i = 0; i < row.count; ++i) {
+    if (mask[i] != std::byte{0}) std::memcpy(target, elements, itemsize);
+    target += row.stride_bytes;
+    elements += itemsize;
+  }
+}
+
+PutWhere put_where_of(std::int64_t itemsize_bytes) {
+  if (itemsize_bytes == 1) return put_where<1>;
+  if (itemsize_bytes == 2) return put_where<2>;
+  if (itemsize_bytes == 4) return put_where<4>;
+  if (itemsize_bytes == 8) return put_where<8>;
+  if (itemsize_bytes == 16) return put_where<16>;
+  return put_where<0>;
+}
+
+// Packed elements to the part of the target, row by row.
+void put_part_where(std::byte* target_block, const StridedView& part, const std::byte* elements,
+                    const std::byte* mask) {
+  const PutWhere put = put_where_of(part.itemsize_bytes);
+  const int innermost = part.ndim() - 1;
+  MaskedRow row{1, 0, part.itemsize_bytes};
+  if (innermost >= 0)
+    row = {part.shape[innermost], part.strides_bytes[innermost], row.itemsize_bytes};
+  Extents index(part.ndim(), 0);
+  while (true) {
+    put(row, target_block + byte_offset(part, index), elements, mask);
+    elements += row.count * row.itemsize_bytes;
+    mask += row.count;
+    int axis = innermost - 1;
+    while (axis >= 0 && ++index[axis] == part.shape[axis]) index[axis--] = 0;
+    if (axis < 0) return;
+  }
+}
+
+// Between views that share no byte.
+void copy_views_where(std::byte* target_block, const StridedView& target,
+                      const std::byte* source_block, const StridedView& source,
+                      const std::byte* mask_block, const StridedView& mask,
+                      std::int64_t swap_unit_bytes) {
+  const Boxes boxes(target, source);
+  for_ranges_of(boxes, 2 * target.itemsize_bytes, [&](std::int64_t begin, std::int64_t end) {
+    alignas(loops::kLineBytes) Scratch read;
+    alignas(loops::kLineBytes) Scratch chosen;
+    for (std::int64_t box = begin; box < end; ++box) {
+      const StridedView to = boxes.part(target, box);
+      const StridedView from = boxes.part(source, box);
+      const std::byte* const where = packed_in(chosen, mask_block, boxes.part(mask, box));
+      const std::int64_t count = *checked::product(to.shape.span());
+      const std::int64_t zeros = zeros_of(where, count);
+      if (zeros == 0) {  // a box of one element, too, which may be longer than the scratch
+        loops::copy_view(target_block, to, source_block, from, swap_unit_bytes);
+      } else if (zeros < count) {
+        put_part_where(target_block, to, packed_in(read, source_block, from, swap_unit_bytes),
+                       where);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<ConversionFlags> convert_elements(std::byte* target_block, const StridedView& target,
+                                                 Number target_type, const std::byte* source_block,
+                                                 const StridedView& source, Number source_type,
+                                                 const ConvertOptions& options) {
+  const NumberInfo& to = info_of(target_type);
+  const NumberInfo& from = info_of(source_type);
+  for (const absl::Status& status :
+       {check_view("the target", target_block, target, target.shape, to.itemsize_bytes),
+        check_view("the source", source_block, source, target.shape, from.itemsize_bytes)}) {
+    if (!status.ok()) return status;
+  }
+  if (!can_convert(target_type, source_type)) {
+    return make_error(
+        ErrorClass::kType,
+        {"the cast", std::string(from.name) + " to " + std::string(to.name),
+         "one between floats, or from an integer to float32 or float64", "let NumPy do it"});
+  }
+  if (is_empty(target.shape)) return ConversionFlags{};
+  if (target_type == source_type) {
+    const bool swaps = options.target_is_swapped != options.source_is_swapped;
+    GRIDBUF_RETURN_IF_ERROR(copy_elements(
+        target_block, target, source_block, source,
+        {.swap_unit_bytes = swaps ? to.itemsize_bytes : 1, .scratch = options.scratch}));
+    return ConversionFlags{};
+  }
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& apart,
+                           apart_from(target_block, target, source_block, source, options.scratch));
+  const Side written{target_block, target, options.target_is_swapped ? to.itemsize_bytes : 1};
+  const Side read{const_cast<std::byte*>(apart.block), apart.view,
+                  options.source_is_swapped ? from.itemsize_bytes : 1};
+  return cast_views(casts::row_for(target_type, source_type), written, read);
+}
+
+absl::Status copy_elements_where(std::byte* target_block, const StridedView& target,
+                                 const std::byte* source_block, const StridedView& source,
+                                 const std::byte* mask_block, const StridedView& mask,
+                                 const CopyOptions& options) {
+  const std::int64_t itemsize = target.itemsize_bytes;
+  for (const absl::Status& status :
+       {check_view("the target", target_block, target, target.shape, itemsize),
+        check_view("the source", source_block, source, target.shape, itemsize),
+        check_view("the mask", mask_block, mask, target.shape, 1),
+        check_swap(options.swap_unit_bytes, itemsize)}) {
+    if (!status.ok()) return status;
+  }
+  if (is_empty(target.shape) || itemsize == 0) return absl::OkStatus();
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& from,
+                           apart_from(target_block, target, source_block, source, options.scratch));
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& where,
+                           apart_from(target_block, target, mask_block, mask, options.scratch));
+  copy_views_where(target_block, target, from.block, from.view, where.block, where.view,
+                   options.swap_unit_bytes);
   return absl::OkStatus();
 }
 

@@ -1,23 +1,18 @@
 // gridbuf.transfer: copies, fills and casts between any two layouts on the host.
 //
-// Copy the elements of one strided view to another of the same shape, fill a view with one element,
-// copy where a mask says so, cast floats. Views may be padded, permuted, reversed, broadcast
-// (stride 0) or overlapping; elements are any number of bytes. The result is defined for every pair
-// of views: as if all source elements were read first, and then written to the target one after the
-// other in row-major order of the index. Bytes that belong to no element (padding) are neither read
-// nor written. Whatever is refused is refused before a byte is written.
+// Views may be padded, permuted, reversed, broadcast (stride 0) or overlapping; elements are any
+// number of bytes. The result is defined for every pair of views: as if all source elements were
+// read first, and then written to the target one after the other in row-major order of the index.
+// Padding is neither read nor written. Whatever is refused is refused before a byte is written.
 //
 // Key decision: the views decide, not the caller. A copy is planned (gridbuf.transfer.loops) and
-// then run by all threads, whatever the layouts: as rows where they agree about the innermost
-// dimension, as tiles where they do not, past the caches where those could not hold the target. The
-// aim is the speed of memcpy for every pair of layouts; docs/performance.md says where it is met.
+// then run by all threads: as rows where the layouts agree about the innermost dimension, as tiles
+// where they do not. The aim is the speed of memcpy; docs/performance.md says where it is met.
 //
 // Casts and masked copies go in boxes that the near cache holds: a box of the source is copied into
-// scratch memory in the target's order, which the copies know how to do for every layout and byte
-// order, cast or selected there, and copied on. So no pair of types has loops of its own for
-// layouts. Casts exist where arrays of a model need them: between floats, and from 32- and 64-bit
-// integers to floats of their lengths. NumPy does the others well enough, and it decides what they
-// mean.
+// scratch memory in the target's order, cast or selected there, and copied on. So no pair of types
+// has loops of its own for layouts. Casts exist where arrays of a model need them; NumPy does the
+// others well enough, and decides what they mean.
 module;
 
 #include <array>
@@ -62,12 +57,10 @@ struct CopyOptions {
 };
 
 /// Copies every element of `source` to the element of `target` at the same index. Each view counts
-/// its bytes from its own block. To copy with broadcasting, broadcast the source's view first.
-///
-/// The views must describe memory that is there: readable and writable respectively, their hulls
-/// within it. Errors, before anything is written: kValue if a view is malformed, shapes or item
-/// sizes differ, a block is null though there are elements, or swap_unit_bytes does not divide the
-/// item size; kMemory if the views overlap and there is no scratch memory.
+/// its bytes from its own block, which must hold it. Errors, before anything is written: kValue if
+/// a view is malformed, shapes or item sizes differ, a block is null though there are elements, or
+/// swap_unit_bytes does not divide the item size; kMemory if the views overlap and there is no
+/// scratch memory.
 absl::Status copy_elements(std::byte* target_block, const StridedView& target,
                            const std::byte* source_block, const StridedView& source,
                            const CopyOptions& options = {});
@@ -79,14 +72,13 @@ absl::Status fill_elements(std::byte* target_block, const StridedView& target,
                            std::span<const std::byte> element, const CopyOptions& options = {});
 
 /// As copy_elements, for the elements whose byte in the mask is not 0; the mask is a view of the
-/// target's shape with items of one byte. Bytes of the other elements are not written. Any of
-/// source, mask and target may overlap. Errors: those of copy_elements, for the mask as well.
+/// target's shape with items of one byte. Errors: those of copy_elements, for the mask as well.
 absl::Status copy_elements_where(std::byte* target_block, const StridedView& target,
                                  const std::byte* source_block, const StridedView& source,
                                  const std::byte* mask_block, const StridedView& mask,
                                  const CopyOptions& options = {});
 
-// --- Casts (convert.cc, casts.cc) ----------------------------------------------------------------
+// --- Casts (transfer.cc, casts.cc) ---------------------------------------------------------------
 
 /// Numbers. Floats are those of IEEE 754, and bfloat16 as the package ml_dtypes has it.
 enum class Number : std::uint8_t { kInt32, kInt64, kFloat16, kBfloat16, kFloat32, kFloat64 };
@@ -136,37 +128,17 @@ struct ConvertOptions {
 };
 
 /// Converts every element of `source` to the element of `target` at the same index, bit for bit as
-/// NumPy's casts do: rounded once to the nearest (to bfloat16, as ml_dtypes does: to float32
-/// first), whatever floating-point environment the calling thread has set. Each view counts its
-/// bytes from its own block. To convert with broadcasting, broadcast the source's view first.
+/// NumPy's casts do (to bfloat16, as ml_dtypes does), whatever floating-point environment the
+/// calling thread has set.
 ///
-/// Flags tell that some number could not be kept; everything is written nevertheless. Errors,
-/// before anything is written: kType if there is no such cast; kValue if a view is malformed,
-/// shapes differ, an item size is not its type's, or a block is null though there are elements;
-/// kMemory if the views overlap and there is no scratch memory.
+/// Flags tell that some number could not be kept; everything is written nevertheless. Errors: those
+/// of copy_elements; kType if there is no such cast; kValue if an item size is not its type's.
 absl::StatusOr<ConversionFlags> convert_elements(std::byte* target_block, const StridedView& target,
                                                  Number target_type, const std::byte* source_block,
                                                  const StridedView& source, Number source_type,
                                                  const ConvertOptions& options = {});
 
 }  // namespace gridbuf
-
-// What the implementation files share.
-namespace gridbuf::shared {
-
-/// The bytes of a sound view, or what is wrong with it or its block. `role` is for the message.
-absl::StatusOr<checked::ByteHull> hull_of(std::string_view role, const std::byte* block,
-                                          const StridedView& view);
-absl::Status check_swap(std::int64_t swap_unit_bytes, std::int64_t itemsize_bytes);
-
-/// The elements of a view that shares bytes with the target, in memory of their own.
-struct Kept {
-  Block block;
-  StridedView view;
-};
-absl::StatusOr<Kept> keep(const std::byte* block, const StridedView& view, MemoryResource* scratch);
-
-}  // namespace gridbuf::shared
 
 namespace gridbuf::casts {
 

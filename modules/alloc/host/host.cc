@@ -8,7 +8,6 @@ module;
 #include <cstring>
 #include <new>
 #include <string_view>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"

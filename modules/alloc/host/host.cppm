@@ -43,8 +43,7 @@ import gridbuf.base;
 
 export namespace gridbuf::pages {
 
-/// Whole pages from the kernel; their bytes are 0 until the first write. A plain value: its owner
-/// calls `unmap_pages` once.
+/// Whole pages from the kernel; their bytes are 0 until the first write.
 struct Mapping {
   std::byte* address = nullptr;
   std::int64_t length_bytes = 0;
@@ -115,7 +114,7 @@ class MappingCache {
   /// A mapping that served `length_bytes` is free. The least recently used ones are dropped for it.
   void give(const pages::Mapping& mapping, std::int64_t length_bytes, Victims& victims);
 
-  /// A mapping that served `length_bytes` is gone, and is not kept.
+  /// A mapping that served `length_bytes` is gone.
   void forget(const pages::Mapping& mapping, std::int64_t length_bytes);
 
   /// How many bytes may be kept (or be in use as surplus); 0 keeps nothing.
@@ -184,7 +183,7 @@ struct HostStatistics {
   friend bool operator==(const HostStatistics&, const HostStatistics&) = default;
 };
 
-/// Where the pages of large blocks come from: the kernel. Tests override it to make it fail.
+/// Where the pages of large blocks come from. Tests make it fail.
 class PageSource {
  public:
   PageSource() = default;
@@ -276,9 +275,8 @@ class HostResource final : public MemoryResource {
   std::size_t next_sealed_ = 0;
 };
 
-/// The process's host memory. It may be used at any time, on any thread, and in a child after fork
-/// (which starts without kept mappings: writing to the parent's would copy them). Never destroyed:
-/// blocks may be released at any moment of the exit.
+/// The process's host memory, on any thread, and in a child after fork (which starts without kept
+/// mappings: writing to them would copy them). Not destroyed: blocks may be released at the exit.
 HostResource& host_resource();
 
 // ---- AddressSanitizer ----
@@ -289,11 +287,10 @@ HostResource& host_resource();
 /// Whether this build has AddressSanitizer, so that touching poisoned bytes ends the process.
 constexpr bool poison_is_fatal() { return __has_feature(address_sanitizer); }
 
-/// Poisons [begin, begin + length_bytes). The sanitizer works in granules of 8 bytes: the first
-/// bytes of a granule whose last ones are in use stay usable.
+/// Poisons [begin, begin + length_bytes). The sanitizer works in granules of 8 bytes.
 void poison_bytes(const std::byte* begin, std::int64_t length_bytes) noexcept;
 
-/// Removes the poison, if there is any. Necessary before the memory gets another use.
+/// Removes the poison, if there is any.
 void unpoison_bytes(const std::byte* begin, std::int64_t length_bytes) noexcept;
 
 /// Poisons the padding of each row: `total_bytes` are rows of `row_bytes`, each with `used_bytes`
@@ -325,7 +322,7 @@ PageKind kind_for(std::int64_t length_bytes, bool wanted, const system::HugePage
 bool seal_pages(const Mapping& mapping) noexcept;
 
 /// Lets the kernel take the whole pages in [address, address + length_bytes) when memory is short,
-/// until they are written again. Their bytes are then undefined: the old ones, or 0.
+/// until they are written again. Their bytes are the old ones, or 0.
 void offer_pages(std::byte* address, std::int64_t length_bytes) noexcept;
 
 /// `commit` on kernels without MADV_POPULATE_WRITE: rewrites one byte of each page.

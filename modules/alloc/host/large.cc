@@ -86,12 +86,6 @@ void zero(std::byte* data, std::int64_t total_bytes) {
   std::memset(data + head + body, 0, static_cast<std::size_t>(total_bytes - head - body));
 }
 
-// What must be mapped for a placement, stagger included; none if no machine has it.
-std::optional<std::int64_t> needed_bytes(const Placement& placement) {
-  const std::optional<std::int64_t> bytes = checked::add(placement.block_bytes, kStaggerBytes);
-  return bytes && *bytes <= kLongestBytes ? bytes : std::nullopt;
-}
-
 // Runs `work`, which builds a status. Without memory for its message the status is bare.
 template <class Work>
 auto without_throwing(const Work& work) noexcept -> decltype(work()) {
@@ -140,8 +134,10 @@ HostResource::~HostResource() { trim(); }
 absl::StatusOr<Block> HostResource::allocate_large(const AllocationRequest& request) {
   const absl::StatusOr<Placement> placement = place(request);
   if (!placement.ok()) return placement.status();
-  const std::optional<std::int64_t> needed = needed_bytes(*placement);
-  if (!needed) return refuse(request, "no machine has that much address space");
+  // The stagger included.
+  const std::optional<std::int64_t> needed = checked::add(placement->block_bytes, kStaggerBytes);
+  if (!needed || *needed > kLongestBytes)
+    return refuse(request, "no machine has that much address space");
   if (request.populate && !could_commit(request.total_bytes)) {
     return refuse(request, "populate was asked for, and that is more than could be committed now");
   }
@@ -254,7 +250,7 @@ absl::Status HostResource::refuse(const AllocationRequest& request, std::string_
 
 // ---- What the machine can hold. ----
 
-// What could be committed now; 0 if there is no memory for the question.
+// 0 if there is no memory for the question.
 std::int64_t HostResource::committable_bytes() const noexcept {
   try {
     return source_.committable_bytes();
@@ -273,7 +269,7 @@ bool HostResource::could_commit(std::int64_t total_bytes) {
   return trim() > 0 && total_bytes <= committable_bytes();
 }
 
-// Where no limit was set: new pages change what could be committed, so they set it anew.
+// New pages change what could be committed.
 void HostResource::follow_machine() noexcept {
   if (options().cache_limit_bytes) return;
   const std::int64_t limit = kSanitized ? 0 : committable_bytes() / kCacheDivisor;

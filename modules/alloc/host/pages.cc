@@ -10,7 +10,6 @@ module;
 #include <cstdint>
 #include <cstring>
 #include <optional>
-#include <string>
 
 #if __has_feature(address_sanitizer)
 #include <sanitizer/asan_interface.h>

@@ -7,15 +7,10 @@ module;
 #include <map>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "modules/base/status_macros.h"
 #include "modules/device/cuda/runtime/runtime.h"
 
@@ -317,30 +312,24 @@ int CudaDriver::wait_for_uses(Record& record) noexcept {
   return error;
 }
 
+// What CUDA refuses to free is lost.
 void CudaDriver::free_memory(Record& record) noexcept {
-  int error = GRIDBUF_CUDA_DONE;
   if (record.pages) {
     pinned_.give(*record.pages);
   } else if (record.kind == MemoryKind::kPinned) {
-    error = runtime_.host_free(record.base);
+    runtime_.host_free(record.base);
   } else if (record.from_pool) {
-    error = runtime_.free_async(record.base, record.stream);
+    runtime_.free_async(record.base, record.stream);
   } else {
-    error = runtime_.free_now(record.base);
+    runtime_.free_now(record.base);
   }
-  if (error == GRIDBUF_CUDA_DONE) return;
-  const std::lock_guard lock(mutex_);
-  ++failed_releases_;
 }
 
 void CudaDriver::give_back(Record& record) noexcept {
   const DeviceScope scope(runtime_, record.device);
   if (scope.error() == GRIDBUF_CUDA_DONE && wait_for_uses(record) == GRIDBUF_CUDA_DONE) {
-    return free_memory(record);
+    free_memory(record);
   }
-  // The device is in no state to free anything: the memory is lost, and counted.
-  const std::lock_guard lock(mutex_);
-  ++failed_releases_;
 }
 
 void CudaDriver::release(void* context, void* allocation) noexcept {
@@ -361,11 +350,6 @@ void CudaDriver::release(void* context, void* allocation) noexcept {
 std::int64_t CudaDriver::live_blocks() {
   const std::lock_guard lock(mutex_);
   return std::ssize(records_);
-}
-
-std::int64_t CudaDriver::failed_releases() {
-  const std::lock_guard lock(mutex_);
-  return failed_releases_;
 }
 
 // --- Pinned pages --------------------------------------------------------------------------------

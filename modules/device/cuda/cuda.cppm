@@ -114,10 +114,8 @@ class CudaDriver final : public DeviceDriver {
 
   /// Whether the address lies in a block of this driver.
   bool owns(const void* address);
-  /// Blocks that were not released, and releases that CUDA refused (their memory is lost to the
-  /// process).
+  /// Blocks that were not released.
   std::int64_t live_blocks();
-  std::int64_t failed_releases();
   PinnedPages& pinned_pages() { return pinned_; }
 
  private:
@@ -137,7 +135,6 @@ class CudaDriver final : public DeviceDriver {
   int wait_for_uses(cuda::Record& record) noexcept;
   static void release(void* context, void* allocation) noexcept;
   RecordPtr record_around(const void* address);
-  absl::Status copy_row_by_row(const RowCopy& rows, StreamHandle stream);
   absl::Status enqueued(std::initializer_list<const void*> addresses, StreamHandle stream);
   int order(StreamHandle producer, StreamHandle consumer) const;
 
@@ -148,12 +145,10 @@ class CudaDriver final : public DeviceDriver {
   std::map<std::uintptr_t, RecordPtr> records_;  // by begin of the allocation
   std::map<int, gridbuf_cuda_device> devices_;
   std::set<StreamHandle> own_streams_;
-  std::int64_t failed_releases_ = 0;
 };
 
-/// The process's CUDA driver; started at the first call and never destroyed. Error:
-/// kDeviceUnavailable if gridbuf was built without CUDA, or there is no driver or no device: which
-/// of these, and what to do.
+/// The process's CUDA driver; started at the first call and not destroyed. Error:
+/// kDeviceUnavailable if gridbuf was built without CUDA, or there is no driver or no device.
 absl::StatusOr<CudaDriver*> cuda_driver();
 
 /// The driver if it has been started, else null.
@@ -162,8 +157,7 @@ CudaDriver* started_cuda_driver() noexcept;
 /// Why `runtime` has no device to offer, or OK. Starts CUDA's driver.
 absl::Status find_cuda_device(const gridbuf_cuda_runtime* runtime);
 
-/// What is known of CUDA without starting it: ("cuda", "built with runtime 13.0"), ("cuda driver",
-/// "not found: …").
+/// What is known of CUDA without starting it: ("cuda driver", "not found: …"), ….
 std::vector<std::pair<std::string, std::string>> cuda_facts();
 
 }  // namespace gridbuf

@@ -5,14 +5,11 @@ module;
 #include <cstdint>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "modules/base/status_macros.h"
 #include "modules/device/cuda/runtime/runtime.h"
@@ -97,7 +94,13 @@ absl::Status CudaDriver::copy_rows(const RowCopy& rows, StreamHandle stream) {
   if (rows.row_count == 1) return copy(rows.target, rows.source, rows.row_bytes, stream);
   if (rows.target_pitch_bytes > kLongestPitchBytes ||
       rows.source_pitch_bytes > kLongestPitchBytes) {
-    return copy_row_by_row(rows, stream);
+    auto* const target = static_cast<std::byte*>(rows.target);
+    const auto* const source = static_cast<const std::byte*>(rows.source);
+    for (std::int64_t row = 0; row < rows.row_count; ++row) {
+      GRIDBUF_RETURN_IF_ERROR(copy(target + row * rows.target_pitch_bytes,
+                                   source + row * rows.source_pitch_bytes, rows.row_bytes, stream));
+    }
+    return absl::OkStatus();
   }
   const int error =
       runtime_.copy_rows(rows.target, unsigned_of(rows.target_pitch_bytes), rows.source,
@@ -105,16 +108,6 @@ absl::Status CudaDriver::copy_rows(const RowCopy& rows, StreamHandle stream) {
                          unsigned_of(rows.row_count), stream);
   GRIDBUF_RETURN_IF_ERROR(checked(error, "cudaMemcpy2DAsync"));
   return enqueued({rows.target, rows.source}, stream);
-}
-
-absl::Status CudaDriver::copy_row_by_row(const RowCopy& rows, StreamHandle stream) {
-  auto* target = static_cast<std::byte*>(rows.target);
-  const auto* source = static_cast<const std::byte*>(rows.source);
-  for (std::int64_t row = 0; row < rows.row_count; ++row) {
-    GRIDBUF_RETURN_IF_ERROR(copy(target + row * rows.target_pitch_bytes,
-                                 source + row * rows.source_pitch_bytes, rows.row_bytes, stream));
-  }
-  return absl::OkStatus();
 }
 
 absl::Status CudaDriver::fill(void* target, std::byte value, std::int64_t length_bytes,

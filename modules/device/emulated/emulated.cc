@@ -17,8 +17,6 @@ module;
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "modules/base/status_macros.h"
@@ -236,14 +234,6 @@ absl::StatusOr<PointerInfo> EmulatedDriver::pointer_info(const void* address) {
                      .device_accessible = true};
 }
 
-bool EmulatedDriver::owns(const void* address) {
-  return memory_.find(address) != nullptr || memory_.was_released(address);
-}
-
-void EmulatedDriver::set_capacity(std::int64_t capacity_bytes) {
-  memory_.set_capacity(capacity_bytes);
-}
-
 EmulatedStatistics EmulatedDriver::statistics() {
   return {memory_.statistics(), streams_.pending_operations(), streams_.live_streams(),
           host_to_device_bytes_, device_to_host_bytes_};
@@ -371,14 +361,13 @@ absl::Status EmulatedDriver::enqueue(StreamHandle stream, const Verdict& verdict
 // Managed memory is on neither side, and ordinary memory of the host in no range.
 void EmulatedDriver::count_moved(const emulated::Range* target, const emulated::Range* source,
                                  std::int64_t bytes) {
-  const auto is_hosts = [](const emulated::Range* range) {
-    return range == nullptr || range->kind == MemoryKind::kPinned;
+  const auto kind_of = [](const emulated::Range* range) {
+    return range == nullptr ? MemoryKind::kHost : range->kind;
   };
-  const auto is_devices = [](const emulated::Range* range) {
-    return range != nullptr && range->kind == MemoryKind::kDevice;
-  };
-  if (is_devices(target) && is_hosts(source)) host_to_device_bytes_ += bytes;
-  if (is_hosts(target) && is_devices(source)) device_to_host_bytes_ += bytes;
+  const MemoryKind to = kind_of(target);
+  const MemoryKind from = kind_of(source);
+  if (to == MemoryKind::kDevice && from <= MemoryKind::kPinned) host_to_device_bytes_ += bytes;
+  if (to <= MemoryKind::kPinned && from == MemoryKind::kDevice) device_to_host_bytes_ += bytes;
 }
 
 absl::Status EmulatedDriver::copy(void* target, const void* source, std::int64_t length_bytes,
@@ -469,39 +458,30 @@ absl::Status EmulatedDriver::launch(StreamHandle stream, Kernel kernel) {
   return enqueue(stream, verdict, work, {});
 }
 
-// What a launch keeps until it runs.
-struct LateKernel {
-  void (*on_host)(const void* arguments, std::span<std::byte* const> operands);
-  std::vector<std::byte> arguments;
-  std::vector<End> operands;
-
-  absl::Status run(Memory& memory) const {
-    std::vector<std::byte*> addresses;
-    for (const End& operand : operands) {
-      GRIDBUF_ASSIGN_OR_RETURN(const auto& bytes, bytes_of(memory, operand));
-      addresses.push_back(bytes);
-    }
-    on_host(arguments.data(), addresses);
-    return absl::OkStatus();
-  }
-};
-
 absl::Status EmulatedDriver::launch(const DeviceKernel& kernel, StreamHandle stream) {
   Verdict verdict;
   GRIDBUF_RETURN_IF_ERROR(enter(Operation::kLaunch, &verdict));
   GRIDBUF_RETURN_IF_ERROR(streams_.check(stream));
-  auto late = std::make_shared<LateKernel>();
-  late->on_host = kernel.on_host;
-  late->arguments.assign(kernel.arguments.begin(), kernel.arguments.end());
   std::vector<RangePtr> used;
+  std::vector<End> operands;
   for (const KernelOperand& operand : kernel.operands) {
     GRIDBUF_ASSIGN_OR_RETURN(auto& end,
                              find_end(memory_, operand.role, operand.begin, operand.length_bytes));
     if (end.is_pageable()) return unknown_to_device(end.role);
     used.push_back(end.range);
-    late->operands.push_back(std::move(end));
+    operands.push_back(std::move(end));
   }
-  return enqueue(stream, verdict, [this, late] { return late->run(memory_); }, used);
+  const std::vector<std::byte> arguments(kernel.arguments.begin(), kernel.arguments.end());
+  const auto work = [this, on_host = kernel.on_host, arguments, operands = std::move(operands)] {
+    std::vector<std::byte*> addresses;
+    for (const End& operand : operands) {
+      GRIDBUF_ASSIGN_OR_RETURN(auto* const bytes, bytes_of(memory_, operand));
+      addresses.push_back(bytes);
+    }
+    on_host(arguments.data(), addresses);
+    return absl::OkStatus();
+  };
+  return enqueue(stream, verdict, work, used);
 }
 
 // --- Streams -------------------------------------------------------------------------------------

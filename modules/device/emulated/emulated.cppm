@@ -138,8 +138,7 @@ struct MemoryStatistics {
   friend bool operator==(const MemoryStatistics&, const MemoryStatistics&) = default;
 };
 
-/// Released addresses stay out of use for a while (kQuarantineBytes, kQuarantineRanges): a stale
-/// pointer faults on the host, and an error names it on the device.
+/// Released addresses stay out of use for a while, so that a stale pointer is found.
 class Memory {
  public:
   /// What a fresh byte holds unless zeros were asked for; of larger ranges the first kFreshBytes.
@@ -242,7 +241,7 @@ class LateStreams {
   /// kValue for 0 and for what is no live stream.
   absl::Status check(StreamHandle stream);
 
-  /// Adds work, after `points` too. Does not wait.
+  /// Adds work, after `points` too.
   absl::Status enqueue(StreamHandle stream, Work work, Points points = {});
   absl::Status order_after(StreamHandle producer, StreamHandle consumer);
   /// What the stream has pending now, for enqueue.
@@ -288,7 +287,7 @@ class LateStreams {
   absl::Status first_error_;
 };
 
-/// Whether this thread is running work of a stream just now: it must not wait for streams then.
+/// Whether this thread is running work of a stream: it must not wait for streams then.
 bool inside_work() noexcept;
 
 }  // namespace gridbuf::emulated
@@ -310,8 +309,7 @@ class KernelMemory {
   std::vector<emulated::RangePtr> used_;  // kept until the kernel ends
 };
 
-/// A kernel: runs on whichever thread waits for its stream. It must not wait for a stream itself;
-/// it may allocate, release and enqueue.
+/// Runs on the thread that waits for its stream. It must not wait for a stream itself.
 using Kernel = std::function<absl::Status(KernelMemory&)>;
 
 struct EmulatedStatistics : emulated::MemoryStatistics {
@@ -355,10 +353,12 @@ class EmulatedDriver final : public DeviceDriver {
   /// Enqueues a kernel of a test, which finds its operands itself.
   absl::Status launch(StreamHandle stream, Kernel kernel);
   /// Whether the address is, or lately was, memory of this driver.
-  bool owns(const void* address);
+  bool owns(const void* address) {
+    return memory_.find(address) != nullptr || memory_.was_released(address);
+  }
   EmulatedStatistics statistics();
   /// How many bytes the device has; allocations beyond are kMemory.
-  void set_capacity(std::int64_t capacity_bytes);
+  void set_capacity(std::int64_t capacity_bytes) { memory_.set_capacity(capacity_bytes); }
   emulated::Faults& faults() { return faults_; }
 
  private:
@@ -389,8 +389,7 @@ class EmulatedDriver final : public DeviceDriver {
   std::atomic<std::int64_t> device_to_host_bytes_ = 0;
 };
 
-/// The process's emulated device. Never destroyed: memory may be released at any moment of the
-/// exit.
+/// The process's emulated device. Not destroyed: memory may be released at the exit.
 EmulatedDriver& emulated_driver();
 
 }  // namespace gridbuf

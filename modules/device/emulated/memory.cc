@@ -3,11 +3,9 @@ module;
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -21,6 +19,7 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 
 module gridbuf.device.emulated;
 
@@ -32,11 +31,7 @@ namespace gridbuf::emulated {
 
 namespace {
 
-std::string hex(std::uintptr_t address) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "0x%zx", static_cast<std::size_t>(address));
-  return text.data();
-}
+std::string hex(std::uintptr_t address) { return absl::StrCat("0x", absl::Hex(address)); }
 
 std::uintptr_t number_of(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
 
@@ -103,8 +98,8 @@ absl::Status no_memory(std::int64_t length_bytes, std::string_view why) {
 
 // "device memory at 0x7f… (4.0 KiB)".
 std::string text_of(const Range& range) {
-  return std::string(to_string(range.kind)) + " memory at " + hex(range.begin) + " (" +
-         bytes_text(range.length_bytes) + ")";
+  return absl::StrCat(to_string(range.kind), " memory at ", hex(range.begin), " (",
+                      bytes_text(range.length_bytes), ")");
 }
 
 }  // namespace

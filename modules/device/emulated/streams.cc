@@ -3,7 +3,6 @@ module;
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
-#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -13,8 +12,6 @@ module;
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "modules/base/status_macros.h"
 
 module gridbuf.device.emulated;

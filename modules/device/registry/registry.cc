@@ -14,8 +14,6 @@ module;
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "modules/base/status_macros.h"
 #include "modules/device/cuda/runtime/runtime.h"
 #include "modules/device/registry/device_table.h"

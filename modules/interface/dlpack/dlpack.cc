@@ -9,10 +9,7 @@ module;
 #include <optional>
 #include <string>
 #include <string_view>
-#include <type_traits>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "modules/base/status_macros.h"
 
 module gridbuf.interface.dlpack;
@@ -66,28 +63,16 @@ absl::StatusOr<StreamAnswer> device_stream(bool is_cuda, std::optional<std::int6
                               "pass 0 for the default stream");
 }
 
-// DP-15, DP-24: the host has no streams, so work that devices still do on the memory must have
-// ended.
-absl::StatusOr<StreamAnswer> host_stream(DeviceType own, std::optional<std::int64_t> stream) {
-  if (stream) return bad_stream(*stream, "None for memory on the host", "leave `stream` out");
-  return StreamAnswer{own == DeviceType::kHost ? StreamOrder::kNothing : StreamOrder::kFinish};
-}
-
-// The order of work on memory that lies on `own` and is exported as lying on `exported`.
+// The order of work on memory that is on `own` and is exported as being on `exported`. The host has
+// no streams, so work that devices still do on the memory must have ended (DP-15, DP-24).
 absl::StatusOr<StreamAnswer> stream_for(DeviceType own, DeviceType exported,
                                         std::optional<std::int64_t> stream) {
-  switch (exported) {
-    case DeviceType::kHost:
-      return host_stream(own, stream);
-    case DeviceType::kCuda:
-    case DeviceType::kCudaHost:
-    case DeviceType::kCudaManaged:
-      return device_stream(/*is_cuda=*/true, stream);
-    case DeviceType::kRocm:
-    case DeviceType::kRocmHost:
-      return device_stream(/*is_cuda=*/false, stream);
+  if (exported == DeviceType::kHost) {
+    if (stream) return bad_stream(*stream, "None for memory on the host", "leave `stream` out");
+    return StreamAnswer{own == DeviceType::kHost ? StreamOrder::kNothing : StreamOrder::kFinish};
   }
-  return bad_stream(stream.value_or(0), "for a device that gridbuf knows", "export from the host");
+  const bool is_rocm = exported == DeviceType::kRocm || exported == DeviceType::kRocmHost;
+  return device_stream(!is_rocm, stream);
 }
 
 struct DeviceAnswer {
@@ -124,9 +109,6 @@ absl::StatusOr<DeviceAnswer> device_for(const BufferDescriptor& descriptor,
   return DeviceAnswer{Device{}, true};
 }
 
-// The first minor version that has the element type's code: FP8, FP6 and FP4 came with 1.1.
-std::uint32_t first_minor_version(const DlpackType& type) { return type.code >= 7 ? 1 : 0; }
-
 // DP-11, DP-12. `minor_version` is only used for versioned exports.
 void choose_version(const std::optional<ExportRequest::Version>& most, const DlpackType& type,
                     ExportPlan& plan) {
@@ -134,7 +116,8 @@ void choose_version(const std::optional<ExportRequest::Version>& most, const Dlp
   const bool same_major = most && most->major == kMajorVersion;
   const auto consumer = same_major ? std::clamp<std::int64_t>(most->minor, 0, kMinorVersion)
                                    : std::int64_t{kMinorVersion};
-  plan.minor_version = std::max(static_cast<std::uint32_t>(consumer), first_minor_version(type));
+  const std::uint32_t first = type.code >= 7 ? 1 : 0;  // FP8, FP6 and FP4 came with 1.1
+  plan.minor_version = std::max(static_cast<std::uint32_t>(consumer), first);
 }
 
 absl::Status check_legacy(const BufferDescriptor& descriptor, bool readonly) {

@@ -141,8 +141,7 @@ absl::StatusOr<ExportPlan> negotiate(const BufferDescriptor& descriptor,
                                      const ExportRequest& request);
 
 /// Whether DLPack has words for this memory. Error kBuffer: an element type without a code, not the
-/// native byte order (DL-16), strides that are no multiple of the itemsize on an axis of more than
-/// one element (DP-26).
+/// native byte order (DL-16), strides that are not multiples of the itemsize (DP-26).
 absl::Status check_exportable(const BufferDescriptor& descriptor);
 
 /// An export until a capsule takes it: release() hands it over, otherwise its deleter runs.
@@ -165,9 +164,8 @@ absl::StatusOr<VersionedExport> export_versioned(const BufferDescriptor& descrip
                                                  bool copied = false,
                                                  std::uint32_t minor_version = kMinorVersion);
 
-/// The same as `negotiate` planned, without checking again: device, element type, version and the
-/// copied flag are the plan's. `descriptor` is what was negotiated, or the copy that was planned.
-/// Requires a legacy or a versioned plan. Error: kMemory.
+/// The same as `negotiate` planned, without checking again. `descriptor` is what was negotiated, or
+/// the copy that was planned. Requires a legacy or a versioned plan. Error: kMemory.
 absl::StatusOr<LegacyExport> export_legacy(const BufferDescriptor& descriptor,
                                            const ExportPlan& plan);
 absl::StatusOr<VersionedExport> export_versioned(const BufferDescriptor& descriptor,
@@ -192,16 +190,14 @@ struct TensorForm {
 absl::StatusOr<ImportedView> read_tensor(const DLTensor& tensor, const TensorForm& form);
 
 /// Takes `managed` over, which must not be null, and reads it. The view's owner calls the deleter
-/// (which may be null, DL-19) on whatever thread drops its last share. On an error the deleter has
-/// been called.
+/// (which may be null, DL-19), on any thread. On an error the deleter has been called.
 absl::StatusOr<ImportedView> take(DLManagedTensor* managed);
 absl::StatusOr<ImportedView> take(DLManagedTensorVersioned* managed);
 
 // ---- The C exchange API. ----
 
-// All functions return 0, or -1 with a Python exception set, but for the allocator, which reports
-// through `set_error` because it may run without the GIL (DX-05, DX-10). Objects are PyObject
-// pointers, untyped as in the standard.
+// All functions return 0, or -1 with a Python exception set; the allocator, which may run without
+// the GIL, reports through `set_error` (DX-05, DX-10). Objects are PyObject pointers.
 
 /// Where the table lies (DX-01).
 inline constexpr char kExchangeAttribute[] = "__dlpack_c_exchange_api__";

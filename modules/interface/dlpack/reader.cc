@@ -1,6 +1,5 @@
 module;
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <new>
@@ -9,8 +8,6 @@ module;
 #include <string_view>
 #include <utility>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "modules/base/status_macros.h"
 

@@ -94,9 +94,8 @@ struct RawArrayInterface {
   Found<std::int64_t> version;
 };
 
-/// The memory that the dict describes, on the host, or an error that begins with the id of the rule
-/// it breaks: kType for a field of a wrong kind, kValue for one out of its bounds, kBuffer for a
-/// mask (AI-26).
+/// The memory that the dict describes, on the host. An error begins with the id of the rule that is
+/// broken: kType for a field of a wrong kind, kValue out of its bounds, kBuffer for a mask (AI-26).
 absl::StatusOr<ImportedView> read_array_interface(const RawArrayInterface& raw);
 
 // ---- __cuda_array_interface__ ----
@@ -116,8 +115,8 @@ constexpr bool is_cuda_accessible(DeviceType type) {
          type == DeviceType::kCudaHost;
 }
 
-/// The fields that describe `descriptor`, whose pending work is all ordered before `stream`.
-/// Errors: kNoSuchBuffer if CUDA devices do not reach the memory; kValue for stream 0.
+/// The fields that describe `descriptor`, whose pending work is ordered before `stream`. Errors:
+/// kNoSuchBuffer if CUDA devices do not reach the memory; kValue for stream 0.
 absl::StatusOr<CudaArrayInterfaceFields> cuda_array_interface(const BufferDescriptor& descriptor,
                                                               std::uint64_t stream);
 
@@ -166,13 +165,11 @@ struct DataInterfaceFields {
   Halo halo;                            // GT-05
 };
 
-/// Whether the host or, for another `side`, CUDA devices reach `descriptor`'s memory: managed and
-/// pinned memory has both sides. Of the outer dict (GT-01), the host's key is None.
+/// Whether the host or, for another `side`, CUDA devices reach `descriptor`'s memory.
 bool has_side(const BufferDescriptor& descriptor, DeviceType side);
 
-/// The entry of `side`. `stream` is for the device: what its pending work is ordered before.
-/// Errors: kNoSuchBuffer if that side does not reach the memory; kValue for dims or halo that do
-/// not fit the shape (an empty halo is none), and for stream 0.
+/// The entry of `side`; `stream` is the device's. Errors: as above, and kValue for dims or halo
+/// that do not fit the shape (an empty halo is none).
 absl::StatusOr<DataInterfaceFields> data_interface(const BufferDescriptor& descriptor,
                                                    DeviceType side, const Dims& dims,
                                                    const Halo& halo, std::uint64_t stream);
@@ -204,9 +201,8 @@ struct ImportedEntry {
   EntryMeaning meaning;
 };
 
-/// The memory that an entry describes; errors as those of its side's array interface, and of kType
-/// and kValue for what only entries have (GT-03 … GT-05). `facts` are those of the address, for the
-/// device's side.
+/// The memory that an entry describes; errors as those of its side's array interface, and for what
+/// only entries have (GT-03 … GT-05).
 absl::StatusOr<ImportedEntry> read_data_interface(
     const RawDataInterface& raw, const std::optional<PointerFacts>& facts = std::nullopt);
 
@@ -283,9 +279,8 @@ struct ElementTypeRules {
   std::string_view descr;    // that it adds up to the typestr's length
 };
 
-/// The element type of a typestr and of the fields that `descr` gives to raw bytes ("|V8"). A
-/// description that is finer than another typestr must have its length and says nothing else
-/// (AI-13).
+/// The element type of a typestr and of the fields that `descr` gives to raw bytes ("|V8"). With
+/// another typestr `descr` must have its length and says nothing else (AI-13).
 absl::StatusOr<DType> read_element_type(const Found<std::string>& typestr,
                                         const Found<RawDescr>& descr,
                                         const ElementTypeRules& rules);

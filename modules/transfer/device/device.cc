@@ -7,15 +7,16 @@ module;
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
+#include "modules/base/status_macros.h"
 
 module gridbuf.transfer.device;
 
 import gridbuf.alloc;
 import gridbuf.base;
 import gridbuf.layout;
+import gridbuf.layout.view;
 import gridbuf.transfer;
 import gridbuf.transfer.loops;
 
@@ -25,8 +26,7 @@ namespace {
 using loops::Axis;
 using loops::Walk;
 
-// Rows from here on cross the bus at its speed one by one. (A figure from others' measurements: no
-// GPU was at hand.)
+// Rows from here on cross the bus at its speed one by one. (A figure from others' measurements.)
 constexpr std::int64_t kWideRowBytes = 4096;
 // So few rows cost less than a kernel and memory to pack them …
 constexpr std::int64_t kFewRows = 256;
@@ -56,11 +56,6 @@ struct Calls {
   SmallVec<Axis> outer;
 };
 
-// Whether the axis can be the rows of a 2-D copy: steps of at least a row, upwards, on both sides.
-bool can_be_rows(const Axis& axis, std::int64_t row_bytes) {
-  return axis.target_stride_bytes >= row_bytes && axis.source_stride_bytes >= row_bytes;
-}
-
 // The innermost axis becomes the row if it is dense on both sides, the longest possible one of the
 // others its repetition. With `in_order` every element is a call of its own, in row-major order.
 Calls calls_of(const Walk& walk, std::int64_t itemsize_bytes, bool in_order) {
@@ -75,8 +70,14 @@ Calls calls_of(const Walk& walk, std::int64_t itemsize_bytes, bool in_order) {
   }
   int rows = -1;
   for (int axis = 0; axis < outer_count; ++axis) {
-    if (!can_be_rows(walk.axes[axis], calls.rows.row_bytes)) continue;
-    if (rows < 0 || walk.axes[axis].extent > walk.axes[rows].extent) rows = axis;
+    // A 2-D copy steps upwards, by a row at least, on both sides.
+    const Axis& candidate = walk.axes[axis];
+    const std::int64_t least_bytes = calls.rows.row_bytes;
+    if (candidate.target_stride_bytes < least_bytes ||
+        candidate.source_stride_bytes < least_bytes) {
+      continue;
+    }
+    if (rows < 0 || candidate.extent > walk.axes[rows].extent) rows = axis;
   }
   calls.outer = {};
   for (int axis = 0; axis < outer_count; ++axis) {
@@ -89,11 +90,6 @@ Calls calls_of(const Walk& walk, std::int64_t itemsize_bytes, bool in_order) {
   return calls;
 }
 
-absl::Status enqueue(DeviceDriver& driver, const RowCopy& rows, StreamHandle stream) {
-  if (rows.row_count == 1) return driver.copy(rows.target, rows.source, rows.row_bytes, stream);
-  return driver.copy_rows(rows, stream);
-}
-
 // Every index of the outer axes in row-major order.
 absl::Status enqueue_all(DeviceDriver& driver, const Calls& calls, StreamHandle stream) {
   RowCopy rows = calls.rows;
@@ -103,7 +99,9 @@ absl::Status enqueue_all(DeviceDriver& driver, const Calls& calls, StreamHandle 
   while (true) {
     rows.target = target;
     rows.source = source;
-    if (absl::Status status = enqueue(driver, rows, stream); !status.ok()) return status;
+    GRIDBUF_RETURN_IF_ERROR(rows.row_count == 1
+                                ? driver.copy(rows.target, rows.source, rows.row_bytes, stream)
+                                : driver.copy_rows(rows, stream));
     int axis = calls.outer.size() - 1;
     for (; axis >= 0; --axis) {
       const Axis& outer = calls.outer[axis];
@@ -126,33 +124,27 @@ bool are_cheap(const Calls& calls) {
   return count <= kFewCalls && count * calls.rows.row_count <= kFewRows;
 }
 
-bool is_one_copy(const Calls& calls) { return calls.outer.empty() && calls.rows.row_count == 1; }
-
 // --- Where memory is -----------------------------------------------------------------------------
 
 // Whether a kernel that is launched now can use the memory.
 absl::StatusOr<bool> is_devices(DeviceDriver& driver, const void* address) {
-  const absl::StatusOr<PointerInfo> info = driver.pointer_info(address);
-  if (!info.ok()) return info.status();
-  if (info->device.type == DeviceType::kCudaManaged) return true;
-  if (info->device.type != DeviceType::kCuda) return false;
-  const absl::StatusOr<Device> current = driver.current_device();
-  if (!current.ok()) return current.status();
-  return info->device == *current;
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& info, driver.pointer_info(address));
+  if (info.device.type == DeviceType::kCudaManaged) return true;
+  if (info.device.type != DeviceType::kCuda) return false;
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& current, driver.current_device());
+  return info.device == current;
 }
 
-absl::Status launch_copy(DeviceDriver& driver, Walk walk, std::int64_t itemsize_bytes,
+Walk in_order_of_target(Walk walk) {
+  loops::order_by_target(walk);
+  loops::merge_axes(walk);
+  return walk;
+}
+
+absl::Status launch_copy(DeviceDriver& driver, const Walk& walk, std::int64_t itemsize_bytes,
                          StreamHandle stream) {
-  loops::order_by_target(walk);
-  loops::merge_axes(walk);
-  return kernels::launch(driver, kernels::plan_copy(walk, itemsize_bytes), stream);
-}
-
-absl::Status enqueue_calls(DeviceDriver& driver, Walk walk, std::int64_t itemsize_bytes,
-                           StreamHandle stream) {
-  loops::order_by_target(walk);
-  loops::merge_axes(walk);
-  return enqueue_all(driver, calls_of(walk, itemsize_bytes, /*in_order=*/false), stream);
+  return kernels::launch(driver, kernels::plan_copy(in_order_of_target(walk), itemsize_bytes),
+                         stream);
 }
 
 // --- Between the host and the device -------------------------------------------------------------
@@ -165,18 +157,8 @@ std::int64_t& device_stride(Axis& axis, bool to_device) {
   return to_device ? axis.target_stride_bytes : axis.source_stride_bytes;
 }
 
-// Turns and sorts the axes as the host's memory has them.
 void order_by_host(Walk& walk, bool to_device) {
-  for (Axis& axis : walk.axes) {
-    if (host_stride(axis, to_device) >= 0) continue;
-    walk.target += (axis.extent - 1) * axis.target_stride_bytes;
-    walk.source += (axis.extent - 1) * axis.source_stride_bytes;
-    axis.target_stride_bytes = -axis.target_stride_bytes;
-    axis.source_stride_bytes = -axis.source_stride_bytes;
-  }
-  std::sort(walk.axes.begin(), walk.axes.end(), [to_device](Axis a, Axis b) {
-    return host_stride(a, to_device) > host_stride(b, to_device);
-  });
+  to_device ? loops::order_by_source(walk) : loops::order_by_target(walk);
 }
 
 // What a walk is in two steps, by way of device memory at `between` that has the host's order
@@ -222,9 +204,7 @@ absl::Status in_parts(const Walk& walk, bool to_device, std::int64_t itemsize_by
     part.source += start * outermost.source_stride_bytes;
     part.axes[0].extent = std::min(points, outermost.extent - start);
     if (part.axes[0].extent == 1) part.axes.erase(0);
-    if (absl::Status status = in_parts(part, to_device, itemsize_bytes, work); !status.ok()) {
-      return status;
-    }
+    GRIDBUF_RETURN_IF_ERROR(in_parts(part, to_device, itemsize_bytes, work));
   }
   return absl::OkStatus();
 }
@@ -232,21 +212,19 @@ absl::Status in_parts(const Walk& walk, bool to_device, std::int64_t itemsize_by
 absl::Status copy_in_two_steps(DeviceDriver& driver, const TwoSteps& steps, bool to_device,
                                std::int64_t itemsize_bytes, StreamHandle stream) {
   const auto over_the_bus = [&] {
-    return enqueue_calls(driver, steps.over_the_bus, itemsize_bytes, stream);
+    const Walk walk = in_order_of_target(steps.over_the_bus);
+    return enqueue_all(driver, calls_of(walk, itemsize_bytes, /*in_order=*/false), stream);
   };
   const auto on_the_device = [&] {
     return launch_copy(driver, steps.on_the_device, itemsize_bytes, stream);
   };
-  absl::Status status = to_device ? over_the_bus() : on_the_device();
-  if (!status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(to_device ? over_the_bus() : on_the_device());
   return to_device ? on_the_device() : over_the_bus();
 }
 
 // Whether the host's side of a walk, alone, has rows that the bus takes well.
 bool is_cheap_in_order_of_host(const Walk& walk, bool to_device, std::int64_t itemsize_bytes) {
-  Walk bus = split(walk, to_device, nullptr, itemsize_bytes).over_the_bus;
-  loops::order_by_target(bus);
-  loops::merge_axes(bus);
+  const Walk bus = in_order_of_target(split(walk, to_device, nullptr, itemsize_bytes).over_the_bus);
   return are_cheap(calls_of(bus, itemsize_bytes, /*in_order=*/false));
 }
 
@@ -265,11 +243,10 @@ absl::StatusOr<bool> copy_by_the_device(DeviceDriver& driver, Walk walk, bool to
     if (error_class_of(between.status()) == ErrorClass::kMemory) return false;
     return between.status();
   }
-  const absl::Status status = in_parts(walk, to_device, itemsize_bytes, [&](const Walk& part) {
+  GRIDBUF_RETURN_IF_ERROR(in_parts(walk, to_device, itemsize_bytes, [&](const Walk& part) {
     return copy_in_two_steps(driver, split(part, to_device, between->data(), itemsize_bytes),
                              to_device, itemsize_bytes, stream);
-  });
-  if (!status.ok()) return status;
+  }));
   return true;
 }
 
@@ -295,20 +272,16 @@ absl::Status copy_apart(DeviceDriver& driver, std::byte* target_block, StridedVi
   if (loops::may_overlap_itself(target)) {
     return enqueue_all(driver, calls_of(walk, itemsize_bytes, /*in_order=*/true), stream);
   }
-  loops::order_by_target(walk);
-  loops::merge_axes(walk);
+  walk = in_order_of_target(walk);
   const Calls calls = calls_of(walk, itemsize_bytes, /*in_order=*/false);
-  if (is_one_copy(calls)) return enqueue_all(driver, calls, stream);
-  const absl::StatusOr<bool> to_device = is_devices(driver, walk.target);
-  if (!to_device.ok()) return to_device.status();
-  const absl::StatusOr<bool> from_device = is_devices(driver, walk.source);
-  if (!from_device.ok()) return from_device.status();
-  if (*to_device && *from_device) return launch_copy(driver, walk, itemsize_bytes, stream);
-  if (*to_device != *from_device && !are_cheap(calls)) {
-    const absl::StatusOr<bool> done =
-        copy_by_the_device(driver, walk, *to_device, itemsize_bytes, stream);
-    if (!done.ok()) return done.status();
-    if (*done) return absl::OkStatus();
+  if (calls.outer.empty() && calls.rows.row_count == 1) return enqueue_all(driver, calls, stream);
+  GRIDBUF_ASSIGN_OR_RETURN(const bool to_device, is_devices(driver, walk.target));
+  GRIDBUF_ASSIGN_OR_RETURN(const bool from_device, is_devices(driver, walk.source));
+  if (to_device && from_device) return launch_copy(driver, walk, itemsize_bytes, stream);
+  if (to_device != from_device && !are_cheap(calls)) {
+    GRIDBUF_ASSIGN_OR_RETURN(const bool done,
+                             copy_by_the_device(driver, walk, to_device, itemsize_bytes, stream));
+    if (done) return absl::OkStatus();
   }
   return enqueue_all(driver, calls, stream);
 }
@@ -326,11 +299,8 @@ absl::Status copy_overlapping(DeviceDriver& driver, std::byte* target_block,
   const absl::StatusOr<Block> scratch =
       driver.resource(MemoryKind::kDevice).allocate({.total_bytes = hull->highest_bytes});
   if (!scratch.ok()) return with_context(scratch.status(), "copy between overlapping views");
-  if (absl::Status status =
-          copy_apart(driver, scratch->data(), *between, source_block, source, stream);
-      !status.ok()) {
-    return status;
-  }
+  GRIDBUF_RETURN_IF_ERROR(
+      copy_apart(driver, scratch->data(), *between, source_block, source, stream));
   return copy_apart(driver, target_block, target, scratch->data(), *between, stream);
 }
 
@@ -358,13 +328,6 @@ absl::Status copy_elements_on(DeviceDriver& driver, std::byte* target_block,
 
 namespace {
 
-// The element as a view of the target's shape.
-StridedView repeated(const StridedView& target) {
-  return {.shape = target.shape,
-          .strides_bytes = Extents(target.ndim(), 0),
-          .itemsize_bytes = target.itemsize_bytes};
-}
-
 bool is_one_byte(std::span<const std::byte> element) {
   return std::all_of(element.begin(), element.end(),
                      [&](std::byte byte) { return byte == element[0]; });
@@ -377,23 +340,20 @@ bool is_plain(DeviceDriver& driver, const void* address) {
 }
 
 // Fills memory of the device whose elements share no byte; false if the element is too long.
-absl::StatusOr<bool> fill_on_device(DeviceDriver& driver, Walk walk,
+absl::StatusOr<bool> fill_on_device(DeviceDriver& driver, const Walk& unordered,
                                     std::span<const std::byte> element, StreamHandle stream) {
-  loops::order_by_target(walk);
-  loops::merge_axes(walk);
+  const Walk walk = in_order_of_target(unordered);
   const std::int64_t itemsize_bytes = std::ssize(element);
   const bool is_dense = walk.axes.empty() || (walk.axes.size() == 1 &&
                                               walk.axes[0].target_stride_bytes == itemsize_bytes);
-  absl::Status status;
   if (is_dense && is_one_byte(element)) {
     const std::int64_t extent = walk.axes.empty() ? 1 : walk.axes[0].extent;
-    status = driver.fill(walk.target, element[0], extent * itemsize_bytes, stream);
-  } else {
-    const absl::StatusOr<kernels::Move> move = kernels::plan_fill(walk, element);
-    if (!move.ok()) return false;
-    status = kernels::launch(driver, *move, stream);
+    GRIDBUF_RETURN_IF_ERROR(driver.fill(walk.target, element[0], extent * itemsize_bytes, stream));
+    return true;
   }
-  if (!status.ok()) return status;
+  const absl::StatusOr<kernels::KernelPlan> plan = kernels::plan_fill(walk, element);
+  if (!plan.ok()) return false;
+  GRIDBUF_RETURN_IF_ERROR(kernels::launch(driver, *plan, stream));
   return true;
 }
 
@@ -414,18 +374,18 @@ absl::Status fill_elements_on(DeviceDriver& driver, std::byte* target_block,
   }
   if (is_empty(target.shape) || target.itemsize_bytes == 0) return absl::OkStatus();
   StridedView once = target;
-  StridedView source = repeated(target);
+  StridedView source{.shape = target.shape,
+                     .strides_bytes = Extents(target.ndim(), 0),
+                     .itemsize_bytes = target.itemsize_bytes};
   keep_the_last(once, source);
   const Walk walk = loops::make_walk(target_block, once, element.data(), source);
-  const absl::StatusOr<bool> on_device = is_devices(driver, walk.target);
-  if (!on_device.ok()) return on_device.status();
-  if (*on_device && !loops::may_overlap_itself(once)) {
-    const absl::StatusOr<bool> done = fill_on_device(driver, walk, element, stream);
-    if (!done.ok()) return done.status();
-    if (*done) return absl::OkStatus();
+  GRIDBUF_ASSIGN_OR_RETURN(const bool on_device, is_devices(driver, walk.target));
+  if (on_device && !loops::may_overlap_itself(once)) {
+    GRIDBUF_ASSIGN_OR_RETURN(const bool done, fill_on_device(driver, walk, element, stream));
+    if (done) return absl::OkStatus();
   }
   if (is_plain(driver, walk.target)) {
-    if (absl::Status status = driver.synchronize(stream); !status.ok()) return status;
+    GRIDBUF_RETURN_IF_ERROR(driver.synchronize(stream));
     return fill_elements(target_block, target, element);
   }
   return copy_elements_on(driver, target_block, once, element.data(), source, stream);
@@ -436,11 +396,130 @@ bool has_narrow_rows(const StridedView& view) {
   Walk walk{nullptr, nullptr, {}};
   for (int axis = 0; axis < view.ndim(); ++axis) {
     const std::int64_t stride = view.strides_bytes[axis];
-    if (view.shape[axis] != 1)
-      walk.axes.push_back({view.shape[axis], 0, stride < 0 ? -stride : stride});
+    if (view.shape[axis] != 1) walk.axes.push_back({view.shape[axis], 0, loops::magnitude(stride)});
   }
   order_by_host(walk, /*to_device=*/true);
   return !is_cheap_in_order_of_host(walk, /*to_device=*/true, view.itemsize_bytes);
+}
+
+// --- Staged copies -------------------------------------------------------------------------------
+
+namespace {
+
+std::int64_t bytes_of(const StridedView& view) {
+  // The views were checked: neither leaves 64 bits.
+  return checked::mul(checked::product(view.shape.span()).value_or(0), view.itemsize_bytes)
+      .value_or(checked::kMaxBytes);
+}
+
+// Whether the processor packs: the host's rows are narrow, and the elements are those of ordinary
+// arrays, each with bytes of its own.
+bool packs_on_host(const SideElements& host, const SideElements& device) {
+  const bool is_sound = host.view.shape == device.view.shape &&
+                        host.view.itemsize_bytes == device.view.itemsize_bytes &&
+                        byte_hull(host.view) && byte_hull(device.view) && host.block != nullptr &&
+                        device.block != nullptr;
+  return is_sound && !loops::may_overlap_itself(host.view) &&
+         !loops::may_overlap_itself(device.view) && has_narrow_rows(host.view);
+}
+
+// The same elements, dimensions ordered as in the host's memory: the processor packs them
+// at the speed of that, and the order on the device is the kernel's business.
+SideElements in_order_of(const StridedView& host, const SideElements& side) {
+  const Axes axes = axes_by_rank(layout_of(host.shape, host.strides_bytes));
+  IndexMap map(side.view.shape);
+  map.permute(axes);
+  return {side.block, apply(map, side.view)};
+}
+
+// A place to pack into on either side.
+struct Staging {
+  Block pinned;
+  Block device;
+};
+
+absl::StatusOr<Staging> make_staging(DeviceDriver& driver, std::int64_t bytes,
+                                     StreamHandle stream) {
+  const ScopedStream scope(stream);
+  const AllocationRequest request{.total_bytes = std::min(bytes, kStagingBytes)};
+  GRIDBUF_ASSIGN_OR_RETURN(auto& pinned, driver.resource(MemoryKind::kPinned).allocate(request));
+  GRIDBUF_ASSIGN_OR_RETURN(auto& device, driver.resource(MemoryKind::kDevice).allocate(request));
+  return Staging{std::move(pinned), std::move(device)};
+}
+
+SideElements part_of(const SideElements& side, int axis, std::int64_t start, std::int64_t stop) {
+  IndexMap map(side.view.shape);
+  map.keep(axis, slice_points({start, stop}, side.view.shape[axis]));
+  return {side.block, apply(map, side.view)};
+}
+
+// Calls `work` with pieces of both sides that fit the staging memory.
+template <class Work>
+absl::Status in_pieces(const SideElements& host, const SideElements& device, const Work& work) {
+  const std::int64_t bytes = bytes_of(host.view);
+  if (bytes <= kStagingBytes) return work(host, device);
+  // Along the outermost dimension that can be cut: the rest of the piece stays as dense as it is.
+  const Extents& shape = host.view.shape;
+  int axis = 0;
+  while (shape[axis] == 1) ++axis;
+  const std::int64_t slice_bytes = bytes / shape[axis];
+  const std::int64_t points = std::max<std::int64_t>(1, kStagingBytes / slice_bytes);
+  for (std::int64_t start = 0; start < shape[axis]; start += points) {
+    const std::int64_t stop = std::min(start + points, shape[axis]);
+    GRIDBUF_RETURN_IF_ERROR(
+        in_pieces(part_of(host, axis, start, stop), part_of(device, axis, start, stop), work));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status copy_staged(DeviceDriver& driver, const Staging& staging, const SideElements& host,
+                         const SideElements& device, bool to_device, StreamHandle stream) {
+  const StridedView dense = *loops::packed(host.view);
+  std::byte* const pinned = staging.pinned.data();
+  std::byte* const between = staging.device.data();
+  if (to_device) {
+    // The memory may be that of the piece before.
+    GRIDBUF_RETURN_IF_ERROR(driver.synchronize(stream));
+    GRIDBUF_RETURN_IF_ERROR(copy_elements(pinned, dense, host.block, host.view));
+    GRIDBUF_RETURN_IF_ERROR(driver.copy(between, pinned, bytes_of(dense), stream));
+    return copy_elements_on(driver, device.block, device.view, between, dense, stream);
+  }
+  GRIDBUF_RETURN_IF_ERROR(
+      copy_elements_on(driver, between, dense, device.block, device.view, stream));
+  GRIDBUF_RETURN_IF_ERROR(driver.copy(pinned, between, bytes_of(dense), stream));
+  GRIDBUF_RETURN_IF_ERROR(driver.synchronize(stream));
+  return copy_elements(host.block, host.view, pinned, dense);
+}
+
+absl::Status copy_between(DeviceDriver& driver, const SideElements& host,
+                          const SideElements& device, bool to_device, StreamHandle stream) {
+  if (packs_on_host(host, device)) {
+    const absl::StatusOr<Staging> staging = make_staging(driver, bytes_of(host.view), stream);
+    if (staging.ok()) {
+      return in_pieces(in_order_of(host.view, host), in_order_of(host.view, device),
+                       [&](const SideElements& of_host, const SideElements& of_device) {
+                         return copy_staged(driver, *staging, of_host, of_device, to_device,
+                                            stream);
+                       });
+    }
+    if (error_class_of(staging.status()) != ErrorClass::kMemory) return staging.status();
+  }
+  // What is wrong with unsound views is said here.
+  const SideElements& to = to_device ? device : host;
+  const SideElements& from = to_device ? host : device;
+  return copy_elements_on(driver, to.block, to.view, from.block, from.view, stream);
+}
+
+}  // namespace
+
+absl::Status copy_to_device(DeviceDriver& driver, const SideElements& device,
+                            const SideElements& host, StreamHandle stream) {
+  return copy_between(driver, host, device, /*to_device=*/true, stream);
+}
+
+absl::Status copy_to_host(DeviceDriver& driver, const SideElements& host,
+                          const SideElements& device, StreamHandle stream) {
+  return copy_between(driver, host, device, /*to_device=*/false, stream);
 }
 
 }  // namespace gridbuf

@@ -13,7 +13,7 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "modules/transfer/device/moves.h"
+#include "modules/transfer/device/kernel_plan.h"
 
 module gridbuf.transfer.device;
 
@@ -45,7 +45,7 @@ std::uint64_t unsigned_of(std::int64_t value) { return static_cast<std::uint64_t
 std::uint64_t ceil_divide(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 int ceil_log2(std::uint64_t value) { return value <= 1 ? 0 : std::bit_width(value - 1); }
 
-// See moves::divide.
+// See kernel_code::divide.
 gridbuf_divisor divisor_of(std::uint64_t value) {
   const int shift = ceil_log2(value);
   if (shift > 32) return {value, 0, 63};  // dividends of 32 bits are smaller
@@ -111,35 +111,35 @@ std::span<const std::byte> period_of(std::span<const std::byte> element) {
 
 }  // namespace
 
-std::string_view to_string(MoveKind kind) { return kKindNames[static_cast<std::size_t>(kind)]; }
+std::string_view to_string(KernelKind kind) { return kKindNames[static_cast<std::size_t>(kind)]; }
 
 // --- Planning ------------------------------------------------------------------------------------
 
-struct MovePlanner {
+struct KernelPlanner {
   const Walk& walk;
   std::int64_t itemsize_bytes;
   bool has_source;
   std::int64_t most_blocks;
-  Move move = {};
+  KernelPlan plan = {};
 
   void start() {
-    move.target_bytes_ = itemsize_bytes;
-    move.source_bytes_ = itemsize_bytes;
+    plan.target_bytes = itemsize_bytes;
+    plan.source_bytes = itemsize_bytes;
     for (const Axis& axis : walk.axes) {
-      move.target_bytes_ += (axis.extent - 1) * axis.target_stride_bytes;
+      plan.target_bytes += (axis.extent - 1) * axis.target_stride_bytes;
       if (!has_source) continue;
       const std::int64_t reach = (axis.extent - 1) * axis.source_stride_bytes;
-      move.source_bytes_ += magnitude(reach);
-      move.source_begin_bytes_ += std::min<std::int64_t>(reach, 0);
+      plan.source_bytes += magnitude(reach);
+      plan.source_begin_bytes += std::min<std::int64_t>(reach, 0);
     }
-    move.launch_.target = reinterpret_cast<std::uintptr_t>(walk.target);
-    if (has_source) move.launch_.source = reinterpret_cast<std::uintptr_t>(walk.source);
+    plan.arguments.target = reinterpret_cast<std::uintptr_t>(walk.target);
+    if (has_source) plan.arguments.source = reinterpret_cast<std::uintptr_t>(walk.source);
   }
 
   // Axes are given innermost first.
   void add_axis(std::int64_t extent, std::int64_t target_stride, std::int64_t source_stride) {
-    move.launch_.axes[move.launch_.axis_count++] = {divisor_of(unsigned_of(extent)), target_stride,
-                                                    source_stride};
+    plan.arguments.axes[plan.arguments.axis_count++] = {divisor_of(unsigned_of(extent)),
+                                                        target_stride, source_stride};
   }
   void add_axes(const SmallVec<Axis>& axes) {
     for (int i = axes.size() - 1; i >= 0; --i) {
@@ -148,13 +148,13 @@ struct MovePlanner {
   }
 
   void share_out(std::uint64_t work_blocks) {
-    move.launch_.work_blocks = work_blocks;
-    move.launch_.grid_blocks =
+    plan.arguments.work_blocks = work_blocks;
+    plan.arguments.grid_blocks =
         static_cast<std::uint32_t>(std::min(work_blocks, unsigned_of(most_blocks)));
   }
   void share_out_pieces(std::uint64_t count) {
-    move.launch_.count = count;
-    share_out(ceil_divide(count, moves::kPiecesABlock));
+    plan.arguments.count = count;
+    share_out(ceil_divide(count, kernel_code::kPiecesABlock));
   }
 
   // The alignment that all rows have on both sides, and their ends.
@@ -170,23 +170,30 @@ struct MovePlanner {
     return alignment.bytes();
   }
 
-  void plan_units(const Rows& rows, std::int64_t unit, MoveKind kind) {
-    move.launch_.kind = static_cast<std::int32_t>(kind);
-    move.launch_.unit_bytes = static_cast<std::int32_t>(unit);
+  void plan_units(const Rows& rows, std::int64_t unit, KernelKind kind) {
+    plan.arguments.kind = static_cast<std::int32_t>(kind);
+    plan.arguments.unit_bytes = static_cast<std::int32_t>(unit);
     if (rows.row_bytes > unit) add_axis(rows.row_bytes / unit, unit, unit);
     add_axes(rows.axes);
     share_out_pieces(unsigned_of(rows.row_bytes / unit) * elements_of(rows.axes));
   }
 
-  void plan_chunks(const Rows& rows, MoveKind kind) {
-    move.launch_.kind = static_cast<std::int32_t>(kind);
-    move.launch_.unit_bytes = moves::kChunkBytes;
-    move.launch_.row_bytes = unsigned_of(rows.row_bytes);
+  void plan_chunks(const Rows& rows, KernelKind kind) {
+    plan.arguments.kind = static_cast<std::int32_t>(kind);
+    plan.arguments.unit_bytes = kernel_code::kChunkBytes;
+    plan.arguments.row_bytes = unsigned_of(rows.row_bytes);
     // A row that begins anywhere in a chunk touches no more than this.
-    const std::uint64_t chunks = ceil_divide(unsigned_of(rows.row_bytes), moves::kChunkBytes) + 1;
-    move.launch_.row_chunks = divisor_of(chunks);
+    const std::uint64_t chunks =
+        ceil_divide(unsigned_of(rows.row_bytes), kernel_code::kChunkBytes) + 1;
+    plan.arguments.row_chunks = divisor_of(chunks);
     add_axes(rows.axes);
     share_out_pieces(chunks * elements_of(rows.axes));
+  }
+
+  KernelPlan plan_rows(const Rows& rows, std::int64_t unit, KernelKind chunks, KernelKind units) {
+    const bool poorly_aligned = unit < kWideUnitBytes && rows.row_bytes >= kChunkedRowBytes;
+    poorly_aligned ? plan_chunks(rows, chunks) : plan_units(rows, unit, units);
+    return plan;
   }
 
   // --- Tiles ---
@@ -211,15 +218,15 @@ struct MovePlanner {
   // Extents of a tile: a square, or longer on one side where the other has no more elements. A row
   // on either side is a chunk at least.
   void shape_tile(std::uint64_t extent_s, std::uint64_t extent_t) {
-    const int total = ceil_log2(moves::kTileBytes / unsigned_of(itemsize_bytes));
-    const int least = ceil_log2(moves::kChunkBytes / unsigned_of(itemsize_bytes));
+    const int total = ceil_log2(kernel_code::kTileBytes / unsigned_of(itemsize_bytes));
+    const int least = ceil_log2(kernel_code::kChunkBytes / unsigned_of(itemsize_bytes));
     const int most_s = std::max(ceil_log2(extent_s), least);
     const int most_t = std::max(ceil_log2(extent_t), least);
     int log2_s = std::min(total / 2, most_s);
     const int log2_t = std::min(total - log2_s, most_t);
     log2_s = total - log2_t;
-    move.launch_.along_source.log2_items = log2_s;
-    move.launch_.along_target.log2_items = total - log2_s;
+    plan.arguments.along_source.log2_items = log2_s;
+    plan.arguments.along_target.log2_items = total - log2_s;
   }
 
   // Whether the tiles hold enough for what they cost.
@@ -227,8 +234,9 @@ struct MovePlanner {
     const auto items = [](const gridbuf_tile_axis& axis) {
       return std::min(axis.extent, std::uint64_t{1} << axis.log2_items);
     };
-    const std::uint64_t held = items(move.launch_.along_source) * items(move.launch_.along_target);
-    return held * kEmptiestTile * unsigned_of(itemsize_bytes) >= moves::kTileBytes;
+    const std::uint64_t held =
+        items(plan.arguments.along_source) * items(plan.arguments.along_target);
+    return held * kEmptiestTile * unsigned_of(itemsize_bytes) >= kernel_code::kTileBytes;
   }
 
   // 16 bytes where every place that a vector may begin at is aligned, else 4, else the item.
@@ -262,7 +270,7 @@ struct MovePlanner {
     if (!densest || !is_unit(itemsize_bytes) || items.bytes() < itemsize_bytes) return false;
     const Axis& s = walk.axes[*densest];
     const Axis& t = walk.axes[walk.axes.size() - 1];
-    gridbuf_move& launch = move.launch_;
+    gridbuf_kernel_plan& launch = plan.arguments;
     shape_tile(unsigned_of(s.extent), unsigned_of(t.extent));
     set_axis(launch.along_source, s, vector_bytes(/*of_source=*/true, s));
     set_axis(launch.along_target, t, vector_bytes(/*of_source=*/false, t));
@@ -286,63 +294,53 @@ struct MovePlanner {
 
   // --- The choice ---
 
-  Move plan_copy() {
+  KernelPlan plan_copy() {
     start();
-    if (!walk.axes.empty() && plan_tiles()) return move;
+    if (!walk.axes.empty() && plan_tiles()) return plan;
     const Rows rows = rows_of(walk, itemsize_bytes, has_source);
     const std::int64_t unit = unit_of(rows);
-    if (unit < kWideUnitBytes && rows.row_bytes >= kChunkedRowBytes) {
-      plan_chunks(rows, MoveKind::kCopyChunks);
-    } else {
-      plan_units(rows, unit, MoveKind::kCopyUnits);
-    }
-    return move;
+    return plan_rows(rows, unit, KernelKind::kCopyChunks, KernelKind::kCopyUnits);
   }
 
   void carry(std::span<const std::byte> pattern) {
-    const std::size_t length = std::max<std::size_t>(pattern.size(), moves::kChunkBytes);
+    const std::size_t length = std::max<std::size_t>(pattern.size(), kernel_code::kChunkBytes);
     for (std::size_t at = 0; at < length; at += pattern.size()) {
-      std::memcpy(move.launch_.element + at, pattern.data(), pattern.size());
+      std::memcpy(plan.arguments.element + at, pattern.data(), pattern.size());
     }
   }
 
   // The pattern repeats within a unit, so that all units are the same; or else the units of one
   // repetition become an axis.
-  Move plan_fill(std::span<const std::byte> pattern) {
+  KernelPlan plan_fill(std::span<const std::byte> pattern) {
     start();
     carry(pattern);
     const auto period = static_cast<std::int64_t>(pattern.size());
     const Rows rows = rows_of(walk, itemsize_bytes, has_source);
     const std::int64_t unit = unit_of(rows);
     if (is_unit(period) && period <= unit) {
-      if (unit < kWideUnitBytes && rows.row_bytes >= kChunkedRowBytes) {
-        plan_chunks(rows, MoveKind::kFillChunks);
-      } else {
-        plan_units(rows, unit, MoveKind::kFillUnits);
-      }
-      return move;
+      return plan_rows(rows, unit, KernelKind::kFillChunks, KernelKind::kFillUnits);
     }
     Alignment alignment;
     alignment.add(unit);
     alignment.add(period);
     const std::int64_t part = alignment.bytes();
-    move.launch_.kind = GRIDBUF_FILL_UNITS;
-    move.launch_.unit_bytes = static_cast<std::int32_t>(part);
-    move.launch_.element_units = static_cast<std::int32_t>(period / part);
+    plan.arguments.kind = GRIDBUF_FILL_UNITS;
+    plan.arguments.unit_bytes = static_cast<std::int32_t>(part);
+    plan.arguments.element_units = static_cast<std::int32_t>(period / part);
     add_axis(period / part, part, 0);
     if (rows.row_bytes > period) add_axis(rows.row_bytes / period, period, 0);
     add_axes(rows.axes);
     share_out_pieces(unsigned_of(rows.row_bytes / part) * elements_of(rows.axes));
-    return move;
+    return plan;
   }
 };
 
-Move plan_copy(const Walk& walk, std::int64_t itemsize_bytes, std::int64_t most_blocks) {
-  return MovePlanner{walk, itemsize_bytes, /*has_source=*/true, most_blocks}.plan_copy();
+KernelPlan plan_copy(const Walk& walk, std::int64_t itemsize_bytes, std::int64_t most_blocks) {
+  return KernelPlanner{walk, itemsize_bytes, /*has_source=*/true, most_blocks}.plan_copy();
 }
 
-absl::StatusOr<Move> plan_fill(const Walk& walk, std::span<const std::byte> element,
-                               std::int64_t most_blocks) {
+absl::StatusOr<KernelPlan> plan_fill(const Walk& walk, std::span<const std::byte> element,
+                                     std::int64_t most_blocks) {
   const std::span<const std::byte> pattern = period_of(element);
   if (std::ssize(pattern) > kLongestElementBytes) {
     return make_error(ErrorClass::kValue,
@@ -350,7 +348,7 @@ absl::StatusOr<Move> plan_fill(const Walk& walk, std::span<const std::byte> elem
                        "at most " + std::to_string(kLongestElementBytes) + " bytes that repeat",
                        "copy it from a view with strides of 0"});
   }
-  return MovePlanner{walk, std::ssize(element), /*has_source=*/false, most_blocks}.plan_fill(
+  return KernelPlanner{walk, std::ssize(element), /*has_source=*/false, most_blocks}.plan_fill(
       pattern);
 }
 
@@ -358,102 +356,102 @@ absl::StatusOr<Move> plan_fill(const Walk& walk, std::span<const std::byte> elem
 
 namespace {
 
-// Calls work(piece of work, thread) as a grid would, one after the other.
+// Calls work(piece of work) as the blocks of a grid would, one after the other.
 template <class Work>
-void for_every_thread(const gridbuf_move& move, const Work& work) {
-  for (std::uint64_t block = 0; block < move.grid_blocks; ++block) {
-    for (std::uint64_t piece = block; piece < move.work_blocks; piece += move.grid_blocks) {
-      for (std::uint32_t thread = 0; thread < moves::kThreads; ++thread) work(piece, thread);
+void for_every_piece(const gridbuf_kernel_plan& plan, const Work& work) {
+  for (std::uint64_t block = 0; block < plan.grid_blocks; ++block) {
+    for (std::uint64_t piece = block; piece < plan.work_blocks; piece += plan.grid_blocks) {
+      work(piece);
     }
   }
 }
 
-template <int kItem>
-void run_tiles(const gridbuf_move& move) {
-  alignas(16) static thread_local std::uint8_t memory[moves::kTileBytes];
-  for (std::uint64_t block = 0; block < move.grid_blocks; ++block) {
-    for (std::uint64_t piece = block; piece < move.work_blocks; piece += move.grid_blocks) {
-      const moves::Tile tile = moves::tile_of(move, piece);
-      for (std::uint32_t thread = 0; thread < moves::kThreads; ++thread) {
-        moves::load_tile_of<kItem>(move, tile, memory, thread);
-      }
-      for (std::uint32_t thread = 0; thread < moves::kThreads; ++thread) {
-        moves::store_tile_of<kItem>(move, tile, memory, thread);
-      }
-    }
-  }
-}
-
-template <int kBytes>
-void run_units(const gridbuf_move& move) {
-  if (move.kind == GRIDBUF_COPY_TILES) return run_tiles<kBytes>(move);
-  const bool copies = move.kind == GRIDBUF_COPY_UNITS;
-  for_every_thread(move, [&](std::uint64_t piece, std::uint32_t thread) {
-    copies ? moves::copy_units<kBytes>(move, piece, thread)
-           : moves::fill_units<kBytes>(move, piece, thread);
+template <class Work>
+void for_every_thread(const gridbuf_kernel_plan& plan, const Work& work) {
+  for_every_piece(plan, [&](std::uint64_t piece) {
+    for (std::uint32_t thread = 0; thread < kernel_code::kThreads; ++thread) work(piece, thread);
   });
 }
 
-void run(const gridbuf_move& move) {
-  if (move.kind == GRIDBUF_COPY_CHUNKS || move.kind == GRIDBUF_FILL_CHUNKS) {
-    const bool copies = move.kind == GRIDBUF_COPY_CHUNKS;
-    return for_every_thread(move, [&](std::uint64_t piece, std::uint32_t thread) {
-      copies ? moves::copy_chunks(move, piece, thread) : moves::fill_chunks(move, piece, thread);
+template <int kItem>
+void run_tiles(const gridbuf_kernel_plan& plan) {
+  alignas(16) static thread_local std::uint8_t memory[kernel_code::kTileBytes];
+  for_every_piece(plan, [&](std::uint64_t piece) {
+    const kernel_code::Tile tile = kernel_code::tile_of(plan, piece);
+    for (std::uint32_t thread = 0; thread < kernel_code::kThreads; ++thread) {
+      kernel_code::load_tile_of<kItem>(plan, tile, memory, thread);
+    }
+    for (std::uint32_t thread = 0; thread < kernel_code::kThreads; ++thread) {
+      kernel_code::store_tile_of<kItem>(plan, tile, memory, thread);
+    }
+  });
+}
+
+template <int kBytes>
+void run_units(const gridbuf_kernel_plan& plan) {
+  if (plan.kind == GRIDBUF_COPY_TILES) return run_tiles<kBytes>(plan);
+  const bool copies = plan.kind == GRIDBUF_COPY_UNITS;
+  for_every_thread(plan, [&](std::uint64_t piece, std::uint32_t thread) {
+    copies ? kernel_code::copy_units<kBytes>(plan, piece, thread)
+           : kernel_code::fill_units<kBytes>(plan, piece, thread);
+  });
+}
+
+void run(const gridbuf_kernel_plan& plan) {
+  if (plan.kind == GRIDBUF_COPY_CHUNKS || plan.kind == GRIDBUF_FILL_CHUNKS) {
+    const bool copies = plan.kind == GRIDBUF_COPY_CHUNKS;
+    return for_every_thread(plan, [&](std::uint64_t piece, std::uint32_t thread) {
+      copies ? kernel_code::copy_chunks(plan, piece, thread)
+             : kernel_code::fill_chunks(plan, piece, thread);
     });
   }
-  switch (move.unit_bytes) {
+  switch (plan.unit_bytes) {
     case 1:
-      return run_units<1>(move);
+      return run_units<1>(plan);
     case 2:
-      return run_units<2>(move);
+      return run_units<2>(plan);
     case 4:
-      return run_units<4>(move);
+      return run_units<4>(plan);
     case 8:
-      return run_units<8>(move);
+      return run_units<8>(plan);
     default:
-      return run_units<16>(move);
+      return run_units<16>(plan);
   }
 }
 
-// What both forms of the kernel get. On the host the addresses are replaced by those of the bytes.
-struct Arguments {
-  gridbuf_move move;
-  std::int64_t source_begin_bytes;
-};
-
+// On the host the addresses are replaced by those of the bytes.
 void run_in(const void* arguments, std::span<std::byte* const> operands) {
-  Arguments own;
+  KernelPlan own;
   std::memcpy(&own, arguments, sizeof(own));
-  own.move.target = reinterpret_cast<std::uintptr_t>(operands[0]);
+  own.arguments.target = reinterpret_cast<std::uintptr_t>(operands[0]);
   if (operands.size() > 1) {
-    own.move.source = reinterpret_cast<std::uintptr_t>(operands[1]) -
-                      static_cast<std::uint64_t>(own.source_begin_bytes);
+    own.arguments.source = reinterpret_cast<std::uintptr_t>(operands[1]) -
+                           static_cast<std::uint64_t>(own.source_begin_bytes);
   }
-  run(own.move);
+  run(own.arguments);
 }
 
 int launch_cuda(const void* arguments, StreamHandle stream) {
-  return gridbuf_move_launch(&static_cast<const Arguments*>(arguments)->move, stream);
+  return gridbuf_kernel_launch(&static_cast<const KernelPlan*>(arguments)->arguments, stream);
 }
 
 }  // namespace
 
-void run_on_host(const Move& move) { run(move.launch_); }
+void run_on_host(const KernelPlan& plan) { run(plan.arguments); }
 
-absl::Status launch(DeviceDriver& driver, const Move& move, StreamHandle stream) {
-  const Arguments arguments{move.launch_, move.source_begin_bytes_};
+absl::Status launch(DeviceDriver& driver, const KernelPlan& plan, StreamHandle stream) {
   const std::uint64_t source_begin =
-      move.launch_.source + static_cast<std::uint64_t>(move.source_begin_bytes_);
-  const bool copies = move.launch_.source != 0;
+      plan.arguments.source + static_cast<std::uint64_t>(plan.source_begin_bytes);
+  const bool copies = plan.arguments.source != 0;
   const std::array<KernelOperand, 2> operands{
       KernelOperand{copies ? "the copy's target" : "the fill's target",
-                    reinterpret_cast<const void*>(move.launch_.target), move.target_bytes_},
+                    reinterpret_cast<const void*>(plan.arguments.target), plan.target_bytes},
       KernelOperand{"the copy's source", reinterpret_cast<const void*>(source_begin),
-                    move.source_bytes_}};
-  return driver.launch({.name = to_string(move.kind()),
+                    plan.source_bytes}};
+  return driver.launch({.name = to_string(plan.kind()),
                         .on_host = &run_in,
                         .on_cuda = &launch_cuda,
-                        .arguments = std::as_bytes(std::span(&arguments, 1)),
+                        .arguments = std::as_bytes(std::span(&plan, 1)),
                         .operands = std::span(operands).first(copies ? 2 : 1)},
                        stream);
 }

@@ -1,4 +1,4 @@
-#include "modules/transfer/device/moves.h"
+#include "modules/transfer/device/kernel_plan.h"
 
 #include <sys/mman.h>
 
@@ -139,13 +139,14 @@ std::int64_t random_most_blocks(std::mt19937_64& random) {
 
 // What ran, so that no kernel stays untried: kind and unit, and of tiles both vectors.
 using Seen = std::map<std::string, int>;
-void note(Seen& seen, const Move& move) {
-  std::string key = std::string(to_string(move.kind())) + " " + std::to_string(move.unit_bytes());
-  if (move.kind() == MoveKind::kCopyTiles) {
-    key += " from " + std::to_string(move.source_vector_bytes()) + " to " +
-           std::to_string(move.target_vector_bytes());
+void note(Seen& seen, const KernelPlan& plan) {
+  std::string key =
+      std::string(to_string(plan.kind())) + " " + std::to_string(plan.arguments.unit_bytes);
+  if (plan.kind() == KernelKind::kCopyTiles) {
+    key += " from " + std::to_string(plan.arguments.along_source.vector_bytes) + " to " +
+           std::to_string(plan.arguments.along_target.vector_bytes);
   }
-  if (move.arguments().element_units > 1) key += " of a longer element";
+  if (plan.arguments.element_units > 1) key += " of a longer element";
   ++seen[key];
 }
 
@@ -164,12 +165,13 @@ void check_copy(std::mt19937_64& random, const StridedView& target, const Stride
   Bytes expected = to.copy();
   const Bytes untouched = from.copy();
   ASSERT_TRUE(copy_elements(to.in(expected), target, from.data(), source).ok());
-  const Move move = plan_copy(ordered_walk(to.data(), target, from.data(), source),
-                              target.itemsize_bytes, random_most_blocks(random));
-  note(seen, move);
-  run_on_host(move);
-  ASSERT_TRUE(to.copy() == expected) << to_string(move.kind()) << " of " << move.unit_bytes()
-                                     << ": " << to_string(target) << " from " << to_string(source);
+  const KernelPlan plan = plan_copy(ordered_walk(to.data(), target, from.data(), source),
+                                    target.itemsize_bytes, random_most_blocks(random));
+  note(seen, plan);
+  run_on_host(plan);
+  ASSERT_TRUE(to.copy() == expected)
+      << to_string(plan.kind()) << " of " << plan.arguments.unit_bytes << ": " << to_string(target)
+      << " from " << to_string(source);
   ASSERT_TRUE(from.copy() == untouched);
 }
 
@@ -266,13 +268,13 @@ TEST(Kernels, FillAsTheReferenceOverRandomViews) {
     if (random() % 4 == 0) std::fill(element.begin(), element.end(), element[0]);
     Bytes expected = memory.copy();
     ASSERT_TRUE(fill_elements(memory.in(expected), view, element).ok());
-    const absl::StatusOr<Move> move =
+    const absl::StatusOr<KernelPlan> plan =
         plan_fill(ordered_walk(memory.data(), view), element, random_most_blocks(random));
-    ASSERT_TRUE(move.ok()) << move.status();
-    note(seen, *move);
-    run_on_host(*move);
-    ASSERT_TRUE(memory.copy() == expected)
-        << to_string(move->kind()) << " of " << move->unit_bytes() << ": " << to_string(view);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    note(seen, *plan);
+    run_on_host(*plan);
+    ASSERT_TRUE(memory.copy() == expected) << to_string(plan->kind()) << " of "
+                                           << plan->arguments.unit_bytes << ": " << to_string(view);
   }
   for (const int unit : {1, 2, 4, 8, 16}) {
     EXPECT_GT(seen["fill of units " + std::to_string(unit)], 10) << text_of(seen);
@@ -303,46 +305,48 @@ TEST(Kernels, LongElementsAreRefusedUnlessTheyRepeatShorterOnes) {
 std::byte* address(std::uintptr_t number) { return reinterpret_cast<std::byte*>(number); }
 
 // The reversed layout of a cube of doubles: tiles of 16 KiB, 16 bytes at a time on both sides.
-Move reversed_cube(std::byte* target, const std::byte* source, std::int64_t n) {
+KernelPlan reversed_cube(std::byte* target, const std::byte* source, std::int64_t n) {
   const StridedView rows{{n, n, n}, {n * n * 8, n * 8, 8}, 0, 8};
   const StridedView columns{{n, n, n}, {8, n * 8, n * n * 8}, 0, 8};
   return plan_copy(ordered_walk(target, rows, source, columns), 8);
 }
 
 TEST(KernelPlans, TransposeInWideTiles) {
-  const Move move = reversed_cube(address(1 << 20), address(1 << 30), 512);
-  EXPECT_EQ(move.kind(), MoveKind::kCopyTiles);
-  EXPECT_EQ(move.source_vector_bytes(), 16);
-  EXPECT_EQ(move.target_vector_bytes(), 16);
-  EXPECT_EQ(move.work_blocks() * 16384, std::int64_t{512} * 512 * 512 * 8);
-  const Move odd = reversed_cube(address(1 << 20), address(1 << 30), 511);
-  EXPECT_EQ(odd.kind(), MoveKind::kCopyTiles);
-  EXPECT_EQ(odd.source_vector_bytes(), 8);
+  const KernelPlan plan = reversed_cube(address(1 << 20), address(1 << 30), 512);
+  EXPECT_EQ(plan.kind(), KernelKind::kCopyTiles);
+  EXPECT_EQ(plan.arguments.along_source.vector_bytes, 16);
+  EXPECT_EQ(plan.arguments.along_target.vector_bytes, 16);
+  EXPECT_EQ(static_cast<std::int64_t>(plan.arguments.work_blocks) * 16384,
+            std::int64_t{512} * 512 * 512 * 8);
+  const KernelPlan odd = reversed_cube(address(1 << 20), address(1 << 30), 511);
+  EXPECT_EQ(odd.kind(), KernelKind::kCopyTiles);
+  EXPECT_EQ(odd.arguments.along_source.vector_bytes, 8);
 }
 
-Move rows_copy(std::int64_t columns, std::int64_t target_pitch, std::int64_t source_pitch) {
+KernelPlan rows_copy(std::int64_t columns, std::int64_t target_pitch, std::int64_t source_pitch) {
   const StridedView target{{100, columns}, {target_pitch, 4}, 0, 4};
   const StridedView source{{100, columns}, {source_pitch, 4}, 0, 4};
   return plan_copy(ordered_walk(address(1 << 20), target, address(1 << 30), source), 4);
 }
 
 TEST(KernelPlans, RowsAreMovedAsWideAsTheyAreAligned) {
-  EXPECT_EQ(rows_copy(512, 2560, 4096).unit_bytes(), 16);
-  EXPECT_EQ(rows_copy(510, 2560, 4096).unit_bytes(), 8);
-  EXPECT_EQ(rows_copy(511, 2560, 4096).kind(), MoveKind::kCopyChunks);
-  EXPECT_EQ(rows_copy(7, 2560, 4096).kind(), MoveKind::kCopyUnits);
-  EXPECT_EQ(rows_copy(7, 2560, 4096).unit_bytes(), 4);
-  const Move strided = plan_copy(
+  EXPECT_EQ(rows_copy(512, 2560, 4096).arguments.unit_bytes, 16);
+  EXPECT_EQ(rows_copy(510, 2560, 4096).arguments.unit_bytes, 8);
+  EXPECT_EQ(rows_copy(511, 2560, 4096).kind(), KernelKind::kCopyChunks);
+  EXPECT_EQ(rows_copy(7, 2560, 4096).kind(), KernelKind::kCopyUnits);
+  EXPECT_EQ(rows_copy(7, 2560, 4096).arguments.unit_bytes, 4);
+  const KernelPlan strided = plan_copy(
       ordered_walk(address(1 << 20), {{100}, {8}, 0, 8}, address(1 << 30), {{100}, {24}, 0, 8}), 8);
-  EXPECT_EQ(strided.kind(), MoveKind::kCopyUnits);
-  EXPECT_EQ(strided.unit_bytes(), 8);
+  EXPECT_EQ(strided.kind(), KernelKind::kCopyUnits);
+  EXPECT_EQ(strided.arguments.unit_bytes, 8);
 }
 
 TEST(KernelPlans, FewElementsOfBothAxesAreNotWorthATile) {
   const StridedView target{{100000, 3, 3}, {72, 24, 8}, 0, 8};
   const StridedView source{{100000, 3, 3}, {72, 8, 24}, 0, 8};
-  const Move move = plan_copy(ordered_walk(address(1 << 20), target, address(1 << 30), source), 8);
-  EXPECT_EQ(move.kind(), MoveKind::kCopyUnits);
+  const KernelPlan plan =
+      plan_copy(ordered_walk(address(1 << 20), target, address(1 << 30), source), 8);
+  EXPECT_EQ(plan.kind(), KernelKind::kCopyUnits);
 }
 
 // --- Shared memory -------------------------------------------------------------------------------
@@ -350,8 +354,8 @@ TEST(KernelPlans, FewElementsOfBothAxesAreNotWorthATile) {
 // Shared memory has 32 banks of 4 bytes, and serves 128 bytes at a time: 8 threads of a warp that
 // move 16 bytes each, 16 of 8, 32 of fewer. Threads that want different words of one bank wait.
 template <std::uint32_t kItems>
-int most_words_of_a_bank(const Move& move, bool written) {
-  const auto item = static_cast<std::uint32_t>(move.unit_bytes());
+int most_words_of_a_bank(const KernelPlan& plan, bool written) {
+  const auto item = static_cast<std::uint32_t>(plan.arguments.unit_bytes);
   // What one instruction of a thread moves: a vector when a tile is filled, an item when it is
   // read.
   const std::uint32_t access_bytes = written ? item : item * kItems;
@@ -359,24 +363,26 @@ int most_words_of_a_bank(const Move& move, bool written) {
   const auto offset_of = [&](std::uint32_t i, std::uint32_t j) {
     switch (item) {
       case 1:
-        return moves::offset_in_tile<1>(move.arguments(), i, j);
+        return kernel_code::offset_in_tile<1>(plan.arguments, i, j);
       case 2:
-        return moves::offset_in_tile<2>(move.arguments(), i, j);
+        return kernel_code::offset_in_tile<2>(plan.arguments, i, j);
       case 4:
-        return moves::offset_in_tile<4>(move.arguments(), i, j);
+        return kernel_code::offset_in_tile<4>(plan.arguments, i, j);
       case 8:
-        return moves::offset_in_tile<8>(move.arguments(), i, j);
+        return kernel_code::offset_in_tile<8>(plan.arguments, i, j);
       default:
-        return moves::offset_in_tile<16>(move.arguments(), i, j);
+        return kernel_code::offset_in_tile<16>(plan.arguments, i, j);
     }
   };
   int most = 0;
-  for (std::uint32_t first = 0; first < moves::kTileBytes / (item * kItems); first += together) {
+  for (std::uint32_t first = 0; first < kernel_code::kTileBytes / (item * kItems);
+       first += together) {
     for (std::uint32_t n = 0; n < (written ? kItems : 1); ++n) {
       std::array<std::set<std::uint32_t>, 32> words;
       for (std::uint32_t v = first; v < first + together; ++v) {
-        const moves::Spot spot = written ? moves::spot_written<kItems>(move.arguments(), v)
-                                         : moves::spot_read<kItems>(move.arguments(), v);
+        const kernel_code::Spot spot = written
+                                           ? kernel_code::spot_written<kItems>(plan.arguments, v)
+                                           : kernel_code::spot_read<kItems>(plan.arguments, v);
         const std::uint32_t begin = offset_of(spot.i, spot.j + n) / 4;
         for (std::uint32_t word = begin; word < begin + (access_bytes + 3) / 4; ++word) {
           words[word % 32].insert(word);
@@ -394,17 +400,17 @@ void check_banks() {
     const auto [n, m] = std::pair(shape[0], shape[1]);
     const StridedView rows{shape, {m * 16, kItem}, 0, kItem};
     const StridedView columns{shape, {kItem, n * 16}, 0, kItem};
-    const Move move =
+    const KernelPlan plan =
         plan_copy(ordered_walk(address(1 << 20), rows, address(1 << 30), columns), kItem);
-    ASSERT_EQ(move.kind(), MoveKind::kCopyTiles);
-    ASSERT_EQ(move.source_vector_bytes(), 16);
-    ASSERT_EQ(move.target_vector_bytes(), 16);
-    EXPECT_EQ(most_words_of_a_bank<16 / kItem>(move, /*written=*/false), 1) << to_string(shape);
-    EXPECT_EQ(most_words_of_a_bank<16 / kItem>(move, /*written=*/true), 1) << to_string(shape);
+    ASSERT_EQ(plan.kind(), KernelKind::kCopyTiles);
+    ASSERT_EQ(plan.arguments.along_source.vector_bytes, 16);
+    ASSERT_EQ(plan.arguments.along_target.vector_bytes, 16);
+    EXPECT_EQ(most_words_of_a_bank<16 / kItem>(plan, /*written=*/false), 1) << to_string(shape);
+    EXPECT_EQ(most_words_of_a_bank<16 / kItem>(plan, /*written=*/true), 1) << to_string(shape);
     const StridedView odd{shape, {m * 16 + kItem, kItem}, 0, kItem};
-    const Move single =
+    const KernelPlan single =
         plan_copy(ordered_walk(address(1 << 20), odd, address(1 << 30), columns), kItem);
-    if (single.target_vector_bytes() != kItem) continue;
+    if (single.arguments.along_target.vector_bytes != static_cast<int>(kItem)) continue;
     EXPECT_LE(most_words_of_a_bank<1>(single, /*written=*/true), 4) << to_string(shape);
   }
 }
@@ -426,7 +432,7 @@ TEST(KernelIndices, DivideAsTheProcessorDoes) {
     const auto extent = static_cast<std::int64_t>(value);
     const loops::Walk walk{
         address(1 << 20), address(1 << 21), {{2, extent * 32, extent * 32}, {extent, 32, 32}}};
-    return plan_copy(walk, 16).arguments().axes[0].extent;
+    return plan_copy(walk, 16).arguments.axes[0].extent;
   };
   std::vector<std::uint64_t> divisors{1, 2, 3, 5, 6, 7, 10, 641, 65535, 65536, 65537};
   for (const int bits : {30, 31, 32, 33, 40}) {
@@ -442,12 +448,14 @@ TEST(KernelIndices, DivideAsTheProcessorDoes) {
                                          0xFFFFFFFF / value, (std::uint64_t{1} << 62) / value}) {
       for (const std::uint64_t offset : {-1, 0, 1}) {
         const std::uint64_t dividend = multiple * value + offset;
-        ASSERT_EQ(moves::divide(dividend, divisor), dividend / value) << dividend << "/" << value;
+        ASSERT_EQ(kernel_code::divide(dividend, divisor), dividend / value)
+            << dividend << "/" << value;
       }
     }
     for (int i = 0; i < 200; ++i) {
       const std::uint64_t dividend = random() >> (random() % 64);
-      ASSERT_EQ(moves::divide(dividend, divisor), dividend / value) << dividend << "/" << value;
+      ASSERT_EQ(kernel_code::divide(dividend, divisor), dividend / value)
+          << dividend << "/" << value;
     }
   }
 }
@@ -458,12 +466,14 @@ TEST(KernelIndices, MoreWorkThanBlocksIsSharedOut) {
   const std::int64_t n = std::int64_t{1} << 21;
   const StridedView target{{n, n}, {n * 16, 8}, 0, 8};
   const StridedView source{{n, n}, {n * 8 + 8, 8}, 0, 8};
-  const Move move = plan_copy(ordered_walk(address(1 << 20), target, address(1 << 24), source), 8);
-  EXPECT_EQ(move.grid_blocks(), kMostBlocks);
-  EXPECT_EQ(move.work_blocks(), n * n / moves::kPiecesABlock);
-  EXPECT_GT(move.work_blocks(), kMostBlocks);
+  const KernelPlan plan =
+      plan_copy(ordered_walk(address(1 << 20), target, address(1 << 24), source), 8);
+  EXPECT_EQ(plan.arguments.grid_blocks, kMostBlocks);
+  EXPECT_EQ(static_cast<std::int64_t>(plan.arguments.work_blocks),
+            n * n / kernel_code::kPiecesABlock);
+  EXPECT_GT(static_cast<std::int64_t>(plan.arguments.work_blocks), kMostBlocks);
   const auto count = static_cast<std::uint64_t>(n * n);
-  const moves::Place last = moves::place_of(move.arguments(), count - 1);
+  const kernel_code::Place last = kernel_code::place_of(plan.arguments, count - 1);
   EXPECT_EQ(last.target,
             (1 << 20) + static_cast<std::uint64_t>(byte_offset(target, {n - 1, n - 1})));
   EXPECT_EQ(last.source,
@@ -519,9 +529,9 @@ TEST_F(KernelsOnDevice, RunLateOnTheirStreamInMemoryOfTheDevice) {
   const Block from = on_device(source);
   ASSERT_TRUE(driver.synchronize(1).ok());
   const StreamHandle stream = *driver.create_stream(StreamKind::kNonBlocking);
-  const Move move = plan_copy(ordered_walk(to.data(), rows, from.data(), columns), 8);
-  ASSERT_EQ(move.kind(), MoveKind::kCopyTiles);
-  ASSERT_TRUE(launch(driver, move, stream).ok());
+  const KernelPlan plan = plan_copy(ordered_walk(to.data(), rows, from.data(), columns), 8);
+  ASSERT_EQ(plan.kind(), KernelKind::kCopyTiles);
+  ASSERT_TRUE(launch(driver, plan, stream).ok());
   EXPECT_TRUE(read(to) == before);  // nobody has waited for the stream
   ASSERT_TRUE(driver.synchronize(stream).ok());
   EXPECT_TRUE(read(to) == expected);

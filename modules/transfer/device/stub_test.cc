@@ -1,11 +1,11 @@
 #include "gtest/gtest.h"
-#include "modules/transfer/device/moves.h"
+#include "modules/transfer/device/kernel_plan.h"
 
 namespace {
 
 TEST(MovesStub, SaysThatThereAreNoKernels) {
-  const gridbuf_move move = {};
-  EXPECT_EQ(gridbuf_move_launch(&move, 1), 801);
+  const gridbuf_kernel_plan plan = {};
+  EXPECT_EQ(gridbuf_kernel_launch(&plan, 1), 801);
 }
 
 }  // namespace

@@ -27,12 +27,11 @@ namespace {
 constexpr std::int64_t kLongestPatternBytes = 1024;
 // Shorter rows are not worth the start of the processor's loop.
 constexpr std::int64_t kShortestStringBytes = 2048;
-// Shorter rows have too many lines that are streamed in part: each is a transfer of its own.
+// Shorter rows have too many lines that are streamed in part.
 constexpr std::int64_t kShortestStreamBytes = 4096;
 constexpr std::int64_t kShortestZeroStreamBytes = 1024;
 
-// What an element on a page of its own costs, in bytes that are filled meanwhile: this share of the
-// page.
+// An element on a page of its own costs as much as filling this share of the page.
 constexpr std::int64_t kFarBytes = 4096;
 constexpr std::int64_t kFarShare = 4;
 
@@ -114,42 +113,24 @@ template <int kVectorBytes, bool kStream>
 using WriteLines = void (*)(std::byte* target, std::int64_t lines, const Pattern& pattern,
                             std::int64_t phase_bytes, bool stream);
 
-template <int kVectorBytes>
-[[gnu::always_inline]] inline void write_lines(std::byte* target, std::int64_t lines,
-                                               const Pattern& pattern, std::int64_t phase_bytes,
-                                               bool stream) {
-  if (stream) {
-    write_lines<kVectorBytes, true>(target, lines, pattern, phase_bytes);
-  } else {
-    write_lines<kVectorBytes, false>(target, lines, pattern, phase_bytes);
+#define GRIDBUF_WRITE_LINES(name, vector_bytes, attributes)                           \
+  attributes void name(std::byte* target, std::int64_t lines, const Pattern& pattern, \
+                       std::int64_t phase_bytes, bool stream) {                       \
+    stream ? write_lines<vector_bytes, true>(target, lines, pattern, phase_bytes)     \
+           : write_lines<vector_bytes, false>(target, lines, pattern, phase_bytes);   \
   }
-}
 
-void write_lines_portable(std::byte* target, std::int64_t lines, const Pattern& pattern,
-                          std::int64_t phase_bytes, bool stream) {
-  write_lines<16>(target, lines, pattern, phase_bytes, stream);
-}
-
+GRIDBUF_WRITE_LINES(write_lines_portable, 16, );
 #if defined(__x86_64__)
-[[gnu::target("avx2")]] void write_lines_avx2(std::byte* target, std::int64_t lines,
-                                              const Pattern& pattern, std::int64_t phase_bytes,
-                                              bool stream) {
-  write_lines<32>(target, lines, pattern, phase_bytes, stream);
-}
-
-[[gnu::target("avx512f")]] void write_lines_avx512(std::byte* target, std::int64_t lines,
-                                                   const Pattern& pattern, std::int64_t phase_bytes,
-                                                   bool stream) {
-  write_lines<64>(target, lines, pattern, phase_bytes, stream);
-}
+GRIDBUF_WRITE_LINES(write_lines_avx2, 32, [[gnu::target("avx2")]]);
+GRIDBUF_WRITE_LINES(write_lines_avx512, 64, [[gnu::target("avx512f")]]);
 #endif
 
-WriteLines lines_of(Simd simd) {
+WriteLines lines_of([[maybe_unused]] Simd simd) {
 #if defined(__x86_64__)
   if (simd == Simd::kAvx512) return write_lines_avx512;
   if (simd == Simd::kAvx2) return write_lines_avx2;
 #endif
-  (void)simd;
   return write_lines_portable;
 }
 
@@ -349,10 +330,6 @@ struct Plan {
   std::int64_t touched_bytes = 0;  // what that costs, where elements are apart
 };
 
-bool is_dense(const TargetRows& rows, std::int64_t itemsize_bytes) {
-  return rows.stride_bytes == itemsize_bytes && itemsize_bytes <= kLongestPatternBytes;
-}
-
 void choose_stores(Plan& plan, const FillLimits& limits) {
   const Simd path = simd();
   const std::int64_t row_bytes = plan.rows.extent * plan.rows.stride_bytes;
@@ -427,35 +404,22 @@ void fill_in_order(const Walk& walk, std::span<const std::byte> element) {
   }
 }
 
-// The walk of the target alone. Along an axis of stride 0 the same elements are written again and
-// again, which changes nothing, whatever else they share.
+// The walk of the target alone, without axes of stride 0: writing an element again changes nothing.
 Walk walk_of(std::byte* target_block, const StridedView& target) {
-  const StridedView nothing{.shape = target.shape,
-                            .strides_bytes = Extents(target.ndim(), 0),
-                            .itemsize_bytes = target.itemsize_bytes};
-  Walk walk = make_walk(target_block, target, nullptr, nothing);
-  SmallVec<Axis> axes;
-  for (const Axis& axis : walk.axes) {
-    if (axis.target_stride_bytes != 0) axes.push_back(axis);
+  Walk walk{target_block + target.offset_bytes, nullptr, {}};
+  for (int axis = 0; axis < target.ndim(); ++axis) {
+    if (target.shape[axis] == 1 || target.strides_bytes[axis] == 0) continue;
+    walk.axes.push_back({target.shape[axis], target.strides_bytes[axis], 0});
   }
-  walk.axes = axes;
   return walk;
-}
-
-bool overlaps_itself(const Walk& walk, std::int64_t itemsize_bytes) {
-  StridedView view{.itemsize_bytes = itemsize_bytes};
-  for (const Axis& axis : walk.axes) {
-    view.shape.push_back(axis.extent);
-    view.strides_bytes.push_back(axis.target_stride_bytes);
-  }
-  return may_overlap_itself(view);
 }
 
 void fill_rows(const TargetRows& rows, std::span<const std::byte> element,
                const FillLimits& limits) {
   Plan plan{.rows = rows, .element = element};
   std::optional<Pattern> pattern;
-  if (is_dense(rows, std::ssize(element))) {
+  const std::int64_t itemsize = std::ssize(element);
+  if (rows.stride_bytes == itemsize && itemsize <= kLongestPatternBytes) {
     pattern.emplace(element);
     const std::int64_t row_bytes = rows.extent * rows.stride_bytes;
     if (row_bytes <= kLineBytes) {  // one longer element
@@ -480,7 +444,7 @@ void fill_view(std::byte* target_block, const StridedView& target,
                std::span<const std::byte> element, const FillLimits& limits) {
   if (is_c_contiguous(target)) return fill_rows(one_row(target_block, target), element, limits);
   Walk walk = walk_of(target_block, target);
-  if (overlaps_itself(walk, target.itemsize_bytes)) return fill_in_order(walk, element);
+  if (may_overlap_itself(walk.axes, target.itemsize_bytes)) return fill_in_order(walk, element);
   order_by_target(walk);
   merge_axes(walk);
   fill_rows(rows_of(walk), element, limits);

@@ -1,22 +1,12 @@
 // gridbuf.transfer.loops: how elements are moved on the host, below the checks of gridbuf.transfer.
 //
 // `copy_view` and `fill_view` do the work of `copy_elements` and `fill_elements`, for views that
-// are sound and share no byte. The rest is what they are made of:
+// are sound and share no byte. The rest is what they are made of.
 //
-//   simd    which vector instructions the inner loops use: one setting for the process.
-//   walk    two views side by side: axes ordered for the target, merged; questions of overlap.
-//   tiles   planes whose rows become columns, band by band (kernels.inc, compiled for each
-//           instruction set).
-//   rows    rows of elements from any stride to any other.
-//   plan    what a copy does in which order: rows or planes, and the loops around them.
-//   fill    one element to every place of a view.
-//
-// Key decision: paths, threads and kinds of stores differ in speed and in nothing else. So each
-// border between them is a constant that a test can set (CopyLimits, FillLimits), and the smallest
-// copy can take every path. That is why the library is apart from gridbuf.transfer, whose
-// users see none of it.
-//
-// docs/explanation/transfers.md says why bands are two lines high and when the caches are passed.
+// Key decision: paths, threads and kinds of stores differ in speed and in nothing else. Each border
+// between them is a constant that a test can set (CopyLimits, FillLimits), so that the smallest
+// copy can take every path. docs/explanation/transfers.md says why bands are two lines high and
+// when stores are non-temporal.
 module;
 
 #include <cstddef>
@@ -37,11 +27,6 @@ import gridbuf.layout.view;
 export namespace gridbuf::loops {
 
 // --- Instruction sets (simd.cc) ------------------------------------------------------------------
-//
-// Inner loops exist up to three times. Which of them runs is decided once, when the process first
-// asks: the best that the processor and the system offer. It can be set, so that every path is
-// tested on any machine that has it, and a suspicion of one can be checked in a minute
-// (GRIDBUF_SIMD=portable).
 //
 // Functions are compiled for an instruction set by their `target` attribute, files are not by their
 // flags: a file that is compiled for AVX-512 may leave AVX-512 copies of the standard library's
@@ -74,9 +59,8 @@ absl::Status set_simd(Simd simd);
 
 // --- Two views walked together (walk.cc) ---------------------------------------------------------
 //
-// Every copy between two layouts is the same walk, whatever moves the bytes (memcpy, a 2-D copy of
-// a device, a kernel). Nothing here reads memory; addresses are numbers. Views must be sound
-// (`byte_hull` has a value), so no product of extents and strides overflows.
+// Addresses are numbers: nothing here reads memory. Views must be sound (`byte_hull` has a value),
+// so no product of extents and strides overflows.
 
 /// One axis of both views.
 struct Axis {
@@ -100,16 +84,18 @@ constexpr std::int64_t magnitude(std::int64_t stride_bytes) noexcept {
 Walk make_walk(std::byte* target_block, const StridedView& target, const std::byte* source_block,
                const StridedView& source);
 
-/// Turns axes round so that the target is walked upwards, and sorts them so that its smallest
-/// stride runs innermost. Changes the order of writing: only where the target has no byte twice.
+/// Turns and sorts axes so that the target is walked upwards, its smallest stride innermost.
+/// Changes the order of writing: only where the target has no byte twice.
 void order_by_target(Walk& walk);
+/// The same for the source.
+void order_by_source(Walk& walk);
 
 /// Merges an axis with the next inner one where one step of it is a whole pass of the inner one on
 /// both sides.
 void merge_axes(Walk& walk);
 
-/// Both, and true; or false, and nothing is changed, where two indices of the target may name a
-/// common byte (as may_overlap_itself).
+/// Orders by the target, merges, and true; or false, and nothing is changed, where two indices of
+/// the target may name a common byte (as may_overlap_itself).
 bool arrange(Walk& walk, std::int64_t itemsize_bytes);
 
 /// The length of the one run of bytes that an arranged walk is on both sides; nothing if it is more
@@ -119,6 +105,8 @@ std::optional<std::int64_t> dense_run_bytes(const Walk& walk, std::int64_t items
 /// Whether two indices of the view may name a common byte. Sure of "no" for views of ordinary
 /// arrays (each stride steps over all that the smaller ones reach); says "maybe" otherwise.
 bool may_overlap_itself(const StridedView& view);
+/// The same for the target's side of axes.
+bool may_overlap_itself(SmallVec<Axis> axes, std::int64_t itemsize_bytes);
 
 struct AddressRange {
   std::uintptr_t begin;
@@ -138,11 +126,10 @@ std::optional<StridedView> packed(const StridedView& view);
 
 // --- Copies (plan.cc) ----------------------------------------------------------------------------
 
-/// From how many bytes of the target on what is done. Tests set them low; nothing else has a reason
-/// to. Rows have borders of their own: a processor moves them at the speed of its caches by itself.
+/// From how many bytes of the target on what is done. Only tests set them.
 struct CopyLimits {
-  /// Stores that pass the caches: for planes where the lines of many columns begin to throw out one
-  /// another, for rows where even the last-level caches could not hold a target and its source.
+  /// Non-temporal stores: for planes where the lines of many columns evict one another, for rows
+  /// where the last-level caches could not hold target and source.
   std::int64_t stream_bytes = std::int64_t{1} << 22;
   std::int64_t stream_rows_bytes = std::int64_t{1} << 25;
   /// All threads: a job must be worth the tens of microseconds that starting them takes.
@@ -164,26 +151,21 @@ void copy_view(std::byte* target_block, const StridedView& target, const std::by
 
 // --- Fills (fill.cc) -----------------------------------------------------------------------------
 //
-// A fill has one operand, so all that there is to win is how bytes are stored. The element is
-// repeated into a pattern of whole lines once; rows are then filled line by line, whatever the
-// element's length, and rows that are shorter than a line are treated as one longer element.
-//
-// The kind of store is chosen for every piece of some 2 MiB:
+// The element is repeated into a pattern of whole lines once; rows are then filled line by line.
+// Rows that are shorter than a line are one longer element. The kind of store is chosen for every
+// piece of some 2 MiB:
 //
 //   lines     vectors. As fast as memset while the target is in the nearer caches.
 //   strings   the processor's own loop (x86: rep stos) for elements up to 8 bytes in rows of some
-//             kilobytes. It owns lines without fetching them: in the last cache and around its
-//             length it was measured 1.2 to 1.7 times as fast as vectors, elsewhere as fast.
-//   streams   stores past the caches, for zeros that the caches could not hold (memory that is
-//             written as whole lines of zeros takes them three times as fast on the machines
-//             measured), and for any element in targets many times larger than caches.
+//             kilobytes: it owns lines without fetching them (measured: 1.2 to 1.7 times as fast as
+//             vectors in and around the last cache, elsewhere as fast).
+//   streams   non-temporal stores, for zeros that the caches could not hold (measured: three times
+//             as fast), and for any element in targets many times larger than caches.
 //
-// Fresh memory is never streamed: the kernel has just zeroed the page, through the caches, and a
-// store that passes them would make the memory write it twice (measured: a fifth slower). Whether a
-// piece is fresh the kernel is asked, which takes a microsecond. Large fills are the work of all
-// threads, and each piece is touched by the thread that fills it, so that pages come to be near it.
+// Fresh memory is not streamed: the kernel has just zeroed the page through the caches (measured: a
+// fifth slower). Whether a piece is fresh the kernel is asked, which takes a microsecond.
 
-/// From how many bytes on what is done. Tests set them low; nothing else has a reason to.
+/// From how many bytes on what is done. Only tests set them.
 struct FillLimits {
   /// All threads, for so many bytes; of elements far apart a part of the page counts.
   std::int64_t parallel_bytes = std::int64_t{1} << 23;
@@ -191,17 +173,14 @@ struct FillLimits {
   std::int64_t piece_bytes = std::int64_t{1} << 21;
   /// Zeros: streamed. The last-level caches of today hold about that.
   std::int64_t stream_zeros_bytes = std::int64_t{1} << 25;
-  /// Other elements: streamed. Far beyond the caches, because what an ordinary store leaves in them
-  /// need not be written now (measured: slower at 128 MiB, equal at 512).
+  /// Other elements: streamed (measured: slower at 128 MiB, equal at 512).
   std::int64_t stream_bytes = std::int64_t{1} << 28;
 };
 
-/// Writes `element` to every element of `target`, as if in row-major order (which shows only where
-/// elements share bytes). Bytes that belong to no element are neither read nor written.
+/// Writes `element` to every element of `target`, as if in row-major order.
 ///
-/// Requires a sound view whose hull is writable memory at `target_block`, at least one element,
-/// element.size() == target.itemsize_bytes ≥ 1, and that no byte of `element` is in the view's
-/// hull. Cannot fail; takes no memory.
+/// Requires a sound view of at least one element, element.size() == target.itemsize_bytes ≥ 1, and
+/// that no byte of `element` is in the view's hull. Cannot fail; takes no memory.
 void fill_view(std::byte* target_block, const StridedView& target,
                std::span<const std::byte> element, const FillLimits& limits = {});
 
@@ -215,22 +194,18 @@ export namespace gridbuf::loops {
 // A copy between layouts that disagree about the contiguous dimension is a transposition of many
 // planes: along one axis the target is dense, along the other the source. A band of such a plane is
 // as many rows as fill two lines of the target, and it is swept along the source. The source is
-// then read as a handful of streams, which processors prefetch by themselves, and every line of the
-// target is written whole, at once, past the caches (for a target that the caches cannot hold;
-// otherwise by ordinary stores). No line is fetched to be overwritten, and none is touched twice,
-// so power-of-two strides, at which all lines of a column share one cache set, do no harm. Squares
-// of elements are transposed in registers (HPTT's idea, arXiv 1704.04374).
+// then a handful of streams, which processors prefetch, and every line of the target is written
+// whole, at once (non-temporally, if the caches cannot hold the target). So power-of-two strides,
+// at which all lines of a column share one cache set, do no harm. Squares of elements are
+// transposed in registers (HPTT's idea, arXiv 1704.04374).
 //
-// A copy that stays in the caches is another matter: there lines at power-of-two distances throw
-// out one another before a square is done, and nothing fetches ahead what is so far apart. So
-// squares are of whole lines, and follow one another where every row of a square is a stream of its
-// own: through several planes, the same square of each, or else along the plane's longer side.
+// In the caches, lines at power-of-two distances evict one another before a square is done. There
+// squares are of whole lines, and follow one another through several planes, or along the plane's
+// longer side.
 //
-// Where rows of the target begin in the middle of a line, the band goes by way of a scratch of some
-// kilobytes: lines of the target then hold elements of two bands; each is written by the band that
-// holds its first byte, which reads the rows after it, too. Bands depend on nothing, so they can be
-// moved in any order and by any thread. Elements of 1, 2, 4, 8 and 16 bytes are transposed in
-// registers, others moved one by one, through the same scratch.
+// Where rows of the target begin in the middle of a line, the band goes by way of a scratch: a line
+// that holds elements of two bands is written by the band that holds its first byte, which reads
+// the rows after it, too. Bands can be moved in any order and by any thread.
 
 /// The length of a cache line, and of what memory is written in.
 inline constexpr std::int64_t kLineBytes = 64;
@@ -272,14 +247,12 @@ struct Bands {
   std::int64_t plane_rows;
 };
 
-/// The bands that suit the plane: two lines of its target, one where the source's rows are a
-/// multiple of pages apart; in the caches, if the plane is higher than wide, many.
+/// The bands that suit the plane.
 Bands bands_of(const Plane& plane);
 
 using MoveBand = void (*)(const Plane& plane, const Band& band);
 
-/// The function that moves a band with those instructions. Streaming bands that share lines must be
-/// those of bands_of, all of them.
+/// The function that moves a band. Streaming bands that share lines must be all those of bands_of.
 MoveBand move_band_with(Simd simd);
 
 /// Groups at equal distances of dense rows at equal distances.
@@ -297,26 +270,19 @@ using MoveDenseRows = void (*)(const DenseRows& rows, std::byte* target, const s
 
 /// Copies them, each past the caches from its first whole line to its last.
 MoveDenseRows stream_rows_with(Simd simd);
-
-/// Copies them by ordinary stores: rows of at least a line, and so few that calling memcpy for each
-/// would show.
+/// Copies them by ordinary stores: rows of at least a line, so short that a call of memcpy shows.
 MoveDenseRows copy_rows_with(Simd simd);
 
-/// What this thread has streamed is there for others.
+/// Orders this thread's non-temporal stores before later ones.
 void end_stream();
 
 // --- Rows (rows.cc) ------------------------------------------------------------------------------
 //
-// What is left of a copy when two layouts agree about the innermost dimension, and of every copy
-// that must be done element after element. A row is dense on both sides (bytes, for memcpy or, if
-// the caches could not hold the target, for stores past them), or turned round, or repeated from
-// one element, or apart on either side.
-//
-// Rows are moved from their first element to their last, each element after the other: where
-// elements of a target share bytes, the last one wins.
+// A row is dense on both sides, or turned round, or repeated from one element, or apart on either
+// side. Rows are moved from their first element to their last: where elements of a target share
+// bytes, the last one wins.
 
-/// Groups at equal distances of rows at equal distances, of elements at equal distances. The two
-/// sides share no byte.
+/// Groups of rows of elements, all at equal distances. The two sides share no byte.
 struct Rows {
   std::int64_t extent;
   std::int64_t itemsize_bytes;
@@ -335,8 +301,8 @@ struct Rows {
 /// Moves rows, one after the other; `target` and `source` are the first elements.
 using MoveRows = void (*)(const Rows& rows, std::byte* target, const std::byte* source);
 
-/// The function for rows of that kind: the rows it gets differ in `count` and `groups` alone, or
-/// are single ones of another `extent`.
+/// The function for rows that differ from these in `count` and `groups` alone, or are single ones
+/// of another `extent`.
 MoveRows move_rows_with(Simd simd, const Rows& rows);
 
 /// Reverses the bytes of every run of `unit_bytes` in the first of the target's rows.
@@ -344,21 +310,16 @@ void swap_row(const Rows& rows, std::byte* target, std::int64_t unit_bytes);
 
 // --- Plans (plan.cc) -----------------------------------------------------------------------------
 //
-// A plan is one of two kinds:
+// A plan is one of two kinds, and the loops around it:
 //
 //   rows     the layouts agree about the innermost dimension, or nothing may be reordered: rows,
 //            in the order in which the target is laid out.
 //   planes   the target is dense along one dimension, the source's smallest stride belongs to
 //            another: planes of those two, in bands.
 //
-// and the loops around it. The loops are one counted space: a task (a piece of a row; a band of a
-// plane, or a part of it) is a number, any range of numbers can be run by any thread, and
-// contiguous ranges are what keeps a thread's pages together. Planes are visited in the order of
-// the source, because bands read: what is written goes straight to memory, in any order.
-//
-// Dimensions are fused where both views allow it. Dense rows that are shorter than a line are made
-// the elements of the copy (24 bytes for three doubles), and what is then around them is planned as
-// for any other element.
+// The loops are one counted space: a task (a piece of a row; a band of a plane, or a part of it) is
+// a number. Any thread can run any range of numbers; contiguous ranges keep a thread's pages
+// together. Planes are visited in the order of the source, because bands read.
 
 enum class Order : std::uint8_t {
   kAny,        // elements of the target share no byte
@@ -397,8 +358,7 @@ struct CopyPlan {
   bool streams = false;
 };
 
-/// Requires a walk over at least one element of at least one byte, between memory that shares no
-/// byte: one that `arrange` has arranged (kAny), or not (kAsIndexed).
+/// Requires a walk as copy_view does: one that `arrange` has arranged (kAny), or not (kAsIndexed).
 CopyPlan make_plan(Walk walk, std::int64_t itemsize_bytes, std::int64_t swap_unit_bytes,
                    Order order, const CopyLimits& limits);
 

@@ -51,7 +51,6 @@ Axis take(SmallVec<Axis>& axes, int at) {
   return axis;
 }
 
-// The other axes, as loops around what is left.
 void add_steps(CopyPlan& plan, const SmallVec<Axis>& axes) {
   for (const Axis& axis : axes) {
     plan.loops.push_back(

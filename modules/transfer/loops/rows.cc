@@ -5,6 +5,7 @@ module;
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 module gridbuf.transfer.loops;
 
@@ -79,58 +80,29 @@ void move_lines(const Rows& rows, std::byte* target, const std::byte* source) {
 
 // ---- Elements. ----
 
-template <std::size_t kItemsize>
-using Element = std::array<std::byte, kItemsize>;
+// Of a stride that is not known to the compiler. It makes vectors of loops where one side's is.
+constexpr std::int64_t kAnyStride = std::numeric_limits<std::int64_t>::min();
 
-template <std::size_t kItemsize>
+// kItemsize 0: of any length.
+template <std::size_t kItemsize, std::int64_t kTargetStride, std::int64_t kSourceStride>
 void move_elements(const Rows& row, std::byte* target, const std::byte* source) {
-  for (std::int64_t i = 0; i < row.extent; ++i) {
-    std::memcpy(target, source, kItemsize);
-    target += row.target_stride_bytes;
-    source += row.source_stride_bytes;
-  }
-}
-
-void move_any(const Rows& row, std::byte* target, const std::byte* source) {
-  const auto itemsize = static_cast<std::size_t>(row.itemsize_bytes);
-  for (std::int64_t i = 0; i < row.extent; ++i) {
-    std::memcpy(target, source, itemsize);
-    target += row.target_stride_bytes;
-    source += row.source_stride_bytes;
-  }
-}
-
-// One side's stride known to the compiler: it makes vectors of such loops, where it can.
-template <std::size_t kItemsize>
-void turn_round(const Rows& row, std::byte* target, const std::byte* source) {
-  for (std::int64_t i = 0; i < row.extent; ++i) {
-    std::memcpy(target + i * static_cast<std::int64_t>(kItemsize),
-                source - i * static_cast<std::int64_t>(kItemsize), kItemsize);
+  const std::size_t itemsize =
+      kItemsize != 0 ? kItemsize : static_cast<std::size_t>(row.itemsize_bytes);
+  const std::int64_t target_stride =
+      kTargetStride != kAnyStride ? kTargetStride : row.target_stride_bytes;
+  const std::int64_t source_stride =
+      kSourceStride != kAnyStride ? kSourceStride : row.source_stride_bytes;
+  for (std::int64_t i = 0, extent = row.extent; i < extent; ++i) {
+    std::memcpy(target + i * target_stride, source + i * source_stride, itemsize);
   }
 }
 
 template <std::size_t kItemsize>
 void repeat(const Rows& row, std::byte* target, const std::byte* source) {
-  Element<kItemsize> element;
+  std::array<std::byte, kItemsize> element;
   std::memcpy(element.data(), source, kItemsize);
   for (std::int64_t i = 0; i < row.extent; ++i) {
     std::memcpy(target + i * static_cast<std::int64_t>(kItemsize), element.data(), kItemsize);
-  }
-}
-
-template <std::size_t kItemsize>
-void gather(const Rows& row, std::byte* target, const std::byte* source) {
-  for (std::int64_t i = 0; i < row.extent; ++i) {
-    std::memcpy(target + i * static_cast<std::int64_t>(kItemsize), source, kItemsize);
-    source += row.source_stride_bytes;
-  }
-}
-
-template <std::size_t kItemsize>
-void scatter(const Rows& row, std::byte* target, const std::byte* source) {
-  for (std::int64_t i = 0; i < row.extent; ++i) {
-    std::memcpy(target, source + i * static_cast<std::int64_t>(kItemsize), kItemsize);
-    target += row.target_stride_bytes;
   }
 }
 
@@ -139,11 +111,13 @@ MoveRows elements_of(const Rows& row) {
   constexpr auto kStride = static_cast<std::int64_t>(kItemsize);
   if (row.target_stride_bytes == kStride) {
     if (row.source_stride_bytes == 0) return all<repeat<kItemsize>>;
-    if (row.source_stride_bytes == -kStride) return all<turn_round<kItemsize>>;
-    return all<gather<kItemsize>>;
+    if (row.source_stride_bytes == -kStride) {
+      return all<move_elements<kItemsize, kStride, -kStride>>;
+    }
+    return all<move_elements<kItemsize, kStride, kAnyStride>>;
   }
-  return row.source_stride_bytes == kStride ? all<scatter<kItemsize>>
-                                            : all<move_elements<kItemsize>>;
+  return row.source_stride_bytes == kStride ? all<move_elements<kItemsize, kAnyStride, kStride>>
+                                            : all<move_elements<kItemsize, kAnyStride, kAnyStride>>;
 }
 
 // ---- Bytes swapped. ----
@@ -157,16 +131,9 @@ void swap_units(std::byte* element, std::size_t itemsize) {
 
 // Elements in a row without gaps are one long element.
 void swap_dense(std::byte* bytes, std::size_t length_bytes, std::size_t unit_bytes) {
-  switch (unit_bytes) {
-    case 2:
-      return swap_units<2>(bytes, length_bytes);
-    case 4:
-      return swap_units<4>(bytes, length_bytes);
-    case 8:
-      return swap_units<8>(bytes, length_bytes);
-    default:
-      break;
-  }
+  if (unit_bytes == 2) return swap_units<2>(bytes, length_bytes);
+  if (unit_bytes == 4) return swap_units<4>(bytes, length_bytes);
+  if (unit_bytes == 8) return swap_units<8>(bytes, length_bytes);
   for (std::size_t at = 0; at < length_bytes; at += unit_bytes) {
     std::reverse(bytes + at, bytes + at + unit_bytes);
   }
@@ -193,14 +160,8 @@ void move_bytes_swapped(const Rows& row, std::byte* target, const std::byte* sou
 
 template <bool kStream>
 MoveRows lines_with(Simd simd) {
-  switch (simd) {
-    case Simd::kAvx512:
-      return move_lines<Simd::kAvx512, kStream>;
-    case Simd::kAvx2:
-      return move_lines<Simd::kAvx2, kStream>;
-    case Simd::kPortable:
-      break;
-  }
+  if (simd == Simd::kAvx512) return move_lines<Simd::kAvx512, kStream>;
+  if (simd == Simd::kAvx2) return move_lines<Simd::kAvx2, kStream>;
   return move_lines<Simd::kPortable, kStream>;
 }
 
@@ -217,20 +178,12 @@ MoveRows bytes_of(Simd simd, const Rows& row) {
 MoveRows move_rows_with(Simd simd, const Rows& row) {
   if (row.swap_unit_bytes > 1) return is_dense(row) ? all<move_bytes_swapped> : all<move_swapped>;
   if (is_dense(row)) return row.streams ? lines_with<true>(simd) : bytes_of(simd, row);
-  switch (row.itemsize_bytes) {
-    case 1:
-      return elements_of<1>(row);
-    case 2:
-      return elements_of<2>(row);
-    case 4:
-      return elements_of<4>(row);
-    case 8:
-      return elements_of<8>(row);
-    case 16:
-      return elements_of<16>(row);
-    default:
-      return all<move_any>;
-  }
+  if (row.itemsize_bytes == 1) return elements_of<1>(row);
+  if (row.itemsize_bytes == 2) return elements_of<2>(row);
+  if (row.itemsize_bytes == 4) return elements_of<4>(row);
+  if (row.itemsize_bytes == 8) return elements_of<8>(row);
+  if (row.itemsize_bytes == 16) return elements_of<16>(row);
+  return all<move_elements<0, kAnyStride, kAnyStride>>;
 }
 
 void swap_row(const Rows& row, std::byte* target, std::int64_t unit_bytes) {

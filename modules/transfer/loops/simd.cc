@@ -3,15 +3,16 @@ module;
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstdint>
+#include <cstddef>
 #include <cstdlib>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 module gridbuf.transfer.loops;
 
@@ -20,8 +21,7 @@ import gridbuf.base;
 namespace gridbuf::loops {
 namespace {
 
-constexpr std::array<std::pair<Simd, std::string_view>, 3> kNames{
-    {{Simd::kPortable, "portable"}, {Simd::kAvx2, "avx2"}, {Simd::kAvx512, "avx512"}}};
+constexpr std::array<std::string_view, 3> kNames{"portable", "avx2", "avx512"};
 
 constexpr int kUndecided = -1;
 std::atomic<int> chosen = kUndecided;
@@ -29,19 +29,12 @@ std::atomic<int> chosen = kUndecided;
 bool is_supported(Simd simd) {
 #if defined(__x86_64__)
   // __builtin_cpu_supports asks the system too: whether it keeps the registers of a thread.
+  if (simd == Simd::kPortable) return true;
   const bool avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 &&
                     __builtin_cpu_supports("bmi2") != 0 && __builtin_cpu_supports("f16c") != 0;
-  switch (simd) {
-    case Simd::kPortable:
-      return true;
-    case Simd::kAvx2:
-      return avx2;
-    case Simd::kAvx512:
-      return avx2 && __builtin_cpu_supports("avx512f") != 0 &&
-             __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
-             __builtin_cpu_supports("avx512vl") != 0;
-  }
-  return false;
+  if (simd == Simd::kAvx2 || !avx2) return avx2;
+  return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+         __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
 #else
   return simd == Simd::kPortable;
 #endif
@@ -55,36 +48,21 @@ Simd decide() {
   return supported_simd().back();
 }
 
-std::string names_of(const std::vector<Simd>& all) {
-  std::string text;
-  for (const Simd simd : all) {
-    if (!text.empty()) text += ", ";
-    text += to_string(simd);
-  }
-  return text;
-}
-
 }  // namespace
 
-std::string_view to_string(Simd simd) {
-  for (const auto& [known, name] : kNames) {
-    if (known == simd) return name;
-  }
-  return "unknown";
-}
+std::string_view to_string(Simd simd) { return kNames[static_cast<std::size_t>(simd)]; }
 
 absl::StatusOr<Simd> simd_named(std::string_view name) {
-  for (const auto& [simd, known] : kNames) {
-    if (known == name) return simd;
-  }
+  const auto* const found = std::find(kNames.begin(), kNames.end(), name);
+  if (found != kNames.end()) return static_cast<Simd>(found - kNames.begin());
   return make_error(ErrorClass::kValue,
-                    {"the instruction set", "'" + std::string(name) + "'",
+                    {"the instruction set", absl::StrCat("'", name, "'"),
                      "one of 'portable', 'avx2', 'avx512'", "pass one of these names"});
 }
 
 std::vector<Simd> supported_simd() {
   std::vector<Simd> supported;
-  for (const auto& [simd, name] : kNames) {
+  for (const Simd simd : {Simd::kPortable, Simd::kAvx2, Simd::kAvx512}) {
     if (is_supported(simd)) supported.push_back(simd);
   }
   return supported;
@@ -102,10 +80,11 @@ Simd simd() noexcept {
 
 absl::Status set_simd(Simd simd) {
   if (!is_supported(simd)) {
-    return make_error(
-        ErrorClass::kValue,
-        {"the instruction set", "'" + std::string(to_string(simd)) + "'",
-         "one that this processor has: " + names_of(supported_simd()), "pass one of these"});
+    const std::string names = absl::StrJoin(
+        supported_simd(), ", ", [](std::string* out, Simd one) { out->append(to_string(one)); });
+    return make_error(ErrorClass::kValue,
+                      {"the instruction set", absl::StrCat("'", to_string(simd), "'"),
+                       "one that this processor has: " + names, "pass one of these"});
   }
   chosen.store(static_cast<int>(simd), std::memory_order_relaxed);
   return absl::OkStatus();

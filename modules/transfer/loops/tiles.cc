@@ -11,9 +11,7 @@ module gridbuf.transfer.loops;
 namespace gridbuf::loops {
 namespace {
 
-// What the inner loops know, whatever the instructions.
-
-// The scratch of a band: with the source's lines beside it in half of any first-level cache.
+// The scratch of a band: with the source's lines in half of any first-level cache.
 constexpr std::int64_t kScratchBytes = 16384;
 
 // Columns in the scratch at once: whole lines of the source, several for the longer elements.
@@ -24,7 +22,7 @@ constexpr std::int64_t kScratchColumns = kItemsize == 1 || kItemsize == 2 ? 64 :
 constexpr std::int64_t kConflictStrideBytes = 4096;
 constexpr std::int64_t kWays = 8;
 
-// Squares of columns that are asked for at once, where registers go to memory directly.
+// Squares of columns that are prefetched at once, where registers go to memory directly.
 constexpr std::int64_t kColumnsAhead = 4;
 
 // How many of the first lines of so many rows fall into the same set.
@@ -129,32 +127,18 @@ Bands bands_of(const Plane& plane) {
           .plane_rows = plane.rows};
 }
 
-MoveBand move_band_with(Simd simd) {
 #if defined(__x86_64__)
-  if (simd == Simd::kAvx512) return avx512::move_band_of;
-  if (simd == Simd::kAvx2) return avx2::move_band_of;
+#define GRIDBUF_COMPILED_FOR(simd, function)  \
+  ((simd) == Simd::kAvx512 ? avx512::function \
+   : (simd) == Simd::kAvx2 ? avx2::function   \
+                           : portable::function)
+#else
+#define GRIDBUF_COMPILED_FOR(simd, function) ((void)(simd), portable::function)
 #endif
-  (void)simd;
-  return portable::move_band_of;
-}
 
-MoveDenseRows stream_rows_with(Simd simd) {
-#if defined(__x86_64__)
-  if (simd == Simd::kAvx512) return avx512::stream_rows;
-  if (simd == Simd::kAvx2) return avx2::stream_rows;
-#endif
-  (void)simd;
-  return portable::stream_rows;
-}
-
-MoveDenseRows copy_rows_with(Simd simd) {
-#if defined(__x86_64__)
-  if (simd == Simd::kAvx512) return avx512::copy_rows;
-  if (simd == Simd::kAvx2) return avx2::copy_rows;
-#endif
-  (void)simd;
-  return portable::copy_rows;
-}
+MoveBand move_band_with(Simd simd) { return GRIDBUF_COMPILED_FOR(simd, move_band_of); }
+MoveDenseRows stream_rows_with(Simd simd) { return GRIDBUF_COMPILED_FOR(simd, stream_rows); }
+MoveDenseRows copy_rows_with(Simd simd) { return GRIDBUF_COMPILED_FOR(simd, copy_rows); }
 
 void end_stream() {
 #if defined(__x86_64__)

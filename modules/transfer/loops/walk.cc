@@ -4,6 +4,7 @@ module;
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 module gridbuf.transfer.loops;
 
@@ -23,18 +24,25 @@ Walk make_walk(std::byte* target_block, const StridedView& target, const std::by
   return walk;
 }
 
-void order_by_target(Walk& walk) {
+namespace {
+
+template <std::int64_t Axis::* kStride>
+void order_by(Walk& walk) {
   for (Axis& axis : walk.axes) {
-    if (axis.target_stride_bytes >= 0) continue;
+    if (axis.*kStride >= 0) continue;
     walk.target += (axis.extent - 1) * axis.target_stride_bytes;
     walk.source += (axis.extent - 1) * axis.source_stride_bytes;
     axis.target_stride_bytes = -axis.target_stride_bytes;
     axis.source_stride_bytes = -axis.source_stride_bytes;
   }
-  std::sort(walk.axes.begin(), walk.axes.end(), [](const Axis& a, const Axis& b) {
-    return a.target_stride_bytes > b.target_stride_bytes;
-  });
+  std::sort(walk.axes.begin(), walk.axes.end(),
+            [](const Axis& a, const Axis& b) { return a.*kStride > b.*kStride; });
 }
+
+}  // namespace
+
+void order_by_target(Walk& walk) { order_by<&Axis::target_stride_bytes>(walk); }
+void order_by_source(Walk& walk) { order_by<&Axis::source_stride_bytes>(walk); }
 
 void merge_axes(Walk& walk) {
   int merged = 0;
@@ -80,17 +88,19 @@ std::optional<std::int64_t> dense_run_bytes(const Walk& walk, std::int64_t items
 bool may_overlap_itself(const StridedView& view) {
   SmallVec<Axis> axes;
   for (int axis = 0; axis < view.ndim(); ++axis) {
-    if (view.shape[axis] != 1) {
-      axes.push_back({view.shape[axis], magnitude(view.strides_bytes[axis]), 0});
-    }
+    if (view.shape[axis] != 1) axes.push_back({view.shape[axis], view.strides_bytes[axis], 0});
   }
-  std::sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) {
-    return a.target_stride_bytes < b.target_stride_bytes;
-  });
-  std::int64_t reach_bytes = view.itemsize_bytes;
+  return may_overlap_itself(std::move(axes), view.itemsize_bytes);
+}
+
+bool may_overlap_itself(SmallVec<Axis> axes, std::int64_t itemsize_bytes) {
+  const auto stride = [](const Axis& axis) { return magnitude(axis.target_stride_bytes); };
+  std::sort(axes.begin(), axes.end(),
+            [&](const Axis& a, const Axis& b) { return stride(a) < stride(b); });
+  std::int64_t reach_bytes = itemsize_bytes;
   for (const Axis& axis : axes) {
-    if (axis.target_stride_bytes < reach_bytes) return true;
-    reach_bytes += (axis.extent - 1) * axis.target_stride_bytes;
+    if (stride(axis) < reach_bytes) return true;
+    reach_bytes += (axis.extent - 1) * stride(axis);
   }
   return false;
 }

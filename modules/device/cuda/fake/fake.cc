@@ -6,7 +6,6 @@ module;
 #include <map>
 #include <mutex>
 #include <set>
-#include <string>
 #include <string_view>
 #include <utility>
 

@@ -5,7 +5,6 @@
 module;
 
 #include <cstdint>
-#include <functional>
 #include <string>
 
 #include "modules/device/cuda/runtime/runtime.h"

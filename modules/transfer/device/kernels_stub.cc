@@ -1,6 +1,6 @@
-#include "modules/transfer/device/moves.h"
+#include "modules/transfer/device/kernel_plan.h"
 
 // Built where there is no CUDA toolkit; nobody has a CUDA driver there to launch on.
-extern "C" int gridbuf_move_launch(const gridbuf_move*, uint64_t) {
+extern "C" int gridbuf_kernel_launch(const gridbuf_kernel_plan*, uint64_t) {
   return 801;  // cudaErrorNotSupported
 }

@@ -1,38 +1,34 @@
 // Which thread of which block moves which bytes: the transfers' kernels, without the launching.
 //
-// nvcc and the host's compiler both build this header. What CUDA runs and what the emulated device
-// runs are then the same lines: every division, tail and swizzle of a kernel is tested on machines
-// without a GPU, by running all threads of all blocks one after the other. Where a kernel would
-// wait for its block (__syncthreads) it is cut into phases, and the host runs a phase for all
-// threads before it begins the next. An address that is not aligned for its access ends a kernel;
-// here it ends the host's build just so.
+// nvcc and the host's compiler both build this header, so that CUDA and the emulated device run the
+// same lines: every division, tail and swizzle of a kernel is tested on machines without a GPU.
+// Where a kernel would wait for its block (__syncthreads) it is cut into phases, and the host runs
+// a phase for all threads before it begins the next. An address that is not aligned for its access
+// ends a kernel, and the host's build as well.
 //
-// A `gridbuf_move` is everything that one launch needs, by value, as a kernel's argument. It is
-// made by gridbuf.transfer.device, which also chooses among the kinds:
+// A `gridbuf_kernel_plan` is everything that one launch needs, by value. The kinds are:
 //
 //   units   one load and one store of 1, 2, 4, 8 or 16 bytes each, in the target's order. Any
 //           number of axes; strided on either side. With a value in place of the source: a fill.
 //   chunks  dense rows whose alignment is poor: the target is written in aligned 16-byte chunks,
-//           and what they need is put together from aligned pieces of the source; the row's ends
-//           are written byte by byte. With a pattern in place of the source: a fill.
+//           which are put together from aligned pieces of the source; the row's ends are written
+//           byte by byte. With a pattern in place of the source: a fill.
 //   tiles   transpositions: a tile of 16 KiB is read along the axis on which the source is dense
 //           and written along that of the target, by way of shared memory. 16-byte pieces of the
 //           tile are permuted ("swizzled") so that neither side waits for a bank of it when both
-//           sides move 16 bytes at once; where one moves single items, up to 4 threads of a warp
-//           share a bank.
+//           sides move 16 bytes at once.
 //
-// Indices and offsets are 64 bits wide. A launch has at most `grid_blocks` blocks, and each takes
-// every grid_blocks-th piece of the work, so no number of pieces is too large for it.
-#ifndef GRIDBUF_TRANSFER_DEVICE_MOVES_H_
-#define GRIDBUF_TRANSFER_DEVICE_MOVES_H_
+// A launch has at most `grid_blocks` blocks, and each takes every grid_blocks-th piece of the work.
+#ifndef GRIDBUF_TRANSFER_DEVICE_KERNEL_PLAN_H_
+#define GRIDBUF_TRANSFER_DEVICE_KERNEL_PLAN_H_
 
 #include <stdint.h>
 #include <string.h>
 
-#define GRIDBUF_MOVE_MOST_AXES 64       // 2^63 elements have no more axes of 2
-#define GRIDBUF_MOVE_ELEMENT_BYTES 128  // the longest element that a fill carries along
+#define GRIDBUF_KERNEL_MOST_AXES 64       // 2^63 elements have no more axes of 2
+#define GRIDBUF_KERNEL_ELEMENT_BYTES 128  // the longest element that a fill carries along
 
-enum gridbuf_move_kind {
+enum gridbuf_kernel_kind {
   GRIDBUF_COPY_UNITS = 0,
   GRIDBUF_COPY_CHUNKS = 1,
   GRIDBUF_COPY_TILES = 2,
@@ -50,7 +46,7 @@ typedef struct {
 typedef struct {
   gridbuf_divisor extent;
   int64_t target_stride_bytes, source_stride_bytes;
-} gridbuf_move_axis;
+} gridbuf_kernel_axis;
 
 // One of the two axes of a tile.
 typedef struct {
@@ -62,28 +58,28 @@ typedef struct {
 } gridbuf_tile_axis;
 
 typedef struct {
-  alignas(16) uint8_t element[GRIDBUF_MOVE_ELEMENT_BYTES];  // fills: a period of the pattern
-  uint64_t target, source;                                  // addresses of the first element
-  int32_t kind;                                             // gridbuf_move_kind
-  int32_t unit_bytes;                                       // of one access; of tiles: the item
+  alignas(16) uint8_t element[GRIDBUF_KERNEL_ELEMENT_BYTES];  // fills: a period of the pattern
+  uint64_t target, source;                                    // addresses of the first element
+  int32_t kind;                                               // gridbuf_kernel_kind
+  int32_t unit_bytes;                                         // of one access; of tiles: the item
   int32_t element_units;  // fills with units: how many make the period; above 1 they are axes[0]
   int32_t axis_count;
   uint64_t count;        // units or chunks
   uint64_t work_blocks;  // pieces of work that a block takes at a time
   uint32_t grid_blocks;  // blocks of the launch
   int32_t swizzle_shift;
-  uint64_t row_bytes;                              // chunks
-  gridbuf_divisor row_chunks;                      // chunks: the most that a row touches
-  gridbuf_tile_axis along_source, along_target;    // tiles
-  gridbuf_move_axis axes[GRIDBUF_MOVE_MOST_AXES];  // innermost first; of chunks: of rows
-} gridbuf_move;
+  uint64_t row_bytes;                                  // chunks
+  gridbuf_divisor row_chunks;                          // chunks: the most that a row touches
+  gridbuf_tile_axis along_source, along_target;        // tiles
+  gridbuf_kernel_axis axes[GRIDBUF_KERNEL_MOST_AXES];  // innermost first; of chunks: of rows
+} gridbuf_kernel_plan;
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-// Enqueues the move on the current device; a cudaError_t, 0 = done. Without the toolkit: 801, "not
-// supported".
-int gridbuf_move_launch(const gridbuf_move* move, uint64_t stream);
+// Enqueues the kernel on the current device; a cudaError_t, 0 = done. Without the toolkit: 801,
+// "not supported".
+int gridbuf_kernel_launch(const gridbuf_kernel_plan* plan, uint64_t stream);
 #ifdef __cplusplus
 }
 #endif
@@ -91,13 +87,13 @@ int gridbuf_move_launch(const gridbuf_move* move, uint64_t stream);
 #ifdef __cplusplus
 
 #ifdef __CUDACC__
-#define GRIDBUF_MOVES __device__ __forceinline__
+#define GRIDBUF_KERNEL_CODE __device__ __forceinline__
 #else
-#define GRIDBUF_MOVES inline
+#define GRIDBUF_KERNEL_CODE inline
 #endif
 
 namespace gridbuf {
-namespace moves {
+namespace kernel_code {
 
 constexpr uint32_t kThreads = 256;      // of a block
 constexpr uint32_t kPiecesAThread = 4;  // in flight at once
@@ -143,37 +139,37 @@ using Unit = typename UnitOf<kBytes>::type;
 
 #ifdef __CUDACC__
 template <int kBytes>
-GRIDBUF_MOVES Unit<kBytes> load(uint64_t address) {
+GRIDBUF_KERNEL_CODE Unit<kBytes> load(uint64_t address) {
   return __ldg(reinterpret_cast<const Unit<kBytes>*>(address));
 }
 // Written out, because an address that was a number is not known to be one of global memory.
-GRIDBUF_MOVES void store_global(uint64_t address, unsigned char unit) {
+GRIDBUF_KERNEL_CODE void store_global(uint64_t address, unsigned char unit) {
   asm volatile("st.global.u8 [%0], %1;" ::"l"(address), "r"(static_cast<uint32_t>(unit)));
 }
-GRIDBUF_MOVES void store_global(uint64_t address, unsigned short unit) {
+GRIDBUF_KERNEL_CODE void store_global(uint64_t address, unsigned short unit) {
   asm volatile("st.global.u16 [%0], %1;" ::"l"(address), "h"(unit));
 }
-GRIDBUF_MOVES void store_global(uint64_t address, unsigned int unit) {
+GRIDBUF_KERNEL_CODE void store_global(uint64_t address, unsigned int unit) {
   asm volatile("st.global.u32 [%0], %1;" ::"l"(address), "r"(unit));
 }
-GRIDBUF_MOVES void store_global(uint64_t address, unsigned long long unit) {
+GRIDBUF_KERNEL_CODE void store_global(uint64_t address, unsigned long long unit) {
   asm volatile("st.global.u64 [%0], %1;" ::"l"(address), "l"(unit));
 }
-GRIDBUF_MOVES void store_global(uint64_t address, Sixteen unit) {
+GRIDBUF_KERNEL_CODE void store_global(uint64_t address, Sixteen unit) {
   asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(address), "r"(unit.x), "r"(unit.y),
                "r"(unit.z), "r"(unit.w));
 }
 template <int kBytes>
-GRIDBUF_MOVES void store(uint64_t address, Unit<kBytes> unit) {
+GRIDBUF_KERNEL_CODE void store(uint64_t address, Unit<kBytes> unit) {
   store_global(address, unit);
 }
-// Of the tile, or of the element in the move.
+// Of the tile, or of the element in the plan.
 template <int kBytes>
-GRIDBUF_MOVES Unit<kBytes> get(const uint8_t* memory) {
+GRIDBUF_KERNEL_CODE Unit<kBytes> get(const uint8_t* memory) {
   return *reinterpret_cast<const Unit<kBytes>*>(memory);
 }
 template <int kBytes>
-GRIDBUF_MOVES void put(uint8_t* memory, Unit<kBytes> unit) {
+GRIDBUF_KERNEL_CODE void put(uint8_t* memory, Unit<kBytes> unit) {
   *reinterpret_cast<Unit<kBytes>*>(memory) = unit;
 }
 #else
@@ -206,7 +202,7 @@ void store(uint64_t address, Unit<kBytes> unit) {
 
 // Exact for every dividend: multiplication by the reciprocal needs 33 bits, whose highest is the
 // dividend that is added (Granlund and Montgomery, 1994).
-GRIDBUF_MOVES uint64_t divide(uint64_t dividend, const gridbuf_divisor& divisor) {
+GRIDBUF_KERNEL_CODE uint64_t divide(uint64_t dividend, const gridbuf_divisor& divisor) {
   if ((dividend >> 32) != 0) return dividend / divisor.value;
   const uint64_t high =
       (static_cast<uint64_t>(static_cast<uint32_t>(dividend)) * divisor.magic) >> 32;
@@ -217,14 +213,14 @@ struct Place {
   uint64_t target, source;
 };
 
-// The element at a linear index of the move's axes. Addresses are computed modulo 2^64, so that
+// The element at a linear index of the plan's axes. Addresses are computed modulo 2^64, so that
 // negative strides need no care.
-GRIDBUF_MOVES Place place_of(const gridbuf_move& move, uint64_t index) {
-  Place place{move.target, move.source};
+GRIDBUF_KERNEL_CODE Place place_of(const gridbuf_kernel_plan& plan, uint64_t index) {
+  Place place{plan.target, plan.source};
 #pragma unroll 1  // copies of the loop would fill the cache of instructions
-  for (int axis = 0; axis < move.axis_count; ++axis) {
-    const gridbuf_move_axis& one = move.axes[axis];
-    const uint64_t outer = axis + 1 < move.axis_count ? divide(index, one.extent) : 0;
+  for (int axis = 0; axis < plan.axis_count; ++axis) {
+    const gridbuf_kernel_axis& one = plan.axes[axis];
+    const uint64_t outer = axis + 1 < plan.axis_count ? divide(index, one.extent) : 0;
     const uint64_t at = index - outer * one.extent.value;
     place.target += at * static_cast<uint64_t>(one.target_stride_bytes);
     place.source += at * static_cast<uint64_t>(one.source_stride_bytes);
@@ -236,39 +232,41 @@ GRIDBUF_MOVES Place place_of(const gridbuf_move& move, uint64_t index) {
 // --- Units ---------------------------------------------------------------------------------------
 
 template <int kBytes>
-GRIDBUF_MOVES void copy_units(const gridbuf_move& move, uint64_t work_block, uint32_t thread) {
+GRIDBUF_KERNEL_CODE void copy_units(const gridbuf_kernel_plan& plan, uint64_t work_block,
+                                    uint32_t thread) {
   const uint64_t first = work_block * kPiecesABlock + thread;
   Unit<kBytes> units[kPiecesAThread];
   uint64_t targets[kPiecesAThread];
 #pragma unroll
   for (uint32_t k = 0; k < kPiecesAThread; ++k) {
     const uint64_t index = first + k * kThreads;
-    if (index >= move.count) break;
-    const Place place = place_of(move, index);
+    if (index >= plan.count) break;
+    const Place place = place_of(plan, index);
     units[k] = load<kBytes>(place.source);
     targets[k] = place.target;
   }
 #pragma unroll
   for (uint32_t k = 0; k < kPiecesAThread; ++k) {
-    if (first + k * kThreads >= move.count) break;
+    if (first + k * kThreads >= plan.count) break;
     store<kBytes>(targets[k], units[k]);
   }
 }
 
 template <int kBytes>
-GRIDBUF_MOVES void fill_units(const gridbuf_move& move, uint64_t work_block, uint32_t thread) {
+GRIDBUF_KERNEL_CODE void fill_units(const gridbuf_kernel_plan& plan, uint64_t work_block,
+                                    uint32_t thread) {
   const uint64_t first = work_block * kPiecesABlock + thread;
-  Unit<kBytes> unit = get<kBytes>(move.element);
+  Unit<kBytes> unit = get<kBytes>(plan.element);
 #pragma unroll
   for (uint32_t k = 0; k < kPiecesAThread; ++k) {
     const uint64_t index = first + k * kThreads;
-    if (index >= move.count) break;
-    if (move.element_units > 1) {
+    if (index >= plan.count) break;
+    if (plan.element_units > 1) {
       const uint64_t number =
-          index - divide(index, move.axes[0].extent) * move.axes[0].extent.value;
-      unit = get<kBytes>(move.element + number * kBytes);
+          index - divide(index, plan.axes[0].extent) * plan.axes[0].extent.value;
+      unit = get<kBytes>(plan.element + number * kBytes);
     }
-    store<kBytes>(place_of(move, index).target, unit);
+    store<kBytes>(place_of(plan, index).target, unit);
   }
 }
 
@@ -281,11 +279,11 @@ struct Chunk {
   uint64_t source;      // … and of this chunk's
 };
 
-GRIDBUF_MOVES Chunk chunk_of(const gridbuf_move& move, uint64_t index) {
-  const uint64_t row = divide(index, move.row_chunks);
-  const uint64_t number = index - row * move.row_chunks.value;
-  const Place place = place_of(move, row);
-  const uint64_t row_end = place.target + move.row_bytes;
+GRIDBUF_KERNEL_CODE Chunk chunk_of(const gridbuf_kernel_plan& plan, uint64_t index) {
+  const uint64_t row = divide(index, plan.row_chunks);
+  const uint64_t number = index - row * plan.row_chunks.value;
+  const Place place = place_of(plan, row);
+  const uint64_t row_end = place.target + plan.row_bytes;
   const uint64_t at =
       (place.target & ~static_cast<uint64_t>(kChunkBytes - 1)) + number * kChunkBytes;
   Chunk chunk;
@@ -298,7 +296,7 @@ GRIDBUF_MOVES Chunk chunk_of(const gridbuf_move& move, uint64_t index) {
 
 // Sixteen bytes from aligned pieces of kBytes.
 template <int kBytes>
-GRIDBUF_MOVES Sixteen load_pieces(uint64_t source) {
+GRIDBUF_KERNEL_CODE Sixteen load_pieces(uint64_t source) {
   alignas(16) Unit<kBytes> pieces[kChunkBytes / kBytes];
 #pragma unroll
   for (uint32_t k = 0; k < kChunkBytes / kBytes; ++k) pieces[k] = load<kBytes>(source + k * kBytes);
@@ -307,12 +305,12 @@ GRIDBUF_MOVES Sixteen load_pieces(uint64_t source) {
   return chunk;
 }
 
-GRIDBUF_MOVES uint32_t shifted(uint32_t low, uint32_t high, uint32_t bits) {
+GRIDBUF_KERNEL_CODE uint32_t shifted(uint32_t low, uint32_t high, uint32_t bits) {
   return static_cast<uint32_t>(((static_cast<uint64_t>(high) << 32) | low) >> bits);
 }
 
 // Sixteen bytes from the five aligned words around them.
-GRIDBUF_MOVES Sixteen load_shifted(uint64_t source) {
+GRIDBUF_KERNEL_CODE Sixteen load_shifted(uint64_t source) {
   const uint64_t first = source & ~UINT64_C(3);
   const uint32_t bits = static_cast<uint32_t>(source & 3) * 8;
   uint32_t words[5];
@@ -327,26 +325,27 @@ GRIDBUF_MOVES Sixteen load_shifted(uint64_t source) {
 }
 
 // No byte outside the row is read: it may belong to nobody.
-GRIDBUF_MOVES Sixteen load_chunk(const gridbuf_move& move, const Chunk& chunk) {
+GRIDBUF_KERNEL_CODE Sixteen load_chunk(const gridbuf_kernel_plan& plan, const Chunk& chunk) {
   const uint64_t source = chunk.source;
   if ((source & 15) == 0) return load<16>(source);
   if ((source & 7) == 0) return load_pieces<8>(source);
   if ((source & 3) == 0) return load_pieces<4>(source);
   const uint64_t first = source & ~UINT64_C(3);
-  if (first >= chunk.row_source && first + 20 <= chunk.row_source + move.row_bytes) {
+  if (first >= chunk.row_source && first + 20 <= chunk.row_source + plan.row_bytes) {
     return load_shifted(source);
   }
   return load_pieces<1>(source);
 }
 
-GRIDBUF_MOVES void copy_chunks(const gridbuf_move& move, uint64_t work_block, uint32_t thread) {
+GRIDBUF_KERNEL_CODE void copy_chunks(const gridbuf_kernel_plan& plan, uint64_t work_block,
+                                     uint32_t thread) {
 #pragma unroll
   for (uint32_t k = 0; k < kPiecesAThread; ++k) {
     const uint64_t index = work_block * kPiecesABlock + thread + k * kThreads;
-    if (index >= move.count) return;
-    const Chunk chunk = chunk_of(move, index);
+    if (index >= plan.count) return;
+    const Chunk chunk = chunk_of(plan, index);
     if (chunk.begin + kChunkBytes == chunk.end) {
-      store<16>(chunk.begin, load_chunk(move, chunk));
+      store<16>(chunk.begin, load_chunk(plan, chunk));
       continue;
     }
     // A row's end, or a chunk that the row does not reach: begin is then at end, or beyond it.
@@ -358,19 +357,20 @@ GRIDBUF_MOVES void copy_chunks(const gridbuf_move& move, uint64_t work_block, ui
 
 // The pattern repeats within a chunk, and rows begin at a whole number of periods: each chunk of
 // memory holds the same sixteen bytes.
-GRIDBUF_MOVES void fill_chunks(const gridbuf_move& move, uint64_t work_block, uint32_t thread) {
-  const Sixteen pattern = get<16>(move.element);
+GRIDBUF_KERNEL_CODE void fill_chunks(const gridbuf_kernel_plan& plan, uint64_t work_block,
+                                     uint32_t thread) {
+  const Sixteen pattern = get<16>(plan.element);
 #pragma unroll
   for (uint32_t k = 0; k < kPiecesAThread; ++k) {
     const uint64_t index = work_block * kPiecesABlock + thread + k * kThreads;
-    if (index >= move.count) return;
-    const Chunk chunk = chunk_of(move, index);
+    if (index >= plan.count) return;
+    const Chunk chunk = chunk_of(plan, index);
     if (chunk.begin + kChunkBytes == chunk.end) {
       store<16>(chunk.begin, pattern);
       continue;
     }
     for (uint64_t at = chunk.begin; at < chunk.end; ++at) {
-      store<1>(at, move.element[at & (kChunkBytes - 1)]);
+      store<1>(at, plan.element[at & (kChunkBytes - 1)]);
     }
   }
 }
@@ -383,20 +383,20 @@ struct Tile {
   uint64_t count_along_source, count_along_target;
 };
 
-GRIDBUF_MOVES uint64_t items_from(const gridbuf_tile_axis& axis, uint64_t first) {
+GRIDBUF_KERNEL_CODE uint64_t items_from(const gridbuf_tile_axis& axis, uint64_t first) {
   const uint64_t left = axis.extent - first;
   const uint64_t most = UINT64_C(1) << axis.log2_items;
   return left < most ? left : most;
 }
 
-GRIDBUF_MOVES Tile tile_of(const gridbuf_move& move, uint64_t work_block) {
-  const gridbuf_tile_axis& s = move.along_source;
-  const gridbuf_tile_axis& t = move.along_target;
+GRIDBUF_KERNEL_CODE Tile tile_of(const gridbuf_kernel_plan& plan, uint64_t work_block) {
+  const gridbuf_tile_axis& s = plan.along_source;
+  const gridbuf_tile_axis& t = plan.along_target;
   const uint64_t rest = divide(work_block, t.tiles);
   const uint64_t first_t = (work_block - rest * t.tiles.value) << t.log2_items;
   const uint64_t outer = divide(rest, s.tiles);
   const uint64_t first_s = (rest - outer * s.tiles.value) << s.log2_items;
-  const Place place = place_of(move, outer);
+  const Place place = place_of(plan, outer);
   Tile tile;
   tile.target = place.target + first_t * static_cast<uint64_t>(t.target_stride_bytes) +
                 first_s * static_cast<uint64_t>(s.target_stride_bytes);
@@ -407,24 +407,21 @@ GRIDBUF_MOVES Tile tile_of(const gridbuf_move& move, uint64_t work_block) {
   return tile;
 }
 
-// Where item (i along the source's axis, j along the target's) lies in shared memory. Rows of a
-// fixed j lie one behind the other in chunks; the number of a chunk within its eight (the 32 banks
-// of 4 bytes) is mixed with that of its row, so that eight rows read at one i are in eight places.
+// Where item (i along the source's axis, j along the target's) is in shared memory. The number of a
+// chunk within its eight (the 32 banks of 4 bytes) is mixed with that of its row, so that eight
+// rows read at one i are in eight places.
 template <int kItem>
-GRIDBUF_MOVES uint32_t offset_in_tile(const gridbuf_move& move, uint32_t i, uint32_t j) {
-  const uint32_t offset = ((j << move.along_source.log2_items) + i) * kItem;
+GRIDBUF_KERNEL_CODE uint32_t offset_in_tile(const gridbuf_kernel_plan& plan, uint32_t i,
+                                            uint32_t j) {
+  const uint32_t offset = ((j << plan.along_source.log2_items) + i) * kItem;
   const uint32_t chunk = offset / kChunkBytes;
-  return (chunk ^ ((chunk >> move.swizzle_shift) & 7)) * kChunkBytes + offset % kChunkBytes;
+  return (chunk ^ ((chunk >> plan.swizzle_shift) & 7)) * kChunkBytes + offset % kChunkBytes;
 }
 
 template <uint32_t kValue>
-struct Log2 {
-  static constexpr int value = 1 + Log2<kValue / 2>::value;
-};
+inline constexpr int kLog2 = 1 + kLog2<kValue / 2>;
 template <>
-struct Log2<1> {
-  static constexpr int value = 0;
-};
+inline constexpr int kLog2<1> = 0;
 
 // The first of the items that a thread moves at once, in the v-th vector of a tile.
 struct Spot {
@@ -433,17 +430,17 @@ struct Spot {
 
 // When it is read: along the source's axis, row after row.
 template <uint32_t kItems>
-GRIDBUF_MOVES Spot spot_read(const gridbuf_move& move, uint32_t v) {
-  const int log2_row = move.along_source.log2_items - Log2<kItems>::value;
+GRIDBUF_KERNEL_CODE Spot spot_read(const gridbuf_kernel_plan& plan, uint32_t v) {
+  const int log2_row = plan.along_source.log2_items - kLog2<kItems>;
   return Spot{(v & ((1u << log2_row) - 1)) * kItems, v >> log2_row};
 }
 
-// When it is written: a warp takes 8 neighbours of 16 bytes along the target (a line of 128 bytes)
-// for 4 neighbouring i, or 32 single items for one i.
+// When it is written: a warp takes 8 neighbours of 16 bytes along the target for 4 neighbouring i,
+// or 32 single items for one i.
 template <uint32_t kItems>
-GRIDBUF_MOVES Spot spot_written(const gridbuf_move& move, uint32_t v) {
-  const int log2_i = move.along_source.log2_items;
-  const int log2_q = move.along_target.log2_items - Log2<kItems>::value;
+GRIDBUF_KERNEL_CODE Spot spot_written(const gridbuf_kernel_plan& plan, uint32_t v) {
+  const int log2_i = plan.along_source.log2_items;
+  const int log2_q = plan.along_target.log2_items - kLog2<kItems>;
   const int most_low_q = kItems == 1 ? 5 : 3;
   const int low_q = log2_q < most_low_q ? log2_q : most_low_q;
   const int low_i = log2_i < 5 - low_q ? log2_i : 5 - low_q;
@@ -456,31 +453,31 @@ GRIDBUF_MOVES Spot spot_written(const gridbuf_move& move, uint32_t v) {
 
 // Phase 1: all threads read the tile, kVector bytes at once along the source's axis.
 template <int kItem, int kVector>
-GRIDBUF_MOVES void load_tile(const gridbuf_move& move, const Tile& tile, uint8_t* memory,
-                             uint32_t thread) {
+GRIDBUF_KERNEL_CODE void load_tile(const gridbuf_kernel_plan& plan, const Tile& tile,
+                                   uint8_t* memory, uint32_t thread) {
   constexpr uint32_t kItems = kVector / kItem;
   constexpr uint32_t kRound = kPiecesABlock;
-  const uint64_t stride_s = static_cast<uint64_t>(move.along_source.source_stride_bytes);
-  const uint64_t stride_t = static_cast<uint64_t>(move.along_target.source_stride_bytes);
+  const uint64_t stride_s = static_cast<uint64_t>(plan.along_source.source_stride_bytes);
+  const uint64_t stride_t = static_cast<uint64_t>(plan.along_target.source_stride_bytes);
   for (uint32_t round = 0; round < kTileBytes / kVector; round += kRound) {
     Unit<kVector> vectors[kPiecesAThread];
 #pragma unroll
     for (uint32_t k = 0; k < kPiecesAThread; ++k) {
-      const auto [i, j] = spot_read<kItems>(move, round + k * kThreads + thread);
+      const auto [i, j] = spot_read<kItems>(plan, round + k * kThreads + thread);
       if (j < tile.count_along_target && i + kItems <= tile.count_along_source) {
         vectors[k] = load<kVector>(tile.source + i * stride_s + j * stride_t);
       }
     }
 #pragma unroll
     for (uint32_t k = 0; k < kPiecesAThread; ++k) {
-      const auto [i, j] = spot_read<kItems>(move, round + k * kThreads + thread);
+      const auto [i, j] = spot_read<kItems>(plan, round + k * kThreads + thread);
       if (j >= tile.count_along_target) continue;
       if (i + kItems <= tile.count_along_source) {
-        put<kVector>(memory + offset_in_tile<kItem>(move, i, j), vectors[k]);
+        put<kVector>(memory + offset_in_tile<kItem>(plan, i, j), vectors[k]);
         continue;
       }
       for (uint32_t at = i; at < tile.count_along_source; ++at) {
-        put<kItem>(memory + offset_in_tile<kItem>(move, at, j),
+        put<kItem>(memory + offset_in_tile<kItem>(plan, at, j),
                    load<kItem>(tile.source + at * stride_s + j * stride_t));
       }
     }
@@ -489,21 +486,21 @@ GRIDBUF_MOVES void load_tile(const gridbuf_move& move, const Tile& tile, uint8_t
 
 // Phase 2: all threads write it, kVector bytes at once along the target's axis.
 template <int kItem, int kVector>
-GRIDBUF_MOVES void store_tile(const gridbuf_move& move, const Tile& tile, const uint8_t* memory,
-                              uint32_t thread) {
+GRIDBUF_KERNEL_CODE void store_tile(const gridbuf_kernel_plan& plan, const Tile& tile,
+                                    const uint8_t* memory, uint32_t thread) {
   constexpr uint32_t kItems = kVector / kItem;
-  const uint64_t stride_s = static_cast<uint64_t>(move.along_source.target_stride_bytes);
-  const uint64_t stride_t = static_cast<uint64_t>(move.along_target.target_stride_bytes);
+  const uint64_t stride_s = static_cast<uint64_t>(plan.along_source.target_stride_bytes);
+  const uint64_t stride_t = static_cast<uint64_t>(plan.along_target.target_stride_bytes);
 #pragma unroll 2
   for (uint32_t w = thread; w < kTileBytes / kVector; w += kThreads) {
-    const auto [i, j] = spot_written<kItems>(move, w);
+    const auto [i, j] = spot_written<kItems>(plan, w);
     if (i >= tile.count_along_source || j >= tile.count_along_target) continue;
     const uint64_t target = tile.target + i * stride_s + j * stride_t;
     if (j + kItems <= tile.count_along_target) {
       alignas(kVector) Unit<kItem> items[kItems];
 #pragma unroll
       for (uint32_t n = 0; n < kItems; ++n) {
-        items[n] = get<kItem>(memory + offset_in_tile<kItem>(move, i, j + n));
+        items[n] = get<kItem>(memory + offset_in_tile<kItem>(plan, i, j + n));
       }
       Unit<kVector> vector;
       memcpy(&vector, items, kVector);
@@ -512,35 +509,35 @@ GRIDBUF_MOVES void store_tile(const gridbuf_move& move, const Tile& tile, const 
     }
     for (uint32_t n = 0; j + n < tile.count_along_target; ++n) {
       store<kItem>(target + n * stride_t,
-                   get<kItem>(memory + offset_in_tile<kItem>(move, i, j + n)));
+                   get<kItem>(memory + offset_in_tile<kItem>(plan, i, j + n)));
     }
   }
 }
 
 // The widths that a side may have: 16 bytes, 4 bytes for smaller items, the item.
 template <int kItem>
-GRIDBUF_MOVES void load_tile_of(const gridbuf_move& move, const Tile& tile, uint8_t* memory,
-                                uint32_t thread) {
+GRIDBUF_KERNEL_CODE void load_tile_of(const gridbuf_kernel_plan& plan, const Tile& tile,
+                                      uint8_t* memory, uint32_t thread) {
   constexpr int kMiddle = kItem < 4 ? 4 : kItem;
-  const int bytes = move.along_source.vector_bytes;
-  if (bytes == 16) return load_tile<kItem, 16>(move, tile, memory, thread);
-  if (bytes == kMiddle) return load_tile<kItem, kMiddle>(move, tile, memory, thread);
-  load_tile<kItem, kItem>(move, tile, memory, thread);
+  const int bytes = plan.along_source.vector_bytes;
+  if (bytes == 16) return load_tile<kItem, 16>(plan, tile, memory, thread);
+  if (bytes == kMiddle) return load_tile<kItem, kMiddle>(plan, tile, memory, thread);
+  load_tile<kItem, kItem>(plan, tile, memory, thread);
 }
 
 template <int kItem>
-GRIDBUF_MOVES void store_tile_of(const gridbuf_move& move, const Tile& tile, const uint8_t* memory,
-                                 uint32_t thread) {
+GRIDBUF_KERNEL_CODE void store_tile_of(const gridbuf_kernel_plan& plan, const Tile& tile,
+                                       const uint8_t* memory, uint32_t thread) {
   constexpr int kMiddle = kItem < 4 ? 4 : kItem;
-  const int bytes = move.along_target.vector_bytes;
-  if (bytes == 16) return store_tile<kItem, 16>(move, tile, memory, thread);
-  if (bytes == kMiddle) return store_tile<kItem, kMiddle>(move, tile, memory, thread);
-  store_tile<kItem, kItem>(move, tile, memory, thread);
+  const int bytes = plan.along_target.vector_bytes;
+  if (bytes == 16) return store_tile<kItem, 16>(plan, tile, memory, thread);
+  if (bytes == kMiddle) return store_tile<kItem, kMiddle>(plan, tile, memory, thread);
+  store_tile<kItem, kItem>(plan, tile, memory, thread);
 }
 
-}  // namespace moves
+}  // namespace kernel_code
 }  // namespace gridbuf
 
 #endif  // __cplusplus
 
-#endif  // GRIDBUF_TRANSFER_DEVICE_MOVES_H_
+#endif  // GRIDBUF_TRANSFER_DEVICE_KERNEL_PLAN_H_
