@@ -108,8 +108,6 @@ BufferObject& ordered_buffer(void* py_object) {
   return buffer;
 }
 
-// ---- Out. ----
-
 int export_owned(void* py_object, DLManagedTensorVersioned** out) {
   return guarded(-1, [&] {
     const BufferObject& buffer = ordered_buffer(py_object);
@@ -126,8 +124,6 @@ int export_borrowed(void* py_object, DLTensor* out) {
     return 0;
   });
 }
-
-// ---- In. ----
 
 int import_owned(DLManagedTensorVersioned* tensor, void** out_py_object) {
   return guarded(-1, [&] {
@@ -218,8 +214,6 @@ int allocate_tensor(DLTensor* prototype, DLManagedTensorVersioned** out, void* e
   }
   return -1;
 }
-
-// ---- The stream. ----
 
 int find_current_stream(std::int32_t device_type, std::int32_t /*device_id*/, void** out_stream) {
   return guarded(-1, [&] {

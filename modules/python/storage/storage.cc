@@ -27,8 +27,6 @@ namespace {
 
 std::array<PyTypeObject*, 4> types_by_kind = {};  // registered by gridbuf.storage
 
-// ---- Lifetime. ----
-
 SpareObjects<sizeof(StorageObject)> spare_objects;
 
 PyObject* refuse_new(PyTypeObject* type, PyObject*, PyObject*) {
@@ -318,8 +316,6 @@ PyObject* iterate_slot(PyObject* self) {
                   "a 0-dimensional storage cannot be iterated over; use storage[()]");
   return nullptr;
 }
-
-// ---- The type. ----
 
 PyMethodDef methods[] = {
     {"__dlpack__", method(dlpack_method), METH_FASTCALL | METH_KEYWORDS,
