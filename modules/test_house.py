@@ -16,10 +16,12 @@ MAY_USE = {
     "transfer": {"base", "layout", "alloc"},
     # A description of memory holds a share in its owner, which is alloc's.
     "interface": {"base", "layout", "alloc"},
+    # Memory of the host and of devices, with every interface.
+    "array": {"base", "layout", "alloc", "device", "transfer", "interface"},
+    # A side of a storage is an array; it computes no size itself.
+    "storage": {"base", "layout", "alloc", "device", "transfer", "interface", "array"},
     # Arithmetic on descriptions of memory; field views are made of storages.
-    "call": {"base", "layout", "alloc", "device", "transfer", "interface", "storage"},
-    # Composed of all of these; it copies nothing and computes no size itself.
-    "storage": {"base", "layout", "alloc", "device", "transfer", "interface"},
+    "call": {"base", "layout", "alloc", "device", "transfer", "interface", "array", "storage"},
 }
 
 
