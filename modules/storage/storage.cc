@@ -269,10 +269,11 @@ BufferDescriptor Storage::memory(Side side) const {
 }
 
 Array Storage::array(Side side) const {
-  const BufferDescriptor found = memory(side);
-  return {
-      .memory = found,
-      .layout = Layout(found.view, layout(), alignment_bytes(), aligned_index(), dims(), halo())};
+  const bool is_main = side == Side::kHost || base_->kind != StorageKind::kSoftwareManaged;
+  if (is_main) return {.memory = memory(side), .layout = seen_};
+  const StridedView view = base_->seen_through(window_, shape(), side);
+  return {.memory = memory(side),
+          .layout = Layout(view, layout(), alignment_bytes(), aligned_index(), dims(), halo())};
 }
 
 }  // namespace gridbuf
