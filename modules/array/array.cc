@@ -43,8 +43,7 @@ StridedView padding_of(const Layout& layout) {
   StridedView padding = layout.view();
   const int axis = layout.contiguous_axis();
   padding.offset_bytes = layout.shape()[axis] * layout.itemsize_bytes();
-  padding.shape[axis] =
-      (layout.padded_shape()[axis] - layout.shape()[axis]) * layout.itemsize_bytes();
+  padding.shape[axis] = layout.row_padding() * layout.itemsize_bytes();
   padding.strides_bytes[axis] = 1;
   padding.itemsize_bytes = 1;
   return padding;
@@ -55,13 +54,13 @@ void poison_padding(const Layout& layout, const std::byte* first_element) {
   const int axis = layout.contiguous_axis();
   if (axis < 0) return;
   poison_row_padding(first_element, layout.total_bytes(),
-                     layout.padded_shape()[axis] * layout.itemsize_bytes(),
+                     (layout.shape()[axis] + layout.row_padding()) * layout.itemsize_bytes(),
                      layout.shape()[axis] * layout.itemsize_bytes());
 }
 
-absl::StatusOr<Block> block_of(MemoryKind kind, const AllocationRequest& request) {
-  if (kind == MemoryKind::kHost) return host_resource().allocate(request);
-  const absl::StatusOr<MemoryResource*> resource = memory_resource(kind);
+absl::StatusOr<Block> block_of(DeviceType type, const AllocationRequest& request) {
+  if (type == DeviceType::kHost) return host_resource().allocate(request);
+  const absl::StatusOr<MemoryResource*> resource = memory_resource(type);
   if (!resource.ok()) return resource.status();
   return (*resource)->allocate(request);
 }
@@ -79,19 +78,19 @@ absl::Status fill(const BufferDescriptor& memory, std::span<const std::byte> ele
 }  // namespace
 
 absl::Status with_request(const absl::Status& status, const Layout& layout,
-                          std::string_view dtype_name, MemoryKind kind) {
+                          std::string_view dtype_name, DeviceType type) {
   if (error_class_of(status) != ErrorClass::kMemory) return status;
   return with_context(
       status, "no memory for shape " + to_string(layout.shape()) + ", dtype " +
                   std::string(dtype_name) + ", layout " + to_string(layout.layout()) +
                   ", padded shape " + to_string(layout.padded_shape()) + ", alignment " +
                   std::to_string(layout.alignment_bytes()) + " bytes at index " +
-                  to_string(layout.aligned_index()) + ", memory " + std::string(to_string(kind)) +
+                  to_string(layout.aligned_index()) + ", memory " + std::string(memory_name(type)) +
                   ", " + bytes_text(layout.total_bytes()));
 }
 
 absl::StatusOr<Block> allocate_block(const Layout& layout, const ArrayOptions& options) {
-  const bool on_host = options.memory == MemoryKind::kHost;
+  const bool on_host = options.memory == DeviceType::kHost;
   const bool padding_alone =
       options.zeroed_padding && !options.zeroed && on_host && layout.total_bytes() > kFewBytes;
   const bool zeroed = options.zeroed || (options.zeroed_padding && !padding_alone);
@@ -109,22 +108,6 @@ absl::StatusOr<Block> allocate_block(const Layout& layout, const ArrayOptions& o
   }
   if (host_resource().poisons()) poison_padding(layout, block->data());
   return block;
-}
-
-MemoryKind memory_kind(DeviceType type) noexcept {
-  switch (type) {
-    case DeviceType::kHost:
-      return MemoryKind::kHost;
-    case DeviceType::kCudaHost:
-    case DeviceType::kRocmHost:
-      return MemoryKind::kPinned;
-    case DeviceType::kCudaManaged:
-      return MemoryKind::kManaged;
-    case DeviceType::kCuda:
-    case DeviceType::kRocm:
-      break;
-  }
-  return MemoryKind::kDevice;
 }
 
 // --- Making arrays -------------------------------------------------------------------------------
@@ -261,9 +244,10 @@ LayoutRequest Array::request() const {
           .halo = layout.halo()};
 }
 
-absl::StatusOr<Array> Array::copy(std::optional<MemoryKind> wanted) const {
+absl::StatusOr<Array> Array::copy(std::optional<DeviceType> wanted) const {
   absl::StatusOr<Array> made =
-      empty(request(), memory.dtype, {.memory = wanted.value_or(kind()), .zeroed_padding = true});
+      empty(request(), memory.dtype,
+            {.memory = wanted.value_or(memory.device.type), .zeroed_padding = true});
   if (!made.ok()) return made;
   if (absl::Status status = made->copy_from(*this); !status.ok()) return status;
   return made;
@@ -324,7 +308,7 @@ absl::Status Array::check_access(std::string_view dtype, bool reads_only) const 
   if (!is_host_readable(memory.device.type)) {
     return make_error(ErrorClass::kNoSuchBuffer,
                       {"the array's memory", to_string(memory.device), "readable by the host",
-                       "copy(MemoryKind::kHost) makes an array of the host"});
+                       "copy(DeviceType::kHost) makes an array of the host"});
   }
   if (memory.readonly && !reads_only) {
     return make_error(ErrorClass::kValue, {"the array", "read-only", "writable for this access",

@@ -41,10 +41,10 @@ export import gridbuf.layout.view;
 export namespace gridbuf {
 
 struct ArrayOptions {
-  MemoryKind memory = MemoryKind::kHost;
-  bool zeroed = false;          // elements and padding
-  bool zeroed_padding = false;  // the bytes that belong to no element
-  bool populate = false;        // commit the pages now
+  DeviceType memory = DeviceType::kHost;  // or one of CUDA's types
+  bool zeroed = false;                    // elements and padding
+  bool zeroed_padding = false;            // the bytes that belong to no element
+  bool populate = false;                  // commit the pages now
 };
 
 /// Memory for `layout`. In poison mode no thread may touch the padding of its rows. Errors:
@@ -53,15 +53,12 @@ absl::StatusOr<Block> allocate_block(const Layout& layout, const ArrayOptions& o
 
 /// The status, which is not OK, with all that was asked for if it is kMemory.
 absl::Status with_request(const absl::Status& status, const Layout& layout,
-                          std::string_view dtype_name, MemoryKind kind);
+                          std::string_view dtype_name, DeviceType type);
 
 /// Whether there are bytes that belong to no element.
 constexpr bool has_padding(const Layout& layout) noexcept {
   return layout.total_bytes() != layout.nbytes();
 }
-
-/// The kind of memory on such a device.
-MemoryKind memory_kind(DeviceType type) noexcept;
 
 /// The name of an element type of C++: "float64", "int32", "bool".
 template <class T>
@@ -139,8 +136,6 @@ struct Array {
   static absl::StatusOr<Array> from(BufferDescriptor memory, const LayoutRequest& given = {});
 
   const Extents& shape() const { return layout.shape(); }
-  /// Of `memory.device`.
-  MemoryKind kind() const { return memory_kind(memory.device.type); }
 
   /// The view that `map`, made for this shape, describes.
   Array view(const IndexMap& map) const;
@@ -151,8 +146,8 @@ struct Array {
 
   /// The request of this layout in new memory.
   LayoutRequest request() const;
-  /// The same layout and elements in new memory of a kind; without one, of the same kind.
-  absl::StatusOr<Array> copy(std::optional<MemoryKind> kind = std::nullopt) const;
+  /// The same layout and elements in new memory of a type, or of this array's.
+  absl::StatusOr<Array> copy(std::optional<DeviceType> type = std::nullopt) const;
   /// Copies the elements of `source`, which has this shape and item size. They may overlap. Host
   /// memory that takes part has been read and written at return. Errors: kValue if shapes or item
   /// sizes differ, or this array is read-only; those of the device.

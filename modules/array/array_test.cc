@@ -65,12 +65,12 @@ TEST_F(ArrayTest, NewMemoryIsLaidOutAndAlignedAsRequested) {
 }
 
 TEST_F(ArrayTest, FullFillsEveryKindOfMemory) {
-  for (const MemoryKind kind :
-       {MemoryKind::kHost, MemoryKind::kPinned, MemoryKind::kManaged, MemoryKind::kDevice}) {
+  for (const DeviceType kind :
+       {DeviceType::kHost, DeviceType::kCudaHost, DeviceType::kCudaManaged, DeviceType::kCuda}) {
     const Array array = *Array::full(padded_field(), 2.5F, {.memory = kind});
-    EXPECT_EQ(array.kind(), kind);
+    EXPECT_EQ(array.memory.device.type, kind);
     EXPECT_EQ(array.memory.dtype, *DType::from_name("float32"));
-    const Array on_host = *array.copy(MemoryKind::kHost);
+    const Array on_host = *array.copy(DeviceType::kHost);
     EXPECT_EQ((*on_host.elements<const float>())(0, 3, 4), 2.5F);
   }
 }
@@ -106,14 +106,14 @@ TEST_F(ArrayTest, AHaloBelongsToTheHandleAndMustFit) {
 TEST_F(ArrayTest, CopiesGoThroughEveryKindOfMemoryInEitherLayout) {
   const Array source = *Array::zeros(padded_field());
   count_up(source);
-  for (const MemoryKind kind :
-       {MemoryKind::kHost, MemoryKind::kPinned, MemoryKind::kManaged, MemoryKind::kDevice}) {
+  for (const DeviceType kind :
+       {DeviceType::kHost, DeviceType::kCudaHost, DeviceType::kCudaManaged, DeviceType::kCuda}) {
     const Array copied = *source.copy(kind);
     EXPECT_EQ(copied.layout, source.layout);
     const Array back = *Array::zeros({.shape = {3, 4, 5}});
     ASSERT_TRUE(back.copy_from(copied).ok());
     EXPECT_TRUE(is_counted(back));
-    EXPECT_TRUE(is_counted(*copied.copy(MemoryKind::kHost)));
+    EXPECT_TRUE(is_counted(*copied.copy(DeviceType::kHost)));
   }
 }
 
@@ -131,7 +131,7 @@ TEST_F(ArrayTest, CopiesOfOtherShapesAndToReadOnlyMemoryAreErrors) {
 TEST_F(ArrayTest, ElementsAreOfTheArraysTypeAndOfTheHost) {
   const Array array = *Array::zeros({.shape = {2}});
   EXPECT_EQ(error_class_of(array.elements<float>().status()), ErrorClass::kType);
-  const Array on_device = *Array::zeros({.shape = {2}}, DType(), {.memory = MemoryKind::kDevice});
+  const Array on_device = *Array::zeros({.shape = {2}}, DType(), {.memory = DeviceType::kCuda});
   EXPECT_EQ(error_class_of(on_device.elements<double>().status()), ErrorClass::kNoSuchBuffer);
 }
 

@@ -126,6 +126,12 @@ constexpr bool is_host_readable(DeviceType type) {
          type == DeviceType::kRocmHost || type == DeviceType::kCudaManaged;
 }
 
+/// Whether kernels of CUDA devices reach this memory: device, managed and pinned.
+constexpr bool is_cuda_accessible(DeviceType type) {
+  return type == DeviceType::kCuda || type == DeviceType::kCudaManaged ||
+         type == DeviceType::kCudaHost;
+}
+
 }  // namespace gridbuf
 
 export namespace gridbuf::system {

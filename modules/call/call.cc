@@ -50,11 +50,11 @@ int position_in(const Dims& dims, Dim dim) {
 }
 
 /// Sets the order of the dimensions. Requires as many as the rule has.
-absl::Status order(const FieldRule& rule, const std::optional<Dims>& named, BoundField& field) {
+absl::Status order(const FieldRule& rule, const Dims& named, BoundField& field) {
   for (int i = 0; i < rule.dims.size(); ++i) {
-    const int axis = named ? position_in(*named, rule.dims[i]) : i;
+    const int axis = named.empty() ? i : position_in(named, rule.dims[i]);
     if (axis < 0) {
-      return value_error(place(rule, rule.dims[i]), "its dims", to_string(*named),
+      return value_error(place(rule, rule.dims[i]), "its dims", to_string(named),
                          to_string(rule.dims) + " in any order",
                          "name the array's dimensions with dims=, or annotate the parameter with "
                          "its axes");
@@ -146,7 +146,8 @@ absl::Status place_origin(const FieldRule& rule, const FieldArgument& argument,
     status = take_origin(rule, *argument.origin, "origin that it declares (__gt_origin__)",
                          field.origin);
   } else {
-    for (const int axis : field.axes) field.origin.push_back(width(argument.halo, axis).lower);
+    for (const int axis : field.axes)
+      field.origin.push_back(width(argument.array.layout.halo(), axis).lower);
   }
   return status.ok() ? check_origin(rule, field) : status;
 }
@@ -192,7 +193,7 @@ absl::StatusOr<Extents> largest_domain(std::span<const FieldRule> rules,
     if (arguments[f].is_absent) continue;
     for (int i = 0; i < rules[f].dims.size() && rules[f].dims[i].is_spatial(); ++i) {
       const BoundField& field = call.fields[f];
-      const HaloWidth halo = width(arguments[f].halo, field.axes[i]);
+      const HaloWidth halo = width(arguments[f].array.layout.halo(), field.axes[i]);
       const std::int64_t points = room(rules[f], field, i, halo);
       if (points < 0) return no_room(rules[f], field, i, halo);
       std::int64_t& extent = extents[position_in(domain, rules[f].dims[i])];
@@ -240,10 +241,12 @@ absl::Status bind_domain(std::span<const FieldRule> rules, std::span<const Field
 }
 
 absl::Status bind_field(const FieldRule& rule, const FieldArgument& argument, BoundField& field) {
-  if (absl::Status status = check_ndim(rule, argument.memory.ndim()); !status.ok()) return status;
-  if (absl::Status status = order(rule, argument.dims, field); !status.ok()) return status;
-  if (!(argument.dtype == rule.dtype)) return wrong_dtype(rule, argument.dtype.name());
-  field.memory = permuted(argument.memory, field.axes);
+  const BufferDescriptor& memory = argument.array.memory;
+  const Dims& named = argument.array.layout.dims();
+  if (absl::Status status = check_ndim(rule, memory.view.ndim()); !status.ok()) return status;
+  if (absl::Status status = order(rule, named, field); !status.ok()) return status;
+  if (!(memory.dtype == rule.dtype)) return wrong_dtype(rule, memory.dtype.name());
+  field.memory = permuted(memory.view, field.axes);
   return check_data_extents(rule, field);
 }
 

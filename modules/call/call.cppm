@@ -41,6 +41,7 @@ module;
 
 export module gridbuf.call;
 
+export import gridbuf.array;
 export import gridbuf.interface;
 export import gridbuf.layout;
 export import gridbuf.storage;
@@ -68,15 +69,11 @@ struct FieldRule {
 
 /// What a call passes for a field, as it is when the call begins.
 struct FieldArgument {
-  // Not defaulted, because `FieldArgument()` would then write zeros to all of its three kilobytes.
+  // Not defaulted, because `FieldArgument()` would then write zeros to all of its four kilobytes.
   FieldArgument() {}
 
-  StridedView memory = {};     // in the object's own order
-  std::uintptr_t address = 0;  // of element (0, ..., 0)
-  DType dtype = {};
-  std::optional<Dims> dims = std::nullopt;       // that the object names; none: those of the rule
-  Halo halo = {};                                // in the object's own order; empty: none
-  std::optional<Extents> origin = std::nullopt;  // that the object names, in the rule's order
+  Array array = {};  // if its dimensions have no names, they are the rule's, in its order
+  std::optional<Extents> origin = std::nullopt;  // that the object declares, in the rule's order
   bool is_absent = false;                        // nothing was passed: it does not count
 };
 

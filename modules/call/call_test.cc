@@ -1,3 +1,4 @@
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -25,14 +26,12 @@ FieldRule rule_of(std::string name, const Dims& dims = kIJK) {
 }
 
 /// An array in C order at an address that is a multiple of 64.
-FieldArgument argument_of(const Extents& shape, std::optional<Dims> dims = std::nullopt,
-                          const Halo& halo = {}) {
-  const Layout plan = make_plan({.shape = shape, .itemsize_bytes = 8}).value();
+FieldArgument argument_of(const Extents& shape, const Dims& dims = {}, const Halo& halo = {}) {
   FieldArgument argument;
-  argument.memory = plan.view();
-  argument.address = 0x10000;
-  argument.dims = dims;
-  argument.halo = halo;
+  argument.array.layout =
+      make_plan({.shape = shape, .itemsize_bytes = 8, .dims = dims, .halo = halo}).value();
+  argument.array.memory.view = argument.array.layout.view();
+  argument.array.memory.block = reinterpret_cast<std::byte*>(0x10000);
   return argument;
 }
 
@@ -70,7 +69,7 @@ TEST(BindCall, StridesFollowTheDimensions) {
 
 TEST(BindCall, OriginOfTheCallThenOfTheObjectThenTheLowerHaloThenZero) {
   const std::vector<FieldRule> rules{rule_of("u")};
-  FieldArgument array = argument_of({9, 9, 9}, std::nullopt, {{1, 0}, {2, 0}, {3, 0}});
+  FieldArgument array = argument_of({9, 9, 9}, {}, {{1, 0}, {2, 0}, {3, 0}});
   const auto origin = [&](const CallRequest& request) {
     return bind_call(rules, {&array, 1}, request)->fields[0].origin;
   };
@@ -81,7 +80,7 @@ TEST(BindCall, OriginOfTheCallThenOfTheObjectThenTheLowerHaloThenZero) {
   EXPECT_EQ(origin({.origins = {Extents{6, 6, 6}}, .origin = Extents{5, 5, 5}}),
             (Extents{6, 6, 6}));
   array.origin = std::nullopt;
-  array.halo = {};
+  array = argument_of({9, 9, 9});
   EXPECT_EQ(origin({}), (Extents{0, 0, 0}));
 }
 
@@ -126,7 +125,7 @@ TEST(BindCall, EveryErrorNamesFieldDimensionWantedAndFound) {
   expect(message_of({vector}, {argument_of({8, 2})}),
          "field 'w', dimension 0: its extent is 2, but must be 3");
   FieldArgument other = cube[0];
-  other.dtype = DType::from_name("int64").value();
+  other.array.memory.dtype = DType::from_name("int64").value();
   const auto typed = bind_call(one, {&other, 1});
   ASSERT_FALSE(typed.ok());
   EXPECT_EQ(error_class_of(typed.status()), ErrorClass::kType);
@@ -157,6 +156,10 @@ TEST(DomainDims, AreTheSpatialOnesOfAnyField) {
   EXPECT_EQ(domain_dims(rules), (Dims{kDimI, kDimK}));
 }
 
+std::uintptr_t address_of(const FieldArgument& argument) {
+  return reinterpret_cast<std::uintptr_t>(argument.array.memory.first_element());
+}
+
 /// The field of a call with one array.
 BoundField bound(const FieldRule& rule, const FieldArgument& array, const Extents& origin) {
   return bind_call({&rule, 1}, {&array, 1}, {.origin = origin})->fields[0];
@@ -166,20 +169,20 @@ TEST(CheckMemory, LooksAtLayoutStrideOfTheContiguousDimensionAndAlignment) {
   FieldRule rule = rule_of("u");
   const FieldArgument array = argument_of({4, 8, 8});
   rule.relied_on.layout = {0, 1, 2};
-  EXPECT_TRUE(check_memory(rule, bound(rule, array, {0, 0, 0}), array.address).ok());
+  EXPECT_TRUE(check_memory(rule, bound(rule, array, {0, 0, 0}), address_of(array)).ok());
   rule.relied_on.layout = {2, 0, 1};
-  EXPECT_FALSE(check_memory(rule, bound(rule, array, {0, 0, 0}), array.address).ok());
+  EXPECT_FALSE(check_memory(rule, bound(rule, array, {0, 0, 0}), address_of(array)).ok());
   rule.relied_on = {.alignment_bytes = 64};
-  EXPECT_TRUE(check_memory(rule, bound(rule, array, {1, 1, 0}), array.address).ok());
-  EXPECT_FALSE(check_memory(rule, bound(rule, array, {1, 1, 1}), array.address).ok());
-  EXPECT_FALSE(check_memory(rule, bound(rule, array, {0, 0, 0}), array.address + 8).ok());
+  EXPECT_TRUE(check_memory(rule, bound(rule, array, {1, 1, 0}), address_of(array)).ok());
+  EXPECT_FALSE(check_memory(rule, bound(rule, array, {1, 1, 1}), address_of(array)).ok());
+  EXPECT_FALSE(check_memory(rule, bound(rule, array, {0, 0, 0}), address_of(array) + 8).ok());
   FieldArgument uneven = argument_of({4, 8, 7});
-  EXPECT_FALSE(check_memory(rule, bound(rule, uneven, {0, 0, 0}), uneven.address).ok());
+  EXPECT_FALSE(check_memory(rule, bound(rule, uneven, {0, 0, 0}), address_of(uneven)).ok());
   FieldArgument stepped = array;
-  stepped.memory.strides_bytes[2] = 16;
-  stepped.memory.shape[2] = 4;
+  stepped.array.memory.view.strides_bytes[2] = 16;
+  stepped.array.memory.view.shape[2] = 4;
   rule.relied_on = {.layout = {0, 1, 2}};
-  EXPECT_FALSE(check_memory(rule, bound(rule, stepped, {0, 0, 0}), stepped.address).ok());
+  EXPECT_FALSE(check_memory(rule, bound(rule, stepped, {0, 0, 0}), address_of(stepped)).ok());
 }
 
 TEST(CheckMemory, ExtentsOfOneAndEmptyFieldsAreAsAnybodyWants) {
@@ -187,7 +190,8 @@ TEST(CheckMemory, ExtentsOfOneAndEmptyFieldsAreAsAnybodyWants) {
   rule.relied_on = {.layout = {2, 1, 0}, .alignment_bytes = 64};
   for (const Extents& shape : {Extents{1, 1, 1}, Extents{1, 1, 3}, Extents{0, 3, 3}}) {
     const FieldArgument array = argument_of(shape);
-    const absl::Status status = check_memory(rule, bound(rule, array, {0, 0, 0}), array.address);
+    const absl::Status status =
+        check_memory(rule, bound(rule, array, {0, 0, 0}), address_of(array));
     // A row of three lies along K, which the rule does not have contiguous: each is a row.
     EXPECT_EQ(status.ok(), shape[2] != 3 || shape[0] == 0) << to_string(shape) << status;
   }
@@ -197,9 +201,9 @@ TEST(SlowMemory, IsAText) {
   FieldRule rule = rule_of("u");
   const FieldArgument array = argument_of({4, 8, 8});
   const BoundField field = bound(rule, array, {0, 0, 0});
-  EXPECT_EQ(slow_memory(rule, field, array.address), "");
+  EXPECT_EQ(slow_memory(rule, field, address_of(array)), "");
   rule.preferred.layout = {2, 1, 0};
-  EXPECT_NE(slow_memory(rule, field, array.address).find("field 'u', dimension"),
+  EXPECT_NE(slow_memory(rule, field, address_of(array)).find("field 'u', dimension"),
             std::string::npos);
 }
 

@@ -10,13 +10,8 @@ import gridbuf.interface;
 namespace gridbuf {
 
 FieldArgument field_argument(const Storage& storage, Side side) {
-  const BufferDescriptor memory = storage.memory(side);
   FieldArgument argument;
-  argument.memory = memory.view;
-  argument.address = reinterpret_cast<std::uintptr_t>(memory.first_element());
-  argument.dtype = storage.dtype();
-  argument.dims = storage.dims();
-  argument.halo = storage.halo();
+  argument.array = storage.array(side);
   return argument;
 }
 

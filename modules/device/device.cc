@@ -25,8 +25,6 @@ thread_local StreamHandle this_threads_stream = kLegacyDefaultStream;
 
 std::atomic<bool> exiting = false;
 
-constexpr std::array<std::string_view, 4> kKindNames{"host", "pinned", "managed", "device"};
-
 // The rows of one side as a view of bytes: its hull is what they reach over.
 absl::StatusOr<std::int64_t> extent_of_rows(std::string_view side, const RowCopy& rows,
                                             std::int64_t pitch_bytes) {
@@ -47,17 +45,26 @@ absl::StatusOr<std::int64_t> extent_of_rows(std::string_view side, const RowCopy
 
 }  // namespace
 
-std::string_view to_string(MemoryKind kind) { return kKindNames[static_cast<std::size_t>(kind)]; }
-
-Device device_of(MemoryKind kind, std::int32_t ordinal) {
-  constexpr DeviceType kTypes[] = {DeviceType::kHost, DeviceType::kCudaHost,
-                                   DeviceType::kCudaManaged, DeviceType::kCuda};
-  return {kTypes[static_cast<std::size_t>(kind)], kind == MemoryKind::kDevice ? ordinal : 0};
+std::string_view memory_name(DeviceType type) {
+  switch (type) {
+    case DeviceType::kHost:
+      return "host";
+    case DeviceType::kCudaHost:
+    case DeviceType::kRocmHost:
+      return "pinned";
+    case DeviceType::kCudaManaged:
+      return "managed";
+    case DeviceType::kCuda:
+    case DeviceType::kRocm:
+      break;
+  }
+  return "device";
 }
 
-absl::StatusOr<MemoryKind> memory_kind(std::string_view name) {
-  for (std::size_t i = 0; i < kKindNames.size(); ++i) {
-    if (kKindNames[i] == name) return static_cast<MemoryKind>(i);
+absl::StatusOr<DeviceType> memory_type(std::string_view name) {
+  for (const DeviceType type :
+       {DeviceType::kHost, DeviceType::kCudaHost, DeviceType::kCudaManaged, DeviceType::kCuda}) {
+    if (memory_name(type) == name) return type;
   }
   return make_error(ErrorClass::kValue, {"memory", "'" + std::string(name) + "'",
                                          "'host', 'pinned', 'managed' or 'device'",

@@ -34,22 +34,16 @@ import gridbuf.alloc;
 
 export namespace gridbuf {
 
-/// Where memory lives, and who reaches it.
-enum class MemoryKind : std::uint8_t {
-  kHost,     // ordinary memory: the host alone
-  kPinned,   // host memory that the driver knows: both, and copies run beside the host's work
-  kManaged,  // moves between host and device: both
-  kDevice,   // the device alone; a host that touches it is ended by a segmentation fault
-};
+/// What the parameter `memory` calls it: "host", "pinned", "managed" or "device".
+std::string_view memory_name(DeviceType type);
 
-/// "host", "pinned", "managed", "device".
-std::string_view to_string(MemoryKind kind);
+/// The type of that name: the host's, or one of CUDA's. Error: kValue, listing the names.
+absl::StatusOr<DeviceType> memory_type(std::string_view name);
 
-/// What DLPack calls memory of that kind: kCuda and the ordinal for kDevice, else ordinal 0.
-Device device_of(MemoryKind kind, std::int32_t ordinal);
-
-/// The kind of that name. Error: kValue, listing the names.
-absl::StatusOr<MemoryKind> memory_kind(std::string_view name);
+/// A device that reports memory of this type: the ordinal only counts for kCuda.
+constexpr Device device_of(DeviceType type, std::int32_t ordinal) {
+  return {type, type == DeviceType::kCuda ? ordinal : 0};
+}
 
 /// A stream, as the CUDA array interface and DLPack write it. Never 0.
 using StreamHandle = std::uint64_t;
@@ -143,9 +137,9 @@ class DeviceDriver {
  public:
   /// The names of its resources: of kPinned, kManaged, kDevice. Static text.
   explicit DeviceDriver(const std::array<std::string_view, 3>& names)
-      : resources_{{{*this, MemoryKind::kPinned, names[0]},
-                    {*this, MemoryKind::kManaged, names[1]},
-                    {*this, MemoryKind::kDevice, names[2]}}} {}
+      : resources_{{{*this, DeviceType::kCudaHost, names[0]},
+                    {*this, DeviceType::kCudaManaged, names[1]},
+                    {*this, DeviceType::kCuda, names[2]}}} {}
   DeviceDriver(const DeviceDriver&) = delete;
   DeviceDriver& operator=(const DeviceDriver&) = delete;
   virtual ~DeviceDriver() = default;
@@ -153,12 +147,12 @@ class DeviceDriver {
   virtual std::string_view name() const noexcept = 0;  // "cuda", "emulated"
   virtual bool is_emulated() const noexcept = 0;
 
-  /// The source of memory of one kind, which is not kHost. Blocks of kDevice are made and freed in
-  /// the order of the current stream, and say so in their facts: work on another stream, and reads
-  /// of their zeros, must be ordered after it. The other kinds can be used at once, and are given
-  /// back when the device has finished with them.
-  MemoryResource& resource(MemoryKind kind) {
-    return resources_[static_cast<std::size_t>(kind) - 1];
+  /// The source of memory of one of CUDA's types. Blocks of kCuda are made and freed in the order
+  /// of the current stream, and say so in their info: work on another stream, and reads of their
+  /// zeros, must be ordered after it. Pinned and managed memory can be used at once, and is freed
+  /// when the device has finished with it.
+  MemoryResource& resource(DeviceType type) {
+    return resources_[type == DeviceType::kCudaHost ? 0 : type == DeviceType::kCudaManaged ? 1 : 2];
   }
 
   /// The device that is current on this thread; kCuda and its ordinal.
@@ -207,12 +201,12 @@ class DeviceDriver {
   virtual std::vector<std::pair<std::string, std::string>> facts() = 0;
 
  private:
-  /// What resource(kind).allocate(request) does.
-  virtual absl::StatusOr<Block> allocate(MemoryKind kind, const AllocationRequest& request) = 0;
+  /// What resource(type).allocate(request) does.
+  virtual absl::StatusOr<Block> allocate(DeviceType kind, const AllocationRequest& request) = 0;
 
   class Resource final : public MemoryResource {
    public:
-    Resource(DeviceDriver& driver, MemoryKind kind, std::string_view name)
+    Resource(DeviceDriver& driver, DeviceType kind, std::string_view name)
         : driver_(driver), kind_(kind), name_(name) {}
     absl::StatusOr<Block> allocate(const AllocationRequest& request) override {
       return driver_.allocate(kind_, request);
@@ -221,7 +215,7 @@ class DeviceDriver {
 
    private:
     DeviceDriver& driver_;
-    MemoryKind kind_;
+    DeviceType kind_;
     std::string_view name_;
   };
 

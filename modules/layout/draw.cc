@@ -50,7 +50,7 @@ class Picture {
     if (layout_.element_count() == 0) return absl::StrCat(text, "no elements, no bytes\n");
     absl::StrAppend(&text, heading(), "\n");
     std::int64_t rows = 1;
-    for (const int axis : slow_axes_) rows *= layout_.padded_shape()[axis];
+    for (const int axis : slow_axes_) rows *= padded_shape_[axis];
     const Shown shown = shown_of(rows, options_.max_rows);
     for (std::int64_t row = 0; row < shown.head; ++row) text += line(row);
     if (shown.hidden > 0) absl::StrAppend(&text, "  ... ", shown.hidden, " more rows ...\n");
@@ -59,9 +59,7 @@ class Picture {
   }
 
  private:
-  std::int64_t cells_per_row() const {
-    return row_axis_ < 0 ? 1 : layout_.padded_shape()[row_axis_];
-  }
+  std::int64_t cells_per_row() const { return row_axis_ < 0 ? 1 : padded_shape_[row_axis_]; }
 
   std::string heading() const {
     if (row_axis_ < 0) return "one element, no dimensions";
@@ -75,8 +73,8 @@ class Picture {
     Extents index(layout_.ndim(), 0);
     for (int i = slow_axes_.size() - 1; i >= 0; --i) {
       const int axis = slow_axes_[i];
-      index[axis] = row % layout_.padded_shape()[axis];
-      row /= layout_.padded_shape()[axis];
+      index[axis] = row % padded_shape_[axis];
+      row /= padded_shape_[axis];
     }
     std::string text =
         absl::StrFormat("%10s ", absl::StrCat("+", byte_offset(layout_.view(), index)));
@@ -121,11 +119,12 @@ class Picture {
       absl::StrAppend(&text, "   A", has_halo ? " (a in the halo)" : "",
                       " address is a multiple of ", layout_.alignment_bytes(), " bytes");
     }
-    if (layout_.padded_shape() != layout_.shape()) absl::StrAppend(&text, "   . padding");
+    if (layout_.row_padding() != 0) absl::StrAppend(&text, "   . padding");
     return text;
   }
 
   const Layout& layout_;
+  const Extents padded_shape_ = layout_.padded_shape();
   const DrawOptions& options_;
   Dims dims_;
   Halo halo_;

@@ -641,9 +641,9 @@ class Layout {
     halo_ = halo;
   }
 
-  constexpr int ndim() const noexcept { return shape_.size(); }
-  constexpr const Extents& shape() const noexcept { return shape_; }
-  constexpr std::int64_t itemsize_bytes() const noexcept { return itemsize_bytes_; }
+  constexpr int ndim() const noexcept { return view_.ndim(); }
+  constexpr const Extents& shape() const noexcept { return view_.shape; }
+  constexpr std::int64_t itemsize_bytes() const noexcept { return view_.itemsize_bytes; }
   constexpr const LayoutMap& layout() const noexcept { return layout_; }
   /// Holds at the element of aligned_index().
   constexpr std::int64_t alignment_bytes() const noexcept { return alignment_bytes_; }
@@ -655,9 +655,15 @@ class Layout {
 
   /// Bytes from an element to the next one, per dimension; >= 0 unless it is a view. An extent of 0
   /// counts as 1 here.
-  constexpr const Extents& strides_bytes() const noexcept { return strides_bytes_; }
+  constexpr const Extents& strides_bytes() const noexcept { return view_.strides_bytes; }
+  /// The elements of padding behind each row; 0 in a view.
+  constexpr std::int64_t row_padding() const noexcept { return row_padding_; }
   /// The shape with the contiguous extent rounded up; of a view its shape.
-  constexpr const Extents& padded_shape() const noexcept { return padded_shape_; }
+  constexpr Extents padded_shape() const noexcept {
+    Extents padded = shape();
+    if (row_padding_ != 0) padded[contiguous_axis()] += row_padding_;
+    return padded;
+  }
   /// The number of elements, without padding.
   constexpr std::int64_t element_count() const noexcept { return element_count_; }
   /// The bytes of the elements, without padding.
@@ -677,13 +683,7 @@ class Layout {
   }
 
   /// The elements; the padding is outside.
-  constexpr StridedView view() const noexcept {
-    return StridedView{shape_, strides_bytes_, offset_bytes_, itemsize_bytes_};
-  }
-  /// Elements and padding, for the few that may touch padding.
-  constexpr StridedView padded_view() const noexcept {
-    return StridedView{padded_shape_, strides_bytes_, offset_bytes_, itemsize_bytes_};
-  }
+  constexpr const StridedView& view() const noexcept { return view_; }
 
   friend constexpr bool operator==(const Layout&, const Layout&) noexcept = default;
   friend std::ostream& operator<<(std::ostream& stream, const Layout& layout) {
@@ -698,15 +698,12 @@ class Layout {
   constexpr LayoutFault pad(const Axes& axis_of_rank) noexcept;
   constexpr LayoutFault lay_out() noexcept;
 
-  Extents shape_;
-  Extents strides_bytes_;
-  Extents padded_shape_;
+  StridedView view_;
   Extents aligned_index_;
   LayoutMap layout_;
   Dims dims_;
   Halo halo_;
-  std::int64_t offset_bytes_ = 0;
-  std::int64_t itemsize_bytes_ = 1;
+  std::int64_t row_padding_ = 0;
   std::int64_t alignment_bytes_ = 1;
   std::int64_t element_count_ = 1;
   std::int64_t nbytes_ = 1;
@@ -742,8 +739,9 @@ constexpr LayoutFault Layout::take(const LayoutRequest& request) noexcept {
   for (int axis = 0; axis < request.shape.size(); ++axis) {
     if (request.shape[axis] < 0) return {kExtent, axis};
   }
-  shape_ = request.shape;
-  itemsize_bytes_ = request.itemsize_bytes;
+  view_.shape = request.shape;
+  view_.offset_bytes = 0;
+  view_.itemsize_bytes = request.itemsize_bytes;
   alignment_bytes_ = request.alignment_bytes;
   if (request.layout.empty()) {
     layout_ = c_order(ndim());
@@ -766,7 +764,7 @@ constexpr LayoutFault Layout::take_aligned_index(const Extents& aligned_index) n
   if (aligned_index.size() != ndim()) return {kAlignedIndexLength};
   for (int axis = 0; axis < ndim(); ++axis) {
     const std::int64_t position = aligned_index[axis];
-    if (position < 0 || (position > 0 && position >= shape_[axis])) return {kAlignedIndex, axis};
+    if (position < 0 || (position > 0 && position >= shape()[axis])) return {kAlignedIndex, axis};
   }
   aligned_index_ = aligned_index;
   return {};
@@ -775,7 +773,7 @@ constexpr LayoutFault Layout::take_aligned_index(const Extents& aligned_index) n
 constexpr LayoutFault Layout::take_meaning(const LayoutRequest& request) noexcept {
   using enum LayoutFault::Kind;
   if (!request.dims.empty() && !are_names_of(request.dims, ndim())) return {kDims};
-  if (!request.halo.empty() && !fits(request.halo, shape_)) return {kHalo};
+  if (!request.halo.empty() && !fits(request.halo, shape())) return {kHalo};
   dims_ = request.dims;
   halo_ = request.halo;
   return {};
@@ -783,13 +781,13 @@ constexpr LayoutFault Layout::take_meaning(const LayoutRequest& request) noexcep
 
 /// Rounds the contiguous extent up, so that every row is a whole number of alignments.
 constexpr LayoutFault Layout::pad(const Axes& axis_of_rank) noexcept {
-  padded_shape_ = shape_;
+  row_padding_ = 0;
   if (ndim() <= 1 || alignment_bytes_ == 1) return {};
   const int axis = axis_of_rank[ndim() - 1];
-  const std::optional<std::int64_t> padded =
-      checked::align_up(shape_[axis], checked::padding_multiple(alignment_bytes_, itemsize_bytes_));
+  const std::optional<std::int64_t> padded = checked::align_up(
+      shape()[axis], checked::padding_multiple(alignment_bytes_, itemsize_bytes()));
   if (!padded) return {LayoutFault::Kind::kOverflow};
-  padded_shape_[axis] = *padded;
+  row_padding_ = *padded - shape()[axis];
   return {};
 }
 
@@ -800,27 +798,26 @@ constexpr LayoutFault Layout::lay_out() noexcept {
   constexpr LayoutFault kTooLarge{LayoutFault::Kind::kOverflow};
   const Axes axis_of_rank = axes_by_rank(layout_);
   if (const LayoutFault fault = pad(axis_of_rank); !fault.ok()) return fault;
-  strides_bytes_ = Extents(ndim(), 0);
-  offset_bytes_ = 0;
-  std::int64_t stride_bytes = itemsize_bytes_;
+  view_.strides_bytes = Extents(ndim(), 0);
+  std::int64_t stride_bytes = itemsize_bytes();
   std::int64_t aligned_offset_bytes = 0;
   std::int64_t count = 1;
   bool any_zero = false;
   for (int rank = ndim() - 1; rank >= 0; --rank) {
     const int axis = axis_of_rank[rank];
-    const std::int64_t extent = shape_[axis];
-    const std::int64_t padded_extent = padded_shape_[axis];
+    const std::int64_t extent = shape()[axis];
+    const std::int64_t padded_extent = rank == ndim() - 1 ? extent + row_padding_ : extent;
     any_zero = any_zero || extent == 0;
     const auto next = checked::mul(stride_bytes, padded_extent == 0 ? 1 : padded_extent);
     const auto next_count = checked::mul(count, extent == 0 ? 1 : extent);
     if (!next || !next_count) return kTooLarge;
-    strides_bytes_[axis] = stride_bytes;
+    view_.strides_bytes[axis] = stride_bytes;
     aligned_offset_bytes += aligned_index_[axis] * stride_bytes;  // Less than the total.
     stride_bytes = *next;
     count = *next_count;
   }
   element_count_ = any_zero ? 0 : count;
-  nbytes_ = element_count_ * itemsize_bytes_;  // At most the total.
+  nbytes_ = element_count_ * itemsize_bytes();  // At most the total.
   total_bytes_ = any_zero ? 0 : stride_bytes;
   aligned_offset_bytes_ = aligned_offset_bytes;
   return {};
@@ -829,22 +826,18 @@ constexpr LayoutFault Layout::lay_out() noexcept {
 constexpr Layout::Layout(const StridedView& memory, const LayoutMap& layout,
                          std::int64_t alignment_bytes, const Extents& aligned_index,
                          const Dims& dims, const Halo& halo) noexcept
-    : shape_(memory.shape),
-      strides_bytes_(memory.strides_bytes),
-      padded_shape_(memory.shape),
+    : view_(memory),
       aligned_index_(aligned_index),
       layout_(layout),
       dims_(dims),
       halo_(halo),
-      offset_bytes_(memory.offset_bytes),
-      itemsize_bytes_(memory.itemsize_bytes),
       alignment_bytes_(alignment_bytes) {
   // A broadcast view may have more elements than fit: then both numbers are the limit.
-  element_count_ = checked::product(shape_.span()).value_or(checked::kMaxBytes);
-  nbytes_ = checked::mul(element_count_, itemsize_bytes_).value_or(checked::kMaxBytes);
+  element_count_ = checked::product(shape().span()).value_or(checked::kMaxBytes);
+  nbytes_ = checked::mul(element_count_, itemsize_bytes()).value_or(checked::kMaxBytes);
   total_bytes_ = byte_hull(memory).value_or(checked::ByteHull{}).length_bytes();
   aligned_offset_bytes_ =
-      is_empty(shape_) ? memory.offset_bytes : byte_offset(memory, aligned_index_);
+      is_empty(shape()) ? memory.offset_bytes : byte_offset(memory, aligned_index_);
 }
 
 /// The arithmetic of `make_plan`: writes the layout to `layout` and returns no fault, or returns

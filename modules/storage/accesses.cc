@@ -94,7 +94,7 @@ absl::Status Storage::begin_write(Side side, Coverage coverage) const {
   // Held until the box is ours: a transfer that another thread has planned may want to write here,
   // and one that is planned between reading and taking over would.
   const Lock lock(base.order->transfers);
-  if (coverage == Coverage::kPart || !window_.is_dense()) {
+  if (coverage == Coverage::kPart || !is_dense(map_)) {
     if (absl::Status status = read(side); !status.ok()) return status;
   } else {
     if (absl::Status status = base.finish(); !status.ok()) return status;

@@ -82,20 +82,6 @@ absl::Status StorageBase::attach() {
   return sync->attach(buffers);
 }
 
-StridedView StorageBase::seen_through(const Window& window, const Extents& shape, Side side) const {
-  const StridedView& whole = of(side).view;
-  StridedView view{shape, shape, whole.offset_bytes, whole.itemsize_bytes};
-  const bool has_elements = !is_empty(whole.shape);
-  if (has_elements) view.offset_bytes = byte_offset(whole, window.start());
-  for (int axis = 0; axis < shape.size(); ++axis) {
-    const ViewAxis& seen = window.axes()[axis];
-    std::int64_t stride_bytes = seen.has_source() ? whole.strides_bytes[seen.source] : 0;
-    if (has_elements && seen.extent > 1) stride_bytes *= seen.step;
-    view.strides_bytes[axis] = stride_bytes;
-  }
-  return view;
-}
-
 // --- Exports ------------------------------------------------------------------------------------
 
 void StorageBase::add_export(Side side, const Box& box) const noexcept {

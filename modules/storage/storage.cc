@@ -25,10 +25,10 @@ namespace gridbuf {
 
 namespace {
 
-MemoryKind memory_kind_of(StorageKind kind, Side side) {
-  if (kind == StorageKind::kCudaManaged) return MemoryKind::kManaged;
-  if (side == Side::kDevice) return MemoryKind::kDevice;
-  return kind == StorageKind::kSoftwareManaged ? MemoryKind::kPinned : MemoryKind::kHost;
+DeviceType memory_type_of(StorageKind kind, Side side) {
+  if (kind == StorageKind::kCudaManaged) return DeviceType::kCudaManaged;
+  if (side == Side::kDevice) return DeviceType::kCuda;
+  return kind == StorageKind::kSoftwareManaged ? DeviceType::kCudaHost : DeviceType::kHost;
 }
 
 absl::Status no_memory() {
@@ -63,10 +63,10 @@ absl::StatusOr<Storage> Storage::allocate(const StorageRequest& request) {
       base->device = base->host;
       continue;
     }
-    const MemoryKind kind = memory_kind_of(request.kind, side);
+    const DeviceType memory = memory_type_of(request.kind, side);
     absl::StatusOr<Array> made =
         Array::allocate(*seen, request.dtype,
-                        {.memory = kind, .zeroed = request.zeroed, .populate = request.populate});
+                        {.memory = memory, .zeroed = request.zeroed, .populate = request.populate});
     if (!made.ok()) return with_context(made.status(), "a storage");
     base->array_of(side) = *std::move(made);
   }
@@ -80,7 +80,7 @@ absl::StatusOr<Storage> Storage::allocate(const StorageRequest& request) {
   }
   if (absl::Status status = base->start(); !status.ok()) return status;
   if (base->order != nullptr) base->order->stream = current_stream();
-  return Storage(std::move(base), Window(seen->shape()), *seen);
+  return Storage(std::move(base), *seen);
 }
 
 // --- Existing memory -----------------------------------------------------------------------------
@@ -175,7 +175,7 @@ absl::Status complete_pair(StorageParts& parts) {
   const Side missing = parts.host ? Side::kDevice : Side::kHost;
   const Array& given = parts.host ? *parts.host : *parts.device;
   absl::StatusOr<Array> made = Array::empty(given.request(), given.memory.dtype,
-                                            {.memory = memory_kind_of(parts.kind, missing)});
+                                            {.memory = memory_type_of(parts.kind, missing)});
   if (!made.ok()) return made.status();
   (missing == Side::kHost ? parts.host : parts.device) = *std::move(made);
   absl::StatusOr<std::shared_ptr<SyncState>> state =
@@ -222,7 +222,7 @@ absl::StatusOr<Storage> Storage::wrap(const StorageParts& given) {
   const bool has_order = parts.sync != nullptr && parts.sync->is_attached();
   if (absl::Status status = base->start(); !status.ok()) return status;
   if (base->order != nullptr && !has_order) base->order->stream = current_stream();
-  return Storage(std::move(base), Window(seen->shape()), *seen);
+  return Storage(std::move(base), *seen);
 }
 
 // --- Attributes --------------------------------------------------------------------------------
@@ -261,7 +261,7 @@ BufferDescriptor Storage::memory(Side side) const {
   const BufferDescriptor& buffer = base_->of(side);
   const bool is_main = side == Side::kHost || base_->kind != StorageKind::kSoftwareManaged;
   return {.block = buffer.block,
-          .view = is_main ? seen_.view() : base_->seen_through(window_, shape(), side),
+          .view = is_main ? seen_.view() : apply(map_, base_->of(side).view),
           .dtype = buffer.dtype,
           .readonly = buffer.readonly,
           .device = buffer.device,
@@ -271,7 +271,7 @@ BufferDescriptor Storage::memory(Side side) const {
 Array Storage::array(Side side) const {
   const bool is_main = side == Side::kHost || base_->kind != StorageKind::kSoftwareManaged;
   if (is_main) return {.memory = memory(side), .layout = seen_};
-  const StridedView view = base_->seen_through(window_, shape(), side);
+  const StridedView view = apply(map_, base_->of(side).view);
   return {.memory = memory(side),
           .layout = Layout(view, layout(), alignment_bytes(), aligned_index(), dims(), halo())};
 }

@@ -67,16 +67,6 @@ enum class StorageKind : std::uint8_t {
 /// "CPU", "GPU", "software-managed GPU", "CUDA-managed GPU".
 std::string_view to_string(StorageKind kind);
 
-/// How a program's data are kept equal on both sides.
-enum class Managed : std::uint8_t { kNone, kSoftware, kCuda };
-
-/// The kind for a device (or none) and its management, which matters only with a device.
-constexpr StorageKind storage_kind(bool on_device, Managed managed) {
-  if (!on_device) return StorageKind::kCpu;
-  if (managed == Managed::kNone) return StorageKind::kGpu;
-  return managed == Managed::kSoftware ? StorageKind::kSoftwareManaged : StorageKind::kCudaManaged;
-}
-
 /// Whether a write gives every element of its view a value.
 enum class Coverage : std::uint8_t { kAll, kPart };
 
@@ -145,7 +135,7 @@ class Storage {
   /// Where they are.
   BufferDescriptor memory(Side side) const;
   /// The box of the base around the elements.
-  Box hull() const { return window_.hull(); }
+  Box hull() const { return gridbuf::hull(map_); }
 
   /// Null unless it is software-managed.
   const std::shared_ptr<SyncState>& sync_state() const;
@@ -203,13 +193,11 @@ class Storage {
   class ExportShare;
   using BasePtr = std::shared_ptr<const StorageBase>;
 
-  Storage(BasePtr base, const Window& window, const Layout& seen)
-      : base_(std::move(base)), window_(window), seen_(seen) {}
+  Storage(BasePtr base, const Layout& seen)
+      : base_(std::move(base)), map_(seen.shape()), seen_(seen) {}
   // A view, whose parts are made in their places.
   inline Storage(const Storage& source, const IndexMap& map)
-      : base_(source.base_),
-        window_(source.window_.through(map)),
-        seen_(apply(map, source.seen_)) {}
+      : base_(source.base_), map_(source.map_.through(map)), seen_(apply(map, source.seen_)) {}
 
   absl::Status check_side(Side side) const;
   absl::Status prepare(Side side) const;
@@ -220,8 +208,8 @@ class Storage {
   absl::Status copy_by_device(const Storage& source) const;
 
   BasePtr base_;
-  Window window_;
-  Layout seen_;  // its memory is the main side's: the host's if there is one
+  IndexMap map_;  // from the base to this view
+  Layout seen_;   // its memory is the main side's: the host's if there is one
 };
 
 // --- Guards over accesses ------------------------------------------------------------------------
@@ -325,9 +313,6 @@ struct StorageBase {
   /// Makes state and order, once the buffers are there. Errors: kMemory; kValue for the state of
   /// other buffers.
   absl::Status start();
-
-  /// The elements that a window of this shape shows on a side.
-  StridedView seen_through(const Window& window, const Extents& shape, Side side) const;
 
   /// A writable export begins and ends. Never waits.
   void add_export(Side side, const Box& box) const noexcept;

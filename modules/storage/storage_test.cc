@@ -97,13 +97,6 @@ Storage fixed(const Storage& storage, int axis, std::int64_t index) {
 
 // --- Kinds ---------------------------------------------------------------------------------------
 
-TEST_F(StorageTest, KindFollowsFromDeviceAndManagement) {
-  EXPECT_EQ(storage_kind(false, Managed::kSoftware), StorageKind::kCpu);
-  EXPECT_EQ(storage_kind(true, Managed::kNone), StorageKind::kGpu);
-  EXPECT_EQ(storage_kind(true, Managed::kSoftware), StorageKind::kSoftwareManaged);
-  EXPECT_EQ(storage_kind(true, Managed::kCuda), StorageKind::kCudaManaged);
-}
-
 TEST_F(StorageTest, KindsHaveTheirSidesAndMemory) {
   const Storage cpu = make(StorageKind::kCpu);
   EXPECT_TRUE(cpu.has(kHost) && !cpu.has(kDevice) && !cpu.is_emulated());
@@ -498,9 +491,8 @@ TEST_P(HaloUpdate, MovesTheHalosBytesAndNoMore) {
                                                  .alignment_bytes = 64,
                                                  .aligned_index = {},
                                                  .halo = GetParam().halo});
-  const absl::StatusOr<Storage> made = Storage::allocate({.layout = *plan,
-                                                          .kind = StorageKind::kSoftwareManaged,
-                                                          .zeroed = true});
+  const absl::StatusOr<Storage> made =
+      Storage::allocate({.layout = *plan, .kind = StorageKind::kSoftwareManaged, .zeroed = true});
   ASSERT_TRUE(made.ok()) << made.status();
   const Storage& field = *made;
   const std::int64_t halo_bytes = field.nbytes() - field.domain_view().nbytes();

@@ -109,11 +109,11 @@ EmulatedDriver& emulated_driver() {
 // --- Blocks --------------------------------------------------------------------------------------
 
 // Memory that waits for a stream to be given back is got back before a request is refused.
-absl::StatusOr<RangePtr> EmulatedDriver::map(MemoryKind kind, const AllocationRequest& request,
+absl::StatusOr<RangePtr> EmulatedDriver::map(DeviceType kind, const AllocationRequest& request,
                                              std::int64_t block_bytes) {
-  const RangeState state = kind == MemoryKind::kDevice ? RangeState::kOrdered : RangeState::kLive;
+  const RangeState state = kind == DeviceType::kCuda ? RangeState::kOrdered : RangeState::kLive;
   const auto try_it = [&] {
-    return memory_.map(kind, block_bytes, state, request.zeroed && kind != MemoryKind::kDevice,
+    return memory_.map(kind, block_bytes, state, request.zeroed && kind != DeviceType::kCuda,
                        request.populate);
   };
   absl::StatusOr<RangePtr> range = try_it();
@@ -124,7 +124,7 @@ absl::StatusOr<RangePtr> EmulatedDriver::map(MemoryKind kind, const AllocationRe
   return try_it();
 }
 
-absl::StatusOr<Block> EmulatedDriver::allocate(MemoryKind kind, const AllocationRequest& request) {
+absl::StatusOr<Block> EmulatedDriver::allocate(DeviceType kind, const AllocationRequest& request) {
   GRIDBUF_ASSIGN_OR_RETURN(const auto& placement, place(request));
   const std::string_view name = resource(kind).name();
   const StreamHandle stream = current_stream();
@@ -136,7 +136,7 @@ absl::StatusOr<Block> EmulatedDriver::allocate(MemoryKind kind, const Allocation
     if (error_class_of(range.status()) != ErrorClass::kMemory) return range.status();
     return out_of_memory(request, name, range.status().message());
   }
-  const bool ordered = kind == MemoryKind::kDevice;
+  const bool ordered = kind == DeviceType::kCuda;
   auto record = std::make_unique<BlockRecord>(BlockRecord{this, *range, home->back()});
   std::byte* data = place_in(placement, reinterpret_cast<std::byte*>((*range)->begin));
   if (ordered) {
@@ -226,11 +226,11 @@ absl::StatusOr<PointerInfo> EmulatedDriver::pointer_info(const void* address) {
   GRIDBUF_RETURN_IF_ERROR(enter(Operation::kPointerInfo));
   GRIDBUF_ASSIGN_OR_RETURN(const auto& range, memory_.range_of("address", address, 0));
   if (range == nullptr) return PointerInfo{};
-  const MemoryKind kind = range->kind;
+  const DeviceType kind = range->kind;
   return PointerInfo{.device = device_of(kind, 0),
                      .base = range->begin,
                      .length_bytes = range->length_bytes,
-                     .host_accessible = kind != MemoryKind::kDevice,
+                     .host_accessible = kind != DeviceType::kCuda,
                      .device_accessible = true};
 }
 
@@ -361,13 +361,14 @@ absl::Status EmulatedDriver::enqueue(StreamHandle stream, const Verdict& verdict
 // Managed memory is on neither side, and ordinary memory of the host in no range.
 void EmulatedDriver::count_moved(const emulated::Range* target, const emulated::Range* source,
                                  std::int64_t bytes) {
-  const auto kind_of = [](const emulated::Range* range) {
-    return range == nullptr ? MemoryKind::kHost : range->kind;
+  const auto is_host = [](const emulated::Range* range) {
+    return range == nullptr || range->kind == DeviceType::kCudaHost;
   };
-  const MemoryKind to = kind_of(target);
-  const MemoryKind from = kind_of(source);
-  if (to == MemoryKind::kDevice && from <= MemoryKind::kPinned) host_to_device_bytes_ += bytes;
-  if (to <= MemoryKind::kPinned && from == MemoryKind::kDevice) device_to_host_bytes_ += bytes;
+  const auto is_device = [](const emulated::Range* range) {
+    return range != nullptr && range->kind == DeviceType::kCuda;
+  };
+  if (is_device(target) && is_host(source)) host_to_device_bytes_ += bytes;
+  if (is_host(target) && is_device(source)) device_to_host_bytes_ += bytes;
 }
 
 absl::Status EmulatedDriver::copy(void* target, const void* source, std::int64_t length_bytes,

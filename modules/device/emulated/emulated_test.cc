@@ -30,8 +30,8 @@ namespace {
 
 using emulated::Operation;
 
-constexpr std::array<MemoryKind, 3> kKinds{MemoryKind::kPinned, MemoryKind::kManaged,
-                                           MemoryKind::kDevice};
+constexpr std::array<DeviceType, 3> kKinds{DeviceType::kCudaHost, DeviceType::kCudaManaged,
+                                           DeviceType::kCuda};
 
 // --- The contract of a resource ------------------------------------------------------------------
 
@@ -55,13 +55,13 @@ class DeviceAccess final : public testing::ByteAccess {
 };
 
 struct ContractCase {
-  MemoryKind kind;
+  DeviceType kind;
   testing::ContractCheck check;
 };
 
 std::vector<ContractCase> contract_cases() {
   std::vector<ContractCase> cases;
-  for (const MemoryKind kind : kKinds) {
+  for (const DeviceType kind : kKinds) {
     for (const testing::ContractCheck& check : testing::resource_contract()) {
       cases.push_back({kind, check});
     }
@@ -81,7 +81,7 @@ TEST_P(EmulatedContract, Holds) {
 
 INSTANTIATE_TEST_SUITE_P(Emulated, EmulatedContract, ::testing::ValuesIn(contract_cases()),
                          [](const auto& info) {
-                           return std::string(to_string(info.param.kind)) + "_" +
+                           return std::string(memory_name(info.param.kind)) + "_" +
                                   std::string(info.param.check.name);
                          });
 
@@ -92,10 +92,10 @@ struct EmulatedDriverTest : ::testing::Test {
   StreamHandle a = *driver.create_stream(StreamKind::kNonBlocking);
   StreamHandle b = *driver.create_stream(StreamKind::kNonBlocking);
 
-  absl::StatusOr<Block> allocate(MemoryKind kind, const AllocationRequest& request) {
+  absl::StatusOr<Block> allocate(DeviceType kind, const AllocationRequest& request) {
     return driver.resource(kind).allocate(request);
   }
-  Block must_allocate(MemoryKind kind, const AllocationRequest& request = {.total_bytes = 64}) {
+  Block must_allocate(DeviceType kind, const AllocationRequest& request = {.total_bytes = 64}) {
     absl::StatusOr<Block> block = allocate(kind, request);
     EXPECT_TRUE(block.ok()) << block.status();
     return *std::move(block);
@@ -113,7 +113,7 @@ struct EmulatedDriverTest : ::testing::Test {
     EXPECT_TRUE(status.ok()) << status;
   }
   // Memory that every stream may use.
-  Block settled(MemoryKind kind, int value) {
+  Block settled(DeviceType kind, int value) {
     Block block = must_allocate(kind);
     fill(block, value, kLegacyDefaultStream);
     EXPECT_TRUE(driver.synchronize_device().ok());
@@ -125,7 +125,7 @@ struct EmulatedDriverTest : ::testing::Test {
 // A consumer on its own stream that does not wait for the producer's sees the old value; one that
 // is ordered after it sees the new one.
 TEST_F(EmulatedDriverTest, AForgottenWaitIsSeenEveryTime) {
-  const Block block = settled(MemoryKind::kDevice, 1);
+  const Block block = settled(DeviceType::kCuda, 1);
   fill(block, 2, /*stream=*/a);
   EXPECT_EQ(seen(block.data(), /*stream=*/b), 1);
   EXPECT_TRUE(driver.order_after(/*producer=*/a, /*consumer=*/b).ok());
@@ -134,8 +134,8 @@ TEST_F(EmulatedDriverTest, AForgottenWaitIsSeenEveryTime) {
 // [/example]
 
 TEST_F(EmulatedDriverTest, PinnedTargetsAreWrittenWhenSomebodyWaits) {
-  const Block device = settled(MemoryKind::kDevice, 2);
-  const Block pinned = settled(MemoryKind::kPinned, 1);
+  const Block device = settled(DeviceType::kCuda, 2);
+  const Block pinned = settled(DeviceType::kCudaHost, 1);
   ASSERT_TRUE(driver.copy(pinned.data(), device.data(), 64, a).ok());
   EXPECT_EQ(pinned.data()[0], std::byte{1});
   ASSERT_TRUE(driver.synchronize(a).ok());
@@ -143,8 +143,8 @@ TEST_F(EmulatedDriverTest, PinnedTargetsAreWrittenWhenSomebodyWaits) {
 }
 
 TEST_F(EmulatedDriverTest, PinnedSourcesAreReadLateAndPageableOnesAtOnce) {
-  const Block target = settled(MemoryKind::kDevice, 0);
-  const Block pinned = settled(MemoryKind::kPinned, 1);
+  const Block target = settled(DeviceType::kCuda, 0);
+  const Block pinned = settled(DeviceType::kCudaHost, 1);
   std::vector<std::byte> pageable(64, std::byte{1});
   ASSERT_TRUE(driver.copy(target.data(), pinned.data(), 64, a).ok());
   pinned.data()[0] = std::byte{9};  // too early
@@ -156,7 +156,7 @@ TEST_F(EmulatedDriverTest, PinnedSourcesAreReadLateAndPageableOnesAtOnce) {
 }
 
 TEST_F(EmulatedDriverTest, ManagedMemoryIsOneMemoryForBothSides) {
-  const Block managed = settled(MemoryKind::kManaged, 1);
+  const Block managed = settled(DeviceType::kCudaManaged, 1);
   fill(managed, 2, a);
   EXPECT_EQ(managed.data()[0], std::byte{1});
   ASSERT_TRUE(driver.synchronize(a).ok());
@@ -165,17 +165,18 @@ TEST_F(EmulatedDriverTest, ManagedMemoryIsOneMemoryForBothSides) {
 
 TEST_F(EmulatedDriverTest, ZerosOfDeviceMemoryComeInTheOrderOfItsStream) {
   const ScopedStream scope(a);
-  const Block block = must_allocate(MemoryKind::kDevice, {.total_bytes = 64, .zeroed = true});
+  const Block block = must_allocate(DeviceType::kCuda, {.total_bytes = 64, .zeroed = true});
   EXPECT_EQ(block.facts().stream, a);
   EXPECT_EQ(seen(block.data(), a), 0);
-  const Block managed = must_allocate(MemoryKind::kManaged, {.total_bytes = 64, .zeroed = true});
+  const Block managed =
+      must_allocate(DeviceType::kCudaManaged, {.total_bytes = 64, .zeroed = true});
   EXPECT_EQ(managed.data()[63], std::byte{0});
   EXPECT_EQ(managed.facts().stream, 0U);
 }
 
 TEST_F(EmulatedDriverTest, MemoryMayNotBeUsedBeforeItsAllocation) {
   const ScopedStream scope(a);
-  const Block block = must_allocate(MemoryKind::kDevice);
+  const Block block = must_allocate(DeviceType::kCuda);
   ASSERT_TRUE(driver.fill(block.data(), std::byte{1}, 64, b).ok());  // b was not told to wait
   const absl::Status status = driver.synchronize(b);
   EXPECT_EQ(error_class_of(status), ErrorClass::kInternal);
@@ -186,9 +187,9 @@ TEST_F(EmulatedDriverTest, MemoryMayNotBeUsedBeforeItsAllocation) {
 }
 
 TEST_F(EmulatedDriverTest, MemoryIsFreedAfterCopiesOnOtherStreams) {
-  const Block target = settled(MemoryKind::kDevice, 0);
+  const Block target = settled(DeviceType::kCuda, 0);
   {
-    const Block source = settled(MemoryKind::kDevice, 2);
+    const Block source = settled(DeviceType::kCuda, 2);
     ASSERT_TRUE(driver.copy(target.data(), source.data(), 64, a).ok());
   }
   EXPECT_GT(driver.statistics().held_bytes, driver.statistics().live_bytes);
@@ -200,7 +201,7 @@ TEST_F(EmulatedDriverTest, MemoryIsFreedAfterCopiesOnOtherStreams) {
 // A kernel of another library, on a stream that gridbuf is not told of, or is.
 TEST_F(EmulatedDriverTest, ForeignKernelsNeedTheirStreamNoted) {
   for (const bool noted : {false, true}) {
-    Block block = settled(MemoryKind::kDevice, 2);
+    Block block = settled(DeviceType::kCuda, 2);
     const auto read = [address = block.data()](KernelMemory& memory) {
       return memory.at(address, 64).status();
     };
@@ -220,7 +221,7 @@ TEST_F(EmulatedDriverTest, MemoryOutlivesItsStream) {
   const StreamHandle gone = *driver.create_stream(StreamKind::kNonBlocking);
   {
     const ScopedStream scope(gone);
-    const Block block = must_allocate(MemoryKind::kDevice);
+    const Block block = must_allocate(DeviceType::kCuda);
     ASSERT_TRUE(driver.destroy_stream(gone).ok());
   }
   ASSERT_TRUE(driver.synchronize_device().ok());
@@ -228,7 +229,7 @@ TEST_F(EmulatedDriverTest, MemoryOutlivesItsStream) {
 }
 
 TEST_F(EmulatedDriverTest, KernelsFindTheirBytesAndNothingElse) {
-  const Block block = settled(MemoryKind::kDevice, 3);
+  const Block block = settled(DeviceType::kCuda, 3);
   const auto double_it = [address = block.data()](KernelMemory& memory) {
     const absl::StatusOr<std::byte*> bytes = memory.at(address, 64);
     if (!bytes.ok()) return bytes.status();
@@ -256,8 +257,8 @@ void add_to_operands(const void* arguments, std::span<std::byte* const> operands
 }
 
 TEST_F(EmulatedDriverTest, KernelsInTwoFormsRunLateOnTheBytesOfTheirOperands) {
-  const Block device = settled(MemoryKind::kDevice, 1);
-  const Block managed = settled(MemoryKind::kManaged, 2);
+  const Block device = settled(DeviceType::kCuda, 1);
+  const Block managed = settled(DeviceType::kCudaManaged, 2);
   {
     const unsigned char argument = 10;
     const std::array<KernelOperand, 2> operands{KernelOperand{"a", device.data() + 3, 61},
@@ -278,9 +279,9 @@ TEST_F(EmulatedDriverTest, KernelsInTwoFormsRunLateOnTheBytesOfTheirOperands) {
 }
 
 TEST_F(EmulatedDriverTest, OperandsOfAKernelAreCheckedBeforeItIsEnqueued) {
-  const Block block = settled(MemoryKind::kDevice, 1);
+  const Block block = settled(DeviceType::kCuda, 1);
   std::byte local{};
-  const std::byte* stale = must_allocate(MemoryKind::kDevice).data();
+  const std::byte* stale = must_allocate(DeviceType::kCuda).data();
   const auto launch = [&](const void* address, std::int64_t length_bytes, StreamHandle stream) {
     const unsigned char argument = 1;
     const KernelOperand operand{"the target", address, length_bytes};
@@ -310,7 +311,7 @@ TEST_F(EmulatedDriverTest, AKernelThatWaitsIsAnErrorAndNoDeadlock) {
 TEST_F(EmulatedDriverTest, AKernelMayAllocateAndRelease) {
   const auto kernel = [this](KernelMemory&) {
     for (int i = 0; i < 100; ++i) {
-      const absl::StatusOr<Block> block = allocate(MemoryKind::kDevice, {.total_bytes = 64});
+      const absl::StatusOr<Block> block = allocate(DeviceType::kCuda, {.total_bytes = 64});
       if (!block.ok()) return block.status();
     }
     return absl::OkStatus();
@@ -322,7 +323,7 @@ TEST_F(EmulatedDriverTest, AKernelMayAllocateAndRelease) {
 // --- Errors --------------------------------------------------------------------------------------
 
 TEST_F(EmulatedDriverTest, BadCallsAreErrorsBeforeAnythingIsEnqueued) {
-  const Block block = settled(MemoryKind::kDevice, 1);
+  const Block block = settled(DeviceType::kCuda, 1);
   std::vector<std::byte> host(128);
   const auto is_value_error = [](const absl::Status& status) {
     return error_class_of(status) == ErrorClass::kValue;
@@ -338,7 +339,7 @@ TEST_F(EmulatedDriverTest, BadCallsAreErrorsBeforeAnythingIsEnqueued) {
   EXPECT_TRUE(is_value_error(driver.copy_rows({block.data(), 64, host.data(), 8, 8, 3}, a)));
   const std::byte* stale = nullptr;
   {
-    stale = must_allocate(MemoryKind::kDevice).data();
+    stale = must_allocate(DeviceType::kCuda).data();
   }
   EXPECT_TRUE(is_value_error(driver.copy(host.data(), stale, 8, a)));
   EXPECT_TRUE(is_value_error(driver.pointer_info(stale).status()));
@@ -349,20 +350,20 @@ TEST_F(EmulatedDriverTest, BadCallsAreErrorsBeforeAnythingIsEnqueued) {
 TEST_F(EmulatedDriverTest, WantOfMemoryFirstGetsBackWhatWaits) {
   driver.set_capacity(100'000);
   {
-    const Block block = must_allocate(MemoryKind::kDevice, {.total_bytes = 90'000});
+    const Block block = must_allocate(DeviceType::kCuda, {.total_bytes = 90'000});
   }
   {
-    const Block block = must_allocate(MemoryKind::kDevice, {.total_bytes = 90'000});
+    const Block block = must_allocate(DeviceType::kCuda, {.total_bytes = 90'000});
   }
-  const Block block = must_allocate(MemoryKind::kManaged, {.total_bytes = 90'000});
-  const absl::Status status = allocate(MemoryKind::kDevice, {.total_bytes = 90'000}).status();
+  const Block block = must_allocate(DeviceType::kCudaManaged, {.total_bytes = 90'000});
+  const absl::Status status = allocate(DeviceType::kCuda, {.total_bytes = 90'000}).status();
   EXPECT_EQ(error_class_of(status), ErrorClass::kMemory);
   EXPECT_NE(status.message().find("emulated device"), std::string::npos) << status;
 }
 
 TEST_F(EmulatedDriverTest, ThreeGibibytesAreServedToTheLastByte) {
   const std::int64_t length = std::int64_t{3} << 30;
-  const Block block = must_allocate(MemoryKind::kDevice, {.total_bytes = length, .zeroed = false});
+  const Block block = must_allocate(DeviceType::kCuda, {.total_bytes = length, .zeroed = false});
   ASSERT_TRUE(driver.fill(block.data() + length - 8, std::byte{5}, 8, 1).ok());
   EXPECT_EQ(seen(block.data() + length - 1, 1), 5);
 }
@@ -374,11 +375,11 @@ absl::Status everyday_use(EmulatedDriver& driver) {
   {
     const ScopedStream scope(*stream);
     const auto device =
-        driver.resource(MemoryKind::kDevice).allocate({.total_bytes = 64, .zeroed = true});
+        driver.resource(DeviceType::kCuda).allocate({.total_bytes = 64, .zeroed = true});
     first = device.status();
     if (first.ok()) first = driver.fill(device->data(), std::byte{1}, 64, *stream);
     if (first.ok()) {
-      const auto pinned = driver.resource(MemoryKind::kPinned).allocate({.total_bytes = 64});
+      const auto pinned = driver.resource(DeviceType::kCudaHost).allocate({.total_bytes = 64});
       first = pinned.status();
       if (first.ok()) first = driver.copy(pinned->data(), device->data(), 64, *stream);
     }
@@ -445,7 +446,7 @@ TEST_F(EmulatedDriverTest, ManyBlocksLeaveTheMemoryFlat) {
 #endif
   const auto cycles = [this](int count) {
     for (int i = 0; i < count; ++i) {
-      const Block block = must_allocate(MemoryKind::kDevice, {.total_bytes = 800});
+      const Block block = must_allocate(DeviceType::kCuda, {.total_bytes = 800});
       fill(block, 1, kLegacyDefaultStream);
     }
   };
@@ -461,7 +462,7 @@ int use_after_fork(EmulatedDriver& driver, Block block) {
     return error_class_of(status) == ErrorClass::kDeviceUnavailable &&
            status.message().find("fork") != std::string::npos;
   };
-  for (const MemoryKind kind : kKinds) {
+  for (const DeviceType kind : kKinds) {
     if (!unavailable(driver.resource(kind).allocate({.total_bytes = 8}).status())) return 1;
   }
   if (!unavailable(driver.copy(block.data(), block.data(), 8, 1))) return 2;
@@ -473,7 +474,7 @@ int use_after_fork(EmulatedDriver& driver, Block block) {
 }
 
 TEST_F(EmulatedDriverTest, AChildAfterForkIsToldSo) {
-  Block block = must_allocate(MemoryKind::kDevice);
+  Block block = must_allocate(DeviceType::kCuda);
   EXPECT_EXIT(std::_Exit(use_after_fork(driver, std::move(block))), ::testing::ExitedWithCode(0),
               "");
 }
@@ -486,14 +487,14 @@ std::atomic<bool> ends_with_live_memory = false;
 [[noreturn]] void end_with_live_memory(int way) {
   ends_with_live_memory = true;
   EmulatedDriver& driver = emulated_driver();
-  static Block global = *driver.resource(MemoryKind::kDevice).allocate({.total_bytes = 1 << 20});
+  static Block global = *driver.resource(DeviceType::kCuda).allocate({.total_bytes = 1 << 20});
   static thread_local Block of_thread =
-      *driver.resource(MemoryKind::kManaged).allocate({.total_bytes = 1 << 20});
+      *driver.resource(DeviceType::kCudaManaged).allocate({.total_bytes = 1 << 20});
   static_cast<void>(of_thread.data());
   static_cast<void>(driver.fill(global.data(), std::byte{1}, 1 << 20, 2));
   std::thread([&driver] {
     static thread_local Block mine =
-        *driver.resource(MemoryKind::kPinned).allocate({.total_bytes = 4096});
+        *driver.resource(DeviceType::kCudaHost).allocate({.total_bytes = 4096});
     static_cast<void>(driver.fill(mine.data(), std::byte{1}, 4096, 2));
   }).detach();
   if (way == 0) std::exit(0);
@@ -514,12 +515,12 @@ TEST_F(EmulatedDriverTest, SaysWhatItIs) {
   EXPECT_EQ(driver.name(), "emulated");
   EXPECT_TRUE(driver.is_emulated());
   EXPECT_EQ(*driver.current_device(), (Device{DeviceType::kCuda, 0}));
-  for (const MemoryKind kind : kKinds) {
+  for (const DeviceType kind : kKinds) {
     const Block block = must_allocate(kind);
     EXPECT_EQ(block.facts().resource_name.substr(0, 8), "emulated");
     const PointerInfo info = *driver.pointer_info(block.data());
     EXPECT_EQ(info.device, block.facts().device);
-    EXPECT_EQ(info.host_accessible, kind != MemoryKind::kDevice);
+    EXPECT_EQ(info.host_accessible, kind != DeviceType::kCuda);
     EXPECT_TRUE(info.device_accessible);
   }
   EXPECT_NE(driver.facts()[0].second.find("no GPU"), std::string::npos);
@@ -527,8 +528,8 @@ TEST_F(EmulatedDriverTest, SaysWhatItIs) {
 
 TEST(EmulatedStatistics, CountWhatCopiesMoveBetweenTheSides) {
   EmulatedDriver driver;
-  const Block device = *driver.resource(MemoryKind::kDevice).allocate({.total_bytes = 64});
-  const Block pinned = *driver.resource(MemoryKind::kPinned).allocate({.total_bytes = 64});
+  const Block device = *driver.resource(DeviceType::kCuda).allocate({.total_bytes = 64});
+  const Block pinned = *driver.resource(DeviceType::kCudaHost).allocate({.total_bytes = 64});
   std::array<std::byte, 64> pageable{};
   ASSERT_TRUE(driver.copy(device.data(), pinned.data(), 40, 1).ok());
   EXPECT_EQ(driver.statistics().host_to_device_bytes, 0);  // enqueued, not moved

@@ -34,7 +34,7 @@ inline constexpr const char* kDeviceVariable = "GRIDBUF_DEVICE";
 absl::StatusOr<DeviceDriver*> device_driver();
 
 /// The source of memory of one kind. kHost needs no device: it is host_resource(). Errors as above.
-absl::StatusOr<MemoryResource*> memory_resource(MemoryKind kind);
+absl::StatusOr<MemoryResource*> memory_resource(DeviceType type);
 
 /// The driver that made the block at `address`, or that knows the address; null for ordinary memory
 /// of the host, and where there is no device. Never starts one.

@@ -109,12 +109,6 @@ struct CudaArrayInterfaceFields : ArrayInterfaceFields {
   std::uint64_t stream = 1;  // the legacy default stream (CAI-16 … CAI-18)
 };
 
-/// Whether kernels of CUDA devices reach this memory: device, managed and pinned.
-constexpr bool is_cuda_accessible(DeviceType type) {
-  return type == DeviceType::kCuda || type == DeviceType::kCudaManaged ||
-         type == DeviceType::kCudaHost;
-}
-
 /// The fields that describe `descriptor`, whose pending work is ordered before `stream`. Errors:
 /// kNoSuchBuffer if CUDA devices do not reach the memory; kValue for stream 0.
 absl::StatusOr<CudaArrayInterfaceFields> cuda_array_interface(const BufferDescriptor& descriptor,

@@ -174,6 +174,24 @@ class IndexMap {
     axes_[axis].extent = extent;
   }
 
+  /// The map from this map's source to a view of its view. Requires view.source_shape() == shape().
+  constexpr IndexMap through(const IndexMap& view) const noexcept {
+    IndexMap joined = *this;
+    for (int axis = 0; axis < ndim(); ++axis) {
+      if (axes_[axis].has_source()) {
+        joined.start_[axes_[axis].source] += axes_[axis].step * view.start_[axis];
+      }
+    }
+    joined.axes_ = {};
+    for (const ViewAxis& seen : view.axes_) {
+      const ViewAxis from = seen.has_source() ? axes_[seen.source] : ViewAxis{};
+      // A step along one point or none is not used, and might be too large to multiply.
+      const bool moves = from.has_source() && seen.extent > 1;
+      joined.axes_.push_back({from.source, moves ? from.step * seen.step : 0, seen.extent});
+    }
+    return joined;
+  }
+
   friend constexpr bool operator==(const IndexMap&, const IndexMap&) noexcept = default;
 
  private:

@@ -57,13 +57,13 @@ py::object origin(const BufferObject& buffer) {
 }
 
 py::object device(const BufferObject& buffer) {
-  const MemoryKind kind = buffer.array.kind();
-  const bool gpu = kind == MemoryKind::kDevice || kind == MemoryKind::kManaged;
+  const DeviceType type = buffer.array.memory.device.type;
+  const bool gpu = !is_host_readable(type) || type == DeviceType::kCudaManaged;
   return gpu ? make_text("gpu") : share(Py_None);
 }
 
 py::object stream(const BufferObject& buffer) {
-  if (buffer.array.kind() == MemoryKind::kHost) return py::none();
+  if (buffer.array.memory.device.type == DeviceType::kHost) return py::none();
   return py::int_(stream_of(buffer));
 }
 
@@ -117,7 +117,8 @@ py::object broadcast(const BufferObject& buffer, py::handle shape) {
 // ---- Copies and pickles. ----
 
 py::object copy(const BufferObject& buffer, py::handle memory) {
-  return copy_of(self_of(buffer), to_memory_kind(memory.ptr()).value_or(buffer.array.kind()));
+  return copy_of(self_of(buffer),
+                 to_memory_type(memory.ptr()).value_or(buffer.array.memory.device.type));
 }
 
 py::object to_array(const BufferObject& buffer, py::handle dtype, py::handle copy) {
@@ -159,7 +160,9 @@ void add_properties(Attributes& type) {
            "that still holds for it.")
       .get(
           "memory",
-          [](const BufferObject& buffer) { return make_text(to_string(buffer.array.kind())); },
+          [](const BufferObject& buffer) {
+            return make_text(memory_name(buffer.array.memory.device.type));
+          },
           "Where the elements are: 'host', 'pinned', 'managed' or 'device'.")
       .get("device", device,
            "'gpu' for device and managed memory, None for host and pinned memory.")

@@ -91,10 +91,8 @@ PyMemberDef members[] = {
 // ---- Text. ----
 
 std::string padding_text(const Layout& plan) {
-  Extents padding;
-  for (int axis = 0; axis < plan.ndim(); ++axis) {
-    padding.push_back(plan.padded_shape()[axis] - plan.shape()[axis]);
-  }
+  Extents padding(plan.ndim(), 0);
+  if (plan.row_padding() != 0) padding[plan.contiguous_axis()] = plan.row_padding();
   return "padding=" + to_string(padding);
 }
 
@@ -109,7 +107,7 @@ std::string text_of(PyObject* self) {
                                                    : "strides=" + to_string(layout.strides_bytes());
   text += ", alignment_size=" + std::to_string(layout.alignment_bytes());
   text += ", aligned_index=" + to_string(layout.aligned_index());
-  text += ", memory=" + std::string(to_string(buffer.array.kind()));
+  text += ", memory=" + std::string(memory_name(buffer.array.memory.device.type));
   if (is_emulated(buffer)) text += ", emulated";
   if (buffer.array.memory.readonly) text += ", readonly=True";
   return text + (buffer.root == nullptr ? ")" : ", view)");
@@ -154,7 +152,7 @@ PyType_Spec spec = {
 // ---- Allocation. ----
 
 [[noreturn]] void raise_no_block(const absl::Status& status, const Layout& layout,
-                                 const DTypeRecord& dtype, MemoryKind kind) {
+                                 const DTypeRecord& dtype, DeviceType kind) {
   raise(with_request(status, layout, dtype.name, kind));
 }
 
@@ -167,7 +165,7 @@ constexpr std::int64_t kLongBytes = std::int64_t{1} << 20;
 
 absl::StatusOr<Block> allocate_unlocked(const Layout& layout, const ArrayOptions& options) {
   const bool zeroes = options.zeroed || options.zeroed_padding;
-  const bool is_long = options.memory != MemoryKind::kHost || options.populate ||
+  const bool is_long = options.memory != DeviceType::kHost || options.populate ||
                        (zeroes && layout.total_bytes() >= kLongBytes);
   const auto allocate = [&] { return allocate_block(layout, options); };
   return is_long ? run_without_gil(allocate) : allocate();
@@ -228,7 +226,7 @@ py::object allocate_buffer(const Layout& layout, const DTypePtr& dtype,
   if (!block.ok()) raise_no_block(block.status(), layout, *dtype, options.memory);
   std::byte* const first_element = block->data();
   MemoryInfo info{.facts = block->facts(), .allocation_bytes = block->allocation_bytes()};
-  if (info.facts.stream == 0 && options.memory != MemoryKind::kHost) set_stream(info.facts);
+  if (info.facts.stream == 0 && options.memory != DeviceType::kHost) set_stream(info.facts);
   absl::StatusOr<Owner> owner = share(*std::move(block));
   if (!owner.ok()) raise_no_block(owner.status(), layout, *dtype, options.memory);
   return new_buffer(dtype, nullptr, info, [&]() noexcept -> Array {

@@ -146,7 +146,7 @@ inline Array foreign_array(const BufferDescriptor& memory, const Dims& dims) {
 py::object readonly_view(PyObject* buffer);
 
 /// A new Buffer with the same parameters and elements, in memory of kind `kind`.
-py::object copy_of(PyObject* buffer, MemoryKind kind);
+py::object copy_of(PyObject* buffer, DeviceType kind);
 
 /// An ndarray over the buffer's elements; its base is the buffer. Waits for what a device still
 /// does to them. GTNoSuchBufferError for memory that the host does not read.
@@ -168,9 +168,13 @@ enum class Purpose : std::uint8_t { kParameters, kReading, kSharing };
 /// none for every object that is not a storage.
 py::object buffer_of_storage(PyObject* object, DeviceType side, Purpose purpose);
 
-/// What `__dlpack__` of the buffer returns to a vectorcall with these arguments.
-py::object export_dlpack(PyObject* buffer, PyObject* const* arguments, Py_ssize_t count,
-                         PyObject* keywords);
+/// The keywords of `__dlpack__`, from a vectorcall. TypeError; ValueError.
+dlpack::ExportRequest to_export_request(PyObject* const* arguments, Py_ssize_t count,
+                                        PyObject* keywords);
+/// What `__dlpack__` of the buffer returns.
+py::object export_dlpack(PyObject* buffer, const dlpack::ExportRequest& request);
+/// A capsule over memory as it was negotiated, without a copy. Nothing is pending on it.
+py::object export_capsule(const BufferDescriptor& memory, const dlpack::ExportPlan& plan);
 
 /// DLPack's C exchange table of the type; those of other types may take over its functions that
 /// need no object.
@@ -198,14 +202,14 @@ struct BufferObject {
   PyObject* root;  // the Buffer of the whole allocation; null in that one itself
   bool adopted;    // the memory is not ours
   DTypePtr dtype;
-  MemoryInfo info;
-  Array array;
-  Extents strides_elements;  // what a DLPack tensor that owns nothing points to; filled when asked
   // The last buffer request that was granted, and its answer: the object does not change, so it is
   // the answer to the next request with these flags, and most are the same. Beyond every int: none
   // yet.
   std::int64_t granted_flags;
   Py_buffer granted;  // without its obj
+  MemoryInfo info;
+  Array array;
+  Extents strides_elements;  // what a DLPack tensor that owns nothing points to; filled when asked
 };
 
 BufferObject* object_of(PyObject* buffer);
@@ -328,7 +332,7 @@ void unknown_storage_keyword(const Signature& signature, PyObject* keyword);
 struct Source {
   DTypePtr dtype;
   LayoutRequest like;
-  MemoryKind memory = MemoryKind::kHost;
+  DeviceType memory = DeviceType::kHost;
 };
 
 /// What `data` has: a Buffer, an ndarray, or whatever numpy.asarray takes. `array`, if not null,
@@ -350,7 +354,7 @@ struct Request {
   Layout layout;  // with names; its halo is empty if there is none
   DTypePtr dtype;
   bool populate = false;
-  MemoryKind memory = MemoryKind::kHost;
+  DeviceType memory = DeviceType::kHost;
 };
 
 /// A halo: an entry per dimension, each an integer (both ends) or a pair (lower, upper). TypeError

@@ -61,29 +61,6 @@ std::optional<dlpack::ExportRequest::WantedDevice> to_device(PyObject* object) {
       to_integer(PyTuple_GET_ITEM(object, 1), "dl_device")};
 }
 
-py::object export_capsule(const BufferDescriptor& memory, const dlpack::ExportPlan& plan) {
-  if (plan.versioned) {
-    return make_capsule<dlpack::kVersionedName>(value_of(dlpack::export_versioned(memory, plan)));
-  }
-  return make_capsule<dlpack::kLegacyName>(value_of(dlpack::export_legacy(memory, plan)));
-}
-
-/// What `request` gets: the memory itself, or a copy where one was asked for or is needed.
-py::object export_as_requested(PyObject* self, const dlpack::ExportRequest& request) {
-  const BufferObject& buffer = *object_of(self);
-  dlpack::ExportPlan plan = value_of(dlpack::negotiate(buffer.array.memory, request));
-  if (!plan.copy) {
-    order_pending(buffer, plan);
-    return export_capsule(buffer.array.memory, plan);
-  }
-  const bool to_host = plan.device.type == DeviceType::kHost;
-  const py::object copied = copy_of(self, to_host ? MemoryKind::kHost : buffer.array.kind());
-  const BufferObject& copy = *object_of(copied.ptr());
-  plan.device = copy.array.memory.device;
-  order_pending(copy, plan);
-  return export_capsule(copy.array.memory, plan);  // Takes a share of the copy's memory.
-}
-
 // ---- The exchange table. ----
 
 using dlpack::DLManagedTensorVersioned;
@@ -146,28 +123,19 @@ T value_or_throw(absl::StatusOr<T> value) {
   return *std::move(value);
 }
 
-MemoryKind kind_on(const dlpack::DLDevice& device) {
-  switch (static_cast<DeviceType>(device.device_type)) {
-    case DeviceType::kHost:
-      return MemoryKind::kHost;
-    case DeviceType::kCuda:
-      return MemoryKind::kDevice;
-    case DeviceType::kCudaHost:
-      return MemoryKind::kPinned;
-    case DeviceType::kCudaManaged:
-      return MemoryKind::kManaged;
-    default:
-      throw make_error(ErrorClass::kBuffer,
-                       {"device", "type " + std::to_string(device.device_type),
-                        "1, 2, 3 or 13: the host's memory or CUDA's", "allocate it elsewhere"});
-  }
+DeviceType type_of(const dlpack::DLDevice& device) {
+  const auto type = static_cast<DeviceType>(device.device_type);
+  if (type == DeviceType::kHost || is_cuda_accessible(type)) return type;
+  throw make_error(ErrorClass::kBuffer,
+                   {"device", "type " + std::to_string(device.device_type),
+                    "1, 2, 3 or 13: the host's memory or CUDA's", "allocate it elsewhere"});
 }
 
 /// Of a prototype only element type, shape and device are read (DX-10).
 dlpack::VersionedExport make_tensor(const DLTensor& prototype) {
   const auto [code, bits, lanes] = prototype.dtype;
   const DType type = value_or_throw(DType::from_dlpack({code, bits, lanes}));
-  const MemoryKind kind = kind_on(prototype.device);
+  const DeviceType memory = type_of(prototype.device);
   if (prototype.ndim < 0 || prototype.ndim > kMaxNdim ||
       (prototype.ndim > 0 && prototype.shape == nullptr)) {
     throw make_error(ErrorClass::kValue,
@@ -180,7 +148,7 @@ dlpack::VersionedExport make_tensor(const DLTensor& prototype) {
   const Layout plan = value_or_throw(make_plan({.shape = Extents(shape),
                                                 .itemsize_bytes = type.itemsize_bytes(),
                                                 .dtype_name = type.name()}));
-  Block block = value_or_throw(value_or_throw(memory_resource(kind))
+  Block block = value_or_throw(value_or_throw(memory_resource(memory))
                                    ->allocate({.total_bytes = plan.total_bytes(),
                                                .alignment_bytes = kTensorAlignmentBytes}));
   BufferDescriptor descriptor{.block = block.data(),
@@ -241,8 +209,8 @@ constinit dlpack::ExchangeApi exchange_table = {
 
 }  // namespace
 
-py::object export_dlpack(PyObject* buffer, PyObject* const* arguments, Py_ssize_t count,
-                         PyObject* keywords) {
+dlpack::ExportRequest to_export_request(PyObject* const* arguments, Py_ssize_t count,
+                                        PyObject* keywords) {
   static constexpr const char* kNames[] = {"stream", "max_version", "dl_device", "copy"};
   static constexpr Signature kSignature{"__dlpack__", kNames, 0};
   PyObject* values[4] = {};
@@ -253,12 +221,36 @@ py::object export_dlpack(PyObject* buffer, PyObject* const* arguments, Py_ssize_
   request.max_version = to_pair<dlpack::ExportRequest::Version>(max_version, "max_version");
   request.dl_device = to_device(dl_device);
   if (copy != nullptr && copy != Py_None) request.copy = to_flag(copy, "copy");
-  return export_as_requested(buffer, request);
+  return request;
+}
+
+py::object export_capsule(const BufferDescriptor& memory, const dlpack::ExportPlan& plan) {
+  if (plan.versioned) {
+    return make_capsule<dlpack::kVersionedName>(value_of(dlpack::export_versioned(memory, plan)));
+  }
+  return make_capsule<dlpack::kLegacyName>(value_of(dlpack::export_legacy(memory, plan)));
+}
+
+py::object export_dlpack(PyObject* self, const dlpack::ExportRequest& request) {
+  const BufferObject& buffer = *object_of(self);
+  dlpack::ExportPlan plan = value_of(dlpack::negotiate(buffer.array.memory, request));
+  if (!plan.copy) {
+    order_pending(buffer, plan);
+    return export_capsule(buffer.array.memory, plan);
+  }
+  const bool to_host = plan.device.type == DeviceType::kHost;
+  const py::object copied =
+      copy_of(self, to_host ? DeviceType::kHost : buffer.array.memory.device.type);
+  const BufferObject& copy = *object_of(copied.ptr());
+  plan.device = copy.array.memory.device;
+  order_pending(copy, plan);
+  return export_capsule(copy.array.memory, plan);  // Takes a share of the copy's memory.
 }
 
 PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
                         PyObject* keywords) {
-  return guarded([&] { return export_dlpack(self, arguments, count, keywords); });
+  return guarded(
+      [&] { return export_dlpack(self, to_export_request(arguments, count, keywords)); });
 }
 
 PyObject* dlpack_device_method(PyObject* self, PyObject*) {

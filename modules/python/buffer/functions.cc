@@ -24,7 +24,7 @@ py::object allocate_for(const Request& request, const ArrayOptions& zeroes) {
 }
 
 /// A plain array in memory that only a GPU reads is CuPy's.
-bool is_for_cupy(const Request& request) { return request.memory == MemoryKind::kDevice; }
+bool is_for_cupy(const Request& request) { return request.memory == DeviceType::kCuda; }
 
 py::object make_full(const Request& request, PyObject* fill_value) {
   if (is_for_cupy(request)) {
@@ -88,7 +88,7 @@ py::object from_array(PyObject* object, PyObject* dtype, const Keywords& keyword
   py::object array;
   const Source source = source_of(data.ptr(), &array);
   const Request request = resolve_like(source, dtype, keywords);
-  if (!array) array = ndarray_of(copy_of(data.ptr(), MemoryKind::kHost).ptr());
+  if (!array) array = ndarray_of(copy_of(data.ptr(), DeviceType::kHost).ptr());
   return make_copy(request, array);
 }
 
@@ -118,7 +118,7 @@ class HeldBytes {
 /// A Buffer in any memory with the elements that lie dense at `elements`.
 py::object buffer_of(const Request& request, const std::byte* elements) {
   Request on_host = request;
-  if (request.memory == MemoryKind::kDevice) on_host.memory = MemoryKind::kHost;
+  if (request.memory == DeviceType::kCuda) on_host.memory = DeviceType::kHost;
   const py::object buffer = allocate_for(on_host, {.zeroed_padding = has_padding(request.layout)});
   const BufferDescriptor& memory = array_in(buffer.ptr()).memory;
   const Layout dense = value_of(

@@ -147,7 +147,7 @@ py::object ndarray_of(PyObject* buffer) {
   const BufferDescriptor& memory = object.array.memory;
   if (!is_host_readable(memory.device.type)) {
     raise(ErrorClass::kNoSuchBuffer,
-          Problem{"memory", to_string(object.array.kind()), "readable by the host",
+          Problem{"memory", memory_name(object.array.memory.device.type), "readable by the host",
                   "use copy(memory=\"host\"), or an interface of the device"});
   }
   wait_for_host(object);

@@ -65,11 +65,11 @@ bool is_given(PyObject* parameter) { return parameter != nullptr && parameter !=
 
 // ---- One function per parameter: explicit, preset, source, fallback. ----
 
-MemoryKind choose_memory(const Keywords& keywords, const std::optional<Preset>& preset,
+DeviceType choose_memory(const Keywords& keywords, const std::optional<Preset>& preset,
                          const Source* source) {
   const std::optional<bool> gpu = wants_gpu(keywords.device);
-  if (const std::optional<MemoryKind> named = to_memory_kind(keywords.memory)) {
-    const bool on_gpu = *named == MemoryKind::kDevice || *named == MemoryKind::kManaged;
+  if (const std::optional<DeviceType> named = to_memory_type(keywords.memory)) {
+    const bool on_gpu = *named == DeviceType::kCuda || *named == DeviceType::kCudaManaged;
     if (gpu && *gpu != on_gpu) {
       raise_parameter(
           "device", keywords.device,
@@ -78,74 +78,57 @@ MemoryKind choose_memory(const Keywords& keywords, const std::optional<Preset>& 
     }
     return *named;
   }
-  if (gpu) return *gpu ? MemoryKind::kDevice : MemoryKind::kHost;
+  if (gpu) return *gpu ? DeviceType::kCuda : DeviceType::kHost;
   if (preset) {
-    return preset->device == DeviceType::kCuda ? MemoryKind::kDevice : MemoryKind::kHost;
+    return preset->device == DeviceType::kCuda ? DeviceType::kCuda : DeviceType::kHost;
   }
-  return source != nullptr ? source->memory : MemoryKind::kHost;
+  return source != nullptr ? source->memory : DeviceType::kHost;
 }
 
-Dims choose_dims(PyObject* dims, const Source* source, int ndim) {
-  if (is_given(dims)) return to_dims(dims, ndim);
-  return source != nullptr ? source->like.dims : default_dims(ndim);
+/// The aligned index that was passed.
+Extents to_aligned_index(PyObject* object, int ndim) {
+  const Extents index = to_integers(object, "aligned_index");
+  if (index.size() == ndim) return index;
+  raise_parameter("aligned_index", object,
+                  "one index per dimension, " + std::to_string(ndim) + " in all",
+                  "leave it out for zeros");
 }
 
-LayoutMap choose_layout(PyObject* layout, const std::optional<Preset>& preset, const Source* source,
-                        const Dims& dims) {
-  if (is_given(layout)) return to_layout(layout, dims);
-  if (preset) return preset_layout(*preset, dims);
-  return source != nullptr ? source->like.layout : LayoutMap();
-}
-
-std::int64_t choose_alignment(PyObject* alignment, const std::optional<Preset>& preset,
-                              const Source* source) {
-  if (is_given(alignment)) return to_integer(alignment, "alignment_size");
-  if (preset) return preset->alignment_bytes;
-  return source != nullptr ? source->like.alignment_bytes : 1;
-}
-
-Halo choose_halo(PyObject* halo, const Source* source, const Extents& shape) {
-  if (is_given(halo)) return to_halo(halo, shape);
-  return source != nullptr ? source->like.halo : Halo();
-}
-
-/// Without any other source the first point of the domain is the aligned one.
-Extents choose_aligned_index(PyObject* aligned_index, const Source* source, const Halo& halo,
-                             const Extents& shape) {
-  const int ndim = shape.size();
-  if (!is_given(aligned_index)) {
-    if (source != nullptr && !source->like.aligned_index.empty()) {
-      return source->like.aligned_index;
-    }
-    return first_domain_index(halo, shape);
+/// Writes what the caller passed, or what the preset gives, over `wanted`, which holds the shape
+/// and what the imitated array has. Without an aligned index the domain's first point is aligned.
+void override_request(const Keywords& keywords, const std::optional<Preset>& preset,
+                      LayoutRequest& wanted) {
+  const int ndim = wanted.shape.size();
+  if (is_given(keywords.dims)) wanted.dims = to_dims(keywords.dims, ndim);
+  if (wanted.dims.empty()) wanted.dims = default_dims(ndim);
+  if (is_given(keywords.halo)) wanted.halo = to_halo(keywords.halo, wanted.shape);
+  if (is_given(keywords.layout)) {
+    wanted.layout = to_layout(keywords.layout, wanted.dims);
+  } else if (preset) {
+    wanted.layout = preset_layout(*preset, wanted.dims);
   }
-  const Extents index = to_integers(aligned_index, "aligned_index");
-  if (index.size() != ndim) {
-    raise_parameter("aligned_index", aligned_index,
-                    "one index per dimension, " + std::to_string(ndim) + " in all",
-                    "leave it out for zeros");
+  if (is_given(keywords.alignment_size)) {
+    wanted.alignment_bytes = to_integer(keywords.alignment_size, "alignment_size");
+  } else if (preset) {
+    wanted.alignment_bytes = preset->alignment_bytes;
   }
-  return index;
+  if (is_given(keywords.aligned_index)) {
+    wanted.aligned_index = to_aligned_index(keywords.aligned_index, ndim);
+  } else if (wanted.aligned_index.empty() && !wanted.halo.empty()) {
+    wanted.aligned_index = first_domain_index(wanted.halo, wanted.shape);
+  }
 }
 
-Request resolve_all(const Extents& shape, DTypePtr dtype, const Source* source,
+Request resolve_all(LayoutRequest& wanted, DTypePtr dtype, const Source* source,
                     const Keywords& keywords) {
   const std::optional<Preset> preset = preset_of(keywords);
   Request request{.layout = {},
                   .dtype = std::move(dtype),
                   .populate = is_given(keywords.populate) && to_flag(keywords.populate, "populate"),
                   .memory = choose_memory(keywords, preset, source)};
-  const Dims dims = choose_dims(keywords.dims, source, shape.size());
-  const Halo halo = choose_halo(keywords.halo, source, shape);
-  const LayoutRequest wanted{
-      .shape = shape,
-      .itemsize_bytes = request.dtype->type.itemsize_bytes(),
-      .layout = choose_layout(keywords.layout, preset, source, dims),
-      .alignment_bytes = choose_alignment(keywords.alignment_size, preset, source),
-      .aligned_index = choose_aligned_index(keywords.aligned_index, source, halo, shape),
-      .dims = dims,
-      .halo = halo,
-      .dtype_name = request.dtype->name};
+  wanted.itemsize_bytes = request.dtype->type.itemsize_bytes();
+  wanted.dtype_name = request.dtype->name;
+  override_request(keywords, preset, wanted);
   // The text of an error is made only if there is one.
   const LayoutFault fault = plan_layout(wanted, request.layout);
   if (!fault.ok()) {
@@ -160,7 +143,7 @@ Request resolve_all(const Extents& shape, DTypePtr dtype, const Source* source,
 
 Source source_of_buffer(PyObject* buffer) {
   const Array& array = array_in(buffer);
-  return {.dtype = dtype_of(buffer), .like = array.request(), .memory = array.kind()};
+  return {.dtype = dtype_of(buffer), .like = array.request(), .memory = array.memory.device.type};
 }
 
 /// The Buffer whose elements a plain array shows, all of them and in this order; null if none.
@@ -306,26 +289,27 @@ Source source_of(PyObject* data, py::object* array) {
 
 Request resolve(PyObject* shape, PyObject* dtype, const Keywords& keywords) {
   RequestedDType requested = to_dtype(dtype);
-  Extents extents = to_shape(shape, requested.record->name);
+  LayoutRequest wanted{.shape = to_shape(shape, requested.record->name)};
   for (const std::int64_t extent : requested.subarray) {
-    if (extents.size() == kMaxNdim) {
+    if (wanted.shape.size() == kMaxNdim) {
       raise(ErrorClass::kValue,
             Problem{"dimensions of shape and dtype", "more than " + std::to_string(kMaxNdim),
                     "at most " + std::to_string(kMaxNdim), "use fewer dimensions"});
     }
-    extents.push_back(extent);
+    wanted.shape.push_back(extent);
   }
-  return resolve_all(extents, std::move(requested.record), nullptr, keywords);
+  return resolve_all(wanted, std::move(requested.record), nullptr, keywords);
 }
 
 Request resolve_like(const Source& source, PyObject* dtype, const Keywords& keywords) {
-  if (!is_given(dtype)) return resolve_all(source.like.shape, source.dtype, &source, keywords);
+  LayoutRequest wanted = source.like;
+  if (!is_given(dtype)) return resolve_all(wanted, source.dtype, &source, keywords);
   RequestedDType requested = to_dtype(dtype);
   if (!requested.subarray.empty()) {
-    raise_parameter("dtype", dtype, "a type without a shape of its own, as data gives the shape",
-                    "pass its base type", ErrorClass::kType);
+    raise_parameter("dtype", dtype, "a type without a shape", "pass its base type",
+                    ErrorClass::kType);
   }
-  return resolve_all(source.like.shape, std::move(requested.record), &source, keywords);
+  return resolve_all(wanted, std::move(requested.record), &source, keywords);
 }
 
 }  // namespace gridbuf::python

@@ -47,7 +47,7 @@ py::object subscript(PyObject* self, std::span<const SubscriptItem> items) {
   if (!fixes_all_dimensions(items, shape.size())) return view;
   // An element of the device comes to the host, as NumPy's scalars are of the host.
   const bool on_host = is_host_readable(object_of(self)->array.memory.device.type);
-  if (!on_host) view = copy_of(view.ptr(), MemoryKind::kHost);
+  if (!on_host) view = copy_of(view.ptr(), DeviceType::kHost);
   const py::object element = ndarray_of(view.ptr());
   const py::object everything = steal(PyTuple_New(0));
   return steal(PyObject_GetItem(element.ptr(), everything.ptr()));
@@ -59,7 +59,7 @@ py::object subscript(PyObject* self, std::span<const SubscriptItem> items) {
 py::object element_bytes(PyObject* self) {
   const BufferDescriptor& memory = object_of(self)->array.memory;
   if (!is_host_readable(memory.device.type)) {
-    return element_bytes(copy_of(self, MemoryKind::kHost).ptr());
+    return element_bytes(copy_of(self, DeviceType::kHost).ptr());
   }
   wait_for_host(*object_of(self));
   py::object bytes = steal(PyBytes_FromStringAndSize(nullptr, memory.nbytes()));
@@ -118,11 +118,11 @@ py::object reduced(PyObject* self, std::int64_t protocol) {
       from_integers(own.shape().span()), buffer.dtype->numpy, from_integers(own.layout().span()),
       py::int_(own.alignment_bytes()), from_integers(own.aligned_index().span()),
       from_dims(own.dims()), py::bool_(buffer.array.memory.readonly),
-      pickled_elements(self, protocol), make_text(to_string(buffer.array.kind())));
+      pickled_elements(self, protocol), make_text(memory_name(buffer.array.memory.device.type)));
   return pack(py::module_::import("gridbuf._core").attr("_restore"), arguments);
 }
 
-py::object copy_of(PyObject* buffer, MemoryKind kind) {
+py::object copy_of(PyObject* buffer, DeviceType kind) {
   const BufferObject& source = *object_of(buffer);
   LayoutRequest request = source.array.request();
   request.dtype_name = source.dtype->name;

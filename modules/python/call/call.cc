@@ -228,7 +228,7 @@ class BoundStencil {
       });
     });
     call_ = value_of(bind_call(rules_->rules, arguments, request));
-    each([&](std::size_t i) { check_memory_of(i, arguments[i].address); });
+    each([&](std::size_t i) { check_memory_of(i, arguments[i].array); });
     for (std::size_t i = 0; i < passed_.size(); ++i) {
       arrays.append(passed_[i].object ? make_array(i) : py::none());
     }
@@ -316,17 +316,21 @@ class BoundStencil {
     PyObject* const object = field.object.ptr();
     const NdarrayFields fields = fields_of(object);
     const DTypePtr dtype = record_of(fields.dtype);
-    argument.memory.shape = fields.shape;
-    argument.memory.strides_bytes = fields.strides_bytes;
-    argument.memory.itemsize_bytes = dtype->type.itemsize_bytes();
-    argument.address = reinterpret_cast<std::uintptr_t>(fields.first_element);
-    argument.dtype = dtype->type;
+    Dims dims;
     // Only an array that shows a whole Buffer has names and an origin. Default names do not count.
     if (fields.base != nullptr) {
-      argument.dims = dims_behind(object);
-      if (argument.dims == default_dims(fields.shape.size())) argument.dims.reset();
+      dims = dims_behind(object).value_or(Dims());
+      if (dims == default_dims(fields.shape.size())) dims = {};
       argument.origin = declared_origin(object);
     }
+    argument.array = foreign_array(
+        {.block = fields.first_element,
+         .view = {fields.shape, fields.strides_bytes, 0, dtype->type.itemsize_bytes()},
+         .dtype = dtype->type,
+         .readonly = fields.readonly,
+         .device = {},
+         .owner = {}},
+        dims);
     check_declared(i, fields.readonly, dtype);
     if (rules_->side == Side::kDevice) {
       field.side = Side::kHost;
@@ -338,22 +342,17 @@ class BoundStencil {
     PassedField& field = passed_[i];
     Meaning meaning;
     field.memory = buffer_over(rule(i), field, meaning);
-    const Array& array = array_in(field.memory.ptr());
-    argument.memory = array.memory.view;
-    argument.address = reinterpret_cast<std::uintptr_t>(array.memory.first_element());
-    argument.dtype = array.memory.dtype;
-    argument.dims = array.layout.dims();
+    const Array& array = argument.array = array_in(field.memory.ptr());
     if (field.is_foreign) {
-      argument.dims = foreign_names(rule(i), field, meaning, argument.memory.ndim());
+      const std::optional<Dims> names = foreign_names(rule(i), field, meaning, array.layout.ndim());
+      argument.array.layout = Layout(array.layout, names.value_or(Dims()), meaning.halo);
       argument.origin = declared_origin(field.object.ptr());
-      argument.halo = meaning.halo;
       field.touch = std::move(meaning.touch);
-    } else if (field.storage != nullptr) {
-      // The origin is the lower halo, wherever the storage is aligned: a halo that is set later
+    } else if (field.storage == nullptr) {
+      // Of a storage the origin is the lower halo, wherever it is aligned: a halo that is set later
       // does not align it again.
-      argument.halo = field.storage->halo();
-    } else {
       argument.origin = origin_of(array);
+      argument.array.layout = Layout(array.layout, array.layout.dims(), Halo());
     }
     const DeviceType type = array.memory.device.type;
     const bool is_here = rules_->side == Side::kHost
@@ -378,8 +377,9 @@ class BoundStencil {
   }
 
   /// Memory on the other side is not checked: its copy is made as the rule wants it.
-  void check_memory_of(std::size_t i, std::uintptr_t address) {
+  void check_memory_of(std::size_t i, const Array& array) {
     if (is_wrong(passed_[i])) return wrong.push_back(i);
+    const auto address = reinterpret_cast<std::uintptr_t>(array.memory.first_element());
     check(check_memory(rule(i), call_.fields[i], address));
     if (rule(i).preferred == MemoryRule()) return;
     std::string text = slow_memory(rule(i), call_.fields[i], address);

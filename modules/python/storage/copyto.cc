@@ -113,7 +113,7 @@ void check_broadcasts(const Value& value, const Extents& to, std::string_view na
 /// The value as an ndarray; copied from a device.
 py::object on_host(const Value& value) {
   if (value.array) return share(value.array.ptr());
-  return ndarray_of(copy_of(value.on_device.ptr(), MemoryKind::kHost).ptr());
+  return ndarray_of(copy_of(value.on_device.ptr(), DeviceType::kHost).ptr());
 }
 
 /// A Buffer that copy_buffer can copy to `target`, a Buffer too: the value itself, or its elements
@@ -131,7 +131,7 @@ py::object transferable(const Value& value, const py::object& target, const Copy
   const py::object elements = on_host(value);
   py::object staging;
   if (rule.mask != nullptr) {
-    staging = copy_of(target.ptr(), MemoryKind::kHost);
+    staging = copy_of(target.ptr(), DeviceType::kHost);
   } else {
     const Extents& whole = to.shape();
     LayoutRequest request{.shape = trimmed(fields_of(elements.ptr()).shape, whole.size()),

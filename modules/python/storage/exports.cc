@@ -8,6 +8,7 @@ module;
 #include <Python.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -46,19 +47,12 @@ void check_has_buffer(const StorageObject& object, Side side, std::string_view f
 /// What `internal` of a view that counts as an export points to.
 char counted_mark = 0;
 
-/// Whether `dl_device` names the host, or a device that the storage's host memory is of.
-bool asks_for_host(const Storage& storage, PyObject* dl_device) {
-  if (PyTuple_Check(dl_device) == 0 || PyTuple_GET_SIZE(dl_device) != 2) return false;
-  py::object type = share(PyTuple_GET_ITEM(dl_device, 0));
-  if (PyLong_Check(type.ptr()) == 0) {  // An enum member whose value is the number (DP-02).
-    static AttributeName value_name("value");
-    type = optional_attribute(type.ptr(), value_name);
-    if (!type || PyLong_Check(type.ptr()) == 0) return false;
-  }
-  int overflow = 0;
-  const long long number = PyLong_AsLongLongAndOverflow(type.ptr(), &overflow);
-  return number == static_cast<long long>(DeviceType::kHost) ||
-         number == static_cast<long long>(storage.device(Side::kHost).type);
+/// Whether a consumer wants the host, or a device that the storage's host memory is of.
+bool asks_for_host(const Storage& storage, const dlpack::ExportRequest& request) {
+  if (!request.dl_device) return false;
+  const std::int64_t type = request.dl_device->type;
+  return type == static_cast<std::int64_t>(DeviceType::kHost) ||
+         type == static_cast<std::int64_t>(storage.device(Side::kHost).type);
 }
 
 // DLPack's C exchange table: that of Buffers, but for what takes or makes an object.
@@ -164,7 +158,7 @@ py::object host_elements(const StorageObject& object, const Storage& view) {
   up_to_date(view, side);
   const py::object buffer = own_buffer(view, object.dtype, side);
   if (side == Side::kHost) return own_ndarray(view, object.dtype, /*readonly=*/true, buffer.ptr());
-  return ndarray_of(copy_of(buffer.ptr(), MemoryKind::kHost).ptr());
+  return ndarray_of(copy_of(buffer.ptr(), DeviceType::kHost).ptr());
 }
 
 // ---- The buffer protocol (PB-01 ... PB-25), ndarrays and DLPack. ----
@@ -218,17 +212,19 @@ PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t c
   return guarded([&] {
     const StorageObject& object = *object_of(self);
     const Storage& storage = object.storage;
-    Side side = exporting_side(storage);
-    const bool has_choice = storage.has(Side::kHost) && storage.has(Side::kDevice);
-    const Py_ssize_t named = has_choice && names != nullptr ? PyTuple_GET_SIZE(names) : 0;
-    for (Py_ssize_t i = 0; i < named; ++i) {
-      const bool is_device =
-          PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "dl_device") == 0;
-      if (is_device && asks_for_host(storage, arguments[count + i])) side = Side::kHost;
+    const dlpack::ExportRequest request = to_export_request(arguments, count, names);
+    const Side side = storage.has(Side::kHost) && asks_for_host(storage, request)
+                          ? Side::kHost
+                          : exporting_side(storage);
+    if (storage.kind() == StorageKind::kCpu && storage.device(side).type == DeviceType::kHost) {
+      // Nothing to watch and nothing to wait for: no Buffer is needed.
+      const BufferDescriptor memory = storage.memory(side);
+      const dlpack::ExportPlan plan = value_of(dlpack::negotiate(memory, request));
+      if (!plan.copy) return export_capsule(memory, plan);
     }
     // What DLPack has no word for must not count as an export.
     if (storage.sync_state() != nullptr) check(dlpack::check_exportable(storage.memory(side)));
-    return export_dlpack(shown_buffer(object, side).ptr(), arguments, count, names);
+    return export_dlpack(shown_buffer(object, side).ptr(), request);
   });
 }
 

@@ -19,22 +19,21 @@ namespace {
 /// Zeroing less than this is shorter than handing the GIL to another thread and back.
 constexpr std::int64_t kLongBytes = std::int64_t{1} << 20;
 
-MemoryKind memory_of(StorageKind kind) {
-  if (kind == StorageKind::kCpu) return MemoryKind::kHost;
-  return kind == StorageKind::kCudaManaged ? MemoryKind::kManaged : MemoryKind::kDevice;
+DeviceType memory_of(StorageKind kind) {
+  if (kind == StorageKind::kCpu) return DeviceType::kHost;
+  return kind == StorageKind::kCudaManaged ? DeviceType::kCudaManaged : DeviceType::kCuda;
 }
 
-StorageOrder with_kind(Request request, PyObject* managed, std::optional<Managed> found) {
-  const Managed chosen = to_managed(managed).value_or(found.value_or(Managed::kSoftware));
+KindRequest with_kind(Request&& request, PyObject* managed, std::optional<StorageKind> found) {
   const bool on_device =
-      request.memory == MemoryKind::kDevice || request.memory == MemoryKind::kManaged;
-  return {.request = std::move(request), .kind = storage_kind(on_device, chosen)};
+      request.memory == DeviceType::kCuda || request.memory == DeviceType::kCudaManaged;
+  return {std::move(request), storage_kind(on_device, managed, found)};
 }
 
 /// Storages: host, device or both, by `device` and `managed`.
 struct StorageFrontEnd {
   using Keywords = StorageKeywords;
-  using Request = StorageOrder;
+  using Request = KindRequest;
   static constexpr auto& kKeywordNames = kStorageKeywordNames;
   static constexpr auto& to_keywords = to_storage_keywords;
   static constexpr auto& unknown_keyword = unknown_storage_keyword;
@@ -43,14 +42,14 @@ struct StorageFrontEnd {
   static Request from_data(PyObject* data, PyObject* dtype, const Keywords& keywords) {
     return resolve_storage_like(storage_source_of(data, keywords.shared.dims), dtype, keywords);
   }
-  static py::object make_empty(const Request& order) { return allocate_storage(order, false); }
-  static py::object make_zeros(const Request& order) { return allocate_storage(order, true); }
+  static py::object make_empty(const Request& request) { return allocate_storage(request, false); }
+  static py::object make_zeros(const Request& request) { return allocate_storage(request, true); }
   /// Cast and broadcast as numpy.full does.
-  static py::object make_filled(const Request& order, PyObject* fill_value) {
+  static py::object make_filled(const Request& request, PyObject* fill_value) {
     const py::object elements = is_scalar(fill_value)
-                                    ? make_element(order.request.dtype->numpy.ptr(), fill_value)
+                                    ? make_element(request.dtype->numpy.ptr(), fill_value)
                                     : readable_on_host(fill_value);
-    py::object made = allocate_storage(order);
+    py::object made = allocate_storage(request);
     assign(*object_of(made.ptr()), storage_of(made.ptr()), elements.ptr());
     return made;
   }
@@ -146,72 +145,63 @@ StorageKeywords to_storage_keywords(std::span<PyObject* const> values) {
           .managed = values[8]};
 }
 
-std::optional<Managed> to_managed(PyObject* managed) {
+std::optional<StorageKind> to_managed(PyObject* managed) {
   if (managed == nullptr) return std::nullopt;
-  if (managed == Py_None) return Managed::kNone;
+  if (managed == Py_None) return StorageKind::kGpu;
   const bool is_text = PyUnicode_Check(managed) != 0;
-  if (is_text && utf8(managed) == "gt4py") return Managed::kSoftware;
-  if (is_text && utf8(managed) == "cuda") return Managed::kCuda;
+  if (is_text && utf8(managed) == "gt4py") return StorageKind::kSoftwareManaged;
+  if (is_text && utf8(managed) == "cuda") return StorageKind::kCudaManaged;
   raise(is_text ? ErrorClass::kValue : ErrorClass::kType,
         Problem{"managed", describe(managed), "None, \"gt4py\" or \"cuda\"",
                 "pass None to synchronise by yourself"});
 }
 
-std::optional<Managed> managed_of(StorageKind kind) {
-  if (kind == StorageKind::kCpu) return std::nullopt;
-  if (kind == StorageKind::kGpu) return Managed::kNone;
-  return kind == StorageKind::kCudaManaged ? Managed::kCuda : Managed::kSoftware;
-}
-
 StorageSource storage_source_of(PyObject* data, PyObject* dims) {
-  StorageSource source;
   if (is_storage(data)) {
     const Storage& storage = storage_of(data);
-    source.shared = {.dtype = object_of(data)->dtype,
-                     .like = storage.array(reading_side(storage)).request(),
-                     .memory = memory_of(storage.kind())};
-    source.managed = managed_of(storage.kind());
-    return source;
+    return {{.dtype = object_of(data)->dtype,
+             .like = storage.array(reading_side(storage)).request(),
+             .memory = memory_of(storage.kind())},
+            managed_of(storage.kind())};
   }
+  StorageSource source;
   if (is_ndarray(data) || is_buffer(data) || is_scalar(data)) {
-    source.shared = source_of(data);
+    source = {source_of(data)};
   } else {
     Meaning meaning;
     const py::object buffer = import_or_none(
         data, dims, {.sync = true, .allow_copied = true, .purpose = Purpose::kReading}, &meaning);
-    source.shared = source_of(buffer ? buffer.ptr() : data);
-    source.shared.like.halo = meaning.halo;
-    source.shared.like.aligned_index = {};  // A foreign array has none.
+    source = {source_of(buffer ? buffer.ptr() : data)};
+    source.like.halo = meaning.halo;
+    source.like.aligned_index = {};  // A foreign array has none.
   }
-  if (source.shared.memory == MemoryKind::kManaged) source.managed = Managed::kCuda;
+  if (source.memory == DeviceType::kCudaManaged) source.managed = StorageKind::kCudaManaged;
   return source;
 }
 
-StorageOrder resolve_storage(PyObject* shape, PyObject* dtype, const StorageKeywords& keywords) {
+KindRequest resolve_storage(PyObject* shape, PyObject* dtype, const StorageKeywords& keywords) {
   return with_kind(resolve(shape, dtype, keywords.shared), keywords.managed, std::nullopt);
 }
 
-StorageOrder resolve_storage_like(const StorageSource& source, PyObject* dtype,
-                                  const StorageKeywords& keywords) {
-  return with_kind(resolve_like(source.shared, dtype, keywords.shared), keywords.managed,
-                   source.managed);
+KindRequest resolve_storage_like(const StorageSource& source, PyObject* dtype,
+                                 const StorageKeywords& keywords) {
+  return with_kind(resolve_like(source, dtype, keywords.shared), keywords.managed, source.managed);
 }
 
-py::object allocate_storage(const StorageOrder& order, bool zeroed) {
-  const Request& request = order.request;
+py::object allocate_storage(const KindRequest& request, bool zeroed) {
   const StorageRequest wanted{.layout = request.layout,
                               .dtype = request.dtype->type,
-                              .kind = order.kind,
+                              .kind = request.kind,
                               .zeroed = zeroed,
                               .populate = request.populate};
-  const bool is_long = order.kind != StorageKind::kCpu || request.populate ||
+  const bool is_long = request.kind != StorageKind::kCpu || request.populate ||
                        (zeroed && request.layout.total_bytes() >= kLongBytes);
   const auto allocate = [&] { return Storage::allocate(wanted); };
   return make_storage(value_of(is_long ? run_without_gil(allocate) : allocate()), request.dtype);
 }
 
-py::object allocate_storage(const StorageOrder& order) {
-  return allocate_storage(order, has_padding(order.request.layout));
+py::object allocate_storage(const KindRequest& request) {
+  return allocate_storage(request, has_padding(request.layout));
 }
 
 void add_storage_functions(PyObject* module) { check(PyModule_AddFunctions(module, functions)); }

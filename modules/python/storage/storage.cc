@@ -254,7 +254,7 @@ void put(const StorageObject& object, PyObject* key, PyObject* value) {
   py::object copied;
   if (side == Side::kDevice) {
     up_to_date(storage, side);
-    copied = copy_of(memory.ptr(), MemoryKind::kHost);
+    copied = copy_of(memory.ptr(), DeviceType::kHost);
     set(ndarray_of(copied.ptr()));
   }
   write(object, storage, side, Coverage::kPart, [&] {
@@ -412,9 +412,8 @@ Storage without_new_axes(const StorageObject& object) {
 }
 
 py::object managed_by(const Storage& storage) {
-  const std::optional<Managed> managed = managed_of(storage.kind());
-  if (!managed || *managed == Managed::kNone) return share(Py_None);
-  return make_text(*managed == Managed::kCuda ? "cuda" : "gt4py");
+  if (storage.kind() == StorageKind::kSoftwareManaged) return make_text("gt4py");
+  return storage.kind() == StorageKind::kCudaManaged ? make_text("cuda") : share(Py_None);
 }
 
 }  // namespace gridbuf::python::storages

@@ -201,31 +201,41 @@ inline constexpr const char* kStorageKeywordNames[] = {
     "dims",     "populate", "halo",   "managed"};
 StorageKeywords to_storage_keywords(std::span<PyObject* const> values);
 
-/// The management that was asked for; nothing if the parameter was not given.
-std::optional<Managed> to_managed(PyObject* managed);
+/// The kind that the parameter `managed` gives to a storage with a device; nothing if it was not
+/// given.
+std::optional<StorageKind> to_managed(PyObject* managed);
 
-/// The management that makes a kind what it is; nothing for memory of the host.
-std::optional<Managed> managed_of(StorageKind kind);
+/// The kind as a default of `managed`: nothing for memory of the host.
+inline std::optional<StorageKind> managed_of(StorageKind kind) {
+  return kind == StorageKind::kCpu ? std::nullopt : std::optional(kind);
+}
 
-/// What an imitated or copied array has, and who manages it if it says so. `dims` is the caller's
+/// The kind of a storage: that of the host without a device, else what was passed or found, else
+/// managed by software.
+inline StorageKind storage_kind(bool on_device, PyObject* managed,
+                                std::optional<StorageKind> found) {
+  const StorageKind with_device =
+      to_managed(managed).value_or(found.value_or(StorageKind::kSoftwareManaged));
+  return on_device ? with_device : StorageKind::kCpu;
+}
+
+/// What an imitated or copied array has, and what manages it if it says so. `dims` is the caller's
 /// parameter of that name, which may be null; with it names that no storage has do not matter.
-struct StorageSource {
-  Source shared;
-  std::optional<Managed> managed;
+struct StorageSource : Source {
+  std::optional<StorageKind> managed = std::nullopt;
 };
 StorageSource storage_source_of(PyObject* data, PyObject* dims);
 
 /// A request for a storage, resolved.
-struct StorageOrder {
-  Request request;
+struct KindRequest : Request {
   StorageKind kind = StorageKind::kCpu;
 };
-StorageOrder resolve_storage(PyObject* shape, PyObject* dtype, const StorageKeywords& keywords);
-StorageOrder resolve_storage_like(const StorageSource& source, PyObject* dtype,
-                                  const StorageKeywords& keywords);
-py::object allocate_storage(const StorageOrder& order, bool zeroed);
+KindRequest resolve_storage(PyObject* shape, PyObject* dtype, const StorageKeywords& keywords);
+KindRequest resolve_storage_like(const StorageSource& source, PyObject* dtype,
+                                 const StorageKeywords& keywords);
+py::object allocate_storage(const KindRequest& request, bool zeroed);
 /// The same for elements that are all written at once: only padding is zeroed.
-py::object allocate_storage(const StorageOrder& order);
+py::object allocate_storage(const KindRequest& request);
 
 // Functions that storage.cc and attributes.cc bind, by file.
 

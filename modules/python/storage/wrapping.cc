@@ -73,7 +73,7 @@ Sides import_sides(const Given& given) {
   Meaning meaning;
   if (given.data != nullptr) {
     const bool device_first = wished_device(given.keywords.shared) == true &&
-                              to_managed(given.keywords.managed) == Managed::kNone &&
+                              to_managed(given.keywords.managed) == StorageKind::kGpu &&
                               given.device_data == nullptr;
     const py::object buffer = import_buffer(
         given.data, dims, {.side = device_first ? DeviceType::kCuda : DeviceType::kHost}, &meaning);
@@ -101,10 +101,9 @@ Sides import_sides(const Given& given) {
 
 /// Explicit, preset, data, fallback. Memory of one side gets its other buffer only where gridbuf
 /// keeps two in step.
-StorageKind wanted_kind(const Given& given, bool found_device, std::optional<Managed> found) {
-  return storage_kind(
-      wished_device(given.keywords.shared).value_or(found_device),
-      to_managed(given.keywords.managed).value_or(found.value_or(Managed::kSoftware)));
+StorageKind wanted_kind(const Given& given, bool found_device, std::optional<StorageKind> found) {
+  return storage_kind(wished_device(given.keywords.shared).value_or(found_device),
+                      given.keywords.managed, found);
 }
 
 /// Its own buffers, not exports of them: a view does not count as an export.
@@ -145,7 +144,7 @@ Source source_of_memory(const Given& given, const Sides& sides) {
   PyObject* const main = given.main();
   // These say more of themselves than their memory does.
   if (is_storage(main) || is_ndarray(main) || is_buffer(main)) {
-    return storage_source_of(main, nullptr).shared;
+    return storage_source_of(main, nullptr);
   }
   Source source = source_of((sides.host ? sides.host : sides.device).ptr());
   source.like.alignment_bytes = 1;
@@ -250,8 +249,8 @@ py::object wrap(const Given& given) {
     sides = viewed != nullptr ? own_sides(*viewed) : import_sides(given);
   } else {
     sides = import_sides(given);
-    std::optional<Managed> managed;
-    if (sides.host && is_managed(sides.host)) managed = Managed::kCuda;
+    std::optional<StorageKind> managed;
+    if (sides.host && is_managed(sides.host)) managed = StorageKind::kCudaManaged;
     parts.kind = wanted_kind(given, static_cast<bool>(sides.device), managed);
   }
   if (viewed == nullptr) keep_sides_of(parts.kind, given, sides);
@@ -308,7 +307,7 @@ py::object copied(const Given& given) {
   PyObject* const current = current_of(given);
   StorageSource source = storage_source_of(given.main(), given.keywords.shared.dims);
   if (given.data != nullptr && given.device_data != nullptr) {
-    source.shared.memory = MemoryKind::kDevice;
+    source.memory = DeviceType::kCuda;
   }
   py::object made = allocate_storage(resolve_storage_like(source, given.dtype, given.keywords));
   assign(*object_of(made.ptr()), storage_of(made.ptr()), current, /*by_name=*/false);

@@ -405,13 +405,13 @@ LayoutMap to_layout(PyObject* object, const Dims& dims) {
   return layout;
 }
 
-std::optional<MemoryKind> to_memory_kind(PyObject* object) {
+std::optional<DeviceType> to_memory_type(PyObject* object) {
   if (object == nullptr || object == Py_None) return std::nullopt;
   if (PyUnicode_Check(object) == 0) {
     raise_kind({"memory"}, object, "None, \"host\", \"pinned\", \"managed\" or \"device\"",
                "pass the name of a kind of memory");
   }
-  return value_of(memory_kind(utf8(object)));
+  return value_of(memory_type(utf8(object)));
 }
 
 bool to_flag(PyObject* object, std::string_view what) {

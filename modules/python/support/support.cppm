@@ -288,7 +288,7 @@ py::object from_dims(const Dims& dims);
 LayoutMap to_layout(PyObject* object, const Dims& dims);
 
 /// A kind of memory by its name; nothing for null and None.
-std::optional<MemoryKind> to_memory_kind(PyObject* object);
+std::optional<DeviceType> to_memory_type(PyObject* object);
 
 /// True or False; TypeError for anything else.
 bool to_flag(PyObject* object, std::string_view what);

@@ -413,36 +413,13 @@ bool HeldBoxes::overlaps(const Box& other) const {
   return kept_ && overlap(slot(kKept), other);
 }
 
-// --- Windows -------------------------------------------------------------------------------------
+// --- What a view shows ---------------------------------------------------------------------------
 
-Window::Window(const Extents& base_shape) : start_(base_shape.size(), 0) {
-  for (int axis = 0; axis < base_shape.size(); ++axis) {
-    axes_.push_back(ViewAxis{axis, 1, base_shape[axis]});
-  }
-}
-
-Window Window::through(const IndexMap& map) const {
-  Window window;
-  window.start_ = start_;
-  for (int axis = 0; axis < axes_.size(); ++axis) {
-    if (axes_[axis].has_source()) {
-      window.start_[axes_[axis].source] += axes_[axis].step * map.start()[axis];
-    }
-  }
-  for (const ViewAxis& seen : map.axes()) {
-    const ViewAxis from = seen.has_source() ? axes_[seen.source] : ViewAxis{};
-    // A step along one point or none is not used; and it might be too large to multiply.
-    const bool moves = from.has_source() && seen.extent > 1;
-    window.axes_.push_back({from.source, moves ? from.step * seen.step : 0, seen.extent});
-  }
-  return window;
-}
-
-Box Window::hull() const {
-  Box box{start_, start_};
+Box hull(const IndexMap& map) {
+  Box box{map.start(), map.start()};
   for (std::int64_t& bound : box.upper) ++bound;
-  for (const ViewAxis& axis : axes_) {
-    if (axis.extent == 0) return {start_, start_};
+  for (const ViewAxis& axis : map.axes()) {
+    if (axis.extent == 0) return {map.start(), map.start()};
     if (!axis.has_source() || axis.extent == 1) continue;
     const std::int64_t reach = axis.step * (axis.extent - 1);
     (reach < 0 ? box.lower : box.upper)[axis.source] += reach;
@@ -450,8 +427,8 @@ Box Window::hull() const {
   return box;
 }
 
-bool Window::is_dense() const {
-  for (const ViewAxis& axis : axes_) {
+bool is_dense(const IndexMap& map) {
+  for (const ViewAxis& axis : map.axes()) {
     if (axis.has_source() && axis.extent > 1 && axis.step * axis.step > 1) return false;
   }
   return true;

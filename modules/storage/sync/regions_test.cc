@@ -243,12 +243,12 @@ TEST(HeldBoxes, AreCountedAndOverflowIntoOne) {
   EXPECT_FALSE(held.overlaps({{4}, {5}}));
 }
 
-// A window of windows shows what indexing shows.
-TEST(WindowProperty, HullHoldsWhatTheViewShows) {
+// A view of views shows what indexing shows.
+TEST(ViewProperty, HullHoldsWhatTheViewShows) {
   std::mt19937_64 random(5);
   for (int i = 0; i < 3000; ++i) {
     const Extents base{5, 6, 7};
-    Window window(base);
+    IndexMap seen(base);
     Extents shape = base;
     // By brute force: the base index of every view index along each dimension.
     std::vector<std::vector<std::int64_t>> shown(3);
@@ -282,12 +282,12 @@ TEST(WindowProperty, HullHoldsWhatTheViewShows) {
         }
         shown[source] = next;
       }
-      window = window.through(map);
+      seen = seen.through(map);
       shape = map.shape();
     }
     bool empty = false;
     for (const auto& indices : shown) empty = empty || indices.empty();
-    const Box box = window.hull();
+    const Box box = hull(seen);
     ASSERT_EQ(is_empty(box), empty);
     if (empty) continue;
     bool dense = true;
@@ -297,19 +297,19 @@ TEST(WindowProperty, HullHoldsWhatTheViewShows) {
       ASSERT_EQ(box.upper[static_cast<int>(axis)], *highest + 1);
       dense = dense && *highest - *lowest + 1 == std::ssize(shown[axis]);
     }
-    ASSERT_EQ(window.is_dense(), dense);
+    ASSERT_EQ(is_dense(seen), dense);
   }
 }
 
-TEST(Window, TransposedAndWithNewDimensions) {
+TEST(View, TransposedAndWithNewDimensions) {
   IndexMap map(Extents{4, 5});
   map.permute({1, 0});
   map.insert(1);
   map.stretch(1, 3);
-  const Window window = Window({4, 5}).through(map);
-  EXPECT_EQ(window.hull(), (Box{{0, 0}, {4, 5}}));
-  EXPECT_TRUE(window.is_dense());
-  EXPECT_EQ(window.axes()[0], (ViewAxis{1, 1, 5}));
+  const IndexMap seen = IndexMap(Extents{4, 5}).through(map);
+  EXPECT_EQ(hull(seen), (Box{{0, 0}, {4, 5}}));
+  EXPECT_TRUE(is_dense(seen));
+  EXPECT_EQ(seen.axes()[0], (ViewAxis{1, 1, 5}));
 }
 
 }  // namespace

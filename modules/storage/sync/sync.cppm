@@ -54,7 +54,7 @@ constexpr Side other(Side side) { return side == Side::kHost ? Side::kDevice : S
 /// "host", "device".
 std::string_view to_string(Side side);
 
-// --- Boxes and windows ---------------------------------------------------------------------------
+// --- Boxes ---------------------------------------------------------------------------------------
 
 /// The points with lower[i] <= index[i] < upper[i]. Empty unless lower < upper everywhere; the box
 /// without dimensions has one point.
@@ -83,29 +83,10 @@ Box hull(const Box& a, const Box& b);
 /// "[0:3, 5:8]".
 std::string to_string(const Box& box);
 
-/// Which points of a base a view shows: a start and a step per dimension. Windows of windows are
-/// windows.
-class Window {
- public:
-  Window() = default;
-  /// All points of the base.
-  explicit Window(const Extents& base_shape);
-
-  /// The points that a view of this view shows. Requires the shape map.source_shape().
-  Window through(const IndexMap& map) const;
-
-  const Extents& start() const { return start_; }
-  const SmallVec<ViewAxis>& axes() const { return axes_; }
-
-  /// The smallest box of the base around the points.
-  Box hull() const;
-  /// Whether every point of the hull is shown: no steps.
-  bool is_dense() const;
-
- private:
-  Extents start_;            // per dimension of the base
-  SmallVec<ViewAxis> axes_;  // per dimension of the view
-};
+/// The smallest box of a map's source around the points that the view shows.
+Box hull(const IndexMap& map);
+/// Whether the view shows every point of its hull: no steps.
+bool is_dense(const IndexMap& map);
 
 // --- The state of two buffers --------------------------------------------------------------------
 

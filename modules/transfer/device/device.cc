@@ -236,7 +236,7 @@ absl::StatusOr<bool> copy_by_the_device(DeviceDriver& driver, Walk walk, bool to
   const std::int64_t bytes = split(walk, to_device, nullptr, itemsize_bytes).between_bytes;
   const ScopedStream scope(stream);
   const absl::StatusOr<Block> between =
-      driver.resource(MemoryKind::kDevice)
+      driver.resource(DeviceType::kCuda)
           .allocate({.total_bytes = std::min(bytes, std::max(kBetweenBytes, itemsize_bytes)),
                      .alignment_bytes = 256});
   if (!between.ok()) {
@@ -297,7 +297,7 @@ absl::Status copy_overlapping(DeviceDriver& driver, std::byte* target_block,
   }
   const ScopedStream scope(stream);
   const absl::StatusOr<Block> scratch =
-      driver.resource(MemoryKind::kDevice).allocate({.total_bytes = hull->highest_bytes});
+      driver.resource(DeviceType::kCuda).allocate({.total_bytes = hull->highest_bytes});
   if (!scratch.ok()) return with_context(scratch.status(), "copy between overlapping views");
   GRIDBUF_RETURN_IF_ERROR(
       copy_apart(driver, scratch->data(), *between, source_block, source, stream));
@@ -442,8 +442,8 @@ absl::StatusOr<Staging> make_staging(DeviceDriver& driver, std::int64_t bytes,
                                      StreamHandle stream) {
   const ScopedStream scope(stream);
   const AllocationRequest request{.total_bytes = std::min(bytes, kStagingBytes)};
-  GRIDBUF_ASSIGN_OR_RETURN(auto& pinned, driver.resource(MemoryKind::kPinned).allocate(request));
-  GRIDBUF_ASSIGN_OR_RETURN(auto& device, driver.resource(MemoryKind::kDevice).allocate(request));
+  GRIDBUF_ASSIGN_OR_RETURN(auto& pinned, driver.resource(DeviceType::kCudaHost).allocate(request));
+  GRIDBUF_ASSIGN_OR_RETURN(auto& device, driver.resource(DeviceType::kCuda).allocate(request));
   return Staging{std::move(pinned), std::move(device)};
 }
 
