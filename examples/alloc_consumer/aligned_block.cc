@@ -26,7 +26,7 @@ int main() {
     return EXIT_FAILURE;
   }
   const auto address = reinterpret_cast<std::uintptr_t>(block->data() + kOffsetBytes);
-  std::cout << block->total_bytes() << " bytes from the resource '" << block->facts().resource_name
+  std::cout << block->total_bytes() << " bytes from the resource '" << block->info().resource_name
             << "', the inner point at " << address % kAlignmentBytes << " modulo "
             << kAlignmentBytes << "\n";
   return EXIT_SUCCESS;

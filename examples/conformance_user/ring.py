@@ -23,7 +23,7 @@ class Ring:
 
 
 def values(signal: object) -> memoryview:
-    """A view of anything that lends one-dimensional doubles; raises TypeError for everything else."""
+    """A view of anything that exports one-dimensional doubles; raises TypeError for everything else."""
     view = memoryview(signal)
     if view.format.lstrip("@") != "d" or view.ndim != 1:
         raise TypeError(f"a signal is 1-d doubles, not {view.ndim}-d {view.format!r}")

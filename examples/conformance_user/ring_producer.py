@@ -1,4 +1,4 @@
-"""Tells the conformance suite how to make what `ring` lends out."""
+"""Tells the conformance suite how to make what `ring` exports."""
 
 import array
 

@@ -95,8 +95,8 @@ assert fortran.model_total() == before
 # [/stencil]
 
 
-# [lend]
-def lent(field):
+# [export]
+def exported(field):
     """The C descriptor of a storage, whatever its layout; valid while the storage lives."""
     view = field.to_numpy()
     dim = [Dimension(0, *pair) for pair in zip(view.shape, view.strides, strict=True)]
@@ -110,13 +110,13 @@ fortran.diffuse.argtypes = [ctypes.POINTER(Descriptor)] * 2 + [ctypes.c_double]
 for defaults in ("gt:cpu_ifirst", "gt:cpu_kfirst"):
     field = gridbuf.storage.storage(temperature, defaults=defaults)
     out = gridbuf.storage.zeros_like(field)
-    fortran.diffuse(ctypes.byref(lent(field)), ctypes.byref(lent(out)), 0.1)
+    fortran.diffuse(ctypes.byref(exported(field)), ctypes.byref(exported(out)), 0.1)
 
     inner, values = np.s_[1:-1, 1:-1], field.to_numpy()
     neighbours = values[:-2, 1:-1] + values[2:, 1:-1] + values[1:-1, :-2] + values[1:-1, 2:]
     expected = values[inner] + 0.1 * (neighbours - 4 * values[inner])
     assert np.allclose(out.to_numpy()[inner], expected, rtol=1e-14)
-# [/lend]
+# [/export]
 
 # [lifetime]
 fortran.model_is_running.restype = ctypes.c_bool

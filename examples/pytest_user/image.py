@@ -3,7 +3,7 @@
 
 # [image]
 class Image:
-    """Pixels of 8 bits in rows that are padded to 16 bytes. Lends its memory by the array interface."""
+    """Pixels of 8 bits in rows that are padded to 16 bytes. Exports its memory by the array interface."""
 
     def __init__(self, height: int, width: int) -> None:
         self.shape = (height, width)

@@ -28,7 +28,7 @@ assert field[field > 0].min() >= 0.5
 import array  # noqa: E402
 
 samples = array.array("d", bytes(8 * 80))
-gridbuf.copyto(samples, field[10, 10])  # into the memory of any library that lends it
+gridbuf.copyto(samples, field[10, 10])  # into the memory of any library that exports it
 assert samples[7] == field[10, 10, 7]
 
 gridbuf.copyto(field, samples)  # broadcast: one profile for all columns

@@ -53,7 +53,7 @@ enum class PageKind : std::uint8_t {
 };
 
 /// What a source of memory tells of a block: where it is, and how it was made.
-struct BlockFacts {
+struct BlockInfo {
   std::string_view resource_name = {};  // static text: "host", "pinned", "device"
   Device device = {};
   PageKind pages = PageKind::kShared;
@@ -109,7 +109,7 @@ class Block {
     std::int64_t allocation_bytes = 0;  // what it really costs, placement included
     ReleaseFunction release = nullptr;
     void* context = nullptr;
-    BlockFacts facts = {};
+    BlockInfo info = {};
     /// kOwnerRoomBytes of the allocation outside of data(), on 16 bytes, for the count of `share`;
     /// null if there is none. A small block costs one call of the C library with it, and two
     /// without.
@@ -143,7 +143,7 @@ class Block {
   inline std::byte* data() const noexcept { return data_; }
   inline std::int64_t total_bytes() const noexcept { return total_bytes_; }
   inline std::int64_t allocation_bytes() const noexcept { return allocation_.allocation_bytes; }
-  inline const BlockFacts& facts() const noexcept { return allocation_.facts; }
+  inline const BlockInfo& info() const noexcept { return allocation_.info; }
   inline bool has_owner_room() const noexcept { return allocation_.owner_room != nullptr; }
   /// Gives the duty to release away: who has the answer must do it, once.
   inline Allocation detach() noexcept {

@@ -34,8 +34,8 @@ namespace {
 constexpr std::int64_t kFewBytes = std::int64_t{1} << 16;
 
 // Pages that the system has just made are zero.
-bool is_zero_already(const BlockFacts& facts) {
-  return facts.pages != PageKind::kShared && !facts.from_cache && !host_resource().poisons();
+bool is_zero_already(const BlockInfo& info) {
+  return info.pages != PageKind::kShared && !info.from_cache && !host_resource().poisons();
 }
 
 // The padding of the rows, as a view of bytes.
@@ -101,7 +101,7 @@ absl::StatusOr<Block> allocate_block(const Layout& layout, const ArrayOptions& o
                                 .zeroed = zeroed,
                                 .populate = options.populate});
   if (!block.ok() || !on_host) return block;
-  if (padding_alone && !is_zero_already(block->facts())) {
+  if (padding_alone && !is_zero_already(block->info())) {
     const std::byte zero{0};
     absl::Status status = fill_elements(block->data(), padding_of(layout), std::span(&zero, 1));
     if (!status.ok()) return status;
@@ -117,7 +117,7 @@ absl::StatusOr<Array> Array::allocate(const Layout& layout, const DType& dtype,
   absl::StatusOr<Block> block = allocate_block(layout, options);
   if (!block.ok()) return with_request(block.status(), layout, dtype.name(), options.memory);
   std::byte* const data = block->data();
-  const Device device = block->facts().device;
+  const Device device = block->info().device;
   absl::StatusOr<Owner> owner = share(*std::move(block));
   if (!owner.ok()) return with_request(owner.status(), layout, dtype.name(), options.memory);
   return Array{.memory = {.block = data,

@@ -198,7 +198,7 @@ class DeviceDriver {
   virtual void note_use(const void* address, StreamHandle stream) noexcept = 0;
 
   /// What a bug report should say, in order: ("runtime", "13.0"), ("device 0", …).
-  virtual std::vector<std::pair<std::string, std::string>> facts() = 0;
+  virtual std::vector<std::pair<std::string, std::string>> info() = 0;
 
  private:
   /// What resource(type).allocate(request) does.

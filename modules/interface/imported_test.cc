@@ -43,8 +43,8 @@ std::string rule_of(const absl::StatusOr<ImportedView>& result) {
 }
 
 // [example]
-// A view of `count` doubles at `address`, if they lie in the buffer that was lent.
-absl::StatusOr<ImportedView> doubles_in(const KnownMemory& lent, std::uintptr_t address,
+// A view of `count` doubles at `address`, if they lie in the buffer that was exported.
+absl::StatusOr<ImportedView> doubles_in(const KnownMemory& exported, std::uintptr_t address,
                                         std::int64_t count) {
   const ArrayRules rules{.ndim = "X-1",
                          .extents = "X-2",
@@ -58,7 +58,7 @@ absl::StatusOr<ImportedView> doubles_in(const KnownMemory& lent, std::uintptr_t 
                       .strides_bytes = std::nullopt,
                       .dtype = DType(),
                       .readonly = true,
-                      .memory = lent},
+                      .memory = exported},
                      rules);
 }
 // [/example]
@@ -66,9 +66,10 @@ absl::StatusOr<ImportedView> doubles_in(const KnownMemory& lent, std::uintptr_t 
 TEST(CheckArray, ExampleOfTheReadme) {
   EXPECT_TRUE(doubles_in({.address = 4096, .length_bytes = 32}, 4104, 3).ok());
   const auto refused = doubles_in({.address = 4096, .length_bytes = 32}, 4104, 4);
-  EXPECT_EQ(refused.status().message(),
-            "X-7: the array within the memory that was lent is in bytes 8 to 40, but must be in "
-            "bytes 0 to 32; correct the object that offers it");
+  EXPECT_EQ(
+      refused.status().message(),
+      "X-7: the array within the memory that was exported is in bytes 8 to 40, but must be in "
+      "bytes 0 to 32; correct the object that offers it");
 }
 
 TEST(CheckArray, FillsInStridesOfCOrder) {

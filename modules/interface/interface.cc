@@ -115,7 +115,7 @@ std::optional<std::uintptr_t> moved(std::uintptr_t address, std::int64_t offset_
   return result;
 }
 
-/// The hull lies in the address space, and in the memory that was lent.
+/// The hull lies in the address space, and in the memory that was exported.
 absl::Status check_hull(const Checker& check, const StridedView& view) {
   const RawArray& array = check.array;
   const std::optional<checked::ByteHull> hull = byte_hull(view);
@@ -145,7 +145,7 @@ absl::Status check_hull(const Checker& check, const StridedView& view) {
   const std::string found = starts_inside && lowest && highest
                                 ? absl::StrCat("in bytes ", *lowest, " to ", *highest)
                                 : std::string("outside of it");
-  return check.refused(check.rules.inside, "the array within the memory that was lent", found,
+  return check.refused(check.rules.inside, "the array within the memory that was exported", found,
                        absl::StrCat("in bytes 0 to ", memory.length_bytes));
 }
 

@@ -289,11 +289,11 @@ TEST_P(ConvertElements, StayWithinTheirBlocks) {
     const std::int64_t source_bytes = testing::bytes_up_to_the_end(one.source);
     if (std::max(target_bytes, source_bytes) > 1 << 16) continue;
     const bool begin = round % 2 == 0;
-    const auto lend = [&](testing::FencedMemory& memory, std::int64_t length) {
+    const auto hand_out = [&](testing::FencedMemory& memory, std::int64_t length) {
       return begin ? memory.behind_fence(length) : memory.before_fence(length);
     };
-    const auto target = lend(target_memory, target_bytes);
-    const auto source = lend(source_memory, source_bytes);
+    const auto target = hand_out(target_memory, target_bytes);
+    const auto source = hand_out(source_memory, source_bytes);
     const Bytes numbers = random.numbers(one, source_bytes);
     std::copy(numbers.begin(), numbers.end(), source.begin());
     ASSERT_TRUE(convert(one, target.data(), source.data()).ok()) << one.text();

@@ -336,7 +336,7 @@ TEST_P(OnEveryPath, TransposesBeyondFourGibibytesOfAddresses) {
   constexpr std::int64_t kRows = 40;
   constexpr std::int64_t kColumns = 48;
   const auto block = host_resource().allocate({.total_bytes = kRows * kRowBytes});
-  if (!block.ok()) GTEST_SKIP() << "this machine does not lend 5 GiB: " << block.status();
+  if (!block.ok()) GTEST_SKIP() << "this machine has no 5 GiB: " << block.status();
   const StridedView far{
       .shape = {kRows, kColumns}, .strides_bytes = {kRowBytes, 8}, .itemsize_bytes = 8};
   const StridedView near{

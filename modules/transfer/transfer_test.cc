@@ -245,7 +245,7 @@ TEST(CopyElements, CopiesBeyondFourGibibytesOfAddresses) {
   // Two rows, 5 GiB apart in lazily committed memory: offsets that 32 bits cannot hold.
   constexpr std::int64_t kApart = std::int64_t{5} << 30;
   const auto block = host_resource().allocate({.total_bytes = kApart + 4096, .zeroed = true});
-  if (!block.ok()) GTEST_SKIP() << "this machine does not lend 5 GiB: " << block.status();
+  if (!block.ok()) GTEST_SKIP() << "this machine has no 5 GiB: " << block.status();
   const StridedView far{.shape = {2, 16}, .strides_bytes = {kApart, 8}, .itemsize_bytes = 8};
   const StridedView near{.shape = {2, 16}, .strides_bytes = {128, 8}, .itemsize_bytes = 8};
   const Bytes source = counted_bytes(256, 3);

@@ -13,5 +13,5 @@ class Column(array.array):
 
 
 def column(exporter: object) -> memoryview:
-    """What an exporter lends, without copying it."""
+    """What an exporter hands out, without copying it."""
     return memoryview(exporter)

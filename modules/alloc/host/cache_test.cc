@@ -142,12 +142,12 @@ TEST(MappingCache, ALowerLimitHoldsAtOnce) {
   EXPECT_EQ(cache.cached_bytes(), 20 * kMiB);
 }
 
-// Against a model: no mapping is lost or lent twice, and the limit holds after every step.
+// Against a model: no mapping is lost or held twice, and the limit holds after every step.
 TEST(MappingCacheProperty, LosesNothingAndKeepsItsLimit) {
   std::mt19937_64 random(20261121);
   MappingCache cache(200 * kMiB);
   std::map<std::uintptr_t, std::int64_t> kept;         // number → length
-  std::vector<std::pair<Mapping, std::int64_t>> lent;  // with the length asked for
+  std::vector<std::pair<Mapping, std::int64_t>> held;  // with the length asked for
   std::uintptr_t made = 0;
   const auto drop = [&](const MappingCache::Victims& victims) {
     for (const Mapping& victim : victims) ASSERT_EQ(kept.erase(number_of(victim)), 1U);
@@ -162,12 +162,12 @@ TEST(MappingCacheProperty, LosesNothingAndKeepsItsLimit) {
         ASSERT_GE(taken->length_bytes, length);
         ASSERT_LE(taken->length_bytes - length, length / 8);
       }
-      lent.emplace_back(taken ? *taken : mapping(++made, length), length);
-    } else if (!lent.empty()) {
-      std::swap(lent[random() % lent.size()], lent.back());
-      kept[number_of(lent.back().first)] = lent.back().first.length_bytes;
-      cache.give(lent.back().first, lent.back().second, victims);
-      lent.pop_back();
+      held.emplace_back(taken ? *taken : mapping(++made, length), length);
+    } else if (!held.empty()) {
+      std::swap(held[random() % held.size()], held.back());
+      kept[number_of(held.back().first)] = held.back().first.length_bytes;
+      cache.give(held.back().first, held.back().second, victims);
+      held.pop_back();
     } else {
       cache.trim(static_cast<std::int64_t>(random() % 300) * kMiB, victims);
     }

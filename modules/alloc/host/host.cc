@@ -129,7 +129,7 @@ absl::StatusOr<Block> HostResource::allocate_small(const AllocationRequest& requ
                         .allocation_bytes = allocation_bytes,
                         .release = &release_small,
                         .context = this,
-                        .facts = {.resource_name = "host"},
+                        .info = {.resource_name = "host"},
                         .owner_room = kRoomBytes > 0 ? allocation : nullptr});
   if (request.populate) {
     const absl::Status status = pages::commit(block->data(), block->total_bytes());

@@ -80,11 +80,11 @@ TEST(HostResource, LeavesTheLargestZerosToTheFirstTouch) {
 
 TEST(HostResource, GivesPagesOfTheirOwnToLargeBlocksOnly) {
   const Block small = *host_resource().allocate({.total_bytes = kLargeBlockBytes - 1});
-  EXPECT_EQ(small.facts().pages, PageKind::kShared);
-  EXPECT_EQ(small.facts().resource_name, "host");
+  EXPECT_EQ(small.info().pages, PageKind::kShared);
+  EXPECT_EQ(small.info().resource_name, "host");
   const Block large = *host_resource().allocate({.total_bytes = kLargeBlockBytes});
-  EXPECT_NE(large.facts().pages, PageKind::kShared);
-  EXPECT_EQ(large.facts().resource_name, "host");
+  EXPECT_NE(large.info().pages, PageKind::kShared);
+  EXPECT_EQ(large.info().resource_name, "host");
 }
 
 TEST(HostResource, SaysWhichPagesLargeBlocksGet) {
@@ -161,7 +161,7 @@ class SmallBlocks : public ::testing::Test {
   Block allocate(std::int64_t total_bytes, bool zeroed = false) {
     return *resource_.allocate({.total_bytes = total_bytes, .zeroed = zeroed});
   }
-  // What the C library has lent out, in bytes.
+  // What the C library has given out, in bytes.
   static std::int64_t lent_bytes() { return static_cast<std::int64_t>(mallinfo2().uordblks); }
   // How much more that is after `total_bytes` were allocated and freed.
   std::int64_t kept_bytes(std::int64_t total_bytes) {
@@ -293,7 +293,7 @@ TEST(HostResourceFork, LeavesTheKeptBlocksToTheParent) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   EXPECT_EQ(host_resource().statistics().cached_blocks, 1);
-  EXPECT_TRUE(host_resource().allocate({.total_bytes = 10 * kMiB})->facts().from_cache);
+  EXPECT_TRUE(host_resource().allocate({.total_bytes = 10 * kMiB})->info().from_cache);
 }
 
 // A child has the zeros of its parent, and what either writes is its own.

@@ -155,12 +155,12 @@ absl::StatusOr<Block> HostResource::allocate_large(const AllocationRequest& requ
     return refuse(request, cause_of(status));
   }
   const Mapping mapping = live->mapping;
-  const BlockFacts facts{.resource_name = name(),
-                         .pages = mapping.pages,
-                         .from_cache = live->from_cache,
-                         .stagger_bytes = data - plain};
+  const BlockInfo info{.resource_name = name(),
+                       .pages = mapping.pages,
+                       .from_cache = live->from_cache,
+                       .stagger_bytes = data - plain};
   return Block(data, request.total_bytes,
-               {mapping.address, mapping.length_bytes, &release_large, live.release(), facts});
+               {mapping.address, mapping.length_bytes, &release_large, live.release(), info});
 }
 
 absl::Status HostResource::obtain(Live& live) {

@@ -184,18 +184,18 @@ std::int64_t present_bytes(const Block& block) {
 TEST_F(LargeBlocks, AreKeptForTheNextOne) {
   HostResource& resource = with({.cache_limit_bytes = 64 * kMiB});
   const auto begin_of = [](const Block& block) {
-    return address_of(block) - static_cast<std::uintptr_t>(block.facts().stagger_bytes);
+    return address_of(block) - static_cast<std::uintptr_t>(block.info().stagger_bytes);
   };
   std::uintptr_t begin = 0;
   {
     const absl::StatusOr<Block> first = resource.allocate({.total_bytes = 8 * kMiB});
     ASSERT_TRUE(first.ok());
-    EXPECT_FALSE(first->facts().from_cache);
+    EXPECT_FALSE(first->info().from_cache);
     begin = begin_of(*first);
   }
   const absl::StatusOr<Block> second = resource.allocate({.total_bytes = 8 * kMiB});
   ASSERT_TRUE(second.ok());
-  EXPECT_TRUE(second->facts().from_cache);
+  EXPECT_TRUE(second->info().from_cache);
   EXPECT_EQ(begin_of(*second), begin);
   EXPECT_EQ(source_.maps, 1);
   const HostStatistics found = resource.statistics();
@@ -285,9 +285,9 @@ TEST_F(LargeBlocks, StartOnDifferentCacheLines) {
     EXPECT_EQ(address_of(blocks.back()) % 64, 0U);
     lines.insert(address_of(blocks.back()) % 4096);
     // Counted from the first page: huge pages begin at 2 MiB, small ones anywhere.
-    const std::int64_t page = blocks.back().facts().pages == PageKind::kHuge ? kStaggerBytes : 4096;
+    const std::int64_t page = blocks.back().info().pages == PageKind::kHuge ? kStaggerBytes : 4096;
     EXPECT_EQ(static_cast<std::int64_t>(address_of(blocks.back())) % page,
-              blocks.back().facts().stagger_bytes % page);
+              blocks.back().info().stagger_bytes % page);
   }
   EXPECT_EQ(lines.size(), 64U);
 }
@@ -298,7 +298,7 @@ TEST_F(LargeBlocks, ThatFollowOneAnotherStartFarApart) {
   std::vector<std::int64_t> starts;
   for (int i = 0; i < 12; ++i) {
     blocks.push_back(*resource.allocate({.total_bytes = 2 * kMiB, .alignment_bytes = 64}));
-    starts.push_back(blocks.back().facts().stagger_bytes);
+    starts.push_back(blocks.back().info().stagger_bytes);
   }
   // Going round: behind the last of these bytes comes the first.
   const auto apart = [&](std::size_t one, std::size_t other) {
@@ -322,7 +322,7 @@ TEST_F(LargeBlocks, KeepTheAlignmentAtTheirOffset) {
           {.total_bytes = 3 * kMiB, .alignment_bytes = alignment, .aligned_offset_bytes = 1000});
       EXPECT_EQ((address_of(block) + 1000) % static_cast<std::uintptr_t>(alignment), 0U);
       remainders.insert(address_of(block) % static_cast<std::uintptr_t>(alignment));
-      if (alignment > kStaggerBytes) EXPECT_EQ(block.facts().stagger_bytes, 0);
+      if (alignment > kStaggerBytes) EXPECT_EQ(block.info().stagger_bytes, 0);
     }
     EXPECT_EQ(remainders.size(), 1U) << alignment;
   }
@@ -398,7 +398,7 @@ TEST_F(LargeBlocks, OfZerosAreZeroWhateverWasThere) {
         std::memset(block.data(), 0xFF, static_cast<std::size_t>(total_bytes));
       }
       const Block block = *resource.allocate(request);
-      EXPECT_TRUE(block.facts().from_cache);
+      EXPECT_TRUE(block.info().from_cache);
       EXPECT_EQ(std::count(block.data(), block.data() + total_bytes, std::byte{0}), total_bytes);
     }
   }
@@ -522,7 +522,7 @@ TEST_F(LargeBlocks, AreConfiguredAtAnyTime) {
   ASSERT_TRUE(resource.configure(off).ok());
   EXPECT_EQ(resource.options(), off);
   EXPECT_EQ(resource.statistics().cached_blocks, 0);
-  EXPECT_EQ(resource.allocate({.total_bytes = 10 * kMiB})->facts().pages, PageKind::kSmall);
+  EXPECT_EQ(resource.allocate({.total_bytes = 10 * kMiB})->info().pages, PageKind::kSmall);
   EXPECT_EQ(error_class_of(resource.configure({.cache_limit_bytes = -1})), ErrorClass::kValue);
   EXPECT_EQ(error_class_of(resource.configure({.limit_bytes = -5})), ErrorClass::kValue);
   EXPECT_EQ(resource.options(), off);
@@ -629,7 +629,7 @@ TEST(PoisonDeathTest, CoversKeptBlocksUnderAddressSanitizer) {
   }
   EXPECT_DEATH(*stray = std::byte{1}, "use-after-poison");
   const Block again = *resource.allocate({.total_bytes = 3 * kMiB});
-  EXPECT_TRUE(again.facts().from_cache);
+  EXPECT_TRUE(again.info().from_cache);
   std::memset(again.data(), 1, 3 * kMiB);
 }
 

@@ -204,13 +204,13 @@ absl::StatusOr<Block> CudaDriver::allocate(DeviceType kind, const AllocationRequ
     records_.emplace(number_of(record->base), record);
   }
   const bool is_device = kind == DeviceType::kCuda;
-  const BlockFacts facts{.resource_name = resource(kind).name(),
-                         .device = device_of(kind, record->device),
-                         .pages = record->pages ? record->pages->mapping.pages : PageKind::kShared,
-                         .from_cache = record->pages && record->pages->from_cache,
-                         .stream = is_device ? stream : 0};
+  const BlockInfo info{.resource_name = resource(kind).name(),
+                       .device = device_of(kind, record->device),
+                       .pages = record->pages ? record->pages->mapping.pages : PageKind::kShared,
+                       .from_cache = record->pages && record->pages->from_cache,
+                       .stream = is_device ? stream : 0};
   return Block(data, request.total_bytes,
-               {record->base, placement.block_bytes, &release, this, facts});
+               {record->base, placement.block_bytes, &release, this, info});
 }
 
 // --- Uses ----------------------------------------------------------------------------------------

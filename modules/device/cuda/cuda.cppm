@@ -110,7 +110,7 @@ class CudaDriver final : public DeviceDriver {
 
   absl::StatusOr<PointerInfo> pointer_info(const void* address) override;
   void note_use(const void* address, StreamHandle stream) noexcept override;
-  std::vector<std::pair<std::string, std::string>> facts() override;
+  std::vector<std::pair<std::string, std::string>> info() override;
 
   /// Whether the address lies in a block of this driver.
   bool owns(const void* address);
@@ -158,6 +158,6 @@ CudaDriver* started_cuda_driver() noexcept;
 absl::Status find_cuda_device(const gridbuf_cuda_runtime* runtime);
 
 /// What is known of CUDA without starting it: ("cuda driver", "not found: …"), ….
-std::vector<std::pair<std::string, std::string>> cuda_facts();
+std::vector<std::pair<std::string, std::string>> cuda_info();
 
 }  // namespace gridbuf

@@ -65,14 +65,14 @@ class CudaDriverTest : public ::testing::Test {
 TEST_F(CudaDriverTest, BlocksSayWhereTheyAre) {
   fake().current_device = 1;
   const Block device = must_allocate(DeviceType::kCuda, {.total_bytes = 8});
-  EXPECT_EQ(device.facts().device, (Device{DeviceType::kCuda, 1}));
-  EXPECT_EQ(device.facts().stream, kLegacyDefaultStream);
-  EXPECT_EQ(device.facts().resource_name, "CUDA device");
+  EXPECT_EQ(device.info().device, (Device{DeviceType::kCuda, 1}));
+  EXPECT_EQ(device.info().stream, kLegacyDefaultStream);
+  EXPECT_EQ(device.info().resource_name, "CUDA device");
   const Block pinned = must_allocate(DeviceType::kCudaHost, {.total_bytes = 8});
-  EXPECT_EQ(pinned.facts().device, (Device{DeviceType::kCudaHost, 0}));
-  EXPECT_EQ(pinned.facts().stream, 0U);
+  EXPECT_EQ(pinned.info().device, (Device{DeviceType::kCudaHost, 0}));
+  EXPECT_EQ(pinned.info().stream, 0U);
   const Block managed = must_allocate(DeviceType::kCudaManaged, {.total_bytes = 8});
-  EXPECT_EQ(managed.facts().device, (Device{DeviceType::kCudaManaged, 0}));
+  EXPECT_EQ(managed.info().device, (Device{DeviceType::kCudaManaged, 0}));
 }
 
 TEST_F(CudaDriverTest, AnyAlignmentIsKept) {
@@ -255,7 +255,7 @@ TEST_F(CudaDriverTest, PinnedMemoryIsReusedWhenTheDeviceHasDoneWithIt) {
   EXPECT_EQ(fake().device_synchronisations, 0);
   {
     const Block source = must_allocate(DeviceType::kCudaHost, {.total_bytes = 8});
-    EXPECT_TRUE(source.facts().from_cache);
+    EXPECT_TRUE(source.info().from_cache);
     ASSERT_TRUE(driver.copy(target.data(), source.data(), 8, 1).ok());
   }
   EXPECT_EQ(fake().device_synchronisations, 1);
@@ -427,7 +427,7 @@ TEST_F(CudaDriverTest, RowsFarApartAreCopiedOneByOne) {
   EXPECT_EQ(last, kNew);
 }
 
-TEST_F(CudaDriverTest, PointersAndFactsAreTold) {
+TEST_F(CudaDriverTest, PointersAndInfoAreTold) {
   const Block device = must_allocate(DeviceType::kCuda, {.total_bytes = 64});
   const PointerInfo info = *driver.pointer_info(device.data() + 8);
   EXPECT_EQ(info.device.type, DeviceType::kCuda);
@@ -436,10 +436,10 @@ TEST_F(CudaDriverTest, PointersAndFactsAreTold) {
   int local = 0;
   EXPECT_EQ(driver.pointer_info(&local)->device.type, DeviceType::kHost);
   EXPECT_FALSE(driver.owns(&local));
-  const auto facts = driver.facts();
-  ASSERT_EQ(facts.size(), 2U);
-  EXPECT_NE(facts[0].second.find("Fake GPU, compute capability 9.0, 8.0 GiB"), std::string::npos)
-      << facts[0].second;
+  const auto described = driver.info();
+  ASSERT_EQ(described.size(), 2U);
+  EXPECT_NE(described[0].second.find("Fake GPU, compute capability 9.0, 8.0 GiB"), std::string::npos)
+      << described[0].second;
 }
 
 TEST(FindCudaDevice, SaysWhatWasLookedFor) {

@@ -38,7 +38,7 @@ namespace {
 
 // Runs on every machine: built, linked, loaded, and refused or started cleanly.
 TEST(Cuda, StartsOrSaysWhatIsMissing) {
-  for (const auto& [key, text] : cuda_facts()) std::cout << key << ": " << text << "\n";
+  for (const auto& [key, text] : cuda_info()) std::cout << key << ": " << text << "\n";
   const absl::StatusOr<CudaDriver*> driver = cuda_driver();
   EXPECT_EQ(driver.ok(), started_cuda_driver() != nullptr);
   if (driver.ok()) return;

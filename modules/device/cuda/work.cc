@@ -196,8 +196,8 @@ absl::StatusOr<bool> CudaDriver::is_idle(StreamHandle stream) {
 
 // --- What there is -------------------------------------------------------------------------------
 
-std::vector<std::pair<std::string, std::string>> CudaDriver::facts() {
-  std::vector<std::pair<std::string, std::string>> facts;
+std::vector<std::pair<std::string, std::string>> CudaDriver::info() {
+  std::vector<std::pair<std::string, std::string>> info;
   int count = 0;
   if (!process_.is_this_process() || runtime_.device_count(&count) != GRIDBUF_CUDA_DONE) {
     return {{"cuda devices", "not reachable from this process"}};
@@ -205,14 +205,14 @@ std::vector<std::pair<std::string, std::string>> CudaDriver::facts() {
   for (int device = 0; device < count; ++device) {
     gridbuf_cuda_device found{};
     if (runtime_.device_info(device, &found) != GRIDBUF_CUDA_DONE) continue;
-    facts.emplace_back(absl::StrCat("cuda device ", device),
-                       absl::StrCat(found.name, ", compute capability ", found.compute_major, ".",
-                                    found.compute_minor, ", ",
-                                    bytes_text(static_cast<std::int64_t>(found.memory_bytes)),
-                                    found.has_pools != 0 ? ", pools" : ", no pools",
-                                    found.has_managed != 0 ? ", managed" : ", no managed memory"));
+    info.emplace_back(absl::StrCat("cuda device ", device),
+                      absl::StrCat(found.name, ", compute capability ", found.compute_major, ".",
+                                   found.compute_minor, ", ",
+                                   bytes_text(static_cast<std::int64_t>(found.memory_bytes)),
+                                   found.has_pools != 0 ? ", pools" : ", no pools",
+                                   found.has_managed != 0 ? ", managed" : ", no managed memory"));
   }
-  return facts;
+  return info;
 }
 
 absl::Status find_cuda_device(const gridbuf_cuda_runtime* runtime) {
@@ -248,7 +248,7 @@ absl::StatusOr<CudaDriver*> cuda_driver() {
   return started.load();
 }
 
-std::vector<std::pair<std::string, std::string>> cuda_facts() {
+std::vector<std::pair<std::string, std::string>> cuda_info() {
   const gridbuf_cuda_runtime* runtime = gridbuf_cuda_runtime_table();
   if (runtime == nullptr) return {{"cuda", "not built in: no toolkit was found at the build"}};
   int runtime_version = 0;

@@ -142,12 +142,12 @@ absl::StatusOr<Block> EmulatedDriver::allocate(DeviceType kind, const Allocation
   if (ordered) {
     GRIDBUF_RETURN_IF_ERROR(start_block(*range, request, data, stream));
   }
-  const BlockFacts facts{.resource_name = name,
-                         .device = device_of(kind, 0),
-                         .pages = PageKind::kSmall,
-                         .stream = ordered ? stream : 0};
+  const BlockInfo info{.resource_name = name,
+                       .device = device_of(kind, 0),
+                       .pages = PageKind::kSmall,
+                       .stream = ordered ? stream : 0};
   return Block(data, request.total_bytes,
-               {record.release(), placement.block_bytes, &release, nullptr, facts});
+               {record.release(), placement.block_bytes, &release, nullptr, info});
 }
 
 // The allocation, and its zeros, happen on the stream.
@@ -215,7 +215,7 @@ void EmulatedDriver::note_use(const void* address, StreamHandle stream) noexcept
   if (points.ok()) add_use(range, points->back());
 }
 
-// --- Facts ---------------------------------------------------------------------------------------
+// --- Info ----------------------------------------------------------------------------------------
 
 absl::StatusOr<Device> EmulatedDriver::current_device() {
   GRIDBUF_RETURN_IF_ERROR(process_.check("the emulated device"));
@@ -239,7 +239,7 @@ EmulatedStatistics EmulatedDriver::statistics() {
           host_to_device_bytes_, device_to_host_bytes_};
 }
 
-std::vector<std::pair<std::string, std::string>> EmulatedDriver::facts() {
+std::vector<std::pair<std::string, std::string>> EmulatedDriver::info() {
   const EmulatedStatistics now = statistics();
   return {{"device 0", "emulated in the memory of the host; there is no GPU in it"},
           {"live memory",

@@ -346,7 +346,7 @@ class EmulatedDriver final : public DeviceDriver {
 
   absl::StatusOr<PointerInfo> pointer_info(const void* address) override;
   void note_use(const void* address, StreamHandle stream) noexcept override;
-  std::vector<std::pair<std::string, std::string>> facts() override;
+  std::vector<std::pair<std::string, std::string>> info() override;
 
   // --- What only the emulated device has ---------------------------------------------------------
 

@@ -166,12 +166,12 @@ TEST_F(EmulatedDriverTest, ManagedMemoryIsOneMemoryForBothSides) {
 TEST_F(EmulatedDriverTest, ZerosOfDeviceMemoryComeInTheOrderOfItsStream) {
   const ScopedStream scope(a);
   const Block block = must_allocate(DeviceType::kCuda, {.total_bytes = 64, .zeroed = true});
-  EXPECT_EQ(block.facts().stream, a);
+  EXPECT_EQ(block.info().stream, a);
   EXPECT_EQ(seen(block.data(), a), 0);
   const Block managed =
       must_allocate(DeviceType::kCudaManaged, {.total_bytes = 64, .zeroed = true});
   EXPECT_EQ(managed.data()[63], std::byte{0});
-  EXPECT_EQ(managed.facts().stream, 0U);
+  EXPECT_EQ(managed.info().stream, 0U);
 }
 
 TEST_F(EmulatedDriverTest, MemoryMayNotBeUsedBeforeItsAllocation) {
@@ -517,13 +517,13 @@ TEST_F(EmulatedDriverTest, SaysWhatItIs) {
   EXPECT_EQ(*driver.current_device(), (Device{DeviceType::kCuda, 0}));
   for (const DeviceType kind : kKinds) {
     const Block block = must_allocate(kind);
-    EXPECT_EQ(block.facts().resource_name.substr(0, 8), "emulated");
+    EXPECT_EQ(block.info().resource_name.substr(0, 8), "emulated");
     const PointerInfo info = *driver.pointer_info(block.data());
-    EXPECT_EQ(info.device, block.facts().device);
+    EXPECT_EQ(info.device, block.info().device);
     EXPECT_EQ(info.host_accessible, kind != DeviceType::kCuda);
     EXPECT_TRUE(info.device_accessible);
   }
-  EXPECT_NE(driver.facts()[0].second.find("no GPU"), std::string::npos);
+  EXPECT_NE(driver.info()[0].second.find("no GPU"), std::string::npos);
 }
 
 TEST(EmulatedStatistics, CountWhatCopiesMoveBetweenTheSides) {

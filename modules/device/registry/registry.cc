@@ -28,7 +28,7 @@ import gridbuf.device.emulated;
 namespace gridbuf {
 namespace {
 
-using Facts = std::vector<std::pair<std::string, std::string>>;
+using Info = std::vector<std::pair<std::string, std::string>>;
 
 // Read once: a process that changes its own environment later uses the switch.
 std::string_view device_by_environment() {
@@ -83,20 +83,20 @@ bool emulated_device_is_on() { return emulated_switch().load(); }
 
 bool switch_emulated_device(bool on) { return emulated_switch().exchange(on); }
 
-Facts device_facts() {
-  Facts facts = cuda_facts();
+Info device_info() {
+  Info info = cuda_info();
   if (CudaDriver* cuda = started_cuda_driver()) {
-    for (auto& fact : cuda->facts()) facts.push_back(std::move(fact));
+    for (auto& entry : cuda->info()) info.push_back(std::move(entry));
   }
   if (!emulated_device_is_on()) {
-    facts.emplace_back("emulated device", "off");
-    return facts;
+    info.emplace_back("emulated device", "off");
+    return info;
   }
-  facts.emplace_back("emulated device", "on: every device array is in the memory of the host");
-  for (auto& [key, text] : emulated_driver().facts()) {
-    facts.emplace_back("emulated " + key, std::move(text));
+  info.emplace_back("emulated device", "on: every device array is in the memory of the host");
+  for (auto& [key, text] : emulated_driver().info()) {
+    info.emplace_back("emulated " + key, std::move(text));
   }
-  return facts;
+  return info;
 }
 
 // ---- The driver as a table of C functions. ----

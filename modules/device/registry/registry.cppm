@@ -48,7 +48,7 @@ bool switch_emulated_device(bool on);
 
 /// What show_config prints of devices: ("emulated device", "off"), ("cuda", "not built in: …").
 /// Looks for CUDA, but does not start it.
-std::vector<std::pair<std::string, std::string>> device_facts();
+std::vector<std::pair<std::string, std::string>> device_info();
 
 /// The name of the capsule that hands the table to Python.
 inline constexpr const char* kDeviceTableCapsule = "gridbuf_device_table_v1";

@@ -18,8 +18,8 @@ namespace {
 void run(const Lines& lines) {
   const RawArrayInterface raw = array_fields(lines);
   const auto view = read_array_interface(raw);
-  const bool lent = !raw.data.has_value() && raw.lent;
-  check(view, lent ? std::optional(raw.lent->memory) : std::nullopt);
+  const bool exported = !raw.data.has_value() && raw.exported;
+  check(view, exported ? std::optional(raw.exported->memory) : std::nullopt);
 }
 
 }  // namespace

@@ -169,7 +169,7 @@ std::int64_t Lines::number_or(std::string_view key, std::int64_t fallback) const
 
 namespace {
 
-/// "lent 4096 100": the address and the length of a buffer.
+/// "exported 4096 100": the address and the length of a buffer.
 std::optional<KnownMemory> memory_of(const Lines& lines, std::string_view key) {
   const std::vector<std::int64_t> numbers = lines.numbers(key);
   if (numbers.size() < 2 || numbers[1] < 0) return std::nullopt;
@@ -184,12 +184,12 @@ RawArrayInterface array_fields(const Lines& lines) {
                         .typestr = lines.text("typestr"),
                         .descr = lines.descr("descr"),
                         .data = lines.pointer("data"),
-                        .lent = std::nullopt,
+                        .exported = std::nullopt,
                         .offset_bytes = lines.number("offset"),
                         .strides_bytes = lines.extents("strides"),
                         .has_mask = lines.has("mask"),
                         .version = lines.number("version")};
-  if (const auto memory = memory_of(lines, "lent")) raw.lent = RawBuffer{.memory = *memory};
+  if (const auto memory = memory_of(lines, "exported")) raw.exported = RawBuffer{.memory = *memory};
   return raw;
 }
 
@@ -204,11 +204,11 @@ RawCudaArrayInterface cuda_fields(const Lines& lines) {
           .stream = lines.number("stream")};
 }
 
-std::optional<PointerFacts> pointer_facts(const Lines& lines) {
-  if (!lines.has("facts")) return std::nullopt;
-  return PointerFacts{.device = {DeviceType::kCuda, 1},
-                      .device_accessible = !lines.has("unreachable"),
-                      .allocation = memory_of(lines, "facts")};
+std::optional<AddressInfo> address_info(const Lines& lines) {
+  if (!lines.has("info")) return std::nullopt;
+  return AddressInfo{.device = {DeviceType::kCuda, 1},
+                     .device_accessible = !lines.has("unreachable"),
+                     .allocation = memory_of(lines, "info")};
 }
 
 std::unique_ptr<std::int64_t[]> entries(const Lines& lines, std::string_view key,

@@ -58,8 +58,8 @@ class Lines {
 RawArrayInterface array_fields(const Lines& lines);
 RawCudaArrayInterface cuda_fields(const Lines& lines);
 
-/// "facts 4096 100": what a driver says of the address; "unreachable": that devices are not there.
-std::optional<PointerFacts> pointer_facts(const Lines& lines);
+/// "info 4096 100": what a driver says of the address; "unreachable": that devices are not there.
+std::optional<AddressInfo> address_info(const Lines& lines);
 
 /// The numbers of a line if there are `count` of them, else null: exactly as many entries, so that
 /// reading one more is seen.

@@ -169,7 +169,7 @@ absl::StatusOr<RawArray> read_data(const RawArrayInterface& raw) {
     array.readonly = raw.data.value.readonly;
     return array;
   }
-  if (!raw.lent) {
+  if (!raw.exported) {
     return refuse_field("AI-14", raw.data, "data", "a tuple (address, read-only flag) or a buffer",
                         "pass the address of the first element as an int");
   }
@@ -186,15 +186,15 @@ absl::StatusOr<RawArray> read_data(const RawArrayInterface& raw) {
     }
     offset_bytes = raw.offset_bytes.value;
   }
-  const KnownMemory& memory = raw.lent->memory;
+  const KnownMemory& memory = raw.exported->memory;
   if (offset_bytes > memory.length_bytes) {
     return refuse("AI-16", ErrorClass::kValue,
                   {"offset", std::to_string(offset_bytes) + " bytes",
                    "within the buffer of " + std::to_string(memory.length_bytes) + " bytes",
-                   "lend the whole buffer"});
+                   "export the whole buffer"});
   }
   array.address = memory.address + static_cast<std::uintptr_t>(offset_bytes);
-  array.readonly = raw.lent->readonly;
+  array.readonly = raw.exported->readonly;
   array.memory = memory;
   return array;
 }
@@ -341,7 +341,7 @@ absl::Status check_fields(const RawCudaArrayInterface& raw) {
 }  // namespace
 
 absl::StatusOr<ImportedView> read_cuda_array_interface(const RawCudaArrayInterface& raw,
-                                                       const std::optional<PointerFacts>& facts) {
+                                                       const std::optional<AddressInfo>& info) {
   GRIDBUF_RETURN_IF_ERROR(check_fields(raw));
   GRIDBUF_ASSIGN_OR_RETURN(const auto& stream, read_stream(raw.stream));
   GRIDBUF_ASSIGN_OR_RETURN(auto& dtype, read_element_type(raw.typestr, raw.descr, kCudaTypeRules));
@@ -351,14 +351,14 @@ absl::StatusOr<ImportedView> read_cuda_array_interface(const RawCudaArrayInterfa
                  .strides_bytes = std::move(strides),
                  .dtype = std::move(dtype),
                  .readonly = raw.data.value.readonly,
-                 .memory = facts ? facts->allocation : std::nullopt};
+                 .memory = info ? info->allocation : std::nullopt};
   GRIDBUF_ASSIGN_OR_RETURN(auto& view, check_array(array, kCudaRules));
-  view.memory.device = facts ? facts->device : Device{DeviceType::kCuda, 0};
+  view.memory.device = info ? info->device : Device{DeviceType::kCuda, 0};
   view.stream = stream;
-  if (!facts || facts->device_accessible || view.memory.is_empty()) return std::move(view);
+  if (!info || info->device_accessible || view.memory.is_empty()) return std::move(view);
   return refuse(
       "CAI-07", ErrorClass::kBuffer,
-      {absl::StrCat("address ", raw.data.value.address), "in memory of " + to_string(facts->device),
+      {absl::StrCat("address ", raw.data.value.address), "in memory of " + to_string(info->device),
        "reached by the device", "export host memory through __array_interface__"});
 }
 
@@ -480,13 +480,13 @@ absl::StatusOr<EntryMeaning> read_meaning(const RawDataInterface& raw, const Ext
 }
 
 absl::StatusOr<ImportedEntry> read_data_interface(const RawDataInterface& raw,
-                                                  const std::optional<PointerFacts>& facts) {
+                                                  const std::optional<AddressInfo>& info) {
   GRIDBUF_RETURN_IF_ERROR(check_hooks(raw));
   GRIDBUF_ASSIGN_OR_RETURN(
       auto& view,
       raw.side == DeviceType::kHost
           ? read_array_interface(of_version(raw.host, kArrayInterfaceVersion))
-          : read_cuda_array_interface(of_version(raw.gpu, kCudaArrayInterfaceVersion), facts));
+          : read_cuda_array_interface(of_version(raw.gpu, kCudaArrayInterfaceVersion), info));
   GRIDBUF_ASSIGN_OR_RETURN(auto& meaning, read_meaning(raw, view.memory.view.shape));
   return ImportedEntry{.view = std::move(view), .meaning = std::move(meaning)};
 }

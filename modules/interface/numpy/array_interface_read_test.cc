@@ -172,13 +172,13 @@ TEST(ReadArrayInterface, Ai14AsksForAnAddress) {
 TEST(ReadArrayInterface, Ai16StaysInTheBuffer) {
   RawArrayInterface found = three_doubles();
   found.data = {};
-  found.lent = RawBuffer{.memory = {.address = 4096, .length_bytes = 24}, .readonly = true};
+  found.exported = RawBuffer{.memory = {.address = 4096, .length_bytes = 24}, .readonly = true};
   auto view = read_array_interface(found);
   ASSERT_TRUE(view.ok()) << view.status();
   EXPECT_TRUE(view->memory.readonly);
-  found.lent->memory.length_bytes = 23;
+  found.exported->memory.length_bytes = 23;
   EXPECT_EQ(rule_of(found), "AI-16");
-  found.lent->memory.length_bytes = 32;
+  found.exported->memory.length_bytes = 32;
   found.offset_bytes = Number::of(8);
   EXPECT_EQ(read_array_interface(found)->memory.block, reinterpret_cast<std::byte*>(4104));
   found.offset_bytes = Number::of(16);
@@ -190,7 +190,7 @@ TEST(ReadArrayInterface, Ai16StaysInTheBuffer) {
 TEST(ReadArrayInterface, Ai18AsksForANonNegativeOffset) {
   RawArrayInterface found = three_doubles();
   found.data = {};
-  found.lent = RawBuffer{.memory = {.address = 4096, .length_bytes = 4096}};
+  found.exported = RawBuffer{.memory = {.address = 4096, .length_bytes = 4096}};
   found.offset_bytes = Number::of(-64);
   EXPECT_EQ(rule_of(found), "AI-18");
   found.offset_bytes = Number::wrong_kind("'8'");

@@ -14,7 +14,7 @@
 // Imports. What a protocol demands is demanded; what it leaves open is accepted: other keys, a
 // newer version of NumPy's interface. A CUDA version beyond 3 is refused: the last two changed what
 // a consumer has to do before it touches the memory. A mask is refused, because a consumer that
-// drops it reads values that are not there. What only the driver knows comes as `PointerFacts`;
+// drops it reads values that are not there. What only the driver knows comes as `AddressInfo`;
 // without it the address is believed. ROCm's pointers are not exported under CUDA's name (CAI-28).
 module;
 
@@ -81,13 +81,14 @@ struct RawBuffer {
   bool readonly = false;
 };
 
-/// The dict, as found. Of `data` and `lent` one has a value; the other keys are read as they come.
+/// The dict, as found. Of `data` and `exported` one has a value; the other keys are read as they
+/// come.
 struct RawArrayInterface {
   Found<RawExtents> shape;
   Found<std::string> typestr;
   Found<RawDescr> descr;
   Found<RawPointer> data;
-  std::optional<RawBuffer> lent;
+  std::optional<RawBuffer> exported;
   Found<std::int64_t> offset_bytes;
   Found<RawExtents> strides_bytes;
   bool has_mask = false;
@@ -117,7 +118,7 @@ absl::StatusOr<CudaArrayInterfaceFields> cuda_array_interface(const BufferDescri
 // ---- Import. ----
 
 /// What the driver says of an address.
-struct PointerFacts {
+struct AddressInfo {
   Device device;
   bool device_accessible = true;
   std::optional<KnownMemory> allocation;  // that the address lies in; nothing if it cannot tell
@@ -135,11 +136,11 @@ struct RawCudaArrayInterface {
   Found<std::int64_t> stream;
 };
 
-/// The memory that the dict describes, on the device that `facts` names or else on device 0, with
+/// The memory that the dict describes, on the device that `info` names or else on device 0, with
 /// the stream to wait on. Errors as above; kBuffer for a mask (CAI-15) and for memory that devices
 /// do not reach (CAI-07).
 absl::StatusOr<ImportedView> read_cuda_array_interface(
-    const RawCudaArrayInterface& raw, const std::optional<PointerFacts>& facts = std::nullopt);
+    const RawCudaArrayInterface& raw, const std::optional<AddressInfo>& info = std::nullopt);
 
 // ---- __gt_data_interface__ ----
 
@@ -198,7 +199,7 @@ struct ImportedEntry {
 /// The memory that an entry describes; errors as those of its side's array interface, and for what
 /// only entries have (GT-03 … GT-05).
 absl::StatusOr<ImportedEntry> read_data_interface(
-    const RawDataInterface& raw, const std::optional<PointerFacts>& facts = std::nullopt);
+    const RawDataInterface& raw, const std::optional<AddressInfo>& info = std::nullopt);
 
 /// Names and halo alone, for an array of `shape` (GT-04, GT-05).
 absl::StatusOr<EntryMeaning> read_meaning(const RawDataInterface& raw, const Extents& shape);

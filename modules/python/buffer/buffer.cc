@@ -161,7 +161,7 @@ constexpr std::int64_t kLongBytes = std::int64_t{1} << 20;
 
 /// Pinned and managed memory is not made on a stream, but worked on, and exported, on a stream.
 /// Not inline: the thread's variable would then be looked up for host memory, too.
-[[gnu::noinline]] void set_stream(BlockFacts& facts) { facts.stream = current_stream(); }
+[[gnu::noinline]] void set_stream(BlockInfo& block) { block.stream = current_stream(); }
 
 absl::StatusOr<Block> allocate_unlocked(const Layout& layout, const ArrayOptions& options) {
   const bool zeroes = options.zeroed || options.zeroed_padding;
@@ -225,15 +225,15 @@ py::object allocate_buffer(const Layout& layout, const DTypePtr& dtype,
   absl::StatusOr<Block> block = allocate_unlocked(layout, options);
   if (!block.ok()) raise_no_block(block.status(), layout, *dtype, options.memory);
   std::byte* const first_element = block->data();
-  MemoryInfo info{.facts = block->facts(), .allocation_bytes = block->allocation_bytes()};
-  if (info.facts.stream == 0 && options.memory != DeviceType::kHost) set_stream(info.facts);
+  MemoryInfo info{.block = block->info(), .allocation_bytes = block->allocation_bytes()};
+  if (info.block.stream == 0 && options.memory != DeviceType::kHost) set_stream(info.block);
   absl::StatusOr<Owner> owner = share(*std::move(block));
   if (!owner.ok()) raise_no_block(owner.status(), layout, *dtype, options.memory);
   return new_buffer(dtype, nullptr, info, [&]() noexcept -> Array {
     return {.memory = {.block = first_element,
                        .view = layout.view(),
                        .dtype = dtype->type,
-                       .device = info.facts.device,
+                       .device = info.block.device,
                        .owner = *std::move(owner)},
             .layout = layout};
   });

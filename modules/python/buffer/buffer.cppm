@@ -100,13 +100,13 @@ py::object make_plan_object(const Layout& layout);
 
 /// How the memory of a Buffer came about; a view has the info of its base.
 struct MemoryInfo {
-  BlockFacts facts = {};
+  BlockInfo block = {};
   std::int64_t allocation_bytes = 0;  // what the block costs, placement included; 0: not known
 };
 /// Of memory that is not gridbuf's; `stream` orders work on it, 0: there is none.
 inline MemoryInfo adopted_memory(std::string_view resource_name, const Device& device,
                                  StreamHandle stream = 0) {
-  return {.facts = {.resource_name = resource_name, .device = device, .stream = stream}};
+  return {.block = {.resource_name = resource_name, .device = device, .stream = stream}};
 }
 
 void add_buffer_type(PyObject* module);

@@ -224,7 +224,7 @@ py::object hold_buffer(const py::object& data, PyObject* self, RawArrayInterface
     view->readonly = 1;
   }
   raw.data = {};
-  raw.lent = RawBuffer{
+  raw.exported = RawBuffer{
       .memory = {.address = reinterpret_cast<std::uintptr_t>(view->buf), .length_bytes = view->len},
       .readonly = view->readonly != 0};
   py::capsule held(static_cast<void*>(view.get()),
@@ -262,19 +262,19 @@ Raw read_fields(py::handle dict) {
 
 /// What the driver says of the address. DeviceUnavailableError without a device; nothing for
 /// address 0, which no driver knows.
-std::optional<PointerFacts> facts_of(const Found<RawPointer>& data) {
+std::optional<AddressInfo> info_of_address(const Found<RawPointer>& data) {
   if (!data.has_value() || data.value.address == 0) return std::nullopt;
   const void* const address = reinterpret_cast<const void*>(data.value.address);
   DeviceDriver* driver = driver_of(address);
   if (driver == nullptr) driver = value_of(device_driver());
   const PointerInfo info = value_of(driver->pointer_info(address));
-  PointerFacts facts{.device = info.device,
-                     .device_accessible = info.device_accessible,
-                     .allocation = std::nullopt};
+  AddressInfo known{.device = info.device,
+                    .device_accessible = info.device_accessible,
+                    .allocation = std::nullopt};
   if (info.length_bytes > 0) {
-    facts.allocation = KnownMemory{.address = info.base, .length_bytes = info.length_bytes};
+    known.allocation = KnownMemory{.address = info.base, .length_bytes = info.length_bytes};
   }
-  return facts;
+  return known;
 }
 
 // ---- Entries of __gt_data_interface__. ----
@@ -390,7 +390,7 @@ Foreign read_cuda_dict(PyObject* dict, PyObject* self) {
   // What is wrong with the dict itself is said without a device.
   check(read_cuda_array_interface(raw).status());
   Foreign foreign;
-  foreign.view = value_of(read_cuda_array_interface(raw, facts_of(raw.data)));
+  foreign.view = value_of(read_cuda_array_interface(raw, info_of_address(raw.data)));
   foreign.dtype = dtype_with_fields(foreign.view, descr);
   foreign.keep_alive = keep_both(dict, self);
   return foreign;

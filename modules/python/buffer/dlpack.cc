@@ -154,7 +154,7 @@ dlpack::VersionedExport make_tensor(const DLTensor& prototype) {
   BufferDescriptor descriptor{.block = block.data(),
                               .view = plan.view(),
                               .dtype = type,
-                              .device = block.facts().device,
+                              .device = block.info().device,
                               .owner = {}};
   if (descriptor.device.id != prototype.device.device_id) {
     throw make_error(ErrorClass::kBuffer,

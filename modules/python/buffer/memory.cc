@@ -35,7 +35,7 @@ StreamHandle consumer_stream(const dlpack::ExportPlan& plan) {
 }  // namespace
 
 StreamHandle stream_of(const BufferObject& buffer) {
-  const std::uint64_t stream = whole(buffer).info.facts.stream;
+  const std::uint64_t stream = whole(buffer).info.block.stream;
   return stream == 0 ? kLegacyDefaultStream : stream;
 }
 

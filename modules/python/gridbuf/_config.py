@@ -73,7 +73,7 @@ def _devices() -> dict[str, str]:
     cupy = importlib.util.find_spec("cupy")
     return {
         "host": "yes",
-        **_core._device_facts(),
+        **_core._device_info(),
         "cupy": "not installed" if cupy is None else f"installed: {cupy.origin}",
     }
 
@@ -86,7 +86,7 @@ def _config() -> Config:
             "numpy": np.__version__,
             "platform": platform.platform(),
         },
-        "build": dict(_core._build_facts),
+        "build": dict(_core._build_info),
         "cpu": _cpu(),
         "memory": _memory(),
         "devices": _devices(),

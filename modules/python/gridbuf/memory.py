@@ -162,7 +162,7 @@ def alloc_info(array: Any) -> AllocationInfo:
     ('host', False, 4194304)
     """
     buffer = _buffer_of(array)
-    facts = None if buffer is None else _core._memory_block_facts(buffer)
+    facts = None if buffer is None else _core._block_info(buffer)
     if facts is None:
         if not hasattr(array, "__array_interface__") and not _exports_buffer(array):
             raise TypeError(

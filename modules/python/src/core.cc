@@ -22,7 +22,7 @@ namespace gridbuf::python {
 namespace {
 
 /// What a bug report should hold of how the core was built.
-py::dict build_facts() {
+py::dict build_info() {
   const std::string dlpack =
       std::to_string(dlpack::kMajorVersion) + "." + std::to_string(dlpack::kMinorVersion);
 #ifdef NDEBUG
@@ -49,7 +49,7 @@ void fill_module(PyObject* module) {
   add_storage_types(module);
   add_copyto_function(module);
   add_call_functions(module);
-  check(PyModule_AddObjectRef(module, "_build_facts", build_facts().ptr()));
+  check(PyModule_AddObjectRef(module, "_build_info", build_info().ptr()));
 }
 
 }  // namespace

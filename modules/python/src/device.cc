@@ -153,7 +153,7 @@ void add_device_functions(PyObject* module) {
       .def("_device_synchronize", synchronize)
       .def("_device_switch_emulated", switch_emulated)
       .def("_device_emulated_is_on", [] { return emulated_device_is_on(); })
-      .def("_device_facts", [] { return py::dict(py::cast(run_without_gil(device_facts))); })
+      .def("_device_info", [] { return py::dict(py::cast(run_without_gil(device_info))); })
       .def("_device_table", get_table)
       .def("_device_inject", inject_fault)
       .def("_device_remove_fault", remove_fault)

@@ -101,20 +101,20 @@ void set_simd_by_name(py::handle name) {
 }
 
 /// How the memory of a whole allocation came about; None for memory that is not ours.
-py::object block_facts(py::handle object) {
+py::object block_info(py::handle object) {
   PyObject* const buffer = object.ptr();
   if (!is_buffer(buffer)) {
     raise(ErrorClass::kType,
           Problem{"buffer", describe(buffer), "a gridbuf.Buffer", "pass an array's base"});
   }
   if (!has_plan(buffer)) return py::none();
-  const BlockFacts& facts = info_of(buffer).facts;
+  const BlockInfo& info = info_of(buffer).block;
   const Array& array = array_in(buffer);
-  const bool is_small = facts.pages == PageKind::kSmall;
-  const char* const pages = is_small ? "small" : facts.pages == PageKind::kHuge ? "huge" : "shared";
-  return py::dict("resource"_a = facts.resource_name, "device"_a = to_string(facts.device),
-                  "host_readable"_a = is_host_readable(facts.device.type), "pages"_a = pages,
-                  "from_cache"_a = facts.from_cache, "stagger_bytes"_a = facts.stagger_bytes,
+  const bool is_small = info.pages == PageKind::kSmall;
+  const char* const pages = is_small ? "small" : info.pages == PageKind::kHuge ? "huge" : "shared";
+  return py::dict("resource"_a = info.resource_name, "device"_a = to_string(info.device),
+                  "host_readable"_a = is_host_readable(info.device.type), "pages"_a = pages,
+                  "from_cache"_a = info.from_cache, "stagger_bytes"_a = info.stagger_bytes,
                   "address"_a = reinterpret_cast<std::uintptr_t>(array.memory.block),
                   "total_bytes"_a = array.layout.total_bytes(),
                   "allocation_bytes"_a = info_of(buffer).allocation_bytes,
@@ -140,7 +140,7 @@ void add_memory_functions(PyObject* module) {
       .def("_memory_configure", configure)
       .def("_memory_trim", trim)
       .def("_memory_pages", [] { return host_resource().page_text(); })
-      .def("_memory_block_facts", block_facts)
+      .def("_block_info", block_info)
       .def("_memory_mapped_pages", mapped_pages)
       .def("_memory_threads", [] { return std::pair(thread_count(), thread_count_origin()); })
       .def("_memory_set_threads", set_threads)

@@ -139,7 +139,7 @@ def test_fortran_computes_in_memory_of_any_layout(
     start[3, 2] = 40.0
     field, out = make(start.shape), make(start.shape)
     field[...] = start
-    wrap.fortran.diffuse(wrap.lent(field), wrap.lent(out), 0.125)
+    wrap.fortran.diffuse(wrap.exported(field), wrap.exported(out), 0.125)
     expected = np.zeros_like(start)
     inner = start[1:-1, 1:-1]
     around = start[:-2, 1:-1] + start[2:, 1:-1] + start[1:-1, :-2] + start[1:-1, 2:]
@@ -171,6 +171,6 @@ def test_gt4py_runs_on_fortrans_memory(
     assert out.layout == (2, 1, 0) and out.halo == field.halo
     diffuse(field, out, 0.125)
     by_fortran = gs.zeros_like(field)
-    wrap.fortran.diffuse(wrap.lent(field), wrap.lent(by_fortran), 0.125)
+    wrap.fortran.diffuse(wrap.exported(field), wrap.exported(by_fortran), 0.125)
     np.testing.assert_allclose(out.to_numpy(), by_fortran.to_numpy(), rtol=1e-14)
     assert out.to_numpy()[1:-1, 1:-1].all() and not out.to_numpy()[0].any()

@@ -327,12 +327,12 @@ def test_ai_16_a_lent_buffer_is_held_and_its_owner_cannot_resize():
 
 
 def test_ai_17_an_object_may_lend_its_own_bytes():
-    class Lender(bytearray):
+    class Exporter(bytearray):
         __array_interface__ = {"shape": (3,), "typestr": "<i8", "version": 3, "data": None}
 
     # The buffer protocol is asked first; the dict is what from_interface gets.
-    lender = Lender(24)
-    assert gridbuf.from_interface(lender.__array_interface__, lender).dtype == np.int64
+    exporter = Exporter(24)
+    assert gridbuf.from_interface(exporter.__array_interface__, exporter).dtype == np.int64
 
 
 def test_ai_11_lists_of_lists_do_not_explode():

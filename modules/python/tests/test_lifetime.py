@@ -303,7 +303,7 @@ def test_the_interpreter_ends_with_live_exports(ending: str) -> None:
         "view = np.from_dlpack(buffer); view2 = np.asarray(buffer); memory = memoryview(buffer)\n"
         "plan = buffer.plan\n"
         "struct = buffer.__array_struct__; foreign = gridbuf.as_buffer(np.ones(3))\n"
-        "lent = foreign.__dlpack__(); seen = np.asarray(foreign[1:])\n"
+        "held = foreign.__dlpack__(); seen = np.asarray(foreign[1:])\n"
         "import gridbuf.testing; gridbuf.testing.emulated_device()\n"
         "managed = buffer.copy(memory='managed'); both = managed.__gt_data_interface__\n"
         "device = buffer.copy(memory='device'); sent = device.__dlpack__(); host = managed.to_numpy()\n"

@@ -217,7 +217,7 @@ def test_a_map_of_a_file_comes_in() -> None:
         assert buffer.shape == (4096,)
         assert buffer.dtype == np.uint8
         with pytest.raises(BufferError):
-            map_.close()  # refused while its memory is lent
+            map_.close()  # refused while its memory is exported
         del buffer
         gc.collect()
 
@@ -235,7 +235,7 @@ def test_pillow_shows_a_buffers_memory() -> None:
     assert image.getpixel((3, 2)) == 99  # no copy on the way in
     del buffer
     gc.collect()
-    # Pillow lends a copy of its pixels (`tobytes`), so nothing else can come back.
+    # Pillow exports a copy of its pixels (`tobytes`), so nothing else can come back.
     back = gridbuf.as_buffer(image)
     assert back.shape == (5, 7)
     assert back.readonly

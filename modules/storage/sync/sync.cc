@@ -22,10 +22,10 @@ import gridbuf.base;
 namespace gridbuf {
 namespace {
 
-// Bits of SyncState::facts_, per side.
+// Bits of SyncState::flags_, per side.
 enum Fact : unsigned { kDirty = 1, kExported = 2, kOnce = 4 };
 
-unsigned bits(Side side, unsigned facts) { return side == Side::kHost ? facts : facts << 8U; }
+unsigned bits(Side side, unsigned flags) { return side == Side::kHost ? flags : flags << 8U; }
 
 absl::Status no_memory() {
   return make_error(ErrorClass::kMemory,
@@ -110,22 +110,22 @@ int SyncState::state() const {
 }
 
 void SyncState::publish() noexcept {
-  unsigned facts = 0;
+  unsigned flags = 0;
   for (const Side side : {Side::kHost, Side::kDevice}) {
     const SideRecord& record = of(side);
-    facts |= bits(side, (record.dirty.empty() ? 0U : kDirty) |
+    flags |= bits(side, (record.dirty.empty() ? 0U : kDirty) |
                             (record.exports.empty() ? 0U : kExported) | (record.once ? kOnce : 0U));
   }
-  facts_.store(facts, std::memory_order_release);
+  flags_.store(flags, std::memory_order_release);
 }
 
 // --- What is current
 // ------------------------------------------------------------------------------
 
 bool SyncState::is_surely_current(Side side) const noexcept {
-  const unsigned facts = facts_.load(std::memory_order_acquire);
-  if ((facts & bits(other(side), kDirty | kOnce)) != 0) return false;
-  return (facts & bits(other(side), kExported)) == 0 || (facts & bits(side, kExported)) != 0;
+  const unsigned flags = flags_.load(std::memory_order_acquire);
+  if ((flags & bits(other(side), kDirty | kOnce)) != 0) return false;
+  return (flags & bits(other(side), kExported)) == 0 || (flags & bits(side, kExported)) != 0;
 }
 
 // Whether the side is taken for modified where its exports reach.
@@ -280,7 +280,7 @@ void SyncState::keep_export(Side side, const Box& box) noexcept {
 }
 
 bool SyncState::has_exports(Side side) const noexcept {
-  return (facts_.load(std::memory_order_acquire) & bits(side, kExported)) != 0;
+  return (flags_.load(std::memory_order_acquire) & bits(side, kExported)) != 0;
 }
 
 // --- Transfers -----------------------------------------------------------------------------------

@@ -222,7 +222,7 @@ class SyncState {
   mutable std::mutex mutex_;        // of what follows
   std::unique_ptr<Record> record_;  // null until attached
   SyncedBuffers buffers_;
-  std::atomic<unsigned> facts_ = 0;  // of the record, for looks without a lock
+  std::atomic<unsigned> flags_ = 0;  // of the record, for looks without a lock
 };
 
 // --- Sets of boxes: for the files and tests of this library alone --------------------------------

@@ -219,7 +219,7 @@ std::int64_t bytes_up_to_the_end(const StridedView& view) { return byte_hull(vie
 
 namespace {
 
-// So far beside what is lent AddressSanitizer watches as well; the fences do the rest.
+// So far next to what is handed out AddressSanitizer watches as well; the fences do the rest.
 constexpr std::int64_t kWatchedBytes = 256;
 
 std::int64_t whole_pages(std::int64_t length_bytes) {
@@ -248,14 +248,14 @@ FencedMemory::~FencedMemory() {
 }
 
 std::span<std::byte> FencedMemory::behind_fence(std::int64_t length_bytes) {
-  return lend(begin_, length_bytes);
+  return hand_out(begin_, length_bytes);
 }
 
 std::span<std::byte> FencedMemory::before_fence(std::int64_t length_bytes) {
-  return lend(begin_ + capacity_bytes_ - length_bytes, length_bytes);
+  return hand_out(begin_ + capacity_bytes_ - length_bytes, length_bytes);
 }
 
-std::span<std::byte> FencedMemory::lend(std::byte* begin, std::int64_t length_bytes) {
+std::span<std::byte> FencedMemory::hand_out(std::byte* begin, std::int64_t length_bytes) {
   if (length_bytes > capacity_bytes_) std::abort();
   unpoison_bytes(watched_begin_, watched_end_ - watched_begin_);
   std::byte* const end = begin + length_bytes;

@@ -141,12 +141,12 @@ class FencedMemory {
   std::span<std::byte> before_fence(std::int64_t length_bytes);
 
  private:
-  std::span<std::byte> lend(std::byte* begin, std::int64_t length_bytes);
+  std::span<std::byte> hand_out(std::byte* begin, std::int64_t length_bytes);
 
   std::int64_t capacity_bytes_;
   std::byte* mapping_;
   std::byte* begin_;
-  std::byte* watched_begin_;  // what was lent last, and what is poisoned beside it
+  std::byte* watched_begin_;  // what was handed out last, and what is poisoned next to it
   std::byte* watched_end_;
 };
 

@@ -128,7 +128,7 @@ int allocate(DeviceType kind, void** address, std::uint64_t length_bytes, Stream
 int release(void* address, StreamHandle stream) {
   const auto found = blocks.find(address);
   if (found == blocks.end()) return GRIDBUF_CUDA_INVALID_VALUE;
-  const StreamHandle made_on = found->second.facts().stream;
+  const StreamHandle made_on = found->second.info().stream;
   if (stream != 0 && stream != made_on) return GRIDBUF_CUDA_INVALID_VALUE;
   blocks.erase(found);
   --fake().live_allocations;

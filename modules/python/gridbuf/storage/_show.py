@@ -24,15 +24,15 @@ _MAX_VALUES = 100  # Of more, the first and last ones per dimension are shown; o
 
 def text(storage: Any) -> str:
     """`repr`: the parameters in one line, then the values if the host has them."""
-    facts = ", ".join(f"{name}={value}" for name, value in _facts(storage).items())
-    line = f"gridbuf.storage.{type(storage).__name__}({facts})"
+    properties = ", ".join(f"{name}={value}" for name, value in _properties(storage).items())
+    line = f"gridbuf.storage.{type(storage).__name__}({properties})"
     values = _values(storage)
     return line if values is None else f"{line}\n{values}"
 
 
-def _facts(storage: Any) -> dict[str, str]:
+def _properties(storage: Any) -> dict[str, str]:
     """What there is to say, by name, as Python would write it."""
-    facts = {
+    properties = {
         "shape": storage.shape,
         "dtype": storage.dtype if storage.dtype.names is None else repr(storage.dtype),
         "dims": storage.dims,
@@ -40,17 +40,17 @@ def _facts(storage: Any) -> dict[str, str]:
         "layout": storage.layout,
     }
     padding = _padding(storage)
-    facts |= {"strides": storage.strides} if padding is None else {"padding": padding}
-    facts |= {
+    properties |= {"strides": storage.strides} if padding is None else {"padding": padding}
+    properties |= {
         "alignment_size": storage.alignment_size,
         "aligned_index": storage.aligned_index,
         "device": _device(storage),
     }
     if storage.sync_state is not None:
-        facts["sync_state"] = _state_name(storage)
+        properties["sync_state"] = _state_name(storage)
     if storage._readonly:
-        facts["readonly"] = True
-    return {name: str(value) for name, value in facts.items()}
+        properties["readonly"] = True
+    return {name: str(value) for name, value in properties.items()}
 
 
 def _padding(storage: Any) -> tuple[int, ...] | None:
@@ -101,7 +101,7 @@ def html(storage: Any) -> str:
     rows = "".join(
         f'<tr><td style="text-align:left;opacity:.7;padding:1px 12px 1px 0">{escape(name)}</td>'
         f'<td style="text-align:left;padding:1px 0"><code>{escape(value)}</code></td></tr>'
-        for name, value in _facts(storage).items()
+        for name, value in _properties(storage).items()
     )
     values = _values(storage)
     shown = (

@@ -360,7 +360,7 @@ def test_a_full_device_is_a_memory_error_and_leaves_nothing() -> None:
 
 
 def test_without_a_device_the_error_says_what_was_looked_for() -> None:
-    facts = gridbuf._core._device_facts()
+    facts = gridbuf._core._device_info()
     with gridbuf.testing.emulated_device(False):
         if facts.get("cuda", "").startswith("not"):
             with pytest.raises(gridbuf.DeviceUnavailableError, match="(?i)cuda"):

@@ -473,7 +473,7 @@ def host_export(storage: Any, door: str) -> tuple[np.ndarray, Any]:
 
 
 class _OnHost:
-    """Asks for the host's side: by default a storage with two sides lends the device's."""
+    """Asks for the host's side: by default a storage with two sides exports the device's."""
 
     def __init__(self, storage: Any) -> None:
         self._storage = storage
