@@ -99,12 +99,6 @@ PROMISES: Mapping[str, Promise] = {
         _time("halo-ghex", "exchanges of halos of 64 × 64 × 40 points and more", "ghex", 1.25),
         _time("call", "calls of stencils with five fields", "gt4py", 0.2),
         _speed("stencil", "compiled stencils", "gt4py", 0.97),
-        _speed(
-            "stencil-unaligned",
-            "compiled stencils whose fields GT4Py leaves unaligned",
-            "gt4py",
-            1.0,
-        ),
     )
 }
 

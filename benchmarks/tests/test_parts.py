@@ -531,13 +531,13 @@ def test_a_promise_is_judged_by_its_worst_case_whatever_the_mean(
     ratios: list[float], met: bool, mean: float
 ) -> None:
     def case(number: int, ratio: float) -> dict[str, Any]:
-        targets = judged_case(["stencil-unaligned"], {"gt4py": {"median": ratio}})
+        targets = judged_case(["stencil"], {"gt4py": {"median": ratio}})
         return {"id": f"stencil/{number}", "group": "stencil", "targets": targets}
 
     judged = {one["id"]: one for one in judge([case(*one) for one in enumerate(ratios)])}
-    found = judged["stencil-unaligned"]
+    found = judged["stencil"]
     assert (found["met"], found["mean"], found["cases"]) == (met, mean, len(ratios))
-    assert found["cases_met"] == sum(ratio <= 1 for ratio in ratios)
+    assert found["cases_met"] == sum(ratio <= 1 / 0.97 for ratio in ratios)
     assert found["worst"] == pytest.approx(1 / max(ratios), abs=1e-3)
     if not met:
         words = "1 of 2 cases; median 1.026, geometric mean 1.029, worst 0.952 (stencil/1)"

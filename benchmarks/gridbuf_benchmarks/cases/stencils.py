@@ -178,7 +178,7 @@ def _loops() -> Iterator[Case]:
                         for library in ("gridbuf", "gt4py")
                     ),
                     quick=step.name == "large" and kernel == "hdiff" and unaligned,
-                    promises=("stencil", "stencil-unaligned") if unaligned else ("stencil",),
+                    promises=("stencil",),
                     consumer="gt4py",
                     processes=3,
                 )
