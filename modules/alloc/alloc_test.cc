@@ -227,8 +227,8 @@ TEST(Share, ABlockWithRoomMayGoUnshared) {
 }
 
 // [example]
-// A resource over an arena of its own: `place` decides where a block starts, so the alignment rule
-// is kept.
+// A resource over a private arena: `place` computes the start of a block, so the alignment rule is
+// kept.
 class ArenaResource final : public MemoryResource {
  public:
   absl::StatusOr<Block> allocate(const AllocationRequest& request) override {

@@ -28,7 +28,7 @@ TEST(DeviceType, HasANameThatReadsBack) {
 }
 
 // [example]
-// Every array of `solve` is allocated on the solver's stream, and exports say so.
+// Every array of `solve` is allocated on the solver's stream, and exports name that stream.
 StreamHandle solve(StreamHandle solver_stream) {
   const ScopedStream scope(solver_stream);
   return current_stream();

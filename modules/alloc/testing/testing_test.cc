@@ -83,8 +83,8 @@ TEST(FailingResource, FailsARangeOfCalls) {
 }
 
 // [example]
-// Runs `operation` with its first, second, … allocation failing, until none does. Whatever fails
-// must say so and leave nothing behind. Returns how many allocations the operation makes.
+// Runs `operation` with its first, second, … allocation failing, until none does. A failure must
+// be reported and leave no block. Returns the number of allocations that the operation makes.
 template <class Operation>
 std::int64_t fail_each_allocation(const Operation& operation) {
   CountingResource counting(host_resource());

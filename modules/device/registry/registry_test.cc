@@ -15,7 +15,7 @@ namespace gridbuf {
 namespace {
 
 // [example]
-// The emulated device while `test` runs, and afterwards what was before.
+// Runs `test` on the emulated device, and restores the previous device.
 template <class Test>
 void on_the_emulated_device(const Test& test) {
   const bool before = switch_emulated_device(true);

@@ -35,7 +35,7 @@ class ArrayStructs : public ::testing::Test {
 };
 
 // [example]
-// The address of the element in row `row` and column `column`, as a C reader finds it.
+// The address of the element in row `row` and column `column`, as a C reader computes it.
 void* element(const ArrayStruct& array, std::intptr_t row, std::intptr_t column) {
   return static_cast<std::byte*>(array.data) + row * array.strides[0] + column * array.strides[1];
 }
