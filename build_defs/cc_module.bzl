@@ -1,4 +1,4 @@
-"""C++20 named modules for a Bazel that has none: `cc_module`, and the tests, binaries and extensions that import them.
+"""C++20 named modules for a Bazel without module support: `cc_module`, and the tests, binaries and extensions that import them.
 
 One `cc_module` is one named module: one interface file, any number of implementation files. The rule precompiles the
 interface to a `.pcm`, compiles that to an object, compiles the sources, and returns `CcInfo` (so plain cc_* targets link it)

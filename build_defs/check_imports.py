@@ -1,6 +1,6 @@
 """Fails when a C++ file imports a module that its Bazel target does not declare.
 
-Called by cc_module for each file: clang-scan-deps (P1689 output) says what the file really imports, after preprocessing.
+Called by cc_module for each file: clang-scan-deps (P1689 output) reports the imports of the file after preprocessing.
 """
 
 import argparse

@@ -1,14 +1,14 @@
 """`cuda_library`: CUDA sources behind a plain C border, or their stub where the toolkit is absent.
 
-nvcc knows no C++20 modules, so `.cu` files and the headers they share with a module hold `extern "C"` functions only; the
-module's implementation file calls them. Without a toolkit the target is built from `stub_srcs`, whose functions answer "not
-available"; with `--config=cuda` that is an error instead.
+nvcc does not support C++20 modules. So `.cu` files and the headers that they share with a module have `extern "C"` functions
+only, and the module's implementation file calls them. Without a toolkit the target is built from `stub_srcs`, whose functions
+return "not available". With `--config=cuda` that is an error instead.
 """
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 load("@gridbuf_cuda//:cuda.bzl", "CUDA_AVAILABLE", "CUDA_HOME")
 
-# Real code for the GPUs of today's centres, and PTX of the newest for what comes after.
+# Machine code for the GPUs of today's centres, and PTX of the newest for later ones.
 _ARCHITECTURES = ["80", "90", "100"]
 
 def _nvcc_flags():

@@ -1,8 +1,8 @@
-"""Everything gridbuf builds with, by the names the libraries' own Bazel builds use.
+"""The dependencies of gridbuf's build, by the names that the Bazel builds of these libraries use.
 
 A workspace that depends on gridbuf calls `gridbuf_dependencies()` once. Each repository is made only if the workspace has
-none of that name yet, so a newer Bazel, or a workspace with the real modules, can put its own in place. All of them are
-local: Debian's packages and what `bazelw --setup` unpacked; nothing is fetched by Bazel.
+none of that name. So a newer Bazel, or a workspace with the real modules, can replace it. All of them are local: Debian's
+packages and the files that `bazelw --setup` unpacked. Bazel fetches nothing.
 """
 
 load("//build_defs:cuda_repository.bzl", "cuda_repository")

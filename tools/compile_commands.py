@@ -1,4 +1,4 @@
-"""Writes compile_commands.json, so that clangd 19 and clang-tidy 19 see what Bazel compiles, modules included.
+"""Writes compile_commands.json, so that clangd 19 and clang-tidy 19 see the files that Bazel compiles, modules included.
 
 Builds the module interfaces first: clangd needs the .pcm files that the commands name.
 """

@@ -1,6 +1,6 @@
-"""A Python environment as a user has it: our wheel, what it needs, and nothing of this repository on the path.
+"""A Python environment like that of a user: gridbuf's wheel, its dependencies, and no path into this repository.
 
-Nothing is fetched: what the wheel needs is linked from the environment that the tests run in.
+Nothing is fetched: the dependencies are linked from the environment in which the tests run.
 """
 
 from __future__ import annotations

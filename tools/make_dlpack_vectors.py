@@ -1,9 +1,9 @@
-"""Writes conformance/vectors/dlpack_plans.json: the plans that the C++ suite asks, and the rules it judges them by.
+"""Writes conformance/vectors/dlpack_plans.json: the plans of the C++ suite, and the rules that judge them.
 
-The plans are listed here and not drawn, so that they stay as they are when the Python suite learns to draw others.
-What they mean (content, views, bounds) is the Python suite's own `Plan`; the file carries what a reader in another
-language would else have to work out: the element type's DLPack word, where a view's elements lie, and a checksum of
-the content, against which a reader tests its own content. The rules' texts are the catalogue's, so that no second
+The plans are listed here and not drawn, so that they do not change when the Python suite draws other plans. `Plan` of
+the Python suite defines their meaning (content, views, bounds). The file has the values that a reader in another
+language would have to compute: the element type's DLPack code, the places of a view's elements, and a checksum of the
+content, with which a reader tests its content. The texts of the rules are those of the catalogue, so that no second
 copy can differ.
 
     python tools/make_dlpack_vectors.py

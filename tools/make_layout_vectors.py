@@ -1,12 +1,12 @@
-"""Writes the layout vectors: requests and the answers that the storage specification gives to them.
+"""Writes the layout vectors: requests and their results by the storage specification.
 
-The vectors are for every implementation, in any language. So this script shares no code with any: it follows the
-specification (docs/spec.md, the items L-…) with Python's integers, which do not overflow, and by enumeration where a
-formula could hide a mistake. A view is a table of the elements it shows, sliced by Python's own slices; its strides,
-hull, contiguity and halo are then read off the table.
+The vectors are for every implementation, in any language. So this script shares no code with any of them. It follows
+section 1 of docs/spec.md with Python's integers, which do not overflow, and enumerates where a formula could hide a
+mistake. A view is a table of its elements, sliced by Python's slices. Its strides, hull, contiguity and halo are then
+read from the table.
 
     python tools/make_layout_vectors.py            writes conformance/vectors/*.json
-    python tools/make_layout_vectors.py --check    exit code 1 if a file there is not what this would write
+    python tools/make_layout_vectors.py --check    exit code 1 if a file there differs from the output
 """
 
 from __future__ import annotations

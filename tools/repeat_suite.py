@@ -3,9 +3,9 @@
     python tools/repeat_suite.py                          # 20 x smoke and 3 x default on every producer installed
     python tools/repeat_suite.py --smoke 5 --default 0 numpy torch
 
-Each run is a process of its own with hashes randomised anew, so that nothing can be the same by luck. A report is
-compared as its JSON text without `timing`, the one part that may differ. Exit code 1 if any producer's reports
-differ; what differs is printed, rule by rule.
+Each run is a separate process with newly randomised hashes, so that equal reports are not an accident. A report is
+compared as its JSON text without `timing`, the only part that may differ. Exit code 1 if any producer's reports
+differ. The differences are printed, rule by rule.
 """
 
 from __future__ import annotations

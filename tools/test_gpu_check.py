@@ -1,4 +1,4 @@
-"""The check for machines with a GPU, with small steps of its own, on machines with and without one."""
+"""The check for machines with a GPU, with small steps for the tests, on machines with and without a GPU."""
 
 import os
 import re

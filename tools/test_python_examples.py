@@ -1,6 +1,6 @@
-"""The example projects that need only Python, as their users have them: a fresh environment with the suite's wheel.
+"""The example projects that need only Python, as users run them: a fresh environment with the suite's wheel.
 
-NumPy is not in it, nor anything of this repository.
+The environment has neither NumPy nor a path into this repository.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Runs the tests of GT4Py's stencils and storages with another GT4Py than the pinned one, in an environment of its own.
+"""Runs the tests of GT4Py's stencils and storages with another GT4Py than the pinned one, in a separate environment.
 
     python tools/try_gt4py.py                                     # GT4Py 1.2.3, which needs Python 3.12, if there is one
     python tools/try_gt4py.py --gt4py 1.1.12 --python python3.11
     python tools/try_gt4py.py --wheel dist/gridbuf-….whl          # instead of building one
 
 Not a test of `//...`: it installs from the package index, and builds gridbuf's wheel for the other Python, which takes minutes.
-Exit code 0 where they pass, 1 where they do not, and 2, with the reason, where they could not be run.
+Exit code: 0 if they pass, 1 if they fail, and 2, with the reason, if they could not run.
 """
 
 from __future__ import annotations
