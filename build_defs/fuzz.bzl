@@ -1,11 +1,11 @@
 """`cc_fuzz_test`: a libFuzzer target with a saved corpus, run by plain `bazelw test` for a few seconds.
 
-The program and everything that it links are built in a configuration of their own, with the coverage instrumentation of
-libFuzzer and the address and undefined-behaviour sanitizers, whatever the flags of the command are. A transition does it, so
-the code under test is really instrumented (the corpus grows by what it reaches) and no other build is touched.
+A transition builds the program and all its libraries in a separate configuration, whatever the flags of the command. It has
+the coverage instrumentation of libFuzzer and the address and undefined-behaviour sanitizers. So the code under test is
+instrumented (the corpus grows with the code that it reaches), and no other build changes.
 
-The test first runs every file of the corpus once (so a bug that was found stays found), then looks for new ones. What it
-finds beyond the corpus is thrown away; a failing input is printed, as base64, to be added to the corpus with its fix.
+The test first runs every file of the corpus once, so that a fixed bug stays fixed. Then it looks for new inputs. It drops
+them, except a failing input: it prints that as base64. Add it to the corpus with its fix.
 """
 
 load(":cc_module.bzl", "cc_module_binary")

@@ -1,12 +1,12 @@
-// What objects compiled here ask glibc for and glibc 2.28 does not have. Extensions are linked against this file and Debian 11's
-// glibc 2.31 (third_party/debian.pins), so their wheels install where glibc is 2.28 or newer.
+// The symbols that objects compiled here need and glibc 2.28 does not have. Extensions are linked against this file and Debian
+// 11's glibc 2.31 (third_party/debian.pins), so their wheels install where glibc is 2.28 or newer.
 #include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #define HIDDEN __attribute__((visibility("hidden")))
 
-// Read by libstdc++'s shared_ptr: whether it may count references without atomic operations. "No" is always right.
+// Read by libstdc++'s shared_ptr: whether it may count references without atomic operations. "No" is always correct.
 HIDDEN char __libc_single_threaded = 0;
 
 // Called by libstdc++'s random_device.

@@ -1,8 +1,8 @@
-"""`@gridtools`: the headers of GridTools' C++ library, which our layouts are compared with, where they are.
+"""`@gridtools`: the headers of GridTools' C++ library, if they are installed. gridbuf's layouts are compared with them.
 
-Looked for, in this order: GRIDTOOLS_INCLUDE, Debian's libgridtools-dev, the wheel gridtools-cpp that GT4Py brings along
-(`./bazelw --peers`). `:headers` defines GRIDBUF_HAS_GRIDTOOLS where they were found; elsewhere it is empty, and the
-comparison says that it was not made.
+They are searched in this order: GRIDTOOLS_INCLUDE, Debian's libgridtools-dev, the wheel gridtools-cpp that GT4Py installs
+(`./bazelw --peers`). `:headers` defines GRIDBUF_HAS_GRIDTOOLS if they are found. Otherwise it is empty, and the comparison
+says that it did not run.
 """
 
 _BUILD = """

@@ -14,7 +14,7 @@ import tomllib
 from pyproject_metadata import StandardMetadata
 from wheel.wheelfile import WheelFile
 
-# Zip knows no time before 1980; a fixed one makes builds reproducible.
+# Zip has no time before 1980. A fixed time makes builds reproducible.
 os.environ["SOURCE_DATE_EPOCH"] = "315532800"
 
 

@@ -1,9 +1,9 @@
 """`@gridbuf_python`: the Python that gridbuf builds for and tests with.
 
-It is the environment that bazelw made from the lock files: GRIDBUF_ENVIRONMENT, which bazelw sets, or else (when the Bazel of
-another workspace builds) the last one bazelw made for the default interpreter. Targets: `:toolchain` (Bazel's Python
+It is the environment that bazelw made from the lock files: GRIDBUF_ENVIRONMENT, which bazelw sets. When the Bazel of another
+workspace builds, it is the last one that bazelw made for the default interpreter. Targets: `:toolchain` (Bazel's Python
 toolchain bound to it), `:headers` (Python.h), `:numpy` and `:pybind11` (their headers), `:nanobind` (its library, which it ships as source),
-and `python.bzl` with the tags of the interpreter. nanobind is one of the optional peers; `HAS_NANOBIND` says whether it is there.
+and `python.bzl` with the tags of the interpreter. nanobind is an optional peer; `HAS_NANOBIND` says whether it is installed.
 """
 
 _BUILD = """

@@ -1,7 +1,7 @@
-"""Wheels, each as a folder that holds the one `.whl`, because its name is known only when it is built.
+"""Wheels, each as a folder with one `.whl`, because the name of the file is known only after the build.
 
-`python_wheel` packs a package with an extension; tools/pep517 calls it for `pip wheel`. `hatchling_wheel` runs the standard
-backend that `pip install` of the same folder runs.
+`python_wheel` packages a package with an extension; tools/pep517 calls it for `pip wheel`. `hatchling_wheel` runs the
+standard backend that `pip install` of the folder runs.
 """
 
 load("@gridbuf_python//:python.bzl", "EXTENSION_SUFFIX", "PYTHON_TAG")

@@ -14,7 +14,7 @@ Each step has one of four verdicts:
   skipped   It was NOT checked, for the reason given. Without a GPU, only --rehearse runs steps.
   failed    A test failed, the time limit passed, or a test found no GPU although the driver has one.
 The exit code is 1 if a step failed, 0 if none failed (also if all were skipped), and 2 for wrong usage.
-The report is written again after each step, so that a run that is ended early leaves one, too.
+The report is written again after each step, so that a run that ends early also leaves one.
 
 To prepare a machine with Python 3.12 and no network, use Debian 12 with a network, the CUDA toolkit and a Python 3.12:
   export GRIDBUF_PYTHON=/path/to/python3.12

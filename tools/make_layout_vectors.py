@@ -251,7 +251,7 @@ class Axis:
     ]  # The source coordinate of each view point; zeros if there is no source.
     source: int | None = None  # The plan's dimension; None for a new one.
     name: str | None = None  # None until it is known which names are taken.
-    halo: tuple[bool, ...] = ()  # For each point, whether it lies in the halo ...
+    halo: tuple[bool, ...] = ()  # For each point, whether it is in the halo ...
     lower: tuple[bool, ...] = ()  # ... and whether that is before the domain, in the view's order.
 
 

@@ -8,7 +8,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 FILES = {
-    "{last}.cppm": """// {module}: what it is for, in one sentence.
+    "{last}.cppm": """// {module}: its purpose, in one sentence.
 //
 // Then the key design choice and its reason, in ten to thirty lines: this block is the manual.
 module;
@@ -37,7 +37,7 @@ TEST({camel}, DoesWhatItsFirstSentenceSays) {{ FAIL() << "write the first test";
 """,
     "README.md": """# {module}
 
-What it is. Who should use it. One example.
+What it is. Its users. One example.
 
 Depends on: nothing yet.
 """,
@@ -72,7 +72,7 @@ def main() -> None:
     name = parser.parse_args().name.strip("/")
     if not re.fullmatch(r"[a-z][a-z0-9_]*(/[a-z][a-z0-9_]*)*", name):
         sys.exit(
-            f"{name!r} is no module folder: use lower-case names joined by '/', e.g. interface/dlpack"
+            f"{name!r} is not a module folder: use lower-case names joined by '/', e.g. interface/dlpack"
         )
     folder = ROOT / "modules" / name
     if folder.exists():

@@ -97,7 +97,7 @@ def test_gridbuf_wheel_imports_without_cuda_and_carries_stubs(tmp_path, unpacked
     assert list(unpacked.glob("gridbuf/*.pyi"))
 
 
-# CUDA's static runtime and our few kernels: beside the rest it should not show.
+# CUDA's static runtime and our few kernels: small compared with the rest.
 MOST_EXTENSION_BYTES = 16 << 20
 
 

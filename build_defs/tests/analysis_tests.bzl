@@ -1,4 +1,4 @@
-"""What cc_module promises at analysis: module names are unique."""
+"""The promise of cc_module at analysis: module names are unique."""
 
 load("@bazel_skylib//lib:unittest.bzl", "analysistest", "asserts")
 

@@ -1,4 +1,4 @@
-"""The Python environment of a newcomer holds the core lock and nothing else, so that no core test can use more."""
+"""The Python environment of a newcomer has the packages of the core lock and no others, so that no core test can use more."""
 
 import importlib.metadata
 import os
