@@ -54,7 +54,7 @@ contains
   end subroutine model_stop
 
   ! [kernel]
-  !> One step of diffusion on a field of any layout: an array of assumed shape has strides.
+  !> One step of diffusion on a field of any layout. An array of assumed shape has strides.
   subroutine diffuse(field, next, rate) bind(c)
     real(c_double), intent(in) :: field(:, :, :)
     real(c_double), intent(inout) :: next(:, :, :)
