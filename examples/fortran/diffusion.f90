@@ -13,8 +13,8 @@ module diffusion
 contains
 
   ! [owner]
-  !> Allocates the model's field: ni x nj columns of nk levels, and a halo around the columns. Not 0
-  !> if it is there already, or memory is not.
+  !> Allocates the model's field: ni x nj columns of nk levels, and a halo around the columns.
+  !> Returns a value other than 0 if the field exists already or the allocation fails.
   function model_start(ni, nj, nk) result(status) bind(c)
     integer(c_int), value :: ni, nj, nk
     integer(c_int) :: status
@@ -27,8 +27,8 @@ contains
     end do
   end function model_start
 
-  !> Where the field lies. A pointer that goes out of a bind(c) procedure fills the C descriptor of
-  !> the caller; the lower bounds say how wide the halo is.
+  !> The field. A pointer that is intent(out) in a bind(c) procedure fills the caller's C descriptor.
+  !> The lower bounds give the width of the halo.
   subroutine model_temperature(field) bind(c)
     real(c_double), pointer, intent(out) :: field(:, :, :)
 
