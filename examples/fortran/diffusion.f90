@@ -27,8 +27,8 @@ contains
     end do
   end function model_start
 
-  !> The field. A pointer that is intent(out) in a bind(c) procedure fills the caller's C descriptor.
-  !> The lower bounds give the width of the halo.
+  !> The field. In a bind(c) procedure, a pointer that is intent(out) fills the C descriptor of
+  !> the caller. The lower bounds give the width of the halo.
   subroutine model_temperature(field) bind(c)
     real(c_double), pointer, intent(out) :: field(:, :, :)
 
