@@ -20,5 +20,5 @@ buffer = gridbuf.allocate(
 print(buffer)  # shape, dims, layout, padding and alignment at a glance
 print(buffer.plan.draw())  # where its elements are
 
-assert np.shares_memory(np.from_dlpack(buffer), np.asarray(buffer))  # the same memory in every interface
+assert np.shares_memory(np.from_dlpack(buffer), np.asarray(buffer))  # one memory
 # [/buffer]

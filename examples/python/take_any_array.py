@@ -38,5 +38,7 @@ try:
     smooth(Broken())
 except ValueError as error:
     message = str(error)
-assert message.startswith("AI-16: the array within the memory that was exported is in bytes 0 to 32")
+assert message.startswith(
+    "AI-16: the array within the memory that was exported is in bytes 0 to 32"
+)
 # [/refused]
