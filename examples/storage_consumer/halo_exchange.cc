@@ -1,5 +1,5 @@
-// A field on the host and on a device. The host writes the halo. gridbuf copies only the halo to the
-// device.
+// A field on the host and on a device. The host writes the halo. gridbuf copies only the halo to
+// the device.
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
