@@ -1,5 +1,5 @@
-// Memory for a field whose first inner point lies on a cache line: no layouts, no Python, only
-// bytes.
+// Allocates bytes for a field whose first inner point starts a cache line. Needs no layouts and no
+// Python.
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>

@@ -1,5 +1,6 @@
-// A C++ program makes a field with a halo, exports it as a DLPack tensor and imports one: one
-// import, no Python.
+// [program]
+// Makes a field with a halo, exports it as a DLPack tensor and imports the tensor. Needs one import
+// and no Python.
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
@@ -19,10 +20,10 @@ absl::StatusOr<gridbuf::dlpack::VersionedExport> make_tensor() {
   const auto field =
       Array::full({.shape = {3, 4}, .alignment_bytes = 64, .halo = {{1, 1}, {1, 1}}}, 42.0);
   if (!field.ok()) return field.status();
-  return gridbuf::dlpack::export_versioned(field->memory);  // Keeps the memory.
+  return gridbuf::dlpack::export_versioned(field->memory);  // The export keeps the memory alive.
 }
 
-// Imports a tensor of another library: every field is checked before an element is read.
+// Imports a tensor. gridbuf checks every field before it reads an element.
 absl::Status print_element(gridbuf::dlpack::DLManagedTensorVersioned* tensor) {
   absl::StatusOr<gridbuf::ImportedView> taken = gridbuf::dlpack::take(tensor);
   if (!taken.ok()) return taken.status();
@@ -48,9 +49,10 @@ int main() {
     return EXIT_FAILURE;
   }
 
-  // A tensor that cannot be right is given back to its producer, and the error names the rule.
+  // gridbuf releases an invalid tensor and returns an error that names the rule.
   tensor = make_tensor();
   (*tensor)->dl_tensor.strides[0] = std::int64_t{1} << 62;
   std::cout << print_element(tensor->release()).message() << "\n";
   return EXIT_SUCCESS;
 }
+// [/program]

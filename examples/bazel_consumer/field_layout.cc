@@ -1,4 +1,4 @@
-// Where do the elements of a padded, aligned field lie? No memory is needed to know.
+// Computes where the elements of a padded, aligned field are. Allocates no memory.
 #include <cstdlib>
 #include <iostream>
 
@@ -7,7 +7,8 @@
 import gridbuf.layout;
 
 int main() {
-  // A 20 x 10 x 80 field of doubles with a halo of 3 in I and J, I contiguous, the first inner point on a cache line.
+  // A 20 x 10 x 80 field of doubles with a halo of 3 in I and J, I contiguous, the first inner
+  // point at the start of a cache line.
   const absl::StatusOr<gridbuf::Layout> plan = gridbuf::make_plan({
       .shape = {20, 10, 80},
       .itemsize_bytes = sizeof(double),

@@ -1,5 +1,5 @@
-// A small library of its own: a row of doubles that exports itself by DLPack. It knows nothing of
-// gridbuf; its dlpack.h is written out here.
+// A small library: a row of doubles with a DLPack export. It does not depend on gridbuf; the
+// declarations of dlpack.h are repeated here.
 #ifndef ROW_H_
 #define ROW_H_
 
@@ -43,7 +43,7 @@ class Row {
   explicit Row(std::int64_t length) : values_(static_cast<std::size_t>(length)) {}
   double* data() { return values_.data(); }
 
-  // Gives the row away: the tensor owns it.
+  // Moves the row into the tensor, which owns it.
   static DLManagedTensorVersioned* to_dlpack(Row row);
 
  private:

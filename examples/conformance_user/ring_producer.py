@@ -1,4 +1,4 @@
-"""Tells the conformance suite how to make what `ring` exports."""
+"""Tells the conformance suite how to make the exports of `ring`."""
 
 import array
 

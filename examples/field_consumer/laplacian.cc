@@ -1,5 +1,5 @@
 // A stencil in C++ on two storages: one over (K, I, J) with a halo, one over (I, J, K) without. The
-// kernel is written once, in the terms of the grid.
+// kernel uses the indices of the grid and is written once.
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
@@ -75,7 +75,7 @@ absl::Status run() {
             << ", laplacian of i² + j²: " << (*lap)(0, 0, 0) << " at the first point, "
             << (*lap)(9, 9, 4) << " at the last\n";
 
-  // What cannot be is said before anything is touched.
+  // A wrong element type is an error before any memory is read.
   const auto wrong = gridbuf::ReadField<float, I, J, K>::open("u", *in);
   std::cout << wrong.status().message() << "\n";
   return absl::OkStatus();

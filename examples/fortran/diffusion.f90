@@ -13,8 +13,8 @@ module diffusion
 contains
 
   ! [owner]
-  !> Allocates the model's field: ni x nj columns of nk levels, and a halo around the columns. Not 0
-  !> if it is there already, or memory is not.
+  !> Allocates the model's field: ni x nj columns of nk levels, and a halo around the columns.
+  !> Returns a value other than 0 if the field exists already or the allocation fails.
   function model_start(ni, nj, nk) result(status) bind(c)
     integer(c_int), value :: ni, nj, nk
     integer(c_int) :: status
@@ -27,8 +27,8 @@ contains
     end do
   end function model_start
 
-  !> Where the field lies. A pointer that goes out of a bind(c) procedure fills the C descriptor of
-  !> the caller; the lower bounds say how wide the halo is.
+  !> The field. In a bind(c) procedure, a pointer that is intent(out) fills the C descriptor of
+  !> the caller. The lower bounds give the width of the halo.
   subroutine model_temperature(field) bind(c)
     real(c_double), pointer, intent(out) :: field(:, :, :)
 
@@ -54,7 +54,7 @@ contains
   end subroutine model_stop
 
   ! [kernel]
-  !> One step of diffusion on a field of any layout: an array of assumed shape has strides.
+  !> One step of diffusion on a field of any layout. An array of assumed shape has strides.
   subroutine diffuse(field, next, rate) bind(c)
     real(c_double), intent(in) :: field(:, :, :)
     real(c_double), intent(inout) :: next(:, :, :)

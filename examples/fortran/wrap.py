@@ -1,4 +1,4 @@
-"""Fortran's memory in Python, and gridbuf's memory in Fortran; nothing is copied.
+"""Fortran's memory in Python, and gridbuf's memory in Fortran, without copies.
 
 gfortran -O2 -shared -fPIC -o libdiffusion.so diffusion.f90 && python wrap.py
 """
@@ -15,10 +15,8 @@ import gridbuf.storage
 
 fortran = ctypes.CDLL(str(pathlib.Path(__file__).with_name("libdiffusion.so")))
 
-POINTER, OTHER = (
-    0,
-    2,
-)  # The attribute of an array; these numbers are gfortran's (ISO_Fortran_binding.h).
+# The attribute of an array, with gfortran's numbers (ISO_Fortran_binding.h).
+POINTER, OTHER = 0, 2
 REAL64 = 3 + (8 << 8)
 
 
@@ -47,7 +45,7 @@ class Descriptor(ctypes.Structure):
 
 # [wrap]
 class Model:
-    """The Fortran model. Its memory is its own, so it ends when the last view of it has gone."""
+    """The Fortran model. It owns its memory, and stops when the last view is gone."""
 
     def __init__(self, ni, nj, nk):
         if fortran.model_start(ni, nj, nk) != 0:
@@ -56,7 +54,7 @@ class Model:
 
     @property
     def temperature(self):
-        """The field as a storage: Fortran's first index is I, its halo is ours."""
+        """The field as a storage. Fortran's first index is I; the lower bounds give the halo."""
         found = Descriptor(itemsize_bytes=8, version=1, rank=3, attribute=POINTER, type=REAL64)
         fortran.model_temperature(ctypes.byref(found))
         interface = {
@@ -78,7 +76,7 @@ assert temperature.domain_view[0, 0, 0] == 111.0  # temperature(1, 1, 1)
 
 fortran.model_total.restype = ctypes.c_double
 before = fortran.model_total()
-temperature.domain_view[...] += 1.0  # Fortran's own memory
+temperature.domain_view[...] += 1.0  # writes Fortran's memory
 assert fortran.model_total() == before + 16 * 12 * 5
 # [/wrap]
 
@@ -97,7 +95,7 @@ assert fortran.model_total() == before
 
 # [export]
 def exported(field):
-    """The C descriptor of a storage, whatever its layout; valid while the storage lives."""
+    """The C descriptor of a storage of any layout. Valid while the storage lives."""
     view = field.to_numpy()
     dim = [Dimension(0, *pair) for pair in zip(view.shape, view.strides, strict=True)]
     address = view.ctypes.data
@@ -106,7 +104,7 @@ def exported(field):
 
 fortran.diffuse.argtypes = [ctypes.POINTER(Descriptor)] * 2 + [ctypes.c_double]
 
-# Padded and aligned, I contiguous as in Fortran; and the other way round.
+# Padded and aligned with I contiguous, as in Fortran; then with K contiguous.
 for defaults in ("gt:cpu_ifirst", "gt:cpu_kfirst"):
     field = gridbuf.storage.storage(temperature, defaults=defaults)
     out = gridbuf.storage.zeros_like(field)
@@ -121,7 +119,7 @@ for defaults in ("gt:cpu_ifirst", "gt:cpu_kfirst"):
 # [lifetime]
 fortran.model_is_running.restype = ctypes.c_bool
 del model
-assert fortran.model_is_running()  # The storage keeps the model.
+assert fortran.model_is_running()  # The storage keeps the model alive.
 del temperature
 assert not fortran.model_is_running()
 # [/lifetime]

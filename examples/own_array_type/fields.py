@@ -1,11 +1,11 @@
-"""Array types of one's own, which GT4Py, gridbuf and everybody who knows the interfaces take as they are."""
+"""Two array types of a model. GT4Py, gridbuf and other users of these interfaces take them unchanged."""
 
 # [host]
 import numpy as np
 
 
 class ModelField:
-    """A field of my model, levels outermost; nobody may swap its time levels while a stencil runs."""
+    """A field of my model, levels outermost. Its time levels must not be swapped while a stencil runs."""
 
     def __init__(self, shape, dims=("K", "J", "I"), halo=None, dtype="float64"):
         self.dims = tuple(dims)
@@ -25,7 +25,7 @@ class ModelField:
     def _release(self):
         self.users -= 1
 
-    # The memory: NumPy reads this, and so does GT4Py for its CPU backends.
+    # The memory. NumPy reads this, and GT4Py for its CPU backends.
     @property
     def __array_interface__(self):
         return self.values.__array_interface__
@@ -35,14 +35,14 @@ class ModelField:
     def __gt_dims__(self):
         return self.dims
 
-    # Where the domain begins: in the order I, J, K, then data dimensions, whatever the order in memory.
+    # The first point of the domain, always in the order I, J, K, then data dimensions.
     @property
     def __gt_origin__(self):
         lower = {name: pair[0] for name, pair in zip(self.dims, self.halo, strict=True)}
         data_dims = sorted((name for name in lower if name.isdigit()), key=int)
         return tuple(lower[name] for name in ("I", "J", "K", *data_dims) if name in lower)
 
-    # All of that in one place, and who wants to know when a stencil begins and ends.
+    # All of the above, and the hooks that a stencil calls at its begin and end.
     @property
     def __gt_data_interface__(self):
         entry = dict(self.values.__array_interface__, dims=self.dims, halo=self.halo)
@@ -54,7 +54,7 @@ class ModelField:
 
 # [device]
 class MirroredField(ModelField):
-    """The same with a second copy on a device. A side is brought up to date when somebody acquires it."""
+    """The same with a second copy on a device. `acquire` updates a side."""
 
     def __init__(self, shape, dims=("K", "J", "I"), halo=None, dtype="float64"):
         super().__init__(shape, dims, halo, dtype)
@@ -77,7 +77,7 @@ class MirroredField(ModelField):
     def _wrote_device(self):
         self.newer = "device"
 
-    # Who takes these does not say what he will do: they are up to date, and count as written.
+    # A consumer of these may write. So the side is updated, and marked as written.
     @property
     def __array_interface__(self):
         self._to_host()
@@ -90,7 +90,7 @@ class MirroredField(ModelField):
         self._wrote_device()
         return self.mirror.__cuda_array_interface__
 
-    # Who takes these does say it.
+    # A consumer of these calls the hooks.
     @property
     def __gt_data_interface__(self):
         meaning = {"dims": self.dims, "halo": self.halo}
@@ -108,10 +108,10 @@ import gridbuf  # noqa: E402
 
 
 def allocate_on_device(shape, dtype):
-    """Yours is your own allocation; gridbuf's runs without a GPU, too."""
+    """Use your own allocation here. gridbuf's also runs without a GPU."""
     return gridbuf.allocate(shape, dtype, device="gpu")
 
 
 def copy(target, source):
-    """Yours is your own copy."""
+    """Use your own copy here."""
     gridbuf.copyto(target, source)

@@ -1,4 +1,4 @@
-"""A stencil of gridbuf on arrays of one's own, on the host and on a device."""
+"""A stencil of gridbuf on the array types of fields.py, on the host and on a device."""
 
 # [stencil]
 import numpy as np
@@ -24,7 +24,7 @@ phi.values[...] = np.arange(11.0) ** 2
 
 gridbuf.stencil(relax, writes="out")(phi, out, 0.25)
 assert np.allclose(out.values[..., 1:-1], np.arange(1.0, 10.0) ** 2 + 0.5)
-assert phi.users == out.users == 0  # acquired for the call, and released
+assert phi.users == out.users == 0  # acquired for the call, then released
 # [/stencil]
 
 # [device]
@@ -35,7 +35,7 @@ result = MirroredField((5, 8, 11), halo=halo)
 there.values[...] = phi.values
 
 gridbuf.stencil(relax, backend="gt:gpu", writes="out")(there, result, 0.25)
-assert there.newer is None  # acquired on the device: brought up to date there
-assert result.newer == "device"  # touched there
+assert there.newer is None  # `acquire` updated the device
+assert result.newer == "device"  # `touch` marked the device
 assert np.array_equal(np.asarray(result), out.values)
 # [/device]

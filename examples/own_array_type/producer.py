@@ -40,7 +40,7 @@ class Producer(gc.Producer):
 
 
 class OnDevice(Producer):
-    """The mirrored ones; device memory is read by gridbuf's table of the device, emulated or not."""
+    """MirroredField. The suite reads device memory through gridbuf's device table, emulated or CUDA."""
 
     name = "mymodel.mirrored"
     kind = MirroredField

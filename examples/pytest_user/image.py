@@ -1,9 +1,9 @@
-"""A small library of its own: grey images whose rows start on multiples of 16 bytes."""
+"""A small library: grey images whose rows start on multiples of 16 bytes."""
 
 
 # [image]
 class Image:
-    """Pixels of 8 bits in rows that are padded to 16 bytes. Exports its memory by the array interface."""
+    """Pixels of 8 bits in rows that are padded to 16 bytes. Exports its memory through the array interface."""
 
     def __init__(self, height: int, width: int) -> None:
         self.shape = (height, width)

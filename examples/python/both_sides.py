@@ -1,4 +1,4 @@
-"""A storage on host and device, and arithmetic by names of dimensions; without a GPU on the emulated device."""
+"""A storage on host and device, and arithmetic by names of dimensions. Without a GPU: on the emulated device."""
 
 # [sides]
 import numpy as np

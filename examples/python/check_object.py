@@ -1,4 +1,4 @@
-"""Judge a live object in one line: only what it says of itself is checked."""
+"""Checks one object. The suite checks only what its interfaces state."""
 
 # [check]
 import array

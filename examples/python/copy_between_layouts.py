@@ -1,11 +1,11 @@
-"""Elements from one layout into another: at the speed of memory, with casts and masks, between any two libraries."""
+"""Copies between layouts, with casts and masks, between arrays of any two libraries."""
 
 # [turn]
 import numpy as np
 
 import gridbuf
 
-# What a Fortran program left, and what a stencil for `gt:cpu_kfirst` wants.
+# A Fortran array, and a field in the layout of `gt:cpu_kfirst`.
 fortran = np.asfortranarray(np.random.default_rng(1).random((64, 64, 80)))
 field = gridbuf.zeros((64, 64, 80), backend="gt:cpu_kfirst")
 
@@ -15,12 +15,12 @@ assert (field == fortran).all()
 
 # [cast]
 single = gridbuf.empty((64, 64, 80), "float32", backend="gt:cpu_ifirst")
-gridbuf.copyto(single, field)  # float64 to float32 is of one kind, which is allowed
+gridbuf.copyto(single, field)  # "same_kind", the default, allows float64 to float32
 
 levels = np.zeros((64, 64, 80), "int16")
-gridbuf.copyto(levels, field * 100, casting="unsafe")  # fractions are lost: that has to be said
+gridbuf.copyto(levels, field * 100, casting="unsafe")  # loses fractions, so `casting` must allow it
 
-gridbuf.copyto(field, 0.0, where=field < 0.5)  # the others keep their values
+gridbuf.copyto(field, 0.0, where=field < 0.5)  # other elements keep their values
 assert field[field > 0].min() >= 0.5
 # [/cast]
 
@@ -37,13 +37,13 @@ assert (field == np.asarray(samples)).all()
 
 # [overlap]
 row = np.arange(8.0)
-gridbuf.copyto(row[2:], row[:-2])  # as if all of the source had been read first
+gridbuf.copyto(row[2:], row[:-2])  # as if gridbuf read the whole source first
 assert row.tolist() == [0, 1, 0, 1, 2, 3, 4, 5]
 # [/overlap]
 
 # [settings]
 before = gridbuf.memory.get_simd()
-gridbuf.memory.set_simd("portable")  # is one of the vector paths at fault? Results never differ
+gridbuf.memory.set_simd("portable")  # all instruction sets give the same results
 gridbuf.copyto(field, fortran)
 gridbuf.memory.set_simd(before)
 # [/settings]

@@ -1,4 +1,4 @@
-"""Diffusion of a field over several processes; on any number of ranks the result is that of one, bit for bit.
+"""Diffusion of a field over several processes; the result is the same on any number of ranks, bit for bit.
 
     mpiexec -n 4 python -m mpi4py distributed_diffusion.py
 
@@ -22,7 +22,7 @@ shape = grid.local_shape(SHAPE, halo=halo)
 
 u = gridbuf.storage.zeros(shape, defaults="gt:cpu_ifirst", halo=halo)
 v = gridbuf.storage.zeros_like(u)
-exchange = gridbuf.mpi.HaloExchange(grid, u)  # for u and all that look like it
+exchange = gridbuf.mpi.HaloExchange(grid, u)  # for u and all storages like it
 # [/decomposition]
 
 
@@ -38,12 +38,12 @@ def diffuse(u, v, rate):
 
 
 def initial(shape: tuple[int, ...]) -> np.ndarray:
-    """A field that no symmetry helps: every point differs."""
+    """A field without symmetry: every point differs."""
     return np.random.default_rng(42).random(shape)
 
 
 # [run]
-u.domain_view[...] = initial(SHAPE)[grid.slices("IJK")]  # this rank's part of it
+u.domain_view[...] = initial(SHAPE)[grid.slices("IJK")]  # the part of this rank
 for _ in range(20):
     exchange(u)
     diffuse(u, v, 0.1)
@@ -54,7 +54,7 @@ result = grid.gather(u)  # on rank 0, None elsewhere
 
 
 def serial(values: np.ndarray, steps: int) -> np.ndarray:
-    """The same in one process, with the halo of NumPy's making."""
+    """The same in one process, with a halo filled by NumPy."""
     for _ in range(steps):
         wide = np.pad(values, ((1, 1), (1, 1), (0, 0)), mode="wrap")
         out = np.zeros_like(wide)
@@ -72,13 +72,13 @@ if grid.rank == 0:
 # [/check]
 
 # [overlap]
-# While messages are on their way, the points that need no halo can be computed.
+# Compute the points that need no halo while the messages travel.
 pending = exchange.start(u)
 inner = (slice(2, -2), slice(2, -2))
 v[inner] = u[inner] + 0.1 * (
     (u[3:-1, 2:-2] + u[1:-3, 2:-2]) + (u[2:-2, 3:-1] + u[2:-2, 1:-3]) - 4.0 * u[inner]
 )
-pending.wait()  # now the halo is there, for the ring of points that is left
+pending.wait()  # the halo is filled; compute the remaining ring of points
 # [/overlap]
 expected = gridbuf.storage.zeros_like(u)
 diffuse(u, expected, 0.1)

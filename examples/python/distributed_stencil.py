@@ -1,4 +1,4 @@
-"""From `zeros` to a stencil on four ranks; alone it runs on one.
+"""From `zeros` to a stencil on four ranks. Without mpiexec it runs on one rank.
 
 mpiexec -n 4 python -m mpi4py distributed_stencil.py
 """
@@ -27,7 +27,7 @@ from gridbuf import Field  # noqa: E402
 
 
 def shifted(field, origin, domain, i=0, j=0):
-    """The domain, moved by so many points."""
+    """The domain, shifted by `i` and `j` points."""
     return field[
         tuple(slice(o + d, o + d + n) for o, d, n in zip(origin, (i, j, 0), domain, strict=True))
     ]
@@ -44,7 +44,7 @@ def diffuse(
     shifted(out, origin["out"], domain)[...] = here + rate * (along_i + along_j - 4.0 * here)
 
 
-diffuse(phi, out, 0.1)  # inside the halo, wherever that is
+diffuse(phi, out, 0.1)  # computes inside the halo
 # [/stencil]
 
 # [refused]
@@ -57,7 +57,7 @@ except ValueError as error:
 
 # [serial]
 def wrap(field):
-    """Fills the halo of a field that is periodic along I and J and lies in one piece."""
+    """Fills the halo of an undivided field that is periodic along I and J."""
     values = field.to_numpy()
     values[0], values[-1] = values[-2].copy(), values[1].copy()
     values[:, 0], values[:, -1] = values[:, -2].copy(), values[:, 1].copy()
@@ -106,7 +106,7 @@ edges = [
 phi.domain_view[...] = start[grid.slices(phi.dims)]
 for _ in range(10):
     pending = exchange.start(phi)
-    diffuse(phi, out, 0.1, **inner)  # needs no halo, so it computes while messages travel
+    diffuse(phi, out, 0.1, **inner)  # needs no halo: runs while the messages travel
     pending.wait()
     for edge in edges:
         diffuse(phi, out, 0.1, **edge)

@@ -44,7 +44,7 @@ def diffuse_numpy(phi, coefficient, out):
 def diffuse_gt4py(
     phi: Field[np.float64], coefficient: Field[K, np.float64], out: Field[np.float64]
 ):
-    """The same, point by point; where it starts and how far it goes is for the fields to say."""
+    """The same, point by point. The fields give the origin and the domain."""
     with computation(PARALLEL), interval(...):
         laplacian = -4.0 * phi + (phi[1, 0, 0] + phi[-1, 0, 0] + phi[0, 1, 0] + phi[0, -1, 0])
         flux_i = laplacian[1, 0, 0] - laplacian
@@ -59,7 +59,7 @@ def diffuse_gt4py(
 
 # [halo]
 def wrap(field) -> None:
-    """Fills the halo of a periodic domain, each side from the other."""
+    """Fills the halo of a periodic domain."""
     for edge in (field, field.transpose(1, 0, 2)):
         edge[:HALO] = edge[-2 * HALO : -HALO]
         edge[-HALO:] = edge[HALO : 2 * HALO]
@@ -96,7 +96,7 @@ def make_fields() -> dict[str, Any]:
 
 # [run]
 def run(stencil, phi, coefficient, out):
-    """Some steps of a stencil, one of the two above; returns the storage that holds the last."""
+    """Some steps of one of the two stencils above. Returns the storage with the last result."""
     for _ in range(STEPS):
         stencil(phi, coefficient, out)
         wrap(out)

@@ -1,4 +1,4 @@
-"""How a library tells the suite to make its arrays: one class. Run it with
+"""The class that tells the suite how to make the arrays of a library. Run it with
 
 gridbuf-conformance check examples/python/my_producer.py:Producer
 """
@@ -10,7 +10,7 @@ import gridbuf_conformance as gc
 
 
 class Producer:
-    """My library makes one-dimensional arrays of float64; it says so, and declines the rest with a reason."""
+    """My library makes one-dimensional arrays of float64. It declines other plans with a reason."""
 
     name = "mylib"
 

@@ -1,4 +1,4 @@
-"""A stencil in plain NumPy, called with fields: checked at every call, and told where to compute."""
+"""A stencil in plain NumPy. Each call checks the fields and passes origin and domain."""
 
 # [stencil]
 import numpy as np
@@ -17,11 +17,11 @@ def add_east(phi: Field[np.float64, IJK], out: Field[np.float64, IJK], *, origin
 
 
 phi = gridbuf.storage.ones((66, 66, 80), halo=(1, 1, 0))
-levels = gridbuf.storage.zeros((80, 66, 66), dims="KJI", halo=(0, 1, 1))  # as a file delivers it
-add_east(phi, levels)  # the fields know their dimensions and where their halo ends
+levels = gridbuf.storage.zeros((80, 66, 66), dims="KJI", halo=(0, 1, 1))  # the order of a file
+add_east(phi, levels)  # dimensions and halo come from the fields
 assert (levels.domain_view.to_numpy() == 2.0).all() and levels[0, 0, 0] == 0.0
 try:
     add_east(phi, levels.to_numpy().astype("float32"))
 except TypeError as error:
-    print(error)  # names the field, what it is and what it must be
+    print(error)  # names the field, its type and the expected type
 # [/stencil]

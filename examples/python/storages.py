@@ -1,4 +1,4 @@
-"""From `gridbuf.storage.zeros` to a stencil on device data; without a GPU on the emulated device."""
+"""From `gridbuf.storage.zeros` to a stencil on device data. Without a GPU: on the emulated device."""
 
 # [zeros]
 import numpy as np
@@ -12,7 +12,7 @@ print(temperature)  # shape, dims, halo, layout, padding, device and state at a 
 
 assert temperature.dims == ("I", "J", "K")
 assert temperature.domain_view.shape == (16, 16, 8)
-assert temperature.aligned_index == (2, 2, 0)  # the first inner point is on a cache line
+assert temperature.aligned_index == (2, 2, 0)  # the first inner point starts a cache line
 # [/zeros]
 
 # [names]
@@ -45,20 +45,20 @@ def diffuse(phi, out, rate):
     out[1:-1, 1:-1] = inner + rate * laplacian
 
 
-phi.host_to_device()  # from here on the device is current, so it computes there
+phi.host_to_device()  # the device is current now, so arithmetic runs there
 diffuse(phi, out, 0.1)
 print(out.sync_state)  # the device is newer
 # [/stencil]
 
 # [back]
-column = out[10, 10].to_numpy()  # it alone is copied, when the device is done
+column = out[10, 10].to_numpy()  # waits for the device and copies only this column
 assert np.allclose(column, profile.to_numpy() + 1.6)
-del column  # an array that lives could be written at any time
+del column  # while this array exists, gridbuf assumes that it is written
 
 edge = out[-2:-1].to_numpy().copy()
 out[:1] = edge  # the halo of a periodic domain, set on the host
 moved_before = gridbuf.testing.statistics()["host_to_device_bytes"]
-diffuse(out, phi, 0.1)  # moves two planes to the device, not the field
+diffuse(out, phi, 0.1)  # copies two planes to the device, not the field
 moved = gridbuf.testing.statistics()["host_to_device_bytes"] - moved_before
 assert 0 < moved <= 2 * out[:1].nbytes
 # [/back]

@@ -1,4 +1,4 @@
-"""A function that takes arrays of any library and works on their own memory."""
+"""A function that takes arrays of any library and works on their memory."""
 
 # [smooth]
 import numpy as np
@@ -8,9 +8,7 @@ import gridbuf
 
 def smooth(field) -> None:
     """Replaces each inner point along I by the mean of its neighbours, in the caller's own memory."""
-    buffer = gridbuf.as_buffer(
-        field
-    )  # No copy. Keeps `field` alive; raises if it offers no memory.
+    buffer = gridbuf.as_buffer(field)  # No copy. TypeError if `field` exports no memory.
     if buffer.readonly:
         raise ValueError("field is read-only; pass a copy")
     axis = buffer.dims.index("I")
@@ -31,7 +29,7 @@ assert signal.tolist() == [0.0, 4.0, 0.0, 4.0, 0.0]
 
 # [refused]
 class Broken:
-    """Says that it has four numbers where there is room for one."""
+    """States four numbers in memory for one."""
 
     __array_interface__ = {"version": 3, "typestr": "<i8", "shape": (4,), "data": bytearray(8)}
 
@@ -40,5 +38,7 @@ try:
     smooth(Broken())
 except ValueError as error:
     message = str(error)
-assert message.startswith("AI-16: the array within the memory that was exported is in bytes 0 to 32")
+assert message.startswith(
+    "AI-16: the array within the memory that was exported is in bytes 0 to 32"
+)
 # [/refused]

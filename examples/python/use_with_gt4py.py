@@ -1,4 +1,4 @@
-"""Fields of gridbuf in stencils of GT4Py: no adapters, no copies, no arguments that repeat what the field knows."""
+"""Fields of gridbuf in stencils of GT4Py, without adapters and without copies."""
 
 # [stencil]
 import numpy as np
@@ -24,15 +24,13 @@ phi = gridbuf.storage.zeros((66, 66, 80), defaults=BACKEND, halo=(1, 1, 0))
 out = gridbuf.storage.zeros_like(phi)
 phi[...] = np.fromfunction(lambda i, j, k: i * i + j * j + k, phi.shape)
 
-laplacian(
-    phi, out
-)  # computes from the first point inside the halo; GT4Py reads it from the storage
+laplacian(phi, out)  # GT4Py reads the origin, the first point inside the halo, from the storage
 assert (out.domain_view.to_numpy() == 4.0).all()
-assert (out.to_numpy()[0] == 0.0).all()  # the halo is as it was
+assert (out.to_numpy()[0] == 0.0).all()  # the halo is unchanged
 # [/storages]
 
 # [permuted]
-# What a reader of files delivered, K first, with a halo of one point below and two above along I.
+# The order of a file, K first. Along I the halo has one point below and two above.
 levels = gridbuf.storage.zeros(
     (80, 66, 67), dims="KJI", defaults=BACKEND, halo=((0, 0), (1, 1), (1, 2))
 )
@@ -43,17 +41,17 @@ assert (levels.domain_view.to_numpy() == 4.0).all()
 # [plain]
 source = gridbuf.from_array(phi.to_numpy(), backend=BACKEND, aligned_index=(1, 1, 0))
 target = gridbuf.zeros(source.shape, backend=BACKEND, aligned_index=(1, 1, 0))
-laplacian(source, target, origin=(1, 1, 0), domain=(64, 64, 80))  # an ndarray knows no halo
+laplacian(source, target, origin=(1, 1, 0), domain=(64, 64, 80))  # an ndarray has no halo
 assert (target[1:-1, 1:-1] == 4.0).all()
 # [/plain]
 
 # [called]
 checked = gridbuf.stencil(laplacian)
-checked(phi, levels)  # as laplacian(phi, levels), and checked at every call
+checked(phi, levels)  # as laplacian(phi, levels), with checks at every call
 try:
     checked(phi, target.astype("float32"))
 except TypeError as error:
-    print(error)  # names the field, what it is and what it must be
+    print(error)  # names the field, its type and the expected type
 # [/called]
 
 # [switch]

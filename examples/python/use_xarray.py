@@ -1,4 +1,4 @@
-"""DataArrays in, DataArrays out: labels of xarray around the memory of gridbuf."""
+"""xarray's labels around the memory of gridbuf."""
 
 # [labels]
 import numpy as np
@@ -22,13 +22,13 @@ assert field.dims == ("I", "J", "K")
 
 # [compute]
 field[...] = 288.0 - 0.0065 * field.height  # xarray pairs dimensions by name, as storages do,
-assert temperature[0, 0, 7] == 288.0 - 0.0065 * 3500.0  # and this was the storage's memory.
+assert temperature[0, 0, 7] == 288.0 - 0.0065 * 3500.0  # and writes the storage's memory.
 
 warm = field.isel(I=slice(4, 8)) + 1.0
 assert isinstance(warm.data, gridbuf.storage.CPUStorage)
 assert warm.lon.values.tolist() == field.lon.values[4:8].tolist()
 
-inner = gridbuf.xarray.domain_view(field)  # without the halo, and its coordinates without theirs
+inner = gridbuf.xarray.domain_view(field)  # data and coordinates without the halo
 assert inner.shape == (16, 16, 8) and inner.sizes["I"] == inner.lon.size
 # [/compute]
 
@@ -39,7 +39,7 @@ assert np.shares_memory(field.as_numpy().data, temperature.to_numpy())
 # [/analyse]
 
 # [file]
-# As it comes out of a file: names of its own, and the order that somebody chose.
+# As read from a file: other names, another order.
 pressure = xarray.DataArray(
     np.full((3, 20, 20), 1e5),
     dims=("time", "lat", "lon"),
@@ -51,16 +51,16 @@ pressure = xarray.DataArray(
 surface = gridbuf.xarray.storage(
     pressure.isel(time=0).transpose("lon", "lat"), dims="IJ", defaults="gt:cpu_ifirst", halo=(2, 2)
 )
-assert surface.dims == ("I", "J")  # The dimensions are the grid's now;
-assert surface.lat.dims == ("J",) and surface.attrs == pressure.attrs  # the labels are kept.
+assert surface.dims == ("I", "J")  # The dimensions have the grid's names.
+assert surface.lat.dims == ("J",) and surface.attrs == pressure.attrs  # The labels stay.
 
 tendency = gridbuf.xarray.zeros_like(surface)  # a new storage with the same labels, halo, layout
 assert tendency.data.halo == surface.data.halo and tendency.lat.equals(surface.lat)
 # [/file]
 
 # [functions]
-gridbuf.copyto(tendency, surface)  # Where arrays are wanted, a DataArray is one,
-assert gridbuf.as_buffer(tendency).dims == ("I", "J")  # with names.
+gridbuf.copyto(tendency, surface)  # gridbuf's functions take a DataArray as an array
+assert gridbuf.as_buffer(tendency).dims == ("I", "J")  # with dimension names.
 
 column = gridbuf.storage.ones(8, dims="K")
 thick = gridbuf.xarray.to_data_array(temperature * column, like=field)  # labels for a result
@@ -73,14 +73,14 @@ assert thick.name == "temperature" and thick.height.equals(field.height)
 def lapse_rate(
     t: gridbuf.Field[np.float64], out: gridbuf.Field[np.float64], dz: float, *, origin, domain
 ):
-    """The difference over each level but the last one, per metre."""
+    """The difference over each level except the last, per metre."""
     (i, j, k), (ni, nj, nk) = origin["t"], domain
     i_out, j_out, k_out = origin["out"]
     column = t[i : i + ni, j : j + nj, k : k + nk + 1]
     out[i_out : i_out + ni, j_out : j_out + nj, k_out : k_out + nk] = np.diff(column, axis=2) / dz
 
 
-levels_first = field.as_numpy().transpose("K", "J", "I").copy()  # any order; no halo is known
+levels_first = field.as_numpy().transpose("K", "J", "I").copy()  # another order, and no halo
 rate = gridbuf.xarray.zeros_like(field)  # labels, layout and halo of the field
 lapse_rate(levels_first, rate, 500.0, origin={"t": (2, 2, 0)}, domain=(16, 16, 7))
 assert np.allclose(gridbuf.xarray.domain_view(rate).isel(K=slice(0, 7)).values, -0.0065)

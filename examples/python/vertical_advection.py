@@ -117,7 +117,7 @@ def make_fields() -> dict[str, Any]:
 
 # [run]
 def run(stencil, u, wcon, tendency):
-    """Some steps: the tendency of the wind by advection, and the wind that it leads to."""
+    """Some steps: the tendency of the wind by advection, and the new wind."""
     for _ in range(STEPS):
         tendency[...] = 0.0
         stencil(u, wcon, tendency)

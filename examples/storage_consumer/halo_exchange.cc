@@ -1,5 +1,5 @@
-// A field on the host and on a device. The host writes its halo; the device gets the halo and not
-// the field.
+// A field on the host and on a device. The host writes the halo. gridbuf copies only the halo to
+// the device.
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
@@ -43,7 +43,7 @@ absl::Status run() {
   std::cout << (field->is_emulated() ? "emulated device" : "CUDA device") << ", host dirty in "
             << field->sync_state()->plan(Side::kDevice, field->hull()).boxes.size() << " boxes\n";
 
-  // A kernel would take this address; what it finds there is up to date.
+  // A kernel takes this address. The memory there is up to date.
   const auto on_device = gridbuf::ReadAccess<double>::begin(*field, Side::kDevice);
   if (!on_device.ok()) return on_device.status();
   std::cout << "state after the device's read: " << field->sync_state()->state() << ", strides "

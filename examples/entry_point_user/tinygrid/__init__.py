@@ -1,4 +1,4 @@
-"""A small library of its own: columns of 32-bit integers."""
+"""A small library: columns of 32-bit integers."""
 
 import array
 
@@ -6,12 +6,12 @@ __version__ = "0.3.0"
 
 
 class Column(array.array):
-    """Integers, one below the other."""
+    """A column of integers."""
 
     def __new__(cls, values: object = ()) -> "Column":
         return super().__new__(cls, "i", values)
 
 
 def column(exporter: object) -> memoryview:
-    """What an exporter hands out, without copying it."""
+    """The memory of an exporter, without a copy."""
     return memoryview(exporter)

@@ -1,4 +1,4 @@
-"""How the conformance suite makes a column. Imported by the suite alone: the library does not depend on it."""
+"""Tells the conformance suite how to make a column. Only the suite imports this module."""
 
 import gridbuf_conformance as gc
 

@@ -1,4 +1,4 @@
-"""The library's own tests; the rules of array exchange are tests beside them, by pyproject.toml."""
+"""The library's tests. pyproject.toml adds the rules of array exchange as tests."""
 
 from image import Image
 
