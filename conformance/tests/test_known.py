@@ -190,7 +190,7 @@ def test_two_runs_with_records_are_the_same():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("x = [", "known.toml is no TOML"),
+        ("x = [", "known.toml is not TOML"),
         ("title = 'x'", "unknown key 'title'"),
         ("[known]\nrule = 'AI-03'", r"write \[\[known\]\]"),
         (record(reson="x"), "entry 1, line 1: unknown key 'reson'; did you mean reason?"),
@@ -201,14 +201,14 @@ def test_two_runs_with_records_are_the_same():
         (record(reason=None), "the key reason is missing"),
         (record(producer=None), "either a producer or a consumer"),
         (record(consumer="numpy.asarray"), "either a producer or a consumer"),
-        (record(plan="{"), "the plan is no JSON"),
+        (record(plan="{"), "the plan is not JSON"),
         (record(plan='{"shap":[1]}'), "unknown plan key 'shap'"),
         (record(plan="[" * 9999), "nested too deeply|no JSON"),
         (record(outcome="XFAIL"), "outcome is 'XFAIL', must be one of FAIL, CRASH"),
         (record(versions="1.5"), "'1.5' is no version specifier"),
         (record(rule="AI-29"), "AI-29 is a SHOULD"),
         (record().replace('"lists are fine"', "3"), "reason is 3, must be a string"),
-        (record() + record(), "the same record stands at known.toml, entry 1, line 1"),
+        (record() + record(), "the same record is at known.toml, entry 1, line 1"),
     ],
     ids=lambda value: value[:30],
 )
