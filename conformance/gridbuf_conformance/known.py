@@ -209,7 +209,9 @@ def parse(text: str, name: str) -> list[Known]:
         raise KnownError(f"{name}: unknown key {other[0]!r}; a file holds [[known]] records only")
     records = document.get("known", [])
     if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
-        raise KnownError(f"{name}: known is not a list of records; write [[known]], in two brackets")
+        raise KnownError(
+            f"{name}: known is not a list of records; write [[known]], in two brackets"
+        )
     lines = [text.count("\n", 0, found.start()) + 1 for found in _HEADER.finditer(text)]
     seen: dict[tuple[Any, ...], str] = {}
     entries = []

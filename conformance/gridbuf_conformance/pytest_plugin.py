@@ -449,7 +449,9 @@ def gridbuf_check() -> Callable[..., Report]:
         # Rules that also hold for a bare object() say nothing about this object.
         if not _judged(report) - _judged(gc.check(object(), rules=rules)):
             kind = type(obj).__name__
-            raise AssertionError(f"nothing was judged: {kind} has no interface of the selected rules")
+            raise AssertionError(
+                f"nothing was judged: {kind} has no interface of the selected rules"
+            )
         return report
 
     return judge

@@ -178,7 +178,7 @@ def _module_of_file(path: str) -> ModuleType:
     name = os.path.splitext(os.path.basename(path))[0]
     spec = importlib.util.spec_from_file_location(f"gridbuf_conformance_target_{name}", path)
     if spec is None or spec.loader is None:
-        raise CannotLoad(f"{path} is no Python file; its name must end in .py")
+        raise CannotLoad(f"{path} is not a Python file; its name must end in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
@@ -207,7 +207,7 @@ def _attribute(module: ModuleType, dotted: str, target: Target) -> Any:
 
 
 def shown(producer: Any, side: str = "producer") -> str:
-    """How reports and replay commands name what is judged: as a person would write it."""
+    """The name of a target in reports and replay commands, as a user writes it."""
     try:
         return name_of(producer, side).shown
     except CannotLoad:
