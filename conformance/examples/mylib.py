@@ -1,11 +1,11 @@
-"""The README's example: a small library with a real mistake, and the class that lets the suite make its arrays."""
+"""The example of the README: a small library with a bug, and the producer that makes its arrays."""
 
 # [library]
 import numpy as np
 
 
 class Grid:
-    """A padded grid. It exports its memory to others, and forgets the padding when it says how far rows are apart."""
+    """A padded grid that exports its memory. The bug: its strides leave out the padding."""
 
     def __init__(self, values):
         rows, columns = values.shape

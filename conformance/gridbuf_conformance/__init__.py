@@ -1,15 +1,15 @@
-"""gridbuf_conformance: do your arrays keep the published rules for exchanging n-dimensional memory?
+"""gridbuf_conformance: do your arrays follow the published texts for exchanging n-dimensional memory?
 
 ```python
 import gridbuf_conformance as gc
 
-print(gc.check(obj))                  # one live object
-print(gc.check_producer("numpy"))     # a library, on many drawn plans, in a process of its own
+print(gc.check(obj))                             # one live object
+print(gc.check_producer("numpy"))                # a library, on many plans, in a separate process
 print(gc.check_consumer("numpy.from_dlpack"))    # a function that takes arrays
 ```
 
-The names below are the suite's public interface. The judge is pure Python: it never imports the
-library it judges (a worker process does), and it needs neither NumPy nor a compiler.
+The names in `__all__` are the public API of the suite. The judge is pure Python and needs neither
+NumPy nor a compiler. It never imports the library under test; a worker process does.
 """
 
 from __future__ import annotations
@@ -52,9 +52,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """The names that only a driver needs, when they are asked for: a worker starts in half the
-    time.
-    """
+    """Imports names that only a driver needs, on first use: a worker then starts in half the time."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = getattr(import_module(f".{_HOMES[name]}", __name__), name)

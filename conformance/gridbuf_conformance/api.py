@@ -1,5 +1,7 @@
-"""The functions that programs call: `check` for one object, `check_producer` for a library that makes
-arrays, `check_consumer` for a function that takes them.
+"""The functions for programs.
+
+`check` judges one object, `check_producer` a library that makes arrays, and `check_consumer` a function
+that takes arrays.
 """
 
 from __future__ import annotations
@@ -26,20 +28,40 @@ def check(
 ) -> Report:
     """Judges one live object, in this process.
 
-    ```python
-    report = gridbuf_conformance.check(numpy.zeros((3, 4)))
-    print(report)
-    ```
+    The suite finds the interfaces of the object. It judges each interface, and compares it with the
+    other interfaces. Rules that compare the object with a plan need a producer and are UNSUPPORTED.
+    The suite does not read an address whose description breaks a rule, and does not change the object.
 
-    The interfaces of the object are found out; each is judged by itself and against the
-    others. The rules that compare an object with what was asked for need a producer and come out as
-    UNSUPPORTED. No address is followed that the rules on its description reject, and the object is
-    left as it was.
+    Parameters
+    ----------
+    obj : object
+        The object to judge.
+    rules : str or iterable of str, optional
+        Ids and wildcards that select rules, as text (`"DL-*,XA-03"`) or as a sequence. The default is
+        all rules.
+    profile : str, optional
+        The name of a profile. The report records it.
+    device_table : capsule, optional
+        A C table that reads device memory (`abi.device`). The default is the CUDA driver.
 
-    `rules` selects by ids and wildcards, as text ("DL-*,XA-03") or as a sequence; `profile` is
-    recorded. `device_table` is the capsule of a C table by which device memory is read
-    (`abi.device`); without it the CUDA driver is asked. Raises ValueError for a rule or a profile
-    that does not exist, and for a capsule that holds no such table.
+    Returns
+    -------
+    Report
+        The outcome of each selected rule.
+
+    Raises
+    ------
+    ValueError
+        If a rule or a profile does not exist, or if the capsule is not a device table.
+
+    Examples
+    --------
+    >>> import gridbuf_conformance
+    >>> report = gridbuf_conformance.check(bytearray(8), rules="PB-03,XA-18")
+    >>> report.outcomes
+    {'PB-03': 'PASS', 'XA-18': 'PASS'}
+    >>> report.failed
+    ()
     """
     return producer_run.check(obj, rules=rules, profile=profile, device_table=device_table)
 
@@ -55,25 +77,53 @@ def check_producer(
     known: str | Path | Iterable[str | Path] | KnownFailures | None = None,
     on_event: Listener | None = None,
 ) -> Report:
-    """Judges a producer on many plans, by default in a process of its own.
+    """Judges a producer on many plans, by default in a separate process.
 
-    ```python
-    report = gridbuf_conformance.check_producer("numpy")
-    report = gridbuf_conformance.check_producer("mylib.testing:Producer", profile="default")
-    report = gridbuf_conformance.check_producer(Producer, isolate=False)  # under a debugger
-    ```
+    The report shows a producer that crashes, hangs or raises. With isolation, the run then continues.
 
-    `producer` is the name of a built-in producer, `package.module:Class`, `path/to/file.py:Class`,
-    or a producer class that a module holds; without isolation any object with a method
-    `produce(plan)` will do. A producer that crashes, hangs or raises is reported as that, and the
-    run goes on (with isolation).
+    Parameters
+    ----------
+    producer : str, type or object
+        The name of a built-in producer, `package.module:Class`, `path/to/file.py:Class`, or a producer
+        class of a module. Without isolation also any object with a method `produce(plan)`.
+    profile : {"smoke", "default", "thorough", "soak"}, optional
+        How many plans the suite tries.
+    isolate : bool, optional
+        Whether the producer runs in a separate process. Use False under a debugger.
+    rules : str or iterable of str, optional
+        Ids and wildcards that select rules. The default is all rules, or the rules of a built-in producer.
+    seed : int, optional
+        Varies the plans. The same seed gives the same report.
+    time_limit_s : float, optional
+        The time limit of each plan, in seconds.
+    known : path, iterable of paths or KnownFailures, optional
+        Files of known failures (`known`). Later files override earlier files.
+    on_event : callable, optional
+        A function that gets each event of the stream (`events`).
 
-    `profile` is "smoke", "default", "thorough" or "soak"; `seed` varies the plans (same seed, same
-    report); `time_limit_s` bounds each plan; `known` names files of known failures (`known`), later
-    ones over earlier ones; `on_event` is called with each event of the stream (`events`).
+    Returns
+    -------
+    Report
+        The outcome of each selected rule.
 
-    Raises CannotLoad if the producer cannot be loaded, ValueError for a rule or a profile that does
-    not exist, its subclass `known.KnownError` for a file of known failures that is wrong or stale.
+    Raises
+    ------
+    CannotLoad
+        If the producer cannot be loaded.
+    ValueError
+        If a rule or a profile does not exist.
+    known.KnownError
+        If a file of known failures is wrong or matches nothing. A subclass of ValueError.
+
+    Examples
+    --------
+    >>> import gridbuf_conformance
+    >>> report = gridbuf_conformance.check_producer("bytearray", rules="PB-*")
+    >>> report.exit_code
+    0
+
+    Other targets: `check_producer("mylib.testing:Producer", profile="default")`, and under a debugger
+    `check_producer(Producer, isolate=False)`.
     """
     return producer_run.check_producer(
         producer,
@@ -98,20 +148,40 @@ def check_consumer(
     known: str | Path | Iterable[str | Path] | KnownFailures | None = None,
     on_event: Listener | None = None,
 ) -> Report:
-    """Judges a consumer on many exports, by default in a process of its own.
+    """Judges a consumer on many exports, by default in a separate process.
 
-    ```python
-    report = gridbuf_conformance.check_consumer("numpy.from_dlpack")
-    report = gridbuf_conformance.check_consumer("mylib:asarray", profile="default")
-    report = gridbuf_conformance.check_consumer(mylib.asarray, isolate=False)  # under a debugger
-    ```
+    A consumer is a function that takes an exporter and returns an array. The suite first exports the
+    simplest array through each interface. The rules of an interface that the consumer refuses are
+    UNSUPPORTED.
 
-    A consumer is a function that is given an exporter and returns an array. `target` is the name of
-    a built-in one, `package.module:function`, `path/to/file.py:function`, or a function of a
-    module; without isolation any callable will do. Which interfaces it takes is found out: of each
-    it gets the simplest array, and the rules of those that it refuses are UNSUPPORTED.
+    Parameters
+    ----------
+    target : str or callable
+        The name of a built-in consumer, `package.module:function`, `path/to/file.py:function`, or a
+        function of a module. Without isolation also any callable.
+    profile, isolate, rules, seed, time_limit_s, known, on_event
+        As in `check_producer`.
 
-    The other parameters and the errors are those of `check_producer`.
+    Returns
+    -------
+    Report
+        The outcome of each selected rule.
+
+    Raises
+    ------
+    CannotLoad
+        If the consumer cannot be loaded.
+    ValueError
+        If a rule or a profile does not exist.
+    known.KnownError
+        If a file of known failures is wrong or matches nothing. A subclass of ValueError.
+
+    Examples
+    --------
+    >>> import gridbuf_conformance
+    >>> report = gridbuf_conformance.check_consumer("memoryview", rules="PB-35")
+    >>> report.exit_code
+    0
     """
     return consumer_run.check_consumer(
         target,

@@ -1,12 +1,11 @@
-"""The catalogue of requirements: one row a rule, read from `catalogue.toml`.
+"""The catalogue of requirements: one row for each rule, read from `catalogue.toml`.
 
-The ids are stable: a rule is never renumbered and an id is never used for another requirement, so that
-reports, known-failure files and other people's bug trackers can name them. A row carries what a person
-wants to know about the rule (`why`, `fix`, `example`: what `explain` prints) and what the judge needs
-(`level`, `preconditions`, the name of its check).
+The ids are stable: a rule never gets another id, and an id never gets another requirement. So reports, files
+of known failures and bug trackers can use them. A row has texts for readers (`why`, `fix`, `example`, which
+`explain` prints) and data for the judge (`level`, `preconditions`, the name of its check).
 
-Rows of `scope` "later" hold an id and a requirement that this version of the suite does not judge yet.
-They are listed, and they are not selected.
+A row of `scope` "later" has an id and a requirement that this version of the suite does not judge yet.
+`list` shows it, and `select` leaves it out.
 """
 
 from __future__ import annotations
@@ -39,23 +38,22 @@ GROUPS = MappingProxyType(
         "XA": "agreement of interfaces",
     }
 )
-"""Rule groups in the order of the catalogue, with what each is about."""
+"""Rule groups in the order of the catalogue, with the subject of each group."""
 
 
 class UnknownRule(ValueError):
-    """A pattern that matches no rule of the catalogue."""
+    """A pattern that does not match any rule of the catalogue."""
 
 
 @dataclass(frozen=True)
 class Rule:
     """One requirement.
 
-    `since` is the version of the published text that introduced it; `preconditions` are the ids that have
-    to hold before this rule can say anything of its own; `oracle` names the ways the check uses; `check`
-    is the name of the function that decides (`module.function` of `gridbuf_conformance.rules`), or None
-    with a reason in `untestable`; `consumer_check` is the same for a
-    consumer. A rule may be judged on one side only, or on both; then `fix` speaks to producers and
-    `consumer_fix` to consumers.
+    `since` is the version of the published text that introduced it. `preconditions` are the ids of rules
+    that must hold before the suite can judge this rule. `oracle` names the methods of the check. `check` is
+    the name of the function that judges a producer (`module.function` of `gridbuf_conformance.rules`), or
+    None with a reason in `untestable`. `consumer_check` is the function for a consumer. If a rule applies to
+    both sides, `fix` is for producers and `consumer_fix` for consumers.
     """
 
     id: str
@@ -80,14 +78,14 @@ class Rule:
         return self.id.partition("-")[0]
 
     def judges(self, side: str) -> bool:
-        """Whether the rule says something of a "producer" or of a "consumer"."""
+        """Whether the rule applies to a "producer" or to a "consumer"."""
         if side == "consumer":
             return self.consumer_check is not None
         return self.check is not None or self.untestable is not None
 
     @property
     def sides(self) -> tuple[str, ...]:
-        """The sides that the rule is judged on."""
+        """The sides that the rule applies to."""
         return tuple(side for side in ("producer", "consumer") if self.judges(side))
 
     @property
@@ -105,22 +103,41 @@ def _rules() -> MappingProxyType[str, Rule]:
             row[key] = tuple(row.get(key, ()))
         rule = Rule(**row)
         if rule.id in rules:
-            raise ValueError(f"catalogue.toml: {rule.id} stands twice; an id names one requirement")
+            raise ValueError(f"catalogue.toml: {rule.id} is repeated; an id names one requirement")
         rules[rule.id] = rule
     return MappingProxyType(rules)
 
 
 def load() -> dict[str, Rule]:
-    """All rules by id, in the order of the catalogue (the ones of scope "later" included)."""
+    """All rules by id, in the order of the catalogue, including rules of scope "later"."""
     return dict(_rules())
 
 
 def select(patterns: str | None = None, side: str = "producer") -> list[Rule]:
-    """The rules in scope that match a comma-separated list of ids and wildcards, in catalogue order,
-    and that are judged on a side, "producer" or "consumer".
+    """Selects the rules in scope for a side, in the order of the catalogue.
 
-    `None` or an empty string selects all. Raises `UnknownRule` for a pattern that matches no rule at all;
-    a pattern that only matches rules of scope "later" selects nothing.
+    Parameters
+    ----------
+    patterns : str, optional
+        A comma-separated list of ids and wildcards. None or an empty string selects all rules. A pattern that
+        matches only rules of scope "later" selects nothing.
+    side : {"producer", "consumer"}, optional
+        The side that the rules apply to.
+
+    Returns
+    -------
+    list of Rule
+        The selected rules.
+
+    Raises
+    ------
+    UnknownRule
+        If a pattern does not match any rule.
+
+    Examples
+    --------
+    >>> [rule.id for rule in select("XA-03,DL-0*")][:2]
+    ['DL-01', 'DL-02']
     """
     rules = _rules().values()
     wanted = [part.strip() for part in (patterns or "*").split(",") if part.strip()] or ["*"]

@@ -1,8 +1,8 @@
-"""The command `gridbuf-conformance`: its options, its help, and what becomes of errors.
+"""The command `gridbuf-conformance`: its options, its help, and its exit codes for errors.
 
-The parser is here, what the commands do in `commands`. No input of a user ends in a traceback: what cannot
-be understood is exit code 2 with one sentence that says what to write instead, a producer that cannot be
-loaded is 4, and only a fault of the suite itself (3) prints where it happened, for the report to us.
+This module has the parser; `commands` has the actions. No input of a user ends in a traceback. Wrong usage is
+exit code 2, with one sentence that says what to write instead. A producer that cannot be loaded is 4. Only an
+error of the suite itself (3) prints a traceback, for a bug report.
 """
 
 from __future__ import annotations
@@ -36,22 +36,23 @@ _INTERRUPTED = 130
 _MAX_TIME_LIMIT_S = 3600.0
 
 _DESCRIPTION = """\
-Judges makers of n-dimensional arrays against the published rules for exchanging them: the NumPy array
-interface, the buffer protocol, DLPack, their agreement with each other, and the storage spec's allocation."""
+Checks producers and consumers of n-dimensional arrays against the published texts: the NumPy array interface,
+the CUDA array interface, the buffer protocol, DLPack, the GT data interface, their agreement, and allocation."""
 
 _EPILOG = """\
 start here:
-  gridbuf-conformance survey                       every array library that is installed, one matrix
-  gridbuf-conformance check numpy                  one of them, as a gate (exit code 1 if it fails)
+  gridbuf-conformance survey                       all installed array libraries, one matrix
+  gridbuf-conformance check numpy                  one library, as a gate (exit code 1 if it fails)
   gridbuf-conformance check mylib/testing.py:Producer --report result.html
-  gridbuf-conformance explain PB-01                what a rule asks, why, and how to keep it
+  gridbuf-conformance explain PB-01                one rule: requirement, reason, how to comply
 
 exit codes:
-  0  conforms                 3  the suite itself failed
-  1  does not conform         4  the producer cannot be loaded
-  2  wrong usage              5  nothing was judged
+  0  conforms                 4  the producer or consumer cannot be loaded
+  1  does not conform         5  nothing was judged
+  2  wrong usage              130  interrupted
+  3  the suite itself failed
 
-Each command has a help of its own: gridbuf-conformance check --help"""
+Each command has its own help: gridbuf-conformance check --help"""
 
 _CHECK_EPILOG = """\
 TARGET is the name of a built-in or installed producer (gridbuf-conformance list), package.module:Class, or
@@ -67,8 +68,8 @@ path/to/file.py:Class. A producer is a class with a name and a method produce(pl
               return gc.Unsupported("float64 only")
           return mylib.from_bytes(plan.content(), plan["shape"])
 
-With --consumer it is a function that is given an exporter and returns an array: the name of a known one
-(gridbuf-conformance list consumers), package.module:function, or path/to/file.py:function.
+With --consumer, TARGET is a function that takes an exporter and returns an array: the name of a known
+consumer (gridbuf-conformance list consumers), package.module:function, or path/to/file.py:function.
 
 examples:
   gridbuf-conformance check numpy
@@ -80,9 +81,9 @@ examples:
   gridbuf-conformance check mylib.testing:Producer --no-isolate        (under a debugger or a sanitizer)"""
 
 _SURVEY_EPILOG = """\
-The exit code is 0 whatever the libraries do: a survey looks, `check` judges. A library that crashes is a
-row of the matrix, not the end of the survey. Exit code 4: a library that is installed, or that you named,
-cannot be loaded; the others are in the matrix.
+The exit code is 0 whatever the libraries do; use `check` as a gate. A library that crashes is a row of the
+matrix, not the end of the survey. Exit code 4: a library that is installed, or that you named, cannot be
+loaded; the other libraries are in the matrix.
 
 examples:
   gridbuf-conformance survey
@@ -93,9 +94,9 @@ examples:
 
 _LIST_EPILOG = """\
 examples:
-  gridbuf-conformance list                       producers, and how to install those that are absent
+  gridbuf-conformance list                       producers, and how to install absent libraries
   gridbuf-conformance list consumers
-  gridbuf-conformance list exports               what consumers get: interfaces and variants
+  gridbuf-conformance list exports               interfaces and variants that test consumers
   gridbuf-conformance list rules
   gridbuf-conformance list rules --rules 'XA-*'"""
 
@@ -105,11 +106,11 @@ examples:
   gridbuf-conformance explain 'DP-1*'
   gridbuf-conformance explain XA-08 --format md"""
 
-_CONSUMER_HELP = "TARGET is a consumer: a function of one exporter that returns an array"
+_CONSUMER_HELP = "TARGET is a consumer: a function that takes an exporter and returns an array"
 
 _REPLAY_EPILOG = """\
-Every failure in a report ends in such a command. The plan is JSON; keys that are left out have their
-default (plan.schema.json). Nothing is drawn at random, and Hypothesis is not needed.
+Every failure in a report ends with such a command. The plan is JSON; keys that are left out have their
+default (plan.schema.json). The command draws no random plans and does not need Hypothesis.
 
 examples:
   gridbuf-conformance replay numpy PB-01 '{"shape":[2,2],"layout":[1,0]}'
@@ -119,17 +120,16 @@ examples:
 
 
 _MERGE_EPILOG = """\
-Files of the same run belong together, so a library in the same version, on the same Python and platform,
-with the same profile may stand in one file only.
+Only one of the files may contain a library with the same version, Python, platform and profile.
 
 examples:
   gridbuf-conformance merge numpy.json torch.json --report matrix.html
   gridbuf-conformance merge run-1.jsonl survey.json --report all.json --report all.md"""
 
 _KNOWN_EPILOG = """\
-Each TARGET is checked with the file's records. Reasons, links and comments stay as they are; records of
-other libraries and versions too. Read what was added, and say why it is tolerated. Then, as a gate:
-check TARGET --known FILE.
+The command checks each TARGET with the records of the file. It does not change reasons, links, comments and
+records of other libraries and versions. Read the new records, and write down why each failure is tolerated.
+Then use the file in a gate: check TARGET --known FILE.
 
 examples:
   gridbuf-conformance known --update known.toml mylib.testing:Producer
@@ -138,7 +138,23 @@ examples:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit code. `arguments` default to the process's."""
+    """Runs the command.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        The command line without the program name. The default is the command line of the process.
+
+    Returns
+    -------
+    int
+        The exit code: a value of `ExitCode`, or 130 after an interrupt.
+
+    Raises
+    ------
+    SystemExit
+        With code 2 for options that the parser refuses; with code 0 after `--help` and `--version`.
+    """
     _enter_users_folder()
     try:
         grammar = parser()
@@ -149,7 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _run(options)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader (`| head`) has seen enough. Python would complain again while it closes the stream.
+        # The reader (`| head`) has closed the pipe. Python would raise again when it closes the stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(ExitCode.CONFORMANT)
     return int(code)
@@ -170,13 +186,13 @@ def _run(options: argparse.Namespace) -> int:
         _complain(errors, f"cannot load the producer: {error}")
         return ExitCode.CANNOT_LOAD
     except KeyboardInterrupt:
-        _complain(errors, "interrupted; nothing was written")
+        _complain(errors, "interrupted; no report was written")
         return _INTERRUPTED
     except BrokenPipeError:
         raise
     except Exception:
         errors.print(traceback.format_exc(), markup=False, highlight=False, soft_wrap=True)
-        _complain(errors, "this is a fault of the suite, not of the producer; please report it")
+        _complain(errors, "this is an error of the suite, not of the producer; please report it")
         return ExitCode.SUITE_ERROR
 
 
@@ -189,15 +205,15 @@ def _complain(console: Console, text: str) -> None:
 
 
 def _console(stream: TextIO) -> Console:
-    """A console on a stream; into a pipe or a file it is a little wider than rich's 80 columns."""
+    """A console on a stream; for a pipe or a file it is a little wider than rich's 80 columns."""
     is_piped = not stream.isatty() and "COLUMNS" not in os.environ
     return Console(file=stream, highlight=False, width=_PIPE_WIDTH if is_piped else None)
 
 
 def _enter_users_folder() -> None:
-    """Makes relative paths mean what the user meant, and modules beside them importable.
+    """Makes the user's folder current, so that relative paths work, and makes its modules importable.
 
-    `bazel run` starts programs in a folder of its own and names the user's in BUILD_WORKING_DIRECTORY.
+    `bazel run` starts programs in another folder and names the user's folder in BUILD_WORKING_DIRECTORY.
     """
     sys.path[:] = [os.path.abspath(entry) for entry in sys.path]
     folder = os.environ.get("BUILD_WORKING_DIRECTORY")
@@ -214,7 +230,13 @@ if TYPE_CHECKING:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line's grammar."""
+    """Makes the parser of the command line.
+
+    Returns
+    -------
+    argparse.ArgumentParser
+        The parser with all commands.
+    """
     top = _parser(
         argparse.ArgumentParser, "gridbuf-conformance", description=_DESCRIPTION, epilog=_EPILOG
     )
@@ -240,7 +262,7 @@ def _parser(
 
 
 class _Subparser(argparse.ArgumentParser):
-    """A command's parser: like the top one it keeps the line breaks of its texts."""
+    """The parser of a command. Like the top parser it keeps the line breaks of its texts."""
 
     def __init__(self, **options: Any) -> None:
         formatter = argparse.RawDescriptionHelpFormatter
@@ -248,7 +270,7 @@ class _Subparser(argparse.ArgumentParser):
 
 
 def _add_survey(command: _Commands) -> None:
-    text = "check every installed library (or those named) and print one matrix"
+    text = "check all installed libraries (or the named ones) and print one matrix"
     survey = command.add_parser("survey", help=text, description=text, epilog=_SURVEY_EPILOG)
     survey.add_argument("names", metavar="NAME", nargs="*", help="producers, as `check` takes them")
     _add_side(survey, "--consumers", "survey consumers instead; NAMEs are functions")
@@ -260,7 +282,7 @@ def _add_survey(command: _Commands) -> None:
 
 
 def _add_check(command: _Commands) -> None:
-    text = "judge one producer or consumer: the gate for continuous integration"
+    text = "judge one producer or consumer: a gate for continuous integration"
     check = command.add_parser("check", help=text, description=text, epilog=_CHECK_EPILOG)
     check.add_argument("target", metavar="TARGET")
     _add_side(check, "--consumer", _CONSUMER_HELP)
@@ -278,7 +300,7 @@ def _add_check(command: _Commands) -> None:
 
 
 def _add_list(command: _Commands) -> None:
-    text = "list the producers, the consumers, the exports that these get, or the rules"
+    text = "list the producers, the consumers, the exports that test consumers, or the rules"
     listing = command.add_parser("list", help=text, description=text, epilog=_LIST_EPILOG)
     what = ("producers", "consumers", "exports", "rules")
     listing.add_argument("what", nargs="?", default="producers", choices=what)
@@ -287,14 +309,14 @@ def _add_list(command: _Commands) -> None:
 
 
 def _add_explain(command: _Commands) -> None:
-    text = "say what a rule asks, why, and how to keep it"
+    text = "print a rule: requirement, reason, how to comply"
     explain = command.add_parser("explain", help=text, description=text, epilog=_EXPLAIN_EPILOG)
     explain.add_argument("ids", metavar="ID", nargs="+", help="rule ids or patterns")
     explain.add_argument(
         "--format",
         choices=("text", "md"),
         default="text",
-        help="text for the terminal, md for Markdown; of '*' a whole page (default: text)",
+        help="text for the terminal, md for Markdown; with '*' a whole page (default: text)",
     )
     explain.set_defaults(run=commands.explain)
 
@@ -315,7 +337,7 @@ def _add_replay(command: _Commands) -> None:
 
 
 def _add_merge(command: _Commands) -> None:
-    text = "put reports of several runs into one: the matrix of many libraries"
+    text = "combine reports of several runs: the matrix of many libraries"
     merge = command.add_parser("merge", help=text, description=text, epilog=_MERGE_EPILOG)
     what = "a .json report or survey, or a .jsonl event stream"
     merge.add_argument("files", metavar="FILE", nargs="+", type=Path, help=what)
@@ -324,14 +346,14 @@ def _add_merge(command: _Commands) -> None:
 
 
 def _add_known(command: _Commands) -> None:
-    text = "bring a file of known failures up to date"
+    text = "update a file of known failures"
     known = command.add_parser("known", help=text, description=text, epilog=_KNOWN_EPILOG)
     known.add_argument(
         "--update",
         type=Path,
         metavar="FILE",
         required=True,
-        help="cut out what passes, append what fails with an empty reason; made if it is not there",
+        help="remove records that pass, append new failures with an empty reason; create the file if needed",
     )
     known.add_argument(
         "targets", metavar="TARGET", nargs="+", help="producers, as `check` takes them"
@@ -343,7 +365,7 @@ def _add_known(command: _Commands) -> None:
 
 
 def _add_side(command: argparse.ArgumentParser, option: str, text: str) -> None:
-    """The option that turns a command to the other side: `options.side` is what is judged."""
+    """The option that selects consumers: `options.side` is "producer" or "consumer"."""
     command.add_argument(
         option, dest="side", action="store_const", const="consumer", default="producer", help=text
     )
@@ -355,7 +377,7 @@ def _add_selection(command: argparse.ArgumentParser, profile: str) -> None:
         "--profile",
         choices=names,
         default=profile,
-        help=f"how many plans are tried: {', '.join(names)} (default: {profile})",
+        help=f"number of plans: {', '.join(names)} (default: {profile})",
         metavar="NAME",
     )
     command.add_argument("--rules", metavar="PATTERNS", help="only these rules, e.g. 'DL-*,XA-03'")
@@ -369,7 +391,7 @@ def _add_report(command: argparse.ArgumentParser, remark: str = "") -> None:
         metavar="PATH",
         action="append",
         default=[],
-        help=f"write a report, its format by suffix: {suffixes}; may be given again"
+        help=f"write a report; the suffix selects the format: {suffixes}; can be repeated"
         + (f" ({remark})" if remark else ""),
     )
 
@@ -381,7 +403,7 @@ def _add_known_files(command: argparse.ArgumentParser) -> None:
         metavar="FILE",
         action="append",
         default=[],
-        help="failures on record, as TOML; may be given again, later files over earlier ones",
+        help="known failures, as TOML; can be repeated, later files override earlier files",
     )
 
 
@@ -390,7 +412,7 @@ def _add_running(command: argparse.ArgumentParser) -> None:
         "--seed",
         type=_seed,
         metavar="N",
-        help="vary the plans; same seed, same plans (default: 0; a new one for the profile soak)",
+        help="vary the plans; the same seed gives the same plans (default: 0; for soak a new seed)",
     )
     _add_isolation(command)
 
@@ -401,13 +423,13 @@ def _add_isolation(command: argparse.ArgumentParser) -> None:
         type=_seconds,
         default=PLAN_LIMIT_S,
         metavar="SECONDS",
-        help=f"what hangs longer on one plan is a TIMEOUT (default: {PLAN_LIMIT_S:g})",
+        help=f"a plan that takes longer is a TIMEOUT (default: {PLAN_LIMIT_S:g})",
     )
     command.add_argument(
         "--no-isolate",
         dest="isolate",
         action="store_false",
-        help="run the producer in this process: for debuggers and sanitizers, a crash ends all",
+        help="run the producer in this process, for debuggers and sanitizers; a crash ends the command",
     )
 
 

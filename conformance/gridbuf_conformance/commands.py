@@ -1,4 +1,4 @@
-"""What each command does, once its options are understood."""
+"""The actions of the commands, after the options are parsed."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ _MAX_MESSAGE_CHARS = 600
 
 
 class UsageError(Exception):
-    """The command line asks for something that does not exist; the text says what to write instead."""
+    """The command line names a thing that does not exist; the text says what to write instead."""
 
 
 @dataclass(frozen=True)
 class Consoles:
-    """Where results go, and where progress and errors go."""
+    """The console for results, and the console for progress and errors."""
 
     out: Console
     err: Console
 
 
 def check(options: Namespace, consoles: Consoles) -> int:
-    """Judges one producer or consumer; the report's exit code."""
+    """Judges one producer or consumer; returns the exit code of the report."""
     _require_rules(options.rules)
     reports = _writable(options.report)
     target = _known_target(options.target, options.side)
@@ -91,7 +91,7 @@ def check(options: Namespace, consoles: Consoles) -> int:
 
 
 def replay(options: Namespace, consoles: Consoles) -> int:
-    """Judges one rule on one plan; the report's exit code."""
+    """Judges one rule on one plan; returns the exit code of the report."""
     _require_rules(options.rule)
     reports = _writable(options.report)
     target = _known_target(options.target, options.side)
@@ -112,10 +112,10 @@ def replay(options: Namespace, consoles: Consoles) -> int:
 
 
 def survey(options: Namespace, consoles: Consoles) -> int:
-    """Checks the named producers (or consumers), or all that are installed.
+    """Checks the named producers (or consumers), or all installed ones.
 
-    0 whatever the libraries do, 3 if the suite itself failed, 4 if one that is installed or named cannot be
-    loaded.
+    Returns 0 whatever the libraries do, 3 if the suite itself failed, and 4 if an installed or named library
+    cannot be loaded.
     """
     _require_rules(options.rules)
     paths = _writable(options.report or [Path(SURVEY_REPORT)])
@@ -146,7 +146,7 @@ def survey(options: Namespace, consoles: Consoles) -> int:
 
 
 def merge(options: Namespace, consoles: Consoles) -> int:
-    """Puts reports of several runs into one; 0 whatever they hold, as a survey."""
+    """Combines reports of several runs; returns 0 whatever they contain, like a survey."""
     from .merge import MergeError, merged
 
     paths = _writable(options.report)
@@ -160,7 +160,7 @@ def merge(options: Namespace, consoles: Consoles) -> int:
 
 
 def known(options: Namespace, consoles: Consoles) -> int:
-    """Checks the targets and brings the file of known failures up to that; 0 when that is done."""
+    """Checks the targets and updates the file of known failures; returns 0."""
     from . import known_edit
 
     _require_rules(options.rules)
@@ -201,7 +201,7 @@ def list_what(options: Namespace, consoles: Consoles) -> int:
 
 
 def explain(options: Namespace, consoles: Consoles) -> int:
-    """Prints all that the catalogue knows of the rules; as Markdown, all of them are a page."""
+    """Prints the catalogue entries of the rules; in Markdown, all rules together are a page."""
     rules = list(dict.fromkeys(rule for pattern in options.ids for rule in _matching(pattern)))
     if options.format == "md":
         from .render import rule_pages
@@ -218,9 +218,7 @@ def explain(options: Namespace, consoles: Consoles) -> int:
 
 
 def plan_of(text: str, side: str = "producer") -> Any:
-    """The plan (for a consumer the export) that a user wrote as JSON; raises UsageError for anything
-    else.
-    """
+    """Reads the plan (for a consumer the export) that a user wrote as JSON; raises UsageError for other text."""
     try:
         return plan_of_dict(text, side=side)
     except RecursionError:
@@ -250,7 +248,7 @@ def _entry_of(name: str, side: str) -> producers.Entry:
 
 
 def _known_target(target: str, side: str) -> str:
-    """`target`, if it names something; whether it can be loaded is found out by the worker."""
+    """Returns `target` if it names a producer or consumer; the worker finds out whether it can be loaded."""
     if _is_written_path(target):
         return target
     entry = _entry_of(target, side)
@@ -272,7 +270,7 @@ def _remedy(entry: producers.Entry) -> str:
 
 
 def _survey_targets(names: list[str], side: str) -> tuple[list[str], list[Absent]]:
-    """What to check, and what is known but absent; a name given twice counts once."""
+    """The targets to check, and the known libraries that are absent; a repeated name counts once."""
     targets: list[str] = []
     absent: list[Absent] = []
     known = named_consumers.entries() if side == "consumer" else producers.entries()
@@ -294,7 +292,7 @@ def _surveyed(
     records: KnownFailures,
     listen: Callable[[dict[str, Any]], None],
 ) -> Report | Absent:
-    """The report of one library, or why there is none. One library never ends the survey."""
+    """The report of one library, or the reason why it is missing. One library never ends the survey."""
     try:
         return _check_of(options.side)(
             target,
@@ -316,7 +314,7 @@ def _remark(report: Report) -> str:
 
 
 def _text_of(error: BaseException) -> str:
-    """An error's message as it was written: str() of a LookupError may quote it."""
+    """The original message of an error: str() of a LookupError may quote it."""
     return str(error.args[0]) if error.args else str(error)
 
 
@@ -345,7 +343,7 @@ def _matching(patterns: str) -> list[Rule]:
 
 
 def _unknown_rule(pattern: str, ids: list[str]) -> str:
-    """The message for a pattern without a rule, with up to four ids that may be meant."""
+    """The message for a pattern without a rule, with up to four similar ids."""
     neighbours = [id for id in ids if len(pattern) > 3 and id.startswith(pattern[:4])]
     close = (neighbours or difflib.get_close_matches(pattern, ids, cutoff=0.5))[:4]
     hint = f"did you mean {', '.join(close)}? " if close else ""
@@ -356,7 +354,7 @@ def _unknown_rule(pattern: str, ids: list[str]) -> str:
 
 
 def _writable(paths: list[Path]) -> list[Path]:
-    """`paths`, known to have a format and a place before any time is spent; raises UsageError if not."""
+    """Checks format and folder of `paths` before a run starts; raises UsageError if a path is not usable."""
     for path in paths:
         try:
             render.check_suffix(path)
@@ -367,7 +365,7 @@ def _writable(paths: list[Path]) -> list[Path]:
 
 
 def _require_place(path: Path) -> None:
-    """Raises UsageError unless `path` can be written; its folder is made, a file is not left behind."""
+    """Raises UsageError unless `path` can be written; creates its folder, but leaves no file."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         is_new = not path.exists()
@@ -391,7 +389,7 @@ def _save(
 
 @contextlib.contextmanager
 def _event_writer(path: Path | None) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """A listener that writes each event as a line the moment it happens, so that a run can be followed."""
+    """A listener that writes each event as a line immediately, so that another program can follow the run."""
     if path is None:
         yield lambda event: None
         return

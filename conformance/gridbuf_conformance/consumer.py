@@ -1,8 +1,7 @@
-"""What a consumer is to the suite: a function that is given an exporter and returns an array.
+"""Consumers: functions that take an exporter and return an array, such as `numpy.from_dlpack`.
 
-`numpy.from_dlpack` is one, and so is any function of one argument. A `Consumer` is the function
-with the name and the version that reports show, and with the interfaces that it is documented to
-take, if anybody said so: their refusal is then judged. What else it takes is found out.
+A `Consumer` adds the name and the version for reports, and the interfaces that the function is documented
+to take. If it refuses one of those, a rule fails. The suite finds out which other interfaces it takes.
 """
 
 from __future__ import annotations
@@ -18,9 +17,18 @@ __all__ = ["Consumer", "version_of"]
 
 @dataclass(frozen=True)
 class Consumer:
-    """A function of one exporter, its name, its library's version, and what it says it takes.
+    """A function that takes an exporter and returns an array.
 
-    `takes`: names of `exports.interfaces()`; None says nothing.
+    Parameters
+    ----------
+    function : callable
+        The function, with one argument.
+    name : str
+        The name in reports.
+    version : str, optional
+        The version of its library.
+    takes : tuple of str, optional
+        The interfaces that it is documented to take: names of `exports.interfaces()`.
     """
 
     function: Callable[[Any], Any]
@@ -30,9 +38,19 @@ class Consumer:
 
 
 def version_of(function: Callable[[Any], Any], top: str | None = None) -> str:
-    """The version of the package that a function comes from, or an empty string.
+    """The version of the package of a function.
 
-    `top` names the package where the function's own module does not tell.
+    Parameters
+    ----------
+    function : callable
+        The function.
+    top : str, optional
+        The name of the package, if the module of the function does not tell.
+
+    Returns
+    -------
+    str
+        The version, or an empty string.
     """
     name = top or (getattr(function, "__module__", None) or "").partition(".")[0]
     if not name or name in ("builtins", "__main__"):

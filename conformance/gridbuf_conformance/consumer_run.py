@@ -1,12 +1,12 @@
-"""The run of a consumer: a producer's, with exports in the place of plans.
+"""The run of a consumer: like the run of a producer, with exports instead of plans.
 
-It begins with the question which interfaces the consumer takes at all: of each, the simplest
-exports. One that is refused is not taken, and its rules are UNSUPPORTED, with the refusal as the
-reason; unless the consumer is documented to take it. Then come the listed exports, one array after
-the other through every variant, then drawn ones; failures are made small as a producer's are.
+First the run finds out which interfaces the consumer takes, with the simplest exports of each
+interface. If the consumer refuses them, the rules of the interface are UNSUPPORTED with that
+reason, unless the consumer is documented to take it. Then come the listed exports, one array after
+another through every variant, then drawn exports. Failures are shrunk as in the run of a producer.
 
-A consumer that dies on one kind of export (`Export.kind`: a variant, negative strides) dies on it every
-time. After two deaths a kind is left alone, so that the other ones get their turn.
+A consumer that dies on one kind of export (`Export.kind`: a variant, negative strides) dies every time.
+After two deaths the run skips that kind, so that it reaches the other kinds.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _TIMEOUTS_IN_ALL = 6
 _EXPORTS_OF_THE_RESULT = frozenset({"probe", "ai", "as", "cai", "pb", "dp", "dl", "dx", "gt"})
 """The steps, up to their colon, at which code of the result's own type runs."""
 _EXIT_RULE = "DP-32"
-"""Blamed for a process that dies while it ends: no export is under way then."""
+"""The rule that fails if a process dies while it ends: no export is active then."""
 
 
 def check_consumer(
@@ -117,10 +117,10 @@ class ConsumerRun(Run):
         self._refusals: dict[str, str] = {}
         self.taken: list[Interface] = []
 
-    # -- what is taken -----------------------------------------------------------------------
+    # -- interfaces that the consumer takes --------------------------------------------------
 
     def find_out(self, worker: Any) -> None:
-        """Asks which interfaces the consumer takes; the others' rules become UNSUPPORTED."""
+        """Finds the interfaces that the consumer takes; rules of other interfaces are UNSUPPORTED."""
         documented = worker.description.takes or ()
         for interface in interfaces().values():
             if not self._is_wanted(interface):
@@ -138,7 +138,7 @@ class ConsumerRun(Run):
         self._say_what_is_not_judged()
 
     def _is_wanted(self, interface: Interface) -> bool:
-        """Whether a selected rule has something to ask of the interface, or of one based on it."""
+        """Whether a selected rule tests the interface, or an interface based on it."""
         family = [other for other in interfaces().values() if other.base == interface.name]
         rules = {
             rule
@@ -244,25 +244,25 @@ class ConsumerRun(Run):
     def _verdicts_of_death(
         self, export: Export, result: Result, about: list[str]
     ) -> dict[str, Verdict]:
-        """A death or a hang counts against the rule that the export under way is about; but not one
-        in which the result, asked for its own exports, takes the process along: that is a
-        producer's fault, and another run's question."""
+        """A crash or a hang fails the rule of the active export. It does not if the result crashes
+        when the suite reads its exports: that is a failure of a producer, which another run
+        judges."""
         if result.step.partition(":")[0] in _EXPORTS_OF_THE_RESULT:
             note = f"the result could not be looked into: {scrubbed(result.reason)}"
             return dict.fromkeys(about, Verdict(Outcome.UNTESTED, note=note))
         control = export.control
         asked = control if result.step.startswith("control") and control else export
-        blamed = asked.variant.rules[0]
+        failing_rule = asked.variant.rules[0]
         broken = Verdict(
             Outcome(result.kind.upper()),
             expected="the process answers and lives on",
             actual=scrubbed(result.reason),
         )
-        blocked = Verdict(Outcome.BLOCKED, note=f"{blamed}: the process ended on this export")
-        return {**dict.fromkeys(about, blocked), blamed: broken}
+        blocked = Verdict(Outcome.BLOCKED, note=f"{failing_rule}: the process ended on this export")
+        return {**dict.fromkeys(about, blocked), failing_rule: broken}
 
     def judge_exit(self, end: Result | None) -> None:
-        """A process that dies while it ends is the consumer's doing as well."""
+        """A process that dies while it ends is a failure of the consumer, too."""
         if end is not None:
             actual = scrubbed(end.reason)
             died = Verdict(Outcome.CRASH, expected="the process ends in peace", actual=actual)
@@ -277,18 +277,18 @@ class ConsumerRun(Run):
                 continue
 
     def simplest(self, worker: Any, plan: Plan) -> Plan:
-        """What a failing export is compared with, key by key: its interface's plain export."""
+        """The plain export of the interface: the reference for a failing export, key by key."""
         assert isinstance(plan, Export)
         return first_exports(plan.interface)[0].replaced(shape=(1,))
 
 
 def _taken_or_refused(observation: ConsumerObservation) -> tuple[str, str]:
-    """("taken" | "refused", why). An exporter that was never asked was not taken."""
+    """("taken" | "refused", reason). A consumer that never uses the exporter does not take it."""
     info = observation.main
     if info.error is not None:
         text = info.error.text.strip().partition("\n")[0][:200]
         return "refused", f"{info.error.type}: {text}".rstrip(": ")
-    return ("taken", "") if info.asked else ("refused", "the interface was not looked at")
+    return ("taken", "") if info.asked else ("refused", "the interface was not used")
 
 
 # -- exports ------------------------------------------------------------------------------------
@@ -331,5 +331,5 @@ def _ask_round(run: ConsumerRun, worker: Any, profile: Profile, seed: int) -> li
 
 
 def _shown(consumer: Any) -> str:
-    """How reports and replay commands name a consumer: as a person would write it."""
+    """The name of a consumer in reports and replay commands, as a user writes it."""
     return shown(consumer, "consumer")

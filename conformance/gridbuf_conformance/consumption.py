@@ -23,7 +23,7 @@ __all__ = ["Consumption"]
 
 _UNCLEAN = {
     "SystemError": "an exception was lost on the way",
-    "AssertionError": "an assertion is no answer to a caller",
+    "AssertionError": "an assertion is not an answer to a caller",
     "MemoryError": "a size was believed that is none",
 }
 _DESCRIBED_NDIM = 200
@@ -71,7 +71,7 @@ class Consumption:
     def unclean(self) -> str:
         """Why a refusal is not a clean one; empty for a clean one."""
         if not self.error.ordinary:
-            return "it is no Exception"
+            return "it is not an Exception"
         return _UNCLEAN.get(self.error.type, "")
 
     # -- taken ---------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ class Consumption:
 
     @cached_property
     def aliases(self) -> bool:
-        """Whether the result lies in the memory that was exported."""
+        """Whether the result is in the exported memory."""
         return any(self._lies_in_block(a) for a in self.arrays.values() if not a.is_empty)
 
     def _lies_in_block(self, array: Descriptor) -> bool:

@@ -70,7 +70,7 @@ _SAMPLE_LIMIT = 96
 
 
 class Rejected(Exception):
-    """Info that describes no array of whole bytes: `rule` is the id they break; None if that is no fault."""
+    """Info that does not describe an array of whole bytes: `rule` is the broken id; None if it is not a failure."""
 
     def __init__(self, rule: str | None, why: str) -> None:
         super().__init__(why)
@@ -204,7 +204,7 @@ def sample_indices(shape: tuple[int, ...], limit: int = _SAMPLE_LIMIT) -> list[t
     """
     count = prod(shape)
     if not count:
-        return []  # `product` would first lay out every range, and extents beside a 0 have no bound
+        return []  # `product` would first lay out every range, and extents next to a 0 have no bound
     if count <= limit:
         return list(product(*map(range, shape)))
     step = (count - 1) // (limit - 1)
@@ -320,7 +320,7 @@ def _present(
     fields: dict[str, Value] | None, keys: tuple[str, ...], ids: _DictRules
 ) -> dict[str, Value]:
     if fields is None:
-        raise Rejected(ids.is_dict, "the attribute is no dict")
+        raise Rejected(ids.is_dict, "the attribute is not a dict")
     for key in keys:
         if key not in fields:
             raise Rejected(ids.keys, f"the key {key!r} is missing")
@@ -351,20 +351,20 @@ def _of_fields(
 
 def _extents(value: Value, rule: str) -> tuple[int, ...]:
     if value.t != "tuple" or any(item.t != "int" or item.value < 0 for item in value.items):
-        raise Rejected(rule, "shape is no tuple of non-negative integers")
+        raise Rejected(rule, "shape is not a tuple of non-negative integers")
     return tuple(item.value for item in value.items)
 
 
 def _typestr(value: Value, ids: _DictRules) -> typestr.Typestr:
     if value.t != "str":
-        raise Rejected(ids.grammar, "typestr is no string")
+        raise Rejected(ids.grammar, "typestr is not a string")
     try:
         parsed = typestr.parse(value.value)
     except typestr.BadTypestr as error:
         raise Rejected(ids.grammar, str(error)) from None
     sizes = typestr.legal_sizes(parsed.kind)
     if sizes is not None and parsed.number not in sizes:
-        raise Rejected(ids.sizes, f"{parsed.number} is no size of kind {parsed.kind}")
+        raise Rejected(ids.sizes, f"{parsed.number} is not a size of kind {parsed.kind}")
     return parsed
 
 
@@ -374,7 +374,7 @@ def _interface_strides(
     if value is None or value.t == "none":
         return c_strides(shape, itemsize)
     if value.t != "tuple" or len(value.items) != len(shape):
-        raise Rejected(rule, "strides is no tuple of ndim integers")
+        raise Rejected(rule, "strides is not a tuple of ndim integers")
     if any(item.t != "int" for item in value.items):
         raise Rejected(rule, "strides holds something else than integers")
     return tuple(item.value for item in value.items)
@@ -392,7 +392,7 @@ def _interface_data(
         raise Rejected("AI-17" if own else "AI-16", "no buffer of plain bytes can be had")
     offset = fields.get("offset", Value("int", 0))
     if offset.t != "int" or offset.value < 0:
-        raise Rejected("AI-18", "offset is no non-negative integer")
+        raise Rejected("AI-18", "offset is not a non-negative integer")
     return simple.buf + offset.value, bool(simple.readonly)
 
 

@@ -52,8 +52,8 @@ _TAIL_BYTES = 16_384
 
 @dataclass(frozen=True)
 class Description:
-    """What the worker says of what it loaded; `side` is "producer" or "consumer", `takes` what
-    a consumer is documented to take (None: nothing was said)."""
+    """The worker's description of the target; `side` is "producer" or "consumer", `takes` are the interfaces that
+    a consumer is documented to take (None: not documented)."""
 
     name: str
     version: str
@@ -66,10 +66,10 @@ class Description:
 
 @dataclass(frozen=True)
 class Result:
-    """What one plan came to.
+    """The result of one plan.
 
     `kind`: "observation", "unsupported" (declined), "raised" (`produce` raised), "crash",
-    "unstable", "timeout", or "error" (the suite's own fault). `reason` says why in one sentence fit
+    "unstable", "timeout", or "error" (of the suite). `reason` says why in one sentence fit
     for reports; `step` is where a crash or timeout happened; `diagnosis` is the end of what the
     process wrote, for people only (it may hold paths and addresses).
     """
@@ -82,7 +82,7 @@ class Result:
 
 
 class LocalWorker:
-    """The producer in this process: a crash ends the run, a hang is a hang. Not for gates."""
+    """The producer in this process. A crash or a hang ends the run; do not use it for gates."""
 
     def __init__(self, producer: Any) -> None:
         self._producer = producer
@@ -90,7 +90,7 @@ class LocalWorker:
         self.description = _description(describe(producer))
 
     def run(self, plan: Plan, groups: Iterable[str]) -> Result:
-        """Asks and measures one plan."""
+        """Sends and measures one plan."""
         return Result(**answer(self._producer, _request(plan, groups), self._devices))
 
     def run_all(
@@ -113,10 +113,10 @@ class LocalWorker:
 
 
 class Worker:
-    """The producer in a process of its own, restarted when it dies.
+    """The producer in a separate process, which restarts if it dies.
 
-    Starting raises CannotLoad. Use it as a context manager, or call `close`: whatever happens, no
-    process and no file descriptor is left behind.
+    Starting raises CannotLoad. Use it as a context manager, or call `close`: then no
+    process and no file descriptor remains.
     """
 
     def __init__(self, target: Target | str, *, time_limit_s: float = PLAN_LIMIT_S) -> None:
@@ -127,7 +127,7 @@ class Worker:
         self.description = self._started().description
 
     def run(self, plan: Plan, groups: Iterable[str]) -> Result:
-        """Asks and measures one plan: one round trip, unless the process dies."""
+        """Sends and measures one plan: one round trip, unless the process dies."""
         ((_, result),) = self.run_all([plan], groups)
         return result
 
@@ -182,7 +182,7 @@ class Worker:
         return plan
 
     def _result(self, plan: Plan, groups: list[str]) -> Result:
-        """The answer; a death is asked for once more, unless one at the same step has repeated
+        """The answer. After a crash the plan runs once more, unless a crash at the same step has repeated
         before.
         """
         first = self._once()
@@ -241,7 +241,7 @@ class _Process:
         return _result(message) if message is not None else self._died()
 
     def leave(self) -> Result | None:
-        """Ends the process in the ordinary way, and says so if it dies on its way out."""
+        """Ends the process normally; returns a result if it dies while it ends."""
         self._channel.close()
         try:
             code = self._wait_for_exit(_EXIT_LIMIT_S)
@@ -250,10 +250,10 @@ class _Process:
             self.kill()
 
     def kill(self) -> None:
-        """Ends the process and all it started; closes everything. Safe to call twice."""
+        """Ends the process and all processes that it started; closes everything. You can call it twice."""
         if self._popen.returncode is None:
-            # Not reaped yet, so its process id still is the group's, even if it has ended by
-            # itself.
+            # Not reaped yet, so its process id is still the id of the group, even if it has
+            # ended.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._popen.pid, signal.SIGKILL)
             self._popen.wait()
@@ -380,7 +380,7 @@ def _require_posix() -> None:
     ]
     if missing:
         raise CannotLoad(
-            f"no process of its own can be started here: {sys.platform} with Python "
+            f"no separate process can be started here: {sys.platform} with Python "
             f"{platform.python_version()} lacks {', '.join(missing)}; pass --no-isolate (in a program: "
             "isolate=False), or use Linux"
         )

@@ -12,10 +12,10 @@ type. The formula uses nothing but integers, so that a producer in any language 
 3. the bytes are then made a valid value of the type (`DType.valid`): a bool is the lowest bit of
    its byte, a character keeps its lowest byte, a long double gets its integer bit and zeroed
    padding, and a type of less than a byte keeps its lowest bits: in a plan's content each such
-   element has a byte of its own, in memory they are packed (`packed`);
+   element has its own byte, in memory they are packed (`packed`);
 4. for the byte order "swapped", the bytes of each number in the element are reversed.
 
-No byte lies above 0x7b before step 3: every floating-point pattern is finite and none is a NaN,
+No byte is above 0x7b before step 3: every floating-point pattern is finite and none is a NaN,
 which a copy could legally change. The period is prime, so that rows of any usual length do not
 repeat each other.
 """
@@ -40,7 +40,7 @@ class DType:
 
     `kind` is the letter of the array interface's typestr ("f" also for bfloat16 and the 8-bit
     floats, which have no typestr of their own: `typestr` is None). `format` is the buffer
-    protocol's format, None where it has no word for the type. `dlpack` is (type code, bits), None
+    protocol's format, None where it cannot describe the type. `dlpack` is (type code, bits), None
     where DLPack must refuse. `numbers` lists (offset, width) in bytes of every number inside the
     element: what byte swapping reverses.
     """

@@ -65,7 +65,7 @@ class Element:
 
 
 def of_typestr(typestr: Typestr) -> Element | None:
-    """None for bit fields: their elements are no whole number of bytes."""
+    """None for bit fields: their elements are not a whole number of bytes."""
     if typestr.itemsize is None:
         return None
     kind = TYPESTR_KINDS[typestr.kind]
@@ -79,7 +79,7 @@ def of_format(fmt: Format, itemsize: int) -> Element:
 
 
 def of_dlpack(code: int, bits: int, lanes: int) -> Element | None:
-    """None where one element is no whole number of bytes, or the code is unknown."""
+    """None where one element is not a whole number of bytes, or the code is unknown."""
     if code not in TYPE_CODES or bits * lanes % 8:
         return None
     kind = TYPE_CODES[code] if lanes == 1 else "raw"
@@ -103,7 +103,7 @@ def of_plan(dtype: DType, byteorder: str) -> Element:
 def agree(one: Element | None, other: Element | None) -> bool:
     """Whether two interfaces name the same type.
 
-    An opaque type (raw bytes, a record) agrees with everything of its size that has no word of its own in
+    An opaque type (raw bytes, a record) agrees with every type of its size that has no description in
     that interface: bfloat16 is `<V2` in a typestr, and a record is `V`. An unknown type agrees with all.
     """
     if one is None or other is None:

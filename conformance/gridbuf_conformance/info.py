@@ -1,6 +1,6 @@
 """What a worker measures, as dataclasses that survive JSON: the measurer fills them, the judge reads them.
 
-`to_json` leaves out what is None, `from_json` puts the defaults back, so that a field that was not measured
+`to_json` leaves out fields that are None, `from_json` restores the defaults, so that a field that was not measured
 costs nothing on the wire. A field named `error` says what was raised instead of an answer. `Entries` are the
 integers behind a pointer: None for NULL, `UNMAPPED` where no memory is mapped.
 """
@@ -341,7 +341,7 @@ class PythonBufferInfo:
 
 @dataclass
 class PointerInfo:
-    """What the driver says of an address: DLPack's device type and id, and who can access it."""
+    """The driver's answer on an address: device type and id of DLPack, and whether host and device can access it."""
 
     type: int = 0
     id: int = 0
@@ -478,7 +478,7 @@ class ResizeInfo:
 
 @dataclass
 class LifeInfo:
-    """Who keeps memory alive and who frees it; None where it was not tried."""
+    """Which objects keep memory alive and which free it; None where it was not tried."""
 
     dict_mapped: bool | None = None
     cai_references: list[int] | None = None
@@ -508,7 +508,7 @@ class DriverInfo:
 class Observation:
     """All that was measured of one product: it, its views, a second product, and their life.
 
-    `gt4py` holds GT4Py's attributes by name. `live` marks an object that nobody planned.
+    `gt4py` holds GT4Py's attributes by name. `live` marks an object without a plan.
     """
 
     type: str

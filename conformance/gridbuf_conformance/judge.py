@@ -1,7 +1,7 @@
 """Judging: from the info on one observation to one verdict for each rule. Pure: it touches no array.
 
 Every array of the observation (the produced one, and what the plan's views made of it) is held against each
-rule. A rule whose precondition failed on that array is BLOCKED and names it, so that one fault is one
+rule. A rule whose precondition failed on that array is BLOCKED and names it, so that one defect is one
 failure; a rule without its interface is UNSUPPORTED. The verdict of a rule is its worst over the arrays.
 """
 
@@ -189,7 +189,7 @@ class _Judged:
         return verdict
 
     def _blocked(self, rule: Rule) -> Verdict | None:
-        """BLOCKED or UNSUPPORTED, if the check cannot say anything of its own; else None."""
+        """BLOCKED or UNSUPPORTED, if the rule cannot be judged; else None."""
         check, subject = CHECKS[rule.id], self.subject
         interface = check.needs
         if interface is not None and not subject.has(interface):
@@ -229,7 +229,7 @@ _MISSING = {
 
 
 _NO_WHOLE_BYTES = Verdict(
-    Outcome.UNSUPPORTED, note="elements that are no whole bytes are judged by DL-25 and DL-26"
+    Outcome.UNSUPPORTED, note="elements that are not whole bytes are judged by DL-25 and DL-26"
 )
 
 

@@ -1,30 +1,30 @@
-"""Known failures: what a library breaks today, pinned to one plan each, so that a gate can be closed behind it.
+"""Known failures of a library, each pinned to one plan, so that a gate passes until something else breaks.
 
-A file holds TOML records (`KEYS`):
+A file contains TOML records (`KEYS`):
 
 ```toml
 [[known]]
 rule = "XA-08"
 producer = "mylib"                # or: consumer = "mylib.asarray"
 versions = ">=1.2,<2"             # optional: PEP 440; default: every version
-plan = '{"shape":[2,1]}'          # as the replay command has it
+plan = '{"shape":[2,1]}'          # as in the replay command
 outcome = "FAIL"                  # or CRASH, TIMEOUT, UNSTABLE; this is the default
-actual = "0000000000000000 (AI)"  # optional: a piece of the failure's text
-reason = "rows are taken for packed"
+actual = "0000000000000000 (AI)"  # optional: a part of the text of the failure
+reason = "strides leave out the padding of the rows"
 link = "https://…/issues/12"      # optional
 ```
 
-In a run, each pinned plan that concerns its library and version is replayed once, before all others
-and without search or shrinking. It *fails as known* if the rule has the recorded outcome there, with
-the recorded text in it: XFAIL. If the rule holds: XPASS, and the run fails, for the record is stale. If
-it fails in another way, that is the failure it is. On every other plan a failure of that rule counts as
-explained exactly if it has the outcome of a record that fails as known; the suite cannot tell more
-faults of one rule apart than that. What is not explained is reported as ever, so a rule with both is FAIL.
+A run replays each pinned plan of its library and version once, before all other plans and without
+shrinking. If the rule has the recorded outcome and text there, it *fails as known*: XFAIL. If the rule
+holds, it is XPASS, and the run fails, because the record is out of date. Any other failure is reported
+as such. On every other plan, a record that fails as known explains each failure of its rule with its
+outcome. The suite cannot tell more failures of one rule apart. It reports failures without explanation,
+so a rule with both is FAIL.
 
-A record that can say nothing is an error (KnownError, exit code 2), not a silence: an unknown rule, a
-library that is neither judged nor known by that name, a plan that the library declines. Only where
-the machine or another failure keeps the rule from being judged there, the report notes it instead. A
-process that dies as it ends belongs to no plan; a record of a CRASH stands for it as well.
+A record that does not match anything is an error (KnownError, exit code 2): an unknown rule, an unknown
+library, a plan that the library declines. If the machine or another failure prevents the judgement, the
+report has a note instead. A process that dies at its end does not belong to a plan; a record of a CRASH
+covers it.
 """
 
 from __future__ import annotations
@@ -74,12 +74,12 @@ _HEADER = re.compile(r"^[ \t]*\[\[[ \t]*known[ \t]*\]\]", re.MULTILINE)
 
 
 class KnownError(ValueError):
-    """A known-failures file that cannot be used as it is; the text names the file, the place and the remedy."""
+    """A file of known failures is not usable; the message names the file, the place and the remedy."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """One record. `place` says where it stands: "known.toml, entry 2, line 9"."""
+    """One record. `place` is its position: "known.toml, entry 2, line 9"."""
 
     rule: str
     side: str
@@ -94,12 +94,12 @@ class Known:
 
     @property
     def identity(self) -> tuple[str, str, str, str, Plan]:
-        """Two records of the same identity speak of the same thing: the later layer's holds."""
+        """Of two records with the same identity, the later layer is used."""
         return self.rule, self.side, self.target, self.versions.text, self.plan
 
     @property
     def note(self) -> str:
-        """What a report says beside the failure."""
+        """The note of a report next to the failure."""
         reason = self.reason or "no reason recorded"
         return f"known: {reason}" + (f" ({self.link})" if self.link else "")
 
@@ -109,7 +109,7 @@ class Known:
 
 
 def alike(outcome: Outcome) -> tuple[Outcome, ...]:
-    """What dies only sometimes may die twice: a CRASH is an UNSTABLE's failure too."""
+    """The outcomes that a record covers: a process that dies only sometimes (UNSTABLE) may also CRASH."""
     if outcome is Outcome.UNSTABLE:
         return (Outcome.UNSTABLE, Outcome.CRASH)
     return (outcome,)
@@ -120,14 +120,14 @@ def alike(outcome: Outcome) -> tuple[Outcome, ...]:
 
 @dataclass(frozen=True)
 class KnownFailures:
-    """The records of all given files, in order. With `lenient`, what matches nothing is told, not raised."""
+    """The records of all files, in order. With `lenient`, a record that matches nothing is a note, not an error."""
 
     entries: tuple[Known, ...] = ()
     lenient: bool = False
 
     @classmethod
     def load(cls, paths: Iterable[str | Path]) -> KnownFailures:
-        """Reads the files, later ones over earlier ones; raises KnownError for what is no record."""
+        """Reads the files, where later files override earlier files; raises KnownError for an invalid record."""
         layered: dict[tuple[Any, ...], Known] = {}
         for path in paths:
             for known in read(Path(path)):
@@ -136,13 +136,13 @@ class KnownFailures:
 
     @classmethod
     def of(cls, given: Any) -> KnownFailures:
-        """What callers may pass as `known`: a path, several, the loaded records, or None."""
+        """Converts the argument `known` of callers: a path, several paths, the loaded records, or None."""
         if isinstance(given, KnownFailures):
             return given
         return cls.load([given] if isinstance(given, (str, Path)) else given or ())
 
     def concerning(self, side: str, names: Collection[str], version: str) -> list[Known]:
-        """The records of one library in its version; KnownError if that version cannot be ordered."""
+        """The records of one library in its version; raises KnownError if that version cannot be ordered."""
         return [
             known
             for known in self.entries
@@ -152,7 +152,7 @@ class KnownFailures:
     def require_names(self, side: str, judged: Collection[str]) -> None:
         """Raises KnownError for a record of a library that is neither judged nor known to the suite.
 
-        Only records of the side that was judged are looked at: a file may hold both.
+        It checks only records of the judged side: a file may contain records of both.
         """
         for known in self.entries:
             if known.side != side:
@@ -199,17 +199,19 @@ def read(path: Path) -> list[Known]:
 
 
 def parse(text: str, name: str) -> list[Known]:
-    """The records of a file's text; `name` is what messages call it."""
+    """The records of the text of a file; messages call the file `name`."""
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise KnownError(f"{name} is no TOML: {error}; correct it there") from None
+        raise KnownError(f"{name} is not TOML: {error}; correct it there") from None
     other = [key for key in document if key != "known"]
     if other:
         raise KnownError(f"{name}: unknown key {other[0]!r}; a file holds [[known]] records only")
     records = document.get("known", [])
     if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
-        raise KnownError(f"{name}: known is no list of records; write [[known]], in two brackets")
+        raise KnownError(
+            f"{name}: known is not a list of records; write [[known]], in two brackets"
+        )
     lines = [text.count("\n", 0, found.start()) + 1 for found in _HEADER.finditer(text)]
     seen: dict[tuple[Any, ...], str] = {}
     entries = []
@@ -218,7 +220,7 @@ def parse(text: str, name: str) -> list[Known]:
         known = _known(record, f"{name}, entry {number + 1}{line}")
         if known.identity in seen:
             raise KnownError(
-                f"{known.place}: the same record stands at {seen[known.identity]}; keep one"
+                f"{known.place}: the same record is at {seen[known.identity]}; keep one"
             )
         seen[known.identity] = known.place
         entries.append(known)
@@ -268,11 +270,11 @@ def _rule(text: str, outcome: str) -> str:
     if text not in rules:
         close = ", ".join(difflib.get_close_matches(text.upper(), rules, n=3, cutoff=0.5))
         hint = f"did you mean {close}?" if close else "see: gridbuf-conformance list rules"
-        raise ValueError(f"rule is {text!r}, which is no rule; {hint}")
+        raise ValueError(f"rule is {text!r}, which does not exist; {hint}")
     if rules[text].level != "MUST" and outcome == Outcome.FAIL:
         level = rules[text].level
         raise ValueError(
-            f"{text} is a {level}: breaking it is an advisory and fails no run; remove the record"
+            f"{text} is a {level}: breaking it is an advisory and does not fail a run; remove the record"
         )
     return text
 
@@ -284,7 +286,7 @@ def _outcome(text: str) -> Outcome:
 
 
 def plan_of(text: str, side: str) -> Plan:
-    """The plan, or for a consumer the export, of a record's JSON; raises ValueError."""
+    """The plan (for a consumer the export) of the JSON of a record; raises ValueError."""
     if side == "producer":
         return Plan.from_json(text)
     from .exports.export import plan_of_dict  # only consumers' plans are exports

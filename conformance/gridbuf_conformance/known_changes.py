@@ -13,7 +13,7 @@ __all__ = ["print_changes"]
 
 
 def print_changes(changes: Changes, path: str, console: Console) -> None:
-    """One line a record that was cut out, changed or added; last the file, and what is left to do."""
+    """Prints one line for each removed, changed or added record, then the file and the remaining work."""
     printer = Printer(console)
     for word, style, entries in (
         ("removed", "green", changes.removed),

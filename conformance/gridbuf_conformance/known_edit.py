@@ -2,7 +2,7 @@
 
 The file belongs to people: comments, order, reasons and links are theirs. So its text is edited record by
 record and never written anew. What passes is cut out, with the comment lines right above it; what fails
-otherwise than recorded gets new keys `outcome` and `actual`; what is new is appended with an empty `reason`
+otherwise than recorded gets new keys `outcome` and `actual`; new failures are appended with an empty `reason`
 that a person fills in (until then every run notes that it is missing). The result is parsed again and must hold
 exactly the records that it should; if it does not, nothing is written.
 """
@@ -91,7 +91,7 @@ def changes_by(entries: Sequence[Known], reports: Mapping[str, Report]) -> Chang
 
 
 def _new(name: str, report: Report) -> Iterator[Known]:
-    """A record for each failure that the report holds and nobody foresaw."""
+    """A record for each failure of the report that has no record."""
     target = report.data["target"]
     for rule in report.data["rules"]:
         for failure in rule["failures"]:
@@ -110,7 +110,7 @@ def _new(name: str, report: Report) -> Iterator[Known]:
 
 
 def _plan_that_was_judged(report: Report) -> Mapping[str, Any]:
-    """For a process that died as it ended, which no plan is to blame for: any that was judged."""
+    """A plan for a process that died as it ended: any judged plan, because no plan caused it."""
     plans = (
         e["plan"] for e in report.events if e["event"] == "plan" and e["result"] == "observation"
     )
@@ -140,9 +140,7 @@ def edited(text: str, name: str, changes: Changes) -> str:
     before = parse(text, name)
     head, blocks = _blocks(text)
     if len(blocks) != len(before):
-        raise KnownError(
-            f"{name} cannot be edited: write each record under a line [[known]] of its own"
-        )
+        raise KnownError(f"{name} cannot be edited: write each record under its own line [[known]]")
     removed = {known.identity for known in changes.removed}
     changed = {old.identity: new for old, new in changes.changed}
     parts, after = [head], []
@@ -156,9 +154,7 @@ def edited(text: str, name: str, changes: Changes) -> str:
     result = body + "".join(f"\n{_block(known)}" for known in changes.added)
     expected = [_content(known) for known in (*after, *changes.added)]
     if [_content(known) for known in parse(result, name)] != expected:
-        raise KnownError(
-            f"{name} cannot be edited: write each key of a record on one line of its own"
-        )
+        raise KnownError(f"{name} cannot be edited: write each key of a record on its own line")
     return result
 
 
@@ -167,7 +163,7 @@ def _content(known: Known) -> Known:
 
 
 def _blocks(text: str) -> tuple[str, list[str]]:
-    """What stands before the first record, and each record with the comment lines right above it."""
+    """The text before the first record, and each record with the comment lines directly above it."""
     lines = text.splitlines(keepends=True)
     starts = []
     for number, line in enumerate(lines):

@@ -2,7 +2,7 @@
 
 Runs may come from many machines and days, so everything that would make a wrong table is refused with the
 file's name and what to do: a schema of another version, an event stream without its end, a file that is no
-report, and the same library twice (its two rows could disagree, and nobody could tell which one holds).
+report, and the same library twice (its two rows could disagree, and it is not known which row is correct).
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _read(path: Path) -> tuple[list[ReportDict], list[Absent]]:
         _require_schema(document, SURVEY_SCHEMA, path)
         reports, absent = document.get("reports"), document.get("absent") or []
         if not isinstance(reports, list) or not isinstance(absent, list):
-            raise MergeError(f"{str(path)!r} is no whole survey; write it anew")
+            raise MergeError(f"{str(path)!r} is not a whole survey; write it anew")
         return [_report(report, path) for report in reports], [_absent(one, path) for one in absent]
     return [_report(document, path)], []
 
@@ -91,14 +91,14 @@ def _json(text: str, path: Path) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         hint = "name a .json report or a .jsonl event stream"
-        raise MergeError(f"{str(path)!r} is no JSON ({error}); {hint}") from None
+        raise MergeError(f"{str(path)!r} is not JSON ({error}); {hint}") from None
 
 
 def _report(document: Any, path: Path) -> ReportDict:
     """The document, if it has what every renderer reads."""
     if not isinstance(document, dict) or "schema" not in document:
         raise MergeError(
-            f"{str(path)!r} is no report of gridbuf-conformance; name one of --report x.json"
+            f"{str(path)!r} is not a report of gridbuf-conformance; name one of --report x.json"
         )
     _require_schema(document, SCHEMA, path)
     missing = [key for key in _KEYS if key not in document]
@@ -109,7 +109,7 @@ def _report(document: Any, path: Path) -> ReportDict:
     rules = document["rules"] if is_whole else []
     if not is_whole or not all(map(_is_rule, rules)) or "name" not in document["target"]:
         what = f"the key {missing[0]!r}" if missing else "a part of it"
-        raise MergeError(f"{str(path)!r} is no whole report: {what} is missing; make it anew")
+        raise MergeError(f"{str(path)!r} is not a whole report: {what} is missing; make it anew")
     return document
 
 
@@ -133,18 +133,18 @@ def _absent(library: Any, path: Path) -> Absent:
     try:
         return Absent(**library)
     except TypeError:
-        raise MergeError(f"{str(path)!r} is no whole survey; write it anew") from None
+        raise MergeError(f"{str(path)!r} is not a whole survey; write it anew") from None
 
 
 def _report_of_events(text: str, path: Path) -> ReportDict:
     events = [_json(line, path) for line in text.splitlines() if line.strip()]
     if not all(isinstance(event, dict) and "event" in event for event in events):
-        raise MergeError(f"{str(path)!r} is no event stream; name what --events wrote")
+        raise MergeError(f"{str(path)!r} is not an event stream; name what --events wrote")
     try:
         return _report(Report.of(events).data, path)
     except (ValueError, KeyError) as error:
         if isinstance(error, MergeError):
             raise
         raise MergeError(
-            f"{str(path)!r} is no finished run: it has no start or no end; run it again"
+            f"{str(path)!r} is not a finished run: it has no start or no end; run it again"
         ) from None

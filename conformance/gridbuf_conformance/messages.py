@@ -1,4 +1,4 @@
-"""Messages between driver and worker: JSON, with its length in eight bytes before it."""
+"""Messages between driver and worker: JSON after its length in eight bytes."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ HEADER = struct.Struct("<Q")
 
 
 def send(channel: socket.socket, message: dict[str, Any]) -> None:
-    """Sends one message; BrokenPipeError or ConnectionResetError if the other side has gone."""
+    """Sends one message; raises BrokenPipeError or ConnectionResetError if the other process has closed."""
     body = json.dumps(message, separators=(",", ":")).encode()
     channel.sendall(HEADER.pack(len(body)) + body)
 
 
 def receive(channel: socket.socket) -> dict[str, Any] | None:
-    """Waits for one message; None if the other side has closed."""
+    """Waits for one message; returns None if the other process has closed."""
     header = _exactly(channel, HEADER.size)
     body = header and _exactly(channel, HEADER.unpack(header)[0])
     return decode(body) if body else None
 
 
 def decode(body: bytes) -> dict[str, Any]:
-    """A message from its body."""
+    """Returns the message of a body."""
     message: dict[str, Any] = json.loads(body)
     return message
 

@@ -1,8 +1,7 @@
 """Outcomes of rules, the verdict of one rule on one plan, and the exit codes of the command.
 
-A *verdict* is what the judge says about one rule on one plan. A rule's *outcome* over a whole run
-is the worst of its verdicts, by the order of `worst`. A run's *exit code* follows from its rules'
-outcomes.
+A *verdict* is the result of one rule on one plan. The *outcome* of a rule over a whole run is its
+worst verdict, in the order of `worst`. The *exit code* of a run follows from the outcomes.
 """
 
 from __future__ import annotations
@@ -16,20 +15,20 @@ __all__ = ["FAILED", "ExitCode", "Outcome", "Verdict", "exit_code_of", "worst"]
 
 
 class Outcome(str, Enum):
-    """What became of one rule. The values are the words that reports print."""
+    """The result of one rule. The values are the words in reports."""
 
     PASS = "PASS"
     FAIL = "FAIL"  # a MUST is broken
     ADVISORY = "ADVISORY"  # a SHOULD is not met, or published texts contradict each other here
-    BLOCKED = "BLOCKED"  # a precondition failed, so this rule could say nothing of its own
+    BLOCKED = "BLOCKED"  # a precondition failed, so this rule could not be judged
     UNSUPPORTED = "UNSUPPORTED"  # the producer declined, or the object has no such interface
     UNTESTED = "UNTESTED"  # this machine or this run cannot decide it
     XFAIL = "XFAIL"  # a known failure, and it still fails the same way
-    XPASS = "XPASS"  # a known failure that no longer fails: the list of known failures is stale
+    XPASS = "XPASS"  # a known failure that no longer fails: its record is out of date
     CRASH = "CRASH"  # the producer's process died
     TIMEOUT = "TIMEOUT"  # the producer did not answer in time
     UNSTABLE = "UNSTABLE"  # the process died once and survived the same plan in a fresh worker
-    ERROR = "ERROR"  # the suite itself went wrong
+    ERROR = "ERROR"  # the suite itself failed
 
     def __str__(self) -> str:
         return self.value
@@ -40,7 +39,7 @@ FAILED = frozenset({Outcome.FAIL, Outcome.XPASS, Outcome.CRASH, Outcome.TIMEOUT,
 
 
 class ExitCode(IntEnum):
-    """Exit codes of the command and of `Report.exit_code`."""
+    """Exit codes of the command and of `Report.exit_code`. The command also returns 130 after an interrupt."""
 
     CONFORMANT = 0
     NOT_CONFORMANT = 1
@@ -52,11 +51,18 @@ class ExitCode(IntEnum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """The judge's word on one rule for one plan.
+    """The result of one rule for one plan.
 
-    `expected` and `actual` are short sentences without addresses or absolute paths; `note` explains
-    a verdict that is no failure (the blocking rule's id, the reason of a refusal); `drawing` is the
-    data of a layout drawing, or None.
+    Parameters
+    ----------
+    outcome : Outcome
+        The result.
+    expected, actual : str
+        Short sentences without addresses or absolute paths.
+    note : str
+        Explains a verdict that is not a failure: the id of the blocking rule, or the reason of a refusal.
+    drawing : dict, optional
+        The data of a layout drawing.
     """
 
     outcome: Outcome
@@ -67,7 +73,7 @@ class Verdict:
 
     @property
     def failed(self) -> bool:
-        """Whether this verdict counts against the producer."""
+        """Whether this verdict is a failure of the producer."""
         return self.outcome in FAILED
 
 
@@ -89,16 +95,16 @@ _SEVERITY = {outcome: rank for rank, outcome in enumerate(_WORST_FIRST)}
 
 
 def worst(outcomes: Iterable[Outcome]) -> Outcome:
-    """The outcome of a rule over many plans; UNTESTED when there was none.
+    """The outcome of a rule over many plans; UNTESTED if there are no plans.
 
-    A rule that passed somewhere and was unsupported elsewhere has passed: PASS stands above
-    BLOCKED, UNTESTED and UNSUPPORTED because those say nothing about the producer.
+    A rule that passed on one plan and was unsupported on another plan has passed. PASS ranks above
+    BLOCKED, UNTESTED and UNSUPPORTED, because these three say nothing about the producer.
     """
     return min(outcomes, key=_SEVERITY.__getitem__, default=Outcome.UNTESTED)
 
 
 def exit_code_of(outcomes: Iterable[Outcome]) -> ExitCode:
-    """The exit code for the outcomes of all selected rules: a suite error outweighs a failure."""
+    """The exit code for the outcomes of all selected rules. A suite error takes precedence over a failure."""
     seen = set(outcomes)
     if not seen:
         return ExitCode.NOTHING_SELECTED

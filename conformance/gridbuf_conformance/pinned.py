@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Pinned", "State", "declined_error", "pinned_by_rule", "require_matches"]
 
 DECLINES_LATE = "GT-20"
-"""What is declared and never made is only known at the end: its pinned plan is declined by nature."""
+"""A declared capability that is never made is known only at the end: its pinned plan is always declined."""
 
 
 class State:
@@ -84,7 +84,9 @@ class Pinned:
         return verdict
 
     def _passed(self, known: Known, verdict: Verdict) -> Verdict:
-        if known.outcome is Outcome.UNSTABLE:  # one quiet run is no news of what dies sometimes
+        if (
+            known.outcome is Outcome.UNSTABLE
+        ):  # one run without a crash says nothing about a process that dies sometimes
             self.states[known] = State.UNJUDGED
             return verdict
         self.states[known] = State.PASSES
@@ -94,7 +96,7 @@ class Pinned:
         return _passing(known)
 
     def ended(self, *, complete: bool) -> list[tuple[Plan, Verdict]]:
-        """What is left to say when the process has ended: records of a CRASH that did not come.
+        """The results after the end of the process: records of a CRASH that did not occur.
 
         `complete`: the run was not given up, so that declared things were judged as well.
         """

@@ -1,17 +1,16 @@
-"""The plan: one request for one array, plain JSON, complete before the producer is touched.
+"""The plan: a request for one array, as plain JSON, complete before the producer runs.
 
-A plan says what array to make (`shape` … `readonly`), what its elements hold (`fill`), and which
-view operations the suite applies to the result before it measures it (`views`). Because a plan is
-data, the same request can be run in another process, replayed from a command line, shrunk, and
-shared with other languages.
+A plan describes the array (`shape` … `readonly`), the content of its elements (`fill`), and the view
+operations that the suite applies to the result before it measures it (`views`). A plan is data. So the
+suite can run it in another process, replay it from a command line, shrink it, and share it with other
+languages.
 
-A plan is a read-only mapping with the keys of `plan.schema.json` (`KEYS`), and an immutable,
-hashable value. None can exist that is not valid: the constructor checks every bound that
-`Plan.validate` documents.
+A plan is a read-only mapping with the keys of `plan.schema.json` (`KEYS`), and an immutable, hashable
+value. Every plan is valid: the constructor checks every bound that `Plan.validate` documents.
 
-The meaning of `None`, everywhere: *not asked*. A producer that does not know a key may ignore it
-when it is None (and `alignment_size` when it is 1); it must answer `Unsupported` to what it cannot
-give.
+`None` always means that the plan does not request the key. A producer that does not know a key may ignore
+it if it is None (and `alignment_size` if it is 1). It must return `Unsupported` for values that it cannot
+provide.
 """
 
 from __future__ import annotations
@@ -43,22 +42,20 @@ __all__ = [
 ]
 
 NDIM_LIMIT = 64
-"""No plan has more dimensions: the buffer protocol's own limit (PB-16)."""
+"""The largest number of dimensions of a plan: the limit of the buffer protocol (PB-16)."""
 ALIGNMENT_LIMIT_BYTES = 2**20
 DEVICES: tuple[str | None, ...] = (None, "gpu", "pinned", "managed")
-"""Where a plan can ask the memory to lie: ordinary host memory, device memory, page-locked host memory that
-the device can reach, and memory that both sides reach and the driver moves."""
+"""The kinds of memory: ordinary host memory, device memory, page-locked host memory that the device can
+reach, and memory that host and device reach and the driver moves."""
 UNTOUCHED_FROM_BYTES = 2**30
-"""Plans of this many bytes and more have `fill` None: their pages are never touched, only asked
-for.
-"""
+"""Plans of at least this many bytes have `fill` None: their pages are allocated, but never touched."""
 _SPAN_LIMIT_BYTES = 2**40
 _FILL_LIMIT = 2**32
 
 
 @dataclass(frozen=True)
 class Plan(Mapping[str, Any]):
-    """One request for one array. The defaults are the simplest plan.
+    """A request for one array. The defaults are the simplest plan.
 
     | key | meaning | values |
     |---|---|---|
@@ -70,14 +67,27 @@ class Plan(Mapping[str, Any]):
     | `aligned_index` | the aligned element | ndim integers in [0, extent); None: lower halos or 0 |
     | `dims` | dimension names | ndim different names of "I", "J", "K", "0", "1", …, or None |
     | `halo` | (lower, upper) of each dimension | ndim pairs, sum ≤ extent, or None |
-    | `device` | where the memory lies | None (the host), "gpu", "pinned" or "managed" |
+    | `device` | kind of memory | None (the host), "gpu", "pinned" or "managed" |
     | `readonly` | whether writing must be impossible | bool |
     | `views` | operations on the result, in this order | see `views.ViewMap` |
     | `fill` | seed of the elements' bytes | 0 … 2^32-1, or None: any content |
+
+    Raises
+    ------
+    ValueError
+        If a value is outside its bounds. The message names the value, the bound and what to do.
+
+    Examples
+    --------
+    >>> plan = Plan(shape=(2, 3), dtype="int16")
+    >>> plan["shape"], plan.nbytes, len(plan.content())
+    ((2, 3), 12, 12)
+    >>> plan.to_json(brief=True)
+    '{"shape":[2,3],"dtype":"int16"}'
     """
 
     RENAMED: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    """Keys of older versions, and their names today."""
+    """Keys of older versions, with their current names."""
 
     shape: tuple[int, ...] = (1,)
     dtype: str = "float64"
@@ -102,7 +112,7 @@ class Plan(Mapping[str, Any]):
     def __getitem__(self, key: str) -> Any:
         if key not in self.keys_of():
             known = ", ".join(self.keys_of())
-            raise KeyError(f"{key!r} is no key of a plan; the keys are {known}")
+            raise KeyError(f"{key!r} is not a key of a plan; the keys are {known}")
         return getattr(self, key)
 
     def __iter__(self) -> Iterator[str]:
@@ -118,18 +128,34 @@ class Plan(Mapping[str, Any]):
     @classmethod
     @cache
     def keys_of(cls) -> tuple[str, ...]:
-        """The keys of plans of this class, in the order of their JSON."""
+        """The keys of plans of this class, in the order of the JSON."""
         return tuple(field.name for field in fields(cls))
 
     # -- JSON --------------------------------------------------------------------------
 
     @classmethod
     def from_json(cls, text: str | Mapping[str, Any]) -> Self:
-        """The plan of a JSON object, given as text or already decoded; keys left out take their
-        defaults.
+        """Makes a plan from a JSON object.
 
-        Raises ValueError for text that is no JSON object, for unknown keys and for what `validate`
-        rejects.
+        Parameters
+        ----------
+        text : str or mapping
+            The object, as text or decoded. Missing keys have their defaults.
+
+        Returns
+        -------
+        Plan
+            The plan.
+
+        Raises
+        ------
+        ValueError
+            If the text is not a JSON object, has unknown keys, or has values that `validate` rejects.
+
+        Examples
+        --------
+        >>> Plan.from_json('{"shape":[2]}')
+        Plan(shape=(2,))
         """
         raw = text
         if isinstance(text, str):
@@ -137,10 +163,10 @@ class Plan(Mapping[str, Any]):
                 raw = json.loads(text)
             except json.JSONDecodeError as error:
                 raise ValueError(
-                    f"the plan is no JSON ({error}); quote it as one argument"
+                    f"the plan is not JSON ({error}); quote it as one argument"
                 ) from None
         if not isinstance(raw, Mapping):
-            raise ValueError(  # noqa: TRY004 (text that is no plan is a bad value)
+            raise ValueError(  # noqa: TRY004 (text that is not a plan is a bad value)
                 f"a plan is a JSON object, not {type(raw).__name__}; see plan.schema.json"
             )
         for old, new in cls.RENAMED.items():
@@ -155,12 +181,21 @@ class Plan(Mapping[str, Any]):
         return cls(**raw)
 
     def to_dict(self) -> dict[str, Any]:
-        """All keys, with lists in place of tuples: what a report holds."""
+        """All keys, with lists instead of tuples, as in a report."""
         return {key: _as_lists(value) for key, value in self.items()}
 
     def to_json(self, *, brief: bool = False) -> str:
-        """Canonical JSON: fixed key order, no spaces. `brief` leaves out the keys that have their
-        default.
+        """Canonical JSON: fixed key order, no spaces.
+
+        Parameters
+        ----------
+        brief : bool, optional
+            Leave out keys with their default value.
+
+        Returns
+        -------
+        str
+            The JSON text.
         """
         chosen = self._asked() if brief else dict(self)
         return json.dumps({k: _as_lists(v) for k, v in chosen.items()}, separators=(",", ":"))
@@ -168,7 +203,7 @@ class Plan(Mapping[str, Any]):
     def _asked(self) -> dict[str, Any]:
         return {f.name: self[f.name] for f in fields(self) if self[f.name] != f.default}
 
-    # -- what follows from the keys ----------------------------------------------------
+    # -- values computed from the keys -------------------------------------------------
 
     @property
     def ndim(self) -> int:
@@ -194,11 +229,9 @@ class Plan(Mapping[str, Any]):
 
     @property
     def aligned_element(self) -> tuple[int, ...]:
-        """The index that the alignment is asked for: `aligned_index`, else the lower halos, else
-        zeros.
+        """The index of the aligned element: `aligned_index`, else the lower halos, else zeros.
 
-        A lower halo that covers its whole dimension leaves no element behind it; the last one
-        stands for it there.
+        If a lower halo covers its whole dimension, the index is the last element of the dimension.
         """
         if self.aligned_index is not None:
             return self.aligned_index
@@ -209,24 +242,27 @@ class Plan(Mapping[str, Any]):
 
     @cached_property
     def view_map(self) -> ViewMap:
-        """Where each element of the viewed array lies in the produced one."""
+        """The position of each element of the view in the produced array."""
         return ViewMap.of(self.shape, self.views)
 
     @property
     def without_views(self) -> Self:
-        """The same request, measured as it was produced."""
+        """The same request without view operations."""
         return self.replaced(views=()) if self.views else self
 
     def replaced(self, **changes: Any) -> Self:
-        """A plan with some keys changed; raises as the constructor."""
+        """A plan with changed keys; raises the errors of the constructor."""
         return type(self)(**{**dict(self), **changes})
 
     # -- content -----------------------------------------------------------------------
 
     def element_bytes(self, index: tuple[int, ...]) -> bytes:
-        """The bytes that the produced element at `index` must hold (formula: `dtypes`).
+        """The bytes of the produced element at `index` (formula: `dtypes`).
 
-        Raises NoContent (a ValueError) when `fill` is None.
+        Raises
+        ------
+        NoContent
+            If `fill` is None.
         """
         flat = 0
         for position, extent in zip(index, self.shape):
@@ -234,13 +270,26 @@ class Plan(Mapping[str, Any]):
         return self._content(flat, 1)
 
     def viewed_element_bytes(self, index: tuple[int, ...]) -> bytes:
-        """The bytes at `index` of the array that `views` makes of the produced one."""
+        """The bytes at `index` of the view of the produced array."""
         return self.element_bytes(self.view_map.base_index(index))
 
     def content(self) -> bytes:
-        """The bytes of all produced elements in row-major order: what a producer copies in.
+        """The content that a producer copies into the array.
 
-        Raises NoContent when `fill` is None; a producer may let that pass, which declines the plan.
+        Returns
+        -------
+        bytes
+            The bytes of all elements, in row-major order.
+
+        Raises
+        ------
+        NoContent
+            If `fill` is None. A producer may let the exception propagate, which declines the plan.
+
+        Examples
+        --------
+        >>> len(Plan(shape=(2, 3), dtype="int16").content())
+        12
         """
         return self._content(0, self.element_count)
 
@@ -255,8 +304,12 @@ class Plan(Mapping[str, Any]):
     # -- bounds ------------------------------------------------------------------------
 
     def validate(self) -> None:
-        """Raises ValueError naming the value, its bound and what to do; the table above holds the
-        bounds.
+        """Checks the bounds of the table above.
+
+        Raises
+        ------
+        ValueError
+            If a value is outside its bounds. The message names the value, the bound and what to do.
         """
         self._validate_shape()
         self._validate_element_type()
@@ -339,10 +392,9 @@ class Plan(Mapping[str, Any]):
 
 
 class NoContent(ValueError):
-    """The content was asked of a plan that has none (`fill` None).
+    """The plan has no content (`fill` is None).
 
-    A producer need not look at `fill`: if it lets this exception pass, that counts as declining the
-    plan.
+    A producer need not check `fill`: if this exception propagates, the producer declines the plan.
     """
 
 

@@ -1,10 +1,9 @@
-"""What a producer is to the suite: an object that answers plans with arrays, and what it says it
-can do.
+"""Producers: objects that make an array for each plan, and declare their capabilities.
 
-Only `name` and `produce` are needed. Everything else narrows what is asked (`capabilities`), names
-the version in reports (`version`), teaches the suite how this library makes views
-(`apply_view`), or leads it to device memory and streams (`device_table`, `on_stream`). Which exchange interfaces an object has is discovered on the object, never
-declared.
+A producer needs only `name` and `produce`. The other members are optional. `capabilities` restricts the
+plans, `version` appears in reports, `apply_view` makes views, and `device_table` and `on_stream` give access
+to device memory and streams. The suite discovers the exchange interfaces on the object; a producer does
+not declare them.
 """
 
 from __future__ import annotations
@@ -24,14 +23,30 @@ __all__ = ["Capabilities", "Producer", "Unsupported"]
 
 @dataclass(frozen=True)
 class Unsupported:
-    """A producer's answer to a plan that it cannot meet: the reason, as one short sentence."""
+    """The answer of a producer to a plan that it cannot satisfy.
+
+    Parameters
+    ----------
+    reason : str
+        Why the producer declines, as one short sentence.
+
+    Raises
+    ------
+    ValueError
+        If the reason is empty or not a string.
+
+    Examples
+    --------
+    >>> Unsupported("float64 only")
+    Unsupported(reason='float64 only')
+    """
 
     reason: str
 
     def __post_init__(self) -> None:
         if not isinstance(self.reason, str) or not self.reason.strip():
             raise ValueError(
-                f"the reason is {self.reason!r}, must be a sentence; say what cannot be made"
+                f"the reason is {self.reason!r}, must be a sentence; say which arrays cannot be made"
             )
 
 
@@ -40,22 +55,49 @@ _ASKABLE = frozenset({"layout", "alignment_size", "aligned_index", "dims", "halo
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a producer says it can make. Plans are drawn inside it; None leaves the key undeclared.
+    """The arrays that a producer can make. Plans stay inside; None leaves a key undeclared.
 
-    What is declared is a promise: if every plan that uses it is answered `Unsupported`, rule GT-20
-    fails. Without a promise, shape, dtype, byte order and read-only are asked over their whole
-    range (and may be declined), and the keys of the storage spec (layout, alignment, dims, halo)
-    are not asked at all.
+    A declared capability is a promise: if the producer declines every plan that uses it, rule GT-20
+    fails. Undeclared shapes, dtypes, byte orders and read-only flags are requested over their whole
+    range, and the producer may decline them. Undeclared keys of the storage specification (layout,
+    alignment, dims, halo) are never requested.
 
-    `dtypes`: names of `plan.DTYPES`; those of less than a byte (int4, float4 …) are asked only if they are
-    declared here. `min_ndim`, `max_ndim`, `max_extent`, `max_nbytes` (bytes
-    without padding) bound the shape. `layouts`: "C" (C order only, no layout is asked), "CF" (C and
-    Fortran order) or "any" (every permutation). `alignment_bytes`: (lowest, highest) that may be
-    asked. `byteorders`, `readonly`: the values it can make. `devices`: the kinds of memory it makes, of
-    `plan.DEVICES`; without it, host memory only. `dims`, `halo`: whether these keys mean something to it. `declares`: the plan keys of "layout", "alignment_size", "aligned_index",
-    "dims", "halo" that it takes; the keys that another field already implies need not be repeated.
+    Parameters
+    ----------
+    dtypes : tuple of str, optional
+        Names of `plan.DTYPES`. Plans have types of less than a byte (int4, float4 …) only if they are
+        declared here.
+    min_ndim, max_ndim : int, optional
+        Bounds of the number of dimensions.
+    max_extent : int, optional
+        The largest extent.
+    max_nbytes : int, optional
+        The largest size in bytes, without padding.
+    layouts : {"C", "CF", "any"}, optional
+        "C": C order only, plans have no layout. "CF": C and Fortran order. "any": every permutation.
+    alignment_bytes : tuple of int, optional
+        The lowest and the highest alignment, in bytes.
+    byteorders : tuple of str, optional
+        The byte orders, of "native" and "swapped".
+    readonly : tuple of bool, optional
+        The values of `readonly` that the producer can make.
+    devices : tuple, optional
+        The kinds of memory, of `plan.DEVICES`. The default is host memory only.
+    dims, halo : bool, optional
+        Whether the producer uses these keys.
+    declares : frozenset of str, optional
+        The plan keys of "layout", "alignment_size", "aligned_index", "dims" and "halo" that the producer
+        accepts. Keys that another parameter implies need not be repeated.
 
-    Raises ValueError for a value outside its range.
+    Raises
+    ------
+    ValueError
+        If a value is outside its range.
+
+    Examples
+    --------
+    >>> Capabilities(dtypes=("float64",), layouts="CF", min_ndim=2, max_ndim=3).asked_keys
+    frozenset({'layout'})
     """
 
     dtypes: tuple[str, ...] | None = None
@@ -81,12 +123,12 @@ class Capabilities:
 
     @property
     def asked_devices(self) -> tuple[str | None, ...]:
-        """The kinds of memory that plans may ask."""
+        """The kinds of memory in plans for this producer."""
         return self.devices or (None,)
 
     @property
     def asked_keys(self) -> frozenset[str]:
-        """The storage-spec keys that plans for this producer may use."""
+        """The keys of the storage specification in plans for this producer."""
         implied = {
             "layout": self.layouts in ("CF", "any"),
             "alignment_size": self.alignment_bytes is not None and self.alignment_bytes[1] > 1,
@@ -97,13 +139,13 @@ class Capabilities:
 
     @property
     def alignment_range_bytes(self) -> tuple[int, int]:
-        """Lowest and highest alignment that plans may ask."""
+        """The lowest and the highest alignment in plans for this producer."""
         if "alignment_size" not in self.asked_keys:
             return (1, 1)
         return self.alignment_bytes or (1, ALIGNMENT_LIMIT_BYTES)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able form, for the way from the worker to the driver."""
+        """A form for JSON, which the worker sends to the driver."""
         return {**self.__dict__, "declares": sorted(self.declares)}
 
     def _validate(self) -> None:
@@ -152,8 +194,17 @@ _SLICES_COPY = (bytes, bytearray, array.array, mmap.mmap, ctypes.Array)
 
 
 class Producer:
-    """Base of producers; deriving from it is optional, its members are what the suite looks for.
+    """Base class of producers. The suite looks for its members; deriving from it is optional.
 
+    Attributes
+    ----------
+    name : str
+        The name in reports.
+    capabilities : Capabilities
+        The arrays that the producer can make.
+
+    Examples
+    --------
     ```python
     class Producer(gridbuf_conformance.Producer):
         name = "mylib"
@@ -171,44 +222,86 @@ class Producer:
     capabilities = Capabilities()
 
     def version(self) -> str:
-        """Version of the library that makes the arrays; an empty string if it has none."""
+        """The version of the library that makes the arrays.
+
+        Returns
+        -------
+        str
+            The version, or an empty string.
+        """
         return ""
 
     def produce(self, plan: Plan) -> Any:
-        """An object as the plan asks, its elements holding `plan.content()`, or
-        `Unsupported(reason)`.
+        """Makes the array of a plan.
 
-        Nothing may be substituted in silence (GT-20). With `fill` None, the memory must not be
-        touched.
+        The producer must not substitute another array (GT-20). If `fill` is None, it must not touch the
+        memory.
+
+        Parameters
+        ----------
+        plan : Plan
+            The request.
+
+        Returns
+        -------
+        object or Unsupported
+            The object, whose elements hold `plan.content()`, or the reason why the producer declines.
         """
         raise NotImplementedError(f"{type(self).__name__}.produce(plan) must return an object")
 
     def apply_view(self, obj: Any, operation: Sequence[Any]) -> Any:
-        """A view of `obj` by one operation of `plan["views"]`, or `Unsupported(reason)`.
+        """Makes a view of an object.
 
-        This default indexes the object and calls its `transpose`; override it for a library that
-        spells views differently. Types whose slices are copies are declined.
+        The default indexes the object and calls its method `transpose`. It declines types whose slices are
+        copies. Override it for a library with other functions for views.
+
+        Parameters
+        ----------
+        obj : object
+            The object that `produce` returned, or a view of it.
+        operation : sequence
+            One operation of `plan["views"]`: its name and its arguments.
+
+        Returns
+        -------
+        object or Unsupported
+            The view, or the reason why the producer declines.
         """
         return python_view(obj, operation)
 
     def device_table(self) -> Any:
-        """The capsule of a C table (`abi.device`) by which this producer's device memory is read, or None.
+        """A C table that reads the device memory of this producer.
 
-        Without one the CUDA driver is asked, where there is one. Only needed for devices that it does not know.
+        Only devices that the CUDA driver does not know need it.
+
+        Returns
+        -------
+        capsule or None
+            The capsule of the table (`abi.device`). With None the suite uses the CUDA driver.
         """
         return None
 
     def on_stream(self, stream: int) -> Any:
-        """A context manager inside which the library works on this stream, or None if it has no such thing.
+        """Makes the library work on a stream.
 
-        `stream` is a handle as in the CUDA array interface. With it the suite can keep work pending on a stream
-        of its choice and see whether an export waits for it (CAI-18, DP-18, DP-24, DX-09).
+        The suite uses it to keep work pending on a stream. It then checks whether an export waits for that
+        work (CAI-18, DP-18, DP-24, DX-09).
+
+        Parameters
+        ----------
+        stream : int
+            A stream handle, as in the CUDA array interface.
+
+        Returns
+        -------
+        context manager or None
+            Inside the context the library works on the stream. None if the library cannot do that.
         """
         return None
 
 
 def python_view(obj: Any, operation: Sequence[Any]) -> Any:
-    """A view by Python's own means: indexing, and a `transpose` method; else `Unsupported`."""
+    """A view by indexing or by a method `transpose`; `Unsupported` if that fails."""
     kind = type(obj).__name__
     if isinstance(obj, _SLICES_COPY):
         return Unsupported(f"slices of {kind} are copies, not views")
@@ -217,7 +310,7 @@ def python_view(obj: Any, operation: Sequence[Any]) -> Any:
         if name == "transpose":
             return obj.transpose(*arguments[0])
         if name == "broadcast":
-            return Unsupported(f"{kind} has no common spelling for broadcasting")
+            return Unsupported(f"{kind} has no common function for broadcasting")
         return obj[_index(name, *arguments)]
     except (AttributeError, IndexError, NotImplementedError, TypeError, ValueError) as error:
         return Unsupported(f"{kind} cannot {name}: {type(error).__name__}")

@@ -1,4 +1,4 @@
-"""The run of a producer: asks it many plans, collects verdicts rule by rule, and makes each failure small.
+"""The run of a producer: sends it many plans, collects the verdicts of each rule, and shrinks each failure.
 
 A run has three parts. First the *plans*: the declared capabilities one by one, then plans drawn by
 Hypothesis (`strategies`), all of them fixed before the producer is touched. Then the *shrinking*
@@ -127,10 +127,10 @@ def check(
     device_table: Any = None,
     on_event: Listener | None = None,
 ) -> Report:
-    """Judges a live object in this process, by what its interfaces say of themselves and of each
-    other.
+    """Judges a live object in this process: each interface, and the agreement of
+    the interfaces.
 
-    Nothing was asked of anybody, so the rules that compare with a plan are UNSUPPORTED. No address
+    There is no plan, so the rules that compare with a plan are UNSUPPORTED. No address
     is followed that the rules on its description reject.
     """
     profile_of(profile)  # raises where there is none
@@ -139,7 +139,7 @@ def check(
     run.start(_description_of_object(obj))
     devices = Devices(None if device_table is None else lambda: device_table)
     if device_table is not None:
-        TableAccess(device_table)  # a capsule that is no table is the caller's mistake
+        TableAccess(device_table)  # a capsule that is not a table is a mistake of the caller
     if selected:
         run.look_at(obj, devices)
     return run.finish()
@@ -175,7 +175,7 @@ def _ask_round(
 
 @lru_cache(maxsize=8)
 def _batches(can: Capabilities, profile: Profile, seed: int) -> tuple[Batch, ...]:
-    """The plans of one round. Drawing takes about half of a smoke run, so that producers that declare alike share it."""
+    """The plans of one round. Drawing takes about half of a smoke run, so producers with the same capabilities share the plans."""
     from . import strategies
 
     wanted = (
@@ -197,13 +197,13 @@ def _batches(can: Capabilities, profile: Profile, seed: int) -> tuple[Batch, ...
 
 
 def _judge_declared(run: Run, declared: Sequence[Declared]) -> None:
-    """A declared capability that was refused on every plan is a broken promise (GT-20)."""
+    """A declared capability that was declined on every plan fails GT-20."""
     for capability in declared:
         answers = [run.answers[p] for p in run.answers if capability.used_by(p)]
         if "GT-20" in run.tallies and all(answer.kind == "unsupported" for answer in answers):
             verdict = Verdict(
                 Outcome.FAIL,
-                expected=f"what is declared ({capability.name}) is made at least once",
+                expected=f"the declared capability ({capability.name}) is made at least once",
                 actual=f"declined on all {len(answers)} plans that use it: "
                 f"{scrubbed(run.answers[capability.plan].reason)}",
             )

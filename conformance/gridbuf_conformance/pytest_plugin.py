@@ -1,25 +1,24 @@
-"""The pytest plugin: each rule of the suite is a test, and any object in a test can be judged.
+"""The pytest plugin: each rule of the suite is a test, and a fixture judges objects in tests.
 
 ```console
 $ pytest --gridbuf-producer mylib.testing:Producer
 ```
 
-The tests are `gridbuf::mylib.testing:Producer::PB-01` and so on, one a rule; those of consumers begin with
-`gridbuf-consumer`. All tests of one target share one run of the suite, because a plan answers many rules at
-once: the first of them runs it, for the rules that -k, -m and --deselect have left. With pytest-xdist the workers
-share that run as well: the first that needs it runs it under a file lock, the others read its report.
+The tests have ids like `gridbuf::mylib.testing:Producer::PB-01`, one for each rule; ids of consumers begin with
+`gridbuf-consumer`. All tests of one target share one run of the suite, because one plan tests many rules. The
+first test runs the suite for the rules that -k, -m and --deselect have left. With pytest-xdist the workers
+share that run: the first worker runs it under a file lock, and the other workers read its report.
 
-What becomes of an outcome: FAIL and its kin fail with the failure as the command prints it, the command that
-replays it included. ADVISORY passes, with its text as a captured section (`pytest -rP`) and a line at the end; no
-warning, for projects that turn warnings into errors would turn a SHOULD into a failure. A known failure (XFAIL) is
-xfailed. What was not judged is skipped, with the reason. The verdict of a whole run is that of `gridbuf-conformance
-check` with the same rules: what no single test can carry (a rule that was not selected and failed all the same, a
-producer that declined every plan) is an error at the end of the target's last test.
+FAIL, XPASS, CRASH, TIMEOUT, UNSTABLE and ERROR fail, with the text and the replay command of `check`. ADVISORY
+passes, with its text as a captured section (`pytest -rP`) and a line at the end. It is not a warning, because
+projects that turn warnings into errors would fail for a SHOULD. A known failure (XFAIL) is xfailed. Rules that were
+not judged are skipped, with the reason. The whole run has the result of `gridbuf-conformance check` with the same
+rules. Two cases do not belong to a selected test: a rule that was not selected and failed, and a producer that
+declined every plan. They are errors at the end of the last test of the target.
 
 The fixture `gridbuf_check` judges a live object and raises AssertionError with the report.
 
-The plugin is loaded by every pytest of the environment it is installed in, so nothing of the suite is imported
-before it is needed.
+Every pytest of the environment loads the plugin. So it imports the suite only when a test needs it.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["Check", "Requirement", "Target"]
 
 _SIDES = {"producer": "gridbuf", "consumer": "gridbuf-consumer"}
-"""What is judged, and what the ids of its tests begin with."""
+"""The sides, with the start of the ids of their tests."""
 _NODE_ID = re.compile(r"^(?:.*/)?(gridbuf|gridbuf-consumer)::(.+?)(?:::([A-Z]+-[0-9]+))?$")
 _NOT_JUDGED = ("UNSUPPORTED", "UNTESTED", "BLOCKED")
 _DEFAULT_PROFILE = "smoke"
@@ -58,7 +57,7 @@ _SHARED = "gridbuf_shared_folder"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--gridbuf-…`, and the same in the ini file; the command line takes precedence."""
+    """Adds the options `--gridbuf-…` and the keys of the ini file; the command line takes precedence."""
     group = parser.getgroup("gridbuf", "gridbuf-conformance: rules of array exchange as tests")
     for side in _SIDES:
         group.addoption(
@@ -74,7 +73,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
             f"{side}s to judge; files are relative to the root folder",
             type="args",
         )
-    _add_option(group, parser, "profile", f"how many plans are tried (default: {_DEFAULT_PROFILE})")
+    _add_option(group, parser, "profile", f"number of plans, by name (default: {_DEFAULT_PROFILE})")
     _add_option(group, parser, "rules", "only these rules: ids and wildcards, as in DL-*,XA-03")
     group.addoption(
         "--gridbuf-known",
@@ -91,7 +90,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="PATH",
         action="append",
         default=[],
-        help="write the suite's own report, its format by suffix (.html, .json, …); may be repeated",
+        help="write the report of the suite; the suffix selects the format (.html, .json, …); may be repeated",
     )
 
 
@@ -107,7 +106,7 @@ def _option(config: pytest.Config, name: str) -> Any:
 
 
 def _targets(config: pytest.Config, side: str) -> list[str]:
-    """The targets as they are written; files of the ini file begin at the root folder, wherever pytest was started."""
+    """The targets as written; files of the ini file are relative to the root folder, wherever pytest starts."""
     given = config.getoption(f"gridbuf_{side}s")
     if given is not None:
         return list(dict.fromkeys(given))
@@ -125,7 +124,7 @@ def _is_file(target: str) -> bool:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Understands ids of tests on the command line; makes the folder where reports are shared, if there will be any."""
+    """Reads test ids of the command line, and makes the folder for shared reports if there is a target."""
     config.addinivalue_line(
         "markers", "gridbuf: a rule of gridbuf-conformance (`-m gridbuf` runs nothing else)"
     )
@@ -142,9 +141,9 @@ _PICKED = pytest.StashKey[list[tuple[str, str, str]]]()
 
 
 def _take_node_ids(config: pytest.Config) -> None:
-    """`pytest gridbuf::numpy::PB-01`: such an argument is no file, and pytest must not look for one.
+    """Removes ids such as `gridbuf::numpy::PB-01` from the arguments: pytest must not look for such a file.
 
-    The ids are kept as an option, which is how they reach the workers of pytest-xdist.
+    An option keeps the ids, because the workers of pytest-xdist get options.
     """
     matches = {argument: _NODE_ID.match(argument) for argument in config.args}
     found = [argument for argument, match in matches.items() if match]
@@ -162,13 +161,13 @@ def _take_node_ids(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """pytest-xdist starts a worker: it learns where the reports are shared."""
+    """Tells a worker of pytest-xdist the folder for shared reports."""
     if _FOLDER in node.config.stash:
         node.workerinput[_SHARED] = str(node.config.stash[_FOLDER])
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Removes the shared folder; it is the controller's, with pytest-xdist."""
+    """Removes the shared folder; with pytest-xdist only the controller does."""
     if not hasattr(config, "workerinput") and _FOLDER in config.stash:
         shutil.rmtree(config.stash[_FOLDER], ignore_errors=True)
 
@@ -177,7 +176,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(
     session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Adds the rules of all targets, before -k, -m and --deselect choose among the tests."""
+    """Adds the rules of all targets, before -k, -m and --deselect select tests."""
     picked = config.stash[_PICKED]
     for side, head in _SIDES.items():
         chosen = [(target, rule) for picked_head, target, rule in picked if picked_head == head]
@@ -192,7 +191,7 @@ def pytest_collection_modifyitems(
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """One line a target, as the command ends in; and where the reports lie."""
+    """Prints one line for each target: the conclusion of the command, and the advisories."""
     reports = _finished(config)
     if not reports:
         return
@@ -209,7 +208,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Writes the reports that were asked for."""
+    """Writes the reports of `--gridbuf-report`."""
     paths = session.config.getoption("gridbuf_reports")
     if not paths or hasattr(session.config, "workerinput"):
         return
@@ -220,14 +219,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def _finished(config: pytest.Config) -> list[dict[str, Any]]:
-    """The reports of this session's runs, in the order in which the targets were named."""
+    """The reports of the runs of this session, in the order of the targets."""
     folder = config.stash.get(_FOLDER, None)
     files = sorted(folder.glob("*.json")) if folder is not None else []
     return [json.loads(file.read_text(encoding="utf-8")) for file in files]
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """Which targets are judged, and how."""
+    """Names the targets and the profile."""
     named = {side: _targets(config, side) for side in _SIDES}
     shown = [f"{side} {name}" for side, names in named.items() for name in names]
     if not shown and not config.stash[_PICKED]:
@@ -240,7 +239,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 
 class Target(pytest.Collector):
-    """A producer or a consumer: its tests are the rules, its report is made once."""
+    """A producer or a consumer: its tests are the rules, and they share one report."""
 
     def __init__(self, *, side: str, rules: list[str], **options: Any) -> None:
         super().__init__(**options)
@@ -250,14 +249,23 @@ class Target(pytest.Collector):
         self._trouble = ""
 
     def collect(self) -> list[pytest.Item]:
-        """One test a rule that the options select."""
+        """One test for each rule that the options select."""
         return [Requirement.from_parent(self, name=rule) for rule in self._rules]
 
     def report(self) -> Report:
-        """The report on the rules that are left to be tested; the first call makes it.
+        """Returns the report on the selected rules; the first call runs the suite.
 
-        Raises what the first call raised: `pytest.fail.Exception` if the target cannot be loaded, and on later calls
-        `pytest.skip.Exception`, so that one trouble is one error.
+        Returns
+        -------
+        Report
+            The report of the target.
+
+        Raises
+        ------
+        pytest.fail.Exception
+            If the target cannot be loaded, on the first call.
+        pytest.skip.Exception
+            If the target cannot be loaded, on later calls, so that one problem is one error.
         """
         if self._trouble:
             pytest.skip(f"not judged: {self._trouble}")
@@ -272,7 +280,7 @@ class Target(pytest.Collector):
         return self._report
 
     def teardown(self) -> None:
-        """Fails for what no test of this session says, so that the session's verdict is the command's."""
+        """Fails for results without a selected test, so that the session fails exactly if the command fails."""
         report = self._report
         if report is None:
             return
@@ -289,7 +297,7 @@ class Target(pytest.Collector):
         return [item.name for item in self.session.items if item.parent is self]
 
     def _shared_run(self) -> Report:
-        """Runs the suite, or takes the report that another process of this session has made or is making."""
+        """Runs the suite, or reads the report of another process of this session."""
         from .report import Report
 
         order = f"{[*_SIDES].index(self.side)}{self.session.items.index(self._first()):06}"
@@ -326,7 +334,7 @@ class Requirement(pytest.Item):
         self.add_marker("gridbuf")
 
     def setup(self) -> None:
-        """Makes the target's report, once: a target that cannot be loaded is an error here, not a failure."""
+        """Gets the report of the target. A target that cannot be loaded is an error here, not a failure."""
         report = self.parent.report()
         self._rule: Mapping[str, Any] = next(
             rule for rule in report.data["rules"] if rule["id"] == self.name
@@ -334,7 +342,7 @@ class Requirement(pytest.Item):
         self.user_properties.append(("gridbuf.outcome", self._rule["outcome"]))
 
     def runtest(self) -> None:
-        """Turns the rule's outcome into pytest's."""
+        """Turns the outcome of the rule into an outcome of pytest."""
         outcome = self._rule["outcome"]
         if outcome in _NOT_JUDGED:
             pytest.skip(f"{outcome}: {self._rule['note'] or 'no reason was recorded'}")
@@ -346,12 +354,12 @@ class Requirement(pytest.Item):
             pytest.fail(f"{_headline(self._rule)}\n{_rendered(self._rule)}", pytrace=False)
 
     def reportinfo(self) -> tuple[Path, None, str]:
-        """No file is the place of a rule; the root folder stands for it."""
+        """Reports the root folder as the place of a rule, because a rule has no file."""
         return self.config.rootpath, None, f"{self.parent.name} {self.name}"
 
 
 def _headline(rule: Mapping[str, Any]) -> str:
-    """The first line of a failure: what pytest repeats in its summary."""
+    """The first line of a failure, which pytest repeats in its summary."""
     from .text import clean, shorten
 
     failure: Mapping[str, Any] = next(iter(rule["failures"]), {})
@@ -366,7 +374,7 @@ def _reason(rule: Mapping[str, Any]) -> str:
 
 
 def _rendered(rule: Mapping[str, Any]) -> str:
-    """A rule's entry as the command prints it."""
+    """The entry of a rule, as the command prints it."""
     from rich.console import Console
 
     from .render import console
@@ -377,7 +385,7 @@ def _rendered(rule: Mapping[str, Any]) -> str:
 
 
 def _rules_of(target: str, side: str, patterns: str | None) -> list[str]:
-    """The ids of the rules that a target is judged by; a pattern that matches none is a usage error."""
+    """The ids of the rules for a target; a pattern that matches no rule is a usage error."""
     from . import catalogue, producers
 
     if patterns is None and side == "producer" and target in producers.BUILT_IN:
@@ -390,7 +398,7 @@ def _rules_of(target: str, side: str, patterns: str | None) -> list[str]:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Alone among the processes that use this file; a process that dies lets go of it."""
+    """Locks a file against other processes; the system releases the lock of a process that dies."""
     import fcntl
 
     with open(path, "w") as file:
@@ -402,7 +410,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 class Check(Protocol):
-    """What the fixture `gridbuf_check` is."""
+    """The type of the fixture `gridbuf_check`."""
 
     def __call__(
         self, obj: Any, rules: str | Iterable[str] | None = None, *, device_table: Any = None
@@ -411,10 +419,22 @@ class Check(Protocol):
 
 @pytest.fixture(scope="session")
 def gridbuf_check() -> Callable[..., Report]:
-    """Judges a live object: `gridbuf_check(obj)` returns the report, or raises AssertionError with it.
+    """A function that judges a live object: `gridbuf_check(obj, rules=None, *, device_table=None)`.
 
-    `rules` selects, as in `gridbuf_conformance.check`. An object that has no interface raises as well: a test that
-    judges nothing must not pass.
+    The parameters are those of `gridbuf_conformance.check`. The function returns the report.
+
+    Raises
+    ------
+    AssertionError
+        If a rule fails, with the report. Also if the object has none of the interfaces, because a test that
+        judges nothing must not pass.
+
+    Examples
+    --------
+    ```python
+    def test_arrays_conform(gridbuf_check):
+        gridbuf_check(mylib.zeros((3, 4)), rules="AI-*,XA-*")
+    ```
     """
 
     def judge(
@@ -426,15 +446,17 @@ def gridbuf_check() -> Callable[..., Report]:
         report = gc.check(obj, rules=rules, device_table=device_table)
         if report.exit_code != gc.ExitCode.CONFORMANT:
             raise AssertionError(f"{report!r}\n{report}")
-        # What holds of a bare object() says nothing of this one.
+        # Rules that also hold for a bare object() say nothing about this object.
         if not _judged(report) - _judged(gc.check(object(), rules=rules)):
             kind = type(obj).__name__
-            raise AssertionError(f"nothing was judged: {kind} has no interface that was asked for")
+            raise AssertionError(
+                f"nothing was judged: {kind} has no interface of the selected rules"
+            )
         return report
 
     return judge
 
 
 def _judged(report: Report) -> set[str]:
-    """The rules that had something of their own to say."""
+    """The rules that were judged."""
     return {rule for rule, outcome in report.outcomes.items() if outcome not in _NOT_JUDGED}

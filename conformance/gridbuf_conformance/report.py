@@ -1,15 +1,14 @@
-"""The report: what a run came to, as data, as text, and as a file in any of the formats.
+"""The report: the result of a run as data, as text, and as a file in one of the formats.
 
-`Report.of(events)` renders the event stream into one JSON-able object, whose keys are part of the
-suite's public interface (schema `gridbuf-conformance-report/2`, in JSON Schema `report.schema.json`):
+`Report.of(events)` makes one object for JSON from the event stream. Its keys are part of the public API
+(schema `gridbuf-conformance-report/2`, in JSON Schema `report.schema.json`):
 
-`schema`, `suite` (name, version), `target` (name, version, python, platform, and `side`: whether a
-"producer" or a "consumer" was judged), `profile`, `seed`,
-`summary` (count by outcome), `plans` (count by what the producer answered), `rules` (id, level,
-outcome, plans, failures, note), `notes` (what the run left out, and why), `timing`.
+`schema`, `suite` (name, version), `target` (name, version, python, platform, and `side`: "producer" or
+"consumer"), `profile`, `seed`, `summary` (count by outcome), `plans` (count by answer of the producer),
+`rules` (id, level, outcome, plans, failures, note), `notes` (omissions of the run, with reasons), `timing`.
 
-A failure is `plan`, `expected`, `actual`, `note`, `drawing` and `replay`, the command that shows it
-again. Two runs with the same inputs differ in `timing` only.
+A failure has `plan`, `expected`, `actual`, `note`, `drawing`, and `replay`, the command that repeats it.
+Two runs with the same inputs differ only in `timing`.
 """
 
 from __future__ import annotations
@@ -29,7 +28,15 @@ SCHEMA = "gridbuf-conformance-report/2"
 
 
 class Report:
-    """The result of one run. `data` is the JSON-able object, `events` the stream it came from."""
+    """The result of one run. `str(report)` is the text of the terminal.
+
+    Attributes
+    ----------
+    data : dict
+        The report as an object for JSON.
+    events : list
+        The event stream of the run.
+    """
 
     def __init__(self, data: dict[str, Any], events: Sequence[Event] = ()) -> None:
         self.data = data
@@ -37,7 +44,23 @@ class Report:
 
     @classmethod
     def of(cls, events: Sequence[Event]) -> Report:
-        """Renders a finished event stream; raises ValueError if its `start` or `end` is missing."""
+        """Makes a report from the event stream of a finished run.
+
+        Parameters
+        ----------
+        events : sequence of dict
+            The event stream.
+
+        Returns
+        -------
+        Report
+            The report of the run.
+
+        Raises
+        ------
+        ValueError
+            If the event `start` or `end` is missing.
+        """
         named = {event["event"]: event for event in events}
         if not {"start", "end"} <= named.keys():
             raise ValueError(
@@ -64,14 +87,14 @@ class Report:
 
     @property
     def failed(self) -> tuple[str, ...]:
-        """The ids, sorted, whose outcomes make the exit code 1."""
+        """The sorted ids of the rules whose outcomes make the exit code 1."""
         return tuple(sorted(id_ for id_, outcome in self.outcomes.items() if outcome in FAILED))
 
     @property
     def exit_code(self) -> int:
-        """0 conformant, 1 not, 3 the suite failed, 5 nothing was judged (`outcomes.ExitCode`).
+        """0 conformant, 1 not conformant, 3 the suite failed, 5 nothing was judged (`outcomes.ExitCode`).
 
-        Nothing was judged if no rule was selected, or if every plan was declined, every export refused.
+        Nothing was judged if no rule was selected, or if the target declined every plan or export.
         """
         code = exit_code_of(Outcome(outcome) for outcome in self.outcomes.values())
         declined_all = bool(self.data["plans"]) and set(self.data["plans"]) <= {
@@ -83,19 +106,27 @@ class Report:
         return int(code)
 
     def to_json(self) -> str:
-        """The report as JSON text, indented, ended by a newline."""
+        """The report as indented JSON text with a final newline."""
         return render.to_json([self.data])
 
     def save(self, path: str | Path) -> None:
-        """Writes the report in the format that the path's suffix names (`FORMATS`).
+        """Writes the report to a file.
 
-        Raises ValueError for any other suffix.
+        Parameters
+        ----------
+        path : str or Path
+            The file. Its suffix selects the format (`FORMATS`).
+
+        Raises
+        ------
+        ValueError
+            If `FORMATS` does not have the suffix.
         """
         path = Path(path)
         render = FORMATS.get(path.suffix)
         if render is None:
             raise ValueError(
-                f"no report format is called {path.suffix!r}; use one of {', '.join(FORMATS)}"
+                f"no report format has the suffix {path.suffix!r}; use one of {', '.join(FORMATS)}"
             )
         path.write_text(render(self), encoding="utf-8")
 
@@ -121,4 +152,4 @@ FORMATS: dict[str, Callable[[Report], str]] = {
     **{suffix: _rendered(suffix) for suffix in render.FORMATS},
     ".jsonl": lambda report: to_json_lines(report.events),
 }
-"""Suffix → how a report becomes text of that format: those of `render`, and the event stream."""
+"""The function for each suffix that turns a report into text: the formats of `render`, and the event stream."""

@@ -1,4 +1,4 @@
-"""Verdicts on what a plan came to: an observation goes to the judge, the rest is decided here."""
+"""Verdicts on the result of a plan: the judge decides on an observation, this module on other results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}\b")
 
 
 def verdicts_of(plan: Plan | None, result: Result, rules: list[str]) -> dict[str, Verdict]:
-    """What each selected rule says of a result, be it an observation or none."""
+    """The verdict of each selected rule on a result, with or without an observation."""
     if isinstance(result.observation, Observation):
         return _judged(result.observation, plan, rules)
     if result.kind == "unsupported":
@@ -28,7 +28,7 @@ def verdicts_of(plan: Plan | None, result: Result, rules: list[str]) -> dict[str
     if result.kind == "error":
         return dict.fromkeys(rules, suite_error(result.reason))
     if plan is not None and plan.fill is None and "SIGKILL" in result.reason:
-        reason = "the system ended the process, probably for want of memory"
+        reason = "the system ended the process, probably out of memory"
         return dict.fromkeys(rules, Verdict(Outcome.UNTESTED, note=reason))
     return verdicts_of_death(result, rules, Outcome(result.kind.upper()), plan)
 
@@ -40,7 +40,7 @@ def _judged(observation: Observation, plan: Plan | None, rules: list[str]) -> di
 
 
 def guarded(judged: Callable[[], dict[str, Verdict]], rules: list[str]) -> dict[str, Verdict]:
-    """The verdicts of a judge; if it raises itself, each rule has the suite's own ERROR."""
+    """The verdicts of a judge; if the judge raises, each rule is an ERROR."""
     try:
         return judged()
     except Exception:
@@ -48,7 +48,7 @@ def guarded(judged: Callable[[], dict[str, Verdict]], rules: list[str]) -> dict[
 
 
 def suite_error(text: str) -> Verdict:
-    """The suite's own fault: the last line of a traceback says what, its innermost frame where."""
+    """An error of the suite: the last line of a traceback, and the file and line of its innermost frame."""
     last = text.strip().splitlines()[-1]
     places = re.findall(r'File "(?:.*/)?([^/"]+)", line (\d+)', text)
     where = f" ({places[-1][0]}:{places[-1][1]})" if places else ""
@@ -56,8 +56,8 @@ def suite_error(text: str) -> Verdict:
 
 
 def _verdicts_of_raising(result: Result, rules: list[str]) -> dict[str, Verdict]:
-    """`produce` raised: it neither gave what was asked nor declined (GT-20); nothing else can be
-    said.
+    """`produce` raised instead of returning or declining (GT-20); no other rule can be
+    judged.
     """
     broken = Verdict(
         Outcome.FAIL,
@@ -71,21 +71,23 @@ def _verdicts_of_raising(result: Result, rules: list[str]) -> dict[str, Verdict]
 def verdicts_of_death(
     result: Result, rules: list[str], outcome: Outcome, plan: Plan | None = None
 ) -> dict[str, Verdict]:
-    """The process died or hung: that counts against its step, and hides everything else."""
+    """The process died or hung: the rules of its step fail, and the other rules are blocked."""
     from .judge import STEP_RULES
 
     prefix = result.step.partition(":")[0]
-    blamed = STEP_RULES.get(result.step) or STEP_RULES.get(prefix) or ("GT-20",)
+    failing = STEP_RULES.get(result.step) or STEP_RULES.get(prefix) or ("GT-20",)
     if prefix == "dp" and plan is not None and plan.dtype_info.dlpack is None:
-        blamed = ("DP-25",)  # what DLPack has no word for had to be refused
+        failing = ("DP-25",)  # an array that DLPack cannot describe must be refused
     broken = Verdict(
         outcome, expected="the process answers and lives on", actual=scrubbed(result.reason)
     )
-    blocked = Verdict(Outcome.BLOCKED, note=f"{blamed[0]}: the process ended at step {result.step}")
-    return {**dict.fromkeys(rules, blocked), **dict.fromkeys(blamed, broken)}
+    blocked = Verdict(
+        Outcome.BLOCKED, note=f"{failing[0]}: the process ended at step {result.step}"
+    )
+    return {**dict.fromkeys(rules, blocked), **dict.fromkeys(failing, broken)}
 
 
 def scrubbed(text: str) -> str:
-    """A reason without what differs from run to run: addresses, and the folders of files."""
+    """A reason without parts that differ between runs: addresses, and the folders of files."""
     text = _ADDRESS.sub("0x…", text)
     return re.sub(r"(?<![\w.])/(?:[\w.+-]+/)+", "", text)

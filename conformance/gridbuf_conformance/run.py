@@ -33,9 +33,9 @@ __all__ = ["Run"]
 SUITE_NAME = "gridbuf-conformance"
 
 _REMARKS = {
-    State.UNJUDGED: "could not be judged here: it is neither confirmed nor stale",
+    State.UNJUDGED: "could not be judged here: it is neither confirmed nor out of date",
     State.DECLINED: "matches nothing: its plan is declined; renew it with known --update",
-    State.OTHERWISE: "is not the one that is found there now; renew it with known --update",
+    State.OTHERWISE: "differs from the current failure; update it with known --update",
 }
 
 _TIMEOUTS_TAKEN = 3
@@ -260,7 +260,7 @@ class Run:
                 raise declined_error(unmatched.place, unmatched.rule, reason)
 
     def _settle_known(self, tally: Tally) -> None:
-        """What is left to say of a rule's records: those that passed to the end, and remarks."""
+        """The remaining results of the records of a rule: records that passed, and remarks."""
         if tally.known is None:
             return
         for plan, verdict in tally.known.ended(complete=not self.given_up):

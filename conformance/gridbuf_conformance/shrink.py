@@ -25,7 +25,7 @@ _SHRINK_COST = {"crash": 4, "unstable": 8, "timeout": 40}
 
 @dataclass(frozen=True)
 class Batch:
-    """Plans drawn together: what is needed to draw them again when one of them is to be shrunk."""
+    """Plans drawn together, with the data to draw them again when the run shrinks one of them."""
 
     strategy: Any
     draws: int
@@ -116,6 +116,6 @@ class _Search:
                 return
 
     def is_known_to_fail(self, plan: Plan) -> bool:
-        """The same, from what is known already."""
+        """The same, from known answers."""
         verdict = self.tally.findings.get(plan)
         return verdict is not None and verdict.outcome is self.outcome

@@ -1,7 +1,7 @@
 """Which versions a known failure speaks of: specifiers such as `>=2.0,!=2.1.*,<3`, as in PEP 440.
 
 Written here rather than taken from `packaging`: that would be one more dependency of a suite that must
-install anywhere, for the one question whether a version lies in a range. The tests hold both side by side.
+install anywhere, for the one question whether a version is in a range. The tests hold both side by side.
 Left out are `===` and local parts in a specifier; a version's own local part ("2.13.0+cpu") says nothing
 about its range. Pre-releases are in a range if their number is: a failure of 2.0rc1 is one of `>=2.0rc1`.
 """
@@ -43,10 +43,10 @@ class Version:
 
     @classmethod
     def of(cls, text: str) -> Version:
-        """The version that `text` spells; raises ValueError for anything else."""
+        """The version in `text`; raises ValueError for other text."""
         found = _VERSION.fullmatch(text)
         if found is None:
-            raise ValueError(f"{text!r} is no version as in PEP 440, such as 2.1.0 or 2.1rc1")
+            raise ValueError(f"{text!r} is not a version as in PEP 440, such as 2.1.0 or 2.1rc1")
         pre = found["pre"]
         post_number = found["post_dash"] or found["post_n"] or 0
         return cls(
@@ -116,7 +116,7 @@ def _test_of(clause: str) -> Test:
         return _test(found["operator"], version, any_after=found["any"] is not None)
     except ValueError:
         hint = "write clauses such as >=2.0, ==2.1.* or ~=2.1.3, with commas between"
-        raise ValueError(f"{clause.strip()!r} is no version specifier; {hint}") from None
+        raise ValueError(f"{clause.strip()!r} is not a version specifier; {hint}") from None
 
 
 def _test(operator: str, bound: Version, *, any_after: bool) -> Test:

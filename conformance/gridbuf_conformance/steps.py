@@ -1,6 +1,6 @@
-"""Where the measurement stands: one short name, kept where it outlives the process that wrote it.
+"""The current step of the measurement: a short name, stored where it outlives the process that wrote it.
 
-A producer can take its whole process down. The measurer therefore says what it is about to do
+A producer can crash its whole process. The measurement therefore writes its next step
 (`enter("produce")`, `enter("dl:deleter")`) just before it does it. In a worker the name goes into a
 page shared with the driver, so that after a crash or a hang the driver knows at which step it
 happened, and with `judge.STEP_RULES` which rules that counts against.

@@ -1,4 +1,4 @@
-"""Drawing plans with Hypothesis: what is asked of a producer, and in which order it shrinks.
+"""Plans drawn with Hypothesis, and the order in which they shrink.
 
 Four kinds of plans are drawn inside a producer's capabilities:
 
@@ -9,7 +9,7 @@ Four kinds of plans are drawn inside a producer's capabilities:
 - `huge_plans`: around 2^31 and 2^32 bytes, where 32-bit sizes wrap; their memory is asked for,
   never touched.
 
-`declared_plans` is no strategy but a fixed list: for each declared capability the simplest plan
+`declared_plans` is not a strategy but a fixed list: for each declared capability the simplest plan
 that uses it.
 
 How it shrinks: the simplest plan is one dimension of extent 1, float64, row-major, unaligned. Each
@@ -84,7 +84,7 @@ _CHANGES_OF_A_NEW_PLAN = 3
 
 
 class _Axis(NamedTuple):
-    """What is drawn for one axis; the numbers are brought into range when the plan is built."""
+    """The drawn values of one axis; the plan brings the numbers into range."""
 
     extent: int
     place: int
@@ -523,7 +523,7 @@ def _own_settings(draws: int) -> hypothesis_settings:
 
 @contextmanager
 def _reproducible() -> Iterator[None]:
-    """Keeps what else is imported out of what is drawn.
+    """Keeps the constants of other imported modules out of the drawn plans.
 
     Hypothesis (from 6.131 on) mixes integer literals of the local modules it finds imported into
     its draws. Plans would then depend on which modules happen to be loaded, and two runs in one

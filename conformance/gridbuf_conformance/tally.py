@@ -1,4 +1,4 @@
-"""What is known of one rule so far: its outcomes, the reasons given, and the plans that fail it."""
+"""The state of one rule in a run: its outcomes, their reasons, and the plans that fail it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ON_RECORD = (Outcome.XFAIL, Outcome.XPASS)
 
 @dataclass
 class Tally:
-    """What is known of one rule so far."""
+    """The state of one rule in a run."""
 
     rule: Rule
     outcomes: Counter[Outcome] = field(default_factory=Counter)
@@ -50,7 +50,7 @@ class Tally:
 
     @property
     def news(self) -> Outcome | None:
-        """The worst finding that is not on record: what is worth a smaller plan."""
+        """The worst finding without a record: the finding to shrink."""
         found = {verdict.outcome for verdict in self.findings.values()}.difference(_ON_RECORD)
         return worst(found) if found else None
 
@@ -62,7 +62,7 @@ class Tally:
 
     @property
     def plans_judged(self) -> int:
-        """On how many plans the rule could say something of its own."""
+        """The number of plans on which the rule was judged."""
         silent = (Outcome.UNSUPPORTED, Outcome.UNTESTED, Outcome.BLOCKED)
         return sum(n for outcome, n in self.outcomes.items() if outcome not in silent)
 

@@ -1,13 +1,12 @@
-"""Naming what is judged: from what a user writes to a producer or a consumer, in whichever process
-asks.
+"""Targets: the text that names a producer or a consumer, and the import of that object.
 
 A target is written as
-- the name of a producer or consumer that is built in or announced by an entry point
+- the name of a built-in producer or consumer, or the name of an entry point
   (`producers.entries`, `named_consumers.entries`),
 - `package.module:Attribute`,
-- `path/to/file.py:Attribute` (without one: `Producer`, or `consume`).
+- `path/to/file.py:Attribute` (without attribute: `Producer`, or `consume`).
 
-The driver only ever handles the written form; the worker is the one that imports.
+The driver handles only the written form; the worker imports the object.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ _DEFAULT_ATTRIBUTE = {"producer": "Producer", "consumer": "consume"}
 
 
 class CannotLoad(Exception):
-    """The producer cannot be loaded (exit code 4); the text says why and what to do."""
+    """The producer or consumer cannot be loaded (exit code 4). The message says why and what to do."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """Something that another process can find: `written` is what a person types to name it.
+    """A name that another process can resolve: `written` is the text of the user.
 
-    `file` is where the module's source lies, for modules that only their own process can import by
-    name (a script, a test module). `side` is "producer" or "consumer".
+    `file` is the source file of the module, for modules that only their own process can import by name
+    (a script, a test module). `side` is "producer" or "consumer".
     """
 
     written: str
@@ -46,7 +45,7 @@ class Target:
 
     @property
     def shown(self) -> str:
-        """As written, but without the folders of an absolute path: what reports may hold."""
+        """The written name without the folders of an absolute path: reports contain no absolute paths."""
         return os.path.basename(self.written) if os.path.isabs(self.written) else self.written
 
     def to_dict(self) -> dict[str, Any]:
@@ -54,10 +53,10 @@ class Target:
 
 
 def name_of(producer: str | type | Any, side: str = "producer") -> Target:
-    """The target for what a caller passed: a written name, a producer class of a module, or (for
-    the side "consumer") a function of a module.
+    """The target of an argument: a written name, a producer class of a module, or (for the side
+    "consumer") a function of a module.
 
-    Raises CannotLoad for what no other process can import.
+    Raises CannotLoad for objects that another process cannot import.
     """
     if isinstance(producer, str):
         return Target(producer, side=side)
@@ -91,11 +90,9 @@ def name_of(producer: str | type | Any, side: str = "producer") -> Target:
 
 
 def load(target: Target | str) -> Any:
-    """The producer object, or the `Consumer`, that a target names. Runs its import: only for the
-    worker's use.
+    """The producer object, or the `Consumer`, of a target. It imports the library; only the worker calls it.
 
-    Raises CannotLoad for a name that means nothing, an import that fails, and an object that is
-    none.
+    Raises CannotLoad for an unknown name, a failing import, and an object that is not a producer or consumer.
     """
     target = Target(target) if isinstance(target, str) else target
     if target.side == "consumer":
@@ -181,7 +178,7 @@ def _module_of_file(path: str) -> ModuleType:
     name = os.path.splitext(os.path.basename(path))[0]
     spec = importlib.util.spec_from_file_location(f"gridbuf_conformance_target_{name}", path)
     if spec is None or spec.loader is None:
-        raise CannotLoad(f"{path} is no Python file; its name must end in .py")
+        raise CannotLoad(f"{path} is not a Python file; its name must end in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
@@ -210,7 +207,7 @@ def _attribute(module: ModuleType, dotted: str, target: Target) -> Any:
 
 
 def shown(producer: Any, side: str = "producer") -> str:
-    """How reports and replay commands name what is judged: as a person would write it."""
+    """The name of a target in reports and replay commands, as a user writes it."""
     try:
         return name_of(producer, side).shown
     except CannotLoad:

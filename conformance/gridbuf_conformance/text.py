@@ -1,9 +1,9 @@
-"""Text that came from a producer, made safe and short enough to show.
+"""Text from a producer, made safe and short.
 
-What a producer says (an error's text, a type's name, a format string) ends up on terminals, in XML and in
+Texts of a producer (an error, the name of a type, a format string) appear on terminals, in XML and in
 HTML. It may hold terminal escapes, characters XML cannot carry, lone surrogates that no encoder takes, or
 a million characters. Every renderer passes such text through `clean` and `shorten`, so that no report can
-be broken, or forged, by the accused.
+be broken or forged by a producer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 __all__ = ["clean", "describe_plan", "one_line", "plural", "shorten"]
 
 # Bidirectional overrides reorder what a reader sees of the text around them; the other members of the
-# category Cf (joiners, soft hyphens) are part of honest text and stay.
+# category Cf (joiners, soft hyphens) are part of normal text and stay.
 _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _SHOWN_AS_CODE = frozenset({"Cc", "Cs", "Cn", "Zl", "Zp"})
 
@@ -47,7 +47,7 @@ def clean(value: object) -> str:
 
 
 def one_line(value: object) -> str:
-    """`clean`, and line breaks as spaces: a name must not be able to write a line of its own."""
+    """`clean`, and line breaks as spaces: a name must not be able to add a line."""
     return clean(value).replace("\n", " ")
 
 

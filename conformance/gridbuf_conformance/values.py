@@ -59,7 +59,7 @@ def error_info(error: BaseException) -> ErrorInfo:
 def attempt(call: Callable[[], Any]) -> tuple[Any, ErrorInfo | None]:
     """(result, None), or (None, info on what `call` raised).
 
-    KeyboardInterrupt passes through: it is the user's. SystemExit and the like are a producer's fault.
+    KeyboardInterrupt propagates: it comes from the user. SystemExit and similar exceptions are a failure of the producer.
     """
     try:
         return call(), None

@@ -1,9 +1,9 @@
-"""The worker: a process of its own in which the producer is imported, called and measured.
+"""The worker: a separate process that imports, calls and measures the producer.
 
 The driver starts it by `COMMAND` as a fresh interpreter (never a fork: no locks, threads or device
 contexts of the parent come along) with the driver's `sys.path`, and talks to it over one socket:
 messages are JSON with their length before them, one answer for each request. The producer's
-standard output is free for its own use. Where the worker stands is written to a shared page
+standard output is free for its own use. The worker writes its current step to a shared page
 (`steps`), which outlives it.
 
 The worker holds no opinion: what it answers is what it saw. `serve` is all of it; `answer` is the
@@ -65,7 +65,7 @@ def serve(socket_fd: int, slot_fd: int, target: dict[str, Any]) -> None:
     from . import measure  # noqa: F401 (loaded now, so that no plan's time limit pays for it)
 
     gc.collect()
-    gc.freeze()  # what is loaded by now stays: collections during a measurement need not look at it
+    gc.freeze()  # loaded modules stay: collections during a measurement need not scan them
     steps.enter("idle")
     while (request := receive(channel)) is not None:
         send(channel, to_json(answer(producer, request, devices)))

@@ -1,6 +1,6 @@
 """The mutant zoo: deliberately wrong producers that test the suite itself.
 
-Each mutant is a whole producer with one fault. A run of the suite on it must break exactly the rules that the
+Each mutant is a whole producer with one defect. A run of the suite on it must break exactly the rules that the
 mutant names, and a run on the reference producer, made of the same parts, must break none. The table in
 `conformance/KILLS.md` is written by `python -m gridbuf_conformance_mutants` from what is declared here, and
 `tests/test_kill_matrix.py` proves every row of it.
@@ -33,14 +33,14 @@ MODULES = (
     "allocation",
     "dying",
 )
-"""The modules of the zoo, by what their faults are about."""
+"""The modules of the zoo, by what their defects are about."""
 
 CONSUMER_MODULES = ("consume_dlpack", "consume_exchange", "host_consumers")
 """The same for consumers (`consumer`): functions that take arrays wrongly."""
 
 
 def zoo(*, every_python: bool = False) -> list[type[Mutant]]:
-    """All mutants whose fault can be shown here; with `every_python`, all there are."""
+    """All mutants whose defect can be shown here; with `every_python`, all there are."""
     found = []
     for name in MODULES:
         module = importlib.import_module(f"{__name__}.{name}")

@@ -1,4 +1,4 @@
-"""Faults that only show when two interfaces of one object are compared (XA rules)."""
+"""Defects that only show when two interfaces of one object are compared (XA rules)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from .reference import (
 
 
 class DictAndBuffer(ExportsArrayInterface, Memory, ExportsBuffer):
-    """The array interface beside the buffer protocol."""
+    """The array interface next to the buffer protocol."""
 
 
 class DictAndDLPack(ExportsArrayInterface, ExportsDLPack, Memory):
-    """The array interface beside DLPack."""
+    """The array interface next to DLPack."""
 
 
 @faulty("XA-01")
@@ -143,7 +143,7 @@ class DictReportsZeros(_HiddenCopy):
 
 
 class PagesRefuseReading(Mutant):
-    """The pages can be neither read nor written, though host interfaces point to them."""
+    """The pages can be neither read nor written, but host interfaces point to them."""
 
     breaks = frozenset({"XA-10"})
 
@@ -154,7 +154,7 @@ class PagesRefuseReading(Mutant):
         return array
 
     class array_type(DictAndBuffer):
-        """The array interface beside the buffer protocol."""
+        """The array interface next to the buffer protocol."""
 
 
 _libc = ctypes.CDLL(None)
@@ -163,7 +163,7 @@ _libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 
 @faulty("XA-11")
 class ViewsOutliveTheMemory(Array):
-    """The pages are gone when the array is collected, whoever still holds a view of it or a capsule."""
+    """The pages are unmapped when the array is collected, even if a view or a capsule is still held."""
 
     def export(self, versioned: bool, *, copied: bool) -> Export:
         export = super().export(versioned, copied=copied)

@@ -1,4 +1,4 @@
-"""Faults of allocators (GT rules): the arrays describe themselves rightly, and are not what was asked."""
+"""Defects of allocators (GT rules): the arrays describe themselves correctly, but do not follow the plan."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .reference import Exports, ExportsArrayInterface, ExportsBuffer, Memory, st
 
 
 class _PlainArray(ExportsArrayInterface, Memory, ExportsBuffer):
-    """The array interface beside the buffer protocol."""
+    """The array interface next to the buffer protocol."""
 
 
 class _Allocator(Mutant):
@@ -28,7 +28,7 @@ class _Allocator(Mutant):
 
 
 class _Substitutes(_Allocator):
-    """Makes another plan than the one that was asked."""
+    """Makes the array of another plan."""
 
     def other(self, plan: Plan) -> Plan:
         raise NotImplementedError(f"{type(self).__name__} must define other")
@@ -96,7 +96,7 @@ class InverseLayout(_Substitutes):
 
 
 class BaseIsAligned(_Substitutes):
-    """The first element is aligned, not the one that was asked."""
+    """The first element is aligned, not the requested element."""
 
     breaks = frozenset({"GT-16"})
 
@@ -119,7 +119,7 @@ class AlignedToHalf(_Allocator):
 
 
 class OffByOneItem(_Allocator):
-    """The aligned element is the neighbour of the one that was asked."""
+    """The aligned element is the neighbour of the requested element."""
 
     breaks = frozenset({"GT-16"})
 
@@ -130,7 +130,7 @@ class OffByOneItem(_Allocator):
 
 
 class RowsAreNotPadded(_Allocator):
-    """Only the one element is aligned: the others of its index in the contiguous dimension are not."""
+    """Only one element is aligned: other elements with its index in the contiguous dimension are not."""
 
     breaks = frozenset({"GT-22"})
 
@@ -178,7 +178,7 @@ class StridesVary(_Allocator):
 
 
 class OneBlockForAll(_Allocator):
-    """Every result lies in the same block."""
+    """Every result is in the same block."""
 
     breaks = frozenset({"GT-21"})
     shared: ClassVar[list[Block]] = []

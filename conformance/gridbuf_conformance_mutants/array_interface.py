@@ -1,4 +1,4 @@
-"""Faults of `__array_interface__` (AI rules). Most arrays here have no other interface."""
+"""Defects of `__array_interface__` (AI rules). Most arrays here have no other interface."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class InterfaceIsAMethod(Memory):
 
 @faulty("AI-01")
 class InterfaceIsAnotherMapping(Base):
-    """A mapping that is no dict."""
+    """The attribute is a mapping, but not a dict."""
 
     def array_interface(self) -> UserDict:
         return UserDict(super().array_interface())
@@ -158,7 +158,7 @@ class ByteOrderNotRelevant(_Edited):
 
 @faulty("AI-09", "GT-20")
 class ByteOrderInverted(_Edited):
-    """Little-endian bytes are declared big-endian and the other way round; empty arrays are, too."""
+    """Little-endian bytes are declared big-endian and vice versa; empty arrays are, too."""
 
     def edit(self) -> dict:
         typestr = self.element.typestr(not self.swapped)
@@ -323,7 +323,7 @@ class DataIsNoBuffer(_Edited):
 
 @faulty("AI-17")
 class OwnBufferMissing(_Edited):
-    """`data` is None, and the object has no buffer of its own."""
+    """`data` is None, and the object has no buffer."""
 
     def edit(self) -> dict:
         return {"data": None}
@@ -400,7 +400,7 @@ class ReadOnlyFlagMissing(_Edited):
 
 @faulty("AI-25", "GT-20")
 class ReadOnlyFlagInverted(_Edited):
-    """Pages that refuse writing are declared writable, and the other way round."""
+    """Pages that refuse writing are declared writable, and vice versa."""
 
     def edit(self) -> dict:
         return {"data": (self.address, not self.readonly)}

@@ -1,4 +1,4 @@
-"""Faults of `__array_struct__` (AS rules). The arrays here have no other interface, except for the last one."""
+"""Defects of `__array_struct__` (AS rules). The arrays here have no other interface, except for the last one."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class FortranBitAlwaysSet(_Flags):
 
 @faulty("AS-05")
 class NativeBitAlwaysSet(ExportsArrayInterface, ExportsArrayStruct, Memory):
-    """Swapped numbers claim to be in native order; the dict beside it tells better."""
+    """Swapped numbers claim to be in native order; the dict is correct."""
 
     def array_struct_flags(self) -> int:
         return super().array_struct_flags() | 0x200

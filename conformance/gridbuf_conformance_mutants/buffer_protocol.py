@@ -1,4 +1,4 @@
-"""Faults of the buffer protocol (PB rules). The arrays here have no other interface."""
+"""Defects of the buffer protocol (PB rules). The arrays here have no other interface."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ class FormatLeftOut(_Edited):
 
 @faulty("PB-07")
 class FormatOfAnotherKind(ExportsArrayInterface, Memory, ExportsBuffer):
-    """Floating-point numbers of 8 bytes are called integers; the array interface beside it knows better."""
+    """Floating-point numbers of 8 bytes are called integers; the array interface is correct."""
 
     def describe(self, view: PyBuffer, flags: int) -> None:
         super().describe(view, flags)
@@ -203,7 +203,7 @@ class FormatOfAnotherKind(ExportsArrayInterface, Memory, ExportsBuffer):
 
 @faulty("PB-22")
 class ComplexCalledFloat(ExportsArrayInterface, Memory, ExportsBuffer):
-    """Complex numbers of 8 bytes have the format of a float; the array interface beside it knows better."""
+    """Complex numbers of 8 bytes have the format of a float; the array interface is correct."""
 
     def describe(self, view: PyBuffer, flags: int) -> None:
         super().describe(view, flags)
@@ -407,7 +407,7 @@ class EveryRequestIsABufferError(Memory, BufferExporter):
 
     def get_buffer(self, view: PyBuffer, flags: int) -> None:
         view.obj = None
-        raise BufferError("this array is for nobody")
+        raise BufferError("this array is never exported")
 
 
 # --- PEP 688 ----------------------------------------------------------------------------------------------
@@ -452,7 +452,7 @@ def _python_view(array: Memory) -> memoryview:
     """The memory as a memoryview that no ctypes callback serves: it would lose exceptions on their way."""
     is_plain = array.is_contiguous("C") and not array.is_empty and not array.swapped
     if not is_plain or array.element.format not in "bhiqBHIQfd?":
-        raise TypeError("memoryview.cast has no word for this array")
+        raise TypeError("memoryview.cast cannot describe this array")
     flat = memoryview((ctypes.c_ubyte * array.total_bytes).from_address(array.address))
     view = flat.cast("B").cast(array.element.format, array.shape)
     return view.toreadonly() if array.readonly else view

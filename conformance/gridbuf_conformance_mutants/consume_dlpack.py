@@ -94,7 +94,7 @@ class SignIsLost(Importer):
 
 @wrong("DL-21")
 class ConvertsStridesInPlace(Importer):
-    """Strides are turned into bytes where they stand, in the producer's memory."""
+    """Strides are converted to bytes in place, in the producer's memory."""
 
     def strides_of(self, tensor: Tensor, shape: tuple[int, ...], itemsize: int) -> Any:
         strides = super().strides_of(tensor, shape, itemsize)
@@ -131,7 +131,7 @@ class RefusesCopies(Importer):
         return super().is_readonly(managed)
 
 
-# -- what is unknown -----------------------------------------------------------------------------
+# -- unknown values -----------------------------------------------------------------------------
 
 
 @wrong("DL-22")
@@ -294,7 +294,7 @@ class NeverRenames(Importer):
 
 @wrong("DP-08")
 class RenamesLate(Importer):
-    """The tensor is taken first; what is refused then is deleted, and the capsule still armed."""
+    """The tensor is taken first; a refused tensor is then deleted, but the capsule still deletes it, too."""
 
     def take(self, capsule: Any) -> Any:
         name = self.name_of(capsule)
@@ -309,7 +309,7 @@ class RenamesLate(Importer):
 
 @wrong("DP-09")
 class ForgetsWhatItRefuses(Importer):
-    """The capsule is renamed at once, and what is refused then is never deleted."""
+    """The capsule is renamed at once, and a tensor that is refused later is never deleted."""
 
     def take(self, capsule: Any) -> Any:
         name = self.name_of(capsule)
@@ -463,7 +463,7 @@ class HangsOnEmptyTensors(Importer):
 
 @wrong("DP-32")
 class ExitsOnWrongResults(Importer):
-    """What is no capsule ends the program."""
+    """An object that is not a capsule ends the program."""
 
     def name_of(self, capsule: Any) -> bytes:
         if isinstance(capsule, int):

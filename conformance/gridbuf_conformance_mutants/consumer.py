@@ -1,4 +1,4 @@
-"""What makes a consumer of the zoo: a callable with the exact rules that its fault must break.
+"""What makes a consumer of the zoo: a callable with the exact rules that its defect must break.
 
 Consumers run through the worker like anybody's: the suite is given `package.module:Name` and calls
 what it finds there. Nothing in the suite knows them.

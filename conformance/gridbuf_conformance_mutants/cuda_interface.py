@@ -1,6 +1,6 @@
-"""Faults of the CUDA array interface (CAI rules), on the zoo's device.
+"""Defects of the CUDA array interface (CAI rules), on the zoo's device.
 
-The arrays here have no other interface, except where a fault can only be told by comparing with another interface.
+The arrays here have no other interface, except where a defect can only be told by comparing with another interface.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Base(ExportsCudaInterface, DeviceMemory):
 
 
 class _WithDLPack(ExportsCudaInterface, ExportsDeviceDLPack, DeviceMemory):
-    """DLPack beside it."""
+    """DLPack next to it."""
 
 
 class _Edited(Base):
@@ -173,7 +173,7 @@ class CudaMaskIsATuple:
 
 @_edited("CAI-23", owner=object())
 class OwnerInTheDict:
-    """The dict holds an object under a key of its own."""
+    """The dict holds an object under its own key."""
 
 
 @faulty_on("gpu", "CAI-23")
@@ -303,7 +303,7 @@ class _FilledLate(Base):
 
 @faulty_on("gpu", "CAI-18")
 class SecondStreamIsNotJoined(_FilledLate):
-    """The stream that is named does not wait for the one that has the work."""
+    """The named stream does not wait for the stream that has the work."""
 
 
 @faulty_on("gpu", "CAI-18")
@@ -316,12 +316,12 @@ class AnotherStreamIsNamed(Base):
 
 @_edited("CAI-19", stream=None)
 class NoStreamIsNamed:
-    """No stream is named, and nobody waits for the work."""
+    """No stream is named, and the producer does not wait for the work."""
 
 
 @faulty_on("gpu", advises=["CAI-21"])
 class VersionTwoByDefault(Base):
-    """The dict is one of version 2, which names no stream, and nobody waits for pending work."""
+    """The dict has version 2 without a stream, and the producer does not wait for pending work."""
 
     def fill(self, content: bytes) -> None:
         super().fill(content)
@@ -335,7 +335,7 @@ class VersionTwoByDefault(Base):
 
 @faulty_on("gpu", "CAI-22", "XA-13", advises=["CAI-30"])
 class StreamDiesWithTheDict(Base):
-    """Each dict has a stream of its own, which is destroyed when the dict is."""
+    """Each dict has its own stream, which is destroyed when the dict is."""
 
     def cuda_interface(self) -> dict:
         stream = DEVICE.create_stream()

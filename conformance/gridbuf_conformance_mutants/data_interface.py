@@ -1,4 +1,4 @@
-"""Faults of GT4Py's attributes: `__gt_data_interface__`, `__gt_dims__`, `__gt_origin__` (GT-01 … GT-14, GT-26 … GT-28)."""
+"""Defects of GT4Py's attributes: `__gt_data_interface__`, `__gt_dims__`, `__gt_origin__` (GT-01 … GT-14, GT-26 … GT-28)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .reference import ExportsArrayInterface, Memory
 
 
 class Base(ExportsDataInterface, ExportsArrayInterface, Memory):
-    """The data interface beside the array interface."""
+    """The data interface next to the array interface."""
 
     def acquire(self) -> None:
         """Host memory is always current."""
@@ -33,7 +33,7 @@ class _Edited(Base):
 
 @faulty("GT-01")
 class KeyedByAName(Base):
-    """The host's entry stands under "cpu"."""
+    """The host's entry has the key "cpu"."""
 
     def data_interface(self) -> dict:
         return {"cpu": super().data_interface()[None]}
@@ -240,7 +240,7 @@ class HaloStaysBehind(_Asked):
 
 
 class NamedArray(Base):
-    """What xarray's `DataArray` is to an accessor: names of its own, over data that may have names as well."""
+    """Like xarray's `DataArray` for an accessor: its own names, over data that may have names as well."""
 
     data_has_names: ClassVar[bool] = True
 

@@ -1,7 +1,7 @@
-"""A device in pure Python, and arrays in its memory: what the zoo's faults of the device rules are made from.
+"""A device in pure Python, and arrays in its memory: what the zoo's defects of the device rules are made from.
 
 Device pages refuse every access by the host; only the table's `copy` opens them for a moment. A stream is a queue
-of work that runs when somebody waits for the stream, and not a moment earlier: whoever forgets to wait always
+of work that runs only in a wait for the stream: a producer that forgets to wait always
 reads old bytes. Pinned and managed memory is ordinary memory that the device knows.
 """
 
@@ -108,7 +108,7 @@ class Device:
         return None
 
     def move(self, target: int, source: int, length_bytes: int) -> None:
-        """Copies bytes now, whoever may read them."""
+        """Copies bytes immediately."""
         with contextlib.ExitStack() as opened:
             for block in {self.block_at(target), self.block_at(source)} - {None}:
                 opened.enter_context(block.opened())
@@ -256,7 +256,7 @@ class DeviceMemory(Memory):
             super().fill(content)
 
     def duplicate(self) -> Memory:
-        """The same array in a block of its own: the same strides and alignment."""
+        """The same array in its own block: the same strides and alignment."""
         length_bytes = self.block.high - self.block.low
         block = DeviceBlock(length_bytes + SHIFT_BYTES, self.block.kind)
         low = block.low + (self.block.low - block.low) % SHIFT_BYTES

@@ -1,4 +1,4 @@
-"""Faults of DLPack on devices with streams, on the zoo's device: DL-18, DP-16 … DP-18, DP-24.
+"""Defects of DLPack on devices with streams, on the zoo's device: DL-18, DP-16 … DP-18, DP-24.
 
 The arrays here have DLPack alone.
 """
@@ -103,7 +103,7 @@ class ConsumerIsNotOrdered(Base):
 
 @faulty_on("gpu", "DP-18")
 class TheWrongStreamWaits(Base):
-    """The array's stream waits for the consumer's instead of the other way round."""
+    """The stream of the array waits for the consumer's stream, in the wrong direction."""
 
     def hand_over(self, stream: int | None) -> None:
         if stream != -1:

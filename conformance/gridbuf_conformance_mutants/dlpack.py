@@ -1,6 +1,6 @@
-"""Faults of DLPack: the C structs (DL rules) and the Python methods (DP rules).
+"""Defects of DLPack: the C structs (DL rules) and the Python methods (DP rules).
 
-The arrays here have no other interface, except where a fault can only be told by comparing with another interface.
+The arrays here have no other interface, except where a defect can only be told by comparing with another interface.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Base = Exports.DLPack
 
 
 class WithBuffer(ExportsDLPack, Memory, ExportsBuffer):
-    """DLPack beside the buffer protocol."""
+    """DLPack next to the buffer protocol."""
 
 
 class _EditedTensor(Base):
@@ -240,7 +240,7 @@ class BooleanOfOneBit(_EditedTensor):
 
 @faulty("DL-30")
 class LanesIgnored(ExportsArrayInterface, ExportsDLPack, Memory):
-    """Complex numbers of 8 bytes are two lanes of 8 bytes; the array interface beside it knows better."""
+    """Complex numbers of 8 bytes are two lanes of 8 bytes; the array interface is correct."""
 
     def describe_tensor(self, export: Export) -> None:
         super().describe_tensor(export)
@@ -401,7 +401,7 @@ def _destroy_twice(capsule_address: int) -> None:
 
 @faulty("DP-06")
 class UnconsumedCapsuleLeaks(_Capsule):
-    """The capsule's destructor is empty: what nobody imports is never freed."""
+    """The capsule's destructor is empty: a tensor that is not imported is never freed."""
 
     def capsule_of(self, export: Export) -> object:
         return export.capsule(destructor=_destroy_nothing)
@@ -435,7 +435,7 @@ class ResizeWhileExported(Base):
 
 @faulty("DP-10")
 class CapsuleNameDangles(_Capsule):
-    """The capsule's name lies in memory that the deleter gives back and the next one reuses."""
+    """The capsule's name is in memory that the deleter gives back and the next one reuses."""
 
     names: ClassVar[list[ctypes.Array]] = []
 
@@ -619,7 +619,7 @@ class AnyDevice(Base):
 
 @faulty("DP-25")
 class RecordsAsLanes(ExportsArrayInterface, ExportsDLPack, Memory):
-    """Records are exported as vectors of bytes; the array interface beside it calls them records."""
+    """Records are exported as vectors of bytes; the array interface calls them records."""
 
     def check_describable(self, versioned: bool) -> None:
         if self.swapped or not self.element.fields:

@@ -17,13 +17,13 @@ from .reference import Array, Exports, Memory
 
 
 def _segfault() -> None:
-    """Read a page that nobody may read."""
+    """Read a page that must not be accessed."""
     block = Block(1)
     ctypes.string_at(block.high, 1)
 
 
 def _is_struck(array: Memory) -> bool:
-    """These faults strike complex arrays of two axes only: few processes die, and shrinking has work."""
+    """These defects affect only complex arrays of two axes: few processes die, and shrinking has work."""
     return array.ndim >= 2 and array.element.kind == "c"
 
 
@@ -154,7 +154,7 @@ class SegfaultAtTheEnd(Mutant):
 
 
 class Chatty(Mutant):
-    """Prints to both streams and reads standard input: a nuisance, and no fault."""
+    """Prints to both streams and reads standard input: unusual, but not a defect."""
 
     breaks = frozenset()
 

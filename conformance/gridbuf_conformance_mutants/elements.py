@@ -16,7 +16,7 @@ _ORDER, _SWAPPED_ORDER = "<>" if sys.byteorder == "little" else "><"
 class Element(NamedTuple):
     """`kind` and `itemsize` as in a typestr; `format` as in `Py_buffer`; `dlpack` is (code, bits) or None.
 
-    `fields` of a record: (name, kind and bytes of one number, repeat count). In its `format`, `{}` stands for
+    `fields` of a record: (name, kind and bytes of one number, repeat count). In its `format`, `{}` means
     the byte order of the numbers that have one.
     """
 

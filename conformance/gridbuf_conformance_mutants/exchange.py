@@ -1,4 +1,4 @@
-"""Faults of DLPack's C exchange table (DX rules). The arrays here have DLPack and the table."""
+"""Defects of DLPack's C exchange table (DX rules). The arrays here have DLPack and the table."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class _FreshTables(type):
 
     @__dlpack_c_exchange_api__.setter
     def __dlpack_c_exchange_api__(cls, value: object) -> None:
-        """The one that was made with the class is forgotten."""
+        """The table that was made with the class is forgotten."""
 
 
 @_wrong_table("DX-02")
@@ -174,7 +174,7 @@ class DeleterKeepsTheObject(Base):
 
 @_wrong_table("DX-07")
 class BorrowedExportTakesAReference(Base):
-    """The borrowed export keeps a reference that nobody gives back."""
+    """The borrowed export keeps a reference that is never released."""
 
     @classmethod
     def _bare_from_object(cls, address: int, out: object) -> None:
@@ -237,7 +237,7 @@ class _OnDevice(ExportsDeviceDLPack, ExportsDeviceExchange, DeviceMemory):
 
 @faulty_on("gpu", "DX-09", needs_table=True)
 class StreamIsRemembered(_OnDevice):
-    """The current stream is the one of the first call."""
+    """The current stream is the stream of the first call."""
 
     @classmethod
     def current_stream(cls, device_type: int, device_id: int) -> int | None:

@@ -95,7 +95,7 @@ def _call(address: int) -> bytes:
 
 _code = _Code() if AVAILABLE else None
 _kept: list[object] = []
-_REFUSAL = b"DLPack has no word for this array"
+_REFUSAL = b"DLPack cannot describe this array"
 
 
 def _status(function: Callable[..., None]) -> Callable[..., int]:
@@ -112,7 +112,7 @@ def _status(function: Callable[..., None]) -> Callable[..., int]:
 
 
 class ExportsExchange:
-    """The table of each class that derives from this, beside `__dlpack__`; made when the class is."""
+    """The table of each class that derives from this, next to `__dlpack__`; made when the class is."""
 
     error_of_refusals: ClassVar[type[BaseException] | None] = BufferError
 

@@ -2,7 +2,7 @@
 
 Pure Python and `ctypes`. What it takes becomes a `Taken`: an array of our own over the same memory,
 which holds whatever keeps that memory alive, and says with `__array_interface__` what it saw. Each
-decision is one small method, so that a mutant overrides exactly the one that it gets wrong.
+decision is one small method, so that a mutant overrides exactly one of them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def capsule_pointer(capsule: Any) -> int:
 
 
 class Taken:
-    """An array over memory that somebody else owns, and that `kept` keeps alive."""
+    """An array over memory of another object, which `kept` keeps alive."""
 
     def __init__(self, entries: dict[str, Any], kept: object) -> None:
         self._entries = entries
@@ -116,7 +116,7 @@ class ArrayInterfaceConsumer:
         return strides
 
     def memory(self, entries: dict[str, Any], nbytes: int) -> tuple[int, bool, Any]:
-        """(address of the first element, read-only, what holds it beside the exporter)."""
+        """(address of the first element, read-only, the holder in addition to the exporter)."""
         data = entries["data"]
         if isinstance(data, tuple):
             return (*data, None)

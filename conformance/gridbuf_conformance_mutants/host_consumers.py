@@ -117,7 +117,7 @@ class TouchesEmptyArrays(_TakesArrayInterface):
 
 @wrong("AI-20")
 class DiesOfAddressZero(_TakesArrayInterface):
-    """Takes address 0 for a bug of its own."""
+    """Treats address 0 as an error of the consumer."""
 
     def look(self, address, shape, readonly):
         if not address:
@@ -351,7 +351,7 @@ class FollowsNegativeSuboffsets(_TakesBuffer):
 
     def refuse_suboffsets(self, suboffsets):
         super().refuse_suboffsets(suboffsets)
-        assert suboffsets is None, "pointers that are no addresses"
+        assert suboffsets is None, "pointers that are not addresses"
 
 
 @wrong("PB-15")
@@ -405,7 +405,7 @@ class KnowsBareLetters(_TakesBuffer):
     def format(self, view):
         written = super().format(view)
         if written[0] in "@=<>" and written[-1] not in "FD":
-            raise ValueError(f"{written!r} is no letter")
+            raise ValueError(f"{written!r} is not a letter")
         return written
 
 
@@ -436,13 +436,13 @@ class KnowsOneSpellingOfComplex(_TakesBuffer):
     def format(self, view):
         written = super().format(view)
         if written[-1] in "FD":
-            raise ValueError(f"{written!r} is no letter")
+            raise ValueError(f"{written!r} is not a letter")
         return written
 
 
 @wrong("PB-24")
 class NeverReleases(_TakesBuffer):
-    """Gets a buffer, and nobody releases it."""
+    """Gets a buffer, and never releases it."""
 
     forgotten: list[View] = []
 
@@ -453,7 +453,7 @@ class NeverReleases(_TakesBuffer):
 
 @wrong("PB-25")
 class WritesIntoTheMetadata(_TakesBuffer):
-    """Turns the strides into elements where they stand."""
+    """Converts the strides to elements in place."""
 
     def strides(self, view):
         strides = super().strides(view)
@@ -532,7 +532,7 @@ class WantsKnownKeys(_TakesDataInterface):
 
 @wrong("GT-07")
 class NeverAcquires(_TakesDataInterface):
-    """Reads what lies there."""
+    """Reads whatever is at the address."""
 
     def call(self, entry, hook):
         return None
@@ -540,7 +540,7 @@ class NeverAcquires(_TakesDataInterface):
 
 @wrong("GT-07")
 class TouchesInputs(_TakesDataInterface):
-    """Tells everybody that it wrote."""
+    """Calls touch of every field."""
 
     def call(self, entry, hook):
         super().call(entry, hook)

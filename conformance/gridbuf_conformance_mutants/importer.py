@@ -81,7 +81,7 @@ class Importer:
     # -- checking --------------------------------------------------------------------------------
 
     def take(self, capsule: Any) -> Any:
-        """The array; a capsule that is refused is left as it is."""
+        """The array; a refused capsule stays unchanged."""
         name = self.name_of(capsule)
         address = _api.PyCapsule_GetPointer(capsule, name)
         managed = self.struct_of(name).from_address(address)

@@ -1,7 +1,7 @@
 """Blocks of memory whose pages, permission and lifetime the zoo controls.
 
-A block is a run of anonymous pages between two pages that nobody may touch. The
-permission is real (a read-only array lies in pages that refuse writing), and unmapping early is an honest
+A block is a run of anonymous pages between two pages that must not be accessed. The
+permission is real (a read-only array is in pages that refuse writing), and unmapping early is an honest
 use-after-free: the pages are gone, not recycled.
 """
 
@@ -58,5 +58,5 @@ class Block:
         protect_pages(self.low, self.high, permission)
 
     def unmap(self) -> None:
-        """Give the pages back now, whoever still looks at them."""
+        """Unmap the pages now, even if they are still in use."""
         self._finalizer()

@@ -122,7 +122,7 @@ class MirrorReference(DeviceReference):
         return array
 
 
-# --- faults -------------------------------------------------------------------------------------------------
+# --- defects -------------------------------------------------------------------------------------------------
 
 
 @faulty_on("gpu", "XA-17")
@@ -130,12 +130,12 @@ class MirrorIsStale(_Mirrored):
     """The mirror is never brought up to date."""
 
     def update(self, side: str | None) -> None:
-        """Nobody copies anything."""
+        """Does not copy."""
 
 
 @faulty_on("gpu", "GT-08")
 class MirrorsWithoutHooks(_Mirrored):
-    """Two sides, equal as long as nobody writes: there is no data interface by which a write could be told."""
+    """Two sides, equal until a write: there is no data interface to report the write."""
 
 
 @faulty_on("gpu", "GT-09", "XA-17")
@@ -143,7 +143,7 @@ class AcquireDoesNothing(Mirrors):
     """The same, and the data interface's `acquire` does nothing about it."""
 
     def acquired(self, side: str | None) -> None:
-        """Nor here."""
+        """Does not copy."""
 
 
 @faulty_on("gpu", "GT-09")
@@ -151,7 +151,7 @@ class TouchDoesNothing(Mirrors):
     """What was written is not remembered."""
 
     def touched(self, side: str | None) -> None:
-        """Nobody is told."""
+        """Does not record the write."""
 
 
 @faulty_on("gpu", "GT-09")
@@ -288,4 +288,4 @@ class ManagedMemoryIsNotWaitedFor(HostReadableArray):
     """One memory for both sides, and the host's `acquire` does not wait for what the device has yet to do."""
 
     def acquire(self) -> None:
-        """Nobody waits."""
+        """Does not wait."""

@@ -1,4 +1,4 @@
-"""What makes a mutant: a whole producer with one fault, and the exact rules that the fault must break.
+"""What makes a mutant: a whole producer with one defect, and the exact rules that the defect must break.
 
 A mutant runs through the worker like anybody's library. Nothing in the suite knows it, nothing is patched.
 """
@@ -20,12 +20,12 @@ __all__ = ["DeviceMutant", "Mutant", "faulty", "faulty_on"]
 
 
 class Mutant(Reference):
-    """The reference producer with one fault, described by the class's docstring.
+    """The reference producer with one defect, described by the class's docstring.
 
-    `breaks` is what `report.failed` must be: the id of the fault first, then those that follow from it and
-    are no cascade (two interfaces that now disagree do disagree). `advises` are the ids whose outcome must
-    be ADVISORY. `since_python` is the first version on which the fault can be seen, `needs_table` says that it
-    is in an exchange table, which not every machine can show; `drawn` marks a fault that shows only where plans
+    `breaks` is what `report.failed` must be: the id of the defect first, then those that follow from it and
+    are not a cascade (two interfaces that now disagree do disagree). `advises` are the ids whose outcome must
+    be ADVISORY. `since_python` is the first version on which the defect can be seen, `needs_table` says that it
+    is in an exchange table, which not every machine can show; `drawn` marks a defect that shows only where plans
     are drawn from the capabilities, `plans` are the ones that are asked otherwise.
     """
 
@@ -92,7 +92,7 @@ def _producer(
 
 
 def can_be_shown(mutant: type[Mutant]) -> bool:
-    """Whether this interpreter on this machine can show the mutant's fault."""
+    """Whether this interpreter on this machine can show the mutant's defect."""
     return sys.version_info >= mutant.since_python and (TABLES_AVAILABLE or not mutant.needs_table)
 
 

@@ -102,7 +102,7 @@ class PackedReference(Reference):
         return Unsupported("a view could start inside a byte")
 
 
-# --- faults -------------------------------------------------------------------------------------------------
+# --- defects -------------------------------------------------------------------------------------------------
 
 
 class _Wrong(PackedReference, Mutant):
@@ -113,7 +113,7 @@ class _Wrong(PackedReference, Mutant):
 
 
 class HighestBitsFirst(_Wrong):
-    """The first element lies in the highest bits of its byte."""
+    """The first element is in the highest bits of its byte."""
 
     breaks = frozenset({"DL-25"})
 
@@ -128,7 +128,7 @@ class HighestBitsFirst(_Wrong):
 
 
 class AByteForEachElement(_Wrong):
-    """The type says 4 bits, and each element has a byte of its own; the flag for that is not set."""
+    """The type says 4 bits, and each element has its own byte; the flag for that is not set."""
 
     breaks = frozenset({"DL-25"})
 

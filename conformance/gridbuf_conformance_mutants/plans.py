@@ -1,4 +1,4 @@
-"""The plans of the kill matrix: few, and together enough to show every fault of the zoo.
+"""The plans of the kill matrix: few, and together enough to show every defect of the zoo.
 
 A real run draws its plans; here they are fixed, so that the whole matrix takes about a minute.
 """

@@ -47,7 +47,7 @@ READ_ONLY, IS_COPIED = 1, 2  # DLPack's flag bits
 DLPACK_VERSION = (1, 1)
 
 SHIFT_BYTES = 3 * 2**14
-"""A duplicate lies this far from the original, or a multiple of it: aligned as the original is."""
+"""The distance of a duplicate from the original (or a multiple of it), so that it is aligned like the original."""
 
 
 def asks(flags: int, request: int) -> bool:
@@ -113,7 +113,7 @@ class Memory:
 
     @property
     def is_untouched(self) -> bool:
-        """Whether this is one of the huge arrays that nobody fills and nobody may read."""
+        """Whether this is a huge array without content, which must not be read."""
         return self.total_bytes >= UNTOUCHED_FROM_BYTES
 
     def is_contiguous(self, order: str) -> bool:
@@ -156,7 +156,7 @@ class Memory:
             ctypes.memmove(target, start + number * self.item_bytes, self.item_bytes)
 
     def duplicate(self) -> Memory:
-        """The same array in a block of its own: the same strides, permission and alignment."""
+        """The same array in its own block: the same strides, permission and alignment."""
         if self.is_untouched:
             return self
         old, length_bytes = self.block, self.block.high - self.block.low
@@ -169,7 +169,7 @@ class Memory:
         return type(self)(block, self.element, self.shape, self.strides, address, **flags)
 
     def copied(self) -> Memory:
-        """A row-major copy in a block of its own; huge arrays have no content to copy."""
+        """A row-major copy in its own block; huge arrays have no content to copy."""
         block = Block(self.total_bytes)
         strides = strides_of(self.shape, range(self.ndim), self.item_bytes)
         copy = type(self)(block, self.element, self.shape, strides, block.low, swapped=self.swapped)
@@ -299,9 +299,9 @@ class ExportsDLPack:
 
     def check_describable(self, versioned: bool) -> None:
         if self.element.dlpack is None or self.swapped:
-            raise BufferError("DLPack has no word for this element type; convert it first")
+            raise BufferError("DLPack cannot describe this element type; convert it first")
         if any(s % self.item_bytes and n > 1 for n, s in zip(self.shape, self.strides)):
-            raise BufferError("a stride is no multiple of the item size; copy the array first")
+            raise BufferError("a stride is not a multiple of the item size; copy the array first")
         if self.readonly and not versioned:
             raise BufferError("a legacy capsule cannot say read-only; pass max_version=(1, 0)")
 
@@ -330,7 +330,7 @@ def is_int_pair(value: object) -> bool:
 
 
 class Exports:
-    """Arrays that have one interface only: a fault in it cannot show up as a disagreement with another."""
+    """Arrays that have one interface only: a defect in it cannot show up as a disagreement with another."""
 
     class ArrayInterface(ExportsArrayInterface, Memory):
         """Only `__array_interface__`."""

@@ -108,7 +108,7 @@ class Page:
             self.call("Input.dispatchKeyEvent", type=kind, key=key, text=key)
 
     def press(self, key: str) -> None:
-        """Presses and releases one key that is no text, such as "ArrowDown"."""
+        """Presses and releases one key that is not a text, such as "ArrowDown"."""
         for kind in ("rawKeyDown", "keyUp"):
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key)
 

@@ -1,4 +1,4 @@
-"""The command in a process of its own, as several tests start it."""
+"""The command in a separate process, as several tests start it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PACKAGE_FOLDER = str(Path(gridbuf_conformance.__file__).parents[1])
 
 
 def run(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess:
-    """The command in a process of its own, with its streams apart."""
+    """The command in a separate process, with its streams apart."""
     path = os.pathsep.join([PACKAGE_FOLDER, *filter(None, [os.environ.get("PYTHONPATH")])])
     environ = {**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8", **environment}
     for inherited in ("BUILD_WORKING_DIRECTORY", "COLUMNS"):

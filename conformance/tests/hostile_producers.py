@@ -154,7 +154,7 @@ class LeavesAChild(Good):
 
 
 class RaisesInGetter(Good):
-    """The object's getter raises what is no AttributeError."""
+    """The object's getter raises what is not an AttributeError."""
 
     def produce(self, plan):
         return _Raising(plan)

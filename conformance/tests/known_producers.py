@@ -1,4 +1,4 @@
-"""Producers for the tests of known failures: one fault each, on some plans only."""
+"""Producers for the tests of known failures: one defect each, on some plans only."""
 
 from __future__ import annotations
 

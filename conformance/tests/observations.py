@@ -86,7 +86,7 @@ def judge(
 
 
 def place(info: dict[str, Any], path: str, value: Any) -> None:
-    """Puts `value` at a dotted path; `*` stands for every entry, a name that is missing is added.
+    """Puts `value` at a dotted path; `*` means every entry, a name that is missing is added.
 
     A callable is applied to the old value.
     """

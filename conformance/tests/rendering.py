@@ -48,7 +48,7 @@ CATALOGUE = {
         Rule("XA-11", "MUST", "Any drop order leaves the survivors readable", "this suite"),
         Rule("XA-14", "SHOULD", "Refusals agree in kind", "this suite"),
         Rule("XA-18", "MUST", "Probing for an interface never raises", "this suite"),
-        Rule("GT-24", "MUST", "The hull lies in mapped memory at any size", "storage spec 2.4"),
+        Rule("GT-24", "MUST", "The hull is in mapped memory at any size", "storage spec 2.4"),
     )
 }
 

@@ -275,7 +275,7 @@ def test_the_real_driver() -> None:
     assert space.read(pointer.value, 3) == b"abc"
     stream = access.create_stream()
     access.slow_fill(pointer.value, 0x42, 16, 50, stream)
-    assert space.read(pointer.value, 1) == b"a", "nobody waited for the slow fill"
+    assert space.read(pointer.value, 1) == b"a", "the read did not wait for the slow fill"
     assert DeviceSpace(access, stream).read(pointer.value, 1) == b"\x42"
     access.check_stream(stream)
     access.destroy_stream(stream)

@@ -312,7 +312,7 @@ def test_a_live_object_in_device_memory_is_judged_through_a_table() -> None:
 
 
 def test_a_live_object_with_two_sides_is_judged_and_left_as_it_was() -> None:
-    """An object with `__gt_data_interface__` that nobody planned: acquired and read, neither written nor touched."""
+    """An object with `__gt_data_interface__` without a plan: acquired and read, but not written or touched."""
     producer = MirrorReference()
     array = producer.produce(Plan(shape=(3, 4), device="gpu", halo=((1, 1), (1, 1)), fill=3))
     touched = []

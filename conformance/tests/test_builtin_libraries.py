@@ -1,7 +1,7 @@
 """What the suite says of the optional peers: the exact set of required rules that each breaks.
 
 Each id below was checked by hand against the published text and against the library, without the suite; the
-line beside it says why it is a real departure. A set that changes means that the library has changed, or
+line next to it says why it is a real departure. A set that changes means that the library has changed, or
 that the suite is wrong: look before adjusting it.
 """
 
@@ -201,7 +201,7 @@ def test_torch() -> None:
     assert advice(report) == TORCH_ADVICE
 
 
-def test_gt4py_wraps_at_32_bits_and_nobody_touches_the_memory() -> None:
+def test_gt4py_wraps_at_32_bits_and_the_memory_is_not_touched() -> None:
     report = checked("gt4py", GT4PY_VERSION)
     assert set(report.failed) == GT4PY
     assert report.outcomes["GT-24"] == "FAIL", "found by looking, not by a crash"

@@ -1,7 +1,7 @@
 """What the suite says of the standard library, NumPy and gridbuf: the exact set of required rules that each breaks.
 
 Each id below was checked by hand against the published text and against the library, without the suite; the
-line beside it says why it is a real departure. A set that changes means that the library has changed, or
+line next to it says why it is a real departure. A set that changes means that the library has changed, or
 that the suite is wrong: look before adjusting it.
 """
 
@@ -91,7 +91,7 @@ NOT_EXPORTED = {
     "DP-17": "it does not run on ROCm",
     "DP-26": "its strides are multiples of the item size",
     "GT-08": "it has entries",
-    "GT-11": "it is no named array: gridbuf.xarray is one",
+    "GT-11": "it is not a named array: gridbuf.xarray is one",
     "GT-27": "its origin is the aligned index: a storage has a halo",
     "PB-28": "its buffers are a C type's, not a method's",
     "PB-29": "its buffers are a C type's, not a method's",

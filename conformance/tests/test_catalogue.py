@@ -85,7 +85,7 @@ def test_oracles_are_the_known_ones() -> None:
     assert {oracle for rule in RULES.values() for oracle in rule.oracle} <= known
 
 
-def test_steps_blame_judged_rules() -> None:
+def test_steps_fail_judged_rules() -> None:
     assert {rule for rules in STEP_RULES.values() for rule in rules} <= CHECKS.keys()
 
 

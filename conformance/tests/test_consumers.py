@@ -134,7 +134,7 @@ def test_a_refusal_of_what_is_documented_counts():
     assert "not today" in entry(report, "DP-30")["failures"][0]["actual"]
 
 
-def test_a_result_that_nobody_can_look_into_convicts_nobody():
+def test_a_result_that_cannot_be_read_fails_no_rule():
     report = check(f"{FILE}:sees_nothing")
     assert report.failed == ()
     assert report.outcomes["DP-30"] == "UNSUPPORTED"
@@ -206,4 +206,4 @@ def test_the_command_names_consumers_and_exports(tmp_path):
     exports = run_command("list", "exports", cwd=tmp_path)
     assert "dlpack:byte-offset" in exports.stdout and "DL-10" in exports.stdout
     unknown = run_command("check", "--consumer", "numpy", cwd=tmp_path)
-    assert unknown.returncode == ExitCode.USAGE and "is no consumer" in unknown.stderr
+    assert unknown.returncode == ExitCode.USAGE and "is not a consumer" in unknown.stderr

@@ -36,7 +36,7 @@ HELPERS = {"ml_dtypes"}
 def imported(path: Path) -> set[str]:
     """The top-level names of all absolute imports in a module, wherever they stand in it.
 
-    What only a type checker imports is no dependency.
+    What only a type checker imports is not a dependency.
     """
     tree = ast.parse((PACKAGE / path).read_text(encoding="utf-8"))
     unseen = {

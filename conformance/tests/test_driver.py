@@ -249,7 +249,7 @@ def test_the_worker_ends_with_its_driver(name, sent):
 
 
 def _is_running(pid: int) -> bool:
-    """Whether the process exists and is no zombie that its new parent has still to collect."""
+    """Whether the process exists and is not a zombie that its new parent has still to collect."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):  # gone before the open, or before the read

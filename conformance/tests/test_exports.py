@@ -160,7 +160,7 @@ def test_a_block_is_aligned_as_asked_and_off_it_by_its_shift():
     assert block_of(Plan(shape=(3,)), shift_bytes=1).address % 64 == 1
 
 
-def test_a_block_lies_between_pages_that_nobody_may_touch():
+def test_a_block_is_between_inaccessible_pages():
     block = block_of(Plan(shape=(1000,)))
     known = AddressMap()
     assert known.covers(block.low, block.high, "w")
@@ -262,7 +262,7 @@ def test_who_deletes_a_tensor_is_counted():
     subject, _ = made("dlpack", shape=(3,))
     (tensor,) = subject.info().handed_out
     assert tensor.armed and not subject.is_free()
-    subject.forget()  # nobody took it: the capsule's destructor does
+    subject.forget()  # it was not used: the capsule's destructor does
     (tensor,) = subject.info().handed_out
     assert (tensor.deleter_calls, tensor.destructor_calls) == (0, 1) and subject.is_free()
 

@@ -1,4 +1,4 @@
-"""The exports of host memory beside DLPack: what their exporters say, and what is seen of a consumer."""
+"""The exports of host memory next to DLPack: what their exporters say, and what is seen of a consumer."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ class TestBuffer:
         with pytest.raises(pybuffer.RefusedRequest):
             pybuffer.request(subject.exporter, pybuffer.REQUESTS["STRIDES"])
 
-    def test_an_empty_buffer_lies_where_nobody_may_touch(self) -> None:
+    def test_an_empty_buffer_is_at_an_inaccessible_address(self) -> None:
         subject = put("buffer:empty", shape=(0,))
         held = pybuffer.request(subject.exporter, pybuffer.REQUESTS["FULL_RO"])
         assert not Memory().readable(held.view.buf, held.view.buf + 1)
@@ -211,7 +211,7 @@ class TestDataInterface:
         assert subject.block.is_unchanged()
 
 
-def test_a_block_lies_between_pages_that_nobody_may_touch() -> None:
+def test_a_block_is_between_inaccessible_pages() -> None:
     block = Block(Plan())
     memory = Memory()
     assert memory.readable(block.low, block.high)

@@ -1,4 +1,4 @@
-"""The HTML page in a real browser: it filters, it is readable in both themes, and it asks nobody for anything."""
+"""The HTML page in a real browser: it filters, it is readable in both themes, and it loads no other files."""
 
 from __future__ import annotations
 

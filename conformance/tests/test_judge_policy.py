@@ -1,4 +1,4 @@
-"""What the judge must not convict, where published texts contradict each other, and what it blocks."""
+"""Cases that the judge must not fail, contradictions of the published texts, and blocked rules."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_interleaved_results_do_not_share() -> None:
     assert judge(observation, PLANS["int64"], ["GT-21"])["GT-21"].outcome is Outcome.FAIL
 
 
-def test_moved_tensor_that_stays_mapped_is_not_convicted() -> None:
+def test_moved_tensor_that_stays_mapped_does_not_fail() -> None:
     moved = {"refused": None, "mapped": True, "same_address": False}
     observation = fresh_observation("int64")
     observation["life"]["resizes"] = {"resize_": {"DL": moved}}

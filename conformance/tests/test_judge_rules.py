@@ -1,6 +1,6 @@
-"""Every check convicts what it is there for, and nothing else: a right observation, spoiled in one place.
+"""Every check fails for its own defect only: a correct observation with one changed value.
 
-`SPOILED` holds for each rule one fault: the plan, and what the measurer would have seen instead. The rule must
+`SPOILED` holds for each rule one defect: the plan, and what the measurer would have seen instead. The rule must
 then fail (or advise), and on the unspoiled observation it must not.
 """
 
@@ -449,7 +449,7 @@ NEVER_CONVICT = {
     "DL-20": "a deleter that needs the lock ends the process: the driver sees it, not the judge",
 }
 ASKED = {"GT-20": PLANS["matrix"].replaced(dtype="float32")}
-"""Rules whose fault lies in what was asked, not in what was seen."""
+"""Rules whose defect is in what was asked, not in what was seen."""
 
 
 def spoil(observation: dict[str, Any], fault: Any) -> None:
@@ -463,12 +463,12 @@ def spoil(observation: dict[str, Any], fault: Any) -> None:
             place(observation, path, value)
 
 
-def test_every_check_has_its_fault() -> None:
+def test_every_check_has_its_defect() -> None:
     assert SPOILED.keys() | NEVER_CONVICT.keys() == CHECKS.keys()
 
 
 @pytest.mark.parametrize("rule", SPOILED)
-def test_fault_is_convicted(rule: str) -> None:
+def test_defect_fails_its_rule(rule: str) -> None:
     name, fault = SPOILED[rule]
     observation = fresh_observation(name)
     spoil(observation, fault)
@@ -480,18 +480,18 @@ def test_fault_is_convicted(rule: str) -> None:
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_right_object_is_not_convicted(name: str) -> None:
+def test_correct_object_does_not_fail(name: str) -> None:
     verdicts = judge(fresh_observation(name), PLANS[name], CHECKS)
-    convicted = {
+    failed = {
         rule: verdict
         for rule, verdict in verdicts.items()
         if verdict.outcome not in (Outcome.PASS, Outcome.UNSUPPORTED)
     }
-    assert convicted == {}
+    assert failed == {}
 
 
 @pytest.mark.parametrize("rule", SPOILED)
-def test_no_check_stumbles_over_a_fault(rule: str) -> None:
+def test_no_check_raises_on_a_defect(rule: str) -> None:
     """Whatever is wrong, every other check still says something: none of them raises."""
     name, fault = SPOILED[rule]
     observation = fresh_observation(name)

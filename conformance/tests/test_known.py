@@ -42,14 +42,14 @@ def command(monkeypatch, tmp_path, capsys):
 
 
 def record(**keys: str) -> str:
-    """The text of one record, with keys over those of Faulty's fault; None leaves one out."""
+    """The text of one record, with keys over those of Faulty's defect; None leaves one out."""
     fault = {"rule": "AI-03", "producer": "faulty", "plan": FAULT, "reason": "lists are fine"}
     found = {key: value for key, value in {**fault, **keys}.items() if value is not None}
     return "[[known]]\n" + "".join(f"{k} = {json.dumps(v)}\n" for k, v in found.items())
 
 
 def check(name: str, *texts: str, rules: str | None = None, **options) -> Report:
-    """A run of a producer here; what may die has a process of its own, and the rules that see it."""
+    """A run of a producer here; what may die has a separate process, and the rules that see it."""
     is_tame = name in TAME
     rules, options["isolate"] = rules or (TAME_RULES if is_tame else RULES), not is_tame
     layered = {one.identity: one for text in texts for one in parse(text, "known.toml")}
@@ -93,7 +93,7 @@ def test_a_known_failure_that_passes_fails_the_run():
 
 
 def test_a_plan_that_passes_while_others_fail_is_a_failure():
-    """The record pins a plan without the fault, so it explains nothing."""
+    """The record pins a plan without the defect, so it explains nothing."""
     report = check("Faulty", record(plan='{"shape":[1],"dtype":"uint8"}'))
     entry = rule(report, "AI-03")
     assert entry["outcome"] == "FAIL"
@@ -190,7 +190,7 @@ def test_two_runs_with_records_are_the_same():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("x = [", "known.toml is no TOML"),
+        ("x = [", "known.toml is not TOML"),
         ("title = 'x'", "unknown key 'title'"),
         ("[known]\nrule = 'AI-03'", r"write \[\[known\]\]"),
         (record(reson="x"), "entry 1, line 1: unknown key 'reson'; did you mean reason?"),
@@ -201,14 +201,14 @@ def test_two_runs_with_records_are_the_same():
         (record(reason=None), "the key reason is missing"),
         (record(producer=None), "either a producer or a consumer"),
         (record(consumer="numpy.asarray"), "either a producer or a consumer"),
-        (record(plan="{"), "the plan is no JSON"),
+        (record(plan="{"), "the plan is not JSON"),
         (record(plan='{"shap":[1]}'), "unknown plan key 'shap'"),
         (record(plan="[" * 9999), "nested too deeply|no JSON"),
         (record(outcome="XFAIL"), "outcome is 'XFAIL', must be one of FAIL, CRASH"),
-        (record(versions="1.5"), "'1.5' is no version specifier"),
+        (record(versions="1.5"), "'1.5' is not a version specifier"),
         (record(rule="AI-29"), "AI-29 is a SHOULD"),
         (record().replace('"lists are fine"', "3"), "reason is 3, must be a string"),
-        (record() + record(), "the same record stands at known.toml, entry 1, line 1"),
+        (record() + record(), "the same record is at known.toml, entry 1, line 1"),
     ],
     ids=lambda value: value[:30],
 )
@@ -251,10 +251,10 @@ def test_a_library_without_a_proper_version_cannot_be_selected_by_one():
 
 def test_later_files_hold_over_earlier_ones(tmp_path):
     (tmp_path / "a.toml").write_text(record() + record(rule="AI-01"))
-    (tmp_path / "b.toml").write_text(record(reason="here it is the board's fault"))
+    (tmp_path / "b.toml").write_text(record(reason="here it is the board's defect"))
     loaded = KnownFailures.load([tmp_path / "a.toml", tmp_path / "b.toml"])
     reasons = {known.rule: known.reason for known in loaded.entries}
-    assert reasons == {"AI-03": "here it is the board's fault", "AI-01": "lists are fine"}
+    assert reasons == {"AI-03": "here it is the board's defect", "AI-01": "lists are fine"}
     with pytest.raises(KnownError, match="cannot read known failures .*No such file"):
         KnownFailures.load([tmp_path / "c.toml"])
 

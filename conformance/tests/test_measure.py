@@ -102,7 +102,7 @@ def test_addresses_in_forbidden_pages_are_not_read() -> None:
         ctypes.CDLL(None).mprotect(ctypes.c_void_p(start), mmap.PAGESIZE, 3)
 
 
-def test_writable_claim_on_read_only_pages_is_convicted() -> None:
+def test_writable_claim_on_read_only_pages_fails() -> None:
     pages = mmap.mmap(-1, mmap.PAGESIZE)
     start = ctypes.addressof(ctypes.c_char.from_buffer(pages))
     ctypes.CDLL(None).mprotect(ctypes.c_void_p(start), mmap.PAGESIZE, 1)
@@ -289,7 +289,7 @@ def test_huge_plans_are_measured_without_touching() -> None:
     pages.close()
 
 
-def test_large_view_of_a_small_block_is_convicted_without_touching() -> None:
+def test_large_view_of_a_small_block_fails_without_touching() -> None:
     plan = Plan(shape=(2**33,), dtype="uint8", fill=None)
     obj = Describing(shape=(2**33,), typestr="|u1")
     verdicts = judge(observe(obj, plan), plan, CHECKS)

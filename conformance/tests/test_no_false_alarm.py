@@ -1,4 +1,4 @@
-"""Objects that are unusual and legal break nothing: a false accusation is the worst fault of a judge.
+"""Objects that are unusual and legal break nothing: a false accusation is the worst defect of a judge.
 
 `ODDITIES` lists what arrays may look like (no dimensions, no elements behind NULL, strides that carry no meaning,
 strides of zero and below, other byte orders, padded records, read-only pages, odd addresses, offsets …); each is
@@ -38,7 +38,7 @@ _PADDED = _PaddedRecord("V", 16, "T{{b:a:7x{}d:b:}}", None, (("a", "i1", 1), ("b
 
 
 class Oddity(NamedTuple):
-    """One way to be unusual: shape, byte strides, and where the first element lies in its block."""
+    """One way to be unusual: shape, byte strides, and where the first element is in its block."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]

@@ -66,7 +66,7 @@ def test_json_is_canonical_and_comes_back():
 @pytest.mark.parametrize(
     "text, words",
     [
-        ("{", "no JSON"),
+        ("{", "not JSON"),
         ("[1]", "JSON object, not list"),
         ('{"size": 3}', "unknown plan key 'size'"),
         ('{"shape": [2.0]}', "'shape'"),

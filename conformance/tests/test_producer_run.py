@@ -190,13 +190,13 @@ def test_a_fault_of_the_suite_is_an_error_and_exit_code_3(monkeypatch):
     from gridbuf_conformance import judge
 
     def broken(*_):
-        raise KeyError("a fault of the suite")
+        raise KeyError("an error of the suite")
 
     monkeypatch.setattr(judge, "judge", broken)
     report = run("Good", rules="PB-03")
     assert report.outcomes == {"PB-03": "ERROR"} and report.exit_code == ExitCode.SUITE_ERROR
     assert (
-        "KeyError: 'a fault of the suite' (test_producer_run.py:"
+        "KeyError: 'an error of the suite' (test_producer_run.py:"
         in failure(report, "PB-03")["actual"]
     )
 

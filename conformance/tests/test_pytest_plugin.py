@@ -1,4 +1,4 @@
-"""The pytest plugin, as a project uses it: pytest over producers that are right and wrong, in a folder of its own.
+"""The pytest plugin, as a project uses it: pytest over producers that are right and wrong, in its own folder.
 
 What is checked is what a user sees: ids, outcomes, texts, JUnit. Most tests run pytest in this process and ask few plans,
 for the plugin turns reports into tests and does not make them; the producers run in workers all the same. What

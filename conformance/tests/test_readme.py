@@ -34,6 +34,16 @@ def _lasting(output: str) -> list[str]:
     return lines[begin:]
 
 
+def _groups(output: str) -> list[tuple[str, ...]]:
+    """Each group of the table with its title and its number of rules."""
+    return re.findall(r"^([A-Z]{2,3})  +(\S.*?)  .* (\d+)$", output, re.MULTILINE)
+
+
+def test_no_link_is_relative():
+    """On a package index the README is the only file."""
+    assert not re.search(r"\]\((?!https://|#)", README)
+
+
 def test_the_output_is_the_commands():
     ((arguments, printed),) = re.findall(
         r"<!-- output: (.*?) -->\n```console\n\$ [^\n]*\n(.*?)```", README, re.DOTALL
@@ -41,6 +51,7 @@ def test_the_output_is_the_commands():
     done = run(*arguments.split(), cwd=EXAMPLE.parent)
     assert done.returncode == 1, done.stdout + done.stderr
     assert _lasting(done.stdout) == _lasting(printed)
+    assert _groups(done.stdout) == _groups(printed)
 
 
 def test_the_correction_it_names_is_one(tmp_path):
@@ -51,10 +62,11 @@ def test_the_correction_it_names_is_one(tmp_path):
 
 
 def test_the_exit_codes_are_all_there():
-    from gridbuf_conformance import ExitCode
+    from gridbuf_conformance import ExitCode, cli
 
     table = README.split("## Exit codes")[1].split("##")[0]
-    assert re.findall(r"^\| (\d) \|", table, re.MULTILINE) == [str(int(code)) for code in ExitCode]
+    codes = [*map(int, ExitCode), cli._INTERRUPTED]
+    assert re.findall(r"^\| (\d+) \|", table, re.MULTILINE) == list(map(str, codes))
 
 
 def test_the_commands_are_all_there():

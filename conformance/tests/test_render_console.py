@@ -49,7 +49,7 @@ def test_a_survey_of_nothing_says_so():
 
 @pytest.mark.parametrize("width", [40, 80])
 def test_a_matrix_of_all_groups_is_cut_into_tables_that_fit(width):
-    """Nine columns are too many for most terminals beside the names; none may be cropped."""
+    """Nine columns are too many for most terminals next to the names; none may be cropped."""
     reports = [report_of("survey", name) for name in ("numpy", "devicelib")]
     console = console_of(width)
     console_renderer.render_survey(reports, console, catalogue=CATALOGUE)
@@ -136,7 +136,7 @@ def test_a_replay_command_stays_on_one_line_however_narrow_the_terminal():
         ("mylib", "✗ mylib does not conform: 1 of 5 rules failed (PB-01)."),
         (
             "zoo.py:Segfault",
-            "‼ zoo.py:Segfault was not fully judged: the suite went wrong on 1 of 5 rules, and it failed 3 rules.",
+            "‼ zoo.py:Segfault was not fully judged: the suite failed on 1 of 5 rules, and it failed 3 rules.",
         ),
     ],
 )

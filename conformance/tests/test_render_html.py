@@ -19,7 +19,7 @@ def page_of(name: str) -> str:
 
 
 def without_assets(page: str) -> str:
-    """The page with style sheet and script left out: they have a file of their own to read."""
+    """The page with style sheet and script left out: they have their own file to read."""
     page = re.sub(r"<style>.*?</style>", "<style>…</style>", page, flags=re.DOTALL)
     return re.sub(r"<script>\n.*?</script>", "<script>…</script>", page, flags=re.DOTALL)
 

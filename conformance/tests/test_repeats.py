@@ -20,7 +20,7 @@ QUICK = ("array", "bytes", "bytearray", "memoryview", "numpy")
 
 
 def _report(name: str, hash_seed: str, folder: Path) -> dict[str, object]:
-    """The report of one run of `smoke` in a process of its own, without its timing."""
+    """The report of one run of `smoke` in a separate process, without its timing."""
     path = folder / f"{hash_seed}.json"
     package_folder = Path(gridbuf_conformance.__file__).parents[1]
     search = os.pathsep.join([str(package_folder), *filter(None, sys.path)])

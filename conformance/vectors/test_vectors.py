@@ -114,7 +114,7 @@ def numpy_item(item: Any) -> Any:
 
 
 def numpy_array(case: Json, strides_bytes: list[int]) -> Array:
-    """An array with the plan's strides over memory of its own."""
+    """An array with the plan's strides over separate memory."""
     request = case["request"]
     dtype = np.dtype((np.void, request["itemsize_bytes"]))
     reach = sum(max(n - 1, 0) * s for n, s in zip(request["shape"], strides_bytes))

@@ -1,4 +1,4 @@
-"""docs/zoo.md, rendered from the zoo's data: the matrix, each finding with its proof, and what was not tried."""
+"""docs/zoo.md, rendered from the data of the zoo: the matrix, each finding with its proof, and untested libraries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAX_PLAN_CHARS = 300
 
 
 def render(zoo: Zoo) -> str:
-    """The document, from the records and the results beside them."""
+    """The document, from the records and the results next to them."""
     loader = jinja2.FileSystemLoader(FOLDER)
     jinja = jinja2.Environment(
         loader=loader,

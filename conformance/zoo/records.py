@@ -135,7 +135,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Remark:
-    """A failure that a run meets and that is no finding of ours, with the reason."""
+    """A failure that a run meets and that is not a finding of ours, with the reason."""
 
     library: str
     side: str
@@ -245,7 +245,7 @@ def _record(kind: type[_Record], raw: Mapping[str, Any], place: str) -> _Record:
 
 def _require_unique(kind: str, names: list[str]) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
-    _require(not twice, kind, f"{twice} are there twice; give each a name of its own")
+    _require(not twice, kind, f"{twice} are there twice; give each its own name")
 
 
 def _require(condition: bool, place: str, text: str) -> None:

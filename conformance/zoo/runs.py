@@ -19,7 +19,7 @@ __all__ = ["FAILED", "PROFILE", "checked", "is_verified", "reduced", "verified"]
 PROFILE = "smoke"
 FAILED = ("FAIL", "CRASH", "TIMEOUT", "UNSTABLE")
 """Outcomes that a run counts as failures. A finding must be one of the first two."""
-_CONVICTING = FAILED[:2]
+_FAILING = FAILED[:2]
 _JUDGED = ("PASS", "ADVISORY", *FAILED)
 _MAX_CHARS = 400
 
@@ -66,8 +66,8 @@ def verified(finding: Finding, zoo: Zoo, folder: Path) -> dict[str, Any]:
 
 def is_verified(result: Mapping[str, Any]) -> bool:
     """Whether the affected version fails and the other passes: neither silence nor a note is enough."""
-    convicted = result.get("affected", {}).get("outcome") in _CONVICTING
-    return convicted and bool(result.get("passes", {}).get("outcome") == "PASS")
+    failed = result.get("affected", {}).get("outcome") in _FAILING
+    return failed and bool(result.get("passes", {}).get("outcome") == "PASS")
 
 
 def _replayed(

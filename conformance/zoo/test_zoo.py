@@ -36,7 +36,7 @@ def _ids(findings: tuple[Finding, ...]) -> list[str]:
 
 
 @pytest.mark.parametrize("finding", ZOO.findings, ids=_ids(ZOO.findings))
-def test_a_finding_names_a_rule_that_convicts_and_a_plan_that_exists(finding: Finding):
+def test_a_finding_names_a_must_rule_and_a_valid_plan(finding: Finding):
     rule = catalogue.load()[finding.rule]
     assert rule.level == "MUST", "a SHOULD is an advisory, not a defect"
     for text in (finding.plan, finding.peer[2]):
@@ -104,7 +104,7 @@ def test_the_document_is_what_the_records_render_to():
 
 @pytest.mark.parametrize("case", ["plain", "byte-offset", "free-strides"])
 def test_what_is_seen_by_hand_is_seen(case: str, capsys: pytest.CaptureFixture[str]):
-    """The script beside the suite, on a library that is right."""
+    """The script next to the suite, on a library that is right."""
     pytest.importorskip("numpy")
     assert by_hand.main(["take", "numpy", case]) == 0
     first = 8.0 if case == "byte-offset" else 0.0
@@ -177,7 +177,7 @@ def test_findings_of_one_cause_are_one_defect():
 BAD = {
     "an environment that is not there": ({"affected": "nowhere"}, "no environment"),
     "an unknown side": ({"side": "both"}, "side must be"),
-    "a tracker that is no link": ({"tracker": "see #12"}, "tracker must be"),
+    "a tracker that is not a link": ({"tracker": "see #12"}, "tracker must be"),
     "an unknown key": ({"colour": "red"}, "unknown keys"),
     "an id with spaces": ({"id": "two words"}, "lower case"),
 }

@@ -1,7 +1,7 @@
 """Virtual environments with one library each, and the suite's command run inside them.
 
 The suite is not installed there: it is pure Python and comes along by PYTHONPATH, so that what is judged with is
-the working tree. What its command needs beside it (`TOOLS`) is installed at fixed versions, because the plans that
+the working tree. What its command needs next to it (`TOOLS`) is installed at fixed versions, because the plans that
 Hypothesis draws are part of the result.
 """
 

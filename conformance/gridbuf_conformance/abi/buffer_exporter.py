@@ -148,7 +148,7 @@ def retained(*objects: object) -> int:
 
 @cache
 def static_text(text: str) -> bytes:
-    """Bytes that live for ever: `Py_buffer.format` is a bare address."""
+    """Bytes that live forever: `Py_buffer.format` is a bare address."""
     return text.encode()
 
 
@@ -196,7 +196,7 @@ class BufferExporter(_BufferBase):
     def get_buffer(self, view: PyBuffer, flags: int) -> int | None:
         """Fill the struct for a request with these `PyBUF_*` flags, or raise. Set `obj` by `own(view)`.
 
-        What it returns is what C gets; None stands for 0.
+        What it returns is what C gets; None means 0.
         """
         raise NotImplementedError(f"{type(self).__name__} must define get_buffer")
 

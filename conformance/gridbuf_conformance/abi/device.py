@@ -1,13 +1,13 @@
-"""Device memory from the outside: copies, streams and pointer information, whoever the device belongs to.
+"""Access to device memory of any library: copies, streams and pointer information.
 
-The suite cannot follow a device pointer, so somebody has to move the bytes and to say what an address is. Two can:
+The suite cannot follow a device pointer. One of two classes copies the bytes and describes an address:
 
 - `TableAccess`, by a small C table that a producer hands out as a capsule named `gridbuf_device_table_v1` (its
   text is below): a device that no driver knows, such as an emulated one, is judged through it;
-- `CudaAccess`, by the CUDA driver itself, for every producer that has no table of its own.
+- `CudaAccess`, by the CUDA driver itself, for every producer without a table.
 
 `Devices` finds the one to use, at the first question that needs it. Without either, the rules that need the
-device's own answer are UNTESTED: what nobody was asked can neither be right nor wrong.
+answer of the device are UNTESTED.
 
 ```c
 typedef struct { int32_t device_type, device_id; uint64_t base, length_bytes;
@@ -104,7 +104,7 @@ class DeviceAccess(ABC):
 
     @abstractmethod
     def pointer_info(self, address: int) -> PointerInfo:
-        """What lies at an address."""
+        """Describes the memory at an address."""
 
     @abstractmethod
     def slow_fill(
@@ -122,7 +122,7 @@ class DeviceAccess(ABC):
 
     @abstractmethod
     def check_stream(self, stream: int) -> None:
-        """Raises DeviceError if the handle is no live stream."""
+        """Raises DeviceError if the handle is not a live stream."""
 
 
 # -- the table -----------------------------------------------------------------------------------------
@@ -406,7 +406,7 @@ class Devices:
         self.reason = ""
 
     def settle(self) -> None:
-        """Waits for the whole device, if one is in use: pending work holds memory that is no leak."""
+        """Waits for the whole device, if one is in use: pending work holds memory that is not a leak."""
         if self._access is not None:
             self._access.synchronize()
 
@@ -432,7 +432,7 @@ class Devices:
 class DeviceSpace:
     """Device memory as `Memory` shows the host's: the same questions, None or False where nothing can be had.
 
-    Bytes move behind the work on `stream`; None uses a stream of its own, which waits for nobody.
+    Bytes move behind the work on `stream`; None uses a separate stream, which does not wait.
     """
 
     def __init__(self, access: DeviceAccess | None, stream: int | None) -> None:
@@ -440,7 +440,7 @@ class DeviceSpace:
         self._stream = stream
 
     def readable(self, low: int, high: int) -> bool:
-        """Whether [low, high) lies in one allocation that the device can reach."""
+        """Whether [low, high) is in one allocation that the device can reach."""
         if low >= high:
             return True
         first, last = self.info(low), self.info(high - 1)

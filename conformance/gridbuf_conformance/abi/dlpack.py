@@ -205,7 +205,7 @@ def count_deletions(
     pointer: int, managed: Managed | VersionedManaged | None, memory: Memory
 ) -> Counter | None:
     """Replaces the deleter of the struct at `pointer`, of which `managed` is a copy, by one that counts and then
-    calls the original; None if it cannot. The counter has to live as long as anybody can call the deleter.
+    calls the original; None if it cannot. The counter has to live as long as the deleter can be called.
     """
     original = None if managed is None else callable_deleter(managed, memory)
     if managed is None or original is None:
@@ -262,7 +262,7 @@ class Exported:
     def count_deletions(self) -> Counter | None:
         """Replaces the deleter by one that counts and then calls the original; None if it cannot.
 
-        The returned counter has to be kept for as long as anybody can call the deleter.
+        The returned counter has to be kept for as long as the deleter can be called.
         """
         return count_deletions(self.pointer, self.read(), self.memory)
 

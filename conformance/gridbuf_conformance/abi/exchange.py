@@ -141,7 +141,7 @@ def read_table(value: Any, memory: Memory) -> tuple[ExchangeTable | None, Exchan
 
 
 def read_header(info: ExchangeInfo, table: ExchangeTable, memory: Memory) -> ExchangeInfo:
-    """The info with version, chain of older tables, and for each function whether it is NULL, code, or neither.
+    """The info with version, chain of older tables, and for each function whether it is NULL, code, or other memory.
 
     `chain` is the number of older tables, or a word for what keeps it from ending.
     """

@@ -1,6 +1,6 @@
 """What memory this process has mapped, read from `/proc/self/maps` (Linux).
 
-This is the suite's own witness: whatever a producer says about an address, the kernel's list says whether
+This source does not depend on the producer: whatever the producer says about an address, the list of the kernel says whether
 it can be read or written. On systems without the file `AddressMap.known` is False and the rules that need
 it are untested.
 """

@@ -1,7 +1,7 @@
 """Reading and writing memory by address, only where the process has it mapped.
 
 `Memory` couples the address map with the two `ctypes` calls that touch memory. It returns None (or False)
-instead of touching what is not mapped with the access that the operation needs, so a producer's wrong
+instead of touching memory that is not mapped with the access that the operation needs, so a wrong
 address becomes a finding and not a crash.
 """
 
@@ -78,7 +78,7 @@ class Memory:
             page_end = (address // 4096 + 1) * 4096
             if not self.readable(address, page_end):
                 return None
-            # Byte by byte: what lies behind the NUL is none of ours, and a sanitizer in this process says so.
+            # Byte by byte: the bytes after the NUL belong to other code, and a sanitizer in this process reports a read.
             for position in range(address, page_end):
                 byte = ctypes.string_at(position, 1)
                 if byte == b"\0":

@@ -44,7 +44,7 @@ _DEPTH_LIMIT = 32
 
 
 class BadFormat(ValueError):
-    """Text that is no buffer format."""
+    """Text that is not a buffer format."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ class _Parser:
         if letter in "FD":
             return self._complex(letter.lower())
         if letter not in _KINDS:
-            raise BadFormat(f"{self.text!r} has {letter!r}, which is no format letter")
+            raise BadFormat(f"{self.text!r} has {letter!r}, which is not a format letter")
         size = self._letter_bytes(letter)
         return size, size, _KINDS[letter]
 
@@ -255,6 +255,6 @@ class _Parser:
 
     def _next(self, wanted: str) -> str:
         if self.position >= len(self.text):
-            raise BadFormat(f"{self.text!r} ends where {wanted} should stand")
+            raise BadFormat(f"{self.text!r} ends where {wanted} should be")
         self.position += 1
         return self.text[self.position - 1]

@@ -14,7 +14,7 @@ _GRAMMAR = re.compile(r"([<>|])([tbiufcmMOSUV])([0-9]{1,18})(\[[0-9]*[a-zA-Zμ]+
 
 
 class BadTypestr(ValueError):
-    """Text that is no typestr, or a `descr` that is no description."""
+    """Text that is not a typestr, or a `descr` that is not a description."""
 
 
 @dataclass(frozen=True)

@@ -128,7 +128,7 @@ class ObservedArrayInterface(ObservedExport):
 
 
 class _ObservedBytes(ObservedBuffer):
-    """Some bytes of a block, as an object of their own."""
+    """Some bytes of a block, as a separate object."""
 
     def __init__(self, export: Export, block: Block, start_bytes: int, length_bytes: int) -> None:
         self._start, self._length = block.address + start_bytes, length_bytes
@@ -140,7 +140,7 @@ class _ObservedBytes(ObservedBuffer):
 
     @property
     def is_gone(self) -> bool:
-        """Whether neither the object nor a view of it is held any more."""
+        """Whether the object and all its views are released."""
         return self._alive() is None and self.is_free()
 
     def info(self) -> ExportInfo:
@@ -285,7 +285,7 @@ def _empty_only(plan: Plan) -> str:
 
 
 _SEEN = ("AI-28", "XA-15")
-"""What is seen of every consumer that takes an array interface."""
+"""The observations of every consumer that takes an array interface."""
 _ANY_ARRAY = ("XA-15", "AI-22", "AI-25", "AI-34", "AI-28")
 _EXPORTED = ("PB-24", "PB-25", "PB-31", "PB-35")
 
@@ -387,7 +387,7 @@ _VARIANTS: tuple[Variant, ...] = (
         "empty",
         "AI-24",
         "right-or-error",
-        "no elements, at an address that nobody may touch",
+        "no elements, at an inaccessible address",
         _nowhere,
         adapt=plans.empty,
         misfit=_empty_only,
@@ -455,7 +455,7 @@ _VARIANTS: tuple[Variant, ...] = (
         "odd-address",
         "AI-31",
         "right-or-error",
-        "the first element lies at an odd address",
+        "the first element is at an odd address",
     ),
     _dict_variant(
         "data-object",
@@ -508,7 +508,7 @@ _VARIANTS: tuple[Variant, ...] = (
         "offset-beside-address",
         "AI-15",
         "right",
-        "data is an address, beside which offset means nothing",
+        "data is an address, so offset means nothing",
         _beside,
     ),
     # other keys

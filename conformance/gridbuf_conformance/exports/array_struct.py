@@ -1,7 +1,7 @@
 """Array struct exports: `__array_struct__`, an unnamed capsule over a C struct that says where a
-block lies.
+block is.
 
-Each access makes a struct and a capsule of their own. The capsule's destructor is the release: the
+Each access makes its own struct and capsule. The capsule's destructor is the release: the
 memory belongs to the capsules, not to the object, so that a consumer that keeps only the object
 is left with memory that was given back. The suite holds each capsule until the consumer has
 returned, for the destructor is Python code and would lose an exception that is on its way.
@@ -42,7 +42,7 @@ _api.PyCapsule_GetPointer.restype = c_void_p
 _api.PyCapsule_GetPointer.argtypes = [c_void_p, c_char_p]
 
 _structs: dict[int, Struct] = {}
-"""Every struct that somebody may still use, by its address."""
+"""Every struct that may still be in use, by its address."""
 
 
 class Struct:
@@ -149,7 +149,7 @@ class ObservedArrayStruct(ObservedExport):
     def forget(self) -> None:
         super().forget()
         for struct in self.structs:
-            struct.held = None  # the destructor runs here if nobody else holds the capsule
+            struct.held = None  # the destructor runs here unless the consumer holds the capsule
 
     def close(self) -> None:
         for struct in self.structs:
@@ -294,7 +294,7 @@ _VARIANTS: tuple[Variant, ...] = (
         "empty",
         "AS-04",
         "right-or-error",
-        "no elements, at an address that nobody may touch",
+        "no elements, at an inaccessible address",
         _nowhere,
         adapt=plans.empty,
         misfit=_empty_only,
@@ -323,7 +323,7 @@ _VARIANTS: tuple[Variant, ...] = (
         "no-claims",
         "AS-05",
         "right",
-        "the flags claim neither an order nor alignment",
+        "the flags claim no order and no alignment",
         _no_claims,
     ),
     _variant(
@@ -344,13 +344,13 @@ _VARIANTS: tuple[Variant, ...] = (
         "odd-address",
         "AS-05",
         "right-or-error",
-        "the first element lies at an odd address",
+        "the first element is at an odd address",
     ),
     _variant(
         "unannounced-descr",
         "AS-06",
         "right",
-        "descr points to what nobody may touch, and no flag announces it",
+        "descr points to inaccessible memory, and no flag announces it",
         _junk_descr,
     ),
     _variant(
@@ -371,7 +371,7 @@ INTERFACES = (
         "__array_struct__",
         ("AS",),
         Capabilities(
-            # A struct has no word for the units of times.
+            # A struct cannot describe the units of times.
             dtypes=tuple(
                 n for n, i in DTYPES.items() if i.typestr is not None and i.kind not in "mM"
             ),

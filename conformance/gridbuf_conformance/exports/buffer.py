@@ -1,6 +1,6 @@
 """Buffer protocol exports: an object whose `Py_buffer` answers are written field by field.
 
-The exporter's type has C slots (`abi.buffer_exporter`), so every request flag is honoured as the
+The exporter's type has C slots (`abi.buffer_exporter`), so every request flag is treated as the
 documents say, on every Python; a variant edits one `Answer` before it is written into the struct.
 Each granted request is watched until its release: that it comes once, and finds the arrays behind
 `shape`, `strides` and `suboffsets` as they were. When no request is open any more the memory counts
@@ -48,7 +48,7 @@ def asks(flags: int, request: int) -> bool:
     return flags & request == request
 
 
-# -- what is answered ------------------------------------------------------------------------------
+# -- answers ---------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -67,7 +67,7 @@ class Answer:
 
     @classmethod
     def of(cls, block: Block) -> Answer:
-        """The block as it is."""
+        """The unchanged block."""
         plan = block.plan
         return cls(
             block.address,
@@ -82,18 +82,18 @@ class Answer:
     def refuse_unmet(self, flags: int) -> None:
         """Raises BufferError for a request that this array cannot meet."""
 
-        def lies(order: str) -> bool:
+        def has_order(order: str) -> bool:
             shape, strides = tuple(self.shape), tuple(self.strides)
             return is_contiguous(shape, strides, self.itemsize, order)
 
         unmet = [
             name
             for name, (request, orders) in _ORDERS.items()
-            if asks(flags, request) and not any(map(lies, orders))
+            if asks(flags, request) and not any(map(has_order, orders))
         ]
         if flags & WRITABLE and self.readonly:
             unmet.append("writable memory")
-        if not asks(flags, STRIDES) and not lies("C"):
+        if not asks(flags, STRIDES) and not has_order("C"):
             unmet.append("memory without strides")
         if self.suboffsets is not None and not asks(flags, INDIRECT):
             unmet.append("memory without suboffsets")
@@ -135,7 +135,7 @@ def _format(plan: Plan) -> str | None:
     return other + written
 
 
-# -- who answers -----------------------------------------------------------------------------------
+# -- exporters -------------------------------------------------------------------------------------
 
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ class ObservedBuffer(ObservedExport):
         return BytesExporter(self)
 
     def answer(self) -> Answer:
-        """What is said of the memory, bent by the variant."""
+        """The description of the memory, changed by the variant."""
         answer = Answer.of(self.block)
         if isinstance(self.variant, BufferVariant):
             self.variant.bend(answer, self.block)
@@ -330,7 +330,7 @@ def _no_format(answer: Answer, block: Block) -> None:
 
 
 def _as(text: str) -> Callable[[Answer, Block], None]:
-    """This format, and for what lies in memory none other."""
+    """This format, the only one for this memory."""
 
     def bend(answer: Answer, block: Block) -> None:
         answer.format = text
@@ -403,7 +403,7 @@ def _empty_only(plan: Plan) -> str:
 
 
 _KEPT = ("PB-24", "PB-25", "PB-31", "PB-35", "XA-15")
-"""What is seen of every consumer that takes a buffer."""
+"""The observations of every consumer that takes a buffer."""
 _ANY_ARRAY = ("XA-15", "PB-32", "PB-20", "PB-22", *_KEPT[:-1], "XA-06")
 _VARIANTS: tuple[Variant, ...] = (
     Variant(PLAIN, _ANY_ARRAY, "right-or-error", "as the documents say", adapt=plans.solid),
@@ -444,7 +444,7 @@ _VARIANTS: tuple[Variant, ...] = (
         "suboffsets",
         ("PB-32", *_KEPT),
         "right-or-error",
-        "the first axis is a table of pointers, told by suboffsets to who asks for INDIRECT",
+        "the first axis is a table of pointers, described by suboffsets if INDIRECT is requested",
         adapt=_rows,
         misfit=_rows_misfit,
         bend=_through_pointers,
@@ -509,7 +509,7 @@ _VARIANTS: tuple[Variant, ...] = (
         "empty",
         ("PB-17", *_KEPT),
         "right-or-error",
-        "no elements, at an address that nobody may touch",
+        "no elements, at an inaccessible address",
         adapt=plans.empty,
         misfit=_empty_only,
         bend=_nowhere,
@@ -569,7 +569,7 @@ _VARIANTS: tuple[Variant, ...] = (
         "odd-address",
         ("PB-18", *_KEPT),
         "right-or-error",
-        "the first element lies at an odd address",
+        "the first element is at an odd address",
         adapt=plans.plain,
         control=plans.plain,
     ),

@@ -1,6 +1,6 @@
 """Data interface exports: an object with `__gt_data_interface__`, whose hooks are noted.
 
-The memory is stale until somebody acquires it: its elements hold other bytes, and `acquire` puts
+The memory is out of date until it is acquired: its elements hold other bytes, and `acquire` puts
 the right ones there, as an object with two sides does. So a consumer that reads first shows wrong
 values, and the order of `acquire`, `touch` and `release` is on record.
 """
@@ -38,7 +38,7 @@ class _Exporter:
 
 
 class _ArrayExporter:
-    """An object without `__gt_data_interface__`: its array interface stands for the host entry."""
+    """An object without `__gt_data_interface__`: its array interface replaces the host entry."""
 
     def __init__(self, observed: ObservedDataInterface) -> None:
         self._answer = observed.entry
@@ -49,7 +49,7 @@ class _ArrayExporter:
 
 
 class ObservedDataInterface(ObservedExport):
-    """An exporter whose entry is stale until it is acquired: notes the hooks in their order."""
+    """An exporter whose entry is out of date until it is acquired; it notes the order of the hooks."""
 
     def __init__(self, export: Export, block: Block) -> None:
         super().__init__(export, block)

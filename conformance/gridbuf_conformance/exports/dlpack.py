@@ -1,8 +1,8 @@
 """DLPack exports: `__dlpack__` and `__dlpack_device__` over a block, as published or one property off.
 
 "dlpack" is a producer of today: it takes the four keywords and gives the versioned capsule to
-whoever asks for one. "dlpack-legacy" is one of the 2022 standard, which knows `stream` alone; who
-takes the one is asked to take the other (DP-14). Each variant below is one line of `dlpack.h`, of its
+a consumer that asks for one. "dlpack-legacy" follows the 2022 standard, which has only `stream`; a consumer that
+takes one of them must take both (DP-14). Each variant below is one line of `dlpack.h`, of its
 Python page or of the array API; each edits one thing of the struct.
 """
 
@@ -183,7 +183,7 @@ def _not_empty_misfit(plan: Plan) -> str:
 
 
 def _with_free_strides(plan: Plan) -> Plan:
-    """An axis of extent 1 (or no elements) beside what there is."""
+    """Adds an axis of extent 1 (or no elements)."""
     if not _fixed_strides_misfit(plan):
         return plan
     return plans.simple(plan, shape=(1, *plan.shape[:7]))
@@ -215,7 +215,7 @@ def _bytes_misfit(plan: Plan) -> str:
 
 
 def _float_misfit(plan: Plan) -> str:
-    return plans.not_dense_misfit(plan) or ("" if plan.dtype == "float32" else "it is no float32")
+    return plans.not_dense_misfit(plan) or ("" if plan.dtype == "float32" else "it is not float32")
 
 
 def _writable(plan: Plan) -> Plan:
@@ -259,7 +259,7 @@ _VARIANTS: tuple[Variant, ...] = (
         "byte-offset",
         "DL-10",
         "right",
-        "data lies 64 bytes before the first element, and byte_offset says so",
+        "data is 64 bytes before the first element, and byte_offset says so",
         bend=_with_byte_offset,
         **_NOT_EMPTY,
     ),
@@ -301,7 +301,7 @@ _VARIANTS: tuple[Variant, ...] = (
         "wild-metadata",
         "DL-13",
         "right",
-        "shape and strides of a tensor without dimensions lead to a page that nobody may read",
+        "shape and strides of a tensor without dimensions point to an inaccessible page",
         bend=_with_wild_metadata,
         adapt=plans.zero_dim,
         misfit=_dimensions_misfit,
@@ -333,7 +333,7 @@ _VARIANTS: tuple[Variant, ...] = (
         "odd-address",
         "DP-32",
         "right-or-error",
-        "the first element lies at an odd address",
+        "the first element is at an odd address",
         also=("DP-30",),
         **_NOT_EMPTY,
     ),
@@ -400,7 +400,7 @@ _VARIANTS: tuple[Variant, ...] = (
         "error",
         "the capsule says that it was used",
         bend=_used,
-        life=(),  # the tensor is somebody else's
+        life=(),  # the tensor belongs to another object
         **_NOT_EMPTY,
     ),
     _variant(
@@ -422,7 +422,7 @@ _VARIANTS: tuple[Variant, ...] = (
         "raises",
         "DP-29",
         "error",
-        "__dlpack__ raises an error of its own",
+        "__dlpack__ raises its own error",
         exporter=_Raises,
     ),
 )

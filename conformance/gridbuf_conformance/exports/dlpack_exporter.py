@@ -1,4 +1,4 @@
-"""An exporter with `__dlpack__` and `__dlpack_device__` over a block, and what is seen of its exports.
+"""An exporter with `__dlpack__` and `__dlpack_device__` over a block, and the observations of its exports.
 
 The struct, its shape and its strides belong to an `CountedTensor`, which counts: calls of the deleter (by
 machine code, see `native`), and what the capsule's destructor did. The capsule itself is kept
@@ -41,7 +41,7 @@ _api.PyCapsule_GetPointer.restype = c_void_p
 _api.PyCapsule_GetPointer.argtypes = [c_void_p, ctypes.c_char_p]
 
 _counted_tensors: dict[int, CountedTensor] = {}
-"""Every tensor that somebody may still use, by the address of its struct."""
+"""Every tensor that may still be in use, by the address of its struct."""
 
 
 class CountedTensor:
@@ -91,7 +91,7 @@ class CountedTensor:
         return self.held
 
     def publish(self) -> int:
-        """The address of the finished struct, for whoever takes it without a capsule."""
+        """The address of the finished struct, for an export without a capsule."""
         tensor = self.managed.tensor
         self._arrays = [_array(self.shape), _array(self.strides)]
         tensor.shape, tensor.strides = map(_pointer, self._arrays)
@@ -102,7 +102,7 @@ class CountedTensor:
 
     @property
     def deleter_calls(self) -> int:
-        """How often the deleter was called by anybody but the capsule's destructor."""
+        """The number of calls of the deleter, without the call of the capsule's destructor."""
         return int(self.frame.calls)
 
     @property
@@ -130,7 +130,7 @@ class CountedTensor:
 
 @_DESTRUCTOR
 def _destructor(capsule: int) -> None:
-    """A capsule that nobody took lets go of its tensor; one that was taken has another name."""
+    """An unused capsule releases its tensor; a used capsule has another name."""
     name = _api.PyCapsule_GetName(capsule)
     counted = _counted_tensors.get(_api.PyCapsule_GetPointer(capsule, name))
     if counted is not None and counted.name == name and not name.startswith(b"used_"):
@@ -138,7 +138,7 @@ def _destructor(capsule: int) -> None:
 
 
 def _array(values: Sequence[int] | int | None) -> Any:
-    """Numbers as an array of their own, an address as it is, None as NULL."""
+    """Numbers as a new array, an address unchanged, None as NULL."""
     if values is None or isinstance(values, int):
         return values
     return (c_int64 * max(1, len(values)))(*values)
@@ -149,7 +149,7 @@ def _pointer(array: Any) -> int | None:
 
 
 class Exporter:
-    """An object with DLPack's two methods. What it is asked is noted by its `ObservedDLPack`."""
+    """An object with the two methods of DLPack. Its `ObservedDLPack` notes the calls."""
 
     def __init__(self, observed: ObservedDLPack) -> None:
         self._observed = observed
@@ -240,7 +240,7 @@ class ObservedDLPack(ObservedExport):
     def forget(self) -> None:
         super().forget()
         for counted in self.handed_out:
-            counted.held = None  # the destructor runs here if nobody else holds the capsule
+            counted.held = None  # the destructor runs here unless the consumer holds the capsule
 
     def close(self) -> None:
         for counted in self.handed_out:

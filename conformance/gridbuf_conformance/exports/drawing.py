@@ -69,7 +69,7 @@ def _is_about(variant: Variant, rules: Collection[str] | None) -> bool:
 
 
 def _of(interface: Interface, variant: Variant, keys: dict[str, Any]) -> Export | None:
-    """The export of a listed plan; None where the interface has no word for it."""
+    """The export of a listed plan; None where the interface cannot describe it."""
     plan, can = Plan(**keys), interface.capabilities
     if can.dtypes is not None and plan.dtype not in can.dtypes:
         plan = plan.replaced(dtype=can.dtypes[0])

@@ -1,4 +1,4 @@
-"""Exports of DLPack's C exchange table (DLPack 1.3): a type with a table, beside `__dlpack__`.
+"""Exports of DLPack's C exchange table (DLPack 1.3): a type with a table and `__dlpack__`.
 
 The table is a capsule on the type; its functions are `ctypes` callbacks over the exports of
 `dlpack_exporter`. A callback cannot leave a Python exception behind, so these succeed, always. What
@@ -36,7 +36,7 @@ _api.PyCapsule_New.restype = ctypes.py_object
 _api.PyCapsule_New.argtypes = [c_void_p, ctypes.c_char_p, c_void_p]
 
 _subjects: dict[int, ObservedExchange] = {}
-"""Who stands behind an exporter, by its address: a table's functions get nothing else."""
+"""The observed exporter by its address: the functions of a table get only the address."""
 
 
 def _object(address: int) -> Any:
@@ -143,7 +143,7 @@ class ObservedExchange(ObservedDLPack):
 INTERFACES = (
     Interface(
         "exchange",
-        "the C exchange table on the type, beside __dlpack__",
+        "the C exchange table on the type, in addition to __dlpack__",
         ("DX", "DL", "DP"),
         PLAIN_CAPABILITIES,
         ObservedExchange,

@@ -56,7 +56,7 @@ class Export(Plan):
 
     @property
     def kind(self) -> str:
-        """The export with what is unusual about its array: what a consumer dies of is one of these."""
+        """The kind of the export, with the unusual properties of its array: one of them causes a crash."""
         view = self.view_map
         steps = [step for extent, step in zip(view.shape, view.steps) if extent > 1]
         marks = {
@@ -73,7 +73,7 @@ class Export(Plan):
     def control(self) -> Export | None:
         """The plain export that a consumer must have taken before a refusal of this one counts.
 
-        None for the plain export of an interface that stands for itself.
+        None for the plain export of an interface without a base.
         """
         interface, variant = self.interface, self.variant
         if variant.name == PLAIN:

@@ -1,8 +1,8 @@
-"""The memory that is exported: one plan's array, in pages of its own.
+"""The exported memory: the array of one plan, in separate pages.
 
-A block lies between two pages that nobody may touch, so that a consumer that reads far beside the
+A block is between two inaccessible pages, so that a consumer that reads far outside the
 array dies there and then. Around the array, in its own pages, lie bytes that no content has, so
-that one that reads close beside it shows wrong values. A read-only array lies in pages that refuse
+a consumer that reads close to it shows wrong values. A read-only array is in pages that refuse
 writing. Nothing is taken from any library's allocator, and a block is given back only when the
 suite has seen the consumer let go of it.
 """
@@ -40,7 +40,7 @@ _PAGE_BYTES = mmap.PAGESIZE
 
 
 class Pages:
-    """At least `length_bytes` readable and writable bytes, between two pages that are neither.
+    """At least `length_bytes` readable and writable bytes, between two inaccessible pages.
 
     `low` and `high` bound the usable ones. Unmapped when the object is collected. Raises
     MemoryError if the system refuses.
@@ -63,7 +63,7 @@ class Pages:
 
     @property
     def forbidden(self) -> int:
-        """An address in a page that nobody may touch, a multiple of any alignment up to a page."""
+        """An address in an inaccessible page, a multiple of any alignment up to a page."""
         return int(self.high)
 
     def protect(self, permission: int) -> None:
@@ -120,7 +120,7 @@ class Block(Pages):
         return 0 in self.shape
 
     def holds(self, address: int) -> bool:
-        """Whether an address lies in the block's pages."""
+        """Whether an address is in the pages of the block."""
         return bool(self.low <= address < self.high)
 
     def is_unchanged(self) -> bool:

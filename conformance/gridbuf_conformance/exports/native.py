@@ -1,4 +1,4 @@
-"""A deleter and a release that are no Python: they count their calls and do little else.
+"""A deleter and a release in machine code: they count their calls and do little else.
 
 Consumers call deleters in all sorts of places: on threads that Python has never seen, and while an
 exception is on its way. A deleter made by `ctypes` runs Python code there, which loses the
@@ -51,7 +51,7 @@ _DELETER_CODE = (
     b"\xf0\x83\x87" + ROOM_BYTES.to_bytes(4, "little") + b"\x01"  # lock add dword [rdi + 128], 1
     b"\xc3"  # ret
 )
-_RELEASE_CODE = (  # of (exporter, view); Py_buffer.internal lies at byte 72
+_RELEASE_CODE = (  # of (exporter, view); Py_buffer.internal is at byte 72
     b"\x48\x8b\x46\x48"  # mov rax, [rsi + 72]
     b"\x48\x85\xc0\x74\x24"  # if it is NULL: return
     b"\xf0\x48\xff\x00"  # lock inc qword [rax]: released
@@ -71,7 +71,7 @@ def _machine_code() -> mmap.mmap | None:
         return None
     try:
         page = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
-    except OSError:  # a system that lets nobody write code
+    except OSError:  # a system that does not allow writing code
         return None
     for offset, code in ((_DELETER_OFFSET, _DELETER_CODE), (_RELEASE_OFFSET, _RELEASE_CODE)):
         page[offset : offset + len(code)] = code

@@ -56,7 +56,7 @@ def solid(plan: Plan) -> Plan:
 
 
 def numbers(plan: Plan) -> Plan:
-    """`plain`, of the one element type that everybody has."""
+    """`plain`, of an element type that every library has."""
     return plain(plan).replaced(dtype="float64")
 
 

@@ -1,7 +1,7 @@
-"""Variants, interfaces, and what is seen of one exporter in front of one consumer.
+"""Variants, interfaces, and the observations of one exporter with one consumer.
 
 A variant is one property: a NULL where a pointer may be, an unknown type code, a keyword that an old
-producer does not take. It names the rules that its exports are about (the first of them is blamed
+producer does not take. It names the rules that its exports are about (the first of them fails
 if the consumer dies) and what the texts allow a consumer to make of it:
 
 - "right": the export is legal, and a consumer that takes the plain form of the same array must take
@@ -55,11 +55,11 @@ def _same_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
 class Variant:
     """One property of an export.
 
-    `rules`: the ids whose consumer checks look at such exports, the one blamed for a death first.
+    `rules`: the ids whose consumer checks use such exports; a crash fails the first.
     `about`: the property in half a sentence. `adapt` and `misfit` as the module says; `misfit`
     returns an empty string for plans that fit. `control` turns a plan into the one whose plain
     export a consumer must have taken before a refusal of this one counts ("right" only).
-    `described` turns the array's shape into the one that is said, where that is another one;
+    `described` turns the shape of the array into the described shape, if they differ;
     `is_retyped` says that the elements are said to be of another type of the same size.
     `compared`: the plain export is made in any case, for checks that compare the two.
 
@@ -109,7 +109,7 @@ class ObservedExport:
         raise NotImplementedError(f"{type(self).__name__}.was_asked() must say so")
 
     def is_free(self) -> bool:
-        """Whether the consumer has given the memory back: nobody may use it any more."""
+        """Whether the consumer has released the memory: it must not be used any more."""
         raise NotImplementedError(f"{type(self).__name__}.is_free() must say who holds the memory")
 
     def forget(self) -> None:
@@ -129,8 +129,8 @@ class Interface:
     `make` puts an exporter in front of a consumer. `base` names the interface that a consumer has
     to take before this one is asked of it, because the texts then ask it to take this one as well:
     "dlpack" is that of "dlpack-legacy". With None, whether it is taken is found out, and a refusal
-    of its simplest export is no fault, unless the consumer is documented to take it: then
-    `taken_rule` fails. `shifts`: by variant, how many bytes its memory lies off its
+    of its simplest export is not a failure, unless the consumer is documented to take it: then
+    `taken_rule` fails. `shifts`: by variant, how many bytes its memory is off its
     alignment. `unavailable` says why this machine cannot export through it at all; empty where it can.
     """
 

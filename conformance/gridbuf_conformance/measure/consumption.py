@@ -103,8 +103,8 @@ def _consumed(
 
 
 def _after_unseen(function: Callable[[Any], Any], export: Export) -> ExportInfo:
-    """What another call came to, whose result nobody looked into: a result that leaks when it
-    is asked for its own exports is no fault of the import."""
+    """The observation of another call, whose result was not read: a result that leaks when it
+    exports itself is not a failure of the import."""
     enter("consume:again")
     block = Block(export.plan, **export.interface.memory_of(export))
     subject = export.interface.make(export, block)
@@ -118,7 +118,7 @@ def _after_unseen(function: Callable[[Any], Any], export: Export) -> ExportInfo:
 
 
 def _put_away(subject: ObservedExport) -> None:
-    """Closes an exporter that nobody uses any more."""
+    """Closes an exporter that is no longer used."""
     if subject.is_free():
         subject.close()
     else:
@@ -128,7 +128,7 @@ def _put_away(subject: ObservedExport) -> None:
 
 
 def _settle(subject: ObservedExport) -> None:
-    """Collects garbage until the memory is free; what a library frees a little later is no leak."""
+    """Collects garbage until the memory is free; memory that a library frees a little later is not a leak."""
     gc.collect()
     for _ in range(_ROUNDS_OF_WAITING):
         gc.collect()  # what the first round released may have held what the second one finds

@@ -1,7 +1,7 @@
 """Info on the memory itself: is it mapped, what do the elements hold, does a write show everywhere.
 
 Host memory is looked at where it is, device memory through the driver (`Memory.space_of`); without a driver there
-is no info on device memory.
+is not info on device memory.
 """
 
 from __future__ import annotations

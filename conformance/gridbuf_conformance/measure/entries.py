@@ -1,7 +1,7 @@
 """Info on `__gt_data_interface__` in use: its hooks called in order, and what the acquired side then holds.
 
 An object with an entry for the host and one for the device may keep two copies. Whether they are kept equal shows
-only when somebody writes: through one entry, as a stencil would (acquire, write, touch, release), and then reads
+only after a write: through one entry, as a stencil would (acquire, write, touch, release), and then reads
 through the other (acquire, read, release). On the device the write is left pending on the stream that the entry
 names, for that is how stencils write. Everything written is put back.
 """
@@ -129,7 +129,7 @@ class _Side:
             return
         access, stream = self.memory.devices.access, array.stream or LEGACY_STREAM
         if access is None:
-            raise DeviceError("there is no way to the device")
+            raise DeviceError("the device is not accessible")
         for address, value in zip(_places(array), values):
             access.slow_fill(address, value[0], 1, _SLOW_MILLISECONDS, stream)
 

@@ -1,6 +1,6 @@
-"""Info on lifetime: who keeps memory alive, who frees it, what moves, what leaks.
+"""Info on lifetime: which objects keep memory alive, which free it, which memory moves or leaks.
 
-Freed memory proves nothing by what it reads as, so nothing here is decided by content. The witnesses are the
+The content of freed memory proves nothing, so this module does not use it. It uses the
 map of the process (is the exported memory still mapped?), counted calls of deleters, reference counts, and the
 allocator's own count of live bytes over many repetitions.
 """

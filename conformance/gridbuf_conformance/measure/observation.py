@@ -55,7 +55,7 @@ def observe(
 ) -> Observation:
     """Measures `obj`, and returns info that survives JSON. Never raises for a faulty object.
 
-    `plan` is what was asked; None for a live object that nobody planned, which is never written to and
+    `plan` is the request; None for a live object without a plan, which is never written to and
     never put at risk. `again` makes a second object from the same plan; without it nothing is said about
     second products and drop orders. `apply_view` applies one view operation (default: Python's own means).
     `devices` reaches device memory, `on_stream` makes the producer work on a stream (`Producer.on_stream`).

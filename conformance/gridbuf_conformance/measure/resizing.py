@@ -1,7 +1,7 @@
-"""Info on resizing: does memory move or vanish while somebody holds it?
+"""Info on resizing: does memory move or vanish while it is exported?
 
 Types that can grow or close do so through a handful of well-known methods. Each is first tried on a fresh
-object that nobody holds, so that what a type cannot do anyway is not held against it; then on one that exports
+object without exports, so that operations that the type cannot do anyway are left out; then on one that exports
 its memory. Methods that take an extent first grow the object beyond the size from which the allocator maps
 each block for itself: such a block is unmapped when it is freed, which the map of the process proves. glibc
 raises that size by itself up to 32 MiB; `_map_large_blocks` pins it to its usual start.
@@ -50,7 +50,7 @@ _PREPARATIONS: dict[str, Callable[[Any], Any]] = {
 def resize_info(again: Callable[[], Any], memory: Memory) -> dict[str, dict[str, ResizeInfo]]:
     """What came of each method, by method and interface.
 
-    Only methods that work on an object whose memory nobody holds, and interfaces that it has.
+    Only methods that work on an object without exports, and interfaces that it has.
     """
     info: dict[str, dict[str, ResizeInfo]] = {}
     _map_large_blocks()
@@ -75,7 +75,7 @@ _Hold = Callable[[Any, Memory], tuple[Any, "Descriptor | None"]]
 
 
 def _map_large_blocks() -> None:
-    """Blocks from 128 KiB on get a mapping of their own from now on (glibc; elsewhere nothing happens)."""
+    """Blocks from 128 KiB on get their own mapping from now on (glibc; elsewhere nothing happens)."""
     mallopt = c_function("mallopt")
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, _MAPPING_THRESHOLD_BYTES)

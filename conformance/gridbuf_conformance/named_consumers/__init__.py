@@ -294,7 +294,7 @@ def find(name: str) -> Entry:
     if name not in known:
         close = difflib.get_close_matches(name, known) or list(known)
         raise UnknownConsumer(
-            f"{name!r} is no consumer; use one of {', '.join(close)}, "
+            f"{name!r} is not a consumer; use one of {', '.join(close)}, "
             "or name your own as package.module:function or path/to/file.py:function"
         )
     return known[name]

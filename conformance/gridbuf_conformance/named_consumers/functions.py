@@ -1,4 +1,4 @@
-"""Consumers that are no function of their library as it stands: a call with arguments, or two calls.
+"""Consumers that are not a single function of their library: a call with arguments, or two calls.
 
 Some libraries take memory as plain bytes (a compressor, `bytes` itself): what comes back is one
 dimension of bytes, and `gives_bytes` marks their functions, so that the suite compares contents and

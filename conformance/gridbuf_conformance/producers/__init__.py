@@ -1,10 +1,10 @@
-"""The producers that come with the suite, those that installed packages announce, and how to get an absent one.
+"""The built-in producers, the producers of installed packages, and the commands that install absent libraries.
 
-A name stands for a target (`package.module:Class`), which the worker loads. Whether the library behind it is
-installed is found out without importing it: some take seconds, and one that is broken must break in the
+A name refers to a target (`package.module:Class`), which the worker loads. Whether its library is
+installed is found out without importing it: an import may take seconds, and a broken library must fail in the
 worker, not here.
 
-A package announces a producer of its own by an entry point in the group `gridbuf_conformance.producers`:
+A package announces its own producer by an entry point in the group `gridbuf_conformance.producers`:
 
 ```toml
 [project.entry-points."gridbuf_conformance.producers"]
@@ -44,7 +44,7 @@ class Entry:
     `target` is what a worker loads and `needs` the import name of the library. `also` has the import names that the
     producer needs and the library does not. `install` is the command that installs them all. `needs_gpu` says that
     the producer makes nothing without a CUDA device. `rules` is the default selection of rules: a library whose
-    plain arrays are NumPy's answers for the allocation, not for the exports.
+    plain arrays are NumPy arrays is judged by the allocation, not by the exports.
     """
 
     name: str
@@ -467,7 +467,7 @@ def find(name: str) -> Entry:
     if name not in known:
         close = difflib.get_close_matches(name, known) or list(known)
         raise UnknownProducer(
-            f"{name!r} is no producer; use one of {', '.join(close)}, "
+            f"{name!r} is not a producer; use one of {', '.join(close)}, "
             "or name your own as package.module:Class or path/to/file.py:Class"
         )
     return known[name]

@@ -54,7 +54,7 @@ class FlatBytesProducer(HostProducer):
 
 
 def declined(plan: Plan, can: Capabilities) -> str:
-    """Why a plan lies outside these capabilities, as half a sentence; an empty string if it does not."""
+    """Why a plan is outside these capabilities, as half a sentence; an empty string if it does not."""
     for test in (_shape, _element, _placement, _other):
         reason = test(plan, can)
         if reason:
@@ -111,7 +111,7 @@ def _other(plan: Plan, can: Capabilities) -> str:
 def viewed(
     obj: Any, operation: Sequence[Any], *, broadcast: Callable[[Any, tuple[int, ...]], Any] | None
 ) -> Any:
-    """A view by indexing and `transpose`; `broadcast(obj, shape)` is the library's own spelling of that one.
+    """A view by indexing and `transpose`; `broadcast(obj, shape)` is the function of the library for broadcasting.
 
     None for a library that has none, whose producer declines those views itself.
     """

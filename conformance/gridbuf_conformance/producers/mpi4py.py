@@ -9,7 +9,7 @@ from .base import FlatBytesProducer, flat_bytes
 
 __all__ = ["Mpi4pyProducer"]
 
-# Neither is needed for memory, and a suite that judges it has no business starting an MPI.
+# Memory needs neither of them, and a test of memory must not start MPI.
 mpi4py.rc.initialize = False
 mpi4py.rc.finalize = False
 

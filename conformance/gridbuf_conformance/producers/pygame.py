@@ -9,7 +9,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-# Neither a window nor a greeting on the output stream is wanted.
+# Opens no window, and prints no greeting to the output stream.
 os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 os.environ.setdefault("SDL_AUDIODRIVER", "dummy")

@@ -74,7 +74,7 @@ class ByteArrayProducer(_FlatBytesProducer):
 class MmapProducer(_FlatBytesProducer):
     """`mmap.mmap`: anonymous pages, or for read-only plans a temporary file mapped with `ACCESS_READ`.
 
-    The only type here that can be asked for gigabytes: pages that nobody touches cost nothing.
+    The only type here that can be asked for gigabytes: untouched pages cost nothing.
     """
 
     name = "mmap"

@@ -101,7 +101,7 @@ class GpuStorageProducer(_Storages):
 class SyncedStorageProducer(_Storages):
     """`SoftwareManagedGPUStorage`: a buffer on each side, kept in step by gridbuf.
 
-    Whoever asks for both sides makes it copy: it cannot be large without its pages being touched.
+    A request for both sides makes it copy: it cannot be large without touching its pages.
     """
 
     name = "gridbuf.storage.synced"

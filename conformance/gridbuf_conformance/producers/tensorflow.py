@@ -53,7 +53,7 @@ class TensorFlowProducer(HostProducer):
 
 
 class StringProducer(TensorFlowProducer):
-    """A tensor of `tf.string`: no memory that anybody could export, so that every export has to be refused."""
+    """A tensor of `tf.string`: its memory cannot be exported, so every export has to be refused."""
 
     name = "tensorflow.string"
     capabilities = Capabilities(

@@ -1,6 +1,6 @@
 """Apache TVM FFI's `Tensor`: what `tvm_ffi.from_dlpack` makes of NumPy's memory and exports again.
 
-TVM FFI takes the description of the memory over as it is; what it answers for itself is the exchange: the
+TVM FFI takes over the description of the memory unchanged; its own part is the exchange: the
 capsules, their arguments and flags, the C table.
 """
 

@@ -1,7 +1,7 @@
 """Renderings of JSON reports: for the terminal, as one HTML page, as Markdown, JUnit XML, JSON, a badge.
 
 A renderer reads report dictionaries and nothing else; it never runs a check. What all of them share is in
-`summary` (counting and ranking), `text` (making a producer's words safe) and `drawing` (layout faults).
+`summary` (counting and ranking), `text` (making a producer's words safe) and `drawing` (layout failures).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SURVEY_SCHEMA = "gridbuf-conformance-survey/2"
 
 
 def to_json(reports: Sequence[ReportDict], absent: Sequence[Absent] = ()) -> str:
-    """One report as it is; several, or any beside absent libraries, as one survey object."""
+    """One report as an object; several reports, or reports with absent libraries, as one survey object."""
     document = (
         reports[0]
         if len(reports) == 1 and not absent
@@ -29,7 +29,7 @@ def to_json(reports: Sequence[ReportDict], absent: Sequence[Absent] = ()) -> str
         }
     )
     text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-    # A producer's text may hold lone surrogates, which no file takes; this is how JSON spells them.
+    # Text of a producer may hold lone surrogates, which files cannot hold; JSON writes them as escapes.
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -43,7 +43,7 @@ def _html(reports: Sequence[ReportDict], absent: Sequence[Absent] = ()) -> str:
 
 
 def _junit(reports: Sequence[ReportDict], absent: Sequence[Absent] = ()) -> str:
-    """JUnit has no place for libraries that were not there; the other formats name them."""
+    """JUnit cannot show absent libraries; the other formats name them."""
     from . import junit
 
     return junit.render(reports)
@@ -68,7 +68,7 @@ FORMATS: dict[str, Callable[[Sequence[ReportDict], Sequence[Absent]], str]] = {
     ".svg": _badge,
     ".xml": _junit,
 }
-"""What a report file's suffix stands for."""
+"""The format for each suffix of a report file."""
 
 
 def check_suffix(path: str | Path) -> Path:

@@ -2,7 +2,7 @@
 
 It needs no font file, no network and no service: the widths of the letters are estimated (digits and most
 letters of an 11 px sans serif) and `textLength` makes every browser keep to the estimate. No element has
-an id, so that many badges can stand in one page. Nothing of what a producer said is in it but the name and
+an id, so that one page can hold many badges. The only texts of a producer in it are the name and
 version in the title, escaped.
 """
 
@@ -34,7 +34,7 @@ _MAX_TITLE_CHARS = 120
 
 
 def render(reports: Sequence[ReportDict], absent: Sequence[Absent] = ()) -> str:
-    """The SVG of one report, or of how many of several conform. What was absent has no place in it."""
+    """The SVG of one report, or of the number of conforming reports. It does not show absent libraries."""
     message, kind = message_of(reports)
     left, right = (_text_px(text) + 2 * _PAD_PX for text in (_LABEL, message))
     title = escape(f"{_subject(reports)}: {message}")

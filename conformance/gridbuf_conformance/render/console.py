@@ -1,4 +1,4 @@
-"""Reports on a terminal: the matrix, each failure in full, and a last line that says why.
+"""Reports on a terminal: the matrix, each failure in full, and a last line with the conclusion.
 
 Nothing depends on colour alone: every outcome has a sign and a word. Nothing depends on Unicode either: a
 terminal whose encoding lacks a character gets a plain one. Replay commands are never wrapped, so that they
@@ -141,7 +141,7 @@ def render(
 ) -> None:
     """Prints one report: its groups, every failure and advisory in full, and the conclusion.
 
-    With `verbose` every rule is listed with its outcome, and what was not judged says why.
+    With `verbose` it lists every rule with its outcome, and the reason for rules that were not judged.
     """
     printer = Printer(console)
     catalogue = _catalogue(catalogue)
@@ -166,7 +166,7 @@ def render(
 def render_rule(
     rule: Mapping[str, Any], console: Console, *, catalogue: Mapping[str, Any] | None = None
 ) -> None:
-    """Prints one rule's entry of a report: what was asked, what was found, how to see it again."""
+    """Prints the entry of one rule: requirement, expected and actual result, and the replay command."""
     _print_finding(Printer(console), rule, _catalogue(catalogue))
 
 
@@ -178,9 +178,9 @@ def render_survey(
     paths: Sequence[str] = (),
     catalogue: Mapping[str, Any] | None = None,
 ) -> None:
-    """Prints the matrix of all libraries, the most telling failures, what was not judged, and the reports' paths.
+    """Prints the matrix of all libraries, the most informative failures, absent libraries, and the paths of the reports.
 
-    On a terminal all of it fits the last screen, if two failures do; elsewhere up to eight failures are shown.
+    On a terminal it fits the screen, if two failures fit; elsewhere it shows up to eight failures.
     """
     printer = Printer(console)
     catalogue = _catalogue(catalogue)
@@ -202,7 +202,7 @@ def render_survey(
         shown = shown[: max(_FEWEST_FINDINGS, fitting)]
     if shown:
         printer.line()
-        printer.line(("The most telling failures", "bold"))
+        printer.line(("The most informative failures", "bold"))
     for finding in shown:
         _print_shared_finding(printer, finding, catalogue)
     if len(found) > len(shown):
@@ -222,7 +222,7 @@ def _height(printer: Printer, draw: Callable[[], None]) -> int:
 def _catalogue(given: Mapping[str, Any] | None) -> Mapping[str, Any]:
     if given is not None:
         return given
-    from ..catalogue import load  # read from disk only when nobody has it at hand
+    from ..catalogue import load  # read from disk only if the caller does not pass it
 
     return load()
 
@@ -283,7 +283,7 @@ def _print_rules(printer: Printer, report: Mapping[str, Any], catalogue: Mapping
 
 
 def _print_known(printer: Printer, report: Mapping[str, Any]) -> None:
-    """Failures on record in one line each: the gate is open for them, and they are not forgotten."""
+    """One line for each known failure: the gate passes, and the report still shows it."""
     for number, (_, rule) in enumerate(
         entry for finding in findings([report], ("known",)) for entry in finding.entries
     ):
@@ -299,15 +299,17 @@ def _print_known(printer: Printer, report: Mapping[str, Any]) -> None:
 
 
 def _print_matrix(printer: Printer, table: Matrix, what: str = "library") -> None:
-    """A row a library, a column a rule group; what does not fit beside the names follows in tables below."""
+    """A row for each library, a column for each rule group; groups that do not fit follow in tables below."""
     cells = {
         group: [_matrix_cell(printer, row.cells.get(group, Cell())) for row in table.rows]
         for group in table.groups
     }
     widest = max(20, printer.console.width // 3)
-    beside = printer.console.width - _PLANS_WIDTH - sum(map(_column_width, cells, cells.values()))
-    if _NARROWEST_NAME <= beside:  # one table, with names cut shorter, rather than two
-        widest = min(widest, beside)
+    name_width = (
+        printer.console.width - _PLANS_WIDTH - sum(map(_column_width, cells, cells.values()))
+    )
+    if _NARROWEST_NAME <= name_width:  # one table, with names cut shorter, rather than two
+        widest = min(widest, name_width)
     names = [_matrix_name(printer, row) for row in table.rows]
     overflow: OverflowMethod = "ellipsis" if printer.encodable("…") == "…" else "crop"
     for name in names:
@@ -413,7 +415,7 @@ def _print_survey_head(
 
 
 def _print_failed(printer: Printer, library: Absent) -> None:
-    """A library that had to be judged and could not be: in the place of its row."""
+    """A library that could not be judged, instead of its row."""
     printer.line(
         (f"{printer.sign('failed')} ", _STYLES["failed"]),
         (one_line(library.name), "bold"),
@@ -456,7 +458,7 @@ def _unavailable(names: Sequence[str], is_of_consumers: bool, width: int) -> str
 
 
 def _print_finding(printer: Printer, rule: Mapping[str, Any], catalogue: Mapping[str, Any]) -> None:
-    """A failure as every reader should find it: rule, requirement, expected, actual, plan, drawing, replay."""
+    """Prints a failure: rule, requirement, expected, actual, plan, drawing, replay."""
     kind = kind_of(rule["outcome"])
     failures = rule.get("failures") or ()
     printer.line(
@@ -494,7 +496,7 @@ def _print_failure(printer: Printer, failure: Mapping[str, Any]) -> None:
 
 
 def _print_shared_finding(printer: Printer, finding: Finding, catalogue: Mapping[str, Any]) -> None:
-    """One rule that one or several libraries broke: in three lines, with the first library's failure."""
+    """Prints one broken rule in three lines, with the failure of the first library."""
     kind = kind_of(finding.outcome)
     names = [one_line(name) for name, _ in finding.entries]
     printer.line(

@@ -1,8 +1,8 @@
-"""The drawing of a layout fault, as text for terminals and as SVG for the HTML page.
+"""The drawing of a layout failure, as text for terminals and as SVG for the HTML page.
 
 A verdict carries data, not a picture: `shape`, `strides` (bytes), `itemsize`, `offset` (byte position of
 element (0, …, 0)), the byte `hull` that the elements span, the `block` of memory that the producer owns
-(or None where nobody knows it), and `marks` on single positions. All positions are in bytes relative to one
+(or None if it is unknown), and `marks` on single positions. All positions are in bytes relative to one
 origin of the judge's choice, never addresses. Both renderings show the same four lines on one byte axis:
 the block, the elements, the hull with its part outside the block in red, and the marks.
 
@@ -31,7 +31,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True)
 class Scene:
-    """A drawing's data, completed: what is outside, and the byte range that shows everything."""
+    """The completed data of a drawing: the parts outside, and the byte range that shows everything."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -88,14 +88,14 @@ class Scene:
         return self.block is not None and (span[0] < self.block[0] or span[1] > self.block[1])
 
     def summary(self) -> str:
-        """One sentence that says what the picture shows, for readers who cannot see it."""
+        """One sentence that describes the picture, for screen readers."""
         said = [f"the elements reach from byte {self.hull[0]:,} up to byte {self.hull[1]:,}"]
         if self.block is None:
             said.append("the block they belong to is unknown")
         else:
             said.append(f"the block has bytes {self.block[0]:,} up to {self.block[1]:,}")
             lost = sum(hi - lo for lo, hi in self.outside)
-            said.append(f"{plural(lost, 'byte')} outside it" if lost else "nothing lies outside it")
+            said.append(f"{plural(lost, 'byte')} outside it" if lost else "nothing is outside it")
         return "; ".join(said)
 
     def shown_marks(self) -> list[tuple[int, str]]:

@@ -1,7 +1,7 @@
 """Reports as one HTML page: no other file, no network, readable without scripts.
 
 The page is rule-centred: above, the matrix of libraries by rule groups; below, each rule once, with its
-explanation and what every library did. The script only filters what is already there. Templates, styles
+explanation and the result of every library. The script only filters existing content. Templates, styles
 and script lie in `templates/` and are put into the page; a content security policy forbids it to load
 anything. Everything that came from a producer is escaped by Jinja and cleaned by `text`.
 """
@@ -197,7 +197,7 @@ def _breakable(name: object) -> Markup:
 
 
 def _prose(text: str) -> Markup:
-    """The catalogue's words: what stands between backticks is code."""
+    """A text of the catalogue: text between backticks is code."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 

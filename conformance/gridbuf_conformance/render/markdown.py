@@ -167,7 +167,7 @@ def _matrix(table: Matrix) -> str:
 
 
 def _cell(cell: Cell) -> str:
-    """`✗ 3 of 27`, or `✓ 27`; what is on record and advisories follow."""
+    """`✗ 3 of 27`, or `✓ 27`; known failures and advisories follow."""
     if not cell.judged:
         return KINDS["silent"][0]
     broken = cell.of_kind("failed") + cell.of_kind("error")

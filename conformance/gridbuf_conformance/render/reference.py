@@ -1,4 +1,4 @@
-"""What `list` and `explain` print: the catalogue and the producers, on a terminal."""
+"""The output of `list` and `explain` on a terminal: the catalogue and the producers."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ __all__ = [
 ]
 
 ORACLES = {
-    "META": "types and grammar of what the interface returned",
+    "META": "types and grammar of the values that the interface returns",
     "ARITH": "arithmetic on shape, strides and item size",
-    "WALK": "the bytes of every element are read and compared",
-    "POKE": "one element is written through one interface, read through another, and restored",
-    "MAP": "the system is asked what is mapped there, and with which permission",
-    "LIFE": "objects are dropped in every order, deleters are counted",
-    "AGAIN": "the same question is asked twice",
-    "VIEW": "slices, transposes and broadcasts of the object are judged as well",
-    "FAKE": "a hand-made exporter with one controlled property",
-    "FORK": "a process of its own, so that a crash is a result",
-    "SLOW": "a long-running kernel is still at work when the array is handed over",
+    "WALK": "the suite reads and compares the bytes of every element",
+    "POKE": "the suite writes an element through one interface, reads it through another, and restores it",
+    "MAP": "the system reports which memory is mapped, and with which permission",
+    "LIFE": "the suite drops objects in every order and counts deleters",
+    "AGAIN": "the suite repeats the same request",
+    "VIEW": "the suite also judges slices, transposes and broadcasts of the object",
+    "FAKE": "a special exporter with one controlled property",
+    "FORK": "a separate process, so that a crash is a result",
+    "SLOW": "a long-running kernel is still pending when the array is exported",
 }
 """The ways in which rules are checked, in words."""
 
@@ -53,7 +53,7 @@ def _availability(entry: Any) -> Text:
 
 
 def print_producers(entries: Sequence[Any], console: Console) -> None:
-    """The producers: installed ones first named with what they are, absent ones with how to get them."""
+    """The producers: what each makes, and the command that installs an absent library."""
     printer = _print_entries(entries, ("producer", "makes", "installed"), console)
     printer.line(
         "Your own: gridbuf-conformance check package.module:Class, or path/to/file.py:Class"
@@ -61,8 +61,8 @@ def print_producers(entries: Sequence[Any], console: Console) -> None:
 
 
 def print_consumers(entries: Sequence[Any], console: Console) -> None:
-    """The consumers in the same way."""
-    printer = _print_entries(entries, ("consumer", "what", "installed"), console)
+    """The consumers, in the form of `print_producers`."""
+    printer = _print_entries(entries, ("consumer", "description", "installed"), console)
     printer.line(
         "Your own: gridbuf-conformance check --consumer package.module:function, "
         "or path/to/file.py:function"
@@ -70,10 +70,10 @@ def print_consumers(entries: Sequence[Any], console: Console) -> None:
 
 
 def print_exports(interfaces: Sequence[Any], console: Console) -> None:
-    """Each export: what is said, what a consumer may make of it, and the rule that it is about."""
+    """Each export: its rule, the results that it allows, and its description."""
     printer = Printer(console)
     table = printer.table()
-    for heading in ("export", "rule", "asks for", "what is said"):
+    for heading in ("export", "rule", "asks for", "description"):
         table.add_column(heading)
     exports = [(i, variant) for i in interfaces for variant in i.variants.values()]
     for interface, variant in exports:
@@ -102,7 +102,7 @@ def _print_entries(
 
 
 def print_rules(rules: Sequence[Rule], console: Console) -> None:
-    """One line a rule, under the heading of its group."""
+    """One line for each rule, below the heading of its group."""
     printer = Printer(console)
     group = None
     for rule in rules:
@@ -120,19 +120,19 @@ def print_rules(rules: Sequence[Rule], console: Console) -> None:
 
 
 def print_rule(rule: Rule, console: Console) -> None:
-    """Everything the catalogue holds on a rule."""
+    """All entries of a rule in the catalogue."""
     printer = Printer(console)
     printer.line(
         (rule.id, "bold"), (f"  {rule.level}", "bold"), (f"  {GROUPS.get(rule.group, '')}", "dim")
     )
     since = f" (since {rule.since})" if rule.since else ""
     printer.field("requirement", rule.requirement)
-    printer.field("judged of", " and ".join(f"{side}s" for side in rule.sides) or "nobody yet")
+    printer.field("applies to", " and ".join(f"{side}s" for side in rule.sides) or "not judged yet")
     printer.field("source", f"{rule.source}{since}")
     printer.field("why", rule.why)
-    printer.field("to keep it", rule.fix)
+    printer.field("to comply", rule.fix)
     printer.field("as a consumer", rule.consumer_fix)
-    printer.field("breaks it", rule.example)
+    printer.field("broken by", rule.example)
     printer.field("how checked", "; ".join(ORACLES.get(name, name) for name in rule.oracle))
     printer.field("needs first", ", ".join(rule.preconditions))
     if rule.untestable:

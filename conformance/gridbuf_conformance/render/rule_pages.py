@@ -1,6 +1,6 @@
-"""`explain --format md`: rules as Markdown, one section each; of all rules, the page docs/reference/rules.md.
+"""`explain --format md`: rules as Markdown, one section for each; for all rules, the page docs/reference/rules.md.
 
-The catalogue's words may hold code between backticks and nothing else; whatever else would be markup is text.
+The texts of the catalogue may contain code between backticks. All other markup is escaped.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from .summary import GROUPS as TITLES
 __all__ = ["page", "sections"]
 
 _INTRODUCTION = """\
-Every rule of the suite, as `gridbuf-conformance explain ID` prints it. An id never changes its meaning and is never used
-again. MUST: breaking it fails a run. SHOULD: an advisory. SUITE: what this suite asks beyond the published texts.
+Every rule of the suite, as `gridbuf-conformance explain ID` prints it. An id never changes its meaning and is never reused.
+A broken MUST fails a run. A broken SHOULD is an advisory. SUITE marks rules of this suite beyond the published texts.
 
 Generated from the catalogue: `gridbuf-conformance explain '*' --format md`."""
 
 
 def page(rules: Sequence[Rule]) -> str:
-    """The reference of all these rules: contents, then the rules by group."""
+    """The reference page of these rules: contents, then the rules by group."""
     parts = ["# The rules", _INTRODUCTION, _contents(rules)]
     for group in dict.fromkeys(rule.group for rule in rules):
         parts.append(f"## {group} · {TITLES.get(group, GROUPS.get(group, group))}")
@@ -32,12 +32,12 @@ def page(rules: Sequence[Rule]) -> str:
 
 
 def sections(rules: Sequence[Rule]) -> str:
-    """The rules one after the other, without a frame: for a comment or an issue."""
+    """The sections of the rules only, for a comment or an issue."""
     return "\n\n".join(_section(rule, "##") for rule in rules) + "\n"
 
 
 def _contents(rules: Sequence[Rule]) -> str:
-    lines = ["| group | rules | of producers | of consumers |", "|---|--:|--:|--:|"]
+    lines = ["| group | rules | for producers | for consumers |", "|---|--:|--:|--:|"]
     for group in dict.fromkeys(rule.group for rule in rules):
         members = [rule for rule in rules if rule.group == group]
         title = TITLES.get(group, group)
@@ -58,14 +58,14 @@ def _anchor(heading: str) -> str:
 
 
 def _section(rule: Rule, mark: str) -> str:
-    """One rule: the requirement first, then what it takes to understand and to keep it."""
+    """One rule: first the requirement, then reason, source and how to comply."""
     since = f" (since {prose(rule.since)})" if rule.since else ""
     info = [
         ("Level", rule.level),
-        ("Judged of", " and ".join(f"{side}s" for side in rule.sides) or "nobody yet"),
+        ("Applies to", " and ".join(f"{side}s" for side in rule.sides) or "not judged yet"),
         ("Source", prose(rule.source) + since),
         ("Why", prose(rule.why)),
-        ("To keep it", prose(rule.fix)),
+        ("To comply", prose(rule.fix)),
         ("As a consumer", prose(rule.consumer_fix)),
         ("How checked", "; ".join(ORACLES.get(name, name) for name in rule.oracle)),
         ("Needs first", ", ".join(rule.preconditions)),
@@ -74,5 +74,5 @@ def _section(rule: Rule, mark: str) -> str:
     lines = "\n".join(f"- **{label}**: {value}" for label, value in info if value)
     parts = [f"{mark} {rule.id}", prose(rule.requirement), lines]
     if rule.example:
-        parts += ["Breaks it:", block(rule.example, "text")]
+        parts += ["Example that breaks the rule:", block(rule.example, "text")]
     return "\n\n".join(parts)

@@ -1,4 +1,4 @@
-"""What a set of reports comes to: the matrix of libraries by rule groups, and the findings, worst first.
+"""The summary of a set of reports: the matrix of libraries by rule groups, and the findings, worst first.
 
 The console and the HTML page show the same matrix and the same order of findings, because both ask here.
 Nothing in this module knows how anything looks, apart from the words and signs for an outcome, which must
@@ -218,7 +218,7 @@ def matrices(reports: Sequence[ReportDict]) -> list[tuple[str, Matrix]]:
 
 
 def matrix(reports: Sequence[ReportDict], names: Sequence[str] | None = None) -> Matrix:
-    """Counts every rule of every report under its library and group; groups that nobody has are left out.
+    """Counts every rule of every report under its library and group; groups without rules are left out.
 
     `names` are the rows' labels, by default those among these reports.
     """
@@ -236,7 +236,7 @@ def matrix(reports: Sequence[ReportDict], names: Sequence[str] | None = None) ->
 
 @dataclass(frozen=True)
 class Finding:
-    """One rule that somebody broke: the rule, and each library's entry in its report."""
+    """One broken rule, with the entry of each library in its report."""
 
     rule_id: str
     level: str
@@ -264,7 +264,7 @@ def _severity(outcome: str) -> int:
 def findings(reports: Iterable[ReportDict], kinds: Iterable[str]) -> list[Finding]:
     """The rules with an outcome of one of these kinds, one finding a rule, the most telling first.
 
-    Crashes come before failures; among equals come layout faults (they have a drawing, and reach memory that
+    Crashes come before failures; among equals come layout failures (they have a drawing, and reach memory that
     is not theirs), then the rule that more libraries break, then the group's order.
     """
     wanted = set(kinds)
@@ -305,7 +305,7 @@ def telling(found: Sequence[Finding], most: int, most_per_library: int = 3) -> l
 
 
 def conclusion(report: ReportDict) -> tuple[str, str]:
-    """A report's verdict as (kind, what is said of the library): "conforms: 34 rules judged."."""
+    """The conclusion of a report as (kind, sentence): "conforms: 34 rules judged."."""
     cell = matrix([report]).rows[0].total
     if not report["rules"]:
         return "error", "was not judged: nothing was selected."
@@ -314,7 +314,7 @@ def conclusion(report: ReportDict) -> tuple[str, str]:
         remark = f", and it failed {plural(also, 'rule')}" if also else ""
         return (
             "error",
-            f"was not fully judged: the suite went wrong on {broken} of {total}{remark}.",
+            f"was not fully judged: the suite failed on {broken} of {total}{remark}.",
         )
     if failed := cell.of_kind("failed"):
         ids = [rule["id"] for rule in report["rules"] if kind_of(rule["outcome"]) == "failed"]

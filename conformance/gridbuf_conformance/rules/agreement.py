@@ -24,7 +24,7 @@ from .subject import Subject, overlap
 from .verdicts import advise, drawing_of, fail, ok, unsupported, untested
 
 _STRICT = frozenset({"AI", "AS", "PB"})
-"""The interfaces that must agree on form; no spec asks the same of DLPack and the CUDA interface beside them."""
+"""The interfaces that must agree on form; no specification requires that of DLPack and the CUDA interface."""
 _FEW = "fewer than two interfaces describe this array"
 
 
@@ -80,7 +80,7 @@ def addresses_agree(s: Subject) -> Verdict:
 
 
 def _temporary_struct(s: Subject) -> bool:
-    """Whether a read-only scalar gives `__array_struct__` memory of its own, as NumPy's scalars do."""
+    """Whether a read-only scalar copies its memory for `__array_struct__`, as the scalars of NumPy do."""
     arrays = s.arrays
     if "AS" not in arrays or arrays["AS"].ndim or not any(a.readonly for a in arrays.values()):
         return False
@@ -205,7 +205,7 @@ def writes_show_everywhere(s: Subject) -> Verdict:
 @check("XA-10")
 def first_element_is_where_it_should_be(s: Subject) -> Verdict:
     if not s.observation.map_known:
-        return untested("this system does not tell what is mapped")
+        return untested("this system does not report its memory map")
     if not s.arrays:
         return unsupported("no interface describes this array")
     on_host = {name: array for name, array in s.arrays.items() if array.is_host}
@@ -230,11 +230,11 @@ def first_element_is_where_it_should_be(s: Subject) -> Verdict:
 def any_drop_order_is_safe(s: Subject) -> Verdict:
     drops = s.life.drops
     if drops is None and None in s.rejected.values():
-        return unsupported("elements that are no whole bytes: nothing is followed")
+        return unsupported("elements that are not whole bytes: nothing is followed")
     if drops is None:
         return untested("needs a producer, and memory that is touched")
     if not s.observation.map_known:
-        return untested("this system does not tell what is mapped")
+        return untested("this system does not report its memory map")
     if all(len(drop.order) < 2 for drop in drops):
         return unsupported("nothing is exported that could outlive the object")
     for drop in drops:
@@ -270,7 +270,7 @@ def views_move_together(s: Subject) -> Verdict:
             )
         if not array.is_empty and not array.is_copy and array.address != expected.address:
             moved = array.address - expected.address
-            return fail("element (0, …) of the view", f"{moved:+d} bytes beside it ({name})")
+            return fail("element (0, …) of the view", f"{moved:+d} bytes away from it ({name})")
     return ok() if judged else unsupported("this type's slices do not share its memory")
 
 
@@ -354,7 +354,7 @@ def streams_agree(s: Subject) -> Verdict:
         return ok()
     words = {LEGACY_STREAM: "the legacy default stream", 2: "the per-thread default stream"}
     return fail(
-        f"{words.get(array.stream, 'a stream of its own')} (CAI)",
+        f"{words.get(array.stream, 'another stream')} (CAI)",
         f"{words.get(named, 'another stream')} (exchange table)",
     )
 

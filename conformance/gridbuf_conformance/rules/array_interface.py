@@ -121,7 +121,7 @@ def field_names_are_unique(s: Subject) -> Verdict:
         names.append(name.value)
     repeated = {name for name in names if name and names.count(name) > 1}
     if repeated:
-        return fail("field names without duplicates", f"{min(repeated)!r} stands twice")
+        return fail("field names without duplicates", f"{min(repeated)!r} is repeated")
     return ok()
 
 
@@ -130,7 +130,7 @@ def descr_has_the_size_of_typestr(s: Subject) -> Verdict:
     descr = s.fields.get("descr")
     parsed = typestr.parse(s.fields["typestr"].value)
     if descr is None or descr.t == "none" or parsed.kind in "Vt":
-        return unsupported("no descr beside a plain typestr")
+        return unsupported("no descr for a plain typestr")
     total = typestr.descr_bytes(descr)
     if total != parsed.itemsize:
         return fail(f"fields of {parsed.itemsize} bytes in total", f"{total} bytes")
@@ -233,7 +233,7 @@ def offset_is_a_count(s: Subject) -> Verdict:
 def data_is_given(s: Subject) -> Verdict:
     if "data" in s.fields:
         return ok()
-    return fail("a key data (None stands for the object's own buffer)", "no such key")
+    return fail("a key data (None means the object's own buffer)", "no such key")
 
 
 @check("AI-20", needs="AI")
@@ -289,7 +289,7 @@ def version_is_an_int(s: Subject) -> Verdict:
 def memory_outlives_the_dict(s: Subject) -> Verdict:
     mapped = s.life.dict_mapped
     if not s.observation.map_known:
-        return untested("this system does not tell what is mapped")
+        return untested("this system does not report its memory map")
     if mapped is None:
         return unsupported("no elements, or memory that is not touched")
     if mapped:
@@ -299,9 +299,9 @@ def memory_outlives_the_dict(s: Subject) -> Verdict:
 
 @check("AI-30", needs="AI", once=True)
 def no_reallocation_under_a_consumer(s: Subject) -> Verdict:
-    # A buffer object in the dict owns what it exports: whoever holds it does not mind where the object moves.
+    # A buffer object in the dict owns its memory: its consumer is not affected if the object moves.
     exports_an_object = "AI" in s.arrays and s.arrays["AI"].is_raw
-    return resize_verdict(s, "AI", convict_on_move=not exports_an_object)
+    return resize_verdict(s, "AI", fail_on_move=not exports_an_object)
 
 
 @check("AI-33", needs="AI", believable=True, once=True)

@@ -90,7 +90,7 @@ def set_flags_are_true(s: Subject) -> Verdict:
 
 
 def _is_aligned(array: Descriptor, kind: str) -> bool:
-    """Whether every element lies on a multiple of what its numbers need; no platform asks more than 8 bytes here."""
+    """Whether every element is aligned for its numbers; no platform needs more than 8 bytes here."""
     number_bytes = {"c": array.itemsize // 2, "U": 4, "S": 1, "V": 1}.get(kind, array.itemsize)
     unit = min(number_bytes, 8)
     if array.is_empty or unit < 2 or unit & (unit - 1):
@@ -134,7 +134,7 @@ def capsule_keeps_the_owner(s: Subject) -> Verdict:
     if drops is None:
         return untested("needs a producer: a live object is not dropped")
     if not s.observation.map_known:
-        return untested("this system does not tell what is mapped")
+        return untested("this system does not report its memory map")
     orders = [drop for drop in drops if "AS" in drop.order]
     for drop in orders:
         if LossInfo("object", "AS") in drop.lost:

@@ -34,7 +34,7 @@ def _has(name: str, flags: int) -> bool:
 
 
 def _granted(s: Subject, *, with_flags: int = 0, without: int | None = None) -> dict[str, ViewInfo]:
-    """The granted views whose request has the one set of flags and lacks the other."""
+    """The granted views whose request has the first set of flags and lacks the second set."""
     return {
         name: view
         for name, view in s.views.items()
@@ -48,7 +48,7 @@ def _best(s: Subject) -> ViewInfo:
 
 
 def _true_array(s: Subject) -> Descriptor | None:
-    """The array behind the buffer, with strides that somebody stated: the buffer or another interface."""
+    """The array behind the buffer, with strides of the buffer or of another interface."""
     array = s.arrays.get("PB")
     if array is not None and isinstance(_best(s).strides, list):
         return array
@@ -159,11 +159,11 @@ def format_is_filled_and_right(s: Subject) -> Verdict:
     if asked is None or array is None or array.element is None:
         return ok()
     if s.asked.dtype_info.format is None and _best(s).format == "B":
-        return ok()  # the protocol has no word for this type: its bytes are exported as bytes
-    witnesses = [
+        return ok()  # the protocol cannot describe this type: its bytes are exported as bytes
+    others = [
         n for n, other in s.others("PB").items() if other.element and agree(other.element, asked)
     ]
-    if not agree(array.element, asked) and witnesses:
+    if not agree(array.element, asked) and others:
         return fail(f"a format for {asked}", f"{_best(s).format!r}: {array.element}")
     return ok()
 
@@ -234,7 +234,7 @@ def contiguous_requests_give_contiguous_memory(s: Subject) -> Verdict:
             continue
         strides = tuple(view.strides) if isinstance(view.strides, list) else None
         if strides is None and (s.is_view or _asked_otherwise(s)):
-            continue  # PB-09: nobody said how the elements lie, and they need not be in C order
+            continue  # PB-09: no interface has strides, and the elements need not be in C order
         if strides is None:
             strides = c_strides(array.shape, array.itemsize)
         if not any(is_contiguous(array.shape, strides, array.itemsize, o) for o in wanted):
@@ -316,7 +316,7 @@ def hull_lies_in_the_block(s: Subject) -> Verdict:
         stride % array.itemsize for stride in array.meaningful_strides if stride is not None
     )
     if uneven and verdict == ok():
-        return ok("some strides are no multiple of itemsize, as packed fields have it")
+        return ok("some strides are not a multiple of itemsize, as for packed fields")
     return verdict
 
 
@@ -381,10 +381,10 @@ def complex_formats_are_complex(s: Subject) -> Verdict:
     if text is None or asked is None or asked.kind != "complex":
         return unsupported("no complex elements are asked for")
     kind = pep3118.parse(text).kind
-    witnesses = [
+    others = [
         n for n, other in s.others("PB").items() if other.element and agree(other.element, asked)
     ]
-    if kind == "complex" or not witnesses:
+    if kind == "complex" or not others:
         return ok()
     return fail("Zf, Zd or Zg (F, D)", f"{text!r}")
 
@@ -408,7 +408,7 @@ def releases_pair_with_requests(s: Subject) -> Verdict:
             "the exporter's references as before, after eight requests and releases",
             f"{gained:+d} references",
         )
-    verdict = resize_verdict(s, "PB", convict_on_move=True)
+    verdict = resize_verdict(s, "PB", fail_on_move=True)
     return verdict if verdict.failed else ok()
 
 
@@ -450,7 +450,7 @@ def python_buffer_returns_memoryview(s: Subject) -> Verdict:
 def release_takes_what_was_handed_out(s: Subject) -> Verdict:
     info = s.info.python.release
     if info is None:
-        return unsupported("no __release_buffer__ method of its own")
+        return unsupported("no own __release_buffer__ method")
     if info.raised:
         return fail("a __release_buffer__ that returns", f"{info.raised[0]} raised in it")
     if info.in_flight in _REFUSALS:
@@ -480,7 +480,7 @@ def python_buffer_honours_flags(s: Subject) -> Verdict:
 def unsupporting_types_raise_type_error(s: Subject) -> Verdict:
     view = s.info.python.memoryview
     present = s.has("PB") or view.is_memoryview
-    if present or s.arrays or s.has("DL"):  # packed elements have no description of their own
+    if present or s.arrays or s.has("DL"):  # the protocol cannot describe packed elements
         return unsupported("the object exports host memory")
     error = view.error or ErrorInfo("nothing")
     if "TypeError" in error.mro:

@@ -51,7 +51,7 @@ def reach_verdict(s: Subject, interface: str) -> Verdict:
         reach = f"{array.hull[0]} … {array.hull[1]} bytes from its first element"
         return fail("elements inside the address space", f"the array reaches {reach}")
     if array.is_host and not s.observation.map_known:
-        return untested("this system does not tell what is mapped")
+        return untested("this system does not report its memory map")
     mapping = s.mapping.get(interface)
     if mapping is None:
         return untested(s.no_driver or "its place was not looked up")
@@ -67,7 +67,7 @@ def reach_verdict(s: Subject, interface: str) -> Verdict:
 
 
 def readonly_verdict(s: Subject, interface: str) -> Verdict:
-    """Convicts a claim to be writable where it is proved wrong: by the map, or by the plan and a witness."""
+    """Fails an interface that says writable, if the memory map, or the plan and another interface, disagree."""
     array = s.arrays[interface]
     if array.readonly is not False:
         return ok()
@@ -75,17 +75,17 @@ def readonly_verdict(s: Subject, interface: str) -> Verdict:
     if mapping is not None and mapping.read and not mapping.write:
         return fail("read-only, as the memory is mapped", f"{_NAMES[interface]} says writable")
     if s.plan is not None and s.plan.readonly:
-        witnesses = [name for name, other in s.arrays.items() if other.readonly]
-        if witnesses:
+        readonly_names = [name for name, other in s.arrays.items() if other.readonly]
+        if readonly_names:
             return fail(
-                f"read-only, as the plan asks and {_NAMES[witnesses[0]]} says",
+                f"read-only, as the plan asks and {_NAMES[readonly_names[0]]} says",
                 f"{_NAMES[interface]} says writable",
             )
     return ok()
 
 
-def resize_verdict(s: Subject, interface: str, *, convict_on_move: bool) -> Verdict:
-    """Was memory taken away while it was exported? `convict_on_move` also convicts an object that moved."""
+def resize_verdict(s: Subject, interface: str, *, fail_on_move: bool) -> Verdict:
+    """Did the object free exported memory? With `fail_on_move` an object whose memory moved fails, too."""
     observed = {
         method: info[interface] for method, info in s.life.resizes.items() if interface in info
     }
@@ -101,13 +101,13 @@ def resize_verdict(s: Subject, interface: str, *, convict_on_move: bool) -> Verd
             continue
         if s.observation.map_known and not info.mapped:
             return fail(f"{method}() refused, or memory kept", "the exported memory was unmapped")
-        if convict_on_move and not info.same_address:
+        if fail_on_move and not info.same_address:
             return fail(f"{method}() refused, or the address kept", "the object moved its memory")
     return ok()
 
 
 def leaked(growth: GrowthInfo) -> str | None:
-    """What every round of repetitions gained and never gave back, or None."""
+    """The memory that every round of repetitions gained and kept, or None."""
     iterations = growth.iterations
     if not growth.rounds:
         return None

@@ -50,5 +50,7 @@ def device_memory_is_not_read_as_the_hosts(c: Consumption, control: Consumption 
     if not c.accepted:
         return taken(c, control)
     if c.aliases or c.mistake is not None:
-        return fail("an error, or a copy from the device with a warning", "it was taken as it is")
+        return fail(
+            "an error, or a copy from the device with a warning", "it was taken without a copy"
+        )
     return advise("an error: there is no device", "it was accepted")

@@ -12,7 +12,7 @@ _UNUSED = "the table is not used"
 
 @consumer_check("DX-08")
 def tensors_of_the_table_are_owned(c: Consumption, control: Consumption | None) -> Verdict:
-    """What the table hands out belongs to the caller, who deletes it once in the end."""
+    """A tensor from the table belongs to the caller, which deletes it once."""
     owned = c.after.owned
     if not owned:
         return unsupported(_UNUSED)

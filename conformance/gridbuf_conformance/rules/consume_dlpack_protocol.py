@@ -1,7 +1,7 @@
 """Consumer checks of DLPack's Python methods: DP-05 … DP-33.
 
-Who frees a tensor is judged by counts alone. Of each capsule that was handed out, somebody has to
-delete the tensor exactly once: the consumer, or the capsule's destructor if nobody took it. Nobody
+These checks only count deletions. For each exported capsule, the consumer or the destructor of
+an unused capsule must delete the tensor exactly once. No code
 is a leak (DP-31 of a result, DP-09 of a refusal); the consumer and the destructor both is a capsule
 that was not disarmed (DP-08); the consumer twice is DL-19.
 """
@@ -37,7 +37,7 @@ def capsule_is_disarmed(c: Consumption, control: Consumption | None) -> Verdict:
     if c.accepted and c.aliases and _was_destroyed(c):
         return fail(
             "a capsule that is renamed or disarmed when its tensor is taken",
-            "its destructor deleted the tensor that the result lies in",
+            "its destructor deleted the tensor that holds the result",
         )
     return ok()
 
@@ -110,7 +110,7 @@ def read_only_bit_is_honoured(c: Consumption, control: Consumption | None) -> Ve
         return unsupported("no read-only memory was taken over")
     claims = [c.arrays[name].readonly for name in ("AI", "AS", "PB") if name in c.arrays]
     if not claims:
-        return unsupported("the result has no word for read-only")
+        return unsupported("the result cannot say read-only")
     return ok() if any(claims) else fail("a read-only result", "it says that it is writable")
 
 

@@ -1,8 +1,8 @@
-"""Consumer checks of the interfaces to host memory beside DLPack: the array interface, the array
+"""Consumer checks of the interfaces to host memory except DLPack: the array interface, the array
 struct, the buffer protocol, and the round trip through any of them.
 
 A plain export can be any array, so several rules look at it. Each speaks only of its own question
-(`_about`), so that one mistake convicts one rule: what is wrong with swapped numbers is AI-34's,
+(`_about`), so that one mistake fails one rule: wrong swapped numbers belong to AI-34,
 with strides AI-22's, and XA-15 has the rest.
 """
 
@@ -21,7 +21,7 @@ _OF_TYPES = {"array-interface": "AI-34", "array-struct": "AS-05", "buffer": "PB-
 
 
 def _about(c: Consumption) -> str:
-    """The one rule that a wrong result of this export counts against."""
+    """The rule that a wrong result of this export fails."""
     export = c.export
     name = export.interface.name
     if export.variant.name != PLAIN:
@@ -125,7 +125,7 @@ def complex_is_read(c: Consumption, control: Consumption | None) -> Verdict:
     if c.export.variant.name in (PLAIN, "complex") or c.accepted or c.unclean:
         return taken(c, control)
     if control is None or not control.accepted:
-        return unsupported("complex numbers are refused in either spelling")
+        return unsupported("complex numbers are refused in both notations")
     note = "PEP 3118 has Zf and Zd; CPython 3.14 writes F and D, 3.15 knows both"
     return advise("the array, as with Zf and Zd", c.refusal, note=note)
 
@@ -172,7 +172,7 @@ def _releases(seen: ExportInfo) -> list[int]:
 @consumer_check("PB-35")
 def no_use_after_release(c: Consumption, control: Consumption | None) -> Verdict:
     if not c.accepted or not c.aliases:
-        return ok("nothing of the result lies in the memory")
+        return ok("no part of the result is in the memory")
     releases = _releases(c.kept)
     if releases and 0 not in releases:
         return fail(

@@ -164,7 +164,7 @@ def mask_is_an_array_or_none(s: Subject) -> Verdict:
 
 
 def _stream(s: Subject) -> Value:
-    """The described stream; None stands for an absent one."""
+    """The described stream; None means an absent one."""
     return s.cuda_fields.get("stream", NONE)
 
 
@@ -195,7 +195,7 @@ def stream_is_alive(s: Subject) -> Verdict:
 
 
 def _pending_verdict(s: Subject, *, named: bool) -> Verdict:
-    """Did somebody who waited for what the interface names read bytes that were still being written?"""
+    """Did a reader that waited for the named stream read bytes before they were written?"""
     if s.cuda_version < 3:
         return unsupported(_BEFORE_STREAMS)
     if s.no_driver:
@@ -215,7 +215,7 @@ def _pending_verdict(s: Subject, *, named: bool) -> Verdict:
 
 
 _AWAITED = {
-    True: "the finished content for whoever waits for the stream",
+    True: "the finished content after a wait for the stream",
     False: "a stream, or no work pending",
 }
 
@@ -243,7 +243,7 @@ def duties_are_on_by_default(s: Subject) -> Verdict:
     if s.cuda_version < 3 and (late or in_time is False):
         return fail(
             "by default version 3, whose stream orders work, or nothing pending",
-            f"version {s.cuda_version}, and work that nobody had to wait for",
+            f"version {s.cuda_version}, and pending work without a stream to wait for",
         )
     return ok()
 
@@ -342,7 +342,7 @@ def zero_dimensions_are_spelled_as_empty_tuple(s: Subject) -> Verdict:
     if shape.items:
         return unsupported("the array has dimensions")
     strides = s.cuda_fields.get("strides", NONE)
-    if strides.t != "tuple" or not strides.items:  # what is no tuple is CAI-11's question
+    if strides.t != "tuple" or not strides.items:  # CAI-11 judges strides that are not a tuple
         return ok()
     return fail("strides None or ()", shown(strides))
 

@@ -127,7 +127,7 @@ def _difference(s: Subject, array: Descriptor | None) -> tuple[str, str] | None:
         if one != two:
             return f"{field} {one}", f"{two}"
     if not array.is_empty and array.address != other.address:
-        return "the address of __dlpack__", f"{array.address - other.address:+d} bytes beside it"
+        return "the address of __dlpack__", f"{array.address - other.address:+d} bytes away from it"
     return None
 
 
@@ -243,7 +243,7 @@ def _new_tensor_verdict(info: CapsuleInfo) -> Verdict:
     if info.strides is not None and info.strides not in ([3, 1], [1, 2]):
         return fail("strides of the allocator's own", f"strides {info.strides}")
     if info.byte_offset >= 2**32 or not info.data:
-        return fail("memory of its own", "the prototype's data or byte_offset")
+        return fail("separate memory", "the data or byte_offset of the prototype")
     return ok()
 
 

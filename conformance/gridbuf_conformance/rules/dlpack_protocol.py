@@ -25,7 +25,7 @@ def _is(error: ErrorInfo, *names: str) -> bool:
 
 
 def _takes(s: Subject, keyword: str) -> bool:
-    """Whether the producer takes a keyword at all: with the value None it is no TypeError."""
+    """Whether the producer takes a keyword at all: with the value None it is not a TypeError."""
     if "max_version" in keyword:
         error = _error(s, "max_version=None")
     else:
@@ -39,7 +39,7 @@ def _exports(s: Subject) -> bool:
 
 
 def _original(s: Subject) -> Descriptor | None:
-    """Where the array's own memory is: as another interface says, else as an export that is no copy does."""
+    """The address of the array's memory: from another interface, else from an export that is not a copy."""
     for array in s.others("DL").values():
         return array
     exports = (s.arrays.get("DL"), s.tensor("copy=False"))
@@ -194,7 +194,7 @@ def cpu_takes_no_stream(s: Subject) -> Verdict:
     for call in ("stream=1", "stream=0", "stream=-1"):
         error = _error(s, call)
         if error is not None and _is(error, "AssertionError"):
-            return fail(f"an error for {call} that is no AssertionError", "AssertionError")
+            return fail(f"an error for {call} that is not an AssertionError", "AssertionError")
         if error is None and call != "stream=-1":
             return fail(f"an error for {call} on the CPU", "accepted")
     return ok(note)
@@ -277,7 +277,7 @@ def copy_true_copies(s: Subject) -> Verdict:
     if original is None or copy.is_empty:
         return unsupported("nothing to compare the copy with")
     if overlap(copy, original):
-        return fail("memory of its own", "the array's own memory")
+        return fail("separate memory", "the memory of the array")
     return ok()
 
 
@@ -359,7 +359,7 @@ _NO_DLPACK_TYPE = frozenset({"object", "datetime", "timedelta", "text", "struct"
 
 
 def indescribable(s: Subject) -> str | None:
-    """What of this array has no word in DLPack, by the plan or by another interface."""
+    """The property of this array that DLPack cannot describe, by the plan or by another interface."""
     if s.plan is not None and s.plan.dtype_info.dlpack is None:
         return f"elements of type {s.plan.dtype}"
     for other in s.others("DL").values():
@@ -391,9 +391,9 @@ def uneven_strides_are_refused(s: Subject) -> Verdict:
 
 @check("DP-27", needs="DLPACK")
 def legacy_capsules_are_writable(s: Subject) -> Verdict:
-    witnesses = [name for name, other in s.others("DL").items() if other.readonly]
+    readonly_names = [name for name, other in s.others("DL").items() if other.readonly]
     says_so = any(f.flags and f.flags & 1 for f in s.capsules.values())
-    if not witnesses and not says_so:
+    if not readonly_names and not says_so:
         return unsupported("the memory is not known to be read-only")
     if "legacy" in s.capsules and s.capsules["legacy"].version is None:
         return fail("a refusal: a legacy capsule cannot say read-only", "a legacy capsule")

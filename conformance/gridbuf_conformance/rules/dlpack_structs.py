@@ -34,7 +34,7 @@ _STRIDE_REACH_LIMIT = 2**63
 
 
 def _every_capsule(s: Subject, judge: Callable[[CapsuleInfo], Verdict]) -> Verdict:
-    """The first verdict that is no PASS over all capsules, naming the call; else the last one."""
+    """The first verdict that is not a PASS over all capsules, naming the call; else the last one."""
     verdict = unsupported("__dlpack__ gave no capsule that can be read")
     for name, info in s.capsules.items():
         verdict = judge(info)
@@ -132,13 +132,13 @@ def _repeated_exports(s: Subject) -> Iterator[Descriptor]:
 
 
 def _copies_share_memory(s: Subject) -> bool:
-    """Does an export that claims to be a copy lie where another one lies?"""
+    """Does an export that claims to be a copy share memory with another export?"""
     held = s.arrays["DL"]
     return held.is_copy and any(o.is_copy and overlap(held, o) for o in _repeated_exports(s))
 
 
 def _moved_without_bit(s: Subject) -> bool:
-    """Did an export made while the first one was held turn out to be memory of its own?"""
+    """Is an export, made while the first export was held, separate memory?"""
     held = s.arrays["DL"]
     for other in _repeated_exports(s):
         flagged = held.is_copy or other.is_copy or held.readonly is None or other.readonly is None
@@ -220,7 +220,7 @@ def data_is_aligned(s: Subject) -> Verdict:
     if s.main.data % 256 == 0:
         return ok()
     # How far off it is changes from run to run; reports do not.
-    return ok("data is no multiple of 256 bytes; the header tells consumers to bear it")
+    return ok("data is not a multiple of 256 bytes; the header tells consumers to accept that")
 
 
 @check("DL-12", needs="DL", believable=True)
@@ -314,7 +314,7 @@ def device_type_matches_the_memory(s: Subject) -> Verdict:
         return untested(s.no_driver)
     pointer = s.pointer("DL")
     if pointer is None:
-        return untested("the driver has no word on this address")
+        return untested("the driver does not know this address")
     if pointer.type == array.device[0]:
         return ok()
     found = DEVICE_TYPES.get(pointer.type, str(pointer.type))
@@ -435,7 +435,7 @@ def elements_have_memory(s: Subject) -> Verdict:
 
 @check("DL-29", needs="DL", once=True)
 def no_reallocation_under_an_export(s: Subject) -> Verdict:
-    return resize_verdict(s, "DL", convict_on_move=False)
+    return resize_verdict(s, "DL", fail_on_move=False)
 
 
 @check("DL-30", needs="DL", believable=True)

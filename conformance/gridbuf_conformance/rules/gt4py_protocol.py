@@ -251,7 +251,7 @@ def entries_agree_with_the_interfaces(s: Subject) -> Verdict:
         if not array.is_empty and array.address != other.address:
             return fail(f"the address of {name}", f"another address (entry {key})")
     verdict = _dims_verdict(s)
-    return verdict if verdict.failed or judged else unsupported("no interface beside it")
+    return verdict if verdict.failed or judged else unsupported("no interface next to it")
 
 
 def _dims_verdict(s: Subject) -> Verdict:

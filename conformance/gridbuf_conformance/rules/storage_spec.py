@@ -18,7 +18,7 @@ from .registry import check
 from .subject import Subject, overlap
 from .verdicts import advise, drawing_of, fail, ok, unsupported
 
-_NO_PLAN = "needs a producer: nobody asked for this object"
+_NO_PLAN = "needs a producer: this object has no plan"
 _NAMES = ("I", "J", "K")
 _PAIR_LIMIT = 4096
 
@@ -43,8 +43,8 @@ def numpy_gets_a_view(s: Subject) -> Verdict:
         return unsupported("__array__ returns something without array interface")
     if overlap(array, held):
         return ok()
-    convict = fail if _speaks_gt4py(s) else advise
-    return convict("a view from numpy.asarray", "__array__() returns a copy")
+    result = fail if _speaks_gt4py(s) else advise
+    return result("a view from numpy.asarray", "__array__() returns a copy")
 
 
 def _speaks_gt4py(s: Subject) -> bool:
@@ -205,13 +205,13 @@ def results_share_no_memory(s: Subject) -> Verdict:
     if s.plan is None or s.observation.second is None:
         return unsupported(_NO_PLAN)
     if s.plan.readonly:
-        return unsupported("what nobody can write may be shared")
+        return unsupported("read-only memory may be shared")
     for name, other in _second(s).items():
         array = s.arrays.get(name)
         if array is None or array.readonly or array.is_copy or not overlap(array, other):
             continue
         if _share_an_element(array, other):
-            return fail("memory of its own for each result", f"two results share elements ({name})")
+            return fail("separate memory for each result", f"two results share elements ({name})")
     return ok()
 
 

@@ -56,7 +56,7 @@ class Subject:
     """One measured array: the produced one (`is_view` False), or what the plan's views made of it.
 
     `arrays` holds a descriptor for every interface whose metadata can be believed ("AI", "AS", "PB", "DL", "CAI");
-    `rejected` the id of the rule that each of the others breaks, None for elements that are no whole bytes.
+    `rejected` the id of the rule that each of the others breaks, None for elements that are not whole bytes.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Subject:
             except Rejected as rejection:
                 self.rejected[name] = rejection.rule
 
-    # -- what is there --------------------------------------------------------------------------------
+    # -- the observed interfaces ----------------------------------------------------------------------
 
     def has(self, interface: str) -> bool:
         """Whether the object has an interface at all, right or wrong.
@@ -234,7 +234,7 @@ class Subject:
     def asked(self) -> Plan:
         """The plan, for checks that have made sure that there is one."""
         if self.plan is None:
-            raise LookupError("nobody asked for this object")
+            raise LookupError("this object has no plan")
         return self.plan
 
     @cached_property
@@ -287,7 +287,7 @@ class Subject:
         }
 
     def shares_memory_with_root(self, interface: str) -> bool:
-        """Whether this view lies in the produced array's memory (and is no copy of it)."""
+        """Whether this view is in the memory of the produced array (and is not a copy of it)."""
         mine = self.arrays.get(interface)
         base = self.root.arrays.get(interface)
         return mine is not None and base is not None and overlap(mine, base)

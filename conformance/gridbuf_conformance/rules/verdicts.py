@@ -1,4 +1,4 @@
-"""Short spellings of the verdicts that checks return."""
+"""Short functions for the verdicts that checks return."""
 
 from __future__ import annotations
 

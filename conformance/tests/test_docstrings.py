@@ -1,0 +1,17 @@
+"""The examples in the docstrings of the public API run as printed."""
+
+from __future__ import annotations
+
+import doctest
+
+import pytest
+
+from gridbuf_conformance import api, catalogue, plan, producer
+
+
+@pytest.mark.parametrize(
+    "module", [api, catalogue, plan, producer], ids=lambda module: module.__name__
+)
+def test_examples_run(module):
+    failed, tried = doctest.testmod(module)
+    assert tried and not failed
