@@ -1,17 +1,16 @@
-// gridbuf.alloc.testing: the contract of every source of memory, and resources that watch, refuse
-// and set traps, for the tests of everything that takes memory.
+// gridbuf.alloc.testing: the contract of every source of memory, and resources that count or fail,
+// and a guard for padding. For the tests of all code that allocates.
 //
-// The contract is the promises of a MemoryResource (gridbuf.alloc), one check each, so that a new
-// source (a pool, pinned memory, a device) has its tests before it has its code. A check is a plain
-// function that returns the violations that it found, and not a GoogleTest body: it serves any test
-// framework, and it can be tested itself. The test of the checks gives them broken resources. The
-// checks reach a block's bytes by a `ByteAccess`, so that memory which the host cannot touch has
-// the same contract.
+// The contract has one check for each promise of a MemoryResource (gridbuf.alloc). So a new source
+// (a pool, pinned memory, a device) has its tests before it has its code. A check is a plain
+// function that returns the violations that it found, not a GoogleTest body. It serves any test
+// framework, and a test can give it broken resources. The checks access a block's bytes through a
+// `ByteAccess`, so that they also work for memory that the host cannot access.
 //
-// Each adaptor wraps any MemoryResource and is one itself, so they stack: a failing, counted host.
-// They keep the contract, and each answers one question:
+// Each adaptor wraps any MemoryResource and is a MemoryResource, so adaptors stack: a failing,
+// counted host. They keep the contract. Each answers one question:
 //
-//   CountingResource   was everything given back, and how much was in use at most?
+//   CountingResource   was all memory released, and how much was in use at most?
 //   FailingResource    what happens if the n-th allocation fails? Run an operation for n = 1, 2, …
 //                      until it succeeds: each time it must report kMemory and leave nothing
 //                      behind.
