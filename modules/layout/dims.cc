@@ -20,7 +20,7 @@ namespace gridbuf {
 namespace {
 
 constexpr std::string_view kSpatialNames = "IJK";
-constexpr std::size_t kShownBytes = 40;  // A name may be anything; a message stays readable.
+constexpr std::size_t kShownBytes = 40;  // Keeps messages short for any text.
 
 // The characters of UTF-8 text. Stray continuation bytes stay with the byte before them.
 std::vector<std::string_view> characters(std::string_view text) {
@@ -123,7 +123,7 @@ absl::StatusOr<Dims> parse_dims(std::span<const std::string_view> names, int ndi
   for (const std::string_view name : names) {
     const absl::StatusOr<Dim> dim = parse_dim(name);
     if (!dim.ok()) return dim.status();
-    // A list that is too long is refused below, by its length; it need not be held for that.
+    // A list that is too long is refused below, by its length.
     if (dims.size() < kMaxNdim) dims.push_back(*dim);
   }
   if (names.size() != static_cast<std::size_t>(ndim)) return wrong_count(names.size(), ndim);

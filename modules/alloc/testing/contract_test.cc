@@ -139,8 +139,8 @@ constexpr std::array<Fault, 13> kFaults{{
     {"RefusesZeroBytes", "ServesZeroBytes", &same, &refuse_zero_bytes},
     {"NullForZeroBytes", "ServesZeroBytes", &same, &null_for_zero_bytes},
     {"OneClassForAllErrors", "RefusesBadRequests", &same, &call_every_error_internal},
-    {"OneClassForMemoryErrors", "ReportsWantOfMemory", &same, &call_every_error_internal},
-    {"HidesTheAmount", "ReportsWantOfMemory", &same, &hide_the_amount},
+    {"OneClassForMemoryErrors", "ReportsOutOfMemory", &same, &call_every_error_internal},
+    {"HidesTheAmount", "ReportsOutOfMemory", &same, &hide_the_amount},
     {"LendsOneArenaToAll", "LendsEveryByteToOneBlock", &same, &lend_one_arena_to_all},
     {"Drifts", "RepeatsTheAddressModuloTheAlignment", &one_byte_more, &drift},
 }};

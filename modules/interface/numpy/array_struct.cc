@@ -33,7 +33,7 @@ bool is_aligned(const BufferDescriptor& descriptor) {
   return aligned;
 }
 
-/// AS-03: a letter and a length are all that the struct says of an element.
+/// AS-03: the struct describes an element only by a letter and a length.
 absl::Status check_dtype(const DType& dtype) {
   const Kind kind = dtype.kind();
   if (kind == Kind::kNarrow || kind == Kind::kDatetime || kind == Kind::kTimedelta) {

@@ -56,7 +56,7 @@ absl::Status keep_checked(IndexMap& map, int axis, const Slice& slice) {
   return absl::OkStatus();
 }
 
-// What the items of a subscript ask for.
+// The counts of the items of a subscript.
 struct SubscriptCounts {
   int fixed = 0;
   int sliced = 0;
@@ -120,7 +120,8 @@ absl::StatusOr<IndexMap> subscript_map(const Extents& shape, std::span<const Sub
   if (!counts.ok()) return counts.status();
   const int unmentioned = shape.size() - counts->fixed - counts->sliced;
 
-  // Integers and slices first: inserting new axes earlier could exceed kMaxNdim on the way.
+  // Integers and slices first, because inserting new axes earlier could exceed kMaxNdim for a
+  // moment.
   IndexMap map(shape);
   int axis = 0;        // In the map, which shrinks.
   int named_axis = 0;  // In the source, as the user counts.
