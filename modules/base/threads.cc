@@ -148,7 +148,7 @@ std::string thread_count_origin() {
   if (text == nullptr) return "processors of this process";
   if (count_of_environment() > 0) return kThreadCountVariable;
   return absl::StrCat("processors of this process (", kThreadCountVariable, " is '", text,
-                      "', no integer from 1 to ", kMaxThreadCount, ")");
+                      "', not an integer from 1 to ", kMaxThreadCount, ")");
 }
 
 void parallel_for(std::int64_t total, std::int64_t chunk, ChunkFunction work) {

@@ -350,7 +350,7 @@ absl::Status check_annotation_order(const Dims& dims) {
     if (dims[i - 1] < dims[i]) continue;
     return make_error(ErrorClass::kValue,
                       {"Axes", to_string(dims), "in the order I, J, K, 0, 1, ..., each once",
-                       "the order in memory is the array's own affair: its dims= says it"});
+                       "sort the axes; the order in memory is that of the array's dims="});
   }
   return absl::OkStatus();
 }

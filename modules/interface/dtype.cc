@@ -207,7 +207,7 @@ absl::StatusOr<DType> plain_of(Kind kind, std::int64_t itemsize_bytes, ByteOrder
     }
     return DTypeMaker::plain(row, order);
   }
-  return bad_spelling(language, text, "its kind has no such length");
+  return bad_spelling(language, text, "its kind does not have this length");
 }
 
 absl::StatusOr<DType> run_of(Kind kind, std::int64_t count, ByteOrder order,

@@ -40,7 +40,7 @@ absl::StatusOr<BufferDescriptor> describe(BufferDescriptor descriptor) {
 
 namespace {
 
-constexpr std::string_view kAskProducer = "correct the object that offers it";
+constexpr std::string_view kAskProducer = "correct the object that exports it";
 
 struct Checker {
   const RawArray& array;

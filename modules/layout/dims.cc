@@ -141,7 +141,7 @@ absl::Status validate_dims(const Dims& dims, int ndim) {
                           {.name = absl::StrCat("dims[", i, "]"),
                            .found = quoted_name(to_string(dims[i])),
                            .bound = absl::StrCat("another name than dims[", j, "]"),
-                           .advice = "give every dimension a name of its own"});
+                           .advice = "give every dimension a different name"});
       }
     }
   }
@@ -151,7 +151,7 @@ absl::Status validate_dims(const Dims& dims, int ndim) {
 absl::Status validate_layout_map(const LayoutMap& layout, int ndim) {
   if (layout.size() == ndim && is_permutation(layout)) return absl::OkStatus();
   const std::string bound = ndim == 0
-                                ? "empty, for there are no dimensions"
+                                ? "empty, because the shape is ()"
                                 : absl::StrCat("a permutation of 0 to ", ndim - 1,
                                                ", one rank per dimension (0 = largest stride)");
   return make_error(ErrorClass::kValue, {.name = "layout",

@@ -202,7 +202,7 @@ absl::Status register_preset(std::string_view name, const Preset& preset) {
   if (registered != preset) {
     return make_error(ErrorClass::kValue, {.name = "the name of a preset",
                                            .found = quoted_name(name),
-                                           .bound = "one that has no other preset",
+                                           .bound = "a name without another preset",
                                            .advice = "choose another name"});
   }
   return absl::OkStatus();

@@ -122,7 +122,7 @@ absl::Status check_device_of(const StorageParts& parts, Side side) {
        parts.kind == StorageKind::kCudaManaged ? "managed (CUDA)"
        : side == Side::kHost                   ? "readable by the host"
                                                : "a CUDA device's",
-       "pass it as the other side's, or copy it"});
+       "pass it as the buffer of the opposite side, or copy it"});
 }
 
 absl::Status check_pair(const BufferDescriptor& host, const BufferDescriptor& device) {

@@ -55,7 +55,7 @@ absl::Status check_swap(std::int64_t swap_unit_bytes, std::int64_t itemsize_byte
   return make_error(ErrorClass::kValue,
                     {"swap_unit_bytes", std::to_string(swap_unit_bytes),
                      "a divisor of the itemsize, " + std::to_string(itemsize_bytes),
-                     "pass 1 to keep the bytes as they are"});
+                     "pass 1 to keep the order of the bytes"});
 }
 
 // Elements that do not share bytes with the target: the source, or a copy of it.

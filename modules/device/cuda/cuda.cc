@@ -148,9 +148,9 @@ absl::Status CudaDriver::obtain(Record& record, std::int64_t block_bytes) {
   const auto length = static_cast<std::uint64_t>(block_bytes);
   if (record.kind == DeviceType::kCudaManaged) {
     if (info->has_managed == 0) {
-      return make_error(
-          ErrorClass::kDeviceUnavailable,
-          std::string(info->name) + " has no managed memory; use memory='device' or 'pinned'");
+      return make_error(ErrorClass::kDeviceUnavailable,
+                        std::string(info->name) +
+                            " does not support managed memory; use memory='device' or 'pinned'");
     }
     return checked(runtime_.malloc_managed(&record.base, length), "cudaMallocManaged");
   }

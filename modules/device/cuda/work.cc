@@ -178,7 +178,7 @@ absl::Status CudaDriver::destroy_stream(StreamHandle stream) {
     if (own_streams_.erase(stream) == 0) {
       return make_error(ErrorClass::kValue,
                         {"stream", std::to_string(stream), "one that create_stream gave",
-                         "destroy each stream once, and others' where they were made"});
+                         "destroy each stream once, with the library that created it"});
     }
   }
   return checked(runtime_.stream_destroy(stream), "cudaStreamDestroy");

@@ -241,7 +241,7 @@ EmulatedStatistics EmulatedDriver::statistics() {
 
 std::vector<std::pair<std::string, std::string>> EmulatedDriver::info() {
   const EmulatedStatistics now = statistics();
-  return {{"device 0", "emulated in the memory of the host; there is no GPU in it"},
+  return {{"device 0", "emulated in the memory of the host, without a GPU"},
           {"live memory",
            bytes_text(now.live_bytes) + " in " + std::to_string(now.live_blocks) + " blocks"},
           {"pending operations", std::to_string(now.pending_operations)}};

@@ -92,8 +92,8 @@ std::optional<Mapping> map_range(DeviceType kind, std::int64_t length_bytes) {
 }
 
 absl::Status no_memory(std::int64_t length_bytes, std::string_view why) {
-  return make_error(ErrorClass::kMemory, std::string(why) + " (" + bytes_text(length_bytes) +
-                                             " with what placement costs)");
+  return make_error(ErrorClass::kMemory,
+                    std::string(why) + " (" + bytes_text(length_bytes) + " including placement)");
 }
 
 // "device memory at 0x7f… (4.0 KiB)".
@@ -269,13 +269,14 @@ absl::StatusOr<std::byte*> Memory::translate(std::string_view role, const Range&
     return make_error(ErrorClass::kInternal,
                       std::string(role) + " is " + text_of(range) +
                           ", used before its allocation ran on the stream that made it; order the "
-                          "stream that uses it after that one");
+                          "stream that uses it after that stream");
   }
   if (now == RangeState::kGone) {
-    return make_error(ErrorClass::kInternal,
-                      std::string(role) + " is " + text_of(range) +
-                          ", used after it was freed; order the stream that frees it after the one "
-                          "that uses it, or keep the array until then");
+    return make_error(
+        ErrorClass::kInternal,
+        std::string(role) + " is " + text_of(range) +
+            ", used after it was freed; order the stream that frees it after the stream "
+            "that uses it, or keep the array until then");
   }
   return range.bytes + (number_of(address) - range.begin);
 }

@@ -122,10 +122,11 @@ void choose_version(const std::optional<ExportRequest::Version>& most, const Dlp
 
 absl::Status check_legacy(const BufferDescriptor& descriptor, bool readonly) {
   if (readonly) {
-    return make_error(ErrorClass::kBuffer,
-                      {"the array", "read-only",
-                       "writable for a DLPack capsule without a version, which cannot say so",
-                       "pass max_version=(1, 0) or more, or copy=True"});
+    return make_error(
+        ErrorClass::kBuffer,
+        {"the array", "read-only",
+         "writable for a DLPack capsule without a version, which lacks a read-only flag",
+         "pass max_version=(1, 0) or more, or copy=True"});
   }
   if (descriptor.dtype.is_padded_subbyte()) {
     return make_error(ErrorClass::kBuffer, {"dtype", descriptor.dtype.name(),

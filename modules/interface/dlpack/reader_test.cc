@@ -53,7 +53,7 @@ class DlpackReader : public ::testing::Test {
     return &versioned_;
   }
 
-  // The rule that is broken; checks that the deleter ran once, whatever happened.
+  // The broken rule. Checks that the deleter ran once.
   std::string rule_of(const DLTensor& described, const TensorForm& form = {true, 3, 0}) {
     deleted = 0;
     std::string rule = "none";

@@ -201,7 +201,7 @@ absl::StatusOr<RawArray> read_data(const RawArrayInterface& raw) {
 
 absl::Status refuse_mask(std::string_view rule) {
   return refuse(rule, ErrorClass::kBuffer,
-                {"mask", "given", "None, because this consumer has no masked arrays",
+                {"mask", "given", "None, because this consumer does not support masks",
                  "fill the masked elements and leave the mask out"});
 }
 
@@ -271,7 +271,7 @@ absl::StatusOr<CudaArrayInterfaceFields> cuda_array_interface(const BufferDescri
   if (stream == 0) {
     return make_error(ErrorClass::kValue,
                       {"stream", "0", "1, 2 or a stream handle",
-                       "pass 1 for the legacy default stream, 2 for the thread's own"});
+                       "pass 1 for the legacy default stream, 2 for the thread's default stream"});
   }
   CudaArrayInterfaceFields fields{fields_of(descriptor), stream};
   if (descriptor.is_empty()) fields.data_address = 0;
@@ -311,7 +311,8 @@ absl::StatusOr<std::optional<std::uint64_t>> read_stream(const Integer& stream) 
   if (stream.is_missing()) return std::optional<std::uint64_t>();
   constexpr std::string_view kBound = "None, 1, 2 or a stream handle";
   constexpr std::string_view kAdvice =
-      "write 1 for the legacy default stream, 2 for the thread's own (0 could mean either)";
+      "write 1 for the legacy default stream, 2 for the thread's default stream (0 could mean "
+      "either)";
   if (!stream.has_value()) {
     const bool wrong_kind = stream.state == Integer::State::kWrongKind;
     return refuse_field(wrong_kind ? "CAI-16" : "CAI-17", stream, "stream", kBound, kAdvice);

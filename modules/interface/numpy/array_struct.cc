@@ -124,7 +124,7 @@ constexpr ArrayRules kRules{.ndim = "AS-03",
                             .null = "AS-04",
                             .inside = "AS-04"};
 constexpr ElementTypeRules kTypeRules{.typestr = "AS-03", .length = "AS-03", .descr = "AS-06"};
-constexpr std::string_view kAdvice = "correct the object that offers __array_struct__";
+constexpr std::string_view kAdvice = "correct the object that exports __array_struct__";
 
 absl::Status refused(std::string_view rule, std::string_view name, std::int64_t found,
                      std::string_view bound) {

@@ -76,7 +76,7 @@ void check_plan(const LayoutRequest& request, const Layout& plan) {
             "rows start alike");
     offset += Wide{plan.strides_bytes()[axis]} * plan.aligned_index()[axis];
   }
-  require(offset == plan.aligned_offset_bytes(), "the aligned element lies where it should");
+  require(offset == plan.aligned_offset_bytes(), "the aligned element is at its offset");
   const auto hull = byte_hull(plan.view());
   require(hull && hull->lowest_bytes == 0, "the array starts with element 0");
   require(hull->highest_bytes <= plan.total_bytes(), "every element is inside");

@@ -20,7 +20,7 @@ absl::Status no_such_axis(int axis, int count) {
   return make_error(ErrorClass::kIndex,
                     {.name = "axis",
                      .found = absl::StrCat(axis),
-                     .bound = count == 0 ? "one of the array's dimensions, and it has none"
+                     .bound = count == 0 ? "a dimension of the array, whose shape is ()"
                                          : absl::StrCat("in [", -count, ", ", count, ")"),
                      .advice = "count dimensions from 0, or from the end with -1"});
 }
@@ -37,9 +37,9 @@ absl::Status fix_checked(IndexMap& map, int axis, int named_axis, std::int64_t i
     return make_error(ErrorClass::kIndex,
                       {.name = absl::StrCat("index in dimension ", named_axis),
                        .found = absl::StrCat(index),
-                       .bound = extent == 0 ? "absent, for the extent is 0"
+                       .bound = extent == 0 ? "absent, because the extent is 0"
                                             : absl::StrCat("in [", -extent, ", ", extent, ")"),
-                       .advice = "take an index that the shape has"});
+                       .advice = "use an index inside the shape"});
   }
   map.fix(axis, index < 0 ? index + extent : index);
   return absl::OkStatus();
@@ -87,10 +87,11 @@ absl::StatusOr<SubscriptCounts> count_items(const Extents& shape,
                        .advice = "leave some out"});
   }
   if (ellipses > 1) {
-    return make_error(ErrorClass::kIndex, {.name = "the number of ellipses (...)",
-                                           .found = absl::StrCat(ellipses),
-                                           .bound = "at most 1",
-                                           .advice = "write : for the dimensions of the others"});
+    return make_error(ErrorClass::kIndex,
+                      {.name = "the number of ellipses (...)",
+                       .found = absl::StrCat(ellipses),
+                       .bound = "at most 1",
+                       .advice = "write : for the dimensions of the other ellipses"});
   }
   const std::size_t ndim = counts.new_axes + static_cast<std::size_t>(shape.size() - counts.fixed);
   if (ndim > static_cast<std::size_t>(kMaxNdim)) {

@@ -23,7 +23,7 @@ absl::Status different_extents(Dim dim, std::int64_t extent, std::int64_t other_
        .bound = absl::StrCat(other_extent, ", as in the other operand, for dimensions of one name"),
        .advice = extent == 1 || other_extent == 1
                      ? "select the point with an integer index: an extent of 1 is not stretched, a "
-                       "dimension that is not there is"
+                       "missing dimension is"
                      : "take slices of equal length"});
 }
 
@@ -37,11 +37,10 @@ absl::Status missing_dim(Dim dim, const Dims& target) {
 }
 
 absl::Status too_many_dims() {
-  return make_error(ErrorClass::kValue,
-                    {.name = "the number of dimensions of all operands",
-                     .found = absl::StrCat("more than ", kMaxNdim),
-                     .bound = absl::StrCat("at most ", kMaxNdim),
-                     .advice = "give dimensions that mean the same the same name"});
+  return make_error(ErrorClass::kValue, {.name = "the number of dimensions of all operands",
+                                         .found = absl::StrCat("more than ", kMaxNdim),
+                                         .bound = absl::StrCat("at most ", kMaxNdim),
+                                         .advice = "give dimensions with one meaning one name"});
 }
 
 // Adds the names of `array` to those of `all`.

@@ -66,7 +66,7 @@ absl::StatusOr<std::shared_ptr<SyncState>> SyncState::make(int state) {
     return make_error(ErrorClass::kValue,
                       {"state", std::to_string(state),
                        "SYNC_CLEAN (0), SYNC_HOST_DIRTY (1) or SYNC_DEVICE_DIRTY (2)",
-                       "name the side whose buffer is the newer one"});
+                       "name the side with the newer buffer"});
   }
   try {
     return std::make_shared<SyncState>(state);
@@ -164,7 +164,7 @@ absl::StatusOr<bool> SyncState::mark(Side side, const Box& box) {
         {"the region marked as modified on the " + name, to_string(box),
          "clean on the " + other_name + ", which holds newer data in " + to_string(common),
          "synchronize() before modifying, or call " + other_name + "_to_" + name +
-             "(force=True) or set_synchronized() to give one side up"});
+             "(force=True) or set_synchronized() to discard one side's changes"});
   }
   if (!of(side).dirty.add(box, forbidden_to(side))) return false;
   ++of(side).marks;
@@ -227,7 +227,7 @@ absl::Status SyncState::open_write(Side side, const Box& box) {
     return make_error(
         ErrorClass::kSyncConflict,
         {"the write access on the " + std::string(to_string(side)), to_string(box),
-         "apart from the one that is open on the " + other_name, "end that one first"});
+         "apart from the write access that is open on the " + other_name, "end that access first"});
   }
   of(side).open_writes.hold(box);
   return absl::OkStatus();

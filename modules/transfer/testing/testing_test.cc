@@ -108,7 +108,7 @@ TEST(FencedMemory, EndsWhereItsFencesBegin) {
   EXPECT_EQ(last.size(), 10u);
 }
 
-TEST(FencedMemoryDeathTest, EndsTheProcessBeside) {
+TEST(FencedMemoryDeathTest, EndsTheProcessOutside) {
   FencedMemory memory(100);
   const auto touch = [](std::byte* byte) { *static_cast<volatile std::byte*>(byte) = {}; };
   EXPECT_DEATH(touch(memory.behind_fence(10).data() - 1), "");

@@ -69,7 +69,7 @@ const char* error_name(int error) {
       return "cudaErrorUnknown";
   }
 }
-const char* error_text(int) { return "as a test wished"; }
+const char* error_text(int) { return "as a test requested"; }
 
 int versions(int* runtime, int* driver) {
   GRIDBUF_FAKE(versions);
