@@ -52,7 +52,7 @@ enum class Kind : std::uint8_t {
   kBytes,       // a fixed number of bytes of text
   kText,        // a fixed number of UCS4 characters
   kVoid,        // raw bytes
-  kStructured,  // fields; carries its own format and descr
+  kStructured,  // fields; carries its format and descr
 };
 
 /// The characters are those of a typestr.
@@ -237,7 +237,7 @@ struct ImportedView {
   BufferDescriptor memory;
   /// The stream to wait for before an access to the memory; nothing if work is not pending.
   std::optional<std::uint64_t> stream;
-  /// Whether every element lies at a multiple of its type's alignment.
+  /// Whether every element is at a multiple of its type's alignment.
   bool is_aligned = true;
   /// Whether, according to DLPack, the memory is a copy for this consumer.
   bool is_copied = false;

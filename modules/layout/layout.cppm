@@ -530,7 +530,7 @@ constexpr Extents first_domain_index(const Halo& halo, const Extents& shape) noe
 /// is source point start + step * k. Requires step != 0, and each start + step * k in [0, extent).
 constexpr HaloWidth halo_of_slice(HaloWidth halo, std::int64_t extent, std::int64_t start,
                                   std::int64_t step, std::int64_t points) noexcept {
-  if (step < 0) {  // Count from the other end.
+  if (step < 0) {  // Count from the opposite end.
     return halo_of_slice({halo.upper, halo.lower}, extent, extent - 1 - start, -step, points);
   }
   const auto points_before = [=](std::int64_t bound) {  // View points that show a point < bound.
@@ -653,9 +653,9 @@ class Layout {
   /// The alignment of the element at aligned_index().
   constexpr std::int64_t alignment_bytes() const noexcept { return alignment_bytes_; }
   constexpr const Extents& aligned_index() const noexcept { return aligned_index_; }
-  /// Empty where the dimensions have no names.
+  /// Empty if the dimensions are not named.
   constexpr const Dims& dims() const noexcept { return dims_; }
-  /// Empty where there is none.
+  /// Empty if the layout does not have a halo.
   constexpr const Halo& halo() const noexcept { return halo_; }
 
   /// Bytes from an element to the next one, per dimension; >= 0 unless it is a view. An extent of 0
@@ -679,7 +679,7 @@ class Layout {
   /// is a view.
   constexpr std::int64_t aligned_offset_bytes() const noexcept { return aligned_offset_bytes_; }
 
-  /// The dimension of the largest rank, or -1 for a layout without dimensions.
+  /// The dimension with the largest rank, or -1 for a layout without dimensions.
   constexpr int contiguous_axis() const noexcept {
     for (int axis = 0; axis < ndim(); ++axis) {
       if (layout_[axis] == ndim() - 1) return axis;

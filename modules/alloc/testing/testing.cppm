@@ -39,13 +39,14 @@ export namespace gridbuf::testing {
 
 // ---- The contract ----
 
-/// How the checks reach the bytes of a block. Memory that the host cannot touch brings its own.
+/// Access of the checks to the bytes of a block. Memory that the host cannot access has another
+/// implementation.
 class ByteAccess {
  public:
   virtual ~ByteAccess() = default;
   /// Writes `value` to every byte; done at return.
   virtual void fill(std::byte* begin, std::int64_t length_bytes, std::byte value) = 0;
-  /// Whether every byte is `value`, after all that was enqueued before.
+  /// Whether every byte is `value`, after all enqueued work.
   virtual bool holds(const std::byte* begin, std::int64_t length_bytes, std::byte value) = 0;
 };
 
@@ -57,15 +58,15 @@ struct ContractCheck {
   std::string_view promise;  // the sentence that is checked
   std::vector<std::string> (*check)(MemoryResource& resource, ByteAccess& bytes);
 
-  /// Runs the check; each string is a violation, with the request and the value found. Empty: the
-  /// promise holds. `bytes` is used from several threads at once.
+  /// Runs the check. Each string is a violation, with the request and the value found. Uses `bytes`
+  /// from several threads at once.
   std::vector<std::string> run(MemoryResource& resource, ByteAccess& bytes = host_access()) const {
     return check(resource, bytes);
   }
 };
 
 /// All checks. Together they take some tens of milliseconds and at most about 100 MiB. They need a
-/// resource that does not fail by itself, and, under AddressSanitizer, allocator_may_return_null=1.
+/// resource without injected failures and, with AddressSanitizer, allocator_may_return_null=1.
 std::span<const ContractCheck> resource_contract();
 
 // ---- Adaptors ----
@@ -74,13 +75,13 @@ struct AllocationCounts {
   std::int64_t allocations = 0;  // that succeeded
   std::int64_t failures = 0;
   std::int64_t live_blocks = 0;
-  std::int64_t live_bytes = 0;  // of total_bytes, without what placement costs
+  std::int64_t live_bytes = 0;  // sum of total_bytes, without placement
   std::int64_t peak_live_bytes = 0;
 
   friend bool operator==(const AllocationCounts&, const AllocationCounts&) = default;
 };
 
-/// Counts what goes through it. Exact once the threads that used it have been joined.
+/// Counts its allocations. Exact after the threads that used it are joined.
 class CountingResource final : public MemoryResource {
  public:
   explicit CountingResource(MemoryResource& upstream);
@@ -101,9 +102,8 @@ class CountingResource final : public MemoryResource {
   std::atomic<std::int64_t> peak_live_bytes_ = 0;
 };
 
-/// Answers kMemory to calls number `first_failing_call` … `last_failing_call` (from 1), and passes
-/// on all others. Bad requests are kValue, failing call or not, as from any resource. By default
-/// one call fails; 0 never fails.
+/// Returns kMemory for calls number `first_failing_call` … `last_failing_call` (from 1), and passes
+/// on all other calls. Bad requests are always kValue. By default one call fails; 0 never fails.
 class FailingResource final : public MemoryResource {
  public:
   FailingResource(MemoryResource& upstream, std::int64_t failing_call)
@@ -122,18 +122,18 @@ class FailingResource final : public MemoryResource {
   std::atomic<std::int64_t> calls_ = 0;
 };
 
-/// Traps in the bytes of [block, block + total_bytes) that belong to no element of `view`: a
-/// pattern, and poison with AddressSanitizer (which cannot poison the first bytes of an 8-byte
-/// granule whose last ones are in use; the pattern still catches writes there). The hull of `view`
-/// must lie in that range. For tests: it walks every element.
+/// Guards the bytes of [block, block + total_bytes) outside the elements of `view` by a pattern
+/// and, with AddressSanitizer, by poison. (AddressSanitizer cannot poison the first bytes of an
+/// 8-byte granule with used last bytes; the pattern still catches writes there.) The hull of `view`
+/// must be in that range. Slow, because it walks every element.
 class PaddingGuard {
  public:
   PaddingGuard(std::byte* block, std::int64_t total_bytes, const StridedView& view);
   PaddingGuard(const PaddingGuard&) = delete;
   PaddingGuard& operator=(const PaddingGuard&) = delete;
-  ~PaddingGuard();  // takes the poison off; the pattern stays
+  ~PaddingGuard();  // removes the poison; the pattern stays
 
-  /// How many bytes are guarded.
+  /// The number of guarded bytes.
   std::int64_t padding_bytes() const;
   /// Whether every guarded byte still holds the pattern.
   bool intact() const;

@@ -4,8 +4,8 @@
 // It does not call CUDA before the first request for a device, at the exit, or in a child after
 // fork.
 //
-// Device memory comes from the device's default pool (cudaMallocAsync), or from cudaMalloc where a
-// device has no pools. The pool keeps an eighth of the device's memory. By default it would return
+// Device memory comes from the device's default pool (cudaMallocAsync), or from cudaMalloc on a
+// device without pools. The pool keeps an eighth of the device's memory. By default it would return
 // all memory at every synchronisation, and the next allocation would be slow. Pinned memory
 // (`PinnedPages`) is pages that gridbuf maps and CUDA locks: CUDA's allocator touches small pages
 // on one thread, at 1 to 2 GB/s. gridbuf maps huge pages, and several threads touch them before the

@@ -227,8 +227,8 @@ class SyncState {
 
 // --- Sets of boxes: for the files and tests of this library only ---------------------------------
 //
-// Only their constructors allocate, for the given number of dimensions. Operations neither allocate
-// nor throw.
+// Only their constructors allocate, for the given number of dimensions. Operations do not allocate
+// and do not throw.
 
 /// Counted boxes. At most kMostBoxes different boxes are distinguished. Further boxes share one box
 /// around them until all of them are removed.

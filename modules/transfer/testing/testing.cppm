@@ -127,7 +127,7 @@ std::int64_t bytes_up_to_the_end(const StridedView& view);
 /// Memory between two pages on which every access ends the process.
 class FencedMemory {
  public:
-  /// Aborts if the system has no memory.
+  /// Aborts if the system is out of memory.
   explicit FencedMemory(std::int64_t capacity_bytes);
   ~FencedMemory();
   FencedMemory(const FencedMemory&) = delete;
