@@ -1,14 +1,14 @@
 """`cuda_library`: CUDA sources behind a plain C border, or their stub where the toolkit is absent.
 
-nvcc knows no C++20 modules, so `.cu` files and the headers they share with a module hold `extern "C"` functions only; the
-module's implementation file calls them. Without a toolkit the target is built from `stub_srcs`, whose functions answer "not
-available"; with `--config=cuda` that is an error instead.
+nvcc does not compile C++20 modules. So `.cu` files, and the headers they share with a module, have only `extern "C"` functions,
+which the module's implementation file calls. Without a toolkit the target is built from `stub_srcs`: their functions return "not
+available". With `--config=cuda` a missing toolkit is an error.
 """
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 load("@gridbuf_cuda//:cuda.bzl", "CUDA_AVAILABLE", "CUDA_HOME")
 
-# Real code for the GPUs of today's centres, and PTX of the newest for what comes after.
+# Machine code for the GPUs of today's centres, and PTX of the newest for later GPUs.
 _ARCHITECTURES = ["80", "90", "100"]
 
 def _nvcc_flags():
@@ -29,7 +29,7 @@ def _cuda_objects_impl(ctx):
     )
     dep_infos = [dep[CcInfo] for dep in ctx.attr.deps]
 
-    # As cc_library has it: headers are included by their paths in their workspace, which may be another one's external.
+    # As in cc_library: headers are included by their paths in their workspace, which may be external to another workspace.
     root = ctx.label.workspace_root
     include_roots = [root or ".", ctx.genfiles_dir.path + ("/" + root if root else "")]
     headers = cc_common.create_compilation_context(
@@ -94,13 +94,13 @@ def cuda_library(name, srcs, stub_srcs, hdrs = [], deps = [], **kwargs):
     Args:
       name: the target; a cc_library by its providers.
       srcs: `.cu` files, compiled for sm_80, sm_90, sm_100 and PTX.
-      stub_srcs: `.cc` files with the same `extern "C"` functions, used where there is no toolkit.
+      stub_srcs: `.cc` files with the same `extern "C"` functions, used without a toolkit.
       hdrs: the border: headers of `extern "C"` declarations.
       deps: further cc_library targets.
       **kwargs: visibility, tags.
     """
 
-    # Built where tests ask for it on every machine, so that a stub cannot rot where the toolkit is.
+    # Tests build the stub on every machine, so that it stays correct on machines with a toolkit.
     native.cc_library(
         name = name + "_stub",
         srcs = stub_srcs,

@@ -1,7 +1,7 @@
-"""`@gridbuf_cuda`: the CUDA toolkit, where there is one.
+"""`@gridbuf_cuda`: the CUDA toolkit, if the machine has it.
 
-Looked for, in this order: CUDA_HOME, /usr/local/cuda, the PyPI toolkit wheels in the Python environment. `cuda.bzl` then
-says CUDA_AVAILABLE and where nvcc is; `:runtime_headers` and `:cudart_static` are what a module links with. Without a
+Searched in this order: CUDA_HOME, /usr/local/cuda, the PyPI toolkit wheels in the Python environment. `cuda.bzl` then
+has CUDA_AVAILABLE and the path of nvcc. A module links with `:runtime_headers` and `:cudart_static`. Without a
 toolkit the targets are empty and CUDA_AVAILABLE is False; `--config=cuda` turns that into an error.
 """
 

@@ -1,8 +1,8 @@
 """Everything gridbuf builds with, by the names the libraries' own Bazel builds use.
 
-A workspace that depends on gridbuf calls `gridbuf_dependencies()` once. Each repository is made only if the workspace has
-none of that name yet, so a newer Bazel, or a workspace with the real modules, can put its own in place. All of them are
-local: Debian's packages and what `bazelw --setup` unpacked; nothing is fetched by Bazel.
+A workspace that depends on gridbuf calls `gridbuf_dependencies()` once. Each repository is made only if the workspace does
+not have that name yet, so a newer Bazel, or a workspace with the real modules, can define its repositories. All of them are
+local: Debian's packages and files that `bazelw --setup` unpacked. Bazel does not fetch files.
 """
 
 load("//build_defs:cuda_repository.bzl", "cuda_repository")
@@ -89,7 +89,7 @@ _BAZEL_7 = hasattr(native, "package_relative_label")
 def gridbuf_dependencies():
     """Declares every external repository that gridbuf's targets name. Call it once, in WORKSPACE."""
 
-    # What Bazel itself asks for. Debian's rules_cc is too new for Bazel 4.2.3, hence the shim.
+    # Bazel's requirements. Debian's rules_cc is too new for Bazel 4.2.3, hence the shim.
     _local("bazel_skylib", "/usr/share/bazel/tools/skylib")
     _local("platforms", "/usr/share/bazel/tools/platforms")
     _local("rules_java", "/usr/share/bazel/rules/java")

@@ -1,11 +1,11 @@
 """`cc_fuzz_test`: a libFuzzer target with a saved corpus, run by plain `bazelw test` for a few seconds.
 
-The program and everything that it links are built in a configuration of their own, with the coverage instrumentation of
-libFuzzer and the address and undefined-behaviour sanitizers, whatever the flags of the command are. A transition does it, so
-the code under test is really instrumented (the corpus grows by what it reaches) and no other build is touched.
+The program and everything that it links are built in a separate configuration, with the coverage instrumentation of
+libFuzzer and the address and undefined-behaviour sanitizers, for all flags of the command. A transition does it, so the code
+under test is instrumented, and other builds do not change.
 
-The test first runs every file of the corpus once (so a bug that was found stays found), then looks for new ones. What it
-finds beyond the corpus is thrown away; a failing input is printed, as base64, to be added to the corpus with its fix.
+The test first runs every file of the corpus once, so that fixed bugs stay fixed, then searches for new inputs and discards
+them. It prints a failing input as base64; add it to the corpus with the fix.
 """
 
 load(":cc_module.bzl", "cc_module_binary")
@@ -21,7 +21,7 @@ def _instrumented_impl(_settings, _attr):
             "-fno-omit-frame-pointer",
             "-O1",
             "-g1",
-            # As .bazelrc says: Abseil's warnings are not ours.
+            # As in .bazelrc: without Abseil's warnings.
             "-Wno-deprecated-builtins",
         ],
         "//command_line_option:linkopt": [

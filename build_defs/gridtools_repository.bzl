@@ -1,8 +1,8 @@
-"""`@gridtools`: the headers of GridTools' C++ library, which our layouts are compared with, where they are.
+"""`@gridtools`: the headers of GridTools' C++ library, with which gridbuf's layouts are compared.
 
-Looked for, in this order: GRIDTOOLS_INCLUDE, Debian's libgridtools-dev, the wheel gridtools-cpp that GT4Py brings along
-(`./bazelw --peers`). `:headers` defines GRIDBUF_HAS_GRIDTOOLS where they were found; elsewhere it is empty, and the
-comparison says that it was not made.
+Searched in this order: GRIDTOOLS_INCLUDE, Debian's libgridtools-dev, the wheel gridtools-cpp that GT4Py installs
+(`./bazelw --peers`). `:headers` defines GRIDBUF_HAS_GRIDTOOLS if they were found. Otherwise it is empty, and the
+comparison reports that it was skipped.
 """
 
 _BUILD = """
@@ -12,7 +12,7 @@ cc_library(
     name = "headers",
     hdrs = glob(["include/gridtools/**"]),
     defines = {defines},
-    # As system headers: their warnings are not ours.
+    # As system headers, to hide their warnings.
     includes = {includes},
 )
 """

@@ -1,12 +1,12 @@
 """Python targets in the project's environment: libraries, programs, and tests that run pytest."""
 
-# Bazel would otherwise put an `__init__.py` into the folder of the workspace, which has the name of our package: `import
-# gridbuf` would find that folder instead.
+# Otherwise Bazel puts an `__init__.py` into the folder of the workspace, which has the name of the package, and `import gridbuf`
+# finds that folder.
 _NO_IMPLIED_PACKAGES = 0
 
-# With --config=asan the interpreter itself is not instrumented, so the sanitizer's runtime has to be there before it: and
-# the C++ runtime beside it, for whose exceptions the sanitizer looks when it starts. CPython keeps memory at exit, so leaks
-# are not looked for here; the tests count them.
+# With --config=asan the interpreter is not instrumented, so the sanitizer's runtime must be loaded first, together with the C++
+# runtime, in which the sanitizer looks up exceptions at its start. CPython keeps memory at exit, so leak detection is off here;
+# the tests count leaks.
 _ASAN_RUNTIME = "/usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.asan-x86_64.so"
 _ASAN_ENV = {
     "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:detect_stack_use_after_return=0",

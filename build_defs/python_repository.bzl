@@ -3,7 +3,7 @@
 It is the environment that bazelw made from the lock files: GRIDBUF_ENVIRONMENT, which bazelw sets, or else (when the Bazel of
 another workspace builds) the last one bazelw made for the default interpreter. Targets: `:toolchain` (Bazel's Python
 toolchain bound to it), `:headers` (Python.h), `:numpy` and `:pybind11` (their headers), `:nanobind` (its library, which it ships as source),
-and `python.bzl` with the tags of the interpreter. nanobind is one of the optional peers; `HAS_NANOBIND` says whether it is there.
+and `python.bzl` with the tags of the interpreter. nanobind is one of the optional peers; `HAS_NANOBIND` says whether it is installed.
 """
 
 _BUILD = """
@@ -14,7 +14,7 @@ package(default_visibility = ["//visibility:public"])
 py_runtime(
     name = "runtime",
     interpreter_path = "{interpreter}",
-    # Bare Debian has no `python`, which the stub of a py_binary would otherwise look for.
+    # Debian does not install `python` by default, for which the stub of a py_binary would otherwise search.
     stub_shebang = "#!{interpreter}",
     python_version = "PY3",
 )
@@ -57,7 +57,7 @@ cc_library(
         ["nanobind/include/**", "nanobind/ext/robin_map/include/**"],
         allow_empty = True,
     ),
-    # nanobind's own build says why: it overlays C structs of CPython's.
+    # As in nanobind's build: it overlays C structs of CPython.
     copts = ["-std=c++17", "-fvisibility=hidden", "-fno-strict-aliasing", "-DNDEBUG", "-w"],
     includes = ["nanobind/include", "nanobind/ext/robin_map/include"],
     textual_hdrs = glob(["nanobind/src/*"], allow_empty = True),
@@ -115,7 +115,7 @@ def _python_repository_impl(repository_ctx):
     repository_ctx.file("peers.txt", repository_ctx.os.environ.get("GRIDBUF_PEERS", "none") + "\n")
     repository_ctx.file("BUILD.bazel", _BUILD.format(interpreter = python))
     repository_ctx.file("python.bzl", "\n".join([
-        '"""Facts of the interpreter that gridbuf builds for."""',
+        '"""Info on the interpreter that gridbuf builds for."""',
         "",
         'EXTENSION_SUFFIX = "%s"' % facts["suffix"],
         'PYTHON_TAG = "%s"' % facts["tag"],

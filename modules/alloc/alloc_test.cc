@@ -225,8 +225,7 @@ TEST(Share, ABlockWithRoomMayGoUnshared) {
 }
 
 // [example]
-// A resource over an arena of its own: `place` decides where a block starts, so the alignment rule
-// is kept.
+// A resource over an arena. `place` decides where a block starts, and so keeps the alignment rule.
 class ArenaResource final : public MemoryResource {
  public:
   absl::StatusOr<Block> allocate(const AllocationRequest& request) override {

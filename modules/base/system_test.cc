@@ -179,7 +179,7 @@ TEST(MappedPagesOfThisProcess, CountWhatWasTouched) {
 }
 
 // [example]
-// How many threads could each hold a field of that length in memory now.
+// The number of threads that could each have a field of this length in memory now.
 std::int64_t workers_for(std::int64_t field_bytes) {
   return std::min<std::int64_t>(system::usable_cpu_count(),
                                 system::committable_bytes() / field_bytes);

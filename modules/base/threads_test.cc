@@ -242,7 +242,7 @@ TEST(ThreadCountDeathTest, IsSetByTheEnvironmentOrTheMachine) {
 }
 
 // [example]
-// The sum of 64-bit numbers, each thread adding its own pieces first.
+// The sum of 64-bit numbers. Each thread adds its pieces first.
 std::int64_t sum_of(const std::vector<std::int64_t>& numbers) {
   std::atomic<std::int64_t> sum = 0;
   parallel_for(std::ssize(numbers), 1 << 20, [&](std::int64_t begin, std::int64_t end) {

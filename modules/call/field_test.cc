@@ -18,8 +18,8 @@ using axis::J;
 using axis::K;
 
 // [example]
-// The five-point Laplacian on each level, wherever the fields have their halos and however they lie
-// in memory. Reads one point around its domain.
+// The five-point Laplacian on each level, for fields with any halos and layouts. Reads one point
+// around its domain.
 absl::Status laplacian(const Storage& in, const Storage& out) {
   const auto u = ReadField<double, I, J, K>::open("in", in);
   if (!u.ok()) return u.status();

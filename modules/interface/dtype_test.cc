@@ -115,7 +115,7 @@ INSTANTIATE_TEST_SUITE_P(Table, DTypeSpelling, ::testing::ValuesIn(kSpellings),
                          [](const auto& info) { return std::string(info.param.name); });
 
 // [example]
-// "<i4" in the four languages.
+// "<i4" in the four spellings.
 void spell_int32() {
   const DType type = *DType::from_typestr("<i4");
   EXPECT_EQ(type.name(), "int32");

@@ -43,7 +43,7 @@ std::string rule_of(const absl::StatusOr<ImportedView>& result) {
 }
 
 // [example]
-// A view of `count` doubles at `address`, if they lie in the buffer that was exported.
+// A view of `count` doubles at `address`, if they are in the exported buffer.
 absl::StatusOr<ImportedView> doubles_in(const KnownMemory& exported, std::uintptr_t address,
                                         std::int64_t count) {
   const ArrayRules rules{.ndim = "X-1",

@@ -95,7 +95,7 @@ TEST_F(Describe, RefusesWhat64BitsCannotHold) {
 }
 
 // [example]
-// Describes rows x columns doubles that lie in `memory` and are kept alive by `owner`.
+// Describes rows x columns doubles in `memory`, which `owner` keeps alive.
 absl::StatusOr<BufferDescriptor> describe_matrix(double* memory, std::int64_t rows,
                                                  std::int64_t columns, Owner owner) {
   return describe({.block = reinterpret_cast<std::byte*>(memory),

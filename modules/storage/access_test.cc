@@ -30,8 +30,8 @@ class Access : public ::testing::Test {
 };
 
 // [example]
-// The mean of a field's neighbours goes into its first row. Reading marks nothing; what is written
-// is what the device gets when it asks next.
+// The mean of a field's neighbours goes into its first row. Reads do not mark. The next access on
+// the device copies the written row.
 absl::Status smooth_first_row(const Storage& field) {
   const absl::StatusOr<ReadAccess<double>> in = ReadAccess<double>::begin(field);
   if (!in.ok()) return in.status();

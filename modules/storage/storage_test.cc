@@ -295,8 +295,8 @@ TEST_F(StorageTest, OneElementWithoutDimensionsIsSynchronised) {
 // --- Synchronisation -----------------------------------------------------------------------------
 
 // [example]
-// A program changes one plane on the host and another one on the device; each side gets exactly the
-// plane that it lacks, when it is asked.
+// A program changes one plane on the host and a second plane on the device. Each side gets exactly
+// the missing plane, at its next access.
 TEST_F(StorageTest, EachSideGetsWhatItLacks) {
   const Storage field = managed();
   EXPECT_TRUE(write(fixed(field, 0, 0), kHost, 100).ok());

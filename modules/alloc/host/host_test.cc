@@ -121,8 +121,8 @@ TEST(HostResource, ServesThreeGibibytesToTheLastByte) {
 }
 
 // [example]
-// A plane of 100 x 64 doubles whose second interior point lies on a cache line, zeroed, shared by
-// two exports.
+// A zeroed plane of 100 x 64 doubles with its second interior point on a cache line, shared by two
+// exports.
 absl::StatusOr<Owner> aligned_plane() {
   absl::StatusOr<Block> block = host_resource().allocate({.total_bytes = 100 * 64 * 8,
                                                           .alignment_bytes = 64,

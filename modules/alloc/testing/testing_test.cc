@@ -83,8 +83,8 @@ TEST(FailingResource, FailsARangeOfCalls) {
 }
 
 // [example]
-// Runs `operation` with its first, second, … allocation failing, until none does. Whatever fails
-// must say so and leave nothing behind. Returns how many allocations the operation makes.
+// Runs `operation` with its first, second, … allocation failing, until it succeeds. Each failure
+// must be reported and must not leak. Returns the number of allocations of the operation.
 template <class Operation>
 std::int64_t fail_each_allocation(const Operation& operation) {
   CountingResource counting(host_resource());

@@ -150,8 +150,8 @@ TEST_F(CudaDriverTest, KeepsTheContractOfAResource) {
 // --- When memory is freed ------------------------------------------------------------------------
 
 // [example]
-// A copy on another stream is enqueued, then the array is dropped. The emulated device below says
-// so if its memory were freed first.
+// A copy on another stream is enqueued, then the array is dropped. The emulated device below
+// reports an error if the memory is freed first.
 TEST_F(CudaDriverTest, MemoryOutlivesCopiesOnOtherStreams) {
   const StreamHandle other = *driver.create_stream(StreamKind::kNonBlocking);
   Block target = must_allocate(DeviceType::kCuda, {.total_bytes = 8});

@@ -122,8 +122,8 @@ struct EmulatedDriverTest : ::testing::Test {
 };
 
 // [example]
-// A consumer on its own stream that does not wait for the producer's sees the old value; one that
-// is ordered after it sees the new one.
+// A consumer on a second stream sees the old value if it does not wait for the producer's stream,
+// and the new value if it is ordered after it.
 TEST_F(EmulatedDriverTest, AForgottenWaitIsSeenEveryTime) {
   const Block block = settled(DeviceType::kCuda, 1);
   fill(block, 2, /*stream=*/a);

@@ -15,7 +15,7 @@ namespace gridbuf {
 namespace {
 
 // [example]
-// The emulated device while `test` runs, and afterwards what was before.
+// Switches the emulated device on while `test` runs, then restores the switch.
 template <class Test>
 void on_the_emulated_device(const Test& test) {
   const bool before = switch_emulated_device(true);

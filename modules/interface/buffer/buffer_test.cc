@@ -105,7 +105,7 @@ TEST(BufferRequest, ShowsOneDimensionOfBytesWithoutShape) {
 }
 
 // [example]
-// What a getbufferproc does: answer, copy the fields across, and raise BufferError otherwise.
+// The steps of a getbufferproc: answer, then copy the fields, or raise BufferError.
 std::string answer_text(const BufferDescriptor& array, int flags) {
   const absl::StatusOr<BufferFields> fields = answer_buffer_request(array, flags);
   if (!fields.ok()) return "BufferError: " + std::string(fields.status().message());

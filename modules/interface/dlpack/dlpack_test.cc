@@ -222,7 +222,7 @@ TEST(ExportOwner, MayBeDeletedOnAnyThread) {
 }
 
 // [example]
-// What __dlpack__ does for an array that needs no copy: negotiate, then export. A capsule takes
+// The steps of __dlpack__ for an array that is not copied: negotiate, then export. A capsule takes
 // `release()`.
 absl::StatusOr<VersionedExport> export_for_version_1(const BufferDescriptor& array) {
   ExportRequest request;

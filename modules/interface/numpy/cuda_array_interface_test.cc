@@ -47,7 +47,7 @@ TEST_F(CudaArrayInterface, DescribesAPaddedArray) {
 }
 
 // [example]
-// What a consumer has to wait on before it reads the array, if it says anything at all.
+// The stream that a consumer must wait for before it reads the array.
 std::uint64_t stream_to_wait_on(const BufferDescriptor& array) {
   const auto fields = cuda_array_interface(array, /*stream=*/1);
   return fields.ok() ? fields->stream : 0;

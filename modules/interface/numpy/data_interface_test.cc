@@ -57,7 +57,7 @@ TEST_F(DataInterface, Gt02DescribesTheDeviceSideWithItsStream) {
 }
 
 // [example]
-// Whether a consumer on the GPU finds the array where it looks.
+// Whether a consumer on the GPU finds the array.
 bool is_on_gpu(const BufferDescriptor& array) { return has_side(array, DeviceType::kCuda); }
 // [/example]
 

@@ -26,8 +26,7 @@ std::shared_ptr<SyncState> attached(int state = kSyncClean) {
 }
 
 // [example]
-// The device wrote the first ten points; what the host lacks is these, and nothing once they have
-// been copied.
+// The device wrote the first ten points. The host lacks exactly these points until they are copied.
 TEST(SyncState, PlansWhatASideLacks) {
   const std::shared_ptr<SyncState> sync = attached();
   EXPECT_FALSE(sync->take_over(kDevice, {{0}, {10}}));
