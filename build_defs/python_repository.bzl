@@ -97,7 +97,7 @@ def _environment(repository_ctx):
     state = environ.get("GRIDBUF_STATE", str(root) + "/.gridbuf")
     remembered = repository_ctx.path(state + "/environment")
     if not remembered.exists:
-        fail("there is no Python environment yet; run `%s/bazelw --setup` once" % root)
+        fail("the Python environment does not exist; run `%s/bazelw --setup` once" % root)
     return repository_ctx.read(remembered).strip()
 
 def _python_repository_impl(repository_ctx):

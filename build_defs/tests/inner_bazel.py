@@ -1,4 +1,4 @@
-"""The Bazel of this machine, for tests that start it in a workspace of their own."""
+"""The Bazel of this machine, for tests that start it in a separate workspace."""
 
 import shutil
 

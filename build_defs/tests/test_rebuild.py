@@ -1,7 +1,7 @@
-"""What cc_module promises when Bazel runs: undeclared imports fail, an edit rebuilds its importers and nothing else, and
+"""The promises of cc_module when Bazel runs: undeclared imports fail, an edit rebuilds only its importers, and
 compile flags agree everywhere.
 
-Each test starts Bazel in a small workspace of its own, made from this repository's build_defs.
+Each test starts Bazel in a small separate workspace, made from this repository's build_defs.
 """
 
 import json

@@ -423,7 +423,7 @@ constexpr bool are_names_of(const Dims& dims, int ndim) noexcept {
   return true;
 }
 
-/// The same as OK, or InvalidArgument saying what is wrong.
+/// OK if are_names_of(dims, ndim), else InvalidArgument with the reason.
 absl::Status validate_dims(const Dims& dims, int ndim);
 
 /// The lowest-numbered data dimension that `dims` does not use: the name of a new axis.
@@ -460,7 +460,7 @@ constexpr bool is_permutation(const LayoutMap& layout) noexcept {
   return seen == (ndim == kMaxNdim ? ~std::uint64_t{0} : (std::uint64_t{1} << ndim) - 1);
 }
 
-/// OK if `layout` is a permutation of 0 .. ndim - 1, else InvalidArgument saying what is wrong.
+/// OK if `layout` is a permutation of 0 .. ndim - 1, else InvalidArgument with the reason.
 absl::Status validate_layout_map(const LayoutMap& layout, int ndim);
 
 /// The dimensions from the largest stride to the smallest: the inverse of the layout map.
@@ -510,7 +510,7 @@ constexpr bool fits(const Halo& halo, const Extents& shape) noexcept {
   return true;
 }
 
-/// The same as OK, or InvalidArgument with dimension, pair and bound.
+/// OK if fits(halo, shape), else InvalidArgument with dimension, pair and bound.
 absl::Status validate_halo(const Halo& halo, const Extents& shape);
 
 /// The lower halo of each dimension: the first domain point, and the default of the aligned index.
@@ -909,7 +909,7 @@ absl::Status register_preset(std::string_view name, const Preset& preset);
 std::vector<std::string> preset_names();
 
 /// Up to three of `candidates` that resemble `name`, the closest first. A candidate resembles it if
-/// few letters differ (ignoring case), or if either text contains the other.
+/// few letters differ (ignoring case), or if one text contains the second.
 std::vector<std::string> close_matches(std::string_view name,
                                        const std::vector<std::string>& candidates);
 

@@ -144,8 +144,8 @@ class Storage {
 
   // --- Accesses ----------------------------------------------------------------------------------
 
-  /// Whether `read` would neither copy, wait nor change the stream. May be false without need,
-  /// never wrongly true.
+  /// Whether `read` would return without a copy, a wait or a change of stream. True is certain;
+  /// false is not.
   bool is_ready(Side side) const noexcept;
   /// Whether the side's elements are current, so that `read` would not copy.
   bool is_current(Side side) const;

@@ -108,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(Settings, LargeContract,
                                   std::string(std::get<1>(info.param).name);
                          });
 
-// ---- A kernel of our own making. ----
+// ---- A simulated kernel. ----
 
 // Counts, and fails on demand.
 class FailingSource final : public PageSource {
@@ -386,7 +386,7 @@ TEST_F(LargeBlocks, OfUndefinedBytesAreNotTouched) {
 
 TEST_F(LargeBlocks, OfZerosAreZeroWhateverWasThere) {
   HostResource& resource = with({.cache_limit_bytes = 256 * kMiB});
-  // 64 MiB are zeroed past the caches; odd lengths have heads and tails.
+  // 64 MiB are zeroed by non-temporal stores; odd lengths have heads and tails.
   for (const std::int64_t total_bytes : {3 * kMiB + 1, 40 * kMiB + 7, 64 * kMiB}) {
     for (const std::int64_t offset : {0, 3}) {
       const AllocationRequest request{.total_bytes = total_bytes,

@@ -159,7 +159,7 @@ CudaDriver* started_cuda_driver() noexcept;
 /// OK if `runtime` has a device, else the reason. Starts CUDA's driver.
 absl::Status find_cuda_device(const gridbuf_cuda_runtime* runtime);
 
-/// What gridbuf knows of CUDA without starting it: ("cuda driver", "not found: …"), ….
+/// Info on CUDA without starting it: ("cuda driver", "not found: …"), ….
 std::vector<std::pair<std::string, std::string>> cuda_info();
 
 }  // namespace gridbuf

@@ -9,8 +9,8 @@
 // (GRIDBUF_DEVICE=emulated) or by a call, and not as a fallback: a program that runs on it by
 // accident would be correct but much too slow. The switch only applies to later allocations;
 // existing memory belongs to the driver that allocated it (`driver_of`). When the device is
-// switched off, emulated memory is no longer exported, because other libraries must not take it for
-// GPU memory.
+// switched off, emulated memory is no longer exported, because other libraries would use it as GPU
+// memory.
 module;
 
 #include <string>

@@ -87,11 +87,10 @@ absl::StatusOr<SubscriptCounts> count_items(const Extents& shape,
                        .advice = "leave some out"});
   }
   if (ellipses > 1) {
-    return make_error(ErrorClass::kIndex,
-                      {.name = "the number of ellipses (...)",
-                       .found = absl::StrCat(ellipses),
-                       .bound = "at most 1",
-                       .advice = "write : for the dimensions of the other ellipses"});
+    return make_error(ErrorClass::kIndex, {.name = "the number of ellipses (...)",
+                                           .found = absl::StrCat(ellipses),
+                                           .bound = "at most 1",
+                                           .advice = "write : instead of the additional ellipses"});
   }
   const std::size_t ndim = counts.new_axes + static_cast<std::size_t>(shape.size() - counts.fixed);
   if (ndim > static_cast<std::size_t>(kMaxNdim)) {

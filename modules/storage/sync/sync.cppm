@@ -258,7 +258,7 @@ class HeldBoxes {
   std::int64_t held_ = 0;
   bool kept_ = false;
   std::array<std::int64_t, kMostBoxes + 1> counts_{};  // the last one: the shared box
-  std::unique_ptr<std::int64_t[]> corners_;            // … and after it the kept one
+  std::unique_ptr<std::int64_t[]> corners_;            // and after it the kept box
 };
 
 class Regions;

@@ -14,7 +14,7 @@
 //           which are put together from aligned pieces of the source; the row's ends are written
 //           byte by byte. With a pattern in place of the source: a fill.
 //   tiles   transpositions: a tile of 16 KiB is read along the axis on which the source is dense
-//           and written along that of the target, by way of shared memory. 16-byte pieces of the
+//           and written along that of the target, through shared memory. 16-byte pieces of the
 //           tile are permuted ("swizzled") so that neither side waits for a bank of it when both
 //           sides move 16 bytes at once.
 //

@@ -3,8 +3,8 @@
 //
 // An input is four lines of numbers: the shape; the target's strides; the source's strides; item
 // size, unit that is swapped, offsets of target and source, path of vector instructions, threads,
-// whether both views lie in one block, and whether threads and stores past the caches come in
-// early.
+// whether both views are in one block, and whether threads and non-temporal stores have low
+// thresholds.
 
 #include <algorithm>
 #include <cstddef>

@@ -35,7 +35,7 @@ Bytes expected_fill(const Bytes& before, const StridedView& target, const Bytes&
   return testing::expected_copy(before, target, element, repeated(target));
 }
 
-// Every interior point of a field with a halo of 1 becomes `value`; the halo stays as it is.
+// Every interior point of a field with a halo of 1 becomes `value`; the halo stays.
 void fill_interior(std::span<double> field, std::int64_t n, double value) {
   const StridedView interior{.shape = {n - 2, n - 2},
                              .strides_bytes = {8 * n, 8},
