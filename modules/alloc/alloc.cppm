@@ -174,10 +174,10 @@ absl::StatusOr<Owner> share(Block&& block);
 
 /// A source of memory.
 //
-/// The contract of every implementation, which gridbuf.alloc.testing checks: allocate is safe on
-/// any thread; blocks never overlap; a block may be released on another thread; the start obeys
-/// `place`; a bad request gives kValue and lack of memory kMemory, both without a change of state;
-/// functions do not throw.
+/// gridbuf.alloc.testing checks the contract of every implementation. allocate is safe on any
+/// thread. A block may be released on another thread. Blocks never overlap, and their start obeys
+/// `place`. A bad request gives kValue and lack of memory kMemory, both without a change of state.
+/// Functions do not throw.
 class MemoryResource {
  public:
   MemoryResource() = default;

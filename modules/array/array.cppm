@@ -1,10 +1,10 @@
 // gridbuf.array: memory with the layout of a field.
 //
-// An `Array` is a descriptor (block, strides, element type, device, owner), which every interface
-// exports, and a `Layout` (names of dimensions, halo, layout map, aligned index), which says what
-// the elements mean. It is a value: its copies and views share the memory, and the last of them
-// releases it. `import gridbuf.array` also imports layouts, views, DLPack, the buffer protocol and
-// NumPy's interfaces.
+// An `Array` is a descriptor and a `Layout`. Every interface exports the descriptor: block,
+// strides, element type, device, owner. The layout has the meaning of the elements: names of
+// dimensions, halo, layout map, aligned index. It is a value: its copies and views share the
+// memory, and the last of them releases it. `import gridbuf.array` also imports layouts, views,
+// DLPack, the buffer protocol and NumPy's interfaces.
 //
 // Key decision: an Array is stateless and waits only for its copies. Work on a device is enqueued
 // on the thread's current stream. A `Storage` (gridbuf.storage) has an Array on the host and an

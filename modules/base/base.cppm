@@ -154,9 +154,9 @@ struct Reports {
 };
 
 /// How many bytes could be committed now without the out-of-memory killer. The result is the
-/// smallest of two kinds of number: what the system has (MemAvailable + SwapFree), and what each
-/// memory cgroup, from that of this process to the root, still allows. File pages do not count: the
-/// kernel frees them first.
+/// smallest of these: the system's MemAvailable + SwapFree, and the remaining bytes of each memory
+/// cgroup from that of this process to the root. File pages do not count: the kernel frees them
+/// first.
 std::int64_t committable_bytes(const Reports& reports = {});
 
 /// The number of processors that this process may use, at least 1. Its affinity mask and the quotas

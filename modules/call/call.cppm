@@ -127,11 +127,11 @@ std::string slow_memory(const FieldRule& rule, const BoundField& field, std::uin
 
 // --- Views for kernels in C++ --------------------------------------------------------------------
 //
-// The dimensions of a `Field` are types, so a Field<double, I, J> cannot be passed for a
-// Field<double, I, J, K>, and an index of the wrong length does not compile. Making a Field checks
-// order, origin, domain, type and bounds once; indexing is then a multiplication and an addition
-// per dimension. Debug builds also check each index, with bounds from the halo. On a device, use
-// only the address and the strides, in its kernels; indexing works on the host.
+// The dimensions of a `Field` are types. So a Field<double, I, J> is not a Field<double, I, J, K>,
+// and an index of the wrong length does not compile. Making a Field checks order, origin, domain,
+// type and bounds once; indexing is then a multiplication and an addition per dimension. Debug
+// builds also check each index, with bounds from the halo. On a device, use only the address and
+// the strides, in its kernels; indexing works on the host.
 
 /// The dimensions of a Field, in the order I, J, K, then data dimensions by number.
 namespace axis {

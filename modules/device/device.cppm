@@ -1,9 +1,9 @@
 // gridbuf.device: the interface of a device.
 //
-// A `DeviceDriver` has three kinds of memory besides the host's, streams, and work on streams
-// (copies, fills and kernels). gridbuf has two drivers. gridbuf.device.cuda drives CUDA devices.
-// gridbuf.device.emulated is a device in host memory, on which any machine can test the rules.
-// gridbuf.device.registry chooses between them.
+// A `DeviceDriver` has streams, work on streams (copies, fills and kernels), and three kinds of
+// memory in addition to the host's. gridbuf has two drivers. gridbuf.device.cuda drives CUDA
+// devices. gridbuf.device.emulated is a device in host memory, on which any machine can test the
+// rules. gridbuf.device.registry chooses between them.
 //
 // Key decision. The interface is CUDA's stream model and not a simpler model, because exports
 // through DLPack and the CUDA array interface name streams with CUDA's meaning. Work on one stream

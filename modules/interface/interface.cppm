@@ -110,8 +110,8 @@ class DType {
   std::int64_t itemsize_bytes() const { return itemsize_bytes_; }
   ByteOrder byte_order() const { return order_; }
   bool is_native() const { return order_ == kNativeOrder || order_ == ByteOrder::kIrrelevant; }
-  /// The length of the units whose bytes are swapped between byte orders: half an element for
-  /// complex, a character for text, 1 where order does not matter and for structured types.
+  /// The length of the unit in which bytes are swapped between byte orders. It is half an element
+  /// for complex, a character for text, and 1 for structured types and for types without an order.
   std::int64_t swap_unit_bytes() const;
 
   /// This type in the opposite byte order; unchanged where order does not matter.

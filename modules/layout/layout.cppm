@@ -567,7 +567,7 @@ constexpr bool is_empty(const Extents& shape) noexcept {
 }
 
 /// The bytes that the view touches, as offsets [lowest_bytes, highest_bytes) from the start of the
-/// block; nothing if an offset or the length does not fit in 64 bits, or if the view is malformed.
+/// block. Nothing if an offset or the length does not fit in 64 bits, or if the view is malformed.
 constexpr std::optional<checked::ByteHull> byte_hull(const StridedView& view) noexcept {
   return checked::byte_hull(view.shape.span(), view.strides_bytes.span(), view.itemsize_bytes,
                             view.offset_bytes);

@@ -1,15 +1,15 @@
 // gridbuf.storage: arrays on the host, on a device, or on both.
 //
 // Purpose. A `Storage` is memory with a layout, names of dimensions, a halo and an aligned index.
-// It has one of four kinds: host memory, device memory, one buffer that both sides access (managed
-// by CUDA), or a pair of buffers that gridbuf keeps equal (managed by software).
+// Its kind is one of four: host memory, device memory, CUDA-managed memory (one buffer that both
+// sides access), or software-managed memory (two buffers that gridbuf keeps equal).
 //
 // Key decision: each access declares its purpose. `read` brings the view's elements up to date on a
 // side; `begin_write` and `end_write` mark the view as changed. The next read on the opposite side
 // copies exactly the marked elements, so a halo update copies a halo. In C++ use the guards
-// `ReadAccess` and `WriteAccess`, which pair these calls: the guard decides what you may do with an
-// element, and an unmarked write does not compile. gridbuf cannot see writes through `export_side`.
-// It counts exports while they live; gridbuf.storage.sync describes the rules.
+// `ReadAccess` and `WriteAccess`, which pair these calls. The guard decides what you may do with an
+// element: an unmarked write does not compile. gridbuf cannot see writes through `export_side`. It
+// counts exports while they live; gridbuf.storage.sync describes the rules.
 //
 // A transfer is planned, copied, waited for and only then committed. A failed transfer does not
 // change the state. The next use of the memory first waits for the work that the transfer had
@@ -95,10 +95,10 @@ class Storage {
   /// the layout's item size.
   static absl::StatusOr<Storage> allocate(const StorageRequest& request);
 
-  /// A storage over existing memory; the arrays' owners are kept. Errors, all kValue: a
-  /// missing or superfluous buffer for the kind, buffers of different shape or type, dims, halo or
-  /// aligned index that do not fit, memory on the wrong side, a state that belongs to other
-  /// buffers, two buffers without a state.
+  /// A storage over existing memory; the arrays' owners are kept. Errors, all kValue: a missing or
+  /// superfluous buffer for the kind; buffers of different shape or type; dims, halo or aligned
+  /// index that do not fit; memory on the wrong side; a state of other buffers; two buffers without
+  /// a state.
   static absl::StatusOr<Storage> wrap(const StorageParts& parts);
 
   StorageKind kind() const;

@@ -129,8 +129,8 @@ struct ConvertOptions {
 };
 
 /// Converts every element of `source` to the element of `target` at the same index, bit for bit as
-/// NumPy's casts do (to bfloat16, as ml_dtypes does), in every floating-point environment of the
-/// calling thread.
+/// NumPy's casts do (to bfloat16, as ml_dtypes does). The floating-point environment of the calling
+/// thread does not matter.
 ///
 /// All elements are written, even if a flag reports a number that the target type cannot represent.
 /// Errors: those of copy_elements; kType if can_convert is false; kValue if an item size is not

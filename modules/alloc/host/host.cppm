@@ -317,8 +317,8 @@ inline constexpr bool kSanitized = __has_feature(address_sanitizer) ||
 
 export namespace gridbuf::pages {
 
-/// The pages for a block of this length: kHuge if `wanted`, if the system has huge pages, and if
-/// the block is at least as long as a huge page.
+/// The pages for a block of this length. kHuge if they are `wanted`, the system has them, and the
+/// block is at least as long as a huge page.
 PageKind kind_for(std::int64_t length_bytes, bool wanted, const system::HugePageReport& report);
 
 /// Returns the memory of a mapping to the kernel but keeps its addresses: every access there is a

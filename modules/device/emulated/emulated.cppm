@@ -51,9 +51,9 @@ export namespace gridbuf::emulated {
 
 // ---- Failures and delays on demand ----
 
-// Any operation can fail: "the third copy from now fails". A failure is either *at the call*, as
-// when a stream is invalid, or *when run*: the call succeeds and the next synchronisation reports
-// it, as CUDA reports the failures of kernels.
+// Any operation can fail: "the third copy from now fails". A failure is *at the call*, like an
+// invalid stream, or *when run*, like a failing CUDA kernel: the call succeeds, and the next
+// synchronisation reports the failure.
 
 /// The operations that can fail on demand, with their names in tests.
 enum class Operation : std::uint8_t {

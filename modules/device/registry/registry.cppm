@@ -5,8 +5,8 @@
 // `device_table` is that driver as a table of plain C functions (device_table.h), for programs that
 // do not link gridbuf (the conformance suite, a test in another language).
 //
-// Key decision. The emulated device is switched on by name, in the environment
-// (GRIDBUF_DEVICE=emulated) or by a call, and not as a fallback: a program that runs on it by
+// Key decision. The emulated device is switched on by name: in the environment
+// (GRIDBUF_DEVICE=emulated) or by a call. It is not a fallback, because a program that uses it by
 // accident would be correct but much too slow. The switch only applies to later allocations;
 // existing memory belongs to the driver that allocated it (`driver_of`). When the device is
 // switched off, emulated memory is no longer exported, because other libraries would use it as GPU

@@ -1,9 +1,9 @@
 // gridbuf.interface.numpy: NumPy's array interface and the protocols derived from it.
 //
-// Four protocols share fields and checks: the dict `__array_interface__` (AI-01 … AI-34), the C
-// struct `__array_struct__` (AS-01 … AS-08), the dict `__cuda_array_interface__` (CAI-01 … CAI-30)
-// and the dict of dicts `__gt_data_interface__` (GT-01 … GT-10), with array interfaces as entries.
-// The bindings make the dicts and functions.
+// Four protocols share fields and checks: the dicts `__array_interface__` (AI-01 … AI-34) and
+// `__cuda_array_interface__` (CAI-01 … CAI-30), the C struct `__array_struct__` (AS-01 … AS-08),
+// and `__gt_data_interface__` (GT-01 … GT-10). The last is a dict of array interfaces. The bindings
+// make the dicts and functions.
 //
 // Exports, where a protocol leaves a choice. `strides` is absent exactly when the memory is
 // C-contiguous (AI-23, CAI-10); an entry of a data interface always has strides. `data` is an

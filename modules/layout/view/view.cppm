@@ -388,9 +388,9 @@ constexpr Extents apply_to_index(const IndexMap& map, const Extents& index) noex
   return result;
 }
 
-/// `layout`, a layout map of the source, seen through `map`: dimensions that come from the source
-/// keep their order; new dimensions of extent 1 go outermost, where a copy of the view does not pad
-/// them; broadcast dimensions, with stride 0, go innermost.
+/// `layout`, a layout map of the source, seen through `map`. Dimensions of the source keep their
+/// order. New dimensions of extent 1 go outermost, where a copy of the view does not pad them.
+/// Broadcast dimensions, with stride 0, go innermost.
 constexpr LayoutMap apply_to_layout(const IndexMap& map, const LayoutMap& layout) noexcept {
   // The order of the keys is the order of the strides.
   const auto key = [&layout](const ViewAxis& axis) {

@@ -129,8 +129,8 @@ std::optional<StridedView> packed(const StridedView& view);
 
 /// Thresholds in bytes of the target. Only tests set them.
 struct CopyLimits {
-  /// From this length on, stores are non-temporal: for planes if the cache lines of many columns
-  /// evict one another, for rows if target and source do not fit in the last-level caches.
+  /// From this length on, stores may be non-temporal. Planes use them if the cache lines of many
+  /// columns evict one another, rows if target and source do not fit in the last-level caches.
   std::int64_t stream_bytes = std::int64_t{1} << 22;
   std::int64_t stream_rows_bytes = std::int64_t{1} << 25;
   /// From this length on, all threads work. Starting them takes tens of microseconds.
@@ -196,7 +196,7 @@ export namespace gridbuf::loops {
 // If two layouts disagree about the contiguous dimension, a copy transposes many planes. The target
 // is dense along one axis of a plane, the source along the second axis. A band of a plane is as
 // many rows as fill two cache lines of the target. It is swept along the source. The source is then
-// a few streams, which processors prefetch, and every cache line of the target is written whole, at
+// a few streams, which processors prefetch. Every cache line of the target is written whole, at
 // once (non-temporally, if the target does not fit in the caches). So power-of-two strides are not
 // slow, although all lines of a column share one cache set. Squares of elements are transposed in
 // registers (as in HPTT, arXiv 1704.04374).

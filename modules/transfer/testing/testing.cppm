@@ -4,11 +4,11 @@
 // written in row-major order of the index. `define_copy` is that sentence as a program, however
 // slow. Tests compare every faster path with it, byte for byte, including padding and surroundings.
 //
-// `RandomViews` makes pairs of views as programs have them, and pairs that break copies: extents
-// around the lengths of blocks, cache lines and vectors, permuted and padded axes, strides that are
-// powers of two, negative or zero, elements that share bytes. `FencedMemory` is memory between two
-// inaccessible pages. So an access outside a block ends the process in every build, not only with a
-// sanitizer.
+// `RandomViews` makes pairs of views as programs have them, and pairs that break copies. These have
+// extents around the lengths of blocks, cache lines and vectors, and permuted and padded axes.
+// Their strides may be powers of two, negative or zero, and their elements may share bytes.
+// `FencedMemory` is memory between two inaccessible pages. So an access outside a block ends the
+// process in every build, not only with a sanitizer.
 //
 // `define_conversion` is the definition of a cast: it computes the result from the bit fields of
 // the floats. `special_numbers` are numbers at which casts break.
