@@ -6,9 +6,8 @@
 // Key decision: each kind of work has the fastest of four ways.
 //   * A dense block is one 1-D copy of the driver.
 //   * Within the device's memory, every other copy or fill is a kernel.
-//   * Over the bus, the driver's 2-D copies are fast for long rows. Short and many rows cross in
-//   the
-//     order of the host's memory, in long rows; a kernel on the device packs them before, or
+//   * Over the bus, the driver's 2-D copies are fast for long rows. Short and many rows cross as
+//     long rows, in the order of the host's memory; a kernel on the device packs them before, or
 //     spreads them after, through device memory.
 //   * If the host's rows are narrow, too (the halo of the contiguous dimension), `copy_to_device`
 //     and `copy_to_host` make a staged copy. To the device, the processor packs the elements into
