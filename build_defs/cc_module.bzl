@@ -2,16 +2,16 @@
 
 One `cc_module` is one named module: one interface file, any number of implementation files. The rule precompiles the
 interface to a `.pcm`, compiles that to an object, compiles the sources, and returns `CcInfo` (so plain cc_* targets link it)
-plus `ModuleInfo` (so importers find the `.pcm`). Every action gets the flags of the C++ toolchain, the same for all.
+plus `ModuleInfo` (so importers find the `.pcm`). All actions get the same flags of the C++ toolchain.
 
 Four promises, each tested in build_defs/tests:
-  * a file may import only modules of its target's direct `deps` (clang-scan-deps reads the imports; check_imports judges);
+  * a file may import only modules of its target's direct `deps` (clang-scan-deps reads the imports; check_imports compares them);
   * two modules of one name in one closure fail at analysis;
-  * an edited interface recompiles its importers, an edited implementation file recompiles nothing else;
+  * an edited interface recompiles its importers, an edited implementation file recompiles only itself;
   * flags agree: the language standard and sanitizers of interface, object and importer are one list.
 
-The attributes (`interface`, `srcs`, `deps`, `hdrs`) are those that newer Bazel's native module support asks for
-(`module_interfaces`, `srcs`, `deps`, `hdrs`), so that a move there changes this file only.
+The attributes (`interface`, `srcs`, `deps`, `hdrs`) are those of the native module support in newer Bazel
+(`module_interfaces`, `srcs`, `deps`, `hdrs`), so that a move there changes only this file.
 """
 
 load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "CPP_COMPILE_ACTION_NAME")
@@ -29,13 +29,12 @@ ModuleInfo = provider(
 _STANDARD = ["-std=c++20"]
 _WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 
-# Optimised builds get glibc's fortified memcpy and its kin, inline functions that wrap the builtins. clang 19 forgets their
-# definitions when they arrive through a module ("undefined symbol: memcpy.inline"); drop this with a compiler that does not.
-# And they are optimised once more when they are linked: a module's functions are inlined across its border only then. lld reads
-# the objects that this makes.
+# Optimised builds get glibc's fortified memcpy and related functions, inline functions that wrap the builtins. clang 19 loses
+# their definitions if they come through a module ("undefined symbol: memcpy.inline"); drop this with a compiler that keeps them.
+# Link-time optimisation is on, because only it inlines a module's functions across its border. lld reads these objects.
 #
-# Functions begin at lines of the cache: where the linker puts them otherwise, by the sizes of those before, made np.from_dlpack of a
-# Buffer 1.15 times slower after a change to code that it does not run.
+# Functions begin at cache lines. Otherwise their addresses depend on the functions before: np.from_dlpack of a Buffer became 1.15
+# times slower after a change to code that it does not run.
 _OPTIMISED = ["-U_FORTIFY_SOURCE", "-flto=thin", "-falign-functions=64"]
 _OPTIMISED_LINK = ["-fuse-ld=lld"]
 
@@ -148,7 +147,7 @@ def _cc_module_impl(ctx):
         module_object = ctx.actions.declare_file("%s/%s.pic.o" % (ctx.label.name, module))
         ctx.actions.run(
             executable = compiler,
-            # What only the preprocessor reads has been used up in the .pcm.
+            # The .pcm already contains what only the preprocessor reads.
             arguments = flags + ["-Wno-unused-command-line-argument"] + _module_flags(interfaces) + ["-c", pcm.path, "-o", module_object.path],
             inputs = depset([pcm], transitive = [inputs]),
             outputs = [module_object],
@@ -158,7 +157,7 @@ def _cc_module_impl(ctx):
         objects.append(module_object)
 
     # Not cc_common.compile: afterwards Bazel keeps as inputs only what the compiler lists in its .d file, clang 19 lists no
-    # .pcm there, and an edited interface would leave the objects of its importers as they were.
+    # .pcm there, and an edited interface would not rebuild the objects of its importers.
     visible = allowed + ([module] if module else [])
     private_headers = ctx.files.hdrs + [source for source in ctx.files.srcs if source.extension == "h"]
     for source in ctx.files.srcs:
@@ -191,7 +190,7 @@ def _cc_module_impl(ctx):
         compilation_outputs = outputs,
         linking_contexts = [info.linking_context for info in dep_infos],
         user_link_flags = ctx.attr.linkopts + (_OPTIMISED_LINK if optimised else []),
-        # A target without an interface is a test, a program or an extension: nothing refers to its objects by name.
+        # A target without an interface is a test, a program or an extension: other targets do not refer to its objects.
         alwayslink = not module,
         disallow_dynamic_library = True,
     )
@@ -201,7 +200,7 @@ def _cc_module_impl(ctx):
     return [
         DefaultInfo(files = depset([interface.pcm for interface in exported.to_list()] if module else []), runfiles = runfiles),
         CcInfo(
-            # Headers alone go on: the .pcm files travel in ModuleInfo, so that only importers depend on them.
+            # Only headers: the .pcm files are in ModuleInfo, so that only importers depend on them.
             compilation_context = context,
             linking_context = linking_context,
         ),
@@ -257,7 +256,7 @@ def cc_module(name, module, interface, srcs = [], hdrs = [], deps = [], **kwargs
     _cc_module(name = name, module = module, interface = interface, srcs = srcs, hdrs = hdrs, deps = deps, **kwargs)
 
 def cc_module_sources(name, srcs, deps = [], **kwargs):
-    """Sources that import modules and export none: the body of a test, a program or an extension."""
+    """Sources that import modules and do not export a module: the body of a test, a program or an extension."""
     _cc_module(name = name, srcs = srcs, deps = deps, **kwargs)
 
 def cc_module_test(name, srcs, deps = [], data = [], copts = [], linkopts = [], testonly = True, **kwargs):
@@ -271,7 +270,7 @@ def cc_module_binary(name, srcs, deps = [], data = [], copts = [], linkopts = []
     native.cc_binary(name = name, deps = [":" + name + "_objects"], data = data, linkopts = linkopts, linkstatic = True, testonly = testonly, **kwargs)
 
 def py_module_extension(name, srcs, deps = [], copts = [], linkopts = [], exports = None, **kwargs):
-    """A Python extension `NAME.so` whose sources import modules; it needs nothing but glibc at run time.
+    """A Python extension `NAME.so` with sources that import modules. It needs only glibc at run time.
 
     Args:
       name: the extension's import name, below the folder of its package if it has one
@@ -300,7 +299,7 @@ def py_module_extension(name, srcs, deps = [], copts = [], linkopts = [], export
         }),
         linkshared = True,
         linkstatic = True,
-        # The C++ runtime goes in, so that a wheel asks for glibc alone; sanitizer builds share the process's own.
+        # Links the C++ runtime statically, so that a wheel needs only glibc; sanitizer builds share that of the process.
         # lld, because gold keeps thread-local symbols visible against the version script.
         linkopts = linkopts + ["-fuse-ld=lld", "-Wl,--version-script=$(location %s)" % exports] + select({
             str(Label("//build_defs:sanitized")): [],

@@ -29,7 +29,7 @@ def _cuda_objects_impl(ctx):
     )
     dep_infos = [dep[CcInfo] for dep in ctx.attr.deps]
 
-    # As cc_library has it: headers are included by their paths in their workspace, which may be another one's external.
+    # As in cc_library: headers are included by their paths in their workspace, which may be external to another workspace.
     root = ctx.label.workspace_root
     include_roots = [root or ".", ctx.genfiles_dir.path + ("/" + root if root else "")]
     headers = cc_common.create_compilation_context(
@@ -94,13 +94,13 @@ def cuda_library(name, srcs, stub_srcs, hdrs = [], deps = [], **kwargs):
     Args:
       name: the target; a cc_library by its providers.
       srcs: `.cu` files, compiled for sm_80, sm_90, sm_100 and PTX.
-      stub_srcs: `.cc` files with the same `extern "C"` functions, used where there is no toolkit.
+      stub_srcs: `.cc` files with the same `extern "C"` functions, used without a toolkit.
       hdrs: the border: headers of `extern "C"` declarations.
       deps: further cc_library targets.
       **kwargs: visibility, tags.
     """
 
-    # Built where tests ask for it on every machine, so that a stub cannot rot where the toolkit is.
+    # Tests build the stub on every machine, so that it stays correct on machines with a toolkit.
     native.cc_library(
         name = name + "_stub",
         srcs = stub_srcs,

@@ -21,7 +21,7 @@ def _instrumented_impl(_settings, _attr):
             "-fno-omit-frame-pointer",
             "-O1",
             "-g1",
-            # As .bazelrc says: Abseil's warnings are not ours.
+            # As in .bazelrc: without Abseil's warnings.
             "-Wno-deprecated-builtins",
         ],
         "//command_line_option:linkopt": [

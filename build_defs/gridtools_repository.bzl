@@ -12,7 +12,7 @@ cc_library(
     name = "headers",
     hdrs = glob(["include/gridtools/**"]),
     defines = {defines},
-    # As system headers: their warnings are not ours.
+    # As system headers, to hide their warnings.
     includes = {includes},
 )
 """

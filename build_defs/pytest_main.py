@@ -32,7 +32,7 @@ class Rules:
         )
 
     def pytest_collection_finish(self) -> None:
-        """What is loaded by now stays: the many collections of the tests need not look at it."""
+        """Excludes all objects that exist now from the many collections of the tests."""
         gc.collect()
         gc.freeze()
 

@@ -14,7 +14,7 @@ package(default_visibility = ["//visibility:public"])
 py_runtime(
     name = "runtime",
     interpreter_path = "{interpreter}",
-    # Bare Debian has no `python`, which the stub of a py_binary would otherwise look for.
+    # Debian does not install `python` by default, for which the stub of a py_binary would otherwise search.
     stub_shebang = "#!{interpreter}",
     python_version = "PY3",
 )
@@ -57,7 +57,7 @@ cc_library(
         ["nanobind/include/**", "nanobind/ext/robin_map/include/**"],
         allow_empty = True,
     ),
-    # nanobind's own build says why: it overlays C structs of CPython's.
+    # As in nanobind's build: it overlays C structs of CPython.
     copts = ["-std=c++17", "-fvisibility=hidden", "-fno-strict-aliasing", "-DNDEBUG", "-w"],
     includes = ["nanobind/include", "nanobind/ext/robin_map/include"],
     textual_hdrs = glob(["nanobind/src/*"], allow_empty = True),
@@ -97,7 +97,7 @@ def _environment(repository_ctx):
     state = environ.get("GRIDBUF_STATE", str(root) + "/.gridbuf")
     remembered = repository_ctx.path(state + "/environment")
     if not remembered.exists:
-        fail("there is no Python environment yet; run `%s/bazelw --setup` once" % root)
+        fail("the Python environment does not exist; run `%s/bazelw --setup` once" % root)
     return repository_ctx.read(remembered).strip()
 
 def _python_repository_impl(repository_ctx):
@@ -115,7 +115,7 @@ def _python_repository_impl(repository_ctx):
     repository_ctx.file("peers.txt", repository_ctx.os.environ.get("GRIDBUF_PEERS", "none") + "\n")
     repository_ctx.file("BUILD.bazel", _BUILD.format(interpreter = python))
     repository_ctx.file("python.bzl", "\n".join([
-        '"""Facts of the interpreter that gridbuf builds for."""',
+        '"""Info on the interpreter that gridbuf builds for."""',
         "",
         'EXTENSION_SUFFIX = "%s"' % facts["suffix"],
         'PYTHON_TAG = "%s"' % facts["tag"],

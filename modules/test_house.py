@@ -1,11 +1,11 @@
-"""Low modules know nothing of high ones: what `deps()` of each floor of the house may hold."""
+"""Low modules do not depend on high modules: checks `deps()` of each folder of modules/."""
 
 import pathlib
 import re
 
 import pytest
 
-# Floor → the other floors of modules/ that it may stand on. `python` stands on all, and nothing stands on it.
+# Folder of modules/ → the folders on which it may depend. `python` depends on all of them.
 MAY_USE = {
     "base": set(),
     "layout": {"base"},

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 from inner_bazel import BAZEL, READ_WORKSPACE
 
-# The examples find gridbuf at ../.., so they are run where they really lie, with an output base of the test's own.
+# The examples find gridbuf at ../.., so they run in their real folder, with a separate output base.
 WORKSPACE = pathlib.Path(__file__).parents[2] / "examples/bazel_consumer/WORKSPACE"
 EXAMPLES = WORKSPACE.resolve().parents[1]
 
@@ -38,7 +38,7 @@ PRINTED = {
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
-    """A home, in which Bazel unpacks its own tools once, with a disk cache: an example takes what another has built."""
+    """A home folder, in which Bazel unpacks its tools once, with a disk cache that the examples share."""
     return tmp_path_factory.mktemp("shared")
 
 

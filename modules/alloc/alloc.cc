@@ -39,8 +39,8 @@ absl::Status check(const AllocationRequest& request) {
   return absl::OkStatus();
 }
 
-// The smallest number that is `remainder` modulo `modulus` and a multiple of `multiple`.
-// Requires one to exist; at most multiple / gcd steps.
+// The smallest number that is `remainder` modulo `modulus` and a multiple of `multiple`, which must
+// exist. Takes at most multiple / gcd steps.
 std::int64_t next_multiple(std::int64_t remainder, std::int64_t modulus, std::int64_t multiple) {
   while (remainder % multiple != 0) remainder += modulus;
   return remainder;
@@ -50,8 +50,8 @@ Placement unsized_placement(std::int64_t alignment, std::int64_t offset) {
   if (alignment == 1) return {kUnconstrainedAlignmentBytes, 0, 0};
   const std::int64_t remainder = (alignment - offset % alignment) % alignment;
   const std::int64_t power_of_two = alignment & -alignment;
-  // Where the request fixes the low bits of the address there is nothing left to choose. Where it
-  // does not (3, 12, …), the start also gets the alignment that elements want.
+  // The request may fix the low bits of the address. If it does not (3, 12, …), the start also gets
+  // the alignment of elements.
   const bool decided = power_of_two >= kElementAlignmentBytes || remainder % power_of_two != 0;
   if (decided) return {alignment, remainder, 0};
   return {alignment / power_of_two * kElementAlignmentBytes,
@@ -89,8 +89,8 @@ std::byte* place_in(const Placement& placement, std::byte* block) {
 
 namespace {
 
-/// A shared owner's place in the allocation that it owns: the count is made in the room, and
-/// where the C++ library gives the count's memory back the allocation goes as a whole.
+/// An allocator that puts a shared owner's count into the allocation that it owns. When the C++
+/// library frees the count, the whole allocation is released.
 template <class T>
 struct RoomInAllocation {
   using value_type = T;

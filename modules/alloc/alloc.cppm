@@ -1,21 +1,19 @@
-// gridbuf.alloc: what a request for memory says, what owns the answer, and what a source of memory
-// must do.
+// gridbuf.alloc: requests for memory, owners of memory, and the contract of a source of memory.
 //
-// The layout modules compute how many bytes an array takes and which of them must be aligned; this
-// module turns that into bytes. It knows nothing of shapes, element types or devices.
+// gridbuf.layout computes how many bytes an array takes and which byte must be aligned. This
+// library allocates them. It does not know shapes, element types or devices.
 //
-// The key choice: the alignment is promised at an offset, not at the start. A field with a halo
-// wants its first interior point on a cache line, and that point lies `aligned_offset_bytes` into
-// the block. The alignment may be any integer up to 2^20, so no aligned-allocation function of the
-// C library serves (they want powers of two and align the start). Every source therefore takes a
-// slightly larger plain block and picks the start inside it; `Placement` is that rule, in one
-// place, for every source of memory. (Over-allocating malloc is also about four times faster than
-// posix_memalign for small blocks.)
+// Key decision: a source of memory aligns a byte at an offset, not the start. A field with a halo
+// needs its first interior point on a cache line, and that point is `aligned_offset_bytes` into the
+// block. The alignment may be any integer up to 2^20. The aligned allocation of the C library
+// accepts only powers of two, and aligns the start. So every source takes a slightly larger plain
+// block and chooses the start inside it; `Placement` is that rule. (For small blocks, a larger
+// malloc is also about four times faster than posix_memalign.)
 //
-// A source of memory is a `MemoryResource`, an abstract class and not a template parameter: which
-// one serves a request is known only at run time (host, device, emulated device, a user's own), and
-// adaptors stack on any of them. A `Block` owns memory alone; `share` turns it into an `Owner`,
-// which any number of exports hold, on any thread, with or without a Python interpreter.
+// A source of memory is a `MemoryResource`, an abstract class and not a template parameter. The
+// source of a block is known only at run time (host, device, emulated device, a user's class), and
+// adaptors stack on any source. A `Block` is the only owner of its memory. `share` turns it into an
+// `Owner`, which any number of exports hold, on any thread, with or without a Python interpreter.
 module;
 
 #include <cstddef>
@@ -35,35 +33,35 @@ import gridbuf.layout;
 
 export namespace gridbuf {
 
-/// The largest alignment a request may ask for.
+/// The largest alignment of a request.
 using checked::kMaxAlignmentBytes;
 
-/// The alignment of Block::data() where the request asks for none (a cache line) …
+/// The alignment of Block::data() for a request without an alignment: a cache line.
 inline constexpr std::int64_t kUnconstrainedAlignmentBytes = 64;
 
-/// … and what data() gets, as far as the request allows, where it asks for one: enough for every
+/// For other requests, the alignment of data() as far as the request allows. It is enough for every
 /// element type, so that an alignment of 3 does not put a double on an odd address.
 inline constexpr std::int64_t kElementAlignmentBytes = 16;
 
-/// How the pages of a block came about.
+/// The kind of pages of a block.
 enum class PageKind : std::uint8_t {
   kShared,  // among the small blocks of the C library or the driver
-  kSmall,   // pages of its own, of the system's usual size
-  kHuge,    // pages of its own, on which the system was asked for transparent huge pages
+  kSmall,   // separate pages, of the system's usual size
+  kHuge,    // separate pages, for which transparent huge pages were requested
 };
 
-/// What a source of memory tells of a block: where it is, and how it was made.
+/// The source's report on a block: where it is, and how it was made.
 struct BlockInfo {
   std::string_view resource_name = {};  // static text: "host", "pinned", "device"
   Device device = {};
   PageKind pages = PageKind::kShared;
-  bool from_cache = false;         // its pages had been used before
-  std::int64_t stagger_bytes = 0;  // how far data() was moved to spread starts over cache sets
-  std::uint64_t stream = 0;        // on which a stream-ordered source made it; 0: no stream
+  bool from_cache = false;         // its pages were used before
+  std::int64_t stagger_bytes = 0;  // the shift of data() that spreads starts over cache sets
+  std::uint64_t stream = 0;        // the stream of a stream-ordered source; 0: no stream
 };
 
 struct AllocationRequest {
-  /// 0 or more; 0 is legal and gives a block that nothing may touch.
+  /// 0 or more. A block of 0 bytes is valid, but must not be accessed.
   std::int64_t total_bytes = 0;
   /// Any integer from 1 (no constraint) to kMaxAlignmentBytes.
   std::int64_t alignment_bytes = 1;
@@ -71,7 +69,7 @@ struct AllocationRequest {
   std::int64_t aligned_offset_bytes = 0;
   /// Every byte of [data, data + total_bytes) is 0.
   bool zeroed = false;
-  /// Pages are committed now, so that lack of memory is an error here and not a kill later.
+  /// Commits the pages now, so that lack of memory is an error and not a kill of the process later.
   bool populate = false;
 };
 
@@ -80,47 +78,45 @@ struct AllocationRequest {
 struct Placement {
   std::int64_t modulus_bytes;    // ≥ 2, a multiple of alignment_bytes
   std::int64_t remainder_bytes;  // in [0, modulus_bytes)
-  std::int64_t block_bytes;      // what the plain block holds: total_bytes + modulus_bytes - 1
+  std::int64_t block_bytes;      // of the plain block: total_bytes + modulus_bytes - 1
 
   friend constexpr bool operator==(const Placement&, const Placement&) = default;
 };
 
-/// Checks a request and places it. Pure arithmetic: the same request gives the same placement
-/// everywhere. Errors: kValue if a field is out of its bounds, or if block_bytes does not fit
-/// std::ptrdiff_t.
+/// Checks a request and places it. Pure arithmetic: a request gives one placement on every machine.
+/// Errors: kValue if a field is out of its bounds, or if block_bytes does not fit std::ptrdiff_t.
 absl::StatusOr<Placement> place(const AllocationRequest& request);
 
-/// The first fitting address at or after `block`; at most modulus_bytes - 1 further.
+/// The first fitting address from `block` on, at most modulus_bytes - 1 after it.
 std::byte* place_in(const Placement& placement, std::byte* block);
 
-/// What `share` needs for a count inside of an allocation.
+/// The bytes that `share` needs for a reference count inside an allocation.
 inline constexpr std::int64_t kOwnerRoomBytes = 64;
 
-/// Memory with one owner. Move-only; gives the memory back when it goes. Its source must outlive
+/// Memory with one owner. Move-only; the destructor releases the memory. The source must outlive
 /// it.
 class Block {
  public:
-  /// Gives memory back: `context` is the source's own, `allocation` what the source obtained. May
-  /// run on any thread.
+  /// Releases memory. `context` is the source's argument, `allocation` the memory that it obtained.
+  /// May run on any thread.
   using ReleaseFunction = void (*)(void* context, void* allocation) noexcept;
 
   struct Allocation {
-    void* address = nullptr;            // what `release` wants back; data() lies inside it
-    std::int64_t allocation_bytes = 0;  // what it really costs, placement included
+    void* address = nullptr;            // the argument of `release`; contains data()
+    std::int64_t allocation_bytes = 0;  // the whole allocation, including placement
     ReleaseFunction release = nullptr;
     void* context = nullptr;
     BlockInfo info = {};
-    /// kOwnerRoomBytes of the allocation outside of data(), on 16 bytes, for the count of `share`;
-    /// null if there is none. A small block costs one call of the C library with it, and two
-    /// without.
+    /// kOwnerRoomBytes of the allocation outside data(), aligned to 16 bytes, for the count of
+    /// `share`; may be null. It saves the second of two calls of the C library for a small block.
     void* owner_room = nullptr;
   };
 
   Block() noexcept = default;  // owns nothing
   inline Block(std::byte* data, std::int64_t total_bytes, const Allocation& allocation) noexcept
       : data_(data), total_bytes_(total_bytes), allocation_(allocation) {}
-  // Inline, which a member of a class in a module is not by itself: small arrays are made of such
-  // moves.
+  // `inline`, because member functions in a module are not implicitly inline, and making a small
+  // array takes several of these moves.
   inline Block(Block&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)),
         total_bytes_(std::exchange(other.total_bytes_, 0)),
@@ -138,14 +134,14 @@ class Block {
     allocation_.release(allocation_.context, allocation_.address);
   }
 
-  /// The address of element (0, …, 0). Never null for a block that a resource returned, not even
-  /// for 0 bytes.
+  /// The address of element (0, …, 0). Never null for a block from a resource, not even for 0
+  /// bytes.
   inline std::byte* data() const noexcept { return data_; }
   inline std::int64_t total_bytes() const noexcept { return total_bytes_; }
   inline std::int64_t allocation_bytes() const noexcept { return allocation_.allocation_bytes; }
   inline const BlockInfo& info() const noexcept { return allocation_.info; }
   inline bool has_owner_room() const noexcept { return allocation_.owner_room != nullptr; }
-  /// Gives the duty to release away: who has the answer must do it, once.
+  /// Gives the memory to the caller, which must release it once.
   inline Allocation detach() noexcept {
     data_ = nullptr;
     const Allocation allocation = allocation_;
@@ -166,22 +162,22 @@ class Block {
   Allocation allocation_;
 };
 
-/// A share in some memory, whatever it is: the memory lives while any share does. Shares are copied
-/// and dropped on any thread without a lock, and dropping the last one needs no Python (DL-20,
+/// A share in memory of any kind: the memory lives as long as any share. Shares are copied and
+/// dropped on any thread without a lock. Dropping the last share does not need Python (DL-20,
 /// DP-31).
 using Owner = std::shared_ptr<const void>;
 
-/// Gives the block a shared owner, which points to data(). The count lies in the block's own
-/// allocation if that has room.
-/// Error: kMemory if there is no memory for the count (the block is then released).
+/// Gives the block a shared owner, which points to data(). The reference count is in `owner_room`,
+/// if the block has that. Error: kMemory if the count cannot be allocated; the block is then
+/// released.
 absl::StatusOr<Owner> share(Block&& block);
 
 /// A source of memory.
 //
-/// What every implementation promises (gridbuf.alloc.testing has the checks): allocate is safe
-/// on any thread; blocks never overlap; a block may be released on a thread that did not allocate
-/// it; the start obeys `place`; bad requests give kValue, want of memory gives kMemory, and neither
-/// changes any state; nothing throws.
+/// gridbuf.alloc.testing checks the contract of every implementation. allocate is safe on any
+/// thread. A block may be released on another thread. Blocks never overlap, and their start obeys
+/// `place`. A bad request gives kValue and lack of memory kMemory, both without a change of state.
+/// Functions do not throw.
 class MemoryResource {
  public:
   MemoryResource() = default;
@@ -191,12 +187,12 @@ class MemoryResource {
 
   virtual absl::StatusOr<Block> allocate(const AllocationRequest& request) = 0;
 
-  /// What messages call it: "host", "counting(host)".
+  /// The name in messages: "host", "counting(host)".
   virtual std::string_view name() const noexcept = 0;
 };
 
-/// The status of every resource that has no memory for `request`: kMemory, naming bytes, alignment
-/// and the resource. `cause` says what was tried and what it answered.
+/// The kMemory status of every resource that cannot serve `request`. It names bytes, alignment and
+/// the resource. `cause` describes the failed call and its result.
 absl::Status out_of_memory(const AllocationRequest& request, std::string_view resource_name,
                            std::string_view cause);
 

@@ -48,8 +48,7 @@ TEST(Block, MovesLeaveAnEmptyBlockBehind) {
   {
     Block first = released.block();
     const Block second = std::move(first);
-    EXPECT_FALSE(
-        first);  // NOLINT(bugprone-use-after-move): the state after a move is what is tested
+    EXPECT_FALSE(first);  // NOLINT(bugprone-use-after-move): tests the state after a move
     EXPECT_EQ(first.total_bytes(), 0);
     EXPECT_TRUE(second);
   }
@@ -91,12 +90,11 @@ TEST(Place, SolvesForTheStartFromTheOffset) {
 TEST(Place, GivesElementsTheirAlignmentBesidesAnOddOne) {
   EXPECT_EQ(*place({.alignment_bytes = 3, .aligned_offset_bytes = 8}), (Placement{48, 16, 47}));
   EXPECT_EQ(*place({.alignment_bytes = 24, .aligned_offset_bytes = 8}), (Placement{48, 16, 47}));
-  // Byte 2 on a multiple of 12 fixes the start at 2 modulo 4: there is no room for more.
+  // Byte 2 on a multiple of 12 fixes the start at 2 modulo 4.
   EXPECT_EQ(*place({.alignment_bytes = 12, .aligned_offset_bytes = 2}), (Placement{12, 10, 11}));
 }
 
-// The postcondition of place and place_in, for every kind of number: aligned, first fitting, inside
-// the block.
+// The postcondition of place and place_in: aligned, first fitting, inside the block.
 TEST(Place, HoldsItsPostconditionsForRandomRequests) {
   std::mt19937_64 random(1);
   for (int i = 0; i < 20000; ++i) {
@@ -109,7 +107,7 @@ TEST(Place, HoldsItsPostconditionsForRandomRequests) {
     ASSERT_EQ(placement->modulus_bytes % request.alignment_bytes, 0);
     ASSERT_EQ((placement->remainder_bytes + request.aligned_offset_bytes) % request.alignment_bytes,
               0);
-    // Addresses are only computed with, never read, so any number serves.
+    // Addresses are never read, so any number serves.
     auto* block = reinterpret_cast<std::byte*>(4096 + random() % (std::uint64_t{1} << 40));
     const std::int64_t forward = place_in(*placement, block) - block;
     ASSERT_GE(forward, 0);
@@ -180,7 +178,7 @@ class Roomy {
                   .allocation_bytes = 64 + kOwnerRoomBytes,
                   .release =
                       [](void* /*context*/, void* self) noexcept {
-                        // As free does: whoever touches the count afterwards is found by a
+                        // As free does: a later access to the count is found by a
                         // sanitizer.
                         static_cast<Roomy*>(self)->bytes_.reset();
                         ++static_cast<Roomy*>(self)->times;

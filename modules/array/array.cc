@@ -30,10 +30,10 @@ namespace gridbuf {
 
 namespace {
 
-// Zeroing all of a smaller block takes no longer than finding its padding.
+// Zeroing all of a smaller block is as fast as finding its padding.
 constexpr std::int64_t kFewBytes = std::int64_t{1} << 16;
 
-// Pages that the system has just made are zero.
+// New pages of the system are zero.
 bool is_zero_already(const BlockInfo& info) {
   return info.pages != PageKind::kShared && !info.from_cache && !host_resource().poisons();
 }
@@ -49,7 +49,7 @@ StridedView padding_of(const Layout& layout) {
   return padding;
 }
 
-// Poison mode: nothing may touch the bytes between the rows. Undone when the memory is freed.
+// Poison mode: poisons the bytes between the rows until the memory is freed.
 void poison_padding(const Layout& layout, const std::byte* first_element) {
   const int axis = layout.contiguous_axis();
   if (axis < 0) return;

@@ -1,16 +1,16 @@
-// gridbuf.array: memory, and the layout of a field in it.
+// gridbuf.array: memory with the layout of a field.
 //
-// An `Array` is a descriptor (block, strides, element type, device, owner), which every interface
-// exports, and a `Layout` (names of dimensions, halo, layout map, aligned index), which says what
-// the elements mean. It is a value: copies of it and views share the memory, and the last one gives
-// it back. This one import brings all that such a program needs: layouts and views, and DLPack, the
-// buffer protocol and NumPy's interfaces for import and export.
+// An `Array` is a descriptor and a `Layout`. Every interface exports the descriptor: block,
+// strides, element type, device, owner. The layout has the meaning of the elements: names of
+// dimensions, halo, layout map, aligned index. It is a value: its copies and views share the
+// memory, and the last of them releases it. `import gridbuf.array` also imports layouts, views,
+// DLPack, the buffer protocol and NumPy's interfaces.
 //
-// Key decision: an Array has no state and waits for nothing but its own copies. Work on a device is
-// enqueued on the thread's current stream. A host side and a device side that are kept equal are a
-// `Storage` (gridbuf.storage), which has an Array for each side.
+// Key decision: an Array is stateless and waits only for its copies. Work on a device is enqueued
+// on the thread's current stream. A `Storage` (gridbuf.storage) has an Array on the host and an
+// Array on the device, and keeps them equal.
 //
-// The source of the rules of allocation is the storage specification, sections 3 and 4
+// The rules of allocation come from sections 3 and 4 of the storage specification
 // (docs/storage.md).
 module;
 
@@ -43,7 +43,7 @@ export namespace gridbuf {
 struct ArrayOptions {
   DeviceType memory = DeviceType::kHost;  // or one of CUDA's types
   bool zeroed = false;                    // elements and padding
-  bool zeroed_padding = false;            // the bytes that belong to no element
+  bool zeroed_padding = false;            // only the bytes outside all elements
   bool populate = false;                  // commit the pages now
 };
 
@@ -51,11 +51,11 @@ struct ArrayOptions {
 /// kMemory; kDeviceUnavailable.
 absl::StatusOr<Block> allocate_block(const Layout& layout, const ArrayOptions& options = {});
 
-/// The status, which is not OK, with all that was asked for if it is kMemory.
+/// The status with the parameters of the request if it is kMemory. Requires !status.ok().
 absl::Status with_request(const absl::Status& status, const Layout& layout,
                           std::string_view dtype_name, DeviceType type);
 
-/// Whether there are bytes that belong to no element.
+/// Whether some bytes do not belong to an element.
 constexpr bool has_padding(const Layout& layout) noexcept {
   return layout.total_bytes() != layout.nbytes();
 }
@@ -76,8 +76,8 @@ constexpr std::string_view element_name() {
 /// kType unless `found` is the type of that name, in native byte order. `what` begins the message.
 absl::Status check_element_type(std::string_view what, const DType& found, std::string_view name);
 
-/// The elements of memory that the host reads, by index. Does not keep the memory alive. Debug
-/// builds check each index. For a device, `data` and the strides are for its kernels.
+/// The elements, by index. Does not keep the memory alive. Debug builds check each index. For
+/// memory of a device, only kernels may use `data` and the strides.
 template <class T>
 class Elements {
  public:
@@ -107,32 +107,32 @@ class Elements {
   StridedView view_;
 };
 
-/// Requires memory.view == layout.view(), which all functions here keep.
+/// Invariant: memory.view == layout.view().
 struct Array {
   BufferDescriptor memory = {};
   Layout layout = {};
 
   /// New memory with undefined elements, on the thread's current stream. The item size of the
-  /// request is that of `dtype`; without names the dimensions get the default ones. Errors: kValue
-  /// for a request that has no layout; kMemory, naming the request; kDeviceUnavailable.
+  /// request is that of `dtype`; without names the dimensions get default names. Errors: kValue for
+  /// an invalid request; kMemory, naming the request; kDeviceUnavailable.
   static absl::StatusOr<Array> empty(LayoutRequest request, const DType& dtype = {},
                                      const ArrayOptions& options = {});
-  /// The same for a layout that is planned already, with the names that it has.
+  /// As `empty`, for a layout that is planned already, with its names.
   static absl::StatusOr<Array> allocate(const Layout& layout, const DType& dtype,
                                         const ArrayOptions& options = {});
-  /// The same as `empty`, with zeros.
+  /// As `empty`, with zeros.
   static absl::StatusOr<Array> zeros(const LayoutRequest& request, const DType& dtype = {},
                                      ArrayOptions options = {});
-  /// The same as `empty`, of the type of `value`, which every element has.
+  /// As `empty`, of the type of `value`. Every element is `value`.
   template <class T>
   static absl::StatusOr<Array> full(const LayoutRequest& request, T value,
                                     const ArrayOptions& options = {}) {
     return filled(request, element_name<T>(), std::as_bytes(std::span(&value, 1)), options);
   }
-  /// Existing memory, whose owner is kept. `given` says what the memory does not: names, halo,
-  /// layout map, aligned index and the alignment there; its shape and item size do not count. What
-  /// is empty in it is the default: the layout map that of the strides. Errors, all kValue: those
-  /// of `describe`; parameters that do not fit the shape, or an alignment that does not hold.
+  /// An array over existing memory; keeps its owner. `given` adds names, halo, layout map, aligned
+  /// index and the alignment there; its shape and item size are ignored. Empty members get
+  /// defaults; the default layout map follows the strides. Errors, all kValue: those of `describe`;
+  /// parameters that do not fit the shape; an alignment that the memory does not have.
   static absl::StatusOr<Array> from(BufferDescriptor memory, const LayoutRequest& given = {});
 
   const Extents& shape() const { return layout.shape(); }
@@ -141,20 +141,20 @@ struct Array {
   Array view(const IndexMap& map) const;
   /// The view without the halo.
   Array domain_view() const;
-  /// The same memory with another halo. Never re-aligns. kValue if it does not fit.
+  /// The same memory with another halo. The alignment stays. kValue if the halo does not fit.
   absl::StatusOr<Array> with_halo(const Halo& halo) const;
 
-  /// The request of this layout in new memory.
+  /// A request for new memory with this layout.
   LayoutRequest request() const;
-  /// The same layout and elements in new memory of a type, or of this array's.
+  /// A copy of layout and elements in new memory of `type`, by default that of this array.
   absl::StatusOr<Array> copy(std::optional<DeviceType> type = std::nullopt) const;
-  /// Copies the elements of `source`, which has this shape and item size. They may overlap. Host
-  /// memory that takes part has been read and written at return. Errors: kValue if shapes or item
-  /// sizes differ, or this array is read-only; those of the device.
+  /// Copies the elements of `source`. The arrays may overlap. Accesses to host memory are complete
+  /// at return. Errors: kValue if shapes or item sizes differ, or if this array is read-only; those
+  /// of the device.
   absl::Status copy_from(const Array& source) const;
 
-  /// The elements, on the host. kType unless T is the element type; kValue for a T that is not
-  /// const and read-only memory; kNoSuchBuffer for memory that the host does not read.
+  /// The elements, on the host. Errors: kType unless T is the element type; kValue for read-only
+  /// memory, unless T is const; kNoSuchBuffer for memory that the host cannot read.
   template <class T>
   absl::StatusOr<Elements<T>> elements() const {
     absl::Status status = check_access(element_name<std::remove_const_t<T>>(), std::is_const_v<T>);
@@ -169,15 +169,14 @@ struct Array {
   absl::Status check_access(std::string_view dtype, bool reads_only) const;
 };
 
-/// With these two, `subscript`, `slice`, `transpose` and the other operations of
-/// gridbuf.layout.view take and return arrays.
+/// With memory_of and apply, the operations of gridbuf.layout.view (`subscript`, `slice`,
+/// `transpose`, …) take and return arrays.
 inline const StridedView& memory_of(const Array& array) { return array.memory.view; }
 Array apply(const IndexMap& map, const Array& array);
 
-/// Enqueues copying elements between memory of which a device has at least one, in the order of
-/// `stream`; `from` is broadcast to the shape of `to`. A single element of the host is a fill.
-/// Wait for the stream before the host uses its memory. Errors: those of
-/// gridbuf.transfer.device.
+/// Enqueues a copy on `stream` where at least one side is memory of a device. `from` is broadcast
+/// to the shape of `to`; a single element of the host is a fill. Wait for the stream before the
+/// host uses its memory. Errors: those of gridbuf.transfer.device.
 absl::Status enqueue_copy(DeviceDriver& driver, const BufferDescriptor& to,
                           const BufferDescriptor& from, StreamHandle stream);
 

@@ -5,13 +5,13 @@
 // canonical codes say, because ValueError and TypeError are both "invalid argument". So a status of
 // gridbuf carries its error class as a payload. A status from elsewhere maps by its code.
 //
-// System. The paths of the kernel's reports are a value, `Reports`: a test passes files of its own.
-// A report that is absent limits nothing, because containers hide files.
+// System. The paths of the kernel's reports are a value, `Reports`, so that a test can pass its
+// files. An absent report means no limit, because containers hide files.
 //
-// Threads. `parallel_for` starts threads for each job and joins them at its end; there is no pool.
-// A start costs 20 µs, and a job is worth splitting only if it is a hundred times longer. In return
-// nothing breaks in a fork, and nothing must be shut down at the exit. Each thread owns one
-// contiguous share of the range, so that the memory it touches first is near it (NUMA).
+// Threads. `parallel_for` starts threads for each job and joins them at its end; gridbuf does not
+// keep a pool. A start costs 20 µs, and splitting pays only for jobs a hundred times longer. In
+// return a fork breaks nothing, and nothing must be shut down at the exit. Each thread owns one
+// contiguous share of the range, so that the memory that it touches first is on its NUMA node.
 module;
 
 #include <array>
@@ -31,7 +31,7 @@ export namespace gridbuf {
 
 // ---- Errors. ----
 
-/// The kinds of failure that a user can tell apart. The order is that of kErrorTable.
+/// The kinds of failure that a user can tell apart, in the order of kErrorTable.
 enum class ErrorClass : std::uint8_t {
   kValue,              // a value out of its bounds
   kType,               // a value of the wrong kind
@@ -71,15 +71,15 @@ constexpr const ErrorRow& error_row(ErrorClass error_class) {
   return kErrorTable[static_cast<std::size_t>(error_class)];
 }
 
-/// The class of a failed status: from its payload, else from its code (a code without a row counts
-/// as internal). Precondition: !status.ok().
+/// The class of a failed status: from its payload, else from its code. A code without a row is
+/// kInternal. Precondition: !status.ok().
 ErrorClass error_class_of(const absl::Status& status);
 
-/// The three things a message says.
+/// The parts of a message.
 ///   {"alignment_bytes", "0", "an integer from 1 to 1048576", "pass 1 for no constraint"} reads
 ///   "alignment_bytes is 0, but must be an integer from 1 to 1048576; pass 1 for no constraint"
 struct Problem {
-  std::string_view name;    // what is wrong: a parameter or a property, with its unit in the name
+  std::string_view name;    // the parameter or property, with its unit in the name
   std::string_view found;   // the value found
   std::string_view bound;   // what it must be, read after "must be"
   std::string_view advice;  // what to do, an imperative
@@ -87,12 +87,12 @@ struct Problem {
 
 std::string problem_text(const Problem& problem);
 
-/// A status of the given class. `message` is a whole message; prefer the forms that take a Problem.
+/// A status of the given class. Prefer the form that takes a Problem to a whole `message`.
 absl::Status make_error(ErrorClass error_class, std::string_view message);
 absl::Status make_error(ErrorClass error_class, const Problem& problem);
 
-/// The same failure with `context` put before its message ("context: message"); class and code are
-/// kept. An OK status stays OK.
+/// The failure with `context` before its message ("context: message"). Class and code stay. An OK
+/// status stays OK.
 absl::Status with_context(const absl::Status& status, std::string_view context);
 
 /// "1.5 GiB (1610612736 bytes)"; below 1 KiB only "513 bytes".
@@ -138,12 +138,13 @@ export namespace gridbuf::system {
 
 // ---- What Linux reports. ----
 
-// All functions are safe on any thread and read anew at each call (some tens of microseconds).
+// All functions are safe on any thread. Each call reads the reports again, in some tens of
+// microseconds.
 
-/// What the functions answer where nothing limits memory, or nothing could be read.
+/// The result where nothing limits memory, or where nothing could be read.
 inline constexpr std::int64_t kUnlimitedBytes = std::numeric_limits<std::int64_t>::max();
 
-/// Where Linux reports. Tests point these at files of their own.
+/// The files in which Linux reports. Tests set other paths.
 struct Reports {
   std::string meminfo = "/proc/meminfo";
   std::string own_cgroups = "/proc/self/cgroup";
@@ -152,21 +153,22 @@ struct Reports {
   std::string own_mappings = "/proc/self/smaps";
 };
 
-/// How many bytes could be committed now without the out-of-memory killer: the least of what the
-/// system has (MemAvailable + SwapFree) and what each memory cgroup from this process's own to the
-/// root still allows (file pages do not count: the kernel frees them first).
+/// How many bytes could be committed now without the out-of-memory killer. The result is the
+/// smallest of these: the system's MemAvailable + SwapFree, and the remaining bytes of each memory
+/// cgroup from that of this process to the root. File pages do not count: the kernel frees them
+/// first.
 std::int64_t committable_bytes(const Reports& reports = {});
 
-/// The processors that this process may use, at least 1: those of its affinity mask, and no more
-/// than the processor time that its cgroups grant (a quota of 1.5 processors counts as 2).
+/// The number of processors that this process may use, at least 1. Its affinity mask and the quotas
+/// of its cgroups limit it; a quota of 1.5 processors counts as 2.
 int usable_cpu_count(const Reports& reports = {});
 
 /// The length of an ordinary page.
 std::int64_t page_bytes();
 
-/// Which memory gets transparent huge pages, by the system's setting.
+/// The system's setting: which memory gets transparent huge pages.
 enum class HugePageMode : std::uint8_t {
-  kAbsent,   // no report: the kernel has none, or hides them
+  kAbsent,   // no report: the kernel lacks huge pages, or hides the setting
   kNever,    // none
   kMadvise,  // memory for which the program asks
   kAlways,   // all
@@ -184,8 +186,8 @@ struct HugePageReport {
 
 HugePageReport huge_pages(const Reports& reports = {});
 
-/// Of the mappings that a range touches. The kernel joins neighbouring mappings and counts by
-/// mapping, so that the figures are an upper bound of the range's.
+/// Sums over the mappings that a range touches. The kernel joins neighbouring mappings and counts
+/// per mapping, so each sum is an upper bound for the range.
 struct MappedPages {
   std::int64_t mapped_bytes = 0;    // the length of those mappings
   std::int64_t resident_bytes = 0;  // in memory
@@ -194,7 +196,7 @@ struct MappedPages {
   friend bool operator==(const MappedPages&, const MappedPages&) = default;
 };
 
-/// Nothing if the kernel does not tell.
+/// Returns nothing if the kernel does not report it.
 std::optional<MappedPages> mapped_pages(const void* address, std::int64_t length_bytes,
                                         const Reports& reports = {});
 
@@ -210,25 +212,28 @@ inline constexpr int kMaxThreadCount = 256;
 /// The variable that sets the number of threads at the start of the process.
 inline constexpr const char* kThreadCountVariable = "GRIDBUF_NUM_THREADS";
 
-/// How many threads a large job may use, the caller's included; at least 1. What was set last; else
-/// GRIDBUF_NUM_THREADS if it is an integer from 1 to kMaxThreadCount; else the processors that this
-/// process may use (its affinity and the quotas of its cgroups), read at the first call.
+/// How many threads a large job may use, including the caller's; at least 1. In this order: the
+/// last number set; GRIDBUF_NUM_THREADS, if it is an integer from 1 to kMaxThreadCount;
+/// system::usable_cpu_count(), read at the first call.
 int thread_count();
 
-/// Sets it for the whole process, from the next job on. Error: kValue unless 1 to kMaxThreadCount.
+/// Sets the number for the whole process, from the next job on. Error: kValue unless 1 to
+/// kMaxThreadCount.
 absl::Status set_thread_count(int count);
 
-/// Where the number comes from, for messages: "set by the program", "GRIDBUF_NUM_THREADS",
-/// "processors of this process"; says so if the variable is not such a number.
+/// The origin of the number, for messages: "set by the program", "GRIDBUF_NUM_THREADS", "processors
+/// of this process". It also reports a variable that is not a valid number.
 std::string thread_count_origin();
 
 /// Work on the bytes [begin, end) of a job. Must not throw. Called from several threads at once.
 using ChunkFunction = absl::FunctionRef<void(std::int64_t begin, std::int64_t end)>;
 
-/// Calls `work` for consecutive chunks that together are [0, total), each once: `chunk` long but
-/// for the last. Uses the caller's thread and at most thread_count() - 1 others, fewer if the
-/// system gives none; in a call from within `work`, none. Returns when all is done; what `work`
-/// wrote is then visible to the caller. Nothing happens for total ≤ 0. Requires chunk ≥ 1.
+/// Calls `work` once for each of the consecutive chunks of [0, total). All chunks are `chunk` long;
+/// the last may be shorter. Uses the caller's thread and at most thread_count() - 1 others; fewer
+/// if the system refuses threads, none in a call from within `work`.
+///
+/// Returns when all work is done; its writes are then visible to the caller. Does nothing for total
+/// ≤ 0. Requires chunk ≥ 1.
 void parallel_for(std::int64_t total, std::int64_t chunk, ChunkFunction work);
 
 }  // namespace gridbuf

@@ -18,8 +18,8 @@ module gridbuf.base;
 namespace gridbuf {
 namespace {
 
-// The payload is the decimal index of the class in kErrorTable. Within one process and one version
-// only: a status is never stored or sent.
+// The payload is the decimal index of the class in kErrorTable. A status never leaves the process,
+// so the index is always from this version.
 constexpr absl::string_view kPayloadUrl = "gridbuf/error-class";
 
 ErrorClass class_of_code(absl::StatusCode code) {

@@ -10,8 +10,8 @@
 #define GRIDBUF_RETURN_IF_ERROR(expression) \
   if (absl::Status status_of_it = (expression); !status_of_it.ok()) return status_of_it
 
-// `declaration` is bound to the value where it is, without a copy: `const auto& name`, or `auto&
-// name` for a value that is moved on.
+// Binds `declaration` to the value without a copy: `const auto& name`, or `auto& name` for a value
+// that is moved later.
 #define GRIDBUF_ASSIGN_OR_RETURN(declaration, expression) \
   GRIDBUF_ASSIGN_OR_RETURN_AT(GRIDBUF_NAME_OF_LINE(__LINE__), declaration, expression)
 

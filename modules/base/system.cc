@@ -72,7 +72,7 @@ void for_each_cgroup(const Reports& reports, const std::string& controller, cons
 
 // ---- Memory. ----
 
-// What one cgroup still allows.
+// The bytes that one cgroup still allows.
 std::int64_t group_bytes(const std::string& folder, bool second_version, std::int64_t swap_bytes) {
   const auto limit =
       read_number(folder + (second_version ? "/memory.max" : "/memory.limit_in_bytes"));
@@ -91,7 +91,7 @@ std::int64_t group_bytes(const std::string& folder, bool second_version, std::in
 // ---- Processors. ----
 
 int affinity_count() {
-  // The mask of the C library holds 1024 processors; a larger machine needs a longer one.
+  // The mask type of the C library has 1024 processors; a larger machine needs a longer mask.
   for (int bits = 1024; bits <= 1 << 16; bits *= 2) {
     const std::size_t bytes = CPU_ALLOC_SIZE(bits);
     const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> mask(
@@ -130,7 +130,7 @@ std::optional<std::pair<std::uintptr_t, std::uintptr_t>> mapping_of(const std::s
   return range;
 }
 
-// The number of a line "Rss:   12 kB" in bytes, if `line` is the one of `key`.
+// The number of a line "Rss:   12 kB" in bytes, if `line` begins with `key`.
 std::optional<std::int64_t> bytes_of(const std::string& line, std::string_view key) {
   if (line.rfind(key, 0) != 0) return std::nullopt;
   std::istringstream text(line.substr(key.size()));

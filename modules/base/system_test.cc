@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 
-// A folder with reports of our own making.
+// A folder with reports that the tests write.
 class ReportsOfOurOwn : public ::testing::Test {
  protected:
   ReportsOfOurOwn() {
@@ -154,7 +154,7 @@ TEST_F(ReportsOfOurOwn, AddsUpTheMappingsOfARange) {
   const auto* begin = reinterpret_cast<const void*>(0x18000);
   EXPECT_EQ(mapped_pages(begin, 0x10000, reports_),
             (MappedPages{.mapped_bytes = 0x20000, .resident_bytes = 12288, .huge_bytes = 2048}));
-  // Figures of a long mapping are no more than the range.
+  // Numbers of a long mapping are cut to the range.
   EXPECT_EQ(mapped_pages(begin, 16, reports_),
             (MappedPages{.mapped_bytes = 0x10000, .resident_bytes = 16, .huge_bytes = 0}));
 }
@@ -179,7 +179,7 @@ TEST(MappedPagesOfThisProcess, CountWhatWasTouched) {
 }
 
 // [example]
-// How many threads could each hold a field of that length in memory now.
+// The number of threads that could each have a field of this length in memory now.
 std::int64_t workers_for(std::int64_t field_bytes) {
   return std::min<std::int64_t>(system::usable_cpu_count(),
                                 system::committable_bytes() / field_bytes);

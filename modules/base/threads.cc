@@ -25,9 +25,9 @@ namespace {
 
 // ---- The setting. ----
 
-std::atomic<int> chosen_count = 0;  // 0: nobody has chosen
+std::atomic<int> chosen_count = 0;  // 0: not set
 
-// The number in the environment; 0 if there is none, or no sound one.
+// The number in the environment; 0 if it is absent or not valid.
 int count_of_environment() {
   const char* const text = std::getenv(kThreadCountVariable);
   if (text == nullptr) return 0;
@@ -50,8 +50,8 @@ int default_count() {
 
 thread_local bool inside_a_job = false;
 
-// A thread's part of the range: the next chunk, which its owner and helpers take alike, and the
-// end. Each on a cache line of its own, so that threads do not disturb one another.
+// A thread's part of the range: its end, and the next chunk, which its thread or other threads
+// take. Each share has a separate cache line, because threads that share a line slow each other.
 struct alignas(64) Share {
   std::atomic<std::int64_t> next = 0;
   std::int64_t end = 0;
@@ -77,7 +77,7 @@ class Job {
   }
 
  private:
-  // Works through the own share, then through what is left of the others'.
+  // Works through this thread's share, then through the rest of the other shares.
   void work_from(int own) {
     inside_a_job = true;
     for (int i = 0; i < thread_count_; ++i) {
@@ -98,9 +98,9 @@ class Job {
     return nullptr;
   }
 
-  // Starts what the system allows; the threads that run do the shares of those that do not. Signals
-  // are for the program's own threads, so the helpers start with all of them blocked.
-  // (pthread_create and not std::thread: it allocates nothing of ours and cannot throw.)
+  // Starts as many threads as the system allows; they also do the shares of threads that did not
+  // start. The program's threads handle signals, so helpers start with all signals blocked.
+  // (pthread_create, because std::thread allocates and throws.)
   void start_helpers() {
     sigset_t all;
     sigset_t before;
@@ -148,7 +148,7 @@ std::string thread_count_origin() {
   if (text == nullptr) return "processors of this process";
   if (count_of_environment() > 0) return kThreadCountVariable;
   return absl::StrCat("processors of this process (", kThreadCountVariable, " is '", text,
-                      "', no integer from 1 to ", kMaxThreadCount, ")");
+                      "', not an integer from 1 to ", kMaxThreadCount, ")");
 }
 
 void parallel_for(std::int64_t total, std::int64_t chunk, ChunkFunction work) {

@@ -26,7 +26,7 @@ import gridbuf.base;
 namespace gridbuf {
 namespace {
 
-// Every test starts with four threads, whatever the machine has.
+// Every test starts with four threads on every machine.
 class Threads : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(set_thread_count(4).ok()); }
@@ -75,7 +75,7 @@ TEST_F(Threads, ReachTheEndOfTheLongestRange) {
   EXPECT_EQ(chunks.back().second, kTotal);
 }
 
-// What a helper wrote is there when the loop returns; ThreadSanitizer reads along.
+// Writes of helpers are visible when the loop returns; ThreadSanitizer checks the order.
 TEST_F(Threads, MakeTheirWritesVisible) {
   std::vector<std::int64_t> values(1 << 16);
   parallel_for(std::ssize(values), 100, [&](std::int64_t begin, std::int64_t end) {
@@ -120,7 +120,7 @@ TEST_F(Threads, StartNoFurtherOnesFromWithinAJob) {
   EXPECT_EQ(wrong, 0);
 }
 
-// A thread that stalls does not stall the others' work: they take over its share.
+// If a thread stalls, the other threads take over its share.
 TEST_F(Threads, HelpOneAnother) {
   ASSERT_TRUE(set_thread_count(2).ok());
   std::atomic<int> done = 0;
@@ -150,8 +150,7 @@ TEST_F(Threads, TakeNoSignals) {
 
 using ThreadsDeathTest = Threads;
 
-// In a child that may map no further memory, and so no stack of a thread: the caller does all the
-// work.
+// In a child that cannot map memory for the stack of a thread, the caller does all the work.
 int loop_without_threads() {
   const rlimit none{1, 1};
   if (setrlimit(RLIMIT_AS, &none) != 0) return 2;
@@ -166,11 +165,11 @@ int loop_without_threads() {
   return sum == 4950 ? 0 : 4;
 }
 
-TEST_F(ThreadsDeathTest, AreMissedByNobodyWhereTheSystemGivesNone) {
+TEST_F(ThreadsDeathTest, AreNotNeededWhereTheSystemGivesNone) {
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
   GTEST_SKIP() << "a sanitizer maps memory for itself, and ends without";
 #endif
-  // In a process of its own: the C library keeps the stacks of threads that were.
+  // In a separate process, because the C library keeps stacks of ended threads.
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(std::_Exit(loop_without_threads()), ::testing::ExitedWithCode(0), "");
 }
@@ -185,7 +184,7 @@ TEST_F(Threads, WorkInAChildWhileTheParentIsInAJob) {
     const pid_t child = fork();
     if (child == 0) {
       std::atomic<int> visits = 0;
-      // The forking thread is inside a job, and so is its copy; a thread of its own is not.
+      // The forking thread is inside a job, and so is its copy. A new thread is not.
       std::thread([&] {
         parallel_for(10, 1, [&](std::int64_t, std::int64_t) { ++visits; });
       }).join();
@@ -209,7 +208,7 @@ TEST_F(Threads, AreSetWithinBounds) {
   EXPECT_EQ(thread_count(), 4);
 }
 
-// What a fresh process would say with the variable set to `value`: its first word is the number.
+// The output of a new process with the variable set to `value`: its first word is the number.
 std::string in_a_fresh_process(const char* value) {
   if (value == nullptr) {
     unsetenv(kThreadCountVariable);
@@ -219,7 +218,7 @@ std::string in_a_fresh_process(const char* value) {
   return std::to_string(thread_count()) + " " + thread_count_origin();
 }
 
-// The default is settled at the first use, so each case has a process of its own.
+// The default is set at the first use, so each case has a separate process.
 void expect_in_child(const char* value, const std::string& wanted) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
@@ -238,12 +237,12 @@ TEST(ThreadCountDeathTest, IsSetByTheEnvironmentOrTheMachine) {
   expect_in_child("3", "3 GRIDBUF_NUM_THREADS");
   for (const char* const value : {"0", "-2", "257", "two", "3 ", "", "99999999999"}) {
     expect_in_child(value, cpus + " processors of this process (GRIDBUF_NUM_THREADS is '" +
-                               std::string(value) + "', no integer from 1 to 256)");
+                               std::string(value) + "', not an integer from 1 to 256)");
   }
 }
 
 // [example]
-// The sum of 64-bit numbers, each thread adding its own pieces first.
+// The sum of 64-bit numbers. Each thread adds its pieces first.
 std::int64_t sum_of(const std::vector<std::int64_t>& numbers) {
   std::atomic<std::int64_t> sum = 0;
   parallel_for(std::ssize(numbers), 1 << 20, [&](std::int64_t begin, std::int64_t end) {

@@ -90,7 +90,7 @@ absl::Status check_data_extents(const FieldRule& rule, const BoundField& field) 
 
 HaloWidth width(const Halo& halo, int axis) { return halo.empty() ? HaloWidth{} : halo[axis]; }
 
-/// The origin that was said, completed with zeros for data dimensions.
+/// Sets the origin to `said`, with zeros for missing data dimensions.
 absl::Status take_origin(const FieldRule& rule, const Extents& said, std::string_view who,
                          Extents& origin) {
   const int spatial = spatial_count(rule.dims);
@@ -104,7 +104,7 @@ absl::Status take_origin(const FieldRule& rule, const Extents& said, std::string
   return absl::OkStatus();
 }
 
-/// The entries of an origin for all fields that this field has. Requires an entry per domain
+/// The entries of a common origin for the dimensions of this field. Requires an entry per domain
 /// dimension.
 Extents entries_for(const FieldRule& rule, const Dims& domain, const Extents& all) {
   Extents origin;
@@ -154,7 +154,7 @@ absl::Status place_origin(const FieldRule& rule, const FieldArgument& argument,
 
 // ---- The domain. ----
 
-/// What has an entry per domain dimension, said for all fields.
+/// Checks a list for all fields: it needs an entry per domain dimension.
 absl::Status check_entries(std::string_view name, const Extents& said, const Dims& domain) {
   if (said.size() != domain.size()) {
     return make_error(ErrorClass::kValue, {name, to_string(said),
@@ -170,8 +170,8 @@ absl::Status check_entries(std::string_view name, const Extents& said, const Dim
   return absl::OkStatus();
 }
 
-/// How many points the field has from its origin on, without its upper halo and without what the
-/// stencil reads beyond the domain.
+/// The number of points of the field from its origin on, without its upper halo and the points that
+/// the stencil reads beyond the domain.
 std::int64_t room(const FieldRule& rule, const BoundField& field, int i, HaloWidth halo) {
   const std::int64_t beyond = std::max(halo.upper, width(rule.reach, i).upper);
   return field.memory.shape[i] - field.origin[i] - beyond;
@@ -204,7 +204,7 @@ absl::StatusOr<Extents> largest_domain(std::span<const FieldRule> rules,
   return extents;
 }
 
-/// Whether every field has the points of the domain that was said; its halo may be part of it.
+/// Checks that every field has the points of the given domain, which may include its halo.
 absl::Status check_domain(std::span<const FieldRule> rules,
                           std::span<const FieldArgument> arguments, const BoundCall& call,
                           const Dims& domain) {
@@ -214,7 +214,7 @@ absl::Status check_domain(std::span<const FieldRule> rules,
     for (int i = 0; i < rules[f].dims.size() && rules[f].dims[i].is_spatial(); ++i) {
       const std::int64_t wanted = call.domain[position_in(domain, rules[f].dims[i])];
       const std::int64_t beyond = width(rules[f].reach, i).upper;
-      // No sum of what the caller said, which could overflow.
+      // A difference and not a sum, because the caller's numbers could overflow.
       const std::int64_t found = field.memory.shape[i] - field.origin[i] - beyond;
       if (wanted <= found) continue;
       std::string from = " from its origin, " + std::to_string(field.origin[i]);
@@ -252,7 +252,7 @@ absl::Status bind_field(const FieldRule& rule, const FieldArgument& argument, Bo
 
 // ---- Memory. ----
 
-/// What is wrong with the memory: a place, and what a message says of it.
+/// A broken rule of memory: its place, and the parts of its message.
 struct MemoryFault {
   int axis = -1;  // none: the whole field
   std::string what;
@@ -285,7 +285,7 @@ std::optional<MemoryFault> layout_fault(const LayoutMap& layout, const BoundFiel
   return std::nullopt;
 }
 
-/// The dimension along which rows lie: the contiguous one of the layout, else that of the smallest
+/// The dimension of the rows: the contiguous dimension of the layout, else that of the smallest
 /// stride.
 int row_axis(const MemoryRule& rule, const BoundField& field) {
   if (!rule.layout.empty()) return axes_by_rank(rule.layout)[rule.layout.size() - 1];
@@ -305,7 +305,7 @@ std::optional<MemoryFault> alignment_fault(const MemoryRule& rule, const BoundFi
   const int row = row_axis(rule, field);
   for (int axis = 0; axis < field.memory.ndim(); ++axis) {
     const std::int64_t stride_bytes = field.memory.strides_bytes[axis];
-    // Unsigned, as an address is; a negative stride wraps to the same address.
+    // Unsigned like an address; a negative stride wraps correctly.
     address +=
         static_cast<std::uintptr_t>(field.origin[axis]) * static_cast<std::uintptr_t>(stride_bytes);
     if (axis == row || field.memory.shape[axis] == 1) continue;
@@ -350,7 +350,7 @@ absl::Status check_annotation_order(const Dims& dims) {
     if (dims[i - 1] < dims[i]) continue;
     return make_error(ErrorClass::kValue,
                       {"Axes", to_string(dims), "in the order I, J, K, 0, 1, ..., each once",
-                       "the order in memory is the array's own affair: its dims= says it"});
+                       "sort the axes; the order in memory is that of the array's dims="});
   }
   return absl::OkStatus();
 }

@@ -1,27 +1,27 @@
-// gridbuf.call: from what a stencil requires of its fields, and what it is given, to what it may
-// run on.
+// gridbuf.call: binds the arguments of a stencil to its fields.
 //
 // Purpose. A stencil is written for fields with named dimensions: "u is float64 over I, J, K". A
 // call passes arrays: in any order of dimensions, with halos and origins, of different extents.
-// `bind_call` answers the questions in between. In which order are the dimensions
-// (`FieldRule::dims` is the annotation's)? Where does the computation begin in each field (the
-// origin)? How far does it go (the domain)? And may it run at all? `Field<double, I, J, K>` is what
-// a kernel in C++ computes on: its element (0, 0, 0) is the first point of the domain.
+// `bind_call` finds the order of the dimensions, the first point of the computation in each field
+// (the origin), and its extents (the domain). It also checks that the stencil may run. A kernel in
+// C++ computes on `Field<double, I, J, K>`, whose element (0, 0, 0) is the first point of the
+// domain.
 //
-// Key choice. The checks are arithmetic on descriptors: they touch no memory and remember nothing.
-// So a call is checked from what its fields are now, every time. GT4Py keeps verdicts by shape and
-// origin, and misses a field whose type or strides changed since.
+// Key decision. The checks are arithmetic on descriptors: they neither access memory nor keep
+// results. So every call is checked against the current state of its fields. GT4Py caches results
+// by shape and origin, and misses a change of type or strides.
 //
-// The rules, in order. Dimensions: those that the object names, else the annotation's; they must be
-// the annotation's, in whatever order, and are put into its order: I, J, K, then data dimensions by
-// number. Origin: the call's, else the object's (in the annotation's order), else its lower halo,
-// else 0. Domain: the call's, else per dimension the smallest of extent - origin - upper halo over
-// all fields. What would be undefined behaviour is an error: another element type, missing or
-// unexpected dimensions, points outside the memory, memory that is not laid out or aligned as
-// compiled code relies on. What is only slow is a text (`slow_memory`), and running goes on.
+// The rules, in order. Dimensions: the names of the object, else those of the annotation. They must
+// be the dimensions of the annotation, in any order; binding sorts them: I, J, K, then data
+// dimensions by number. Origin: that of the call, else that of the object (in the annotation's
+// order), else the lower halo, else 0. Domain: that of the call, else in each dimension the
+// smallest of extent - origin - upper halo over all fields. Undefined behaviour is an error:
+// another element type, missing or unexpected dimensions, points outside the memory, a layout or
+// alignment on which compiled code does not work. Memory that only makes the stencil slow gives a
+// text (`slow_memory`), and the stencil runs.
 //
-// Every message names field, dimension, what was wanted and what was found. All counts are points
-// (elements), except for names that end in _bytes.
+// Every message names the field, the dimension, the value wanted and the value found. All counts
+// are points (elements), except for names that end in _bytes.
 
 module;
 
@@ -48,10 +48,10 @@ export import gridbuf.storage;
 
 export namespace gridbuf {
 
-/// How memory should lie. The default wants nothing.
+/// The layout and alignment that memory should have. The default accepts everything.
 struct MemoryRule {
   LayoutMap layout = {};             // ranks of the annotation's dimensions; empty: any
-  std::int64_t alignment_bytes = 1;  // of the element at the origin, and of all rows; 1: none
+  std::int64_t alignment_bytes = 1;  // of the element at the origin and of all rows; 1: none
 
   friend bool operator==(const MemoryRule&, const MemoryRule&) noexcept = default;
 };
@@ -63,25 +63,25 @@ struct FieldRule {
   DType dtype = {};
   Extents data_extents = {};  // of the data dimensions, in order; an entry of -1: any
   Halo reach = {};            // points read before and beyond the domain; empty: none
-  MemoryRule relied_on = {};  // compiled code relies on it: else an error
-  MemoryRule preferred = {};  // else slow
+  MemoryRule relied_on = {};  // other memory is an error
+  MemoryRule preferred = {};  // other memory is slow
 };
 
-/// What a call passes for a field, as it is when the call begins.
+/// The argument for a field, in its state at the begin of the call.
 struct FieldArgument {
   // Not defaulted, because `FieldArgument()` would then write zeros to all of its four kilobytes.
   FieldArgument() {}
 
-  Array array = {};  // if its dimensions have no names, they are the rule's, in its order
+  Array array = {};  // dimensions without names are those of the rule, in order
   std::optional<Extents> origin = std::nullopt;  // that the object declares, in the rule's order
-  bool is_absent = false;                        // nothing was passed: it does not count
+  bool is_absent = false;                        // the caller did not pass it
 };
 
-/// What the caller requests. An origin has an entry per spatial dimension of its field, or per
+/// Origins and domain of a call. An origin has an entry per dimension of its field, or per spatial
 /// dimension.
 struct CallRequest {
   std::vector<std::optional<Extents>> origins = {};  // by field; empty: none
-  std::optional<Extents> origin = std::nullopt;  // for the others: an entry per domain dimension
+  std::optional<Extents> origin = std::nullopt;  // for other fields: an entry per domain dimension
   std::optional<Extents> domain = std::nullopt;  // an entry per domain dimension
 };
 
@@ -97,41 +97,41 @@ struct BoundField {
 
 struct BoundCall {
   std::vector<BoundField> fields = {};
-  Extents domain = {};  // an entry per dimension of `domain_dims`; 1 along those that no field has
+  Extents domain = {};  // an entry per dimension of `domain_dims`; 1 if no field has it
 };
 
-/// The dimensions of a stencil's domain: the spatial ones that any of its fields has, in order.
+/// The dimensions of a stencil's domain: all spatial dimensions of its fields, in order.
 Dims domain_dims(std::span<const FieldRule> rules);
 
 /// OK if `dims` are distinct and in the annotation's order (I, J, K, then data dimensions by
 /// number), else kValue.
 absl::Status check_annotation_order(const Dims& dims);
 
-/// What every field is bound to. Requires an argument per rule. Errors: kType for another element
-/// type, kValue for the rest, in the order of the fields, the domain last.
+/// Binds every field. Requires an argument per rule. Errors: kType for another element type, else
+/// kValue. It checks the fields in order, then the domain.
 absl::StatusOr<BoundCall> bind_call(std::span<const FieldRule> rules,
                                     std::span<const FieldArgument> arguments,
                                     const CallRequest& request = {});
 
-/// The error that an element type is not the rule's; `found` is its name.
+/// The error for a wrong element type; `found` is its name.
 absl::Status wrong_dtype(const FieldRule& rule, const std::string& found);
 
-/// kValue unless the memory, whose element (0, ..., 0) lies at `address`, is as the rule's
-/// `relied_on` says: larger strides for smaller ranks, the last one the item size; the element at
-/// the origin and the beginnings of all rows through it aligned. Extents of 1 and fields without
-/// elements satisfy every rule.
+/// kValue unless the memory obeys the rule's `relied_on`. The strides must grow with falling rank,
+/// and the smallest must be the item size. The element at the origin, and the begin of each row
+/// through it, must be aligned. `address` is that of element (0, ..., 0). Extents of 1 and fields
+/// without elements satisfy every rule.
 absl::Status check_memory(const FieldRule& rule, const BoundField& field, std::uintptr_t address);
 
-/// The same for `preferred`, as a text; empty: nothing is slow.
+/// Describes memory that does not obey `preferred`; "" if it does.
 std::string slow_memory(const FieldRule& rule, const BoundField& field, std::uintptr_t address);
 
 // --- Views for kernels in C++ --------------------------------------------------------------------
 //
-// The dimensions of a `Field` are types, so a Field<double, I, J> cannot be passed for a
-// Field<double, I, J, K>, and an index of the wrong length does not compile. Order, origin, domain,
-// type and bounds are checked once, when it is made; indexing is then a multiply and an add per
-// dimension. Debug builds check each index too: the bounds are known from the halo. On a device the
-// address and the strides are for its kernels; indexing is for the host.
+// The dimensions of a `Field` are types. So a Field<double, I, J> is not a Field<double, I, J, K>,
+// and an index of the wrong length does not compile. Making a Field checks order, origin, domain,
+// type and bounds once; indexing is then a multiplication and an addition per dimension. Debug
+// builds also check each index, with bounds from the halo. On a device, use only the address and
+// the strides, in its kernels; indexing works on the host.
 
 /// The dimensions of a Field, in the order I, J, K, then data dimensions by number.
 namespace axis {
@@ -160,20 +160,21 @@ constexpr bool are_in_order() {
   return true;
 }
 
-/// What `bind_call` must know of a storage, seen on one side. Requires storage.has(side).
+/// A side of a storage as an argument of `bind_call`. Requires storage.has(side).
 FieldArgument field_argument(const Storage& storage, Side side = Side::kHost);
 
-/// The element at the origin of a bound field whose element (0, ..., 0) is `first`.
+/// The address of the element at the origin; `first` is that of element (0, ..., 0).
 std::byte* element_at_origin(const BoundField& field, std::byte* first);
 
-/// A view of a field over `Axes...`, indexed from its origin. Copies are cheap views of the same.
+/// A view of a field over `Axes...`, indexed from its origin. Copies are cheap and share the
+/// memory.
 template <class T, class... Axis>
 class Field {
  public:
   static constexpr int kNdim = sizeof...(Axis);
   static_assert(are_in_order<Axis...>(), "the order is I, J, K, then data dimensions");
 
-  /// The rule of such a field.
+  /// The rule that matches this type.
   static FieldRule rule(std::string name) {
     FieldRule made;
     made.name = std::move(name);
@@ -182,7 +183,7 @@ class Field {
     return made;
   }
 
-  /// A view of a field that was bound by `rule`, and whose element (0, ..., 0) is `first`.
+  /// A view of a field that was bound by `rule`; `first` is element (0, ..., 0).
   Field(const BoundField& field, std::byte* first) : origin_(element_at_origin(field, first)) {
     assert(field.memory.ndim() == kNdim);
     for (int i = 0; i < kNdim; ++i) {
@@ -205,7 +206,7 @@ class Field {
     return *reinterpret_cast<T*>(origin_ + offset_bytes);
   }
 
-  /// Points before the origin, and from it on, along a dimension.
+  /// The number of points before the origin (lower), and from the origin on (upper).
   std::int64_t lower(int i) const { return lower_[i]; }
   std::int64_t upper(int i) const { return upper_[i]; }
   std::int64_t stride_bytes(int i) const { return strides_bytes_[i]; }
@@ -219,11 +220,12 @@ class Field {
   std::array<std::int64_t, kNdim> upper_{};
 };
 
-/// A Field whose storage is open for reading, or for writing, while it lives.
+/// A Field. Its storage is open for reading, or for writing, while the object lives.
 template <class T, class... Axis>
 class OpenField : public Field<T, Axis...> {
  public:
-  /// Opens `storage` on `side`. Errors: those of bind_call, with `name` in them, and of the access.
+  /// Opens `storage` on `side`. Errors: those of bind_call, which contain `name`, and those of the
+  /// access.
   static absl::StatusOr<OpenField> open(std::string name, const Storage& storage,
                                         Side side = Side::kHost, const CallRequest& request = {}) {
     const FieldRule rule = Field<T, Axis...>::rule(std::move(name));
@@ -242,8 +244,8 @@ class OpenField : public Field<T, Axis...> {
     return OpenField(*call, storage.memory(side).first_element(), storage, std::move(write));
   }
 
-  /// The most points that this field has, from its origin on and without its upper halo, per
-  /// spatial dimension; the request's domain, if it has one.
+  /// The request's domain, if it has one. Else the number of points of this field in each spatial
+  /// dimension, from its origin on and without its upper halo.
   const Extents& domain() const { return domain_; }
 
  private:

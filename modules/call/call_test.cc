@@ -192,7 +192,7 @@ TEST(CheckMemory, ExtentsOfOneAndEmptyFieldsAreAsAnybodyWants) {
     const FieldArgument array = argument_of(shape);
     const absl::Status status =
         check_memory(rule, bound(rule, array, {0, 0, 0}), address_of(array));
-    // A row of three lies along K, which the rule does not have contiguous: each is a row.
+    // The rows are along K, which is not contiguous in the rule: each point is a row.
     EXPECT_EQ(status.ok(), shape[2] != 3 || shape[0] == 0) << to_string(shape) << status;
   }
 }

@@ -25,7 +25,7 @@ thread_local StreamHandle this_threads_stream = kLegacyDefaultStream;
 
 std::atomic<bool> exiting = false;
 
-// The rows of one side as a view of bytes: its hull is what they reach over.
+// The rows of one side as a view of bytes. Its hull is the memory that they span.
 absl::StatusOr<std::int64_t> extent_of_rows(std::string_view side, const RowCopy& rows,
                                             std::int64_t pitch_bytes) {
   if (rows.row_count > 1 && pitch_bytes < rows.row_bytes) {
@@ -106,8 +106,8 @@ bool process_is_exiting() noexcept { return exiting.load(std::memory_order_acqui
 void note_process_exit() noexcept { exiting.store(true, std::memory_order_release); }
 
 DriverProcess::DriverProcess() : process_id_(getpid()) {
-  // Registered when the first driver starts: it runs before the destructors of everything that was
-  // there before, and before the driver's own library goes.
+  // Registered at the start of the first driver. So it runs before the destructors of earlier
+  // objects and before the driver's library is unloaded.
   [[maybe_unused]] static const int registered = std::atexit(&note_process_exit);
 }
 

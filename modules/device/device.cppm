@@ -1,19 +1,19 @@
-// gridbuf.device: what a device is to gridbuf.
+// gridbuf.device: the interface of a device.
 //
-// A `DeviceDriver` is everything that gridbuf asks of a device: three kinds of memory besides the
-// host's, streams, and work put on streams (copies, fills and kernels). There are two drivers: CUDA
-// (gridbuf.device.cuda), and one that is emulated in host memory (gridbuf.device.emulated), on
-// which the rules are tested on any machine. gridbuf.device.registry chooses between them.
+// A `DeviceDriver` has streams, work on streams (copies, fills and kernels), and three kinds of
+// memory in addition to the host's. gridbuf has two drivers. gridbuf.device.cuda drives CUDA
+// devices. gridbuf.device.emulated is a device in host memory, on which any machine can test the
+// rules. gridbuf.device.registry chooses between them.
 //
-// Key decision. The interface is CUDA's stream model and not a simpler one of ours, because memory
-// that leaves through DLPack or the CUDA array interface names a stream with CUDA's meaning: work
-// on one stream runs in order; only events and the legacy default stream order two streams.
-// Everything here is *enqueued* unless it says that it waits. 0 is not a handle: it means different
-// streams to different libraries (DP-16).
+// Key decision. The interface is CUDA's stream model and not a simpler model, because exports
+// through DLPack and the CUDA array interface name streams with CUDA's meaning. Work on one stream
+// runs in order. Only events and the legacy default stream order the work of two streams. Functions
+// *enqueue* their work unless their comment says that they wait. 0 is not a handle: different
+// libraries mean different streams by it (DP-16).
 //
 // Threads: every function may be called on any thread. After fork a driver answers
-// kDeviceUnavailable in the child, because CUDA contexts do not survive there. While a process ends
-// nothing is given back: a driver may end before the last block does.
+// kDeviceUnavailable in the child, because CUDA contexts do not survive there. At the exit of the
+// process drivers do not release anything, because a driver may end before the last block.
 module;
 
 #include <array>
@@ -34,13 +34,14 @@ import gridbuf.alloc;
 
 export namespace gridbuf {
 
-/// What the parameter `memory` calls it: "host", "pinned", "managed" or "device".
+/// The name of the type as a value of the parameter `memory`: "host", "pinned", "managed" or
+/// "device".
 std::string_view memory_name(DeviceType type);
 
-/// The type of that name: the host's, or one of CUDA's. Error: kValue, listing the names.
+/// The type of that name: kHost or a type of CUDA. Error: kValue, listing the names.
 absl::StatusOr<DeviceType> memory_type(std::string_view name);
 
-/// A device that reports memory of this type: the ordinal only counts for kCuda.
+/// The device of memory of this type. Only kCuda uses the ordinal.
 constexpr Device device_of(DeviceType type, std::int32_t ordinal) {
   return {type, type == DeviceType::kCuda ? ordinal : 0};
 }
@@ -50,12 +51,12 @@ using StreamHandle = std::uint64_t;
 inline constexpr StreamHandle kLegacyDefaultStream = 1;
 inline constexpr StreamHandle kPerThreadDefaultStream = 2;
 
-/// The stream on which this thread allocates and which exports name: the innermost ScopedStream's,
-/// else the legacy default stream.
+/// The stream of this thread: that of the innermost ScopedStream, else the legacy default stream.
+/// Allocations use it, and exports name it.
 StreamHandle current_stream() noexcept;
 
-/// Sets this thread's current stream and returns the one before. For bindings; C++ code takes
-/// ScopedStream. The handle is not checked: DeviceDriver::check_stream does that.
+/// Sets this thread's current stream and returns the previous stream. For bindings; use
+/// ScopedStream in C++ code. Does not check the handle: DeviceDriver::check_stream does.
 StreamHandle exchange_current_stream(StreamHandle stream) noexcept;
 
 /// The current stream of this thread while the object lives. The stream must outlive the memory
@@ -72,11 +73,11 @@ class ScopedStream {
   StreamHandle previous_;
 };
 
-/// What a driver knows of an address; the default for ordinary host memory.
+/// What a driver knows about an address. The default value means ordinary host memory.
 struct PointerInfo {
   Device device = {};
-  std::uintptr_t base = 0;        // where the allocation begins that holds the address …
-  std::int64_t length_bytes = 0;  // … and how long it is
+  std::uintptr_t base = 0;        // begin of the allocation around the address
+  std::int64_t length_bytes = 0;  // length of that allocation
   bool host_accessible = true;
   bool device_accessible = false;
 };
@@ -98,8 +99,8 @@ struct KernelOperand {
   std::int64_t length_bytes = 0;
 };
 
-/// A kernel in two forms that do the same, for a GPU and for the emulated device. Both get
-/// `arguments`, bytes that may be copied.
+/// A kernel in two equivalent forms, for a GPU and for the emulated device. Both get `arguments`,
+/// bytes that a driver may copy.
 struct DeviceKernel {
   std::string_view name;
   /// Runs it in the host's memory, where operands[i] are the bytes of `operands[i].begin`.
@@ -107,11 +108,11 @@ struct DeviceKernel {
   /// Enqueues it on the current CUDA device; a cudaError_t, 0 = done.
   int (*on_cuda)(const void* arguments, StreamHandle stream) = nullptr;
   std::span<const std::byte> arguments = {};
-  /// All that it touches.
+  /// All memory that it accesses.
   std::span<const KernelOperand> operands = {};
 };
 
-/// How many bytes a RowCopy reaches over on either side.
+/// The lengths of the memory that a RowCopy spans.
 struct RowExtents {
   std::int64_t target_bytes = 0;
   std::int64_t source_bytes = 0;
@@ -125,17 +126,17 @@ absl::Status check_length(std::string_view name, std::int64_t length_bytes);
 
 enum class StreamKind : std::uint8_t {
   kBlocking,     // ordered with the legacy default stream
-  kNonBlocking,  // ordered with nothing but events
+  kNonBlocking,  // ordered only by events
 };
 
-/// A device, and the software that drives it. Drivers live as long as the process.
+/// A device and its driver. Drivers live as long as the process.
 ///
 /// Errors: kDeviceUnavailable after fork; kValue for a stream that is not alive, an address that
 /// the driver does not know, or a length beyond its allocation; kInternal for failures of the
-/// device. A later call that waits reports a failure of enqueued work.
+/// device. The next call that waits reports failures of enqueued work.
 class DeviceDriver {
  public:
-  /// The names of its resources: of kPinned, kManaged, kDevice. Static text.
+  /// The names of its resources for kPinned, kManaged and kDevice. Static texts.
   explicit DeviceDriver(const std::array<std::string_view, 3>& names)
       : resources_{{{*this, DeviceType::kCudaHost, names[0]},
                     {*this, DeviceType::kCudaManaged, names[1]},
@@ -147,61 +148,61 @@ class DeviceDriver {
   virtual std::string_view name() const noexcept = 0;  // "cuda", "emulated"
   virtual bool is_emulated() const noexcept = 0;
 
-  /// The source of memory of one of CUDA's types. Blocks of kCuda are made and freed in the order
-  /// of the current stream, and say so in their info: work on another stream, and reads of their
-  /// zeros, must be ordered after it. Pinned and managed memory can be used at once, and is freed
-  /// when the device has finished with it.
+  /// The source of memory of one of CUDA's types. Blocks of kCuda are allocated and freed in the
+  /// order of the current stream, which BlockInfo names. Work on another stream, and reads of their
+  /// zeros on the host, must be ordered after it. Pinned and managed memory can be used at once. It
+  /// is freed when the device no longer uses it.
   MemoryResource& resource(DeviceType type) {
     return resources_[type == DeviceType::kCudaHost ? 0 : type == DeviceType::kCudaManaged ? 1 : 2];
   }
 
-  /// The device that is current on this thread; kCuda and its ordinal.
+  /// The current device of this thread: kCuda and its ordinal.
   virtual absl::StatusOr<Device> current_device() = 0;
 
   // --- Work on a stream --------------------------------------------------------------------------
 
-  /// Enqueues a copy; the direction follows from the addresses. Ordinary host memory has been read
-  /// or written at return. Pinned and managed memory is in use until the stream has been waited
-  /// for.
+  /// Enqueues a copy; the direction follows from the addresses. Accesses to ordinary host memory
+  /// are complete at return. Pinned and managed memory is in use until a wait for the stream.
   virtual absl::Status copy(void* target, const void* source, std::int64_t length_bytes,
                             StreamHandle stream) = 0;
   virtual absl::Status copy_rows(const RowCopy& rows, StreamHandle stream) = 0;
-  /// Enqueues writing `value` to every byte. The target is known to the driver.
+  /// Enqueues writing `value` to every byte. The target must be memory of the driver.
   virtual absl::Status fill(void* target, std::byte value, std::int64_t length_bytes,
                             StreamHandle stream) = 0;
-  /// Enqueues a kernel. Its operands are memory of the current device, which is not freed before it
-  /// has run. `kernel` may be gone at return.
+  /// Enqueues a kernel. Its operands must be memory of the current device; they are not freed
+  /// before it has run. Does not use `kernel` after return.
   virtual absl::Status launch(const DeviceKernel& kernel, StreamHandle stream) = 0;
-  /// Waits for what the stream, or the whole device, has pending now.
+  /// Waits for the pending work of the stream, or of the whole device.
   virtual absl::Status synchronize(StreamHandle stream) = 0;
   virtual absl::Status synchronize_device() = 0;
-  /// Work that `consumer` gets from now on waits for what `producer` has pending now.
+  /// Later work of `consumer` waits for the pending work of `producer`.
   virtual absl::Status order_after(StreamHandle producer, StreamHandle consumer) = 0;
 
   // --- Streams -----------------------------------------------------------------------------------
 
   virtual absl::StatusOr<StreamHandle> create_stream(StreamKind kind) = 0;
-  /// Its pending work still runs. Error: kValue for handles that create_stream did not give.
+  /// Pending work of the stream still runs. Error: kValue for handles that create_stream did not
+  /// return.
   virtual absl::Status destroy_stream(StreamHandle stream) = 0;
-  /// Error: kValue for 0 and for what is not a live stream, as far as the driver can tell: CUDA
-  /// itself may crash on a number that is not a stream.
+  /// Error: kValue for 0 and for a handle that is not a live stream, as far as the driver knows.
+  /// CUDA may crash on a wrong handle.
   virtual absl::Status check_stream(StreamHandle stream) = 0;
-  /// Whether nothing is pending. Asking again and again ends with true.
+  /// Whether the stream has finished its work. Repeated calls return true in the end.
   virtual absl::StatusOr<bool> is_idle(StreamHandle stream) = 0;
 
   // --- Addresses ---------------------------------------------------------------------------------
 
   virtual absl::StatusOr<PointerInfo> pointer_info(const void* address) = 0;
-  /// Says that `stream`, which the consumer of an export named, may use the block at `address`. The
-  /// memory is then kept until that stream has done what it has pending at the release. Addresses
-  /// that the driver does not know are ignored.
+  /// Notes that `stream`, which the consumer of an export named, may use the block at `address`.
+  /// The release of the block then waits for the work that is pending on the stream. Ignores
+  /// addresses that the driver does not know.
   virtual void note_use(const void* address, StreamHandle stream) noexcept = 0;
 
-  /// What a bug report should say, in order: ("runtime", "13.0"), ("device 0", …).
+  /// Texts for a bug report, in order: ("runtime", "13.0"), ("device 0", …).
   virtual std::vector<std::pair<std::string, std::string>> info() = 0;
 
  private:
-  /// What resource(type).allocate(request) does.
+  /// The implementation of resource(kind).allocate(request).
   virtual absl::StatusOr<Block> allocate(DeviceType kind, const AllocationRequest& request) = 0;
 
   class Resource final : public MemoryResource {
@@ -222,22 +223,22 @@ class DeviceDriver {
   std::array<Resource, 3> resources_;
 };
 
-/// 1 and 2 and every other handle but 0 pass; for 0 the error says what to pass instead.
+/// kValue for 0, with the handles to pass instead. All other handles pass.
 absl::Status check_stream_number(StreamHandle stream);
 
 // --- The process ---------------------------------------------------------------------------------
 
-/// Whether the process has begun to end. Drivers then give nothing back.
+/// Whether the process has begun to exit. Drivers then do not release anything.
 bool process_is_exiting() noexcept;
-/// Says that it has: for exit handlers.
+/// Notes that the process exits: for exit handlers.
 void note_process_exit() noexcept;
 
-/// The process that started a driver, for which alone it works.
+/// The process that started a driver. The driver works only there.
 class DriverProcess {
  public:
   DriverProcess();
   bool is_this_process() const noexcept;
-  /// Error: kDeviceUnavailable in a child after fork, saying so and what to do.
+  /// Error: kDeviceUnavailable in a child after fork, with advice.
   absl::Status check(std::string_view driver_name) const;
 
  private:

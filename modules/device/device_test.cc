@@ -89,8 +89,8 @@ TEST(DriverProcess, EndsAtFork) {
       ::testing::ExitedWithCode(0), "");
 }
 
-// A global, older than every driver: in the child below it says how it found the process when it
-// went.
+// A global that is older than every driver. Its destructor reports the state of the exiting child
+// process below.
 struct LastWord {
   bool speaks = false;
   ~LastWord() {

@@ -28,10 +28,10 @@ constexpr std::uint8_t kDlpackUint = 1;
 constexpr std::uint8_t kDlpackComplex = 5;
 constexpr std::uint8_t kDlpackBool = 6;
 
-// A type with a spelling in every language.
+// A type with a spelling in every protocol.
 struct PlainRow {
   Kind kind;
-  std::uint8_t dlpack_code;  // kNoCode: DLPack has no word for it
+  std::uint8_t dlpack_code;  // kNoCode: not in DLPack
   std::int64_t itemsize_bytes;
   const char* name;
   const char* native_format;
@@ -41,11 +41,11 @@ struct PlainRow {
 
 constexpr std::uint8_t kNoCode = 0xFF;
 
-// A typestr's letters in the order of Kind, to kVoid. A narrow type is written as raw bytes.
+// A typestr's letters in the order of Kind, up to kVoid. A narrow type is spelled as raw bytes.
 constexpr std::string_view kKindLetters = "biufcVmMSUV";
 
-// The letters of 64-bit integers are those NumPy uses: "l" where a long has 64 bits. With an
-// explicit order the standard lengths hold, and "q" is the only letter (PB-21).
+// The letters of 64-bit integers are NumPy's: "l" where a long has 64 bits. With an explicit byte
+// order the lengths are standard, and only "q" has 64 bits (PB-21).
 constexpr bool kLongIs64 = sizeof(long) == 8;
 constexpr const char* kInt64Letter = kLongIs64 ? "l" : "q";
 constexpr const char* kUint64Letter = kLongIs64 ? "L" : "Q";
@@ -69,7 +69,7 @@ constexpr std::array<PlainRow, 16> kPlain{{
     {Kind::kComplex, kNoCode, 2 * sizeof(long double), "clongdouble", "Zg", "<Zg", ">Zg"},
 }};
 
-// A type that only DLPack and its name tell apart. Names are those of the ml_dtypes package.
+// A type that only DLPack and its name distinguish. Names are those of the ml_dtypes package.
 struct NarrowRow {
   const char* name;
   std::uint8_t dlpack_code;
@@ -108,7 +108,7 @@ absl::Status bad_spelling(std::string_view language, std::string_view text, std:
                      "pass a NumPy dtype's own spelling"});
 }
 
-// A decimal number that is all of `digits`; nothing otherwise, or beyond 64 bits.
+// The number if all of `digits` is a decimal number of at most 64 bits, else nothing.
 std::optional<std::int64_t> parse_number(std::string_view digits) {
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
@@ -118,7 +118,7 @@ std::optional<std::int64_t> parse_number(std::string_view digits) {
 
 }  // namespace
 
-// What a type says about itself that no table knows. Empty where it says nothing.
+// Texts of a type outside the tables; may be empty.
 struct DTypeText {
   std::string name;
   std::string typestr;
@@ -207,14 +207,14 @@ absl::StatusOr<DType> plain_of(Kind kind, std::int64_t itemsize_bytes, ByteOrder
     }
     return DTypeMaker::plain(row, order);
   }
-  return bad_spelling(language, text, "its kind has no such length");
+  return bad_spelling(language, text, "its kind does not have this length");
 }
 
 absl::StatusOr<DType> run_of(Kind kind, std::int64_t count, ByteOrder order,
                              std::string_view language, std::string_view text) {
   const std::int64_t unit_bytes = kind == Kind::kText ? 4 : 1;
   const auto itemsize_bytes = checked::mul(count, unit_bytes);
-  // `bits` is reckoned from it.
+  // `bits` is computed from it.
   if (!itemsize_bytes || !checked::mul(*itemsize_bytes, CHAR_BIT)) {
     return bad_spelling(language, text, "its length leaves 64 bits");
   }
@@ -296,7 +296,7 @@ constexpr std::array<FormatLetter, 19> kFormatLetters{{
     {'e', Kind::kFloat, 2, 2},
     {'f', Kind::kFloat, 4, 4},
     {'d', Kind::kFloat, 8, 8},
-    // No standard length is defined; NumPy writes ">g" and means the platform's.
+    // The standard does not define a length; NumPy writes ">g" for the platform's.
     {'g', Kind::kFloat, sizeof(long double), sizeof(long double)},
     {'F', Kind::kComplex, 8, 8},
     {'D', Kind::kComplex, 16, 16},
@@ -307,7 +307,7 @@ struct FormatPrefix {
   bool standard_lengths = false;
 };
 
-// Takes the prefix off the front of `format`.
+// Removes and returns the prefix of `format`.
 FormatPrefix take_prefix(std::string_view& format) {
   if (format.empty()) return {};
   const char first = format.front();
@@ -318,7 +318,7 @@ FormatPrefix take_prefix(std::string_view& format) {
   return {kNativeOrder, first == '='};
 }
 
-// The length and kind that one letter (or Z and a letter) names; nothing if it names none.
+// The length and kind of one letter (or Z and a letter); nothing for other letters.
 std::optional<std::pair<Kind, std::int64_t>> read_letters(std::string_view letters, bool standard) {
   const bool complex = letters.size() == 2 && letters[0] == 'Z';
   if (complex) letters.remove_prefix(1);

@@ -69,7 +69,7 @@ TEST(CheckArray, ExampleOfTheReadme) {
   EXPECT_EQ(
       refused.status().message(),
       "X-7: the array within the memory that was exported is in bytes 8 to 40, but must be in "
-      "bytes 0 to 32; correct the object that offers it");
+      "bytes 0 to 32; correct the object that exports it");
 }
 
 TEST(CheckArray, FillsInStridesOfCOrder) {
@@ -128,7 +128,7 @@ TEST(CheckArray, RefusesAddressZeroWhereThereAreBytes) {
   EXPECT_TRUE(check_array(array_at(0, {0, 3}), kRules).ok());
 }
 
-TEST(CheckArray, StaysInTheMemoryThatWasLent) {
+TEST(CheckArray, StaysInTheExportedMemory) {
   RawArray array = array_at(4096, {4});
   array.memory = KnownMemory{.address = 4096, .length_bytes = 32};
   EXPECT_TRUE(check_array(array, kRules).ok());

@@ -40,7 +40,7 @@ absl::StatusOr<BufferDescriptor> describe(BufferDescriptor descriptor) {
 
 namespace {
 
-constexpr std::string_view kAskProducer = "correct the object that offers it";
+constexpr std::string_view kAskProducer = "correct the object that exports it";
 
 struct Checker {
   const RawArray& array;
@@ -72,7 +72,8 @@ struct Checker {
     return absl::OkStatus();
   }
 
-  /// Elements × itemsize; extents of 0 count as 1, because strides are made of the others.
+  /// Elements × itemsize. Extents of 0 count as 1, because strides are products of the other
+  /// extents.
   absl::Status check_size() const {
     std::optional<std::int64_t> product = array.dtype.itemsize_bytes();
     for (const std::int64_t extent : array.shape.values) {
@@ -115,7 +116,7 @@ std::optional<std::uintptr_t> moved(std::uintptr_t address, std::int64_t offset_
   return result;
 }
 
-/// The hull lies in the address space, and in the memory that was exported.
+/// The hull is in the address space, and in the exported memory.
 absl::Status check_hull(const Checker& check, const StridedView& view) {
   const RawArray& array = check.array;
   const std::optional<checked::ByteHull> hull = byte_hull(view);
@@ -130,7 +131,7 @@ absl::Status check_hull(const Checker& check, const StridedView& view) {
                          "within the address space from where it starts");
   }
   if (!array.memory || !touches_bytes) return absl::OkStatus();
-  // Both differences are taken modulo 2^64 and are right where the array starts in the memory.
+  // Both differences are modulo 2^64. They are correct if the array starts in the memory.
   const KnownMemory& memory = *array.memory;
   const bool starts_inside =
       array.address >= memory.address &&

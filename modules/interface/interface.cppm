@@ -1,20 +1,21 @@
-// gridbuf.interface: what an array looks like to other libraries.
+// gridbuf.interface: the descriptor and the element types by which other libraries see an array.
 //
-// An array leaves gridbuf through the array interface, the buffer protocol or DLPack. Each says the
-// same six things in its own units and grammar. `BufferDescriptor` says them once, in bytes, and
-// each protocol's library translates it, so that the protocols cannot disagree (XA-01 … XA-06). A
-// descriptor is checked where it is made (`describe`), and keeps the memory alive.
+// An array leaves gridbuf through the array interface, the buffer protocol or DLPack. Each protocol
+// has six equal fields, with different units and grammar. `BufferDescriptor` has them once, in
+// bytes, and each protocol's library translates it, so that the protocols cannot disagree (XA-01 …
+// XA-06). `describe` makes and checks a descriptor, which keeps the memory alive.
 //
 // Element types. One table has all four spellings (typestr "<f8", PEP 3118 format "d", DLPack's
-// code and bits, name "float64") of every type that has fixed ones (XA-04). Where a protocol has no
-// word for a type the answer is "none", not a type of the same length. Structured types and dates
-// carry the text of the library that made them (NumPy), which is passed on unread.
+// code and bits, name "float64") of every type that has fixed spellings (XA-04). Where a protocol
+// cannot name a type, the result is "none", not another type of that length. Structured types and
+// dates carry a text of the library that made them (NumPy), which gridbuf passes on without reading
+// it.
 //
-// Foreign descriptors. A wrong number that is believed becomes a read or a write at a wild address.
-// So each protocol has a reader that takes the fields as they were found (`Found`), checks each
-// against its rule, and returns a view or an error that begins with the rule's id ("AI-16: …").
-// The arithmetic exists once, in `check_array`. A list of extents is cut at kMaxNdim entries and
-// keeps its true length (AI-04). Strides that carry no meaning are those of a dense array (DP-33).
+// Foreign descriptors. An unchecked wrong number becomes an access to a wild address. So each
+// protocol has a reader that takes the fields as found (`Found`) and checks each field against its
+// rule. It returns a view, or an error that begins with the rule's id ("AI-16: …"). `check_array`
+// has the common arithmetic. A list of extents is cut at kMaxNdim entries and keeps its true length
+// (AI-04). Strides without a meaning become those of a dense array (DP-33).
 module;
 
 #include <bit>
@@ -51,7 +52,7 @@ enum class Kind : std::uint8_t {
   kBytes,       // a fixed number of bytes of text
   kText,        // a fixed number of UCS4 characters
   kVoid,        // raw bytes
-  kStructured,  // fields; carries its own format and descr
+  kStructured,  // fields; carries its format and descr
 };
 
 /// The characters are those of a typestr.
@@ -74,7 +75,7 @@ inline constexpr std::uint8_t kDlpackInt = 0;
 inline constexpr std::uint8_t kDlpackFloat = 2;
 inline constexpr std::uint8_t kDlpackBfloat = 4;
 
-struct DTypeText;  // what no table knows of a type
+struct DTypeText;  // properties of a type outside the tables
 
 class DType {
  public:
@@ -85,12 +86,12 @@ class DType {
   static absl::StatusOr<DType> from_name(std::string_view name);
 
   /// The array interfaces' spelling: "<f8", "|b1", ">U12", "<M8[ns]", "|V7" (AI-06, AI-07). Errors:
-  /// kValue if malformed or of a length the kind does not have; kType for objects ("|O8") and bit
-  /// fields ("|t8"), which have no fixed bytes.
+  /// kValue if malformed or of a length that the kind does not have; kType for objects ("|O8") and
+  /// bit fields ("|t8"), whose bytes are not fixed.
   static absl::StatusOr<DType> from_typestr(std::string_view typestr);
 
   /// A PEP 3118 format of one element of `itemsize_bytes` (PB-20 … PB-22; complex as "Zd" or "D").
-  /// Anything with fields becomes a structured type that carries the text. Errors: kValue if a
+  /// A format with fields becomes a structured type that carries the text. Errors: kValue if a
   /// plain format is malformed or not of that length; kType for objects and pointers.
   static absl::StatusOr<DType> from_format(std::string_view format, std::int64_t itemsize_bytes);
 
@@ -98,39 +99,39 @@ class DType {
   /// than 1 (DL-23, DL-26).
   static absl::StatusOr<DType> from_dlpack(const DlpackType& type);
 
-  /// A type of fields. `format` may be empty: then it has no buffer format. Error kValue:
+  /// A type of fields. With an empty `format` it does not have a buffer format. Error kValue:
   /// itemsize_bytes < 0.
   static absl::StatusOr<DType> structured(std::int64_t itemsize_bytes, std::string format,
                                           std::string descr);
 
   Kind kind() const { return kind_; }
-  /// Value bits of one element; less than 8 × itemsize for narrow types of part of a byte.
+  /// Value bits of one element; less than 8 × itemsize for types shorter than a byte.
   std::int64_t bits() const { return bits_; }
   std::int64_t itemsize_bytes() const { return itemsize_bytes_; }
   ByteOrder byte_order() const { return order_; }
   bool is_native() const { return order_ == kNativeOrder || order_ == ByteOrder::kIrrelevant; }
-  /// The length of the units whose bytes are swapped between byte orders: half an element for
-  /// complex, a character for text, 1 where order does not matter and for structured types.
+  /// The length of the unit in which bytes are swapped between byte orders. It is half an element
+  /// for complex, a character for text, and 1 for structured types and for types without an order.
   std::int64_t swap_unit_bytes() const;
 
-  /// The same type in the other byte order; itself where order does not matter.
+  /// This type in the opposite byte order; unchanged where order does not matter.
   DType byteswapped() const;
 
   /// For messages: "float64", "float64 (big-endian)", "datetime64[ns]", "void(7)".
   std::string name() const;
 
-  /// Always there; "|V24" for structured types, "<V2" for bfloat16.
+  /// Every type has a typestr; "|V24" for structured types, "<V2" for bfloat16.
   std::string typestr() const;
 
-  /// PEP 3118, or nullptr where it has no word: dates and narrow types (as NumPy decides). Lives as
-  /// long as this object or a copy of it.
+  /// The PEP 3118 format, or nullptr where it cannot name the type: dates and narrow types, as in
+  /// NumPy. Lives as long as this object or a copy of it.
   const char* format() const;
 
   /// The array interface's `descr` as a Python literal: [('', '<f8')] unless the type has fields.
   std::string descr() const;
 
-  /// DLPack's spelling. Error kBuffer where it has none: the order is not native (DL-16), dates,
-  /// text, raw and structured types, long double.
+  /// DLPack's spelling. Error kBuffer for types that DLPack cannot name: those in a byte order that
+  /// is not native (DL-16), dates, text, raw and structured types, long double.
   absl::StatusOr<DlpackType> dlpack() const;
 
   /// Whether elements are padded to whole bytes (FP6, FP4, 2- and 4-bit integers).
@@ -154,22 +155,22 @@ class DType {
 // ---- The descriptor. ----
 
 struct BufferDescriptor {
-  /// What view.offset_bytes counts from; may be null if there are no elements.
+  /// The origin of view.offset_bytes; may be null for an array without elements.
   std::byte* block = nullptr;
   /// Shape, byte strides, offset of element (0, …, 0), itemsize.
   StridedView view;
   DType dtype;
   bool readonly = false;
   Device device;
-  /// Keeps the memory alive. May be empty: then the caller does.
+  /// Keeps the memory alive. If it is empty, the caller must do so.
   Owner owner;
 
-  /// The address of element (0, …, 0): what every protocol calls the data pointer (AI-15).
+  /// The address of element (0, …, 0): the data pointer of every protocol (AI-15).
   inline std::byte* first_element() const { return block + view.offset_bytes; }
   inline bool is_empty() const { return gridbuf::is_empty(view.shape); }
   /// Number of elements × itemsize, without padding (PB-03).
   inline std::int64_t nbytes() const {
-    // `describe` has checked that neither leaves 64 bits.
+    // `describe` has checked that both products fit in 64 bits.
     return checked::mul(checked::product(view.shape.span()).value_or(0), view.itemsize_bytes)
         .value_or(checked::kMaxBytes);
   }
@@ -187,7 +188,7 @@ struct Found {
   enum class State : std::uint8_t {
     kAbsent,
     kNone,
-    kWrongKind,   // not of the kind that the protocol asks for; `text` shows it
+    kWrongKind,   // not of the kind that the protocol requires; `text` shows it
     kOutOfRange,  // of the kind, but beyond 64 bits; `text` shows it
     kValue,
   };
@@ -209,9 +210,9 @@ struct Found {
   bool is_missing() const { return state == State::kAbsent || state == State::kNone; }
 };
 
-/// Extents or strides as found: at most kMaxNdim of them are kept.
+/// Extents or strides as found. At most kMaxNdim entries are kept.
 struct RawExtents {
-  std::int64_t count = 0;  // how many there were
+  std::int64_t count = 0;  // the true number
   Extents values = {};
 
   /// Requires 0 ≤ count ≤ kMaxNdim.
@@ -223,7 +224,7 @@ struct RawExtents {
   }
 };
 
-/// Memory whose length is known: a buffer that a producer exports.
+/// Memory of known length: a buffer that a producer exports.
 struct KnownMemory {
   std::uintptr_t address = 0;
   std::int64_t length_bytes = 0;
@@ -232,28 +233,28 @@ struct KnownMemory {
 /// A view of foreign memory that passed all checks.
 struct ImportedView {
   /// The block is the address of element (0, …, 0), the offset 0. If `owner` is empty, the caller
-  /// keeps the producer alive.
+  /// must keep the producer alive.
   BufferDescriptor memory;
-  /// The stream to wait on before the memory is touched; nothing if no work is pending on it.
+  /// The stream to wait for before an access to the memory; nothing if work is not pending.
   std::optional<std::uint64_t> stream;
-  /// Whether every element lies at a multiple of its type's alignment.
+  /// Whether every element is at a multiple of its type's alignment.
   bool is_aligned = true;
-  /// DLPack says that the memory is a copy made for this consumer.
+  /// Whether, according to DLPack, the memory is a copy for this consumer.
   bool is_copied = false;
 };
 
-/// The ids under which a protocol's catalogue has the checks of `check_array`.
+/// The ids of the checks of `check_array` in a protocol's catalogue.
 struct ArrayRules {
   std::string_view ndim;     // at most kMaxNdim dimensions
   std::string_view extents;  // none negative
   std::string_view size;     // elements × itemsize fits
   std::string_view strides;  // one per dimension
-  std::string_view hull;     // every element's bytes lie in the address space
-  std::string_view null;     // no address 0 where there are bytes
-  std::string_view inside;   // the hull lies in the memory that was exported
+  std::string_view hull;     // every element's bytes are in the address space
+  std::string_view null;     // address 0 only without bytes
+  std::string_view inside;   // the hull is in the exported memory
 };
 
-/// What all protocols say of an array, in one unit.
+/// The fields that all protocols have, in bytes.
 struct RawArray {
   std::uintptr_t address = 0;  // of element (0, …, 0)
   RawExtents shape;
@@ -263,16 +264,16 @@ struct RawArray {
   std::optional<KnownMemory> memory;
 };
 
-/// The array as a view in host memory, or the error of the first rule that it breaks, of class
-/// `error_class`.
+/// The array as a view in host memory, or an error of class `error_class` for the first broken
+/// rule.
 absl::StatusOr<ImportedView> check_array(const RawArray& array, const ArrayRules& rules,
                                          ErrorClass error_class = ErrorClass::kValue);
 
 /// An error that begins with the rule's id: "AI-16: data is …, but must be …; …".
 absl::Status refuse(std::string_view rule, ErrorClass error_class, const Problem& problem);
 
-/// The same for a field of a wrong kind (kType), beyond 64 bits (kValue) or missing (kValue):
-/// `name` is the field's, `bound` what it must be. Requires !field.has_value().
+/// The error for a field of a wrong kind (kType), beyond 64 bits (kValue) or missing (kValue).
+/// `name` is the field, `bound` its required value. Requires !field.has_value().
 template <class T>
 absl::Status refuse_field(std::string_view rule, const Found<T>& field, std::string_view name,
                           std::string_view bound, std::string_view advice) {

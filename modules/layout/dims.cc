@@ -20,7 +20,7 @@ namespace gridbuf {
 namespace {
 
 constexpr std::string_view kSpatialNames = "IJK";
-constexpr std::size_t kShownBytes = 40;  // A name may be anything; a message stays readable.
+constexpr std::size_t kShownBytes = 40;  // Keeps messages short for any text.
 
 // The characters of UTF-8 text. Stray continuation bytes stay with the byte before them.
 std::vector<std::string_view> characters(std::string_view text) {
@@ -123,7 +123,7 @@ absl::StatusOr<Dims> parse_dims(std::span<const std::string_view> names, int ndi
   for (const std::string_view name : names) {
     const absl::StatusOr<Dim> dim = parse_dim(name);
     if (!dim.ok()) return dim.status();
-    // A list that is too long is refused below, by its length; it need not be held for that.
+    // A list that is too long is refused below, by its length.
     if (dims.size() < kMaxNdim) dims.push_back(*dim);
   }
   if (names.size() != static_cast<std::size_t>(ndim)) return wrong_count(names.size(), ndim);
@@ -141,7 +141,7 @@ absl::Status validate_dims(const Dims& dims, int ndim) {
                           {.name = absl::StrCat("dims[", i, "]"),
                            .found = quoted_name(to_string(dims[i])),
                            .bound = absl::StrCat("another name than dims[", j, "]"),
-                           .advice = "give every dimension a name of its own"});
+                           .advice = "give every dimension a different name"});
       }
     }
   }
@@ -151,7 +151,7 @@ absl::Status validate_dims(const Dims& dims, int ndim) {
 absl::Status validate_layout_map(const LayoutMap& layout, int ndim) {
   if (layout.size() == ndim && is_permutation(layout)) return absl::OkStatus();
   const std::string bound = ndim == 0
-                                ? "empty, for there are no dimensions"
+                                ? "empty, because the shape is ()"
                                 : absl::StrCat("a permutation of 0 to ", ndim - 1,
                                                ", one rank per dimension (0 = largest stride)");
   return make_error(ErrorClass::kValue, {.name = "layout",

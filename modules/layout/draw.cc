@@ -12,8 +12,8 @@ module gridbuf.layout;
 namespace gridbuf {
 namespace {
 
-// Of `count` things, which are shown when at most `limit` may be: the first `head` and the last
-// `tail`. The end is worth showing, for that is where padding is.
+// At most `limit` of `count` columns or rows are shown: the first `head` and the last `tail`. The
+// end is shown because it has the padding.
 struct Shown {
   std::int64_t head = 0;
   std::int64_t tail = 0;
@@ -27,7 +27,7 @@ Shown shown_of(std::int64_t count, int limit) {
   return {most - tail, tail, count - most};
 }
 
-// One picture: a layout, the order of its dimensions in memory, and what is known about them.
+// One drawing: a layout, the order of its dimensions in memory, their names and halo.
 class Picture {
  public:
   Picture(const Layout& layout, const DrawOptions& options)

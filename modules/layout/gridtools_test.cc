@@ -1,8 +1,8 @@
-// Our plans against GridTools' C++ storages: the same strides, the same padding, the same aligned
-// element.
+// Compares layouts with GridTools' C++ storages: strides, padding and the aligned element must be
+// equal.
 //
-// GridTools knows layouts at compile time and has no names of dimensions, so each comparison is one
-// instantiation; the shapes are many. Where the two differ on purpose, a test says so.
+// GridTools knows layouts at compile time and does not name dimensions, so each comparison is one
+// instantiation with many shapes. Tests name the intended differences.
 
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ import gridbuf.layout;
 
 namespace gridtools_test {
 
-// GridTools' own header for GPUs wants CUDA's; its layout and alignment are these.
+// GridTools' header for GPUs needs CUDA's headers; this has its layout and alignment.
 struct GpuLayout {
   template <std::size_t dims, class = std::make_index_sequence<dims>>
   struct Reversed;
@@ -64,7 +64,7 @@ using gridbuf::Layout;
 template <std::size_t dims>
 using Shape = std::array<int, dims>;
 
-// A record whose length is no power of two.
+// A record whose length is not a power of two.
 struct Record {
   std::array<std::int32_t, 3> values;
 };
@@ -113,7 +113,7 @@ void compare_one(std::string_view preset_name, const Shape<dims>& shape, const S
 
 template <class Traits, class T, std::size_t dims>
 void compare(std::string_view preset, std::string_view names) {
-  // From one element to a few cache lines of the contiguous dimension, whichever it is.
+  // From one element to a few cache lines, for the contiguous dimension.
   constexpr std::array<int, 6> kExtents{1, 2, 7, 16, 33, 65};
   for (const int first : kExtents) {
     for (const int last : kExtents) {
@@ -157,8 +157,8 @@ TEST(GridTools, AllocatesGpuStoragesAsWePlan) {
 
 TEST(GridTools, PutsTheFirstOfTwoDataDimensionsOutermostForKFirstOnly) {
   compare<gridtools::storage::cpu_kfirst, double, 5>("gt:cpu_kfirst", "IJK01");
-  // For the others GridTools reverses data dimensions. Here the lowest number is the outermost in
-  // every preset (docs/spec.md 1.12): one rule for all.
+  // GridTools reverses data dimensions in other layouts. In gridbuf the lowest number is outermost
+  // in every preset (docs/spec.md 1.12).
   const auto theirs = gridtools::storage::builder<gridtools::storage::cpu_ifirst>.type<double>()
                           .dimensions(8, 3, 4, 5, 6)
                           .build();

@@ -36,10 +36,10 @@ absl::Status too_large(const LayoutRequest& request) {
 
 absl::Status bad_aligned_index(const LayoutRequest& request, int axis) {
   const std::int64_t extent = request.shape[axis];
-  return value_error(absl::StrCat("aligned_index[", axis, "]"),
-                     absl::StrCat(request.aligned_index[axis]),
-                     extent == 0 ? "0, for the extent is 0" : absl::StrCat("in [0, ", extent, ")"),
-                     "take an index that the shape has");
+  return value_error(
+      absl::StrCat("aligned_index[", axis, "]"), absl::StrCat(request.aligned_index[axis]),
+      extent == 0 ? "0, because the extent is 0" : absl::StrCat("in [0, ", extent, ")"),
+      "use an index inside the shape");
 }
 
 // The message of a fault. Only ever called for requests that failed.

@@ -3,32 +3,33 @@
 // `make_plan` turns a `LayoutRequest` (shape, item size, layout map, alignment, aligned index,
 // names, halo) into a `Layout`: byte strides, padded shape, sizes, and which element is aligned.
 // Allocation, copies and exports read it, and none of them computes a size. This library is
-// arithmetic only: no allocation, no I/O, no Python. Nearly all of it is constexpr, and texts are
-// made only for errors.
+// arithmetic only: it does not allocate, read files or use Python. Nearly all of it is constexpr.
+// It makes texts only for errors.
 //
 // Sizes. `gridbuf::checked` is the only code that multiplies, adds and rounds sizes: array
-// libraries that computed a byte count elsewhere have advisories for it. A result is a value or
-// nothing (`std::optional`), so there is no wrapped number to use by mistake. The limit is
-// PTRDIFF_MAX, because a larger object cannot be indexed by pointer differences.
+// libraries that computed byte counts in several places have security advisories for it. A result
+// is a value or nothing (`std::optional`), so a wrapped number cannot be used by mistake. The limit
+// is PTRDIFF_MAX, because a larger object cannot be indexed by pointer differences.
 //
-// Padding follows the lcm rule: with more than one dimension, the extent of the contiguous one is
-// rounded up to a multiple of alignment / gcd(alignment, itemsize) elements. A row is then a whole
-// number of alignments whatever the item size, and *every element whose index in the contiguous
-// dimension equals the aligned index's is aligned*. A layout promises offsets and the allocator one
-// address: (block + aligned_offset_bytes()) % alignment_bytes() == 0. Keeping the two apart is why
-// a layout is a plain value that can be compared, printed and made at compile time.
+// Padding follows the lcm rule. With more than one dimension, the extent of the contiguous
+// dimension is rounded up to a multiple of alignment / gcd(alignment, itemsize) elements. A row is
+// then a whole number of alignments for every item size. So *an element is aligned if its index in
+// the contiguous dimension equals that of the aligned index*. A layout promises offsets; the
+// allocator promises one address: (block + aligned_offset_bytes()) % alignment_bytes() == 0.
+// Because the promises are separate, a layout is a plain value. It can be compared, printed and
+// made at compile time.
 //
-// Layout maps are lists of ranks: entry i belongs to dimension i; 0 is the largest stride and
-// ndim - 1 the smallest. (2, 0, 1) on (3, 4, 5) elements of 8 bytes gives the strides (8, 120, 24).
-// The inverse reading ("the order of the dimensions") differs for every 3-cycle and agrees for
-// everything simpler, which is why tests use 3-cycles. `axes_by_rank` converts.
+// Layout maps are lists of ranks. Entry i belongs to dimension i; rank 0 has the largest stride,
+// rank ndim - 1 the smallest. (2, 0, 1) on (3, 4, 5) elements of 8 bytes gives the strides (8, 120,
+// 24). The inverse map lists the dimensions by rank; `axes_by_rank` computes it. A swap of two
+// dimensions is its own inverse, so tests use 3-cycles, which are not.
 //
 // Names. A dimension's name is one integer (`Dim`), so data dimension 10 comes after 2, and a list
-// of names needs no heap. A preset orders dimensions by name and not by position: a (K, J, I) array
-// gets the memory of an (I, J, K) one. A halo is a (lower, upper) pair per dimension; it never
-// changes the shape, and only gives the default of the aligned index.
+// of names needs no heap memory. A preset orders dimensions by name and not by position: a (K, J,
+// I) array gets the memory layout of an (I, J, K) array. A halo is a (lower, upper) pair per
+// dimension. It never changes the shape; it only gives the default of the aligned index.
 //
-// The same request gives the same layout on every machine. All functions are safe on any thread.
+// A request gives the same layout on every machine. All functions are safe on any thread.
 
 module;
 
@@ -61,12 +62,12 @@ export namespace gridbuf::checked {
 
 // ---- Checked sizes. ----
 
-// Results are in [-kMaxBytes, kMaxBytes], so negating one is always defined.
+// Results are in [-kMaxBytes, kMaxBytes], so their negatives exist, too.
 
-/// The largest number of bytes, or of elements, that anything here may have (2^63 - 1).
+/// The largest number of bytes or of elements: 2^63 - 1.
 inline constexpr std::int64_t kMaxBytes = std::numeric_limits<std::ptrdiff_t>::max();
 
-/// The largest alignment that can be asked for: 1 MiB. Layouts and allocations both check it.
+/// The largest alignment of a request: 1 MiB. Layouts and allocations both check it.
 inline constexpr std::int64_t kMaxAlignmentBytes = std::int64_t{1} << 20;
 
 /// a * b, or nothing if it is outside [-kMaxBytes, kMaxBytes].
@@ -83,22 +84,23 @@ constexpr std::optional<std::int64_t> add(std::int64_t a, std::int64_t b) noexce
   return result;
 }
 
-/// a / b. Nearly every step is 1, and a division of 64 bits takes as long as ten additions.
-/// Requires b > 0.
+/// a / b. Most divisors here are 1, and a 64-bit division takes as long as ten additions. Requires
+/// b > 0.
 constexpr std::int64_t quotient(std::int64_t a, std::int64_t b) noexcept {
   return b == 1 ? a : a / b;
 }
 
-/// The smallest multiple of `multiple` that is >= `value`. Nothing if that exceeds kMaxBytes, or if
-/// value < 0 or multiple < 1. `multiple` may be any number, not only a power of two.
+/// The smallest multiple of `multiple` that is >= `value`. Nothing if it exceeds kMaxBytes, or if
+/// value < 0 or multiple < 1. `multiple` need not be a power of two.
 constexpr std::optional<std::int64_t> align_up(std::int64_t value, std::int64_t multiple) noexcept {
   if (value < 0 || multiple < 1) return std::nullopt;
   const std::int64_t excess = value % multiple;
   return excess == 0 ? std::optional(value) : add(value, multiple - excess);
 }
 
-/// The product of `extents` (1 for none). A zero extent makes it 0, but, as in NumPy, the product
-/// of the others must still fit, because strides are made of them. Nothing for negative extents.
+/// The product of `extents` (1 for none). A zero extent makes the product 0. As in NumPy, the
+/// product of the other extents must still fit, because strides are products of them. Nothing for
+/// negative extents.
 constexpr std::optional<std::int64_t> product(std::span<const std::int64_t> extents) noexcept {
   std::int64_t result = 1;
   bool any_zero = false;
@@ -112,17 +114,17 @@ constexpr std::optional<std::int64_t> product(std::span<const std::int64_t> exte
   return any_zero ? 0 : result;
 }
 
-/// The multiple, in elements, that the contiguous extent is rounded up to so that every row starts
-/// alike: alignment / gcd(alignment, itemsize). Its byte length is lcm(alignment, itemsize) (unless
-/// itemsize is 0, where it is 1 element), so no itemsize is ever "not divisible".
-/// Requires alignment_bytes >= 1, itemsize_bytes >= 0.
+/// The contiguous extent is rounded up to a multiple of this many elements, so that all rows start
+/// alike: alignment / gcd(alignment, itemsize). In bytes it is lcm(alignment, itemsize), so every
+/// item size divides it. For an item size of 0 it is 1 element. Requires alignment_bytes >= 1,
+/// itemsize_bytes >= 0.
 constexpr std::int64_t padding_multiple(std::int64_t alignment_bytes,
                                         std::int64_t itemsize_bytes) noexcept {
   return alignment_bytes / std::gcd(alignment_bytes, itemsize_bytes);
 }
 
-/// The bytes between the lowest and the highest one that an array touches: offsets in
-/// [lowest_bytes, highest_bytes) relative to where the array's offsets count from.
+/// The range of bytes that an array touches: offsets [lowest_bytes, highest_bytes), counted from
+/// the origin of the array's offsets.
 struct ByteHull {
   std::int64_t lowest_bytes = 0;
   std::int64_t highest_bytes = 0;  // One past the last byte; equal to lowest_bytes if empty.
@@ -133,8 +135,8 @@ struct ByteHull {
 
 /// The hull of an array whose element (0, ..., 0) starts at `offset_bytes`. Strides may be negative
 /// or zero. An array without elements touches nothing: its hull is [offset, offset), whatever its
-/// strides. Strides of extents of 1 are ignored. Nothing if a bound or the length leaves the limit,
-/// if `shape` and `strides_bytes` differ in length, or for a negative extent or itemsize.
+/// strides. Strides of extents of 1 are ignored. Nothing if a bound or the length exceeds the
+/// limit, if `shape` and `strides_bytes` differ in length, or for a negative extent or itemsize.
 constexpr std::optional<ByteHull> byte_hull(std::span<const std::int64_t> shape,
                                             std::span<const std::int64_t> strides_bytes,
                                             std::int64_t itemsize_bytes,
@@ -169,8 +171,9 @@ export namespace gridbuf {
 /// The most dimensions that an array can have, as in NumPy.
 inline constexpr int kMaxNdim = 64;
 
-/// A vector of at most kMaxNdim values, stored in place. Copies and compares its live entries only.
-/// `T` is trivially copyable and cheap to make. Sizes are `int`, as numbers of dimensions are.
+/// A vector of at most kMaxNdim values, stored in place. Copies and comparisons use only its live
+/// entries. `T` is trivially copyable and cheap to make. Sizes are `int`, like numbers of
+/// dimensions.
 template <class T>
   requires std::is_trivially_copyable_v<T>
 class SmallVec {
@@ -185,7 +188,7 @@ class SmallVec {
   constexpr SmallVec(int count, const T& value) noexcept : SmallVec() {
     require(count >= 0 && count <= kMaxNdim);
     size_ = count;
-    // As in copies: a fixed number of writes where a loop would be longer.
+    // A fixed number of writes is faster than a loop, as in copies.
     for (int i = 0; i < kUsualNdim; ++i) entries()[i] = value;
     for (int i = kUsualNdim; i < count; ++i) entries()[i] = value;
   }
@@ -194,7 +197,8 @@ class SmallVec {
   constexpr SmallVec(std::initializer_list<T> values) noexcept
       : SmallVec(std::span<const T>(values.begin(), values.size())) {}
 
-  /// A copy of `values`. Requires at most kMaxNdim; use `make_extents` for what a user passed.
+  /// A copy of `values`. Requires at most kMaxNdim; use `make_extents` for values that a user
+  /// passed.
   constexpr explicit SmallVec(std::span<const T> values) noexcept : SmallVec() {
     require(values.size() <= static_cast<std::size_t>(kMaxNdim));
     for (const T& value : values) entries()[size_++] = value;
@@ -254,7 +258,7 @@ class SmallVec {
 
   friend constexpr bool operator==(const SmallVec& a, const SmallVec& b) noexcept {
     if (a.size_ != b.size_) return false;
-    // Entry by entry: calling a function that compares bytes takes longer than three of them.
+    // Entry by entry: a call of memcmp takes longer than comparing three entries.
     for (int i = 0; i < a.size_; ++i) {
       if (a.entries()[i] != b.entries()[i]) return false;
     }
@@ -272,9 +276,9 @@ class SmallVec {
   }
   constexpr T* entries() noexcept { return live_.entries; }
   constexpr const T* entries() const noexcept { return live_.entries; }
-  /// One move of the processor. Entries are mostly copied just after they were written one by one;
-  /// moves of several at once, which the compiler would make of this, then wait until the writes
-  /// have left the processor's store buffer.
+  /// Copies one entry by one processor instruction. Most entries are copied just after they were
+  /// written one by one. The compiler would join the copies into vector instructions, which wait
+  /// until those writes have left the store buffer.
   static void copy_entry(T& target, const T& source) noexcept {
     if constexpr (sizeof(T) == sizeof(std::uint64_t)) {
       move_word<std::uint64_t>(target, source);
@@ -288,14 +292,14 @@ class SmallVec {
   static void move_word(T& target, const T& source) noexcept {
     Word word;
     __builtin_memcpy(&word, &source, sizeof(word));
-    asm("" : "+r"(word));  // keeps the compiler from joining it with its neighbours
+    asm("" : "+r"(word));  // keeps the compiler from joining the copies
     __builtin_memcpy(&target, &word, sizeof(word));
   }
   constexpr void copy_live(const SmallVec& other) noexcept {
     size_ = other.size_;
     if (!std::is_constant_evaluated() && size_ <= kUsualNdim) {
-      // A fixed number of moves, where a loop over 3 entries is as long as a malloc. What lies
-      // behind the live entries is copied unread.
+      // A fixed number of copies, because a loop over 3 entries takes as long as a malloc. Entries
+      // behind the live entries are copied but never used.
       for (int i = 0; i < kUsualNdim; ++i) copy_entry(entries()[i], other.entries()[i]);
       return;
     }
@@ -315,17 +319,17 @@ class SmallVec {
 using Extents = SmallVec<std::int64_t>;
 
 /// A layout map: entry i is the *rank* of dimension i, 0 for the largest stride and ndim - 1 for
-/// the smallest. It is not the inverse permutation.
+/// the smallest. The inverse permutation is `axes_by_rank`.
 using LayoutMap = SmallVec<int>;
 
-/// A list of dimensions, by position; what `transpose` takes.
+/// A list of dimensions, by position, such as the argument of `transpose`.
 using Axes = SmallVec<int>;
 
-/// The values as an `Extents`, or InvalidArgument naming `what` ("shape", "strides", ...), the
-/// number of entries and the bound, when there are more than kMaxNdim. Copies nothing before that.
+/// The values as an `Extents`. InvalidArgument for more than kMaxNdim values; it names `what`
+/// ("shape", "strides", ...), the number of entries and the bound.
 absl::StatusOr<Extents> make_extents(std::span<const std::int64_t> values, std::string_view what);
 
-/// "(3, 4, 5)", "(3,)" or "()": written as a Python tuple, which is how users typed it.
+/// "(3, 4, 5)", "(3,)" or "()": written as a Python tuple, as users type it.
 template <class T>
 std::string to_string(const SmallVec<T>& values) {
   std::string text = "(";
@@ -383,8 +387,8 @@ std::string to_string(Dim dim);
 /// A tuple of names as Python writes it: "('I', 'J', '0')".
 std::string to_string(const Dims& dims);
 
-/// Any text that was meant as a name, as messages show it: in quotes, cut after some 40 bytes, and
-/// valid UTF-8 even if the text is not.
+/// A text that a user passed as a name, for messages: in quotes, cut after about 40 bytes, and
+/// always valid UTF-8.
 std::string quoted_name(std::string_view name);
 
 /// The names when none are given: I, J, K, then 0, 1, ... Requires 0 <= ndim <= kMaxNdim.
@@ -401,14 +405,14 @@ constexpr Dims default_dims(int ndim) noexcept {
 absl::StatusOr<Dim> parse_dim(std::string_view name);
 
 /// The names in a string of one-character names, such as "IJK" or "KI0", for an array of `ndim`
-/// dimensions. InvalidArgument for a character that is no name, a repeat, or another number of
-/// names.
+/// dimensions. InvalidArgument for a character that is not a name, for a repeated name, or for
+/// another number of names.
 absl::StatusOr<Dims> parse_dims(std::string_view one_character_names, int ndim);
 
-/// The same for a sequence of names, such as {"I", "10"}.
+/// The names in a sequence, such as {"I", "10"}. Errors as above.
 absl::StatusOr<Dims> parse_dims(std::span<const std::string_view> names, int ndim);
 
-/// Whether `dims` names each of `ndim` dimensions and none twice.
+/// Whether `dims` has `ndim` distinct names.
 constexpr bool are_names_of(const Dims& dims, int ndim) noexcept {
   if (dims.size() != ndim) return false;
   for (int i = 0; i < ndim; ++i) {
@@ -419,10 +423,10 @@ constexpr bool are_names_of(const Dims& dims, int ndim) noexcept {
   return true;
 }
 
-/// The same as OK, or InvalidArgument saying what is wrong.
+/// OK if are_names_of(dims, ndim), else InvalidArgument with the reason.
 absl::Status validate_dims(const Dims& dims, int ndim);
 
-/// The lowest-numbered data dimension that `dims` does not use; what a new axis is called.
+/// The lowest-numbered data dimension that `dims` does not use: the name of a new axis.
 constexpr Dim unused_data_dim(const Dims& dims) noexcept {
   for (int number = 0;; ++number) {
     bool used = false;
@@ -456,7 +460,7 @@ constexpr bool is_permutation(const LayoutMap& layout) noexcept {
   return seen == (ndim == kMaxNdim ? ~std::uint64_t{0} : (std::uint64_t{1} << ndim) - 1);
 }
 
-/// OK if `layout` is a permutation of 0 .. ndim - 1, else InvalidArgument saying what is wrong.
+/// OK if `layout` is a permutation of 0 .. ndim - 1, else InvalidArgument with the reason.
 absl::Status validate_layout_map(const LayoutMap& layout, int ndim);
 
 /// The dimensions from the largest stride to the smallest: the inverse of the layout map.
@@ -467,12 +471,12 @@ constexpr Axes axes_by_rank(const LayoutMap& layout) noexcept {
   return axes;
 }
 
-/// The layout map of an array that is not ours: ranks by descending |stride|, ties in order of
-/// position. Extents of 1 carry no order, so such dimensions keep their position as rank; an array
-/// without elements has no order at all and counts as C order. Requires equal lengths.
+/// The layout map of a foreign array: ranks by descending |stride|, ties in order of position. The
+/// stride of an extent of 1 carries no meaning, so such a dimension keeps its position as rank. An
+/// array without elements counts as C order. Requires equal lengths.
 LayoutMap layout_of(const Extents& shape, const Extents& strides_bytes);
 
-// ---- Halo: the points around the domain that a computation owns. ----
+// ---- Halo: the points around the domain of a computation. ----
 
 /// The halo of one dimension, in points: `lower` at index 0, `upper` at the end.
 struct HaloWidth {
@@ -497,7 +501,7 @@ constexpr bool fits(HaloWidth width, std::int64_t extent) noexcept {
          width.upper <= extent - width.lower;
 }
 
-/// Whether there is one pair per extent and each fits.
+/// Whether `halo` has one pair per extent and each pair fits.
 constexpr bool fits(const Halo& halo, const Extents& shape) noexcept {
   if (halo.size() != shape.size()) return false;
   for (int axis = 0; axis < shape.size(); ++axis) {
@@ -506,7 +510,7 @@ constexpr bool fits(const Halo& halo, const Extents& shape) noexcept {
   return true;
 }
 
-/// The same as OK, or InvalidArgument with dimension, pair and bound.
+/// OK if fits(halo, shape), else InvalidArgument with dimension, pair and bound.
 absl::Status validate_halo(const Halo& halo, const Extents& shape);
 
 /// The lower halo of each dimension: the first domain point, and the default of the aligned index.
@@ -521,13 +525,12 @@ constexpr Extents first_domain_index(const Halo& halo, const Extents& shape) noe
   return index;
 }
 
-/// The halo of `points` view points along a dimension of `extent` points with `halo`, where view
-/// point k shows point start + step * k: how many at either end of the view lie outside the old
-/// domain. Requires that the view points exist (each start + step * k is in [0, extent)) and step
-/// != 0.
+/// The halo of a slice: how many points at each end of the slice are halo points of the source. The
+/// source dimension has `extent` points and `halo`; the slice has `points` points, and its point k
+/// is source point start + step * k. Requires step != 0, and each start + step * k in [0, extent).
 constexpr HaloWidth halo_of_slice(HaloWidth halo, std::int64_t extent, std::int64_t start,
                                   std::int64_t step, std::int64_t points) noexcept {
-  if (step < 0) {  // Count from the other end.
+  if (step < 0) {  // Count from the opposite end.
     return halo_of_slice({halo.upper, halo.lower}, extent, extent - 1 - start, -step, points);
   }
   const auto points_before = [=](std::int64_t bound) {  // View points that show a point < bound.
@@ -540,10 +543,11 @@ constexpr HaloWidth halo_of_slice(HaloWidth halo, std::int64_t extent, std::int6
 /// "((1, 2), (0, 0))".
 std::string to_string(const Halo& halo);
 
-// ---- Strided memory; gridbuf.layout.view has the operations. ----
+// ---- Strided memory. Its operations are in gridbuf.layout.view. ----
 
-/// An array in a block of bytes. A value without invariants; the functions below ask for a *sound*
-/// one: as many strides as extents, and a `byte_hull`. Check what comes from outside with that.
+/// An array in a block of bytes. A value without invariants. The functions below require a *sound*
+/// view: it has as many strides as extents, and `byte_hull` returns a value. Check every view from
+/// outside gridbuf in this way.
 struct StridedView {
   Extents shape = {};
   Extents strides_bytes = {};
@@ -563,7 +567,7 @@ constexpr bool is_empty(const Extents& shape) noexcept {
 }
 
 /// The bytes that the view touches, as offsets [lowest_bytes, highest_bytes) from the start of the
-/// block; nothing if they, or their number, do not fit in 64 bits, or if the view is malformed.
+/// block. Nothing if an offset or the length does not fit in 64 bits, or if the view is malformed.
 constexpr std::optional<checked::ByteHull> byte_hull(const StridedView& view) noexcept {
   return checked::byte_hull(view.shape.span(), view.strides_bytes.span(), view.itemsize_bytes,
                             view.offset_bytes);
@@ -578,10 +582,11 @@ constexpr std::int64_t byte_offset(const StridedView& view, const Extents& index
 
 // ---- Requests and layouts. ----
 
-/// The largest alignment that can be asked for.
+/// The largest alignment of a request.
 using checked::kMaxAlignmentBytes;
 
-/// What a user wants. `gridbuf::join` (gridbuf.layout.view) makes requests of fields.
+/// The parameters of a layout. `gridbuf::join` (gridbuf.layout.view) makes a request from several
+/// fields.
 struct LayoutRequest {
   Extents shape = {};                // Elements, each >= 0.
   std::int64_t itemsize_bytes = 1;   // >= 0
@@ -595,7 +600,7 @@ struct LayoutRequest {
   friend constexpr bool operator==(const LayoutRequest&, const LayoutRequest&) noexcept = default;
 };
 
-/// Why a request has no layout. `axis` is the dimension at fault where there is one.
+/// Why a request cannot have a layout. `axis` is the wrong dimension, or -1.
 struct LayoutFault {
   enum class Kind {
     kNone,
@@ -618,20 +623,20 @@ struct LayoutFault {
 
 class Layout;
 
-/// One line: "shape (3, 4, 5), itemsize 8 bytes, layout (2, 0, 1), strides ...". Names and halo are
-/// in it where there are any.
+/// One line: "shape (3, 4, 5), itemsize 8 bytes, layout (2, 0, 1), strides ...". It contains names
+/// and halo only if the layout has them.
 std::string to_string(const Layout& layout);
 
-/// Where the elements of an array are, and what its dimensions mean: the answer to a request, or a
-/// view of one (gridbuf.layout.view). Two layouts are equal if all of this is equal. The default is
-/// the layout of one element of one byte.
+/// Where the elements of an array are, and what its dimensions mean. `make_plan` makes a layout
+/// from a request; gridbuf.layout.view makes views of layouts. Equality compares all members. The
+/// default is the layout of one element of one byte.
 class Layout {
  public:
   // Not defaulted, because `Layout{}` would then write zeros to all the entries first.
   constexpr Layout() noexcept {}
 
-  /// The layout of memory that is there: a view, or an array of another library. It has no padding.
-  /// Requires a sound view and, of all lists that are not empty, one valid entry per dimension.
+  /// The layout of existing memory: a view, or an array of another library. row_padding() is 0.
+  /// Requires a sound view. Each list must be empty or have one valid entry per dimension.
   constexpr Layout(const StridedView& memory, const LayoutMap& layout, std::int64_t alignment_bytes,
                    const Extents& aligned_index, const Dims& dims, const Halo& halo) noexcept;
   /// The same memory with other names and another halo, which must fit; `with_meaning` checks.
@@ -645,20 +650,20 @@ class Layout {
   constexpr const Extents& shape() const noexcept { return view_.shape; }
   constexpr std::int64_t itemsize_bytes() const noexcept { return view_.itemsize_bytes; }
   constexpr const LayoutMap& layout() const noexcept { return layout_; }
-  /// Holds at the element of aligned_index().
+  /// The alignment of the element at aligned_index().
   constexpr std::int64_t alignment_bytes() const noexcept { return alignment_bytes_; }
   constexpr const Extents& aligned_index() const noexcept { return aligned_index_; }
-  /// Empty where the dimensions have no names.
+  /// Empty if the dimensions are not named.
   constexpr const Dims& dims() const noexcept { return dims_; }
-  /// Empty where there is none.
+  /// Empty if the layout does not have a halo.
   constexpr const Halo& halo() const noexcept { return halo_; }
 
   /// Bytes from an element to the next one, per dimension; >= 0 unless it is a view. An extent of 0
   /// counts as 1 here.
   constexpr const Extents& strides_bytes() const noexcept { return view_.strides_bytes; }
-  /// The elements of padding behind each row; 0 in a view.
+  /// The elements of padding behind each row; 0 for a view.
   constexpr std::int64_t row_padding() const noexcept { return row_padding_; }
-  /// The shape with the contiguous extent rounded up; of a view its shape.
+  /// The shape with the contiguous extent rounded up; for a view, its shape.
   constexpr Extents padded_shape() const noexcept {
     Extents padded = shape();
     if (row_padding_ != 0) padded[contiguous_axis()] += row_padding_;
@@ -668,13 +673,13 @@ class Layout {
   constexpr std::int64_t element_count() const noexcept { return element_count_; }
   /// The bytes of the elements, without padding.
   constexpr std::int64_t nbytes() const noexcept { return nbytes_; }
-  /// The bytes from the first one that the padded array touches to the end of the last one.
+  /// The bytes from the first to the last byte of the padded array.
   constexpr std::int64_t total_bytes() const noexcept { return total_bytes_; }
   /// The offset of the element at aligned_index(). The offset of element (0, ..., 0) is 0 unless it
   /// is a view.
   constexpr std::int64_t aligned_offset_bytes() const noexcept { return aligned_offset_bytes_; }
 
-  /// The dimension of the largest rank, or -1 for a layout without dimensions.
+  /// The dimension with the largest rank, or -1 for a layout without dimensions.
   constexpr int contiguous_axis() const noexcept {
     for (int axis = 0; axis < ndim(); ++axis) {
       if (layout_[axis] == ndim() - 1) return axis;
@@ -711,25 +716,26 @@ class Layout {
   std::int64_t aligned_offset_bytes_ = 0;
 };
 
-/// The layout of `request`, or InvalidArgument that holds the value at fault, its bound and what to
-/// do (overflow: shape, item type and limit).
+/// The layout of `request`. InvalidArgument names the wrong value, its bound and what to do; for an
+/// overflow it names shape, item type and limit.
 absl::StatusOr<Layout> make_plan(const LayoutRequest& request);
 
 /// The same memory with other names and another halo. Empty `dims` are the default names, an empty
-/// `halo` is (0, 0) for each dimension. Never re-aligns. InvalidArgument if they do not fit.
+/// `halo` is (0, 0) for each dimension. The alignment stays. InvalidArgument if names or halo do
+/// not fit.
 absl::StatusOr<Layout> with_meaning(const Layout& layout, const Dims& dims = {},
                                     const Halo& halo = {});
 
 /// The rule of offsets: "offset(i0, i1, i2) = 8*i0 + 120*i1 + 24*i2 bytes".
 std::string offset_rule(const Layout& layout);
 
-/// What differs, a line for each property: "layout: wanted (0, 1), found (1, 0)"; "" if equal.
-/// Names and halo are not compared.
+/// The differences, one line for each property: "layout: wanted (0, 1), found (1, 0)"; "" if equal.
+/// Does not compare names and halo.
 std::string difference(const Layout& wanted, const Layout& found);
 
 // ---- The arithmetic of layouts, constexpr. ----
 
-/// Copies and checks what is asked for, but for sizes.
+/// Copies and checks the parameters. `lay_out` checks the sizes.
 constexpr LayoutFault Layout::take(const LayoutRequest& request) noexcept {
   using enum LayoutFault::Kind;
   if (request.itemsize_bytes < 0) return {kItemsize};
@@ -791,9 +797,9 @@ constexpr LayoutFault Layout::pad(const Axes& axis_of_rank) noexcept {
   return {};
 }
 
-/// Computes all sizes. The order of multiplications is that of memory, smallest stride first, so
-/// that an overflow anywhere is an overflow of the total. An extent of 0 counts as 1: the others
-/// must fit too, because strides are made of them.
+/// Computes all sizes. Multiplies in the order of memory, smallest stride first, so that an
+/// overflow anywhere is an overflow of the total. An extent of 0 counts as 1: the other extents
+/// must fit, too, because strides are products of them.
 constexpr LayoutFault Layout::lay_out() noexcept {
   constexpr LayoutFault kTooLarge{LayoutFault::Kind::kOverflow};
   const Axes axis_of_rank = axes_by_rank(layout_);
@@ -832,7 +838,7 @@ constexpr Layout::Layout(const StridedView& memory, const LayoutMap& layout,
       dims_(dims),
       halo_(halo),
       alignment_bytes_(alignment_bytes) {
-  // A broadcast view may have more elements than fit: then both numbers are the limit.
+  // A broadcast view may have more than 2^63 - 1 elements: then both numbers are the limit.
   element_count_ = checked::product(shape().span()).value_or(checked::kMaxBytes);
   nbytes_ = checked::mul(element_count_, itemsize_bytes()).value_or(checked::kMaxBytes);
   total_bytes_ = byte_hull(memory).value_or(checked::ByteHull{}).length_bytes();
@@ -840,21 +846,21 @@ constexpr Layout::Layout(const StridedView& memory, const LayoutMap& layout,
       is_empty(shape()) ? memory.offset_bytes : byte_offset(memory, aligned_index_);
 }
 
-/// The arithmetic of `make_plan`: writes the layout to `layout` and returns no fault, or returns
-/// the first fault and leaves `layout` valid but unspecified.
+/// The arithmetic of `make_plan`: writes the layout to `layout`, or returns the first fault and
+/// leaves `layout` valid but unspecified.
 constexpr LayoutFault plan_layout(const LayoutRequest& request, Layout& layout) noexcept {
   const LayoutFault fault = layout.take(request);
   return fault.ok() ? layout.lay_out() : fault;
 }
 
-/// The layout of a request that is known at compile time; one without a layout does not compile.
+/// The layout of a request that is known at compile time. An invalid request does not compile.
 consteval Layout static_plan(const LayoutRequest& request) {
   Layout layout;
   if (!plan_layout(request, layout).ok()) __builtin_trap();  // Not a constant expression.
   return layout;
 }
 
-// ---- Presets: device, alignment and order of dimensions that a backend wants, by name. ----
+// ---- Presets: device, alignment and order of dimensions for a backend, by name. ----
 
 /// How a preset orders the dimensions.
 struct PresetOrder {
@@ -875,7 +881,7 @@ struct PresetOrder {
   friend constexpr bool operator==(const PresetOrder&, const PresetOrder&) noexcept = default;
 };
 
-/// What a preset gives.
+/// The parameters that a preset sets.
 struct Preset {
   DeviceType device = DeviceType::kHost;  // kCuda: a GPU
   std::int64_t alignment_bytes = 1;
@@ -884,32 +890,32 @@ struct Preset {
   friend constexpr bool operator==(const Preset&, const Preset&) noexcept = default;
 };
 
-/// The layout map that `base_ranks` of I, J, K give to an array with these dimensions. Requires a
-/// permutation of 0, 1, 2 and distinct names.
+/// The layout map of an array with these dimensions, from the base ranks of I, J and K. Requires
+/// that `base_ranks` is a permutation of 0, 1, 2 and that the names are distinct.
 LayoutMap layout_by_name(const std::array<int, kSpatialAxes>& base_ranks,
                          const Dims& dims) noexcept;
 
 /// The layout map that `preset` gives to an array with these dimensions.
 LayoutMap preset_layout(const Preset& preset, const Dims& dims) noexcept;
 
-/// The preset of that name, or InvalidArgument listing close matches and all names.
+/// The preset of that name, or InvalidArgument that lists close matches and all names.
 absl::StatusOr<Preset> find_preset(std::string_view name);
 
 /// Makes `preset` known under `name`. InvalidArgument for an empty name, an alignment outside
-/// 1 .. 2^20, base ranks that are no permutation of 0, 1, 2, or a name that has another preset.
+/// 1 .. 2^20, base ranks that are not a permutation of 0, 1, 2, or a name that has another preset.
 absl::Status register_preset(std::string_view name, const Preset& preset);
 
-/// All names: the built-in ones in the order of the documentation, then registered ones sorted.
+/// All names: built-in names in the order of the documentation, then registered names, sorted.
 std::vector<std::string> preset_names();
 
-/// Up to three of `candidates` that `name` may have been meant for, the closest first: few letters
-/// to change (upper and lower case alike), or one contained in the other.
+/// Up to three of `candidates` that resemble `name`, the closest first. A candidate resembles it if
+/// few letters differ (ignoring case), or if one text contains the second.
 std::vector<std::string> close_matches(std::string_view name,
                                        const std::vector<std::string>& candidates);
 
 // ---- A layout as text. ----
 
-/// How much to draw, and what is known about the dimensions.
+/// The size of a drawing, and the names and halo of its dimensions.
 struct DrawOptions {
   Dims dims = {};        // Empty = default names.
   Halo halo = {};        // Empty = none.
@@ -917,10 +923,10 @@ struct DrawOptions {
   int max_rows = 32;     // Rows, >= 1.
 };
 
-/// The layout in one line and what a row is; then, for each row of memory, its byte offset, the
-/// indices of the other dimensions and a mark per cell: `o` element, `h` halo, `A` (in the halo
-/// `a`) element whose address is a multiple of the alignment, `.` padding; then a key. Names or a
-/// halo that do not fit the layout are taken as not given.
+/// A drawing: the layout in one line, the meaning of a row, the rows of memory, and a key. Each row
+/// has its byte offset, the indices of the other dimensions and a mark per cell: `o` element, `h`
+/// halo, `.` padding, and `A` (`a` in the halo) for an element whose address is a multiple of the
+/// alignment. Ignores names or a halo that do not fit the layout.
 std::string draw(const Layout& layout, const DrawOptions& options = {});
 
 }  // namespace gridbuf

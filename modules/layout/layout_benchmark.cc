@@ -1,5 +1,5 @@
-// What a plan costs. The budget is 60 ns for a plan of three dimensions: an allocation of a small
-// array costs some 100 ns in all, and every array has a plan.
+// The time of a plan. The budget is 60 ns for three dimensions: the allocation of a small array
+// takes about 100 ns in all, and every array has a plan.
 
 #include <benchmark/benchmark.h>
 

@@ -33,7 +33,7 @@ constexpr Layout dense_plan(const LayoutMap& layout) {
              ? plan
              : Layout();
 }
-// Every permutation; the first two are the 3-cycles, which alone tell ranks from their inverse.
+// Every permutation. Only the first two, the 3-cycles, distinguish ranks from their inverse.
 static_assert(dense_plan({2, 0, 1}).strides_bytes() == Extents{8, 120, 24});
 static_assert(dense_plan({1, 2, 0}).strides_bytes() == Extents{32, 8, 96});
 static_assert(dense_plan({0, 2, 1}).strides_bytes() == Extents{160, 8, 32});
@@ -56,7 +56,7 @@ static_assert(kPadded.contiguous_axis() == 0);
 static_assert(kPadded.view().shape == Extents{3, 4, 5});
 static_assert(kPadded.row_padding() == 5);
 
-// A bad request does not compile where a plan must be known: no constant, no template argument.
+// A bad request does not compile as a constant or as a template argument.
 template <std::int64_t kExtent, std::int64_t kAlignment>
 concept Plannable = requires {
   typename std::integral_constant<
@@ -156,7 +156,7 @@ TEST(Layout, AlignedIndexMustBeAnIndex) {
                      {"aligned_index[1] is 4, but must be in [0, 4)"});
   expect_value_error({.shape = {3, 4}, .aligned_index = {-1, 0}}, {"aligned_index[0] is -1"});
   expect_value_error({.shape = {3, 0}, .aligned_index = {0, 1}},
-                     {"must be 0, for the extent is 0"});
+                     {"must be 0, because the extent is 0"});
   expect_value_error({.shape = {3, 4}, .aligned_index = {0}}, {"is 1, but must be 2"});
 }
 

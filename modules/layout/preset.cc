@@ -36,8 +36,8 @@ constexpr PresetOrder kKJI = PresetOrder::by_name(2, 1, 0);
 constexpr DeviceType kHost = DeviceType::kHost;
 constexpr DeviceType kGpu = DeviceType::kCuda;
 
-// 128 bytes are one warp of float32. `dace:gpu` is unaligned on purpose, so that Fortran arrays can
-// be used without a copy. The ranks of `gtmc` are those of GridTools' own ifirst layout.
+// 128 bytes are one warp of float32. `dace:gpu` is not aligned, so that Fortran arrays can be used
+// without a copy. The ranks of `gtmc` are those of GridTools' ifirst layout.
 constexpr std::array<BuiltinPreset, 15> kBuiltinPresets{{
     {"debug", {kHost, 1, kIJK}},
     {"numpy", {kHost, 1, kIJK}},
@@ -75,7 +75,7 @@ class Registry {
     return found == presets_.end() ? std::nullopt : std::optional(found->second);
   }
 
-  // The preset that `name` has now: `preset`, unless another one was there before.
+  // Registers `preset` unless `name` has a preset. Returns the preset of `name`.
   Preset find_or_insert(std::string_view name, const Preset& preset) {
     const std::unique_lock lock(mutex_);
     return presets_.try_emplace(std::string(name), preset).first->second;
@@ -112,7 +112,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-// How far `candidate` is from `name`, or nothing if nobody would confuse them.
+// The distance of `candidate` from `name`, or nothing if they do not resemble each other.
 std::optional<std::size_t> closeness(std::string_view name, std::string_view candidate) {
   const std::string a = absl::AsciiStrToLower(name.substr(0, kComparedLetters));
   const std::string b = absl::AsciiStrToLower(candidate.substr(0, kComparedLetters));
@@ -142,7 +142,7 @@ absl::Status unknown_preset(std::string_view name) {
 
 LayoutMap layout_by_name(const std::array<int, kSpatialAxes>& base_ranks,
                          const Dims& dims) noexcept {
-  // A key per dimension that orders as the strides do: data dimensions by number, then base ranks.
+  // The order of the strides: data dimensions by number, then base ranks.
   const auto precedes = [&base_ranks](Dim a, Dim b) {
     if (a.is_spatial() != b.is_spatial()) return b.is_spatial();
     if (!a.is_spatial()) return a.number() < b.number();
@@ -202,7 +202,7 @@ absl::Status register_preset(std::string_view name, const Preset& preset) {
   if (registered != preset) {
     return make_error(ErrorClass::kValue, {.name = "the name of a preset",
                                            .found = quoted_name(name),
-                                           .bound = "one that has no other preset",
+                                           .bound = "a name without another preset",
                                            .advice = "choose another name"});
   }
   return absl::OkStatus();

@@ -240,7 +240,7 @@ TEST(LayoutVectors, ViewsComposeToOneMap) {
   EXPECT_GT(composed, 40);
 }
 
-// What the error case of this kind gives; OK if it wrongly succeeds.
+// The error of a case of this kind; OK if it wrongly succeeds.
 absl::Status outcome_of(const Json& entry) {
   const std::string kind = entry.at("kind");
   if (kind == "plan") return make_plan(request_of(entry.at("request"))).status();

@@ -91,8 +91,8 @@ absl::Status Storage::begin_write(Side side, Coverage coverage) const {
   if (base.sync == nullptr) return read(side);
   const Box box = hull();
   if (is_empty(box)) return absl::OkStatus();
-  // Held until the box is ours: a transfer that another thread has planned may want to write here,
-  // and one that is planned between reading and taking over would.
+  // Held until the box is taken over. Else another thread's transfer, planned before or in between,
+  // could write to the box.
   const Lock lock(base.order->transfers);
   if (coverage == Coverage::kPart || !is_dense(map_)) {
     if (absl::Status status = read(side); !status.ok()) return status;
@@ -114,7 +114,7 @@ absl::Status Storage::take_over(Side side, const Box& box) const {
 }
 
 void Storage::end_write(Side side) const noexcept {
-  // Another thread may have moved on to a stream that does not follow what was enqueued here.
+  // Another thread may have changed to a stream that is not ordered after this work.
   if (side == Side::kDevice && base_->order != nullptr &&
       base_->order->stream.load() != current_stream()) {
     base_->order->foreign_work = true;
@@ -142,7 +142,7 @@ class Storage::ExportShare {
   Box box_;
 };
 
-// Most exports are of host storages, for which there is nothing to count.
+// Most exports are of host storages, which do not count them.
 void Storage::add_export(Side side) const noexcept {
   if (base_->kind != StorageKind::kCpu) base_->add_export(side, hull());
 }
@@ -193,7 +193,7 @@ absl::Status Storage::synchronize() const {
 }
 
 absl::Status Storage::mark(Side side) const {
-  // The caller may have used any stream; in managed memory that is all there is to remember.
+  // The caller may have used any stream. Managed memory does not record more.
   if (side == Side::kDevice && base_->order != nullptr) base_->order->foreign_work = true;
   if (base_->sync == nullptr) return absl::OkStatus();
   const Box box = hull();
@@ -267,7 +267,7 @@ absl::Status copy_between(DeviceDriver& driver, Side to_side, const BufferDescri
 
 }  // namespace
 
-// At least one of the two is a device's.
+// At least one of the storages is on a device.
 absl::Status Storage::copy_by_device(const Storage& source) const {
   const Side to_side = has(Side::kDevice) ? Side::kDevice : Side::kHost;
   const Side from_side = source.has(Side::kDevice) ? Side::kDevice : Side::kHost;

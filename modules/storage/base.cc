@@ -89,7 +89,7 @@ void StorageBase::add_export(Side side, const Box& box) const noexcept {
   if (kind == StorageKind::kCudaManaged && side == Side::kDevice) ++order->device_exports;
 }
 
-// What the holder has enqueued on the device must still be waited for.
+// Work that the holder enqueued on the device may still be pending.
 void StorageBase::drop_export(Side side, const Box& box) const noexcept {
   if (side == Side::kDevice && order != nullptr) order->foreign_work = true;
   if (sync != nullptr) sync->drop_export(side, box);
@@ -104,12 +104,12 @@ absl::Status StorageBase::enter_stream() const {
   const StreamHandle last = order->stream;
   if (current == last) return absl::OkStatus();
   if (absl::Status status = driver->check_stream(current); !status.ok()) return status;
-  // First, because end_write looks at it: a thread that finds its own stream here had enqueued its
-  // work before the next line orders it.
+  // First, because end_write reads it: a thread that finds its stream here has enqueued its work
+  // before the next line orders it.
   order->stream = current;
   absl::Status status = driver->order_after(last, current);
   if (!status.ok() && !driver->check_stream(last).ok()) {
-    // The last stream may have been destroyed. What it had to do is waited for with all the rest.
+    // The last stream may have been destroyed. So this waits for its work with all other work.
     status = driver->synchronize_device();
   }
   if (!status.ok()) {
@@ -121,18 +121,18 @@ absl::Status StorageBase::enter_stream() const {
   return absl::OkStatus();
 }
 
-// Waits for what others have enqueued, on whatever stream. Hold order->transfers.
+// Waits for foreign work on any stream. Hold order->transfers.
 absl::Status StorageBase::wait_for_foreign_work() const {
   const bool exported =
       sync != nullptr ? sync->has_exports(Side::kDevice) : order->device_exports.load() > 0;
-  // Taken down before the wait: what another thread enqueues meanwhile puts it up again.
+  // Cleared before the wait, because work that another thread enqueues meanwhile sets it again.
   if (!order->foreign_work.exchange(false) && !exported) return absl::OkStatus();
   absl::Status status = driver->synchronize_device();
   if (!status.ok()) order->foreign_work = true;
   return status;
 }
 
-// Managed memory: the host waits for what the device does with it. Hold order->transfers.
+// Managed memory: the host waits for the device's work on it. Hold order->transfers.
 absl::Status StorageBase::wait_for_device() const {
   if (absl::Status status = wait_for_foreign_work(); !status.ok()) return status;
   if (order->busy) {
@@ -142,7 +142,7 @@ absl::Status StorageBase::wait_for_device() const {
   return absl::OkStatus();
 }
 
-// What a transfer that failed has left behind. Hold order->transfers.
+// Waits for the work that a failed transfer has left. Hold order->transfers.
 absl::Status StorageBase::finish() const {
   if (!order->unfinished) return absl::OkStatus();
   if (absl::Status status = driver->synchronize(order->stream); !status.ok()) return status;
@@ -196,14 +196,14 @@ absl::Status StorageBase::carry_out(const TransferPlan& plan) const {
   for (const Box& box : plan.boxes) {
     if (status.ok()) status = copy_box(box, plan.target);
   }
-  // Waited for in any case: what has been enqueued must not write later.
+  // Waits even after an error, because enqueued work must not write later.
   const absl::Status waited = driver->synchronize(order->stream);
   if (waited.ok()) order->unfinished = false;
   return status.ok() ? waited : status;
 }
 
-// Again if the source was marked while it was copied, but not without end: another thread may mark
-// it all the time.
+// Repeats if the source was marked during the copy. Bounded, because another thread may mark it all
+// the time.
 absl::Status StorageBase::bring(Side target, const Box& hull) const {
   constexpr int kPatience = 16;
   try {

@@ -122,7 +122,7 @@ absl::Status check_device_of(const StorageParts& parts, Side side) {
        parts.kind == StorageKind::kCudaManaged ? "managed (CUDA)"
        : side == Side::kHost                   ? "readable by the host"
                                                : "a CUDA device's",
-       "pass it as the other side's, or copy it"});
+       "pass it as the buffer of the opposite side, or copy it"});
 }
 
 absl::Status check_pair(const BufferDescriptor& host, const BufferDescriptor& device) {
@@ -166,8 +166,8 @@ absl::Status check(const StorageParts& parts) {
   return check_pair(parts.host->memory, parts.device->memory);
 }
 
-// Completes a software-managed storage: the buffer that it lacks, laid out as the given one, and a
-// state that says which one was given.
+// Completes a software-managed storage: adds the missing buffer with the layout of the given
+// buffer, and a state in which the given side is dirty.
 absl::Status complete_pair(StorageParts& parts) {
   if (parts.kind != StorageKind::kSoftwareManaged || (parts.host && parts.device)) {
     return absl::OkStatus();
@@ -236,7 +236,7 @@ bool Storage::readonly() const {
 const Device& Storage::device(Side side) const { return base_->of(side).device; }
 
 std::int64_t Storage::nbytes() const {
-  // Checked when the base was made, and no view has more.
+  // Checked when the base was made; a view does not have more bytes.
   return checked::mul(checked::product(shape().span()).value_or(0), dtype().itemsize_bytes())
       .value_or(checked::kMaxBytes);
 }

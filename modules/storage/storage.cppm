@@ -1,29 +1,29 @@
-// gridbuf.storage: arrays with a meaning, on the host, on a device, or on both.
+// gridbuf.storage: arrays on the host, on a device, or on both.
 //
-// Purpose. A `Storage` is memory with a layout plan, names of dimensions, a halo and an aligned
-// index, on one side or on two: the host's, the device's, one buffer that both reach (managed by
-// CUDA), or a pair of buffers that gridbuf keeps equal (managed by software).
+// Purpose. A `Storage` is memory with a layout, names of dimensions, a halo and an aligned index.
+// Its kind is one of four: host memory, device memory, CUDA-managed memory (one buffer that both
+// sides access), or software-managed memory (two buffers that gridbuf keeps equal).
 //
-// Key choice: each access says what it is for. `read` brings the view's elements up to date on a
-// side; `begin_write` and `end_write` mark what is changed. So a change on one side is recorded
-// where it was made, and the other side gets exactly that when it is next asked: a halo update
-// copies a halo. In C++ take the guards `ReadAccess` and `WriteAccess`, which pair these calls:
-// what you may do with an element follows from the guard that you hold, and a write that is not
-// marked does not compile. Writes through `export_side` are not seen; an export counts while it
-// lives (gridbuf.storage.sync says what is presumed of it).
+// Key decision: each access declares its purpose. `read` brings the view's elements up to date on a
+// side; `begin_write` and `end_write` mark the view as changed. The next read on the opposite side
+// copies exactly the marked elements, so a halo update copies a halo. In C++ use the guards
+// `ReadAccess` and `WriteAccess`, which pair these calls. The guard decides what you may do with an
+// element: an unmarked write does not compile. gridbuf cannot see writes through `export_side`. It
+// counts exports while they live; gridbuf.storage.sync describes the rules.
 //
-// A transfer is planned, copied, waited for and only then committed. One that fails leaves the
-// state as it was, and what it had enqueued is waited for before the memory is used again.
+// A transfer is planned, copied, waited for and only then committed. A failed transfer does not
+// change the state. The next use of the memory first waits for the work that the transfer had
+// enqueued.
 //
-// A Storage is a handle: copies of it, and views, share memory and state. All work on the device is
-// ordered: each access comes after the last one, whatever their streams, and is ready on the
-// thread's current stream. Copies between the sides are complete when the access returns. Work that
-// others enqueued, through an export or before an explicit mark, may be on any stream; then the
-// whole device is waited for.
+// A Storage is a handle: its copies and views share memory and state. Device accesses are ordered:
+// each access comes after the previous access, on any stream, and is ready on the thread's current
+// stream. Copies between the sides are complete when the access returns. Foreign work, enqueued
+// through an export or before an explicit mark, may be on any stream. So gridbuf then waits for the
+// whole device.
 //
-// Threads never corrupt the state. Reads may run at once; a writer needs its own order with threads
-// that use the same elements, as with any array. Functions that may wait (read, begin_write, the
-// explicit ones, copies) must be called without Python's lock; is_ready, end_write and exports
+// Threads never corrupt the state. Reads may run concurrently. As with any array, the program must
+// order a write with other uses of the elements. Functions that may wait (read, begin_write, the
+// explicit functions, copies) must be called without Python's lock. is_ready, end_write and exports
 // never wait.
 module;
 
@@ -67,10 +67,10 @@ enum class StorageKind : std::uint8_t {
 /// "CPU", "GPU", "software-managed GPU", "CUDA-managed GPU".
 std::string_view to_string(StorageKind kind);
 
-/// Whether a write gives every element of its view a value.
+/// Whether a write sets every element of its view.
 enum class Coverage : std::uint8_t { kAll, kPart };
 
-/// New memory. A layout without names gets the default ones, one without a halo gets (0, 0).
+/// Parameters of new memory. Default names and a halo of (0, 0) complete the layout.
 struct StorageRequest {
   Layout layout = {};
   DType dtype = {};
@@ -80,7 +80,7 @@ struct StorageRequest {
 };
 
 /// Existing memory of one array on one side or both. Names, halo and alignment are those of the
-/// host's array, or of the device's if that is the only one.
+/// host's array, or of the device's if there is only that.
 struct StorageParts {
   std::optional<Array> host = std::nullopt;
   std::optional<Array> device = std::nullopt;
@@ -90,20 +90,20 @@ struct StorageParts {
 
 class Storage {
  public:
-  /// New memory, on the current stream. Both buffers of a software-managed storage have one layout.
-  /// Errors: kMemory, naming the request; kDeviceUnavailable; kValue if dtype is not of the
-  /// layout's item size. Nothing leaks.
+  /// New memory, on the current stream. Both buffers of a software-managed storage have the same
+  /// layout. Errors: kMemory, naming the request; kDeviceUnavailable; kValue if dtype does not have
+  /// the layout's item size.
   static absl::StatusOr<Storage> allocate(const StorageRequest& request);
 
-  /// A storage over existing memory; the arrays' owners are kept. Errors, all kValue: a
-  /// missing or superfluous buffer for the kind, buffers of different shape or type, dims, halo or
-  /// aligned index that do not fit, memory on the wrong side, a state that is that of other buffers
-  /// or none for two buffers.
+  /// A storage over existing memory; the arrays' owners are kept. Errors, all kValue: a missing or
+  /// superfluous buffer for the kind; buffers of different shape or type; dims, halo or aligned
+  /// index that do not fit; memory on the wrong side; a state of other buffers; two buffers without
+  /// a state.
   static absl::StatusOr<Storage> wrap(const StorageParts& parts);
 
   StorageKind kind() const;
   const Extents& shape() const { return seen_.shape(); }
-  /// Of the host's buffer, or of the device's if that is the only one.
+  /// Of the host's buffer; without a host side, of the device's.
   const Extents& strides_bytes() const { return seen_.strides_bytes(); }
   int ndim() const { return seen_.ndim(); }
   const DType& dtype() const;
@@ -114,7 +114,7 @@ class Storage {
   const LayoutMap& layout() const { return seen_.layout(); }
   const Extents& aligned_index() const { return seen_.aligned_index(); }
   std::int64_t alignment_bytes() const { return seen_.alignment_bytes(); }
-  /// Whether one of its buffers must not be written.
+  /// Whether at least one buffer is read-only.
   bool readonly() const;
   bool has(Side side) const;
   /// Of the side's memory. Requires has(side).
@@ -122,7 +122,7 @@ class Storage {
   /// Whether its device is the emulated one.
   bool is_emulated() const;
 
-  /// Of this handle alone. Never re-aligns. kValue if it does not fit.
+  /// Changes only this handle, and not the alignment. kValue if the halo does not fit.
   absl::Status set_halo(const Halo& halo);
 
   /// The view that `map`, made for this shape, describes.
@@ -132,9 +132,9 @@ class Storage {
 
   /// The elements on a side; synchronises nothing. Requires has(side).
   Array array(Side side) const;
-  /// Where they are.
+  /// The memory of the elements.
   BufferDescriptor memory(Side side) const;
-  /// The box of the base around the elements.
+  /// The smallest box of the base around the elements.
   Box hull() const { return gridbuf::hull(map_); }
 
   /// Null unless it is software-managed.
@@ -144,39 +144,42 @@ class Storage {
 
   // --- Accesses ----------------------------------------------------------------------------------
 
-  /// Whether `read` would have nothing to do: no copy, no wait, no other stream. Sure of "yes".
+  /// Whether `read` would return without a copy, a wait or a change of stream. True is certain;
+  /// false is not.
   bool is_ready(Side side) const noexcept;
-  /// Whether the side's elements are the newest ones: `read` would copy nothing.
+  /// Whether the side's elements are current, so that `read` would not copy.
   bool is_current(Side side) const;
 
-  /// Brings the elements up to date on the side. Then the host can read them, or work that is
-  /// enqueued on the current stream can. Errors: kNoSuchBuffer; those of the device, after which
-  /// state and elements are as before.
+  /// Brings the elements up to date on the side. Then the host, or work on the current stream, can
+  /// read them. Errors: kNoSuchBuffer; those of the device, after which state and elements are
+  /// unchanged.
   absl::Status read(Side side) const;
-  /// The elements may be written on the side from now on; they are marked already. Errors as read,
-  /// and kValue for memory that must not be written.
+  /// Marks the elements; from now on they may be written on the side. Errors as read, and kValue
+  /// for read-only memory.
   absl::Status begin_write(Side side, Coverage coverage) const;
-  /// They have been written, or work that does so is enqueued on the current stream. Never waits.
+  /// Ends a write: the elements are written, or the work that writes them is enqueued on the
+  /// current stream. Never waits.
   void end_write(Side side) const noexcept;
 
-  /// Brings the side up to date and gives a share in its memory, which counts as an export until it
-  /// is dropped, on whatever thread. `writable` is whether the holder may write.
+  /// Brings the side up to date and returns a share in its memory. The share counts as an export
+  /// until it is dropped, on any thread. `writable`: whether the holder may write.
   absl::StatusOr<Owner> export_side(Side side, bool writable) const;
-  /// A writable export whose end is never told: an address was given away.
+  /// A writable export without an end: gridbuf gave its address to a program.
   void note_unknown_export(Side side) const noexcept;
-  /// A writable export begins and ends; for those that keep the storage alive themselves.
+  /// Begin and end of a writable export that keeps the storage alive.
   void add_export(Side side) const noexcept;
   void drop_export(Side side) const noexcept;
 
-  // --- The whole base of a software-managed storage; nothing happens on others -------------------
+  // --- The whole base of a software-managed storage; no effect on other kinds --------------------
 
-  /// Copies what is newer (or presumed to be) on one side to the other. With `force` everything,
-  /// and the state is clean.
+  /// Copies the regions that are dirty, or presumed dirty, to the opposite side. With `force` it
+  /// copies everything, and the state becomes clean.
   absl::Status device_to_host(bool force = false) const;
   absl::Status host_to_device(bool force = false) const;
-  /// Both ways.
+  /// Copies in both directions.
   absl::Status synchronize() const;
-  /// Marks this view. kSyncConflict, with nothing changed, where the other side is marked.
+  /// Marks this view as modified. kSyncConflict, without a change, if the opposite side is marked
+  /// there.
   absl::Status set_host_modified() const;
   absl::Status set_device_modified() const;
   void set_synchronized() const;
@@ -185,8 +188,8 @@ class Storage {
 
   /// A new storage with the same parameters and elements.
   absl::StatusOr<Storage> copy() const;
-  /// Copies the elements of `source`, which has this shape and item size, into this storage, on the
-  /// side where that moves least. They may overlap. kValue if shapes differ.
+  /// Copies the elements of `source` into this storage, on the side that needs the fewest
+  /// transfers. The storages may overlap. kValue if shapes or item sizes differ.
   absl::Status copy_from(const Storage& source) const;
 
  private:
@@ -195,7 +198,7 @@ class Storage {
 
   Storage(BasePtr base, const Layout& seen)
       : base_(std::move(base)), map_(seen.shape()), seen_(seen) {}
-  // A view, whose parts are made in their places.
+  // A view, constructed in place.
   inline Storage(const Storage& source, const IndexMap& map)
       : base_(source.base_), map_(source.map_.through(map)), seen_(apply(map, source.seen_)) {}
 
@@ -209,17 +212,17 @@ class Storage {
 
   BasePtr base_;
   IndexMap map_;  // from the base to this view
-  Layout seen_;   // its memory is the main side's: the host's if there is one
+  Layout seen_;   // of the main side: the host's, if it exists
 };
 
 // --- Guards over accesses ------------------------------------------------------------------------
 //
-// On the device they give the address and strides, for a kernel; on the host also the elements, by
-// index. The element type is checked when the access begins. Indices are checked in debug builds
-// only, as those of a std::span. Write accesses that are open on both sides at once must not
-// overlap (kSyncConflict): each would undo the other's writes.
+// On the device they give address and strides for a kernel; on the host also the elements, by
+// index. The begin of an access checks the element type. Only debug builds check indices, as in
+// std::span. Open write accesses on opposite sides must not overlap (kSyncConflict): each access
+// would undo the writes of the other access.
 
-/// The elements, up to date on one side, to be read. Holds the memory; marks nothing.
+/// Read access to the elements, up to date on one side. Keeps the memory alive; does not mark.
 template <class T>
 class ReadAccess : public Elements<const T> {
  public:
@@ -240,7 +243,7 @@ class ReadAccess : public Elements<const T> {
   Owner owner_;
 };
 
-/// A write that is open until it is destroyed.
+/// A write that is open until the object is destroyed.
 class OpenWrite {
  public:
   /// Errors: those of Storage::begin_write, and kSyncConflict.
@@ -257,12 +260,12 @@ class OpenWrite {
   bool open_ = true;
 };
 
-/// The elements to be written on one side, and read with kPart. Marks them.
+/// Write access to the elements on one side; with kPart they may be read, too. Marks them.
 template <class T>
 class WriteAccess : public Elements<T> {
  public:
-  /// With kAll every element will be written and none read before: nothing is copied. Errors: kType
-  /// for another element type; those of OpenWrite::begin.
+  /// kAll promises that every element will be written before it is read, and saves the copy.
+  /// Errors: kType for another element type; those of OpenWrite::begin.
   static absl::StatusOr<WriteAccess> begin(const Storage& storage, Side side = Side::kHost,
                                            Coverage coverage = Coverage::kPart) {
     if (absl::Status status =
@@ -283,17 +286,17 @@ class WriteAccess : public Elements<T> {
 
 }  // namespace gridbuf
 
-// --- For the files of this library alone ---------------------------------------------------------
+// --- For the files of this library only ----------------------------------------------------------
 
 namespace gridbuf {
 
-/// The memory that all views of one storage share, and how its two buffers are kept equal. All but
-/// the state and the order of device work is fixed when it is made.
+/// The memory that all views of a storage share, and how its two buffers are kept equal. Only the
+/// state and the order of device work change after construction.
 struct StorageBase {
   StorageKind kind = StorageKind::kCpu;
   Array host;
-  Array device;                   // of managed memory the same as the host's
-  std::int64_t common_bytes = 0;  // of two buffers of one plan, padding included; 0: they are not
+  Array device;                   // equals `host` for managed memory
+  std::int64_t common_bytes = 0;  // of two buffers with one layout, including padding; else 0
   DeviceDriver* driver = nullptr;
   std::shared_ptr<SyncState> sync;     // software-managed
   std::shared_ptr<DeviceOrder> order;  // with a device
@@ -307,11 +310,11 @@ struct StorageBase {
     return (side == Side::kHost ? host : device).memory;
   }
   bool has(Side side) const;
-  /// The host's buffer, or the device's if that is the only one.
+  /// The host's buffer; without a host side, the device's.
   const Array& main() const { return kind == StorageKind::kGpu ? device : host; }
 
-  /// Makes state and order, once the buffers are there. Errors: kMemory; kValue for the state of
-  /// other buffers.
+  /// Makes state and order. Requires the buffers. Errors: kMemory; kValue for the state of other
+  /// buffers.
   absl::Status start();
 
   /// A writable export begins and ends. Never waits.
@@ -320,16 +323,16 @@ struct StorageBase {
 
   // With order->transfers held:
 
-  /// Work on the current stream comes after what was done last.
+  /// Orders the current stream after the last work.
   absl::Status enter_stream() const;
-  /// Managed memory: the host waits for what the device does with it.
+  /// Managed memory: the host waits for the device's work on it.
   absl::Status wait_for_device() const;
-  /// Waits for what a transfer that failed has left behind.
+  /// Waits for the work that a failed transfer has left.
   absl::Status finish() const;
   /// Brings a side up to date in a box, or everywhere; `force` copies everything, dirty or not.
   absl::Status bring(Side target, const Box& hull) const;
   absl::Status bring_all(Side target, bool force) const;
-  /// Copies a side's dirty regions to the other side, so that it has none.
+  /// Copies a side's dirty regions to the opposite side; the side is then clean.
   absl::Status empty_out(Side side) const;
 
  private:

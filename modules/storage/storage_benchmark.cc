@@ -1,9 +1,9 @@
-// What tracking costs. A sync of a whole field against the driver's own copy of the same bytes on
-// the same device (wanted: at least 0.9 of its rate), a halo update against both, and what a view
-// and an access cost that find nothing to do.
+// The time of tracking. A sync of a whole field is compared with the driver's copy of the same
+// bytes on the same device (wanted: at least 0.9 of its rate), and a halo update with both. The
+// other cases are views and accesses without work.
 //
-// On a CUDA device if there is one, else on the emulated device, whose copies are memmoves: ratios
-// between its figures mean something, the figures do not.
+// On a CUDA device if there is one, else on the emulated device, whose copies are memmoves: there,
+// only ratios between results have a meaning.
 
 #include <cstddef>
 #include <cstdint>
@@ -45,7 +45,7 @@ void require(benchmark::State& state, const absl::Status& status) {
   if (!status.ok()) state.SkipWithError("the device failed");
 }
 
-// As the sync does: pinned memory, one copy, and the wait for it.
+// As in a sync: pinned memory, one copy, and a wait.
 void plain_copy(benchmark::State& state) {
   const Storage storage = field(cube(state.range(0)));
   const std::int64_t bytes = storage.nbytes();

@@ -20,10 +20,10 @@ import gridbuf.device.registry;
 import gridbuf.storage;
 import gridbuf.storage.testing;
 
-// A software-managed storage beside a model of it: two plain arrays and the set of dirty points.
-// Random accesses, exports, marks and failures; after each, what can be seen must be the model's.
-// The streams of the emulated device run as late as they may, so whoever forgets to wait sees old
-// values. A seed makes a run repeatable: GRIDBUF_MODEL_SEED, GRIDBUF_MODEL_STEPS.
+// Compares a software-managed storage with a model: two plain arrays and the set of dirty points.
+// The test makes random accesses, exports, marks and failures; after each, the visible values must
+// be the model's. The streams of the emulated device run as late as possible, so a missing wait
+// gives old values. A seed makes a run repeatable: GRIDBUF_MODEL_SEED, GRIDBUF_MODEL_STEPS.
 
 namespace gridbuf {
 namespace {
@@ -36,7 +36,7 @@ constexpr std::size_t kDevice = 1;
 
 Side side_of(std::size_t position) { return position == kHost ? Side::kHost : Side::kDevice; }
 
-// What each side holds and which of its points are newer than the other's.
+// The values of each side, and its points that are newer than those of the opposite side.
 struct Model {
   explicit Model(std::size_t points)
       : values{Values(points), Values(points)},
@@ -45,8 +45,8 @@ struct Model {
 
   std::vector<Values> values;
   std::vector<std::vector<bool>> dirty;
-  // What a storage may have marked: more than is dirty, for it may have copied some points earlier
-  // than the model, and an export that ends then marks those as well.
+  // Points that a storage may have marked. They may be more than the dirty points: it may copy
+  // points earlier than the model, and the end of an export marks them again.
   std::vector<std::vector<bool>> marked;
 
   bool may_be_marked(std::size_t side, const std::vector<std::size_t>& points) const {
@@ -97,7 +97,7 @@ class Run {
     exports_.clear();
     driver().faults().clear();
     EXPECT_TRUE(driver().synchronize_device().ok());
-    // Device memory is freed in the order of the stream that made it, which is the legacy one.
+    // Device memory is freed in the order of the stream of its allocation, here the legacy stream.
     for (std::size_t i = 0; i + 1 < streams_.size(); ++i) {
       EXPECT_TRUE(driver().destroy_stream(streams_[i]).ok());
     }
@@ -238,7 +238,7 @@ bool Run::has_exports(std::size_t side) const {
   return false;
 }
 
-// What a tracked access to `target` makes of the model: it sees the newest values in its hull.
+// The effect of a tracked access to `target` on the model: it sees the newest values in its hull.
 void Run::settle(std::size_t target, const std::vector<std::size_t>& points) {
   const std::size_t source = 1 - target;
   const std::vector<bool> exported =
@@ -290,7 +290,7 @@ void Run::take_export() {
   ASSERT_TRUE(owner.ok()) << owner.status();
   const std::vector<std::size_t> hull = hull_points(view);
   settle(side, hull);
-  // What the other side's holders may have written elsewhere is known from now on, not presumed.
+  // From now on the possible writes of the opposite side's holders are marked, not presumed.
   if (!has_exports(side)) {
     const std::vector<bool> written = exported_by(1 - side);
     for (const std::size_t point : all_points()) {
@@ -315,8 +315,8 @@ void Run::drop_export() {
   exports_.erase(exports_.begin() + static_cast<std::ptrdiff_t>(position));
 }
 
-// The holder of an export writes where the other side has nothing newer. If both sides have
-// exports it says so.
+// The holder of an export writes to points that are not newer on the opposite side. If both sides
+// have exports, it marks the write.
 void Run::write_through_export() {
   if (exports_.empty()) return;
   const Export& held = exports_[pick(exports_.size())];
@@ -325,7 +325,7 @@ void Run::write_through_export() {
   const std::vector<std::size_t> hull = hull_points(held.view);
   if (model_.may_be_marked(1 - side, hull)) return;
   const Values values = fresh_values(held.points.size());
-  if (side == kDevice) {  // he knows his streams, and that others have written on theirs
+  if (side == kDevice) {  // the holder orders its streams, and those of other holders
     for (const StreamHandle stream : streams_) {
       ASSERT_TRUE(driver().order_after(stream, current_stream()).ok());
     }
@@ -342,7 +342,7 @@ void Run::write_through_export() {
   for (const std::size_t point : hull) model_.make_dirty(side, point);
 }
 
-// A mark says that a side is newer, which it may say only where the other one is not.
+// A mark makes a side newer. It is allowed only where the opposite side is not newer.
 void Run::mark() {
   const std::size_t side = pick(2);
   const Storage view = random_view();
@@ -351,13 +351,14 @@ void Run::mark() {
   const int state = storage_.sync_state()->state();
   const absl::Status status = side == kHost ? view.set_host_modified() : view.set_device_modified();
   if (!status.ok()) {
-    // Merged boxes may reach over points that are clean in the model: refused, and nothing lost.
+    // Merged boxes may contain points that are clean in the model: then the mark is refused, and
+    // data is not lost.
     ASSERT_EQ(error_class_of(status), ErrorClass::kSyncConflict) << status;
     ASSERT_EQ(storage_.sync_state()->state(), state);
     ++refused_marks_;
     return;
   }
-  // What was dirty on the other side has then been copied: there was no room for its boxes.
+  // The dirty points of the opposite side were copied then, because its boxes were full.
   settle(side, hull);
   for (const std::size_t point : hull) model_.make_dirty(side, point);
 }
@@ -382,7 +383,7 @@ void Run::transfer() {
   settle(target, all_points());
 }
 
-// Everything is copied, and what was newer on the target is given up.
+// Everything is copied; newer values on the target are lost.
 void Run::force() {
   const std::size_t target = pick(2);
   if (has_exports(target)) return;
@@ -394,8 +395,8 @@ void Run::force() {
   const Values device = *testing::peek_values(storage_, Side::kDevice);
   ASSERT_EQ(host, device);
   for (const std::size_t point : all_points()) {
-    // Of a point that was newer on the target the source may hold the old value, or the new one if
-    // it was copied in between.
+    // If a point was newer on the target, the source may have the old value, or the new value if it
+    // was copied in between.
     if (model_.dirty[target][point]) {
       model_.values[1 - target][point] = host[point];
     }
@@ -405,7 +406,7 @@ void Run::force() {
   model_.make_clean();
 }
 
-// Only where it is true: the model has no values for a lie.
+// Only if both sides are equal: the model does not have values for a wrong claim.
 void Run::set_synchronized() {
   if (model_.values[kHost] != model_.values[kDevice]) return;
   storage_.set_synchronized();
@@ -413,14 +414,14 @@ void Run::set_synchronized() {
   model_.make_clean();
 }
 
-// What a reader of the point must see, on whichever side.
+// The value that a reader of the point must see on either side.
 double Run::newest(std::size_t point) const {
   if (model_.dirty[kHost][point]) return model_.values[kHost][point];
   if (model_.dirty[kDevice][point]) return model_.values[kDevice][point];
   return model_.values[has_exports(kDevice) ? kDevice : kHost][point];
 }
 
-// A copy shows what a reader of the view sees, and has a state of its own.
+// A copy has the values that a reader of the view sees, and a separate state.
 void Run::copy() {
   const Storage view = random_view();
   const absl::StatusOr<Storage> copied = view.copy();
@@ -466,8 +467,8 @@ void Run::check_state() const {
     }
     return false;
   };
-  // Where nobody presumes anything and nothing was merged, the two sides say the same. What is
-  // marked though it is clean costs a copy; what is clean must be equal.
+  // Without presumptions and merges both sides are equal. A wrong mark on a clean point costs a
+  // copy; points without a mark must be equal.
   if (state != kSyncClean || !exports_.empty()) return;
   if (any(model_.dirty[kHost]) || any(model_.dirty[kDevice])) {
     ASSERT_EQ(*testing::peek_values(storage_, Side::kHost),
@@ -478,7 +479,7 @@ void Run::check_state() const {
 void Run::step() {
   const StreamHandle stream = streams_[pick(streams_.size())];
   const ScopedStream scope(stream);
-  // A holder of an export orders his own work before that of others, as every user of streams.
+  // The holder of an export orders its work before that of other users, as with any streams.
   for (StreamHandle& holder : holders_) {
     ASSERT_TRUE(driver().order_after(holder, stream).ok());
     holder = stream;

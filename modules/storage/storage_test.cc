@@ -139,7 +139,7 @@ TEST_F(StorageTest, EveryKindReadsWhatWasWritten) {
   }
 }
 
-// Kokkos #8277: where there is one memory, a mark must not make anything wait for a copy for ever.
+// Kokkos #8277: with one memory, a mark must not cause an endless wait for a copy.
 TEST_F(StorageTest, RegressionKokkos8277MarksWhereThereIsOneMemory) {
   for (const StorageKind kind : {StorageKind::kCpu, StorageKind::kGpu, StorageKind::kCudaManaged}) {
     const Storage storage = make(kind);
@@ -166,7 +166,7 @@ TEST_F(StorageTest, WithoutADeviceOnlyHostStoragesCanBeMade) {
   EXPECT_EQ(error_class_of(Storage::allocate(request).status()), ErrorClass::kDeviceUnavailable);
 }
 
-TEST_F(StorageTest, WantOfMemoryNamesWhatWasAskedForAndLeavesNothing) {
+TEST_F(StorageTest, OutOfMemoryNamesTheRequestAndLeavesNothing) {
   const std::int64_t live = driver().statistics().live_blocks;
   driver().set_capacity(std::int64_t{1} << 20);
   const absl::StatusOr<Storage> made =
@@ -340,7 +340,7 @@ TEST_F(StorageTest, RegressionKokkos3806InteriorsAndStepsAreSynchronised) {
   EXPECT_EQ(*testing::read_values(storage, kDevice), expected);
 }
 
-// Kokkos #2995: the mirror of a padded view had no padding, and could not be copied to.
+// Kokkos #2995: the mirror of a padded view was not padded, so copies to it failed.
 TEST_F(StorageTest, RegressionKokkos2995BothBuffersHaveOnePaddedLayout) {
   const Storage storage = make(StorageKind::kSoftwareManaged, {11, 7}, 128);
   EXPECT_EQ(storage.memory(kHost).view, storage.memory(kDevice).view);
@@ -353,7 +353,7 @@ TEST_F(StorageTest, RegressionKokkos2995BothBuffersHaveOnePaddedLayout) {
   EXPECT_EQ(*testing::peek_values(storage, kHost), counting(storage, 1));
 }
 
-// In poison mode nobody touches padding: the same bytes go row by row.
+// In poison mode padding is not accessed: the bytes go row by row.
 TEST_F(StorageTest, PoisonModeCopiesRowsAlone) {
   const Storage storage = make(StorageKind::kSoftwareManaged, {11, 7}, 128);
   ASSERT_TRUE(write(storage, kHost, 1).ok());
@@ -472,7 +472,7 @@ TEST_F(StorageTest, MoreThanSixteenBoxesMakeRoomByCopying) {
   EXPECT_EQ(*testing::read_values(storage, kDevice), expected);
 }
 
-// --- What moves ----------------------------------------------------------------------------------
+// --- Transfers -----------------------------------------------------------------------------------
 
 struct HaloCase {
   const char* name;
@@ -482,7 +482,7 @@ struct HaloCase {
 
 class HaloUpdate : public StorageTest, public ::testing::WithParamInterface<HaloCase> {};
 
-// Both ends of every dimension that has a halo are written on one side and read on the other.
+// Both ends of every dimension with a halo are written on one side and read on the opposite side.
 TEST_P(HaloUpdate, MovesTheHalosBytesAndNoMore) {
   const Extents shape{512, 512, 80};
   const absl::StatusOr<Layout> plan = make_plan({.shape = shape,
@@ -524,7 +524,7 @@ INSTANTIATE_TEST_SUITE_P(
                       HaloCase{"ijk_i_contiguous", {{3, 3}, {3, 3}, {3, 3}}, {2, 1, 0}}),
     [](const auto& info) { return std::string(info.param.name); });
 
-// Kokkos #3567: strided parts could not be copied for want of a temporary.
+// Kokkos #3567: strided parts could not be copied without a temporary.
 TEST_F(StorageTest, RegressionKokkos3567NarrowRowsCrossInOneCopy) {
   const Storage field = make(StorageKind::kSoftwareManaged, {40, 50, 80});
   ASSERT_TRUE(write(field, kDevice, 0).ok());
@@ -538,7 +538,7 @@ TEST_F(StorageTest, RegressionKokkos3567NarrowRowsCrossInOneCopy) {
 
 // --- Lateness ------------------------------------------------------------------------------------
 
-// Whoever forgets to wait for a stream, or to order two, sees old values here.
+// A missing wait for a stream, or a missing order of two streams, gives old values here.
 TEST_F(StorageTest, NeverStaleAcrossStreams) {
   for (const StorageKind kind :
        {StorageKind::kGpu, StorageKind::kSoftwareManaged, StorageKind::kCudaManaged}) {
@@ -564,12 +564,12 @@ TEST_F(StorageTest, NeverStaleAcrossStreams) {
       }
     }
     for (const StreamHandle stream : streams) ASSERT_TRUE(driver().destroy_stream(stream).ok());
-    // The last stream is gone, and what it did is not.
+    // The last stream is destroyed, but its work is pending.
     EXPECT_TRUE(storage.read(kDevice).ok());
   }
 }
 
-// A kernel that asks for the storage that waits for it gets an error, and nobody hangs.
+// A kernel that uses the storage that waits for it gets an error, not a deadlock.
 TEST_F(StorageTest, AKernelThatAsksForItsOwnStorageIsAnError) {
   const Storage storage = managed();
   absl::Status inner;
@@ -611,7 +611,7 @@ TEST_F(StorageTest, DeviceExportsMayWriteOnAnyStream) {
     const StreamHandle unknown = *driver().create_stream(StreamKind::kNonBlocking);
     absl::StatusOr<Owner> tensor = storage.export_side(kDevice, true);
     ASSERT_TRUE(tensor.ok());
-    // As consumers do: the stream that the export names comes before their own.
+    // As consumers do: orders the stream that the export names before the consumer's stream.
     const auto poke = [&](double first) {
       ASSERT_TRUE(driver().order_after(current_stream(), unknown).ok());
       const ScopedStream scope(unknown);
@@ -685,8 +685,8 @@ TEST_F(StorageTest, CountedExportsWithoutAnOwner) {
   EXPECT_TRUE(storage.is_ready(kDevice));
 }
 
-// What an export's holder writes beside a box that is dirty on the other side is not lost: boxes
-// are not merged across what somebody holds.
+// Writes through an export next to a box that is dirty on the opposite side are not lost: boxes are
+// not merged across exports.
 TEST_F(StorageTest, MergingNeverReachesIntoWhatAnExportHolds) {
   const Storage storage = make(StorageKind::kSoftwareManaged, {100});
   absl::StatusOr<Owner> numpy = storage.export_side(kHost, true);
@@ -700,7 +700,7 @@ TEST_F(StorageTest, MergingNeverReachesIntoWhatAnExportHolds) {
   EXPECT_EQ(*testing::read_values(between, kDevice), (Values{-5}));
 }
 
-// The first export of the other side ends the presumption; what was written until then is kept.
+// The first export of the opposite side ends the presumption; earlier writes are kept.
 TEST_F(StorageTest, ANewExportOnTheOtherSideLosesNothing) {
   const Storage storage = managed();
   const absl::StatusOr<Owner> numpy = storage.export_side(kHost, true);
@@ -783,7 +783,7 @@ TEST_F(StorageTest, ACopyThatFailsOnTheStreamChangesNothing) {
   }
 }
 
-// What a failed transfer has enqueued must not overwrite what is written afterwards.
+// The enqueued work of a failed transfer must not overwrite later writes.
 TEST_F(StorageTest, ATransferThatWasNotWaitedForWritesNothingLater) {
   const Storage storage = managed();
   ASSERT_TRUE(write(storage, kDevice, 5).ok());
@@ -799,7 +799,7 @@ TEST_F(StorageTest, ATransferThatWasNotWaitedForWritesNothingLater) {
   EXPECT_EQ(*testing::peek_values(storage, kHost), counting(storage, 700));
 }
 
-// --- Memory that is there ------------------------------------------------------------------------
+// --- Existing memory -----------------------------------------------------------------------------
 
 class WrapTest : public StorageTest {
  protected:

@@ -16,9 +16,9 @@ import gridbuf.device.registry;
 import gridbuf.storage;
 import gridbuf.storage.testing;
 
-// Several threads use one storage. What they may do at once is what threads may do with an array:
-// read anything, and write elements of their own. The state is never corrupted, and no thread sees
-// an old value of its own elements. Meant for ThreadSanitizer; without it the values are checked.
+// Several threads use one storage. As with an array, they may all read, and each may write separate
+// elements. The state is never corrupted, and a thread never sees an old value of its elements. For
+// ThreadSanitizer; without it the test checks the values.
 
 namespace gridbuf {
 namespace {
@@ -68,9 +68,9 @@ TEST_F(StorageThreads, ReadAtOnce) {
   EXPECT_EQ(wrong, 0);
 }
 
-// Each thread has two rows, writes them on one side and reads them on the other; marks, exports and
-// syncs of the whole go on beside it.
-TEST_F(StorageThreads, WriteElementsOfTheirOwn) {
+// Each thread has two rows, writes them on one side and reads them on the opposite side. Meanwhile,
+// other threads mark, export and sync the whole storage.
+TEST_F(StorageThreads, WriteSeparateElements) {
   const Storage storage = managed();
   std::atomic<int> wrong = 0;
   run([&](int i) {
@@ -84,7 +84,7 @@ TEST_F(StorageThreads, WriteElementsOfTheirOwn) {
         const Coverage coverage = round % 3 == 0 ? Coverage::kPart : Coverage::kAll;
         if (!testing::write_values(mine, side, coverage, values).ok()) ++wrong;
         if (round % 7 == 0 && !storage.synchronize().ok()) ++wrong;
-        // Work on the device that is the storage's own is ordered; this thread's stream with it.
+        // The storage orders its work on the device, and this thread's stream with it.
         const absl::StatusOr<testing::Values> seen = testing::read_values(mine, other(side));
         if (!seen.ok() || *seen != values) ++wrong;
         (void)storage.sync_state()->state();

@@ -1,6 +1,6 @@
-// Rows of numbers that are side by side, one loop for each pair of types, which the compiler
-// vectorises. Written for any processor: with SSE2 the loops between float32 and float64 take 0.3
-// ns for a number that is in a cache, and the memory as long for large arrays as with AVX-512.
+// Rows of adjacent numbers. The compiler vectorises one loop for each pair of types. SSE2 is
+// enough: the loops between float32 and float64 take 0.3 ns for a number in a cache. For large
+// arrays the memory takes as long as with AVX-512.
 
 module;
 
@@ -20,8 +20,8 @@ module gridbuf.transfer;
 namespace gridbuf::casts {
 namespace {
 
-// C++20 has no such floats; what clang has (_Float16, __bf16) calls a library for each number
-// without AVX-512, and makes signalling NaN quiet, of which NumPy keeps the bits.
+// C++20 lacks these floats. clang's types (_Float16, __bf16) call a library for each number without
+// AVX-512, and make signalling NaN quiet, while NumPy keeps their bits.
 enum class Half : std::uint16_t {};
 enum class Bfloat : std::uint16_t {};
 
@@ -40,31 +40,31 @@ bool is_signalling(F value) {
 
 // --- float16, by integer arithmetic and without branches -----------------------------------------
 
-// From here on a number rounds to infinity: half of the last step above the largest, 65504.
+// Numbers from here on round to infinity: half a step above the largest number, 65504.
 constexpr float kHalfOverflow = 65520;
 
 std::uint16_t half_of(std::uint32_t bits) {
   const std::uint32_t magnitude = bits & 0x7fffffffU;
-  // Normal: the exponent's bias goes from 127 to 15, and 13 bits are rounded off to the nearest,
-  // in doubt to the even one. A carry into the exponent is right, up to infinity.
+  // Normal: the bias of the exponent changes from 127 to 15, and 13 bits are rounded to nearest,
+  // ties to even. A carry into the exponent is correct, up to infinity.
   const std::uint32_t odd = (magnitude >> 13) & 1U;
   std::uint32_t result = (magnitude - 0x38000000U + 0xfffU + odd) >> 13;
-  // Subnormal: added to 0.5, whose last bit is worth 2^-24, the number is rounded to that bit.
+  // Subnormal: the sum with 0.5, whose last bit is 2^-24, rounds the number to that bit.
   const float sum = std::bit_cast<float>(magnitude) + 0.5F;
   const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(sum) - 0x3f000000U;
   result = static_cast<std::int32_t>(magnitude) < 0x38800000 ? subnormal : result;
   result = static_cast<std::int32_t>(magnitude) >= 0x47800000 ? 0x7c00U : result;
-  // NaN: what fits of its bits is kept; at least one must be set, or it would be an infinity.
+  // NaN: keeps the bits that fit. At least one must be set, or the result is an infinity.
   const std::uint32_t payload = (magnitude >> 13) & 0x3ffU;
   const std::uint32_t nan = 0x7c00U + payload + (payload == 0 ? 1U : 0U);
   result = static_cast<std::int32_t>(magnitude) > 0x7f800000 ? nan : result;
   return static_cast<std::uint16_t>(result | ((bits >> 16) & 0x8000U));
 }
 
-// The float32 next to a float64 that rounds to the same float16: rounded to odd, by which a second
-// rounding sees that the first was inexact. A NaN keeps what float16 has of it.
+// A float32 that rounds to the same float16 as the float64: it is rounded to odd, so that the
+// second rounding sees that the first was inexact. A NaN keeps the bits that float16 has.
 std::uint32_t rounded_to_odd(double value) {
-  constexpr std::uint64_t kLost = 0x1fffffffU;  // what float32 has no room for
+  constexpr std::uint64_t kLost = 0x1fffffffU;  // bits that float32 does not have
   const auto bits = std::bit_cast<std::uint64_t>(value);
   const std::uint64_t odd = (bits | ((bits & kLost) + kLost)) & ~kLost;
   const auto number = std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(odd)));
@@ -97,7 +97,7 @@ std::uint64_t double_bits_of(Half half) {
 
 // --- bfloat16: the first half of a float32 -------------------------------------------------------
 
-// From here on a number rounds to infinity: half of the last step above the largest.
+// Numbers from here on round to infinity: half a step above the largest number.
 constexpr float kBfloatOverflow = 0x1.ffp127F;
 
 std::uint16_t bfloat_of(std::uint32_t bits) {
@@ -111,9 +111,9 @@ std::uint32_t float_bits_of(Bfloat bfloat) { return static_cast<std::uint32_t>(b
 
 // --- Single numbers ------------------------------------------------------------------------------
 
-// How one number becomes another: `convert`, which is defined for all values; `is_suspect`, cheap,
-// true for all that are reported; `flags`, of suspects. Floats of 32 and 64 bits that are not
-// computed are passed as integers where NaN must stay as it is.
+// The cast of one number. `convert` is defined for all values. `is_suspect` is fast, and true for
+// all numbers that have flags; `flags` computes the flags of suspects. Floats are passed as
+// integers where the bits of NaN must stay.
 template <class T, class S>
 struct Cast;
 
@@ -155,7 +155,7 @@ struct Odd {
 template <>
 struct Cast<Odd, double> {
   static std::uint32_t convert(double value) { return rounded_to_odd(value); }
-  // The second step reports what float32 has room for.
+  // The second step reports numbers that fit in float32.
   static bool is_suspect(double value) { return !(std::fabs(value) < 0x1p128); }
   static ConversionFlags flags(double value) { return {.overflow = std::isfinite(value)}; }
 };
@@ -184,7 +184,7 @@ struct Cast<float, Bfloat> {
   static std::uint32_t convert(Bfloat value) { return float_bits_of(value); }
 };
 
-// ml_dtypes keeps of a NaN its sign alone.
+// ml_dtypes keeps only the sign of a NaN.
 template <>
 struct Cast<Half, Bfloat> {
   static Half convert(Bfloat value) {
@@ -238,7 +238,7 @@ ConversionFlags cast_row(std::byte* __restrict target, const std::byte* __restri
   return flags;
 }
 
-// By way of float32, in pieces that the nearest cache holds. `First`: what the first step makes.
+// Through float32, in pieces that fit in the nearest cache. `First`: the type after the first step.
 template <class T, class S, class First = float>
 ConversionFlags cast_by_float(std::byte* target, const std::byte* source, std::int64_t count) {
   constexpr std::int64_t kPieceNumbers = 512;
@@ -256,7 +256,7 @@ ConversionFlags cast_by_float(std::byte* target, const std::byte* source, std::i
 
 using Rows = std::array<CastRow, kNumberCount>;
 
-// By the target from float16 on, and the source in the order of `Number`; null: there is no cast.
+// Indexed by target (from float16 on) and source, in the order of `Number`; null: without a cast.
 constexpr std::array<Rows, 4> kRows{
     Rows{nullptr, nullptr, nullptr, &cast_row<Half, Bfloat>, &cast_row<Half, float>,
          &cast_by_float<Half, double, Odd>},

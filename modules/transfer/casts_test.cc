@@ -40,7 +40,7 @@ StridedView row_of(Number type, std::int64_t count) {
   return {.shape = {count}, .strides_bytes = {itemsize}, .itemsize_bytes = itemsize};
 }
 
-// Calls `visit(target, source)` for every cast that there is.
+// Calls `visit(target, source)` for every cast.
 template <class Visit>
 void for_each_cast(const Visit& visit) {
   for (const Number source : all_numbers()) {
@@ -52,8 +52,8 @@ void for_each_cast(const Visit& visit) {
 
 class ConvertRows : public ::testing::Test {
  protected:
-  // One row of all numbers, misaligned by `shift` bytes, with sentinels at both ends; result and
-  // report must be those of the definition.
+  // Casts one row of all numbers, misaligned by `shift` bytes, with sentinels at both ends. Result
+  // and flags must be those of the definition.
   void check(Number target, Number source, const Bytes& numbers, std::int64_t shift) {
     const std::int64_t from = info_of(source).itemsize_bytes;
     const std::int64_t to = info_of(target).itemsize_bytes;
@@ -94,8 +94,8 @@ TEST_F(ConvertRows, MatchTheDefinitionForAllSpecialNumbers) {
   });
 }
 
-// Flags one number at a time: none hides behind another's. Lengths around those of vectors: each
-// number once in a vector, once in a tail.
+// Checks the flags of one number at a time, so that other flags cannot hide them. Lengths around
+// those of vectors put each number once in a vector, once in a tail.
 TEST_F(ConvertRows, ReportWhatEachNumberDoes) {
   for_each_cast([&](Number target, Number source) {
     const std::int64_t from = info_of(source).itemsize_bytes;

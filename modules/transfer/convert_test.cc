@@ -27,7 +27,7 @@ namespace {
 
 using testing::Bytes;
 
-// One conversion to try. Blocks begin before the views' lowest bytes.
+// A conversion to test. Blocks begin before the views' lowest bytes.
 struct Case {
   StridedView target = {};
   Number target_type = Number::kFloat64;
@@ -49,7 +49,7 @@ std::vector<std::byte> read(const std::byte* at, Number type, bool is_swapped) {
   return number;
 }
 
-// The definition: all are read, then each is converted and written in row-major order.
+// The definition: reads all elements, then converts and writes each element in row-major order.
 ConversionFlags define(const Case& one, std::byte* target, const std::byte* source) {
   std::vector<Bytes> numbers;
   testing::for_each_index(one.target.shape, [&](const Extents& index) {
@@ -76,7 +76,7 @@ absl::StatusOr<ConversionFlags> convert(const Case& one, std::byte* target, cons
                            .scratch = scratch});
 }
 
-// Draws cases; numbers are mostly such as all types hold, so that flags are not always set.
+// Draws cases. Most numbers fit in all types, so that flags are not always set.
 class RandomCases {
  public:
   explicit RandomCases(std::uint64_t seed) : views_(seed) {}
@@ -161,7 +161,7 @@ TEST_P(ConvertElements, MatchTheDefinitionAroundTheEdgesOfVectorsAndBoxes) {
   }
 }
 
-// Source and target in one block, anyhow.
+// Source and target in one block, at random offsets.
 TEST_P(ConvertElements, MatchTheDefinitionForOverlappingViews) {
   RandomCases random(3);
   for (int round = 0; round < 4000; ++round) {
@@ -181,8 +181,8 @@ TEST_P(ConvertElements, MatchTheDefinitionForOverlappingViews) {
   }
 }
 
-// Larger than a box and than what one thread does: cut, shared out, streamed, put together again.
-// The definition would take minutes here, so the parts are compared by a simpler walk.
+// Larger than a box and than the work of one thread: cut, shared, streamed and joined. The
+// definition would take minutes here, so a simpler walk compares the parts.
 TEST_P(ConvertElements, CutLargeViewsWithoutLossOrDoubling) {
   for (const int threads : {1, 3}) {
     ASSERT_TRUE(set_thread_count(threads).ok());
@@ -278,7 +278,7 @@ TEST_P(ConvertElements, KeepSubnormalsWhereTheThreadFlushesThem) {
 }
 #endif
 
-// A load or store beside the rows ends the process.
+// A load or store outside the rows ends the process.
 TEST_P(ConvertElements, StayWithinTheirBlocks) {
   RandomCases random(4);
   testing::FencedMemory target_memory(1 << 16);
@@ -307,7 +307,7 @@ INSTANTIATE_TEST_SUITE_P(Paths, ConvertElements, ::testing::ValuesIn(supported_s
 
 class CopyElementsWhere : public ConvertElements {};
 
-// What a copy of all writes, where the mask says so, element by element.
+// Writes the elements of a copy that the mask selects, one by one.
 Bytes expected_where(const Bytes& before, const testing::CopyCase& copy, const Bytes& source,
                      const Bytes& mask, const StridedView& mask_view) {
   Bytes expected = before;
@@ -322,7 +322,7 @@ Bytes expected_where(const Bytes& before, const testing::CopyCase& copy, const B
   return expected;
 }
 
-// Of all kinds: nothing selected, all, and some by chance.
+// Masks of all kinds: none, all, and random elements selected.
 void thin_out(Bytes& mask, testing::RandomViews& random) {
   const std::byte kept = random.once_in(8)   ? std::byte{0}
                          : random.once_in(8) ? std::byte{0xff}
@@ -352,7 +352,7 @@ TEST_P(CopyElementsWhere, MatchTheDefinitionForEveryItemsize) {
   }
 }
 
-// Source, target and mask in one block, anyhow.
+// Source, target and mask in one block, at random offsets.
 TEST_P(CopyElementsWhere, MatchTheDefinitionForOverlappingViews) {
   testing::RandomViews random(6);
   for (int round = 0; round < 3000; ++round) {
@@ -394,7 +394,7 @@ TEST_P(CopyElementsWhere, CutLargeViewsWithoutLossOrDoubling) {
   ASSERT_TRUE(set_thread_count(2).ok());
 }
 
-// A load or store beside the rows ends the process.
+// A load or store outside the rows ends the process.
 TEST_P(CopyElementsWhere, StayWithinTheirBlocks) {
   testing::RandomViews random(7);
   testing::FencedMemory target_memory(1 << 18);
@@ -443,7 +443,7 @@ INSTANTIATE_TEST_SUITE_P(Paths, CopyElementsWhere, ::testing::ValuesIn(supported
 
 // --- Examples ------------------------------------------------------------------------------------
 
-// A field of float32, column by column, as rows of float64; false if a number got lost on the way.
+// Copies a field of float32 columns to rows of float64; false if a number was not representable.
 absl::StatusOr<bool> to_rows(double* target, const float* source, std::int64_t rows,
                              std::int64_t columns) {
   const StridedView by_rows{

@@ -32,7 +32,7 @@ MemoryResource& resource_of(MemoryResource* scratch) {
   return scratch != nullptr ? *scratch : host_resource();
 }
 
-// The bytes of a sound view, or what is wrong with it or its block.
+// The bytes of a sound view, or the error of the view or its block.
 absl::StatusOr<checked::ByteHull> hull_of(std::string_view role, const std::byte* block,
                                           const StridedView& view) {
   const std::optional<checked::ByteHull> hull = byte_hull(view);
@@ -55,10 +55,10 @@ absl::Status check_swap(std::int64_t swap_unit_bytes, std::int64_t itemsize_byte
   return make_error(ErrorClass::kValue,
                     {"swap_unit_bytes", std::to_string(swap_unit_bytes),
                      "a divisor of the itemsize, " + std::to_string(itemsize_bytes),
-                     "pass 1 to keep the bytes as they are"});
+                     "pass 1 to keep the order of the bytes"});
 }
 
-// Elements that share no byte with the target: where they are, or in memory of their own.
+// Elements that do not share bytes with the target: the source, or a copy of it.
 struct Apart {
   const std::byte* block;
   StridedView view;
@@ -143,7 +143,7 @@ absl::Status fill_elements(std::byte* target_block, const StridedView& target,
   return absl::OkStatus();
 }
 
-// ==== Casts and masked copies: views cut into boxes, and what is done with a box. ====
+// ==== Casts and masked copies: cutting views into boxes, and the work on a box. ====
 
 namespace {
 
@@ -169,20 +169,20 @@ absl::Status check_view(std::string_view role, const std::byte* block, const Str
 
 // --- Boxes ---------------------------------------------------------------------------------------
 
-// What a box of one of the views takes at most; longer elements are boxes by themselves.
+// The largest size of a box in one view. A longer element is a box.
 constexpr std::int64_t kBoxBytes = std::int64_t{1} << 16;
 constexpr std::int64_t kBoxElements = std::int64_t{1} << 13;
 using Scratch = std::array<std::byte, kBoxBytes>;
 
-// Rows of a box should be several lines long in the target and in the source.
+// Rows of a box should be several cache lines long in the target and in the source.
 constexpr std::int64_t kBoxRowBytes = 4 * loops::kLineBytes;
 
-// Where threads and stores past the caches begin to pay is the same as for copies.
+// Threads and non-temporal stores begin at the same thresholds as in copies.
 constexpr loops::CopyLimits kLimits;
 constexpr loops::CopyLimits kStreamed{.stream_bytes = 0, .stream_rows_bytes = 0};
 
-// How views of one shape are cut into boxes: the same indices of all views. The boxes are numbered,
-// and each is walked, as the target is laid out; in the order of the index if elements of the
+// Cuts views of one shape into boxes with equal indices in all views. The order of the boxes, and
+// the order inside a box, is that of the target's memory, or that of the index if elements of the
 // target share bytes.
 class Boxes {
  public:
@@ -246,7 +246,7 @@ class Boxes {
     if (innermost < 0) return;
     const std::int64_t itemsize = std::max(target.itemsize_bytes, source.itemsize_bytes);
     std::int64_t room = std::clamp(kBoxBytes / itemsize, std::int64_t{1}, kBoxElements);
-    // Parts of an extent are of about one length: no box is a rest of a few elements.
+    // Parts of an extent have about equal lengths, so that a box is never a rest of a few elements.
     const auto grow = [&](int axis, std::int64_t most) {
       most = std::clamp(most, std::int64_t{1}, std::min(room, extents_[axis]));
       const std::int64_t parts = (extents_[axis] - 1) / most + 1;
@@ -259,7 +259,7 @@ class Boxes {
       const std::int64_t least = loops::magnitude(source.strides_bytes[axes_[nearest]]);
       if (stride != 0 && (stride < least || least == 0)) nearest = i;
     }
-    // Rows of the target that take one element of each line of the source.
+    // Rows of the target that use one element of each cache line of the source.
     const bool across =
         nearest != innermost &&
         loops::magnitude(source.strides_bytes[axes_[innermost]]) >= loops::kLineBytes;
@@ -267,7 +267,7 @@ class Boxes {
       grow(innermost, kBoxRowBytes / target.itemsize_bytes);
       grow(nearest, room);
     }
-    // An axis outside one that is cut has no room left: such boxes follow the order of the index.
+    // Axes outside a cut axis are not part of a box, so the boxes follow the order of the index.
     for (int i = innermost; i >= 0; --i) {
       if (across && (i == innermost || i == nearest)) continue;
       grow(i, room);
@@ -294,7 +294,7 @@ void for_ranges_of(const Boxes& boxes, std::int64_t element_bytes, const Work& w
   parallel_for(boxes.total(), chunk, work);
 }
 
-// A view's part of a box, packed: where it is if it is packed there, else in `scratch`.
+// A view's part of a box, packed: without a copy if it is packed already, else in `scratch`.
 const std::byte* packed_in(Scratch& scratch, const std::byte* block, const StridedView& part,
                            std::int64_t swap_unit_bytes = 1) {
   if (swap_unit_bytes <= 1 && is_c_contiguous(part)) return block + part.offset_bytes;
@@ -312,8 +312,8 @@ absl::StatusOr<Apart> apart_from(const std::byte* target_block, const StridedVie
 
 // --- Casts ---------------------------------------------------------------------------------------
 
-// The floating-point environment that programs start with, for as long as this lives: what a number
-// becomes must not depend on the caller's rounding mode, or on whether subnormals are flushed.
+// Sets the default floating-point environment while the object lives. Results must not depend on
+// the caller's rounding mode or on its flushing of subnormals.
 class DefaultFloats {
  public:
   DefaultFloats() {
@@ -328,7 +328,7 @@ class DefaultFloats {
   std::fenv_t before_;
 };
 
-// One side of a cast; the number type's whole item is the unit whose bytes are swapped.
+// One side of a cast. Bytes are swapped in units of a number.
 struct Side {
   std::byte* block;  // of a source: only read
   const StridedView& view;
@@ -360,13 +360,13 @@ struct CastLoop {
     return flags;
   }
 
-  // A run of the target past the caches, in pieces that the nearest one holds.
+  // Writes a run of the target by non-temporal stores, in pieces that fit in the nearest cache.
   ConversionFlags stream(std::byte* run, const std::byte* numbers, std::int64_t count) {
     constexpr std::int64_t kPieceBytes = 128 * loops::kLineBytes;
     const std::int64_t itemsize = target.view.itemsize_bytes;
     ConversionFlags flags;
     while (count > 0) {
-      // The next piece begins at a line.
+      // The next piece begins at a cache line.
       const auto behind_line = static_cast<std::int64_t>(
           reinterpret_cast<std::uintptr_t>(run) % static_cast<std::uintptr_t>(loops::kLineBytes));
       const std::int64_t length = std::min(count, (kPieceBytes - behind_line) / itemsize);
@@ -385,7 +385,7 @@ struct CastLoop {
   }
 };
 
-// Between views that share no byte.
+// Between views that do not share bytes.
 ConversionFlags cast_views(casts::CastRow cast_row, const Side& target, const Side& source) {
   const Boxes boxes(target.view, source.view);
   const std::int64_t elements = *checked::product(target.view.shape.span());
@@ -415,8 +415,8 @@ std::int64_t zeros_of(const std::byte* mask, std::int64_t count) {
   return zeros;
 }
 
-// Elements that a mask selects, to a row of the target. No byte of another element is written, not
-// even with its own value.
+// Copies the elements that a mask selects to a row of the target. Never writes bytes of other
+// elements, even with their old values.
 struct MaskedRow {
   std::int64_t count;
   std::int64_t stride_bytes;
@@ -448,7 +448,7 @@ PutWhere put_where_of(std::int64_t itemsize_bytes) {
   return put_where<0>;
 }
 
-// Packed elements to the part of the target, row by row.
+// Writes packed elements to the part of the target, row by row.
 void put_part_where(std::byte* target_block, const StridedView& part, const std::byte* elements,
                     const std::byte* mask) {
   const PutWhere put = put_where_of(part.itemsize_bytes);
@@ -467,7 +467,7 @@ void put_part_where(std::byte* target_block, const StridedView& part, const std:
   }
 }
 
-// Between views that share no byte.
+// Between views that do not share bytes.
 void copy_views_where(std::byte* target_block, const StridedView& target,
                       const std::byte* source_block, const StridedView& source,
                       const std::byte* mask_block, const StridedView& mask,
@@ -482,7 +482,7 @@ void copy_views_where(std::byte* target_block, const StridedView& target,
       const std::byte* const where = packed_in(chosen, mask_block, boxes.part(mask, box));
       const std::int64_t count = *checked::product(to.shape.span());
       const std::int64_t zeros = zeros_of(where, count);
-      if (zeros == 0) {  // a box of one element, too, which may be longer than the scratch
+      if (zeros == 0) {  // also a box of one element, which may be longer than the scratch memory
         loops::copy_view(target_block, to, source_block, from, swap_unit_bytes);
       } else if (zeros < count) {
         put_part_where(target_block, to, packed_in(read, source_block, from, swap_unit_bytes),

@@ -1,18 +1,19 @@
 // gridbuf.transfer: copies, fills and casts between any two layouts on the host.
 //
-// Views may be padded, permuted, reversed, broadcast (stride 0) or overlapping; elements are any
-// number of bytes. The result is defined for every pair of views: as if all source elements were
-// read first, and then written to the target one after the other in row-major order of the index.
-// Padding is neither read nor written. Whatever is refused is refused before a byte is written.
+// Views may be padded, permuted, reversed, broadcast (stride 0) or overlapping; elements have any
+// number of bytes. The result is defined for every pair of views. It is as if a copy read all
+// source elements first, and then wrote them to the target in row-major order of the index. Copies
+// neither read nor write padding. Arguments are checked before the first write.
 //
-// Key decision: the views decide, not the caller. A copy is planned (gridbuf.transfer.loops) and
-// then run by all threads: as rows where the layouts agree about the innermost dimension, as tiles
-// where they do not. The aim is the speed of memcpy; docs/performance.md says where it is met.
+// Key decision: the views decide how to copy, not the caller. A copy is planned
+// (gridbuf.transfer.loops), and then all threads run it. It moves rows if the layouts agree about
+// the innermost dimension, else tiles. The aim is the speed of memcpy; docs/performance.md has the
+// measurements.
 //
-// Casts and masked copies go in boxes that the near cache holds: a box of the source is copied into
-// scratch memory in the target's order, cast or selected there, and copied on. So no pair of types
-// has loops of its own for layouts. Casts exist where arrays of a model need them; NumPy does the
-// others well enough, and decides what they mean.
+// Casts and masked copies go in boxes that fit in the nearest cache. A box of the source is copied
+// into scratch memory in the target's order, cast or selected there, and copied to the target. So
+// the loops for layouts do not depend on the types. gridbuf has the casts that the arrays of models
+// need. They give NumPy's results; NumPy does the other casts fast enough.
 module;
 
 #include <array>
@@ -35,8 +36,8 @@ export namespace gridbuf {
 
 // --- Instruction sets ----------------------------------------------------------------------------
 
-// Which vector instructions the inner loops of copies and fills use: `Simd`, and the setting, which
-// holds for the process. Speed depends on it, results never do.
+// The vector instructions that the inner loops of copies and fills use: `Simd`, and a setting for
+// the whole process. The setting changes the speed, never the results.
 using loops::kSimdVariable;
 using loops::set_simd;
 using loops::Simd;
@@ -48,30 +49,30 @@ using loops::to_string;
 // --- Copies and fills (transfer.cc) --------------------------------------------------------------
 
 struct CopyOptions {
-  /// The bytes of every run of this many are reversed (a byte order swapped;
-  /// DType::swap_unit_bytes). 0 and 1: none.
+  /// Reverses the bytes of every unit of this length, to swap the byte order
+  /// (DType::swap_unit_bytes). 0 and 1: not.
   std::int64_t swap_unit_bytes = 1;
 
-  /// Where an overlapping copy keeps what it has read. Null: the host's memory. Not used otherwise.
+  /// The source of scratch memory of overlapping copies. Null: the host's memory.
   MemoryResource* scratch = nullptr;
 };
 
-/// Copies every element of `source` to the element of `target` at the same index. Each view counts
-/// its bytes from its own block, which must hold it. Errors, before anything is written: kValue if
-/// a view is malformed, shapes or item sizes differ, a block is null though there are elements, or
-/// swap_unit_bytes does not divide the item size; kMemory if the views overlap and there is no
-/// scratch memory.
+/// Copies every element of `source` to the element of `target` at the same index. The offsets of
+/// each view count from its block, which must contain it. Errors, before the first write: kValue if
+/// a view is malformed, shapes or item sizes differ, the block of a view with elements is null, or
+/// swap_unit_bytes does not divide the item size; kMemory if the views overlap and scratch memory
+/// is not available.
 absl::Status copy_elements(std::byte* target_block, const StridedView& target,
                            const std::byte* source_block, const StridedView& source,
                            const CopyOptions& options = {});
 
-/// Writes `element` to every element of `target`. `element` may be a part of the target itself.
-/// Errors: kValue if the view is malformed, element.size() is not its item size, or its block is
-/// null though there are elements; kMemory as above.
+/// Writes `element` to every element of `target`. `element` may be a part of the target. Errors:
+/// kValue if the view is malformed, element.size() is not its item size, or the block of a view
+/// with elements is null; kMemory as above.
 absl::Status fill_elements(std::byte* target_block, const StridedView& target,
                            std::span<const std::byte> element, const CopyOptions& options = {});
 
-/// As copy_elements, for the elements whose byte in the mask is not 0; the mask is a view of the
+/// As copy_elements, only for elements with a mask byte other than 0. The mask is a view of the
 /// target's shape with items of one byte. Errors: those of copy_elements, for the mask as well.
 absl::Status copy_elements_where(std::byte* target_block, const StridedView& target,
                                  const std::byte* source_block, const StridedView& source,
@@ -80,11 +81,11 @@ absl::Status copy_elements_where(std::byte* target_block, const StridedView& tar
 
 // --- Casts (transfer.cc, casts.cc) ---------------------------------------------------------------
 
-/// Numbers. Floats are those of IEEE 754, and bfloat16 as the package ml_dtypes has it.
+/// Number types. Floats are those of IEEE 754, and bfloat16 of the package ml_dtypes.
 enum class Number : std::uint8_t { kInt32, kInt64, kFloat16, kBfloat16, kFloat32, kFloat64 };
 
 struct NumberInfo {
-  std::string_view name;  // as NumPy calls it
+  std::string_view name;  // NumPy's name
   std::int64_t itemsize_bytes;
 };
 
@@ -102,7 +103,7 @@ constexpr bool can_convert(Number target, Number source) noexcept {
   return target >= Number::kFloat32 || (target >= Number::kFloat16 && source >= Number::kFloat16);
 }
 
-/// What happened to some number of a conversion: nothing less than NumPy warns of.
+/// Events in a conversion. NumPy warns of the same events.
 struct ConversionFlags {
   /// A signalling NaN was made quiet; the result is right.
   bool invalid = false;
@@ -119,20 +120,21 @@ struct ConversionFlags {
 };
 
 struct ConvertOptions {
-  /// The numbers of that side are in the byte order that the machine's is not.
+  /// Whether the numbers of that side are in the opposite of the machine's byte order.
   bool target_is_swapped = false;
   bool source_is_swapped = false;
 
-  /// Where overlapping views are kept. Null: the host's memory.
+  /// The source of scratch memory for overlapping views. Null: the host's memory.
   MemoryResource* scratch = nullptr;
 };
 
 /// Converts every element of `source` to the element of `target` at the same index, bit for bit as
-/// NumPy's casts do (to bfloat16, as ml_dtypes does), whatever floating-point environment the
-/// calling thread has set.
+/// NumPy's casts do (to bfloat16, as ml_dtypes does). The floating-point environment of the calling
+/// thread does not matter.
 ///
-/// Flags tell that some number could not be kept; everything is written nevertheless. Errors: those
-/// of copy_elements; kType if there is no such cast; kValue if an item size is not its type's.
+/// All elements are written, even if a flag reports a number that the target type cannot represent.
+/// Errors: those of copy_elements; kType if can_convert is false; kValue if an item size is not
+/// that of its type.
 absl::StatusOr<ConversionFlags> convert_elements(std::byte* target_block, const StridedView& target,
                                                  Number target_type, const std::byte* source_block,
                                                  const StridedView& source, Number source_type,
@@ -142,10 +144,10 @@ absl::StatusOr<ConversionFlags> convert_elements(std::byte* target_block, const 
 
 namespace gridbuf::casts {
 
-/// Converts `count` numbers side by side, at any alignment. Source and target share no byte.
+/// Converts `count` adjacent numbers, at any alignment. Source and target must not share bytes.
 using CastRow = ConversionFlags (*)(std::byte* target, const std::byte* source, std::int64_t count);
 
-/// Requires can_convert, and two types.
+/// Requires can_convert and target != source.
 CastRow row_for(Number target, Number source) noexcept;
 
 }  // namespace gridbuf::casts

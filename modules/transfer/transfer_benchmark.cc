@@ -1,5 +1,5 @@
-// The reference copy against memcpy and memset on the same bytes. Equal dense layouts should cost a
-// memcpy; the others show what faster code has to gain.
+// Copies and fills compared with memcpy and memset on the same bytes. A copy between equal dense
+// layouts should take as long as memcpy.
 
 #include <cstddef>
 #include <cstdint>

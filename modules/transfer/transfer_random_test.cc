@@ -1,7 +1,7 @@
-// Copies and fills against their definition, on every path of vector instructions that this machine
-// has: thousands of random pairs of views, every pair of extents around the edges of blocks, and
-// large arrays for which threads and stores past the caches come in. Every byte of both blocks is
-// compared, and blocks end at pages that nobody may touch.
+// Compares copies and fills with their definition, for every instruction set of this machine. The
+// cases are thousands of random pairs of views, every pair of extents around the edges of blocks,
+// and large arrays with threads and non-temporal stores. Every byte of both blocks is compared, and
+// blocks end at inaccessible pages.
 
 #include <algorithm>
 #include <array>
@@ -36,7 +36,8 @@ using testing::RandomViews;
 
 constexpr std::array<int, 4> kThreadCounts{1, 2, 3, 7};
 
-// Not std::ranges::equal, which takes half of the time of these tests where nothing is optimised.
+// Not std::ranges::equal, which takes half of the time of these tests in builds without
+// optimisation.
 bool same_bytes(std::span<const std::byte> a, std::span<const std::byte> b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
 }
@@ -47,8 +48,8 @@ Bytes copy_of(std::span<const std::byte> bytes) {
   return copy;
 }
 
-// Limits under which threads and stores past the caches take part in the smallest copy, together
-// and alone, and those that hold without them.
+// Limits at which the smallest copy uses threads, non-temporal stores, or both, and the default
+// limits.
 CopyLimits random_limits(RandomViews& random) {
   constexpr std::int64_t kNever = std::int64_t{1} << 40;
   const std::int64_t piece_bytes = random.one_of({1, 64, 700, 4096, 40'000});
@@ -76,20 +77,20 @@ CopyLimits random_limits(RandomViews& random) {
   }
 }
 
-// Room for any case: pages that are not touched cost nothing.
+// Room for every case: untouched pages do not need memory.
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 28;
 
 std::string name_of_path(const ::testing::TestParamInfo<Simd>& info) {
   return std::string(to_string(info.param));
 }
 
-// One path of vector instructions, and blocks to try it on.
+// One instruction set, and blocks for its cases.
 class OnEveryPath : public ::testing::TestWithParam<Simd> {
  protected:
   void SetUp() override { ASSERT_TRUE(set_simd(GetParam()).ok()); }
   void TearDown() override { ASSERT_TRUE(set_simd(supported_simd().back()).ok()); }
 
-  // A block for a view: it begins on a border of pages, or ends at one.
+  // A block for a view. It begins or ends at a border of pages.
   static std::span<std::byte> place(FencedMemory& memory, const StridedView& view,
                                     RandomViews& random) {
     const std::int64_t length_bytes = std::max<std::int64_t>(0, testing::bytes_up_to_the_end(view));
@@ -97,7 +98,7 @@ class OnEveryPath : public ::testing::TestWithParam<Simd> {
     return memory.behind_fence(length_bytes + random.below(100));
   }
 
-  // Copies between two blocks as drawn, with one of the numbers of threads.
+  // Copies between two blocks with one of the numbers of threads, and compares.
   void expect_as_defined(const CopyCase& copy, RandomViews& random, int round) {
     const std::span<std::byte> target = place(target_memory_, copy.target, random);
     const std::span<std::byte> source = place(source_memory_, copy.source, random);
@@ -118,8 +119,7 @@ class OnEveryPath : public ::testing::TestWithParam<Simd> {
     ASSERT_TRUE(same_bytes(source, kept)) << to_string(copy) << ": the source changed";
   }
 
-  // What copy_elements does where the blocks share no byte, with other limits. Views without a byte
-  // it does not pass on.
+  // As copy_elements for disjoint blocks, with other limits. Views without bytes are not copied.
   static void copy_between(const CopyCase& copy, const CopyLimits& limits,
                            std::span<std::byte> target, std::span<const std::byte> source) {
     if (is_empty(copy.target.shape) || copy.target.itemsize_bytes == 0) return;
@@ -144,7 +144,7 @@ INSTANTIATE_TEST_SUITE_P(Path, OnEveryPath, ::testing::ValuesIn(supported_simd()
 
 // ---- Random pairs. ----
 
-// How many elements a random case may have: mostly few, so that there can be many cases.
+// The largest number of elements of a random case: mostly few, so that many cases run.
 std::int64_t most_elements(RandomViews& random) {
   if (random.once_in(100)) return 513 * 513;
   return random.once_in(6) ? 20'000 : 2'000;
@@ -160,7 +160,7 @@ TEST_P(OnEveryPath, RandomCopiesAreAsDefined) {
   }
 }
 
-// Both views in one block, at random distances: all is read before anything is written.
+// Both views in one block, at random distances: all elements are read before the first write.
 TEST_P(OnEveryPath, RandomOverlapsAreAsDefined) {
   RandomViews random(12);
   for (int round = 0; round < 4'000; ++round) {
@@ -208,8 +208,7 @@ TEST_P(OnEveryPath, RandomFillsAreAsDefined) {
   }
 }
 
-// Nothing is read or written between the rows. (With AddressSanitizer the bytes there are
-// poisoned.)
+// The bytes between the rows are neither read nor written. (AddressSanitizer poisons them.)
 TEST_P(OnEveryPath, PaddingIsNeverTouched) {
   RandomViews random(14);
   for (int round = 0; round < 2'000; ++round) {
@@ -326,8 +325,7 @@ TEST_P(OnEveryPath, CopiesOfThirtyMebibytesAreAsDefined) {
   }
 }
 
-// Byte counts and offsets that 32 bits cannot hold, in memory that is committed where it is
-// touched.
+// Byte counts and offsets beyond 32 bits, in lazily committed memory.
 TEST_P(OnEveryPath, TransposesBeyondFourGibibytesOfAddresses) {
 #if __has_feature(thread_sanitizer)
   GTEST_SKIP() << "ThreadSanitizer's calloc writes the zeros itself, with shadow: some 20 GiB";

@@ -49,7 +49,7 @@ void for_each_index(const Extents& shape, const Visit& visit) {
   }
 }
 
-// What the module's description says, word for word: read all, then write in row-major order.
+// The definition in the module's description: read all, then write in row-major order.
 Bytes expected_copy(const Bytes& target_bytes, const StridedView& target, const Bytes& source_bytes,
                     const StridedView& source, std::int64_t swap_unit_bytes = 1) {
   std::vector<Bytes> elements;
@@ -163,7 +163,7 @@ TEST(CopyElements, ReversesARowInPlace) {
 }
 
 TEST(CopyElements, WritesARepeatedTargetInRowMajorOrder) {
-  // Every element of the target is the same one: the last of the source must win.
+  // All indices of the target are one element: the last element of the source must remain.
   const StridedView target_view{.shape = {2, 3}, .strides_bytes = {0, 0}, .itemsize_bytes = 1};
   const StridedView source_view{.shape = {2, 3}, .strides_bytes = {1, 2}, .itemsize_bytes = 1};
   const Bytes source = counted_bytes(6, 1);
@@ -172,7 +172,7 @@ TEST(CopyElements, WritesARepeatedTargetInRowMajorOrder) {
   EXPECT_EQ(target[0], source[5]);
 }
 
-// What a thread knows of its last copy is of use only for one between views like those.
+// A thread's state after a copy must not change copies between other views.
 TEST(CopyElements, AgainAndAgainBetweenViewsThatDiffer) {
   const Bytes source = counted_bytes(4096, 3);
   std::vector<std::pair<StridedView, StridedView>> pairs;
@@ -242,7 +242,7 @@ TEST(CopyElements, CopiesBeyondFourGibibytesOfAddresses) {
 #if __has_feature(thread_sanitizer)
   GTEST_SKIP() << "ThreadSanitizer's calloc writes the zeros itself, with shadow: some 20 GiB";
 #endif
-  // Two rows, 5 GiB apart in lazily committed memory: offsets that 32 bits cannot hold.
+  // Two rows, 5 GiB apart in lazily committed memory: offsets beyond 32 bits.
   constexpr std::int64_t kApart = std::int64_t{5} << 30;
   const auto block = host_resource().allocate({.total_bytes = kApart + 4096, .zeroed = true});
   if (!block.ok()) GTEST_SKIP() << "this machine has no 5 GiB: " << block.status();
@@ -255,8 +255,8 @@ TEST(CopyElements, CopiesBeyondFourGibibytesOfAddresses) {
   EXPECT_EQ(back, source);
 }
 
-// Long fills are cut into chunks for several threads: no element may be cut, and no byte beside the
-// row touched.
+// Long fills are cut into chunks for several threads. Elements must not be cut, and bytes next to
+// the row must stay.
 TEST(FillElements, FillsLongRowsWithAllThreads) {
   constexpr std::int64_t kMiB = std::int64_t{1} << 20;
   for (const int threads : {1, 2, 5}) {
@@ -369,8 +369,8 @@ class RandomViews {
     return kItemsizes[static_cast<std::size_t>(below(9))];
   }
 
-  // Axes in any order, gaps between rows, some axes backwards: no element shares a byte with
-  // another. Lies in [0, length of its hull + a gap at the end).
+  // Axes in any order, gaps between rows, some axes reversed. Elements do not share bytes. The view
+  // is in [0, length of its hull + a gap at the end).
   StridedView separate(const Extents& shape, std::int64_t itemsize) {
     std::vector<int> order(static_cast<std::size_t>(shape.size()));
     std::iota(order.begin(), order.end(), 0);
@@ -407,7 +407,7 @@ class RandomViews {
   std::mt19937_64 random_;
 };
 
-// A block that holds the view, and some bytes more.
+// The length of a block for the view, with some additional bytes.
 std::int64_t block_bytes(const StridedView& view) { return byte_hull(view)->highest_bytes + 5; }
 
 std::int64_t random_swap(RandomViews& random, std::int64_t itemsize) {
@@ -455,7 +455,7 @@ TEST(CopyElementsProperty, MatchesTheDefinitionForOverlappingViews) {
   }
 }
 
-// With AddressSanitizer the guards are poisoned, so a read of padding ends the test as well.
+// AddressSanitizer poisons the guards, so a read of padding ends the test.
 TEST(CopyElementsProperty, NeverTouchesPadding) {
   RandomViews random(3);
   for (int round = 0; round < 1000; ++round) {
@@ -569,7 +569,7 @@ TEST(Scratch, IsAskedForOnlyByOverlappingViewsAndGivenBack) {
   Bytes other(20);
   ASSERT_TRUE(copy_elements(other.data(), low, block.data(), high, {.scratch = &counting}).ok());
   EXPECT_EQ(counting.counts().allocations, 0);
-  // The same elements onto themselves are there already.
+  // A copy onto itself does not need scratch memory.
   ASSERT_TRUE(copy_elements(block.data(), low, block.data(), low, {.scratch = &counting}).ok());
   EXPECT_EQ(counting.counts().allocations, 0);
   ASSERT_TRUE(copy_elements(block.data(), high, block.data(), low, {.scratch = &counting}).ok());

@@ -18,7 +18,7 @@ using pages::Mapping;
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 
-// A mapping that nobody may touch: the books need no memory.
+// A mapping without memory: the cache only needs the numbers.
 Mapping mapping(std::uintptr_t number, std::int64_t length_bytes) {
   return {reinterpret_cast<std::byte*>(number << 40), length_bytes, PageKind::kHuge};
 }
@@ -31,7 +31,7 @@ std::uintptr_t number_of(const std::optional<Mapping>& mapping) {
   return mapping ? number_of(*mapping) : 0;
 }
 
-// What give() does in most tests: the mapping served its whole length.
+// The usual give() of the tests: the mapping served its whole length.
 std::vector<std::uintptr_t> give(MappingCache& cache, const Mapping& mapping) {
   std::vector<std::uintptr_t> numbers;
   MappingCache::Victims victims;
@@ -79,7 +79,7 @@ TEST(MappingCache, KeepsNoMoreThanItsLimitAndDropsTheOldest) {
   EXPECT_EQ(give(cache, mapping(3, 2 * kMiB)), Numbers({1}));
   EXPECT_EQ(cache.cached_bytes(), 7 * kMiB);
   EXPECT_EQ(give(cache, mapping(4, 10 * kMiB)), Numbers({2, 3}));
-  EXPECT_EQ(give(cache, mapping(5, 11 * kMiB)), Numbers({5}));  // longer than all it may keep
+  EXPECT_EQ(give(cache, mapping(5, 11 * kMiB)), Numbers({5}));  // longer than the limit
   EXPECT_EQ(cache.cached_bytes(), 10 * kMiB);
 }
 
@@ -96,7 +96,7 @@ TEST(MappingCache, HasSixtyFourPlaces) {
   EXPECT_EQ(cache.count(), 64);
 }
 
-TEST(MappingCache, CountsLentSurplusAgainstTheLimit) {
+TEST(MappingCache, CountsSurplusInUseAgainstTheLimit) {
   MappingCache cache(10 * kMiB);
   give(cache, mapping(1, 9 * kMiB));
   const std::optional<Mapping> taken = cache.take(8 * kMiB);
@@ -142,12 +142,13 @@ TEST(MappingCache, ALowerLimitHoldsAtOnce) {
   EXPECT_EQ(cache.cached_bytes(), 20 * kMiB);
 }
 
-// Against a model: no mapping is lost or held twice, and the limit holds after every step.
+// Compared with a model: mappings are neither lost nor kept twice, and the limit holds after every
+// step.
 TEST(MappingCacheProperty, LosesNothingAndKeepsItsLimit) {
   std::mt19937_64 random(20261121);
   MappingCache cache(200 * kMiB);
   std::map<std::uintptr_t, std::int64_t> kept;         // number → length
-  std::vector<std::pair<Mapping, std::int64_t>> held;  // with the length asked for
+  std::vector<std::pair<Mapping, std::int64_t>> held;  // with the requested length
   std::uintptr_t made = 0;
   const auto drop = [&](const MappingCache::Victims& victims) {
     for (const Mapping& victim : victims) ASSERT_EQ(kept.erase(number_of(victim)), 1U);

@@ -19,8 +19,8 @@ import gridbuf.alloc;
 namespace gridbuf {
 namespace {
 
-// Small blocks begin with the room for the count of their owners. Not with the address sanitizer,
-// which could not see a write before the elements.
+// Small blocks begin with the room for the count of their owners. Not with AddressSanitizer, which
+// would then miss writes before the elements.
 #if __has_feature(address_sanitizer)
 constexpr std::int64_t kRoomBytes = 0;
 #else
@@ -30,22 +30,22 @@ constexpr std::int64_t kRoomBytes = kOwnerRoomBytes;
 constexpr std::size_t kShortestSpareBytes = std::size_t{1} << 10;
 constexpr std::size_t kLongestSpareBytes = std::size_t{1} << 15;
 
-// Freed blocks of a few kilobytes, for the next ones of their length (at most an eighth shorter) on
-// this thread. The C library has such a list for blocks up to a kilobyte only; longer ones take
-// three to six times as many instructions.
+// Freed blocks of a few kilobytes, for the next requests of their length (or up to an eighth
+// shorter) on this thread. The C library has such a list only for blocks up to a kilobyte; longer
+// blocks take three to six times as many instructions.
 class SpareBlocks {
  public:
   constexpr SpareBlocks() noexcept = default;
   SpareBlocks(const SpareBlocks&) = delete;
   SpareBlocks& operator=(const SpareBlocks&) = delete;
-  // Blocks may be released on a thread that is ending: then none is kept any more.
+  // An ending thread may still release blocks. It must not keep them.
   ~SpareBlocks() {
     clear();
     closed_ = true;
   }
 
   void* take(std::size_t bytes) noexcept {
-    for (int place = count_ - 1; place >= 0; --place) {  // the last one is still in the caches
+    for (int place = count_ - 1; place >= 0; --place) {  // the last block is still in the caches
       const std::size_t length = blocks_[place].length_bytes;
       if (length >= bytes && length - bytes <= bytes / 8) return remove(place);
     }

@@ -1,25 +1,25 @@
 // gridbuf.alloc.host: host memory of this process.
 //
 // Purpose. `host_resource` serves blocks of any length. Blocks below 2 MiB come from the C library:
-// malloc of a slightly longer block plus an offset, calloc for zeros. glibc serves them four times
-// faster than its aligned functions do. Longer blocks have pages of their own:
+// malloc of a slightly longer block plus an offset, calloc for zeros. In glibc this is four times
+// faster than the aligned functions. Longer blocks have separate pages. These pages are:
 //
 //   huge       transparent huge pages, unless the system or `HostOptions` forbids them. The first
-//              touch of 1 GiB takes 45 to 90 ms on them, and some 400 ms on pages of 4 KiB.
-//   kept       a freed mapping waits for the next block of its length, within a limit that follows
-//              the machine. A loop over temporary fields then pays for its pages once.
-//   touched    zeros that come from the kernel are touched by the threads of parallel_for before
-//              the call returns, unless they are a large part of the machine's memory.
-//   staggered  the start moves by some cache lines from block to block, so that ten fields that are
-//              read in one loop do not compete for the same sets of the caches.
+//              touch of 1 GiB takes 45 to 90 ms on them, and about 400 ms on pages of 4 KiB.
+//   kept       a freed mapping serves the next block of its length. The limit of kept bytes
+//              follows the machine's memory. A loop over temporary fields then gets its pages once.
+//   touched    the threads of parallel_for touch zeros from the kernel before the call returns,
+//              unless the block is a large part of the machine's memory.
+//   staggered  the start moves by some cache lines from block to block. So ten fields that one loop
+//              reads do not compete for the same cache sets.
 //
-// Key decision. All of these rules are fixed: nothing is timed, and equal programs allocate in
-// the same way. What measuring would gain, and cost, is in docs/explanation/memory.md.
+// Key decision. All of these rules are fixed: gridbuf does not time anything, so equal programs
+// allocate alike. docs/explanation/memory.md compares this with rules that follow measurements.
 //
-// One lock guards cache and statistics; it is not held while pages are mapped, touched or unmapped.
+// One lock guards cache and statistics. It is free while pages are mapped, touched or unmapped.
 //
-// Also here, for the libraries of devices: pages (gridbuf::pages), the cache of mappings, and what
-// AddressSanitizer is told of our own blocks.
+// For the device libraries, this library also exports pages (gridbuf::pages), the cache of
+// mappings, and the functions that tell AddressSanitizer about gridbuf's blocks.
 module;
 
 #include <array>
@@ -47,42 +47,43 @@ export namespace gridbuf::pages {
 struct Mapping {
   std::byte* address = nullptr;
   std::int64_t length_bytes = 0;
-  PageKind pages = PageKind::kSmall;  // kSmall or kHuge: what the kernel was asked for
+  PageKind pages = PageKind::kSmall;  // kSmall or kHuge, as requested from the kernel
 };
 
-/// The length that map_pages maps for `length_bytes`: whole pages, and whole huge pages where at
-/// least a quarter of the last is used. Requires length_bytes ≤ 2^62.
+/// The length that map_pages maps for `length_bytes`: whole pages, or whole huge pages if at least
+/// a quarter of the last huge page is used. Requires length_bytes ≤ 2^62.
 std::int64_t mapped_length(std::int64_t length_bytes, PageKind pages);
 
-/// Maps mapped_length(length_bytes, pages) bytes; nothing is committed. kHuge starts at a huge
-/// page's boundary and asks for transparent huge pages; kSmall forbids them. The kernel may ignore
-/// that. Requires length_bytes ≥ 1 and pages kSmall or kHuge. Error: kMemory.
+/// Maps mapped_length(length_bytes, pages) bytes without committing them. kHuge starts at a
+/// boundary of huge pages and requests transparent huge pages; kSmall forbids them. The kernel may
+/// ignore both. Requires length_bytes ≥ 1 and pages kSmall or kHuge. Error: kMemory.
 absl::StatusOr<Mapping> map_pages(std::int64_t length_bytes, PageKind pages);
 
 /// Gives pages back to the kernel.
 void unmap_pages(const Mapping& mapping) noexcept;
 
-/// Makes every page of [data, data + total_bytes) present, its bytes unchanged; with several
-/// threads from 8 MiB on. The memory must be writable and not in use by another thread. Error:
-/// kMemory if the kernel has no pages. (A kernel before 5.14 ends the process instead.)
+/// Makes every page of [data, data + total_bytes) present and keeps its bytes. Uses several threads
+/// from 8 MiB on. Requires writable memory that other threads do not use. Error: kMemory if the
+/// kernel lacks pages. (A kernel before 5.14 ends the process instead.)
 absl::Status commit(std::byte* data, std::int64_t total_bytes);
 
 }  // namespace gridbuf::pages
 
 export namespace gridbuf {
 
-/// Which freed mappings are kept, and which one serves a request. It maps and unmaps nothing and
-/// takes no lock: its owner does.
+/// Decides which freed mappings are kept, and which mapping serves a request. Its owner maps,
+/// unmaps and locks.
 //
-/// A table of 64 places in the object itself, so that it never allocates (it works when memory is
-/// short) and never writes to the blocks that it keeps (that would bring back pages that the kernel
-/// took). Best fit with bounded waste: a mapping serves requests that it is at most an eighth
-/// longer than. Waste that is in use with a block counts against the limit, as if it were kept.
+/// The object contains a table of 64 places. So it never allocates, and works when memory is short.
+/// It also never writes to the blocks that it keeps, because that would bring back pages that the
+/// kernel took. The rule is best fit with bounded waste: a mapping is at most an eighth longer than
+/// the request that it serves. The waste of a block in use counts against the limit, like a kept
+/// mapping.
 class MappingCache {
  public:
   static constexpr int kCapacity = 64;
 
-  /// Mappings for the caller to unmap, after it has released its lock.
+  /// Mappings that the caller must unmap after it has released its lock.
   class Victims {
    public:
     const pages::Mapping* begin() const { return &mappings_[0].mapping; }
@@ -92,7 +93,7 @@ class MappingCache {
 
    private:
     friend class MappingCache;
-    // Not initialised: every release would write the whole table.
+    // Not initialised, because every release would write the whole table.
     union Place {
       Place() {}
       pages::Mapping mapping;
@@ -108,16 +109,18 @@ class MappingCache {
 
   explicit MappingCache(std::int64_t limit_bytes = 0) : limit_bytes_(limit_bytes) {}
 
-  /// Takes out the shortest mapping that serves `length_bytes`, the last used of equal ones.
+  /// Removes and returns the shortest mapping that serves `length_bytes`; of equal mappings, the
+  /// last used.
   std::optional<pages::Mapping> take(std::int64_t length_bytes);
 
-  /// A mapping that served `length_bytes` is free. The least recently used ones are dropped for it.
+  /// Keeps a mapping that served `length_bytes` and is now free. Drops the least recently used
+  /// mappings if the limit requires it.
   void give(const pages::Mapping& mapping, std::int64_t length_bytes, Victims& victims);
 
-  /// A mapping that served `length_bytes` is gone.
+  /// Notes that a mapping that served `length_bytes` was unmapped.
   void forget(const pages::Mapping& mapping, std::int64_t length_bytes);
 
-  /// How many bytes may be kept (or be in use as surplus); 0 keeps nothing.
+  /// Limits the bytes that are kept, or in use as surplus; 0 keeps nothing.
   void set_limit(std::int64_t limit_bytes, Victims& victims);
 
   /// Drops the least recently used mappings until at most `keep_bytes` are kept.
@@ -137,38 +140,38 @@ class MappingCache {
   int oldest() const;
   void shrink_to(std::int64_t keep_bytes, int keep_count, Victims& victims);
 
-  std::array<Entry, kCapacity> entries_;  // the first count_ are in use, in no order
+  std::array<Entry, kCapacity> entries_;  // the first count_ are in use, unordered
   int count_ = 0;
   std::uint64_t uses_ = 0;
   std::int64_t cached_bytes_ = 0;
-  std::int64_t surplus_bytes_ = 0;  // in use with blocks, beyond what they need
+  std::int64_t surplus_bytes_ = 0;  // unused ends of mappings in use
   std::int64_t limit_bytes_;
 };
 
 // ---- The resource ----
 
-/// Blocks of this length and more have pages of their own.
+/// Blocks of at least this length have separate pages.
 inline constexpr std::int64_t kLargeBlockBytes = std::int64_t{1} << 21;
 
-/// What a fresh byte holds in poison mode: an absurd number in every element type.
+/// The value of a fresh byte in poison mode: an absurd number in every element type.
 inline constexpr std::byte kPoison{0xCB};
 
-/// Settings of large blocks; `poison` holds for all.
+/// Settings of large blocks. `poison` applies to all blocks.
 struct HostOptions {
-  /// How many bytes of free mappings are kept; 0 switches the cache off; none: a quarter of what
-  /// could be committed when a block last got new pages (in builds with a sanitizer: 0).
+  /// How many bytes of free mappings are kept; 0 switches the cache off. Default: a quarter of the
+  /// memory that could be committed when a block last got new pages; in sanitizer builds, 0.
   std::optional<std::int64_t> cache_limit_bytes = std::nullopt;
-  /// Blocks in use and kept ones together; a request beyond it is kMemory.
+  /// Limit of blocks in use and kept mappings together; a request beyond it is kMemory.
   std::int64_t limit_bytes = system::kUnlimitedBytes;
   /// Huge pages where the system has them.
   bool huge_pages = true;
-  /// Fresh bytes hold kPoison, and freed large blocks fault. Nothing is kept.
+  /// Fresh bytes are kPoison, and every access to a freed large block faults. The cache is off.
   bool poison = false;
 
   friend bool operator==(const HostOptions&, const HostOptions&) = default;
 };
 
-/// Of large blocks. Lengths are those of mappings.
+/// Statistics of large blocks. Lengths are those of mappings.
 struct HostStatistics {
   std::int64_t live_blocks = 0;
   std::int64_t live_bytes = 0;
@@ -177,7 +180,7 @@ struct HostStatistics {
   std::int64_t cached_bytes = 0;
   std::int64_t cache_limit_bytes = 0;  // now
   std::int64_t hits = 0;               // blocks served from the cache
-  std::int64_t misses = 0;             // … from the kernel
+  std::int64_t misses = 0;             // blocks served from the kernel
   std::int64_t refusals = 0;           // out of memory, or beyond the limit
 
   friend bool operator==(const HostStatistics&, const HostStatistics&) = default;
@@ -199,30 +202,30 @@ class PageSource {
 
 class HostResource final : public MemoryResource {
  public:
-  /// `source`, the kernel if null, must outlive the resource. Blocks of `large_block_bytes` and
-  /// more have pages of their own.
+  /// `source` must outlive the resource; null means the kernel. Blocks of at least
+  /// `large_block_bytes` have separate pages.
   explicit HostResource(const HostOptions& options = {}, PageSource* source = nullptr,
                         std::int64_t large_block_bytes = kLargeBlockBytes);
-  /// All blocks must be gone.
+  /// All blocks must have been released.
   ~HostResource() override;
 
-  /// Errors: kValue for a bad request; kMemory, once the cache is empty, if there is no memory,
-  /// address space, or room below the limit; with `populate`, if that much cannot be committed.
+  /// Errors: kValue for a bad request; kMemory if memory, address space or the limit does not
+  /// suffice even with an empty cache, or if `populate` fails.
   absl::StatusOr<Block> allocate(const AllocationRequest& request) override;
   std::string_view name() const noexcept override { return "host"; }
 
   HostOptions options() const;
-  /// Takes effect at once: what is kept beyond a new limit is unmapped. Error: kValue for negative
+  /// Takes effect at once: unmaps kept mappings beyond a new limit. Error: kValue for negative
   /// limits.
   absl::Status configure(const HostOptions& options);
   /// Whether poison mode is on.
   bool poisons() const { return poison_.load(std::memory_order_relaxed); }
   HostStatistics statistics() const;
-  /// Unmaps kept mappings, the least recently used first, until at most `keep_bytes` are left, and
-  /// the sealed addresses of poison mode; frees the calling thread's kept small blocks. Returns how
-  /// many bytes were unmapped.
+  /// Unmaps kept mappings, the least recently used first, until at most `keep_bytes` are left. Also
+  /// unmaps the sealed addresses of poison mode and frees the calling thread's kept small blocks.
+  /// Returns the number of bytes unmapped.
   std::int64_t trim(std::int64_t keep_bytes = 0);
-  /// Which pages large blocks get, for people: "huge pages: the system's setting is madvise".
+  /// Which pages large blocks get, as text: "huge pages: the system's setting is madvise".
   std::string page_text() const;
 
  private:
@@ -275,8 +278,9 @@ class HostResource final : public MemoryResource {
   std::size_t next_sealed_ = 0;
 };
 
-/// The process's host memory, on any thread, and in a child after fork (which starts without kept
-/// mappings: writing to them would copy them). Not destroyed: blocks may be released at the exit.
+/// The process's host memory, for any thread and for a child after fork. A child starts without
+/// kept mappings, because writing to them would copy them. Never destroyed, because blocks may be
+/// released at the exit.
 HostResource& host_resource();
 
 // ---- AddressSanitizer ----
@@ -290,21 +294,21 @@ constexpr bool poison_is_fatal() { return __has_feature(address_sanitizer); }
 /// Poisons [begin, begin + length_bytes). The sanitizer works in granules of 8 bytes.
 void poison_bytes(const std::byte* begin, std::int64_t length_bytes) noexcept;
 
-/// Removes the poison, if there is any.
+/// Removes any poison.
 void unpoison_bytes(const std::byte* begin, std::int64_t length_bytes) noexcept;
 
-/// Poisons the padding of each row: `total_bytes` are rows of `row_bytes`, each with `used_bytes`
-/// of elements first.
+/// Poisons the padding of each row. `total_bytes` are rows of `row_bytes`; each begins with
+/// `used_bytes` of elements.
 void poison_row_padding(const std::byte* begin, std::int64_t total_bytes, std::int64_t row_bytes,
                         std::int64_t used_bytes) noexcept;
 
 }  // namespace gridbuf
 
-// ---- For this library's own files and tests ----
+// ---- For the files and tests of this library ----
 
 namespace gridbuf {
 
-// A sanitizer sees a use after free only if the memory is not used again: nothing is kept.
+// A sanitizer sees a use after free only if the memory is not used again, so the cache is off.
 inline constexpr bool kSanitized = __has_feature(address_sanitizer) ||
                                    __has_feature(thread_sanitizer) ||
                                    __has_feature(memory_sanitizer);
@@ -313,16 +317,16 @@ inline constexpr bool kSanitized = __has_feature(address_sanitizer) ||
 
 export namespace gridbuf::pages {
 
-/// The pages for a block of this length: kHuge if they are `wanted`, the system has them, and the
-/// block is at least as long as one of them.
+/// The pages for a block of this length. kHuge if they are `wanted`, the system has them, and the
+/// block is at least as long as a huge page.
 PageKind kind_for(std::int64_t length_bytes, bool wanted, const system::HugePageReport& report);
 
-/// Gives up the memory of a mapping but not its addresses: every access there is a segmentation
-/// fault. False, and all is unchanged, if the kernel refuses.
+/// Returns the memory of a mapping to the kernel but keeps its addresses: every access there is a
+/// segmentation fault. False, without a change, if the kernel refuses.
 bool seal_pages(const Mapping& mapping) noexcept;
 
 /// Lets the kernel take the whole pages in [address, address + length_bytes) when memory is short,
-/// until they are written again. Their bytes are the old ones, or 0.
+/// until they are written again. Until then a byte has its old value or 0.
 void offer_pages(std::byte* address, std::int64_t length_bytes) noexcept;
 
 /// `commit` on kernels without MADV_POPULATE_WRITE: rewrites one byte of each page.

@@ -1,6 +1,6 @@
-// What an aligned block costs over the C library's plain one, and what zeros, committed pages and
-// large blocks cost. Below about 1 MiB the time of gridbuf.empty is this and the Python around it;
-// from 2 MiB on it is the time of the pages.
+// The time of aligned blocks compared with plain blocks of the C library, and of zeros, committed
+// pages and large blocks. Below about 1 MiB the time of gridbuf.empty is this time plus that of
+// Python. From 2 MiB on it is the time of the pages.
 
 #include <cstddef>
 #include <cstdint>
@@ -55,7 +55,7 @@ void BM_HostAligned64(benchmark::State& state) {
 }
 BENCHMARK(BM_HostAligned64)->Arg(64)->Arg(4096)->Arg(64 << 10)->Arg(kMiB)->Arg(64 * kMiB);
 
-// An alignment that is no power of two takes a division.
+// An alignment that is not a power of two takes a division.
 void BM_HostAligned24(benchmark::State& state) {
   allocate(state,
            {.total_bytes = state.range(0), .alignment_bytes = 24, .aligned_offset_bytes = 8});
@@ -92,7 +92,7 @@ void BM_HostPopulated(benchmark::State& state) {
 }
 BENCHMARK(BM_HostPopulated)->Arg(64)->Arg(4096)->Arg(64 * kMiB);
 
-// ---- Large blocks: what the pages cost, and what keeping them saves. ----
+// ---- Large blocks: the time of pages, and the time that the cache saves. ----
 
 // Allocates, writes a byte of every page, frees.
 void allocate_and_touch(benchmark::State& state, HostResource& host, bool zeroed) {
@@ -106,7 +106,7 @@ void allocate_and_touch(benchmark::State& state, HostResource& host, bool zeroed
   state.SetBytesProcessed(state.iterations() * total_bytes);
 }
 
-// The time of a wall clock: the work is several threads'. Lengths are in mebibytes.
+// Wall-clock time, because several threads work. Lengths are in mebibytes.
 void large(benchmark::internal::Benchmark* registered) {
   registered->Arg(4)->Arg(64)->Arg(1024)->UseRealTime()->Unit(benchmark::kMillisecond);
 }

@@ -68,7 +68,7 @@ std::int64_t present_bytes(const Block& block) {
                               [](unsigned char flags) { return (flags & 1) != 0; });
 }
 
-// An untouched field that is much of the machine costs nothing, zeros or not.
+// An untouched field that is a large part of the machine's memory is free, with and without zeros.
 TEST(HostResource, LeavesTheLargestZerosToTheFirstTouch) {
   const std::int64_t total_bytes = system::committable_bytes() / 4;
   const absl::StatusOr<Block> block =
@@ -78,7 +78,7 @@ TEST(HostResource, LeavesTheLargestZerosToTheFirstTouch) {
   EXPECT_EQ(block->data()[total_bytes / 2], std::byte{0});
 }
 
-TEST(HostResource, GivesPagesOfTheirOwnToLargeBlocksOnly) {
+TEST(HostResource, GivesSeparatePagesOnlyToLargeBlocks) {
   const Block small = *host_resource().allocate({.total_bytes = kLargeBlockBytes - 1});
   EXPECT_EQ(small.info().pages, PageKind::kShared);
   EXPECT_EQ(small.info().resource_name, "host");
@@ -121,8 +121,8 @@ TEST(HostResource, ServesThreeGibibytesToTheLastByte) {
 }
 
 // [example]
-// A plane of 100 x 64 doubles whose second interior point lies on a cache line, zeroed, shared by
-// two exports.
+// A zeroed plane of 100 x 64 doubles with its second interior point on a cache line, shared by two
+// exports.
 absl::StatusOr<Owner> aligned_plane() {
   absl::StatusOr<Block> block = host_resource().allocate({.total_bytes = 100 * 64 * 8,
                                                           .alignment_bytes = 64,
@@ -161,9 +161,9 @@ class SmallBlocks : public ::testing::Test {
   Block allocate(std::int64_t total_bytes, bool zeroed = false) {
     return *resource_.allocate({.total_bytes = total_bytes, .zeroed = zeroed});
   }
-  // What the C library has given out, in bytes.
+  // The bytes that the C library has in use.
   static std::int64_t lent_bytes() { return static_cast<std::int64_t>(mallinfo2().uordblks); }
-  // How much more that is after `total_bytes` were allocated and freed.
+  // The increase after `total_bytes` were allocated and freed.
   std::int64_t kept_bytes(std::int64_t total_bytes) {
     const std::int64_t before = lent_bytes();
     allocate(total_bytes);
@@ -202,7 +202,7 @@ TEST_F(SmallBlocks, AreKeptUpToABound) {
 }
 
 TEST_F(SmallBlocks, GoWithTheirThread) {
-  std::thread([this] { kept_bytes(4096); }).join();  // what the library makes for a first thread
+  std::thread([this] { kept_bytes(4096); }).join();  // the library's allocations for a first thread
   const std::int64_t before = lent_bytes();
   std::thread([this] { EXPECT_GE(kept_bytes(4096), 4096); }).join();
   EXPECT_LT(lent_bytes() - before, 4096);
@@ -215,8 +215,8 @@ TEST_F(SmallBlocks, AreNotKeptWithTheCacheOffNorInPoisonMode) {
   EXPECT_EQ(kept_bytes(4096), 0);
 }
 
-// Without the check the kernel would find no pages half way, and its out-of-memory killer would end
-// the process.
+// Without the check the kernel would run out of pages half way, and its out-of-memory killer would
+// end the process.
 TEST(HostResource, RefusesToPopulateMoreThanTheMachineHas) {
   const std::int64_t committable = system::committable_bytes();
   const absl::StatusOr<Block> block =
@@ -250,7 +250,7 @@ TEST(HostResourceDeathTest, TurnsAnAddressSpaceLimitIntoAStatus) {
   EXPECT_EXIT(std::_Exit(allocate_under_a_limit()), ::testing::ExitedWithCode(0), "");
 }
 
-// What a child after fork sees: nothing kept, and memory that works.
+// In a child after fork: the cache is empty, and memory works.
 int use_memory_in_a_child() {
   if (host_resource().statistics().cached_blocks != 0) return 1;
   for (int i = 0; i < 3; ++i) {
@@ -264,7 +264,7 @@ int use_memory_in_a_child() {
   return 0;
 }
 
-// The process's memory with a cache, whatever the build; as it was when the test ends.
+// The process's memory with a cache, in every build; the destructor restores the setting.
 class WithCache {
  public:
   WithCache() : before_(host_resource().options()) {
@@ -296,7 +296,7 @@ TEST(HostResourceFork, LeavesTheKeptBlocksToTheParent) {
   EXPECT_TRUE(host_resource().allocate({.total_bytes = 10 * kMiB})->info().from_cache);
 }
 
-// A child has the zeros of its parent, and what either writes is its own.
+// A child has the zeros of its parent. Later writes of parent and child are separate.
 TEST(HostResourceFork, GivesBothTheZerosOfTheParent) {
 #if __has_feature(thread_sanitizer)
   GTEST_SKIP() << "ThreadSanitizer allows no new threads in a child of a process with threads";
@@ -308,7 +308,7 @@ TEST(HostResourceFork, GivesBothTheZerosOfTheParent) {
     block->data()[kBytes / 2] = std::byte{5};
     const pid_t child = fork();
     if (child == 0) {
-      alarm(60);  // for a lock that nobody opens
+      alarm(60);  // for a lock that is never opened
       const bool kept = block->data()[kBytes / 2] == std::byte{5};
       const bool zero = block->data()[kBytes - 1] == std::byte{0};
       const int failure = use_memory_in_a_child();
@@ -323,8 +323,8 @@ TEST(HostResourceFork, GivesBothTheZerosOfTheParent) {
   }
 }
 
-// Forks at any moment of other threads' allocations: no child may find a lock taken or books half
-// written.
+// Forks during allocations of other threads: a child must never find a taken lock or half-written
+// metadata.
 TEST(HostResourceFork, MayHappenWhileOtherThreadsAllocate) {
 #if __has_feature(thread_sanitizer)
   GTEST_SKIP() << "ThreadSanitizer allows no new threads in a child of a process with threads";
@@ -344,7 +344,7 @@ TEST(HostResourceFork, MayHappenWhileOtherThreadsAllocate) {
   for (int i = 0; i < 20; ++i) {
     const pid_t child = fork();
     if (child == 0) {
-      alarm(60);  // a lock that nobody will open
+      alarm(60);  // for a lock that stays closed
       std::_Exit(use_memory_in_a_child());
     }
     int status = -1;
@@ -355,7 +355,7 @@ TEST(HostResourceFork, MayHappenWhileOtherThreadsAllocate) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// In a child with an address-space limit: want of memory empties the cache, for blocks of any
+// In a child with an address-space limit: lack of memory empties the cache, for blocks of any
 // length.
 int take_the_cache_back() {
   HostResource& host = host_resource();
@@ -367,12 +367,12 @@ int take_the_cache_back() {
     const auto block = host.allocate({.total_bytes = 200 * kMiB});
   }
   if (host.statistics().cached_blocks != 1) return 4;
-  if (!host.allocate({.total_bytes = 150 * kMiB}).ok()) return 5;  // did not fit beside the other
+  if (!host.allocate({.total_bytes = 150 * kMiB}).ok()) return 5;  // did not fit with the cache
   if (host.statistics().cached_blocks != 1) return 6;
   std::vector<Block> small;
   while (host.statistics().cached_blocks > 0) {
     absl::StatusOr<Block> block = host.allocate({.total_bytes = kLargeBlockBytes - 1});
-    if (!block.ok()) return 7;  // the cache was not given up for it
+    if (!block.ok()) return 7;  // the cache was not emptied for it
     small.push_back(*std::move(block));
   }
   return 0;

@@ -35,20 +35,21 @@ using pages::Mapping;
 
 namespace {
 
-// Zeros from the kernel are touched before they are returned from this length on …
+// From this length on, zeros from the kernel are touched before they are returned.
 constexpr std::int64_t kTouchedBytes = std::int64_t{1} << 23;
-// … and up to this part of what could be committed now: a longer field may not be used as a whole.
+// Blocks beyond this part of the committable memory are not touched: the program may not use all of
+// them.
 constexpr std::int64_t kTouchedDivisor = 8;
-// The part of what could be committed now that the cache may hold, unless a limit was given.
+// The default limit of the cache, as a part of the committable memory.
 constexpr std::int64_t kCacheDivisor = 4;
-// Kept mappings from here on are offered to the kernel, which takes them when memory is short.
+// From this length on, the kernel may take kept mappings when memory is short.
 constexpr std::int64_t kOfferedBytes = std::int64_t{1} << 25;
-// Starts move within so many bytes, which is what one way of common second-level caches holds.
+// The range of the stagger: one way of common second-level caches.
 constexpr std::int64_t kStaggerBytes = std::int64_t{1} << 17;
 constexpr std::int64_t kCacheLineBytes = 64;
-// What a thread zeroes at once.
+// The bytes that a thread zeroes at once.
 constexpr std::int64_t kChunkBytes = std::int64_t{1} << 21;
-// Zeros of this length and more are written past the caches, by all threads.
+// From this length on, all threads write zeros by non-temporal stores.
 constexpr std::int64_t kStreamedBytes = std::int64_t{1} << 25;
 // Longer than any address space; rounding it up to pages cannot overflow.
 constexpr std::int64_t kLongestBytes = std::int64_t{1} << 60;
@@ -58,15 +59,15 @@ PageSource& kernel() {
   return source;
 }
 
-// Non-temporal stores: three times as fast as memset (measured) for ranges that the caches cannot
-// hold. Requires begin on 16 bytes.
+// Non-temporal stores: three times as fast as memset (measured) for ranges that do not fit in the
+// caches. Requires `begin` aligned to 16 bytes.
 void stream_zeros([[maybe_unused]] std::byte* begin, [[maybe_unused]] std::int64_t length_bytes) {
 #if defined(__SSE2__)
   const __m128i zero = _mm_setzero_si128();
   for (std::int64_t at = 0; at < length_bytes; at += 16) {
     _mm_stream_si128(reinterpret_cast<__m128i*>(begin + at), zero);
   }
-  _mm_sfence();  // streamed stores are ordered for other threads by this alone
+  _mm_sfence();  // orders streamed stores for other threads
 #else
   std::memset(begin, 0, static_cast<std::size_t>(length_bytes));
 #endif
@@ -96,7 +97,7 @@ auto without_throwing(const Work& work) noexcept -> decltype(work()) {
   }
 }
 
-// What went wrong, without the advice: the caller's message has its own.
+// The message without its advice, because the caller's message adds another.
 std::string_view cause_of(const absl::Status& status) {
   return status.message().substr(0, status.message().find(';'));
 }
@@ -106,9 +107,9 @@ std::string_view cause_of(const absl::Status& status) {
 // A block in use: the context of its release.
 struct HostResource::Live {
   HostResource* owner;
-  std::int64_t length_bytes;  // that were needed, in whole pages
-  PageKind pages;             // that were wanted
-  Mapping mapping = {};       // what served it, perhaps a longer kept one
+  std::int64_t length_bytes;  // of the request, in whole pages
+  PageKind pages;             // of the request
+  Mapping mapping = {};       // may be longer than the request
   bool from_cache = false;
 };
 
@@ -134,7 +135,7 @@ HostResource::~HostResource() { trim(); }
 absl::StatusOr<Block> HostResource::allocate_large(const AllocationRequest& request) {
   const absl::StatusOr<Placement> placement = place(request);
   if (!placement.ok()) return placement.status();
-  // The stagger included.
+  // Includes the stagger.
   const std::optional<std::int64_t> needed = checked::add(placement->block_bytes, kStaggerBytes);
   if (!needed || *needed > kLongestBytes)
     return refuse(request, "no machine has that much address space");
@@ -216,7 +217,7 @@ absl::Status HostResource::make_ready(const AllocationRequest& request, std::byt
     if (!status.ok()) return status;
   } else if (request.zeroed && !from_cache && total_bytes >= kTouchedBytes && thread_count() > 1 &&
              may_commit_unasked(total_bytes)) {
-    without_throwing(commit).IgnoreError();  // the first use touches them then
+    without_throwing(commit).IgnoreError();  // else the first use commits them
   }
   if (request.zeroed && from_cache) zero(data, total_bytes);
   if (!request.zeroed && poisons() && may_commit_unasked(total_bytes)) {
@@ -250,7 +251,7 @@ absl::Status HostResource::refuse(const AllocationRequest& request, std::string_
 
 // ---- What the machine can hold. ----
 
-// 0 if there is no memory for the question.
+// 0 if the query itself runs out of memory.
 std::int64_t HostResource::committable_bytes() const noexcept {
   try {
     return source_.committable_bytes();
@@ -263,13 +264,13 @@ bool HostResource::may_commit_unasked(std::int64_t total_bytes) const noexcept {
   return total_bytes <= committable_bytes() / kTouchedDivisor;
 }
 
-// Whether `populate` can work; kept pages are given up for it.
+// Whether `populate` can succeed; empties the cache for it if necessary.
 bool HostResource::could_commit(std::int64_t total_bytes) {
   if (total_bytes < kChunkBytes || total_bytes <= committable_bytes()) return true;
   return trim() > 0 && total_bytes <= committable_bytes();
 }
 
-// New pages change what could be committed.
+// New pages change the committable memory, which sets the default limit.
 void HostResource::follow_machine() noexcept {
   if (options().cache_limit_bytes) return;
   const std::int64_t limit = kSanitized ? 0 : committable_bytes() / kCacheDivisor;
@@ -286,7 +287,7 @@ void HostResource::release_large(void* context, void* /*allocation*/) noexcept {
 
 void HostResource::take_back(const Live& live) noexcept {
   const Mapping& mapping = live.mapping;
-  unpoison_bytes(mapping.address, mapping.length_bytes);  // a user may have poisoned padding
+  unpoison_bytes(mapping.address, mapping.length_bytes);  // padding may be poisoned
   if (poisons()) {
     {
       const std::lock_guard lock(mutex_);
@@ -311,7 +312,7 @@ void HostResource::take_back(const Live& live) noexcept {
   unmap_all(victims);
 }
 
-// Poison mode: the addresses of a freed block stay, its memory goes.
+// Poison mode: keeps the addresses of a freed block, without its memory.
 void HostResource::seal(const Mapping& mapping) noexcept {
   if (!pages::seal_pages(mapping)) return source_.unmap(mapping);
   Mapping oldest;
@@ -337,7 +338,7 @@ void HostResource::enter(std::int64_t length_bytes) {
   statistics_.live_bytes += length_bytes;
 }
 
-// A block is served for good: from the cache, or from the kernel.
+// Counts a block that was served from the cache or from the kernel.
 void HostResource::count_up(std::int64_t& origin) {
   ++origin;
   statistics_.peak_live_bytes = std::max(statistics_.peak_live_bytes, statistics_.live_bytes);
@@ -412,7 +413,8 @@ std::int64_t HostResource::trim(std::int64_t keep_bytes) {
   return total_bytes;
 }
 
-// No fork happens while the cache is being changed. A child drops the kept mappings.
+// Holds the lock across fork, so that a child never has a half-changed cache. A child drops the
+// kept mappings.
 void HostResource::survive_forks() {
   pthread_atfork([] { host_resource().mutex_.lock(); }, [] { host_resource().mutex_.unlock(); },
                  [] {

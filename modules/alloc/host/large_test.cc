@@ -33,12 +33,12 @@ import gridbuf.alloc.host;
 import gridbuf.alloc.testing;
 import gridbuf.base;
 
-// A sanitizer's malloc ends the process where the C library's answers null; the contract is about
-// the answer.
+// A sanitizer's malloc ends the process where that of the C library returns null, which the
+// contract tests.
 extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
 extern "C" const char* __tsan_default_options() { return "allocator_may_return_null=1"; }
 
-// ---- The C++ library's memory, made to fail. (Sanitizers bring their own, which cannot be.) ----
+// ---- A failing operator new. (Sanitizers replace it, so it cannot fail there.) ----
 
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define GRIDBUF_SANITIZED 1
@@ -71,7 +71,7 @@ namespace {
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 constexpr std::int64_t kGiB = std::int64_t{1} << 30;
-constexpr std::int64_t kStaggerBytes = 128 << 10;  // starts move within so much
+constexpr std::int64_t kStaggerBytes = 128 << 10;  // the range of starts
 
 // ---- The contract, for every way to be configured. ----
 
@@ -108,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(Settings, LargeContract,
                                   std::string(std::get<1>(info.param).name);
                          });
 
-// ---- A kernel of our own making. ----
+// ---- A simulated kernel. ----
 
 // Counts, and fails on demand.
 class FailingSource final : public PageSource {
@@ -179,7 +179,7 @@ std::int64_t present_bytes(const Block& block) {
                                               [](unsigned char flags) { return (flags & 1) != 0; });
 }
 
-// ---- What is kept. ----
+// ---- The cache. ----
 
 TEST_F(LargeBlocks, AreKeptForTheNextOne) {
   HostResource& resource = with({.cache_limit_bytes = 64 * kMiB});
@@ -240,7 +240,7 @@ TEST_F(LargeBlocks, AreGivenBackByTrim) {
   EXPECT_EQ(source_.mapped_bytes, 0);
 }
 
-// Without a limit of its own the cache holds a quarter of what the machine has left.
+// Without a limit the cache keeps at most a quarter of the committable memory.
 TEST_F(LargeBlocks, AreKeptAsTheMachineAllows) {
 #ifdef GRIDBUF_SANITIZED
   GTEST_SKIP() << "with a sanitizer the cache is off unless a limit is given";
@@ -256,7 +256,7 @@ TEST_F(LargeBlocks, AreKeptAsTheMachineAllows) {
     const absl::StatusOr<Block> block = resource.allocate({.total_bytes = 5 * kMiB});
   }
   EXPECT_EQ(resource.statistics().cached_blocks, 1);
-  // The machine gets tight, and the next new block sees it.
+  // Memory becomes short, and the next new block lowers the limit.
   source_.committable = 4 * kMiB;
   {
     const absl::StatusOr<Block> block = resource.allocate({.total_bytes = 2 * kMiB});
@@ -269,7 +269,7 @@ TEST_F(LargeBlocks, ReadTheMachineNotMoreOftenThanNeeded) {
   for (int i = 0; i < 100; ++i) {
     ASSERT_TRUE(resource.allocate({.total_bytes = 2 * kMiB}).ok());
   }
-#ifndef GRIDBUF_SANITIZED  // where nothing is kept, and the limit is not read
+#ifndef GRIDBUF_SANITIZED  // where the cache is off, and the limit is not read
   EXPECT_EQ(source_.readings, 2);
 #endif
 }
@@ -284,7 +284,7 @@ TEST_F(LargeBlocks, StartOnDifferentCacheLines) {
     blocks.push_back(*resource.allocate({.total_bytes = 2 * kMiB, .alignment_bytes = 64}));
     EXPECT_EQ(address_of(blocks.back()) % 64, 0U);
     lines.insert(address_of(blocks.back()) % 4096);
-    // Counted from the first page: huge pages begin at 2 MiB, small ones anywhere.
+    // Counted from the first page: huge pages begin at multiples of 2 MiB, small pages anywhere.
     const std::int64_t page = blocks.back().info().pages == PageKind::kHuge ? kStaggerBytes : 4096;
     EXPECT_EQ(static_cast<std::int64_t>(address_of(blocks.back())) % page,
               blocks.back().info().stagger_bytes % page);
@@ -300,7 +300,7 @@ TEST_F(LargeBlocks, ThatFollowOneAnotherStartFarApart) {
     blocks.push_back(*resource.allocate({.total_bytes = 2 * kMiB, .alignment_bytes = 64}));
     starts.push_back(blocks.back().info().stagger_bytes);
   }
-  // Going round: behind the last of these bytes comes the first.
+  // The distance on a circle: the last byte is next to the first.
   const auto apart = [&](std::size_t one, std::size_t other) {
     const std::int64_t gap = std::abs(starts[one] - starts[other]);
     return std::min(gap, kStaggerBytes - gap);
@@ -328,7 +328,7 @@ TEST_F(LargeBlocks, KeepTheAlignmentAtTheirOffset) {
   }
 }
 
-// ---- What is touched. ----
+// ---- Touched pages. ----
 
 TEST_F(LargeBlocks, OfZerosAreTouchedAtOnce) {
 #if __has_feature(thread_sanitizer)
@@ -386,7 +386,7 @@ TEST_F(LargeBlocks, OfUndefinedBytesAreNotTouched) {
 
 TEST_F(LargeBlocks, OfZerosAreZeroWhateverWasThere) {
   HostResource& resource = with({.cache_limit_bytes = 256 * kMiB});
-  // 64 MiB are zeroed past the caches; odd lengths have heads and tails.
+  // 64 MiB are zeroed by non-temporal stores; odd lengths have heads and tails.
   for (const std::int64_t total_bytes : {3 * kMiB + 1, 40 * kMiB + 7, 64 * kMiB}) {
     for (const std::int64_t offset : {0, 3}) {
       const AllocationRequest request{.total_bytes = total_bytes,
@@ -411,7 +411,7 @@ TEST_F(LargeBlocks, AreRefusedBeyondTheLimit) {
   {
     const Block block = *resource.allocate({.total_bytes = 10 * kMiB});
   }
-  const Block first = *resource.allocate({.total_bytes = 15 * kMiB});  // the kept one had to go
+  const Block first = *resource.allocate({.total_bytes = 15 * kMiB});  // unmaps the kept mapping
   EXPECT_EQ(resource.statistics().cached_bytes, 0);
   const absl::StatusOr<Block> second = resource.allocate({.total_bytes = 10 * kMiB});
   ASSERT_FALSE(second.ok());
@@ -457,7 +457,7 @@ TEST_F(LargeBlocks, FailWithoutATraceWhereTheyCannotBeCommitted) {
       ErrorClass::kMemory);
   EXPECT_EQ(source_.mapped_bytes, 0);
   EXPECT_EQ(resource.statistics().live_blocks, 0);
-  // The early touch of zeros was not asked for: its failure leaves them lazy.
+  // The early touch of zeros is optional: after a failure they stay lazy.
   EXPECT_TRUE(resource.allocate({.total_bytes = 10 * kMiB, .zeroed = true}).ok());
 }
 
@@ -472,8 +472,8 @@ TEST_F(LargeBlocks, AreNotPopulatedBeyondWhatTheMachineHas) {
   EXPECT_TRUE(resource.allocate({.total_bytes = 20 * kMiB, .populate = true}).ok());
 }
 
-// Every allocation of the C++ library that an allocation of ours makes fails in turn: what fails is
-// kMemory, and nothing is left behind.
+// Every operator new inside an allocation fails in turn: the result is kMemory, and memory does not
+// leak.
 TEST_F(LargeBlocks, SurviveEveryFailureOfTheHeap) {
 #ifdef GRIDBUF_SANITIZED
   GTEST_SKIP() << "a sanitizer's operator new cannot be replaced";
@@ -555,7 +555,7 @@ TEST_F(LargeBlocks, CostNoMoreThanTheBound) {
   }
 }
 
-// The same as the kernel sees it: resident memory of a child that touches all it has.
+// The same bound for the kernel's count: resident memory of a child that touches all its memory.
 int populate_within_the_bound() {
   constexpr std::int64_t kCacheLimit = 32 * kMiB;
   const auto peak_bytes = [] {

@@ -27,7 +27,8 @@ import gridbuf.base;
 namespace gridbuf::pages {
 namespace {
 
-// Below this, `commit` works on the caller's thread: starting another costs more than it saves.
+// Below this length `commit` uses only the caller's thread, because starting another thread costs
+// more than it saves.
 constexpr std::int64_t kParallelBytes = std::int64_t{1} << 23;
 
 // The length of a transparent huge page here.
@@ -54,7 +55,7 @@ std::byte* address_of(std::int64_t number) {
 
 // ---- Mapping. ----
 
-// Anonymous memory; null, with errno, if there is none.
+// Anonymous memory, or null with errno.
 std::byte* map(std::int64_t length_bytes) {
   void* const address = mmap(nullptr, static_cast<std::size_t>(length_bytes),
                              PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -69,7 +70,7 @@ void unmap(std::byte* address, std::int64_t length_bytes) noexcept {
 std::byte* map_on_boundary(std::int64_t length_bytes) {
   const std::int64_t huge = huge_page_bytes();
   std::byte* const address = map(length_bytes);
-  if (address == nullptr || number_of(address) % huge == 0) return address;  // newer kernels do it
+  if (address == nullptr || number_of(address) % huge == 0) return address;  // newer kernels
   unmap(address, length_bytes);
   std::byte* const wide = map(length_bytes + huge);
   if (wide == nullptr) return nullptr;
@@ -94,8 +95,8 @@ int populate([[maybe_unused]] std::byte* first, [[maybe_unused]] std::int64_t le
 #endif
 }
 
-// Whether this kernel knows the advice. It says EINVAL both when it does not and when a mapping may
-// not be written, so it is asked once about a page where only the first can be meant.
+// Whether this kernel knows MADV_POPULATE_WRITE. It answers EINVAL for unknown advice and for
+// read-only mappings alike, so this asks once with a writable page.
 bool kernel_populates() {
   static const bool answer = [] {
     std::byte* const page = map(system::page_bytes());
@@ -117,7 +118,7 @@ int commit_range(std::byte* begin, std::byte* end) {
   return populate(first, end - first);
 }
 
-// The same with several threads, each huge page by one of them.
+// As commit_range, with several threads; one thread commits all of a huge page.
 int commit_parallel(std::byte* data, std::int64_t total_bytes) {
   std::byte* const first = address_of(round_down(number_of(data), huge_page_bytes()));
   std::atomic<int> first_error = 0;
@@ -205,7 +206,7 @@ namespace gridbuf {
 using pages::Mapping;
 
 namespace {
-// A kept mapping serves requests that it is longer than by at most this part of them.
+// A kept mapping exceeds the request that it serves by at most this part of the request.
 constexpr std::int64_t kWasteDivisor = 8;
 }  // namespace
 

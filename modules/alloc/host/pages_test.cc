@@ -203,18 +203,18 @@ TEST(MappedLength, IsWholePagesAndHugeOnesWhereTheLastIsUsed) {
   }
 }
 
-// The kernel may keep the bytes or take them: all that is promised is that the pages can be used.
+// The kernel may keep the bytes or take them. Only the use of the pages is promised.
 TEST(OfferPages, LeavesMemoryThatCanBeWritten) {
   const absl::StatusOr<Mapping> mapping = map_pages(2 * kHugeBytes, PageKind::kHuge);
   ASSERT_TRUE(mapping.ok());
   std::fill_n(mapping->address, mapping->length_bytes, std::byte{1});
   offer_pages(mapping->address + 100, mapping->length_bytes - 100);
-  EXPECT_EQ(mapping->address[99], std::byte{1});  // no whole page of it was offered
+  EXPECT_EQ(mapping->address[99], std::byte{1});  // its page was offered only in part
   std::fill_n(mapping->address, mapping->length_bytes, std::byte{2});
   for (std::int64_t at = 0; at < mapping->length_bytes; at += 4096) {
     ASSERT_EQ(mapping->address[at], std::byte{2});
   }
-  offer_pages(mapping->address + 1, 10);  // no whole page: nothing
+  offer_pages(mapping->address + 1, 10);  // less than a page: no effect
   EXPECT_EQ(mapping->address[1], std::byte{2});
   unmap_pages(*mapping);
 }
@@ -233,7 +233,7 @@ TEST(SealPagesDeathTest, MakesEveryAccessFatalAndTakesTheMemory) {
   unmap_pages(*mapping);
 }
 
-// Memory on huge pages that is really there, or the reason why there is none.
+// Present memory on huge pages, or the reason why the system lacks it.
 absl::StatusOr<Mapping> present_pages(std::int64_t length_bytes) {
   absl::StatusOr<Mapping> mapping = map_pages(length_bytes, PageKind::kHuge);
   if (!mapping.ok()) return mapping;

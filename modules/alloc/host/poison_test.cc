@@ -44,7 +44,7 @@ TEST_F(PoisonBytesDeathTest, CoversThePaddingOfEachRowAndNoElement) {
 
 TEST(Poison, ChangesNoByteAndNeedsNoSanitizer) {
   std::vector<std::byte> bytes(64, std::byte{7});
-  poison_row_padding(bytes.data(), 64, 16, 16);  // no padding: nothing is poisoned
+  poison_row_padding(bytes.data(), 64, 16, 16);  // without padding: does not poison
   poison_row_padding(bytes.data(), 0, 16, 8);    // no rows
   EXPECT_EQ(bytes[15], std::byte{7});
   poison_bytes(bytes.data(), 64);

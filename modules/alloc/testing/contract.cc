@@ -60,8 +60,7 @@ AllocationRequest random_request(std::mt19937_64& random, std::int64_t most_byte
   };
   AllocationRequest request;
   request.total_bytes = below(most_bytes + 1);
-  // Small ones mostly; every magnitude up to 2^14 sometimes (larger ones have a check of their
-  // own).
+  // Mostly small alignments, sometimes up to 2^14. A separate check has larger alignments.
   request.alignment_bytes = 1 + below(std::int64_t{1} << below(15));
   request.aligned_offset_bytes = below(request.total_bytes + 1);
   request.zeroed = below(2) == 0;
@@ -146,7 +145,7 @@ Violations aligns_elements_where_the_request_leaves_room(MemoryResource& resourc
           .total_bytes = 256, .alignment_bytes = alignment, .aligned_offset_bytes = index * 8};
       const Block block = must_allocate(resource, request, violations);
       if (address_of(block) % 8 != 0) {
-        violations.push_back(text_of(request) + ": 8-byte elements lie across their alignment");
+        violations.push_back(text_of(request) + ": 8-byte elements are not aligned");
       }
     }
   }
@@ -305,7 +304,7 @@ constexpr std::array<ContractCheck, 13> kContract{{
     {"AlignsRandomRequests", "the same for 2000 random requests", &aligns_random_requests},
     {"StartsUnconstrainedBlocksOnACacheLine", "alignment 1 gives a start on 64 bytes",
      &starts_unconstrained_blocks_on_a_cache_line},
-    {"AlignsElements", "an odd alignment leaves elements on their own alignment",
+    {"AlignsElements", "an odd alignment keeps the alignment of elements",
      &aligns_elements_where_the_request_leaves_room},
     {"RepeatsTheAddressModuloTheAlignment", "equal requests start equal modulo the alignment",
      &repeats_the_address_modulo_the_alignment},
@@ -315,7 +314,7 @@ constexpr std::array<ContractCheck, 13> kContract{{
     {"LendsEveryByteToOneBlock", "blocks never overlap and are writable to the last byte",
      &lends_every_byte_to_one_block},
     {"RefusesBadRequests", "a bad request is a value error", &refuses_bad_requests},
-    {"ReportsWantOfMemory", "want of memory is a memory error, and the resource goes on",
+    {"ReportsOutOfMemory", "lack of memory is a memory error, and the resource goes on",
      &reports_want_of_memory},
     {"ReleasesOnAnotherThread", "a block may be released on any thread",
      &releases_on_another_thread},

@@ -20,8 +20,8 @@ extern "C" const char* __tsan_default_options() { return "allocator_may_return_n
 namespace gridbuf::testing {
 namespace {
 
-// A resource over the host's with one fault: it may change the request on the way in and the answer
-// on the way out.
+// A resource over the host's with one bug: it may change the request before and the block after an
+// allocation.
 class FaultyResource final : public MemoryResource {
  public:
   using Request = AllocationRequest (*)(AllocationRequest);
@@ -44,8 +44,7 @@ absl::StatusOr<Block> pass(const AllocationRequest& /*request*/, absl::StatusOr<
   return block;
 }
 
-// A view into `block` moved by `offset_bytes`: the inner block is kept and freed with the outer
-// one.
+// A view into `block` moved by `offset_bytes`. The result owns `block`.
 Block moved_by(Block block, std::int64_t offset_bytes, std::int64_t total_bytes) {
   auto* kept = new Block(std::move(block));
   const auto release = [](void* context, void* /*allocation*/) noexcept {
@@ -92,7 +91,7 @@ absl::StatusOr<Block> eight_bytes_late(const AllocationRequest& request,
 absl::StatusOr<Block> start_on_any_byte(const AllocationRequest& request,
                                         absl::StatusOr<Block> block) {
   if (!block.ok() || request.alignment_bytes % 2 == 0) return block;
-  // Still right modulo an odd alignment, but on another byte of the elements.
+  // Correct modulo an odd alignment, but not aligned to elements.
   if (request.alignment_bytes < 3 || request.alignment_bytes > 64) return block;
   return moved_by(*std::move(block), request.alignment_bytes, request.total_bytes);
 }
@@ -139,8 +138,8 @@ constexpr std::array<Fault, 13> kFaults{{
     {"RefusesZeroBytes", "ServesZeroBytes", &same, &refuse_zero_bytes},
     {"NullForZeroBytes", "ServesZeroBytes", &same, &null_for_zero_bytes},
     {"OneClassForAllErrors", "RefusesBadRequests", &same, &call_every_error_internal},
-    {"OneClassForMemoryErrors", "ReportsWantOfMemory", &same, &call_every_error_internal},
-    {"HidesTheAmount", "ReportsWantOfMemory", &same, &hide_the_amount},
+    {"OneClassForMemoryErrors", "ReportsOutOfMemory", &same, &call_every_error_internal},
+    {"HidesTheAmount", "ReportsOutOfMemory", &same, &hide_the_amount},
     {"LendsOneArenaToAll", "LendsEveryByteToOneBlock", &same, &lend_one_arena_to_all},
     {"Drifts", "RepeatsTheAddressModuloTheAlignment", &one_byte_more, &drift},
 }};

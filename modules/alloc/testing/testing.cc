@@ -25,7 +25,7 @@ import gridbuf.layout.view;
 namespace gridbuf::testing {
 namespace {
 
-// A byte that depends on where it lies, so that copying one trap over another does not go unseen.
+// A byte that depends on its position, so that a copy of one guarded byte over another is found.
 std::byte trap(std::int64_t position) {
   return static_cast<std::byte>(0xA5 ^ (position * 29 & 0xFF));
 }

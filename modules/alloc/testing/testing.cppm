@@ -1,17 +1,16 @@
-// gridbuf.alloc.testing: the contract of every source of memory, and resources that watch, refuse
-// and set traps, for the tests of everything that takes memory.
+// gridbuf.alloc.testing: the contract of every source of memory, and resources that count or fail,
+// and a guard for padding. For the tests of all code that allocates.
 //
-// The contract is the promises of a MemoryResource (gridbuf.alloc), one check each, so that a new
-// source (a pool, pinned memory, a device) has its tests before it has its code. A check is a plain
-// function that returns the violations that it found, and not a GoogleTest body: it serves any test
-// framework, and it can be tested itself. The test of the checks gives them broken resources. The
-// checks reach a block's bytes by a `ByteAccess`, so that memory which the host cannot touch has
-// the same contract.
+// The contract has one check for each promise of a MemoryResource (gridbuf.alloc). So a new source
+// (a pool, pinned memory, a device) has its tests before it has its code. A check is a plain
+// function that returns the violations that it found, not a GoogleTest body. It serves any test
+// framework, and a test can give it broken resources. The checks access a block's bytes through a
+// `ByteAccess`, so that they also work for memory that the host cannot access.
 //
-// Each adaptor wraps any MemoryResource and is one itself, so they stack: a failing, counted host.
-// They keep the contract, and each answers one question:
+// Each adaptor wraps any MemoryResource and is a MemoryResource, so adaptors stack: a failing,
+// counted host. They keep the contract. Each answers one question:
 //
-//   CountingResource   was everything given back, and how much was in use at most?
+//   CountingResource   was all memory released, and how much was in use at most?
 //   FailingResource    what happens if the n-th allocation fails? Run an operation for n = 1, 2, …
 //                      until it succeeds: each time it must report kMemory and leave nothing
 //                      behind.
@@ -40,13 +39,14 @@ export namespace gridbuf::testing {
 
 // ---- The contract ----
 
-/// How the checks reach the bytes of a block. Memory that the host cannot touch brings its own.
+/// Access of the checks to the bytes of a block. Memory that the host cannot access has another
+/// implementation.
 class ByteAccess {
  public:
   virtual ~ByteAccess() = default;
   /// Writes `value` to every byte; done at return.
   virtual void fill(std::byte* begin, std::int64_t length_bytes, std::byte value) = 0;
-  /// Whether every byte is `value`, after all that was enqueued before.
+  /// Whether every byte is `value`, after all enqueued work.
   virtual bool holds(const std::byte* begin, std::int64_t length_bytes, std::byte value) = 0;
 };
 
@@ -58,15 +58,15 @@ struct ContractCheck {
   std::string_view promise;  // the sentence that is checked
   std::vector<std::string> (*check)(MemoryResource& resource, ByteAccess& bytes);
 
-  /// Runs the check; each string is a violation, with the request and the value found. Empty: the
-  /// promise holds. `bytes` is used from several threads at once.
+  /// Runs the check. Each string is a violation, with the request and the value found. Uses `bytes`
+  /// from several threads at once.
   std::vector<std::string> run(MemoryResource& resource, ByteAccess& bytes = host_access()) const {
     return check(resource, bytes);
   }
 };
 
 /// All checks. Together they take some tens of milliseconds and at most about 100 MiB. They need a
-/// resource that does not fail by itself, and, under AddressSanitizer, allocator_may_return_null=1.
+/// resource without injected failures and, with AddressSanitizer, allocator_may_return_null=1.
 std::span<const ContractCheck> resource_contract();
 
 // ---- Adaptors ----
@@ -75,13 +75,13 @@ struct AllocationCounts {
   std::int64_t allocations = 0;  // that succeeded
   std::int64_t failures = 0;
   std::int64_t live_blocks = 0;
-  std::int64_t live_bytes = 0;  // of total_bytes, without what placement costs
+  std::int64_t live_bytes = 0;  // sum of total_bytes, without placement
   std::int64_t peak_live_bytes = 0;
 
   friend bool operator==(const AllocationCounts&, const AllocationCounts&) = default;
 };
 
-/// Counts what goes through it. Exact once the threads that used it have been joined.
+/// Counts its allocations. Exact after the threads that used it are joined.
 class CountingResource final : public MemoryResource {
  public:
   explicit CountingResource(MemoryResource& upstream);
@@ -102,9 +102,8 @@ class CountingResource final : public MemoryResource {
   std::atomic<std::int64_t> peak_live_bytes_ = 0;
 };
 
-/// Answers kMemory to calls number `first_failing_call` … `last_failing_call` (from 1), and passes
-/// on all others. Bad requests are kValue, failing call or not, as from any resource. By default
-/// one call fails; 0 never fails.
+/// Returns kMemory for calls number `first_failing_call` … `last_failing_call` (from 1), and passes
+/// on all other calls. Bad requests are always kValue. By default one call fails; 0 never fails.
 class FailingResource final : public MemoryResource {
  public:
   FailingResource(MemoryResource& upstream, std::int64_t failing_call)
@@ -123,18 +122,18 @@ class FailingResource final : public MemoryResource {
   std::atomic<std::int64_t> calls_ = 0;
 };
 
-/// Traps in the bytes of [block, block + total_bytes) that belong to no element of `view`: a
-/// pattern, and poison with AddressSanitizer (which cannot poison the first bytes of an 8-byte
-/// granule whose last ones are in use; the pattern still catches writes there). The hull of `view`
-/// must lie in that range. For tests: it walks every element.
+/// Guards the bytes of [block, block + total_bytes) outside the elements of `view` by a pattern
+/// and, with AddressSanitizer, by poison. (AddressSanitizer cannot poison the first bytes of an
+/// 8-byte granule with used last bytes; the pattern still catches writes there.) The hull of `view`
+/// must be in that range. Slow, because it walks every element.
 class PaddingGuard {
  public:
   PaddingGuard(std::byte* block, std::int64_t total_bytes, const StridedView& view);
   PaddingGuard(const PaddingGuard&) = delete;
   PaddingGuard& operator=(const PaddingGuard&) = delete;
-  ~PaddingGuard();  // takes the poison off; the pattern stays
+  ~PaddingGuard();  // removes the poison; the pattern stays
 
-  /// How many bytes are guarded.
+  /// The number of guarded bytes.
   std::int64_t padding_bytes() const;
   /// Whether every guarded byte still holds the pattern.
   bool intact() const;

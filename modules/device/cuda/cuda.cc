@@ -19,24 +19,24 @@ module gridbuf.device.cuda;
 import gridbuf.alloc;
 import gridbuf.base;
 
-// Memory: how blocks are made, who uses them, and how they are freed.
+// Memory: allocation of blocks, uses on streams, and release.
 
 namespace gridbuf::cuda {
 
-/// What a block remembers until its release.
+/// The data of a block until its release.
 struct Record {
   CudaDriver* driver = nullptr;
   DeviceType kind = DeviceType::kCuda;
   int device = 0;           // current at the allocation
-  StreamHandle stream = 0;  // that made it and frees it
+  StreamHandle stream = 0;  // of the allocation and the free
   void* base = nullptr;
   std::int64_t length_bytes = 0;
   bool from_pool = false;                        // device memory of cudaMallocAsync
-  std::optional<PinnedPages::Pages> pages = {};  // pinned memory of ours; else cudaHostAlloc's
+  std::optional<PinnedPages::Pages> pages = {};  // pinned by gridbuf; else by cudaHostAlloc
 
-  // Who else uses it. Under the driver's mutex.
+  // Other uses. Guarded by the driver's mutex.
   std::map<StreamHandle, void*> events = {};  // after the last work that this driver enqueued
-  bool used_by_blocking_streams = false;      // as exports named them
+  bool used_by_blocking_streams = false;      // named by exports
   bool used_by_other_streams = false;
 };
 
@@ -48,7 +48,7 @@ using cuda::Record;
 
 namespace {
 
-// The current device of the thread while the object lives; the caller's afterwards.
+// Sets the current device of the thread while the object lives.
 class DeviceScope {
  public:
   DeviceScope(const gridbuf_cuda_runtime& runtime, int device) : runtime_(runtime) {
@@ -73,7 +73,7 @@ class DeviceScope {
 
 std::uintptr_t number_of(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
 
-// "; 1.5 GiB of 80.0 GiB are free on the current device", or nothing if CUDA does not tell.
+// "; 1.5 GiB of 80.0 GiB are free on the current device", or "" if CUDA does not report it.
 std::string memory_text(const gridbuf_cuda_runtime& runtime) {
   std::uint64_t free_bytes = 0;
   std::uint64_t total_bytes = 0;
@@ -108,7 +108,7 @@ absl::StatusOr<int> CudaDriver::current_ordinal() const {
   return device;
 }
 
-// What is known of a device; the first question also sets its pool up.
+// The properties of a device. The first call also sets up its pool.
 absl::StatusOr<const gridbuf_cuda_device*> CudaDriver::info_of(int device) {
   const std::lock_guard lock(mutex_);
   const auto found = devices_.find(device);
@@ -129,7 +129,7 @@ int CudaDriver::obtain_device(Record& record, std::uint64_t block_bytes) {
   return runtime_.malloc_now(&record.base, block_bytes);
 }
 
-// Pages of our own, registered; where the driver does not register them, its own allocator.
+// Pages that gridbuf maps and CUDA registers; if CUDA refuses, memory of cudaHostAlloc.
 absl::Status CudaDriver::obtain_pinned(Record& record, std::int64_t block_bytes) {
   absl::StatusOr<PinnedPages::Pages> pages = pinned_.take(block_bytes);
   if (pages.ok()) {
@@ -148,16 +148,16 @@ absl::Status CudaDriver::obtain(Record& record, std::int64_t block_bytes) {
   const auto length = static_cast<std::uint64_t>(block_bytes);
   if (record.kind == DeviceType::kCudaManaged) {
     if (info->has_managed == 0) {
-      return make_error(
-          ErrorClass::kDeviceUnavailable,
-          std::string(info->name) + " has no managed memory; use memory='device' or 'pinned'");
+      return make_error(ErrorClass::kDeviceUnavailable,
+                        std::string(info->name) +
+                            " does not support managed memory; use memory='device' or 'pinned'");
     }
     return checked(runtime_.malloc_managed(&record.base, length), "cudaMallocManaged");
   }
   record.from_pool = info->has_pools != 0;
   int error = obtain_device(record, length);
   if (error == GRIDBUF_CUDA_NO_MEMORY) {
-    // What was freed may still wait for its streams, or lie unused in the pool.
+    // Freed memory may still wait for its streams, or be unused in the pool.
     runtime_.device_synchronize();
     if (record.from_pool) runtime_.pool_trim(record.device);
     error = obtain_device(record, length);
@@ -165,7 +165,8 @@ absl::Status CudaDriver::obtain(Record& record, std::int64_t block_bytes) {
   return checked(error, record.from_pool ? "cudaMallocAsync" : "cudaMalloc");
 }
 
-// Zeros of device memory are in the order of its stream; the host may look at the others at once.
+// Zeros of device memory are in the order of its stream. Other zeros must be visible to the host at
+// return.
 absl::Status CudaDriver::zero(const Record& record, std::byte* data, std::int64_t length_bytes) {
   if (length_bytes == 0) return absl::OkStatus();
   if (record.kind == DeviceType::kCudaHost) {
@@ -239,7 +240,7 @@ absl::StatusOr<PointerInfo> CudaDriver::pointer_info(const void* address) {
                    .host_accessible = is_host_readable(type),
                    .device_accessible = true};
   if (info.base != 0) return info;
-  // Of registered host memory CUDA does not tell the extent; we know it.
+  // CUDA does not report the length of registered host memory; the record has it.
   if (const RecordPtr record = record_around(address)) {
     info.base = number_of(record->base);
     info.length_bytes = record->length_bytes;
@@ -247,8 +248,8 @@ absl::StatusOr<PointerInfo> CudaDriver::pointer_info(const void* address) {
   return info;
 }
 
-// After each piece of work on another stream than the block's own, that stream's event is recorded
-// anew, so that it stands for all of them. Without an event the release waits for the device.
+// After work on a stream other than the block's, that stream's event is recorded again, so one
+// event covers all its work. Without an event the release waits for the device.
 absl::Status CudaDriver::enqueued(std::initializer_list<const void*> addresses,
                                   StreamHandle stream) {
   for (const void* address : addresses) {
@@ -287,19 +288,19 @@ void CudaDriver::note_use(const void* address, StreamHandle stream) noexcept {
 
 // --- Freeing -------------------------------------------------------------------------------------
 
-// Orders the block's own stream after all other uses; returns the first error, after which only
-// waiting for the device is safe.
+// Orders the block's stream after all other uses. After an error only a wait for the device is
+// safe.
 int CudaDriver::wait_for_uses(Record& record) noexcept {
   const bool on_stream = record.kind == DeviceType::kCuda && record.from_pool;
   int error = GRIDBUF_CUDA_DONE;
   for (const auto& [stream, event] : record.events) {
     if (on_stream && error == GRIDBUF_CUDA_DONE) error = runtime_.stream_wait(record.stream, event);
-    runtime_.event_destroy(event);  // its record stays valid for who waits
+    runtime_.event_destroy(event);  // waits for its record stay valid
   }
   const bool has_events = !record.events.empty();
   record.events.clear();
   if (!on_stream) {
-    // Memory that is not freed in the order of a stream is freed when the device is done.
+    // Memory that is not freed on a stream is freed after a wait for the device.
     const bool used = has_events || record.used_by_blocking_streams || record.used_by_other_streams;
     return used ? runtime_.device_synchronize() : error;
   }
@@ -312,7 +313,7 @@ int CudaDriver::wait_for_uses(Record& record) noexcept {
   return error;
 }
 
-// What CUDA refuses to free is lost.
+// Memory that CUDA refuses to free leaks.
 void CudaDriver::free_memory(Record& record) noexcept {
   if (record.pages) {
     pinned_.give(*record.pages);
@@ -334,8 +335,8 @@ void CudaDriver::give_back(Record& record) noexcept {
 
 void CudaDriver::release(void* context, void* allocation) noexcept {
   auto* driver = static_cast<CudaDriver*>(context);
-  // The end of the process and a child after fork: no CUDA call, and no lock that another thread
-  // of the parent may have held.
+  // At the exit and in a child after fork: do not call CUDA, and do not take a lock that another
+  // thread of the parent may hold.
   if (process_is_exiting() || !driver->process_.is_this_process()) return;
   RecordPtr record;
   {

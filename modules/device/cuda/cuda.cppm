@@ -1,20 +1,21 @@
 // gridbuf.device.cuda: CUDA devices.
 //
-// The DeviceDriver over the CUDA runtime, through a table of C functions (runtime/). No CUDA
-// function is called before the first request for a device, none while the process ends, and none
-// in a child after fork.
+// The DeviceDriver for the CUDA runtime, which it calls through a table of C functions (runtime/).
+// It does not call CUDA before the first request for a device, at the exit, or in a child after
+// fork.
 //
-// Device memory comes from the device's default pool (cudaMallocAsync), or from cudaMalloc where a
-// device has no pools. The pool keeps an eighth of the device's memory: by default it gives
-// everything back at every synchronisation, and the next allocation is slow. Pinned memory
-// (`PinnedPages`) is pages of our own: the driver's allocator touches small pages on one thread, at
-// 1 to 2 GB/s. Ours are huge, and several threads touch them before the driver locks them.
+// Device memory comes from the device's default pool (cudaMallocAsync), or from cudaMalloc on a
+// device without pools. The pool keeps an eighth of the device's memory. By default it would return
+// all memory at every synchronisation, and the next allocation would be slow. Pinned memory
+// (`PinnedPages`) is pages that gridbuf maps and CUDA locks: CUDA's allocator touches small pages
+// on one thread, at 1 to 2 GB/s. gridbuf maps huge pages, and several threads touch them before the
+// lock.
 //
-// Key decision: when memory is freed. A block is freed in the order of the stream that made it.
-// Work that this driver enqueues on other streams is remembered by an event, and the free waits for
-// it on the device. Streams that an export named (note_use) may have work that this driver does not
-// know: the release waits for blocking ones through the legacy default stream. A non-blocking
-// stream may be gone by then: the release waits for the device, as cudaFree does.
+// Key decision: when memory is freed. A block is freed in the order of the stream on which it was
+// allocated. For work that this driver enqueues on other streams it records an event, and the free
+// waits for the event on the device. Streams that an export named (note_use) may have other work.
+// The release waits for blocking streams through the legacy default stream. A non-blocking stream
+// may no longer exist then, so the release waits for the device, as cudaFree does.
 module;
 
 #include <cstddef>
@@ -51,8 +52,8 @@ struct PageLock {
   std::function<void(void* address)> unlock;
 };
 
-/// Locked pages. Those that are given back stay locked and are kept for reuse, up to a limit. Safe
-/// on any thread.
+/// Locked pages. Returned pages stay locked and are kept for reuse, up to a limit. Safe on any
+/// thread.
 class PinnedPages {
  public:
   /// The default limit is enough for the staging of two fields.
@@ -60,16 +61,16 @@ class PinnedPages {
 
   struct Pages {
     pages::Mapping mapping;
-    std::int64_t length_bytes = 0;  // what it serves
-    bool from_cache = false;        // its bytes are then what they were
+    std::int64_t length_bytes = 0;  // of the request
+    bool from_cache = false;        // then the bytes have old values
   };
-  /// Locked, present pages of at least `length_bytes` ≥ 1. Errors: kMemory if the kernel has none;
-  /// what `lock` answers (nothing stays mapped then).
+  /// Locked, present pages of at least `length_bytes` ≥ 1. Errors: kMemory if the kernel lacks
+  /// pages; the error of `lock`, after which the pages are unmapped.
   absl::StatusOr<Pages> take(std::int64_t length_bytes);
-  /// Keeps or unlocks and unmaps them. The device must not use them any more.
+  /// Keeps the pages, or unlocks and unmaps them. The device must no longer use them.
   void give(const Pages& pages) noexcept;
 
-  /// Gives up everything that is kept.
+  /// Unlocks and unmaps all kept pages.
   void trim();
   std::int64_t cached_bytes();
 
@@ -83,10 +84,10 @@ class PinnedPages {
 
 class CudaDriver final : public DeviceDriver {
  public:
-  /// cudaMemcpy2D takes no longer pitches; rows further apart are copied one by one.
+  /// The bound of cudaMemcpy2D. Rows further apart are copied one by one.
   static constexpr std::int64_t kLongestPitchBytes = (std::int64_t{1} << 31) - 1;
 
-  /// The runtime must have a device. Everyone but tests takes cuda_driver().
+  /// For tests; other code calls cuda_driver(). The runtime must have a device.
   explicit CudaDriver(const gridbuf_cuda_runtime& runtime);
 
   std::string_view name() const noexcept override { return "cuda"; }
@@ -112,9 +113,9 @@ class CudaDriver final : public DeviceDriver {
   void note_use(const void* address, StreamHandle stream) noexcept override;
   std::vector<std::pair<std::string, std::string>> info() override;
 
-  /// Whether the address lies in a block of this driver.
+  /// Whether the address is in a block of this driver.
   bool owns(const void* address);
-  /// Blocks that were not released.
+  /// The number of blocks that were not released.
   std::int64_t live_blocks();
   PinnedPages& pinned_pages() { return pinned_; }
 
@@ -147,17 +148,18 @@ class CudaDriver final : public DeviceDriver {
   std::set<StreamHandle> own_streams_;
 };
 
-/// The process's CUDA driver; started at the first call and not destroyed. Error:
-/// kDeviceUnavailable if gridbuf was built without CUDA, or there is no driver or no device.
+/// The process's CUDA driver, started at the first call and never destroyed. Error:
+/// kDeviceUnavailable if gridbuf was built without CUDA, or if the machine lacks a driver or a
+/// device.
 absl::StatusOr<CudaDriver*> cuda_driver();
 
 /// The driver if it has been started, else null.
 CudaDriver* started_cuda_driver() noexcept;
 
-/// Why `runtime` has no device to offer, or OK. Starts CUDA's driver.
+/// OK if `runtime` has a device, else the reason. Starts CUDA's driver.
 absl::Status find_cuda_device(const gridbuf_cuda_runtime* runtime);
 
-/// What is known of CUDA without starting it: ("cuda driver", "not found: …"), ….
+/// Info on CUDA without starting it: ("cuda driver", "not found: …"), ….
 std::vector<std::pair<std::string, std::string>> cuda_info();
 
 }  // namespace gridbuf

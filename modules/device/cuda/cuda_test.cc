@@ -21,8 +21,8 @@ import gridbuf.device.cuda;
 import gridbuf.device.cuda.fake;
 import gridbuf.device.emulated;
 
-// The driver on a runtime that a test commands (gridbuf.device.cuda.fake). What a GPU does is
-// tested in gpu_test.cc.
+// The driver on a runtime that a test controls (gridbuf.device.cuda.fake). gpu_test.cc tests it on
+// a GPU.
 
 namespace gridbuf {
 namespace {
@@ -114,7 +114,7 @@ TEST_F(CudaDriverTest, ZerosAreZero) {
   }
 }
 
-// The contract of a resource, as far as a runtime of one process's state can show it.
+// The contract of a resource, as far as the fake runtime can show it.
 class FakeAccess final : public testing::ByteAccess {
  public:
   void fill(std::byte* begin, std::int64_t length_bytes, std::byte value) override {
@@ -131,7 +131,7 @@ class FakeAccess final : public testing::ByteAccess {
 
  private:
   static testing::ByteAccess& host() { return testing::host_access(); }
-  // Registered pages are the host's own.
+  // Registered pages are memory of the host.
   static bool is_plain(const std::byte* address) { return !fake_device().owns(address); }
 };
 
@@ -170,8 +170,8 @@ TEST_F(CudaDriverTest, MemoryOutlivesCopiesOnOtherStreams) {
 }
 // [/example]
 
-// A kernel's CUDA form as a test would have it: it gets the arguments and the stream as they are,
-// and enqueues a read of its operand there.
+// The CUDA form of a kernel, for tests: it gets unchanged arguments and stream, and enqueues a read
+// of its operand there.
 struct ReadArguments {
   const std::byte* address;
   int answer;
@@ -226,7 +226,7 @@ TEST_F(CudaDriverTest, MemoryOutlivesABlockingStreamThatAnExportNamed) {
     const Block block = must_allocate(DeviceType::kCuda, {.total_bytes = 8});
     driver.note_use(block.data(), consumer);
     ASSERT_TRUE(driver.order_after(current_stream(), consumer).ok());
-    // The consumer's own kernel, of which the driver knows nothing.
+    // The consumer's kernel, which the driver does not know.
     ASSERT_TRUE(fake_device()
                     .launch(consumer,
                             [address = block.data()](KernelMemory& memory) {
@@ -312,9 +312,9 @@ absl::Status everyday_use(CudaDriver& driver) {
   return first.ok() ? destroyed : first;
 }
 
-// Every call of the runtime fails once. Each time the failure is reported with CUDA's name for it,
-// or was one that a release had to bear; nothing is freed too early, and nothing that CUDA still
-// gives back is lost.
+// Every call of the runtime fails once. Each failure is reported with CUDA's name for it, unless it
+// was inside a release. Memory is neither freed too early nor leaked, unless CUDA refuses to free
+// it.
 TEST_F(CudaDriverTest, AFailureOfAnyCallIsReportedOrCounted) {
   std::int64_t calls = 0;
   std::int64_t borne = 0;
@@ -340,18 +340,18 @@ TEST_F(CudaDriverTest, AFailureOfAnyCallIsReportedOrCounted) {
   }
   EXPECT_GT(calls, 30);
   EXPECT_LT(borne, calls / 2);
-  // What a failing free, destroy or unregister left behind is CUDA's to keep; forget it here.
+  // Leaks after a failing free, destroy or unregister are expected; forget them here.
   fake().live_allocations = fake().live_registrations = fake().live_events = 0;
 }
 
-TEST_F(CudaDriverTest, WantOfMemoryIsTriedAgainAfterThePoolWasTrimmed) {
+TEST_F(CudaDriverTest, OutOfMemoryIsTriedAgainAfterThePoolWasTrimmed) {
   fake().failing_function = "malloc_async";
   fake().failing_call = 1;
   fake().error = 2;
   EXPECT_TRUE(allocate(DeviceType::kCuda, {.total_bytes = 8}).ok());
 }
 
-TEST_F(CudaDriverTest, WantOfMemoryNamesBytesAndCudasError) {
+TEST_F(CudaDriverTest, OutOfMemoryNamesBytesAndCudasError) {
   fake_device().set_capacity(100);
   const absl::Status status = allocate(DeviceType::kCuda, {.total_bytes = 4096}).status();
   fake_device().set_capacity(INT64_MAX);
@@ -438,7 +438,8 @@ TEST_F(CudaDriverTest, PointersAndInfoAreTold) {
   EXPECT_FALSE(driver.owns(&local));
   const auto described = driver.info();
   ASSERT_EQ(described.size(), 2U);
-  EXPECT_NE(described[0].second.find("Fake GPU, compute capability 9.0, 8.0 GiB"), std::string::npos)
+  EXPECT_NE(described[0].second.find("Fake GPU, compute capability 9.0, 8.0 GiB"),
+            std::string::npos)
       << described[0].second;
 }
 

@@ -22,8 +22,8 @@ import gridbuf.base;
 import gridbuf.device;
 import gridbuf.device.cuda;
 
-// The driver on a GPU. Where there is none, every test here is skipped and says so: what it checks
-// has then not been checked on this machine.
+// The driver on a GPU. Without a GPU every test here is skipped with a message, and its checks are
+// not done.
 
 namespace gridbuf {
 namespace {
@@ -155,7 +155,7 @@ TEST(CudaGpu, KnowsPointersOfEveryKind) {
   EXPECT_EQ(driver.pointer_info(&local)->device.type, DeviceType::kHost);
 }
 
-TEST(CudaGpu, WantOfMemoryIsAStatusAndTheDriverGoesOn) {
+TEST(CudaGpu, OutOfMemoryIsAStatusAndTheDriverGoesOn) {
   GRIDBUF_NEEDS_GPU();
   const auto block = driver.resource(DeviceType::kCuda).allocate({.total_bytes = INT64_C(1) << 45});
   EXPECT_EQ(error_class_of(block.status()), ErrorClass::kMemory) << block.status();

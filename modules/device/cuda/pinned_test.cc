@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 
-// A lock that notes what is locked, and refuses on demand.
+// A lock that records the locked pages, and refuses on demand.
 struct Locks {
   std::map<void*, std::int64_t> locked;
   bool refuses = false;
@@ -49,7 +49,7 @@ TEST(PinnedPages, AreLockedOnceAndServeAgain) {
   const PinnedPages::Pages second = *pinned.take(5 * kMiB);
   EXPECT_TRUE(second.from_cache);
   EXPECT_EQ(second.mapping.address, first.mapping.address);
-  EXPECT_EQ(locks.locked.size(), 1U);  // the lock was kept
+  EXPECT_EQ(locks.locked.size(), 1U);  // the lock stayed
   pinned.give(second);
   pinned.trim();
   EXPECT_EQ(locks.locked_bytes(), 0);

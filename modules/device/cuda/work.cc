@@ -18,7 +18,7 @@ module gridbuf.device.cuda;
 
 import gridbuf.base;
 
-// Work on streams, and what is said of failures and of devices.
+// Work on streams, error messages and info on devices.
 
 namespace gridbuf {
 namespace {
@@ -34,7 +34,7 @@ struct ErrorMeaning {
   ErrorClass error_class;
   std::string_view advice;
 };
-// The last one is that of every other error.
+// The last row is for all other errors.
 constexpr ErrorMeaning kMeanings[] = {
     {GRIDBUF_CUDA_NO_MEMORY, ErrorClass::kMemory,
      "free some device arrays, or those of other programs on this device"},
@@ -121,7 +121,7 @@ absl::Status CudaDriver::fill(void* target, std::byte value, std::int64_t length
   return enqueued({target}, stream);
 }
 
-// Where CUDA refuses the launch nothing uses the operands; else each of them is in use.
+// The operands are in use only if CUDA accepts the launch.
 absl::Status CudaDriver::launch(const DeviceKernel& kernel, StreamHandle stream) {
   GRIDBUF_RETURN_IF_ERROR(enter(stream));
   const int error = kernel.on_cuda(kernel.arguments.data(), stream);
@@ -150,7 +150,7 @@ int CudaDriver::order(StreamHandle producer, StreamHandle consumer) const {
   if (error != GRIDBUF_CUDA_DONE) return error;
   error = runtime_.event_record(event, producer);
   if (error == GRIDBUF_CUDA_DONE) error = runtime_.stream_wait(consumer, event);
-  const int destroyed = runtime_.event_destroy(event);  // who waits for it still may
+  const int destroyed = runtime_.event_destroy(event);  // waits for it stay valid
   return error != GRIDBUF_CUDA_DONE ? error : destroyed;
 }
 
@@ -178,7 +178,7 @@ absl::Status CudaDriver::destroy_stream(StreamHandle stream) {
     if (own_streams_.erase(stream) == 0) {
       return make_error(ErrorClass::kValue,
                         {"stream", std::to_string(stream), "one that create_stream gave",
-                         "destroy each stream once, and others' where they were made"});
+                         "destroy each stream once, with the library that created it"});
     }
   }
   return checked(runtime_.stream_destroy(stream), "cudaStreamDestroy");
@@ -194,7 +194,7 @@ absl::StatusOr<bool> CudaDriver::is_idle(StreamHandle stream) {
   return true;
 }
 
-// --- What there is -------------------------------------------------------------------------------
+// --- Info ------------------------------------------------------------------------------------
 
 std::vector<std::pair<std::string, std::string>> CudaDriver::info() {
   std::vector<std::pair<std::string, std::string>> info;

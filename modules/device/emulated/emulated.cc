@@ -91,10 +91,10 @@ using emulated::RangeState;
 using emulated::Verdict;
 using emulated::Work;
 
-// How much released memory may wait for streams before a release runs what it waits for.
+// The limit of released memory that waits for streams. Beyond it, a release runs the pending work.
 constexpr std::int64_t kHeldBytes = std::int64_t{256} << 20;
 
-// What a block holds until its release.
+// The data of a block until its release.
 struct EmulatedDriver::BlockRecord {
   EmulatedDriver* driver;
   RangePtr range;
@@ -108,7 +108,7 @@ EmulatedDriver& emulated_driver() {
 
 // --- Blocks --------------------------------------------------------------------------------------
 
-// Memory that waits for a stream to be given back is got back before a request is refused.
+// Before it refuses a request, runs the streams for which released memory waits.
 absl::StatusOr<RangePtr> EmulatedDriver::map(DeviceType kind, const AllocationRequest& request,
                                              std::int64_t block_bytes) {
   const RangeState state = kind == DeviceType::kCuda ? RangeState::kOrdered : RangeState::kLive;
@@ -165,13 +165,13 @@ absl::Status EmulatedDriver::start_block(const RangePtr& range, const Allocation
 
 void EmulatedDriver::release(void* /*context*/, void* allocation) noexcept {
   auto* record = static_cast<BlockRecord*>(allocation);
-  // A child after fork has none of the streams: the memory is left to the system.
+  // A child after fork does not have the streams, so it leaves the memory to the system.
   if (process_is_exiting() || !record->driver->process_.is_this_process()) return;
   try {
     record->driver->release(*record);
     delete record;
   } catch (const std::bad_alloc&) {
-    // Out of memory for the order to free: the block is kept, and the statistics count it as held.
+    // Without memory to enqueue the free, the block leaks, and the statistics count it as held.
   }
 }
 
@@ -241,13 +241,13 @@ EmulatedStatistics EmulatedDriver::statistics() {
 
 std::vector<std::pair<std::string, std::string>> EmulatedDriver::info() {
   const EmulatedStatistics now = statistics();
-  return {{"device 0", "emulated in the memory of the host; there is no GPU in it"},
+  return {{"device 0", "emulated in the memory of the host, without a GPU"},
           {"live memory",
            bytes_text(now.live_bytes) + " in " + std::to_string(now.live_blocks) + " blocks"},
           {"pending operations", std::to_string(now.pending_operations)}};
 }
 
-// ==== Work on streams: what copies, fills and kernels do when they run. ====
+// ==== Work on streams: copies, fills and kernels when they run. ====
 
 namespace {
 
@@ -259,12 +259,12 @@ constexpr std::int64_t kStagedBytes = std::int64_t{64} << 20;
 
 std::size_t size_of(std::int64_t length_bytes) { return static_cast<std::size_t>(length_bytes); }
 
-// One end of a copy: memory that the device knows, or the host's own ("pageable").
+// One end of a copy: memory of the device, or ordinary ("pageable") memory of the host.
 struct End {
   std::string role;
   std::byte* address = nullptr;
   RangePtr range = nullptr;
-  std::shared_ptr<std::vector<std::byte>> staged = nullptr;  // what a pageable source held
+  std::shared_ptr<std::vector<std::byte>> staged = nullptr;  // copy of a pageable source
 
   bool is_pageable() const { return range == nullptr; }
 };
@@ -289,8 +289,8 @@ absl::Status unknown_to_device(std::string_view role) {
                      "allocate it as pinned, managed or device memory"});
 }
 
-// A copy from or to ordinary memory of the host ends with the call that asks for it. If the wait
-// fails (out of memory), what is still enqueued does nothing, because that memory may be gone.
+// A copy from or to ordinary memory of the host is complete when the call returns. If the wait
+// fails (out of memory), the enqueued copy must not run later, because that memory may be freed.
 class Call {
  public:
   explicit Call(bool waits) : state_(waits ? std::make_shared<State>() : nullptr) {}
@@ -312,7 +312,8 @@ class Call {
   std::shared_ptr<State> state_;
 };
 
-// Rows are moved, not copied: memory copied onto itself is undefined on a GPU and harmless here.
+// memmove and not memcpy: a copy of memory onto itself is undefined on a GPU, and must be harmless
+// here.
 void move_rows(std::byte* target, const std::byte* source, const RowCopy& rows) {
   for (std::int64_t row = 0; row < rows.row_count; ++row) {
     std::memmove(target + row * rows.target_pitch_bytes, source + row * rows.source_pitch_bytes,
@@ -324,7 +325,7 @@ void move_rows(std::byte* target, const std::byte* source, const RowCopy& rows) 
 
 // --- Entering and enqueuing ----------------------------------------------------------------------
 
-// Every function begins here: the operation may be one that a test lets fail.
+// Every function begins here, because a test may let the operation fail.
 absl::Status EmulatedDriver::enter(Operation operation, Verdict* verdict) {
   GRIDBUF_RETURN_IF_ERROR(process_.check("the emulated device"));
   Verdict judged = faults_.judge(operation);
@@ -333,7 +334,7 @@ absl::Status EmulatedDriver::enter(Operation operation, Verdict* verdict) {
   return status;
 }
 
-// The same for what waits.
+// As enter, for operations that wait.
 absl::Status EmulatedDriver::enter_waiting(Operation operation) {
   if (emulated::inside_work()) {
     return make_error(ErrorClass::kInternal,
@@ -358,7 +359,7 @@ absl::Status EmulatedDriver::enqueue(StreamHandle stream, const Verdict& verdict
 
 // --- Copies and fills ----------------------------------------------------------------------------
 
-// Managed memory is on neither side, and ordinary memory of the host in no range.
+// Managed memory does not count for a side; ordinary memory of the host does not have a range.
 void EmulatedDriver::count_moved(const emulated::Range* target, const emulated::Range* source,
                                  std::int64_t bytes) {
   const auto is_host = [](const emulated::Range* range) {

@@ -1,20 +1,21 @@
-// gridbuf.device.emulated: a device in host memory, as strict as a real one may be.
+// gridbuf.device.emulated: a device in host memory, as strict as a real device may be.
 //
-// It finds the mistakes that a GPU forgives, on a machine without one. A host that touches device
-// memory gets a segmentation fault. Work on a stream runs as late as CUDA's rules allow, so a
-// missing wait reads old bytes every time. Memory that is used before its allocation or after its
-// release, and copies beyond an allocation, are errors that say so. Any operation fails or is
-// delayed on demand. Rules and codes are CUDA's (device type kCuda, device 0, stream handles 1 and
-// 2). It is not a fallback and not a model of time.
+// It finds mistakes that a GPU forgives, on a machine without a GPU. A host access to device memory
+// is a segmentation fault. Work on a stream runs as late as CUDA's rules allow, so a missing wait
+// reads old bytes every time. Use of memory before its allocation or after its release, and copies
+// beyond an allocation, are errors. Any operation fails or is delayed on demand. Rules and codes
+// are CUDA's (device type kCuda, device 0, stream handles 1 and 2). It is not a fallback for a GPU,
+// and does not model time.
 //
-// Key decision: memory. Device memory is two mappings of equal length. The public one is where the
-// users' addresses point to: it is PROT_NONE, so a host that touches it faults at that instruction.
-// The bytes are in the other one, the alias, whose address stays in this library. Managed and
-// pinned memory is one ordinary mapping.
+// Key decision: memory. Device memory is two mappings of equal length. The addresses of users point
+// to the public mapping. It is PROT_NONE, so a host access faults at that instruction. The bytes
+// are in the alias mapping; its address stays in this library. Managed and pinned memory is one
+// ordinary mapping.
 //
-// Key decision: streams. Every stream is a queue, and this library has no threads: the thread that
-// synchronises runs what it waits for, and nothing else. A run can then be repeated. No lock is
-// held while work runs, so work may take a lock (Python's) that a thread which only enqueues holds.
+// Key decision: streams. Every stream is a queue, and this library does not start threads: the
+// thread that synchronises runs exactly the work for which it waits. So runs are reproducible. No
+// lock is held while work runs. So work may take Python's lock, even if a thread that enqueues
+// holds it.
 module;
 
 #include <array>
@@ -50,11 +51,11 @@ export namespace gridbuf::emulated {
 
 // ---- Failures and delays on demand ----
 
-// Any operation can fail: "the third copy from now fails". A failure is either *at the call*, as
-// when a stream is invalid, or *when run*: the call succeeds and the next synchronisation reports
-// it, as CUDA reports the failures of kernels.
+// Any operation can fail: "the third copy from now fails". A failure is *at the call*, like an
+// invalid stream, or *when run*, like a failing CUDA kernel: the call succeeds, and the next
+// synchronisation reports the failure.
 
-/// The operations that can be made to fail, as tests name them.
+/// The operations that can fail on demand, with their names in tests.
 enum class Operation : std::uint8_t {
   kAllocate,
   kCopy,
@@ -75,26 +76,26 @@ struct Fault {
   std::optional<Operation> operation = {};  // none: any
   std::int64_t first_call = 1;              // counted from the injection
   std::int64_t call_count = 1;
-  absl::Status error = {};  // what the call, or the work, answers; OK: it is only delayed
-  bool when_run = false;    // for copy, fill and launch: the work fails, not the call
+  absl::Status error = {};  // the result of the call or of the work; OK: only a delay
+  bool when_run = false;    // of copy, fill and launch: the work fails, not the call
   std::int64_t delay_milliseconds = 0;
 };
 
-/// What an operation has to do besides.
+/// The injected result of an operation.
 struct Verdict {
   absl::Status at_call = {};
   absl::Status when_run = {};
-  std::int64_t delay_milliseconds = 0;  // after the call, at least, before the work runs
+  std::int64_t delay_milliseconds = 0;  // at least, from the call to the work
 };
 
 class Faults {
  public:
-  /// Returns a number for `remove`.
+  /// Returns the argument for `remove`.
   std::int64_t inject(const Fault& fault);
   void remove(std::int64_t number);
   void clear();
 
-  /// Counts the call. Of several failures the first one injected counts, of delays the sum.
+  /// Counts the call. Returns the failure that was injected first, and the sum of the delays.
   Verdict judge(Operation operation);
   /// How often an operation (none: any) was called.
   std::int64_t calls(std::optional<Operation> operation);
@@ -114,39 +115,40 @@ class Faults {
 // ---- Memory ----
 
 enum class RangeState : std::uint8_t {
-  kOrdered,   // its allocation is enqueued on a stream and has not run
+  kOrdered,   // the allocation is enqueued on a stream and has not run
   kLive,      // usable
-  kReleased,  // its owner gave it back; work enqueued before may still use it
-  kGone,      // no work may use it any more
+  kReleased,  // the owner released it; work enqueued before may still use it
+  kGone,      // work must not use it
 };
 
 /// One allocation. Its bytes live while a pointer to it does.
 struct Range {
   DeviceType kind = DeviceType::kCuda;
-  std::uintptr_t begin = 0;  // the public address …
+  std::uintptr_t begin = 0;  // the public address
   std::int64_t length_bytes = 0;
-  std::byte* bytes = nullptr;  // … and where its bytes are
+  std::byte* bytes = nullptr;  // the alias
 };
 using RangePtr = std::shared_ptr<const Range>;
 
 struct MemoryStatistics {
   std::int64_t live_blocks = 0;  // not yet released by their owner
-  std::int64_t live_bytes = 0;   // of those, what placement costs included
-  std::int64_t held_bytes = 0;   // not yet given back: live, or waiting for a stream
+  std::int64_t live_bytes = 0;   // of live blocks, including placement
+  std::int64_t held_bytes = 0;   // live, or waiting for a stream
   std::int64_t peak_live_bytes = 0;
 
   friend bool operator==(const MemoryStatistics&, const MemoryStatistics&) = default;
 };
 
-/// Released addresses stay out of use for a while, so that a stale pointer is found.
+/// All ranges. Released addresses are not reused for a while, so that stale pointers are found.
 class Memory {
  public:
-  /// What a fresh byte holds unless zeros were asked for; of larger ranges the first kFreshBytes.
+  /// The value of a fresh byte unless zeros were requested; in larger ranges, of the first
+  /// kFreshBytes.
   static constexpr std::byte kFresh{0xCB};
   static constexpr std::int64_t kFreshBytes = std::int64_t{16} << 20;
-  /// Device and managed addresses are multiples of this and of no more, as with CUDA.
+  /// The alignment of device and managed addresses, exactly as in CUDA.
   static constexpr std::int64_t kAlignmentBytes = 256;
-  /// How much address space of released ranges is kept out of use, and how many of them.
+  /// How much address space of released ranges is not reused, and of how many ranges.
   static constexpr std::int64_t kQuarantineBytes = std::int64_t{1} << 32;
   static constexpr std::size_t kQuarantineRanges = 4096;
 
@@ -155,32 +157,33 @@ class Memory {
   Memory& operator=(const Memory&) = delete;
 
   /// A new range of `length_bytes` > 0. With `populate` its pages are committed. Errors: kMemory if
-  /// the machine has none, or beyond the capacity.
+  /// the machine lacks memory, or beyond the capacity.
   absl::StatusOr<RangePtr> map(DeviceType kind, std::int64_t length_bytes, RangeState state,
                                bool zeroed, bool populate);
 
-  /// What all ranges together may hold; kMemory beyond it. Default: what the machine has.
+  /// Limits the bytes of all ranges together; kMemory beyond it. Default: the memory of the
+  /// machine.
   void set_capacity(std::int64_t capacity_bytes);
 
   void set_state(const Range& range, RangeState state);
   RangeState state(const Range& range);
 
-  /// The range around the address in any state but given back; null if there is none.
+  /// The range around the address, in any state but kGone; else null.
   RangePtr find(const void* address);
-  /// Whether released memory was at this address lately.
+  /// Whether memory at this address was released lately.
   bool was_released(const void* address);
 
-  /// The range that holds [address, address + length_bytes); null for ordinary memory of the host.
-  /// kValue, naming `role` ("copy source"), if it reaches beyond the range or was released.
+  /// The range around [address, address + length_bytes); null for ordinary memory of the host.
+  /// kValue, naming `role` ("copy source"), if the bytes exceed the range or were released.
   absl::StatusOr<RangePtr> range_of(std::string_view role, const void* address,
                                     std::int64_t length_bytes);
 
-  /// The same for work that runs now, which may use what its owner has released meanwhile.
+  /// As range_of, for work that runs now. It may use memory that the owner has released since.
   absl::StatusOr<RangePtr> range_in_work(std::string_view role, const void* address,
                                          std::int64_t length_bytes);
 
-  /// Where work of the device finds the bytes of `address` now. kInternal if the allocation has not
-  /// run yet, or the range is gone.
+  /// The alias of `address`, for work of the device that runs now. kInternal if the allocation has
+  /// not run yet, or the range is gone.
   absl::StatusOr<std::byte*> translate(std::string_view role, const Range& range,
                                        const void* address);
 
@@ -203,7 +206,7 @@ class Memory {
 
   std::mutex mutex_;
   std::map<std::uintptr_t, Record> records_;  // by begin
-  std::deque<Quarantined> quarantine_;        // oldest first
+  std::deque<Quarantined> quarantine_;        // the oldest first
   std::int64_t quarantine_bytes_ = 0;
   std::int64_t capacity_bytes_ = INT64_MAX;
   MemoryStatistics statistics_;
@@ -211,53 +214,55 @@ class Memory {
 
 // ---- Streams ----
 
-/// A piece of work. A failure is kept and reported by the next synchronisation.
+/// A piece of work. The next synchronisation reports its failure.
 using Work = std::function<absl::Status()>;
 
-/// A position in a queue: everything enqueued there so far.
+/// A position in a queue: all work enqueued there so far.
 struct Point {
   std::shared_ptr<Queue> queue;
   std::uint64_t position = 0;
 };
 using Points = std::vector<Point>;
 
-/// An operation runs when those before it in its own queue have run and those it is *after*:
+/// An operation runs when two kinds of operations have run: those before it in its queue, and those
+/// that it is *after*:
 ///   * of an event wait: all that the producer had pending at the time of the record;
 ///   * on the legacy default stream: all that blocking streams (the per-thread default streams too)
 ///     had pending; and an operation on one of those is after all that the legacy stream had.
-/// These are operations that were enqueued before, so there are no cycles.
+/// All of them were enqueued before it, so cycles are impossible.
 class LateStreams {
  public:
   /// A queue runs its oldest operations when it holds more than this.
   static constexpr std::size_t kMostPending = 4096;
-  /// A stream that is asked this often whether it is idle, with nothing in between, is run.
+  /// After so many consecutive queries whether a stream is idle, its work runs.
   static constexpr int kPatience = 16;
 
   LateStreams();
 
   StreamHandle create(StreamKind kind);
-  /// kValue for what `create` did not give. Pending work stays.
+  /// kValue for a handle that `create` did not return. Pending work stays.
   absl::Status destroy(StreamHandle stream);
-  /// kValue for 0 and for what is no live stream.
+  /// kValue for 0 and for a handle that is not a live stream.
   absl::Status check(StreamHandle stream);
 
-  /// Adds work, after `points` too.
+  /// Adds work, which is also after `points`.
   absl::Status enqueue(StreamHandle stream, Work work, Points points = {});
   absl::Status order_after(StreamHandle producer, StreamHandle consumer);
-  /// What the stream has pending now, for enqueue.
+  /// The pending work of the stream, as an argument of enqueue.
   absl::StatusOr<Points> pending_now(StreamHandle stream);
-  /// The same queues, with all that they have pending now.
+  /// The queues of `points`, with all work that is pending now.
   Points refreshed(const Points& points);
-  /// Adds work to a queue that may have lost its stream, for memory outlives streams. It runs at
-  /// once if it has nothing to wait for.
+  /// Adds work to a queue. Its stream may be destroyed, because memory outlives streams. The work
+  /// runs at once if it need not wait.
   void enqueue_last(const Point& point, Work work, Points points);
-  /// Runs what the queue has pending as far as that needs no other thread's work.
+  /// Runs pending work of the queue as long as it does not depend on another thread's work.
   void run_without_waiting(const Point& point);
 
-  /// Runs what is pending and returns the first failure since the last synchronisation.
+  /// Runs all pending work and returns the first failure since the last synchronisation.
   absl::Status synchronize(StreamHandle stream);
   absl::Status synchronize_device();
-  /// The same without the report. If it may not wait, as far as that needs no other thread's work.
+  /// Runs all pending work without reporting. Without `may_wait`, as long as it does not depend on
+  /// another thread's work.
   void run_device(bool may_wait);
   absl::StatusOr<bool> is_idle(StreamHandle stream);
 
@@ -279,15 +284,15 @@ class LateStreams {
 
   std::mutex mutex_;
   std::condition_variable progress_;
-  std::uint64_t id_;  // of this object, for queues kept by threads
+  std::uint64_t id_;  // of this object: threads cache their queue by it
   StreamHandle next_handle_;
   std::shared_ptr<Queue> legacy_;
   std::unordered_map<StreamHandle, std::shared_ptr<Queue>> streams_;
-  std::vector<std::shared_ptr<Queue>> queues_;  // all that may have work, legacy_ first
+  std::vector<std::shared_ptr<Queue>> queues_;  // all queues that may have work, legacy_ first
   absl::Status first_error_;
 };
 
-/// Whether this thread is running work of a stream: it must not wait for streams then.
+/// Whether this thread runs work of a stream. It must then not wait for streams.
 bool inside_work() noexcept;
 
 }  // namespace gridbuf::emulated
@@ -296,12 +301,12 @@ export namespace gridbuf {
 
 // ---- The driver ----
 
-/// What a kernel of the emulated device sees of memory.
+/// Access of a kernel of the emulated device to its memory.
 class KernelMemory {
  public:
   explicit KernelMemory(emulated::Memory& memory) : memory_(memory) {}
-  /// Where the kernel finds the bytes [address, address + length_bytes) of the device; valid until
-  /// the kernel ends. kInternal for addresses that a device could not reach.
+  /// The address of the bytes [address, address + length_bytes) of the device for the kernel; valid
+  /// until the kernel ends. kInternal for addresses that a device cannot access.
   absl::StatusOr<std::byte*> at(const void* address, std::int64_t length_bytes);
 
  private:
@@ -315,14 +320,14 @@ using Kernel = std::function<absl::Status(KernelMemory&)>;
 struct EmulatedStatistics : emulated::MemoryStatistics {
   std::int64_t pending_operations = 0;
   std::int64_t live_streams = 0;  // created and not destroyed
-  // What copies have moved between memory of the host (pinned or not) and of the device.
+  // Bytes that copies moved between memory of the host (pinned or not) and of the device.
   std::int64_t host_to_device_bytes = 0;
   std::int64_t device_to_host_bytes = 0;
 };
 
 class EmulatedDriver final : public DeviceDriver {
  public:
-  /// Drivers of tests must outlive their blocks; everyone else takes emulated_driver().
+  /// For tests; other code calls emulated_driver(). The driver must outlive its blocks.
   EmulatedDriver() : DeviceDriver({"emulated pinned", "emulated managed", "emulated device"}) {}
 
   std::string_view name() const noexcept override { return "emulated"; }
@@ -348,16 +353,16 @@ class EmulatedDriver final : public DeviceDriver {
   void note_use(const void* address, StreamHandle stream) noexcept override;
   std::vector<std::pair<std::string, std::string>> info() override;
 
-  // --- What only the emulated device has ---------------------------------------------------------
+  // --- Only on the emulated device ---------------------------------------------------------------
 
-  /// Enqueues a kernel of a test, which finds its operands itself.
+  /// Enqueues a kernel of a test. The kernel finds its operands through KernelMemory.
   absl::Status launch(StreamHandle stream, Kernel kernel);
-  /// Whether the address is, or lately was, memory of this driver.
+  /// Whether the address is memory of this driver, or was until lately.
   bool owns(const void* address) {
     return memory_.find(address) != nullptr || memory_.was_released(address);
   }
   EmulatedStatistics statistics();
-  /// How many bytes the device has; allocations beyond are kMemory.
+  /// Sets the memory of the device in bytes; allocations beyond it are kMemory.
   void set_capacity(std::int64_t capacity_bytes) { memory_.set_capacity(capacity_bytes); }
   emulated::Faults& faults() { return faults_; }
 
@@ -384,12 +389,12 @@ class EmulatedDriver final : public DeviceDriver {
   emulated::LateStreams streams_;
   emulated::Faults faults_;
   std::mutex mutex_;                                           // of what follows
-  std::unordered_map<std::uintptr_t, emulated::Points> uses_;  // by range: other streams' uses
+  std::unordered_map<std::uintptr_t, emulated::Points> uses_;  // by range: uses on other streams
   std::atomic<std::int64_t> host_to_device_bytes_ = 0;
   std::atomic<std::int64_t> device_to_host_bytes_ = 0;
 };
 
-/// The process's emulated device. Not destroyed: memory may be released at the exit.
+/// The process's emulated device. Never destroyed, because memory may be released at the exit.
 EmulatedDriver& emulated_driver();
 
 }  // namespace gridbuf

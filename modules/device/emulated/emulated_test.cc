@@ -35,7 +35,7 @@ constexpr std::array<DeviceType, 3> kKinds{DeviceType::kCudaHost, DeviceType::kC
 
 // --- The contract of a resource ------------------------------------------------------------------
 
-// Reaches the bytes of every kind of memory through the driver.
+// Accesses the bytes of every kind of memory through the driver.
 class DeviceAccess final : public testing::ByteAccess {
  public:
   void fill(std::byte* begin, std::int64_t length_bytes, std::byte value) override {
@@ -100,7 +100,7 @@ struct EmulatedDriverTest : ::testing::Test {
     EXPECT_TRUE(block.ok()) << block.status();
     return *std::move(block);
   }
-  // What a host sees that copies on `stream`.
+  // The value that the host reads by a copy on `stream`.
   int seen(const void* address, StreamHandle stream) {
     std::byte byte{};
     const absl::Status status = driver.copy(&byte, address, 1, stream);
@@ -122,8 +122,8 @@ struct EmulatedDriverTest : ::testing::Test {
 };
 
 // [example]
-// A consumer on its own stream that does not wait for the producer's sees the old value; one that
-// is ordered after it sees the new one.
+// A consumer on a second stream sees the old value if it does not wait for the producer's stream,
+// and the new value if it is ordered after it.
 TEST_F(EmulatedDriverTest, AForgottenWaitIsSeenEveryTime) {
   const Block block = settled(DeviceType::kCuda, 1);
   fill(block, 2, /*stream=*/a);
@@ -133,7 +133,7 @@ TEST_F(EmulatedDriverTest, AForgottenWaitIsSeenEveryTime) {
 }
 // [/example]
 
-TEST_F(EmulatedDriverTest, PinnedTargetsAreWrittenWhenSomebodyWaits) {
+TEST_F(EmulatedDriverTest, PinnedTargetsAreWrittenAtTheWait) {
   const Block device = settled(DeviceType::kCuda, 2);
   const Block pinned = settled(DeviceType::kCudaHost, 1);
   ASSERT_TRUE(driver.copy(pinned.data(), device.data(), 64, a).ok());
@@ -177,7 +177,7 @@ TEST_F(EmulatedDriverTest, ZerosOfDeviceMemoryComeInTheOrderOfItsStream) {
 TEST_F(EmulatedDriverTest, MemoryMayNotBeUsedBeforeItsAllocation) {
   const ScopedStream scope(a);
   const Block block = must_allocate(DeviceType::kCuda);
-  ASSERT_TRUE(driver.fill(block.data(), std::byte{1}, 64, b).ok());  // b was not told to wait
+  ASSERT_TRUE(driver.fill(block.data(), std::byte{1}, 64, b).ok());  // b does not wait
   const absl::Status status = driver.synchronize(b);
   EXPECT_EQ(error_class_of(status), ErrorClass::kInternal);
   EXPECT_NE(status.message().find("before its allocation"), std::string::npos) << status;
@@ -198,7 +198,7 @@ TEST_F(EmulatedDriverTest, MemoryIsFreedAfterCopiesOnOtherStreams) {
   EXPECT_EQ(driver.statistics().held_bytes, driver.statistics().live_bytes);
 }
 
-// A kernel of another library, on a stream that gridbuf is not told of, or is.
+// A kernel of another library, on a stream that was noted, or was not.
 TEST_F(EmulatedDriverTest, ForeignKernelsNeedTheirStreamNoted) {
   for (const bool noted : {false, true}) {
     Block block = settled(DeviceType::kCuda, 2);
@@ -347,7 +347,7 @@ TEST_F(EmulatedDriverTest, BadCallsAreErrorsBeforeAnythingIsEnqueued) {
   EXPECT_EQ(driver.statistics().pending_operations, 0);
 }
 
-TEST_F(EmulatedDriverTest, WantOfMemoryFirstGetsBackWhatWaits) {
+TEST_F(EmulatedDriverTest, OutOfMemoryFirstFreesWhatWaits) {
   driver.set_capacity(100'000);
   {
     const Block block = must_allocate(DeviceType::kCuda, {.total_bytes = 90'000});
@@ -387,13 +387,13 @@ absl::Status everyday_use(EmulatedDriver& driver) {
     if (first.ok()) first = driver.synchronize(kLegacyDefaultStream);
     if (first.ok()) first = driver.pointer_info(device->data()).status();
   }
-  // A test that lets this fail has used up its failure by now, or gets it here.
+  // If a test injects a failure, it has happened by now, or happens here.
   absl::Status destroyed = driver.destroy_stream(*stream);
   if (!destroyed.ok()) static_cast<void>(driver.destroy_stream(*stream));
   return first.ok() ? destroyed : first;
 }
 
-// Every operation fails in turn, at its call and when it runs; nothing stays behind.
+// Every operation fails in turn, at its call and when it runs; memory and streams do not leak.
 TEST_F(EmulatedDriverTest, AFailureOfAnyOperationLeaksNothing) {
   const EmulatedStatistics before = driver.statistics();
   for (const bool when_run : {false, true}) {
@@ -404,7 +404,7 @@ TEST_F(EmulatedDriverTest, AFailureOfAnyOperationLeaksNothing) {
                                   .when_run = when_run});
       const absl::Status status = everyday_use(driver);
       driver.faults().remove(fault);
-      static_cast<void>(driver.synchronize_device());  // takes what nobody waited for
+      static_cast<void>(driver.synchronize_device());  // takes failures without a wait
       const EmulatedStatistics after = driver.statistics();
       EXPECT_EQ(after.live_blocks, before.live_blocks) << n;
       EXPECT_EQ(after.held_bytes, before.held_bytes) << n;
@@ -438,8 +438,7 @@ std::int64_t resident_bytes() {
   return resident_pages * 4096;
 }
 
-// Nobody waits for anything here: queues and the memory of released blocks are bounded all the
-// same.
+// Queues and the memory of released blocks are bounded, although the test never waits.
 TEST_F(EmulatedDriverTest, ManyBlocksLeaveTheMemoryFlat) {
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
   GTEST_SKIP() << "sanitizers keep freed memory";
@@ -479,7 +478,7 @@ TEST_F(EmulatedDriverTest, AChildAfterForkIsToldSo) {
               "");
 }
 
-// The leak checker asks this when a process ends: those that end with live memory do so on purpose.
+// The leak checker calls this at the exit. Processes that end with live memory do so on purpose.
 std::atomic<bool> ends_with_live_memory = false;
 
 // Ends the process in one of several ways with memory, streams and work of the device alive in a

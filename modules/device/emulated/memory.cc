@@ -35,7 +35,7 @@ std::string hex(std::uintptr_t address) { return absl::StrCat("0x", absl::Hex(ad
 
 std::uintptr_t number_of(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
 
-// Whole pages that hold `length_bytes`; nothing if they are too many for 64 bits.
+// The length in whole pages; nothing if it does not fit in 64 bits.
 std::optional<std::int64_t> pages_for(std::int64_t length_bytes) {
   return checked::align_up(length_bytes, system::page_bytes());
 }
@@ -46,7 +46,7 @@ void* map_pages(std::int64_t length_bytes, int protection) {
   return address == MAP_FAILED ? nullptr : address;
 }
 
-// The two mappings of one range. For memory that the host reaches they are one.
+// The two mappings of a range. They are equal for memory that the host accesses.
 struct Mapping {
   std::uintptr_t public_begin = 0;
   std::int64_t public_bytes = 0;
@@ -64,8 +64,8 @@ void unmap(const Mapping& mapping) {
   }
 }
 
-// The public mapping is PROT_NONE from end to end; what the host may reach is opened inside it, and
-// one page at least stays closed behind.
+// The public mapping is PROT_NONE. Memory for the host is opened inside it, and at least one page
+// after it stays closed.
 std::optional<Mapping> map_range(DeviceType kind, std::int64_t length_bytes) {
   const std::optional<std::int64_t> room =
       checked::add(length_bytes, Memory::kAlignmentBytes + system::page_bytes());
@@ -92,8 +92,8 @@ std::optional<Mapping> map_range(DeviceType kind, std::int64_t length_bytes) {
 }
 
 absl::Status no_memory(std::int64_t length_bytes, std::string_view why) {
-  return make_error(ErrorClass::kMemory, std::string(why) + " (" + bytes_text(length_bytes) +
-                                             " with what placement costs)");
+  return make_error(ErrorClass::kMemory,
+                    std::string(why) + " (" + bytes_text(length_bytes) + " including placement)");
 }
 
 // "device memory at 0x7f… (4.0 KiB)".
@@ -161,7 +161,7 @@ void Memory::enter(const RangePtr& range, RangeState state) {
   statistics_.peak_live_bytes = std::max(statistics_.peak_live_bytes, statistics_.live_bytes);
 }
 
-// The bytes go, the addresses stay closed for a while.
+// Frees the bytes; the addresses stay closed for a while.
 void Memory::give_back(const Range& range, std::uintptr_t mapping,
                        std::int64_t mapped_bytes) noexcept {
   void* address = reinterpret_cast<void*>(mapping);
@@ -171,13 +171,13 @@ void Memory::give_back(const Range& range, std::uintptr_t mapping,
   }
   const std::lock_guard lock(mutex_);
   const auto found = records_.find(range.begin);
-  if (found != records_.end()) {  // Else want of memory kept it from being entered.
+  if (found != records_.end()) {  // Else lack of memory prevented the entry.
     found->second.state = RangeState::kGone;
     statistics_.held_bytes -= range.length_bytes;
   }
   try {
     quarantine_.push_back({range.begin, mapped_bytes});
-  } catch (const std::bad_alloc&) {  // Then these addresses are free for use at once.
+  } catch (const std::bad_alloc&) {  // Then these addresses may be reused at once.
     records_.erase(range.begin);
     munmap(address, static_cast<std::size_t>(mapped_bytes));
     return;
@@ -201,7 +201,7 @@ void Memory::set_capacity(std::int64_t capacity_bytes) {
 void Memory::set_state(const Range& range, RangeState state) {
   const std::lock_guard lock(mutex_);
   RangeState& present = records_.find(range.begin)->second.state;
-  // An allocation that runs after its release (nobody waited for it before) does not revive it.
+  // An allocation may run after its release. It must not make the range live again.
   if (state == RangeState::kLive && present != RangeState::kOrdered) return;
   const bool was_owned = present == RangeState::kOrdered || present == RangeState::kLive;
   if (was_owned && state >= RangeState::kReleased) {
@@ -223,7 +223,7 @@ const Memory::Record* Memory::record_around(std::uintptr_t address) const {
   if (found == records_.begin()) return nullptr;
   --found;
   const auto inside = static_cast<std::int64_t>(address - found->first);
-  // One past the end belongs to the range as well: it is where an empty access at its end points.
+  // One past the end belongs to the range, because an empty access at the end has that address.
   return inside <= found->second.length_bytes ? &found->second : nullptr;
 }
 
@@ -263,19 +263,20 @@ absl::StatusOr<RangePtr> Memory::range_in_work(std::string_view role, const void
 
 absl::StatusOr<std::byte*> Memory::translate(std::string_view role, const Range& range,
                                              const void* address) {
-  // Memory that the host shares with the device is freed only when no work holds it any more.
+  // Memory that the host shares with the device stays until work no longer holds it.
   const RangeState now = range.kind == DeviceType::kCuda ? state(range) : RangeState::kLive;
   if (now == RangeState::kOrdered) {
     return make_error(ErrorClass::kInternal,
                       std::string(role) + " is " + text_of(range) +
                           ", used before its allocation ran on the stream that made it; order the "
-                          "stream that uses it after that one");
+                          "stream that uses it after that stream");
   }
   if (now == RangeState::kGone) {
-    return make_error(ErrorClass::kInternal,
-                      std::string(role) + " is " + text_of(range) +
-                          ", used after it was freed; order the stream that frees it after the one "
-                          "that uses it, or keep the array until then");
+    return make_error(
+        ErrorClass::kInternal,
+        std::string(role) + " is " + text_of(range) +
+            ", used after it was freed; order the stream that frees it after the stream "
+            "that uses it, or keep the array until then");
   }
   return range.bytes + (number_of(address) - range.begin);
 }

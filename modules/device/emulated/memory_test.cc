@@ -30,7 +30,7 @@ struct MemoryTest : ::testing::Test {
   }
 };
 
-// What a host must not touch ends it there and then; the device finds the bytes elsewhere.
+// A forbidden access of the host ends the process at once; the device finds the bytes elsewhere.
 TEST_F(MemoryTest, TheHostCannotTouchDeviceMemory) {
   const RangePtr range = map(DeviceType::kCuda);
   EXPECT_DEATH(pointer(*range)[0] = std::byte{1}, "");
@@ -46,7 +46,7 @@ TEST_F(MemoryTest, TheHostTouchesPinnedAndManagedMemory) {
     const RangePtr range = map(kind);
     pointer(*range)[999] = std::byte{7};
     EXPECT_EQ(range->bytes[999], std::byte{7});
-    EXPECT_DEATH(pointer(*range)[5000] = std::byte{1}, "");  // the page behind is closed
+    EXPECT_DEATH(pointer(*range)[5000] = std::byte{1}, "");  // the next page is closed
   }
 }
 

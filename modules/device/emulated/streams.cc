@@ -21,16 +21,16 @@ import gridbuf.base;
 namespace gridbuf::emulated {
 
 struct Enqueued {
-  Work work;  // none: an event was recorded or waited for
+  Work work;  // none: an event is recorded or waited for
   Points after;
 };
 
-// All fields but `abandoned` belong to the mutex of the LateStreams.
+// The mutex of the LateStreams guards all fields except `abandoned`.
 struct Queue {
   bool blocking = true;                 // ordered with the legacy default stream
   std::atomic<bool> abandoned = false;  // its stream was destroyed, or its thread has ended
   bool running = false;                 // a thread is at its front operation
-  int queries = 0;                      // since anything else happened to it
+  int queries = 0;                      // consecutive queries whether it is idle
   std::uint64_t enqueued = 0;
   std::uint64_t done = 0;
   std::deque<Enqueued> pending;
@@ -38,7 +38,7 @@ struct Queue {
 
 namespace {
 
-// Handles look like addresses, as CUDA's do, and none is given twice.
+// Handles look like addresses, as in CUDA, and are unique.
 constexpr StreamHandle kFirstHandle = 0x5EED0000;
 constexpr StreamHandle kHandleStep = 0x100;
 
@@ -120,7 +120,7 @@ std::shared_ptr<Queue> LateStreams::this_threads_queue() {
   return queue;
 }
 
-// Streams that are gone and have nothing left to do.
+// Removes queues of destroyed streams without pending work.
 void LateStreams::forget_drained_queues() {
   std::erase_if(queues_, [](const std::shared_ptr<Queue>& queue) {
     return queue->abandoned && queue->pending.empty();
@@ -149,7 +149,7 @@ Points LateStreams::tails_of_blocking_queues() {
   return points;
 }
 
-// What an operation that is enqueued now waits for beside its own queue.
+// The points in other queues that an operation enqueued now waits for.
 Points LateStreams::what_it_waits_for(const std::shared_ptr<Queue>& queue) {
   if (queue == legacy_) return tails_of_blocking_queues();
   if (!queue->blocking || legacy_->pending.empty()) return {};
@@ -175,7 +175,8 @@ absl::Status LateStreams::enqueue(StreamHandle stream, Work work, Points points)
 
 void LateStreams::enqueue_last(const Point& point, Work work, Points points) {
   Lock lock(mutex_);
-  // A queue without a stream may have been forgotten; its work must be found again.
+  // A queue without a stream may have been removed from the list. Adds it again, so that its work
+  // runs.
   if (std::find(queues_.begin(), queues_.end(), point.queue) == queues_.end()) {
     queues_.push_back(point.queue);
   }
@@ -220,7 +221,8 @@ absl::Status LateStreams::order_after(StreamHandle producer, StreamHandle consum
   Lock lock(mutex_);
   GRIDBUF_ASSIGN_OR_RETURN(const auto& from, find(producer));
   GRIDBUF_ASSIGN_OR_RETURN(const auto& to, find(consumer));
-  // The record is an operation of the producer: on the legacy stream it gathers the others.
+  // The record is an operation of the producer. On the legacy stream it waits for all blocking
+  // streams.
   add(from, nullptr, {});
   add(to, nullptr, {tail_of(from)});
   bound_lateness(lock, to);
@@ -238,7 +240,7 @@ void LateStreams::run_front(Lock& lock, Queue& queue) {
     lock.unlock();
     ++work_depth;
     status = work();
-    work = nullptr;  // what it kept alive goes without the lock, too
+    work = nullptr;  // destroys its captures without the lock
     --work_depth;
     lock.lock();
   }
@@ -250,8 +252,8 @@ void LateStreams::run_front(Lock& lock, Queue& queue) {
   progress_.notify_all();
 }
 
-// Runs all that the wanted points need. A point may need others first; they go on top. Where
-// another thread is at work on one, waits for it, or gives up if it may not wait.
+// Runs all work that the wanted points need. If a point needs other points first, they go on top of
+// the stack. If another thread runs one of them, waits for it, or gives up if it may not wait.
 void LateStreams::run(Lock& lock, Points wanted, bool may_wait) {
   while (!wanted.empty()) {
     const Point point = wanted.back();
@@ -274,7 +276,7 @@ void LateStreams::run(Lock& lock, Points wanted, bool may_wait) {
   }
 }
 
-// Half of a long queue runs. This happens while a thread only wants to enqueue, so it never waits.
+// Runs half of a long queue. The calling thread only enqueues, so this never waits.
 void LateStreams::bound_lateness(Lock& lock, const std::shared_ptr<Queue>& queue) {
   if (queue->pending.size() <= kMostPending || inside_work()) return;
   run(lock, {{queue, queue->done + kMostPending / 2}}, /*may_wait=*/false);

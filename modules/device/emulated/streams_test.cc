@@ -16,7 +16,7 @@ import gridbuf.device.emulated;
 namespace gridbuf::emulated {
 namespace {
 
-// Work that leaves its letter in a log.
+// Work that writes its letter to a log.
 class Log {
  public:
   Work write(char letter) {
@@ -44,7 +44,7 @@ struct Fixture : ::testing::Test {
 };
 using LateStreamsTest = Fixture;
 
-TEST_F(LateStreamsTest, RunsNothingBeforeSomebodyWaits) {
+TEST_F(LateStreamsTest, RunsNothingBeforeAWait) {
   put(a, '1');
   put(a, '2');
   EXPECT_EQ(log.text(), "");
@@ -52,8 +52,8 @@ TEST_F(LateStreamsTest, RunsNothingBeforeSomebodyWaits) {
   EXPECT_EQ(log.text(), "12");
 }
 
-// The consumer runs on its own stream: without an order between the two it does not see what the
-// producer's stream has pending.
+// The consumer runs on a second stream. Without an order it does not see the pending work of the
+// producer's stream.
 TEST_F(LateStreamsTest, RunsOnlyWhatIsWaitedFor) {
   put(a, 'p');
   put(b, 'c');
@@ -94,7 +94,7 @@ TEST_F(LateStreamsTest, FollowsChainsOfEvents) {
 TEST_F(LateStreamsTest, TheLegacyStreamWaitsForBlockingStreamsAndTheyForIt) {
   put(blocking, '1');
   put(kPerThreadDefaultStream, '2');
-  put(a, 'x');  // non-blocking: has nothing to do with it
+  put(a, 'x');  // non-blocking: not ordered with it
   put(kLegacyDefaultStream, '3');
   put(blocking, '4');
   EXPECT_TRUE(streams.synchronize(blocking).ok());
@@ -121,7 +121,7 @@ TEST_F(LateStreamsTest, EachThreadHasItsOwnDefaultStream) {
   put(kPerThreadDefaultStream, 'm');
   EXPECT_TRUE(streams.synchronize(kPerThreadDefaultStream).ok());
   EXPECT_EQ(log.text(), "m");
-  EXPECT_TRUE(streams.synchronize_device().ok());  // the thread is gone, its work is not
+  EXPECT_TRUE(streams.synchronize_device().ok());  // the thread has ended, its work is pending
   EXPECT_EQ(log.text(), "mt");
 }
 
@@ -149,14 +149,14 @@ TEST_F(LateStreamsTest, RefusesHandlesThatAreNoLiveStream) {
   EXPECT_EQ(error_class_of(streams.destroy(kLegacyDefaultStream)), ErrorClass::kValue);
   EXPECT_TRUE(streams.check(kLegacyDefaultStream).ok());
   EXPECT_TRUE(streams.check(kPerThreadDefaultStream).ok());
-  EXPECT_NE(streams.create(StreamKind::kBlocking), a);  // no handle is given twice
+  EXPECT_NE(streams.create(StreamKind::kBlocking), a);  // handles are unique
 }
 
 TEST_F(LateStreamsTest, PollingEnds) {
   EXPECT_TRUE(*streams.is_idle(a));
   put(a, '1');
   EXPECT_FALSE(*streams.is_idle(a));
-  EXPECT_EQ(log.text(), "");  // one question is no wait
+  EXPECT_EQ(log.text(), "");  // one query does not wait
   int questions = 1;
   while (!*streams.is_idle(a)) ++questions;
   EXPECT_LE(questions, LateStreams::kPatience);
@@ -214,7 +214,7 @@ TEST_F(LateStreamsTest, WorkKnowsThatItIsWork) {
 }
 
 // Producers on many threads, all waited for through one chain of events; with ThreadSanitizer this
-// shows that what work wrote is seen by who waited for it.
+// shows that a waiting thread sees the writes of the work.
 TEST_F(LateStreamsTest, ServesThreadsAtOnce) {
   constexpr int kThreads = 4;
   constexpr int kRounds = 200;

@@ -22,7 +22,7 @@ typedef struct { uint32_t version /*1*/, struct_bytes; const char* name /*"emula
   int (*slow_fill)(uint64_t target, int32_t value, uint64_t length_bytes, uint32_t milliseconds, uint64_t stream);  // enqueues: wait, then fill the bytes; returns at once
   int (*stream_create)(uint64_t* stream);                                                        // a non-blocking stream
   int (*stream_destroy)(uint64_t stream);
-  int (*stream_query)(uint64_t stream, int32_t* idle);                                           // an error if it is no live stream
+  int (*stream_query)(uint64_t stream, int32_t* idle);                                           // an error unless it is a live stream
   const char* (*error_text)(void);                                                               // of this thread's last error
 } gridbuf_device_table;                                                                          // all int functions: 0 = done
 // clang-format on

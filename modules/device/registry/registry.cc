@@ -30,7 +30,7 @@ namespace {
 
 using Info = std::vector<std::pair<std::string, std::string>>;
 
-// Read once: a process that changes its own environment later uses the switch.
+// Read once. To change the device later, use the switch.
 std::string_view device_by_environment() {
   static const char* const text = std::getenv(kDeviceVariable);
   static const std::string value = text == nullptr ? "" : text;
@@ -120,7 +120,7 @@ void* address_of(std::uint64_t address) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
 }
 
-// Beyond 63 bits it becomes the longest length there is, which no allocation holds.
+// A number beyond 63 bits becomes the largest length, which every allocation refuses.
 std::int64_t length_of(std::uint64_t length_bytes) {
   constexpr auto kLongest = std::numeric_limits<std::int64_t>::max();
   return static_cast<std::int64_t>(std::min<std::uint64_t>(length_bytes, kLongest));
@@ -149,7 +149,7 @@ absl::Status keep_busy(DeviceDriver& driver, std::uint32_t milliseconds, StreamH
       stream);
 }
 
-// For the emulated device, or a real one.
+// For the emulated device or a GPU.
 template <bool kEmulated>
 struct Functions {
   static DeviceDriver& driver() {

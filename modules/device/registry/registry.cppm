@@ -1,15 +1,16 @@
-// gridbuf.device.registry: which devices there are.
+// gridbuf.device.registry: the devices of the process.
 //
-// `device_driver` answers with the emulated device while it is switched on, else with CUDA, else
-// with an error that says what was looked for. Nothing looks for a device before the first such
-// call. `device_table` is that driver as a table of plain C functions (device_table.h), for
-// programs that share nothing with gridbuf (the conformance suite, a test in another language).
+// `device_driver` returns the emulated device while it is switched on, else CUDA, else an error
+// that names the devices it tried. gridbuf does not look for a device before the first such call.
+// `device_table` is that driver as a table of plain C functions (device_table.h), for programs that
+// do not link gridbuf (the conformance suite, a test in another language).
 //
-// Key decision. The emulated device is switched on by name, in the environment
-// (GRIDBUF_DEVICE=emulated) or by a call, and not as a fallback: a program that runs on it by
-// accident would be right and useless. The switch decides what is allocated from then on; existing
-// memory belongs to the driver that made it (`driver_of`). Only exports of emulated memory end with
-// the switch, because other libraries may not take it for a GPU's.
+// Key decision. The emulated device is switched on by name: in the environment
+// (GRIDBUF_DEVICE=emulated) or by a call. It is not a fallback, because a program that uses it by
+// accident would be correct but much too slow. The switch only applies to later allocations;
+// existing memory belongs to the driver that allocated it (`driver_of`). When the device is
+// switched off, emulated memory is no longer exported, because other libraries would use it as GPU
+// memory.
 module;
 
 #include <string>
@@ -26,28 +27,29 @@ import gridbuf.device;
 
 export namespace gridbuf {
 
-/// The variable that chooses a device for the whole process: "emulated", "cuda" (or unset).
+/// The variable that selects the device of the process: "emulated", or "cuda" (the default).
 inline constexpr const char* kDeviceVariable = "GRIDBUF_DEVICE";
 
-/// The device of this process. Error: kDeviceUnavailable, saying what was looked for, or that
-/// GRIDBUF_DEVICE names no device.
+/// The device of this process. Error: kDeviceUnavailable, naming the devices it tried or a wrong
+/// value of GRIDBUF_DEVICE.
 absl::StatusOr<DeviceDriver*> device_driver();
 
-/// The source of memory of one kind. kHost needs no device: it is host_resource(). Errors as above.
+/// The source of memory of one kind; for kHost, host_resource(). Errors as above.
 absl::StatusOr<MemoryResource*> memory_resource(DeviceType type);
 
-/// The driver that made the block at `address`, or that knows the address; null for ordinary memory
-/// of the host, and where there is no device. Never starts one.
+/// The driver that allocated the block at `address`, or that knows the address. Null for ordinary
+/// memory of the host, or without a device. Never starts a driver.
 DeviceDriver* driver_of(const void* address);
 
-/// Whether device_driver() is the emulated one.
+/// Whether device_driver() is the emulated device.
 bool emulated_device_is_on();
 
-/// Switches it on or off for the whole process, against the environment too; returns what it was.
+/// Switches the emulated device on or off for the whole process; overrides the environment. Returns
+/// the previous state.
 bool switch_emulated_device(bool on);
 
-/// What show_config prints of devices: ("emulated device", "off"), ("cuda", "not built in: …").
-/// Looks for CUDA, but does not start it.
+/// The devices for show_config: ("emulated device", "off"), ("cuda", "not built in: …"). Looks for
+/// CUDA, but does not start it.
 std::vector<std::pair<std::string, std::string>> device_info();
 
 /// The name of the capsule that hands the table to Python.

@@ -37,8 +37,8 @@ absl::Status refused(int flags, std::string_view memory, std::string_view bound,
   return make_error(ErrorClass::kBuffer, {name, memory, bound, advice});
 }
 
-// What the consumer can cope with against what the memory is. Only what was asked is computed:
-// nearly every request takes any strides.
+// Checks the contiguity that the consumer requires. Computes only what is necessary, because nearly
+// every request accepts any strides.
 absl::Status check_contiguity(const StridedView& view, int flags) {
   constexpr std::string_view kAdvice = "ask for strides, or copy the array";
   if (!asks(flags, pybuf::kStrides) && !is_c_contiguous(view)) {  // PB-11
@@ -62,8 +62,7 @@ absl::Status check_request(const BufferDescriptor& descriptor, int flags, const 
                       {"device", to_string(descriptor.device), "readable by the host",
                        "copy the array to the host, or use DLPack"});
   }
-  if (!are_known_flags(
-          flags)) {  // PB-01, PB-31: flags that no request has, such as memoryview's own
+  if (!are_known_flags(flags)) {  // PB-01, PB-31: flags that requests cannot have
     return make_error(ErrorClass::kBuffer,
                       {"buffer request", hexadecimal(flags), "one of the PyBUF_ requests",
                        "use PyBUF_FULL_RO or a memoryview"});
@@ -144,7 +143,7 @@ absl::StatusOr<DType> read_format(const ForeignBuffer& found) {
   absl::StatusOr<DType> type = DType::from_format(found.format.value_or("B"), found.itemsize_bytes);
   if (type.ok()) return type;
   const std::string_view message = type.status().message();
-  // A length that disagrees is the format's (PB-04), or that of a format left out (PB-07).
+  // A wrong length is an error of the format (PB-04), or of a missing format (PB-07).
   const bool length = message.find("itemsize_bytes") == 0;
   const std::string_view rule = !found.format ? "PB-07" : length ? "PB-04" : "PB-20";
   return make_error(ErrorClass::kBuffer, absl::StrCat(rule, ": ", message));

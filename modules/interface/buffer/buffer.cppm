@@ -1,14 +1,14 @@
-// gridbuf.interface.buffer: what each request of the buffer protocol (PEP 3118) gets (PB-01 …
-// PB-34), and the check of a Py_buffer that an exporter filled in.
+// gridbuf.interface.buffer: answers to requests of the buffer protocol (PEP 3118; PB-01 … PB-34),
+// and the check of a Py_buffer that an exporter filled in.
 //
-// A consumer asks for a buffer with a set of flags: how much it can cope with (strides, a
-// contiguity) and what it needs (writing, a format). The exporter must either meet all of it or
-// refuse with a BufferError, and must leave out what was not asked for. That decision is made here,
-// without Python.h, so that the rules are tested over all flag sets.
+// A consumer requests a buffer with a set of flags. They name what it can handle (strides, a
+// contiguity) and what it needs (writing, a format). The exporter must meet the whole request or
+// refuse with a BufferError, and must leave out fields that were not requested. This library
+// decides without Python.h, so that the tests can cover all sets of flags.
 //
-// Choices where the documents leave one. Requests without a shape see one dimension of bytes, as a
-// memoryview answers them; 0-d stays 0-d. FORMAT without ND is refused: such a request already
-// means unsigned bytes. Nothing has suboffsets, and an exporter's are refused (PB-32).
+// Choices where the documents leave one. Requests without a shape see one dimension of bytes, as in
+// memoryview; 0-d stays 0-d. FORMAT without ND is refused, because such a request already means
+// unsigned bytes. Exports never have suboffsets, and imports with suboffsets are refused (PB-32).
 module;
 
 #include <cstddef>
@@ -45,27 +45,27 @@ inline constexpr int kFull = kIndirect | kWritable | kFormat;
 inline constexpr int kFullRo = kIndirect | kFormat;
 }  // namespace pybuf
 
-/// The fields of a Py_buffer but for `obj` and `internal`. The pointers lead into the descriptor
-/// that was asked (PB-25): it must live, unchanged, until the buffer is released.
+/// The fields of a Py_buffer except for `obj` and `internal`. The pointers point into the
+/// descriptor (PB-25), which must live, unchanged, until the buffer is released.
 struct BufferFields {
   std::byte* buf = nullptr;             // element (0, …, 0)
   std::int64_t len_bytes = 0;           // elements × itemsize, also for strided memory (PB-03)
-  std::int64_t itemsize_bytes = 0;      // whatever the flags (PB-05)
-  bool readonly = false;                // of the memory, whatever was asked (PB-14)
+  std::int64_t itemsize_bytes = 0;      // for all flags (PB-05)
+  bool readonly = false;                // of the memory, for all flags (PB-14)
   int ndim = 0;                         // 0 or 1 without ND
-  const char* format = nullptr;         // only if asked for (PB-06, PB-07)
+  const char* format = nullptr;         // only if requested (PB-06, PB-07)
   const std::int64_t* shape = nullptr;  // ndim entries, from ND up; null for 0-d (PB-08, PB-15)
   // ndim entries, from STRIDES up; null for 0-d (PB-09, PB-15)
   const std::int64_t* strides_bytes = nullptr;
 };
 
-/// What the request `flags` gets. Error kBuffer, with what was asked and what the memory is, if it
-/// cannot be met: no format for the element type, a contiguity the memory has not, writing on
-/// read-only memory, unknown flags. Error kNoSuchBuffer: the memory is not readable by the host.
+/// The answer to the request `flags`. Error kBuffer, naming request and memory, for an element type
+/// without a format, a contiguity that the memory does not have, writing to read-only memory, or
+/// unknown flags. Error kNoSuchBuffer: the host cannot read the memory.
 absl::StatusOr<BufferFields> answer_buffer_request(const BufferDescriptor& descriptor, int flags);
 
-/// A Py_buffer as an exporter filled it in for kFullRo or kFull. The pointers lead to what the
-/// exporter keeps until the buffer is released; nothing beyond `ndim` entries is read.
+/// A Py_buffer that an exporter filled in for kFullRo or kFull. The exporter keeps the memory
+/// behind the pointers until the buffer is released; the reader reads at most `ndim` entries.
 struct ForeignBuffer {
   const void* buf = nullptr;
   std::int64_t len_bytes = 0;
@@ -78,8 +78,8 @@ struct ForeignBuffer {
   const std::int64_t* suboffsets = nullptr;
 };
 
-/// The memory of a Py_buffer, on the host; or an error of class kBuffer that begins with the id of
-/// the rule that is broken. The view must not be used after the buffer was released (PB-35).
+/// The memory of a Py_buffer, on the host; or a kBuffer error that begins with the id of the broken
+/// rule. Do not use the view after the release of the buffer (PB-35).
 absl::StatusOr<ImportedView> read_buffer(const ForeignBuffer& found);
 
 }  // namespace gridbuf

@@ -17,8 +17,8 @@ module gridbuf.interface.dlpack;
 namespace gridbuf::dlpack {
 namespace {
 
-// Divides byte strides by an itemsize; by a shift, if it is a power of two: a handful of divisions
-// takes as long as the rest of an export.
+// Divides byte strides by an itemsize, by a shift if it is a power of two: a few divisions take as
+// long as the rest of an export.
 class ElementUnit {
  public:
   explicit ElementUnit(std::int64_t itemsize_bytes) : itemsize_bytes_(itemsize_bytes) {
@@ -63,8 +63,8 @@ absl::StatusOr<StreamAnswer> device_stream(bool is_cuda, std::optional<std::int6
                               "pass 0 for the default stream");
 }
 
-// The order of work on memory that is on `own` and is exported as being on `exported`. The host has
-// no streams, so work that devices still do on the memory must have ended (DP-15, DP-24).
+// The order of work on memory of device type `own` that is exported as `exported`. The host does
+// not have streams, so an export to it waits for the devices' work on the memory (DP-15, DP-24).
 absl::StatusOr<StreamAnswer> stream_for(DeviceType own, DeviceType exported,
                                         std::optional<std::int64_t> stream) {
   if (exported == DeviceType::kHost) {
@@ -80,8 +80,8 @@ struct DeviceAnswer {
   bool copy = false;
 };
 
-// DP-20 … DP-23: the device it lies on, or the host: as it is where the host can read it, else as a
-// copy.
+// DP-20 … DP-23: the device of the memory, or the host: without a copy if the host can read it,
+// else with a copy.
 absl::StatusOr<DeviceAnswer> device_for(const BufferDescriptor& descriptor,
                                         const ExportRequest& request) {
   const Device own = descriptor.device;
@@ -122,10 +122,11 @@ void choose_version(const std::optional<ExportRequest::Version>& most, const Dlp
 
 absl::Status check_legacy(const BufferDescriptor& descriptor, bool readonly) {
   if (readonly) {
-    return make_error(ErrorClass::kBuffer,
-                      {"the array", "read-only",
-                       "writable for a DLPack capsule without a version, which cannot say so",
-                       "pass max_version=(1, 0) or more, or copy=True"});
+    return make_error(
+        ErrorClass::kBuffer,
+        {"the array", "read-only",
+         "writable for a DLPack capsule without a version, which lacks a read-only flag",
+         "pass max_version=(1, 0) or more, or copy=True"});
   }
   if (descriptor.dtype.is_padded_subbyte()) {
     return make_error(ErrorClass::kBuffer, {"dtype", descriptor.dtype.name(),
@@ -150,7 +151,7 @@ absl::Status check_strides(const StridedView& view) {
   return absl::OkStatus();
 }
 
-// Its type, if DLPack has words for all of it.
+// The element type, if DLPack can describe the memory.
 absl::StatusOr<DlpackType> exportable_type(const BufferDescriptor& descriptor) {
   GRIDBUF_ASSIGN_OR_RETURN(auto& type, descriptor.dtype.dlpack());
   GRIDBUF_RETURN_IF_ERROR(check_strides(descriptor.view));
@@ -176,7 +177,7 @@ absl::StatusOr<ExportPlan> negotiate(const BufferDescriptor& descriptor,
   plan.stream_order = stream.order;
   plan.stream = stream.stream;
   choose_version(request.max_version, type, plan);
-  // A copy gets strides of its own and may be written.
+  // A copy has new strides and is writable.
   if (!plan.copy) {
     GRIDBUF_RETURN_IF_ERROR(check_strides(descriptor.view));
   }
@@ -189,8 +190,7 @@ absl::StatusOr<ExportPlan> negotiate(const BufferDescriptor& descriptor,
 
 namespace {
 
-// A managed tensor with all it points to, in one allocation: the struct, the owner, then shape and
-// strides.
+// A managed tensor and its data in one allocation: the struct, the owner, then shape and strides.
 template <class Managed>
 struct Export {
   Managed managed;
@@ -206,7 +206,8 @@ struct Export {
   }
 };
 
-// Element strides: those of the view where they matter, else those of a dense array (DL-09, DP-33).
+// Element strides: those of the view if they have a meaning, else those of a dense array (DL-09,
+// DP-33).
 void fill_strides(const StridedView& view, std::int64_t* strides_elements) {
   const ElementUnit unit(view.itemsize_bytes);
   const bool empty = is_empty(view.shape);
@@ -214,12 +215,12 @@ void fill_strides(const StridedView& view, std::int64_t* strides_elements) {
   for (int axis = view.ndim() - 1; axis >= 0; --axis) {
     const std::int64_t extent = view.shape[axis];
     strides_elements[axis] = extent > 1 && !empty ? unit.elements(view.strides_bytes[axis]) : dense;
-    // Cannot leave 64 bits: the extents' product fits, by `describe`, and zeros are left out.
+    // Fits in 64 bits: `describe` has checked the product of the extents, and zeros are left out.
     if (extent != 0) dense = checked::mul(dense, extent).value_or(checked::kMaxBytes);
   }
 }
 
-// The tensor itself; `shape` and `strides_elements` are what it shall point to.
+// Fills the tensor, which points to `shape` and `strides_elements`.
 void fill_tensor(const BufferDescriptor& descriptor, const Device& device, const DlpackType& type,
                  std::int64_t* shape, std::int64_t* strides_elements, DLTensor& tensor) {
   const int ndim = descriptor.view.ndim();
@@ -227,13 +228,13 @@ void fill_tensor(const BufferDescriptor& descriptor, const Device& device, const
   tensor.device = {static_cast<std::int32_t>(device.type), device.id};
   tensor.ndim = ndim;
   tensor.dtype = {type.code, type.bits, type.lanes};
-  // A 0-d tensor has neither; null can be taken for nothing else (DL-13).
+  // Null for a 0-d tensor, so that consumers cannot misread it (DL-13).
   tensor.shape = ndim == 0 ? nullptr : shape;
   tensor.strides = ndim == 0 ? nullptr : strides_elements;
   tensor.byte_offset = 0;
 }
 
-// Builds an Export; the result's managed tensor is all but for version and flags. Null: no memory.
+// Builds an Export, complete except for version and flags. Null: out of memory.
 template <class Managed>
 Managed* make_export(const BufferDescriptor& descriptor, const ExportPlan& plan,
                      DLTensor Managed::* tensor) {
@@ -259,7 +260,7 @@ absl::Status no_memory() {
                     "no memory for a DLPack export; free some arrays and try again");
 }
 
-// The plan of an export that nobody negotiated: as it is, where it is.
+// The plan of an export without negotiation: without a copy, on its device.
 absl::StatusOr<ExportPlan> plain_plan(const BufferDescriptor& descriptor) {
   GRIDBUF_ASSIGN_OR_RETURN(const auto& type, exportable_type(descriptor));
   ExportPlan plan;

@@ -1,22 +1,22 @@
 // gridbuf.interface.dlpack: DLPack's structs, the rules of its negotiation, exports that own their
-// memory, tensors that come in, and the C exchange API.
+// memory, imports, and the C exchange API.
 //
-// The ABI (version 1, DL-01) is defined here, so that no header is needed. Capsules, and when a
-// deleter is called, are the bindings'.
+// The ABI (version 1, DL-01) is defined here, so that DLPack's header is not needed. The bindings
+// make capsules and decide when a deleter is called.
 //
-// Exports. `negotiate` takes what a consumer asked of __dlpack__ (DP-11 … DP-25) and says what it
-// gets, or the error; it touches no memory. An export holds a share of the C++ owner and not of the
-// Python object: its deleter may run on any thread, with or without the GIL, before or after the
-// interpreter's end (DL-20).
+// Exports. `negotiate` takes the arguments of __dlpack__ (DP-11 … DP-25) and returns the plan of
+// the export, or the error; it does not access memory. An export holds a share of the C++ owner and
+// not of the Python object. So its deleter may run on any thread, with or without the GIL, before
+// or after the interpreter's end (DL-20).
 //
 // Imports (DL-07 … DL-30, DP-05 … DP-09, DP-31 … DP-33). Reading and owning are one step: `take`
-// takes the struct over in every case. Either the returned view owns it, or it is refused and its
-// deleter has run. (Libraries that took first and checked later freed such tensors twice; pytorch
-// #56789, numpy #32697.) Of a newer major version only the deleter is touched (DL-22).
+// always takes over the struct. Either the returned view owns it, or its deleter has run.
+// (Libraries that took over first and checked later freed such tensors twice: pytorch #56789, numpy
+// #32697.) In structs of a newer major version only the deleter is used (DL-22).
 //
 // The exchange API (DX-01 … DX-12) is a static table of functions on an array type, so that C code
-// reads arrays without Python calls. What follows its header belongs to one major version: a reader
-// looks at `version.major` first and walks `prev_api` for one that it knows (DX-03).
+// reads arrays without Python calls. The fields after its header belong to one major version. So a
+// reader first reads `version.major`, and follows `prev_api` to a version that it knows (DX-03).
 module;
 
 #include <cstddef>
@@ -88,17 +88,17 @@ inline constexpr std::uint64_t kFlagReadOnly = 1;
 inline constexpr std::uint64_t kFlagIsCopied = 2;
 inline constexpr std::uint64_t kFlagSubbytePadded = 4;
 
-/// The newest version whose rules these exports follow.
+/// The newest version of DLPack that these exports follow.
 inline constexpr std::uint32_t kMajorVersion = 1;
 inline constexpr std::uint32_t kMinorVersion = 3;
 
-/// Capsule names, static as they must be (DP-03, DP-08, DP-10).
+/// Capsule names. They must be static (DP-03, DP-08, DP-10).
 inline constexpr char kLegacyName[] = "dltensor";
 inline constexpr char kVersionedName[] = "dltensor_versioned";
 inline constexpr char kUsedLegacyName[] = "used_dltensor";
 inline constexpr char kUsedVersionedName[] = "used_dltensor_versioned";
 
-/// What __dlpack__ was called with. Nothing: the keyword was None or not given.
+/// The arguments of __dlpack__. Nothing: the keyword was None or not given.
 struct ExportRequest {
   struct Version {
     std::int64_t major = 0;
@@ -118,33 +118,33 @@ struct ExportRequest {
 enum class StreamOrder : std::uint8_t {
   kNothing,           // host memory, or the consumer takes care (-1)
   kLegacyDefault,     // order pending work before the legacy default stream
-  kPerThreadDefault,  // … before the calling thread's default stream
-  kHandle,            // … before ExportPlan::stream
+  kPerThreadDefault,  // order it before the calling thread's default stream
+  kHandle,            // order it before ExportPlan::stream
   kFinish,  // wait until pending work has ended: device-visible memory goes out as host memory
 };
 
 struct ExportPlan {
   bool versioned = false;
-  std::uint32_t minor_version = 0;  // what a versioned export is stamped with
+  std::uint32_t minor_version = 0;  // of a versioned export
   bool copy = false;  // the caller copies first, to memory of `device`, and exports the copy
-  Device device;      // where the export says that it lies
-  DlpackType type;    // what it says that an element is
+  Device device;      // of the exported tensor
+  DlpackType type;    // of the exported tensor
   StreamOrder stream_order = StreamOrder::kNothing;
   std::uint64_t stream = 0;  // for kHandle
 };
 
-/// What a consumer that asks `request` of `descriptor` gets. Errors: kValue for a stream the device
-/// has not (DP-15 … DP-17); kBuffer for a device it cannot be put on (DP-23), or not without the
-/// copy that was forbidden (DP-21), for read-only memory without a version (DP-27), and as
+/// The plan of an export of `descriptor` for `request`. Errors: kValue for a stream that the device
+/// does not have (DP-15 … DP-17); kBuffer for a device to which gridbuf cannot export (DP-23), for
+/// a forbidden copy that is needed (DP-21), for read-only memory without a version (DP-27), and as
 /// check_exportable.
 absl::StatusOr<ExportPlan> negotiate(const BufferDescriptor& descriptor,
                                      const ExportRequest& request);
 
-/// Whether DLPack has words for this memory. Error kBuffer: an element type without a code, not the
-/// native byte order (DL-16), strides that are not multiples of the itemsize (DP-26).
+/// OK if DLPack can describe the memory. Error kBuffer: an element type without a code, a byte
+/// order that is not native (DL-16), strides that are not multiples of the itemsize (DP-26).
 absl::Status check_exportable(const BufferDescriptor& descriptor);
 
-/// An export until a capsule takes it: release() hands it over, otherwise its deleter runs.
+/// An export that a capsule takes over by release(); otherwise its deleter runs.
 struct CallDeleter {
   void operator()(DLManagedTensor* tensor) const noexcept { tensor->deleter(tensor); }
   void operator()(DLManagedTensorVersioned* tensor) const noexcept { tensor->deleter(tensor); }
@@ -153,75 +153,75 @@ using LegacyExport = std::unique_ptr<DLManagedTensor, CallDeleter>;
 using VersionedExport = std::unique_ptr<DLManagedTensorVersioned, CallDeleter>;
 
 /// The memory as a managed tensor; `descriptor.owner` lives until its deleter has run. `data` is
-/// element (0, …, 0), null if there are none (DL-12), and byte_offset 0 (consumers have lost it).
-/// Strides are always there, in elements (DL-08, DL-09). Errors: kBuffer as check_exportable, and
-/// for read-only memory in the legacy form; kMemory.
+/// the address of element (0, …, 0), or null without elements (DL-12). byte_offset is 0, because
+/// some consumers ignore it. Strides are always set, in elements (DL-08, DL-09). Errors: kBuffer as
+/// check_exportable, and for read-only memory in the legacy form; kMemory.
 absl::StatusOr<LegacyExport> export_legacy(const BufferDescriptor& descriptor);
 
-/// The same, with version and flags: read-only as the descriptor says (DL-04), copied as the caller
-/// says (DL-05).
+/// As export_legacy, with version and flags: read-only from the descriptor (DL-04), copied from the
+/// caller (DL-05).
 absl::StatusOr<VersionedExport> export_versioned(const BufferDescriptor& descriptor,
                                                  bool copied = false,
                                                  std::uint32_t minor_version = kMinorVersion);
 
-/// The same as `negotiate` planned, without checking again. `descriptor` is what was negotiated, or
-/// the copy that was planned. Requires a legacy or a versioned plan. Error: kMemory.
+/// The export that `negotiate` planned, without a second check. `descriptor` is the negotiated
+/// memory, or the planned copy. Requires a legacy or a versioned plan. Error: kMemory.
 absl::StatusOr<LegacyExport> export_legacy(const BufferDescriptor& descriptor,
                                            const ExportPlan& plan);
 absl::StatusOr<VersionedExport> export_versioned(const BufferDescriptor& descriptor,
                                                  const ExportPlan& plan);
 
-/// The memory as a tensor that owns nothing: it refers to the descriptor's shape and to
-/// `strides_elements`, which is written (DX-07). Errors as check_exportable.
+/// The memory as a tensor without ownership. It refers to the descriptor's shape and to
+/// `strides_elements`, which this function writes (DX-07). Errors as check_exportable.
 absl::Status describe_tensor(const BufferDescriptor& descriptor, Extents& strides_elements,
                              DLTensor& tensor);
 
-// ---- Tensors that come in. ----
+// ---- Imports. ----
 
-/// What surrounds a tensor and decides how it is read.
+/// The version and flags around a tensor.
 struct TensorForm {
   bool versioned = false;
-  std::uint32_t minor_version = 0;  // of versioned tensors; newer ones than ours are fine
+  std::uint32_t minor_version = 0;  // of versioned tensors; newer versions are accepted
   std::uint64_t flags = 0;          // unknown bits are ignored
 };
 
-/// The memory that `tensor` describes; nobody owns it. Errors, all kBuffer, begin with the id of
-/// the rule that is broken.
+/// The memory that `tensor` describes, with an empty owner. Errors, all kBuffer, begin with the id
+/// of the broken rule.
 absl::StatusOr<ImportedView> read_tensor(const DLTensor& tensor, const TensorForm& form);
 
-/// Takes `managed` over, which must not be null, and reads it. The view's owner calls the deleter
-/// (which may be null, DL-19), on any thread. On an error the deleter has been called.
+/// Takes over `managed`, which must not be null, and reads it. The view's owner calls the deleter
+/// (which may be null, DL-19), on any thread. After an error the deleter has run.
 absl::StatusOr<ImportedView> take(DLManagedTensor* managed);
 absl::StatusOr<ImportedView> take(DLManagedTensorVersioned* managed);
 
 // ---- The C exchange API. ----
 
-// All functions return 0, or -1 with a Python exception set; the allocator, which may run without
-// the GIL, reports through `set_error` (DX-05, DX-10). Objects are PyObject pointers.
+// All functions return 0, or -1 with a Python exception set. The allocator may run without the GIL,
+// so it reports through `set_error` (DX-05, DX-10). Objects are PyObject pointers.
 
-/// Where the table lies (DX-01).
+/// The attribute that holds the table (DX-01).
 inline constexpr char kExchangeAttribute[] = "__dlpack_c_exchange_api__";
 inline constexpr char kExchangeCapsuleName[] = "dlpack_exchange_api";
 
 extern "C" {
 
-/// Makes a tensor as `prototype` says, of which only dtype, ndim, shape and device are read.
-/// Calls `set_error(error_ctx, kind, message)` exactly when it fails (DX-10).
+/// Makes a tensor with dtype, ndim, shape and device of `prototype`. Calls `set_error(error_ctx,
+/// kind, message)` exactly when it fails (DX-10).
 using ManagedTensorAllocator = int (*)(DLTensor* prototype, DLManagedTensorVersioned** out,
                                        void* error_ctx,
                                        void (*set_error)(void* error_ctx, const char* kind,
                                                          const char* message));
 
-/// Exports an object of the table's own type, without synchronizing any stream (DX-06).
+/// Exports an object of the table's type without synchronizing a stream (DX-06).
 using ManagedTensorFromPyObject = int (*)(void* py_object, DLManagedTensorVersioned** out);
 
-/// Makes an object of the table's own type; takes the tensor over in every case (DX-08).
+/// Makes an object of the table's type; always takes over the tensor (DX-08).
 using ManagedTensorToPyObject = int (*)(DLManagedTensorVersioned* tensor, void** out_py_object);
 
 /// Describes an object without owning it: valid until control returns to its holder (DX-07).
 using TensorFromPyObject = int (*)(void* py_object, DLTensor* out);
 
-/// The stream that the library works on now; null for the host (DX-09).
+/// The stream on which the library works now; null for the host (DX-09).
 using CurrentWorkStream = int (*)(std::int32_t device_type, std::int32_t device_id,
                                   void** out_current_stream);
 
@@ -248,8 +248,8 @@ static_assert(offsetof(ExchangeApi, managed_tensor_to_py_object_no_sync) == 32);
 static_assert(offsetof(ExchangeApi, dltensor_from_py_object_no_sync) == 40);
 static_assert(offsetof(ExchangeApi, current_work_stream) == 48);
 
-/// The first table of major version 1 in the chain, if all its functions are there that must be
-/// (DX-04); null if there is none. `header` may be null.
+/// The first table of major version 1 in the chain if it has all required functions (DX-04), else
+/// null. `header` may be null.
 const ExchangeApi* find_exchange_api(const ExchangeApiHeader* header);
 
 }  // namespace gridbuf::dlpack

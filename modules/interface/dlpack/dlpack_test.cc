@@ -185,7 +185,7 @@ TEST(ExportOwner, IsKeptForEmptyTensorsToo) {
   EXPECT_EQ(memory.live(), 0);
 }
 
-TEST(ExportOwner, GoesWithAnExportThatNobodyTook) {
+TEST(ExportOwner, GoesWithAnUnusedExport) {
   Memory memory;
   {
     const auto made = export_versioned(memory.owned(3));
@@ -272,7 +272,7 @@ TEST(Refusal, OfTypesWithoutACode) {
 TEST(Refusal, OfStridesBetweenElements) {
   expect_refused(descriptor({2, 2}, {20, 8}), "stride of axis 0 is 20 bytes");
   expect_refused(descriptor({2, 2}, {8, -4}, 64), "stride of axis 1 is -4 bytes");
-  // Where the stride carries no meaning it is no reason to refuse.
+  // A stride without a meaning is not refused.
   EXPECT_TRUE(check_exportable(descriptor({1, 2}, {20, 8})).ok());
   EXPECT_TRUE(check_exportable(descriptor({0, 2}, {20, 7})).ok());
 }
@@ -336,7 +336,7 @@ TEST(Negotiate, NeedsAVersionToSayReadOnly) {
   array.readonly = true;
   EXPECT_EQ(error_class_of(negotiate(array, {}).status()), ErrorClass::kBuffer);
   EXPECT_TRUE(negotiate(array, asking_version(1, 0)).ok());
-  // A copy belongs to the consumer, who may write it.
+  // A copy belongs to the consumer, which may write to it.
   ExportRequest request;
   request.copy = true;
   EXPECT_TRUE(negotiate(array, request)->copy);
@@ -403,7 +403,7 @@ TEST(Negotiate, ServesDeviceMemoryOnTheHostAsACopy) {
   EXPECT_TRUE(plan->copy);
   EXPECT_EQ(plan->device, Device{});
   EXPECT_EQ(plan->stream_order, StreamOrder::kFinish);
-  request.stream = 1;  // The host has none (DP-24).
+  request.stream = 1;  // The host does not have streams (DP-24).
   EXPECT_EQ(error_class_of(negotiate(array, request).status()), ErrorClass::kValue);
   request.stream.reset();
   request.copy = false;  // DP-21
@@ -413,7 +413,7 @@ TEST(Negotiate, ServesDeviceMemoryOnTheHostAsACopy) {
   EXPECT_FALSE(negotiate(array, request).ok());
 }
 
-TEST(PlannedExport, LiesWhereThePlanSays) {
+TEST(PlannedExport, IsWhereThePlanSays) {
   BufferDescriptor array = descriptor({3, 2}, {16, 8});
   array.device = {DeviceType::kCudaManaged, 0};
   ExportRequest request = asking_version(1, 1);

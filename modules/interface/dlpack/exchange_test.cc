@@ -28,7 +28,7 @@ ExchangeApi complete_table(std::uint32_t major) {
 }
 
 // [example]
-// Whether arrays of a type can be taken through its table, if it has one.
+// Whether a consumer can take arrays of a type through its table.
 bool is_usable(const ExchangeApiHeader* header) { return find_exchange_api(header) != nullptr; }
 // [/example]
 

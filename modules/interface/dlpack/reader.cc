@@ -34,7 +34,7 @@ absl::Status refused(std::string_view rule, std::string_view name, std::string_v
   return refuse(rule, ErrorClass::kBuffer, {name, found, bound, kAdvice});
 }
 
-/// The devices that gridbuf knows memory of (DL-17, DL-23).
+/// The device, if gridbuf can use its memory (DL-17, DL-23).
 absl::StatusOr<Device> read_device(const DLDevice& device) {
   const std::string found = absl::StrCat("(", device.device_type, ", ", device.device_id, ")");
   switch (static_cast<DeviceType>(device.device_type)) {
@@ -74,7 +74,7 @@ absl::StatusOr<DType> read_type(const DLDataType& found, const TensorForm& form)
   return dtype;
 }
 
-/// Strides in bytes. Those of extents of 1 and of empty tensors may be any junk (DP-33).
+/// Strides in bytes. Those of extents of 1 and of empty tensors may be any number (DP-33).
 absl::StatusOr<std::optional<RawExtents>> read_strides(const DLTensor& tensor,
                                                        const TensorForm& form, const Extents& shape,
                                                        std::int64_t itemsize_bytes) {
@@ -126,7 +126,7 @@ absl::Status check_counts(const DLTensor& tensor) {
   return absl::OkStatus();
 }
 
-/// The struct's own deleter, which frees the struct as well.
+/// The struct's deleter, which also frees the struct.
 struct Return {
   template <class Managed>
   void operator()(Managed* managed) const noexcept {

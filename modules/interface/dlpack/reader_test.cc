@@ -53,7 +53,7 @@ class DlpackReader : public ::testing::Test {
     return &versioned_;
   }
 
-  // The rule that is broken; checks that the deleter ran once, whatever happened.
+  // The broken rule. Checks that the deleter ran once.
   std::string rule_of(const DLTensor& described, const TensorForm& form = {true, 3, 0}) {
     deleted = 0;
     std::string rule = "none";
@@ -90,7 +90,7 @@ TEST_F(DlpackReader, ReadsWhatIsRight) {
 }
 
 // [example]
-// How many bytes a tensor has that somebody handed over; the tensor is given back in any case.
+// The number of bytes of a tensor that a caller hands over. The tensor is always released.
 absl::StatusOr<std::int64_t> count_bytes(DLManagedTensorVersioned* managed) {
   const absl::StatusOr<ImportedView> view = take(managed);
   if (!view.ok()) return view.status();

@@ -1,4 +1,4 @@
-// The reader of the CUDA array interface, with and without what a driver says.
+// The reader of the CUDA array interface, with and without a driver's report.
 
 #include <cstddef>
 #include <cstdint>

@@ -38,7 +38,7 @@ void run(const Lines& lines) {
   const auto strides = lines.numbers("strides");
   const auto shape_entries = entries(lines, "shape", shape.size());
   const auto strides_entries = entries(lines, "strides", strides.size());
-  // The counts that are claimed may differ from those that are there only where nothing is read.
+  // The claimed counts may differ from the true counts only if the reader does not use the entries.
   const bool claims =
       lines.has("ndim") && (lines.number_or("ndim", 0) < 0 || lines.number_or("ndim", 0) > 64);
   const auto ndim = static_cast<std::int32_t>(claims ? lines.number_or("ndim", 0)

@@ -46,7 +46,7 @@ Found<Number> parse(const std::string& word) {
   return Found<Number>::of(number);
 }
 
-/// What all fields share: absent, None, of a wrong kind. Nothing if the line has a value.
+/// States of all fields: absent, None, of a wrong kind. Nothing if the line has a value.
 template <class T>
 std::optional<Found<T>> without_value(const std::optional<std::vector<std::string>>& words) {
   if (!words) return Found<T>();
@@ -67,7 +67,7 @@ RawDescrField leaf(std::string name, const std::string& type) {
   return field;
 }
 
-/// Entries from words[next] on, up to a closing parenthesis that nobody opened.
+/// Entries from words[next] on, up to an unmatched closing parenthesis.
 std::vector<RawDescrField> read_fields(const std::vector<std::string>& words, std::size_t& next) {
   std::vector<RawDescrField> fields;
   while (next < words.size()) {

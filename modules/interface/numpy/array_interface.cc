@@ -56,7 +56,7 @@ constexpr ArrayRules kRules{.ndim = "AI-04",
                             .inside = "AI-16"};
 constexpr ElementTypeRules kTypeRules{.typestr = "AI-06", .length = "AI-07", .descr = "AI-11"};
 
-/// How deep records may lie in records: more than anybody writes, less than the stack holds.
+/// How deep records may be nested: more than programs use, less than the stack allows.
 constexpr int kMaxDescrDepth = 32;
 
 /// An order, a kind, digits and, for dates alone, a unit: the grammar without its meaning.
@@ -83,7 +83,7 @@ absl::StatusOr<DType> read_typestr(const Found<std::string>& typestr,
   }
   absl::StatusOr<DType> type = DType::from_typestr(typestr.value);
   if (!type.ok()) {
-    // Bits are the one kind whose digits count no bytes (AI-10).
+    // Bit fields are the only kind whose digits do not count bytes (AI-10).
     const bool bits = typestr.value[1] == 't' && rules.typestr == kTypeRules.typestr;
     return with_context(type.status(), bits ? "AI-10" : rules.length);
   }
@@ -123,7 +123,7 @@ std::optional<std::int64_t> fields_bytes(const std::vector<RawDescrField>& field
   return total;
 }
 
-/// AI-12: names that can be told apart. Empty ones are padding.
+/// AI-12: a name that occurs twice. Empty names are padding.
 std::optional<std::string> repeated_name(const std::vector<RawDescrField>& fields) {
   std::set<std::string_view> seen;
   for (const RawDescrField& field : fields) {
@@ -161,10 +161,10 @@ absl::Status check_descr(const Found<RawDescr>& descr, const DType& type,
   return absl::OkStatus();
 }
 
-/// Where the array starts, and the memory it must lie in if that is known.
+/// The start of the array, and the memory around it if that is known.
 absl::StatusOr<RawArray> read_data(const RawArrayInterface& raw) {
   RawArray array;
-  if (raw.data.has_value()) {  // An offset says nothing here (AI-15).
+  if (raw.data.has_value()) {  // An offset is ignored here (AI-15).
     array.address = raw.data.value.address;
     array.readonly = raw.data.value.readonly;
     return array;
@@ -201,7 +201,7 @@ absl::StatusOr<RawArray> read_data(const RawArrayInterface& raw) {
 
 absl::Status refuse_mask(std::string_view rule) {
   return refuse(rule, ErrorClass::kBuffer,
-                {"mask", "given", "None, because this consumer has no masked arrays",
+                {"mask", "given", "None, because this consumer does not support masks",
                  "fill the masked elements and leave the mask out"});
 }
 
@@ -221,7 +221,7 @@ absl::StatusOr<DType> read_element_type(const Found<std::string>& typestr,
                                         const ElementTypeRules& rules) {
   GRIDBUF_ASSIGN_OR_RETURN(auto& type, read_typestr(typestr, rules));
   ElementTypeRules own = rules;
-  // AI-13 is AI-11 for types that are no raw bytes.
+  // AI-13 is AI-11 for types other than raw bytes.
   if (type.kind() != Kind::kVoid && rules.descr == kTypeRules.descr) own.descr = "AI-13";
   GRIDBUF_RETURN_IF_ERROR(check_descr(descr, type, own));
   if (type.kind() != Kind::kVoid || !descr.has_value() || is_default(descr.value))
@@ -271,7 +271,7 @@ absl::StatusOr<CudaArrayInterfaceFields> cuda_array_interface(const BufferDescri
   if (stream == 0) {
     return make_error(ErrorClass::kValue,
                       {"stream", "0", "1, 2 or a stream handle",
-                       "pass 1 for the legacy default stream, 2 for the thread's own"});
+                       "pass 1 for the legacy default stream, 2 for the thread's default stream"});
   }
   CudaArrayInterfaceFields fields{fields_of(descriptor), stream};
   if (descriptor.is_empty()) fields.data_address = 0;
@@ -306,12 +306,13 @@ absl::Status check_version(const Integer& version) {
                 {"version", std::to_string(version.value), kBound, kAdvice});
 }
 
-/// CAI-16, CAI-17: nothing if no work is pending.
+/// CAI-16, CAI-17: nothing if work is not pending.
 absl::StatusOr<std::optional<std::uint64_t>> read_stream(const Integer& stream) {
   if (stream.is_missing()) return std::optional<std::uint64_t>();
   constexpr std::string_view kBound = "None, 1, 2 or a stream handle";
   constexpr std::string_view kAdvice =
-      "write 1 for the legacy default stream, 2 for the thread's own (0 could mean either)";
+      "write 1 for the legacy default stream, 2 for the thread's default stream (0 could mean "
+      "either)";
   if (!stream.has_value()) {
     const bool wrong_kind = stream.state == Integer::State::kWrongKind;
     return refuse_field(wrong_kind ? "CAI-16" : "CAI-17", stream, "stream", kBound, kAdvice);
@@ -366,7 +367,7 @@ absl::StatusOr<ImportedView> read_cuda_array_interface(const RawCudaArrayInterfa
 
 namespace {
 
-/// What both array interfaces say.
+/// The fields that both array interfaces have.
 DataInterfaceFields common_fields(ArrayInterfaceFields& fields,
                                   const BufferDescriptor& descriptor) {
   DataInterfaceFields entry;
@@ -422,7 +423,7 @@ absl::Status check_hook(const Found<bool>& hook, std::string_view name) {
                       "leave it out if there is nothing to do");
 }
 
-/// GT-04: one name per dimension, none twice.
+/// GT-04: one name per dimension, all distinct.
 absl::StatusOr<std::vector<std::string>> read_dims(const Found<std::vector<std::string>>& dims,
                                                    int ndim) {
   if (dims.is_missing()) return std::vector<std::string>();
@@ -456,8 +457,8 @@ absl::StatusOr<Halo> read_halo(const Found<std::vector<HaloWidth>>& found, const
   return halo;
 }
 
-/// The proposal lists no version among the keys of an entry, which the array interfaces demand
-/// (GT-02): an entry without one is of today's.
+/// The proposal does not list the version, which the array interfaces require (GT-02). So an entry
+/// without a version has the current version.
 template <class Raw>
 Raw of_version(Raw raw, int version) {
   using Version = decltype(raw.version);

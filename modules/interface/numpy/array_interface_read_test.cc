@@ -200,7 +200,7 @@ TEST(ReadArrayInterface, Ai18AsksForANonNegativeOffset) {
   EXPECT_EQ(class_of(found), ErrorClass::kValue);
 }
 
-TEST(ReadArrayInterface, Ai15IgnoresTheOffsetBesideATuple) {
+TEST(ReadArrayInterface, Ai15IgnoresTheOffsetNextToATuple) {
   RawArrayInterface found = three_doubles();
   found.offset_bytes = Number::of(-64);
   EXPECT_EQ(read_array_interface(found)->memory.block, reinterpret_cast<std::byte*>(4096));

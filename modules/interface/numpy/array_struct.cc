@@ -33,7 +33,7 @@ bool is_aligned(const BufferDescriptor& descriptor) {
   return aligned;
 }
 
-/// AS-03: a letter and a length are all that the struct says of an element.
+/// AS-03: the struct describes an element only by a letter and a length.
 absl::Status check_dtype(const DType& dtype) {
   const Kind kind = dtype.kind();
   if (kind == Kind::kNarrow || kind == Kind::kDatetime || kind == Kind::kTimedelta) {
@@ -124,7 +124,7 @@ constexpr ArrayRules kRules{.ndim = "AS-03",
                             .null = "AS-04",
                             .inside = "AS-04"};
 constexpr ElementTypeRules kTypeRules{.typestr = "AS-03", .length = "AS-03", .descr = "AS-06"};
-constexpr std::string_view kAdvice = "correct the object that offers __array_struct__";
+constexpr std::string_view kAdvice = "correct the object that exports __array_struct__";
 
 absl::Status refused(std::string_view rule, std::string_view name, std::int64_t found,
                      std::string_view bound) {

@@ -97,7 +97,7 @@ TEST_F(ReadArrayStruct, As04AsksForShapeAndStrides) {
 
 TEST_F(ReadArrayStruct, As05BelievesOrderAndWritabilityAlone) {
   ArrayStruct array = found();
-  array.flags = kCContiguous | kFContiguous | kAligned;  // Untrue, and it matters not.
+  array.flags = kCContiguous | kFContiguous | kAligned;  // Wrong, but not used.
   const auto view = read_array_struct(array);
   ASSERT_TRUE(view.ok());
   EXPECT_TRUE(view->memory.readonly);

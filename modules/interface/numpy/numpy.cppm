@@ -1,21 +1,22 @@
-// gridbuf.interface.numpy: NumPy's array interface and the protocols that are made of it.
+// gridbuf.interface.numpy: NumPy's array interface and the protocols derived from it.
 //
-// Four protocols share fields and checks: the dict `__array_interface__` (AI-01 … AI-34), the C
-// struct `__array_struct__` (AS-01 … AS-08), the dict `__cuda_array_interface__` (CAI-01 … CAI-30)
-// and the dict of dicts `__gt_data_interface__` (GT-01 … GT-10), whose entries are array
-// interfaces. Dicts and functions are the bindings'.
+// Four protocols share fields and checks: the dicts `__array_interface__` (AI-01 … AI-34) and
+// `__cuda_array_interface__` (CAI-01 … CAI-30), the C struct `__array_struct__` (AS-01 … AS-08),
+// and `__gt_data_interface__` (GT-01 … GT-10). The last is a dict of array interfaces. The bindings
+// make the dicts and functions.
 //
 // Exports, where a protocol leaves a choice. `strides` is absent exactly when the memory is
-// C-contiguous (AI-23, CAI-10); an entry of a data interface always has it. `data` is an address
-// and a flag, so that repeated queries agree (AI-19, AI-33). The CUDA `stream` is always given,
-// because the library cannot know that no work is pending (CAI-19), and is not 0, which could mean
-// either default stream (CAI-16).
+// C-contiguous (AI-23, CAI-10); an entry of a data interface always has strides. `data` is an
+// address and a flag, so that repeated queries agree (AI-19, AI-33). The CUDA `stream` is always
+// set, because gridbuf cannot know whether work is pending (CAI-19). It is never 0, which could
+// mean either default stream (CAI-16).
 //
-// Imports. What a protocol demands is demanded; what it leaves open is accepted: other keys, a
-// newer version of NumPy's interface. A CUDA version beyond 3 is refused: the last two changed what
-// a consumer has to do before it touches the memory. A mask is refused, because a consumer that
-// drops it reads values that are not there. What only the driver knows comes as `AddressInfo`;
-// without it the address is believed. ROCm's pointers are not exported under CUDA's name (CAI-28).
+// Imports. A reader enforces the rules of the protocol, and accepts what the rules leave open:
+// other keys, a newer version of NumPy's interface. It refuses a CUDA version beyond 3, because the
+// last two versions changed what a consumer must do before an access. It refuses a mask, because a
+// consumer that ignores the mask reads invalid values. `AddressInfo` has the data of the driver;
+// without it the address is not checked. ROCm's pointers are not exported under CUDA's name
+// (CAI-28).
 module;
 
 #include <cstddef>
@@ -49,14 +50,13 @@ struct ArrayInterfaceFields {
   int version = kArrayInterfaceVersion;
 };
 
-/// The fields that describe `descriptor`. Error kNoSuchBuffer: the memory is not readable by the
-/// host.
+/// The fields that describe `descriptor`. Error kNoSuchBuffer: the host cannot read the memory.
 absl::StatusOr<ArrayInterfaceFields> array_interface(const BufferDescriptor& descriptor);
 
 // ---- Import. ----
 
-/// An entry of `descr`: (name, type) or (name, type, repeat), where a type is a typestr or again a
-/// list of entries (AI-11).
+/// An entry of `descr`: (name, type) or (name, type, repeat). A type is a typestr or a list of
+/// entries (AI-11).
 struct RawDescrField {
   std::string name;
   Found<std::string> typestr;         // absent for a record
@@ -75,14 +75,13 @@ struct RawPointer {
   bool readonly = false;
 };
 
-/// `data` as a buffer, or the object's own where `data` is None or absent (AI-16, AI-17).
+/// `data` as a buffer, or the object's buffer where `data` is None or absent (AI-16, AI-17).
 struct RawBuffer {
   KnownMemory memory = {};
   bool readonly = false;
 };
 
-/// The dict, as found. Of `data` and `exported` one has a value; the other keys are read as they
-/// come.
+/// The dict, as found. `data` or `exported` has a value.
 struct RawArrayInterface {
   Found<RawExtents> shape;
   Found<std::string> typestr;
@@ -95,8 +94,9 @@ struct RawArrayInterface {
   Found<std::int64_t> version;
 };
 
-/// The memory that the dict describes, on the host. An error begins with the id of the rule that is
-/// broken: kType for a field of a wrong kind, kValue out of its bounds, kBuffer for a mask (AI-26).
+/// The memory that the dict describes, on the host. An error begins with the id of the broken rule:
+/// kType for a field of a wrong kind, kValue for a field out of its bounds, kBuffer for a mask
+/// (AI-26).
 absl::StatusOr<ImportedView> read_array_interface(const RawArrayInterface& raw);
 
 // ---- __cuda_array_interface__ ----
@@ -105,23 +105,24 @@ inline constexpr int kCudaArrayInterfaceVersion = 3;
 
 static_assert(kCudaArrayInterfaceVersion == kArrayInterfaceVersion);
 
-/// The same fields (CAI-03 … CAI-14); the address is 0 if there are no elements (CAI-06).
+/// The fields of ArrayInterfaceFields (CAI-03 … CAI-14); the address is 0 without elements
+/// (CAI-06).
 struct CudaArrayInterfaceFields : ArrayInterfaceFields {
   std::uint64_t stream = 1;  // the legacy default stream (CAI-16 … CAI-18)
 };
 
 /// The fields that describe `descriptor`, whose pending work is ordered before `stream`. Errors:
-/// kNoSuchBuffer if CUDA devices do not reach the memory; kValue for stream 0.
+/// kNoSuchBuffer if CUDA devices cannot access the memory; kValue for stream 0.
 absl::StatusOr<CudaArrayInterfaceFields> cuda_array_interface(const BufferDescriptor& descriptor,
                                                               std::uint64_t stream);
 
 // ---- Import. ----
 
-/// What the driver says of an address.
+/// The driver's report on an address.
 struct AddressInfo {
   Device device;
   bool device_accessible = true;
-  std::optional<KnownMemory> allocation;  // that the address lies in; nothing if it cannot tell
+  std::optional<KnownMemory> allocation;  // around the address; nothing if unknown
 };
 
 /// The dict, as found.
@@ -137,8 +138,8 @@ struct RawCudaArrayInterface {
 };
 
 /// The memory that the dict describes, on the device that `info` names or else on device 0, with
-/// the stream to wait on. Errors as above; kBuffer for a mask (CAI-15) and for memory that devices
-/// do not reach (CAI-07).
+/// the stream to wait for. Errors as above; kBuffer for a mask (CAI-15) and for memory that devices
+/// cannot access (CAI-07).
 absl::StatusOr<ImportedView> read_cuda_array_interface(
     const RawCudaArrayInterface& raw, const std::optional<AddressInfo>& info = std::nullopt);
 
@@ -150,17 +151,17 @@ inline constexpr std::string_view kGpuKey = "gpu";
 struct DataInterfaceFields {
   Extents shape;
   std::string typestr;
-  std::uintptr_t data_address = 0;  // on the device 0 if there are no elements (CAI-06)
+  std::uintptr_t data_address = 0;  // 0 on the device without elements (CAI-06)
   bool readonly = false;
   Extents strides_bytes;                // always given
   std::string descr;                    // a Python literal
   std::optional<std::uint64_t> stream;  // the device's entry only
-  int version = 0;                      // of the array interface that the entry is
+  int version = 0;                      // of the array interface
   Dims dims;                            // GT-04
   Halo halo;                            // GT-05
 };
 
-/// Whether the host or, for another `side`, CUDA devices reach `descriptor`'s memory.
+/// Whether the memory is accessible on `side`: by the host for kHost, else by CUDA devices.
 bool has_side(const BufferDescriptor& descriptor, DeviceType side);
 
 /// The entry of `side`; `stream` is the device's. Errors: as above, and kValue for dims or halo
@@ -171,7 +172,7 @@ absl::StatusOr<DataInterfaceFields> data_interface(const BufferDescriptor& descr
 
 // ---- Import. ----
 
-/// An entry, as found: of `host` and `gpu` the one of its side.
+/// An entry, as found. `host` or `gpu` is set, according to its side.
 struct RawDataInterface {
   DeviceType side = DeviceType::kHost;
   RawArrayInterface host;
@@ -184,10 +185,10 @@ struct RawDataInterface {
   Found<bool> touch;
 };
 
-/// What an entry says beyond an array interface.
+/// The fields of an entry in addition to those of an array interface.
 struct EntryMeaning {
-  std::vector<std::string> dims;  // ndim names, or none if the entry has none
-  Halo halo;                      // ndim pairs, or none if the entry has none
+  std::vector<std::string> dims;  // ndim names, or empty
+  Halo halo;                      // ndim pairs, or empty
 };
 
 /// An entry that passed all checks.
@@ -196,26 +197,26 @@ struct ImportedEntry {
   EntryMeaning meaning;
 };
 
-/// The memory that an entry describes; errors as those of its side's array interface, and for what
-/// only entries have (GT-03 … GT-05).
+/// The memory that an entry describes. Errors: those of its side's array interface, and those of
+/// the additional fields (GT-03 … GT-05).
 absl::StatusOr<ImportedEntry> read_data_interface(
     const RawDataInterface& raw, const std::optional<AddressInfo>& info = std::nullopt);
 
-/// Names and halo alone, for an array of `shape` (GT-04, GT-05).
+/// Only names and halo, for an array of `shape` (GT-04, GT-05).
 absl::StatusOr<EntryMeaning> read_meaning(const RawDataInterface& raw, const Extents& shape);
 
-/// Whether the functions of an entry can be called; to be asked before `acquire` is (GT-03).
+/// OK if the functions of an entry are callable. Check it before you call `acquire` (GT-03).
 absl::Status check_hooks(const RawDataInterface& raw);
 
 }  // namespace gridbuf
 
 export namespace gridbuf::array_struct {
 
-// ---- __array_struct__: the same as a C struct, which is read without building a dict. ----
+// ---- __array_struct__: the array interface as a C struct, without a dict. ----
 
 /// The ABI: PyArrayInterface. Names and order are NumPy's.
 struct ArrayStruct {
-  std::int32_t two;       // 2: what a reader looks at first (AS-02)
+  std::int32_t two;       // always 2; a reader checks it first (AS-02)
   std::int32_t nd;        // number of dimensions
   char typekind;          // the letter of a typestr (AS-03)
   std::int32_t itemsize;  // bytes
@@ -240,10 +241,10 @@ inline constexpr std::int32_t kNotSwapped = 0x200;
 inline constexpr std::int32_t kWritable = 0x400;
 inline constexpr std::int32_t kHasDescr = 0x800;
 
-/// What `flags` may say of the memory, all but kHasDescr.
+/// The flags of the memory, except for kHasDescr.
 std::int32_t true_flags(const BufferDescriptor& descriptor);
 
-/// An export until a capsule takes it: release() hands it over, then `destroy` frees it.
+/// An export that a capsule takes over by release(); then `destroy` frees it.
 void destroy(ArrayStruct* exported) noexcept;
 struct Destroy {
   void operator()(ArrayStruct* exported) const noexcept { destroy(exported); }
@@ -251,13 +252,13 @@ struct Destroy {
 using Export = std::unique_ptr<ArrayStruct, Destroy>;
 
 /// The struct that describes `descriptor`; it holds a share of the owner. `descr` is null. Errors:
-/// kNoSuchBuffer if the host does not read the memory; kBuffer for element types that the struct
-/// cannot name (dates, bfloat16, FP8, more than 2^31 - 1 bytes, no bytes); kMemory.
+/// kNoSuchBuffer if the host cannot read the memory; kBuffer for element types that the struct
+/// cannot name (dates, bfloat16, FP8, elements of 0 or more than 2^31 - 1 bytes); kMemory.
 absl::StatusOr<Export> export_array_struct(const BufferDescriptor& descriptor);
 
 /// The memory that a producer's struct describes. The caller reads `descr` from `found.descr`
-/// (absent where kHasDescr is not set). Errors begin with the id of the rule that is broken;
-/// kValue, or kType for elements that have no fixed bytes.
+/// (absent without kHasDescr). Errors begin with the id of the broken rule; they are kValue, or
+/// kType for elements without fixed bytes.
 absl::StatusOr<ImportedView> read_array_struct(const ArrayStruct& found,
                                                const Found<RawDescr>& descr = {});
 
@@ -265,22 +266,22 @@ absl::StatusOr<ImportedView> read_array_struct(const ArrayStruct& found,
 
 export namespace gridbuf {
 
-// ---- Shared by the readers of this library; not for others. ----
+// ---- For the readers of this library only. ----
 
-/// The ids of what the element type of an array interface must obey.
+/// The ids of the rules for the element type of an array interface.
 struct ElementTypeRules {
   std::string_view typestr;  // its grammar
-  std::string_view length;   // that the kind has the length, and bytes of its own
-  std::string_view descr;    // that it adds up to the typestr's length
+  std::string_view length;   // the kind has this length, and fixed bytes
+  std::string_view descr;    // it adds up to the typestr's length
 };
 
 /// The element type of a typestr and of the fields that `descr` gives to raw bytes ("|V8"). With
-/// another typestr `descr` must have its length and says nothing else (AI-13).
+/// another typestr, only the length of `descr` counts, and must be that of the typestr (AI-13).
 absl::StatusOr<DType> read_element_type(const Found<std::string>& typestr,
                                         const Found<RawDescr>& descr,
                                         const ElementTypeRules& rules);
 
-/// The strides that were given; nothing for None or absent, which mean C order.
+/// The strides; nothing for None or absent, which mean C order.
 absl::StatusOr<std::optional<RawExtents>> read_strides(const Found<RawExtents>& strides_bytes,
                                                        std::string_view rule);
 

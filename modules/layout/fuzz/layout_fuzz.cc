@@ -1,4 +1,4 @@
-// The layout planner, against 128-bit integers, in which nothing here can overflow.
+// Compares the layout planner with 128-bit integers, which cannot overflow here.
 //
 // An input is four lines of numbers: the shape; item size and alignment; the layout map; the
 // aligned index.
@@ -54,7 +54,7 @@ LayoutRequest read_request(const std::string& text) {
   return request;
 }
 
-/// The bytes of the padded array, or more than fit.
+/// The bytes of the padded array; may exceed 64 bits.
 Wide padded_bytes(const LayoutRequest& request, const Layout& plan) {
   Wide bytes = request.itemsize_bytes;
   for (const std::int64_t extent : plan.padded_shape()) bytes *= extent;
@@ -69,14 +69,14 @@ void check_plan(const LayoutRequest& request, const Layout& plan) {
   for (int axis = 0; axis < plan.ndim(); ++axis) {
     require(plan.padded_shape()[axis] >= plan.shape()[axis], "no extent shrinks");
     require(plan.strides_bytes()[axis] >= 0, "strides go forwards");
-    // What all rows share: they start alike (storage layout, alignment).
+    // All rows start alike (storage layout, alignment).
     const bool padded = plan.ndim() > 1 && axis != plan.contiguous_axis();
     const bool has_rows = padded && !is_empty(plan.shape()) && request.itemsize_bytes != 0;
     require(!has_rows || plan.strides_bytes()[axis] % request.alignment_bytes == 0,
             "rows start alike");
     offset += Wide{plan.strides_bytes()[axis]} * plan.aligned_index()[axis];
   }
-  require(offset == plan.aligned_offset_bytes(), "the aligned element lies where it should");
+  require(offset == plan.aligned_offset_bytes(), "the aligned element is at its offset");
   const auto hull = byte_hull(plan.view());
   require(hull && hull->lowest_bytes == 0, "the array starts with element 0");
   require(hull->highest_bytes <= plan.total_bytes(), "every element is inside");

@@ -20,7 +20,7 @@ absl::Status no_such_axis(int axis, int count) {
   return make_error(ErrorClass::kIndex,
                     {.name = "axis",
                      .found = absl::StrCat(axis),
-                     .bound = count == 0 ? "one of the array's dimensions, and it has none"
+                     .bound = count == 0 ? "a dimension of the array, whose shape is ()"
                                          : absl::StrCat("in [", -count, ", ", count, ")"),
                      .advice = "count dimensions from 0, or from the end with -1"});
 }
@@ -37,9 +37,9 @@ absl::Status fix_checked(IndexMap& map, int axis, int named_axis, std::int64_t i
     return make_error(ErrorClass::kIndex,
                       {.name = absl::StrCat("index in dimension ", named_axis),
                        .found = absl::StrCat(index),
-                       .bound = extent == 0 ? "absent, for the extent is 0"
+                       .bound = extent == 0 ? "absent, because the extent is 0"
                                             : absl::StrCat("in [", -extent, ", ", extent, ")"),
-                       .advice = "take an index that the shape has"});
+                       .advice = "use an index inside the shape"});
   }
   map.fix(axis, index < 0 ? index + extent : index);
   return absl::OkStatus();
@@ -56,7 +56,7 @@ absl::Status keep_checked(IndexMap& map, int axis, const Slice& slice) {
   return absl::OkStatus();
 }
 
-// What the items of a subscript ask for.
+// The counts of the items of a subscript.
 struct SubscriptCounts {
   int fixed = 0;
   int sliced = 0;
@@ -90,7 +90,7 @@ absl::StatusOr<SubscriptCounts> count_items(const Extents& shape,
     return make_error(ErrorClass::kIndex, {.name = "the number of ellipses (...)",
                                            .found = absl::StrCat(ellipses),
                                            .bound = "at most 1",
-                                           .advice = "write : for the dimensions of the others"});
+                                           .advice = "write : instead of the additional ellipses"});
   }
   const std::size_t ndim = counts.new_axes + static_cast<std::size_t>(shape.size() - counts.fixed);
   if (ndim > static_cast<std::size_t>(kMaxNdim)) {
@@ -120,7 +120,8 @@ absl::StatusOr<IndexMap> subscript_map(const Extents& shape, std::span<const Sub
   if (!counts.ok()) return counts.status();
   const int unmentioned = shape.size() - counts->fixed - counts->sliced;
 
-  // Integers and slices first: inserting new axes earlier could exceed kMaxNdim on the way.
+  // Integers and slices first, because inserting new axes earlier could exceed kMaxNdim for a
+  // moment.
   IndexMap map(shape);
   int axis = 0;        // In the map, which shrinks.
   int named_axis = 0;  // In the source, as the user counts.

@@ -23,7 +23,7 @@ absl::Status different_extents(Dim dim, std::int64_t extent, std::int64_t other_
        .bound = absl::StrCat(other_extent, ", as in the other operand, for dimensions of one name"),
        .advice = extent == 1 || other_extent == 1
                      ? "select the point with an integer index: an extent of 1 is not stretched, a "
-                       "dimension that is not there is"
+                       "missing dimension is"
                      : "take slices of equal length"});
 }
 
@@ -37,11 +37,10 @@ absl::Status missing_dim(Dim dim, const Dims& target) {
 }
 
 absl::Status too_many_dims() {
-  return make_error(ErrorClass::kValue,
-                    {.name = "the number of dimensions of all operands",
-                     .found = absl::StrCat("more than ", kMaxNdim),
-                     .bound = absl::StrCat("at most ", kMaxNdim),
-                     .advice = "give dimensions that mean the same the same name"});
+  return make_error(ErrorClass::kValue, {.name = "the number of dimensions of all operands",
+                                         .found = absl::StrCat("more than ", kMaxNdim),
+                                         .bound = absl::StrCat("at most ", kMaxNdim),
+                                         .advice = "give dimensions with one meaning one name"});
 }
 
 // Adds the names of `array` to those of `all`.
@@ -88,7 +87,7 @@ void join_dimension(std::span<const LayoutRequest> fields, Dim dim, std::int64_t
                     LayoutRequest& result) {
   std::optional<HaloWidth> first_halo;
   HaloWidth halo = {};
-  std::int64_t aligned = 0;  // Extents are equal, so the largest is an index, too.
+  std::int64_t aligned = 0;  // Extents are equal, so the largest is an index.
   for (const LayoutRequest& field : fields) {
     const int axis = position_of(dim, field.dims);
     if (axis < 0) continue;
@@ -112,8 +111,8 @@ std::int64_t joined_alignment_bytes(std::span<const LayoutRequest> fields) {
   return multiple.value_or(fields.front().alignment_bytes);
 }
 
-// The spatial axes from the outermost to the innermost, by the first of kBaseRanks that orders
-// those in `outer_to_inner` as they are there.
+// The spatial axes from the outermost to the innermost, by the first of kBaseRanks that agrees with
+// the order in `outer_to_inner`.
 std::array<Dim, kSpatialAxes> spatial_order_of(const Dims& outer_to_inner) {
   for (const std::array<int, kSpatialAxes>& ranks : kBaseRanks) {
     int previous = -1;
@@ -138,8 +137,8 @@ Dims outer_to_inner(const Dims& dims, const LayoutMap& layout) {
   return order;
 }
 
-// Puts the spatial axes of `target` that `order` lacks where the base ranks have them: next to the
-// one that is outside of them there, or, if there is none, just outside of those within.
+// Inserts the spatial axes of `target` that `order` lacks, by the base ranks: inside the next outer
+// axis or, without an outer axis, directly outside the inner axes.
 void place_spatial(Dims& order, const Dims& target) {
   int previous = -1;  // Where the spatial axis outside of the current one is.
   for (const Dim dim : spatial_order_of(order)) {

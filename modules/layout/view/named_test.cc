@@ -170,7 +170,7 @@ TEST(ExtendedLayout, MissingDataDimensionsGoOutermostTheLowestFirst) {
 }
 
 TEST(ExtendedLayout, ADataDimensionOfTheFieldStaysWhereItIs) {
-  // Vectors whose components lie together go on to.
+  // Vectors with adjacent components keep them adjacent.
   EXPECT_EQ(extended_layout({kDimI, kData0}, {0, 1}, {kDimI, kDimJ, kDimK, kData0}),
             (LayoutMap{0, 1, 2, 3}));
   EXPECT_EQ(extended_layout({kDimI, kData0}, {1, 0}, {kDimI, kDimJ, kDimK, kData0}),
@@ -178,8 +178,8 @@ TEST(ExtendedLayout, ADataDimensionOfTheFieldStaysWhereItIs) {
 }
 
 TEST(ExtendedLayout, IsThePresetsForEveryPartOfAPresetsField) {
-  // Which base ranks a part was made with is known only if it has all three axes; the first ones
-  // that agree with it must have been chosen, and they must order the part as it was.
+  // The base ranks of a part are known only if it has all three axes. The result must be the first
+  // base ranks that agree with the part, and must keep its order.
   const Dims target{kDimJ, kData0, kDimK, kDimI};
   for (const std::array<int, 3>& base : kBaseRanks) {
     for (unsigned present = 0; present < 8; ++present) {
@@ -274,7 +274,7 @@ TEST(NamedProperty, AJoinIsAValidFieldThatFollowsTheRules) {
     ASSERT_TRUE(validate_halo(result->halo, result->shape).ok()) << to_string(result->halo);
     ASSERT_TRUE(is_permutation(result->layout));
 
-    // The first field's dimensions lie as they did.
+    // The first field's dimensions keep their order in memory.
     const LayoutRequest& first = fields.front();
     for (int a = 0; a < first.dims.size(); ++a) {
       for (int b = 0; b < first.dims.size(); ++b) {
@@ -283,8 +283,8 @@ TEST(NamedProperty, AJoinIsAValidFieldThatFollowsTheRules) {
         ASSERT_EQ(first.layout[a] < first.layout[b], result->layout[in_a] < result->layout[in_b]);
       }
     }
-    // Every name comes from somewhere, with its extent; every field's halo is in the result's or
-    // did not fit.
+    // Every name is that of an operand, with its extent. Every field's halo is in the result's
+    // halo, or did not fit.
     std::size_t names = 0;
     for (const auto& [dim, extent] : extents) {
       const bool used = std::any_of(fields.begin(), fields.end(), [&](const LayoutRequest& field) {
@@ -335,7 +335,7 @@ TEST(NamedProperty, AnOperandShowsThePointOfTheSameNames) {
     const std::vector<LayoutRequest> fields{draws.field(extents), draws.field(extents)};
     const LayoutRequest result = *join_of(fields);
     for (const LayoutRequest& field : fields) {
-      // Strides that tell every element from every other: bytes are the point in base 8.
+      // Strides that give every element a different offset: the digits of the point in base 8.
       StridedView memory{.shape = field.shape, .itemsize_bytes = 1};
       for (int axis = 0; axis < field.dims.size(); ++axis) {
         memory.strides_bytes.push_back(std::int64_t{1} << (3 * axis));

@@ -1,32 +1,32 @@
-// gridbuf.layout.view: views of arrays, and fields that are paired by the names of dimensions.
+// gridbuf.layout.view: views of arrays, and operations that pair dimensions by name.
 //
 // Index maps. Indexing, slicing with any step, transposing, broadcasting, new axes and reversing
 // all answer one question: which element of an array does each element of its view show? The answer
-// has one form, source index = start + step * view index for each dimension, and an `IndexMap`
-// holds it. It is made from a shape alone. Operations make maps, and `apply` applies them: to a
-// `StridedView`, to a `Layout`, to names, halo, aligned index and layout map. So an operation is
-// written, checked and tested once, and the meaning of a view cannot differ from its memory. The
-// operations are templates over everything that has memory and to which maps apply; your own types
-// get them with two small functions (see `Viewable`).
+// is source index = start + step * view index, for each dimension. An `IndexMap` holds start and
+// step. Only a shape is needed to make a map. `apply` applies a map to a `StridedView`, a `Layout`,
+// names, a halo, an aligned index or a layout map. So an operation is written, checked and tested
+// once, and the meaning of a view cannot differ from its memory. The operations are templates over
+// all types that have memory and to which maps apply. Your types get them with two small functions
+// (see `Viewable`).
 //
 // Conventions are NumPy's: negative indices and axes count from the end, slices are clipped. An
-// index or axis out of bounds is OutOfRange (IndexError in Python), every other fault
+// index or axis out of bounds is OutOfRange (IndexError in Python), every other error
 // InvalidArgument (ValueError). Strides of extents of 1 and of arrays without elements carry no
-// meaning: they are passed on unchanged, because multiplying them could overflow for nothing.
+// meaning. They are passed on unchanged, because multiplying them could overflow.
 //
 // Layouts through maps. A dimension fixed by an integer takes its name, halo and aligned index with
 // it. A slice keeps the name; its halo is those of its points that were halo before. Its aligned
-// index is the aligned point if the slice kept it, else the last kept point before it (the first
-// point if there is none). The element there may not be the aligned one any more, so the alignment
-// of a view is the largest that still holds: the gcd of the alignment and the distance in bytes
-// between the two elements. So a view promises nothing false.
+// index is the aligned point if the slice keeps it, else the last kept point before it, else the
+// first point. The element at that index may have a smaller alignment. So the alignment of a view
+// is the gcd of the old alignment and the distance in bytes between the two elements.
 //
 // Names. NumPy pairs dimensions by position, counted from the last one. `join` pairs them by name:
 // (I, J) with extents (2, 3) and (K) with extent 4 join to (I, J, K) with extents (2, 3, 4).
-// Extents of one name must be equal: a field with one point has one point, and "has no dimension I"
-// is said by not having it. Halo and aligned index of a result are the largest of the operands',
-// its alignment is the least common multiple, its layout that of the first operand. Where the
-// largest halo does not fit or the multiple is out of bounds, the first operand's own is used.
+// Extents of one name must be equal. An extent of 1 is not stretched: a field that does not depend
+// on I does not have the dimension I. The result has the largest halo and aligned index of the
+// operands, the least common multiple of their alignments, and the layout of the first operand.
+// Where that halo does not fit or the multiple is out of bounds, the result has the value of the
+// first operand.
 
 module;
 
@@ -50,7 +50,7 @@ export import gridbuf.layout;
 
 namespace gridbuf::slices {
 
-// One end of a slice as Python resolves it: counted from the end if negative, then clipped.
+// Resolves one end of a slice as Python does: counts from the end if negative, then clips.
 constexpr std::int64_t clip(std::int64_t position, std::int64_t extent, std::int64_t lowest,
                             std::int64_t highest) noexcept {
   if (position < 0) position += extent;  // Cannot overflow: the signs differ.
@@ -62,8 +62,8 @@ constexpr std::int64_t clip(std::int64_t position, std::int64_t extent, std::int
 
 export namespace gridbuf {
 
-/// start:stop:step as in Python: clipped to the extent, negative numbers count from the end, what
-/// is not given depends on the sign of the step. `step` 0 is an error.
+/// start:stop:step as in Python. Ends are clipped to the extent, negative numbers count from the
+/// end, and the defaults depend on the sign of the step. `step` 0 is an error.
 struct Slice {
   std::optional<std::int64_t> start = std::nullopt;
   std::optional<std::int64_t> stop = std::nullopt;
@@ -71,7 +71,7 @@ struct Slice {
 };
 
 /// The points that a slice keeps: point k of the view is point start + step * k of the source.
-/// A single point has step 1 or -1, for its direction; no points have start 0 and step 1.
+/// For a single point, step is 1 or -1, its direction. For no points, start is 0 and step 1.
 struct SlicePoints {
   std::int64_t start = 0;
   std::int64_t step = 1;
@@ -91,7 +91,7 @@ constexpr SlicePoints slice_points(const Slice& slice, std::int64_t extent) noex
                                        : (forwards ? highest : lowest);
   const std::int64_t distance = forwards ? stop - start : start - stop;
   if (distance <= 0) return {};
-  // Clipped like Python's, so that it can be negated; no extent is long enough to tell.
+  // Clipped as in Python, so that it can be negated. The result is the same for every extent.
   const std::int64_t step = slice.step < -checked::kMaxBytes ? -checked::kMaxBytes : slice.step;
   const std::int64_t points = checked::quotient(distance - 1, forwards ? step : -step) + 1;
   if (points == 1) return {start, forwards ? 1 : -1, 1};
@@ -110,15 +110,15 @@ struct ViewAxis {
   static constexpr int kNoSource = -1;
 
   int source = kNoSource;   // The source's dimension, or kNoSource for a new one.
-  std::int64_t step = 0;    // Source points per view point; 0 if it is new or broadcast.
+  std::int64_t step = 0;    // Source points per view point; 0 if new or broadcast.
   std::int64_t extent = 1;  // View points.
 
   constexpr bool has_source() const noexcept { return source != kNoSource; }
   friend constexpr bool operator==(const ViewAxis&, const ViewAxis&) noexcept = default;
 };
 
-/// Which source element each element of a view shows. Begins as the identity and is refined by the
-/// member functions, whose arguments are already checked; the functions `..._map` below check.
+/// Which source element each element of a view shows. A map begins as the identity; the member
+/// functions refine it. They do not check their arguments; the functions `..._map` below do.
 class IndexMap {
  public:
   /// Every element shows itself.
@@ -159,7 +159,7 @@ class IndexMap {
     kept.extent = points.extent;
   }
 
-  /// Dimension i becomes what dimension axes[i] is now. Requires a permutation.
+  /// Dimension i of the result is dimension axes[i]. Requires a permutation.
   constexpr void permute(const Axes& axes) noexcept {
     const SmallVec<ViewAxis> before = axes_;
     for (int i = 0; i < axes.size(); ++i) axes_[i] = before[axes[i]];
@@ -174,7 +174,8 @@ class IndexMap {
     axes_[axis].extent = extent;
   }
 
-  /// The map from this map's source to a view of its view. Requires view.source_shape() == shape().
+  /// The map from this map's source to `view`, a view of its view. Requires view.source_shape() ==
+  /// shape().
   constexpr IndexMap through(const IndexMap& view) const noexcept {
     IndexMap joined = *this;
     for (int axis = 0; axis < ndim(); ++axis) {
@@ -185,7 +186,7 @@ class IndexMap {
     joined.axes_ = {};
     for (const ViewAxis& seen : view.axes_) {
       const ViewAxis from = seen.has_source() ? axes_[seen.source] : ViewAxis{};
-      // A step along one point or none is not used, and might be too large to multiply.
+      // A step along one point or none is not used, and its product might overflow.
       const bool moves = from.has_source() && seen.extent > 1;
       joined.axes_.push_back({from.source, moves ? from.step * seen.step : 0, seen.extent});
     }
@@ -200,8 +201,8 @@ class IndexMap {
   SmallVec<ViewAxis> axes_;  // One entry per view dimension.
 };
 
-/// a[items...]: integers drop their dimension, slices keep it, one ellipsis stands for all that are
-/// not mentioned, new axes have extent 1. OutOfRange for an index out of bounds, too many items, a
+/// a[items...]: integers drop their dimension, slices keep it, one ellipsis means all remaining
+/// dimensions, new axes have extent 1. OutOfRange for an index out of bounds, too many items, a
 /// second ellipsis or more than kMaxNdim dimensions; InvalidArgument for step 0.
 absl::StatusOr<IndexMap> subscript_map(const Extents& shape, std::span<const SubscriptItem> items);
 
@@ -231,8 +232,8 @@ absl::StatusOr<IndexMap> broadcast_map(const Extents& shape, const Extents& targ
 
 namespace gridbuf::contiguity {
 
-// Whether the strides are those of an array without gaps whose dimensions grow from the last one
-// to the first, or the other way round.
+// Whether the strides are those of an array without gaps, in C order (`last_fastest`) or Fortran
+// order.
 constexpr bool is_dense(const StridedView& view, bool last_fastest) noexcept {
   if (is_empty(view.shape)) return true;
   std::int64_t expected_bytes = view.itemsize_bytes;
@@ -251,13 +252,13 @@ constexpr bool is_dense(const StridedView& view, bool last_fastest) noexcept {
 
 export namespace gridbuf {
 
-/// Whether the elements lie without gaps, the last dimension fastest. Extents of 1 are ignored, and
+/// Whether the elements are without gaps, the last dimension fastest. Extents of 1 are ignored, and
 /// an array without elements is contiguous.
 constexpr bool is_c_contiguous(const StridedView& view) noexcept {
   return contiguity::is_dense(view, /*last_fastest=*/true);
 }
 
-/// The same with the first dimension fastest.
+/// As is_c_contiguous, with the first dimension fastest.
 constexpr bool is_f_contiguous(const StridedView& view) noexcept {
   return contiguity::is_dense(view, /*last_fastest=*/false);
 }
@@ -277,10 +278,10 @@ constexpr StridedView apply(const IndexMap& map, const StridedView& source) noex
   return view;
 }
 
-/// The memory of a view is the view; other types say what theirs is by a function of this name.
+/// The memory of a view is the view. Other types define a function of this name.
 constexpr const StridedView& memory_of(const StridedView& view) noexcept { return view; }
 
-/// What view operations work on: it has memory, and index maps can be applied to it.
+/// A type on which view operations work: it has memory, and index maps can be applied to it.
 template <class V>
 concept Viewable = requires(const V& value, const IndexMap& map) {
   { memory_of(value) } -> std::convertible_to<const StridedView&>;
@@ -377,7 +378,8 @@ constexpr Extents apply_to_index(const IndexMap& map, const Extents& index) noex
     std::int64_t position = 0;
     if (axis.has_source() && axis.step != 0 && axis.extent > 1) {
       const std::int64_t ahead = index[axis.source] - map.start()[axis.source];
-      // Towards zero is down here: a point before the view is clipped to 0 anyway.
+      // Rounding towards zero is rounding down here, because a point before the view is clipped to
+      // 0.
       if ((ahead < 0) == (axis.step < 0)) position = axis.step == 1 ? ahead : ahead / axis.step;
       if (position >= axis.extent) position = axis.extent - 1;
     }
@@ -386,11 +388,11 @@ constexpr Extents apply_to_index(const IndexMap& map, const Extents& index) noex
   return result;
 }
 
-/// `layout`, a layout map of the source, seen through `map`: dimensions that come from the source
-/// keep their order; new ones of extent 1 go outermost, where a copy of the view does not pad them;
-/// broadcast ones, whose stride is 0, go innermost.
+/// `layout`, a layout map of the source, seen through `map`. Dimensions of the source keep their
+/// order. New dimensions of extent 1 go outermost, where a copy of the view does not pad them.
+/// Broadcast dimensions, with stride 0, go innermost.
 constexpr LayoutMap apply_to_layout(const IndexMap& map, const LayoutMap& layout) noexcept {
-  // A key per dimension that orders as the strides do.
+  // The order of the keys is the order of the strides.
   const auto key = [&layout](const ViewAxis& axis) {
     if (axis.step == 0 && axis.extent != 1) return kMaxNdim;
     return axis.has_source() ? layout[axis.source] : -1;
@@ -411,7 +413,7 @@ constexpr LayoutMap apply_to_layout(const IndexMap& map, const LayoutMap& layout
 /// The memory of a layout; with the `apply` below, all view operations work on it.
 constexpr StridedView memory_of(const Layout& layout) noexcept { return layout.view(); }
 
-/// The alignment that holds at `view_index` of `view`, made from `source`, which has
+/// The alignment at `view_index` of `view`, which was made from `source`. `source` has
 /// `alignment_bytes` at `source_index`.
 constexpr std::int64_t seen_alignment_bytes(const StridedView& view, const Extents& view_index,
                                             const StridedView& source, const Extents& source_index,
@@ -428,7 +430,7 @@ constexpr Layout apply(const IndexMap& map, const Layout& source) noexcept {
   const Extents index = apply_to_index(map, source.aligned_index());
   const std::int64_t alignment_bytes =
       seen_alignment_bytes(view, index, memory, source.aligned_index(), source.alignment_bytes());
-  // Not `empty()`: a layout without dimensions has all its names, and new axes need some.
+  // Not `empty()`: a layout without dimensions counts as named, and its new axes get names.
   const bool has_names = source.dims().size() == source.ndim();
   const bool has_halo = source.halo().size() == source.ndim();
   return Layout(view, apply_to_layout(map, source.layout()), alignment_bytes, index,
@@ -436,14 +438,14 @@ constexpr Layout apply(const IndexMap& map, const Layout& source) noexcept {
                 has_halo ? apply(map, source.halo()) : Halo());
 }
 
-/// The domain: the halo cut off, so that index (0, ..., 0) is the first domain point. Requires that
-/// `halo` fits `shape`.
+/// The domain: the view without the halo. Index (0, ..., 0) is the first domain point. Requires
+/// that `halo` fits `shape`.
 IndexMap domain_map(const Extents& shape, const Halo& halo) noexcept;
 
-// ---- Fields that are paired by names. ----
+// ---- Dimensions paired by name. ----
 
-/// The dimensions of an array: shape[i] is the extent of dims[i]. All that arrays which are not
-/// ours say of themselves. Requires distinct names, one per extent.
+/// The dimensions of an array: shape[i] is the extent of dims[i]. Foreign arrays give nothing more.
+/// Requires distinct names, one per extent.
 struct NamedShape {
   Dims dims = {};
   Extents shape = {};
@@ -459,35 +461,36 @@ constexpr int position_of(Dim dim, const Dims& dims) noexcept {
   return -1;
 }
 
-/// What an operation on `fields` and `others` gives, as a request with an item size of 1. `others`
-/// take part with names and extents only. Of a field, all lists have one valid entry per dimension.
-/// Its dimensions have the order of the first field that has them all, else I, J, K and then data
-/// dimensions by number. InvalidArgument, with the dimension and both extents, if two operands
-/// disagree about an extent, or for more than kMaxNdim names.
+/// The result of an operation on `fields` and `others`, as a request with an item size of 1.
+/// `others` take part only with names and extents. Requires that all lists of a field have one
+/// valid entry per dimension. The dimensions of the result have the order of the first field that
+/// has all of them, else I, J, K and then data dimensions by number. InvalidArgument, with the
+/// dimension and both extents, if two operands disagree about an extent, or for more than kMaxNdim
+/// names.
 absl::StatusOr<LayoutRequest> join(std::span<const LayoutRequest> fields,
                                    std::span<const NamedShape> others = {});
 
-/// `array` with its dimensions in the order of `target`; those that it does not have are axes of
-/// extent 1. InvalidArgument, with the name, if it has one that `target` lacks.
+/// `array` with its dimensions in the order of `target`. Dimensions that it lacks become axes of
+/// extent 1. InvalidArgument, with the name, if it has a dimension that `target` lacks.
 absl::StatusOr<IndexMap> named_map(const NamedShape& array, const Dims& target);
 
-/// `array` repeated to all of `target`: what an assignment to `target` reads. InvalidArgument, with
-/// the name, if it has a dimension that `target` lacks or an extent that is another one there.
+/// `array` repeated to all of `target`, as an assignment to `target` reads it. InvalidArgument,
+/// with the name, if it has a dimension that `target` lacks, or if an extent differs.
 absl::StatusOr<IndexMap> named_broadcast_map(const NamedShape& array, const NamedShape& target);
 
-/// What is left of `field` when `axes` are reduced to a point: without them, or, with `keep`, with
-/// extents of 1 that have no halo. Requires distinct axes of `field`, in ascending order.
+/// `field` after a reduction of `axes`: without them or, with `keep`, with extents of 1 and halo
+/// (0, 0). Requires distinct axes of `field`, in ascending order.
 LayoutRequest reduced_layout(const LayoutRequest& field, const Axes& axes, bool keep) noexcept;
 
-// ---- What only the tests use besides this library. ----
+// ---- For this library and its tests. ----
 
-/// The base ranks that presets know, in the order in which `extended_layout` tries them.
+/// The base ranks of the presets, in the order in which `extended_layout` tries them.
 inline constexpr std::array<std::array<int, kSpatialAxes>, 6> kBaseRanks{
     {{0, 1, 2}, {2, 1, 0}, {2, 0, 1}, {1, 2, 0}, {0, 2, 1}, {1, 0, 2}}};
 
-/// The layout map for `target` that keeps the order in which `dims` lie by `layout`: other data
-/// dimensions go outermost, spatial ones where the first of kBaseRanks that agrees with that order
-/// has them. Requires that `target` has all of `dims`.
+/// The layout map for `target` that keeps the order that `layout` gives to `dims`. Additional data
+/// dimensions go outermost. Additional spatial dimensions follow the first of kBaseRanks that
+/// agrees with the order of `dims`. Requires that `target` has all of `dims`.
 LayoutMap extended_layout(const Dims& dims, const LayoutMap& layout, const Dims& target) noexcept;
 
 /// The least common multiple of two alignments, or nothing if it is above kMaxAlignmentBytes.

@@ -129,7 +129,7 @@ TEST(View, Prints) {
             "shape (3, 4, 5), strides (8, 120, 24) bytes, offset 0 bytes, itemsize 8 bytes");
 }
 
-// A user's own type gets all operations with two functions.
+// A user's type gets all operations with two functions.
 struct Tagged {
   StridedView view;
   int tag = 0;

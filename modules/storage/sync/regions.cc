@@ -83,11 +83,11 @@ std::string to_string(const Box& box) {
 
 namespace {
 
-// A union this much larger than its parts, in tenths of their points, is merged.
+// Two boxes are merged if the box around them has at most this many tenths of their points.
 constexpr std::int64_t kNoWasteTenths = 11;
 
-// Calls `take` with disjoint boxes that together are `box` without `hole`: per dimension what is
-// before the hole and what is behind it. Requires that they overlap.
+// Calls `take` with disjoint boxes that together are `box` without `hole`: in each dimension the
+// part before and the part after the hole. Requires that they overlap.
 template <class Take>
 void split(Box box, const Box& hole, const Take& take) {
   for (int axis = 0; axis < box.lower.size(); ++axis) {
@@ -135,18 +135,19 @@ bool Forbidden::overlaps(const Box& other) const {
 
 // --- Regions -------------------------------------------------------------------------------------
 
-// What an operation has so far: boxes in the half that is not in use, one more than may stay.
+// The intermediate result of an operation, in the unused half of the memory. It has room for one
+// additional box.
 struct Regions::Draft {
   Regions& owner;
   const Forbidden& forbidden;
-  const Box* hole;  // whose points must not come back; or null
+  const Box* hole;  // its points must not be added again; or null
   int count = 0;
 
   /// Adds the points of the box. False if they do not fit.
   bool insert(const Box& box);
 
  private:
-  // Two boxes as one, and all that the box around them touches.
+  // Two boxes as one, with all boxes that the box around them touches.
   struct Merger {
     Box around;
     std::int64_t part_points;
@@ -205,7 +206,7 @@ bool Regions::Draft::merge_newest() {
   return false;
 }
 
-// Merges the two boxes for which that adds the fewest points, of those that may be merged.
+// Merges the two boxes that may be merged and add the fewest points.
 bool Regions::Draft::make_room() {
   constexpr int kBoxes = kMostBoxes + 1;
   std::array<bool, kBoxes * kBoxes> refused{};
@@ -350,7 +351,7 @@ void swap(Regions& a, Regions& b) noexcept {
   std::swap(a.corners_, b.corners_);
 }
 
-// --- Boxes that are held -------------------------------------------------------------------------
+// --- Counted boxes -------------------------------------------------------------------------------
 
 namespace {
 
@@ -364,7 +365,7 @@ HeldBoxes::HeldBoxes(int ndim) : ndim_(ndim), corners_(make_corners(kKept + 1, n
 std::int64_t* HeldBoxes::corners_of(int slot) const { return corners_.get() + slot * 2 * ndim_; }
 Box HeldBoxes::slot(int slot) const { return read_box(corners_of(slot), ndim_); }
 
-// The slot in which the box is counted, or is to be.
+// The slot that counts the box, or must count it.
 int HeldBoxes::find(const Box& held) const {
   int free = kShared;
   for (int i = kMostBoxes - 1; i >= 0; --i) {
@@ -387,8 +388,8 @@ void HeldBoxes::hold(const Box& held) {
 
 void HeldBoxes::let_go(const Box& held) {
   int found = find(held);
-  // A box that came when all slots were taken is in the shared one, even if there are free ones by
-  // now.
+  // A box that was added when all slots were in use is in the shared slot, even if other slots are
+  // free now.
   if (counts_[static_cast<std::size_t>(found)] == 0) found = kShared;
   --counts_[static_cast<std::size_t>(found)];
   --held_;
@@ -413,7 +414,7 @@ bool HeldBoxes::overlaps(const Box& other) const {
   return kept_ && overlap(slot(kKept), other);
 }
 
-// --- What a view shows ---------------------------------------------------------------------------
+// --- Hulls of views ------------------------------------------------------------------------------
 
 Box hull(const IndexMap& map) {
   Box box{map.start(), map.start()};

@@ -67,7 +67,7 @@ bool disjoint(const Points& a, const Points& b) {
 TEST(Box, HasTheVolumeOfItsPoints) {
   EXPECT_EQ(volume({{0, 1}, {2, 4}}), 6);
   EXPECT_EQ(volume({{0, 4}, {2, 4}}), 0);
-  EXPECT_EQ(volume({}), 1);  // the one element of an array without dimensions
+  EXPECT_EQ(volume({}), 1);  // the element of an array without dimensions
   EXPECT_EQ(to_string(Box{{0, 5}, {3, 8}}), "[0:3, 5:8]");
 }
 
@@ -140,7 +140,7 @@ TEST(Regions, OfTheMostDimensions) {
   EXPECT_EQ(regions.box(0), box);
 }
 
-// Whether the boxes are disjoint, few enough, and merged wherever that is no waste.
+// Checks that the boxes are disjoint, few enough, and merged if that does not add many points.
 void expect_sound(const Regions& regions) {
   ASSERT_LE(regions.size(), Regions::kMostBoxes);
   std::int64_t volumes = 0;
@@ -148,8 +148,8 @@ void expect_sound(const Regions& regions) {
   ASSERT_EQ(volumes, static_cast<std::int64_t>(points_of(regions).size()));
 }
 
-// Two sets that never share a point, as the two sides of a storage: each operation keeps what it
-// must keep, adds no point of the other, and changes nothing when it refuses.
+// Two disjoint sets, as on the two sides of a storage. Each operation keeps the required points,
+// does not add points of the opposite set, and does not change the set when it refuses.
 void run_property(int ndim, std::int64_t extent, std::uint64_t seed, int steps) {
   std::mt19937_64 random(seed);
   Regions ours(ndim);
@@ -194,7 +194,7 @@ TEST(RegionsProperty, InOneDimension) { run_property(1, 24, 20261121, 4000); }
 TEST(RegionsProperty, InTwoDimensions) { run_property(2, 16, 20261122, 4000); }
 TEST(RegionsProperty, InThreeDimensions) { run_property(3, 9, 20261123, 3000); }
 
-// Nothing may be covered between 17 single points, so there is no room for the last.
+// The gaps between 17 single points must not be covered, so the last point does not fit.
 TEST(Regions, RefuseRatherThanCoverWhatIsForbidden) {
   Regions ours(1);
   Regions theirs(1);
@@ -243,7 +243,7 @@ TEST(HeldBoxes, AreCountedAndOverflowIntoOne) {
   EXPECT_FALSE(held.overlaps({{4}, {5}}));
 }
 
-// A view of views shows what indexing shows.
+// A view of views shows the same elements as indexing.
 TEST(ViewProperty, HullHoldsWhatTheViewShows) {
   std::mt19937_64 random(5);
   for (int i = 0; i < 3000; ++i) {

@@ -42,14 +42,14 @@ struct SyncState::SideRecord {
   HeldBoxes exports;
   HeldBoxes open_writes;
   std::optional<Box> once = {};  // presumed until the next transfer
-  std::uint64_t marks = 0;       // how often something became dirty
+  std::uint64_t marks = 0;       // counts marks of dirty regions
 };
 
 struct SyncState::Record {
   explicit Record(int ndim) : host(ndim), device(ndim), draft(ndim) {}
   SideRecord host;
   SideRecord device;
-  Regions draft;  // where changes are made that must all succeed
+  Regions draft;  // for changes that must succeed together
 };
 
 // --- Life ----------------------------------------------------------------------------------------
@@ -66,7 +66,7 @@ absl::StatusOr<std::shared_ptr<SyncState>> SyncState::make(int state) {
     return make_error(ErrorClass::kValue,
                       {"state", std::to_string(state),
                        "SYNC_CLEAN (0), SYNC_HOST_DIRTY (1) or SYNC_DEVICE_DIRTY (2)",
-                       "name the side whose buffer is the newer one"});
+                       "name the side with the newer buffer"});
   }
   try {
     return std::make_shared<SyncState>(state);
@@ -119,8 +119,7 @@ void SyncState::publish() noexcept {
   flags_.store(flags, std::memory_order_release);
 }
 
-// --- What is current
-// ------------------------------------------------------------------------------
+// --- The current side ----------------------------------------------------------------------------
 
 bool SyncState::is_surely_current(Side side) const noexcept {
   const unsigned flags = flags_.load(std::memory_order_acquire);
@@ -128,7 +127,7 @@ bool SyncState::is_surely_current(Side side) const noexcept {
   return (flags & bits(other(side), kExported)) == 0 || (flags & bits(side, kExported)) != 0;
 }
 
-// Whether the side is taken for modified where its exports reach.
+// Whether the side is presumed modified inside its exports.
 bool SyncState::presumes(Side side) const {
   return !of(side).exports.empty() && of(other(side)).exports.empty();
 }
@@ -143,7 +142,8 @@ bool SyncState::is_current(Side side, const Box& box) const {
   return !presumes(other(side)) || !source.exports.overlaps(box);
 }
 
-// What a side's dirty regions must not be rounded up to: what the other side alone may have.
+// Points that merging must not add to a side's dirty regions: the opposite side may have the only
+// new values there.
 Forbidden SyncState::forbidden_to(Side side) const {
   const SideRecord& others = of(other(side));
   return {&others.dirty, &others.exports, others.once ? &*others.once : nullptr};
@@ -164,7 +164,7 @@ absl::StatusOr<bool> SyncState::mark(Side side, const Box& box) {
         {"the region marked as modified on the " + name, to_string(box),
          "clean on the " + other_name + ", which holds newer data in " + to_string(common),
          "synchronize() before modifying, or call " + other_name + "_to_" + name +
-             "(force=True) or set_synchronized() to give one side up"});
+             "(force=True) or set_synchronized() to discard one side's changes"});
   }
   if (!of(side).dirty.add(box, forbidden_to(side))) return false;
   ++of(side).marks;
@@ -227,7 +227,7 @@ absl::Status SyncState::open_write(Side side, const Box& box) {
     return make_error(
         ErrorClass::kSyncConflict,
         {"the write access on the " + std::string(to_string(side)), to_string(box),
-         "apart from the one that is open on the " + other_name, "end that one first"});
+         "apart from the write access that is open on the " + other_name, "end that access first"});
   }
   of(side).open_writes.hold(box);
   return absl::OkStatus();
@@ -247,7 +247,7 @@ void SyncState::add_export(Side side, const Box& box) noexcept {
   publish();
 }
 
-// What the other side's exports may have written outside of `current`, which was just copied.
+// Marks what the opposite side's exports may have written outside `current`, which was just copied.
 void SyncState::end_presumption(Side side, const Box& current) noexcept {
   try {
     std::vector<Box> held;
@@ -260,8 +260,8 @@ void SyncState::end_presumption(Side side, const Box& current) noexcept {
   }
 }
 
-// While the other side has exports nothing is presumed, not even at the end: what was noted here
-// would hide everything that their holders write later.
+// While the opposite side has exports, the end of an export does not mark its box: the mark would
+// hide all later writes of the opposite side's holders.
 void SyncState::drop_export(Side side, const Box& box) noexcept {
   if (is_empty(box)) return;
   const Lock lock(mutex_);
@@ -285,7 +285,7 @@ bool SyncState::has_exports(Side side) const noexcept {
 
 // --- Transfers -----------------------------------------------------------------------------------
 
-// Adds what is presumed, without the target's dirty regions and what is already planned.
+// Adds presumed regions, without the target's dirty regions and the boxes already planned.
 void SyncState::add_presumed(TransferPlan& plan) const {
   const SideRecord& source = of(other(plan.target));
   std::vector<Box> held;
@@ -317,7 +317,8 @@ SyncState::Commit SyncState::commit(const TransferPlan& plan) noexcept {
   const Side side = other(plan.target);
   SideRecord& source = of(side);
   if (source.marks != plan.marks) return Commit::kOvertaken;
-  // All dirty points of the hull were copied. At once, so that no rounding brings some back.
+  // All dirty points of the hull were copied. One subtraction, so that merging does not add copied
+  // points again.
   if (!source.dirty.subtract(plan.hull, forbidden_to(side))) return Commit::kFull;
   if (source.once && contains(plan.hull, *source.once)) source.once.reset();
   publish();

@@ -1,29 +1,28 @@
 // gridbuf.storage.sync: which side of a storage is current, and where.
 //
 // Purpose. A software-managed storage has a buffer on the host and one on the device. A `SyncState`
-// records how they differ: per side the boxes in which it is newer (its *dirty regions*), and the
-// exports that may be written. It copies nothing. `plan` says what a transfer must copy, and
-// `commit` is told that it was copied, so that a failure in between changes nothing.
+// records how they differ: for each side the boxes in which it is newer (its *dirty regions*), and
+// its writable exports. It does not copy. `plan` returns the boxes that a transfer must copy, and
+// `commit` records that they were copied. So a failure between the two does not change the state.
 //
-// Writes by gridbuf are marked. Writes through an exported array are not seen, because its holder
-// can write at any time. So exports are counted while they live. While only one side has writable
-// exports, that side is *presumed* modified wherever they reach and the other side is not dirty
-// itself. While both sides have some, nothing is presumed, and the holders must mark their writes.
+// Accesses mark their writes. gridbuf cannot see writes through an exported array, which are
+// possible at any time, so it counts exports while they live. While only one side has writable
+// exports, that side is *presumed* modified inside them, except where the opposite side is dirty.
+// While both sides have writable exports, gridbuf does not presume anything, and users must mark
+// their writes.
 //
-// Key choice: at most 16 disjoint boxes per side, in coordinates of the whole array (the *base*),
-// whatever view a write was made through. That is enough for the halos of a field (6 faces, or 26
-// pieces that merge), and it bounds every operation. Two boxes become one where the box around them
-// is hardly larger, or where there is no room for another box. To mark a clean point costs a copy;
-// to lose a dirty one loses data. So decisions err to the first, except where the other side may
-// hold values that only it has (its dirty regions or exports): there a wrong mark would destroy
-// them, and merging refuses.
+// Key decision: each side has at most 16 disjoint boxes, in coordinates of the whole array (the
+// *base*). That is enough for the halos of a field (6 faces, or 26 pieces that merge), and it
+// bounds every operation. Two boxes become one if the box around them is hardly larger, or if the
+// limit is reached. A wrong mark on a clean point costs a copy; a lost mark on a dirty point loses
+// data. So merging adds marks. It refuses only where the opposite side may have the only new values
+// (in its dirty regions or exports), because a wrong mark there would destroy them.
 //
-// Two locks. `mutex_` guards the record; it is held for a few comparisons and never while anything
-// waits, so a thread that holds Python's lock may take it (an export ends wherever an array dies).
-// DeviceOrder::transfers is held while a transfer is planned, copied and committed; it must be
-// waited for without Python's lock, because the emulated device runs kernels in Python. Marks that
-// are made during a transfer are counted, and its commit takes back nothing that is newer than its
-// plan.
+// Two locks. `mutex_` guards the record. It is held for a few comparisons and never during a wait,
+// so a thread with Python's lock may take it: an export ends on the thread where an array dies.
+// DeviceOrder::transfers is held while a transfer is planned, copied and committed. Wait for it
+// only without Python's lock, because the emulated device runs kernels in Python. Marks during a
+// transfer are counted, and the commit does not clear marks that are newer than the plan.
 module;
 
 #include <array>
@@ -56,8 +55,8 @@ std::string_view to_string(Side side);
 
 // --- Boxes ---------------------------------------------------------------------------------------
 
-/// The points with lower[i] <= index[i] < upper[i]. Empty unless lower < upper everywhere; the box
-/// without dimensions has one point.
+/// The points with lower[i] <= index[i] < upper[i]. Empty unless lower < upper in every dimension;
+/// the box without dimensions has one point.
 struct Box {
   Extents lower = {};
   Extents upper = {};
@@ -68,16 +67,16 @@ struct Box {
 /// All points of an array of this shape.
 Box whole_box(const Extents& shape);
 
-/// The number of points; 0 for empty boxes. Boxes within an array have one that fits.
+/// The number of points; 0 for empty boxes. It fits in 64 bits for boxes within an array.
 std::int64_t volume(const Box& box);
 bool is_empty(const Box& box);
 
-/// The common points. Empty if there are none.
+/// The common points; may be empty.
 Box intersection(const Box& a, const Box& b);
 bool overlap(const Box& a, const Box& b);
-/// Whether every point of `inner` is one of `outer`.
+/// Whether `outer` has every point of `inner`.
 bool contains(const Box& outer, const Box& inner);
-/// The smallest box around both; an empty one does not count.
+/// The smallest box around both; an empty box is ignored.
 Box hull(const Box& a, const Box& b);
 
 /// "[0:3, 5:8]".
@@ -85,38 +84,39 @@ std::string to_string(const Box& box);
 
 /// The smallest box of a map's source around the points that the view shows.
 Box hull(const IndexMap& map);
-/// Whether the view shows every point of its hull: no steps.
+/// Whether the view shows every point of its hull: all steps are -1, 0 or 1.
 bool is_dense(const IndexMap& map);
 
 // --- The state of two buffers --------------------------------------------------------------------
 
-/// The values of SyncState::state; both bits where disjoint regions are dirty on both sides.
+/// The values of SyncState::state; both bits if each side has dirty regions.
 inline constexpr int kSyncClean = 0;
 inline constexpr int kSyncHostDirty = 1;
 inline constexpr int kSyncDeviceDirty = 2;
 
-/// The order of a storage's device work, whatever its kind: each access comes after the last one.
+/// The order of a storage's device work: each access comes after the previous access.
 struct DeviceOrder {
-  /// Held during transfers and changes of stream. Never wait for it with Python's lock held.
-  /// Recursive, because a kernel of the emulated device runs on the thread that waits for it, and
-  /// one that asks for the storage that is waiting must get an error instead of a deadlock …
+  /// Held during transfers and changes of stream. Never wait for it with Python's lock. Recursive,
+  /// because a kernel of the emulated device runs on the thread that waits for it. If the kernel
+  /// uses the storage that waits, it must get an error instead of a deadlock.
   std::recursive_mutex transfers;
-  /// … which this flag detects. With `transfers` held.
+  /// Detects that case. Guarded by `transfers`.
   bool copying = false;
   /// Of the last device work.
   std::atomic<StreamHandle> stream = kLegacyDefaultStream;
-  /// Others may have work pending on unknown streams: wait for the whole device.
+  /// Foreign work may be pending on unknown streams: wait for the whole device.
   std::atomic<bool> foreign_work = false;
-  /// A transfer failed, and what it had enqueued may not have run: it must not overwrite later
-  /// what is written meanwhile.
+  /// A transfer failed, and its enqueued work may not have run. Wait for it, or it overwrites newer
+  /// values.
   std::atomic<bool> unfinished = false;
-  /// Managed memory: the device may be at work on it, so the host must wait before it touches it.
+  /// Managed memory: the device may work on it, so the host must wait before an access.
   std::atomic<bool> busy = false;
-  /// Managed memory: device exports that live; those of unknown life are never subtracted.
+  /// Managed memory: the number of live device exports. Exports without a known end are never
+  /// subtracted.
   std::atomic<std::int64_t> device_exports = 0;
 };
 
-/// The two buffers of a base, for recognising them.
+/// The identity of the two buffers of a base.
 struct SyncedBuffers {
   Extents shape = {};
   std::int64_t itemsize_bytes = 1;
@@ -126,10 +126,10 @@ struct SyncedBuffers {
   friend bool operator==(const SyncedBuffers&, const SyncedBuffers&) = default;
 };
 
-/// What a transfer to `target` has to copy.
+/// The boxes that a transfer to `target` must copy.
 struct TransferPlan {
   Side target = Side::kHost;
-  Box hull = {};                // what it was planned for
+  Box hull = {};                // the requested box
   std::vector<Box> boxes = {};  // disjoint, of the base
   std::uint64_t marks = 0;      // of the source side when it was planned
 };
@@ -138,7 +138,7 @@ struct Forbidden;
 
 class SyncState {
  public:
-  /// Clean, or wholly dirty on one side. kValue for other numbers; kMemory.
+  /// A state that is clean, or dirty everywhere on one side. kValue for other numbers; kMemory.
   static absl::StatusOr<std::shared_ptr<SyncState>> make(int state = kSyncClean);
 
   explicit SyncState(int initial_state);
@@ -146,59 +146,59 @@ class SyncState {
   SyncState& operator=(const SyncState&) = delete;
   ~SyncState();
 
-  /// Makes it the state of these buffers, from now on. kValue if it is that of others; kMemory.
+  /// Makes this the state of `buffers`. kValue if it belongs to other buffers; kMemory.
   absl::Status attach(const SyncedBuffers& buffers);
   bool is_attached() const;
 
   int state() const;
 
-  // What follows needs an attached state, and boxes within its base.
+  // The functions below require an attached state, and boxes within its base.
 
-  /// Whether the side's elements in the box are the newest ones, as far as can be known.
+  /// Whether the side's elements in the box are current, as far as gridbuf can know.
   bool is_current(Side side, const Box& box) const;
-  /// The same for the whole base, in one atomic look; never wrongly true.
+  /// As is_current for the whole base, by one atomic load; never wrongly true.
   bool is_surely_current(Side side) const noexcept;
 
-  /// Marks the box as modified on the side, for users who say so. kSyncConflict, with nothing
-  /// changed, where the other side is dirty in it too. False: there is no room for the box before
-  /// the side's dirty regions have been copied to the other side.
+  /// Marks the box as modified on the side, on a user's request. kSyncConflict, without a change,
+  /// if the opposite side is dirty in the box. False if the boxes of the side are full: copy its
+  /// dirty regions to the opposite side first.
   absl::StatusOr<bool> mark(Side side, const Box& box);
 
-  /// A write begins that needs nothing of what the box holds: from now on the box is dirty on this
-  /// side, and clean on the other. Returns the side whose dirty regions must be copied to the other
-  /// side first because its boxes have no room; then nothing is changed.
+  /// Begins a write that does not need the old values: the box becomes dirty on this side and clean
+  /// on the opposite side. If the boxes of a side are full, returns that side without a change:
+  /// copy its dirty regions to the opposite side first.
   std::optional<Side> take_over(Side side, const Box& box);
 
-  /// The side may have been written in the box: all of it becomes dirty except for what is dirty on
-  /// the other side. Never fails: what has no room is presumed, once.
+  /// Notes a possible write to the box: it becomes dirty except where the opposite side is dirty.
+  /// Never fails: a box that does not fit is presumed dirty, once.
   void note_written(Side side, const Box& box) noexcept;
 
-  /// Both sides are equal everywhere, because the user says so or everything was copied.
+  /// Notes that both sides are equal, because a user says so or because everything was copied.
   void set_clean();
 
-  /// A write access that writes nothing but the box is open on this side. kSyncConflict if one is
-  /// open on the other side and they overlap.
+  /// Opens a write access to the box on this side. kSyncConflict if an open access on the opposite
+  /// side overlaps it.
   absl::Status open_write(Side side, const Box& box);
   void close_write(Side side, const Box& box) noexcept;
 
-  /// A writable export lives; the side is current in its box. None of these waits. If it is the
-  /// side's first and the other side has some, what those may have written elsewhere becomes dirty,
-  /// because it is not presumed any more.
+  /// Adds a writable export; the side must be current in its box. These functions never wait. If it
+  /// is the side's first export and the opposite side has exports, the presumption for those ends.
+  /// So all that they may have written outside the box becomes dirty.
   void add_export(Side side, const Box& box) noexcept;
-  /// Notes the box as written, unless the other side has exports.
+  /// Removes an export. Notes its box as written, unless the opposite side has exports.
   void drop_export(Side side, const Box& box) noexcept;
-  /// An export that never ends.
+  /// Adds an export without an end.
   void keep_export(Side side, const Box& box) noexcept;
   bool has_exports(Side side) const noexcept;
 
-  /// What must be copied so that the side is current in `hull`. Throws std::bad_alloc. Hold
-  /// order().transfers from here to the commit.
+  /// The boxes to copy so that `target` is current in `hull`. Throws std::bad_alloc. Hold
+  /// order().transfers until the commit.
   TransferPlan plan(Side target, const Box& hull) const;
-  /// All of the plan has been copied: what it held is clean.
+  /// Records that all boxes of the plan were copied. With kDone they are clean.
   enum class Commit : std::uint8_t {
     kDone,
-    kOvertaken,  // the source was marked meanwhile: nothing is clean, plan again
-    kFull,       // what is left takes too many boxes: nothing is clean, copy all dirty regions
+    kOvertaken,  // the source was marked meanwhile: no change, plan again
+    kFull,       // the rest needs too many boxes: no change, copy all dirty regions
   };
   Commit commit(const TransferPlan& plan) noexcept;
 
@@ -222,16 +222,16 @@ class SyncState {
   mutable std::mutex mutex_;        // of what follows
   std::unique_ptr<Record> record_;  // null until attached
   SyncedBuffers buffers_;
-  std::atomic<unsigned> flags_ = 0;  // of the record, for looks without a lock
+  std::atomic<unsigned> flags_ = 0;  // of the record, for reads without a lock
 };
 
-// --- Sets of boxes: for the files and tests of this library alone --------------------------------
+// --- Sets of boxes: for the files and tests of this library only ---------------------------------
 //
-// They allocate once, when they are made, in the size that their number of dimensions needs. No
-// operation allocates afterwards, and none throws.
+// Only their constructors allocate, for the given number of dimensions. Operations do not allocate
+// and do not throw.
 
-/// Boxes that are held, each counted as often as it was added. At most kMostBoxes different ones
-/// are told apart; those beyond share one box around them until all of them are gone.
+/// Counted boxes. At most kMostBoxes different boxes are distinguished. Further boxes share one box
+/// around them until all of them are removed.
 class HeldBoxes {
  public:
   static constexpr int kMostBoxes = 8;
@@ -239,9 +239,9 @@ class HeldBoxes {
   explicit HeldBoxes(int ndim);
 
   void hold(const Box& box);
-  /// Requires that `box` was held.
+  /// Removes `box` once. Requires that it was added.
   void let_go(const Box& box);
-  /// Holds it without an end.
+  /// Adds `box` without an end.
   void keep(const Box& box);
 
   bool empty() const { return held_ == 0 && !kept_; }
@@ -258,13 +258,13 @@ class HeldBoxes {
   std::int64_t held_ = 0;
   bool kept_ = false;
   std::array<std::int64_t, kMostBoxes + 1> counts_{};  // the last one: the shared box
-  std::unique_ptr<std::int64_t[]> corners_;            // … and after it the kept one
+  std::unique_ptr<std::int64_t[]> corners_;            // and after it the kept box
 };
 
 class Regions;
 
-/// What merging must not add points of: where the other side may hold values that only it has. Any
-/// of it may be null.
+/// Points that merging must not add, because the opposite side may have the only new values there.
+/// Each pointer may be null.
 struct Forbidden {
   const Regions* dirty = nullptr;
   const HeldBoxes* held = nullptr;
@@ -277,7 +277,7 @@ struct Forbidden {
 };
 
 /// A set of points of one array, as at most kMostBoxes disjoint boxes. An operation that refuses
-/// changes nothing.
+/// does not change the set.
 class Regions {
  public:
   static constexpr int kMostBoxes = 16;
@@ -290,29 +290,29 @@ class Regions {
   Box box(int position) const;
 
   bool overlaps(const Box& box) const;
-  /// Whether one of the boxes holds all of `box`: sure of "yes" only.
+  /// Whether one of the boxes contains `box`. True is certain; false is not.
   bool covers(const Box& box) const;
 
   void clear() { count_ = 0; }
-  /// Becomes equal to a set of as many dimensions.
+  /// Copies `set`, which must have the same number of dimensions.
   void assign(const Regions& set);
 
-  /// Adds a box. The set may then hold more points than it was given, but no further ones of
-  /// `forbidden`. False where that is impossible with kMostBoxes boxes.
+  /// Adds a box. The set may get additional points, but not of `forbidden`. False if that needs
+  /// more than kMostBoxes boxes.
   bool add(const Box& box, const Forbidden& forbidden);
 
-  /// Removes the points of `box`, and no others. Where what is left takes too many boxes it is
-  /// rounded up as above, to no point of `box` nor of `forbidden`; false where that is impossible.
+  /// Removes the points of `box`. If the rest needs too many boxes, it may get additional points as
+  /// above, but not of `box` or `forbidden`. False if that is impossible.
   bool subtract(const Box& box, const Forbidden& forbidden);
 
-  /// Appends what this set and `box` have in common to `parts`, as disjoint boxes.
+  /// Appends the intersection of this set and `box` to `parts`, as disjoint boxes.
   void cut(const Box& box, std::vector<Box>& parts) const;
 
   friend void swap(Regions& a, Regions& b) noexcept;
 
  private:
-  // Boxes are pairs of corners of ndim_ numbers each, one after the other; the second half of the
-  // memory is where an operation works until it is sure to succeed.
+  // A box is two corners of ndim_ numbers; boxes follow each other. Operations work in the second
+  // half of the memory until they succeed.
   struct Draft;
   std::int64_t* corners_of(int half, int position) const;
   void store(int half, int position, const Box& box);
@@ -325,7 +325,7 @@ class Regions {
   std::unique_ptr<std::int64_t[]> corners_;
 };
 
-/// Appends the points of `box` that are in none of `holes`, as disjoint boxes, to `parts`.
+/// Appends the points of `box` outside `holes` to `parts`, as disjoint boxes.
 void subtract(const Box& box, const Regions& holes, std::vector<Box>& parts);
 void subtract(const Box& box, const Box& hole, std::vector<Box>& parts);
 

@@ -69,7 +69,7 @@ TEST(SyncState, WritesTakeOverAndMarksConflict) {
   EXPECT_TRUE(*sync->mark(kDevice, {{30}, {40}}));
 }
 
-// The presumption: only one side's exports, without what the other side has dirty itself.
+// The presumption: the exports of one side, without the dirty regions of the opposite side.
 TEST(SyncState, PresumesWhatOneSidesExportsReach) {
   const std::shared_ptr<SyncState> sync = attached();
   sync->add_export(kHost, {{0}, {50}});
@@ -80,7 +80,7 @@ TEST(SyncState, PresumesWhatOneSidesExportsReach) {
   EXPECT_FALSE(sync->is_current(kDevice, {{0}, {5}}));  // it may be written again at any time
   sync->add_export(kDevice, {{90}, {100}});
   EXPECT_TRUE(sync->has_exports(kDevice));
-  // From now on nothing is presumed; what may have been written until now is known.
+  // From now on the state does not presume writes; earlier possible writes are marked.
   EXPECT_EQ(sync->state(), kSyncHostDirty | kSyncDeviceDirty);
   sync->drop_export(kDevice, {{90}, {100}});
   sync->drop_export(kHost, {{0}, {50}});
@@ -88,9 +88,9 @@ TEST(SyncState, PresumesWhatOneSidesExportsReach) {
   EXPECT_TRUE(sync->is_current(kDevice, {{60}, {80}}));
 }
 
-// An array that is only looked at on the host, while an address of the device's is known for ever,
-// must not hide what is written there afterwards.
-TEST(SyncState, AnExportThatEndsBesideOthersNotesNothing) {
+// An export on the host that only reads, next to an endless export of the device, must not hide
+// later writes on the device.
+TEST(SyncState, AnExportThatEndsNextToOthersNotesNothing) {
   const std::shared_ptr<SyncState> sync = attached();
   sync->keep_export(kDevice, {{0}, {100}});
   for (int look = 0; look < 3; ++look) {
@@ -102,7 +102,7 @@ TEST(SyncState, AnExportThatEndsBesideOthersNotesNothing) {
   }
 }
 
-// What an export may have written has no room in the boxes, for nothing may be merged: it is
+// The possible writes of an export do not fit in the boxes, which cannot be merged. They are
 // presumed once, and then copied.
 TEST(SyncState, WhatHasNoRoomIsPresumedOnce) {
   const std::shared_ptr<SyncState> sync = attached();

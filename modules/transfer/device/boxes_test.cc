@@ -26,7 +26,7 @@ using Bytes = std::vector<std::byte>;
 
 EmulatedDriver& driver() { return emulated_driver(); }
 
-// A field of doubles on both sides, of the same bytes at first, and what each side should hold.
+// A field of doubles on both sides, with equal bytes at first, and the expected bytes of each side.
 class Field {
  public:
   Field(const Extents& shape, const Extents& host_strides, const Extents& device_strides,
@@ -93,7 +93,7 @@ void check_box(Field& field, const Extents& lower, const Extents& upper) {
       copy_elements(field.expected_device.data(), on_device, field.expected_host.data(), on_host)
           .ok());
   field.expect_equal();
-  // Something else comes back.
+  // Different values are copied back.
   ASSERT_TRUE(
       driver().fill(field.device(), std::byte{9}, std::ssize(field.expected_device), 1).ok());
   std::memset(field.expected_device.data(), 9, field.expected_device.size());
@@ -166,7 +166,7 @@ TEST(CopyBoxesCost, NarrowRowsCrossInOneCopy) {
   EXPECT_EQ(cost, (Cost{1, 1, 50 * 60 * 3 * 8, 0}));
 }
 
-// Few rows, or wide ones, need no staging.
+// Few or wide rows do not need staging.
 TEST(CopyBoxesCost, RowsThatTheBusTakesWellGoStraight) {
   const Extents strides{60 * 640, 640, 8};
   Field few({50, 60, 80}, strides, strides, DeviceType::kCudaHost);
@@ -189,7 +189,7 @@ TEST(CopyBoxesCost, RowsThatTheBusTakesWellGoStraight) {
   EXPECT_GE(driver().statistics().peak_live_bytes, peak);
 }
 
-// A whole array that the device has in another order: the host's memory crosses as it lies.
+// A whole array that has another order on the device: it crosses in the order of the host's memory.
 TEST(CopyBoxesCost, AnotherOrderOnTheDeviceIsTheKernelsBusiness) {
   Field field({30, 40, 50}, {40 * 50 * 8, 50 * 8, 8}, {8, 30 * 8, 30 * 40 * 8}, DeviceType::kHost);
   check_box(field, {0, 0, 0}, {30, 40, 50});

@@ -26,9 +26,9 @@ namespace {
 using loops::Axis;
 using loops::Walk;
 
-// Rows from here on cross the bus at its speed one by one. (A figure from others' measurements.)
+// Rows from this length on cross the bus at full speed one by one. (From published measurements.)
 constexpr std::int64_t kWideRowBytes = 4096;
-// So few rows cost less than a kernel and memory to pack them …
+// Up to this number, rows cost less than a kernel and memory to pack them …
 constexpr std::int64_t kFewRows = 256;
 // … if they are copied by at most this many calls of the driver.
 constexpr std::int64_t kFewCalls = 8;
@@ -56,8 +56,8 @@ struct Calls {
   SmallVec<Axis> outer;
 };
 
-// The innermost axis becomes the row if it is dense on both sides, the longest possible one of the
-// others its repetition. With `in_order` every element is a call of its own, in row-major order.
+// The innermost axis becomes the row if it is dense on both sides. The longest suitable other axis
+// becomes its repetition. With `in_order` every element is a separate call, in row-major order.
 Calls calls_of(const Walk& walk, std::int64_t itemsize_bytes, bool in_order) {
   Calls calls{{walk.target, 0, walk.source, 0, itemsize_bytes, 1}, walk.axes};
   if (in_order || walk.axes.empty()) return calls;
@@ -70,7 +70,7 @@ Calls calls_of(const Walk& walk, std::int64_t itemsize_bytes, bool in_order) {
   }
   int rows = -1;
   for (int axis = 0; axis < outer_count; ++axis) {
-    // A 2-D copy steps upwards, by a row at least, on both sides.
+    // The pitches of a 2-D copy are positive, and at least a row, on both sides.
     const Axis& candidate = walk.axes[axis];
     const std::int64_t least_bytes = calls.rows.row_bytes;
     if (candidate.target_stride_bytes < least_bytes ||
@@ -116,7 +116,7 @@ absl::Status enqueue_all(DeviceDriver& driver, const Calls& calls, StreamHandle 
   }
 }
 
-// Whether the rows are worth one transfer each, or they and the calls for them are few.
+// Whether the rows are long enough for one transfer each, or rows and calls are few.
 bool are_cheap(const Calls& calls) {
   std::int64_t count = 1;  // fewer than 2^63, as the view is sound
   for (const Axis& axis : calls.outer) count *= axis.extent;
@@ -149,7 +149,7 @@ absl::Status launch_copy(DeviceDriver& driver, const Walk& walk, std::int64_t it
 
 // --- Between the host and the device -------------------------------------------------------------
 
-// One side of a walk, for code that is the same both ways.
+// The sides of a walk, for code that serves both directions.
 std::int64_t& host_stride(Axis& axis, bool to_device) {
   return to_device ? axis.source_stride_bytes : axis.target_stride_bytes;
 }
@@ -161,8 +161,8 @@ void order_by_host(Walk& walk, bool to_device) {
   to_device ? loops::order_by_source(walk) : loops::order_by_target(walk);
 }
 
-// What a walk is in two steps, by way of device memory at `between` that has the host's order
-// without its gaps. What the host repeats (a stride of 0) crosses once.
+// A walk in two steps, through device memory at `between` in the host's order without gaps.
+// Elements that the host repeats (a stride of 0) cross once.
 struct TwoSteps {
   Walk over_the_bus;
   Walk on_the_device;
@@ -222,13 +222,13 @@ absl::Status copy_in_two_steps(DeviceDriver& driver, const TwoSteps& steps, bool
   return to_device ? on_the_device() : over_the_bus();
 }
 
-// Whether the host's side of a walk, alone, has rows that the bus takes well.
+// Whether the rows of the host's side cross the bus fast.
 bool is_cheap_in_order_of_host(const Walk& walk, bool to_device, std::int64_t itemsize_bytes) {
   const Walk bus = in_order_of_target(split(walk, to_device, nullptr, itemsize_bytes).over_the_bus);
   return are_cheap(calls_of(bus, itemsize_bytes, /*in_order=*/false));
 }
 
-// By way of device memory; nothing if there is none for it.
+// Copies through device memory. False if that is slow, or cannot be allocated.
 absl::StatusOr<bool> copy_by_the_device(DeviceDriver& driver, Walk walk, bool to_device,
                                         std::int64_t itemsize_bytes, StreamHandle stream) {
   order_by_host(walk, to_device);
@@ -252,7 +252,7 @@ absl::StatusOr<bool> copy_by_the_device(DeviceDriver& driver, Walk walk, bool to
 
 // --- Copies and fills ----------------------------------------------------------------------------
 
-// Repetitions in the target (strides of 0) leave of each element what was written last.
+// For repetitions in the target (strides of 0), keeps only the last write.
 void keep_the_last(StridedView& target, StridedView& source) {
   for (int axis = 0; axis < target.ndim(); ++axis) {
     if (target.strides_bytes[axis] != 0 || target.shape[axis] == 1) continue;
@@ -262,13 +262,13 @@ void keep_the_last(StridedView& target, StridedView& source) {
   }
 }
 
-// Copies between blocks that share no byte.
+// Copies between blocks that do not share bytes.
 absl::Status copy_apart(DeviceDriver& driver, std::byte* target_block, StridedView target,
                         const std::byte* source_block, StridedView source, StreamHandle stream) {
   keep_the_last(target, source);
   Walk walk = loops::make_walk(target_block, target, source_block, source);
   const std::int64_t itemsize_bytes = target.itemsize_bytes;
-  // Where elements of the target share bytes, the order of writing shows: it stays row-major.
+  // If elements of the target share bytes, the order of writes matters: it stays row-major.
   if (loops::may_overlap_itself(target)) {
     return enqueue_all(driver, calls_of(walk, itemsize_bytes, /*in_order=*/true), stream);
   }
@@ -333,13 +333,13 @@ bool is_one_byte(std::span<const std::byte> element) {
                      [&](std::byte byte) { return byte == element[0]; });
 }
 
-// Whether the processor writes it: memory of the host, which the driver may know.
+// Whether the processor can write it: memory of the host, perhaps allocated by the driver.
 bool is_plain(DeviceDriver& driver, const void* address) {
   const absl::StatusOr<PointerInfo> info = driver.pointer_info(address);
   return info.ok() && info->host_accessible && info->device.type != DeviceType::kCudaManaged;
 }
 
-// Fills memory of the device whose elements share no byte; false if the element is too long.
+// Fills memory of the device. Elements must not share bytes. False if the element is too long.
 absl::StatusOr<bool> fill_on_device(DeviceDriver& driver, const Walk& unordered,
                                     std::span<const std::byte> element, StreamHandle stream) {
   const Walk walk = in_order_of_target(unordered);
@@ -407,13 +407,12 @@ bool has_narrow_rows(const StridedView& view) {
 namespace {
 
 std::int64_t bytes_of(const StridedView& view) {
-  // The views were checked: neither leaves 64 bits.
+  // The views were checked: both products fit in 64 bits.
   return checked::mul(checked::product(view.shape.span()).value_or(0), view.itemsize_bytes)
       .value_or(checked::kMaxBytes);
 }
 
-// Whether the processor packs: the host's rows are narrow, and the elements are those of ordinary
-// arrays, each with bytes of its own.
+// Whether the processor packs: the host's rows are narrow, and elements do not share bytes.
 bool packs_on_host(const SideElements& host, const SideElements& device) {
   const bool is_sound = host.view.shape == device.view.shape &&
                         host.view.itemsize_bytes == device.view.itemsize_bytes &&
@@ -423,8 +422,8 @@ bool packs_on_host(const SideElements& host, const SideElements& device) {
          !loops::may_overlap_itself(device.view) && has_narrow_rows(host.view);
 }
 
-// The same elements, dimensions ordered as in the host's memory: the processor packs them
-// at the speed of that, and the order on the device is the kernel's business.
+// The elements with dimensions in the order of the host's memory. The processor packs them fast in
+// that order, and the kernel changes the order on the device.
 SideElements in_order_of(const StridedView& host, const SideElements& side) {
   const Axes axes = axes_by_rank(layout_of(host.shape, host.strides_bytes));
   IndexMap map(side.view.shape);
@@ -432,7 +431,7 @@ SideElements in_order_of(const StridedView& host, const SideElements& side) {
   return {side.block, apply(map, side.view)};
 }
 
-// A place to pack into on either side.
+// Memory for packed elements on both sides.
 struct Staging {
   Block pinned;
   Block device;
@@ -458,7 +457,7 @@ template <class Work>
 absl::Status in_pieces(const SideElements& host, const SideElements& device, const Work& work) {
   const std::int64_t bytes = bytes_of(host.view);
   if (bytes <= kStagingBytes) return work(host, device);
-  // Along the outermost dimension that can be cut: the rest of the piece stays as dense as it is.
+  // Cuts along the outermost possible dimension, so that the pieces stay dense.
   const Extents& shape = host.view.shape;
   int axis = 0;
   while (shape[axis] == 1) ++axis;
@@ -478,7 +477,7 @@ absl::Status copy_staged(DeviceDriver& driver, const Staging& staging, const Sid
   std::byte* const pinned = staging.pinned.data();
   std::byte* const between = staging.device.data();
   if (to_device) {
-    // The memory may be that of the piece before.
+    // The previous piece may still use the memory.
     GRIDBUF_RETURN_IF_ERROR(driver.synchronize(stream));
     GRIDBUF_RETURN_IF_ERROR(copy_elements(pinned, dense, host.block, host.view));
     GRIDBUF_RETURN_IF_ERROR(driver.copy(between, pinned, bytes_of(dense), stream));
@@ -504,7 +503,7 @@ absl::Status copy_between(DeviceDriver& driver, const SideElements& host,
     }
     if (error_class_of(staging.status()) != ErrorClass::kMemory) return staging.status();
   }
-  // What is wrong with unsound views is said here.
+  // This call reports the errors of unsound views.
   const SideElements& to = to_device ? device : host;
   const SideElements& from = to_device ? host : device;
   return copy_elements_on(driver, to.block, to.view, from.block, from.view, stream);

@@ -1,22 +1,21 @@
 // gridbuf.transfer.device: copies and fills of any layout, on a stream of a device.
 //
-// The same functions as gridbuf.transfer's `copy_elements` and `fill_elements`, for memory that a
-// device reaches. Both blocks may be anywhere (host, pinned, managed, device).
+// The counterparts of `copy_elements` and `fill_elements` of gridbuf.transfer, for memory that a
+// device accesses. Each block may be host, pinned, managed or device memory.
 //
-// Key decision: each kind of work goes to what is fast at it.
+// Key decision: each kind of work has the fastest of four ways.
 //   * A dense block is one 1-D copy of the driver.
-//   * Within the device's memory everything else is a kernel.
-//   * Over the bus the driver's 2-D copies are good at long rows. If the rows are short and many,
-//     they cross as the host's memory has them, in long rows, and a kernel on the device packs them
-//     before or spreads them after, by way of memory there.
-//   * If the host's own rows are narrow, too (the halo of the contiguous dimension),
-//   `copy_to_device`
-//     and `copy_to_host` make a staged copy: the processor packs the elements into pinned memory,
-//     they cross as one dense copy, and a kernel puts them into their places; the reverse to the
-//     host.
+//   * Within the device's memory, every other copy or fill is a kernel.
+//   * Over the bus, the driver's 2-D copies are fast for long rows. Short and many rows cross as
+//     long rows, in the order of the host's memory; a kernel on the device packs them before, or
+//     spreads them after, through device memory.
+//   * If the host's rows are narrow, too (the halo of the contiguous dimension), `copy_to_device`
+//     and `copy_to_host` make a staged copy. To the device, the processor packs the elements into
+//     pinned memory, they cross as one dense copy, and a kernel spreads them. To the host, the
+//     order is the reverse.
 //
-// A target that names bytes twice is written in order, one element after the other. (Only whole
-// repetitions, strides of 0, are found and left out.)
+// If elements of the target share bytes, they are written one by one, in order. (Strides of 0 are
+// found before, and only their last repetition is written.)
 module;
 
 #include <cstddef>
@@ -36,35 +35,35 @@ import gridbuf.transfer.loops;
 
 export namespace gridbuf {
 
-/// Enqueues the copy. The result is defined as for copy_elements; overlapping views go by way of
+/// Enqueues the copy. The result is that of copy_elements. Overlapping views are copied through
 /// device memory, which is freed on the stream.
 ///
-/// Errors: kValue, before anything is enqueued, if a view is malformed, shapes or item sizes
-/// differ, or the stream is dead; kMemory for overlapping views without scratch memory; those of
-/// the driver, after which a part of the target may be written.
+/// Errors: kValue, before any work is enqueued, if a view is malformed, shapes or item sizes
+/// differ, or the stream is not alive; kMemory for overlapping views without scratch memory; those
+/// of the driver, after which a part of the target may be written.
 absl::Status copy_elements_on(DeviceDriver& driver, std::byte* target_block,
                               const StridedView& target, const std::byte* source_block,
                               const StridedView& source, StreamHandle stream);
 
-/// Enqueues writing `element`, memory of the host that has been read at return, to every element of
-/// `target`. Memory of the device is filled by a kernel; for memory of the host this waits for the
-/// stream, and the processor fills it. Errors: as above, and kValue if the element is not as long
-/// as the items.
+/// Enqueues writing `element` to every element of `target`. `element` is memory of the host and is
+/// not used after return. A kernel fills memory of the device. For memory of the host this function
+/// waits for the stream, and the processor fills it. Errors: as above, and kValue if the element is
+/// not as long as the items.
 absl::Status fill_elements_on(DeviceDriver& driver, std::byte* target_block,
                               const StridedView& target, std::span<const std::byte> element,
                               StreamHandle stream);
 
-/// Elements in one side's memory; the view counts its bytes from the block.
+/// Elements on one side. The offsets of the view count from the block.
 struct SideElements {
   std::byte* block = nullptr;
   StridedView view = {};
 };
 
 /// Copies the elements of the host's memory to those of the device's, or the reverse, on `stream`.
-/// Both views have one shape and item size; the host's memory may be pinned or not. The blocks
-/// share no byte.
+/// Shapes and item sizes must be equal, and the blocks must not share bytes. The host's memory need
+/// not be pinned.
 ///
-/// The host's memory is in use until the stream has been waited for; a staged copy waits itself.
+/// The host's memory is in use until a wait for the stream; a staged copy waits before it returns.
 /// Without memory for staging the rows are copied one by one. Errors: as copy_elements_on; a part
 /// of the target may then be written.
 absl::Status copy_to_device(DeviceDriver& driver, const SideElements& device,
@@ -74,26 +73,25 @@ absl::Status copy_to_host(DeviceDriver& driver, const SideElements& host,
 
 }  // namespace gridbuf
 
-// What the implementation files share, for them and their tests.
+// Shared by the implementation files, for them and their tests.
 export namespace gridbuf {
 
-/// The most that is packed at once, on each side; longer copies go in pieces through the same
-/// memory.
+/// The length of the staging memory on each side. Longer copies go through it in pieces.
 inline constexpr std::int64_t kStagingBytes = std::int64_t{8} << 20;
 
-/// Whether the rows of one side's memory are too narrow, and too many, to cross the bus one by one.
+/// Whether the rows of one side are too narrow, and too many, to cross the bus one by one.
 bool has_narrow_rows(const StridedView& view);
 
 }  // namespace gridbuf
 
-// Kernels. A plan is one plain value that says everything (kind, unit, axes, tiles, grid), made on
-// the host without asking a device. It runs as a CUDA kernel, and as a loop over all threads of all
-// blocks on the emulated device, with the same index logic (kernel_plan.h). What only a GPU shows
-// is speed, and races between threads, which the plan excludes: no byte of the target is written
-// twice, and tiles are read and written in two phases with a barrier between.
+// Kernels. A plan is one plain value with all parameters (kind, unit, axes, tiles, grid). The host
+// makes it without a query to a device. It runs as a CUDA kernel, or on the emulated device as a
+// loop over all threads of all blocks, with the same index logic (kernel_plan.h). So only speed and
+// races between threads need a GPU to be tested. The plan excludes races: each byte of the target
+// is written once, and a barrier separates reads and writes of tiles.
 //
-// How the kind is chosen. The largest power of two, up to 16, that divides both addresses, all
-// strides and the row is the unit of an access.
+// The choice of the kind. The unit of an access is the largest power of two, up to 16, that divides
+// both addresses, all strides and the row.
 //   * Source dense along another axis than the target: tiles, if they are an eighth full at least.
 //   * Rows dense on both sides: units of 8 or 16 bytes if everything is aligned to them, else
 //     chunks, if rows are long enough that their ends do not count.
@@ -103,7 +101,7 @@ export namespace gridbuf::kernels {
 /// CUDA's bound on the blocks of a launch.
 inline constexpr std::int64_t kMostBlocks = (std::int64_t{1} << 31) - 1;
 
-/// The longest element, after its repetitions are taken out, that a fill carries along.
+/// The longest element of a fill, without repetitions of a shorter pattern.
 inline constexpr std::int64_t kLongestElementBytes = GRIDBUF_KERNEL_ELEMENT_BYTES;
 
 enum class KernelKind : std::uint8_t {
@@ -120,26 +118,27 @@ struct KernelPlan {
   KernelKind kind() const { return static_cast<KernelKind>(arguments.kind); }
 
   gridbuf_kernel_plan arguments = {};
-  // What the addresses of either side reach over.
+  // The memory that the addresses of each side span.
   std::int64_t target_bytes = 0;
   std::int64_t source_bytes = 0;
-  std::int64_t source_begin_bytes = 0;  // of the lowest byte, from the first element; 0 or less
+  std::int64_t source_begin_bytes = 0;  // lowest byte, from the first element; <= 0
 };
 
-/// Plans the copy of a walk's elements. The walk is ordered by its target (loops::order_by_target)
-/// and its axes are merged; no byte of the target is named twice, and the sides share none. Fewer
-/// blocks than kMostBlocks give the same result: that is for tests.
+/// Plans the copy of a walk's elements. Requires a walk that is ordered by its target
+/// (loops::order_by_target), with merged axes. Elements of the target must not share bytes with
+/// each other or with the source. Tests pass a smaller number of blocks, which gives the same
+/// result.
 KernelPlan plan_copy(const loops::Walk& walk, std::int64_t itemsize_bytes,
                      std::int64_t most_blocks = kMostBlocks);
 
 /// Plans writing `element`, which is as long as the items, to each element of the walk's target.
-/// The same is asked of the walk; its source is not looked at. Error: kValue for an element longer
-/// than kLongestElementBytes that does not repeat a shorter one.
+/// Requirements for the walk as above; its source is not used. Error: kValue for an element longer
+/// than kLongestElementBytes that does not repeat a shorter pattern.
 absl::StatusOr<KernelPlan> plan_fill(const loops::Walk& walk, std::span<const std::byte> element,
                                      std::int64_t most_blocks = kMostBlocks);
 
-/// Enqueues the plan. Both sides are memory that the current device reaches. Errors: those of
-/// DeviceDriver::launch.
+/// Enqueues the plan. Requires that the current device accesses the memory of both sides. Errors:
+/// those of DeviceDriver::launch.
 absl::Status launch(DeviceDriver& driver, const KernelPlan& plan, StreamHandle stream);
 
 /// Runs all threads of all blocks now, in memory of the host: for tests.

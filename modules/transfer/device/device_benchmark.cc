@@ -1,9 +1,8 @@
-// The kernels on a GPU, beside what CUDA itself does with the same bytes: transpositions beside a
-// device-to-device copy, fills beside cudaMemset, strided rows over the bus beside a dense copy
-// from pinned memory. Each figure is a rate of the bytes that are moved (read and written for
-// copies); what must hold are ratios: transposition >= 0.9 of BM_Copy for items of 4 and 8 bytes,
-// fill >= 0.9 of BM_Memset, rows of 4 KiB and more >= 0.9 of BM_ToDevicePinned. Without a GPU every
-// case says so and measures nothing.
+// The kernels on a GPU, compared with CUDA's functions on the same bytes: transpositions with a
+// device-to-device copy, fills with cudaMemset, strided rows over the bus with a dense copy from
+// pinned memory. Each result is a rate of the bytes moved (read and written for copies). Required
+// ratios: transposition >= 0.9 of BM_Copy for items of 4 and 8 bytes, fill >= 0.9 of BM_Memset,
+// rows of 4 KiB and more >= 0.9 of BM_ToDevicePinned. Without a GPU every case is skipped.
 
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +24,7 @@ import gridbuf.transfer.device;
 namespace gridbuf {
 namespace {
 
-// The driver, or null after the case was told why it is not run.
+// The driver, or null after the case was marked as skipped.
 CudaDriver* gpu(benchmark::State& state) {
   const absl::StatusOr<CudaDriver*> driver = cuda_driver();
   if (driver.ok()) return *driver;

@@ -24,7 +24,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-// Bytes in memory of one kind of the device, with a copy on the host of what they should hold.
+// Bytes in one kind of memory of the device, with the expected bytes on the host.
 class Side {
  public:
   Side(DeviceType kind, std::int64_t length_bytes, std::uint64_t seed)
@@ -99,8 +99,8 @@ struct Pair {
 
 class CopyElementsOn : public ::testing::TestWithParam<Pair> {};
 
-// gridbuf.transfer is the reference: every byte of the target's block is compared, so padding that
-// was touched shows.
+// gridbuf.transfer is the reference. Every byte of the target's block is compared, so the test sees
+// writes to padding.
 void check_copy(std::mt19937_64& random, const Pair& memories, const Extents& shape) {
   const std::int64_t itemsize = random() % 8 == 0 ? 12 : std::int64_t{1} << (random() % 5);
   const StridedView target = random_view(random, shape, itemsize, false);
@@ -160,7 +160,7 @@ TEST(CopyElementsOnOneBlock, OverlappingViewsAsTheReference) {
 
 std::int64_t copies() { return emulated_driver().faults().calls(emulated::Operation::kCopy); }
 
-// What a piece of work is made of.
+// The driver's calls in a piece of work.
 struct Calls {
   std::int64_t copies;
   std::int64_t kernels;
@@ -206,7 +206,7 @@ TEST(CopyElementsOnCalls, OnTheDeviceATranspositionIsOneKernel) {
             (Calls{1, 0, 0, 0}));
 }
 
-// The bus sees one long row; the device turns it round.
+// One long row crosses the bus; the device reverses it.
 TEST(CopyElementsOnCalls, OverTheBusATranspositionIsOneCopyAndOneKernel) {
   EmulatedDriver& driver = emulated_driver();
   for (const auto& [to_kind, from_kind] : {Pair{DeviceType::kCuda, DeviceType::kCudaHost},
@@ -240,7 +240,7 @@ TEST(CopyElementsOnCalls, WhatTheHostRepeatsCrossesOnce) {
   EXPECT_TRUE(to.read() == to.expected);
 }
 
-// More than fits between the bus and the kernel goes in parts through the same memory.
+// A copy longer than the intermediate memory goes through it in parts.
 TEST(CopyElementsOnCalls, MemoryOnTheWayIsBounded) {
   EmulatedDriver& driver = emulated_driver();
   const std::int64_t n = 3000;  // 69 MiB
@@ -322,7 +322,7 @@ TEST(FillElementsOnCalls, IsOneKernelOrOneFillOfBytes) {
   EXPECT_EQ(fill(padded, Bytes(8)), (Calls{0, 1, 0, 0}));
 }
 
-// An element that no kernel carries crosses once, and is repeated on the device.
+// An element that is too long for a kernel crosses once, and is repeated on the device.
 TEST(FillElementsOnCalls, ALongElementCrossesOnce) {
   EmulatedDriver& driver = emulated_driver();
   const StridedView view{{300}, {600}, 0, 500};
@@ -399,8 +399,8 @@ TEST(CopyElementsOnErrors, AreFoundBeforeAnythingIsEnqueued) {
   EXPECT_TRUE(copy_elements_on(driver, nullptr, empty, nullptr, empty, 1).ok());
 }
 
-// Fails at the first, second, … operation of any kind until none fails: each failure is reported,
-// and nothing stays allocated.
+// The first, second, … operation of any kind fails, until all succeed. Each failure is reported,
+// and memory does not leak.
 template <class Work>
 void fail_at_every_operation(std::int64_t operations, const Work& work) {
   EmulatedDriver& driver = emulated_driver();
@@ -430,7 +430,7 @@ TEST(CopyElementsOnErrors, AtEveryOperationLeakNothing) {
   fail_at_every_operation(3, [&] {
     return copy_elements_on(driver, block.data(), forwards, block.data(), backwards, 1);
   });
-  // Two questions of where memory is, a block on the way, a copy, a kernel.
+  // Two queries of addresses, an intermediate block, a copy, a kernel.
   Bytes host(20000);
   fail_at_every_operation(5, [&] {
     return copy_elements_on(driver, block.data(), rows_of(50), host.data(), columns_of(50), 1);

@@ -21,9 +21,8 @@ import gridbuf.layout.view;
 import gridbuf.transfer;
 import gridbuf.transfer.device;
 
-// The kernels on a GPU: what the host's build of their index logic cannot show. Where there is
-// none, every test here is skipped and says so: what it checks has then not been checked on this
-// machine.
+// The kernels on a GPU: tests beyond the host's build of their index logic. Without a GPU every
+// test here is skipped with a message, and its checks are not done.
 
 namespace gridbuf {
 namespace {
@@ -55,7 +54,7 @@ Block on_device(CudaDriver& driver, const Bytes& bytes) {
 Bytes read(CudaDriver& driver, const Block& block) {
   Bytes bytes(static_cast<std::size_t>(block.total_bytes()));
   EXPECT_TRUE(driver.copy(bytes.data(), block.data(), std::ssize(bytes), 1).ok());
-  const absl::Status status = driver.synchronize(1);  // says what a kernel did wrong
+  const absl::Status status = driver.synchronize(1);  // reports errors of kernels
   EXPECT_TRUE(status.ok()) << status;
   return bytes;
 }
@@ -76,8 +75,9 @@ StridedView laid_out(const Extents& shape, const std::array<int, 3>& order, std:
 constexpr std::array<std::array<int, 3>, 6> kOrders{
     {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}}};
 
-// All layouts of three axes, items of all lengths, extents about the edges of tiles, rows that suit
-// vectors and rows that do not: every byte of the target, padding included, as the host's copy.
+// All layouts of three axes, items of all lengths, extents around the edges of tiles, rows with and
+// without the alignment of vectors. Every byte of the target, including padding, must be that of
+// the host's copy.
 TEST(KernelsGpu, CopyEveryPermutationAsTheHostDoes) {
   GRIDBUF_NEEDS_GPU();
   std::mt19937_64 random(1);
@@ -103,7 +103,7 @@ TEST(KernelsGpu, CopyEveryPermutationAsTheHostDoes) {
   }
 }
 
-// Addresses that are aligned to nothing, where a wrong vector ends the kernel.
+// Odd addresses, where a wrong vector access ends the kernel.
 TEST(KernelsGpu, CopyAndFillAtEveryAlignment) {
   GRIDBUF_NEEDS_GPU();
   std::mt19937_64 random(2);
@@ -152,7 +152,7 @@ TEST(KernelsGpu, CrossTheBusInBothDirections) {
   }
 }
 
-// More than 2^32 bytes on either side, and strides beyond 2^31.
+// More than 2^32 bytes on each side, and strides beyond 2^31.
 TEST(KernelsGpu, ReachBeyond32Bits) {
   GRIDBUF_NEEDS_GPU();
   const std::int64_t plane = (std::int64_t{5} << 29) + 512;

@@ -1,12 +1,12 @@
-// Which thread of which block moves which bytes: the transfers' kernels, without the launching.
+// Which thread of which block moves which bytes: the kernels of transfers, without their launch.
 //
-// nvcc and the host's compiler both build this header, so that CUDA and the emulated device run the
-// same lines: every division, tail and swizzle of a kernel is tested on machines without a GPU.
-// Where a kernel would wait for its block (__syncthreads) it is cut into phases, and the host runs
-// a phase for all threads before it begins the next. An address that is not aligned for its access
-// ends a kernel, and the host's build as well.
+// nvcc and the host's compiler both build this header, so CUDA and the emulated device run the same
+// code. Every division, tail and swizzle of a kernel is tested on machines without a GPU. A kernel
+// is cut into phases where it waits for its block (__syncthreads). The host runs a phase for all
+// threads before it begins the next. An address that is not aligned for its access ends a kernel,
+// also on the host.
 //
-// A `gridbuf_kernel_plan` is everything that one launch needs, by value. The kinds are:
+// A `gridbuf_kernel_plan` has all parameters of one launch, by value. The kinds are:
 //
 //   units   one load and one store of 1, 2, 4, 8 or 16 bytes each, in the target's order. Any
 //           number of axes; strided on either side. With a value in place of the source: a fill.
@@ -14,7 +14,7 @@
 //           which are put together from aligned pieces of the source; the row's ends are written
 //           byte by byte. With a pattern in place of the source: a fill.
 //   tiles   transpositions: a tile of 16 KiB is read along the axis on which the source is dense
-//           and written along that of the target, by way of shared memory. 16-byte pieces of the
+//           and written along that of the target, through shared memory. 16-byte pieces of the
 //           tile are permuted ("swizzled") so that neither side waits for a bank of it when both
 //           sides move 16 bytes at once.
 //
@@ -25,8 +25,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#define GRIDBUF_KERNEL_MOST_AXES 64       // 2^63 elements have no more axes of 2
-#define GRIDBUF_KERNEL_ELEMENT_BYTES 128  // the longest element that a fill carries along
+#define GRIDBUF_KERNEL_MOST_AXES 64       // 2^63 elements have at most 63 axes of 2
+#define GRIDBUF_KERNEL_ELEMENT_BYTES 128  // the longest element of a fill
 
 enum gridbuf_kernel_kind {
   GRIDBUF_COPY_UNITS = 0,
@@ -36,7 +36,7 @@ enum gridbuf_kernel_kind {
   GRIDBUF_FILL_CHUNKS = 4,
 };
 
-// A number to divide by; with what replaces the division where the dividend has 32 bits.
+// A divisor, with the numbers that replace the division if the dividend has 32 bits.
 typedef struct {
   uint64_t value;
   uint32_t magic;
@@ -62,7 +62,7 @@ typedef struct {
   uint64_t target, source;                                    // addresses of the first element
   int32_t kind;                                               // gridbuf_kernel_kind
   int32_t unit_bytes;                                         // of one access; of tiles: the item
-  int32_t element_units;  // fills with units: how many make the period; above 1 they are axes[0]
+  int32_t element_units;  // fills with units: units of a period; above 1 they are axes[0]
   int32_t axis_count;
   uint64_t count;        // units or chunks
   uint64_t work_blocks;  // pieces of work that a block takes at a time
@@ -142,7 +142,7 @@ template <int kBytes>
 GRIDBUF_KERNEL_CODE Unit<kBytes> load(uint64_t address) {
   return __ldg(reinterpret_cast<const Unit<kBytes>*>(address));
 }
-// Written out, because an address that was a number is not known to be one of global memory.
+// Written as PTX, because the compiler cannot know that the number is an address of global memory.
 GRIDBUF_KERNEL_CODE void store_global(uint64_t address, unsigned char unit) {
   asm volatile("st.global.u8 [%0], %1;" ::"l"(address), "r"(static_cast<uint32_t>(unit)));
 }
@@ -198,10 +198,10 @@ void store(uint64_t address, Unit<kBytes> unit) {
 }
 #endif
 
-// --- Where an index lies -------------------------------------------------------------------------
+// --- The place of an index -----------------------------------------------------------------------
 
-// Exact for every dividend: multiplication by the reciprocal needs 33 bits, whose highest is the
-// dividend that is added (Granlund and Montgomery, 1994).
+// Exact for every dividend. The reciprocal has 33 bits; adding the dividend is the multiplication
+// by the highest bit (Granlund and Montgomery, 1994).
 GRIDBUF_KERNEL_CODE uint64_t divide(uint64_t dividend, const gridbuf_divisor& divisor) {
   if ((dividend >> 32) != 0) return dividend / divisor.value;
   const uint64_t high =
@@ -213,11 +213,11 @@ struct Place {
   uint64_t target, source;
 };
 
-// The element at a linear index of the plan's axes. Addresses are computed modulo 2^64, so that
-// negative strides need no care.
+// The element at a linear index of the plan's axes. Addresses are modulo 2^64, so negative strides
+// work without special code.
 GRIDBUF_KERNEL_CODE Place place_of(const gridbuf_kernel_plan& plan, uint64_t index) {
   Place place{plan.target, plan.source};
-#pragma unroll 1  // copies of the loop would fill the cache of instructions
+#pragma unroll 1  // copies of the loop would fill the instruction cache
   for (int axis = 0; axis < plan.axis_count; ++axis) {
     const gridbuf_kernel_axis& one = plan.axes[axis];
     const uint64_t outer = axis + 1 < plan.axis_count ? divide(index, one.extent) : 0;
@@ -324,7 +324,7 @@ GRIDBUF_KERNEL_CODE Sixteen load_shifted(uint64_t source) {
   return chunk;
 }
 
-// No byte outside the row is read: it may belong to nobody.
+// Does not read outside the row, because those bytes may not be allocated.
 GRIDBUF_KERNEL_CODE Sixteen load_chunk(const gridbuf_kernel_plan& plan, const Chunk& chunk) {
   const uint64_t source = chunk.source;
   if ((source & 15) == 0) return load<16>(source);
@@ -348,15 +348,15 @@ GRIDBUF_KERNEL_CODE void copy_chunks(const gridbuf_kernel_plan& plan, uint64_t w
       store<16>(chunk.begin, load_chunk(plan, chunk));
       continue;
     }
-    // A row's end, or a chunk that the row does not reach: begin is then at end, or beyond it.
+    // A row's end, or a chunk after the row: begin is then at or beyond end.
     for (uint64_t at = chunk.begin; at < chunk.end; ++at) {
       store<1>(at, load<1>(chunk.source + (at - chunk.begin)));
     }
   }
 }
 
-// The pattern repeats within a chunk, and rows begin at a whole number of periods: each chunk of
-// memory holds the same sixteen bytes.
+// The pattern repeats within a chunk, and rows begin at a whole number of periods. So each chunk of
+// memory gets the same sixteen bytes.
 GRIDBUF_KERNEL_CODE void fill_chunks(const gridbuf_kernel_plan& plan, uint64_t work_block,
                                      uint32_t thread) {
   const Sixteen pattern = get<16>(plan.element);
@@ -377,7 +377,7 @@ GRIDBUF_KERNEL_CODE void fill_chunks(const gridbuf_kernel_plan& plan, uint64_t w
 
 // --- Tiles ---------------------------------------------------------------------------------------
 
-// Where a tile begins, and how many of its items there are along either axis.
+// The begin of a tile, and the number of its items along each axis.
 struct Tile {
   uint64_t target, source;
   uint64_t count_along_source, count_along_target;
@@ -407,9 +407,9 @@ GRIDBUF_KERNEL_CODE Tile tile_of(const gridbuf_kernel_plan& plan, uint64_t work_
   return tile;
 }
 
-// Where item (i along the source's axis, j along the target's) is in shared memory. The number of a
-// chunk within its eight (the 32 banks of 4 bytes) is mixed with that of its row, so that eight
-// rows read at one i are in eight places.
+// The place in shared memory of item (i along the source's axis, j along the target's). Eight
+// chunks fill the 32 banks of 4 bytes. The number of a chunk is mixed with that of its row, so that
+// eight rows read at one i use eight different banks.
 template <int kItem>
 GRIDBUF_KERNEL_CODE uint32_t offset_in_tile(const gridbuf_kernel_plan& plan, uint32_t i,
                                             uint32_t j) {
@@ -428,15 +428,15 @@ struct Spot {
   uint32_t i, j;
 };
 
-// When it is read: along the source's axis, row after row.
+// For reads: along the source's axis, row after row.
 template <uint32_t kItems>
 GRIDBUF_KERNEL_CODE Spot spot_read(const gridbuf_kernel_plan& plan, uint32_t v) {
   const int log2_row = plan.along_source.log2_items - kLog2<kItems>;
   return Spot{(v & ((1u << log2_row) - 1)) * kItems, v >> log2_row};
 }
 
-// When it is written: a warp takes 8 neighbours of 16 bytes along the target for 4 neighbouring i,
-// or 32 single items for one i.
+// For writes: a warp takes 8 neighbours of 16 bytes along the target for 4 neighbouring i, or 32
+// single items for one i.
 template <uint32_t kItems>
 GRIDBUF_KERNEL_CODE Spot spot_written(const gridbuf_kernel_plan& plan, uint32_t v) {
   const int log2_i = plan.along_source.log2_items;
@@ -514,7 +514,7 @@ GRIDBUF_KERNEL_CODE void store_tile(const gridbuf_kernel_plan& plan, const Tile&
   }
 }
 
-// The widths that a side may have: 16 bytes, 4 bytes for smaller items, the item.
+// The widths of a side: 16 bytes, 4 bytes for smaller items, the item.
 template <int kItem>
 GRIDBUF_KERNEL_CODE void load_tile_of(const gridbuf_kernel_plan& plan, const Tile& tile,
                                       uint8_t* memory, uint32_t thread) {

@@ -34,11 +34,11 @@ constexpr std::array<std::string_view, 5> kKindNames{
     "copy of units", "copy of chunks", "copy of tiles", "fill of units", "fill of chunks"};
 
 constexpr std::int64_t kWidestUnitBytes = 16;
-/// Units from here on move memory at nearly the speed of the widest.
+/// Units from this length on are nearly as fast as the widest units.
 constexpr std::int64_t kWideUnitBytes = 8;
-/// Rows from here on are worth chunks: each has up to two that are not whole.
+/// Rows from this length on use chunks. Up to two chunks of a row are not whole.
 constexpr std::int64_t kChunkedRowBytes = 128;
-/// Tiles that are emptier than one part in this many are left to units.
+/// Units replace tiles of which less than one part in this many is used.
 constexpr std::uint64_t kEmptiestTile = 8;
 
 std::uint64_t unsigned_of(std::int64_t value) { return static_cast<std::uint64_t>(value); }
@@ -55,7 +55,7 @@ gridbuf_divisor divisor_of(std::uint64_t value) {
           static_cast<std::uint32_t>(shift)};
 }
 
-// The largest power of two up to 16 that divides all that was put in.
+// The largest power of two up to 16 that divides all numbers added.
 class Alignment {
  public:
   void add(std::uint64_t number) { bits_ |= number; }
@@ -182,7 +182,7 @@ struct KernelPlanner {
     plan.arguments.kind = static_cast<std::int32_t>(kind);
     plan.arguments.unit_bytes = kernel_code::kChunkBytes;
     plan.arguments.row_bytes = unsigned_of(rows.row_bytes);
-    // A row that begins anywhere in a chunk touches no more than this.
+    // The largest number of chunks that a row touches, wherever it begins in a chunk.
     const std::uint64_t chunks =
         ceil_divide(unsigned_of(rows.row_bytes), kernel_code::kChunkBytes) + 1;
     plan.arguments.row_chunks = divisor_of(chunks);
@@ -198,7 +198,7 @@ struct KernelPlanner {
 
   // --- Tiles ---
 
-  // The axis on which the source is densest, if that is another one than the target's.
+  // The axis along which the source is densest, if it is not the target's.
   std::optional<int> source_axis() const {
     const int target_axis = walk.axes.size() - 1;
     int densest = -1;
@@ -210,13 +210,13 @@ struct KernelPlanner {
       }
     }
     if (densest < 0 || densest == target_axis) return std::nullopt;
-    // A source that is broadcast along the target's axis is read well in the target's order.
+    // A source that is broadcast along the target's axis is read fast in the target's order.
     if (walk.axes[target_axis].source_stride_bytes == 0) return std::nullopt;
     return densest;
   }
 
-  // Extents of a tile: a square, or longer on one side where the other has no more elements. A row
-  // on either side is a chunk at least.
+  // A tile is a square, or longer along one axis if the other axis is short. A row is at least a
+  // chunk on both sides.
   void shape_tile(std::uint64_t extent_s, std::uint64_t extent_t) {
     const int total = ceil_log2(kernel_code::kTileBytes / unsigned_of(itemsize_bytes));
     const int least = ceil_log2(kernel_code::kChunkBytes / unsigned_of(itemsize_bytes));
@@ -229,7 +229,7 @@ struct KernelPlanner {
     plan.arguments.along_target.log2_items = total - log2_s;
   }
 
-  // Whether the tiles hold enough for what they cost.
+  // Whether enough of the tiles is used.
   bool are_full_enough() const {
     const auto items = [](const gridbuf_tile_axis& axis) {
       return std::min(axis.extent, std::uint64_t{1} << axis.log2_items);
@@ -239,7 +239,7 @@ struct KernelPlanner {
     return held * kEmptiestTile * unsigned_of(itemsize_bytes) >= kernel_code::kTileBytes;
   }
 
-  // 16 bytes where every place that a vector may begin at is aligned, else 4, else the item.
+  // 16 bytes if every begin of a vector is aligned, else 4, else the item.
   std::int32_t vector_bytes(bool of_source, const Axis& dense) const {
     const auto stride_of = [of_source](const Axis& axis) {
       return of_source ? axis.source_stride_bytes : axis.target_stride_bytes;
@@ -277,8 +277,8 @@ struct KernelPlanner {
     if (!are_full_enough()) return false;
     launch.kind = GRIDBUF_COPY_TILES;
     launch.unit_bytes = static_cast<std::int32_t>(itemsize_bytes);
-    // Eight vectors of the target, one after the other along its axis, begin in rows of the tile
-    // that are this many chunks apart.
+    // Eight consecutive vectors along the target's axis begin in rows of the tile that are this
+    // many chunks apart.
     const int log2_item = ceil_log2(unsigned_of(itemsize_bytes));
     const int row_chunks = launch.along_source.log2_items + log2_item - 4;
     const int vector_items = ceil_log2(unsigned_of(launch.along_target.vector_bytes)) - log2_item;
@@ -309,8 +309,8 @@ struct KernelPlanner {
     }
   }
 
-  // The pattern repeats within a unit, so that all units are the same; or else the units of one
-  // repetition become an axis.
+  // If the pattern repeats within a unit, all units are equal. Else the units of one repetition
+  // become an axis.
   KernelPlan plan_fill(std::span<const std::byte> pattern) {
     start();
     carry(pattern);
@@ -356,7 +356,7 @@ absl::StatusOr<KernelPlan> plan_fill(const Walk& walk, std::span<const std::byte
 
 namespace {
 
-// Calls work(piece of work) as the blocks of a grid would, one after the other.
+// Calls work(piece of work) in order, for all blocks of a grid.
 template <class Work>
 void for_every_piece(const gridbuf_kernel_plan& plan, const Work& work) {
   for (std::uint64_t block = 0; block < plan.grid_blocks; ++block) {
@@ -419,7 +419,7 @@ void run(const gridbuf_kernel_plan& plan) {
   }
 }
 
-// On the host the addresses are replaced by those of the bytes.
+// Replaces the addresses by those of the bytes on the host.
 void run_in(const void* arguments, std::span<std::byte* const> operands) {
   KernelPlan own;
   std::memcpy(&own, arguments, sizeof(own));

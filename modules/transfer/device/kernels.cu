@@ -1,4 +1,4 @@
-// The kernels: what kernel_plan.h says, for every thread of a grid, and their launches.
+// The kernels: the code of kernel_plan.h for every thread of a grid, and their launches.
 
 #include "modules/transfer/device/kernel_plan.h"
 
@@ -10,8 +10,8 @@ using gridbuf::kernel_code::kThreads;
 using gridbuf::kernel_code::kTileBytes;
 using gridbuf::kernel_code::Tile;
 
-// Every kernel takes the plan itself as its argument (2.5 KiB of the 4 that there are), and reads
-// it where the launch has put it.
+// Every kernel takes the plan as its argument (2.5 KiB of at most 4) and reads it in constant
+// memory.
 #define GRIDBUF_PLAN const __grid_constant__ gridbuf_kernel_plan plan
 
 #define GRIDBUF_KERNEL(kernel, function)                                           \
@@ -71,7 +71,7 @@ extern "C" int gridbuf_kernel_launch(const gridbuf_kernel_plan* plan, uint64_t s
   const cudaError_t error =
       cudaLaunchKernel(reinterpret_cast<const void*>(kernel_of(*plan)), dim3(plan->grid_blocks),
                        dim3(kThreads), arguments, 0, reinterpret_cast<cudaStream_t>(stream));
-  // A failure must not stay behind as another library's "last error".
+  // Clears CUDA's "last error", which another library would find.
   if (error != cudaSuccess) cudaGetLastError();
   return error;
 }

@@ -54,7 +54,7 @@ loops::Walk ordered_walk(std::byte* target_block, const StridedView& target) {
 
 // --- Random cases --------------------------------------------------------------------------------
 
-// Extents about every edge of a tile, a vector, a chunk and a block of threads.
+// Extents around every edge of a tile, a vector, a chunk and a block of threads.
 constexpr std::array<std::int64_t, 30> kEdges{1,   2,   3,   4,   5,   7,   8,   9,   15,  16,
                                               17,  31,  32,  33,  63,  64,  65,  66,  127, 128,
                                               129, 130, 255, 256, 257, 258, 511, 512, 513, 1025};
@@ -80,8 +80,8 @@ Extents random_shape(std::mt19937_64& random) {
   return shape;
 }
 
-// A view in memory of its own: axes in any order, padded, reversed; sources broadcast and, if
-// asked, with overlapping elements.
+// A view in separate memory: axes in any order, padded, reversed; sources also broadcast and, on
+// request, with overlapping elements.
 StridedView random_view(std::mt19937_64& random, const Extents& shape, std::int64_t itemsize,
                         bool is_source) {
   StridedView view{shape, Extents(shape.size(), 0), 0, itemsize};
@@ -97,13 +97,13 @@ StridedView random_view(std::mt19937_64& random, const Extents& shape, std::int6
     stride *= shape[axis];
     switch (random() % 6) {
       case 0:
-        stride = (stride + 15) / 16 * 16;  // rows that suit vectors
+        stride = (stride + 15) / 16 * 16;  // rows aligned for vectors
         break;
       case 1:
         stride += itemsize * (1 + pick(random, 4));
         break;
       case 2:
-        stride += pick(random, 3);  // rows that suit nothing
+        stride += pick(random, 3);  // rows without an alignment
         break;
       default:
         break;
@@ -112,8 +112,8 @@ StridedView random_view(std::mt19937_64& random, const Extents& shape, std::int6
   return view;
 }
 
-// The bytes that a view reaches over, at any alignment. Those that are written lie between two
-// guards; behind those that are read there is nothing, for AddressSanitizer to see.
+// The bytes that a view spans, at any alignment. Targets are between two guards. Sources end with
+// their allocation, so that AddressSanitizer sees reads beyond it.
 class Memory {
  public:
   Memory(std::mt19937_64& random, const StridedView& view, std::int64_t guard_bytes)
@@ -137,7 +137,8 @@ std::int64_t random_most_blocks(std::mt19937_64& random) {
   return random() % 2 == 0 ? kMostBlocks : 1 + pick(random, 4);
 }
 
-// What ran, so that no kernel stays untried: kind and unit, and of tiles both vectors.
+// The kernels that ran, to check that the test has tried all: kind and unit, for tiles both
+// vectors.
 using Seen = std::map<std::string, int>;
 void note(Seen& seen, const KernelPlan& plan) {
   std::string key =
@@ -193,7 +194,7 @@ TEST(Kernels, CopyAsTheReferenceOverRandomViews) {
   EXPECT_GT(seen["copy of chunks 16"], 50) << text_of(seen);
 }
 
-// Transpositions of two axes about all edges of a tile, rows aligned or not on either side.
+// Transpositions of two axes around all edges of a tile, with rows aligned or not on each side.
 TEST(Kernels, TransposeAboutEveryEdgeOfATile) {
   std::mt19937_64 random(7);
   Seen seen;
@@ -301,7 +302,7 @@ TEST(Kernels, LongElementsAreRefusedUnlessTheyRepeatShorterOnes) {
 
 // --- The choice ----------------------------------------------------------------------------------
 
-// Addresses that nobody reads: plans are made of numbers.
+// Addresses that are never read: plans are made of numbers.
 std::byte* address(std::uintptr_t number) { return reinterpret_cast<std::byte*>(number); }
 
 // The reversed layout of a cube of doubles: tiles of 16 KiB, 16 bytes at a time on both sides.
@@ -352,12 +353,12 @@ TEST(KernelPlans, FewElementsOfBothAxesAreNotWorthATile) {
 // --- Shared memory -------------------------------------------------------------------------------
 
 // Shared memory has 32 banks of 4 bytes, and serves 128 bytes at a time: 8 threads of a warp that
-// move 16 bytes each, 16 of 8, 32 of fewer. Threads that want different words of one bank wait.
+// move 16 bytes each, 16 of 8, 32 of fewer. Threads that access different words of one bank wait.
 template <std::uint32_t kItems>
 int most_words_of_a_bank(const KernelPlan& plan, bool written) {
   const auto item = static_cast<std::uint32_t>(plan.arguments.unit_bytes);
-  // What one instruction of a thread moves: a vector when a tile is filled, an item when it is
-  // read.
+  // The bytes that one instruction of a thread moves: a vector when it fills a tile, an item when
+  // it reads a tile.
   const std::uint32_t access_bytes = written ? item : item * kItems;
   const std::uint32_t together = std::min<std::uint32_t>(32, 128 / access_bytes);
   const auto offset_of = [&](std::uint32_t i, std::uint32_t j) {
@@ -480,7 +481,7 @@ TEST(KernelIndices, MoreWorkThanBlocksIsSharedOut) {
             (1 << 24) + static_cast<std::uint64_t>(byte_offset(source, {n - 1, n - 1})));
 }
 
-// Address space without memory behind it, but for the pages that are touched.
+// Address space without memory, except for the pages that are touched.
 TEST(KernelIndices, OffsetsHave64Bits) {
   const std::int64_t far = (std::int64_t{5} << 30) + 24;
   const std::size_t length = static_cast<std::size_t>(3 * far);
@@ -531,7 +532,7 @@ TEST_F(KernelsOnDevice, RunLateOnTheirStreamInMemoryOfTheDevice) {
   const KernelPlan plan = plan_copy(ordered_walk(to.data(), rows, from.data(), columns), 8);
   ASSERT_EQ(plan.kind(), KernelKind::kCopyTiles);
   ASSERT_TRUE(launch(driver, plan, stream).ok());
-  EXPECT_TRUE(read(to) == before);  // nobody has waited for the stream
+  EXPECT_TRUE(read(to) == before);  // the stream has not run yet
   ASSERT_TRUE(driver.synchronize(stream).ok());
   EXPECT_TRUE(read(to) == expected);
   EXPECT_TRUE(read(from) == source);

@@ -1,10 +1,10 @@
-// Copies and fills between any two views, against their definition. Blocks are as long as the views
-// and lie on the heap, so that AddressSanitizer sees every byte that is touched beside them.
+// Compares copies and fills between any two views with their definition. Blocks are on the heap and
+// as long as the views, so that AddressSanitizer sees every access outside them.
 //
 // An input is four lines of numbers: the shape; the target's strides; the source's strides; item
 // size, unit that is swapped, offsets of target and source, path of vector instructions, threads,
-// whether both views lie in one block, and whether threads and stores past the caches come in
-// early.
+// whether both views are in one block, and whether threads and non-temporal stores have low
+// thresholds.
 
 #include <algorithm>
 #include <cstddef>
@@ -85,8 +85,8 @@ Input read_input(const std::string& text) {
   return input;
 }
 
-// Moves the view so that its lowest byte is one of the first of its block. Nothing if it is no
-// sound view, or more than one input should cost.
+// Moves the view so that its lowest byte is near the begin of its block. Nothing if the view is not
+// sound, or too large for one input.
 std::optional<StridedView> in_a_block(StridedView view) {
   if (view.itemsize_bytes < 0 || view.itemsize_bytes > 4096) return std::nullopt;
   const std::int64_t distance = view.offset_bytes & 127;
@@ -128,7 +128,7 @@ void check_copy(const testing::CopyCase& copy, const loops::CopyLimits& limits, 
   require(target == expected, "the target is as defined");
   const bool has_bytes = !is_empty(copy.target.shape) && copy.target.itemsize_bytes > 0;
   if (!valid || one_block || !has_bytes) return;
-  // Once more, under other limits.
+  // Again, with other limits.
   loops::copy_view(target.data(), copy.target, source.data(), copy.source, copy.swap_unit_bytes,
                    limits);
   require(target == expected, "the target is as defined under other limits");

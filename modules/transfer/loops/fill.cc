@@ -23,21 +23,21 @@ import gridbuf.layout.view;
 namespace gridbuf::loops {
 namespace {
 
-// Elements longer than this are copied one by one: their own length hides the start of each copy.
+// Longer elements are copied one by one: their length hides the start of each copy.
 constexpr std::int64_t kLongestPatternBytes = 1024;
-// Shorter rows are not worth the start of the processor's loop.
+// Shorter rows are not worth the start of a fill instruction.
 constexpr std::int64_t kShortestStringBytes = 2048;
-// Shorter rows have too many lines that are streamed in part.
+// Shorter rows have too many partly streamed cache lines.
 constexpr std::int64_t kShortestStreamBytes = 4096;
 constexpr std::int64_t kShortestZeroStreamBytes = 1024;
 
-// An element on a page of its own costs as much as filling this share of the page.
+// An element on a separate page costs as much as filling this part of the page.
 constexpr std::int64_t kFarBytes = 4096;
 constexpr std::int64_t kFarShare = 4;
 
 // ---- Patterns. ----
 
-// An element repeated so often that a line can be read from any place of its first line.
+// An element, repeated so that a whole cache line can be read from every offset in the first line.
 struct Pattern {
   explicit Pattern(std::span<const std::byte> element);
 
@@ -83,8 +83,8 @@ struct VectorOf {
   using Type __attribute__((vector_size(kVectorBytes))) = std::uint64_t;
 };
 
-// Writes whole lines; `target` is on a line's border. Inlined into functions that are compiled for
-// an instruction set, and compiled for it there.
+// Writes whole cache lines; `target` is at the begin of a line. Inlined into functions for an
+// instruction set, and compiled for it there.
 template <int kVectorBytes, bool kStream>
 [[gnu::always_inline]] inline void write_lines(std::byte* target, std::int64_t lines,
                                                const Pattern& pattern, std::int64_t phase_bytes) {
@@ -136,7 +136,8 @@ WriteLines lines_of([[maybe_unused]] Simd simd) {
 
 // ---- Strings. ----
 
-// Whether the processor says that its own loop is fast. Sanitizers do not see what it writes.
+// Whether the processor reports fast fill instructions. Not in sanitizer builds, which do not see
+// their writes.
 bool has_fast_strings() {
 #if defined(__x86_64__) && !__has_feature(address_sanitizer) && \
     !__has_feature(thread_sanitizer) && !__has_feature(memory_sanitizer)
@@ -166,7 +167,7 @@ void write_string([[maybe_unused]] std::byte* target, [[maybe_unused]] std::int6
 
 enum class Stores : std::uint8_t { kLines, kStrings, kStream };
 
-// Fills `length_bytes` of dense memory with whole elements: up to the border of a line, whole
+// Fills `length_bytes` of dense memory with whole elements: up to the begin of a cache line, whole
 // lines, the rest.
 void fill_dense(std::byte* target, std::int64_t length_bytes, const Pattern& pattern,
                 WriteLines write_lines, Stores stores) {
@@ -181,7 +182,7 @@ void fill_dense(std::byte* target, std::int64_t length_bytes, const Pattern& pat
   std::byte* const border = target + head_bytes;
   std::byte* const end = target + length_bytes;
   if (stores == Stores::kStream) {
-    // No line is written twice: one that is in the caches is slow to stream.
+    // Does not write a cache line twice, because a line in the caches is slow to stream.
     std::memcpy(target, pattern.bytes, static_cast<std::size_t>(head_bytes));
     std::memcpy(end - tail_bytes, pattern.last_line() + kLineBytes - tail_bytes,
                 static_cast<std::size_t>(tail_bytes));
@@ -236,7 +237,7 @@ WriteElements parts_for(std::size_t itemsize_bytes) {
 
 // ---- TargetRows. ----
 
-// The target as rows, in the order of their addresses: the innermost axis, and those outside it.
+// The target as rows, in the order of their addresses: the innermost axis, and the axes outside it.
 struct TargetRows {
   std::byte* first = nullptr;
   SmallVec<Axis> outer = {};
@@ -245,7 +246,7 @@ struct TargetRows {
   std::int64_t count = 1;
 };
 
-// The next outer axis becomes that of the rows.
+// Makes the next outer axis that of the rows.
 void drop_innermost(TargetRows& rows) {
   rows.extent = 1;
   rows.stride_bytes = 0;
@@ -272,7 +273,7 @@ TargetRows one_row(std::byte* target_block, const StridedView& target) {
   return rows;
 }
 
-// Where rows begin, one after the other.
+// Iterates over the begins of rows.
 class RowCursor {
  public:
   RowCursor(const TargetRows& rows, std::int64_t row)
@@ -303,7 +304,7 @@ class RowCursor {
 
 // ---- Pieces. ----
 
-// Whether the kernel has no page for that byte yet. Where it cannot be asked, no.
+// Whether the byte does not have a page yet. False if the kernel cannot answer.
 bool is_fresh(std::byte* byte) {
   const auto address = reinterpret_cast<std::uintptr_t>(byte);
   const auto page = static_cast<std::uintptr_t>(system::page_bytes());
@@ -312,7 +313,7 @@ bool is_fresh(std::byte* byte) {
          (resident & 1) == 0;
 }
 
-// How a target is filled, decided once for all of its rows.
+// How a target is filled: one decision for all of its rows.
 struct Plan {
   TargetRows rows;
   std::span<const std::byte> element;
@@ -321,13 +322,13 @@ struct Plan {
   const Pattern* pattern = nullptr;
   WriteLines write_lines = nullptr;
   Stores stores = Stores::kLines;
-  bool streams_old_pages = false;  // and uses `stores` for fresh ones
+  bool streams_old_pages = false;  // and uses `stores` for fresh pages
 
-  // A unit of work is this many elements of a row: all, or the part that makes a piece.
+  // The elements of a row in a unit of work: all, or the length of a piece.
   std::int64_t unit_elements = 1;
   std::int64_t units_of_a_row = 1;
   std::int64_t units_of_a_piece = 1;
-  std::int64_t touched_bytes = 0;  // what that costs, where elements are apart
+  std::int64_t touched_bytes = 0;  // their cost, if elements are apart
 };
 
 void choose_stores(Plan& plan, const FillLimits& limits) {
@@ -349,7 +350,7 @@ void choose_stores(Plan& plan, const FillLimits& limits) {
 void cut_into_pieces(Plan& plan, const FillLimits& limits) {
   const TargetRows& rows = plan.rows;
   const std::int64_t itemsize = std::ssize(plan.element);
-  // A line; more where each is on another page, and perhaps the first to touch it.
+  // A cache line; more if each element is on a separate page, which its write may fault in.
   const std::int64_t apart_bytes = std::max(std::min(rows.stride_bytes, kLineBytes),
                                             std::min(rows.stride_bytes, kFarBytes) / kFarShare);
   const std::int64_t element_bytes = std::max(itemsize, apart_bytes);
@@ -394,7 +395,7 @@ void fill_units(const Plan& plan, std::int64_t begin, std::int64_t end) {
   if (stream) end_stream();
 }
 
-// Elements that share bytes are written one after the other, as they are indexed.
+// Elements that share bytes are written one by one, in the order of the index.
 void fill_in_order(const Walk& walk, std::span<const std::byte> element) {
   const TargetRows rows = rows_of(walk);
   const WriteElements write_elements = parts_for<1>(element.size());
@@ -404,7 +405,7 @@ void fill_in_order(const Walk& walk, std::span<const std::byte> element) {
   }
 }
 
-// The walk of the target alone, without axes of stride 0: writing an element again changes nothing.
+// The walk of the target without axes of stride 0, which would only write elements again.
 Walk walk_of(std::byte* target_block, const StridedView& target) {
   Walk walk{target_block + target.offset_bytes, nullptr, {}};
   for (int axis = 0; axis < target.ndim(); ++axis) {
@@ -422,7 +423,7 @@ void fill_rows(const TargetRows& rows, std::span<const std::byte> element,
   if (rows.stride_bytes == itemsize && itemsize <= kLongestPatternBytes) {
     pattern.emplace(element);
     const std::int64_t row_bytes = rows.extent * rows.stride_bytes;
-    if (row_bytes <= kLineBytes) {  // one longer element
+    if (row_bytes <= kLineBytes) {  // the row is one element
       plan.element = {pattern->bytes, static_cast<std::size_t>(row_bytes)};
       drop_innermost(plan.rows);
     } else {

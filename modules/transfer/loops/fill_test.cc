@@ -30,12 +30,12 @@ StridedView repeated(const StridedView& target) {
           .itemsize_bytes = target.itemsize_bytes};
 }
 
-// What a fill is: a copy from a view that repeats the element.
+// The definition of a fill: a copy from a view that repeats the element.
 Bytes expected_fill(const Bytes& before, const StridedView& target, const Bytes& element) {
   return testing::expected_copy(before, target, element, repeated(target));
 }
 
-// Every interior point of a field with a halo of 1 becomes `value`; the halo stays as it is.
+// Every interior point of a field with a halo of 1 becomes `value`; the halo stays.
 void fill_interior(std::span<double> field, std::int64_t n, double value) {
   const StridedView interior{.shape = {n - 2, n - 2},
                              .strides_bytes = {8 * n, 8},
@@ -51,7 +51,7 @@ TEST(Example, OfTheReadme) {
             (std::array<double, 16>{0, 0, 0, 0, 0, 2.5, 2.5, 0, 0, 2.5, 2.5, 0, 0, 0, 0, 0}));
 }
 
-// So low that every piece is its own job, and every row long enough is streamed.
+// So low that every piece is a separate job, and every long row is streamed.
 constexpr FillLimits kLow{
     .parallel_bytes = 1000, .piece_bytes = 3000, .stream_zeros_bytes = 2000, .stream_bytes = 2000};
 constexpr FillLimits kNoThreads{
@@ -106,7 +106,7 @@ TEST_P(FillViewTest, MatchesTheDefinitionUnderAllLimits) {
   }
 }
 
-// Around the border of what is a pattern, and of what is one element and what is a row.
+// Lengths around the limit of patterns, and around those between elements and rows.
 TEST_P(FillViewTest, TakesElementsOfEveryLength) {
   for (const std::int64_t itemsize :
        {1, 31, 32, 33, 63, 64, 65, 100, 127, 128, 129, 1023, 1024, 1025, 5000}) {
@@ -126,7 +126,7 @@ TEST_P(FillViewTest, TakesElementsOfEveryLength) {
   }
 }
 
-// Rows of a padded view are shared among threads as a long one is; padding stays.
+// Threads share the rows of a padded view like a long row; padding stays.
 TEST_P(FillViewTest, FillsManyMebibytesOfPaddedRows) {
   for (const int threads : {1, 2, 3, 7}) {
     ASSERT_TRUE(set_thread_count(threads).ok());
@@ -149,7 +149,7 @@ TEST_P(FillViewTest, FillsManyMebibytesOfPaddedRows) {
   }
 }
 
-// Pages that the kernel has not given yet, partly: what is streamed and what is not agree.
+// Partly fresh pages: streamed and ordinary stores give equal results.
 TEST_P(FillViewTest, FillsFreshMemory) {
   const std::int64_t page = system::page_bytes();
   const std::int64_t length = 64 * page;
@@ -182,7 +182,7 @@ TEST(FillView, WritesElementsThatShareBytesInRowMajorOrder) {
   }
 }
 
-// Ten elements, each a million million times: only those that differ are written.
+// Ten elements, each repeated 10^12 times: each is written once.
 TEST(FillView, WritesARepeatedElementOnce) {
   const std::int64_t many = std::int64_t{1} << 20;
   const StridedView target{

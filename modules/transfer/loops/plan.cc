@@ -15,22 +15,25 @@ import gridbuf.layout.view;
 namespace gridbuf::loops {
 namespace {
 
-// Dense rows up to this are elements of the copy.
+// Dense rows up to this length become elements of the copy.
 constexpr std::int64_t kLongestElementBytes = kLineBytes;
-// Shorter rows are not worth the borders of a stream.
+// Shorter rows have too many partly streamed cache lines.
 constexpr std::int64_t kShortestStreamBytes = 4 * kLineBytes;
-// Nor are shorter columns of a plane, unless they are whole lines.
+// As above, for columns of a plane, unless they are whole cache lines.
 constexpr std::int64_t kShortestColumnBytes = 2 * kLineBytes;
-// Longer elements fill lines by themselves; several of them must fit the scratch of a band.
+// Longer elements fill whole cache lines without bands, and too few fit in the scratch memory of a
+// band.
 constexpr std::int64_t kLongestStreamedBytes = 4 * kLineBytes;
-// Of a row of the source, in a task: bands that share lines find them in the second-level cache.
+// The part of a source row in a task, so that bands that share lines find them in the second-level
+// cache.
 constexpr std::int64_t kPartBytes = std::int64_t{1} << 13;
 
-// The axis along which the source is densest, of those in [0, end) that it moves along; -1 if none.
+// The axis in [0, end) along which the source is densest. Ignores strides of 0. -1 if there is not
+// one.
 int densest_of(const SmallVec<Axis>& axes, int end) {
   int densest = -1;
   for (int i = end - 1; i >= 0; --i) {
-    if (axes[i].source_stride_bytes == 0) continue;  // the same elements again: a loop
+    if (axes[i].source_stride_bytes == 0) continue;  // repeats the elements: a loop
     if (densest < 0 ||
         magnitude(axes[i].source_stride_bytes) < magnitude(axes[densest].source_stride_bytes)) {
       densest = i;
@@ -64,7 +67,7 @@ Loop parts_loop(CopyPlan& plan, Count count, std::int64_t extent, std::int64_t p
   return {count, (extent - 1) / plan.part + 1};
 }
 
-// Long rows are cut; of short ones a task has many.
+// Long rows are cut; a task has many short rows.
 void plan_rows(CopyPlan& plan, Walk walk, std::int64_t itemsize_bytes, std::int64_t total_bytes,
                const CopyLimits& limits) {
   Axis innermost{1, itemsize_bytes, itemsize_bytes};
@@ -88,7 +91,7 @@ void plan_rows(CopyPlan& plan, Walk walk, std::int64_t itemsize_bytes, std::int6
     plan.rows.source_step_bytes = rows.source_stride_bytes;
     parts = parts_loop(plan, Count::kRows, rows.extent, limits.piece_bytes / row_bytes);
   }
-  // Few short rows, of which there are many times as few: all of them are a task.
+  // A task has all rows of the innermost loop if these are few and short.
   if (parts.extent == 1 && !walk.axes.empty()) {
     const Axis& groups = walk.axes[walk.axes.size() - 1];
     if (groups.extent <= limits.piece_bytes / row_bytes / plan.rows.count) {
@@ -102,8 +105,8 @@ void plan_rows(CopyPlan& plan, Walk walk, std::int64_t itemsize_bytes, std::int6
   plan.loops.push_back(parts);
 }
 
-// The axis of the columns: where the source is denser than along the target's innermost axis. -1 if
-// nowhere is.
+// The axis of the columns: along it the source is denser than along the target's innermost axis. -1
+// without such an axis.
 int columns_of(const SmallVec<Axis>& axes) {
   const int innermost = axes.size() - 1;
   const int densest = densest_of(axes, innermost);
@@ -150,7 +153,7 @@ void plan_planes(CopyPlan& plan, Walk walk, std::int64_t itemsize_bytes, int col
     plan.plane.target_step_bytes = planes.target_stride_bytes;
     plan.plane.source_step_bytes = planes.source_stride_bytes;
   }
-  // All planes must begin their lines alike, or none is taken to.
+  // Bands begin at cache lines only if all planes begin at the same place of a line.
   plan.bands = bands_of(plan.plane);
   for (const Axis& axis : walk.axes) {
     if (axis.target_stride_bytes % kLineBytes != 0) plan.bands.share_lines = plan.streams;
@@ -172,7 +175,7 @@ void plan_planes(CopyPlan& plan, Walk walk, std::int64_t itemsize_bytes, int col
   }
 }
 
-// Dense rows of both sides that are shorter than a line become the elements.
+// Rows that are dense on both sides and shorter than a cache line become the elements.
 std::int64_t fuse_elements(Walk& walk, std::int64_t itemsize_bytes) {
   while (walk.axes.size() > 1) {
     const Axis& innermost = walk.axes[walk.axes.size() - 1];
@@ -261,7 +264,7 @@ void run_rows(const CopyPlan& plan, Simd simd, std::int64_t begin, std::int64_t 
   }
 }
 
-// The bytes of a band that has just been written, and is in the caches.
+// Swaps the bytes of a band that was just written and is in the caches.
 void swap_band(const CopyPlan& plan, const Plane& plane, const Band& band) {
   const Rows column{.extent = band.rows,
                     .itemsize_bytes = plane.itemsize_bytes,
@@ -309,7 +312,7 @@ CopyPlan make_plan(Walk walk, std::int64_t itemsize_bytes, std::int64_t swap_uni
                 .source = walk.source};
   const bool in_order = order == Order::kAsIndexed;
   plan.parallel = !in_order;
-  // Bytes that are swapped are written twice, the second time in the caches.
+  // Swapped bytes are written twice, the second time in the caches, so they are not streamed.
   plan.streams = !in_order && plan.swap_unit_bytes == 1;
   if (!in_order) itemsize_bytes = fuse_elements(walk, itemsize_bytes);
   const int columns = in_order || walk.axes.empty() ? -1 : columns_of(walk.axes);
@@ -336,14 +339,14 @@ void copy_view(std::byte* target_block, const StridedView& target, const std::by
   Walk walk = make_walk(target_block, target, source_block, source);
   const bool any_order = arrange(walk, target.itemsize_bytes);
   if (any_order && swap_unit_bytes <= 1) {
-    // A dense run that one thread copies through the caches is not worth a plan.
+    // A plan costs more than it saves for a dense run that one thread copies through the caches.
     const std::optional<std::int64_t> bytes = dense_run_bytes(walk, target.itemsize_bytes);
     if (bytes && *bytes < std::min(limits.parallel_rows_bytes, limits.stream_rows_bytes)) {
       std::memcpy(walk.target, walk.source, static_cast<std::size_t>(*bytes));
       return;
     }
   }
-  // Where elements of the target share bytes, the order of writing shows.
+  // If elements of the target share bytes, the order of writes matters.
   const CopyPlan plan = make_plan(walk, target.itemsize_bytes, swap_unit_bytes,
                                   any_order ? Order::kAny : Order::kAsIndexed, limits);
   const Simd path = simd();

@@ -12,7 +12,7 @@ import gridbuf.transfer.loops;
 namespace gridbuf::loops {
 namespace {
 
-// Addresses are numbers to a plan: nothing is read.
+// Addresses are numbers in a plan and never read.
 std::byte* const target_block = reinterpret_cast<std::byte*>(std::uintptr_t{1} << 40);
 const std::byte* const source_block = reinterpret_cast<std::byte*>(std::uintptr_t{1} << 41);
 
@@ -98,13 +98,13 @@ TEST(Plan, LeavesSmallCopiesToOneThreadAndTheCaches) {
   const std::int64_t n = 64;
   const CopyPlan plan = plan_of(view({n, n, n}, {1, n, n * n}), view({n, n, n}, {n * n, n, 1}));
   EXPECT_FALSE(plan.parallel || plan.streams);
-  // There the planes along the dimension in between are moved together.
+  // In the caches, the planes along the middle dimension are moved together.
   EXPECT_EQ(plan.plane.count, n);
   EXPECT_EQ(plan.plane.source_step_bytes, 8 * n);
   EXPECT_EQ(plan.tasks, plan.bands.count);
 }
 
-// Whatever the loops, every task is run once by any cut of the range.
+// For all loops, every cut of the range runs every task once.
 TEST(Plan, TasksAreACountedSpace) {
   const StridedView target = view({7, 33, 21}, {1, 7, 7 * 33});
   const StridedView source = view({7, 33, 21}, {33 * 21, 21, 1});

@@ -14,7 +14,7 @@ namespace {
 
 using MoveOne = void (*)(const Rows& row, std::byte* target, const std::byte* source);
 
-// A loop of its own for every kind of row: the rows are moved in it and not by calls.
+// A separate loop for every kind of row, so that moves are inlined and not calls.
 template <MoveOne kMoveOne>
 void all(const Rows& rows, std::byte* target, const std::byte* source) {
   for (std::int64_t group = 0; group < rows.groups; ++group) {
@@ -35,7 +35,7 @@ bool is_dense(const Rows& row) {
 
 // ---- Bytes. ----
 
-// Reads and writes what is asked, the middle perhaps twice.
+// Copies kPart to 2 * kPart bytes; may copy the middle twice.
 template <std::size_t kPart>
 void copy_between(std::byte* target, const std::byte* source, std::size_t length_bytes) {
   std::array<std::byte, kPart> first;
@@ -52,8 +52,8 @@ void move_bytes(const Rows& row, std::byte* target, const std::byte* source) {
   std::memcpy(target, source, length_bytes);
 }
 
-// Rows of less than a line, for which a call of memcpy would cost more than they do; at least kPart
-// bytes.
+// Rows shorter than a cache line and of at least kPart bytes, for which a call of memcpy takes
+// longer than the copy.
 template <std::size_t kPart>
 void move_parts(const Rows& row, std::byte* target, const std::byte* source) {
   const auto length_bytes = static_cast<std::size_t>(row.extent * row.itemsize_bytes);
@@ -64,7 +64,7 @@ void move_parts(const Rows& row, std::byte* target, const std::byte* source) {
   copy_between<kPart>(target + length_bytes - left, source + length_bytes - left, left);
 }
 
-// Rows of lines: past the caches, or few lines each.
+// Rows of cache lines: non-temporal, or few lines each.
 template <Simd kSimd, bool kStream>
 void move_lines(const Rows& rows, std::byte* target, const std::byte* source) {
   const DenseRows dense{.length_bytes = rows.extent * rows.itemsize_bytes,
@@ -80,10 +80,10 @@ void move_lines(const Rows& rows, std::byte* target, const std::byte* source) {
 
 // ---- Elements. ----
 
-// Of a stride that is not known to the compiler. It makes vectors of loops where one side's is.
+// A stride that the compiler does not know. It vectorises loops if it knows the stride of one side.
 constexpr std::int64_t kAnyStride = std::numeric_limits<std::int64_t>::min();
 
-// kItemsize 0: of any length.
+// kItemsize 0: elements of any length.
 template <std::size_t kItemsize, std::int64_t kTargetStride, std::int64_t kSourceStride>
 void move_elements(const Rows& row, std::byte* target, const std::byte* source) {
   const std::size_t itemsize =
@@ -129,7 +129,7 @@ void swap_units(std::byte* element, std::size_t itemsize) {
   }
 }
 
-// Elements in a row without gaps are one long element.
+// Swaps a row without gaps like one long element.
 void swap_dense(std::byte* bytes, std::size_t length_bytes, std::size_t unit_bytes) {
   if (unit_bytes == 2) return swap_units<2>(bytes, length_bytes);
   if (unit_bytes == 4) return swap_units<4>(bytes, length_bytes);
@@ -165,7 +165,7 @@ MoveRows lines_with(Simd simd) {
   return move_lines<Simd::kPortable, kStream>;
 }
 
-// A single row may be a part of one, of any length.
+// A single row may be a part of a row, of any length.
 MoveRows bytes_of(Simd simd, const Rows& row) {
   constexpr std::int64_t kFewLinesBytes = 512;
   const std::int64_t length_bytes = row.extent * row.itemsize_bytes;

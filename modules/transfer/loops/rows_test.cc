@@ -11,7 +11,7 @@ import gridbuf.transfer.loops;
 namespace gridbuf::loops {
 namespace {
 
-// Every second number of one array, into another one.
+// Copies every second number of one array to a second array.
 void copy_every_second(float* target, const float* source, std::int64_t count) {
   const Rows row{
       .extent = count, .itemsize_bytes = 4, .target_stride_bytes = 4, .source_stride_bytes = 8};

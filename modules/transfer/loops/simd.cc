@@ -28,7 +28,7 @@ std::atomic<int> chosen = kUndecided;
 
 bool is_supported(Simd simd) {
 #if defined(__x86_64__)
-  // __builtin_cpu_supports asks the system too: whether it keeps the registers of a thread.
+  // __builtin_cpu_supports also checks that the system saves the registers of threads.
   if (simd == Simd::kPortable) return true;
   const bool avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 &&
                     __builtin_cpu_supports("bmi2") != 0 && __builtin_cpu_supports("f16c") != 0;
@@ -71,7 +71,7 @@ std::vector<Simd> supported_simd() {
 Simd simd() noexcept {
   const int known = chosen.load(std::memory_order_relaxed);
   if (known != kUndecided) return static_cast<Simd>(known);
-  // Threads that decide at the same time decide the same; what was set meanwhile stays.
+  // Threads that decide at once get equal results. A setting made meanwhile stays.
   int expected = kUndecided;
   const int decided = static_cast<int>(decide());
   return chosen.compare_exchange_strong(expected, decided) ? static_cast<Simd>(decided)

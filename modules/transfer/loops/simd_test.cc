@@ -12,7 +12,7 @@ import gridbuf.transfer.loops;
 namespace gridbuf::loops {
 namespace {
 
-// Runs `work` on every path that this machine has, and leaves the setting as it was.
+// Runs `work` on every path that this machine supports, and restores the setting.
 template <class Work>
 void on_every_path(const Work& work) {
   const Simd before = simd();
@@ -53,7 +53,7 @@ TEST(Simd, RefusesWhatTheProcessorLacks) {
 
 using SimdDeathTest = testing::Test;
 
-// A process of its own each: the variable is read once.
+// Separate processes, because the variable is read once.
 TEST(SimdDeathTest, TakesTheVariableThatNamesWhatThereIs) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_EXIT(

@@ -11,37 +11,38 @@ module gridbuf.transfer.loops;
 namespace gridbuf::loops {
 namespace {
 
-// The scratch of a band: with the source's lines in half of any first-level cache.
+// The scratch memory of a band. Together with the source's lines it is half of a small first-level
+// cache.
 constexpr std::int64_t kScratchBytes = 16384;
 
-// Columns in the scratch at once: whole lines of the source, several for the longer elements.
+// Columns in the scratch memory at once: whole lines of the source, several for longer elements.
 template <int kItemsize>
 constexpr std::int64_t kScratchColumns = kItemsize == 1 || kItemsize == 2 ? 64 : 32;
 
-// Lines this far apart fall into one set of most first-level caches, which have eight ways.
+// Lines at this distance are in one set of most first-level caches, which have eight ways.
 constexpr std::int64_t kConflictStrideBytes = 4096;
 constexpr std::int64_t kWays = 8;
 
-// Squares of columns that are prefetched at once, where registers go to memory directly.
+// Squares of columns that are prefetched at once, if registers are stored directly.
 constexpr std::int64_t kColumnsAhead = 4;
 
-// How many of the first lines of so many rows fall into the same set.
+// How many of the first lines of these rows are in the same set.
 std::int64_t lines_of_a_set(std::int64_t rows, std::int64_t stride_bytes) {
   const std::int64_t power_of_two = std::max(kLineBytes, stride_bytes & -stride_bytes);
   const std::int64_t sets = std::max<std::int64_t>(1, kConflictStrideBytes / power_of_two);
   return (rows + sets - 1) / sets;
 }
 
-// Bands of fewer columns are longer.
+// Bands with fewer columns have more rows.
 constexpr std::int64_t kFewColumns = 64;
 
-// Rows of the source whose lines are half of a first-level cache.
+// The lines of this many rows of the source fill half of a first-level cache.
 constexpr std::int64_t kCachedRows = 256;
 
-// Columns of the target whose lines are that.
+// The lines of this many columns of the target fill half of a first-level cache.
 constexpr std::int64_t kCachedColumns = 256;
 
-// Bytes from there to the next begin of a line.
+// Bytes from `address` to the next begin of a cache line.
 std::int64_t to_line(const std::byte* address) {
   return static_cast<std::int64_t>(-reinterpret_cast<std::uintptr_t>(address) %
                                    static_cast<std::uintptr_t>(kLineBytes));
@@ -49,7 +50,7 @@ std::int64_t to_line(const std::byte* address) {
 
 template <int kItemsize>
 struct ElementOf {
-  using Type = std::uint64_t;  // 16 bytes are a lane, which is moved as a whole
+  using Type = std::uint64_t;  // 16 bytes are a lane, moved as a whole
 };
 template <>
 struct ElementOf<1> {
@@ -64,8 +65,8 @@ struct ElementOf<4> {
   using Type = std::uint32_t;
 };
 
-// The vectors that make a square of elements of that size; of small ones, a square of the widest
-// would need more registers than there are.
+// The vectors of a square of elements of this size. For small elements, a square of the widest
+// vectors would need too many registers.
 template <int kItemsize>
 constexpr int vector_bytes(int widest_bytes) {
   if (kItemsize == 1) return 16;
@@ -107,12 +108,13 @@ Band Bands::operator[](std::int64_t index) const {
 }
 
 Bands bands_of(const Plane& plane) {
-  // As many rows as fill whole lines, about two; more where a band would be few elements.
+  // As many rows as fill about two whole cache lines; more if a band would have few elements.
   const std::int64_t rows_of_two = 2 * kLineBytes / plane.itemsize_bytes;
   const bool conflict = lines_of_a_set(rows_of_two, plane.source_row_stride_bytes) > kWays;
   const std::int64_t lines = std::max<std::int64_t>(conflict ? 1 : 2, kFewColumns / plane.columns);
   std::int64_t rows = std::max<std::int64_t>(1, lines * kLineBytes / plane.itemsize_bytes);
-  // In the caches lines of the target are the farther apart: written one after the other.
+  // In the caches, lines of the target are farther apart than those of the source, so each is
+  // finished first.
   if (!plane.streams && plane.rows > plane.columns) rows = std::max(rows, kCachedRows);
   const std::int64_t before_line_bytes = to_line(plane.target);
   const bool begin_alike = plane.streams && plane.target_column_stride_bytes % kLineBytes == 0 &&

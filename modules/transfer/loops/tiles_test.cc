@@ -13,7 +13,7 @@ import gridbuf.transfer.loops;
 namespace gridbuf::loops {
 namespace {
 
-// Transposes a matrix of doubles, band by band. Any of them could be another thread's.
+// Transposes a matrix of doubles, band by band. Other threads could move some bands.
 void transpose(double* target, const double* source, std::int64_t rows, std::int64_t columns) {
   const Plane plane{.target = reinterpret_cast<std::byte*>(target),
                     .source = reinterpret_cast<const std::byte*>(source),
@@ -55,7 +55,7 @@ struct Case {
   std::int64_t source_gap;
 };
 
-// Moves all bands, last one first, and compares every byte of the target's block.
+// Moves all bands in reverse order, and compares every byte of the target's block.
 void expect_moved(const Case& at, Simd path, bool streams) {
   const std::int64_t target_stride = at.rows * at.itemsize + at.target_gap;
   const std::int64_t source_stride = at.columns * at.itemsize + at.source_gap;
@@ -103,7 +103,7 @@ TEST(Tiles, AreRightAtEveryEdge) {
   }
 }
 
-// In the caches long sides are cut where a first-level cache is half full.
+// In the caches, long sides are cut at half of a first-level cache.
 TEST(Tiles, AreRightAlongLongSidesInTheCaches) {
   for (const Simd path : supported_simd()) {
     for (const std::int64_t itemsize : {1, 2, 4, 8, 16, 12}) {
@@ -114,7 +114,7 @@ TEST(Tiles, AreRightAlongLongSidesInTheCaches) {
   }
 }
 
-// Columns that begin lines at the same row, a few rows in: the first band ends at a line.
+// Cache lines begin at one row in all columns, but not at the first: the first band ends there.
 TEST(Tiles, BandsBeginWithLines) {
   alignas(kLineBytes) std::array<std::byte, 4096> block;
   const Plane plane{.target = block.data() + 40,
@@ -136,7 +136,7 @@ TEST(Tiles, BandsBeginWithLines) {
   EXPECT_EQ(rows, plane.rows);
 }
 
-// Bands are those of one plane; a plane beside it may begin at another place of a line.
+// Bands are computed for one plane; the next plane may begin at another place of a cache line.
 TEST(Tiles, BandsOfAnotherPlaneAreAsGood) {
   constexpr std::int64_t kRows = 257;
   constexpr std::int64_t kStride = 4160;

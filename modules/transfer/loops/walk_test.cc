@@ -19,7 +19,7 @@ StridedView view(Extents shape, Extents strides_bytes, std::int64_t offset_bytes
   return {shape, strides_bytes, offset_bytes, 8};
 }
 
-// Two padded fields in different layouts, walked as the target lies.
+// Two padded fields in different layouts, walked in the order of the target's memory.
 TEST(Walk, IsOrderedByTheTargetAndMergedWhereBothAreDense) {
   const StridedView target = view({4, 3, 2}, {8, 32, 96});  // first dimension fastest
   const StridedView source = view({4, 3, 2}, {8, 64, 192});

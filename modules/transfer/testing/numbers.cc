@@ -18,7 +18,7 @@ namespace {
 
 static_assert(std::numeric_limits<long double>::digits >= 64);
 
-// How a float type is made: bits of the fraction and of the exponent.
+// The numbers of bits of a float type: fraction and exponent.
 struct FloatFormat {
   int fraction_bits;
   int exponent_bits;
@@ -96,7 +96,7 @@ long double value_of(std::uint64_t bits, Number type) {
   return fields.negative ? -magnitude : magnitude;
 }
 
-// Rounded once, to the nearest, in doubt to the even one.
+// Rounded once, to nearest, ties to even.
 std::uint64_t rounded(long double value, Number type, ConversionFlags& flags) {
   const FloatFormat format = format_of(type);
   const int bias = (1 << (format.exponent_bits - 1)) - 1;
@@ -124,9 +124,9 @@ std::uint64_t rounded(long double value, Number type, ConversionFlags& flags) {
   return bits_of(fields, format);
 }
 
-// The first bits of the fraction stay. float16 is made and read without a processor's float
-// instructions in NumPy: its NaN stay as they are, those between float32 and float64 become quiet.
-// bfloat16 is ml_dtypes's: read as a float32 without a change, and made with the sign alone.
+// Keeps the first bits of the fraction. NumPy casts from and to float16 without float instructions,
+// so NaN keep their bits. NaN between float32 and float64 become quiet. ml_dtypes reads bfloat16 as
+// float32 unchanged, and keeps only the sign of a NaN that becomes bfloat16.
 std::uint64_t converted_nan(std::uint64_t bits, Number target, Number source,
                             ConversionFlags& flags) {
   const FloatFormat from = format_of(source);
@@ -187,8 +187,8 @@ void append(std::vector<std::byte>& numbers, Number type, std::uint64_t bits) {
   write_bits(numbers.data() + numbers.size() - itemsize, type, bits);
 }
 
-// Bits of what lies at, just below and just above the powers of two that are limits of some type,
-// and of the halves beside them.
+// The bits of numbers at, just below and just above the powers of two that are limits of a type,
+// and of the halves next to them.
 void append_limits(std::vector<std::byte>& numbers, Number type) {
   ConversionFlags ignored;
   for (const int power : {-149, -126, -25, -24, -15, -14, -1, 0,  1,  7,  8,  10, 11,  15, 16,
@@ -220,7 +220,7 @@ void append_floats(std::vector<std::byte>& numbers, Number type) {
       }
       append(numbers, type, bits_of({negative, exponent, 0}, format));
     }
-    // Around the largest float16, and half of the smallest, where roundings part.
+    // Around the largest float16 and half of the smallest, where the rounding changes.
     for (const long double value : {65504.0L, 65519.0L, 65519.999L, 65520.0L, 65521.0L, 65535.0L,
                                     65536.0L, std::ldexp(1.0L, -25), std::ldexp(1.5L, -25),
                                     std::ldexp(1.0L, -25) * (1 + std::ldexp(1.0L, -23)), 2049.0L,
@@ -244,7 +244,7 @@ std::vector<std::byte> special_numbers(Number type) {
   if (is_float(type)) append_floats(numbers, type);
   std::mt19937_64 random(static_cast<std::uint64_t>(type));
   for (int i = 0; i < 4000; ++i) append(numbers, type, random());
-  // Random bits of a float are nearly never near 1.
+  // Random bits almost never give a float near 1.
   for (int i = 0; i < 4000; ++i) {
     ConversionFlags ignored;
     const long double value =

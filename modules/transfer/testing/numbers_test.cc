@@ -18,8 +18,8 @@ constexpr ConversionFlags kNothing{};
 constexpr ConversionFlags kInvalid{.invalid = true, .overflow = false};
 constexpr ConversionFlags kOverflow{.invalid = false, .overflow = true};
 
-// The bits of a number as another type; what NumPy 2.4.6 and ml_dtypes 0.5.4 make of them is what
-// is expected below.
+// The bits of a number as another type. The tests expect the results of NumPy 2.4.6 and ml_dtypes
+// 0.5.4.
 std::uint64_t converted(std::uint64_t bits, Number target, Number source,
                         ConversionFlags flags = kNothing) {
   std::uint64_t result[2] = {0, 0};
@@ -39,10 +39,10 @@ TEST(DefineConversion, AgreesWithNumPy) {
   EXPECT_EQ(converted(0x7f800001, kFloat16, kFloat32), 0x7c01U);
   EXPECT_EQ(converted(0x7fa00001, kFloat64, kFloat32, kInvalid), 0x7ffc000020000000U);
   EXPECT_EQ(converted(0x7ff4000000000001, kFloat32, kFloat64, kInvalid), 0x7fe00000U);
-  // Halfway between two float16 but for a bit that float32 has no room for: rounded once.
+  // Halfway between two float16 except for a bit that does not fit in float32: rounded once.
   EXPECT_EQ(converted(0x3ff0020000000000, kFloat16, kFloat64), 0x3c00U);
   EXPECT_EQ(converted(0x3ff0020000000001, kFloat16, kFloat64), 0x3c01U);
-  // … and to bfloat16 by way of float32, which loses that bit.
+  // … and to bfloat16 through float32, which loses that bit.
   EXPECT_EQ(converted(0x3ff0100000000001, kBfloat16, kFloat64), 0x3f80U);
   EXPECT_EQ(converted(0x3f808001, kBfloat16, kFloat32), 0x3f81U);
   EXPECT_EQ(converted(0x7fffffff, kBfloat16, kFloat32), 0x7fc0U);

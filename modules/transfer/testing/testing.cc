@@ -24,7 +24,7 @@ import gridbuf.layout.view;
 namespace gridbuf::testing {
 
 void write_random(std::span<std::byte> bytes, std::uint64_t seed) {
-  // A linear congruential generator, of whose states the high bytes are random enough.
+  // A linear congruential generator. The high bytes of its states are random enough.
   std::uint64_t state = seed * 2 + 1;
   const auto next = [&state] {
     state = state * 6364136223846793005u + 1442695040888963407u;
@@ -126,7 +126,7 @@ std::int64_t RandomViews::swap_unit_bytes(std::int64_t itemsize_bytes) {
   return itemsize_bytes % unit == 0 ? unit : itemsize_bytes;
 }
 
-// What is left free behind everything that lies in one step of an axis.
+// The gap behind all elements within one step of an axis.
 std::int64_t RandomViews::gap_bytes(std::int64_t stride_bytes, std::int64_t itemsize_bytes) {
   switch (below(12)) {
     case 0:
@@ -161,8 +161,8 @@ StridedView RandomViews::separate(const Extents& shape, std::int64_t itemsize_by
   std::vector<int> outwards(static_cast<std::size_t>(shape.size()));
   std::iota(outwards.begin(), outwards.end(), 0);
   std::shuffle(outwards.begin(), outwards.end(), random_);
-  // Short axes go outside, mostly, as where they are few fields or vertical levels: otherwise no
-  // axis that is as long as a block would lie densely in a view of many axes.
+  // Short axes are mostly outermost, like a few fields or vertical levels. Otherwise an axis as
+  // long as a block would almost never be dense in a view of many axes.
   if (!once_in(4)) {
     std::sort(outwards.begin(), outwards.end(),
               [&](int a, int b) { return shape[a] > 4 && shape[b] <= 4; });
@@ -219,7 +219,7 @@ std::int64_t bytes_up_to_the_end(const StridedView& view) { return byte_hull(vie
 
 namespace {
 
-// So far next to what is handed out AddressSanitizer watches as well; the fences do the rest.
+// AddressSanitizer also watches this many bytes next to a span; the fences watch the rest.
 constexpr std::int64_t kWatchedBytes = 256;
 
 std::int64_t whole_pages(std::int64_t length_bytes) {

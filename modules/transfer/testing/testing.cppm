@@ -1,21 +1,20 @@
-// gridbuf.transfer.testing: what a copy means, word for word, and views and memory to try it on.
+// gridbuf.transfer.testing: the definition of a copy as a program, and views and memory for tests.
 //
 // Copies have one definition (gridbuf.transfer): as if all elements were read first, and then
-// written in row-major order of the index. `define_copy` is that sentence as a program, without a
-// thought of speed, and every faster way is held against it, byte for byte, padding and
-// surroundings included.
+// written in row-major order of the index. `define_copy` is that sentence as a program, however
+// slow. Tests compare every faster path with it, byte for byte, including padding and surroundings.
 //
-// What it is tried on comes from two places. `RandomViews` makes pairs of views of the kinds that
-// programs have, and of those that break copies: extents around the edges of blocks, lines and
-// vectors, permuted and padded axes, power-of-two strides, negative and zero ones, elements that
-// share bytes. `FencedMemory` is memory between two pages that nobody may touch, so that a load or
-// store that leaves a block ends the process in every build, not only in one with a sanitizer.
+// `RandomViews` makes pairs of views as programs have them, and pairs that break copies. These have
+// extents around the lengths of blocks, cache lines and vectors, and permuted and padded axes.
+// Their strides may be powers of two, negative or zero, and their elements may share bytes.
+// `FencedMemory` is memory between two inaccessible pages. So an access outside a block ends the
+// process in every build, not only with a sanitizer.
 //
-// Casts have one, too: `define_conversion` is what becomes of one number, computed from the fields
-// of the floats, and `special_numbers` are those at which casts break.
+// `define_conversion` is the definition of a cast: it computes the result from the bit fields of
+// the floats. `special_numbers` are numbers at which casts break.
 //
-// The key choice: all of it is drawn from a seed, and a case can be printed as two views. A
-// difference that is found is an example test at once.
+// Key decision: all cases come from a seed, and a case can be printed as two views. So every
+// difference found is an example test at once.
 module;
 
 #include <cstddef>
@@ -53,17 +52,17 @@ void for_each_index(const Extents& shape, const Visit& visit) {
   }
 }
 
-/// The definition of a copy: reads all elements, swaps the bytes of each unit, then writes one
-/// after the other in row-major order. The blocks may be one. Both views must be sound and lie in
+/// The definition of a copy: reads all elements, swaps the bytes of each unit, then writes the
+/// elements in row-major order. Both arguments may be the same block. Requires sound views inside
 /// their blocks.
 void define_copy(std::byte* target_block, const StridedView& target, const std::byte* source_block,
                  const StridedView& source, std::int64_t swap_unit_bytes = 1);
 
-/// The target's bytes after that copy.
+/// The target's bytes after define_copy.
 Bytes expected_copy(const Bytes& target_bytes, const StridedView& target, const Bytes& source_bytes,
                     const StridedView& source, std::int64_t swap_unit_bytes = 1);
 
-/// One copy to try. Blocks begin at or before the views' lowest bytes.
+/// A copy to test. Blocks begin at or before the views' lowest bytes.
 struct CopyCase {
   StridedView target;
   StridedView source;
@@ -72,16 +71,16 @@ struct CopyCase {
 
 std::string to_string(const CopyCase& copy);
 
-/// Converts the number at `source`, and reports.
+/// Converts the number at `source` and returns the flags.
 ConversionFlags define_conversion(std::byte* target, Number target_type, const std::byte* source,
                                   Number source_type);
 
-/// Numbers of a type, side by side: all of 16 bits; else 0 of both signs, subnormals, infinities,
-/// NaN quiet and signalling with payloads at both ends, powers of two and what is beside them, the
-/// limits of all types and the halves between, and random bits.
+/// Adjacent numbers of a type. For 16 bits, all numbers. Else 0 of both signs, subnormals,
+/// infinities, quiet and signalling NaN with payloads at both ends, powers of two and their
+/// neighbours, the limits of all types and the halves between, and random bits.
 std::vector<std::byte> special_numbers(Number type);
 
-/// Draws views. Equal seeds give equal ones.
+/// Draws views. Equal seeds give equal views.
 class RandomViews {
  public:
   explicit RandomViews(std::uint64_t seed) : random_(seed) {}
@@ -92,26 +91,25 @@ class RandomViews {
   bool once_in(std::int64_t times) { return below(times) == 0; }
   std::int64_t one_of(std::initializer_list<std::int64_t> values);
 
-  /// 0 to 4 axes of up to 5 elements, now and then none.
+  /// 0 to 4 axes of up to 5 elements; sometimes an extent is 0.
   Extents small_shape();
-  /// 1 to 5 axes, up to two of them as long as a block, a line or a vector, or one more or less (7,
-  /// 8, 9, 15, … 513); at most `most_elements`.
+  /// 1 to 5 axes; up to two have the length of a block, a cache line or a vector, or one more or
+  /// less (7, 8, 9, 15, … 513). At most `most_elements`.
   Extents edge_shape(std::int64_t most_elements);
   /// 1 to 17, 24, 32 or 48; half of them 1, 2, 4, 8 or 16.
   std::int64_t itemsize_bytes();
   /// A divisor of the item size; mostly 1.
   std::int64_t swap_unit_bytes(std::int64_t itemsize_bytes);
 
-  /// Axes in any order, with gaps of all kinds, some backwards: no element shares a byte with
-  /// another.
+  /// Axes in any order, with gaps of all kinds, some reversed. Elements do not share bytes.
   StridedView separate(const Extents& shape, std::int64_t itemsize_bytes);
-  /// As above, but some axes are repeated (stride 0).
+  /// As `separate`, but some axes are repeated (stride 0).
   StridedView repeated(const Extents& shape, std::int64_t itemsize_bytes);
   /// Any strides that stay small: zero, negative, overlapping.
   StridedView any(const Extents& shape, std::int64_t itemsize_bytes);
 
-  /// A pair for blocks apart: the target mostly separate, the source of any kind, each at an offset
-  /// of its own.
+  /// A pair in separate blocks, each at a random offset. The target is mostly `separate`, the
+  /// source of any kind.
   CopyCase copy_of(const Extents& shape);
 
  private:
@@ -126,18 +124,18 @@ class RandomViews {
 /// The bytes of a block that holds the view, from the block's begin to the view's end.
 std::int64_t bytes_up_to_the_end(const StridedView& view);
 
-/// Memory between two pages that end the process if they are touched.
+/// Memory between two pages on which every access ends the process.
 class FencedMemory {
  public:
-  /// Aborts if the system has no memory.
+  /// Aborts if the system is out of memory.
   explicit FencedMemory(std::int64_t capacity_bytes);
   ~FencedMemory();
   FencedMemory(const FencedMemory&) = delete;
   FencedMemory& operator=(const FencedMemory&) = delete;
 
-  /// The first `length_bytes`: just behind a fence, on a page's border.
+  /// The first `length_bytes`, directly after a fence, aligned to a page.
   std::span<std::byte> behind_fence(std::int64_t length_bytes);
-  /// The last `length_bytes`: what follows is a fence. Aligned only by chance.
+  /// The last `length_bytes`, directly before a fence. Usually not aligned.
   std::span<std::byte> before_fence(std::int64_t length_bytes);
 
  private:
@@ -146,7 +144,7 @@ class FencedMemory {
   std::int64_t capacity_bytes_;
   std::byte* mapping_;
   std::byte* begin_;
-  std::byte* watched_begin_;  // what was handed out last, and what is poisoned next to it
+  std::byte* watched_begin_;  // the last span, and the poison next to it
   std::byte* watched_end_;
 };
 

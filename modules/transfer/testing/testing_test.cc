@@ -54,7 +54,7 @@ TEST(RandomBytes, AreThoseOfTheSeed) {
   EXPECT_NE(random_bytes(100, 1), random_bytes(100, 2));
 }
 
-// The views stay in their blocks, and what they promise about shared bytes holds.
+// The views stay in their blocks, and share bytes only where their description allows it.
 TEST(RandomViews, KeepTheirPromises) {
   RandomViews random(1);
   for (int round = 0; round < 3000; ++round) {
@@ -81,7 +81,7 @@ TEST(RandomViews, KeepTheirPromises) {
   }
 }
 
-// What the tests of copies rely on being tried is drawn often.
+// The cases on which the tests of copies rely are drawn often.
 TEST(RandomViews, DrawEveryEdgeAndEveryItemsize) {
   RandomViews random(2);
   std::set<std::int64_t> extents;
@@ -108,7 +108,7 @@ TEST(FencedMemory, EndsWhereItsFencesBegin) {
   EXPECT_EQ(last.size(), 10u);
 }
 
-TEST(FencedMemoryDeathTest, EndsTheProcessBeside) {
+TEST(FencedMemoryDeathTest, EndsTheProcessOutside) {
   FencedMemory memory(100);
   const auto touch = [](std::byte* byte) { *static_cast<volatile std::byte*>(byte) = {}; };
   EXPECT_DEATH(touch(memory.behind_fence(10).data() - 1), "");

@@ -31,7 +31,7 @@ std::mutex calls_mutex;
 void* event_of(StreamHandle stream) { return reinterpret_cast<void*>(stream); }
 StreamHandle stream_of(void* event) { return reinterpret_cast<StreamHandle>(event); }
 
-// Counts the call, and says whether it is the one that fails.
+// Counts the call and returns whether it must fail.
 bool fails(std::string_view function) {
   FakeRuntime& state = fake();
   ++state.calls;
@@ -52,7 +52,7 @@ int code_of(const absl::Status& status) {
   }
 }
 
-// One call at a time, as its state is the process's.
+// One call at a time, because the state is global.
 #define GRIDBUF_FAKE(name)                               \
   const std::lock_guard one_call_at_a_time(calls_mutex); \
   if (fails(#name)) return fake().error
@@ -69,7 +69,7 @@ const char* error_name(int error) {
       return "cudaErrorUnknown";
   }
 }
-const char* error_text(int) { return "as a test wished"; }
+const char* error_text(int) { return "as a test requested"; }
 
 int versions(int* runtime, int* driver) {
   GRIDBUF_FAKE(versions);

@@ -1,7 +1,7 @@
 // gridbuf.device.cuda.fake: a CUDA runtime without a GPU, for the tests of the CUDA driver.
 //
-// A table like the real one, over an emulated device. It counts its calls, fails where a test says,
-// and has two ordinals, so that switching devices shows.
+// A table of the runtime's functions over an emulated device. It counts its calls, fails on
+// request, and has two ordinals, so that tests see a switch of devices.
 module;
 
 #include <cstdint>
@@ -15,18 +15,18 @@ import gridbuf.device.emulated;
 
 export namespace gridbuf::cuda {
 
-/// What the fake runtime does next, and what it saw. One per process; reset it before a test.
+/// Settings and records of the fake runtime. One per process; reset it before a test.
 struct FakeRuntime {
-  // What a test sets.
+  // Settings.
   std::int64_t failing_call = 0;  // the n-th call from now fails; 0: none
   int error = 999;                // with this number
-  std::string failing_function;   // only calls of this entry count; empty: of any
+  std::string failing_function;   // only calls of this entry count; empty: all calls
   int device_count = 2;
   bool has_pools = true;
   bool has_managed = true;
   bool registers = true;  // host_register works
 
-  // What it saw.
+  // Records.
   std::int64_t calls = 0;
   std::int64_t live_allocations = 0;
   std::int64_t live_registrations = 0;
@@ -36,7 +36,7 @@ struct FakeRuntime {
 };
 
 FakeRuntime& fake();
-/// The emulated device below it.
+/// The emulated device below the fake runtime.
 EmulatedDriver& fake_device();
 const gridbuf_cuda_runtime& fake_runtime();
 

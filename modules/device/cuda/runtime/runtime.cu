@@ -12,7 +12,7 @@ namespace {
 cudaStream_t stream_of(uint64_t handle) { return reinterpret_cast<cudaStream_t>(handle); }
 cudaEvent_t event_of(void* event) { return static_cast<cudaEvent_t>(event); }
 
-// A failure must not stay behind as the "last error" that another library finds.
+// Clears CUDA's "last error", which another library would find.
 int done(cudaError_t error) {
   if (error != cudaSuccess) cudaGetLastError();
   return error;
@@ -175,8 +175,8 @@ int device_type_of(cudaMemoryType type) {
   }
 }
 
-// The runtime has no question for the allocation around an address; the driver's has. Looked up by
-// name, so that nothing links with libcuda.
+// Only CUDA's driver API can find the allocation around an address. The function is looked up by
+// name, to avoid linking with libcuda.
 int allocation_around(const void* address, gridbuf_cuda_pointer* pointer) {
   typedef CUresult (*AddressRange)(CUdeviceptr*, size_t*, CUdeviceptr);
   void* function = nullptr;
@@ -192,7 +192,7 @@ int allocation_around(const void* address, gridbuf_cuda_pointer* pointer) {
   size_t size = 0;
   const CUresult found = reinterpret_cast<AddressRange>(function)(
       &base, &size, reinterpret_cast<CUdeviceptr>(address));
-  if (found != CUDA_SUCCESS) return 0;  // registered host memory: CUDA does not tell
+  if (found != CUDA_SUCCESS) return 0;  // registered host memory: not reported
   pointer->base = base;
   pointer->length_bytes = size;
   return 0;

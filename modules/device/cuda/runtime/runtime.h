@@ -1,9 +1,9 @@
 // The border between gridbuf's CUDA driver and the CUDA runtime: one table of plain C functions.
 //
-// nvcc knows no C++20 modules, and machines without the toolkit have no CUDA headers. So everything
-// that names a CUDA type is behind this header. Each entry is one call of the runtime, without any
-// decision; it returns cudaError_t as an int (0 = done). The decisions are in gridbuf.device.cuda,
-// whose tests bring a table of their own. Streams are handles as in gridbuf.device.
+// nvcc does not compile C++20 modules, and machines without the toolkit lack CUDA headers. So only
+// files behind this header name CUDA types. Each entry is one call of the runtime, without
+// decisions; it returns cudaError_t as an int (0 = done). The decisions are in gridbuf.device.cuda,
+// and its tests pass a fake table. Streams are handles as in gridbuf.device.
 #ifndef GRIDBUF_DEVICE_CUDA_RUNTIME_RUNTIME_H_
 #define GRIDBUF_DEVICE_CUDA_RUNTIME_RUNTIME_H_
 
@@ -33,22 +33,22 @@ typedef struct {
 
 typedef struct {
   int32_t device_type, device_id;  // DLPack's codes; 1: not known to CUDA
-  uint64_t base, length_bytes;     // 0 where CUDA does not tell
+  uint64_t base, length_bytes;     // 0 if CUDA does not report them
 } gridbuf_cuda_pointer;
 
 typedef struct {
   const char* (*error_name)(int error);
   const char* (*error_text)(int error);
 
-  int (*versions)(int* runtime, int* driver);  // 13000 for 13.0; driver 0: no driver here
+  int (*versions)(int* runtime, int* driver);  // 13000 for 13.0; driver 0: not installed
   int (*device_count)(int* count);             // starts the driver
   int (*get_device)(int* device);
   int (*set_device)(int device);
   int (*device_info)(int device, gridbuf_cuda_device* info);
   int (*memory_info)(uint64_t* free_bytes, uint64_t* total_bytes);  // of the current device
 
-  // The default pool of a device keeps at least `bytes` when a stream is synchronised; a higher
-  // setting of somebody else stays.
+  // The default pool of a device keeps at least `bytes` when a stream is synchronised. A higher
+  // existing setting stays.
   int (*pool_keep)(int device, uint64_t bytes);
   int (*pool_trim)(int device);
   int (*malloc_async)(void** address, uint64_t length_bytes, uint64_t stream);
@@ -82,7 +82,7 @@ typedef struct {
   int (*pointer)(const void* address, gridbuf_cuda_pointer* pointer);
 } gridbuf_cuda_runtime;
 
-// The names of all entries, in order: a table is made of functions that have these names.
+// The names of all entries, in order. A table consists of functions with these names.
 #define GRIDBUF_CUDA_RUNTIME_ENTRIES                                                           \
   error_name, error_text, versions, device_count, get_device, set_device, device_info,         \
       memory_info, pool_keep, pool_trim, malloc_async, free_async, malloc_now, malloc_managed, \
@@ -90,11 +90,11 @@ typedef struct {
       stream_create, stream_destroy, stream_synchronize, stream_query, stream_is_non_blocking, \
       device_synchronize, event_create, event_record, stream_wait, event_destroy, pointer
 
-// The table over the CUDA runtime, or null where gridbuf was built without the toolkit. Calls no
-// CUDA function.
+// The table of the CUDA runtime, or null if gridbuf was built without the toolkit. Does not call
+// CUDA.
 const gridbuf_cuda_runtime* gridbuf_cuda_runtime_table(void);
 
-// For tests: enqueues a kernel that lasts so long. GRIDBUF_CUDA_NOT_SUPPORTED without the toolkit.
+// For tests: enqueues a kernel of this duration. GRIDBUF_CUDA_NOT_SUPPORTED without the toolkit.
 int gridbuf_cuda_spin(uint32_t milliseconds, uint64_t stream);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 #include "modules/device/cuda/runtime/runtime.h"
 
-// Built where there is no CUDA toolkit.
+// Built without a CUDA toolkit.
 extern "C" const gridbuf_cuda_runtime* gridbuf_cuda_runtime_table(void) { return nullptr; }
 
 extern "C" int gridbuf_cuda_spin(uint32_t /*milliseconds*/, uint64_t /*stream*/) {

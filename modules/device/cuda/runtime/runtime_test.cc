@@ -8,7 +8,7 @@
 
 namespace {
 
-// Fields of functions lie one behind the other: a table that was filled in short has a null.
+// The fields of functions are adjacent; a missing entry is null.
 TEST(CudaRuntime, HasEveryEntry) {
   const gridbuf_cuda_runtime* table = gridbuf_cuda_runtime_table();
   if (table == nullptr) GTEST_SKIP() << "NOT RUN: built without the CUDA toolkit";
@@ -18,8 +18,8 @@ TEST(CudaRuntime, HasEveryEntry) {
   }
 }
 
-// What can be asked without a driver. That each entry is the call of its name shows on a GPU
-// (gpu_test) only.
+// Calls that work without a driver. Only a GPU (gpu_test) shows that each entry is the call of its
+// name.
 TEST(CudaRuntime, KnowsItsErrorsAndVersions) {
   const gridbuf_cuda_runtime* table = gridbuf_cuda_runtime_table();
   if (table == nullptr) GTEST_SKIP() << "NOT RUN: built without the CUDA toolkit";
