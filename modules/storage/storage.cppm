@@ -166,7 +166,7 @@ class Storage {
   absl::StatusOr<Owner> export_side(Side side, bool writable) const;
   /// A writable export without an end: gridbuf gave its address to a program.
   void note_unknown_export(Side side) const noexcept;
-  /// Begin and end of a writable export that keeps the storage alive.
+  /// Begin and end of a writable export whose holder keeps the storage alive.
   void add_export(Side side) const noexcept;
   void drop_export(Side side) const noexcept;
 
@@ -188,8 +188,8 @@ class Storage {
 
   /// A new storage with the same parameters and elements.
   absl::StatusOr<Storage> copy() const;
-  /// Copies the elements of `source` into this storage, on the side that needs the fewest
-  /// transfers. The storages may overlap. kValue if shapes or item sizes differ.
+  /// Copies the elements of `source` into this storage, on the side where that moves the fewest
+  /// bytes. The storages may overlap. kValue if shapes or item sizes differ.
   absl::Status copy_from(const Storage& source) const;
 
  private:
