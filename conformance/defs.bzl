@@ -1,4 +1,4 @@
-"""`conformance_test`: a library's arrays, or its function that takes arrays, judged as a Bazel test.
+"""`conformance_test`: judges the arrays of a library, or a function that takes arrays, as a Bazel test.
 
     load("@gridbuf//conformance:defs.bzl", "conformance_test")
 
@@ -8,8 +8,8 @@
         deps = [":testing"],
     )
 
-The test is `gridbuf-conformance check`: its exit code is the command's, its JUnit report is the test's own
-(`bazel-testlogs/…/test.xml`, a case a rule), and the HTML page is among the test's outputs.
+The test runs `gridbuf-conformance check`. It has the exit code of the command. The JUnit report is the report of the test
+(`bazel-testlogs/…/test.xml`, one case for each rule), and the HTML page is an output of the test.
 """
 
 load("//build_defs:py.bzl", "gridbuf_py_main_test")
@@ -32,15 +32,15 @@ def conformance_test(
     Args:
       name: the target.
       producer: what `check` takes: a name of `gridbuf-conformance list`, or `package.module:Class`, importable from `deps`.
-      consumer: the same for a function that takes arrays; exactly one of the two is given.
+      consumer: the same for a function that takes arrays. Give exactly one of producer and consumer.
       deps: py_library targets with the library and the producer's module.
       data: files they need.
       profile: "smoke", "default", "thorough".
       rules: only these rules: a list of ids and wildcards, as in ["DL-*", "XA-03"]; default: all.
       known: files of known failures (labels).
       seed: varies the plans.
-      time_limit_s: what takes longer over one plan is a TIMEOUT; default: 10.
-      isolate: whether the library runs in a process of its own; False for sanitizers.
+      time_limit_s: a plan that takes longer is a TIMEOUT; default: 10.
+      isolate: whether the library runs in a separate process; False for sanitizers.
       **kwargs: size, timeout, tags, env, visibility, …
     """
     if (producer == None) == (consumer == None):

@@ -202,7 +202,7 @@ Verdict deleter_is_code(const Subject& s) {
 
 Verdict deleter_runs_on_any_thread(const Subject& s) {
   if (s.info.deleter == 0) return unsupported("no deleter to call");
-  return pass();  // it was called on a thread of its own; a wrong one ends the process
+  return pass();  // it was called on a separate thread; a wrong deleter ends the process
 }
 
 Verdict metadata_lives_until_the_deleter(const Subject& s) {

@@ -22,7 +22,7 @@ enum class Outcome : std::uint8_t {
   kFail,      // a MUST is broken
   kAdvisory,  // a SHOULD is not met
   kPass,
-  kBlocked,      // a precondition failed, so this rule could say nothing of its own
+  kBlocked,      // a precondition failed, so this rule could not be judged
   kUntested,     // this machine or this build cannot decide it
   kUnsupported,  // the producer declined, or the plan does not concern the rule
 };
@@ -35,7 +35,7 @@ struct RuleReport {
   Outcome outcome = Outcome::kUnsupported;
   int plans_judged = 0;
   int plans_failed = 0;
-  const Plan* plan = nullptr;  // of the finding; null if there is none, or no plan is at fault
+  const Plan* plan = nullptr;  // of the finding; null if there is none, or no plan caused it
   std::string expected = {};
   std::string actual = {};
   std::string note = {};  // why nothing was judged

@@ -1,4 +1,4 @@
-// What a tensor says of itself, and what lies where it says: read with care.
+// The fields of a tensor, and the memory that they describe, read only after a check of the memory map.
 //
 // Measuring is one step and judging another: no check follows an address, and an address is
 // followed here only where the system says that it is mapped.
@@ -65,7 +65,7 @@ Info measure(const Answer& answer);
 /// Why what a tensor points to is not what it was when it was measured; empty if it is.
 std::string changed_since(const Info& before, const Answer& answer);
 
-/// Calls the deleter on a thread of its own, if there is one and it is code.
+/// Calls the deleter on a separate thread, if it is not NULL and points to code.
 void dispose(const Answer& answer, const Info& info);
 
 }  // namespace gridbuf::conformance

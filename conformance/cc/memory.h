@@ -1,4 +1,4 @@
-// What is mapped where: asked of the system before any address of a tensor is followed.
+// The memory map of the process, which the suite reads before it follows an address of a tensor.
 #ifndef GRIDBUF_CONFORMANCE_CC_MEMORY_H_
 #define GRIDBUF_CONFORMANCE_CC_MEMORY_H_
 

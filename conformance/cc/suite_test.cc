@@ -307,7 +307,7 @@ TEST(Wrong, ADeleterThatFreesNothingIsDL19) {
 }
 
 TEST(Right, ATensorWithoutADeleterIsFine) {
-  // Its memory is somebody else's: here, kept for ever.
+  // Its memory belongs to another object, which is never freed here.
   static std::vector<std::unique_ptr<ReferenceTensor>> kept;
   const Make make = [](const Plan& plan) -> Answer {
     if (plan.name != "shape_2") return Unsupported{"one constant"};

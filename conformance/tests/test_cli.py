@@ -46,7 +46,7 @@ class Dying(Producer):
         os.kill(os.getpid(), signal.SIGSEGV)
 
 class Absent(Producer):
-    import a_module_that_does_not_exist
+    import a_module_that_is_absent
 """
 
 
@@ -306,7 +306,7 @@ def known_libraries(monkeypatch):
     """A survey of `array`, of gridbuf, and of a library that is not installed."""
     entries = {name: producers.BUILT_IN[name] for name in ("array", "gridbuf")}
     entries["absent"] = producers.Entry(
-        "absent", "absent:Producer", "nothing", "a_module_that_does_not_exist", "pip install absent"
+        "absent", "absent:Producer", "nothing", "a_module_that_is_absent", "pip install absent"
     )
     monkeypatch.setattr(producers, "entries", lambda: entries)
     monkeypatch.delitem(sys.modules, "gridbuf", raising=False)

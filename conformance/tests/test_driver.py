@@ -144,7 +144,7 @@ def test_a_flood_costs_little_memory():
 @pytest.mark.parametrize(
     "written, words",
     [
-        ("no-such-producer", "no producer"),
+        ("no-such-producer", "is not a producer"),
         ("no.such.module:Producer", "No module named"),
         ("no/such/file.py:Producer", "no file"),
         (target("Absent"), "producers there: Good"),

@@ -222,7 +222,7 @@ def test_what_does_not_exist_is_refused():
         run("Good", rules="XY-99")
     with pytest.raises(ValueError, match="must be one of smoke, default, thorough, soak"):
         run("Good", profile="quick")
-    with pytest.raises(CannotLoad, match="no producer"):
+    with pytest.raises(CannotLoad, match="is not a producer"):
         producer_run.check_producer("no-such-library")
 
 
