@@ -19,7 +19,9 @@ from pathlib import Path
 try:
     from sphinx.cmd.build import main as sphinx
 except ImportError:
-    raise SystemExit("the site needs Sphinx and more, which are not installed: ./bazelw --docs") from None
+    raise SystemExit(
+        "the site needs Sphinx and more, which are not installed: ./bazelw --docs"
+    ) from None
 
 from gridbuf_conformance import cli
 
@@ -122,10 +124,17 @@ def rule_pages(text: str) -> dict[str, str]:
     index += ["```{raw} html\n:file: ../filter.html\n```\n", ":::{container} rules\n"]
     for group in groups:
         name = group.split()[0].lower()
-        pages[f"reference/rules/{name}.md"] = "# " + re.sub(r"^###", "##", group, flags=re.MULTILINE)
+        pages[f"reference/rules/{name}.md"] = "# " + re.sub(
+            r"^###", "##", group, flags=re.MULTILINE
+        )
         for rule, sentence in re.findall(r"^### (\S+)\n+(.+)$", group, re.MULTILINE):
             index.append(f"- [{rule}](rules/{name}.md#{rule.lower()}) {sentence}")
-    toctree = ["\n:::\n", "```{toctree}\n:hidden:\n", *(f"rules/{p.split('/')[-1][:-3]}" for p in pages), "```\n"]
+    toctree = [
+        "\n:::\n",
+        "```{toctree}\n:hidden:\n",
+        *(f"rules/{p.split('/')[-1][:-3]}" for p in pages),
+        "```\n",
+    ]
     pages["reference/rules.md"] = "\n".join(index + toctree)
     return pages
 
@@ -135,7 +144,10 @@ def cli_page() -> str:
     os.environ.update(COLUMNS="100", NO_COLOR="1")
     parser = cli.parser()
     commands = next(a.choices for a in parser._actions if isinstance(a, argparse._SubParsersAction))
-    page = ["# Help of `gridbuf-conformance`\n", "What each command prints with `--help`. [The reference](../conformance.md) explains it.\n"]
+    page = [
+        "# Help of `gridbuf-conformance`\n",
+        "What each command prints with `--help`. [The reference](../conformance.md) explains it.\n",
+    ]
     for name, command in {"gridbuf-conformance": parser, **commands}.items():
         page.append(f"## `{name}`\n\n```text\n{command.format_help().rstrip()}\n```\n")
     return "\n".join(page)
@@ -146,7 +158,9 @@ def python_pages() -> dict[str, str]:
     pages, entries = {}, []
     for name, what in PYTHON.items():
         if importlib.util.find_spec(name):
-            pages[f"reference/python/{name}.md"] = f"# `{name}`\n\n```{{eval-rst}}\n.. automodule:: {name}\n```\n"
+            pages[f"reference/python/{name}.md"] = (
+                f"# `{name}`\n\n```{{eval-rst}}\n.. automodule:: {name}\n```\n"
+            )
             index.append(f"- [`{name}`]({name}.md): {what}")
             entries.append(name)
     index.append("\n```{toctree}\n:hidden:\n\n" + "\n".join(entries) + "\n```\n")
@@ -168,7 +182,11 @@ def cpp_page(library: str) -> str:
         text = interface.read_text()
         comment = re.match(r"(?://.*\n)*", text)
         purpose = re.sub(r"^// ?", "", comment[0], flags=re.MULTILINE)
-        page += [f"## `import {module_of(text)};`\n", f"From `{interface.relative_to(ROOT)}`.\n", purpose]
+        page += [
+            f"## `import {module_of(text)};`\n",
+            f"From `{interface.relative_to(ROOT)}`.\n",
+            purpose,
+        ]
         page += [f"```{{eval-rst}}\n.. doxygenfile:: {module_of(text)}.h\n```\n"]
     return "\n".join(page)
 
@@ -176,7 +194,9 @@ def cpp_page(library: str) -> str:
 def as_header(interface: str) -> str:
     """A module interface as Doxygen can read it, which does not know modules. Lines keep their numbers."""
     lines = r"^(?:module\s*;|(?:export\s+)?(?:module|import)\s+[\w.:]+\s*;)"
-    return re.sub(r"^(\s*)export\s+(?=[\w{])", r"\1", re.sub(lines, "", interface, flags=re.M), flags=re.M)
+    return re.sub(
+        r"^(\s*)export\s+(?=[\w{])", r"\1", re.sub(lines, "", interface, flags=re.M), flags=re.M
+    )
 
 
 def undocumented() -> list[str]:
@@ -187,8 +207,16 @@ def undocumented() -> list[str]:
         for name in home.__all__:
             thing = getattr(home, name)
             if isinstance(thing, type):
-                members = [(f"{module}.{name}.{k}", v) for k, v in vars(thing).items() if not k.startswith("_")]
-                names += [k for k, v in members if (callable(v) or inspect.isdatadescriptor(v)) and not inspect.getdoc(v)]
+                members = [
+                    (f"{module}.{name}.{k}", v)
+                    for k, v in vars(thing).items()
+                    if not k.startswith("_")
+                ]
+                names += [
+                    k
+                    for k, v in members
+                    if (callable(v) or inspect.isdatadescriptor(v)) and not inspect.getdoc(v)
+                ]
             if (isinstance(thing, type) or inspect.isroutine(thing)) and not thing.__doc__:
                 names.append(f"{module}.{name}")
     return names
@@ -207,9 +235,16 @@ def write(folder: Path, pages: dict[str, str]) -> None:
 
 def make_sources(folder: Path) -> None:
     """The folder that Sphinx reads. A file that is current is left as it is, for the next build."""
-    made = {source: page for source, page in PAGES.items() if not source.startswith("modules/") and not page == "index.md"}
+    made = {
+        source: page
+        for source, page in PAGES.items()
+        if not source.startswith("modules/") and not page == "index.md"
+    }
     made["docs/index.md"] = "index.md"
-    pages = {page: as_myst(with_links((ROOT / source).read_text(), source, page)) for source, page in made.items()}
+    pages = {
+        page: as_myst(with_links((ROOT / source).read_text(), source, page))
+        for source, page in made.items()
+    }
     pages.update(rule_pages((ROOT / "docs/reference/rules.md").read_text()))
     pages["reference/cli.md"] = cli_page()
     pages.update(python_pages())
@@ -237,17 +272,31 @@ def build(out: Path, work: Path) -> int:
     """Builds the site into `out`; intermediate files go to `work`. Returns Sphinx's exit code."""
     for program in ("doxygen", "dot"):
         if not shutil.which(program):
-            raise SystemExit(f"the site needs the program {program}, which is not in PATH: ./bazelw --docs")
+            raise SystemExit(
+                f"the site needs the program {program}, which is not in PATH: ./bazelw --docs"
+            )
     make_sources(work / "source")
     run_doxygen(work / "doxygen")
-    options = ["-W", "--keep-going", "-q", "-b", "html", "-c", str(HERE), "-d", str(work / "doctrees")]
+    options = [
+        "-W",
+        "--keep-going",
+        "-q",
+        "-b",
+        "html",
+        "-c",
+        str(HERE),
+        "-d",
+        str(work / "doctrees"),
+    ]
     options += ["-D", f"breathe_projects.gridbuf={work / 'doxygen/xml'}"]
     return sphinx([*options, str(work / "source"), str(out)])
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("folder", type=Path, help="the site goes to FOLDER/html, what it is made from beside it")
+    parser.add_argument(
+        "folder", type=Path, help="the site goes to FOLDER/html, what it is made from beside it"
+    )
     folder = parser.parse_args().folder.resolve()
     status = build(folder / "html", folder)
     print(f"{len(undocumented())} public Python names have no docstring")

@@ -34,8 +34,10 @@ suppress_warnings = [
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
-napoleon_use_ivar = True  # "Attributes:" of a class describes its members, which are not listed a second time
-autodoc_default_options = {"members": True, "undoc-members": True, "show-inheritance": True}
+napoleon_use_ivar = (
+    True  # "Attributes:" of a class describes its members, which are not listed a second time
+)
+autodoc_default_options = {"members": True, "undoc-members": True}
 # One backtick in a docstring is code, and a link where it names something of gridbuf.
 default_role = "py:obj"
 
@@ -65,6 +67,7 @@ nitpick_ignore_regex = [
 graphviz_output_format = "svg"
 html_theme = "furo"
 html_title = f"gridbuf {release}"
+html_favicon = "static/favicon.svg"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_show_sphinx = False
@@ -98,6 +101,10 @@ def is_a_failure(record: logging.LogRecord) -> bool:
 
 
 def setup(app):
-    for name in ("sphinx.sphinx.directives.other", "sphinx.sphinx.util.docutils", "sphinx.docutils"):
+    for name in (
+        "sphinx.sphinx.directives.other",
+        "sphinx.sphinx.util.docutils",
+        "sphinx.docutils",
+    ):
         logging.getLogger(name).addFilter(is_a_failure)
     app.connect("autodoc-process-docstring", fences_to_blocks)

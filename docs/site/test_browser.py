@@ -59,8 +59,14 @@ def test_every_page_is_readable_on_a_telephone(site, address, page, scheme):
         page.load(Address(address + name))
         page.run(SETTLED)
         problems += [f"{name}: {error}" for error in page.errors]
-        problems += [f"{name}: asks for {url}" for url in page.requests if not url.startswith((address, "data:"))]
-        width = page.run("Math.max(document.body.scrollWidth, document.documentElement.scrollWidth)")
+        problems += [
+            f"{name}: asks for {url}"
+            for url in page.requests
+            if not url.startswith((address, "data:"))
+        ]
+        width = page.run(
+            "Math.max(document.body.scrollWidth, document.documentElement.scrollWidth)"
+        )
         if width > NARROW_PX:
             problems.append(f"{name}: {width} px wide in a window of {NARROW_PX} px")
         contrast = page.run(CONTRAST)
