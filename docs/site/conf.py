@@ -1,5 +1,6 @@
 """Sphinx's configuration. `build_site.py` makes the folder of sources that it is used with."""
 
+import importlib.util
 import logging
 
 import gridbuf
@@ -32,6 +33,8 @@ suppress_warnings = [
 
 # ---- Python ----
 
+# The site is the same without the optional peers.
+autodoc_mock_imports = [name for name in ("xarray",) if not importlib.util.find_spec(name)]
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 napoleon_use_ivar = (
