@@ -1,4 +1,4 @@
-"""Copies the regions of tested files into the documents that show them (`tools/dev docs`); docs/test_snippets.py checks."""
+"""Copies the regions of tested files into the documents that show them (`tools/dev generate`); docs/test_snippets.py checks."""
 
 import pathlib
 import re

@@ -137,6 +137,8 @@ class Page:
             self.errors.append(str(parameters["exceptionDetails"]))
         elif event.get("method") == "Log.entryAdded" and parameters["entry"]["level"] == "error":
             self.errors.append(parameters["entry"]["text"])
+        elif event.get("method") == "Runtime.consoleAPICalled" and parameters["type"] == "error":
+            self.errors.append(str(parameters["args"]))
         elif event.get("method") == "Page.loadEventFired":
             self._loaded += 1
 

@@ -1,0 +1,312 @@
+"""Builds the documentation site: `tools/dev docs`, or `python docs/site/build_site.py FOLDER`.
+
+Sphinx reads a folder that is made here: the pages of docs/ and the READMEs that have a page, with their links adapted, and the
+pages of the reference that are made from the code. `./bazelw --docs` installs the tools; the build uses no network.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import inspect
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+try:
+    from sphinx.cmd.build import main as sphinx
+except ImportError:
+    raise SystemExit(
+        "the site needs Sphinx and more, which are not installed: ./bazelw --docs"
+    ) from None
+
+from gridbuf_conformance import cli
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+
+PYTHON = {
+    "gridbuf": "arrays, layouts and stencils",
+    "gridbuf.storage": "storages",
+    "gridbuf.memory": "host memory",
+    "gridbuf.device": "devices",
+    "gridbuf.mpi": "halo exchange",
+    "gridbuf.xarray": "labelled arrays",
+    "gridbuf.testing": "the emulated device and other help for tests",
+    "gridbuf.compat.gt4py": "the functions of gt4py.storage",
+    "gridbuf_conformance": "the conformance suite",
+}
+"""Each module has a page of the reference. A module that is not there has none."""
+
+LIBRARIES = {
+    library: sorted(
+        path
+        for path in (ROOT / "modules" / library).rglob("*.cppm")
+        if not {"testing", "fuzz", "fake"} & set(path.parts)
+    )
+    for library in "base layout alloc device interface transfer array storage call".split()
+}
+"""The C++ libraries, low ones first, and the module interfaces of each."""
+
+PAGES = {
+    "README.md": "index.md",
+    "docs/README.md": "index.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "benchmarks/README.md": "benchmarks.md",
+    "conformance/README.md": "guide/suite.md",
+    "conformance/cc/README.md": "guide/suite-cc.md",
+    "modules/python/README.md": "reference/python/index.md",
+    **{f"modules/{library}/README.md": f"reference/cpp/{library}.md" for library in LIBRARIES},
+    **{
+        (path := str(p.relative_to(ROOT))): path.removeprefix("docs/")
+        for p in sorted((ROOT / "docs").rglob("*.md"))
+        if p != ROOT / "docs/README.md"
+    },
+}
+"""Files of the repository that have a page, and which."""
+
+LINK = re.compile(
+    r"(?P<code>^ *```.*?^ *```)"
+    r"|(?P<image>!?)\[(?P<text>(?:[^\[\]`]|`[^`]*`)*)\]\((?!https?:|mailto:|#)(?P<path>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)"
+    r"|`[^`\n]*`",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+def with_links(text: str, source: str, page: str) -> str:
+    """The one rule for links to files: to the file's page where it has one, else the file's path as text.
+
+    Args:
+        text: Markdown.
+        source: the file it is from, in the repository.
+        page: the page it goes to, in the site.
+    """
+
+    def link(match: re.Match[str]) -> str:
+        if not match["path"]:
+            return match[0]
+        path = os.path.normpath(os.path.join(os.path.dirname(source), match["path"]))
+        if not (ROOT / path).exists():
+            raise SystemExit(f"{source}: the link to {match['path']} leads nowhere")
+        anchor = match["anchor"] or ""
+        if match["image"]:
+            target = os.path.relpath(path.removeprefix("docs/"), os.path.dirname(page) or ".")
+            return f"![{match['text']}]({target})"
+        if path in PAGES:
+            target = os.path.relpath(PAGES[path], os.path.dirname(page) or ".")
+            return f"[{match['text']}]({target}{anchor})"
+        plain = match["text"].strip("`")
+        return f"`{path}`" if plain in (path, match["path"]) else f"{match['text']} (`{path}`)"
+
+    return LINK.sub(link, text)
+
+
+def as_myst(text: str) -> str:
+    """What GitHub's Markdown writes otherwise: anchors, and diagrams of Mermaid, whose arrows Graphviz draws as well."""
+
+    def graph(match: re.Match[str]) -> str:
+        arrows = re.sub(r"([\w.]+) --> ([\w.]+)", r'"\1" -> "\2"', match[1])
+        style = 'bgcolor="transparent"; node [shape=box, color=gray, fontcolor=gray]; edge [color=gray];'
+        return f"```{{graphviz}}\ndigraph {{\n{style}\n{arrows}}}\n```"
+
+    text = re.sub(r'^<a id="([^"]+)"></a>$', r"(\1)=", text, flags=re.MULTILINE)
+    return re.sub(r"^```mermaid\ngraph TD\n(.*?)^```$", graph, text, flags=re.DOTALL | re.MULTILINE)
+
+
+def rule_pages(text: str) -> dict[str, str]:
+    """reference/rules.md as a page per group, and a first page with a filter over all rules."""
+    head, *groups = re.split(r"^## ", text, flags=re.MULTILINE)
+    pages, index = {}, [re.sub(r"\(#(\w+?)--[\w-]+\)", lambda m: f"(rules/{m[1]}.md)", head)]
+    index += ["```{raw} html\n:file: ../filter.html\n```\n", ":::{container} rules\n"]
+    for group in groups:
+        name = group.split()[0].lower()
+        pages[f"reference/rules/{name}.md"] = "# " + re.sub(
+            r"^###", "##", group, flags=re.MULTILINE
+        )
+        for rule, sentence in re.findall(r"^### (\S+)\n+(.+)$", group, re.MULTILINE):
+            index.append(f"- [{rule}](rules/{name}.md#{rule.lower()}) {sentence}")
+    toctree = [
+        "\n:::\n",
+        "```{toctree}\n:hidden:\n",
+        *(f"rules/{p.split('/')[-1][:-3]}" for p in pages),
+        "```\n",
+    ]
+    pages["reference/rules.md"] = "\n".join(index + toctree)
+    return pages
+
+
+def cli_page() -> str:
+    """The help texts of the command, as it prints them on 100 columns."""
+    os.environ.update(COLUMNS="100", NO_COLOR="1")
+    parser = cli.parser()
+    commands = next(a.choices for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    page = [
+        "# Help of `gridbuf-conformance`\n",
+        "What each command prints with `--help`. [The reference](../conformance.md) explains it.\n",
+    ]
+    for name, command in {"gridbuf-conformance": parser, **commands}.items():
+        page.append(f"## `{name}`\n\n```text\n{command.format_help().rstrip()}\n```\n")
+    return "\n".join(page)
+
+
+def python_pages() -> dict[str, str]:
+    index = [(ROOT / "modules/python/README.md").read_text(), "\n## Modules\n"]
+    pages, entries = {}, []
+    for name, what in PYTHON.items():
+        if importlib.util.find_spec(name):
+            pages[f"reference/python/{name}.md"] = (
+                f"# `{name}`\n\n```{{eval-rst}}\n.. automodule:: {name}\n```\n"
+            )
+            index.append(f"- [`{name}`]({name}.md): {what}")
+            entries.append(name)
+    index.append("\n```{toctree}\n:hidden:\n\n" + "\n".join(entries) + "\n```\n")
+    readme = "modules/python/README.md"
+    # Only the README's own links are to files of the repository.
+    index[0] = with_links(index[0], readme, PAGES[readme])
+    return {**pages, PAGES[readme]: "\n".join(index)}
+
+
+def module_of(interface: str) -> str:
+    return re.search(r"^export module ([\w.]+);", interface, re.MULTILINE)[1]
+
+
+def cpp_page(library: str) -> str:
+    """A library's README, and what each of its module interfaces exports under the text that the interface begins with."""
+    readme = f"modules/{library}/README.md"
+    page = [with_links((ROOT / readme).read_text(), readme, PAGES[readme])]
+    for interface in LIBRARIES[library]:
+        text = interface.read_text()
+        comment = re.match(r"(?://.*\n)*", text)
+        purpose = re.sub(r"^// ?", "", comment[0], flags=re.MULTILINE)
+        page += [
+            f"## `import {module_of(text)};`\n",
+            f"From `{interface.relative_to(ROOT)}`.\n",
+            purpose,
+        ]
+        page += [f"```{{eval-rst}}\n.. doxygenfile:: {module_of(text)}.h\n```\n"]
+    return "\n".join(page)
+
+
+def as_header(interface: str) -> str:
+    """A module interface as Doxygen can read it, which does not know modules. Lines keep their numbers."""
+    lines = r"^(?:module\s*;|(?:export\s+)?(?:module|import)\s+[\w.:]+\s*;)"
+    return re.sub(
+        r"^(\s*)export\s+(?=[\w{])", r"\1", re.sub(lines, "", interface, flags=re.M), flags=re.M
+    )
+
+
+def undocumented() -> list[str]:
+    """The public Python names (functions, classes and their methods and attributes) that have no docstring."""
+    names = []
+    for module in filter(importlib.util.find_spec, PYTHON):
+        try:
+            home = importlib.import_module(module)
+        except ImportError as error:  # xarray is optional
+            print(f"not looked at: {error}")
+            continue
+        for name in home.__all__:
+            thing = getattr(home, name)
+            if isinstance(thing, type):
+                members = [
+                    (f"{module}.{name}.{k}", v)
+                    for k, v in vars(thing).items()
+                    if not k.startswith("_")
+                ]
+                names += [
+                    k
+                    for k, v in members
+                    if (callable(v) or inspect.isdatadescriptor(v)) and not inspect.getdoc(v)
+                ]
+            if (isinstance(thing, type) or inspect.isroutine(thing)) and not thing.__doc__:
+                names.append(f"{module}.{name}")
+    return names
+
+
+def write(folder: Path, pages: dict[str, str]) -> None:
+    for name, text in pages.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
+    for path in folder.rglob("*.md"):
+        if str(path.relative_to(folder)) not in pages:
+            path.unlink()
+
+
+def make_sources(folder: Path) -> None:
+    """The folder that Sphinx reads. A file that is current is left as it is, for the next build."""
+    made = {
+        source: page
+        for source, page in PAGES.items()
+        if not source.startswith("modules/") and not page == "index.md"
+    }
+    made["docs/index.md"] = "index.md"
+    pages = {
+        page: as_myst(with_links((ROOT / source).read_text(), source, page))
+        for source, page in made.items()
+    }
+    pages.update(rule_pages((ROOT / "docs/reference/rules.md").read_text()))
+    pages["reference/cli.md"] = cli_page()
+    pages.update(python_pages())
+    pages.update({f"reference/cpp/{library}.md": cpp_page(library) for library in LIBRARIES})
+    write(folder, pages)
+    for image in [*(ROOT / "docs").glob("*.png"), *(ROOT / "docs/images").iterdir()]:
+        target = folder / image.relative_to(ROOT / "docs")
+        target.parent.mkdir(exist_ok=True)
+        shutil.copy2(image, target)
+    shutil.copy2(HERE / "filter.html", folder)
+
+
+def run_doxygen(folder: Path) -> None:
+    headers = folder / "interfaces"
+    headers.mkdir(parents=True, exist_ok=True)
+    for interface in (path for paths in LIBRARIES.values() for path in paths):
+        text = interface.read_text()
+        (headers / f"{module_of(text)}.h").write_text(as_header(text))
+    options = {"INPUT": f'"{headers}"', "OUTPUT_DIRECTORY": f'"{folder}"'}
+    text = (HERE / "Doxyfile").read_text() + "".join(f"{k} = {v}\n" for k, v in options.items())
+    subprocess.run(["doxygen", "-"], input=text, text=True, check=True)
+
+
+def build(out: Path, work: Path) -> int:
+    """Builds the site into `out`; intermediate files go to `work`. Returns Sphinx's exit code."""
+    for program in ("doxygen", "dot"):
+        if not shutil.which(program):
+            raise SystemExit(
+                f"the site needs the program {program}, which is not in PATH: ./bazelw --docs"
+            )
+    make_sources(work / "source")
+    run_doxygen(work / "doxygen")
+    options = [
+        "-W",
+        "--keep-going",
+        "-q",
+        "-b",
+        "html",
+        "-c",
+        str(HERE),
+        "-d",
+        str(work / "doctrees"),
+    ]
+    options += ["-D", f"breathe_projects.gridbuf={work / 'doxygen/xml'}"]
+    return sphinx([*options, str(work / "source"), str(out)])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument(
+        "folder", type=Path, help="the site goes to FOLDER/html, what it is made from beside it"
+    )
+    folder = parser.parse_args().folder.resolve()
+    status = build(folder / "html", folder)
+    print(f"{len(undocumented())} public Python names have no docstring")
+    print(f"{'built with the warnings above' if status else 'built'}: {folder / 'html/index.html'}")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

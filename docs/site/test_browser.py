@@ -1,0 +1,95 @@
+"""The site in a real browser. It fails where there is none: nothing here is skipped."""
+
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from browser import HOW_TO_INSTALL, find_chromium, open_page
+
+NARROW_PX = 400
+CONTRAST = """(() => {
+  const style = getComputedStyle(document.body);
+  const luminance = (css) => css.match(/[\\d.]+/g).slice(0, 3).map((v) => v / 255)
+    .map((v) => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
+  const [text, page] = [luminance(style.color), luminance(style.backgroundColor)];
+  return {dark: page < text, ratio: (Math.max(text, page) + .05) / (Math.min(text, page) + .05)};
+})()"""
+SETTLED = "new Promise((done) => setTimeout(done, 50))"
+
+
+class Address(str):
+    """What `Page.load` asks of a path."""
+
+    def as_uri(self) -> str:
+        return str(self)
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="module")
+def address(site):
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=site)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield Address(f"http://127.0.0.1:{server.server_port}/")
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def page():
+    chromium = find_chromium()
+    assert chromium, f"there is no Chromium, so the site is not tested; {HOW_TO_INSTALL}"
+    with open_page(chromium) as page:
+        yield page
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_is_readable_on_a_telephone(site, address, page, scheme):
+    page.prefer(scheme)
+    page.resize(NARROW_PX)
+    problems = []
+    for path in sorted(site.rglob("*.html")):
+        name = str(path.relative_to(site))
+        if name.startswith("_static"):
+            continue
+        page.load(Address(address + name))
+        page.run(SETTLED)
+        problems += [f"{name}: {error}" for error in page.errors]
+        problems += [
+            f"{name}: asks for {url}"
+            for url in page.requests
+            if not url.startswith((address, "data:"))
+        ]
+        width = page.run(
+            "Math.max(document.body.scrollWidth, document.documentElement.scrollWidth)"
+        )
+        if width > NARROW_PX:
+            problems.append(f"{name}: {width} px wide in a window of {NARROW_PX} px")
+        contrast = page.run(CONTRAST)
+        if contrast["ratio"] < 7 or contrast["dark"] != (scheme == "dark"):
+            problems.append(f"{name}: {scheme} theme, contrast {contrast}")
+    assert not problems, "\n".join(problems)
+
+
+def test_the_search_finds_a_function(address, page):
+    page.load(Address(address + "search.html?q=from_array"))
+    found = """new Promise((done) => {
+      const look = () => document.querySelector("#search-results li a") ? done(document.querySelector("#search-results").innerText) : setTimeout(look, 50);
+      look();
+    })"""
+    assert "from_array" in page.run(found)
+    assert not page.errors
+
+
+def test_the_filter_of_the_rules(address, page):
+    page.load(Address(address + "reference/rules.html"))
+    page.run("document.getElementById('rule-filter').focus()")
+    for key in "PB-01":
+        page.type_key(key)
+    shown = "[...document.querySelectorAll('.rules li')].filter((e) => e.checkVisibility()).map((e) => e.innerText)"
+    assert [rule.split()[0] for rule in page.run(shown)] == ["PB-01"]
+    assert page.run("document.getElementById('rule-count').textContent").startswith("1 of ")
