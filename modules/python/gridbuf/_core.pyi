@@ -3448,7 +3448,7 @@ def _storage_storage(
         Which of two buffers is current. For both buffers of one storage, pass the `sync_state` of
         that storage.
     shape : int or sequence of int, optional
-        Extents in elements, each 0 or more; at most 64. Only without data.
+        Extents in elements, each 0 or more; at most 64. Only with `copy=False` and without data.
     defaults : str, optional
         Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
         the dimensions by name. Default: no preset.
