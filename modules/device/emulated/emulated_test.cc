@@ -522,7 +522,7 @@ TEST_F(EmulatedDriverTest, SaysWhatItIs) {
     EXPECT_EQ(info.host_accessible, kind != DeviceType::kCuda);
     EXPECT_TRUE(info.device_accessible);
   }
-  EXPECT_NE(driver.info()[0].second.find("no GPU"), std::string::npos);
+  EXPECT_NE(driver.info()[0].second.find("without a GPU"), std::string::npos);
 }
 
 TEST(EmulatedStatistics, CountWhatCopiesMoveBetweenTheSides) {

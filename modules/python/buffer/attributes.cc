@@ -11,6 +11,7 @@ module;
 #include <string>
 
 #include "modules/python/support/attributes.h"
+#include "modules/python/support/docstrings.h"
 
 module gridbuf.python.buffer;
 
@@ -137,107 +138,75 @@ py::object to_array(const BufferObject& buffer, py::handle dtype, py::handle cop
 }
 
 void add_properties(Attributes& type) {
-  type.get("strides", numbers<&Layout::strides_bytes>,
-           "Bytes from an element to the next one, per dimension.")
+  type.get("strides", numbers<&Layout::strides_bytes>, doc("Buffer.strides"))
       .get(
           "nbytes", [](const BufferObject& buffer) { return buffer.array.memory.nbytes(); },
-          "Bytes of all elements, without padding.")
+          doc("Buffer.nbytes"))
       .get(
           "size",
           [](const BufferObject& buffer) {
             return buffer.array.memory.nbytes() / buffer.array.layout.itemsize_bytes();
           },
-          "The number of elements, without padding.")
-      .get("itemsize", number<&Layout::itemsize_bytes>, "Bytes of one element.")
-      .get("dims", dims,
-           "Names of the dimensions: 'I', 'J', 'K' or the number of a data dimension.")
-      .get("layout", numbers<&Layout::layout>,
-           "The layout map: entry i is the rank of dimension i, 0 for the largest stride.")
-      .get("aligned_index", numbers<&Layout::aligned_index>, "The index whose element is aligned.")
-      .get("alignment_size", number<&Layout::alignment_bytes>,
-           "Bytes: the address of every element whose index in the contiguous dimension is "
-           "aligned_index's\nis a multiple of it. 1 means no constraint. A view has the alignment "
-           "that still holds for it.")
+          doc("Buffer.size"))
+      .get("itemsize", number<&Layout::itemsize_bytes>, doc("Buffer.itemsize"))
+      .get("dims", dims, doc("Buffer.dims"))
+      .get("layout", numbers<&Layout::layout>, doc("Buffer.layout"))
+      .get("aligned_index", numbers<&Layout::aligned_index>, doc("Buffer.aligned_index"))
+      .get("alignment_size", number<&Layout::alignment_bytes>, doc("Buffer.alignment_size"))
       .get(
           "memory",
           [](const BufferObject& buffer) {
             return make_text(memory_name(buffer.array.memory.device.type));
           },
-          "Where the elements are: 'host', 'pinned', 'managed' or 'device'.")
-      .get("device", device,
-           "'gpu' for device and managed memory, None for host and pinned memory.")
-      .get("stream", stream,
-           "The CUDA stream that orders gridbuf's own work on the memory, as an integer (1: the "
-           "legacy\ndefault stream); None for host memory.")
+          doc("Buffer.memory"))
+      .get("device", device, doc("Buffer.device"))
+      .get("stream", stream, doc("Buffer.stream"))
       .get(
           "readonly", [](const BufferObject& buffer) { return buffer.array.memory.readonly; },
-          "Whether exports forbid writing.")
-      .get("base", base, "The Buffer of the whole allocation, or None if this is it.")
-      .get("plan", plan,
-           "The gridbuf.LayoutPlan of the allocation that this buffer shows all or a part of; None "
-           "where\nanother library made the memory.")
+          doc("Buffer.readonly"))
+      .get("base", base, doc("Buffer.base"))
+      .get("plan", plan, doc("Buffer.plan"))
       .get(
           "T", [](const BufferObject& buffer) { return transposed(buffer, py::args()); },
-          "The view with the dimensions in reverse order.")
-      .get("__gt_dims__", dims, "The names of the dimensions, for GT4Py.")
-      .get("__gt_origin__", origin,
-           "The aligned index in the order I, J, K, 0, 1, ...: the default origin of a stencil "
-           "call.")
-      .get("default_origin", origin, "The same as __gt_origin__.")
-      .get("__array_interface__", make_array_interface,
-           "NumPy's array interface, version 3. Absent for dtypes that it cannot name (bfloat16, "
-           "FP8).")
-      .get("__array_struct__", make_array_struct,
-           "NumPy's array interface as a C struct in a capsule. Absent for what it cannot name.")
+          doc("Buffer.T"))
+      .get("__gt_dims__", dims, doc("Buffer.__gt_dims__"))
+      .get("__gt_origin__", origin, doc("Buffer.__gt_origin__"))
+      .get("default_origin", origin, doc("Buffer.default_origin"))
+      .get("__array_interface__", make_array_interface, doc("Buffer.__array_interface__"))
+      .get("__array_struct__", make_array_struct, doc("Buffer.__array_struct__"))
       .get("__cuda_array_interface__", make_cuda_array_interface,
-           "The CUDA array interface, version 3, with stream. Absent for memory that CUDA devices "
-           "do not\nreach.")
-      .get("__gt_data_interface__", make_data_interface,
-           "For GT4Py: an entry under None for the host and under 'gpu' for the device, each an "
-           "array\ninterface with dims and halo. Memory of both sides has both entries; acquire of "
-           "its host\nentry waits for the device.");
+           doc("Buffer.__cuda_array_interface__"))
+      .get("__gt_data_interface__", make_data_interface, doc("Buffer.__gt_data_interface__"));
 }
 
 void add_methods(Attributes& type) {
   type.def(
           "to_numpy", [](const BufferObject& buffer) { return ndarray_of(self_of(buffer)); },
-          "to_numpy(self, /)\n--\n\nAn ndarray over the same memory.")
-      .def("transpose", transposed,
-           "transpose(self, /, *axes)\n--\n\n"
-           "The view whose dimension i is dimension axes[i]; without axes, all in reverse order.\n"
-           "Names and aligned index follow. Raises IndexError or ValueError for axes that are not "
-           "a permutation.")
-      .def("broadcast_to", broadcast, py::arg("shape"), py::pos_only(),
-           "broadcast_to(self, shape, /)\n--\n\n"
-           "A read-only view repeated to `shape` by NumPy's rule, without copying.")
+          doc("Buffer.to_numpy"))
+      .def("transpose", transposed, doc("Buffer.transpose"))
+      .def("broadcast_to", broadcast, py::arg("shape"), py::pos_only(), doc("Buffer.broadcast_to"))
       .def(
           "toreadonly", [](const BufferObject& buffer) { return readonly_view(self_of(buffer)); },
-          "toreadonly(self, /)\n--\n\nA view whose exports forbid writing.")
-      .def("copy", copy, py::arg("memory") = py::none(),
-           "copy(self, /, memory=None)\n--\n\n"
-           "A new Buffer with the same elements, dims, layout and alignment, in memory 'host', "
-           "'pinned',\n'managed' or 'device'; None: the same as now.")
+          doc("Buffer.toreadonly"))
+      .def("copy", copy, py::arg("memory") = py::none(), doc("Buffer.copy"))
       .def(
           "synchronize", [](const BufferObject& buffer) { wait_for_host(buffer); },
-          "synchronize(self, /)\n--\n\n"
-          "Waits for what is pending on the Buffer's stream. Returns at once for host memory.")
+          doc("Buffer.synchronize"))
       .def(
           "__copy__", [](const BufferObject& buffer) { return copy(buffer, py::none()); },
-          "__copy__(self, /)\n--\n\nThe same as copy().")
+          doc("Buffer.__copy__"))
       .def(
           "__deepcopy__",
           [](const BufferObject& buffer, py::handle) { return copy(buffer, py::none()); },
-          py::arg("memo"), py::pos_only(), "__deepcopy__(self, memo, /)\n--\n\nThe same as copy().")
+          py::arg("memo"), py::pos_only(), doc("Buffer.__deepcopy__"))
       .def(
           "__reduce_ex__",
           [](const BufferObject& buffer, py::handle protocol) {
             return reduced(self_of(buffer), to_integer(protocol.ptr(), "protocol"));
           },
-          py::arg("protocol"), py::pos_only(),
-          "__reduce_ex__(self, protocol, /)\n--\n\nElements and all parameters, for pickle.")
+          py::arg("protocol"), py::pos_only(), doc("Buffer.__reduce_ex__"))
       .def("__array__", to_array, py::arg("dtype") = py::none(), py::arg("copy") = py::none(),
-           "__array__(self, /, dtype=None, copy=None)\n--\n\n"
-           "An ndarray: a view unless `copy` or a conversion to `dtype` asks for another one.");
+           doc("Buffer.__array__"));
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "modules/python/support/docstrings.h"
 
 module gridbuf.python.buffer;
 
@@ -58,9 +59,9 @@ PyObject* get_dtype(PyObject* self, void*) {
 
 // The attributes that are hot; add_buffer_attributes adds the others.
 PyGetSetDef getters[] = {
-    {"shape", get_shape, nullptr, "Extents, in elements.", nullptr},
-    {"ndim", get_ndim, nullptr, "The number of dimensions.", nullptr},
-    {"dtype", get_dtype, nullptr, "The numpy.dtype of the elements.", nullptr},
+    {"shape", get_shape, nullptr, doc("Buffer.shape"), nullptr},
+    {"ndim", get_ndim, nullptr, doc("Buffer.ndim"), nullptr},
+    {"dtype", get_dtype, nullptr, doc("Buffer.dtype"), nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
@@ -70,16 +71,9 @@ PyCFunction method(Function function) {
 }
 
 PyMethodDef methods[] = {
-    {"__dlpack__", method(dlpack_method), METH_FASTCALL | METH_KEYWORDS,
-     "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
-     "A DLPack capsule: versioned if max_version is (1, 0) or higher, else legacy. Work that is\n"
-     "pending on the memory is ordered before `stream`. dl_device=(1, 0) gets memory of a device "
-     "as\n"
-     "a copy on the host. Raises BufferError for what DLPack cannot describe, ValueError for a\n"
-     "stream that the device does not have."},
+    {"__dlpack__", method(dlpack_method), METH_FASTCALL | METH_KEYWORDS, doc("Buffer.__dlpack__")},
     {"__dlpack_device__", method(dlpack_device_method), METH_NOARGS,
-     "__dlpack_device__($self, /)\n--\n\n"
-     "(1, 0) for host memory, (3, 0) pinned, (13, 0) managed, (2, number) for a device's."},
+     doc("Buffer.__dlpack_device__")},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -117,16 +111,8 @@ PyObject* repr(PyObject* self) {
   return guarded([&] { return make_text(text_of(self)); });
 }
 
-constexpr char kDocumentation[] =
-    "Memory with its meaning: a padded, aligned n-dimensional array in a layout of choice.\n\n"
-    "Made by gridbuf.allocate, in memory of the host or of a device. Exports the array interface\n"
-    "(dict and struct), the CUDA array interface, the buffer protocol, DLPack (capsules and the C\n"
-    "exchange table), __gt_data_interface__, __gt_dims__ and __gt_origin__. Indexing with "
-    "integers, slices, None and ... gives views that\n"
-    "share the memory; a full set of integers gives a NumPy scalar.";
-
 PyType_Slot slots[] = {
-    {Py_tp_doc, const_cast<char*>(kDocumentation)},
+    {Py_tp_doc, const_cast<char*>(doc("Buffer"))},
     {Py_tp_new, reinterpret_cast<void*>(refuse_new)},
     {Py_tp_dealloc, reinterpret_cast<void*>(deallocate)},
     {Py_tp_repr, reinterpret_cast<void*>(repr)},

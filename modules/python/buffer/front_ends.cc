@@ -10,6 +10,8 @@ module;
 #include <string>
 #include <string_view>
 
+#include "modules/python/support/docstrings.h"
+
 module gridbuf.python.buffer;
 
 namespace gridbuf::python {
@@ -149,17 +151,9 @@ py::object get_origin(py::handle obj) {
 }
 
 PyMethodDef functions[] = {
-    {"as_numpy", as_numpy, METH_O,
-     "as_numpy(obj, /)\n--\n\n"
-     "An ndarray over the memory of obj, whatever library made it; never a copy. Raises TypeError\n"
-     "if obj offers no interface, GTNoSuchBufferError if the host cannot read its memory, and\n"
-     "TypeError, ValueError or BufferError with a rule's id if what it says cannot be true."},
+    {"as_numpy", as_numpy, METH_O, doc("as_numpy")},
     {"as_buffer", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(as_buffer)),
-     METH_FASTCALL | METH_KEYWORDS,
-     "as_buffer(obj, *, dims=None)\n--\n\n"
-     "A Buffer over the memory of obj, which it keeps alive; never a copy. dims overrides the "
-     "names\nthat obj declares. Errors as those of as_numpy; DeviceUnavailableError for memory of "
-     "a device\nthat is not there."},
+     METH_FASTCALL | METH_KEYWORDS, doc("as_buffer")},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -229,25 +223,11 @@ void add_import_functions(PyObject* module) {
   auto core = py::reinterpret_borrow<py::module_>(module);
   py::options options;
   options.disable_function_signatures();
-  core.def("as_cupy", as_cupy, py::arg("obj"), py::arg("sync") = true,
-           "as_cupy(obj, sync=True)\n--\n\n"
-           "A cupy.ndarray over the memory of obj; never a copy. Work that is pending on it is "
-           "ordered\nbefore CuPy's current stream, unless sync is False. Raises "
-           "DeviceUnavailableError without\nCuPy or a CUDA device, GTNoSuchBufferError if obj is "
-           "in host memory.")
+  core.def("as_cupy", as_cupy, py::arg("obj"), py::arg("sync") = true, doc("as_cupy"))
       .def("from_interface", from_interface, py::arg("descriptor"), py::arg("owner") = py::none(),
            py::arg("sync") = true, py::kw_only(), py::arg("device") = py::ellipsis(),
-           "from_interface(descriptor, owner=None, sync=True, *, device=...)\n--\n\n"
-           "A Buffer over what a bare dict describes: an array interface, a CUDA array interface, "
-           "or a\ndict of them under None and 'gpu'. owner is kept alive; without one the caller "
-           "keeps the\nmemory. A single interface is CUDA's if it names a stream, unless device "
-           "says None or 'gpu'.\nsync=False does not wait for that stream. Errors as those of "
-           "as_buffer.")
-      .def("get_origin", get_origin, py::arg("obj"), py::pos_only(),
-           "get_origin(obj, /)\n--\n\n"
-           "The default origin that obj declares (__gt_origin__, then default_origin), as a tuple "
-           "of ints\nin the order I, J, K, 0, 1, ...; that of its Buffer for a plain array; else "
-           "None.");
+           doc("from_interface"))
+      .def("get_origin", get_origin, py::arg("obj"), py::pos_only(), doc("get_origin"));
 }
 
 }  // namespace gridbuf::python

@@ -9,6 +9,8 @@ module;
 #include <span>
 #include <string>
 
+#include "modules/python/support/docstrings.h"
+
 module gridbuf.python.buffer;
 
 namespace gridbuf::python {
@@ -245,51 +247,29 @@ py::object get_dims(py::handle obj, py::handle annotation) {
 
 // ---- The table. ----
 
-// What the documentation and the signature of all functions share.
-#define GRIDBUF_FUNCTION(name, function, parameters, text)                                     \
-  {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)),                \
-   METH_FASTCALL | METH_KEYWORDS,                                                              \
-   name                                                                                        \
-   "(" parameters                                                                              \
-   ", *, backend=None, device=..., layout=None, alignment_size=None, aligned_index=None, "     \
-   "dims=None, populate=False, memory=None)\n--\n\n" text                                      \
-   "\n\nSizes are in elements, alignment_size is in bytes. Each keyword is looked up in this " \
-   "order: passed, backend's preset,\ndata, fallback. memory: 'host', 'pinned', 'managed' or " \
-   "'device'; device='gpu' means memory='device'. Raises TypeError\nfor values of a wrong "    \
-   "kind, ValueError for values out of bounds, MemoryError, and DeviceUnavailableError where " \
-   "there\nis no device, or no CuPy for a plain array on one."}
-#define GRIDBUF_LIKE "; what is not given is taken from data."
-#define GRIDBUF_SHAPE "shape, dtype='float64'"
-#define GRIDBUF_DATA "data, dtype=None"
+template <class Function>
+PyMethodDef with_keywords(const char* name, Function function, const char* text) {
+  return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)),
+          METH_FASTCALL | METH_KEYWORDS, text};
+}
 
 PyMethodDef functions[] = {
-    GRIDBUF_FUNCTION("allocate",
-                     (Functions::function<kAllocate, Functions::made<resolve, make_buffer_only>>),
-                     GRIDBUF_SHAPE, "A Buffer with undefined elements."),
-    GRIDBUF_FUNCTION(
-        "plan", (Functions::function<kPlan, Functions::made<resolve, make_plan_only>>),
-        GRIDBUF_SHAPE,
-        "The plan, a gridbuf.LayoutPlan, that allocate would use, without any memory."),
-    GRIDBUF_FUNCTION("empty", Functions::empty, GRIDBUF_SHAPE,
-                     "An ndarray with undefined elements; its base is a Buffer."),
-    GRIDBUF_FUNCTION("zeros", Functions::zeros, GRIDBUF_SHAPE,
-                     "An ndarray of zeros; its base is a Buffer."),
-    GRIDBUF_FUNCTION("ones", Functions::ones, GRIDBUF_SHAPE,
-                     "An ndarray of ones; its base is a Buffer."),
-    GRIDBUF_FUNCTION("full", Functions::full, "shape, fill_value, dtype='float64'",
-                     "An ndarray of fill_value, cast as numpy.full casts it."),
-    GRIDBUF_FUNCTION("empty_like", Functions::empty_like, GRIDBUF_DATA,
-                     "An ndarray with undefined elements" GRIDBUF_LIKE),
-    GRIDBUF_FUNCTION("zeros_like", Functions::zeros_like, GRIDBUF_DATA,
-                     "An ndarray of zeros" GRIDBUF_LIKE),
-    GRIDBUF_FUNCTION("ones_like", Functions::ones_like, GRIDBUF_DATA,
-                     "An ndarray of ones" GRIDBUF_LIKE),
-    GRIDBUF_FUNCTION("full_like", Functions::full_like, "data, fill_value, dtype=None",
-                     "An ndarray of fill_value" GRIDBUF_LIKE),
-    GRIDBUF_FUNCTION("from_array", (Functions::function<kFromArray, from_array>), GRIDBUF_DATA,
-                     "An ndarray with a copy of data" GRIDBUF_LIKE),
+    with_keywords("allocate",
+                  (Functions::function<kAllocate, Functions::made<resolve, make_buffer_only>>),
+                  doc("allocate")),
+    with_keywords("plan", (Functions::function<kPlan, Functions::made<resolve, make_plan_only>>),
+                  doc("plan")),
+    with_keywords("empty", Functions::empty, doc("empty")),
+    with_keywords("zeros", Functions::zeros, doc("zeros")),
+    with_keywords("ones", Functions::ones, doc("ones")),
+    with_keywords("full", Functions::full, doc("full")),
+    with_keywords("empty_like", Functions::empty_like, doc("empty_like")),
+    with_keywords("zeros_like", Functions::zeros_like, doc("zeros_like")),
+    with_keywords("ones_like", Functions::ones_like, doc("ones_like")),
+    with_keywords("full_like", Functions::full_like, doc("full_like")),
+    with_keywords("from_array", (Functions::function<kFromArray, from_array>), doc("from_array")),
     {"_restore", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(restore)),
-     METH_FASTCALL, "For unpickling."},
+     METH_FASTCALL, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -302,21 +282,10 @@ void add_functions(PyObject* module) {
   options.disable_function_signatures();
   core.def("register_preset", register_preset_by_name, py::arg("name"), py::kw_only(),
            py::arg("device") = py::none(), py::arg("alignment_size") = 1,
-           py::arg("layout") = py::none(),
-           "register_preset(name, *, device=None, alignment_size=1, layout=(0, 1, 2))\n--\n\n"
-           "Makes a preset known to `backend`.\n\nlayout: the ranks of I, J and K (0 for the "
-           "largest stride), or \"C\" or \"F\" for an order by\nposition. alignment_size: bytes. "
-           "Raises ValueError for a name that has another preset.")
-      .def(
-          "presets", presets,
-          "presets()\n--\n\n"
-          "What each preset gives: {name: {\"device\": ..., \"alignment_size\": bytes, \"layout\": "
-          "...}}.")
+           py::arg("layout") = py::none(), doc("register_preset"))
+      .def("presets", presets, doc("presets"))
       .def("get_dims", get_dims, py::arg("obj"), py::arg("annotation") = py::none(),
-           "get_dims(obj, annotation=None)\n--\n\n"
-           "The names of an array's dimensions: `__gt_dims__`, else a `dims` attribute of valid "
-           "names, else\nthe annotation, else None. Raises ValueError for a `__gt_dims__` that is "
-           "wrong.");
+           doc("get_dims"));
 }
 
 }  // namespace gridbuf::python

@@ -8,6 +8,8 @@ module;
 #include <limits>
 #include <string>
 
+#include "modules/python/support/docstrings.h"
+
 module gridbuf.python.buffer;
 
 namespace gridbuf::python {
@@ -56,7 +58,7 @@ PyObject* restore(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
 
 PyMethodDef functions[] = {
     {"_restore_plan", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(restore)),
-     METH_FASTCALL, "For unpickling."},
+     METH_FASTCALL, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -83,9 +85,6 @@ std::string difference_from(const Layout& layout, py::handle found) {
   return difference(layout, py::cast<const Layout&>(found));
 }
 
-constexpr char kDocumentation[] =
-    "Where the elements of an array are, without any memory: a value to print, compare and draw.\n"
-    "\nMade by gridbuf.plan(...) and Buffer.plan.";
 py::object refuse_call(PyObject*, PyObject*) {
   raise(ErrorClass::kType,
         "gridbuf.LayoutPlan cannot be called; use gridbuf.plan(shape, dtype, ...)");
@@ -97,42 +96,36 @@ void add_plan_type(PyObject* module) {
   const auto core = py::reinterpret_borrow<py::module_>(module);
   py::options options;
   options.disable_function_signatures();
-  py::class_<Layout> type(core, "LayoutPlan", py::module_local(), py::is_final(), kDocumentation);
-  type.def_property_readonly("shape", numbers<&Layout::shape>, "Extents, in elements.")
-      .def_property_readonly("ndim", number<&Layout::ndim>, "The number of dimensions.")
+  py::class_<Layout> type(core, "LayoutPlan", py::module_local(), py::is_final(),
+                          doc("LayoutPlan"));
+  type.def_property_readonly("shape", numbers<&Layout::shape>, doc("LayoutPlan.shape"))
+      .def_property_readonly("ndim", number<&Layout::ndim>, doc("LayoutPlan.ndim"))
       .def_property_readonly(
           "dims", [](const Layout& layout) { return from_dims(layout.dims()); },
-          "Names of the dimensions.")
-      .def_property_readonly("itemsize", number<&Layout::itemsize_bytes>, "Bytes of one element.")
-      .def_property_readonly("layout", numbers<&Layout::layout>,
-                             "The layout map: ranks, 0 for the largest stride.")
-      .def_property_readonly("strides", numbers<&Layout::strides_bytes>,
-                             "Bytes from an element to the next one, per dimension.")
+          doc("LayoutPlan.dims"))
+      .def_property_readonly("itemsize", number<&Layout::itemsize_bytes>,
+                             doc("LayoutPlan.itemsize"))
+      .def_property_readonly("layout", numbers<&Layout::layout>, doc("LayoutPlan.layout"))
+      .def_property_readonly("strides", numbers<&Layout::strides_bytes>, doc("LayoutPlan.strides"))
       .def_property_readonly("padded_shape", numbers<&Layout::padded_shape>,
-                             "The shape with the contiguous extent rounded up.")
+                             doc("LayoutPlan.padded_shape"))
       .def_property_readonly("alignment_size", number<&Layout::alignment_bytes>,
-                             "Bytes; 1 means no constraint.")
+                             doc("LayoutPlan.alignment_size"))
       .def_property_readonly("aligned_index", numbers<&Layout::aligned_index>,
-                             "The index whose element is aligned.")
+                             doc("LayoutPlan.aligned_index"))
       .def_property_readonly("aligned_offset", number<&Layout::aligned_offset_bytes>,
-                             "Bytes from element (0, ..., 0) to the one at aligned_index.")
-      .def_property_readonly("size", number<&Layout::element_count>,
-                             "The number of elements, without padding.")
-      .def_property_readonly("nbytes", number<&Layout::nbytes>,
-                             "Bytes of all elements, without padding.")
+                             doc("LayoutPlan.aligned_offset"))
+      .def_property_readonly("size", number<&Layout::element_count>, doc("LayoutPlan.size"))
+      .def_property_readonly("nbytes", number<&Layout::nbytes>, doc("LayoutPlan.nbytes"))
       .def_property_readonly("total_bytes", number<&Layout::total_bytes>,
-                             "Bytes from element (0, ..., 0) to the end, padding included.")
+                             doc("LayoutPlan.total_bytes"))
       .def(
           "offset_rule", [](const Layout& layout) { return offset_rule(layout); },
-          "offset_rule(self, /)\n--\n\n"
-          "The offset of an element as a formula of its index, in bytes.")
+          doc("LayoutPlan.offset_rule"))
       .def("draw", draw_plan, py::kw_only(), py::arg("max_columns") = DrawOptions().max_columns,
-           py::arg("max_rows") = DrawOptions().max_rows,
-           "draw(self, /, *, max_columns=24, max_rows=32)\n--\n\n"
-           "Memory as text: a line per row, a mark per element (o element, A aligned, . padding).")
+           py::arg("max_rows") = DrawOptions().max_rows, doc("LayoutPlan.draw"))
       .def("difference", difference_from, py::arg("found"), py::pos_only(),
-           "difference(self, found, /)\n--\n\n"
-           "What differs from another plan, a line per property; '' if nothing does.")
+           doc("LayoutPlan.difference"))
       .def("__repr__", text_of)
       .def("__eq__",
            [](const Layout& layout, py::handle other) {
@@ -142,8 +135,7 @@ void add_plan_type(PyObject* module) {
       // The text holds all that a plan is made from.
       .def("__hash__",
            [](const Layout& layout) { return std::hash<std::string>()(text_of(layout)); })
-      .def("__reduce__", reduce,
-           "__reduce__(self, /)\n--\n\nThe request that makes this plan, for pickle.");
+      .def("__reduce__", reduce, doc("LayoutPlan.__reduce__"));
   close_class<refuse_call>(type, "gridbuf");
   check(PyModule_AddFunctions(module, functions));
 }

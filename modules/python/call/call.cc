@@ -18,6 +18,7 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "modules/python/support/docstrings.h"
 
 module gridbuf.python.call;
 
@@ -464,29 +465,33 @@ py::object refuse_call(PyObject*, PyObject*) {
 
 void add_call_functions(PyObject* module) {
   auto core = py::reinterpret_borrow<py::module_>(module);
+  py::options options;
+  options.disable_function_signatures();
   py::class_<StencilRules, std::shared_ptr<StencilRules>> rules(
-      core, "StencilRules", py::module_local(), py::is_final(), "What was declared of a stencil.");
+      core, "StencilRules", py::module_local(), py::is_final(), doc("StencilRules"));
   rules
       .def("add_field", add_field, py::kw_only(), "name"_a, "dims"_a, "dtype"_a, "data_shape"_a,
            "layout"_a, "alignment_size"_a, "preferred_layout"_a, "preferred_alignment_size"_a,
-           "reach"_a, "is_written"_a, "is_optional"_a)
-      .def("bind_plain", bind_plain)
-      .def("bind", bind, "fields"_a, "origins"_a, "origin"_a, "domain"_a, "hooks"_a = py::none());
+           "reach"_a, "is_written"_a, "is_optional"_a, doc("StencilRules.add_field"))
+      .def("bind_plain", bind_plain, doc("StencilRules.bind_plain"))
+      .def("bind", bind, "fields"_a, "origins"_a, "origin"_a, "domain"_a, "hooks"_a = py::none(),
+           doc("StencilRules.bind"));
   close_class<refuse_call>(rules, "gridbuf._core");
   py::class_<BoundStencil> bound(core, "BoundStencil", py::module_local(), py::is_final(),
-                                 "The fields of one call.");
-  bound.def_readonly("arrays", &BoundStencil::arrays)
-      .def_readonly("wrong", &BoundStencil::wrong)
-      .def_readonly("slow", &BoundStencil::slow)
-      .def_readonly("written", &BoundStencil::written)
-      .def_property_readonly("origins", &BoundStencil::origins)
-      .def_property_readonly("domain", &BoundStencil::domain)
-      .def("begin_write", &BoundStencil::begin_write)
-      .def("end", &BoundStencil::end);
+                                 doc("BoundStencil"));
+  bound.def_readonly("arrays", &BoundStencil::arrays, doc("BoundStencil.arrays"))
+      .def_readonly("wrong", &BoundStencil::wrong, doc("BoundStencil.wrong"))
+      .def_readonly("slow", &BoundStencil::slow, doc("BoundStencil.slow"))
+      .def_readonly("written", &BoundStencil::written, doc("BoundStencil.written"))
+      .def_property_readonly("origins", &BoundStencil::origins, doc("BoundStencil.origins"))
+      .def_property_readonly("domain", &BoundStencil::domain, doc("BoundStencil.domain"))
+      .def("begin_write", &BoundStencil::begin_write, doc("BoundStencil.begin_write"))
+      .def("end", &BoundStencil::end, doc("BoundStencil.end"));
   close_class<refuse_call>(bound, "gridbuf._core");
   py::class_<UseHooks> hooks(core, "FieldHooks", py::module_local(), py::is_final(),
-                             "What an object of another library wants to be called, or None.");
-  hooks.def_readonly("acquire", &UseHooks::acquire).def_readonly("release", &UseHooks::release);
+                             doc("FieldHooks"));
+  hooks.def_readonly("acquire", &UseHooks::acquire, doc("FieldHooks.acquire"))
+      .def_readonly("release", &UseHooks::release, doc("FieldHooks.release"));
   close_class<refuse_call>(hooks, "gridbuf._core");
   core.def("_make_rules", make_rules, py::kw_only(), "name"_a, "on_device"_a,
            "writes_are_declared"_a)

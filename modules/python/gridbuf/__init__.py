@@ -11,7 +11,7 @@ Two ways in:
 >>> import gridbuf
 >>> field = gridbuf.zeros((3, 4, 5), backend="gt:cpu_ifirst")
 >>> field.strides
-(8, 256, 64)
+(8, 64, 256)
 >>> print(gridbuf.plan((3, 4), layout=(1, 0), alignment_size=64).padded_shape)
 (8, 4)
 

@@ -98,10 +98,32 @@ def show_config(mode: Literal["print"] = "print") -> None: ...
 @overload
 def show_config(mode: Literal["dict"]) -> Config: ...
 def show_config(mode: str = "print") -> Config | None:
-    """Versions, build, CPU, memory and devices, for bug reports.
+    """Show versions, build, CPU, memory and devices, for bug reports.
 
-    `mode="print"` prints them; `mode="dict"` returns them as {section: {key: text}}.
-    Raises ValueError for another mode.
+    Parameters
+    ----------
+    mode : {"print", "dict"}, default "print"
+        Whether to print the configuration, or to return it.
+
+    Returns
+    -------
+    dict of str to dict of str, or None
+        With "dict" the texts by section and key.
+
+    Raises
+    ------
+    ValueError
+        `mode` is unknown.
+
+    Notes
+    -----
+    Rules: docs/spec.md 5.47.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> sorted(gridbuf.show_config("dict"))
+    ['build', 'cpu', 'devices', 'memory', 'versions']
     """
     if mode not in ("print", "dict"):
         raise ValueError(f"mode is {mode!r}, but must be 'print' or 'dict'; leave it out to print")

@@ -1,4 +1,8 @@
-"""Types of the compiled core. Shapes and indices are in elements, sizes of memory in bytes."""
+"""Types and docstrings of the compiled core. Shapes and indices are in elements, memory in bytes.
+
+The extension has these docstrings, too: `modules/python/support/docstrings.py` turns them into a
+C++ header.
+"""
 
 import enum
 from collections.abc import Callable, Iterator, Sequence
@@ -55,121 +59,483 @@ class _Preset(TypedDict):
 
 _build_info: Final[dict[str, str]]
 
-class GTNoSuchBufferError(BufferError): ...
-class DeviceUnavailableError(RuntimeError): ...
-class SyncConflictError(RuntimeError): ...
+class GTNoSuchBufferError(BufferError):
+    """The array has no memory on the side (host or device) that the call needs."""
+
+class DeviceUnavailableError(RuntimeError):
+    """There is no device, or no library that drives it."""
+
+class SyncConflictError(RuntimeError):
+    """Host and device both hold newer data in the same region."""
 
 @final
 class LayoutPlan:
-    """Where the elements of an array lie: a value to print, compare, hash, pickle and draw."""
+    """Where the elements of an array are, without memory.
+
+    A value that you can print, compare, hash, pickle and draw. `gridbuf.plan` and `Buffer.plan`
+    return plans; the class cannot be called.
+
+    Notes
+    -----
+    Rules: docs/spec.md 1.1 to 1.33.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> gridbuf.plan((3, 4)) == gridbuf.allocate((3, 4)).plan
+    True
+    """
 
     @property
-    def shape(self) -> tuple[int, ...]: ...
+    def shape(self) -> tuple[int, ...]:
+        """Extents, in elements."""
     @property
-    def ndim(self) -> int: ...
+    def ndim(self) -> int:
+        """Number of dimensions."""
     @property
-    def dims(self) -> tuple[str, ...]: ...
+    def dims(self) -> tuple[str, ...]:
+        """Names of the dimensions: "I", "J", "K", or numbers of data dimensions (docs/spec.md
+        1.7).
+        """
     @property
-    def itemsize(self) -> int: ...
+    def itemsize(self) -> int:
+        """Bytes of one element."""
     @property
-    def layout(self) -> tuple[int, ...]: ...
+    def layout(self) -> tuple[int, ...]:
+        """Layout map: entry i is the rank of dimension i, 0 for the largest stride (docs/spec.md
+        1.2).
+        """
     @property
-    def strides(self) -> tuple[int, ...]: ...
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one element to the next, per dimension."""
     @property
-    def padded_shape(self) -> tuple[int, ...]: ...
+    def padded_shape(self) -> tuple[int, ...]:
+        """Extents, in elements, with the contiguous one rounded up (docs/spec.md 1.19)."""
     @property
-    def alignment_size(self) -> int: ...
+    def alignment_size(self) -> int:
+        """Bytes; 1 means no constraint."""
     @property
-    def aligned_index(self) -> tuple[int, ...]: ...
+    def aligned_index(self) -> tuple[int, ...]:
+        """Index of the aligned element (docs/spec.md 1.18)."""
     @property
-    def aligned_offset(self) -> int: ...
+    def aligned_offset(self) -> int:
+        """Bytes from element (0, ..., 0) to the one at `aligned_index`."""
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """Number of elements, without padding."""
     @property
-    def nbytes(self) -> int: ...
+    def nbytes(self) -> int:
+        """Bytes of all elements, without padding."""
     @property
-    def total_bytes(self) -> int: ...
-    def offset_rule(self) -> str: ...
-    def draw(self, *, max_columns: int = 24, max_rows: int = 32) -> str: ...
-    def difference(self, found: LayoutPlan, /) -> str: ...
+    def total_bytes(self) -> int:
+        """Bytes from element (0, ..., 0) to the end, with padding."""
+    def offset_rule(self) -> str:
+        """Return the offset of an element as a formula of its index.
+
+        Returns
+        -------
+        str
+            The formula; the offset is in bytes.
+
+        Notes
+        -----
+        Rules: docs/spec.md 1.33.
+
+        Examples
+        --------
+        >>> import gridbuf
+        >>> gridbuf.plan((3, 4)).offset_rule()
+        'offset(i0, i1) = 32*i0 + 8*i1 bytes'
+        """
+    def draw(self, *, max_columns: int = 24, max_rows: int = 32) -> str:
+        """Draw the memory as text, a line per row and a mark per element.
+
+        Parameters
+        ----------
+        max_columns : int, default 24
+            How many elements of a row to draw at most.
+        max_rows : int, default 32
+            How many rows to draw at most.
+
+        Returns
+        -------
+        str
+            The drawing: "o" is an element, "A" an aligned one, "." padding.
+
+        Raises
+        ------
+        TypeError
+            A number is not an integer.
+        ValueError
+            A number is below 1.
+
+        Notes
+        -----
+        Rules: docs/spec.md 1.33.
+
+        Examples
+        --------
+        >>> import gridbuf
+        >>> print(gridbuf.plan((2, 3), alignment_size=32).draw())  # doctest: +ELLIPSIS
+        shape (2, 3), itemsize 8 bytes, ...
+        rows run along J: 3 elements and 1 of padding, 8 bytes apart
+                +0  I=0 | A o o . |
+               +32  I=1 | A o o . |
+        o element   A address is a multiple of 32 bytes   . padding
+        <BLANKLINE>
+        """
+    def difference(self, found: LayoutPlan, /) -> str:
+        """Return what differs in another plan, a line per property.
+
+        Parameters
+        ----------
+        found : gridbuf.LayoutPlan
+            The other plan.
+
+        Returns
+        -------
+        str
+            The lines; "" if nothing differs.
+
+        Raises
+        ------
+        TypeError
+            `found` is not a plan.
+
+        Notes
+        -----
+        Rules: docs/spec.md 1.33.
+
+        Examples
+        --------
+        >>> import gridbuf
+        >>> print(gridbuf.plan((3, 4)).difference(gridbuf.plan((3, 4), layout=(1, 0))))
+        layout: wanted (0, 1), found (1, 0)
+        strides_bytes: wanted (32, 8), found (8, 24)
+        <BLANKLINE>
+        """
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
-    def __reduce__(self) -> tuple[Any, ...]: ...
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what pickle makes the plan from."""
 
 @final
 class Buffer:
-    """Memory with its meaning: a padded, aligned n-dimensional array in a layout of choice."""
+    """A padded, aligned n-dimensional array in a layout of your choice.
+
+    `gridbuf.allocate` and `gridbuf.as_buffer` make Buffers, in memory of the host or of a device.
+    The class cannot be called, extended or changed. Integers, slices, None and `...` give views of
+    the same memory. A full set of integers gives a NumPy scalar.
+
+    A Buffer exports the array interface (dict and struct), the CUDA array interface, the buffer
+    protocol, DLPack (capsules and the C exchange table), `__gt_data_interface__`, `__gt_dims__` and
+    `__gt_origin__`.
+
+    Notes
+    -----
+    Rules: docs/spec.md section 5.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> buffer = gridbuf.allocate((3, 4), dims="KI")
+    >>> buffer.to_numpy()[...] = 1
+    >>> buffer[0].dims, float(buffer[0, 0])
+    (('I',), 1.0)
+    """
 
     @property
-    def shape(self) -> tuple[int, ...]: ...
+    def shape(self) -> tuple[int, ...]:
+        """Extents, in elements."""
     @property
-    def strides(self) -> tuple[int, ...]: ...
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one element to the next, per dimension."""
     @property
-    def ndim(self) -> int: ...
+    def ndim(self) -> int:
+        """Number of dimensions."""
     @property
-    def dtype(self) -> np.dtype[Any]: ...
+    def dtype(self) -> np.dtype[Any]:
+        """Element type, a `numpy.dtype`."""
     @property
-    def nbytes(self) -> int: ...
+    def nbytes(self) -> int:
+        """Bytes of all elements, without padding."""
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """Number of elements, without padding."""
     @property
-    def itemsize(self) -> int: ...
+    def itemsize(self) -> int:
+        """Bytes of one element."""
     @property
-    def dims(self) -> tuple[str, ...]: ...
+    def dims(self) -> tuple[str, ...]:
+        """Names of the dimensions: "I", "J", "K", or numbers of data dimensions (docs/spec.md
+        1.7).
+        """
     @property
-    def layout(self) -> tuple[int, ...]: ...
+    def layout(self) -> tuple[int, ...]:
+        """Layout map: entry i is the rank of dimension i, 0 for the largest stride (docs/spec.md
+        1.2).
+        """
     @property
-    def aligned_index(self) -> tuple[int, ...]: ...
+    def aligned_index(self) -> tuple[int, ...]:
+        """Index of the aligned element (docs/spec.md 1.18)."""
     @property
-    def alignment_size(self) -> int: ...
+    def alignment_size(self) -> int:
+        """Bytes. The address of every element whose index in the contiguous dimension is that of
+        `aligned_index` is a multiple of it. 1 means no constraint. A view has the alignment
+        that still holds for it (docs/spec.md 5.37).
+        """
     @property
-    def memory(self) -> _Memory: ...
+    def memory(self) -> _Memory:
+        """Kind of memory: "host", "pinned", "managed" or "device" (docs/spec.md 8.1)."""
     @property
-    def device(self) -> _Device: ...
+    def device(self) -> _Device:
+        """Device: "gpu" for device and managed memory, None for host and pinned memory."""
     @property
-    def stream(self) -> int | None: ...
+    def stream(self) -> int | None:
+        """CUDA stream that orders gridbuf's work on the memory, an int; None for host memory. 1
+        is the legacy default stream (docs/spec.md 8.2).
+        """
     @property
-    def readonly(self) -> bool: ...
+    def readonly(self) -> bool:
+        """Whether exports forbid writing."""
     @property
-    def base(self) -> Buffer | None: ...
+    def base(self) -> Buffer | None:
+        """Buffer of the whole allocation; None if this is it."""
     @property
-    def plan(self) -> LayoutPlan | None: ...
+    def plan(self) -> LayoutPlan | None:
+        """LayoutPlan of the whole allocation; None where another library made the memory."""
     @property
-    def T(self) -> Buffer: ...  # noqa: N802 (NumPy's name)
+    def T(self) -> Buffer:  # noqa: N802 (NumPy's name)
+        """View with the dimensions in reverse order."""
     @property
-    def default_origin(self) -> tuple[int, ...]: ...
+    def default_origin(self) -> tuple[int, ...]:
+        """Same as `__gt_origin__`."""
     @property
-    def __gt_origin__(self) -> tuple[int, ...]: ...
+    def __gt_origin__(self) -> tuple[int, ...]:
+        """Aligned index in the order I, J, K, 0, 1, ...: the default origin of a stencil's call
+        (docs/spec.md 5.33).
+        """
     @property
-    def __gt_dims__(self) -> tuple[str, ...]: ...
+    def __gt_dims__(self) -> tuple[str, ...]:
+        """Names of the dimensions, for GT4Py."""
     @property
-    def __array_interface__(self) -> _ArrayInterface: ...
+    def __array_interface__(self) -> _ArrayInterface:
+        """NumPy's array interface, version 3. Absent for device memory, and for element types
+        that it cannot name (bfloat16, FP8; docs/spec.md 5.27 and 5.28).
+        """
     @property
-    def __array_struct__(self) -> CapsuleType: ...
+    def __array_struct__(self) -> CapsuleType:
+        """NumPy's array interface as a C struct in a capsule. Absent for device memory, dates
+        and narrow floats (docs/spec.md 5.50).
+        """
     @property
-    def __cuda_array_interface__(self) -> _CudaArrayInterface: ...
+    def __cuda_array_interface__(self) -> _CudaArrayInterface:
+        """CUDA array interface, version 3, with `stream`. Absent for memory that a device does
+        not reach (docs/spec.md 5.51).
+        """
     @property
-    def __gt_data_interface__(self) -> dict[Literal["gpu"] | None, _DataInterface]: ...
+    def __gt_data_interface__(self) -> dict[Literal["gpu"] | None, _DataInterface]:
+        """Interface for GT4Py: an entry under None for the host and under "gpu" for the device.
+        Each is an array interface with `dims` and `halo`. Memory of both sides has both
+        entries; `acquire` of the host's entry waits for the device (docs/spec.md 5.54).
+        """
     __dlpack_c_exchange_api__: ClassVar[CapsuleType]
-    def to_numpy(self) -> npt.NDArray[Any]: ...
+    def to_numpy(self) -> npt.NDArray[Any]:
+        """Return an ndarray over the same memory.
+
+        Returns
+        -------
+        numpy.ndarray
+            A view, which keeps the memory alive.
+
+        Raises
+        ------
+        GTNoSuchBufferError
+            The host cannot read the memory.
+
+        Notes
+        -----
+        Rules: docs/spec.md 5.34.
+
+        Examples
+        --------
+        >>> import gridbuf
+        >>> gridbuf.allocate((2, 3)).to_numpy().shape
+        (2, 3)
+        """
     @overload
     def transpose(self, axes: Sequence[SupportsIndex] | None = None, /) -> Buffer: ...
     @overload
-    def transpose(self, *axes: SupportsIndex) -> Buffer: ...
-    def broadcast_to(self, shape: _Shape, /) -> Buffer: ...
-    def toreadonly(self) -> Buffer: ...
-    def copy(self, memory: _Memory | None = None) -> Buffer: ...
-    def synchronize(self) -> None: ...
-    def __copy__(self) -> Buffer: ...
-    def __deepcopy__(self, memo: object, /) -> Buffer: ...
-    def __reduce_ex__(self, protocol: SupportsIndex, /) -> tuple[Any, ...]: ...
+    def transpose(self, *axes: SupportsIndex) -> Buffer:
+        """Return a view with its dimensions in another order.
+
+        Parameters
+        ----------
+        *axes : int, or one sequence of int
+            Dimension i of the result is dimension axes[i]. Without axes, the order is reversed.
+
+        Returns
+        -------
+        gridbuf.Buffer
+            Names, layout and aligned index follow the dimensions.
+
+        Raises
+        ------
+        TypeError
+            An axis is not an integer.
+        IndexError
+            An axis is out of bounds.
+        ValueError
+            The axes are not a permutation.
+
+        Notes
+        -----
+        Rules: docs/spec.md 1.37 and 5.36.
+
+        Examples
+        --------
+        >>> import gridbuf
+        >>> gridbuf.allocate((2, 3, 4)).transpose(2, 0, 1).dims
+        ('K', 'I', 'J')
+        """
+    def broadcast_to(self, shape: _Shape, /) -> Buffer:
+        """Return a read-only view that repeats the elements to a shape.
+
+        Parameters
+        ----------
+        shape : int or sequence of int
+            Extents in elements, as in `numpy.broadcast_to`.
+
+        Returns
+        -------
+        gridbuf.Buffer
+            A view with strides of 0 where it repeats.
+
+        Raises
+        ------
+        TypeError
+            `shape` is not a sequence of integers.
+        ValueError
+            The elements cannot be broadcast to `shape`.
+
+        Notes
+        -----
+        Rules: docs/spec.md 1.38 and 5.38.
+
+        Examples
+        --------
+        >>> import gridbuf
+        >>> gridbuf.allocate((3,)).broadcast_to((2, 3)).strides
+        (0, 8)
+        """
+    def toreadonly(self) -> Buffer:
+        """Return a view whose exports forbid writing.
+
+        Returns
+        -------
+        gridbuf.Buffer
+            A view of the same memory.
+
+        Notes
+        -----
+        Rules: docs/spec.md 5.38.
+
+        Examples
+        --------
+        >>> import gridbuf
+        >>> gridbuf.allocate((3,)).toreadonly().to_numpy().flags.writeable
+        False
+        """
+    def copy(self, memory: _Memory | None = None) -> Buffer:
+        """Return a new Buffer with the same elements and parameters.
+
+        Parameters
+        ----------
+        memory : {"host", "pinned", "managed", "device"}, optional
+            Kind of memory of the copy. Default: that of this Buffer.
+
+        Returns
+        -------
+        gridbuf.Buffer
+            It has the same dims, layout, alignment and aligned index.
+
+        Raises
+        ------
+        TypeError
+            `memory` is not a str.
+        ValueError
+            `memory` is unknown.
+        MemoryError
+            There is not enough memory.
+        DeviceUnavailableError
+            There is no device.
+
+        Notes
+        -----
+        Rules: docs/spec.md 5.39 and 5.57.
+
+        Examples
+        --------
+        >>> import gridbuf
+        >>> buffer = gridbuf.allocate((2, 3), layout=(1, 0))
+        >>> buffer.copy().layout
+        (1, 0)
+        """
+    def synchronize(self) -> None:
+        """Wait for the work that is pending on the Buffer's stream.
+
+        Notes
+        -----
+        Returns at once for host memory.
+
+        Examples
+        --------
+        >>> import gridbuf
+        >>> gridbuf.allocate((3,)).synchronize()
+        """
+    def __copy__(self) -> Buffer:
+        """Return the same as `copy()`."""
+    def __deepcopy__(self, memo: object, /) -> Buffer:
+        """Return the same as `copy()`."""
+    def __reduce_ex__(self, protocol: SupportsIndex, /) -> tuple[Any, ...]:
+        """Return elements and parameters, for pickle."""
     # A full set of integers gives a NumPy scalar, everything else a Buffer; types cannot tell.
     def __getitem__(self, key: _Index | tuple[_Index, ...], /) -> Any: ...
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Any]: ...
     def __array__(
         self, /, dtype: npt.DTypeLike | None = None, copy: bool | None = None
-    ) -> npt.NDArray[Any]: ...
+    ) -> npt.NDArray[Any]:
+        """Return an ndarray of the elements, as NumPy 2 asks for it.
+
+        Parameters
+        ----------
+        dtype : dtype_like, optional
+            Element type. Default: that of this Buffer.
+        copy : bool, optional
+            True always copies, False never. Default: copy only to convert.
+
+        Returns
+        -------
+        numpy.ndarray
+            A view, or a copy.
+
+        Raises
+        ------
+        ValueError
+            `copy` is False and `dtype` needs a conversion.
+
+        Notes
+        -----
+        Rules: docs/spec.md 5.32.
+
+        Examples
+        --------
+        >>> import gridbuf
+        >>> import numpy
+        >>> numpy.asarray(gridbuf.allocate((2, 3), "int16"), "float32").dtype
+        dtype('float32')
+        """
     def __buffer__(self, flags: int, /) -> memoryview: ...
     def __dlpack__(
         self,
@@ -179,8 +545,66 @@ class Buffer:
         max_version: tuple[int, int] | None = None,
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
-    ) -> CapsuleType: ...
-    def __dlpack_device__(self) -> tuple[int, int]: ...
+    ) -> CapsuleType:
+        """Return a DLPack capsule.
+
+        Parameters
+        ----------
+        stream : int, optional
+            Stream of the consumer. Pending work on the memory comes before it. Default: the legacy
+            default stream.
+        max_version : tuple of int, optional
+            Highest DLPack version that the consumer reads. From (1, 0) on the capsule is versioned.
+            Default: a legacy capsule.
+        dl_device : tuple of int, optional
+            Device of the export. (1, 0) gets memory of a device as a copy on the host. Default:
+            where the memory is.
+        copy : bool, optional
+            True always copies, False never. Default: copy only if needed.
+
+        Returns
+        -------
+        capsule
+            It keeps the memory alive.
+
+        Raises
+        ------
+        BufferError
+            DLPack cannot describe the array, or the array is read-only and the capsule a legacy
+            one.
+        ValueError
+            The device does not have this stream.
+
+        Notes
+        -----
+        Rules: docs/spec.md 5.30 and 5.52.
+
+        Examples
+        --------
+        >>> import gridbuf
+        >>> import numpy
+        >>> numpy.from_dlpack(gridbuf.allocate((2, 3))).shape
+        (2, 3)
+        """
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Return DLPack's type and number of the device.
+
+        Returns
+        -------
+        tuple of int
+            (1, 0) for host, (3, 0) for pinned and (13, 0) for managed memory, (2, number) for a
+            device.
+
+        Notes
+        -----
+        Rules: docs/spec.md 5.30.
+
+        Examples
+        --------
+        >>> import gridbuf
+        >>> gridbuf.allocate((3,)).__dlpack_device__() == (1, 0)
+        True
+        """
 
 def allocate(
     shape: _Shape,
@@ -194,7 +618,68 @@ def allocate(
     dims: _Dims | None = None,
     populate: bool = False,
     memory: _Memory | None = None,
-) -> Buffer: ...
+) -> Buffer:
+    """Allocate a Buffer whose elements are undefined.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Extents in elements, each 0 or more; at most 64. One integer is one dimension.
+    dtype : dtype_like, default "float64"
+        Element type: anything `numpy.dtype` takes, of fixed size and without objects.
+    backend : str, optional
+        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
+        the dimensions by name. Default: no preset.
+    device : {None, "gpu"}, optional
+        None is the host. An explicit None overrides the preset. Default: from the preset, else
+        None.
+    layout : sequence of int or callable, optional
+        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
+        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
+        preset, else C order.
+    alignment_size : int, optional
+        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
+        preset, else 1.
+    aligned_index : sequence of int, optional
+        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
+        the same index in the contiguous dimension is aligned, too. Default: zeros.
+    dims : str or sequence of str, optional
+        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
+        dimensions. Default: I, J, K, 0, 1, ...
+    populate : bool, default False
+        Whether to commit the pages now, so that too little memory is a MemoryError here.
+    memory : {"host", "pinned", "managed", "device"}, optional
+        Kind of memory. `device="gpu"` means "device". Default: from `device`.
+
+    Returns
+    -------
+    gridbuf.Buffer
+        An array with names for its dimensions, in a layout of your choice.
+
+    Raises
+    ------
+    TypeError
+        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
+    ValueError
+        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
+    MemoryError
+        There is not enough memory.
+    DeviceUnavailableError
+        There is no device.
+
+    Notes
+    -----
+    Each keyword is looked up in this order: passed, preset, default. Rules: docs/spec.md 5.1 to
+    5.18.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> buffer = gridbuf.allocate((3, 4), alignment_size=64, dims="IJ")
+    >>> buffer.strides, buffer.dims
+    ((64, 8), ('I', 'J'))
+    """
+
 def plan(
     shape: _Shape,
     dtype: npt.DTypeLike | None = "float64",
@@ -207,7 +692,68 @@ def plan(
     dims: _Dims | None = None,
     populate: bool = False,
     memory: _Memory | None = None,
-) -> LayoutPlan: ...
+) -> LayoutPlan:
+    """Return the layout that `allocate` would use, without memory.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Extents in elements, each 0 or more; at most 64. One integer is one dimension.
+    dtype : dtype_like, default "float64"
+        Element type: anything `numpy.dtype` takes, of fixed size and without objects.
+    backend : str, optional
+        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
+        the dimensions by name. Default: no preset.
+    device : {None, "gpu"}, optional
+        None is the host. An explicit None overrides the preset. Default: from the preset, else
+        None.
+    layout : sequence of int or callable, optional
+        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
+        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
+        preset, else C order.
+    alignment_size : int, optional
+        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
+        preset, else 1.
+    aligned_index : sequence of int, optional
+        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
+        the same index in the contiguous dimension is aligned, too. Default: zeros.
+    dims : str or sequence of str, optional
+        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
+        dimensions. Default: I, J, K, 0, 1, ...
+    populate : bool, default False
+        Whether to commit the pages now, so that too little memory is a MemoryError here.
+    memory : {"host", "pinned", "managed", "device"}, optional
+        Kind of memory. `device="gpu"` means "device". Default: from `device`.
+
+    Returns
+    -------
+    gridbuf.LayoutPlan
+        Strides, padding and sizes of such an array.
+
+    Raises
+    ------
+    TypeError
+        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
+    ValueError
+        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
+    MemoryError
+        There is not enough memory.
+    DeviceUnavailableError
+        There is no device.
+
+    Notes
+    -----
+    Each keyword is looked up in this order: passed, preset, default. Rules: docs/spec.md 1.1 to
+    1.33 and 5.2.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> plan = gridbuf.plan((3, 4), layout=(1, 0), alignment_size=64)
+    >>> plan.strides, plan.padded_shape, plan.total_bytes
+    ((8, 64), (8, 4), 256)
+    """
+
 @overload
 def empty(
     shape: _Shape,
@@ -249,7 +795,68 @@ def empty(
     dims: _Dims | None = None,
     populate: bool = False,
     memory: _Memory | None = None,
-) -> npt.NDArray[Any]: ...
+) -> npt.NDArray[Any]:
+    """Return a new array whose elements are undefined.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Extents in elements, each 0 or more; at most 64. One integer is one dimension.
+    dtype : dtype_like, default "float64"
+        Element type: anything `numpy.dtype` takes, of fixed size and without objects.
+    backend : str, optional
+        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
+        the dimensions by name. Default: no preset.
+    device : {None, "gpu"}, optional
+        None is the host. An explicit None overrides the preset. Default: from the preset, else
+        None.
+    layout : sequence of int or callable, optional
+        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
+        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
+        preset, else C order.
+    alignment_size : int, optional
+        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
+        preset, else 1.
+    aligned_index : sequence of int, optional
+        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
+        the same index in the contiguous dimension is aligned, too. Default: zeros.
+    dims : str or sequence of str, optional
+        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
+        dimensions. Default: I, J, K, 0, 1, ...
+    populate : bool, default False
+        Whether to commit the pages now, so that too little memory is a MemoryError here.
+    memory : {"host", "pinned", "managed", "device"}, optional
+        Kind of memory. `device="gpu"` means "device". Default: from `device`.
+
+    Returns
+    -------
+    numpy.ndarray
+        The array; its padding is undefined, too. Its `base` is a `gridbuf.Buffer`. With
+        `device="gpu"` it is a `cupy.ndarray`.
+
+    Raises
+    ------
+    TypeError
+        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
+    ValueError
+        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
+    MemoryError
+        There is not enough memory.
+    DeviceUnavailableError
+        There is no device, or no CuPy for a plain array on one.
+
+    Notes
+    -----
+    Each keyword is looked up in this order: passed, preset, default. Rules: docs/spec.md 5.1 to
+    5.18.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> gridbuf.empty((3, 4), layout=(1, 0)).strides
+    (8, 24)
+    """
+
 @overload
 def zeros(
     shape: _Shape,
@@ -291,7 +898,71 @@ def zeros(
     dims: _Dims | None = None,
     populate: bool = False,
     memory: _Memory | None = None,
-) -> npt.NDArray[Any]: ...
+) -> npt.NDArray[Any]:
+    """Return a new array of zeros.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Extents in elements, each 0 or more; at most 64. One integer is one dimension.
+    dtype : dtype_like, default "float64"
+        Element type: anything `numpy.dtype` takes, of fixed size and without objects.
+    backend : str, optional
+        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
+        the dimensions by name. Default: no preset.
+    device : {None, "gpu"}, optional
+        None is the host. An explicit None overrides the preset. Default: from the preset, else
+        None.
+    layout : sequence of int or callable, optional
+        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
+        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
+        preset, else C order.
+    alignment_size : int, optional
+        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
+        preset, else 1.
+    aligned_index : sequence of int, optional
+        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
+        the same index in the contiguous dimension is aligned, too. Default: zeros.
+    dims : str or sequence of str, optional
+        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
+        dimensions. Default: I, J, K, 0, 1, ...
+    populate : bool, default False
+        Whether to commit the pages now, so that too little memory is a MemoryError here.
+    memory : {"host", "pinned", "managed", "device"}, optional
+        Kind of memory. `device="gpu"` means "device". Default: from `device`.
+
+    Returns
+    -------
+    numpy.ndarray
+        The array of zeros. Its `base` is a `gridbuf.Buffer`. With `device="gpu"` it is a
+        `cupy.ndarray`.
+
+    Raises
+    ------
+    TypeError
+        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
+    ValueError
+        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
+    MemoryError
+        There is not enough memory.
+    DeviceUnavailableError
+        There is no device, or no CuPy for a plain array on one.
+
+    Notes
+    -----
+    Each keyword is looked up in this order: passed, preset, default. Rules: docs/spec.md 5.1 to
+    5.18 and 5.23.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> field = gridbuf.zeros((3, 4, 5), backend="gt:cpu_ifirst", aligned_index=(1, 1, 0))
+    >>> field.strides
+    (8, 64, 256)
+    >>> field[1, 1, 0:1].ctypes.data % 64
+    0
+    """
+
 @overload
 def ones(
     shape: _Shape,
@@ -333,7 +1004,68 @@ def ones(
     dims: _Dims | None = None,
     populate: bool = False,
     memory: _Memory | None = None,
-) -> npt.NDArray[Any]: ...
+) -> npt.NDArray[Any]:
+    """Return a new array of ones.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Extents in elements, each 0 or more; at most 64. One integer is one dimension.
+    dtype : dtype_like, default "float64"
+        Element type: anything `numpy.dtype` takes, of fixed size and without objects.
+    backend : str, optional
+        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
+        the dimensions by name. Default: no preset.
+    device : {None, "gpu"}, optional
+        None is the host. An explicit None overrides the preset. Default: from the preset, else
+        None.
+    layout : sequence of int or callable, optional
+        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
+        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
+        preset, else C order.
+    alignment_size : int, optional
+        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
+        preset, else 1.
+    aligned_index : sequence of int, optional
+        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
+        the same index in the contiguous dimension is aligned, too. Default: zeros.
+    dims : str or sequence of str, optional
+        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
+        dimensions. Default: I, J, K, 0, 1, ...
+    populate : bool, default False
+        Whether to commit the pages now, so that too little memory is a MemoryError here.
+    memory : {"host", "pinned", "managed", "device"}, optional
+        Kind of memory. `device="gpu"` means "device". Default: from `device`.
+
+    Returns
+    -------
+    numpy.ndarray
+        The array of ones. Its `base` is a `gridbuf.Buffer`. With `device="gpu"` it is a
+        `cupy.ndarray`.
+
+    Raises
+    ------
+    TypeError
+        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
+    ValueError
+        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
+    MemoryError
+        There is not enough memory.
+    DeviceUnavailableError
+        There is no device, or no CuPy for a plain array on one.
+
+    Notes
+    -----
+    Each keyword is looked up in this order: passed, preset, default. Rules: docs/spec.md 5.1 to
+    5.18 and 5.23.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> gridbuf.ones((2, 3), "int32").sum()
+    np.int64(6)
+    """
+
 @overload
 def full(
     shape: _Shape,
@@ -378,7 +1110,69 @@ def full(
     dims: _Dims | None = None,
     populate: bool = False,
     memory: _Memory | None = None,
-) -> npt.NDArray[Any]: ...
+) -> npt.NDArray[Any]:
+    """Return a new array of `fill_value`.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Extents in elements, each 0 or more; at most 64. One integer is one dimension.
+    fill_value : scalar or array_like
+        The value of the elements, cast and broadcast as `numpy.full` does.
+    dtype : dtype_like, default "float64"
+        Element type: anything `numpy.dtype` takes, of fixed size and without objects.
+    backend : str, optional
+        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
+        the dimensions by name. Default: no preset.
+    device : {None, "gpu"}, optional
+        None is the host. An explicit None overrides the preset. Default: from the preset, else
+        None.
+    layout : sequence of int or callable, optional
+        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
+        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
+        preset, else C order.
+    alignment_size : int, optional
+        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
+        preset, else 1.
+    aligned_index : sequence of int, optional
+        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
+        the same index in the contiguous dimension is aligned, too. Default: zeros.
+    dims : str or sequence of str, optional
+        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
+        dimensions. Default: I, J, K, 0, 1, ...
+    populate : bool, default False
+        Whether to commit the pages now, so that too little memory is a MemoryError here.
+    memory : {"host", "pinned", "managed", "device"}, optional
+        Kind of memory. `device="gpu"` means "device". Default: from `device`.
+
+    Returns
+    -------
+    numpy.ndarray
+        The array of `fill_value`. Its `base` is a `gridbuf.Buffer`. With `device="gpu"` it is a
+        `cupy.ndarray`.
+
+    Raises
+    ------
+    TypeError
+        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
+    ValueError
+        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
+    MemoryError
+        There is not enough memory.
+    DeviceUnavailableError
+        There is no device, or no CuPy for a plain array on one.
+
+    Notes
+    -----
+    Each keyword is looked up in this order: passed, preset, default. Rules: docs/spec.md 5.21.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> gridbuf.full((2, 3), 7, "int32").tolist()
+    [[7, 7, 7], [7, 7, 7]]
+    """
+
 @overload
 def empty_like(
     data: npt.NDArray[_Scalar],
@@ -420,7 +1214,72 @@ def empty_like(
     dims: _Dims | None = None,
     populate: bool = False,
     memory: _Memory | None = None,
-) -> npt.NDArray[Any]: ...
+) -> npt.NDArray[Any]:
+    """Return a new array whose elements are undefined, with the shape of `data`.
+
+    Parameters
+    ----------
+    data : array_like
+        A Buffer, an array of any library, or anything `numpy.asarray` takes. It gives the shape,
+        and what you do not pass.
+    dtype : dtype_like, optional
+        Element type: anything `numpy.dtype` takes, of fixed size and without objects. Default: that
+        of `data`.
+    backend : str, optional
+        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
+        the dimensions by name. Default: no preset.
+    device : {None, "gpu"}, optional
+        None is the host. An explicit None overrides the preset. Default: from the preset, else
+        None.
+    layout : sequence of int or callable, optional
+        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
+        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
+        preset, else from `data`, else C order.
+    alignment_size : int, optional
+        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
+        preset, else from `data`, else 1.
+    aligned_index : sequence of int, optional
+        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
+        the same index in the contiguous dimension is aligned, too. Default: from `data`, else
+        zeros.
+    dims : str or sequence of str, optional
+        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
+        dimensions. Default: from `data`, else I, J, K, 0, 1, ...
+    populate : bool, default False
+        Whether to commit the pages now, so that too little memory is a MemoryError here.
+    memory : {"host", "pinned", "managed", "device"}, optional
+        Kind of memory. `device="gpu"` means "device". Default: from `device`.
+
+    Returns
+    -------
+    numpy.ndarray
+        The array; its padding is undefined, too. Its `base` is a `gridbuf.Buffer`. With
+        `device="gpu"` it is a `cupy.ndarray`.
+
+    Raises
+    ------
+    TypeError
+        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
+    ValueError
+        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
+    MemoryError
+        There is not enough memory.
+    DeviceUnavailableError
+        There is no device, or no CuPy for a plain array on one.
+
+    Notes
+    -----
+    Each keyword is looked up in this order: passed, preset, `data`, default. Rules: docs/spec.md
+    5.17 and 5.19.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> data = gridbuf.ones((3, 4), "float32", layout=(1, 0))
+    >>> gridbuf.empty_like(data).strides
+    (4, 12)
+    """
+
 @overload
 def zeros_like(
     data: npt.NDArray[_Scalar],
@@ -462,7 +1321,72 @@ def zeros_like(
     dims: _Dims | None = None,
     populate: bool = False,
     memory: _Memory | None = None,
-) -> npt.NDArray[Any]: ...
+) -> npt.NDArray[Any]:
+    """Return a new array of zeros, with the shape of `data`.
+
+    Parameters
+    ----------
+    data : array_like
+        A Buffer, an array of any library, or anything `numpy.asarray` takes. It gives the shape,
+        and what you do not pass.
+    dtype : dtype_like, optional
+        Element type: anything `numpy.dtype` takes, of fixed size and without objects. Default: that
+        of `data`.
+    backend : str, optional
+        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
+        the dimensions by name. Default: no preset.
+    device : {None, "gpu"}, optional
+        None is the host. An explicit None overrides the preset. Default: from the preset, else
+        None.
+    layout : sequence of int or callable, optional
+        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
+        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
+        preset, else from `data`, else C order.
+    alignment_size : int, optional
+        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
+        preset, else from `data`, else 1.
+    aligned_index : sequence of int, optional
+        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
+        the same index in the contiguous dimension is aligned, too. Default: from `data`, else
+        zeros.
+    dims : str or sequence of str, optional
+        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
+        dimensions. Default: from `data`, else I, J, K, 0, 1, ...
+    populate : bool, default False
+        Whether to commit the pages now, so that too little memory is a MemoryError here.
+    memory : {"host", "pinned", "managed", "device"}, optional
+        Kind of memory. `device="gpu"` means "device". Default: from `device`.
+
+    Returns
+    -------
+    numpy.ndarray
+        The array of zeros. Its `base` is a `gridbuf.Buffer`. With `device="gpu"` it is a
+        `cupy.ndarray`.
+
+    Raises
+    ------
+    TypeError
+        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
+    ValueError
+        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
+    MemoryError
+        There is not enough memory.
+    DeviceUnavailableError
+        There is no device, or no CuPy for a plain array on one.
+
+    Notes
+    -----
+    Each keyword is looked up in this order: passed, preset, `data`, default. Rules: docs/spec.md
+    5.17 and 5.19.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> data = gridbuf.ones((3, 4), "float32", layout=(1, 0))
+    >>> gridbuf.zeros_like(data).strides
+    (4, 12)
+    """
+
 @overload
 def ones_like(
     data: npt.NDArray[_Scalar],
@@ -504,7 +1428,72 @@ def ones_like(
     dims: _Dims | None = None,
     populate: bool = False,
     memory: _Memory | None = None,
-) -> npt.NDArray[Any]: ...
+) -> npt.NDArray[Any]:
+    """Return a new array of ones, with the shape of `data`.
+
+    Parameters
+    ----------
+    data : array_like
+        A Buffer, an array of any library, or anything `numpy.asarray` takes. It gives the shape,
+        and what you do not pass.
+    dtype : dtype_like, optional
+        Element type: anything `numpy.dtype` takes, of fixed size and without objects. Default: that
+        of `data`.
+    backend : str, optional
+        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
+        the dimensions by name. Default: no preset.
+    device : {None, "gpu"}, optional
+        None is the host. An explicit None overrides the preset. Default: from the preset, else
+        None.
+    layout : sequence of int or callable, optional
+        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
+        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
+        preset, else from `data`, else C order.
+    alignment_size : int, optional
+        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
+        preset, else from `data`, else 1.
+    aligned_index : sequence of int, optional
+        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
+        the same index in the contiguous dimension is aligned, too. Default: from `data`, else
+        zeros.
+    dims : str or sequence of str, optional
+        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
+        dimensions. Default: from `data`, else I, J, K, 0, 1, ...
+    populate : bool, default False
+        Whether to commit the pages now, so that too little memory is a MemoryError here.
+    memory : {"host", "pinned", "managed", "device"}, optional
+        Kind of memory. `device="gpu"` means "device". Default: from `device`.
+
+    Returns
+    -------
+    numpy.ndarray
+        The array of ones. Its `base` is a `gridbuf.Buffer`. With `device="gpu"` it is a
+        `cupy.ndarray`.
+
+    Raises
+    ------
+    TypeError
+        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
+    ValueError
+        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
+    MemoryError
+        There is not enough memory.
+    DeviceUnavailableError
+        There is no device, or no CuPy for a plain array on one.
+
+    Notes
+    -----
+    Each keyword is looked up in this order: passed, preset, `data`, default. Rules: docs/spec.md
+    5.17 and 5.19.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> data = gridbuf.ones((3, 4), "float32", layout=(1, 0))
+    >>> gridbuf.ones_like(data).strides
+    (4, 12)
+    """
+
 @overload
 def full_like(
     data: npt.NDArray[_Scalar],
@@ -549,7 +1538,73 @@ def full_like(
     dims: _Dims | None = None,
     populate: bool = False,
     memory: _Memory | None = None,
-) -> npt.NDArray[Any]: ...
+) -> npt.NDArray[Any]:
+    """Return a new array of `fill_value`, with the shape of `data`.
+
+    Parameters
+    ----------
+    data : array_like
+        A Buffer, an array of any library, or anything `numpy.asarray` takes. It gives the shape,
+        and what you do not pass.
+    fill_value : scalar or array_like
+        The value of the elements, cast and broadcast as `numpy.full` does.
+    dtype : dtype_like, optional
+        Element type: anything `numpy.dtype` takes, of fixed size and without objects. Default: that
+        of `data`.
+    backend : str, optional
+        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
+        the dimensions by name. Default: no preset.
+    device : {None, "gpu"}, optional
+        None is the host. An explicit None overrides the preset. Default: from the preset, else
+        None.
+    layout : sequence of int or callable, optional
+        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
+        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
+        preset, else from `data`, else C order.
+    alignment_size : int, optional
+        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
+        preset, else from `data`, else 1.
+    aligned_index : sequence of int, optional
+        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
+        the same index in the contiguous dimension is aligned, too. Default: from `data`, else
+        zeros.
+    dims : str or sequence of str, optional
+        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
+        dimensions. Default: from `data`, else I, J, K, 0, 1, ...
+    populate : bool, default False
+        Whether to commit the pages now, so that too little memory is a MemoryError here.
+    memory : {"host", "pinned", "managed", "device"}, optional
+        Kind of memory. `device="gpu"` means "device". Default: from `device`.
+
+    Returns
+    -------
+    numpy.ndarray
+        The array of `fill_value`. Its `base` is a `gridbuf.Buffer`. With `device="gpu"` it is a
+        `cupy.ndarray`.
+
+    Raises
+    ------
+    TypeError
+        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
+    ValueError
+        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
+    MemoryError
+        There is not enough memory.
+    DeviceUnavailableError
+        There is no device, or no CuPy for a plain array on one.
+
+    Notes
+    -----
+    Each keyword is looked up in this order: passed, preset, `data`, default. Rules: docs/spec.md
+    5.19 and 5.21.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> gridbuf.full_like([1.0, 2.0], 7).tolist()
+    [7.0, 7.0]
+    """
+
 @overload
 def from_array(
     data: npt.NDArray[_Scalar],
@@ -591,35 +1646,409 @@ def from_array(
     dims: _Dims | None = None,
     populate: bool = False,
     memory: _Memory | None = None,
-) -> npt.NDArray[Any]: ...
+) -> npt.NDArray[Any]:
+    """Return a new array with a copy of `data`.
+
+    Parameters
+    ----------
+    data : array_like
+        A Buffer, an array of any library, or anything `numpy.asarray` takes. It gives the shape,
+        and what you do not pass.
+    dtype : dtype_like, optional
+        Element type: anything `numpy.dtype` takes, of fixed size and without objects. Default: that
+        of `data`.
+    backend : str, optional
+        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
+        the dimensions by name. Default: no preset.
+    device : {None, "gpu"}, optional
+        None is the host. An explicit None overrides the preset. Default: from the preset, else
+        None.
+    layout : sequence of int or callable, optional
+        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
+        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
+        preset, else from `data`, else C order.
+    alignment_size : int, optional
+        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
+        preset, else from `data`, else 1.
+    aligned_index : sequence of int, optional
+        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
+        the same index in the contiguous dimension is aligned, too. Default: from `data`, else
+        zeros.
+    dims : str or sequence of str, optional
+        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
+        dimensions. Default: from `data`, else I, J, K, 0, 1, ...
+    populate : bool, default False
+        Whether to commit the pages now, so that too little memory is a MemoryError here.
+    memory : {"host", "pinned", "managed", "device"}, optional
+        Kind of memory. `device="gpu"` means "device". Default: from `device`.
+
+    Returns
+    -------
+    numpy.ndarray
+        The copy. Elements are converted as `astype` does. Its `base` is a `gridbuf.Buffer`. With
+        `device="gpu"` it is a `cupy.ndarray`.
+
+    Raises
+    ------
+    TypeError
+        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
+    ValueError
+        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
+    MemoryError
+        There is not enough memory.
+    DeviceUnavailableError
+        There is no device, or no CuPy for a plain array on one.
+
+    Notes
+    -----
+    Each keyword is looked up in this order: passed, preset, `data`, default. Rules: docs/spec.md
+    5.22, 5.65 and 7.17.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> copy = gridbuf.from_array([[1, 2], [3, 4]], "float32", layout=(1, 0))
+    >>> copy.tolist(), copy.strides
+    ([[1.0, 2.0], [3.0, 4.0]], (4, 8))
+    """
+
 def register_preset(
     name: str,
     *,
     device: _Device = None,
     alignment_size: SupportsIndex = 1,
     layout: Sequence[SupportsIndex] | Literal["C", "F"] = (0, 1, 2),
-) -> None: ...
-def presets() -> dict[str, _Preset]: ...
-def get_dims(obj: object, annotation: _Dims | None = None) -> tuple[str, ...] | None: ...
-def get_origin(obj: object, /) -> tuple[int, ...] | None: ...
-def as_numpy(obj: object, /) -> npt.NDArray[Any]: ...
+) -> None:
+    """Add a preset, which `backend` and `defaults` then accept.
+
+    Parameters
+    ----------
+    name : str
+        The name of the preset.
+    device : {None, "gpu"}, default None
+        Where arrays of the preset are; None is the host.
+    alignment_size : int, default 1
+        Bytes, from 1 to 1048576. 1 means no constraint.
+    layout : sequence of int or {"C", "F"}, default (0, 1, 2)
+        The ranks of I, J and K, 0 for the largest stride; or an order by position.
+
+    Raises
+    ------
+    TypeError
+        A value has a wrong kind.
+    ValueError
+        The name has another preset, or a value is out of bounds.
+
+    Notes
+    -----
+    Registering the same preset again has no effect. Rules: docs/spec.md 1.11 to 1.16 and 5.16.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> gridbuf.register_preset("my_model", alignment_size=32, layout=(2, 1, 0))
+    >>> gridbuf.zeros((3, 4), backend="my_model").strides
+    (8, 32)
+    """
+
+def presets() -> dict[str, _Preset]:
+    """Return all presets.
+
+    Returns
+    -------
+    dict of str to dict
+        By name a dict with `device` (None or "gpu"), `alignment_size` (bytes) and `layout` (the
+        ranks of I, J and K, or "C" or "F").
+
+    Notes
+    -----
+    Rules: docs/spec.md 1.13 and 5.16.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> gridbuf.presets()["gt:cpu_ifirst"]
+    {'device': None, 'alignment_size': 64, 'layout': (2, 1, 0)}
+    """
+
+def get_dims(obj: object, annotation: _Dims | None = None) -> tuple[str, ...] | None:
+    """Return the names of the dimensions of an array.
+
+    Parameters
+    ----------
+    obj : object
+        An array of any library.
+    annotation : str or sequence of str, optional
+        Names for an array that declares none. Default: None.
+
+    Returns
+    -------
+    tuple of str or None
+        `obj.__gt_dims__`, else `obj.dims` if these are valid names, else those of the Buffer behind
+        a plain array, else `annotation`.
+
+    Raises
+    ------
+    TypeError
+        The names have a wrong kind.
+    ValueError
+        `__gt_dims__` or `annotation` is not a valid list of names for `obj`.
+
+    Notes
+    -----
+    Rules: docs/spec.md 5.20.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> gridbuf.get_dims(gridbuf.allocate((2, 3), dims="KI"))
+    ('K', 'I')
+    """
+
+def get_origin(obj: object, /) -> tuple[int, ...] | None:
+    """Return the default origin that an array declares.
+
+    Parameters
+    ----------
+    obj : object
+        An array of any library.
+
+    Returns
+    -------
+    tuple of int or None
+        `obj.__gt_origin__`, else `obj.default_origin`, else that of the Buffer behind a plain
+        array. The order is I, J, K, 0, 1, ...
+
+    Raises
+    ------
+    TypeError
+        The declared origin is not a sequence of integers.
+    ValueError
+        An entry does not fit into 64 bits.
+
+    Notes
+    -----
+    Rules: docs/spec.md 7.18.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> gridbuf.get_origin(gridbuf.zeros((4, 5), aligned_index=(1, 2)))
+    (1, 2)
+    """
+
+def as_numpy(obj: object, /) -> npt.NDArray[Any]:
+    """Return an ndarray over the memory of an array, without a copy.
+
+    Parameters
+    ----------
+    obj : object
+        An object with `__gt_data_interface__`, DLPack, the buffer protocol, or an array interface
+        of NumPy or CUDA.
+
+    Returns
+    -------
+    numpy.ndarray
+        It keeps the memory of `obj` alive.
+
+    Raises
+    ------
+    TypeError
+        `obj` does not export memory, or a field of its interface has a wrong kind.
+    ValueError
+        A field of its interface is out of bounds. The message begins with the rule's id.
+    BufferError
+        The array has a mask, or an element type or device that gridbuf does not know.
+    GTNoSuchBufferError
+        The host cannot read the memory.
+
+    Notes
+    -----
+    Rules: docs/spec.md 7.1 to 7.15.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> gridbuf.as_numpy(bytearray(b"ab")).tolist()
+    [97, 98]
+    """
 
 # A cupy.ndarray; CuPy is no dependency.
-def as_cupy(obj: object, sync: bool = True) -> Any: ...
-def as_buffer(obj: object, *, dims: _Dims | None = None) -> Buffer: ...
+def as_cupy(obj: object, sync: bool = True) -> Any:
+    """Return a CuPy array over the memory of an array, without a copy.
+
+    Parameters
+    ----------
+    obj : object
+        An object with `__gt_data_interface__`, DLPack, the buffer protocol, or an array interface
+        of NumPy or CUDA.
+    sync : bool, default True
+        Whether work that is pending on the memory comes before CuPy's current stream.
+
+    Returns
+    -------
+    cupy.ndarray
+        It keeps the memory of `obj` alive.
+
+    Raises
+    ------
+    TypeError
+        `obj` does not export memory, or a field of its interface has a wrong kind.
+    ValueError
+        A field of its interface is out of bounds. The message begins with the rule's id.
+    BufferError
+        The array has a mask, or an element type or device that gridbuf does not know.
+    DeviceUnavailableError
+        There is no CuPy, or no CUDA device.
+    GTNoSuchBufferError
+        The device cannot reach the memory.
+
+    Notes
+    -----
+    Rules: docs/spec.md 7.1 and 7.13.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> array = gridbuf.as_cupy(field)  # doctest: +SKIP
+    """
+
+def as_buffer(obj: object, *, dims: _Dims | None = None) -> Buffer:
+    """Return a Buffer over the memory of an array, without a copy.
+
+    Parameters
+    ----------
+    obj : object
+        An object with `__gt_data_interface__`, DLPack, the buffer protocol, or an array interface
+        of NumPy or CUDA.
+    dims : str or sequence of str, optional
+        Names of the dimensions. They override those that `obj` declares. Default: those of `obj`,
+        else I, J, K, 0, 1, ...
+
+    Returns
+    -------
+    gridbuf.Buffer
+        It keeps the memory of `obj` alive.
+
+    Raises
+    ------
+    TypeError
+        `obj` does not export memory, or a field of its interface has a wrong kind.
+    ValueError
+        A field of its interface is out of bounds. The message begins with the rule's id.
+    BufferError
+        The array has a mask, or an element type or device that gridbuf does not know.
+    DeviceUnavailableError
+        The memory is on a device that is not there.
+
+    Notes
+    -----
+    Rules: docs/spec.md 7.1 to 7.15.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> import numpy
+    >>> gridbuf.as_buffer(numpy.ones((2, 3)), dims="JK").dims
+    ('J', 'K')
+    """
+
 def copyto(
     dst: object,
     src: object,
     casting: Literal["no", "equiv", "safe", "same_kind", "unsafe"] = "same_kind",
     where: object = True,
-) -> None: ...
+) -> None:
+    """Copy elements into an array, as `numpy.copyto` does.
+
+    Parameters
+    ----------
+    dst : object
+        An array of any library, in any memory, that can be written.
+    src : array_like
+        An array of any library, a number, text or a sequence. It is broadcast to the shape of
+        `dst`; storages by the names of their dimensions.
+    casting : {"no", "equiv", "safe", "same_kind", "unsafe"}, default "same_kind"
+        Which conversions are allowed, as in `numpy.can_cast`.
+    where : bool or array of bool, default True
+        Elements of `dst` where it is False keep their values. It is broadcast to `dst`.
+
+    Raises
+    ------
+    TypeError
+        `dst` is not an array, `casting` forbids the conversion, or `where` is not bool.
+    ValueError
+        `dst` is read-only, the shapes do not broadcast, or `casting` is unknown.
+    BufferError
+        An interface of an array cannot be read.
+    MemoryError
+        Arrays overlap, and there is no memory for a copy in between.
+
+    Notes
+    -----
+    Source and target may overlap. Padding of `dst` stays as it is. Long copies use all threads
+    (`set_num_threads`) and let other Python threads run. After an error nothing has been written.
+    Numbers that a conversion does not keep warn or raise as `numpy.errstate` says. Rules:
+    docs/spec.md 5.59 to 5.66.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> target = gridbuf.zeros((2, 3), layout=(1, 0))
+    >>> gridbuf.copyto(target, [1, 2, 3])
+    >>> target.tolist()
+    [[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]]
+    """
+
 def from_interface(
     descriptor: dict[Any, Any],
     owner: object = None,
     sync: bool = True,
     *,
     device: _Device = ...,
-) -> Buffer: ...
+) -> Buffer:
+    """Return a Buffer over the memory that a dict describes.
+
+    Parameters
+    ----------
+    descriptor : dict
+        An array interface, a CUDA array interface, or a dict of them under None and "gpu".
+    owner : object, default None
+        What keeps the memory alive. Without it, you keep the memory alive.
+    sync : bool, default True
+        Whether pending work on the stream in `descriptor` comes before gridbuf's work.
+    device : {None, "gpu"}, optional
+        Which interface a single one is. Default: CUDA's if it has a stream, else NumPy's.
+
+    Returns
+    -------
+    gridbuf.Buffer
+        An array over the memory, without a copy.
+
+    Raises
+    ------
+    TypeError
+        A field has a wrong kind.
+    ValueError
+        A field is out of bounds. The message begins with the rule's id.
+    BufferError
+        The descriptor has a mask, or an element type that gridbuf does not know.
+    DeviceUnavailableError
+        The memory is on a device that is not there.
+
+    Notes
+    -----
+    Rules: docs/spec.md 7.16.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> import numpy
+    >>> array = numpy.arange(6.0)
+    >>> gridbuf.from_interface(array.__array_interface__, array).shape
+    (6,)
+    """
+
 def _restore(*args: Any) -> Buffer: ...
 def _restore_plan(*args: Any) -> LayoutPlan: ...
 
@@ -679,100 +2108,291 @@ _Halo: TypeAlias = Sequence[SupportsIndex | Sequence[SupportsIndex]]
 _Side: TypeAlias = Literal["host", "device"]
 
 class SyncFlag(enum.IntFlag):
+    """States of a SyncState: bits for the side that holds newer data."""
+
     SYNC_CLEAN = 0
     SYNC_HOST_DIRTY = 1
     SYNC_DEVICE_DIRTY = 2
 
 @final
 class SyncState:
-    """Which of a storage's two buffers is current; all views of a storage share one."""
+    """Which of a storage's two buffers is current; all views of a storage share one.
+
+    Make one only for two buffers that you pass to `as_storage` or `storage`. It then belongs to
+    that storage.
+
+    Parameters
+    ----------
+    state : SyncFlag or int, default SYNC_CLEAN
+        SYNC_CLEAN: the buffers are equal. SYNC_HOST_DIRTY: the host's is current.
+        SYNC_DEVICE_DIRTY: the device's is current.
+
+    Raises
+    ------
+    TypeError
+        `state` is not an integer.
+    ValueError
+        `state` is not one of the three.
+
+    Notes
+    -----
+    Rules: docs/spec.md 9.12 and 10.1.
+
+    Examples
+    --------
+    >>> import gridbuf.storage
+    >>> gridbuf.storage.SyncState(1)
+    SyncState(SYNC_HOST_DIRTY)
+    """
 
     SYNC_CLEAN: ClassVar[SyncFlag]
     SYNC_HOST_DIRTY: ClassVar[SyncFlag]
     SYNC_DEVICE_DIRTY: ClassVar[SyncFlag]
     def __new__(cls, state: SupportsIndex = ...) -> SyncState: ...
     @property
-    def state(self) -> SyncFlag: ...
+    def state(self) -> SyncFlag:
+        """State: SYNC_CLEAN, SYNC_HOST_DIRTY (the host is newer somewhere), SYNC_DEVICE_DIRTY,
+        or both flags where there are regions of both kinds (docs/spec.md 10.1).
+        """
 
 @final
 class DevicePointer:
-    """The address of a storage's first element on its device; keeps the memory."""
+    """The address of a storage's first element on its device.
+
+    It keeps the memory alive. `Storage.device_data` returns it; the class cannot be called.
+
+    Notes
+    -----
+    Rules: docs/spec.md 9.25.
+    """
 
     @property
-    def ptr(self) -> int: ...
+    def ptr(self) -> int:
+        """Address, an int."""
     @property
-    def mem(self) -> Buffer: ...
+    def mem(self) -> Buffer:
+        """Buffer that keeps the memory alive."""
     @property
-    def device_id(self) -> int: ...
+    def device_id(self) -> int:
+        """Number of the device."""
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """Bytes of the elements, without padding."""
     def __int__(self) -> int: ...
     def __index__(self) -> int: ...
 
 @disjoint_base
 class StorageBase:
-    """What all storages have in common; see gridbuf.storage.Storage."""
+    """Common part of all storages; see `gridbuf.storage.Storage`."""
 
     @property
-    def shape(self) -> tuple[int, ...]: ...
+    def shape(self) -> tuple[int, ...]:
+        """Extents, in elements."""
     @property
-    def strides(self) -> tuple[int, ...]: ...
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one element to the next, per dimension."""
     @property
-    def ndim(self) -> int: ...
+    def ndim(self) -> int:
+        """Number of dimensions."""
     @property
-    def dtype(self) -> np.dtype[Any]: ...
+    def dtype(self) -> np.dtype[Any]:
+        """Element type, a `numpy.dtype`."""
     @property
-    def nbytes(self) -> int: ...
+    def nbytes(self) -> int:
+        """Bytes of all elements of one buffer, without padding."""
     @property
-    def itemsize(self) -> int: ...
+    def itemsize(self) -> int:
+        """Bytes of one element."""
     @property
-    def dims(self) -> tuple[str, ...]: ...
+    def dims(self) -> tuple[str, ...]:
+        """Names of the dimensions: "I", "J", "K", or numbers of data dimensions (docs/spec.md
+        1.7).
+        """
     @property
-    def layout(self) -> tuple[int, ...]: ...
+    def layout(self) -> tuple[int, ...]:
+        """Layout map: entry i is the rank of dimension i, 0 for the largest stride (docs/spec.md
+        1.2).
+        """
     @property
-    def halo(self) -> tuple[tuple[int, int], ...]: ...
+    def halo(self) -> tuple[tuple[int, int], ...]:
+        """Points around the domain: a pair (lower, upper) per dimension. You can set it, with an
+        integer or a pair per dimension. It belongs to this object and not to its views, and
+        never re-aligns (docs/spec.md 9.21).
+        """
     @halo.setter
     def halo(self, value: _Halo, /) -> None: ...
     @property
-    def aligned_index(self) -> tuple[int, ...]: ...
+    def aligned_index(self) -> tuple[int, ...]:
+        """Index of the aligned element (docs/spec.md 1.18)."""
     @property
-    def alignment_size(self) -> int: ...
+    def alignment_size(self) -> int:
+        """Bytes. The address of every element whose index in the contiguous dimension is that of
+        `aligned_index` is a multiple of it. A view has the alignment that still holds for it.
+        """
     @property
-    def device(self) -> _Device: ...
+    def device(self) -> _Device:
+        """Device: "gpu" if a device reaches the memory, else None."""
     @property
-    def managed(self) -> _Managed: ...
+    def managed(self) -> _Managed:
+        """What keeps host and device in step: "gt4py" (gridbuf), "cuda", or None."""
     @property
-    def device_data(self) -> DevicePointer | None: ...
+    def device_data(self) -> DevicePointer | None:
+        """DevicePointer to the device's elements, brought up to date; None without a device
+        buffer (docs/spec.md 9.25).
+        """
     @property
-    def domain_view(self) -> Self: ...
+    def domain_view(self) -> Self:
+        """View without the halo: index (0, ..., 0) is the first point of the domain."""
     @property
-    def sync_state(self) -> SyncState | None: ...
+    def sync_state(self) -> SyncState | None:
+        """SyncState that all views of a software-managed storage share; else None (docs/spec.md
+        9.14).
+        """
     @property
-    def T(self) -> Self: ...  # noqa: N802 (NumPy's name)
+    def T(self) -> Self:  # noqa: N802 (NumPy's name)
+        """View with the dimensions in reverse order."""
     @property
-    def flags(self) -> Any: ...  # numpy.flagsobj, which has no public name
+    def flags(self) -> Any:  # numpy.flagsobj, which has no public name
+        """NumPy's flags of the memory: contiguity, alignment, writeable."""
     @property
-    def default_origin(self) -> tuple[int, ...]: ...
+    def default_origin(self) -> tuple[int, ...]:
+        """Same as `__gt_origin__`."""
     @property
-    def __gt_origin__(self) -> tuple[int, ...]: ...
+    def __gt_origin__(self) -> tuple[int, ...]:
+        """Lower halo in the order I, J, K, 0, 1, ...: the default origin of a stencil's call
+        (docs/spec.md 9.23).
+        """
     @property
-    def __gt_dims__(self) -> tuple[str, ...]: ...
+    def __gt_dims__(self) -> tuple[str, ...]:
+        """Names of the dimensions, for GT4Py."""
     @property
-    def __array_interface__(self) -> _ArrayInterface: ...
+    def __array_interface__(self) -> _ArrayInterface:
+        """NumPy's array interface of the host's elements, version 3. Absent without them
+        (docs/spec.md 9.26).
+        """
     @property
-    def __array_struct__(self) -> CapsuleType: ...
+    def __array_struct__(self) -> CapsuleType:
+        """NumPy's array interface as a C struct in a capsule. Absent without a host buffer."""
     @property
-    def __cuda_array_interface__(self) -> _CudaArrayInterface: ...
+    def __cuda_array_interface__(self) -> _CudaArrayInterface:
+        """CUDA array interface of the device's elements, version 3. Absent without them
+        (docs/spec.md 9.26).
+        """
     @property
-    def __gt_data_interface__(self) -> dict[Literal["gpu"] | None, _DataInterface]: ...
-    def to_numpy(self) -> npt.NDArray[Any]: ...
+    def __gt_data_interface__(self) -> dict[Literal["gpu"] | None, _DataInterface]:
+        """Interface for GT4Py: an entry per side with `dims`, `halo`, `acquire` and `touch`.
+        Reading it copies nothing (docs/spec.md 9.27).
+        """
+    def to_numpy(self) -> npt.NDArray[Any]:
+        """Return an ndarray over the host's elements, brought up to date.
+
+        Returns
+        -------
+        numpy.ndarray
+            A view; what you write to it counts as written on the host.
+
+        Raises
+        ------
+        GTNoSuchBufferError
+            The storage has no host buffer.
+
+        Notes
+        -----
+        Rules: docs/spec.md 9.24 and 9.30.
+
+        Examples
+        --------
+        >>> import gridbuf.storage
+        >>> gridbuf.storage.ones((2, 3)).to_numpy().sum()
+        np.float64(6.0)
+        """
     # A cupy.ndarray; CuPy is no dependency.
-    def to_cupy(self) -> Any: ...
+    def to_cupy(self) -> Any:
+        """Return a CuPy array over the device's elements, brought up to date.
+
+        Returns
+        -------
+        cupy.ndarray
+            A view; what you write to it counts as written on the device.
+
+        Raises
+        ------
+        GTNoSuchBufferError
+            The storage has no device buffer.
+        DeviceUnavailableError
+            There is no CuPy.
+
+        Notes
+        -----
+        Rules: docs/spec.md 9.24.
+
+        Examples
+        --------
+        >>> import gridbuf.storage
+        >>> array = field.to_cupy()  # doctest: +SKIP
+        """
     @overload
     def transpose(self, axes: Sequence[SupportsIndex] | None = None, /) -> Self: ...
     @overload
-    def transpose(self, *axes: SupportsIndex) -> Self: ...
-    def fill(self, value: object, /) -> None: ...
+    def transpose(self, *axes: SupportsIndex) -> Self:
+        """Return a view with its dimensions in another order.
+
+        Parameters
+        ----------
+        *axes : int, or one sequence of int
+            Dimension i of the result is dimension axes[i]. Without axes, the order is reversed.
+
+        Returns
+        -------
+        Storage
+            Names, halo and aligned index follow the dimensions.
+
+        Raises
+        ------
+        TypeError
+            An axis is not an integer.
+        IndexError
+            An axis is out of bounds.
+        ValueError
+            The axes are not a permutation.
+
+        Notes
+        -----
+        Rules: docs/spec.md 9.34.
+
+        Examples
+        --------
+        >>> import gridbuf.storage
+        >>> gridbuf.storage.ones((2, 3, 4)).transpose(2, 0, 1).dims
+        ('K', 'I', 'J')
+        """
+    def fill(self, value: object, /) -> None:
+        """Write one value to every element.
+
+        Parameters
+        ----------
+        value : scalar
+            The value.
+
+        Raises
+        ------
+        TypeError
+            `value` is an array; assign it with `storage[...] = value`.
+        ValueError
+            The storage is read-only.
+
+        Notes
+        -----
+        Rules: docs/spec.md 9.38.
+
+        Examples
+        --------
+        >>> import gridbuf.storage
+        >>> field = gridbuf.storage.zeros((2, 3))
+        >>> field.fill(7)
+        >>> float(field[1, 2])
+        7.0
+        """
     def astype(
         self,
         /,
@@ -780,10 +2400,69 @@ class StorageBase:
         *,
         casting: Literal["no", "equiv", "safe", "same_kind", "unsafe"] = "unsafe",
         copy: bool = True,
-    ) -> Self: ...
-    def copy(self) -> Self: ...
-    def __copy__(self) -> Self: ...
-    def __deepcopy__(self, memo: object, /) -> Self: ...
+    ) -> Self:
+        """Return a storage with the elements converted.
+
+        Parameters
+        ----------
+        dtype : dtype_like
+            The new element type.
+        casting : {"no", "equiv", "safe", "same_kind", "unsafe"}, default "unsafe"
+            Which conversions are allowed, as in `numpy.can_cast`.
+        copy : bool, default True
+            False returns this storage where there is nothing to convert.
+
+        Returns
+        -------
+        Storage
+            All other parameters are those of this storage.
+
+        Raises
+        ------
+        TypeError
+            `casting` forbids the conversion, or `dtype` has a shape.
+        ValueError
+            `casting` is unknown.
+        MemoryError
+            There is not enough memory.
+
+        Notes
+        -----
+        Rules: docs/spec.md 9.38.
+
+        Examples
+        --------
+        >>> import gridbuf.storage
+        >>> gridbuf.storage.ones((2, 3)).astype("float32").dtype
+        dtype('float32')
+        """
+    def copy(self) -> Self:
+        """Return a new storage with the same elements and parameters.
+
+        Returns
+        -------
+        Storage
+            It has its own `sync_state`.
+
+        Raises
+        ------
+        MemoryError
+            There is not enough memory.
+
+        Notes
+        -----
+        Rules: docs/spec.md 9.39.
+
+        Examples
+        --------
+        >>> import gridbuf.storage
+        >>> gridbuf.storage.ones((2, 3), halo=(0, 1)).copy().halo
+        ((0, 0), (1, 1))
+        """
+    def __copy__(self) -> Self:
+        """Return the same as `copy()`."""
+    def __deepcopy__(self, memo: object, /) -> Self:
+        """Return the same as `copy()`."""
     # A full set of integers gives a scalar, arrays give an ndarray, the rest a view; types cannot tell.
     def __getitem__(self, key: Any, /) -> Any: ...
     def __setitem__(self, key: Any, value: Any, /) -> None: ...
@@ -799,14 +2478,179 @@ class StorageBase:
         max_version: tuple[int, int] | None = None,
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
-    ) -> CapsuleType: ...
-    def __dlpack_device__(self) -> tuple[int, int]: ...
-    def device_to_host(self, /, *, force: bool = False) -> None: ...
-    def host_to_device(self, /, *, force: bool = False) -> None: ...
-    def synchronize(self) -> None: ...
-    def set_host_modified(self) -> None: ...
-    def set_device_modified(self) -> None: ...
-    def set_synchronized(self) -> None: ...
+    ) -> CapsuleType:
+        """Return a DLPack capsule of the device's elements, else of the host's.
+
+        Parameters
+        ----------
+        stream : int, optional
+            Stream of the consumer. Pending work on the memory comes before it. Default: the legacy
+            default stream.
+        max_version : tuple of int, optional
+            Highest DLPack version that the consumer reads. From (1, 0) on the capsule is versioned.
+            Default: a legacy capsule.
+        dl_device : tuple of int, optional
+            Device of the export. (1, 0) is the host, with a copy if there is no host buffer.
+            Default: the device if there is one.
+        copy : bool, optional
+            True always copies, False never. Default: copy only if needed.
+
+        Returns
+        -------
+        capsule
+            It keeps the memory alive.
+
+        Raises
+        ------
+        BufferError
+            DLPack cannot describe the array, or the array is read-only and the capsule a legacy
+            one.
+        ValueError
+            The device does not have this stream.
+
+        Notes
+        -----
+        Rules: docs/spec.md 9.26.
+
+        Examples
+        --------
+        >>> import gridbuf.storage, numpy
+        >>> numpy.from_dlpack(gridbuf.storage.ones((2, 3))).shape
+        (2, 3)
+        """
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Return DLPack's type and number of the device that `__dlpack__` exports from.
+
+        Returns
+        -------
+        tuple of int
+            (1, 0) for host, (3, 0) for pinned and (13, 0) for managed memory, (2, number) for a
+            device.
+
+        Notes
+        -----
+        Rules: docs/spec.md 9.26.
+
+        Examples
+        --------
+        >>> import gridbuf.storage
+        >>> gridbuf.storage.ones((3,)).__dlpack_device__() == (1, 0)
+        True
+        """
+    def device_to_host(self, /, *, force: bool = False) -> None:
+        """Copy what is newer on the device to the host.
+
+        Parameters
+        ----------
+        force : bool, default False
+            Whether to copy everything, also what is not newer.
+
+        Raises
+        ------
+        TypeError
+            `force` is not a bool.
+        DeviceUnavailableError
+            There is no device.
+
+        Notes
+        -----
+        It acts on the whole storage that this is a view of. Other kinds of storages need no copy.
+        Rules: docs/spec.md 10.7.
+
+        Examples
+        --------
+        >>> import gridbuf.storage
+        >>> gridbuf.storage.ones((2, 3)).device_to_host()
+        """
+    def host_to_device(self, /, *, force: bool = False) -> None:
+        """Copy what is newer on the host to the device.
+
+        Parameters
+        ----------
+        force : bool, default False
+            Whether to copy everything, also what is not newer.
+
+        Raises
+        ------
+        TypeError
+            `force` is not a bool.
+        DeviceUnavailableError
+            There is no device.
+
+        Notes
+        -----
+        It acts on the whole storage that this is a view of. Other kinds of storages need no copy.
+        Rules: docs/spec.md 10.7.
+
+        Examples
+        --------
+        >>> import gridbuf.storage
+        >>> gridbuf.storage.ones((2, 3)).host_to_device()
+        """
+    def synchronize(self) -> None:
+        """Copy both ways what is newer on one side.
+
+        Raises
+        ------
+        DeviceUnavailableError
+            There is no device.
+
+        Notes
+        -----
+        It acts on the whole storage that this is a view of. Other kinds of storages need no copy.
+        Rules: docs/spec.md 10.7.
+
+        Examples
+        --------
+        >>> import gridbuf.storage
+        >>> gridbuf.storage.ones((2, 3)).synchronize()
+        """
+    def set_host_modified(self) -> None:
+        """Mark this view's elements as written on the host.
+
+        Raises
+        ------
+        SyncConflictError
+            The device holds newer data in the same region.
+
+        Notes
+        -----
+        Rules: docs/spec.md 10.8.
+
+        Examples
+        --------
+        >>> import gridbuf.storage
+        >>> gridbuf.storage.ones((2, 3)).set_host_modified()
+        """
+    def set_device_modified(self) -> None:
+        """Mark this view's elements as written on the device.
+
+        Raises
+        ------
+        SyncConflictError
+            The host holds newer data in the same region.
+
+        Notes
+        -----
+        Rules: docs/spec.md 10.8.
+
+        Examples
+        --------
+        >>> import gridbuf.storage
+        >>> gridbuf.storage.ones((2, 3)).set_device_modified()
+        """
+    def set_synchronized(self) -> None:
+        """Mark both buffers as equal, of the whole storage that this is a view of.
+
+        Notes
+        -----
+        Rules: docs/spec.md 10.8.
+
+        Examples
+        --------
+        >>> import gridbuf.storage
+        >>> gridbuf.storage.ones((2, 3)).set_synchronized()
+        """
     # For the array functions.
     @property
     def _parameters(self) -> tuple[Any, ...]: ...
@@ -843,7 +2687,71 @@ def _storage_empty(
     populate: bool = False,
     halo: _Halo | None = None,
     managed: _Managed = ...,
-) -> Storage: ...
+) -> Storage:
+    """Return a new storage whose elements are undefined.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Extents in elements, each 0 or more; at most 64. One integer is one dimension.
+    dtype : dtype_like, default "float64"
+        Element type: anything `numpy.dtype` takes, of fixed size and without objects.
+    defaults : str, optional
+        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
+        the dimensions by name. Default: no preset.
+    device : {None, "gpu"}, optional
+        None is the host. An explicit None overrides the preset. Default: from the preset, else
+        None.
+    layout : sequence of int or callable, optional
+        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
+        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
+        preset, else C order.
+    alignment_size : int, optional
+        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
+        preset, else 1.
+    aligned_index : sequence of int, optional
+        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
+        the same index in the contiguous dimension is aligned, too. Default: the lower halo.
+    dims : str or sequence of str, optional
+        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
+        dimensions. Default: I, J, K, 0, 1, ...
+    populate : bool, default False
+        Whether to commit the pages now, so that too little memory is a MemoryError here.
+    halo : sequence of int or of pair, optional
+        Points around the domain, in elements: per dimension an integer for both ends, or a pair
+        (lower, upper). Default: no halo.
+    managed : {None, "gt4py", "cuda"}, optional
+        With `device="gpu"`: "gt4py" is a buffer on each side, which gridbuf keeps in step. "cuda"
+        is one memory for both sides. None is memory of the device only. Default: "gt4py".
+
+    Returns
+    -------
+    Storage
+        The storage. Its class follows from `device` and `managed`.
+
+    Raises
+    ------
+    TypeError
+        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
+    ValueError
+        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
+    MemoryError
+        There is not enough memory.
+    DeviceUnavailableError
+        There is no device.
+
+    Notes
+    -----
+    Each keyword is looked up in this order: passed, preset, default. Rules: docs/spec.md 9.1 to
+    9.9.
+
+    Examples
+    --------
+    >>> import gridbuf.storage
+    >>> gridbuf.storage.empty((4, 4), halo=(1, 1)).aligned_index
+    (1, 1)
+    """
+
 def _storage_zeros(
     shape: _Shape,
     dtype: npt.DTypeLike | None = "float64",
@@ -857,7 +2765,72 @@ def _storage_zeros(
     populate: bool = False,
     halo: _Halo | None = None,
     managed: _Managed = ...,
-) -> Storage: ...
+) -> Storage:
+    """Return a new storage of zeros.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Extents in elements, each 0 or more; at most 64. One integer is one dimension.
+    dtype : dtype_like, default "float64"
+        Element type: anything `numpy.dtype` takes, of fixed size and without objects.
+    defaults : str, optional
+        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
+        the dimensions by name. Default: no preset.
+    device : {None, "gpu"}, optional
+        None is the host. An explicit None overrides the preset. Default: from the preset, else
+        None.
+    layout : sequence of int or callable, optional
+        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
+        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
+        preset, else C order.
+    alignment_size : int, optional
+        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
+        preset, else 1.
+    aligned_index : sequence of int, optional
+        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
+        the same index in the contiguous dimension is aligned, too. Default: the lower halo.
+    dims : str or sequence of str, optional
+        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
+        dimensions. Default: I, J, K, 0, 1, ...
+    populate : bool, default False
+        Whether to commit the pages now, so that too little memory is a MemoryError here.
+    halo : sequence of int or of pair, optional
+        Points around the domain, in elements: per dimension an integer for both ends, or a pair
+        (lower, upper). Default: no halo.
+    managed : {None, "gt4py", "cuda"}, optional
+        With `device="gpu"`: "gt4py" is a buffer on each side, which gridbuf keeps in step. "cuda"
+        is one memory for both sides. None is memory of the device only. Default: "gt4py".
+
+    Returns
+    -------
+    Storage
+        The storage of zeros. Its class follows from `device` and `managed`.
+
+    Raises
+    ------
+    TypeError
+        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
+    ValueError
+        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
+    MemoryError
+        There is not enough memory.
+    DeviceUnavailableError
+        There is no device.
+
+    Notes
+    -----
+    Each keyword is looked up in this order: passed, preset, default. Rules: docs/spec.md 9.1 to
+    9.9.
+
+    Examples
+    --------
+    >>> import gridbuf.storage
+    >>> field = gridbuf.storage.zeros((12, 12, 8), defaults="gt:cpu_ifirst", halo=(2, 2, 0))
+    >>> field.aligned_index, field.domain_view.shape
+    ((2, 2, 0), (8, 8, 8))
+    """
+
 def _storage_ones(
     shape: _Shape,
     dtype: npt.DTypeLike | None = "float64",
@@ -871,7 +2844,71 @@ def _storage_ones(
     populate: bool = False,
     halo: _Halo | None = None,
     managed: _Managed = ...,
-) -> Storage: ...
+) -> Storage:
+    """Return a new storage of ones.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Extents in elements, each 0 or more; at most 64. One integer is one dimension.
+    dtype : dtype_like, default "float64"
+        Element type: anything `numpy.dtype` takes, of fixed size and without objects.
+    defaults : str, optional
+        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
+        the dimensions by name. Default: no preset.
+    device : {None, "gpu"}, optional
+        None is the host. An explicit None overrides the preset. Default: from the preset, else
+        None.
+    layout : sequence of int or callable, optional
+        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
+        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
+        preset, else C order.
+    alignment_size : int, optional
+        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
+        preset, else 1.
+    aligned_index : sequence of int, optional
+        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
+        the same index in the contiguous dimension is aligned, too. Default: the lower halo.
+    dims : str or sequence of str, optional
+        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
+        dimensions. Default: I, J, K, 0, 1, ...
+    populate : bool, default False
+        Whether to commit the pages now, so that too little memory is a MemoryError here.
+    halo : sequence of int or of pair, optional
+        Points around the domain, in elements: per dimension an integer for both ends, or a pair
+        (lower, upper). Default: no halo.
+    managed : {None, "gt4py", "cuda"}, optional
+        With `device="gpu"`: "gt4py" is a buffer on each side, which gridbuf keeps in step. "cuda"
+        is one memory for both sides. None is memory of the device only. Default: "gt4py".
+
+    Returns
+    -------
+    Storage
+        The storage of ones. Its class follows from `device` and `managed`.
+
+    Raises
+    ------
+    TypeError
+        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
+    ValueError
+        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
+    MemoryError
+        There is not enough memory.
+    DeviceUnavailableError
+        There is no device.
+
+    Notes
+    -----
+    Each keyword is looked up in this order: passed, preset, default. Rules: docs/spec.md 9.1 to
+    9.9.
+
+    Examples
+    --------
+    >>> import gridbuf.storage
+    >>> gridbuf.storage.ones((2, 3), dims="KI").dims
+    ('K', 'I')
+    """
+
 def _storage_full(
     shape: _Shape,
     fill_value: object,
@@ -886,7 +2923,72 @@ def _storage_full(
     populate: bool = False,
     halo: _Halo | None = None,
     managed: _Managed = ...,
-) -> Storage: ...
+) -> Storage:
+    """Return a new storage of `fill_value`.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Extents in elements, each 0 or more; at most 64. One integer is one dimension.
+    fill_value : scalar or array_like
+        The value of the elements, cast and broadcast as `numpy.full` does.
+    dtype : dtype_like, default "float64"
+        Element type: anything `numpy.dtype` takes, of fixed size and without objects.
+    defaults : str, optional
+        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
+        the dimensions by name. Default: no preset.
+    device : {None, "gpu"}, optional
+        None is the host. An explicit None overrides the preset. Default: from the preset, else
+        None.
+    layout : sequence of int or callable, optional
+        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
+        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
+        preset, else C order.
+    alignment_size : int, optional
+        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
+        preset, else 1.
+    aligned_index : sequence of int, optional
+        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
+        the same index in the contiguous dimension is aligned, too. Default: the lower halo.
+    dims : str or sequence of str, optional
+        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
+        dimensions. Default: I, J, K, 0, 1, ...
+    populate : bool, default False
+        Whether to commit the pages now, so that too little memory is a MemoryError here.
+    halo : sequence of int or of pair, optional
+        Points around the domain, in elements: per dimension an integer for both ends, or a pair
+        (lower, upper). Default: no halo.
+    managed : {None, "gt4py", "cuda"}, optional
+        With `device="gpu"`: "gt4py" is a buffer on each side, which gridbuf keeps in step. "cuda"
+        is one memory for both sides. None is memory of the device only. Default: "gt4py".
+
+    Returns
+    -------
+    Storage
+        The storage of `fill_value`. Its class follows from `device` and `managed`.
+
+    Raises
+    ------
+    TypeError
+        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
+    ValueError
+        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
+    MemoryError
+        There is not enough memory.
+    DeviceUnavailableError
+        There is no device.
+
+    Notes
+    -----
+    Each keyword is looked up in this order: passed, preset, default. Rules: docs/spec.md 9.3.
+
+    Examples
+    --------
+    >>> import gridbuf.storage
+    >>> float(gridbuf.storage.full((2, 3), 7)[1, 2])
+    7.0
+    """
+
 def _storage_empty_like(
     data: object,
     dtype: npt.DTypeLike | None = None,
@@ -900,7 +3002,76 @@ def _storage_empty_like(
     populate: bool = False,
     halo: _Halo | None = None,
     managed: _Managed = ...,
-) -> Storage: ...
+) -> Storage:
+    """Return a new storage whose elements are undefined, with the shape of `data`.
+
+    Parameters
+    ----------
+    data : array_like
+        A storage, a Buffer, an array of any library, or anything `numpy.asarray` takes. It gives
+        the shape, and what you do not pass.
+    dtype : dtype_like, optional
+        Element type: anything `numpy.dtype` takes, of fixed size and without objects. Default: that
+        of `data`.
+    defaults : str, optional
+        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
+        the dimensions by name. Default: no preset.
+    device : {None, "gpu"}, optional
+        None is the host. An explicit None overrides the preset. Default: from the preset, else from
+        the data, else None.
+    layout : sequence of int or callable, optional
+        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
+        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
+        preset, else from `data`, else C order.
+    alignment_size : int, optional
+        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
+        preset, else from `data`, else 1.
+    aligned_index : sequence of int, optional
+        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
+        the same index in the contiguous dimension is aligned, too. Default: from `data`, else the
+        lower halo.
+    dims : str or sequence of str, optional
+        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
+        dimensions. Default: from `data`, else I, J, K, 0, 1, ...
+    populate : bool, default False
+        Whether to commit the pages now, so that too little memory is a MemoryError here.
+    halo : sequence of int or of pair, optional
+        Points around the domain, in elements: per dimension an integer for both ends, or a pair
+        (lower, upper). Default: from `data`, else no halo.
+    managed : {None, "gt4py", "cuda"}, optional
+        With `device="gpu"`: "gt4py" is a buffer on each side, which gridbuf keeps in step. "cuda"
+        is one memory for both sides. None is memory of the device only. Default: from `data`, else
+        "gt4py".
+
+    Returns
+    -------
+    Storage
+        The storage. Its class follows from `device` and `managed`.
+
+    Raises
+    ------
+    TypeError
+        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
+    ValueError
+        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
+    MemoryError
+        There is not enough memory.
+    DeviceUnavailableError
+        There is no device.
+
+    Notes
+    -----
+    Each keyword is looked up in this order: passed, preset, `data`, default. Rules: docs/spec.md
+    9.4 and 9.6.
+
+    Examples
+    --------
+    >>> import gridbuf.storage
+    >>> data = gridbuf.storage.ones((4, 4), halo=(1, 1))
+    >>> gridbuf.storage.empty_like(data).halo
+    ((1, 1), (1, 1))
+    """
+
 def _storage_zeros_like(
     data: object,
     dtype: npt.DTypeLike | None = None,
@@ -914,7 +3085,76 @@ def _storage_zeros_like(
     populate: bool = False,
     halo: _Halo | None = None,
     managed: _Managed = ...,
-) -> Storage: ...
+) -> Storage:
+    """Return a new storage of zeros, with the shape of `data`.
+
+    Parameters
+    ----------
+    data : array_like
+        A storage, a Buffer, an array of any library, or anything `numpy.asarray` takes. It gives
+        the shape, and what you do not pass.
+    dtype : dtype_like, optional
+        Element type: anything `numpy.dtype` takes, of fixed size and without objects. Default: that
+        of `data`.
+    defaults : str, optional
+        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
+        the dimensions by name. Default: no preset.
+    device : {None, "gpu"}, optional
+        None is the host. An explicit None overrides the preset. Default: from the preset, else from
+        the data, else None.
+    layout : sequence of int or callable, optional
+        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
+        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
+        preset, else from `data`, else C order.
+    alignment_size : int, optional
+        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
+        preset, else from `data`, else 1.
+    aligned_index : sequence of int, optional
+        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
+        the same index in the contiguous dimension is aligned, too. Default: from `data`, else the
+        lower halo.
+    dims : str or sequence of str, optional
+        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
+        dimensions. Default: from `data`, else I, J, K, 0, 1, ...
+    populate : bool, default False
+        Whether to commit the pages now, so that too little memory is a MemoryError here.
+    halo : sequence of int or of pair, optional
+        Points around the domain, in elements: per dimension an integer for both ends, or a pair
+        (lower, upper). Default: from `data`, else no halo.
+    managed : {None, "gt4py", "cuda"}, optional
+        With `device="gpu"`: "gt4py" is a buffer on each side, which gridbuf keeps in step. "cuda"
+        is one memory for both sides. None is memory of the device only. Default: from `data`, else
+        "gt4py".
+
+    Returns
+    -------
+    Storage
+        The storage of zeros. Its class follows from `device` and `managed`.
+
+    Raises
+    ------
+    TypeError
+        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
+    ValueError
+        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
+    MemoryError
+        There is not enough memory.
+    DeviceUnavailableError
+        There is no device.
+
+    Notes
+    -----
+    Each keyword is looked up in this order: passed, preset, `data`, default. Rules: docs/spec.md
+    9.4 and 9.6.
+
+    Examples
+    --------
+    >>> import gridbuf.storage
+    >>> data = gridbuf.storage.ones((4, 4), halo=(1, 1))
+    >>> gridbuf.storage.zeros_like(data).halo
+    ((1, 1), (1, 1))
+    """
+
 def _storage_ones_like(
     data: object,
     dtype: npt.DTypeLike | None = None,
@@ -928,7 +3168,76 @@ def _storage_ones_like(
     populate: bool = False,
     halo: _Halo | None = None,
     managed: _Managed = ...,
-) -> Storage: ...
+) -> Storage:
+    """Return a new storage of ones, with the shape of `data`.
+
+    Parameters
+    ----------
+    data : array_like
+        A storage, a Buffer, an array of any library, or anything `numpy.asarray` takes. It gives
+        the shape, and what you do not pass.
+    dtype : dtype_like, optional
+        Element type: anything `numpy.dtype` takes, of fixed size and without objects. Default: that
+        of `data`.
+    defaults : str, optional
+        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
+        the dimensions by name. Default: no preset.
+    device : {None, "gpu"}, optional
+        None is the host. An explicit None overrides the preset. Default: from the preset, else from
+        the data, else None.
+    layout : sequence of int or callable, optional
+        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
+        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
+        preset, else from `data`, else C order.
+    alignment_size : int, optional
+        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
+        preset, else from `data`, else 1.
+    aligned_index : sequence of int, optional
+        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
+        the same index in the contiguous dimension is aligned, too. Default: from `data`, else the
+        lower halo.
+    dims : str or sequence of str, optional
+        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
+        dimensions. Default: from `data`, else I, J, K, 0, 1, ...
+    populate : bool, default False
+        Whether to commit the pages now, so that too little memory is a MemoryError here.
+    halo : sequence of int or of pair, optional
+        Points around the domain, in elements: per dimension an integer for both ends, or a pair
+        (lower, upper). Default: from `data`, else no halo.
+    managed : {None, "gt4py", "cuda"}, optional
+        With `device="gpu"`: "gt4py" is a buffer on each side, which gridbuf keeps in step. "cuda"
+        is one memory for both sides. None is memory of the device only. Default: from `data`, else
+        "gt4py".
+
+    Returns
+    -------
+    Storage
+        The storage of ones. Its class follows from `device` and `managed`.
+
+    Raises
+    ------
+    TypeError
+        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
+    ValueError
+        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
+    MemoryError
+        There is not enough memory.
+    DeviceUnavailableError
+        There is no device.
+
+    Notes
+    -----
+    Each keyword is looked up in this order: passed, preset, `data`, default. Rules: docs/spec.md
+    9.4 and 9.6.
+
+    Examples
+    --------
+    >>> import gridbuf.storage
+    >>> data = gridbuf.storage.ones((4, 4), halo=(1, 1))
+    >>> gridbuf.storage.ones_like(data).halo
+    ((1, 1), (1, 1))
+    """
+
 def _storage_full_like(
     data: object,
     fill_value: object,
@@ -943,7 +3252,77 @@ def _storage_full_like(
     populate: bool = False,
     halo: _Halo | None = None,
     managed: _Managed = ...,
-) -> Storage: ...
+) -> Storage:
+    """Return a new storage of `fill_value`, with the shape of `data`.
+
+    Parameters
+    ----------
+    data : array_like
+        A storage, a Buffer, an array of any library, or anything `numpy.asarray` takes. It gives
+        the shape, and what you do not pass.
+    fill_value : scalar or array_like
+        The value of the elements, cast and broadcast as `numpy.full` does.
+    dtype : dtype_like, optional
+        Element type: anything `numpy.dtype` takes, of fixed size and without objects. Default: that
+        of `data`.
+    defaults : str, optional
+        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
+        the dimensions by name. Default: no preset.
+    device : {None, "gpu"}, optional
+        None is the host. An explicit None overrides the preset. Default: from the preset, else from
+        the data, else None.
+    layout : sequence of int or callable, optional
+        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
+        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
+        preset, else from `data`, else C order.
+    alignment_size : int, optional
+        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
+        preset, else from `data`, else 1.
+    aligned_index : sequence of int, optional
+        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
+        the same index in the contiguous dimension is aligned, too. Default: from `data`, else the
+        lower halo.
+    dims : str or sequence of str, optional
+        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
+        dimensions. Default: from `data`, else I, J, K, 0, 1, ...
+    populate : bool, default False
+        Whether to commit the pages now, so that too little memory is a MemoryError here.
+    halo : sequence of int or of pair, optional
+        Points around the domain, in elements: per dimension an integer for both ends, or a pair
+        (lower, upper). Default: from `data`, else no halo.
+    managed : {None, "gt4py", "cuda"}, optional
+        With `device="gpu"`: "gt4py" is a buffer on each side, which gridbuf keeps in step. "cuda"
+        is one memory for both sides. None is memory of the device only. Default: from `data`, else
+        "gt4py".
+
+    Returns
+    -------
+    Storage
+        The storage of `fill_value`. Its class follows from `device` and `managed`.
+
+    Raises
+    ------
+    TypeError
+        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
+    ValueError
+        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
+    MemoryError
+        There is not enough memory.
+    DeviceUnavailableError
+        There is no device.
+
+    Notes
+    -----
+    Each keyword is looked up in this order: passed, preset, `data`, default. Rules: docs/spec.md
+    9.3 and 9.6.
+
+    Examples
+    --------
+    >>> import gridbuf.storage
+    >>> float(gridbuf.storage.full_like([1.0, 2.0], 7)[0])
+    7.0
+    """
+
 def _storage_as_storage(
     data: object = None,
     device_data: object = None,
@@ -958,7 +3337,83 @@ def _storage_as_storage(
     populate: bool = False,
     halo: _Halo | None = None,
     managed: _Managed = ...,
-) -> Storage: ...
+) -> Storage:
+    """Return a storage over the memory of arrays, without a copy.
+
+    Parameters
+    ----------
+    data : object, optional
+        An array of any library, in memory of the host or of a device.
+    device_data : object, optional
+        An array of any library in memory of a device.
+    sync_state : SyncState, optional
+        Which of two buffers is current. For both buffers of one storage, pass the `sync_state` of
+        that storage.
+    defaults : str, optional
+        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
+        the dimensions by name. Default: no preset.
+    device : {None, "gpu"}, optional
+        None is the host. An explicit None overrides the preset. Default: from the preset, else from
+        the data, else None.
+    layout : sequence of int or callable, optional
+        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
+        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
+        preset, else from `data`, else C order.
+    alignment_size : int, optional
+        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
+        preset, else from `data`, else 1.
+    aligned_index : sequence of int, optional
+        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
+        the same index in the contiguous dimension is aligned, too. Default: from `data`, else the
+        lower halo.
+    dims : str or sequence of str, optional
+        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
+        dimensions. Default: from `data`, else I, J, K, 0, 1, ...
+    populate : bool, default False
+        Whether to commit the pages now, so that too little memory is a MemoryError here.
+    halo : sequence of int or of pair, optional
+        Points around the domain, in elements: per dimension an integer for both ends, or a pair
+        (lower, upper). Default: from `data`, else no halo.
+    managed : {None, "gt4py", "cuda"}, optional
+        With `device="gpu"`: "gt4py" is a buffer on each side, which gridbuf keeps in step. "cuda"
+        is one memory for both sides. None is memory of the device only. Default: from `data`, else
+        "gt4py".
+
+    Returns
+    -------
+    Storage
+        It keeps the memory alive. Its class follows from `device` and `managed`.
+
+    Raises
+    ------
+    TypeError
+        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
+    ValueError
+        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
+    MemoryError
+        There is not enough memory.
+    DeviceUnavailableError
+        There is no device.
+    BufferError
+        The array has a mask, or an element type or device that gridbuf does not know.
+
+    Notes
+    -----
+    Parameters that you pass, and those of the preset, must be those of the memory. `dims` and
+    `halo` are free. A software-managed storage of one buffer gets the other buffer; the given one
+    is current. Rules: docs/spec.md 9.10 to 9.19.
+
+    Examples
+    --------
+    >>> import gridbuf.storage
+    >>> import numpy
+    >>> array = numpy.ones((4, 4))
+    >>> field = gridbuf.storage.as_storage(array, halo=(1, 1))
+    >>> field[0, 0] = 7
+    >>> float(array[0, 0])
+    7.0
+    """
+
 def _storage_storage(
     data: object = None,
     device_data: object = None,
@@ -976,7 +3431,84 @@ def _storage_storage(
     populate: bool = False,
     halo: _Halo | None = None,
     managed: _Managed = ...,
-) -> Storage: ...
+) -> Storage:
+    """Return a storage with a copy of an array.
+
+    Parameters
+    ----------
+    data : object, optional
+        An array of any library, in memory of the host or of a device.
+    device_data : object, optional
+        An array of any library in memory of a device.
+    dtype : dtype_like, optional
+        Element type of the copy. Default: that of `data`.
+    copy : bool, default True
+        False is `as_storage`, or `empty` if there is a shape and no data.
+    sync_state : SyncState, optional
+        Which of two buffers is current. For both buffers of one storage, pass the `sync_state` of
+        that storage.
+    shape : int or sequence of int, optional
+        Extents in elements, each 0 or more; at most 64. Only with `copy=False` and without data.
+    defaults : str, optional
+        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
+        the dimensions by name. Default: no preset.
+    device : {None, "gpu"}, optional
+        None is the host. An explicit None overrides the preset. Default: from the preset, else from
+        the data, else None.
+    layout : sequence of int or callable, optional
+        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
+        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
+        preset, else from `data`, else C order.
+    alignment_size : int, optional
+        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
+        preset, else from `data`, else 1.
+    aligned_index : sequence of int, optional
+        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
+        the same index in the contiguous dimension is aligned, too. Default: from `data`, else the
+        lower halo.
+    dims : str or sequence of str, optional
+        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
+        dimensions. Default: from `data`, else I, J, K, 0, 1, ...
+    populate : bool, default False
+        Whether to commit the pages now, so that too little memory is a MemoryError here.
+    halo : sequence of int or of pair, optional
+        Points around the domain, in elements: per dimension an integer for both ends, or a pair
+        (lower, upper). Default: from `data`, else no halo.
+    managed : {None, "gt4py", "cuda"}, optional
+        With `device="gpu"`: "gt4py" is a buffer on each side, which gridbuf keeps in step. "cuda"
+        is one memory for both sides. None is memory of the device only. Default: from `data`, else
+        "gt4py".
+
+    Returns
+    -------
+    Storage
+        The copy. Its class follows from `device` and `managed`.
+
+    Raises
+    ------
+    TypeError
+        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
+    ValueError
+        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
+    MemoryError
+        There is not enough memory.
+    DeviceUnavailableError
+        There is no device.
+    BufferError
+        The array has a mask, or an element type or device that gridbuf does not know.
+
+    Notes
+    -----
+    Each keyword is looked up in this order: passed, preset, `data`, default. Rules: docs/spec.md
+    9.16.
+
+    Examples
+    --------
+    >>> import gridbuf.storage
+    >>> field = gridbuf.storage.storage([[1, 2], [3, 4]], dtype="float32", dims="JI")
+    >>> field.dims, float(field[1, 0])
+    (('J', 'I'), 3.0)
+    """
 
 # The array functions of storages are made of these: broadcasting by dimension names.
 _Field: TypeAlias = tuple[
@@ -1001,7 +3533,7 @@ def _align(
 # The fields of a stencil and of its calls, for gridbuf.call.
 @final
 class StencilRules:
-    """What was declared of a stencil."""
+    """The declared fields of a stencil, for `gridbuf.stencil`; not a public API."""
 
     def add_field(
         self,
@@ -1017,12 +3549,65 @@ class StencilRules:
         reach: tuple[tuple[int, int], ...] | None,
         is_written: bool,
         is_optional: bool,
-    ) -> None: ...
-    def bind_plain(self, fields: Sequence[Any], /) -> list[Any] | None: ...
-    @overload
-    def bind(
-        self, fields: Sequence[Any], origins: Sequence[Any] | None, origin: Any, domain: Any
-    ) -> BoundStencil | None: ...
+    ) -> None:
+        """Declare the next field.
+
+        Parameters
+        ----------
+        name : str
+            The parameter's name.
+        dims : tuple of str
+            Dimensions in the annotation's order.
+        dtype : dtype_like
+            Element type.
+        data_shape : tuple of int
+            Extents of the data dimensions in elements, -1 for any.
+        layout : sequence of int or callable, optional
+            Layout map that the stencil relies on.
+        alignment_size : int
+            Bytes that the stencil relies on.
+        preferred_layout : sequence of int or callable, optional
+            Layout map that is fast.
+        preferred_alignment_size : int
+            Bytes that are fast.
+        reach : tuple of pair of int, optional
+            Points that the stencil reads around the domain, per dimension.
+        is_written : bool
+            Whether the stencil writes the field.
+        is_optional : bool
+            Whether a call may leave the field out.
+
+        Raises
+        ------
+        TypeError
+            A value has a wrong kind.
+        ValueError
+            A value is out of bounds.
+        """
+    def bind_plain(self, fields: Sequence[Any], /) -> list[Any] | None:
+        """Return the arrays of a call that needs nothing before or after it.
+
+        Parameters
+        ----------
+        fields : sequence of object
+            The fields of the call, in the order of declaration.
+
+        Returns
+        -------
+        list or None
+            The arrays; None if the call needs `bind`.
+
+        Raises
+        ------
+        TypeError
+            A field is not an array, or has a wrong element type.
+        ValueError
+            A field, origin or domain does not fit the declaration.
+
+        Notes
+        -----
+        Rules: docs/spec.md 12.11 to 12.16.
+        """
     @overload
     def bind(
         self,
@@ -1032,34 +3617,108 @@ class StencilRules:
         domain: Any,
         hooks: Sequence[FieldHooks | None],
     ) -> BoundStencil: ...
+    @overload
+    def bind(
+        self,
+        fields: Sequence[Any],
+        origins: Sequence[Any] | None,
+        origin: Any,
+        domain: Any,
+        hooks: None = None,
+    ) -> BoundStencil | None:
+        """Check the fields of a call and find its origin and domain.
+
+        Parameters
+        ----------
+        fields : sequence of object
+            The fields of the call, in the order of declaration.
+        origins : sequence of object or None
+            An origin per field, or None.
+        origin : object
+            The origin of all other fields, or None.
+        domain : object
+            The domain, or None.
+        hooks : sequence of FieldHooks or None, optional
+            The hooks of each field, which the caller has acquired. Default: fields without hooks.
+
+        Returns
+        -------
+        BoundStencil or None
+            The call; None if the fields need hooks.
+
+        Raises
+        ------
+        TypeError
+            A field is not an array, or has a wrong element type.
+        ValueError
+            A field, origin or domain does not fit the declaration.
+
+        Notes
+        -----
+        Rules: docs/spec.md 12.11 to 12.16.
+        """
 
 @final
 class BoundStencil:
-    """The fields of one call."""
+    """The fields of one call of a stencil; not a public API."""
 
     @property
-    def arrays(self) -> list[Any]: ...
+    def arrays(self) -> list[Any]:
+        """Arrays of the fields, in the order of declaration."""
     @property
-    def wrong(self) -> list[int]: ...
+    def wrong(self) -> list[int]:
+        """Positions of the fields that only the other side has."""
     @property
-    def slow(self) -> list[str]: ...
+    def slow(self) -> list[str]:
+        """Texts of warnings about slow memory."""
     @property
-    def written(self) -> list[int]: ...
+    def written(self) -> list[int]:
+        """Positions of the fields that the stencil writes."""
     @property
-    def origins(self) -> dict[str, tuple[int, ...]]: ...
+    def origins(self) -> dict[str, tuple[int, ...]]:
+        """Origin of each field, in elements, by name."""
     @property
-    def domain(self) -> tuple[int, ...]: ...
-    def begin_write(self, field: int, /) -> None: ...
-    def end(self, field: int, was_called: bool, /) -> None: ...
+    def domain(self) -> tuple[int, ...]:
+        """Extents of the domain, in elements."""
+    def begin_write(self, field: int, /) -> None:
+        """Mark a field as about to be written.
+
+        Parameters
+        ----------
+        field : int
+            Position of the field.
+
+        Raises
+        ------
+        SyncConflictError
+            The other side holds newer data in the same region.
+        """
+    def end(self, field: int, was_called: bool, /) -> None:
+        """End the access to a field.
+
+        Parameters
+        ----------
+        field : int
+            Position of the field.
+        was_called : bool
+            Whether the function was called.
+
+        Raises
+        ------
+        Exception
+            What a `touch` of the field raises.
+        """
 
 @final
 class FieldHooks:
-    """What an object of another library wants to be called, or None."""
+    """Hooks of a foreign field, each a callable or None; not a public API."""
 
     @property
-    def acquire(self) -> Callable[[], object] | None: ...
+    def acquire(self) -> Callable[[], object] | None:
+        """Hook to call before the field is read, or None."""
     @property
-    def release(self) -> Callable[[], object] | None: ...
+    def release(self) -> Callable[[], object] | None:
+        """Hook to call after the stencil, or None."""
 
 def _make_rules(*, name: str, on_device: bool, writes_are_declared: bool) -> StencilRules: ...
 def _field_hooks(field: object, on_device: bool, /) -> FieldHooks | None: ...

@@ -31,21 +31,47 @@ def _handle_of(source: Any) -> int:
 
 
 class stream:  # noqa: N801  (used like a function)
-    """`with gridbuf.stream(handle):` device arrays of this thread are made on, and exported with, this stream.
+    """Set the stream of the device for this thread, within a `with` block.
 
-    handle: 1 (legacy default), 2 (per-thread default), the handle of a live stream, or a stream of CuPy, PyTorch or any
-    library with `__cuda_stream__`. It must live as long as the arrays made on it do: they are freed there (CAI-22).
+    Device arrays that the thread makes are made on this stream, and exported with it. Blocks nest.
+    Without a block, work goes to the legacy default stream.
 
-    Without it, work goes to the legacy default stream. The setting belongs to the thread; blocks nest.
+    Parameters
+    ----------
+    handle : int or object
+        1 (legacy default), 2 (per-thread default), the handle of a live stream, or a stream of
+        CuPy, PyTorch or any library with `__cuda_stream__`. It must live as long as the arrays made
+        on it, which are freed there (CAI-22).
 
-    Raises TypeError for what is no stream, ValueError for 0 and for streams that the device does not know,
-    DeviceUnavailableError without a device. All when it is made, not when it is entered.
+    Attributes
+    ----------
+    handle : int
+        The number that exports name.
+
+    Raises
+    ------
+    TypeError
+        `handle` is not a stream.
+    ValueError
+        `handle` is 0, or the device does not know this stream.
+    DeviceUnavailableError
+        There is no device.
+
+    Notes
+    -----
+    The errors come when the object is made, not when the block begins. Rules: docs/spec.md 8.5.
+
+    Examples
+    --------
+    >>> import gridbuf, gridbuf.testing
+    >>> with gridbuf.testing.emulated_device(), gridbuf.stream(2):
+    ...     gridbuf.allocate((3,), device="gpu").stream
+    2
     """
 
     __slots__ = ("_previous", "_source", "handle")
 
     handle: int
-    """The number that exports name."""
 
     def __init__(self, handle: SupportsIndex | Any) -> None:
         number = _handle_of(handle)

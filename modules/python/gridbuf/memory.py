@@ -36,7 +36,24 @@ __all__ = [
 
 
 class Statistics(TypedDict):
-    """Of host blocks of 2 MiB and more; lengths are those of their pages, with all that placement costs."""
+    """Numbers of host blocks of 2 MiB and more; sizes are in bytes, with all that placement
+    costs.
+
+    Attributes
+    ----------
+    live_blocks, live_bytes : int
+        Blocks in use, and their bytes.
+    peak_live_bytes : int
+        The most bytes that were in use.
+    cached_blocks, cached_bytes : int
+        Freed blocks that are kept for the next arrays, and their bytes.
+    cache_limit_bytes : int
+        How many bytes are kept at most.
+    hits, misses : int
+        How often the cache had a block, and how often not.
+    refusals : int
+        How often there was not enough memory.
+    """
 
     live_blocks: int
     live_bytes: int
@@ -50,7 +67,19 @@ class Statistics(TypedDict):
 
 
 class Options(TypedDict):
-    """The settings in force."""
+    """The settings in force, as `configure` takes them.
+
+    Attributes
+    ----------
+    cache_limit_bytes : int or "auto"
+        How many bytes of freed memory are kept.
+    limit_bytes : int or None
+        How many bytes may be in use and kept together; None is no limit.
+    huge_pages : {"auto", "never"}
+        Whether large blocks use transparent huge pages.
+    poison : bool
+        Whether poison mode is on.
+    """
 
     cache_limit_bytes: int | Literal["auto"]
     limit_bytes: int | None
@@ -59,21 +88,37 @@ class Options(TypedDict):
 
 
 class AllocationInfo(TypedDict):
-    """Where an array's memory is and how it came about; None is what gridbuf does not know.
+    """Where the memory of an array is and how it was allocated; None is what gridbuf does not
+    know.
 
-    resource: "host", "pinned", "managed", "device"; None for memory that is not gridbuf's.
-    device: "host", "cuda:0", …; None likewise.
-    pages: "huge" or "small" (pages of its own; huge ones were asked for), "shared" (among the C library's blocks).
-    from_cache: its pages had served another array before.
-    stagger_bytes: how far its start was moved to spread starts over cache sets.
-    address: of element (0, …, 0) of the whole allocation; of the lowest element for memory that is not gridbuf's.
-    total_bytes: of the whole allocation, padding included, or what the elements span.
-    allocation_bytes: what that costs, with alignment, stagger and the rest of the last page.
-    alignment_size, aligned_index: what was asked for.
-    resident_bytes, huge_page_bytes: what is in memory now, and how much of it on transparent huge pages, as the kernel
-      counts it for the mappings that hold these bytes (an upper bound where blocks share a mapping). None for memory that the
-      host does not read, or where the kernel does not tell.
-    note: what is not known, and why; "" if all is.
+    Attributes
+    ----------
+    resource : str or None
+        "host", "pinned", "managed" or "device"; None for memory that is not gridbuf's.
+    device : str or None
+        "host", "cuda:0", and so on; None for memory that is not gridbuf's.
+    pages : str or None
+        "huge" or "small" for pages of its own (huge ones were asked for), "shared" for a block of
+        the C library.
+    from_cache : bool or None
+        Whether another array used the pages before.
+    stagger_bytes : int or None
+        How far the start was moved, in bytes, to spread starts over cache sets.
+    address : int
+        Address of element (0, ..., 0) of the whole allocation; of the lowest element for memory
+        that is not gridbuf's.
+    total_bytes : int
+        Bytes of the whole allocation with padding, or of the span of the elements.
+    allocation_bytes : int or None
+        Bytes that it costs, with alignment, stagger and the rest of the last page.
+    alignment_size, aligned_index : int and tuple of int, or None
+        The request: bytes, and an index in elements.
+    resident_bytes, huge_page_bytes : int or None
+        Bytes in memory now, and bytes on transparent huge pages. It is an upper bound where blocks
+        share a mapping. None for memory that the host cannot read, or where the kernel does not
+        tell.
+    note : str
+        What is not known, and why; "" if all is known.
     """
 
     resource: str | None
@@ -103,17 +148,57 @@ _KEEP: Final = _Keep()
 
 
 def statistics() -> Statistics:
-    """How much host memory is in use and kept, the peak, and how often the cache helped.
+    """Return how much host memory is in use and kept, the peak, and how often the cache helped.
 
-    Counts blocks of 2 MiB and more; smaller ones are the C library's, and not counted.
+    Returns
+    -------
+    Statistics
+        Numbers of blocks of 2 MiB and more. Smaller blocks are the C library's and are not counted.
+
+    Notes
+    -----
+    Rules: docs/spec.md 2.24.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> before = gridbuf.memory.statistics()["live_blocks"]
+    >>> array = gridbuf.zeros((1024, 1024))
+    >>> gridbuf.memory.statistics()["live_blocks"] - before
+    1
     """
     return cast(Statistics, _core._memory_statistics())
 
 
 def trim(keep_bytes: SupportsIndex = 0) -> int:
-    """Gives kept memory back to the system until at most `keep_bytes` are left; returns how many bytes went.
+    """Give kept memory back to the system.
 
-    Happens by itself when memory runs short. Raises ValueError for negative numbers.
+    Parameters
+    ----------
+    keep_bytes : int, default 0
+        How many bytes to keep at most.
+
+    Returns
+    -------
+    int
+        How many bytes were given back.
+
+    Raises
+    ------
+    TypeError
+        `keep_bytes` is not an integer.
+    ValueError
+        `keep_bytes` is negative.
+
+    Notes
+    -----
+    gridbuf also does so when there is not enough memory. Rules: docs/spec.md 2.21 and 2.24.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> gridbuf.memory.trim() >= 0
+    True
     """
     return _core._memory_trim(keep_bytes)
 
@@ -151,15 +236,34 @@ def _foreign_info(array: Any) -> AllocationInfo:
 
 
 def alloc_info(array: Any) -> AllocationInfo:
-    """Where the memory of `array` is and how it came about.
+    """Return where the memory of an array is and how it was allocated.
 
-    array: a plain array of gridbuf, a `Buffer`, a view of either; for anything else that NumPy takes without a copy, only what
-    the kernel says of its pages. Raises TypeError for what is no array.
+    Parameters
+    ----------
+    array : array_like
+        A plain array of gridbuf, a Buffer, or a view of either. For any other array whose memory
+        NumPy can see, only the pages are known.
 
+    Returns
+    -------
+    AllocationInfo
+        A dict.
+
+    Raises
+    ------
+    TypeError
+        `array` is not an array.
+
+    Notes
+    -----
+    Rules: docs/spec.md 2.25.
+
+    Examples
+    --------
     >>> import gridbuf
     >>> info = gridbuf.alloc_info(gridbuf.zeros((512, 1024), alignment_size=64))
-    >>> info["resource"], info["from_cache"], info["total_bytes"]
-    ('host', False, 4194304)
+    >>> info["resource"], info["total_bytes"]
+    ('host', 4194304)
     """
     buffer = _buffer_of(array)
     facts = None if buffer is None else _core._block_info(buffer)
@@ -197,7 +301,23 @@ def _exports_buffer(array: Any) -> bool:
 
 
 def options() -> Options:
-    """The settings in force, as `configure` takes them."""
+    """Return the settings in force.
+
+    Returns
+    -------
+    Options
+        What `configure` takes.
+
+    Notes
+    -----
+    Rules: docs/spec.md 2.24.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> gridbuf.memory.options()["poison"]
+    False
+    """
     found = _core._memory_options()
     if found["cache_limit_bytes"] is None:
         found["cache_limit_bytes"] = "auto"
@@ -211,17 +331,40 @@ def configure(
     huge_pages: Literal["auto", "never"] | _Keep = _KEEP,
     poison: bool | _Keep = _KEEP,
 ) -> None:
-    """Sets how host memory of 2 MiB and more is handled; what is not given stays as it is.
+    """Set how host memory of 2 MiB and more is handled; what you do not pass stays.
 
-    cache_limit_bytes: how many bytes of freed memory are kept for the next arrays; 0 keeps none (nor any of the few small blocks
-      that a thread keeps); "auto" follows the machine: a quarter of what could be committed (the system's memory or the
-      tightest cgroup's) when an array last got new pages.
-    limit_bytes: of memory in use and kept together; beyond it allocation is a MemoryError. None: no limit.
-    huge_pages: "auto": transparent huge pages where the system's setting allows them; "never": small pages.
-    poison: fresh memory holds bytes of 0xCB, freed blocks of 2 MiB and more are taken from the process, so that a use after
-      free is a segmentation fault; with AddressSanitizer, touching the padding between rows ends the process. For tests.
+    Parameters
+    ----------
+    cache_limit_bytes : int or "auto", optional
+        How many bytes of freed memory are kept for the next arrays. 0 keeps nothing, not even the
+        few small blocks of a thread. "auto" is a quarter of the memory that could be committed (of
+        the system or the tightest cgroup) when an array last got new pages.
+    limit_bytes : int or None, optional
+        How many bytes may be in use and kept together. Beyond it allocation is a MemoryError. None
+        is no limit.
+    huge_pages : {"auto", "never"}, optional
+        "auto" uses transparent huge pages where the system's setting allows them, "never" small
+        pages.
+    poison : bool, optional
+        For tests. Fresh memory holds bytes of 0xCB. A use after free of 2 MiB and more is a
+        segmentation fault. With AddressSanitizer, touching the padding between rows ends the
+        process.
 
-    Takes effect at once. Raises TypeError or ValueError, and then nothing has changed.
+    Raises
+    ------
+    TypeError
+        A value has a wrong kind.
+    ValueError
+        A value is out of bounds.
+
+    Notes
+    -----
+    After an error nothing has changed. Rules: docs/spec.md 2.20, 2.24 and 2.27.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> gridbuf.memory.configure(limit_bytes=None)
     """
     if isinstance(cache_limit_bytes, str) and cache_limit_bytes != "auto":
         raise ValueError(
@@ -243,27 +386,70 @@ def configure(
 
 
 def get_num_threads() -> int:
-    """How many threads large allocations, fills and copies may use, the caller's included.
+    """Return how many threads large allocations, fills and copies may use.
 
-    What `set_num_threads` set; else the variable GRIDBUF_NUM_THREADS; else the processors that this process may use (its
-    affinity and the quotas of its cgroups).
+    Returns
+    -------
+    int
+        What `set_num_threads` set; else the variable GRIDBUF_NUM_THREADS; else the processors that
+        this process may use (its affinity and the quotas of its cgroups). The caller's thread
+        counts.
+
+    Notes
+    -----
+    Rules: docs/spec.md 2.26.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> gridbuf.get_num_threads() >= 1
+    True
     """
     return _core._memory_threads()[0]
 
 
 def set_num_threads(n: SupportsIndex) -> None:
-    """Sets how many threads large allocations, fills and copies may use, in the whole process.
+    """Set how many threads large allocations, fills and copies may use, in the whole process.
 
-    n: 1 to 256; 1 does all work on the calling thread. Raises ValueError for other numbers.
+    Parameters
+    ----------
+    n : int
+        From 1 to 256. 1 does all work on the caller's thread.
+
+    Raises
+    ------
+    TypeError
+        `n` is not an integer.
+    ValueError
+        `n` is out of bounds.
+
+    Notes
+    -----
+    Rules: docs/spec.md 2.26.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> gridbuf.set_num_threads(gridbuf.get_num_threads())
     """
     _core._memory_set_threads(n)
 
 
 def get_simd() -> str:
-    """With which instruction set elements are copied and filled: "portable", "avx2" or "avx512".
+    """Return the instruction set with which elements are copied and filled.
 
-    What `set_simd` set; else the variable GRIDBUF_SIMD; else the best that the processor has. Results do not depend on it.
+    Returns
+    -------
+    str
+        "portable", "avx2" or "avx512": what `set_simd` set; else the variable GRIDBUF_SIMD; else
+        the best of the processor. Results do not depend on it.
 
+    Notes
+    -----
+    Rules: docs/spec.md 5.66.
+
+    Examples
+    --------
     >>> import gridbuf
     >>> gridbuf.memory.get_simd() in gridbuf.memory.supported_simd()
     True
@@ -272,15 +458,50 @@ def get_simd() -> str:
 
 
 def set_simd(name: str) -> None:
-    """Sets the instruction set in the whole process, from the next copy on; to find out whether one of them is at fault.
+    """Set the instruction set for copies and fills, in the whole process.
 
-    Raises ValueError for one that the processor lacks, TypeError for what is no str.
+    Parameters
+    ----------
+    name : {"portable", "avx2", "avx512"}
+        One of `supported_simd()`.
+
+    Raises
+    ------
+    TypeError
+        `name` is not a str.
+    ValueError
+        The processor does not have it.
+
+    Notes
+    -----
+    Use it to find out whether an instruction set causes a failure. Rules: docs/spec.md 5.66.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> gridbuf.memory.set_simd(gridbuf.memory.get_simd())
     """
     _core._memory_set_simd(name)
 
 
 def supported_simd() -> tuple[str, ...]:
-    """The instruction sets that `set_simd` takes on this processor, "portable" first, the widest last."""
+    """Return the instruction sets that `set_simd` takes on this processor.
+
+    Returns
+    -------
+    tuple of str
+        "portable" first, the widest last.
+
+    Notes
+    -----
+    Rules: docs/spec.md 5.66.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> gridbuf.memory.supported_simd()[0]
+    'portable'
+    """
     return _core._memory_simd()[1]
 
 
@@ -306,7 +527,7 @@ _VARIABLES = {
 
 
 def _configure_from_environment() -> None:
-    """Applies the variables; one that cannot be applied is a warning, as nobody has called anything yet."""
+    """Applies the variables; one that cannot be applied is a warning, as there is no call to fail yet."""
     for name, read in _VARIABLES.items():
         text = os.environ.get(name, "")
         if not text:

@@ -41,33 +41,62 @@ __all__ = [
 
 
 class Statistics(TypedDict):
-    """What the emulated device holds."""
+    """What the emulated device holds; sizes are in bytes.
+
+    Attributes
+    ----------
+    live_blocks, live_bytes : int
+        Blocks that their owner has not released, and their bytes with what placement costs.
+    held_bytes : int
+        Bytes in use, and bytes that wait for a stream to be given back.
+    peak_live_bytes : int
+        The most bytes that were in use.
+    pending_operations : int
+        Work that no call has waited for.
+    live_streams : int
+        Streams that exist.
+    host_to_device_bytes, device_to_host_bytes : int
+        Bytes that copies have moved so far.
+    """
 
     live_blocks: int
-    """Blocks that their owner has not released."""
     live_bytes: int
-    """Bytes of those, with what placement costs."""
     held_bytes: int
-    """Bytes that live, or that wait for a stream to be given back."""
     peak_live_bytes: int
     pending_operations: int
-    """Work that nobody has waited for."""
     live_streams: int
     host_to_device_bytes: int
     device_to_host_bytes: int
 
 
 class emulated_device(Closing):  # noqa: N801  (used like a function)
-    """Switches the emulated device on, for the whole process.
+    """Switch the emulated device on, for the whole process.
 
-    `with emulated_device():` switches it back at the end to what it was; a plain call leaves it on. Blocks nest.
-    `GRIDBUF_DEVICE=emulated` in the environment switches it on from the start.
+    At the end of a `with` block the device is what it was before; a plain call leaves it on. Blocks
+    nest. `GRIDBUF_DEVICE=emulated` in the environment switches it on from the start.
 
-    The switch decides which device is used from now on. Arrays that were made before stay what they are, and are freed
-    and copied by the device that made them; but once it is off, arrays of the emulated device are no longer exported as
-    CUDA memory: nobody else may take them for a GPU's.
+    Parameters
+    ----------
+    on : bool, default True
+        False switches it off.
 
-    A host that touches device memory is ended by a segmentation fault. That is the purpose.
+    Raises
+    ------
+    TypeError
+        `on` is not a bool.
+
+    Notes
+    -----
+    The switch decides which device is used from now on. Arrays keep the device that made them. Once
+    the emulated device is off, its arrays are not exported as CUDA memory. A host that touches
+    device memory is ended by a segmentation fault, on purpose. Rules: docs/spec.md 8.14 and 8.15.
+
+    Examples
+    --------
+    >>> import gridbuf, gridbuf.testing
+    >>> with gridbuf.testing.emulated_device():
+    ...     gridbuf.allocate((3,), device="gpu").memory
+    'device'
     """
 
     __slots__ = ("_previous",)
@@ -80,15 +109,49 @@ class emulated_device(Closing):  # noqa: N801  (used like a function)
 
 
 def is_emulated() -> bool:
-    """Whether the emulated device is switched on."""
+    """Return whether the emulated device is switched on.
+
+    Returns
+    -------
+    bool
+        True if it is on.
+
+    Notes
+    -----
+    Rules: docs/spec.md 8.14.
+
+    Examples
+    --------
+    >>> import gridbuf.testing
+    >>> gridbuf.testing.is_emulated()
+    False
+    """
     return _core._device_emulated_is_on()
 
 
 def device_table() -> CapsuleType:
-    """The C table of the device in use, in a capsule named "gridbuf_device_table_v1".
+    """Return the C table of the device in use.
 
-    `modules/device/registry/device_table.h` is its text: copy, synchronize, pointer information, a slow fill and streams, for
-    programs that share nothing with gridbuf. Raises DeviceUnavailableError without a device.
+    Returns
+    -------
+    capsule
+        Its name is "gridbuf_device_table_v1".
+
+    Raises
+    ------
+    DeviceUnavailableError
+        There is no device.
+
+    Notes
+    -----
+    `modules/device/registry/device_table.h` declares it: copy, synchronize, pointer information, a
+    slow fill and streams, for programs that share nothing with gridbuf. Rules: docs/spec.md 8.20.
+
+    Examples
+    --------
+    >>> import gridbuf.testing
+    >>> with gridbuf.testing.emulated_device():
+    ...     table = gridbuf.testing.device_table()
     """
     return _core._device_table()
 
@@ -97,17 +160,91 @@ def device_table() -> CapsuleType:
 
 
 def create_stream(*, blocking: bool = False) -> int:
-    """The handle of a new stream of the device in use. A blocking one is ordered with the legacy default stream."""
+    """Return the handle of a new stream of the device in use.
+
+    Parameters
+    ----------
+    blocking : bool, default False
+        Whether the stream is ordered with the legacy default stream.
+
+    Returns
+    -------
+    int
+        The handle, for `gridbuf.stream` and `destroy_stream`.
+
+    Raises
+    ------
+    DeviceUnavailableError
+        There is no device.
+
+    Notes
+    -----
+    Rules: docs/spec.md 8.5.
+
+    Examples
+    --------
+    >>> import gridbuf.testing
+    >>> with gridbuf.testing.emulated_device():
+    ...     gridbuf.testing.destroy_stream(gridbuf.testing.create_stream())
+    """
     return _core._device_create_stream(blocking)
 
 
 def destroy_stream(stream: int) -> None:
-    """Destroys a stream of `create_stream`; its pending work still runs. ValueError for any other handle."""
+    """Destroy a stream of `create_stream`; its pending work still runs.
+
+    Parameters
+    ----------
+    stream : int
+        The handle.
+
+    Raises
+    ------
+    ValueError
+        `create_stream` did not return this handle, or the stream is destroyed.
+    DeviceUnavailableError
+        There is no device.
+
+    Notes
+    -----
+    Rules: docs/spec.md 8.5.
+
+    Examples
+    --------
+    >>> import gridbuf.testing
+    >>> with gridbuf.testing.emulated_device():
+    ...     gridbuf.testing.destroy_stream(gridbuf.testing.create_stream())
+    """
     _core._device_destroy_stream(stream)
 
 
 def synchronize(stream: int | None = None) -> None:
-    """Waits for a stream, or for the whole device. Raises what work that ran meanwhile failed with."""
+    """Wait for a stream, or for the whole device.
+
+    Parameters
+    ----------
+    stream : int, optional
+        The handle of a stream. Default: the whole device.
+
+    Raises
+    ------
+    ValueError
+        The device does not know this stream.
+    DeviceUnavailableError
+        There is no device.
+    Exception
+        What work that ran meanwhile failed with.
+
+    Notes
+    -----
+    Rules: docs/spec.md 8.16.
+
+    Examples
+    --------
+    >>> import gridbuf.testing
+    >>> with gridbuf.testing.emulated_device():
+    ...     gridbuf.testing.synchronize()
+    """
     _core._device_synchronize(stream)
 
 
@@ -124,12 +261,47 @@ def failing(
     message: str = "injected by gridbuf.testing.failing",
     when_run: bool = False,
 ) -> Iterator[None]:
-    """Within the block, calls number `call` … `call + count - 1` of an operation (None: any) fail.
+    """Make calls of an operation of the emulated device fail, within a `with` block.
 
-    operation: "allocate", "copy", "fill", "launch", "synchronize", "order", "stream" or "pointer_info".
+    Parameters
+    ----------
+    operation : {"allocate", "copy", "fill", "launch", "synchronize", "order", "stream", "pointer_info"}, optional
+        The operation of the device. Default: any.
+    call : int, default 1
+        The number of the first call that fails; the next call is 1.
+    count : int, default 1
+        How many calls fail.
+    error : type, default RuntimeError
+        An exception class that gridbuf raises.
+    message : str, optional
+        The text of the error.
+    when_run : bool, default False
+        True lets the call succeed and the work fail, as a CUDA kernel does. The next
+        synchronisation raises the error.
 
-    error: an exception class that gridbuf raises. when_run: the call succeeds and the work fails, as a CUDA kernel does;
-    the next synchronisation raises it. Raises ValueError for unknown operations and errors.
+    Yields
+    ------
+    None
+        The block runs with the failure.
+
+    Raises
+    ------
+    ValueError
+        The operation or the error is unknown, or `call` is below 1.
+
+    Notes
+    -----
+    Rules: docs/spec.md 8.19.
+
+    Examples
+    --------
+    >>> import gridbuf, gridbuf.testing
+    >>> with gridbuf.testing.emulated_device(), gridbuf.testing.failing("allocate", error=MemoryError):
+    ...     try:
+    ...         gridbuf.allocate((3,), device="gpu")
+    ...     except MemoryError:
+    ...         print("failed")
+    failed
     """
     number = _core._device_inject(operation, call, count, error.__name__, message, when_run, 0)
     try:
@@ -140,7 +312,35 @@ def failing(
 
 @contextmanager
 def delayed(operation: _Operation | None = None, *, milliseconds: int) -> Iterator[None]:
-    """Within the block, the work of an operation (None: any) ends this long after its call, at the earliest."""
+    """Delay the work of an operation of the emulated device, within a `with` block.
+
+    Parameters
+    ----------
+    operation : {"allocate", "copy", "fill", "launch", "synchronize", "order", "stream", "pointer_info"}, optional
+        The operation of the device. Default: any.
+    milliseconds : int
+        The work ends this long after its call, at the earliest.
+
+    Yields
+    ------
+    None
+        The block runs with the delay.
+
+    Raises
+    ------
+    ValueError
+        The operation is unknown.
+
+    Notes
+    -----
+    Rules: docs/spec.md 8.19.
+
+    Examples
+    --------
+    >>> import gridbuf.testing
+    >>> with gridbuf.testing.emulated_device(), gridbuf.testing.delayed("copy", milliseconds=1):
+    ...     gridbuf.testing.synchronize()
+    """
     number = _core._device_inject(operation, 1, 2**62, None, "", False, milliseconds)
     try:
         yield
@@ -150,7 +350,37 @@ def delayed(operation: _Operation | None = None, *, milliseconds: int) -> Iterat
 
 @contextmanager
 def limited(capacity_bytes: int) -> Iterator[None]:
-    """Within the block, the emulated device has this many bytes; allocations beyond raise MemoryError."""
+    """Limit the memory of the emulated device, within a `with` block.
+
+    Parameters
+    ----------
+    capacity_bytes : int
+        Bytes of the device. Allocations beyond raise MemoryError.
+
+    Yields
+    ------
+    None
+        The block runs with the limit.
+
+    Raises
+    ------
+    ValueError
+        `capacity_bytes` is negative.
+
+    Notes
+    -----
+    Rules: docs/spec.md 8.19.
+
+    Examples
+    --------
+    >>> import gridbuf, gridbuf.testing
+    >>> with gridbuf.testing.emulated_device(), gridbuf.testing.limited(1 << 20):
+    ...     try:
+    ...         gridbuf.allocate((1 << 20,), device="gpu")
+    ...     except MemoryError:
+    ...         print("too large")
+    too large
+    """
     _core._device_set_capacity(capacity_bytes)
     try:
         yield
@@ -159,10 +389,52 @@ def limited(capacity_bytes: int) -> Iterator[None]:
 
 
 def calls(operation: _Operation | None = None) -> int:
-    """How often an operation (None: any) of the emulated device was called so far."""
+    """Return how often an operation of the emulated device was called so far.
+
+    Parameters
+    ----------
+    operation : {"allocate", "copy", "fill", "launch", "synchronize", "order", "stream", "pointer_info"}, optional
+        The operation of the device. Default: any.
+
+    Returns
+    -------
+    int
+        The number of calls.
+
+    Raises
+    ------
+    ValueError
+        The operation is unknown.
+
+    Notes
+    -----
+    Rules: docs/spec.md 8.19.
+
+    Examples
+    --------
+    >>> import gridbuf.testing
+    >>> gridbuf.testing.calls("copy") <= gridbuf.testing.calls()
+    True
+    """
     return _core._device_calls(operation)
 
 
 def statistics() -> Statistics:
-    """What the emulated device holds. `synchronize()` first to see memory given back."""
+    """Return what the emulated device holds.
+
+    Returns
+    -------
+    Statistics
+        Numbers of blocks, bytes and streams.
+
+    Notes
+    -----
+    Call `synchronize` first to see memory given back.
+
+    Examples
+    --------
+    >>> import gridbuf.testing
+    >>> gridbuf.testing.statistics()["pending_operations"]
+    0
+    """
     return cast("Statistics", _core._device_statistics())

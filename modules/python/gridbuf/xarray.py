@@ -2,7 +2,7 @@
 
 The interface is that of `data_array.data`, with the names of the DataArray's dimensions added to each entry. If the data names
 its dimensions itself, the two must agree, else reading the interface is a ValueError. Names are passed on as they are: "lat"
-and "lon" are fine for whoever knows them; gridbuf's own functions ask for `dims=` then.
+and "lon" are fine for libraries that know them; gridbuf's own functions need `dims=` then.
 
 >>> import gridbuf, gridbuf.xarray, xarray
 >>> field = xarray.DataArray(gridbuf.zeros((2, 3)), dims=("I", "J"))
@@ -52,19 +52,64 @@ __all__ = [
 
 
 def dims(data_array: xarray.DataArray) -> tuple[Hashable, ...]:
-    """The names of the dimensions, as `__gt_dims__`: one per dimension, whatever they are."""
+    """Return the names of the dimensions, as `__gt_dims__`.
+
+    Parameters
+    ----------
+    data_array : xarray.DataArray
+        Any DataArray.
+
+    Returns
+    -------
+    tuple of hashable
+        One name per dimension, whatever it is.
+
+    Notes
+    -----
+    Rules: docs/spec.md 7.19.
+
+    Examples
+    --------
+    >>> import gridbuf.xarray, xarray
+    >>> field = xarray.DataArray([[1.0, 2.0], [3.0, 4.0]], dims=('I', 'J'))
+    >>> gridbuf.xarray.dims(field)
+    ('I', 'J')
+    """
     return data_array.dims
 
 
 def data_interface(data_array: xarray.DataArray) -> dict[str | None, dict[str, Any]]:
-    """The `__gt_data_interface__` of a DataArray (GT-11).
+    """Return the `__gt_data_interface__` of a DataArray.
 
-    That of its data if that has one; else an entry under None made of `__array_interface__` and one under "gpu" made of
-    `__cuda_array_interface__`. Each entry names the DataArray's dimensions.
+    Parameters
+    ----------
+    data_array : xarray.DataArray
+        Any DataArray over memory.
 
-    Raises:
-      ValueError: an entry of the data names its dimensions otherwise.
-      AttributeError: the data has none of the three interfaces (a Dask array, for example): load it first.
+    Returns
+    -------
+    dict
+        The interface of the data if the data has one. Else an entry under None from
+        `__array_interface__`, and one under "gpu" from `__cuda_array_interface__`. Each entry has
+        the names of the dimensions.
+
+    Raises
+    ------
+    ValueError
+        An entry of the data has other names.
+    AttributeError
+        The data has none of the three interfaces, as a Dask array. Load it first.
+
+    Notes
+    -----
+    Rules: GT-11 and docs/spec.md 7.19.
+
+    Examples
+    --------
+    >>> import gridbuf.xarray, xarray
+    >>> field = xarray.DataArray([[1.0, 2.0], [3.0, 4.0]], dims=('I', 'J'))
+    >>> gridbuf.xarray.data_interface(field)[None]["dims"]
+    ('I', 'J')
     """
     entries = _entries_of(data_array.data)
     if not entries:
@@ -109,22 +154,48 @@ def to_data_array(
     name: Hashable | None = None,
     attrs: Mapping[Any, Any] | None = None,
 ) -> xarray.DataArray:
-    """A DataArray over the memory of an array, which is not copied.
+    """Return a DataArray over the memory of an array, without a copy.
 
-    Args:
-      array: a storage, which stays one inside; or anything `gridbuf.as_numpy` takes, which becomes an ndarray. Other
-        memory of a device becomes a GPUStorage over it. Of a DataArray, its data, and it is `like` unless one is given.
-      coords: as `xarray.DataArray` takes them, over whole extents, halo included: `{"I": values}`, or
+    Parameters
+    ----------
+    array : object
+        A storage, which stays a storage inside; or anything `gridbuf.as_numpy` takes, which becomes
+        an ndarray. Other memory of a device becomes a GPUStorage. Of a DataArray its data, and it
+        is `like` unless you pass one.
+    coords : mapping, optional
+        As `xarray.DataArray` takes them, over whole extents, with halo: `{"I": values}`, or
         `{"lat": ("I", values)}` for a coordinate of another name.
-      dims: names of the dimensions. Default: those of the array (`gridbuf.get_dims`), else those of `like` if it has as
-        many, else I, J, K, 0, 1, ….
-      like: a DataArray that gives name, attributes, and every coordinate whose dimensions the array has.
-      name, attrs: override those of `like`.
+    dims : sequence of hashable, optional
+        Names of the dimensions. Default: those of the array (`gridbuf.get_dims`), else those of
+        `like` if it has as many, else I, J, K, 0, 1, ...
+    like : xarray.DataArray, optional
+        It gives name, attributes, and every coordinate whose dimensions the array has.
+    name : hashable, optional
+        Name. Default: that of `like`.
+    attrs : mapping, optional
+        Attributes. Default: those of `like`.
 
-    Raises:
-      ValueError: the array names its dimensions otherwise than `dims`, or has not one for each name; an extent differs
-        from a coordinate's (the message has dimension, wanted and found).
-      TypeError: `array` has none of the interfaces that gridbuf reads.
+    Returns
+    -------
+    xarray.DataArray
+        It keeps the memory alive.
+
+    Raises
+    ------
+    ValueError
+        The array has other names than `dims`, or an extent differs from that of a coordinate.
+    TypeError
+        `array` has none of the interfaces that gridbuf reads.
+
+    Notes
+    -----
+    Rules: docs/spec.md 9.70.
+
+    Examples
+    --------
+    >>> import gridbuf, gridbuf.xarray
+    >>> gridbuf.xarray.to_data_array(gridbuf.zeros((2, 3)), name="u").dims
+    ('I', 'J')
     """
     if isinstance(array, xarray.DataArray):
         return to_data_array(
@@ -201,9 +272,28 @@ def _coordinates_along(
 
 
 def domain_view(data_array: xarray.DataArray) -> xarray.DataArray:
-    """The DataArray without the halo that its data's interface states, with the coordinates of what is left; no copy.
+    """Return the DataArray without the halo that its data's interface has, without a copy.
 
-    Of data without a halo, a view of the whole.
+    Parameters
+    ----------
+    data_array : xarray.DataArray
+        Any DataArray over memory.
+
+    Returns
+    -------
+    xarray.DataArray
+        A view, with the coordinates of the domain.
+
+    Notes
+    -----
+    Data without a halo gives a view of the whole. Rules: docs/spec.md 9.72.
+
+    Examples
+    --------
+    >>> import gridbuf.storage, gridbuf.xarray
+    >>> field = gridbuf.xarray.to_data_array(gridbuf.storage.ones((4, 4), halo=(1, 1)))
+    >>> gridbuf.xarray.domain_view(field).shape
+    (2, 2)
     """
     entries: dict[str | None, dict[str, Any]] = data_array.__gt_data_interface__
     halo = next(iter(entries.values())).get("halo") or ((0, 0),) * data_array.ndim
@@ -217,27 +307,78 @@ def domain_view(data_array: xarray.DataArray) -> xarray.DataArray:
 def storage(
     data_array: xarray.DataArray, *, dtype: Any = None, **parameters: Any
 ) -> xarray.DataArray:
-    """A DataArray of the same labels over a new storage with a copy of the elements.
+    """Return a DataArray over a new storage with a copy of the elements.
 
-    Args:
-      data_array: any DataArray. Names that gridbuf does not know ("lat") need `dims=`, which renames the dimensions by
-        position; the coordinate "lat" then lies along "I".
-      dtype, parameters: those of `gridbuf.storage.storage`: `defaults`, `device`, `layout`, `halo`, ….
+    Parameters
+    ----------
+    data_array : xarray.DataArray
+        Any DataArray. Names that gridbuf does not know ("lat") need `dims=`, which renames the
+        dimensions by position. The coordinate "lat" is then along "I".
+    dtype : dtype_like, optional
+        Element type. Default: that of `data_array`.
+    **parameters
+        Keywords of `gridbuf.storage.storage`.
 
-    Raises: as `gridbuf.storage.storage`.
+    Returns
+    -------
+    xarray.DataArray
+        It has the labels of `data_array`.
+
+    Raises
+    ------
+    ValueError
+        A name of a dimension is unknown, or a parameter is out of bounds.
+    TypeError
+        A parameter is unknown or has a wrong kind.
+
+    Notes
+    -----
+    Rules: docs/spec.md 9.71.
+
+    Examples
+    --------
+    >>> import gridbuf.xarray, xarray
+    >>> field = xarray.DataArray([[1.0, 2.0], [3.0, 4.0]], dims=('I', 'J'))
+    >>> type(gridbuf.xarray.storage(field).data).__name__
+    'CPUStorage'
     """
     made = storages.storage(data_array, dtype=dtype, **parameters)
     return _labelled(data_array, made, parameters)
 
 
 def as_storage(data_array: xarray.DataArray, **parameters: Any) -> xarray.DataArray:
-    """A DataArray of the same labels over a storage of the same memory.
+    """Return a DataArray over a storage of the same memory.
 
-    Args:
-      data_array: a DataArray over memory that gridbuf can view. For other names of dimensions see `storage`.
-      parameters: those of `gridbuf.storage.as_storage`; `halo` and `dims` are free to give, the others must be so.
+    Parameters
+    ----------
+    data_array : xarray.DataArray
+        Any DataArray. Names that gridbuf does not know ("lat") need `dims=`, which renames the
+        dimensions by position. The coordinate "lat" is then along "I".
+    **parameters
+        Keywords of `gridbuf.storage.as_storage`.
 
-    Raises: as `gridbuf.storage.as_storage`.
+    Returns
+    -------
+    xarray.DataArray
+        It has the labels of `data_array`.
+
+    Raises
+    ------
+    ValueError
+        A name of a dimension is unknown, or a parameter is out of bounds.
+    TypeError
+        A parameter is unknown or has a wrong kind.
+
+    Notes
+    -----
+    Rules: docs/spec.md 9.71.
+
+    Examples
+    --------
+    >>> import gridbuf.xarray, xarray
+    >>> field = xarray.DataArray([[1.0, 2.0], [3.0, 4.0]], dims=('I', 'J'))
+    >>> type(gridbuf.xarray.as_storage(field).data).__name__
+    'CPUStorage'
     """
     return _labelled(data_array, storages.as_storage(data_array, **parameters), parameters)
 
@@ -245,13 +386,40 @@ def as_storage(data_array: xarray.DataArray, **parameters: Any) -> xarray.DataAr
 def from_array(
     data_array: xarray.DataArray, dtype: Any = None, **parameters: Any
 ) -> xarray.DataArray:
-    """A DataArray of the same labels over a new plain array (`gridbuf.from_array`) with a copy of the elements.
+    """Return a DataArray over a new plain array with a copy of the elements.
 
-    Args:
-      data_array: any DataArray. For other names of dimensions see `storage`.
-      dtype, parameters: those of `gridbuf.from_array`: `backend`, `layout`, `alignment_size`, ….
+    Parameters
+    ----------
+    data_array : xarray.DataArray
+        Any DataArray. Names that gridbuf does not know ("lat") need `dims=`, which renames the
+        dimensions by position. The coordinate "lat" is then along "I".
+    dtype : dtype_like, optional
+        Element type. Default: that of `data_array`.
+    **parameters
+        Keywords of `gridbuf.from_array`.
 
-    Raises: as `gridbuf.from_array`.
+    Returns
+    -------
+    xarray.DataArray
+        It has the labels of `data_array`.
+
+    Raises
+    ------
+    ValueError
+        A name of a dimension is unknown, or a parameter is out of bounds.
+    TypeError
+        A parameter is unknown or has a wrong kind.
+
+    Notes
+    -----
+    Rules: docs/spec.md 9.71.
+
+    Examples
+    --------
+    >>> import gridbuf.xarray, xarray
+    >>> field = xarray.DataArray([[1.0, 2.0], [3.0, 4.0]], dims=('I', 'J'))
+    >>> gridbuf.xarray.from_array(field, layout=(1, 0)).data.strides
+    (8, 16)
     """
     return _labelled(data_array, plain_from_array(data_array, dtype, **parameters), parameters)
 
@@ -259,28 +427,166 @@ def from_array(
 def empty_like(
     data_array: xarray.DataArray, dtype: Any = None, **parameters: Any
 ) -> xarray.DataArray:
-    """A DataArray of the same labels over a new storage, elements undefined; `parameters` as `gridbuf.storage.empty_like`."""
+    """Return a DataArray over a new storage whose elements are undefined.
+
+    Parameters
+    ----------
+    data_array : xarray.DataArray
+        Any DataArray. Names that gridbuf does not know ("lat") need `dims=`, which renames the
+        dimensions by position. The coordinate "lat" is then along "I".
+    dtype : dtype_like, optional
+        Element type. Default: that of `data_array`.
+    **parameters
+        Keywords of `gridbuf.storage.empty_like`.
+
+    Returns
+    -------
+    xarray.DataArray
+        It has the labels of `data_array`.
+
+    Raises
+    ------
+    ValueError
+        A name of a dimension is unknown, or a parameter is out of bounds.
+    TypeError
+        A parameter is unknown or has a wrong kind.
+
+    Notes
+    -----
+    Rules: docs/spec.md 9.71.
+
+    Examples
+    --------
+    >>> import gridbuf.xarray, xarray
+    >>> field = xarray.DataArray([[1.0, 2.0], [3.0, 4.0]], dims=('I', 'J'))
+    >>> gridbuf.xarray.empty_like(field).shape
+    (2, 2)
+    """
     return _labelled(data_array, storages.empty_like(data_array, dtype, **parameters), parameters)
 
 
 def zeros_like(
     data_array: xarray.DataArray, dtype: Any = None, **parameters: Any
 ) -> xarray.DataArray:
-    """The same with zeros."""
+    """Return a DataArray over a new storage of zeros.
+
+    Parameters
+    ----------
+    data_array : xarray.DataArray
+        Any DataArray. Names that gridbuf does not know ("lat") need `dims=`, which renames the
+        dimensions by position. The coordinate "lat" is then along "I".
+    dtype : dtype_like, optional
+        Element type. Default: that of `data_array`.
+    **parameters
+        Keywords of `gridbuf.storage.zeros_like`.
+
+    Returns
+    -------
+    xarray.DataArray
+        It has the labels of `data_array`.
+
+    Raises
+    ------
+    ValueError
+        A name of a dimension is unknown, or a parameter is out of bounds.
+    TypeError
+        A parameter is unknown or has a wrong kind.
+
+    Notes
+    -----
+    Rules: docs/spec.md 9.71.
+
+    Examples
+    --------
+    >>> import gridbuf.xarray, xarray
+    >>> field = xarray.DataArray([[1.0, 2.0], [3.0, 4.0]], dims=('I', 'J'))
+    >>> gridbuf.xarray.zeros_like(field).shape
+    (2, 2)
+    """
     return _labelled(data_array, storages.zeros_like(data_array, dtype, **parameters), parameters)
 
 
 def ones_like(
     data_array: xarray.DataArray, dtype: Any = None, **parameters: Any
 ) -> xarray.DataArray:
-    """The same with ones."""
+    """Return a DataArray over a new storage of ones.
+
+    Parameters
+    ----------
+    data_array : xarray.DataArray
+        Any DataArray. Names that gridbuf does not know ("lat") need `dims=`, which renames the
+        dimensions by position. The coordinate "lat" is then along "I".
+    dtype : dtype_like, optional
+        Element type. Default: that of `data_array`.
+    **parameters
+        Keywords of `gridbuf.storage.ones_like`.
+
+    Returns
+    -------
+    xarray.DataArray
+        It has the labels of `data_array`.
+
+    Raises
+    ------
+    ValueError
+        A name of a dimension is unknown, or a parameter is out of bounds.
+    TypeError
+        A parameter is unknown or has a wrong kind.
+
+    Notes
+    -----
+    Rules: docs/spec.md 9.71.
+
+    Examples
+    --------
+    >>> import gridbuf.xarray, xarray
+    >>> field = xarray.DataArray([[1.0, 2.0], [3.0, 4.0]], dims=('I', 'J'))
+    >>> gridbuf.xarray.ones_like(field).shape
+    (2, 2)
+    """
     return _labelled(data_array, storages.ones_like(data_array, dtype, **parameters), parameters)
 
 
 def full_like(
     data_array: xarray.DataArray, fill_value: Any, dtype: Any = None, **parameters: Any
 ) -> xarray.DataArray:
-    """The same with `fill_value`, cast and broadcast as `numpy.full` does."""
+    """Return a DataArray over a new storage of `fill_value`.
+
+    Parameters
+    ----------
+    data_array : xarray.DataArray
+        Any DataArray. Names that gridbuf does not know ("lat") need `dims=`, which renames the
+        dimensions by position. The coordinate "lat" is then along "I".
+    fill_value : scalar or array_like
+        The value of the elements, cast and broadcast as `numpy.full` does.
+    dtype : dtype_like, optional
+        Element type. Default: that of `data_array`.
+    **parameters
+        Keywords of `gridbuf.storage.full_like`.
+
+    Returns
+    -------
+    xarray.DataArray
+        It has the labels of `data_array`.
+
+    Raises
+    ------
+    ValueError
+        A name of a dimension is unknown, or a parameter is out of bounds.
+    TypeError
+        A parameter is unknown or has a wrong kind.
+
+    Notes
+    -----
+    Rules: docs/spec.md 9.71.
+
+    Examples
+    --------
+    >>> import gridbuf.xarray, xarray
+    >>> field = xarray.DataArray([[1.0, 2.0], [3.0, 4.0]], dims=('I', 'J'))
+    >>> gridbuf.xarray.full_like(field, 7).data.tolist()
+    [[7.0, 7.0], [7.0, 7.0]]
+    """
     return _labelled(
         data_array, storages.full_like(data_array, fill_value, dtype, **parameters), parameters
     )

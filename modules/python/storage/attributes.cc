@@ -14,6 +14,7 @@ module;
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "modules/python/support/attributes.h"
+#include "modules/python/support/docstrings.h"
 
 module gridbuf.python.storage;
 
@@ -245,17 +246,13 @@ void add_sync_state_type(py::module_ module) {
   for (int state = 0; state < 3; ++state) flags[kStateNames[state]] = state;
   const py::object flag = py::module_::import("enum").attr("IntFlag")(
       "SyncFlag", flags, py::arg("module") = "gridbuf.storage");
+  flag.attr("__doc__") = doc("SyncFlag");
   flag_class = py::object(flag).release().ptr();
-  py::class_<SyncState, std::shared_ptr<SyncState>> type(
-      module, "SyncState", py::module_local(), py::is_final(),
-      "SyncState(state=SyncState.SYNC_CLEAN)\n--\n\n"
-      "Which of a storage's two buffers is current; all views of a storage share one.\n\n"
-      "Make one only to say it of two buffers that as_storage or storage takes. It belongs to the\n"
-      "storage that it was passed to, for good.");
+  py::class_<SyncState, std::shared_ptr<SyncState>> type(module, "SyncState", py::module_local(),
+                                                         py::is_final(), doc("SyncState"));
   type.def_property_readonly(
           "state", [](const SyncState& object) { return py::handle(flag_class)(object.state()); },
-          "SYNC_CLEAN: both buffers are equal. SYNC_HOST_DIRTY: the host's is newer somewhere.\n"
-          "SYNC_DEVICE_DIRTY: the device's is. Both flags, where regions of both kinds exist.")
+          doc("SyncState.state"))
       .def("__repr__", [](const SyncState& object) {
         return std::string("SyncState(") + kStateNames[object.state()] + ")";
       });
@@ -289,12 +286,11 @@ std::string text_of(const DevicePointer& pointer) {
 
 void add_pointer_type(py::module_ module) {
   py::class_<DevicePointer> type(module, "DevicePointer", py::module_local(), py::is_final(),
-                                 "The address of a storage's first element on its device.");
-  type.def_property_readonly("ptr", &DevicePointer::address, "The address, an int.")
-      .def_readonly("mem", &DevicePointer::buffer, "The Buffer that keeps the memory.")
-      .def_property_readonly("device_id", &DevicePointer::device_id, "The number of the device.")
-      .def_property_readonly("size", &DevicePointer::nbytes,
-                             "Bytes of the elements, without padding.")
+                                 doc("DevicePointer"));
+  type.def_property_readonly("ptr", &DevicePointer::address, doc("DevicePointer.ptr"))
+      .def_readonly("mem", &DevicePointer::buffer, doc("DevicePointer.mem"))
+      .def_property_readonly("device_id", &DevicePointer::device_id, doc("DevicePointer.device_id"))
+      .def_property_readonly("size", &DevicePointer::nbytes, doc("DevicePointer.size"))
       .def("__repr__", text_of)
       .def("__int__", &DevicePointer::address)
       .def("__index__", &DevicePointer::address);
@@ -312,103 +308,69 @@ py::object device_data(const StorageObject& object) {
 }
 
 void add_properties(Attributes& type) {
-  type.get("strides", numbers<&Storage::strides_bytes>,
-           "Bytes from an element to the next one, per dimension.")
-      .get("nbytes", value<&Storage::nbytes>,
-           "Bytes of all elements, without padding, of one buffer.")
+  type.get("strides", numbers<&Storage::strides_bytes>, doc("StorageBase.strides"))
+      .get("nbytes", value<&Storage::nbytes>, doc("StorageBase.nbytes"))
       .get(
           "itemsize",
           [](const StorageObject& object) { return object.dtype->type.itemsize_bytes(); },
-          "Bytes of one element.")
-      .get("dims", dims,
-           "Names of the dimensions: 'I', 'J', 'K' or the number of a data dimension.")
-      .get("layout", numbers<&Storage::layout>,
-           "The layout map: entry i is the rank of dimension i, 0 for the largest stride.")
-      .get("aligned_index", numbers<&Storage::aligned_index>, "The index whose element is aligned.")
-      .get("alignment_size", value<&Storage::alignment_bytes>,
-           "Bytes: the address of every element whose index in the contiguous dimension is\n"
-           "aligned_index's is a multiple of it. A view has the alignment that still holds for it.")
+          doc("StorageBase.itemsize"))
+      .get("dims", dims, doc("StorageBase.dims"))
+      .get("layout", numbers<&Storage::layout>, doc("StorageBase.layout"))
+      .get("aligned_index", numbers<&Storage::aligned_index>, doc("StorageBase.aligned_index"))
+      .get("alignment_size", value<&Storage::alignment_bytes>, doc("StorageBase.alignment_size"))
       .get(
           "managed", [](const StorageObject& object) { return managed_by(object.storage); },
-          "Who keeps host and device in step: 'gt4py' (gridbuf), 'cuda', or None.")
-      .get("device_data", device_data,
-           "A DevicePointer to the device's elements, brought up to date; None without a device "
-           "buffer.")
-      .get("domain_view", domain_view,
-           "The view without the halo: index (0, ..., 0) is the first point of the domain.")
+          doc("StorageBase.managed"))
+      .get("device_data", device_data, doc("StorageBase.device_data"))
+      .get("domain_view", domain_view, doc("StorageBase.domain_view"))
       .get(
           "sync_state", [](const StorageObject& object) { return object.storage.sync_state(); },
-          "The SyncState that all views of one software-managed storage share; else None.")
+          doc("StorageBase.sync_state"))
       .get(
           "T", [](const StorageObject& object) { return transposed(object, py::args()); },
-          "The view with the dimensions in reverse order.")
-      .get("flags", flags, "NumPy's flags of the memory: contiguity, alignment, writeable.")
+          doc("StorageBase.T"))
+      .get("flags", flags, doc("StorageBase.flags"))
       .get("__array_interface__", interface_dict<Side::kHost>,
-           "NumPy's array interface of the host's elements, version 3.")
-      .get("__array_struct__", array_struct, "NumPy's array interface as a C struct in a capsule.")
+           doc("StorageBase.__array_interface__"))
+      .get("__array_struct__", array_struct, doc("StorageBase.__array_struct__"))
       .get("__cuda_array_interface__", interface_dict<Side::kDevice>,
-           "The CUDA array interface of the device's elements, version 3, with stream.")
-      .get("__gt_data_interface__", data_interface,
-           "For GT4Py: an entry per side with dims, halo, acquire and touch. Reading it copies "
-           "nothing.")
-      .get("__gt_dims__", dims, "The names of the dimensions, for GT4Py.")
-      .get("__gt_origin__", origin,
-           "The lower halo in the order I, J, K, 0, 1, ...: the default origin of a stencil call.")
-      .get("default_origin", origin, "The same as __gt_origin__.")
+           doc("StorageBase.__cuda_array_interface__"))
+      .get("__gt_data_interface__", data_interface, doc("StorageBase.__gt_data_interface__"))
+      .get("__gt_dims__", dims, doc("StorageBase.__gt_dims__"))
+      .get("__gt_origin__", origin, doc("StorageBase.__gt_origin__"))
+      .get("default_origin", origin, doc("StorageBase.default_origin"))
       .get("_is_emulated", value<&Storage::is_emulated>, "Whether its device is the emulated one.")
       .get("_readonly", value<&Storage::readonly>, "Whether its elements cannot be written.");
 }
 
 void add_methods(Attributes& type) {
-  type.def("to_numpy", to_numpy,
-           "to_numpy(self, /)\n--\n\n"
-           "An ndarray over the host's elements, brought up to date. GTNoSuchBufferError without "
-           "them.")
-      .def("to_cupy", to_cupy,
-           "to_cupy(self, /)\n--\n\n"
-           "A cupy.ndarray over the device's elements, brought up to date. GTNoSuchBufferError\n"
-           "without them, DeviceUnavailableError without CuPy.")
-      .def("transpose", transposed,
-           "transpose(self, /, *axes)\n--\n\n"
-           "The view whose dimension i is dimension axes[i]; without axes, all in reverse order.")
-      .def("fill", fill, "fill(self, value, /)\n--\n\nWrites value to every element.")
+  type.def("to_numpy", to_numpy, doc("StorageBase.to_numpy"))
+      .def("to_cupy", to_cupy, doc("StorageBase.to_cupy"))
+      .def("transpose", transposed, doc("StorageBase.transpose"))
+      .def("fill", fill, doc("StorageBase.fill"))
       .def("astype", as_type, py::arg("dtype"), py::kw_only(), py::arg("casting") = "unsafe",
-           py::arg("copy") = true,
-           "astype(self, /, dtype, *, casting='unsafe', copy=True)\n--\n\n"
-           "A storage with the elements converted and all other parameters kept; with copy=False\n"
-           "the storage itself where there is nothing to convert.")
-      .def("copy", copy,
-           "copy(self, /)\n--\n\n"
-           "A new storage with the same elements and parameters, and a SyncState of its own.")
-      .def("__copy__", copy, "__copy__(self, /)\n--\n\nThe same as copy().")
+           py::arg("copy") = true, doc("StorageBase.astype"))
+      .def("copy", copy, doc("StorageBase.copy"))
+      .def("__copy__", copy, doc("StorageBase.__copy__"))
       .def(
           "__deepcopy__", [](const StorageObject& object, py::handle) { return copy(object); },
-          "__deepcopy__(self, memo, /)\n--\n\nThe same as copy().")
+          doc("StorageBase.__deepcopy__"))
       .def("device_to_host", transfer<&Storage::device_to_host>, py::kw_only(),
-           py::arg("force") = false,
-           "device_to_host(self, /, *, force=False)\n--\n\n"
-           "Copies what is newer on the device to the host, of the whole storage that this is a\n"
-           "view of; with force everything. Does nothing for storages that gridbuf need not keep "
-           "in\nstep.")
+           py::arg("force") = false, doc("StorageBase.device_to_host"))
       .def("host_to_device", transfer<&Storage::host_to_device>, py::kw_only(),
-           py::arg("force") = false,
-           "host_to_device(self, /, *, force=False)\n--\n\nThe same, the other way.")
-      .def("synchronize", run<&Storage::synchronize>,
-           "synchronize(self, /)\n--\n\nCopies both ways what is newer on one side.")
+           py::arg("force") = false, doc("StorageBase.host_to_device"))
+      .def("synchronize", run<&Storage::synchronize>, doc("StorageBase.synchronize"))
       .def("set_host_modified", run<&Storage::set_host_modified>,
-           "set_host_modified(self, /)\n--\n\n"
-           "Says that the host's elements of this view were written. SyncConflictError where the\n"
-           "device's are newer in the same region.")
+           doc("StorageBase.set_host_modified"))
       .def("set_device_modified", run<&Storage::set_device_modified>,
-           "set_device_modified(self, /)\n--\n\nThe same for the device's.")
+           doc("StorageBase.set_device_modified"))
       .def(
           "set_synchronized",
           [](const StorageObject& object) {
             const Storage storage = object.storage;
             run_without_gil([&storage] { storage.set_synchronized(); });
           },
-          "set_synchronized(self, /)\n--\n\n"
-          "Says that both buffers are equal, of the whole storage that this is a view of.")
+          doc("StorageBase.set_synchronized"))
       .def("_acquire_host",
            [](const StorageObject& object) { up_to_date(object.storage, Side::kHost); })
       .def("_acquire_device",

@@ -17,6 +17,7 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "modules/python/support/docstrings.h"
 
 module gridbuf.python.storage;
 
@@ -330,22 +331,7 @@ PyObject* copy_arrays_function(PyObject*, PyObject* const* arguments, Py_ssize_t
 
 PyMethodDef copyto_functions[] = {
     {"_copy_arrays", method(copy_arrays_function), METH_FASTCALL, nullptr},
-    {"copyto", method(copyto), METH_FASTCALL | METH_KEYWORDS,
-     R"(copyto(dst, src, casting='same_kind', where=True)
---
-
-Copies the elements of src into dst, as numpy.copyto does, whatever libraries they are of.
-
-dst: any array whose memory can be written: an ndarray, a Buffer, a storage, a memoryview, a
-tensor, memory of a device. src: any array, number, text or sequence; it is broadcast to the
-shape of dst, storages by the names of their dimensions. casting: which conversions are
-allowed, in numpy.can_cast's words. where: a bool array, broadcast likewise; elements where it
-is False keep their values. dst and src may overlap. Bytes between the elements of dst stay as
-they are. Long copies use all threads (set_num_threads) and let other Python threads run.
-
-Raises TypeError for what is no array and for casts that are not allowed, ValueError for a dst
-that is read-only and for shapes that do not broadcast, BufferError for memory that cannot be
-shared; warns as NumPy does of values that a cast does not keep.)"},
+    {"copyto", method(copyto), METH_FASTCALL | METH_KEYWORDS, doc("copyto")},
     {nullptr, nullptr, 0, nullptr},
 };
 

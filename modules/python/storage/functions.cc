@@ -10,6 +10,7 @@ module;
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "modules/python/support/docstrings.h"
 
 module gridbuf.python.storage;
 
@@ -85,48 +86,26 @@ PyObject* restore_storage(PyObject*, PyObject* const* arguments, Py_ssize_t coun
   });
 }
 
-// What the documentation and the signature of all functions share.
-#define GRIDBUF_STORAGE_FUNCTION(name, function, parameters, text)                             \
-  {"_storage_" name, method(function), METH_FASTCALL | METH_KEYWORDS,                          \
-   name                                                                                        \
-   "(" parameters                                                                              \
-   ", defaults=None, device=..., layout=None, alignment_size=None, aligned_index=None, "       \
-   "dims=None, populate=False, halo=None, managed=...)\n--\n\n" text                           \
-   "\n\nSizes are in elements, alignment_size is in bytes. Each keyword is looked up in this " \
-   "order: passed, defaults' preset,\ndata, fallback. The class follows from device and "      \
-   "managed. Raises TypeError for values of a wrong kind,\nValueError for values out of "      \
-   "bounds, MemoryError, and DeviceUnavailableError where there is no device."}
-#define GRIDBUF_LIKE "; what is not given is taken from data."
-
 PyMethodDef functions[] = {
-    GRIDBUF_STORAGE_FUNCTION("empty", Functions::empty, "shape, dtype='float64', *",
-                             "A storage with undefined elements."),
-    GRIDBUF_STORAGE_FUNCTION("zeros", Functions::zeros, "shape, dtype='float64', *",
-                             "A storage of zeros."),
-    GRIDBUF_STORAGE_FUNCTION("ones", Functions::ones, "shape, dtype='float64', *",
-                             "A storage of ones."),
-    GRIDBUF_STORAGE_FUNCTION("full", Functions::full, "shape, fill_value, dtype='float64', *",
-                             "A storage of fill_value, cast as numpy.full casts it."),
-    GRIDBUF_STORAGE_FUNCTION("empty_like", Functions::empty_like, "data, dtype=None, *",
-                             "A storage with undefined elements" GRIDBUF_LIKE),
-    GRIDBUF_STORAGE_FUNCTION("zeros_like", Functions::zeros_like, "data, dtype=None, *",
-                             "A storage of zeros" GRIDBUF_LIKE),
-    GRIDBUF_STORAGE_FUNCTION("ones_like", Functions::ones_like, "data, dtype=None, *",
-                             "A storage of ones" GRIDBUF_LIKE),
-    GRIDBUF_STORAGE_FUNCTION("full_like", Functions::full_like, "data, fill_value, dtype=None, *",
-                             "A storage of fill_value" GRIDBUF_LIKE),
-    GRIDBUF_STORAGE_FUNCTION(
-        "as_storage", as_storage_function, "data=None, device_data=None, *, sync_state=None",
-        "A storage over the memory of data and device_data, whatever library made them; never a "
-        "copy\nof what was given. Both are kept alive. sync_state says which of two buffers is "
-        "current; for those\nof a storage it is that storage's own. Raises ValueError for "
-        "parameters that the memory does not have."),
-    GRIDBUF_STORAGE_FUNCTION(
-        "storage", storage_function,
-        "data=None, device_data=None, *, dtype=None, copy=True, sync_state=None, shape=None",
-        "A storage with a copy of data; with copy=False as_storage, or empty if there is no data "
-        "but a shape."),
-    {"_restore_storage", method(restore_storage), METH_FASTCALL, "For unpickling."},
+    {"_storage_empty", method(Functions::empty), METH_FASTCALL | METH_KEYWORDS,
+     doc("_storage_empty")},
+    {"_storage_zeros", method(Functions::zeros), METH_FASTCALL | METH_KEYWORDS,
+     doc("_storage_zeros")},
+    {"_storage_ones", method(Functions::ones), METH_FASTCALL | METH_KEYWORDS, doc("_storage_ones")},
+    {"_storage_full", method(Functions::full), METH_FASTCALL | METH_KEYWORDS, doc("_storage_full")},
+    {"_storage_empty_like", method(Functions::empty_like), METH_FASTCALL | METH_KEYWORDS,
+     doc("_storage_empty_like")},
+    {"_storage_zeros_like", method(Functions::zeros_like), METH_FASTCALL | METH_KEYWORDS,
+     doc("_storage_zeros_like")},
+    {"_storage_ones_like", method(Functions::ones_like), METH_FASTCALL | METH_KEYWORDS,
+     doc("_storage_ones_like")},
+    {"_storage_full_like", method(Functions::full_like), METH_FASTCALL | METH_KEYWORDS,
+     doc("_storage_full_like")},
+    {"_storage_as_storage", method(as_storage_function), METH_FASTCALL | METH_KEYWORDS,
+     doc("_storage_as_storage")},
+    {"_storage_storage", method(storage_function), METH_FASTCALL | METH_KEYWORDS,
+     doc("_storage_storage")},
+    {"_restore_storage", method(restore_storage), METH_FASTCALL, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 

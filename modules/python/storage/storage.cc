@@ -19,6 +19,7 @@ module;
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "modules/python/support/docstrings.h"
 
 module gridbuf.python.storage;
 
@@ -154,19 +155,12 @@ PyObject* get_parameters(PyObject* self, void*) {
 }
 
 PyGetSetDef getters[] = {
-    {"shape", get_shape, nullptr, "Extents, in elements.", nullptr},
-    {"ndim", get_ndim, nullptr, "The number of dimensions.", nullptr},
-    {"dtype", get_dtype, nullptr, "The numpy.dtype of the elements.", nullptr},
-    {"device", get_device, nullptr, "'gpu' if there is memory that a device reaches, else None.",
-     nullptr},
-    {"halo", get_halo, set_halo,
-     "A pair (lower, upper) per dimension: points around the domain. Can be set, with an integer\n"
-     "or a pair per dimension; belongs to this object, not to its views, and never re-aligns.",
-     nullptr},
-    {"_parameters", get_parameters, nullptr,
-     "(dims, shape, halo, aligned_index, layout, alignment_size, dtype, device, managed, axes of "
-     "None).",
-     nullptr},
+    {"shape", get_shape, nullptr, doc("StorageBase.shape"), nullptr},
+    {"ndim", get_ndim, nullptr, doc("StorageBase.ndim"), nullptr},
+    {"dtype", get_dtype, nullptr, doc("StorageBase.dtype"), nullptr},
+    {"device", get_device, nullptr, doc("StorageBase.device"), nullptr},
+    {"halo", get_halo, set_halo, doc("StorageBase.halo"), nullptr},
+    {"_parameters", get_parameters, nullptr, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
@@ -319,11 +313,8 @@ PyObject* iterate_slot(PyObject* self) {
 
 PyMethodDef methods[] = {
     {"__dlpack__", method(dlpack_method), METH_FASTCALL | METH_KEYWORDS,
-     "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
-     "A DLPack capsule of the device's elements if there are any, else of the host's; with\n"
-     "dl_device=(1, 0) of the host's, without a copy if there is a host buffer."},
-    {"__dlpack_device__", dlpack_device_method, METH_NOARGS,
-     "__dlpack_device__($self, /)\n--\n\nThe device that __dlpack__ exports from."},
+     doc("StorageBase.__dlpack__")},
+    {"__dlpack_device__", dlpack_device_method, METH_NOARGS, doc("StorageBase.__dlpack_device__")},
     {"_read_array", method(read_array_method), METH_FASTCALL, nullptr},
     {"_write_array", method(write_array_method), METH_FASTCALL, nullptr},
     {"_written", written_method, METH_O, nullptr},
@@ -331,8 +322,7 @@ PyMethodDef methods[] = {
 };
 
 PyType_Slot slots[] = {
-    {Py_tp_doc,
-     const_cast<char*>("What all storages have in common; see gridbuf.storage.Storage.")},
+    {Py_tp_doc, const_cast<char*>(doc("StorageBase"))},
     {Py_tp_new, reinterpret_cast<void*>(refuse_new)},
     {Py_tp_dealloc, reinterpret_cast<void*>(deallocate)},
     {Py_tp_getset, getters},

@@ -19,6 +19,7 @@ module;
 #include <vector>
 
 #include "absl/status/status.h"
+#include "modules/python/support/docstrings.h"
 
 module gridbuf.python.support;
 
@@ -33,11 +34,11 @@ std::array<PyObject*, kErrorTable.size()> exception_classes{};
 const char* documentation(ErrorClass error_class) {
   switch (error_class) {
     case ErrorClass::kNoSuchBuffer:
-      return "The asked side (host or device) of an array does not exist.";
+      return doc("GTNoSuchBufferError");
     case ErrorClass::kDeviceUnavailable:
-      return "No device, or the library that drives it is absent.";
+      return doc("DeviceUnavailableError");
     case ErrorClass::kSyncConflict:
-      return "Host and device both hold newer data in the same region.";
+      return doc("SyncConflictError");
     default:
       return "";
   }

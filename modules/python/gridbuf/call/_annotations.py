@@ -41,7 +41,25 @@ _Layout: TypeAlias = tuple[int, ...] | Callable[[tuple[str, ...]], Sequence[int]
 
 @final
 class DType:
-    """`DType[np.float64]`: the element type; a dtype with a subarray, such as `(np.float64, (3,))`, adds data dimensions."""
+    """Element type of a field, as an argument of `Field`: `DType[np.float64]`.
+
+    A dtype with a subarray, such as `(np.float64, (3,))`, adds data dimensions.
+
+    Parameters
+    ----------
+    dtype : numpy.dtype
+        The element type.
+
+    Notes
+    -----
+    Rules: docs/spec.md 12.22.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> gridbuf.DType["float32"]
+    DType[float32]
+    """
 
     __slots__ = ("dtype",)
 
@@ -57,9 +75,25 @@ class DType:
 
 @final
 class Axes:
-    """`Axes["IJ"]` or `Axes["I", "J", "10"]`: the dimensions, in the order I, J, K, then data dimensions by number.
+    """Dimensions of a field, as an argument of `Field`: `Axes["IJ"]` or `Axes["I", "J", "10"]`.
 
-    The order in memory is the array's own affair. `I`, `J`, `K`, `IJ`, `IK`, `JK` and `IJK` are the spatial ones.
+    The order is I, J, K, then data dimensions by number. The order in memory may differ. `I`, `J`,
+    `K`, `IJ`, `IK`, `JK` and `IJK` are the spatial axes.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The names of the dimensions.
+
+    Notes
+    -----
+    Rules: docs/spec.md 12.22 and 12.23.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> gridbuf.Axes["IJ"] == gridbuf.IJ
+    True
     """
 
     __slots__ = ("names",)
@@ -83,9 +117,25 @@ class Axes:
 
 @final
 class LayoutMap:
-    """`LayoutMap[0, 2, 1]`: the rank of each dimension of the annotation, 0 for the largest stride; or a callable of the dims.
+    """Layout map of a field, as an argument of `Field`: `LayoutMap[0, 2, 1]`.
 
-    A compiled stencil relies on it: a field that lies otherwise is a ValueError.
+    A compiled stencil relies on it: a field with another layout is a ValueError.
+
+    Parameters
+    ----------
+    layout : tuple of int or callable
+        The rank of each dimension of the annotation, 0 for the largest stride; or a callable of the
+        names.
+
+    Notes
+    -----
+    Rules: docs/spec.md 12.15 and 12.23.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> gridbuf.LayoutMap[0, 2, 1]
+    LayoutMap[(0, 2, 1)]
     """
 
     __slots__ = ("layout",)
@@ -102,7 +152,26 @@ class LayoutMap:
 
 @final
 class Alignment:
-    """`Alignment[64]`: the element at the origin, and every row through it, begins at a multiple of so many bytes."""
+    """Alignment of a field, as an argument of `Field`: `Alignment[64]`.
+
+    The element at the origin, and the start of every row through it, is at a multiple of so many
+    bytes.
+
+    Parameters
+    ----------
+    alignment_bytes : int
+        Bytes.
+
+    Notes
+    -----
+    Rules: docs/spec.md 12.16.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> gridbuf.Alignment[64]
+    Alignment[64]
+    """
 
     __slots__ = ("alignment_bytes",)
 
@@ -118,7 +187,24 @@ class Alignment:
 
 @final
 class DefaultParameters:
-    """`DefaultParameters["gt:cpu_ifirst"]`: layout and alignment of that preset, `"C"` or `"F"` included."""
+    """Layout and alignment of a preset, as an argument of `Field`:
+    `DefaultParameters["gt:cpu_ifirst"]`.
+
+    Parameters
+    ----------
+    preset : str
+        The name of a preset, also "C" or "F".
+
+    Notes
+    -----
+    An explicit argument takes precedence. Rules: docs/spec.md 12.15.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> gridbuf.DefaultParameters["C"]
+    DefaultParameters['C']
+    """
 
     __slots__ = ("preset",)
 
@@ -158,15 +244,32 @@ IJK = Axes(("I", "J", "K"))
 @final
 @dataclass(frozen=True, slots=True)
 class FieldType:
-    """What `Field[...]` makes: all that a stencil asks of one field.
+    """What a stencil asks of one field; `Field[...]` returns it.
 
-    Attributes:
-      dtype: of the elements, without a subarray.
-      axes: the dimensions, data dimensions included, in the annotation's order.
-      data_shape: extents of the data dimensions; -1 for any.
-      layout: ranks by dimension, a callable, or None: not asked for.
-      alignment_bytes: of the element at the origin; None: not asked for.
-      preset: the name in `DefaultParameters`, or None.
+    Parameters
+    ----------
+    dtype : numpy.dtype
+        Element type, without a subarray.
+    axes : tuple of str
+        Dimensions in the annotation's order, with data dimensions.
+    data_shape : tuple of int, default ()
+        Extents of the data dimensions in elements; -1 for any.
+    layout : tuple of int or callable, optional
+        Layout map. Default: any.
+    alignment_bytes : int, optional
+        Bytes, of the element at the origin. Default: any.
+    preset : str, optional
+        The name in `DefaultParameters`. Default: none.
+
+    Notes
+    -----
+    Rules: docs/spec.md 12.22.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> gridbuf.Field["float32", gridbuf.IJ].axes
+    ('I', 'J')
     """
 
     dtype: np.dtype[Any]
@@ -193,7 +296,22 @@ class FieldType:
 
 @final
 class Field:
-    """`Field[dtype, axes, ...]`: the annotation of a parameter that takes a field. Axes are IJK unless they are given."""
+    """Annotation of a parameter that takes a field: `Field[dtype, axes, ...]`.
+
+    Axes are IJK unless you give them. Further arguments are `LayoutMap[...]`, `Alignment[...]` and
+    `DefaultParameters[...]`.
+
+    Notes
+    -----
+    `Field[...]` is a TypeError for a missing dtype, an unknown argument, and an argument given
+    twice. Rules: docs/spec.md 12.22 to 12.24.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> gridbuf.Field["float32", gridbuf.IJ, gridbuf.Alignment[64]]
+    Field[float32, IJ, Alignment[64]]
+    """
 
     def __new__(cls) -> Field:
         raise TypeError("Field is written with brackets: Field[np.float64, IJK]")

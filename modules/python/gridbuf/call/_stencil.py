@@ -30,30 +30,66 @@ _INTERPRETED = ("debug", "numpy")
 
 
 class ExpensiveCopyWarning(UserWarning):
-    """Fields were copied to the side where a stencil computes, and back. Python shows it once per call site by default."""
+    """Fields are copied to the side where a stencil computes, and back.
+
+    Python shows it once per call site by default (docs/spec.md 12.19).
+    """
 
 
 class SlowFieldWarning(UserWarning):
-    """A field lies in memory as the backend does not like it. The result is right, and late."""
+    """A field has a layout or alignment that is slow on the backend.
+
+    The result is right (docs/spec.md 12.17).
+    """
 
 
 class Stencil:
-    """A callable over fields; made by `stencil`.
+    """A callable over fields; `stencil` makes it.
 
-    Calls take the function's own arguments, and two keywords:
+    Calls take the function's own arguments, and two keywords. They are passed to the function if
+    its signature names them.
 
-      origin: where the computation begins, in points: a dict of tuples by field (`"_all_"` for the others), or one tuple
-        for all. Entries are in the annotation's order. Without it a field's own origin counts, else its lower halo, else 0.
-      domain: how many points there are to compute, along I, J and K as far as any field has them. Without it, the most
-        that all fields have, upper halos left out.
+    * `origin`: where the computation begins, in points: a dict of tuples by field (`"_all_"` for
+      all others), or one tuple for all. Entries are in the annotation's order. Default: a field's
+      own origin, else its lower halo, else 0.
+    * `domain`: how many points to compute, along I, J and K as far as any field has them. Default:
+      the most that all fields have, without upper halos.
 
-    Both are handed to the function if its signature names them.
+    Parameters
+    ----------
+    function : callable
+        The function.
+    name : str
+        Its name in messages.
+    signature : inspect.Signature
+        Its parameters.
+    fields : mapping of str to FieldType
+        What the stencil asks of its fields, by parameter.
+    backend : str or None
+        A preset, or None.
+    device : {None, "gpu"}
+        Where the function computes.
+    writes : sequence of str or None
+        Fields that the function writes; None is all.
+    on_wrong_device : {"copy", "raise"}
+        What to do about a field that only the other side has.
+    reach : mapping of str to tuple, optional
+        Points that the function reads around the domain, as (lower, upper) per dimension, by field.
 
-    Attributes:
-      backend: the name that it was given, or None.
-      device: "gpu" if it computes there, else None.
-      fields: what it asks of its fields, by parameter.
-      writes: the names of the fields that it is taken to write.
+    Attributes
+    ----------
+    backend : str or None
+        The preset.
+    device : {None, "gpu"}
+        Where the stencil computes.
+    fields : dict of str to FieldType
+        What the stencil asks of its fields, by parameter.
+    writes : tuple of str
+        The fields that the stencil is taken to write.
+
+    Notes
+    -----
+    Rules: docs/spec.md section 12.
     """
 
     __wrapped__: Callable[..., Any]
@@ -318,23 +354,53 @@ def stencil(
     writes: str | Iterable[str] | None = None,
     on_wrong_device: Literal["copy", "raise"] = "copy",
 ) -> Stencil | Callable[[Callable[..., Any]], Stencil]:
-    """Makes a stencil of a function whose parameters are annotated with `Field[...]`, or of a stencil object of GT4Py.
+    """Make a stencil of a function whose parameters are annotated with `Field[...]`.
 
-    The function gets each field as a view of the whole array with its dimensions in the annotation's order: an ndarray,
-    or a `cupy.ndarray` where it computes on a device. Other parameters are its own affair.
+    The function gets each field as a view of the whole array with its dimensions in the
+    annotation's order: an ndarray, or a `cupy.ndarray` where it computes on a device. Other
+    parameters are passed on.
 
-    Args:
-      func: the function. Without it, a decorator.
-      backend: a preset (`gridbuf.presets()`). It says on which side the function computes, and which layout is fast.
-        None: the host.
-      writes: the names of the fields that it writes; None: it may write all. Only these are touched, marked as modified,
-        and copied back.
-      on_wrong_device: what to do about a field that only the other side has: "copy" it there, and back if it is written,
-        with one ExpensiveCopyWarning per call site; or "raise" GTNoSuchBufferError.
+    Parameters
+    ----------
+    func : callable, optional
+        The function, or a stencil object of GT4Py. Without it, `stencil` returns a decorator.
+    backend : str, optional
+        A preset (`gridbuf.presets`). It says on which side the function computes, and which layout
+        is fast. Default: the host.
+    writes : str or iterable of str, optional
+        Names of the fields that the function writes. Only these are touched, marked as modified and
+        copied back. Default: all.
+    on_wrong_device : {"copy", "raise"}, default "copy"
+        What to do about a field that only the other side has. "copy" copies it there, and back if
+        it is written, with one ExpensiveCopyWarning per call site. "raise" is a
+        GTNoSuchBufferError.
 
-    Raises:
-      TypeError: no parameter is a field, or what cannot be called to the end (coroutines, generators).
-      ValueError: an unknown backend, or a name in `writes` that is no field.
+    Returns
+    -------
+    Stencil or callable
+        The stencil; without `func` a decorator.
+
+    Raises
+    ------
+    TypeError
+        No parameter is a field, or `func` is a coroutine or a generator function.
+    ValueError
+        The backend is unknown, or a name in `writes` is not a field.
+
+    Notes
+    -----
+    Rules: docs/spec.md section 12.
+
+    Examples
+    --------
+    >>> import gridbuf, numpy
+    >>> @gridbuf.stencil(writes="out")
+    ... def double(field: gridbuf.Field[numpy.float64], out: gridbuf.Field[numpy.float64]):
+    ...     out[...] = 2 * field
+    >>> out = gridbuf.zeros((2, 3, 4))
+    >>> double(gridbuf.ones((2, 3, 4)), out)
+    >>> float(out.sum())
+    48.0
     """
     if func is None:
         return partial(stencil, backend=backend, writes=writes, on_wrong_device=on_wrong_device)

@@ -34,7 +34,10 @@ __all__ = ["UnknownBackendError", "empty", "from_array", "full", "ones", "zeros"
 
 
 class UnknownBackendError(ValueError, RuntimeError):
-    """No preset and no layout registered with GT4Py has this name: gridbuf's ValueError and GT4Py's RuntimeError."""
+    """No preset and no layout registered with GT4Py has this name.
+
+    It is a ValueError, as in gridbuf, and a RuntimeError, as in GT4Py (docs/spec.md 12.86).
+    """
 
 
 def empty(
@@ -45,21 +48,50 @@ def empty(
     aligned_index: Sequence[int] | None = None,
     dimensions: Sequence[str] | None = None,
 ) -> npt.NDArray[Any]:
-    """An array laid out for a backend, its elements undefined.
+    """Return a new array for a backend, whose elements are undefined.
 
-    Args:
-      shape: extents in elements, each at least 1 as GT4Py wants it.
-      dtype: anything `numpy.dtype` takes; the shape of a sub-array dtype is appended as data dimensions.
-      backend: a preset's name, or a layout registered with GT4Py.
-      aligned_index: the index whose element is aligned, zeros if left out. Where it lies beyond the extent there is no such element:
-        it counts as 0, as GT4Py accepts it.
-      dimensions: names, or axes of gtscript; I, J, K, 0, 1, … if left out.
+    Parameters
+    ----------
+    shape : sequence of int
+        Extents in elements, each at least 1.
+    dtype : dtype_like, default float64
+        Element type. The shape of a sub-array dtype is appended as data dimensions.
+    backend : str
+        A preset, or a layout registered with GT4Py.
+    aligned_index : sequence of int, optional
+        The index, in elements, whose element is aligned. An entry beyond the extent counts as 0, as
+        in GT4Py. Default: zeros.
+    dimensions : sequence of str, optional
+        Names, or axes of gtscript. Default: I, J, K, 0, 1, ...
 
-    Raises:
-      UnknownBackendError: a ValueError and a RuntimeError, with the names that there are.
-      TypeError: `shape` or `aligned_index` is no sequence of integers.
-      ValueError: an extent below 1, a negative index, or as many names or indices as there are not dimensions.
-      MemoryError, gridbuf.DeviceUnavailableError: there is no such memory.
+    Returns
+    -------
+    numpy.ndarray
+        The array. For GPU backends it is a `cupy.ndarray`.
+
+    Raises
+    ------
+    UnknownBackendError
+        There is no such backend.
+    TypeError
+        `shape` or `aligned_index` is not a sequence of integers.
+    ValueError
+        An extent is below 1, an index is negative, or there are too many or too few names or
+        indices.
+    MemoryError
+        There is not enough memory.
+    DeviceUnavailableError
+        There is no device, or no CuPy.
+
+    Notes
+    -----
+    Rules: docs/spec.md 12.84 to 12.87.
+
+    Examples
+    --------
+    >>> from gridbuf.compat import gt4py as storage
+    >>> storage.empty((3, 4, 5), backend="gt:cpu_ifirst").shape
+    (3, 4, 5)
     """
     return cast(
         "npt.NDArray[Any]", _make(_core.empty, shape, dtype, backend, aligned_index, dimensions)
@@ -74,7 +106,52 @@ def zeros(
     aligned_index: Sequence[int] | None = None,
     dimensions: Sequence[str] | None = None,
 ) -> npt.NDArray[Any]:
-    """As `empty`, with every element 0."""
+    """Return a new array of zeros for a backend.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        Extents in elements, each at least 1.
+    dtype : dtype_like, default float64
+        Element type. The shape of a sub-array dtype is appended as data dimensions.
+    backend : str
+        A preset, or a layout registered with GT4Py.
+    aligned_index : sequence of int, optional
+        The index, in elements, whose element is aligned. An entry beyond the extent counts as 0, as
+        in GT4Py. Default: zeros.
+    dimensions : sequence of str, optional
+        Names, or axes of gtscript. Default: I, J, K, 0, 1, ...
+
+    Returns
+    -------
+    numpy.ndarray
+        The array of zeros. For GPU backends it is a `cupy.ndarray`.
+
+    Raises
+    ------
+    UnknownBackendError
+        There is no such backend.
+    TypeError
+        `shape` or `aligned_index` is not a sequence of integers.
+    ValueError
+        An extent is below 1, an index is negative, or there are too many or too few names or
+        indices.
+    MemoryError
+        There is not enough memory.
+    DeviceUnavailableError
+        There is no device, or no CuPy.
+
+    Notes
+    -----
+    Rules: docs/spec.md 12.84 to 12.87.
+
+    Examples
+    --------
+    >>> from gridbuf.compat import gt4py as storage
+    >>> field = storage.zeros((134, 134, 80), backend="gt:cpu_ifirst", aligned_index=(3, 3, 0))
+    >>> field[3, 3, 0:1].ctypes.data % 64
+    0
+    """
     return cast(
         "npt.NDArray[Any]", _make(_core.zeros, shape, dtype, backend, aligned_index, dimensions)
     )
@@ -88,7 +165,51 @@ def ones(
     aligned_index: Sequence[int] | None = None,
     dimensions: Sequence[str] | None = None,
 ) -> npt.NDArray[Any]:
-    """As `empty`, with every element 1."""
+    """Return a new array of ones for a backend.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        Extents in elements, each at least 1.
+    dtype : dtype_like, default float64
+        Element type. The shape of a sub-array dtype is appended as data dimensions.
+    backend : str
+        A preset, or a layout registered with GT4Py.
+    aligned_index : sequence of int, optional
+        The index, in elements, whose element is aligned. An entry beyond the extent counts as 0, as
+        in GT4Py. Default: zeros.
+    dimensions : sequence of str, optional
+        Names, or axes of gtscript. Default: I, J, K, 0, 1, ...
+
+    Returns
+    -------
+    numpy.ndarray
+        The array of ones. For GPU backends it is a `cupy.ndarray`.
+
+    Raises
+    ------
+    UnknownBackendError
+        There is no such backend.
+    TypeError
+        `shape` or `aligned_index` is not a sequence of integers.
+    ValueError
+        An extent is below 1, an index is negative, or there are too many or too few names or
+        indices.
+    MemoryError
+        There is not enough memory.
+    DeviceUnavailableError
+        There is no device, or no CuPy.
+
+    Notes
+    -----
+    Rules: docs/spec.md 12.84 to 12.87.
+
+    Examples
+    --------
+    >>> from gridbuf.compat import gt4py as storage
+    >>> float(storage.ones((2, 3, 4), backend="numpy").sum())
+    24.0
+    """
     return cast(
         "npt.NDArray[Any]", _make(_core.ones, shape, dtype, backend, aligned_index, dimensions)
     )
@@ -103,7 +224,53 @@ def full(
     aligned_index: Sequence[int] | None = None,
     dimensions: Sequence[str] | None = None,
 ) -> npt.NDArray[Any]:
-    """As `empty`, with every element `fill_value`, cast as `numpy.full` does."""
+    """Return a new array of `fill_value` for a backend.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        Extents in elements, each at least 1.
+    fill_value : scalar or array_like
+        The value of the elements, cast and broadcast as `numpy.full` does.
+    dtype : dtype_like, default float64
+        Element type. The shape of a sub-array dtype is appended as data dimensions.
+    backend : str
+        A preset, or a layout registered with GT4Py.
+    aligned_index : sequence of int, optional
+        The index, in elements, whose element is aligned. An entry beyond the extent counts as 0, as
+        in GT4Py. Default: zeros.
+    dimensions : sequence of str, optional
+        Names, or axes of gtscript. Default: I, J, K, 0, 1, ...
+
+    Returns
+    -------
+    numpy.ndarray
+        The array of `fill_value`. For GPU backends it is a `cupy.ndarray`.
+
+    Raises
+    ------
+    UnknownBackendError
+        There is no such backend.
+    TypeError
+        `shape` or `aligned_index` is not a sequence of integers.
+    ValueError
+        An extent is below 1, an index is negative, or there are too many or too few names or
+        indices.
+    MemoryError
+        There is not enough memory.
+    DeviceUnavailableError
+        There is no device, or no CuPy.
+
+    Notes
+    -----
+    Rules: docs/spec.md 12.84 to 12.87.
+
+    Examples
+    --------
+    >>> from gridbuf.compat import gt4py as storage
+    >>> float(storage.full((2, 3, 4), 7, backend="numpy")[1, 2, 3])
+    7.0
+    """
 
     def make(extents: tuple[int, ...], element: np.dtype[Any], **keywords: Any) -> object:
         return _core.full(extents, fill_value, element, **keywords)
@@ -119,13 +286,51 @@ def from_array(
     aligned_index: Sequence[int] | None = None,
     dimensions: Sequence[str] | None = None,
 ) -> npt.NDArray[Any]:
-    """A copy of `data`, laid out for a backend.
+    """Return a copy of an array for a backend.
 
-    Converts as `astype` does, to float64 where `dtype` is left out: that is GT4Py's rule. None keeps the dtype of `data`. `data` is an
-    array of any library whose memory gridbuf can take, a field of `gt4py.next`, or anything else that `numpy.asarray` takes.
+    Parameters
+    ----------
+    data : array_like
+        An array of any library, a field of `gt4py.next`, or anything that `numpy.asarray` takes.
+    dtype : dtype_like or None, default float64
+        Element type, to which `astype` converts, as in GT4Py. None keeps that of `data`.
+        The last extents of `data` must be the shape of a sub-array dtype.
+    backend : str
+        A preset, or a layout registered with GT4Py.
+    aligned_index : sequence of int, optional
+        The index, in elements, whose element is aligned. An entry beyond the extent counts as 0, as
+        in GT4Py. Default: zeros.
+    dimensions : sequence of str, optional
+        Names, or axes of gtscript. Default: I, J, K, 0, 1, ...
 
-    Raises:
-      ValueError: the last extents of `data` are not the shape of a sub-array dtype; or as `empty`.
+    Returns
+    -------
+    numpy.ndarray
+        The copy. For GPU backends it is a `cupy.ndarray`.
+
+    Raises
+    ------
+    UnknownBackendError
+        There is no such backend.
+    TypeError
+        `aligned_index` is not a sequence of integers.
+    ValueError
+        An extent is below 1, an index is negative, there are too many or too few names or indices, or
+        the last extents of `data` are not the shape of a sub-array dtype.
+    MemoryError
+        There is not enough memory.
+    DeviceUnavailableError
+        There is no device, or no CuPy.
+
+    Notes
+    -----
+    Rules: docs/spec.md 12.84 to 12.87.
+
+    Examples
+    --------
+    >>> from gridbuf.compat import gt4py as storage
+    >>> storage.from_array([1, 2], backend="numpy", dimensions="K").tolist()
+    [1.0, 2.0]
     """
     data = getattr(data, "ndarray", data)  # gt4py.next.Field
     source = data if hasattr(data, "shape") and hasattr(data, "dtype") else np.asarray(data)

@@ -1,4 +1,4 @@
-"""Fields over several processes: who holds which part of a grid, and how halos are filled from the neighbours.
+"""Fields over several processes: which rank has which part of a grid, and how halos are filled from the neighbours.
 
 A `Decomposition` cuts the dimensions of a grid, by their names, into one part per rank of an MPI communicator. Each rank
 makes storages for its part, with a halo, and a `HaloExchange` fills the halos with what the neighbours hold there.

@@ -23,18 +23,56 @@ Halo = Sequence[SupportsIndex | Sequence[SupportsIndex]]
 
 
 class Decomposition(Closing):
-    """A grid cut into boxes, one per rank.
+    """A grid cut into boxes, one per rank of an MPI communicator.
 
-    Args:
-      extents: the points of the whole grid along each dimension that is cut, by its name, without halos.
-      ranks: how many parts each of these dimensions has. Those not named are chosen, as even as possible
-        (`MPI_Dims_create`); the product must be the size of the communicator.
-      periodic: the names of the dimensions whose last point has the first one as its neighbour.
-      sizes: points of each part of a dimension. Without it the parts differ by one point at most, the larger ones first.
-      comm: an intracommunicator of mpi4py, by default `MPI.COMM_WORLD`. It is duplicated. Collective.
+    Making one is collective. A `with` block closes it at its end.
 
-    Attributes `extents`, `ranks`, `periodic`, `sizes`, `coordinates`, `local_extents` and `starts` are mappings by the name of
-    the dimension; `comm` is the communicator, with the ranks in C order of `dims`; `rank` and `size` are its.
+    Parameters
+    ----------
+    extents : mapping of str to int
+        Points of the whole grid along each dimension that is cut, by its name, without halos.
+    ranks : mapping of str to int, optional
+        How many parts these dimensions have. Those that you do not name are chosen, as even as
+        possible (`MPI_Dims_create`). The product must be the size of the communicator. Default: all
+        are chosen.
+    periodic : iterable of str, default ()
+        Names of the dimensions whose last point has the first one as its neighbour.
+    sizes : mapping of str to sequence of int, optional
+        Points of each part of a dimension. Default: the parts differ by one point at most, the
+        larger ones first.
+    comm : mpi4py.MPI.Intracomm, optional
+        The communicator, which is duplicated. Default: `MPI.COMM_WORLD`.
+
+    Attributes
+    ----------
+    dims : tuple of str
+        Names of the dimensions that are cut.
+    extents, ranks, periodic, sizes : mapping by name
+        The whole grid, in points and parts.
+    coordinates, local_extents, starts : mapping by name
+        Which part this rank has, its points, and its first point.
+    comm : mpi4py.MPI.Intracomm
+        The communicator, with the ranks in C order of `dims`.
+    rank, size : int
+        This rank, and the number of ranks.
+
+    Raises
+    ------
+    ImportError
+        There is no mpi4py.
+    TypeError
+        `comm` is not an intracommunicator.
+    ValueError
+        The extents, ranks or sizes do not fit, or differ between ranks.
+
+    Notes
+    -----
+    Rules: docs/spec.md 9.50.
+
+    Examples
+    --------
+    >>> import gridbuf.mpi
+    >>> grid = gridbuf.mpi.Decomposition({"I": 128, "J": 96}, periodic="I")
     """
 
     def __init__(
@@ -90,16 +128,57 @@ class Decomposition(Closing):
         return f"Decomposition({cut}; rank {self.rank} of {self.size} at {dict(self.coordinates)})"
 
     def coordinates_of(self, rank: int) -> dict[str, int]:
-        """Where a rank's part lies among the parts of each dimension."""
+        """Return the position of a rank's part among the parts of each dimension.
+
+        Parameters
+        ----------
+        rank : int
+            A rank of `comm`.
+
+        Returns
+        -------
+        dict of str to int
+            The position by name.
+
+        Raises
+        ------
+        ValueError
+            There is no such rank.
+
+        Notes
+        -----
+        Rules: docs/spec.md 9.50.
+        """
         if not 0 <= rank < self.size:
             raise ValueError(f"rank is {rank}, but must be in [0, {self.size})")
         place = np.unravel_index(rank, tuple(self.ranks.values()))
         return dict(zip(self.dims, map(int, place), strict=True))
 
     def neighbour(self, offset: Mapping[str, int]) -> int | None:
-        """The rank that lies so many parts further along the named dimensions; None past an end that is not periodic.
+        """Return the rank that is so many parts further along the named dimensions.
 
-        >>> grid.neighbour({"I": 1, "J": -1})  # doctest: +SKIP
+        Parameters
+        ----------
+        offset : mapping of str to int
+            Numbers of parts, by name.
+
+        Returns
+        -------
+        int or None
+            The rank; None past an end that is not periodic.
+
+        Raises
+        ------
+        ValueError
+            A dimension is not cut.
+
+        Notes
+        -----
+        Rules: docs/spec.md 9.51.
+
+        Examples
+        --------
+        >>> grid.neighbour({"I": 1, "J": -1})
         """
         place = dict(self.coordinates)
         for dim, steps in offset.items():
@@ -120,10 +199,30 @@ class Decomposition(Closing):
         dims: str | Sequence[str] | None = None,
         halo: Halo | None = None,
     ) -> tuple[int, ...]:
-        """The shape of this rank's storage for a field of `shape` (the whole one, without halo), its halo included.
+        """Return the shape of this rank's storage, with its halo.
 
-        Raises:
-          ValueError: an extent is not that of the decomposition.
+        Parameters
+        ----------
+        shape : sequence of int
+            Extents of the whole field in elements, without halo.
+        dims : str or sequence of str, optional
+            Names of the dimensions. Default: I, J, K, 0, 1, ...
+        halo : sequence of int or of pair, optional
+            Points around the domain, per dimension. Default: no halo.
+
+        Returns
+        -------
+        tuple of int
+            Extents in elements.
+
+        Raises
+        ------
+        ValueError
+            An extent is not that of the decomposition.
+
+        Notes
+        -----
+        Rules: docs/spec.md 9.51.
         """
         whole = tuple(operator.index(n) for n in shape)
         names = _fields.names_of(dims, len(whole))
@@ -140,9 +239,29 @@ class Decomposition(Closing):
         )
 
     def slices(self, dims: str | Sequence[str], rank: int | None = None) -> tuple[slice, ...]:
-        """Where the part of a rank (by default this one) lies in an array of the whole grid with these dimensions.
+        """Return where a rank's part is in an array of the whole grid.
 
-        `field.domain_view[...] = whole[grid.slices(field.dims)]` is how a storage gets its part.
+        Parameters
+        ----------
+        dims : str or sequence of str
+            Names of the dimensions of the array.
+        rank : int, optional
+            A rank of `comm`. Default: this rank.
+
+        Returns
+        -------
+        tuple of slice
+            The index of the part.
+
+        Raises
+        ------
+        ValueError
+            There is no such rank.
+
+        Notes
+        -----
+        `field.domain_view[...] = whole[grid.slices(field.dims)]` gives a storage its part. Rules:
+        docs/spec.md 9.51.
         """
         place = self.coordinates if rank is None else self.coordinates_of(rank)
         return tuple(
@@ -153,11 +272,30 @@ class Decomposition(Closing):
         )
 
     def gather(self, field: Storage, *, root: int = 0) -> npt.NDArray[Any] | None:
-        """The whole field on the rank `root`, without halos, None on the others. Collective.
+        """Collect the whole field on one rank, without halos. Collective.
 
-        Raises:
-          ValueError: the extents are not those of the decomposition.
-          HaloExchangeError: a field on another rank was refused.
+        Parameters
+        ----------
+        field : Storage
+            This rank's part.
+        root : int, default 0
+            The rank that gets the field.
+
+        Returns
+        -------
+        numpy.ndarray or None
+            The field on `root`, None on the other ranks.
+
+        Raises
+        ------
+        ValueError
+            The extents are not those of the decomposition, or the parts differ in dims or dtype.
+        HaloExchangeError
+            A field on another rank was refused.
+
+        Notes
+        -----
+        Rules: docs/spec.md 9.51.
         """
         together(self.comm, lambda: _fields.check_extents(self, _fields.spec_of(field, 0)))
         part = np.ascontiguousarray(_fields.copied_domain(field))
@@ -176,9 +314,10 @@ class Decomposition(Closing):
         return whole
 
     def close(self) -> None:
-        """Gives the communicator back to MPI, which has some thousands; its exchanges cannot be used any more. Collective.
+        """Give the communicator back to MPI, which has some thousands. Collective.
 
-        Leaving a `with` block does it.
+        Its exchanges cannot be used after this. The end of a `with` block does it, too
+        (docs/spec.md 9.61).
         """
         self.comm.Free()
 

@@ -38,28 +38,53 @@ class _Offer(NamedTuple):
 
 
 class HaloExchange(Closing):
-    """Fills the halos of fields like these from the neighbours of a decomposition, as often as asked.
+    """Fill the halos of fields from the neighbours of a decomposition, as often as you call it.
 
-    Args:
-      grid: who holds what.
-      fields: storages of this rank's part, in the order in which later calls name them. Only what they look like is
-        kept: dims, shape, halo, dtype, and with GHEX the layout.
-      engine: `"ghex"`, `"mpi4py"`, or None for GHEX if every rank has it and it can take the fields, else mpi4py.
-      corners: whether diagonal neighbours exchange, too; without them (mpi4py only) corners of the halo keep their values.
+    Making one and calling it are collective, in the same order on all ranks.
 
-    Making one is collective, and all ranks make theirs in the same order; so is calling it.
+    Parameters
+    ----------
+    grid : Decomposition
+        Which rank has which part.
+    *fields : Storage
+        Storages of this rank's part, in the order of later calls. Only their dims, shape, halo and
+        dtype are kept, and with GHEX the layout.
+    engine : {"ghex", "mpi4py"}, optional
+        What sends. Default: GHEX if every rank has it and it can take the fields, else mpi4py.
+    corners : bool, default True
+        Whether diagonal neighbours exchange, too. Without them (mpi4py only) corners of the halo
+        keep their values.
 
-    Attributes:
-      engine: `"ghex"` or `"mpi4py"`.
-      neighbour_ranks: the ranks that this one exchanges with, itself included where a dimension is periodic and whole.
-      sent_bytes: what one exchange sends to other ranks, without padding of messages.
+    Attributes
+    ----------
+    engine : str
+        "ghex" or "mpi4py".
+    neighbour_ranks : tuple of int
+        The ranks that this one exchanges with. It is one of them where a periodic dimension is
+        whole.
+    sent_bytes : int
+        Bytes that one exchange sends to other ranks, without padding of messages.
 
-    Raises:
-      TypeError: a field is no storage.
-      ValueError: extents, halos or dtypes do not fit the decomposition, or differ between ranks; the message names the field, the
-        dimension, what was wanted and what was found.
-      ImportError: `engine="ghex"`, and GHEX is not there.
-      HaloExchangeError: another rank raised one of these.
+    Raises
+    ------
+    TypeError
+        A field is not a storage.
+    ValueError
+        Extents, halos or dtypes do not fit the decomposition, or differ between ranks. The message
+        has the field, the dimension, the wanted and the found value.
+    ImportError
+        `engine` is "ghex", and there is no GHEX.
+    HaloExchangeError
+        Another rank raised one of these.
+
+    Notes
+    -----
+    Rules: docs/spec.md 9.52 to 9.61.
+
+    Examples
+    --------
+    >>> exchange = gridbuf.mpi.HaloExchange(grid, u)
+    >>> exchange(u)
     """
 
     def __init__(
@@ -114,7 +139,7 @@ class HaloExchange(Closing):
 
     @property
     def engine(self) -> str:
-        """Who sends: "ghex" or "mpi4py"."""
+        """What sends: "ghex" or "mpi4py"."""
         return self._engine.name
 
     def __call__(self, *fields: Storage) -> None:
@@ -127,13 +152,31 @@ class HaloExchange(Closing):
         self.start(*fields).wait()
 
     def start(self, *fields: Storage) -> PendingExchange:
-        """Sends, and returns at once: the halos are filled by `wait` of what it returns.
+        """Send, and return at once; `wait` of the result fills the halos. Collective.
 
-        In between, do not read or write the halos; the domain may be read and written. One exchange of one HaloExchange is
-        under way at a time.
+        Parameters
+        ----------
+        *fields : Storage
+            The fields of the constructor, or fields with the same parameters.
 
-        Raises:
-          as a call. If this raises, there is nothing to wait for.
+        Returns
+        -------
+        PendingExchange
+            Call its `wait`.
+
+        Raises
+        ------
+        TypeError
+            A field is not a storage.
+        ValueError
+            A field is not what the exchange was made for.
+        RuntimeError
+            The exchange is closed, or another one is under way.
+
+        Notes
+        -----
+        Until then, do not read or write the halos. You may read and write the domain. After an
+        error there is nothing to wait for. Rules: docs/spec.md 9.54.
         """
         self._refuse_if_unusable()
 
@@ -145,10 +188,18 @@ class HaloExchange(Closing):
         return self._pending
 
     def close(self) -> None:
-        """Gives what MPI keeps for it back; the exchange cannot be used any more. Leaving a `with` block does it.
+        """Give MPI's resources back; the exchange cannot be used after this.
 
-        Raises:
-          RuntimeError: an exchange is under way; wait for it first.
+        The end of a `with` block does it, too.
+
+        Raises
+        ------
+        RuntimeError
+            An exchange is under way; wait for it first.
+
+        Notes
+        -----
+        Rules: docs/spec.md 9.61.
         """
         if not self._closed:
             self._refuse_if_unusable()
@@ -187,7 +238,21 @@ _under_way: set[PendingExchange] = set()
 
 
 class PendingExchange:
-    """An exchange under way; `wait` ends it."""
+    """An exchange under way; `HaloExchange.start` returns it, and `wait` ends it.
+
+    Parameters
+    ----------
+    exchange : HaloExchange
+        The exchange.
+    fields : sequence of Storage
+        Its fields.
+    finish : callable
+        What ends it.
+
+    Notes
+    -----
+    Rules: docs/spec.md 9.54.
+    """
 
     def __init__(
         self,
@@ -202,10 +267,16 @@ class PendingExchange:
         _under_way.add(self)
 
     def wait(self) -> None:
-        """Returns when the halos are filled. Once waited for, it does nothing.
+        """Wait until the halos are filled. A second call has no effect.
 
-        Raises:
-          HaloExchangeError: a neighbour failed.
+        Raises
+        ------
+        HaloExchangeError
+            A neighbour failed.
+
+        Notes
+        -----
+        Rules: docs/spec.md 9.54.
         """
         if self._finish is None:
             return

@@ -11,7 +11,10 @@ _Value = TypeVar("_Value")
 
 
 class HaloExchangeError(RuntimeError):
-    """Another rank failed, so this one has not got what it asked for; the message names the rank."""
+    """Another rank failed, and this rank has not got what it asked for.
+
+    The message names the rank (docs/spec.md 9.59).
+    """
 
 
 def together(comm: Any, work: Callable[[], _Value]) -> list[_Value]:

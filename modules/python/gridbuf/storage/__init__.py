@@ -71,9 +71,21 @@ __all__ = [
 
 
 class Storage(_Values, _Operators):
-    """An array on a grid. For `isinstance`; made by the functions of this module.
+    """An array on a grid: the base class of all storages, for `isinstance`.
 
-    Attributes: see `docs/reference/python-api.md`. Operators and NumPy's functions broadcast by the names of dimensions.
+    The functions of this module make storages; the classes cannot be called. Operators and NumPy's
+    functions broadcast by the names of dimensions.
+
+    Notes
+    -----
+    Rules: docs/spec.md sections 9 to 11.
+
+    Examples
+    --------
+    >>> import gridbuf.storage
+    >>> field = gridbuf.storage.ones((2, 3))
+    >>> isinstance(field, gridbuf.storage.Storage), type(field).__name__
+    (True, 'CPUStorage')
     """
 
     __slots__ = ()
@@ -86,7 +98,12 @@ class Storage(_Values, _Operators):
 
 @final
 class CPUStorage(Storage):
-    """A storage in memory of the host."""
+    """A storage in memory of the host.
+
+    Notes
+    -----
+    Rules: docs/spec.md 9.1.
+    """
 
     __slots__ = ()
     __dlpack_c_exchange_api__: ClassVar[CapsuleType]
@@ -95,7 +112,12 @@ class CPUStorage(Storage):
 
 @final
 class GPUStorage(Storage):
-    """A storage in memory of a device, which the host cannot read."""
+    """A storage in memory of a device, which the host cannot read.
+
+    Notes
+    -----
+    Rules: docs/spec.md 9.1.
+    """
 
     __slots__ = ()
     __dlpack_c_exchange_api__: ClassVar[CapsuleType]
@@ -104,7 +126,12 @@ class GPUStorage(Storage):
 
 @final
 class SoftwareManagedGPUStorage(Storage):
-    """A storage with a buffer on the host and one on a device, which gridbuf keeps in step."""
+    """A storage with a buffer on the host and one on a device, which gridbuf keeps in step.
+
+    Notes
+    -----
+    Rules: docs/spec.md 9.1 and section 10.
+    """
 
     __slots__ = ()
     __dlpack_c_exchange_api__: ClassVar[CapsuleType]
@@ -113,7 +140,12 @@ class SoftwareManagedGPUStorage(Storage):
 
 @final
 class CUDAManagedGPUStorage(Storage):
-    """A storage in memory that host and device both reach."""
+    """A storage in memory that host and device both reach.
+
+    Notes
+    -----
+    Rules: docs/spec.md 9.1.
+    """
 
     __slots__ = ()
     __dlpack_c_exchange_api__: ClassVar[CapsuleType]

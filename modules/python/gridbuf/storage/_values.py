@@ -26,17 +26,17 @@ class Values(_core.StorageBase):
 
     @property
     def axes(self) -> str:
-        """The spatial dimensions that there are, such as 'IJ'."""
+        """Spatial dimensions that there are, such as "IJ" (docs/spec.md 9.22)."""
         return "".join(name for name in "IJK" if name in self.dims)
 
     @property
     def mask(self) -> tuple[bool, bool, bool]:
-        """Whether there is a dimension I, J, K."""
+        """Whether there is a dimension I, J, K (docs/spec.md 9.22)."""
         return "I" in self.dims, "J" in self.dims, "K" in self.dims
 
     @property
     def size(self) -> int:
-        """The number of elements, without padding."""
+        """Number of elements, without padding."""
         return self.nbytes // self.itemsize
 
     @property
@@ -45,7 +45,23 @@ class Values(_core.StorageBase):
         return memoryview(self) if self._has_host else None
 
     def to_ndarray(self) -> Any:
-        """to_cupy() if there are elements on a device, else to_numpy()."""
+        """Return `to_cupy()` if there are elements on a device, else `to_numpy()`.
+
+        Returns
+        -------
+        numpy.ndarray or cupy.ndarray
+            A view.
+
+        Notes
+        -----
+        Rules: docs/spec.md 9.24.
+
+        Examples
+        --------
+        >>> import gridbuf.storage
+        >>> gridbuf.storage.ones((2, 3)).to_ndarray().shape
+        (2, 3)
+        """
         return self.to_numpy() if self.device is None else self.to_cupy()
 
     def __array__(
@@ -63,14 +79,63 @@ class Values(_core.StorageBase):
         return _core.as_buffer(self).__array__(dtype, copy)
 
     def item(self, /, *index: SupportsIndex | tuple[SupportsIndex, ...]) -> Any:
-        """One element as a Python object, as ndarray.item."""
+        """Return one element as a Python object, as `numpy.ndarray.item` does.
+
+        Parameters
+        ----------
+        *index : int, or one tuple of int
+            The index; not needed for a storage of one element.
+
+        Returns
+        -------
+        object
+            A number of Python. Only this element comes from the device.
+
+        Raises
+        ------
+        IndexError
+            The index is out of bounds.
+        ValueError
+            There is no index, and the storage has more than one element.
+
+        Notes
+        -----
+        Rules: docs/spec.md 9.38.
+
+        Examples
+        --------
+        >>> import gridbuf.storage
+        >>> gridbuf.storage.ones((2, 3)).item(1, 2)
+        1.0
+        """
         # With a full set of indices only that element is fetched.
         if len(index) == self.ndim > 0 and all(type(i) is int for i in index):
             return self[index].item()
         return self._elements().item(*index)
 
     def tolist(self) -> Any:
-        """The elements as nested lists: to_numpy().tolist()."""
+        """Return the elements as nested lists.
+
+        Returns
+        -------
+        list or object
+            The lists; a number of Python for a storage without dimensions.
+
+        Raises
+        ------
+        GTNoSuchBufferError
+            The storage has no host buffer.
+
+        Notes
+        -----
+        Rules: docs/spec.md 9.38.
+
+        Examples
+        --------
+        >>> import gridbuf.storage
+        >>> gridbuf.storage.ones((2,)).tolist()
+        [1.0, 1.0]
+        """
         return (self._elements() if self._has_host else self.to_numpy()).tolist()
 
     def _element(self) -> Any:
@@ -116,5 +181,15 @@ class Values(_core.StorageBase):
         return _core._restore_storage, (self._parameters[:9], pickled)
 
     def set_device_synchronized(self) -> NoReturn:
-        """Its name is set_synchronized."""
+        """Raise a TypeError; the method is `set_synchronized`.
+
+        Raises
+        ------
+        TypeError
+            Always.
+
+        Notes
+        -----
+        Rules: docs/spec.md 9.8.
+        """
         raise TypeError("there is no set_device_synchronized(): its name is set_synchronized")
