@@ -1,5 +1,5 @@
-// The parts of the extension module that only add functions to it, one per file. Each is called once,
-// by the initialisation.
+// The parts of the extension module that only add functions to it, one per file. Each is called
+// once, by the initialisation.
 #pragma once
 
 #include <Python.h>
