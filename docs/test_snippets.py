@@ -49,7 +49,7 @@ def test_snippet_is_the_region_it_names(document, path, name, code):
 
 
 def launcher(ranks: int) -> list[str]:
-    """What starts a program on so many ranks: the launcher that is installed beside this Python, with mpi4py's MPI."""
+    """What starts a program on so many ranks: the launcher that is installed next to this Python, with mpi4py's MPI."""
     mpiexec = pathlib.Path(sys.prefix) / "bin/mpiexec"
     if not mpiexec.exists():
         pytest.skip(

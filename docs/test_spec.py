@@ -48,12 +48,12 @@ def test_item_names_a_test_that_exists(number):
     references = REFERENCE.findall(items()[number])
     assert references, f"item {number} names no test"
     for package, target, name in references:
-        assert is_target(package, target), f"item {number}: //{package}:{target} is no target"
+        assert is_target(package, target), f"item {number}: //{package}:{target} is not a target"
         if "::" in name:
             file, _, function = name.partition("::")
             paths = list((ROOT / package).rglob(pathlib.Path(file).name))
             assert paths, f"item {number}: no file {file} below {package}"
-            # Folders below it that are packages of their own may have a file of that name, too.
+            # Folders below it that are packages may have a file of that name, too.
             defined = rf"def {function.split('[')[0]}\b"
             assert any(re.search(defined, path.read_text()) for path in paths), (
                 f"item {number}: no {name}"

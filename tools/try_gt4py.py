@@ -76,7 +76,7 @@ def _interpreter(program: str) -> str:
     for found in filter(None, [shutil.which(program), *map(str, kept)]):
         if not subprocess.run([found, "-c", ""], stderr=subprocess.DEVNULL, check=False).returncode:
             return found
-    raise NotRunError(f"{program} is no Python that runs here; name another with --python")
+    raise NotRunError(f"{program} is not a Python that runs here; name another with --python")
 
 
 def _install(python: pathlib.Path, *what: str) -> None:

@@ -89,8 +89,8 @@ def test_a_fresh_process_times_its_first_call() -> None:
 
 def test_a_failing_fresh_process_is_an_error_with_its_text() -> None:
     (case,) = select(["allocate/small/zeros"], quick=True)
-    with pytest.raises(RuntimeError, match=r"allocate/small/zeros of nobody failed in a process"):
-        measure_fresh(case, ["nobody"], Budget(1, 1e-6, 1.0))
+    with pytest.raises(RuntimeError, match=r"allocate/small/zeros of unknown failed in a process"):
+        measure_fresh(case, ["unknown"], Budget(1, 1e-6, 1.0))
 
 
 def test_rounds_of_several_processes_are_taken_together() -> None:
@@ -115,8 +115,8 @@ def test_a_case_in_processes_of_its_own_measures_in_each() -> None:
 
 def test_a_failing_process_of_its_own_is_an_error_with_its_text() -> None:
     (case,) = select(["allocate/small/zeros"], quick=True)
-    with pytest.raises(RuntimeError, match=r"(?s)small/zeros .* failed in a process .*nobody"):
-        measure_apart(dataclasses.replace(case, processes=1), ["nobody"], Budget(1, 1e-6, 1.0))
+    with pytest.raises(RuntimeError, match=r"(?s)small/zeros .* failed in a process .*unknown"):
+        measure_apart(dataclasses.replace(case, processes=1), ["unknown"], Budget(1, 1e-6, 1.0))
 
 
 class FakeClock:

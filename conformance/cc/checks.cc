@@ -114,7 +114,7 @@ Verdict byte_offset_is_added(const Subject& s) {
 Verdict data_is_aligned(const Subject&) {
   return {
       Outcome::kPass, "", "",
-      "the header asks for 256 bytes and tells consumers to bear less; nobody is failed for it"};
+      "the header asks for 256 bytes and tells consumers to accept less, so this fails no library"};
 }
 
 Verdict empty_tensors_have_null_data(const Subject& s) {

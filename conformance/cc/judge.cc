@@ -81,7 +81,7 @@ std::pair<std::optional<Answer>, std::string> asked(const Producer& producer, co
   } catch (const std::exception& error) {
     return {std::nullopt, error.what()};
   } catch (...) {
-    return {std::nullopt, "something that is no std::exception"};
+    return {std::nullopt, "an object that is not a std::exception"};
   }
 }
 

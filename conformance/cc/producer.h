@@ -75,7 +75,7 @@ concept LegacyTensor = !VersionedTensor<T> && requires(T tensor) {
 };
 
 /// What a producer answers. A tensor becomes the suite's: it calls the deleter, once, on a thread
-/// of its own.
+/// of this producer alone.
 class Answer {
  public:
   Answer(Unsupported unsupported) : reason_(std::move(unsupported.reason)) {}  // NOLINT: implicit

@@ -39,7 +39,7 @@ class DType:
     """One element type: what each interface calls it, in native byte order.
 
     `kind` is the letter of the array interface's typestr ("f" also for bfloat16 and the 8-bit
-    floats, which have no typestr of their own: `typestr` is None). `format` is the buffer
+    floats, which do not have a typestr: `typestr` is None). `format` is the buffer
     protocol's format, None where it cannot describe the type. `dlpack` is (type code, bits), None
     where DLPack must refuse. `numbers` lists (offset, width) in bytes of every number inside the
     element: what byte swapping reverses.

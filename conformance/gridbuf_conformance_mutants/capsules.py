@@ -110,7 +110,7 @@ class Export:
         self.name = _NAMES[type(managed)]
 
     def set_metadata(self, shape: Sequence[int] | None, strides: Sequence[int] | None) -> None:
-        """Point the tensor at arrays of its own; None leaves a NULL pointer."""
+        """Point the tensor at private arrays; None leaves a NULL pointer."""
         for field, values in (("shape", shape), ("strides", strides)):
             array = None if values is None else int64_array(values)
             self.kept.append(array)

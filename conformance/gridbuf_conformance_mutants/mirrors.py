@@ -97,7 +97,7 @@ class _Mirrored(ExportsArrayInterface, ExportsCudaInterface, DeviceMemory):
 
 
 class Mirrors(ExportsDataInterface, _Mirrored):
-    """Both sides, and an entry for each, with hooks of its own."""
+    """Both sides, and an entry for each, with separate hooks."""
 
     def data_interface(self) -> dict:
         described = {HOST: ExportsArrayInterface.__array_interface__.fget(self)}

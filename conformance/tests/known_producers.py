@@ -68,7 +68,7 @@ class FaultyOtherwise(Good):
     made = _ShapeIsANumber
 
 
-class Mended(Good):
+class Fixed(Good):
     name = "faulty"
 
 

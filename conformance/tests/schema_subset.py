@@ -28,7 +28,7 @@ def faults(value: Any, schema: dict[str, Any], place: str = "$") -> Iterator[str
 
 
 def inlined(schema: Any, root: dict[str, Any] | None = None) -> Any:
-    """The schema with each reference to one of its own `$defs` replaced by what it means."""
+    """The schema with each reference to one of its `$defs` replaced by what it means."""
     root = schema if root is None else root
     if isinstance(schema, list):
         return [inlined(item, root) for item in schema]

@@ -15,7 +15,7 @@ from gridbuf_conformance.report import Report
 
 PRODUCERS = Path(__file__).parent / "known_producers.py"
 RULES = "AI-0*,XA-11,XA-18,GT-20"
-TAME = ("Good", "Faulty", "FaultyOtherwise", "Mended")
+TAME = ("Good", "Faulty", "FaultyOtherwise", "Fixed")
 TAME_RULES = "AI-0*"
 FEW = profiles.Profile("smoke", 12, 12, 1, 0, shrink_per_rule=10, shrink_in_all=40)
 FAULT = '{"shape":[3],"dtype":"uint8"}'
@@ -84,7 +84,7 @@ def test_without_the_record_it_is_one():
 
 
 def test_a_known_failure_that_passes_fails_the_run():
-    report = check("Mended", record())
+    report = check("Fixed", record())
     assert report.exit_code == 1 and report.failed == ("AI-03",)
     (failure,) = rule(report, "AI-03")["failures"]
     assert failure["outcome"] == rule(report, "AI-03")["outcome"] == "XPASS"
@@ -139,8 +139,8 @@ def test_a_death_at_the_end_belongs_to_no_plan():
     pinned = record(rule="XA-11", producer="late", plan='{"dtype":"uint8"}', outcome="CRASH")
     report = check("DyingInTheEnd", pinned)
     assert report.outcomes["XA-11"] == "XFAIL" and report.exit_code == 0
-    mended = check("Mended", pinned.replace("late", "faulty"), rules="XA-11")
-    assert mended.outcomes["XA-11"] == "XPASS"
+    fixed = check("Fixed", pinned.replace("late", "faulty"), rules="XA-11")
+    assert fixed.outcomes["XA-11"] == "XPASS"
 
 
 def test_a_promise_that_is_never_kept_can_be_known():
@@ -163,7 +163,7 @@ def test_what_another_failure_hides_is_noted_and_fails_nothing():
 def test_versions_select():
     assert check("Faulty", record(versions=">=1.5,<2")).exit_code == 0
     assert check("Faulty", record(versions="<1.5")).exit_code == 1
-    assert check("Mended", record(versions="<1.5")).exit_code == 0, "neither stale nor wrong here"
+    assert check("Fixed", record(versions="<1.5")).exit_code == 0, "neither stale nor wrong here"
 
 
 def test_a_rule_that_is_not_selected_is_not_replayed():
@@ -306,7 +306,7 @@ def test_what_stays_is_left_to_the_byte(tmp_path):
 def test_what_passes_goes_with_its_comment(tmp_path):
     path = tmp_path / "known.toml"
     path.write_text(BY_HAND)
-    assert [known.rule for known in updated(path, "Mended").removed] == ["AI-03"]
+    assert [known.rule for known in updated(path, "Fixed").removed] == ["AI-03"]
     assert path.read_text() == BY_HAND[:18] + BY_HAND[BY_HAND.index("# numpy's") :]
 
 
@@ -397,8 +397,8 @@ def test_the_commands_from_record_to_gate(command, tmp_path):
     code, out, err = command("check", "p.py:Faulty", "--known", "known.toml", *select)
     assert code == 0, out + err
     assert "1 known failure" in out.splitlines()[-1]
-    mended = PRODUCERS.read_text().replace("if len(self) > 2", "if False")
-    (tmp_path / "p.py").write_text(mended)
+    fixed = PRODUCERS.read_text().replace("if len(self) > 2", "if False")
+    (tmp_path / "p.py").write_text(fixed)
     code, out, _ = command("check", "p.py:Faulty", "--known", "known.toml", *select)
     assert code == 1 and "XPASS" in out
     code, _, err = command("survey", "p.py:Faulty", "bytes", "--known", "known.toml", *select)

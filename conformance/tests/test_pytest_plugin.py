@@ -1,7 +1,7 @@
 """The pytest plugin, as a project uses it: pytest over producers that are right and wrong, in its own folder.
 
 What is checked is what a user sees: ids, outcomes, texts, JUnit. Most tests run pytest in this process and ask few plans,
-for the plugin turns reports into tests and does not make them; the producers run in workers all the same. What
+for the plugin turns reports into tests and does not make them; the producers still run in workers. What
 depends on the process (pytest-xdist, what is imported) starts one as a user does, with the real profile.
 """
 
@@ -178,9 +178,9 @@ def test_a_producer_that_declines_everything_is_an_error(project):
 
 
 def test_a_target_that_cannot_be_loaded_is_one_error(project):
-    done = project("--gridbuf-producer", "producers.py:Nobody")
+    done = project("--gridbuf-producer", "producers.py:Missing")
     done.assert_outcomes(errors=1, skipped=4)
-    done.stdout.fnmatch_lines(["*cannot judge the producer*has no 'Nobody'*"])
+    done.stdout.fnmatch_lines(["*cannot judge the producer*has no 'Missing'*"])
 
 
 def test_rules_that_do_not_exist_are_a_usage_error(project):

@@ -85,7 +85,7 @@ class Finding:
 
     `affected` names the environment in which the replay fails, `passes` the one in which the same plan passes
     (a fixed version, or another library that does it right). Findings of one cause share a `defect`; `also_rules` are
-    broken by the same cause and need no record of their own.
+    broken by the same cause and do not need a separate record.
     """
 
     id: str

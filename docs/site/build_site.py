@@ -299,7 +299,7 @@ def build(out: Path, work: Path) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument(
-        "folder", type=Path, help="the site goes to FOLDER/html, what it is made from beside it"
+        "folder", type=Path, help="the site goes to FOLDER/html, its sources to a folder next to it"
     )
     folder = parser.parse_args().folder.resolve()
     status = build(folder / "html", folder)

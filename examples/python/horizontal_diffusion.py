@@ -150,4 +150,4 @@ def draw() -> None:
 if importlib.util.find_spec("matplotlib"):
     draw()
 else:
-    print("no picture, for want of matplotlib: pip install matplotlib")
+    print("no picture without matplotlib: pip install matplotlib")

@@ -1,7 +1,7 @@
 """A PEP 517 backend that lets Bazel build gridbuf's wheel, for the Python that runs pip: `pip wheel . -w dist`.
 
 It installs nothing on the machine. Where a package of the tool chain is missing, bazelw names it and the command that installs
-it. (bazelw does make an environment of its own below `.gridbuf/`, from the lock file.)
+it. (bazelw makes a separate environment below `.gridbuf/`, from the lock file.)
 """
 
 import os

@@ -2,7 +2,7 @@
 
 The source is in C order, except where both sides have the same layout. The target has the layout map that the case names,
 dense or with padded rows. Both are in the memory that all contenders share, and a copy of as many bytes is measured
-beside each.
+next to each.
 """
 
 from __future__ import annotations
@@ -280,7 +280,7 @@ def _casts() -> Iterator[Case]:
 
 SIZES_NOTE = (
     "The same work at growing sizes; sizes for which the memory does not suffice are left out. Above 512 MiB gridbuf "
-    "is measured beside the memory alone."
+    "is measured next to the memory alone."
 )
 LINES = {
     "sizes/cube": "n³ float64 into the reversed layout, rows of whole lines",
@@ -316,7 +316,7 @@ def _sizes() -> Iterator[Case]:
 
 _TINY_NOTE = "One call of copyto(dst, src) with arrays of a few elements: finding out what they are takes longer than copying them."
 _CACHE_NOTE = (
-    "{count} copies in a loop of C, by the engine's own function, beside {count} calls of memcpy with as many bytes: what "
+    "{count} copies in a loop of C, by the engine's own function, next to {count} calls of memcpy with as many bytes: what "
     "a copy in cache costs without Python. Source and target stay in the cache."
 )
 _TINY: dict[str, tuple[tuple[int, ...], Layout]] = {

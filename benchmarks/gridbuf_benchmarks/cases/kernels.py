@@ -1,10 +1,10 @@
 """The stencils of the chapter `stencil`: two kernels of weather models, as GT4Py's users write them.
 
 Horizontal diffusion reads neighbours in I and J and is bound by the memory; vertical advection solves a tridiagonal system in each
-column, one level after another. `examples/python` has both with NumPy beside them.
+column, one level after another. `examples/python` has both next to a version in NumPy.
 """
 
-# No `from __future__ import annotations`: GT4Py evaluates a stencil's annotations. And gtscript is no typed Python.
+# No `from __future__ import annotations`: GT4Py evaluates a stencil's annotations. And gtscript is not typed Python.
 # mypy: disable-error-code="no-untyped-call, no-untyped-def, valid-type, operator, index, misc"
 import atexit
 import contextlib

@@ -1,7 +1,7 @@
 """Consumer checks of the interfaces to host memory except DLPack: the array interface, the array
 struct, the buffer protocol, and the round trip through any of them.
 
-A plain export can be any array, so several rules look at it. Each speaks only of its own question
+A plain export can be any array, so several rules look at it. Each rule answers only its question
 (`_about`), so that one mistake fails one rule: wrong swapped numbers belong to AI-34,
 with strides AI-22's, and XA-15 has the rest.
 """

@@ -163,7 +163,7 @@ BufferObject* object_of(PyObject* buffer) { return reinterpret_cast<BufferObject
 
 void add_buffer_type(PyObject* module) {
   const py::object type = steal(PyType_FromSpec(&spec));
-  // An attribute of the type and not of its objects (DX-01); nobody changes it after this.
+  // An attribute of the type and not of its objects (DX-01); it does not change after this.
   check(PyObject_SetAttrString(type.ptr(), dlpack::kExchangeAttribute,
                                make_exchange_capsule().ptr()));
   add_buffer_attributes(type.ptr());
@@ -200,7 +200,7 @@ py::object new_object(const DTypePtr& dtype, PyObject* root, const MemoryInfo& i
   buffer->adopted = false;
   buffer->info = info;
   std::construct_at(&buffer->dtype, dtype);
-  // Without (), which would write zeros to all the entries that nobody reads.
+  // Without (), which would write zeros to all the unused entries.
   ::new (static_cast<void*>(&buffer->strides_elements)) Extents;
   buffer->granted_flags = std::numeric_limits<std::int64_t>::min();
   return object;

@@ -269,8 +269,8 @@ StreamHandle stream_of(const BufferObject& buffer);
 void wait_for_host(const BufferObject& buffer);
 /// Orders what is pending on the memory before what a consumer of an export does (DP-18, DP-24).
 void order_pending(const BufferObject& buffer, const dlpack::ExportPlan& plan);
-/// An error if the memory is the emulated device's and that is switched off: then nobody may take
-/// it for a GPU's.
+/// An error if the memory is the emulated device's and that is switched off: then no consumer may
+/// take it for a GPU's.
 absl::Status check_device_is_on(const BufferObject& buffer);
 /// Copies elements where at least one of the two is memory of the device alone.
 void copy_on_device(const BufferObject& target, const BufferObject& source);

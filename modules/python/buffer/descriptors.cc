@@ -142,7 +142,7 @@ Found<RawDescr> read_descr(py::handle value) {
   RawDescr descr;
   int budget = kMaxDescrEntries;
   if (!read_descr_fields(value, 0, budget, descr.fields)) {
-    return Found<RawDescr>::wrong_kind("<" + type_name(value.ptr()) + " that is no descr>");
+    return Found<RawDescr>::wrong_kind("<" + type_name(value.ptr()) + " that is not a descr>");
   }
   descr.literal = utf8(steal(PyObject_Repr(value.ptr())).ptr());  // Short: entries were counted.
   return Found<RawDescr>::of(std::move(descr));
@@ -213,7 +213,7 @@ py::object hold_buffer(const py::object& data, PyObject* self, RawArrayInterface
   if (PyObject_CheckBuffer(exporter) == 0) {
     check(refuse(own ? "AI-17" : "AI-16", ErrorClass::kType,
                  {"data", own ? "None" : describe(exporter),
-                  own ? "a tuple, because the object has no buffer of its own"
+                  own ? "a tuple, because the object does not have a buffer"
                       : "a tuple (address, read-only flag), a buffer or None",
                   "pass the address of the first element as an int"}));
   }

@@ -227,7 +227,7 @@ Foreign consume_capsule(PyObject* capsule) {
                     PyCapsule_IsValid(capsule, kUsedLegacyName) != 0;
   raise(refuse(used ? "DP-05" : "DP-03", used ? ErrorClass::kBuffer : ErrorClass::kType,
                {"what __dlpack__ returned", describe(capsule),
-                used ? "a capsule that nobody has consumed yet"
+                used ? "a capsule that was not consumed yet"
                      : "a capsule named dltensor or dltensor_versioned",
                 "return a new capsule from every call"}));
 }

@@ -42,7 +42,7 @@ StreamHandle stream_of(const BufferObject& buffer) {
 void wait_for_host(const BufferObject& buffer) {
   if (buffer.array.memory.device.type == DeviceType::kHost) return;
   DeviceDriver* const driver = driver_behind(buffer);
-  if (driver == nullptr) return;  // Whoever brought the memory here has waited.
+  if (driver == nullptr) return;  // The import has waited.
   check(run_without_gil([&] { return driver->synchronize(stream_of(buffer)); }));
 }
 

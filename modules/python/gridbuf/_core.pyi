@@ -1873,7 +1873,7 @@ def as_numpy(obj: object, /) -> npt.NDArray[Any]:
     [97, 98]
     """
 
-# A cupy.ndarray; CuPy is no dependency.
+# A cupy.ndarray; CuPy is not a dependency.
 def as_cupy(obj: object, sync: bool = True) -> Any:
     """Return a CuPy array over the memory of an array, without a copy.
 
@@ -2306,7 +2306,7 @@ class StorageBase:
         >>> gridbuf.storage.ones((2, 3)).to_numpy().sum()
         np.float64(6.0)
         """
-    # A cupy.ndarray; CuPy is no dependency.
+    # A cupy.ndarray; CuPy is not a dependency.
     def to_cupy(self) -> Any:
         """Return a CuPy array over the device's elements, brought up to date.
 

@@ -1,6 +1,6 @@
 """Host memory: what is in use, what is kept, and the settings.
 
-Arrays below 2 MiB come from the C library. Longer ones have pages of their own: transparent huge pages where the system allows them,
+Arrays below 2 MiB come from the C library. Longer ones have private pages: transparent huge pages where the system allows them,
 kept for the next array of that length when their array is freed, touched by several threads where zeros come from the kernel, and with
 starts that are spread over the cache sets. This module shows and sets that. You need not call anything here.
 
@@ -74,7 +74,7 @@ class Options(TypedDict):
     cache_limit_bytes : int or "auto"
         How many bytes of freed memory are kept.
     limit_bytes : int or None
-        How many bytes may be in use and kept together; None is no limit.
+        How many bytes may be in use and kept together; None means no limit.
     huge_pages : {"auto", "never"}
         Whether large blocks use transparent huge pages.
     poison : bool
@@ -98,7 +98,7 @@ class AllocationInfo(TypedDict):
     device : str or None
         "host", "cuda:0", and so on; None for memory that is not gridbuf's.
     pages : str or None
-        "huge" or "small" for pages of its own (huge ones were asked for), "shared" for a block of
+        "huge" or "small" for private pages ("huge": huge pages were requested), "shared" for a block of
         the C library.
     from_cache : bool or None
         Whether another array used the pages before.
@@ -341,7 +341,7 @@ def configure(
         the system or the tightest cgroup) when an array last got new pages.
     limit_bytes : int or None, optional
         How many bytes may be in use and kept together. Beyond it allocation is a MemoryError. None
-        is no limit.
+        means no limit.
     huge_pages : {"auto", "never"}, optional
         "auto" uses transparent huge pages where the system's setting allows them, "never" small
         pages.

@@ -65,7 +65,8 @@ PYBIND11_MODULE(_core_of_main_interpreter, module) {
 }
 
 // NumPy's types belong to one interpreter, so subinterpreters are refused. That must happen before
-// pybind11 looks for its own state, which on Python 3.11 waits for the main interpreter for ever.
+// pybind11 looks for its own state, which on Python 3.11 never returns: it waits for the main
+// interpreter.
 PyMODINIT_FUNC PyInit__core() {
   if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
     PyErr_SetString(PyExc_ImportError,

@@ -49,7 +49,7 @@ NamedShape to_named_shape(PyObject* dims, PyObject* shape) {
 LayoutRequest to_field(PyObject* object) {
   const std::span<PyObject* const> entries = entries_of(object, 6);
   const NamedShape array = to_named_shape(entries[0], entries[1]);
-  // An item size of 0: the shape of a view may be too large for memory of its own.
+  // An item size of 0: the shape of a view may be too large for new memory.
   LayoutRequest field{.shape = array.shape, .itemsize_bytes = 0, .dims = array.dims};
   field.halo = to_halo(entries[2], array.shape);
   field.aligned_index = to_integers(entries[3], "aligned_index");

@@ -84,7 +84,7 @@ py::object transposed(const StorageObject& object, const py::args& axes) {
 }
 
 py::object copy(const StorageObject& object) {
-  const Storage source = object.storage;  // Of its own: the halo may be set meanwhile.
+  const Storage source = object.storage;  // A copy: the halo may be set meanwhile.
   return make_storage(value_of(run_without_gil([&] { return source.copy(); })), object.dtype);
 }
 
@@ -197,7 +197,7 @@ py::dict data_interface(const StorageObject& object) {
 /// One of the functions that act on the whole base.
 template <auto function, class... Arguments>
 void run(const StorageObject& object, Arguments... arguments) {
-  const Storage storage = object.storage;  // Of its own: the halo may be set meanwhile.
+  const Storage storage = object.storage;  // A copy: the halo may be set meanwhile.
   check(run_unlocked(storage, [&] { return (storage.*function)(arguments...); }));
 }
 template <auto function>

@@ -230,7 +230,7 @@ void copy_by_device(const py::object& target, const Value& source, const CopyRul
   copy_buffer(target.ptr(), transferable(source, target, rule).ptr());
 }
 
-/// A value becomes one element of the target's type: Python's numbers have no type of their own.
+/// A value becomes one element of the target's type: Python's numbers do not have an element type.
 Value open_source(const Given& given, PyObject* dtype, bool on_device) {
   if (is_scalar(given.source) && !is_ndarray(given.source)) {
     return {make_element(dtype, given.source, given.casting)};

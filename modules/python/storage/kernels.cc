@@ -33,7 +33,8 @@ Side to_side(PyObject* object) {
         Problem{"side", describe(object), "\"host\" or \"device\"", "pass one of the two"});
 }
 
-/// The storage with the dimensions of `dims`, which has all of its own; None: the storage itself.
+/// The storage with the dimensions of `dims`, which include all of its dimensions; None: the
+/// storage itself.
 Storage seen_as(const Storage& storage, PyObject* dims) {
   if (dims == Py_None) return storage;
   const Py_ssize_t count = PySequence_Size(dims);

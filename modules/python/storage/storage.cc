@@ -225,7 +225,7 @@ py::object plain_key(PyObject* key) {
                   [&](Py_ssize_t i) { return plain_item(PyTuple_GET_ITEM(key, i)); });
 }
 
-/// The selected elements, as an ndarray of its own.
+/// The selected elements, as a new ndarray.
 py::object pick(const StorageObject& object, PyObject* key) {
   const py::object plain = plain_key(key);
   const py::object elements = host_elements(object, object.storage);

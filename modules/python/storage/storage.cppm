@@ -73,7 +73,7 @@ py::object from_halo(const Halo& halo);
 
 }  // namespace gridbuf::python
 
-// What the implementation files share; a namespace of its own, as a Buffer has slots of these
+// What the implementation files share; a separate namespace, as a Buffer has slots of these
 // names.
 namespace gridbuf::python::storages {
 

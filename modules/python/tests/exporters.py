@@ -32,7 +32,7 @@ _kept: list[Any] = []
 
 @ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 def _destroy(capsule: int) -> None:
-    """Runs the deleter of a capsule that nobody consumed (DP-06)."""
+    """Runs the deleter of an unconsumed capsule (DP-06)."""
     name = _raw_name(capsule)
     if name not in (LEGACY, VERSIONED):
         return

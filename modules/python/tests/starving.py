@@ -108,7 +108,7 @@ OPERATIONS: dict[str, Callable[[], Any]] = {
 }
 
 MOST_ALLOCATIONS = 2000
-# Without memory ctypes raises errors of its own, and Python's look-up of an attribute an AttributeError. pybind11 does not check
+# Without memory ctypes raises its errors, and Python's look-up of an attribute an AttributeError. pybind11 does not check
 # whether there was memory for an object of one of its classes (`make_new_instance`), which a LayoutPlan is, nor for the name of a
 # keyword that is passed (`keyword_index`): no cold function is called by keyword here.
 NOT_OURS = ("exchange", "exchange out", "borrow", "unpickle", "draw")

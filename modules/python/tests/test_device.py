@@ -18,7 +18,7 @@ MEMORIES = ("pinned", "managed", "device")
 
 
 def environment(**more: str) -> dict[str, str]:
-    """The environment of a child that shall import what this process imports."""
+    """The environment of a child that imports what this process imports."""
     return {**os.environ, "PYTHONPATH": ":".join(path for path in sys.path if path), **more}
 
 

@@ -43,7 +43,11 @@ def raw_entry_points() -> set[str]:
     for name, value in vars(_core).items():
         if isinstance(value, types.BuiltinFunctionType) and value.__self__ is _core:
             found.add(name)
-        elif isinstance(value, type) and type(value) is type and not issubclass(value, (Exception, int)):
+        elif (
+            isinstance(value, type)
+            and type(value) is type
+            and not issubclass(value, (Exception, int))
+        ):
             for attribute, member in vars(value).items():
                 if type(member).__name__ in DESCRIPTORS or attribute == "__new__":
                     found.add(f"{name}.{attribute}")
@@ -53,5 +57,7 @@ def raw_entry_points() -> set[str]:
 def test_every_raw_entry_point_has_a_reason() -> None:
     allowed = {name for names in (*RAW.values(), PICKLED, TYPES) for name in names.split()}
     found = raw_entry_points()
-    assert found - allowed == set(), "write these by pybind11, or name the benchmark that forbids it"
+    assert found - allowed == set(), (
+        "write these by pybind11, or name the benchmark that forbids it"
+    )
     assert allowed - found == set(), "these are not raw any more: take them out of the list"

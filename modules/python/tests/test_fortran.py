@@ -148,7 +148,7 @@ def test_fortran_computes_in_memory_of_any_layout(
     np.testing.assert_array_equal(field.to_numpy(), start)
 
 
-# The backend "numpy" likes K contiguous; the result is right all the same.
+# The backend "numpy" likes K contiguous; the result is still right.
 @pytest.mark.filterwarnings("ignore:The layout of the field")
 def test_gt4py_runs_on_fortrans_memory(
     wrap: ModuleType, model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -355,7 +355,7 @@ def test_other_threads_run_while_zeros_are_made() -> None:
                 failures.append("zeros are not zero")
             array[...] = value
             if not (array == value).all():
-                failures.append("somebody else wrote here")
+                failures.append("another thread wrote here")
 
     threads = [threading.Thread(target=work, args=(float(i),)) for i in range(1, 4)]
     for thread in threads:

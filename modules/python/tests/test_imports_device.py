@@ -166,7 +166,7 @@ CAI_CASES = {
 def test_cuda_array_interface_rule_is_named(rule):
     changes, exception = CAI_CASES[rule]
     _, buffer = device_values()
-    # A version of None is no int (CAI-09); only a missing key is CAI-02.
+    # A version of None is not an int (CAI-09); only a missing key is CAI-02.
     expected = "CAI-09" if rule == "CAI-02" else rule
     with pytest.raises(exception, match=f"^{expected}: "):
         gridbuf.as_buffer(OnlyCai(buffer, **changes))

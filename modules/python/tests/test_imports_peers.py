@@ -138,7 +138,7 @@ def test_xarray_other_names_need_dims():
 
 
 class Field(np.ndarray):
-    """An array with a data interface of its own."""
+    """An array with a data interface."""
 
     own_dims: Any = None
 

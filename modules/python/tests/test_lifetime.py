@@ -21,7 +21,7 @@ from abi import Managed, consumed, opened
 from cycles import grown_bytes
 
 SANITIZED = "libclang_rt" in os.environ.get("LD_PRELOAD", "")
-BIG = (5 << 20,)  # doubles: 40 MiB, with pages of their own
+BIG = (5 << 20,)  # doubles: 40 MiB, with private pages
 
 
 @pytest.fixture(autouse=True)

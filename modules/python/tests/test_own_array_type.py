@@ -1,4 +1,4 @@
-"""Array types of somebody else's, examples/own_array_type: taken by GT4Py and gridbuf, judged by the suite."""
+"""Array types of other libraries, examples/own_array_type: taken by GT4Py and gridbuf, judged by the suite."""
 
 import gc
 import importlib.util
@@ -24,7 +24,9 @@ def child(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     shutil.copytree(EXAMPLE, folder, dirs_exist_ok=True)
     path = os.pathsep.join(str(Path(entry).resolve()) for entry in sys.path if entry)
     environ = {**os.environ, "PYTHONPATH": path, "GT_CACHE_ROOT": str(folder), "HOME": str(folder)}
-    environ.pop("PYTHONSAFEPATH", None)  # Bazel 7 sets it: then a script does not find its neighbours.
+    environ.pop(
+        "PYTHONSAFEPATH", None
+    )  # Bazel 7 sets it: then a script does not find its neighbours.
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=folder,

@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 
 
 def environment() -> dict[str, str]:
-    """The environment of a child that shall import what this process imports."""
+    """The environment of a child that imports what this process imports."""
     path = ":".join(path for path in sys.path if path)
     return {**os.environ, "PYTHONPATH": path, "MYPYPATH": str(PACKAGE.parent)}
 
@@ -319,7 +319,7 @@ def test_the_stubs_say_what_the_extension_has(tmp_path: Path) -> None:
         "gridbuf._core.Buffer.__buffer__\n"  # a slot without a name before Python 3.12
         "gridbuf._core.Buffer.__iter__\n"  # iterates by index
         "gridbuf._core.StorageBase.__buffer__\n"  # as above
-        # Classes of pybind11: their metaclass, an attribute of its own, and __new__ behind its __init__.
+        # Classes of pybind11: their metaclass, its attribute, and __new__ behind its __init__.
         r"gridbuf\._core\.(DevicePointer|LayoutPlan|SyncState|StencilRules|BoundStencil|FieldHooks)"
         r"(\.__init__|\.__pybind11_module_local.*)?"
         "\n"

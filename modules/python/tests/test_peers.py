@@ -1,6 +1,6 @@
 """Buffers and plain arrays go into GT4Py and PyTorch, the released packages, as they are; layouts agree with GT4Py's."""
 
-# No `from __future__ import annotations`: GT4Py evaluates a stencil's annotations, which are names of its own here.
+# No `from __future__ import annotations`: GT4Py evaluates a stencil's annotations, which are local names here.
 import importlib.util
 import itertools
 from pathlib import Path
@@ -85,7 +85,7 @@ def test_a_gt4py_stencil_takes_buffers_and_plain_arrays(
 OUR_ALIGNMENT_BYTES = {"gt:cpu_ifirst": 64, "gt:gpu": 128}
 
 # The orders of dimensions in which the released GT4Py follows names. It appends data dimensions by position and has lost
-# the order of I, J and K (GT4Py #2574), so it is no oracle for the others.
+# the order of I, J and K (GT4Py #2574), so it is not an oracle for the others.
 CANONICAL_ORDERS = [
     (*spatial, *map(str, range(count)))
     for length in (1, 2, 3)

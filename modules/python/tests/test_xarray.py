@@ -34,7 +34,7 @@ def field(**parameters: Any) -> Any:
 
 
 def geographic() -> Any:
-    """A DataArray as it comes out of a file: names of its own, a scalar coordinate, one of two dimensions."""
+    """A DataArray as it comes out of a file: its names, a scalar coordinate, one of two dimensions."""
     lat = xarray.DataArray([50.0, 51.0], dims="lat", attrs={"units": "degrees_north"})
     return xarray.DataArray(
         numbers((2, 3)),

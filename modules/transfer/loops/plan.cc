@@ -147,8 +147,8 @@ void plan_planes(CopyPlan& plan, Walk walk, std::int64_t itemsize_bytes, int col
                 .source_column_stride_bytes = columns.source_stride_bytes,
                 .streams = plan.streams};
   const bool in_caches = total_bytes < limits.stream_bytes && plan.swap_unit_bytes == 1;
-  if (const int beside = densest_of(walk.axes, walk.axes.size()); in_caches && beside >= 0) {
-    const Axis planes = take(walk.axes, beside);
+  if (const int next_axis = densest_of(walk.axes, walk.axes.size()); in_caches && next_axis >= 0) {
+    const Axis planes = take(walk.axes, next_axis);
     plan.plane.count = planes.extent;
     plan.plane.target_step_bytes = planes.target_stride_bytes;
     plan.plane.source_step_bytes = planes.source_stride_bytes;

@@ -317,7 +317,7 @@ class Field:
         raise TypeError("Field is written with brackets: Field[np.float64, IJK]")
 
     def __class_getitem__(cls, arguments: Any) -> FieldType:
-        """The field's type. TypeError for what is no argument, a missing dtype, and what is given twice."""
+        """The field's type. TypeError for an unknown argument, a missing dtype, and an argument given twice."""
         given: dict[type, Any] = {}
         for argument in arguments if isinstance(arguments, tuple) else (arguments,):
             found = _argument(argument, given)
@@ -345,7 +345,7 @@ def _argument(argument: Any, given: dict[type, Any]) -> Any:
         return _dtype(argument)
     except TypeError as error:
         raise TypeError(
-            f"Field[...] got {argument!r}, which is no dtype; its arguments are a dtype, axes such as IJK, DType[...], "
+            f"Field[...] got {argument!r}, which is not a dtype; its arguments are a dtype, axes such as IJK, DType[...], "
             "Axes[...], LayoutMap[...], Alignment[...] and DefaultParameters[...]"
         ) from error
 

@@ -4,7 +4,7 @@ GT4Py's own call finds out origin and domain, checks, and runs. Here gridbuf doe
 with what the stencil object says of itself (types, axes, which points it reads, what it writes), and what runs is the
 object frozen to that origin and domain.
 
-Nothing of GT4Py is imported: whoever has a stencil object has it.
+GT4Py is not imported: a caller with a stencil object has imported it.
 """
 
 from __future__ import annotations

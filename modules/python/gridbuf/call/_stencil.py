@@ -478,7 +478,7 @@ def _declaration(
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise TypeError(
                 f"parameter {parameter} of stencil {name!r} is a field, but stands for any number of arguments; give "
-                "each field a parameter of its own"
+                "each field a separate parameter"
             )
         if parameter.name in _KEYWORDS:
             raise TypeError(
@@ -582,6 +582,6 @@ def _preset(name: str, axes: tuple[str, ...]) -> tuple[tuple[int, ...], int]:
 
 
 def device_of(backend: str) -> Literal["gpu"] | None:
-    """Where a backend computes. ValueError, with close matches, for a name that is no preset."""
+    """Where a backend computes. ValueError, with close matches, for a name that is not a preset."""
     _core.plan((1,), backend=backend)
     return _core.presets()[backend]["device"]

@@ -358,7 +358,7 @@ def __getattr__(name: str) -> Any:
         storage = importlib.import_module("gt4py.storage")
     except ImportError as error:
         raise AttributeError(
-            f"module {__name__!r} has no attribute {name!r} of its own, and gt4py.storage cannot be imported: {error}"
+            f"module {__name__!r} does not define {name!r}, and gt4py.storage cannot be imported: {error}"
         ) from error
     return getattr(storage, name)
 

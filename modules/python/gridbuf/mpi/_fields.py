@@ -83,7 +83,7 @@ def spec_of(field: object, number: int) -> Spec:
     """What an exchange knows of the field at this place among its arguments.
 
     Raises:
-      TypeError: it is no storage.
+      TypeError: it is not a storage.
     """
     if not isinstance(field, Storage):
         raise TypeError(

@@ -1,4 +1,4 @@
-"""NumPy's functions on storages that are no ufuncs: `all`, `any`, `transpose`, `copyto`, and `save`.
+"""NumPy's functions on storages that are not ufuncs: `all`, `any`, `transpose`, `copyto`, and `save`.
 
 Dimensions are paired by name, as in ufuncs. There are no others, because what the rest of NumPy does it does by position:
 they raise a TypeError that names `to_numpy()`, which is where positions are at home.

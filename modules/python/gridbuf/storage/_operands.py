@@ -134,7 +134,7 @@ def named_by_place(
 ) -> tuple[Sequence[Operand], tuple[str, ...] | None]:
     """Operands without the axes that None has put in, where the others say what these stand for.
 
-    Such an axis is called by a number, but nobody named it. Between storages of as many dimensions it is the dimension that
+    Such an axis has a number, but the caller did not name it. Between storages of as many dimensions it is the dimension that
     the others have at its place, if they agree. Returns the operands as they are to be paired by name, and the order of
     dimensions that the result then has; as they are, and None, where there are no such axes, or a doubt is left: the places
     do not agree, or an array without names takes part, among the `others` (outputs and mask) as well.
@@ -145,7 +145,7 @@ def named_by_place(
         return operands, None
     if any(isinstance(value, Other) for value in (*operands, *others)):
         return operands, None
-    dims = list(storages[0].dims)  # What nobody names is called as in the first one.
+    dims = list(storages[0].dims)  # Unnamed axes are called as in the first storage.
     named = set(range(len(dims))).difference(set.intersection(*new))
     for axis in named:
         names = {value.dims[axis] for value, axes in zip(storages, new) if axis not in axes}

@@ -34,7 +34,7 @@ _DLPACK_SIDES: dict[int, tuple[Side, ...]] = {1: HOST, 2: DEVICE, 3: HOST, 13: B
 
 
 class Other:
-    """An array that is no storage, with the few methods of one that an array function needs.
+    """An array that is not a storage, with the few methods of one that an array function needs.
 
     `sides` says where it can be reached. `dims` (None: it has no names), `shape` and `dtype` are known within `taken`.
     """

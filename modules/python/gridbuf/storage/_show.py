@@ -4,7 +4,7 @@ Both say what a storage is (shape, dims, halo, layout, padding, alignment), wher
 there. Looking at a storage changes nothing and waits for nothing: values are shown only where the host can read them as
 they are, never brought from a device; so a storage can be looked at in a debugger, between any two steps.
 
-The HTML is one piece with an SVG inside (`_picture`), without scripts, styles or files of its own.
+The HTML is one piece with an SVG inside (`_picture`), without scripts, styles or other files.
 """
 
 from __future__ import annotations

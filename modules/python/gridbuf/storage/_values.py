@@ -73,7 +73,7 @@ class Values(_core.StorageBase):
         """
         if not self._has_host:
             raise TypeError(
-                "this storage has no host buffer, and is not copied to the host by the way; use to_cupy(), or copy it with "
+                "this storage has no host buffer, and is not copied to the host implicitly; use to_cupy(), or copy it with "
                 "gridbuf.storage.storage(s, device=None)"
             )
         return _core.as_buffer(self).__array__(dtype, copy)

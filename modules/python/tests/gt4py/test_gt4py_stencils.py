@@ -112,7 +112,7 @@ def fresh_checks(request: pytest.FixtureRequest) -> Iterator[None]:
         request.getfixturevalue("stencil").clean_call_args_cache()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        # What DaCe says of its own graphs is no word about a field.
+        # What DaCe says about its graphs does not concern a field.
         warnings.filterwarnings("ignore", module=r"dace\.")
         yield
 
@@ -137,7 +137,7 @@ def buffer(backend: str, dims: str, data: Array) -> Any:
 def fields_of(
     make: Make, backend: str, values: dict[str, Array], order: dict[str, str] = FIELDS
 ) -> dict[str, Any]:
-    """The fields, each with its dimensions in an order of its own."""
+    """The fields, each with its dimensions in a different order."""
     return {
         name: make(
             backend,
@@ -331,7 +331,7 @@ def test_a_halo_wider_than_the_stencil_s_reach(stencil: Any) -> None:
 
 
 def test_where_gt4py_keeps_what_it_compiled(stencil: Any) -> None:
-    """In the test's own folder, not beside the sources."""
+    """In the test's own folder, not next to the sources."""
     from gt4py.cartesian import config
 
     root = Path(config.cache_settings["root_path"])

@@ -44,7 +44,7 @@ def launcher(count: int) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """The environment of ranks that shall import what this process imports."""
+    """The environment of ranks that import what this process imports."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 
 

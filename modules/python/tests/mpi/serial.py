@@ -27,7 +27,7 @@ def whole_field(shape: Sequence[int], dtype: npt.DTypeLike, seed: int = 0) -> np
 
 
 def outside(dtype: npt.DTypeLike) -> Any:
-    """What halos hold that nobody fills."""
+    """The content of halos that are not filled."""
     kind = np.dtype(dtype)
     return np.array(99).astype(kind)[()] if kind.names is None else np.zeros((), kind)[()]
 
@@ -39,7 +39,7 @@ def part_of(
     halo: Halo,
     **keywords: Any,
 ) -> gridbuf.storage.Storage:
-    """This rank's storage: its part of the whole, and a halo that nobody has filled."""
+    """This rank's storage: its part of the whole, and an unfilled halo."""
     shape = grid.local_shape(whole.shape, dims=dims, halo=halo)
     field = gridbuf.storage.full(
         shape, outside(whole.dtype), whole.dtype, dims=dims, halo=halo, **keywords

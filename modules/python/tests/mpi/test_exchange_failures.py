@@ -1,4 +1,4 @@
-"""Errors name field, dimension, wanted and found; and a rank that fails leaves nobody waiting, nor anything behind."""
+"""Errors name field, dimension, wanted and found; and a rank that fails leaves no rank waiting and nothing behind."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ exchange(u)
 def test_an_error_between_exchanges_ends_all_ranks_under_mpi4pys_run(
     engine: str, tmp_path: Path
 ) -> None:
-    """`mpiexec -n 4 python -m mpi4py program.py` is how such programs are started: without it the others wait for ever."""
+    """`mpiexec -n 4 python -m mpi4py program.py` is how such programs are started: without it the other ranks never end."""
     pytest.importorskip(engine, reason="NOT run: install the peers with `./bazelw --peers`")
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)

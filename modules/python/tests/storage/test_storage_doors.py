@@ -1,4 +1,4 @@
-"""Whoever comes through whatever door sees what the other side wrote last.
+"""A reader through any interface sees what the other side wrote last.
 
 Each test writes on one side in some way that counts as an access, and reads on the other through one door, as often as
 there are pairs of the two. The writes on the device are left pending on its stream, and the emulated device runs its
@@ -188,7 +188,7 @@ def test_the_host_sees_what_the_device_wrote(
 def test_the_host_sees_each_write_by_an_address_handed_out_once(storage: Any, door: str) -> None:
     """Looking on the host in between must not hide what the holder of the address writes next.
 
-    Only an address of the host's, which counts for ever as well, would: then both sides are exported.
+    Only an address of the host's, which also counts until the end, would: then both sides are exported.
     """
     held = of_interface(storage.__cuda_array_interface__, storage, on_device=True)
     for value in (OLD, NEW, OLD, NEW):

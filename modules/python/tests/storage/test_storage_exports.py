@@ -301,7 +301,7 @@ def test_a_live_writable_export_is_presumed_to_write() -> None:
     assert storage.sync_state.state == HOST, "it may have been written up to its end"
     storage.synchronize()
     assert (device_values(storage) == 2).all()
-    assert storage.sync_state.state == CLEAN, "nobody holds an export any more"
+    assert storage.sync_state.state == CLEAN, "no export is held any more"
 
 
 def test_memoryviews_count_while_they_live_and_read_only_views_never() -> None:
@@ -318,7 +318,7 @@ def test_memoryviews_count_while_they_live_and_read_only_views_never() -> None:
 
 
 def device_values(storage: Any) -> np.ndarray:
-    """By way of a copy on the device, which is no export."""
+    """By way of a copy on the device, which is not an export."""
     from foreign import Foreign, through
 
     return through(storage, "gpu", Foreign.read, writes=False)

@@ -212,7 +212,7 @@ class Model(RuleBasedStateMachine):
 
     @rule(view=views, door=st.sampled_from(["asarray", "memoryview", "to_numpy", "dlpack"]))
     def read_export(self, view: View, door: str) -> None:
-        """A short-lived export: at its end its box counts as written, for nobody knows."""
+        """A short-lived export: at its end its box counts as written, because writes are not seen."""
         if HOST not in self.sides:
             return
         array, owner = host_export(view.storage, door)
@@ -303,7 +303,7 @@ class Model(RuleBasedStateMachine):
     @precondition(lambda self: self.exports)
     @rule(data=st.data(), value=VALUES)
     def write_export(self, data: st.DataObject, value: int) -> None:
-        """The holder looks at the storage first, for nobody refreshes what he holds; then he writes.
+        """The holder looks at the storage first, because the export is not refreshed; then the holder writes.
 
         While only his side is exported nothing has to be said. When both are, he says it.
         """
@@ -401,7 +401,7 @@ class Model(RuleBasedStateMachine):
         other = View(twin, view.index)
         for side in self.sides:
             np.testing.assert_array_equal(self.shown(other, side), self.expected(view))
-        twin[...] = 77  # nobody else's memory
+        twin[...] = 77  # private memory
         if self.has_mirrors:
             hull = self.hull(view)
             for known in self.dirty.values():
@@ -504,7 +504,7 @@ def test_storages_show_what_was_written_last(kind: str) -> None:
 
 
 class ForgetsTouch(Model):
-    """A stencil that writes and tells nobody."""
+    """A stencil that writes without a notice."""
 
     def stencil(self, view: View, side: str, kernel: Callable[[Foreign], None]) -> None:
         through(view.storage, ENTRY[side], kernel, writes=False)
@@ -519,7 +519,7 @@ class ForgetsAcquire(Model):
 
 
 class SaysNothingWithBothExported(Model):
-    """A holder of an export who writes while the other side is exported, too, and tells nobody."""
+    """A holder of an export who writes without a notice, while the other side is exported, too."""
 
     def chosen(self, data: st.DataObject) -> int:
         """A number, not the export itself: Hypothesis keeps what it has drawn from, and the export would live on."""

@@ -97,7 +97,7 @@ def test_an_axis_of_none_is_the_dimension_at_its_place(kind: str) -> None:
     np.testing.assert_array_equal(read(field), np.broadcast_to(read(column), (2, 3, 4)))
     field[:, :, :1] = plane.T[..., None].domain_view
     np.testing.assert_array_equal(read(field)[..., 0], read(plane).T)
-    assert (column[None] + column[None]).dims == ("0", "K")  # Nobody names it.
+    assert (column[None] + column[None]).dims == ("0", "K")  # It has no name.
 
 
 def test_an_axis_of_none_is_called_by_a_number_where_a_doubt_is_left() -> None:

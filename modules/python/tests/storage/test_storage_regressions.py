@@ -252,7 +252,7 @@ def test_kokkos_2514_synchronising_one_part_leaves_the_other_dirty() -> None:
 
 @pytest.mark.parametrize("kind", ["cpu", "gpu", "managed"])
 def test_kokkos_8277_one_memory_has_nothing_to_synchronise(kind: str) -> None:
-    """With one memory for both sides, flags were set all the same, and asked for copies that never came."""
+    """With one memory for both sides, flags were still set, and asked for copies that never came."""
     storage = numbered(kind)
     for step in ("set_host_modified", "set_device_modified", "synchronize", "set_synchronized"):
         assert getattr(storage, step)() is None

@@ -271,7 +271,7 @@ def test_many_threads_read_one_storage_and_write_parts_of_their_own(kind: str) -
         thread.start()
     for thread in threads:
         thread.join(60)
-        assert not thread.is_alive(), "a thread waits for ever"
+        assert not thread.is_alive(), "a thread never ends"
     assert not failures, failures
     assert (np.asarray(gs.storage(storage, device=None)) == 29).all()
 

@@ -190,7 +190,7 @@ def test_a_tampered_pickle_is_an_error() -> None:
     assert restore(parameters, elements).shape == (2, 3)
     for position, wrong in [
         (0, ("I", "I")), (1, (2, 4)), (1, (-1, 3)), (2, ((9, 9), (0, 0))), (3, (5, 5)),
-        (4, (0, 0)), (5, -1), (6, "O"), (7, "moon"), (8, "nobody"),
+        (4, (0, 0)), (5, -1), (6, "O"), (7, "moon"), (8, "unknown"),
     ]:  # fmt: skip
         tampered = (*parameters[:position], wrong, *parameters[position + 1 :])
         with pytest.raises((ValueError, TypeError, gridbuf.DeviceUnavailableError)) as caught:
@@ -207,7 +207,7 @@ def test_a_storage_of_a_device_comes_back_on_a_device_or_not_at_all() -> None:
     assert type(pickle.loads(pickled)) is gs.GPUStorage
     code = f"import pickle; print(pickle.loads({pickled!r}).dims)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    # Another process: it finds a device of its own, or says that there is none.
+    # Another process: it finds its device, or says that it has none.
     assert "('I', 'J')" in done.stdout or "DeviceUnavailableError" in done.stderr
 
 

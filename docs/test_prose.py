@@ -1,0 +1,62 @@
+"""The English of the project: phrases that slow readers down do not come back. CONTRIBUTING.md has the rules."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDERS = ("benchmarks", "build_defs", "conformance", "docs", "examples", "modules", "tools")
+SUFFIXES = {".md", ".py", ".pyi", ".cc", ".cppm", ".h", ".cu", ".bzl", ".bazel", ".toml", ".f90"}
+# Records of measurements and findings, data, and the history of names.
+LEFT_OUT = re.compile(
+    r"/(corpus|vectors|hypothesis|golden|zoo|__pycache__)/|docs/(performance|zoo)\.md|test_prose\.py"
+)
+
+# A phrase, and what to write instead.
+PHRASES = {
+    r"whoever|nobody|somebody": "the user, the caller, the library; or the passive",
+    r"shall": "must, or the present tense",
+    r"want of": "out of, without",
+    r"mend(?:s|ed|ing)?": "fix",
+    r"by the way": "leave it out",
+    r"all the same": "still",
+    r"for ever": "until the process ends, never ends",
+    r"of (?:its|their|his) own": "private, separate, new",
+    r"lent|lends?|lending": "export, pass",
+    r"(?<!-)beside": "next to, besides",
+    r"(?<!there )(?:is|are|was|were) no (?!longer|more|less|greater|smaller|larger|later|other)": "is not a",
+    r"guests?|accused|convict(?:s|ed)?": "the library under test",
+}
+
+
+def findings(text: str) -> list[str]:
+    return [
+        f"line {text.count(chr(10), 0, match.start()) + 1}: {match.group().strip()!r}; write: {instead}"
+        for phrase, instead in PHRASES.items()
+        for match in re.finditer(rf"\b(?:{phrase})\b", text, re.IGNORECASE)
+    ]
+
+
+def test_phrases_are_found_with_their_line() -> None:
+    found = findings("This fixes it.\nNobody shall mend what is no array.")
+    assert [text.split("; ")[0] for text in found] == [
+        "line 2: 'Nobody'", "line 2: 'shall'", "line 2: 'mend'", "line 2: 'is no'",
+    ]  # fmt: skip
+    assert not findings("There is no GPU, and the stream is no longer in use.")
+
+
+def test_no_text_has_them() -> None:
+    files = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    for folder in FOLDERS:
+        files += (
+            path
+            for path in (ROOT / folder).rglob("*")
+            if path.suffix in SUFFIXES and path.is_file()
+        )
+    files = [path for path in files if not LEFT_OUT.search(path.as_posix())]
+    assert len(files) > 500, "the sources are not here"
+    found = [
+        f"{path.relative_to(ROOT)}, {text}"
+        for path in files
+        for text in findings(path.read_text("utf-8"))
+    ]
+    assert not found, "\n".join(found)
