@@ -365,7 +365,7 @@ def test_a_file_that_cannot_be_edited_safely_is_left_alone(tmp_path):
     text = record().replace('"lists are fine"', '"""\nactual = 1\n"""')
     (known,) = parse(text, "known.toml")
     changed = Known(**{**vars(known), "actual": "else"})
-    with pytest.raises(KnownError, match="each key of a record on one line"):
+    with pytest.raises(KnownError, match="each key of a record on its own line"):
         known_edit.edited(text, "known.toml", known_edit.Changes(changed=[(known, changed)]))
 
 
