@@ -555,7 +555,7 @@ def test_arguments_of_a_field():
         (lambda: Field[IJK], TypeError, "no dtype"),
         (lambda: Field[np.float64, IJ, IK], TypeError, r"got Axes\['IK'\] after Axes\['IJ'\]"),
         (lambda: Field[np.float64, "IX"], ValueError, '"X"'),
-        (lambda: Field[np.float64, object()], TypeError, "no dtype; its arguments are"),
+        (lambda: Field[np.float64, object()], TypeError, "not a dtype; its arguments are"),
         (lambda: Field[DType[np.float64], np.float32], TypeError, "give each argument once"),
         (lambda: Field[np.float64, (2,), Axes["I0"]], TypeError, "data dimensions twice"),
         (lambda: Axes["II"], ValueError, "I"),
