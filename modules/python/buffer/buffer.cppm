@@ -245,17 +245,16 @@ py::object adopt_buffer_of(const DTypePtr& dtype, const MemoryInfo& info,
   return buffer;
 }
 
-// Slots and methods, by file.
+// Methods, by file.
 
 // interfaces.cc
-int get_buffer(PyObject* self, Py_buffer* view, int flags);
 // The values of the attributes. AttributeError where the interface cannot describe the memory.
 py::object make_array_interface(const BufferObject& buffer);
 py::object make_array_struct(const BufferObject& buffer);
 py::object make_cuda_array_interface(const BufferObject& buffer);
 py::object make_data_interface(const BufferObject& buffer);
 
-// dlpack.cc
+// hot/buffer_dlpack.cc
 PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
                         PyObject* keywords);
 PyObject* dlpack_device_method(PyObject* self, PyObject*);
@@ -278,9 +277,6 @@ void copy_on_device(const BufferObject& target, const BufferObject& source);
 bool is_emulated(const BufferObject& buffer);
 
 // views.cc
-PyObject* subscript_slot(PyObject* self, PyObject* key);
-PyObject* item_slot(PyObject* self, Py_ssize_t position);
-Py_ssize_t length_slot(PyObject* self);
 /// A view of `source` through `map`: memory, names and aligned index follow.
 py::object view_through(PyObject* source, const IndexMap& map, bool readonly = false);
 /// What `__reduce_ex__` returns.
@@ -536,10 +532,14 @@ py::object make_cupy_view(const py::object& buffer, bool sync);
 /// attributes or methods), in the order of annotations; nothing if it declares none.
 std::optional<Extents> declared_origin(PyObject* object);
 
+/// `as_buffer` and `as_numpy`.
 void add_import_functions(PyObject* module);
-
-/// `allocate`, `plan`, the functions that make plain arrays, presets and `get_dims`.
-void add_functions(PyObject* module);
+/// `as_cupy`, `from_interface` and `get_origin`.
+void add_front_ends(PyObject* module);
+/// `allocate`, `plan`, and the functions that make plain arrays.
+void add_creation_functions(PyObject* module);
+/// Presets and `get_dims`.
+void add_name_functions(PyObject* module);
 
 }  // namespace gridbuf::python
 

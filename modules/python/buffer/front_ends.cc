@@ -90,36 +90,12 @@ py::object cupy_view(const py::object& cupy, const py::object& buffer, bool sync
       from_integers(memory.view.strides_bytes.span()));
 }
 
-PyObject* as_numpy(PyObject*, PyObject* object) {
-  return guarded([&] {
-    if (is_exact_ndarray(object)) return share(object);
-    const py::object buffer =
-        import_buffer(object, nullptr, {.use_names = false, .side = DeviceType::kHost});
-    return ndarray_of(buffer.ptr());
-  });
-}
-
 py::object as_cupy(py::handle obj, py::handle sync_flag) {
   const bool sync = to_flag(sync_flag.ptr(), "sync");
   const py::object cupy = load_cupy();
   if (py::type::handle_of(obj).is(cupy.attr("ndarray"))) return share(obj.ptr());
   const ImportOptions options{.sync = sync, .use_names = false, .side = DeviceType::kCuda};
   return cupy_view(cupy, import_buffer(obj.ptr(), nullptr, options), sync);
-}
-
-PyObject* as_buffer(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
-  return guarded([&] {
-    // The short call: as_buffer(array).
-    if (count == 1 && names == nullptr) return import_buffer(arguments[0], nullptr, {});
-    static constexpr const char* kNames[] = {"obj", "dims"};
-    static constexpr Signature kSignature{"as_buffer", kNames, 1};
-    PyObject* values[2] = {};
-    sort_arguments(kSignature, arguments, count, names, values, unexpected_keyword);
-    if (values[0] == nullptr) {
-      raise(ErrorClass::kType, "as_buffer() needs obj; pass it as the first argument");
-    }
-    return import_buffer(values[0], values[1], {});
-  });
 }
 
 py::object from_interface(py::handle descriptor, py::handle owner, py::handle sync,
@@ -149,13 +125,6 @@ py::object get_origin(py::handle obj) {
   const std::optional<Extents> origin = declared_origin(obj.ptr());
   return origin ? from_integers(origin->span()) : share(Py_None);
 }
-
-PyMethodDef functions[] = {
-    {"as_numpy", as_numpy, METH_O, doc("as_numpy")},
-    {"as_buffer", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(as_buffer)),
-     METH_FASTCALL | METH_KEYWORDS, doc("as_buffer")},
-    {nullptr, nullptr, 0, nullptr},
-};
 
 }  // namespace
 
@@ -218,8 +187,7 @@ void copy_into_cupy(PyObject* array, PyObject* value) {
   target[py::ellipsis()] = py::module_::import("cupy").attr("asarray")(converted);
 }
 
-void add_import_functions(PyObject* module) {
-  check(PyModule_AddFunctions(module, functions));
+void add_front_ends(PyObject* module) {
   auto core = py::reinterpret_borrow<py::module_>(module);
   py::options options;
   options.disable_function_signatures();

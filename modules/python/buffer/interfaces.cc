@@ -21,21 +21,6 @@ namespace gridbuf::python {
 
 namespace {
 
-/// The answer to a request that can be met, but for the owner.
-Py_buffer answer_of(const BufferDescriptor& memory, int flags) {
-  const BufferFields fields = value_of(answer_buffer_request(memory, flags));
-  Py_buffer answer{};
-  answer.buf = fields.buf;
-  answer.len = fields.len_bytes;
-  answer.itemsize = fields.itemsize_bytes;
-  answer.readonly = fields.readonly ? 1 : 0;
-  answer.ndim = fields.ndim;
-  answer.format = const_cast<char*>(fields.format);
-  answer.shape = const_cast<Py_ssize_t*>(fields.shape);
-  answer.strides = const_cast<Py_ssize_t*>(fields.strides_bytes);
-  return answer;
-}
-
 /// A key as a template argument: each is made once, which halves the time of a dict.
 template <std::size_t length>
 struct Key {
@@ -118,29 +103,6 @@ py::object make_entry(PyObject* self, DeviceType side) {
 }
 
 }  // namespace
-
-// ---- The buffer protocol (PB-01 ... PB-25) and NumPy. ----
-
-int get_buffer(PyObject* self, Py_buffer* view, int flags) {
-  if (view == nullptr) {
-    PyErr_SetString(PyExc_BufferError, "a buffer request needs a Py_buffer to fill; pass one");
-    return -1;
-  }
-  view->obj = nullptr;  // PB-01: also on failure.
-  return guarded(-1, [&] {
-    // The answer leads into the object, which the request then holds (PB-25).
-    BufferObject& buffer = *object_of(self);
-    if (flags != buffer.granted_flags) {
-      buffer.granted = answer_of(buffer.array.memory, flags);
-      buffer.granted_flags = flags;
-    }
-    // Before waiting, which gives the GIL away: another thread may then ask with other flags.
-    *view = buffer.granted;
-    if (buffer.array.memory.device.type != DeviceType::kHost) wait_for_host(buffer);
-    view->obj = Py_NewRef(self);
-    return 0;
-  });
-}
 
 py::object ndarray_of(PyObject* buffer) {
   const BufferObject& object = *object_of(buffer);

@@ -36,32 +36,6 @@ py::object reduce(const Layout& layout) {
   return pack(py::module_::import("gridbuf._core").attr("_restore_plan"), arguments);
 }
 
-/// _restore_plan(shape, itemsize, layout, alignment_size, aligned_index, dims), all checked. A raw
-/// function, because pickle finds functions of pybind11 by no name.
-PyObject* restore(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
-  return guarded([&] {
-    if (count != 6) {
-      raise(ErrorClass::kType, "_restore_plan() takes 6 arguments, but " + std::to_string(count) +
-                                   " were given; it is for unpickling alone");
-    }
-    const Extents shape = to_shape(arguments[0], "a plan");
-    const Dims dims = to_dims(arguments[5], shape.size());
-    const LayoutRequest request{.shape = shape,
-                                .itemsize_bytes = to_integer(arguments[1], "itemsize"),
-                                .layout = to_layout(arguments[2], dims),
-                                .alignment_bytes = to_integer(arguments[3], "alignment_size"),
-                                .aligned_index = to_integers(arguments[4], "aligned_index"),
-                                .dims = dims};
-    return make_plan_object(value_of(make_plan(request)));
-  });
-}
-
-PyMethodDef functions[] = {
-    {"_restore_plan", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(restore)),
-     METH_FASTCALL, nullptr},
-    {nullptr, nullptr, 0, nullptr},
-};
-
 /// A number of rows or columns; what is beyond int is more than any drawing has.
 int to_count(py::handle object, const char* name) {
   const std::int64_t count = to_integer(object.ptr(), name);
@@ -137,7 +111,6 @@ void add_plan_type(PyObject* module) {
            [](const Layout& layout) { return std::hash<std::string>()(text_of(layout)); })
       .def("__reduce__", reduce, doc("LayoutPlan.__reduce__"));
   close_class<refuse_call>(type, "gridbuf");
-  check(PyModule_AddFunctions(module, functions));
 }
 
 py::object make_plan_object(const Layout& layout) { return py::cast(layout); }

@@ -4,11 +4,8 @@ module;
 
 #include <pybind11/pybind11.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
-#include <variant>
 
 module gridbuf.python.buffer;
 
@@ -31,27 +28,6 @@ py::object view_through(PyObject* source, const IndexMap& map, bool readonly) {
 }
 
 namespace {
-
-const Extents& shape_of(PyObject* buffer) { return object_of(buffer)->array.shape(); }
-
-bool fixes_all_dimensions(std::span<const SubscriptItem> items, int ndim) {
-  return items.size() == static_cast<std::size_t>(ndim) &&
-         std::all_of(items.begin(), items.end(), [](const SubscriptItem& item) {
-           return std::holds_alternative<std::int64_t>(item);
-         });
-}
-
-py::object subscript(PyObject* self, std::span<const SubscriptItem> items) {
-  const Extents shape = shape_of(self);
-  py::object view = view_through(self, value_of(subscript_map(shape, items)));
-  if (!fixes_all_dimensions(items, shape.size())) return view;
-  // An element of the device comes to the host, as NumPy's scalars are of the host.
-  const bool on_host = is_host_readable(object_of(self)->array.memory.device.type);
-  if (!on_host) view = copy_of(view.ptr(), DeviceType::kHost);
-  const py::object element = ndarray_of(view.ptr());
-  const py::object everything = steal(PyTuple_New(0));
-  return steal(PyObject_GetItem(element.ptr(), everything.ptr()));
-}
 
 // ---- Copies and pickles. ----
 
@@ -80,35 +56,8 @@ py::object pickled_elements(PyObject* self, std::int64_t protocol) {
 
 }  // namespace
 
-PyObject* subscript_slot(PyObject* self, PyObject* key) {
-  return guarded([&] { return subscript(self, to_subscript(key)); });
-}
-
-PyObject* item_slot(PyObject* self, Py_ssize_t position) {
-  return guarded([&] {
-    const Extents& shape = shape_of(self);
-    if (shape.empty()) {
-      raise(ErrorClass::kType, "a 0-dimensional Buffer cannot be iterated over; use buffer[()]");
-    }
-    // Iteration ends with an IndexError, so it should be a cheap one.
-    if (position < 0 || position >= shape[0]) {
-      PyErr_SetString(PyExc_IndexError, "index out of range");
-      throw PythonError();
-    }
-    const SubscriptItem item = static_cast<std::int64_t>(position);
-    return subscript(self, std::span(&item, 1));
-  });
-}
-
-Py_ssize_t length_slot(PyObject* self) {
-  const Extents& shape = shape_of(self);
-  if (!shape.empty()) return shape[0];
-  PyErr_SetString(PyExc_TypeError, "a 0-dimensional Buffer has no length; use size");
-  return -1;
-}
-
 py::object readonly_view(PyObject* buffer) {
-  return view_through(buffer, IndexMap(shape_of(buffer)), /*readonly=*/true);
+  return view_through(buffer, IndexMap(object_of(buffer)->array.shape()), /*readonly=*/true);
 }
 
 py::object reduced(PyObject* self, std::int64_t protocol) {

@@ -41,8 +41,10 @@ void fill_module(PyObject* module) {
   add_exceptions(module);
   add_buffer_type(module);
   add_plan_type(module);
-  add_functions(module);
+  add_creation_functions(module);
+  add_name_functions(module);
   add_import_functions(module);
+  add_front_ends(module);
   add_device_functions(module);
   add_memory_functions(module);
   add_named_functions(module);

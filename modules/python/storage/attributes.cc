@@ -307,6 +307,14 @@ py::object device_data(const StorageObject& object) {
   return pointer;
 }
 
+/// Setting may run Python, so the storage is looked at afterwards.
+void set_halo(const StorageObject& object, py::handle value) {
+  StorageObject& changed = *object_of(object.self());
+  const Halo halo = to_halo(value.ptr(), changed.storage.shape());
+  check(changed.storage.set_halo(halo));
+  changed.parameters = py::object();
+}
+
 void add_properties(Attributes& type) {
   type.get("strides", numbers<&Storage::strides_bytes>, doc("StorageBase.strides"))
       .get("nbytes", value<&Storage::nbytes>, doc("StorageBase.nbytes"))
@@ -318,6 +326,12 @@ void add_properties(Attributes& type) {
       .get("layout", numbers<&Storage::layout>, doc("StorageBase.layout"))
       .get("aligned_index", numbers<&Storage::aligned_index>, doc("StorageBase.aligned_index"))
       .get("alignment_size", value<&Storage::alignment_bytes>, doc("StorageBase.alignment_size"))
+      .get(
+          "device", [](const StorageObject& object) { return device_of(object.storage); },
+          doc("StorageBase.device"))
+      .get_set(
+          "halo", [](const StorageObject& object) { return from_halo(object.storage.halo()); },
+          set_halo, doc("StorageBase.halo"))
       .get(
           "managed", [](const StorageObject& object) { return managed_by(object.storage); },
           doc("StorageBase.managed"))
@@ -407,7 +421,9 @@ void add_attributes(PyObject* base_type, PyObject* module) {
   Attributes type(base_type);
   add_properties(type);
   add_methods(type);
-  core.def("_set_storage_types", set_storage_types).def("_run_kernel", run_kernel);
+  core.def("_set_storage_types", set_storage_types)
+      .def("_run_kernel", run_kernel)
+      .def("_copy_arrays", copy_without_storages);
 }
 
 }  // namespace gridbuf::python::storages

@@ -4,9 +4,10 @@
 // but the buffer protocol is that of a Buffer over the memory of one side. The Buffer's owner is a
 // share that counts as an export while it lives.
 //
-// `storage.cc` has the type with its slots, and the attributes that arithmetic and hand-overs ask
-// for, in CPython's C API (benchmarks `ufunc`, `index` and `storage-export`). `attributes.cc` adds
-// the others by pybind11. What needs nothing but these attributes is written in Python.
+// `modules/python/hot` has the type with its slots, and the attributes that arithmetic and
+// hand-overs ask for, in CPython's C API (benchmarks `ufunc`, `index` and `storage-export`).
+// `attributes.cc` adds the others by pybind11. What needs nothing but these attributes is written
+// in Python.
 //
 // What may wait for a device, or for another thread that copies, runs without Python's lock:
 // kernels of the emulated device may be Python. See `up_to_date` and `write`.
@@ -125,6 +126,8 @@ py::object make_view(const StorageObject& parent, const IndexMap& map);
 /// The storage of `object` without the axes of extent 1 that None has put in.
 Storage without_new_axes(const StorageObject& object);
 
+/// The attribute `device`.
+py::object device_of(const Storage& storage);
 /// The attribute `managed`.
 py::object managed_by(const Storage& storage);
 
@@ -237,9 +240,10 @@ py::object allocate_storage(const KindRequest& request, bool zeroed);
 /// The same for elements that are all written at once: only padding is zeroed.
 py::object allocate_storage(const KindRequest& request);
 
-// Functions that storage.cc and attributes.cc bind, by file.
+// Functions that the tables of hot/storage.cc, hot/storage_creation.cc and attributes.cc bind, by
+// file.
 
-// storage.cc
+// hot/storage.cc
 /// (CPUStorage, GPUStorage, SoftwareManagedGPUStorage, CUDAManagedGPUStorage), once.
 void set_storage_types(const py::args& classes);
 
@@ -247,7 +251,7 @@ void set_storage_types(const py::args& classes);
 /// The state of a SyncState object; TypeError for other objects.
 std::shared_ptr<SyncState> to_sync_state(PyObject* object);
 
-// exports.cc
+// hot/storage_exports.cc
 int get_buffer(PyObject* self, Py_buffer* view, int flags);
 void release_buffer(PyObject* self, Py_buffer* view);
 PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
@@ -257,17 +261,25 @@ py::object to_numpy(const StorageObject& object);
 py::object to_cupy(const StorageObject& object);
 py::object make_storage_exchange_capsule();
 
-// functions.cc
+// hot/storage_creation.cc
 void add_storage_functions(PyObject* module);
 
-// kernels.cc
+// hot/pickles.cc
+void add_pickle_functions(PyObject* module);
+
+// hot/copyto.cc
+/// Of arrays that are not storages: the end of copyto of storages.
+void copy_without_storages(py::handle target, py::handle source, py::handle casting,
+                           py::handle where);
+
+// hot/storage_arrays.cc
 PyObject* read_array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count);
 PyObject* write_array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count);
 PyObject* written_method(PyObject* self, PyObject* side);
 py::object own_memory(const StorageObject& object);
 py::object run_kernel(const py::args& arguments);
 
-// wrapping.cc
+// hot/wrapping.cc
 PyObject* as_storage_function(PyObject*, PyObject* const* arguments, Py_ssize_t count,
                               PyObject* names);
 PyObject* storage_function(PyObject*, PyObject* const* arguments, Py_ssize_t count,

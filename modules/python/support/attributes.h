@@ -21,6 +21,15 @@ class Attributes {
                                pybind11::is_method(type_), extra...);
     return *this;
   }
+  /// A property that can be set.
+  template <class Read, class Write>
+  Attributes& get_set(const char* name, Read&& read, Write&& write, const char* documentation) {
+    const pybind11::handle property(reinterpret_cast<PyObject*>(&PyProperty_Type));
+    const pybind11::cpp_function getter(std::forward<Read>(read));
+    const pybind11::cpp_function setter(std::forward<Write>(write), pybind11::is_setter());
+    type_.attr(name) = property(getter, setter, pybind11::none(), documentation);
+    return *this;
+  }
   /// A property that cannot be set.
   template <class Read>
   Attributes& get(const char* name, Read&& read, const char* documentation) {

@@ -1,4 +1,5 @@
-// Storages over memory that is there, and storages with a copy of it.
+// Storages over memory that exists, and storages with a copy of it (benchmark `allocate-small`: two
+// keywords of ten take pybind11 390 ns).
 
 module;
 

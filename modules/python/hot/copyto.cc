@@ -1,5 +1,5 @@
 // Values and where they go: assignments to storages, and `gridbuf.copyto`, which is numpy.copyto
-// for everything that exports memory.
+// for everything that exports memory (benchmark `copyto-tiny`).
 //
 // Both ends become two ndarrays (copy_arrays of gridbuf.python.buffer), or two Buffers of which a
 // device has at least one (copy_buffer). The host converts and masks, as a device cannot. Storages
@@ -319,23 +319,18 @@ PyObject* copyto(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObje
   });
 }
 
-/// (dst, src, casting, where), of arrays that are not storages: what copyto of storages ends with.
-PyObject* copy_arrays_function(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
-  return guarded([&] {
-    if (count != 4) raise(ErrorClass::kType, "_copy_arrays() takes four arguments");
-    PyObject* const where = arguments[3] == Py_True ? nullptr : arguments[3];
-    copy_any({arguments[0], arguments[1], to_casting(arguments[2]), where});
-    return share(Py_None);
-  });
-}
-
 PyMethodDef copyto_functions[] = {
-    {"_copy_arrays", method(copy_arrays_function), METH_FASTCALL, nullptr},
     {"copyto", method(copyto), METH_FASTCALL | METH_KEYWORDS, doc("copyto")},
     {nullptr, nullptr, 0, nullptr},
 };
 
 }  // namespace
+
+void copy_without_storages(py::handle target, py::handle source, py::handle casting,
+                           py::handle where) {
+  copy_any({target.ptr(), source.ptr(), to_casting(casting.ptr()),
+            where.ptr() == Py_True ? nullptr : where.ptr()});
+}
 
 py::object readable_on_host(PyObject* value) {
   if (is_storage(value)) return host_elements(*object_of(value), object_of(value)->storage);

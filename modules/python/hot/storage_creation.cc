@@ -1,4 +1,4 @@
-// The functions that allocate storages.
+// The functions that make storages (benchmark `allocate-small`).
 
 module;
 
@@ -57,35 +57,6 @@ struct StorageFrontEnd {
 };
 using Functions = Creation<StorageFrontEnd>;
 
-/// _restore_storage(parameters, elements): `_parameters` without its last entry (an axis that None
-/// has put in is an ordinary one afterwards), and the elements in row-major order. A raw function,
-/// because pickle finds functions of pybind11 by no name.
-PyObject* restore_storage(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
-  return guarded([&] {
-    // What a pickle holds is checked like any other arguments: it may come from anywhere.
-    if (count != 2 || PyTuple_Check(arguments[0]) == 0 || PyTuple_GET_SIZE(arguments[0]) != 9) {
-      raise(ErrorClass::kType,
-            "_restore_storage() takes parameters and elements; it is for unpickling alone");
-    }
-    const auto parameter = [&](Py_ssize_t i) { return PyTuple_GET_ITEM(arguments[0], i); };
-    const StorageKeywords keywords{.shared = {.device = parameter(7),
-                                              .layout = parameter(4),
-                                              .alignment_size = parameter(5),
-                                              .aligned_index = parameter(3),
-                                              .dims = parameter(0),
-                                              .halo = parameter(2)},
-                                   .managed = parameter(8)};
-    py::object made = allocate_storage(resolve_storage(parameter(1), parameter(6), keywords));
-    const StorageObject& object = *object_of(made.ptr());
-    // NumPy checks the length; a wrong one is its ValueError.
-    const py::object flat = py::module_::import("numpy").attr("frombuffer")(
-        py::handle(arguments[1]), object.dtype->numpy);
-    const py::object shape = from_integers(object.storage.shape().span());
-    assign(object, object.storage, py::object(flat.attr("reshape")(shape)).ptr());
-    return made;
-  });
-}
-
 PyMethodDef functions[] = {
     {"_storage_empty", method(Functions::empty), METH_FASTCALL | METH_KEYWORDS,
      doc("_storage_empty")},
@@ -105,7 +76,6 @@ PyMethodDef functions[] = {
      doc("_storage_as_storage")},
     {"_storage_storage", method(storage_function), METH_FASTCALL | METH_KEYWORDS,
      doc("_storage_storage")},
-    {"_restore_storage", method(restore_storage), METH_FASTCALL, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 

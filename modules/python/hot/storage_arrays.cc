@@ -1,4 +1,5 @@
-// What the array functions of gridbuf.storage, written in Python, compute on: arrays of one side.
+// The arrays of one side that the functions of gridbuf.storage, written in Python, compute on
+// (benchmark `ufunc`).
 
 module;
 

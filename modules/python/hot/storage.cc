@@ -1,4 +1,5 @@
-// The base type: lifetime, classes, indexing, and the attributes that are hot.
+// The base type of storages: lifetime, classes, indexing, and the attributes that arithmetic and
+// hand-overs ask for (benchmarks `index`, `ufunc`, `storage-export`).
 
 module;
 
@@ -95,11 +96,7 @@ std::uint64_t new_axes_of(const StorageObject& parent, const IndexMap& map) {
   return found;
 }
 
-// ---- Attributes that arithmetic and hand-overs ask for; `halo`, which can be set. ----
-
-py::object device_of(const Storage& storage) {
-  return storage.has(Side::kDevice) ? make_text(kGpuKey) : share(Py_None);
-}
+// ---- Attributes that arithmetic and hand-overs ask for. ----
 
 PyObject* get_shape(PyObject* self, void*) {
   return guarded([&] { return from_integers(object_of(self)->storage.shape().span()); });
@@ -110,23 +107,6 @@ PyObject* get_ndim(PyObject* self, void*) {
 PyObject* get_dtype(PyObject* self, void*) {
   return Py_NewRef(object_of(self)->dtype->numpy.ptr());
 }
-PyObject* get_device(PyObject* self, void*) {
-  return guarded([&] { return device_of(object_of(self)->storage); });
-}
-PyObject* get_halo(PyObject* self, void*) {
-  return guarded([&] { return from_halo(object_of(self)->storage.halo()); });
-}
-int set_halo(PyObject* self, PyObject* value, void*) {
-  return guarded(-1, [&] {
-    Storage& storage = object_of(self)->storage;
-    if (value == nullptr) raise(ErrorClass::kType, "halo cannot be deleted; set it to zeros");
-    const Halo halo = to_halo(value, storage.shape());  // May run Python: look again afterwards.
-    check(storage.set_halo(halo));
-    object_of(self)->parameters = py::object();
-    return 0;
-  });
-}
-
 /// The axes that None has put in, ascending.
 py::object from_new_axes(const StorageObject& object) {
   Extents axes;
@@ -158,8 +138,6 @@ PyGetSetDef getters[] = {
     {"shape", get_shape, nullptr, doc("StorageBase.shape"), nullptr},
     {"ndim", get_ndim, nullptr, doc("StorageBase.ndim"), nullptr},
     {"dtype", get_dtype, nullptr, doc("StorageBase.dtype"), nullptr},
-    {"device", get_device, nullptr, doc("StorageBase.device"), nullptr},
-    {"halo", get_halo, set_halo, doc("StorageBase.halo"), nullptr},
     {"_parameters", get_parameters, nullptr, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
@@ -401,6 +379,10 @@ Storage without_new_axes(const StorageObject& object) {
   return object.storage.view(map);
 }
 
+py::object device_of(const Storage& storage) {
+  return storage.has(Side::kDevice) ? make_text(kGpuKey) : share(Py_None);
+}
+
 py::object managed_by(const Storage& storage) {
   if (storage.kind() == StorageKind::kSoftwareManaged) return make_text("gt4py");
   return storage.kind() == StorageKind::kCudaManaged ? make_text("cuda") : share(Py_None);
@@ -418,6 +400,7 @@ void add_storage_types(PyObject* module) {
   add_attributes(type.ptr(), module);
   check(PyModule_AddObjectRef(module, "StorageBase", type.ptr()));
   add_storage_functions(module);
+  add_pickle_functions(module);
 }
 
 py::object from_halo(const Halo& halo) {

@@ -1,4 +1,5 @@
-// What leaves a storage: the buffer protocol, ndarrays, capsules; and who waits for what.
+// Exports of storages: the buffer protocol, ndarrays, capsules; and what waits for what (benchmark
+// `storage-export`).
 //
 // All but the buffer protocol leaves through a Buffer over one side's memory, whose owner counts as
 // an export. gridbuf.python.buffer describes the memory.

@@ -1,17 +1,20 @@
-// The type itself: lifetime, allocation, attributes, text.
+// The type Buffer: lifetime, attributes, buffer requests, indexing (benchmarks `asarray`, `index`).
 
 module;
 
 #include <Python.h>
 #include <structmember.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <new>
+#include <span>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -110,6 +113,96 @@ std::string text_of(PyObject* self) {
 PyObject* repr(PyObject* self) {
   return guarded([&] { return make_text(text_of(self)); });
 }
+
+// ---- Buffer requests (PB-01 ... PB-25). ----
+
+/// The answer to a request that can be met, but for the owner.
+Py_buffer answer_of(const BufferDescriptor& memory, int flags) {
+  const BufferFields fields = value_of(answer_buffer_request(memory, flags));
+  Py_buffer answer{};
+  answer.buf = fields.buf;
+  answer.len = fields.len_bytes;
+  answer.itemsize = fields.itemsize_bytes;
+  answer.readonly = fields.readonly ? 1 : 0;
+  answer.ndim = fields.ndim;
+  answer.format = const_cast<char*>(fields.format);
+  answer.shape = const_cast<Py_ssize_t*>(fields.shape);
+  answer.strides = const_cast<Py_ssize_t*>(fields.strides_bytes);
+  return answer;
+}
+
+int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+  if (view == nullptr) {
+    PyErr_SetString(PyExc_BufferError, "a buffer request needs a Py_buffer to fill; pass one");
+    return -1;
+  }
+  view->obj = nullptr;  // PB-01: also on failure.
+  return guarded(-1, [&] {
+    // The answer leads into the object, which the request then holds (PB-25).
+    BufferObject& buffer = *object_of(self);
+    if (flags != buffer.granted_flags) {
+      buffer.granted = answer_of(buffer.array.memory, flags);
+      buffer.granted_flags = flags;
+    }
+    // Before waiting, which gives the GIL away: another thread may then ask with other flags.
+    *view = buffer.granted;
+    if (buffer.array.memory.device.type != DeviceType::kHost) wait_for_host(buffer);
+    view->obj = Py_NewRef(self);
+    return 0;
+  });
+}
+
+// ---- Indexing. ----
+
+const Extents& shape_of(PyObject* buffer) { return object_of(buffer)->array.shape(); }
+
+bool fixes_all_dimensions(std::span<const SubscriptItem> items, int ndim) {
+  return items.size() == static_cast<std::size_t>(ndim) &&
+         std::all_of(items.begin(), items.end(), [](const SubscriptItem& item) {
+           return std::holds_alternative<std::int64_t>(item);
+         });
+}
+
+py::object subscript(PyObject* self, std::span<const SubscriptItem> items) {
+  const Extents shape = shape_of(self);
+  py::object view = view_through(self, value_of(subscript_map(shape, items)));
+  if (!fixes_all_dimensions(items, shape.size())) return view;
+  // An element of the device comes to the host, as NumPy's scalars are of the host.
+  const bool on_host = is_host_readable(object_of(self)->array.memory.device.type);
+  if (!on_host) view = copy_of(view.ptr(), DeviceType::kHost);
+  const py::object element = ndarray_of(view.ptr());
+  const py::object everything = steal(PyTuple_New(0));
+  return steal(PyObject_GetItem(element.ptr(), everything.ptr()));
+}
+
+PyObject* subscript_slot(PyObject* self, PyObject* key) {
+  return guarded([&] { return subscript(self, to_subscript(key)); });
+}
+
+PyObject* item_slot(PyObject* self, Py_ssize_t position) {
+  return guarded([&] {
+    const Extents& shape = shape_of(self);
+    if (shape.empty()) {
+      raise(ErrorClass::kType, "a 0-dimensional Buffer cannot be iterated over; use buffer[()]");
+    }
+    // Iteration ends with an IndexError, so it should be a cheap one.
+    if (position < 0 || position >= shape[0]) {
+      PyErr_SetString(PyExc_IndexError, "index out of range");
+      throw PythonError();
+    }
+    const SubscriptItem item = static_cast<std::int64_t>(position);
+    return subscript(self, std::span(&item, 1));
+  });
+}
+
+Py_ssize_t length_slot(PyObject* self) {
+  const Extents& shape = shape_of(self);
+  if (!shape.empty()) return shape[0];
+  PyErr_SetString(PyExc_TypeError, "a 0-dimensional Buffer has no length; use size");
+  return -1;
+}
+
+// ---- The type. ----
 
 PyType_Slot slots[] = {
     {Py_tp_doc, const_cast<char*>(doc("Buffer"))},
