@@ -71,23 +71,17 @@ def _fills() -> Iterator[Case]:
 
 
 def _warm(
-    name: str,
-    title: str,
-    work: Work,
-    *entries: Entry,
-    note: str = _WARM_NOTE,
-    promised: bool = True,
-    quick: bool = False,
+    name: str, title: str, work: Work, *entries: Entry, note: str = _WARM_NOTE, quick: bool = False
 ) -> Case:
-    work = replace(work, bytes_moved=work.bytes_moved or work.array_bytes)
+    work = replace(work, bytes_moved=work.array_bytes)
     return Case(
         id=f"fill/warm/{name}",
         title=title,
         note=note,
         work=work,
         entries=entries,
-        yardsticks=tuple(yardsticks(work.bytes_moved or 0, fill=True, separate=True)),
-        promises=("fill-full",) if promised else (),
+        yardsticks=tuple(yardsticks(work.array_bytes, fill=True, separate=True)),
+        promises=("fill-full",) if work.values else (),
         quick=quick,
         memory_bytes=6 << 30,
     )
@@ -102,46 +96,18 @@ def _names(function: str, shape: tuple[int, ...], dtype: str) -> Names:
     return names
 
 
-def _record(module: ModuleType) -> dict[str, Any]:
-    dtype = np.dtype([("id", "<i4"), ("wind", "<f4", (3,)), ("pressure", "<f8")])
-    element = np.zeros((), dtype)
-    element["id"], element["wind"], element["pressure"] = 7, (1.0, 2.0, 3.0), 1e5
-    names = {"shape": (512, 512, 32), "dtype": dtype, "element": element}
-    return {"full": module.full, **names, "pressure": lambda array: array["pressure"]}
-
-
 def _new() -> Iterator[Case]:
-    for function, dtype in (
-        ("full", "float64"),
-        ("full", "float32"),
-        ("full", "complex128"),
-        ("zeros", "float64"),
-    ):
+    for kind in ("full.float64", "full.float32", "full.complex128", "zeros.float64"):
+        function, dtype = kind.split(".")
         filled = function == "full"
         shape = (*_SHAPE[:2], _SHAPE[2] * 8 // np.dtype(dtype).itemsize)
         # Without a write, the others' zeros are a promise of the system's.
         call = "full(shape, value, dtype=dtype)" if filled else "touch(zeros(shape, dtype=dtype))"
         written = "" if filled else " and a write to every page"
-        yield _warm(
-            f"{function}.{dtype}",
-            f"{function} {'×'.join(map(str, shape))} {dtype}{written}, warm",
-            Work(shape, dtype, _VALUE if filled else 0.0),
-            *(
-                Entry(key, call, _names(function, shape, dtype))
-                for key in ("gridbuf", "numpy", "torch")
-            ),
-            promised=filled,
-            quick=(function, dtype) == ("full", "float64"),
-        )
-    # Records of 24 bytes; what is compared afterwards is one of their fields.
-    call = "pressure(full(shape, element, dtype=dtype))"
-    yield _warm(
-        "record",
-        "full 512×512×32 of records of 24 bytes",
-        Work((512, 512, 32), values=1e5, bytes_moved=24 * 512 * 512 * 32),
-        *(Entry(key, call, _record) for key in ("gridbuf", "numpy")),
-        promised=False,
-    )
+        title = f"{function} {'×'.join(map(str, shape))} {dtype}{written}, warm"
+        work, names = Work(shape, dtype, _VALUE * filled), _names(function, shape, dtype)
+        entries = (Entry(key, call, names) for key in ("gridbuf", "numpy", "torch"))
+        yield _warm(kind, title, work, *entries, quick=kind == "full.float64")
     # A field as stencils want it, whose padding has zeros only.
     shape = (510, 512, 80)
     names, dense = uses("full", shape=shape, value=_VALUE), "rows without padding"
