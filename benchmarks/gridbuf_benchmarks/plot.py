@@ -160,11 +160,10 @@ def _draw_ratios(figure: Any, cases: Cases, peers: Sequence[str]) -> None:
     axes.axvline(1.0, color="#333333", linewidth=1.0, zorder=1)
     subs = (1.0,) if np.ptp(np.log10(axes.get_xlim())) > 2.5 else (1.0, 2.0, 5.0)
     _log_ticks(axes.xaxis, subs)
-    bar = Line2D([], [], color="#777777", linewidth=2.5, alpha=0.5, label="middle half of rounds")
     limit = Line2D([], [], color="#777777", marker="|", markersize=9, markeredgewidth=1.6)
     limit.set(linestyle="none", label="limit of a promise")
     green = Line2D([], [], color="#009E73", alpha=0.25, linewidth=7, label="gridbuf is faster")
-    _legend(figure, [*drawn.values(), bar, limit, green], 1.3 + 0.185 * y)
+    _legend(figure, [*drawn.values(), _bar(), limit, green], 1.3 + 0.185 * y)
 
 
 def _draw_layouts(figure: Any, cases: Cases) -> None:
@@ -181,8 +180,12 @@ def _draw_layouts(figure: Any, cases: Cases) -> None:
             lambda case, ns: case["work"]["bytes_moved"] / ns,
         )
         axes.set_title(f"to layout {layout}, {dtype}")
+        if not some:
+            axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center")
     for axes in panels[:, 0]:
         axes.set_ylabel("GB/s")
+    sizes = [case["work"]["array_bytes"] / 2**20 for case in cases]
+    panels[0, 0].set_xlim(min(sizes) / 1.4, max(sizes) * 1.4)
     _log_ticks(panels[0, 0].xaxis, (1.0, 2.0, 5.0))
     figure.supxlabel("size of the array in MiB", fontsize=9)
     _legend(figure, _handles(panels), 0.9 + 1.75 * len(layouts))
@@ -236,14 +239,15 @@ def _draw_lines(
 
 
 def _handles(panels: Any) -> list[Any]:
-    """One handle for each label of all panels."""
-    return [
-        *{
-            label: handle
-            for axes in panels.flat
-            for handle, label in zip(*axes.get_legend_handles_labels())
-        }.values()
-    ]
+    """One handle for each label of all panels, and that of the bars."""
+    found = [zip(*axes.get_legend_handles_labels()) for axes in panels.flat]
+    return [*{label: handle for some in found for handle, label in some}.values(), _bar()]
+
+
+def _bar() -> Any:
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], color="#777777", linewidth=2.5, alpha=0.5, label="middle half of rounds")
 
 
 def _locator(base: float = 10.0, subs: Sequence[float] = (1.0,)) -> Any:

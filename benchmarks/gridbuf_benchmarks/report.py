@@ -127,11 +127,13 @@ def gaps(result: Mapping[str, Any]) -> dict[str, Any]:
         return format_time(_times(cases[id])[BASELINE]) if id in cases else _NOT_RUN
 
     layouts = plot.copies_at_grid_sizes(result["cases"])
+    mebibytes = [case["work"]["array_bytes"] / 2**20 for case in layouts] or [0.0]
     return {
         **result,
         "ratio": ratio,
         "time": time,
         "grid_pattern": "|".join(re.escape(case["id"]) for case in layouts),
+        "grid_sizes": f"{min(mebibytes):.2g} to {max(mebibytes):.2g} MiB",
         "targets": [
             promise_words(promise)
             for promise in result["promises"]
