@@ -1,15 +1,11 @@
-"""How long the conformance suite takes: processor time, rate with and without isolation, memory, scaling.
+"""How long the conformance suite takes: processor time and memory by the number of plans, as Markdown.
 
-    python benchmarks/suite_speed.py                  # a few minutes; prints Markdown
+    python benchmarks/suite_speed.py                  # a few minutes
     python benchmarks/suite_speed.py --quick          # smoke and default only
 
-Every run is a separate process, with separate times and memory: `resource.getrusage` gives them for the command (it draws plans
-and judges) and for its worker (it makes arrays and measures). Times are processor time, user and system of both: on a
-machine with other work, wall time says little. The rates compare wall time, back to back, because isolation costs
-waiting as well; they are medians of three.
-
-The project's targets: `smoke` at most 10 s and `default` at most 90 s of processor time for NumPy, plans of host memory
-at 0.3 of the rate without isolation or more, `thorough` in proportion to its number of plans.
+Every run is a separate process: `resource.getrusage` gives times and memory for the command (it draws plans and judges) and
+for its worker (it makes arrays and measures). Times are processor time, user and system of both: on a machine with other
+work, wall time says little. The targets are 10 s for `smoke` and 90 s for `default`, for NumPy.
 """
 
 from __future__ import annotations
@@ -18,22 +14,19 @@ import argparse
 import json
 import os
 import platform
-import statistics
 import subprocess
 import sys
 from typing import Any
 
 _RUN = """
-import dataclasses, json, resource, sys, time
+import dataclasses, json, resource, sys
 from gridbuf_conformance import producer_run, profiles
-target, profile, isolate, factor = json.loads(sys.argv[1])
+target, profile, factor = json.loads(sys.argv[1])
 chosen = profiles.PROFILES[profile]
 counts = {n: round(getattr(chosen, n) * factor) for n in ("general", "boundary", "rank", "huge")}
 profiles.PROFILES[profile] = dataclasses.replace(chosen, **counts)
-begin = time.perf_counter()
-report = producer_run.check_producer(target, profile=profile, isolate=isolate)
-wall_s = time.perf_counter() - begin
-found = {"plans": sum(report.data["plans"].values()), "wall_s": wall_s}
+report = producer_run.check_producer(target, profile=profile)
+found = {"plans": sum(report.data["plans"].values())}
 for name, who in (("command", resource.RUSAGE_SELF), ("worker", resource.RUSAGE_CHILDREN)):
     usage = resource.getrusage(who)
     found |= {name + "_s": usage.ru_utime + usage.ru_stime, name + "_mib": usage.ru_maxrss // 1024}
@@ -41,12 +34,12 @@ print(json.dumps(found))
 """
 
 
-def measured(target: str, profile: str, *, isolate: bool = True, factor: float = 1.0) -> Any:
+def measured(target: str, profile: str, factor: float) -> Any:
     """One run in a separate process; `factor` multiplies the profile's numbers of plans.
 
     Raises RuntimeError with the end of the process's output if it fails.
     """
-    setup = json.dumps([target, profile, isolate, factor])
+    setup = json.dumps([target, profile, factor])
     done = subprocess.run([sys.executable, "-c", _RUN, setup], capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{target}, {profile}: the run failed: {done.stderr[-500:]}")
@@ -64,7 +57,7 @@ def main() -> None:
     wanted = [("smoke", 1.0), ("default", 1.0)]
     wanted += [] if asked.quick else [("thorough", 0.5), ("thorough", 1.0), ("thorough", 2.0)]
     for profile, factor in wanted:
-        run = measured(asked.producer, profile, factor=factor)
+        run = measured(asked.producer, profile, factor)
         name = profile if factor == 1.0 else f"{profile}, {factor:g} times the examples"
         seconds = run["command_s"] + run["worker_s"]
         print(
@@ -72,14 +65,6 @@ def main() -> None:
             f" | {run['command_mib']} MiB ({run['worker_mib']} MiB) |",
             flush=True,
         )
-    print("\n| producer | plans per second | without isolation | ratio |\n|---|---|---|---|")
-    for producer in ("array", asked.producer):
-        rates: dict[bool, list[float]] = {True: [], False: []}
-        for isolate in [True, False] * 3:
-            run = measured(producer, "smoke", isolate=isolate)
-            rates[isolate].append(run["plans"] / run["wall_s"])
-        isolated, local = map(statistics.median, rates.values())
-        print(f"| {producer} | {isolated:.0f} | {local:.0f} | {isolated / local:.2f} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress
 
-from gridbuf_benchmarks import plot, report, results, unit_strides
+from gridbuf_benchmarks import plot, report, results
 from gridbuf_benchmarks.case import Case, WrongWork
 from gridbuf_benchmarks.cases import ALL_CASES, CHAPTERS, select
 from gridbuf_benchmarks.libraries import BASELINE, LIBRARIES, load
@@ -38,12 +38,12 @@ memory, too: memcpy or memset of as many bytes, on two threads, between the same
 _EPILOG = """\
 examples:
   ./bazelw run //benchmarks -- run --quick                     half a minute, the usual cases
-  ./bazelw run //benchmarks -- run --json now.json              all cases, ten minutes; result kept
+  ./bazelw run //benchmarks -- run --json now.json              all cases, 16 minutes; result kept
   ./bazelw run //benchmarks -- run --only copy,fill            chapters of the cases
   ./bazelw run //benchmarks -- run --filter exchange           cases whose id contains 'exchange'
   ./bazelw run //benchmarks -- run --filter 'copy/8/*/210'     or matches a shell pattern
   ./bazelw run //benchmarks -- compare before.json now.json    did my change move a ratio?
-  ./bazelw run //benchmarks -- report now.json --plot now.png  print and draw an old result again
+  ./bazelw run //benchmarks -- report now.json --plot charts   print and draw an old result again
   ./bazelw run //benchmarks:cpp -- --quick                     the C++ modules, by Google Benchmark
 
 exit codes: 0 done (whether or not a target was met), 1 a library did other work than the
@@ -79,10 +79,9 @@ def _parser() -> argparse.ArgumentParser:
 
     written = argparse.ArgumentParser(add_help=False)
     add = written.add_argument
-    text = "draw the ratios, in PATH-copies.png the copies, in PATH-sizes.png the sizes; or .svg"
-    add("--plot", type=_path, metavar="PATH.png", help=text)
-    text = "write the document of the result; its pictures are those of --plot, or are drawn next to it"
-    add("--markdown", type=_path, metavar="PATH", help=text)
+    add("--plot", type=_path, metavar="FOLDER", help="draw the charts as SVG files in FOLDER")
+    text = "write the page; its charts and CSV files go to the folder of its name: PATH without .md"
+    add("--markdown", type=_path, metavar="PATH.md", help=text)
 
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     add = commands.add_parser(
@@ -108,12 +107,6 @@ def _parser() -> argparse.ArgumentParser:
     add("programs", nargs="+", type=Path, help="given by the target")
     add("--quick", action="store_true", help="3 repetitions of 20 ms instead of 9 of 200 ms")
     add("--filter", default=".", metavar="REGEX", help="only benchmarks whose name matches")
-    text = "what alignment is worth to GT4Py's stencils, by how they are compiled"
-    add = commands.add_parser(
-        "unit-strides", help=text, description=unit_strides.__doc__
-    ).add_argument
-    text = "which domains (some: 64×64×60 in the caches, and 128×128×80)"
-    add("--cases", choices=["all", "some"], default="some", help=text)
     return parser
 
 
@@ -133,8 +126,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> int:
     if options.command == "cpp":
         return _cpp(options)
-    if options.command == "unit-strides":
-        return unit_strides.run(options.cases)
     if options.command == "compare":
         old, new = results.read(options.old), results.read(options.new)
         report.show_markdown(report.comparison(old, new))
@@ -213,12 +204,10 @@ def _measured(cases: Sequence[Case], options: argparse.Namespace) -> dict[str, A
 
 def _report(result: dict[str, Any], options: argparse.Namespace) -> None:
     report.show(result)
-    pictures = options.plot or (options.markdown and options.markdown.with_suffix(".png"))
-    if pictures:
-        print("plots:", *plot.save(result, pictures))
+    if options.plot:
+        print("charts:", *plot.save(result, options.plot))
     if options.markdown:
-        options.markdown.write_text(report.document(result, options.markdown, pictures))
-        print(f"document: {options.markdown}")
+        print("page:", *report.write_page(result, options.markdown))
 
 
 if __name__ == "__main__":

@@ -44,8 +44,8 @@ LIBRARIES: Mapping[str, Library] = {
     "torch_fill": Library("torch.fill_ of flat arrays", "torch"),
 }
 
-PEERS = ("gridbuf_dlpack", "numpy", "torch", "gt4py", "ghex", "mpi4py", "gridbuf_mpi4py")
-"""Those with a column of ratios in tables, in this order."""
+PEERS = ("numpy", "torch", "gt4py", "gridbuf_dlpack", "ghex", "mpi4py", "gridbuf_mpi4py", "memcpy")
+"""Those whose ratios are in results and tables, in this order."""
 
 
 def title_of(key: str) -> str:

@@ -1,246 +1,275 @@
-"""The plots of a result: ratios of all kinds, copies relative to the memory, and cost over size."""
+"""The charts of the page: SVG of one style, as wide as a page of the site (720 pixels)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gridbuf_benchmarks.cases import CHAPTERS
-from gridbuf_benchmarks.cases.copies import LINES
+from gridbuf_benchmarks.cases import CHAPTERS, matches
 from gridbuf_benchmarks.libraries import BASELINE, LIBRARIES, MEMORY
-from gridbuf_benchmarks.promises import PROMISES, points_of_lines
+from gridbuf_benchmarks.promises import PROMISES
 
-# Without a date and a program's version in it, an unchanged result gives an unchanged file.
-_FORMATS: dict[str, dict[str, Any]] = {
-    ".png": {"dpi": 96, "metadata": {"Software": None}, "pil_kwargs": {"optimize": True}},
-    ".svg": {"metadata": {"Date": None}},
-}
+Cases = Sequence[Mapping[str, Any]]
+
+_WIDTH = 7.5  # inches: 720 pixels in a browser
 _SETTINGS = {
+    # Without a date, and with fixed names, an unchanged result gives an unchanged file.
     "svg.fonttype": "none",
     "svg.hashsalt": "gridbuf",
-    "font.size": 10,
+    "font.family": ["DejaVu Sans", "sans-serif"],
+    "font.size": 9,
     "figure.constrained_layout.use": True,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.titlelocation": "left",
-    "axes.titleweight": "bold",
-    "axes.titlesize": 10,
+    "axes.titlesize": 9.5,
     "axes.axisbelow": True,
+    "axes.grid": True,
     "grid.color": "#e4e4e4",
     "legend.frameon": False,
-    "legend.fontsize": 8,
-    "lines.markeredgewidth": 0.5,
 }
 _STYLE = {
     # Colours of Okabe and Ito, which readers with any colour vision tell apart; shapes for greyscale print.
     # The third figure moves a dot off its line: equal ratios do not hide each other.
     BASELINE: ("#000000", "o", 0.0),
     "numpy": ("#0072B2", "o", 0.0),
-    "torch": ("#D55E00", "s", -0.2),
-    "gt4py": ("#009E73", "D", 0.2),
-    "gridbuf_dlpack": ("#CC79A7", "^", 0.0),
-    "ghex": ("#E69F00", "P", -0.2),
-    "mpi4py": ("#56B4E9", "X", 0.0),
-    "gridbuf_mpi4py": ("#CC79A7", "v", 0.2),
-    MEMORY: ("#555555", "v", 0.1),
+    "torch": ("#D55E00", "s", -0.22),
+    "gt4py": ("#009E73", "D", 0.0),
+    "ghex": ("#E69F00", "P", -0.22),
+    "mpi4py": ("#56B4E9", "X", 0.22),
+    "memcpy": ("#777777", "v", 0.0),
+    MEMORY: ("#777777", "v", 0.22),
 }
-_LARGE_BYTES = 64 << 20
+_TITLES = {MEMORY: "fastest memcpy or memset", "memcpy": "memcpy, 1 thread"}
 
-Cases = Sequence[Mapping[str, Any]]
+RATIOS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "small": (
+        ("allocate/*/small", "allocate/small/*", "exchange/*", "storage/[!u]*", "tiny/*"),
+        ("numpy",),
+    ),
+    "large": (
+        ("allocate/*MiB/*", "allocate/1GiB*", "from_array/256/*", "cast/*", "fill/[!cu]*"),
+        ("numpy", "torch", MEMORY),
+    ),
+    "stencils": (
+        ("call/*", "stencil/*/cached", "stencil/*/large", "stencil/*/odd", "halo/*"),
+        ("gt4py", "ghex", "mpi4py"),
+    ),
+}
+"""The charts of ratios: which cases, and the peers shown."""
 
 
-def names(result: Mapping[str, Any], path: Path) -> dict[str, Path]:
-    """The file of each plot that the result has cases for."""
-    additions = {"ratios": "", "copies": "-copies", "sizes": "-sizes"}
-    return {
-        name: path.with_stem(path.stem + addition)
-        for name, addition in additions.items()
-        if _shown(result, name)
-    }
+def names(result: Mapping[str, Any]) -> list[str]:
+    """The charts that the result has cases for."""
+    return [name for name, (cases, _) in _charts(result["cases"]).items() if cases]
 
 
-def save(result: Mapping[str, Any], path: Path) -> list[Path]:
-    """Draws the result in the format of the path's suffix; returns the files written."""
+def save(result: Mapping[str, Any], folder: Path) -> list[Path]:
+    """Draws the charts as SVG in the folder; returns the files written."""
     import matplotlib as mpl
-
-    mpl.use("Agg")  # without a display
-    draw = {"ratios": _draw_ratios, "copies": _draw_copies, "sizes": _draw_sizes}
-    files = names(result, path)
-    with mpl.rc_context(_SETTINGS):
-        for name, file in files.items():
-            figure = draw[name](result, _shown(result, name))
-            figure.savefig(file, **_FORMATS.get(file.suffix, {}))
-    return [*files.values()]
-
-
-def _shown(result: Mapping[str, Any], name: str) -> Cases:
-    """The cases of a plot."""
-    large = [case for case in result["cases"] if case["work"]["array_bytes"] >= _LARGE_BYTES]
-    chapters = [(case["id"].partition("/")[0], case) for case in result["cases"]]
-    found = {
-        "ratios": [case for chapter, case in chapters if chapter not in ("copy", "sizes")],
-        "copies": [
-            case for _, _, rows in grids(large) for row in rows.values() for case in row.values()
-        ],
-        "sizes": [case for chapter, case in chapters if chapter == "sizes"],
-    }
-    return found[name]
-
-
-Grid = tuple[int, list[tuple[int, ...]], dict[str, dict[tuple[int, ...], Mapping[str, Any]]]]
-"""Item size in bytes, the layouts in their order, and of each row (its label) the case of each layout."""
-
-
-def grids(cases: Cases) -> Iterator[Grid]:
-    """The 3-d copies that have a ratio to the memory: shapes × layouts, a grid for each item size."""
-    by_size: dict[int, dict[str, dict[tuple[int, ...], Mapping[str, Any]]]] = {}
-    for case in cases:
-        work = case["work"]
-        if case["id"].startswith("copy/") and len(work["shape"]) == 3 and MEMORY in case["ratios"]:
-            words = ["×".join(map(str, work["shape"]))]
-            if work["target"]["rows"] == "lines":
-                dense = work["source"]["rows"] == "dense"
-                words.append("padded" if dense else "padded on both sides")
-            if work["target"]["offset_bytes"]:
-                words.append(f"{work['target']['offset_bytes']} bytes off a line")
-            rows = by_size.setdefault(int(case["id"].split("/")[1]), {})
-            rows.setdefault(", ".join(words), {})[tuple(work["layout"])] = case
-    for size, rows in sorted(by_size.items()):
-        yield size, sorted({layout for row in rows.values() for layout in row}), rows
-
-
-def _figure(result: Mapping[str, Any], title: str, panels: int, height: float) -> tuple[Any, Any]:
-    """A figure with one column of axes; the machine is below its title."""
     from matplotlib.figure import Figure
 
-    machine = result["machine"]
-    where = (
-        f"{machine['cpu_model']} ({machine['cpu_family']}), {machine['cores_usable']} cores · "
-        f"GPU: {', '.join(machine['gpu_models']) or 'none'} · Linux {machine['kernel']} · "
-        f"huge pages {machine['huge_pages']} · Python {machine['python']}"
-    )
-    figure = Figure(figsize=(10.5, height))
-    figure.suptitle(f"{title}\n{where}", fontsize=10)
-    return figure, figure.subplots(panels, 1, squeeze=False)[:, 0]
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    with mpl.rc_context(_SETTINGS):
+        for name, (cases, draw) in _charts(result["cases"]).items():
+            if cases:
+                figure = Figure(figsize=(_WIDTH, _WIDTH))
+                draw(figure, cases)
+                written.append(folder / f"{name}.svg")
+                figure.savefig(written[-1], metadata={"Date": None})
+    return written
 
 
-def _draw_ratios(result: Mapping[str, Any], cases: Cases) -> Any:
-    """One dot per case and peer on a logarithmic axis, with a line where both take the same time."""
-    groups = [(name, [*some]) for name, some in groupby(cases, lambda case: case["group"])]
-    own = result["libraries"][BASELINE]
-    title = f"{own['title']} {own['version']} against the libraries its users have today"
-    height = 2.2 + 0.27 * (len(cases) + 1.4 * len(groups))
-    figure, (axes,) = _figure(result, title, 1, height)
-    places: dict[float, str] = {}
-    series: dict[str, list[tuple[float, ...]]] = {}
+def _charts(cases: Cases) -> dict[str, tuple[Cases, Callable[[Any, Cases], None]]]:
+    def ratios(name: str) -> tuple[Cases, Callable[[Any, Cases], None]]:
+        patterns, peers = RATIOS[name]
+        found = [
+            case
+            for case in cases
+            if matches(case["id"], patterns) and not {*peers}.isdisjoint(case["ratios"])
+        ]
+        return found, lambda figure, some: _draw_ratios(figure, some, peers)
+
+    sizes = [case for case in cases if case["group"] in ("sizes/cube", "sizes/fill")]
+    return {
+        "small": ratios("small"),
+        "layouts": (copies_at_grid_sizes(cases), _draw_layouts),
+        "sizes": (sizes, _draw_sizes),
+        "large": ratios("large"),
+        "stencils": ratios("stencils"),
+    }
+
+
+def copies_at_grid_sizes(cases: Cases) -> Cases:
+    """The chapter `grid`; of a result without it, copies of 2 and 16 MiB."""
+    dense = [
+        case
+        for case in cases
+        if matches(case["id"], ["copy/[48]/*MiB/210", "copy/[48]/*MiB/120", "copy/[48]/*MiB/201"])
+    ]
+    return [case for case in cases if case["group"].startswith("grid/")] or dense
+
+
+def _layout(case: Mapping[str, Any]) -> tuple[int, ...]:
+    return tuple(case["work"]["layout"])
+
+
+def _legend(figure: Any, handles: Sequence[Any], rows: float) -> None:
+    """Above the axes, outside of them: a legend inside would hide points."""
+    figure.set_figheight(rows)
+    figure.legend(handles=handles, loc="outside upper left", ncols=2 if len(handles) < 5 else 3)
+
+
+def _draw_ratios(figure: Any, cases: Cases, peers: Sequence[str]) -> None:
+    """A row for each case: a dot at the median, a bar over the middle half of the rounds, a tick at the promise's limit."""
+    from matplotlib.lines import Line2D
+
+    axes = figure.add_subplot()
+    ticks: dict[float, str] = {}
+    drawn: dict[str, Any] = {}
     y = 0.0
-    for name, some in groups:
-        chapter, _, rest = name.partition("/")
-        text = f"{CHAPTERS.get(chapter, chapter)}{', ' if rest else ''}{rest}"
+    for chapter, some in groupby(cases, lambda case: case["id"].partition("/")[0]):
         place = {"transform": axes.get_yaxis_transform(), "ha": "right", "va": "center"}
-        axes.text(-0.008, y, text, weight="bold", **place)
+        axes.text(-0.01, y, CHAPTERS[chapter], weight="bold", **place)
         for case in some:
             y += 1
-            places[y] = case["title"]
-            for key, ratio in case["ratios"].items():
-                quartiles = (ratio[part] for part in ("lower_quartile", "median", "upper_quartile"))
-                series.setdefault(key, []).append((y + _STYLE[key][2], *quartiles))
-            for promise in (PROMISES[one["promise"]] for one in case["targets"]):
-                if promise.id != "copy-numpy":  # next to the line where both take the same time
+            ticks[y] = case["title"]
+            for key in (peer for peer in peers if peer in case["ratios"]):
+                colour, marker, offset = _STYLE[key]
+                ratio = case["ratios"][key]
+                ends = ratio["lower_quartile"], ratio["upper_quartile"]
+                axes.hlines(y + offset, *ends, colour, linewidth=2.5, alpha=0.5)
+                (drawn[key],) = axes.plot(
+                    ratio["median"], y + offset, marker, color=colour, markersize=5
+                )
+                drawn[key].set_label(f"÷ {_title(key)}")
+            for promise in (PROMISES.get(one["promise"]) for one in case["targets"]):
+                if promise and promise.peer in peers:
                     colour = _STYLE[promise.peer][0]
-                    axes.vlines(promise.limit, y - 0.42, y + 0.42, colour, linewidth=1.8)
-        y += 1.4
-    for key, points in series.items():
-        colour, marker, _ = _STYLE[key]
-        at, lower, median, upper = np.array(points).T
-        version = "" if key == MEMORY else f" {result['libraries'][key]['version']}"
-        label = f"÷ {_title(key)}{version}"
-        axes.hlines(at, lower, upper, colour, linewidth=2, alpha=0.55)
-        axes.plot(median, at, marker, color=colour, markeredgecolor="white", label=label)
-    axes.set(xscale="log", ylim=(y, -1.9), yticks=[*places])
-    axes.set_yticklabels([*places.values()])
-    # One decade on each side at least: near-equal libraries do not look like a race.
+                    axes.vlines(promise.limit, y - 0.4, y + 0.4, colour, linewidth=1.6)
+        y += 1.5
+    axes.set(xscale="log", ylim=(y - 0.5, -0.7), xlabel="time of gridbuf ÷ time of the peer")
+    axes.set_yticks([*ticks], [*ticks.values()], fontsize=8)
     low, high = axes.get_xlim()
-    axes.set_xlim(min(low, 0.1), max(high, 10.0))
-    axes.axvspan(axes.get_xlim()[0], 1.0, color="#009E73", alpha=0.045, zorder=0, linewidth=0)
-    axes.axvline(1.0, color="#333333", linewidth=1.2, zorder=1)
-    for text, side in (("← gridbuf is faster  ", "right"), ("  gridbuf is slower →", "left")):
-        axes.text(1.0, -1.1, text, ha=side, va="center", style="italic", color="#333333")
-    axes.grid(axis="y")
-    axes.tick_params(axis="x", which="both", top=True, labeltop=True)
-    axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}×" if x >= 1 else f"1/{1 / x:.0f}")
-    axes.xaxis.set_minor_formatter(lambda x, _: "")
-    axes.set_xlabel(
-        "time of gridbuf ÷ time of the peer\n"
-        "dot: median of the per-round ratios, bar: interquartile range, line: target"
-    )
-    figure.legend(loc="outside lower center", ncols=4, fontsize=9.5)
-    return figure
+    axes.set_xlim(min(low, 0.3), max(high, 3.0))
+    axes.axvspan(axes.get_xlim()[0], 1.0, color="#009E73", alpha=0.06, zorder=0, linewidth=0)
+    axes.axvline(1.0, color="#333333", linewidth=1.0, zorder=1)
+    subs = (1.0,) if np.ptp(np.log10(axes.get_xlim())) > 2.5 else (1.0, 2.0, 5.0)
+    _log_ticks(axes.xaxis, subs)
+    limit = Line2D([], [], color="#777777", marker="|", markersize=9, markeredgewidth=1.6)
+    limit.set(linestyle="none", label="limit of a promise")
+    green = Line2D([], [], color="#009E73", alpha=0.25, linewidth=7, label="gridbuf is faster")
+    _legend(figure, [*drawn.values(), _bar(), limit, green], 1.3 + 0.185 * y)
 
 
-def _draw_copies(result: Mapping[str, Any], cases: Cases) -> Any:
-    """A panel for each item size, a column of dots for each layout, a mark for each shape and padding."""
-    panels = [*grids(cases)]
-    title = "Copies from C order into other layouts, arrays of 64 MiB and more"
-    figure, all_axes = _figure(result, title, len(panels), 0.9 + 2.9 * len(panels))
-    styles = [*_STYLE.values()][1:-1]  # without gridbuf and the memory
-    for axes, (size, layouts, rows) in zip(all_axes, panels):
-        for number, (label, row) in enumerate(rows.items()):
-            colour = styles[number % len(styles)][0]
-            marker = styles[(number + number // len(styles)) % len(styles)][1]
-            offset = 0.7 * ((number + 0.5) / len(rows) - 0.5)
-            axes.plot(
-                [layouts.index(layout) + offset for layout in row],
-                [1 / case["ratios"][MEMORY]["median"] for case in row.values()],
-                marker,
-                color=colour,
-                markeredgecolor="white",
-                label=label,
-            )
-        axes.axhline(1.0, color="#333333", linewidth=1.2, zorder=1)
-        for key, promise in PROMISES.items():
-            if key == f"copy-{size}" or key.startswith(f"copy-{size}-"):
-                axes.axhline(promise.bound, color="#999999", linewidth=1, linestyle=":", zorder=1)
-                place = {"transform": axes.get_yaxis_transform(), "ha": "right"}
-                axes.text(1.0, promise.bound, f"target {promise.bound:g}", fontsize=8, **place)
-        axes.set_title(f"{size} byte{'s' if size > 1 else ''} an item")
-        axes.set_xticks(range(len(layouts)), [f"to {layout}" for layout in layouts])
-        axes.set_ylim(bottom=0)
-        axes.set_ylabel("of memcpy's speed")
-        axes.grid(axis="y")
-        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    return figure
+def _draw_layouts(figure: Any, cases: Cases) -> None:
+    """A panel for each layout and element type: speed over the size of the array."""
+    dtypes = sorted({case["work"]["dtype"] for case in cases}, reverse=True)
+    layouts = sorted({_layout(case) for case in cases}, reverse=True)
+    panels = figure.subplots(len(layouts), len(dtypes), squeeze=False, sharex=True, sharey=True)
+    for axes, (layout, dtype) in zip(panels.flat, [(a, b) for a in layouts for b in dtypes]):
+        some = [case for case in cases if (_layout(case), case["work"]["dtype"]) == (layout, dtype)]
+        _draw_lines(
+            axes,
+            some,
+            (BASELINE, "numpy", "torch", "memcpy"),
+            lambda case, ns: case["work"]["bytes_moved"] / ns,
+        )
+        axes.set_title(f"to layout {layout}, {dtype}")
+        if not some:
+            axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center")
+    for axes in panels[:, 0]:
+        axes.set_ylabel("GB/s")
+    sizes = [case["work"]["array_bytes"] / 2**20 for case in cases]
+    panels[0, 0].set_xlim(min(sizes) / 1.4, max(sizes) * 1.4)
+    _log_ticks(panels[0, 0].xaxis, (1.0, 2.0, 5.0))
+    figure.supxlabel("size of the array in MiB", fontsize=9)
+    _legend(figure, _handles(panels), 0.9 + 1.75 * len(layouts))
 
 
-def _draw_sizes(result: Mapping[str, Any], cases: Cases) -> Any:
+def _draw_sizes(figure: Any, cases: Cases) -> None:
     """Time per byte over the size of the array, where a horizontal line is a cost that grows linearly."""
-    points = [*points_of_lines(cases)]
-    lines = [*dict.fromkeys(line for line, *_ in points)]
-    title = "Time per byte of the array, by size"
-    figure, all_axes = _figure(result, title, len(lines), 0.9 + 3.1 * len(lines))
-    for axes, line in zip(all_axes, lines):
-        for key in dict.fromkeys(key for name, key, *_ in points if name == line):
+    titles = {"sizes/cube": "copy into the reversed layout", "sizes/fill": "fill with a value"}
+    panels = figure.subplots(1, 2, squeeze=False, sharex=True, sharey=True)
+    for axes, (group, title) in zip(panels.flat, titles.items()):
+        some = [case for case in cases if case["group"] == group]
+        _draw_lines(
+            axes,
+            some,
+            (BASELINE, "numpy", "torch", MEMORY),
+            lambda case, ns: ns / case["work"]["array_bytes"],
+        )
+        axes.set_title(f"{title}, n³ float64")
+        axes.xaxis.set_major_locator(_locator(base=16))
+        axes.xaxis.set_major_formatter(lambda x, _: _size(x))
+    panels[0, 0].set_ylabel("nanoseconds per byte")
+    figure.supxlabel("size of the array", fontsize=9)
+    _legend(figure, _handles(panels), 3.6)
+
+
+def _draw_lines(
+    axes: Any, cases: Cases, keys: Sequence[str], y: Callable[[Mapping[str, Any], float], float]
+) -> None:
+    """A line for each contender, with the quartiles as a bar at each point; x is the size in MiB."""
+    axes.set(xscale="log", yscale="log")
+    for key in keys:
+        points = []
+        for case in sorted(cases, key=lambda case: int(case["work"]["array_bytes"])):
+            library = case["yardstick"] if key == MEMORY else key
+            for one in case["contenders"]:
+                if one["library"] == library:
+                    times = one["nanoseconds"]
+                    parts = (times[part] for part in ("median", "lower_quartile", "upper_quartile"))
+                    points.append(
+                        (case["work"]["array_bytes"] / 2**20, *(y(case, ns) for ns in parts))
+                    )
+        if points:
             colour, marker, _ = _STYLE[key]
-            found = [(x / 2**20, y) for name, one, x, y in points if (name, one) == (line, key)]
-            style = "--" if key == MEMORY else "-"
-            width = 2 if key == BASELINE else 1.2
+            style = "--" if key in (MEMORY, "memcpy") else "-"
+            x, median, one_end, other_end = np.array(points).T
+            axes.vlines(x, one_end, other_end, colour, linewidth=1.5, alpha=0.4)
             axes.plot(
-                *zip(*found), style, marker=marker, color=colour, linewidth=width, label=_title(key)
+                x, median, style, marker=marker, markersize=4, color=colour, label=_title(key)
             )
-        axes.set_title(LINES[line])
-        axes.set_ylabel("ns per byte")
-        axes.set_xscale("log", base=2)
-        axes.set_yscale("log")
-        axes.xaxis.set_major_formatter(lambda x, _: f"{x:g} MiB")
-        axes.yaxis.set_major_formatter(lambda y, _: f"{y:g}")
-        axes.grid()
-        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    return figure
+    _log_ticks(axes.yaxis, (1.0, 2.0, 5.0))
+
+
+def _handles(panels: Any) -> list[Any]:
+    """One handle for each label of all panels, and that of the bars."""
+    found = [zip(*axes.get_legend_handles_labels()) for axes in panels.flat]
+    return [*{label: handle for some in found for handle, label in some}.values(), _bar()]
+
+
+def _bar() -> Any:
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], color="#777777", linewidth=2.5, alpha=0.5, label="middle half of rounds")
+
+
+def _locator(base: float = 10.0, subs: Sequence[float] = (1.0,)) -> Any:
+    from matplotlib.ticker import LogLocator
+
+    return LogLocator(base=base, subs=subs, numticks=12)
+
+
+def _log_ticks(axis: Any, subs: Sequence[float]) -> None:
+    """Plain numbers instead of powers of ten."""
+    axis.set_major_locator(_locator(subs=subs))
+    axis.set_major_formatter(lambda value, _: f"{value:g}")
+    axis.set_minor_formatter(lambda value, _: "")
+
+
+def _size(mib: float) -> str:
+    """A size in the unit in which it is a small number."""
+    for unit, scale in (("KiB", 1 / 1024), ("MiB", 1), ("GiB", 1024)):
+        if mib < 1024 * scale:
+            return f"{mib / scale:g} {unit}"
+    return f"{mib / 1024:g} GiB"
 
 
 def _title(key: str) -> str:
-    return "memcpy or memset, 2 threads" if key == MEMORY else LIBRARIES[key].title
+    return _TITLES.get(key) or LIBRARIES[key].title

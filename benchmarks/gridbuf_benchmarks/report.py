@@ -1,15 +1,16 @@
-"""Reports on a result, all in Markdown: the document, the terminal's tables, and the comparison with an old result.
+"""Reports on a result: the page with its charts and CSV files, the terminal's tables, and the comparison with an old result.
 
-The document is `performance.template.md`, a jinja2 template with the sentences; a result fills its gaps. To change a
+The page is `performance.template.md`, a jinja2 template with the sentences; a result fills its gaps. To change a
 sentence, change the template; to change a figure, run again.
 """
 
 from __future__ import annotations
 
-import os
+import csv
+import io
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,13 +21,15 @@ from rich.markdown import Markdown
 
 from gridbuf_benchmarks import plot
 from gridbuf_benchmarks.cases import CHAPTERS
-from gridbuf_benchmarks.libraries import BASELINE, LIBRARIES, MEMORY, PEERS, title_of
+from gridbuf_benchmarks.libraries import BASELINE, MEMORY, PEERS, title_of
+from gridbuf_benchmarks.promises import LINEAR, PROMISES
 
 _NOT_RUN = "–"
+_SLOWER = 1.1
 
 
 def template() -> jinja2.Template:
-    """The document with its gaps, which `gaps` fills; a gap that nothing fills is an error."""
+    """The page with its gaps, which `gaps` fills; a gap that nothing fills is an error."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("gridbuf_benchmarks", "."),
         undefined=jinja2.StrictUndefined,
@@ -38,19 +41,65 @@ def template() -> jinja2.Template:
     return environment.get_template("performance.template.md")
 
 
-def document(result: Mapping[str, Any], path: Path, pictures: Path) -> str:
-    """The document of a result at `path`; its pictures are those that `plot.save` draws for `pictures`."""
-    files = plot.names(result, pictures)
-    links = {name: os.path.relpath(file, path.parent) for name, file in files.items()}
-    return template().render(gaps(result), plots=links)
+def write_page(result: Mapping[str, Any], path: Path) -> list[Path]:
+    """Writes the page, and to the folder of its name the charts and the CSV files; returns all paths."""
+    folder = path.with_suffix("")
+    written = [path, *plot.save(result, folder)]
+    path.write_text(page(result, folder.name))
+    for name, text in tables(result).items():
+        written.append(folder / name)
+        written[-1].write_text(text)
+    return written
+
+
+def page(result: Mapping[str, Any], folder: str) -> str:
+    """The page, which links to charts and files in the folder next to it."""
+    return template().render(gaps(result), folder=folder, charts=plot.names(result))
+
+
+def tables(result: Mapping[str, Any]) -> dict[str, str]:
+    """The CSV files of the page, by name: every figure, and what each case compares."""
+    figures: list[Sequence[Any]] = [
+        "case library statement ns ns_lower_quartile ns_upper_quartile gb_per_s ratio"
+        " ratio_lower_quartile ratio_upper_quartile".split()
+    ]
+    works: list[Sequence[Any]] = ["case title shape dtype layout array_bytes rounds note".split()]
+    parts = ("median", "lower_quartile", "upper_quartile")
+    for case in result["cases"]:
+        work = case["work"]
+        shape, layout = (" ".join(map(str, work[key] or ())) for key in ("shape", "layout"))
+        works.append(
+            [case["id"], case["title"], shape, work["dtype"], layout, work["array_bytes"]]
+            + [case["rounds"], case["note"]]
+        )
+        for one in case["contenders"]:
+            key, ns = one["library"], one["nanoseconds"]
+            ratio = case["ratios"].get(MEMORY if key == case["yardstick"] else key, {})
+            speed = f"{work['bytes_moved'] / ns['median']:.4g}" if work["bytes_moved"] else ""
+            figures.append(
+                [case["id"], key, one["statement"], *(ns[part] for part in parts), speed]
+                + [ratio.get(part, "") for part in parts]
+            )
+    return {"results.csv": _csv(figures), "cases.csv": _csv(works)}
+
+
+def _csv(rows: Iterable[Sequence[Any]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
 
 
 def show(result: Mapping[str, Any]) -> None:
-    """Prints the parts of the document with figures."""
-    whole = template()
-    context = whole.new_context(gaps(result))
-    for name in ("tables", "grids", "targets", "notes", "info"):
-        show_markdown("".join(whole.blocks[name](context)))
+    """Prints all figures, the targets, what differs between libraries, and the machine."""
+    whole, found = template(), gaps(result)
+    notes: dict[str, dict[str, None]] = {}
+    for case in result["cases"]:
+        notes.setdefault(case["note"], {})[_chapter(case)] = None
+    for key, some in groupby(result["cases"], _chapter):
+        show_markdown(f"## {CHAPTERS.get(key, key)}\n\n{case_table([*some])}")
+    show_markdown(table(("target", "bound", "measured", "met"), found["targets"]))
+    show_markdown("\n".join(f"- {', '.join(some)}: {plain(note)}" for note, some in notes.items()))
+    show_markdown("".join(whole.blocks["info"](whole.new_context(found))))
 
 
 def show_markdown(text: str) -> None:
@@ -63,62 +112,65 @@ def gaps(result: Mapping[str, Any]) -> dict[str, Any]:
     """What a template can say, by name."""
     cases = {case["id"]: case for case in result["cases"]}
 
-    def ratio(id: str, peer: str) -> str:
-        """Time of gridbuf ÷ time of the peer."""
-        found = cases.get(id, {"ratios": {}})["ratios"].get(peer)
-        return format_ratio(found["median"]) if found else _NOT_RUN
-
-    def speed(pattern: str, peer: str) -> str:
-        """How many times as fast as the peer: least and largest over the ids that match the regular expression."""
+    def ratio(pattern: str, peer: str) -> str:
+        """Time of gridbuf ÷ time of the peer: least and largest over the ids that match the regular expression."""
         found = [
             case["ratios"][peer]["median"]
             for id, case in cases.items()
             if re.fullmatch(pattern, id) and peer in case["ratios"]
         ]
-        ends = [format_speed(end) for end in (max(found), min(found))] if found else [_NOT_RUN]
+        ends = [format_ratio(end) for end in (min(found), max(found))] if found else [_NOT_RUN]
         return " to ".join(dict.fromkeys(ends))
 
     def time(id: str) -> str:
         """The time of one call of gridbuf."""
         return format_time(_times(cases[id])[BASELINE]) if id in cases else _NOT_RUN
 
-    def verdict(promise: str) -> str:
-        (found,) = [promise_words(one) for one in result["promises"] if one["id"] == promise]
-        return found[1]
-
-    notes: dict[str, dict[str, None]] = {}
-    for case in result["cases"]:
-        notes.setdefault(case["note"], {})[_chapter(case)] = None
-    chapters = groupby(result["cases"], _chapter)
+    layouts = plot.copies_at_grid_sizes(result["cases"])
+    mebibytes = [case["work"]["array_bytes"] / 2**20 for case in layouts] or [0.0]
     return {
         **result,
         "ratio": ratio,
-        "speed": speed,
         "time": time,
-        "verdict": verdict,
-        "targets": [promise_words(promise) for promise in result["promises"]],
-        "grids": "\n\n".join(_grid_tables(result["cases"])),
-        "tables": [(CHAPTERS.get(key, key), case_table([*some])) for key, some in chapters],
-        "notes": [(", ".join(chapters), plain(note)) for note, chapters in notes.items()],
+        "grid_pattern": "|".join(re.escape(case["id"]) for case in layouts),
+        "grid_sizes": f"{min(mebibytes):.2g} to {max(mebibytes):.2g} MiB",
+        "targets": [
+            promise_words(promise)
+            for promise in result["promises"]
+            if promise["id"] in {*PROMISES, LINEAR.id}
+        ],
+        "slower": [*_slower(result["cases"])],
     }
 
 
-def promise_words(promise: Mapping[str, Any]) -> tuple[str, str, str]:
-    """What is promised, whether it is met, and the figures of the run."""
-    what = plain(f"{promise['text']}: {promise['words']}")
+def promise_words(promise: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    """What is promised, its bound, the figure of the worst case, and whether it is met."""
+    what = plain(promise["text"]), plain(promise["words"])
     if promise["met"] is None:
-        return what, "not measured in this run", ""
-    mean = f", geometric mean {promise['mean']:g}" if "mean" in promise else ""
-    reached = (
-        f"median {promise['median']:g}{mean}, worst {promise['worst']:g} ({promise['worst_case']})"
-    )
-    if promise["cases"] == 1:
-        reached = f"{promise['worst']:g}"
-    elif not promise["met"]:
-        reached = f"{promise['cases_met']} of {promise['cases']} cases; {reached}"
-    if promise["aim"] is not None:
-        reached += f"; the aim beyond is {promise['aim']:g}"
-    return what, "met" if promise["met"] else "**missed**", plain(reached)
+        return *what, _NOT_RUN, "not measured"
+    worst = f"{promise['worst']:.3g}"
+    if promise["cases"] > 1:
+        worst += f" ({promise['worst_case']})"
+    missed = f"**missed** by {promise['cases'] - promise['cases_met']} of {promise['cases']}"
+    return *what, plain(worst), "met" if promise["met"] else missed
+
+
+def _slower(cases: Sequence[Mapping[str, Any]]) -> Iterable[tuple[str, ...]]:
+    """Chapters and peers with cases in which gridbuf is slower: how many, and the worst."""
+    for key, some in groupby(cases, _chapter):
+        chapter = [*some]
+        for peer in ("numpy", "torch", "gt4py", "ghex", "mpi4py"):
+            ratios = {
+                case["id"]: case["ratios"][peer]["median"]
+                for case in chapter
+                if peer in case["ratios"]
+            }
+            slow = sum(ratio > _SLOWER for ratio in ratios.values())
+            if slow:
+                worst = max(ratios, key=lambda id: ratios[id])
+                count = f"{slow} of {len(ratios)}"
+                title = CHAPTERS.get(key, key), title_of(peer)
+                yield *title, count, format_ratio(ratios[worst]), plain(worst)
 
 
 # Tables
@@ -131,49 +183,18 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def case_table(cases: Sequence[Mapping[str, Any]]) -> str:
-    """A row for each case: speeds where the case has a ratio to the memory, else ratios of times."""
-    to_memory = any(MEMORY in case["ratios"] for case in cases)
+    """A row for each case: the time of gridbuf, and the ratio to the time of each peer with its spread."""
     peers = [key for key in (MEMORY, *PEERS) if any(key in case["ratios"] for case in cases)]
-    columns = ["case", "gridbuf", *(["GB/s"] if to_memory else [])]
-    for key in peers:
-        sign = "×" if to_memory else "÷"
-        columns.append("of the memory" if key == MEMORY else f"{sign} {LIBRARIES[key].title}")
     rows = []
     for case in cases:
         times, moved = _times(case), case["work"]["bytes_moved"]
-        row = [plain(case["title"]), format_time(times[BASELINE])]
-        if to_memory:
-            row.append(f"{moved / times[BASELINE]:.3g}" if moved else _NOT_RUN)
+        speed = f"{moved / times[BASELINE]:.3g}" if moved else _NOT_RUN
+        rows.append([plain(case["title"]), format_time(times[BASELINE]), speed])
         for key in peers:
             ratio = case["ratios"].get(key)
-            if ratio is None:
-                row.append(_NOT_RUN)
-            elif to_memory:
-                cell = f"{format_speed(ratio['median'])} {format_spread(ratio)}".strip()
-                row.append(f"**{cell}**" if key == MEMORY else cell)
-            else:
-                cell = f"**{format_ratio(ratio['median'])}** {format_spread(ratio)}"
-                row.append(f"{cell} ({format_time(times[key])})")
-        rows.append(row)
-    return table(columns, rows)
-
-
-def _grid_tables(cases: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The matrix of copies: speed relative to the memory's, a table for each item size."""
-
-    def cell(case: Mapping[str, Any] | None) -> str:
-        if case is None:
-            return _NOT_RUN
-        missed = any(not one["met"] for one in case["targets"] if one["peer"] == MEMORY)
-        text = format_speed(case["ratios"][MEMORY]["median"])
-        return f"**{text}**" if missed else text
-
-    for size, layouts, rows in plot.grids(cases):
-        columns = [f"{size} byte{'s' if size > 1 else ''} an item", *map(str, layouts)]
-        yield table(
-            columns,
-            [[label, *(cell(row.get(key)) for key in layouts)] for label, row in rows.items()],
-        )
+            text = f"**{format_ratio(ratio['median'])}** {format_spread(ratio)}" if ratio else ""
+            rows[-1].append(text.strip() or _NOT_RUN)
+    return table(["case", "gridbuf", "GB/s", *(f"÷ {title_of(key)}" for key in peers)], rows)
 
 
 def _chapter(case: Mapping[str, Any]) -> str:
@@ -199,7 +220,7 @@ def format_time(nanoseconds: float) -> str:
 
 def format_ratio(ratio: float) -> str:
     """Three digits above 1, two below, where the reader asks only how many times faster."""
-    return f"{ratio:.3g}×" if ratio >= 1 else f"{ratio:.2g}×"
+    return f"{ratio:.3g}" if ratio >= 1 else f"{ratio:.2g}"
 
 
 def format_spread(spread: Mapping[str, float]) -> str:
@@ -208,12 +229,6 @@ def format_spread(spread: Mapping[str, float]) -> str:
         return ""
     half = (spread["upper_quartile"] - spread["lower_quartile"]) / 2 / spread["median"]
     return f"±{half:.0%}" if half < 1 else "±≥100%"
-
-
-def format_speed(ratio: float) -> str:
-    """The quotient of two speeds from that of two times: two digits after the point, three digits in all from 10."""
-    speed = 1 / ratio
-    return f"{speed:.2f}" if speed < 9.995 else f"{speed:.3g}"
 
 
 # Comparison

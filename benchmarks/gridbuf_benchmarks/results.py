@@ -7,14 +7,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timezone
-from importlib import resources
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from gridbuf_benchmarks import machine, memory
 from gridbuf_benchmarks.case import Case
-from gridbuf_benchmarks.libraries import BASELINE, LIBRARIES, MEMORY, version
+from gridbuf_benchmarks.libraries import BASELINE, LIBRARIES, MEMORY, PEERS, version
 from gridbuf_benchmarks.promises import judge, judged_case
 from gridbuf_benchmarks.runner import Measured, measure_case, mpiexec
 from gridbuf_benchmarks.timing import Budget, ratio_of, spread_of
@@ -22,12 +21,6 @@ from gridbuf_benchmarks.timing import Budget, ratio_of, spread_of
 SCHEMA = "gridbuf.benchmarks"
 SCHEMA_VERSION = 2
 """Raised by one when a field changes its meaning or goes; new fields do not raise it."""
-
-
-def schema() -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of a result."""
-    text = resources.files("gridbuf_benchmarks").joinpath("result.schema.json").read_text()
-    return dict(json.loads(text))
 
 
 def run(
@@ -100,13 +93,11 @@ def _case(case: Case, measured: Measured) -> dict[str, Any]:
     entries = [entry for entry in case.entries + case.yardsticks if entry.library in samples]
     sticks = [entry.library for entry in case.yardsticks if entry in entries]
     fastest = min(sticks, key=lambda key: times[key]["median"], default=None)
-    peers = {entry.library: entry.library for entry in entries if entry not in case.yardsticks}
+    peers = {entry.library: entry.library for entry in entries if entry.library in PEERS}
     if fastest is not None:
         peers[MEMORY] = fastest
     ratios = {
-        name: _rounded(ratio_of(samples[BASELINE], samples[key]))
-        for name, key in peers.items()
-        if name != BASELINE
+        name: _rounded(ratio_of(samples[BASELINE], samples[key])) for name, key in peers.items()
     }
     return {
         "id": case.id,

@@ -1,33 +1,31 @@
-"""docs/performance.md is made from its result and the template alone, never edited by hand."""
+"""docs/performance.md and its tables are made from the recorded result and the template alone, never edited by hand."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from gridbuf_benchmarks import report, results
+from gridbuf_benchmarks import plot, report, results
 
 DOCS = Path(__file__).parents[2] / "docs"
-FILES = "docs/performance.json --plot docs/performance.png --markdown docs/performance.md"
-RECORD = f"./bazelw run //benchmarks -- run --json {FILES}"
+AGAIN = "./bazelw run //benchmarks -- report docs/performance/results.json --markdown docs/performance.md"
 
 
-def test_the_document_is_current() -> None:
-    if not (DOCS / "performance.json").exists():
-        pytest.skip(f"no result is recorded; `{RECORD}` records one")
-    result = results.read(DOCS / "performance.json")
-    document = DOCS / "performance.md"
-    text = report.document(result, document, DOCS / "performance.png")
-    again = RECORD.replace("run --json", "report")
-    assert text == document.read_text(), (
-        f"docs/performance.md is not what the template and docs/performance.json make; `{again}` makes it"
-    )
+@pytest.fixture(scope="module")
+def result() -> dict[str, Any]:
+    return results.read(DOCS / "performance/results.json")
 
 
-def test_the_record_has_its_pictures() -> None:
-    if not (DOCS / "performance.json").exists():
-        pytest.skip(f"no result is recorded; `{RECORD}` records one")
-    for name in ("performance.png", "performance-copies.png", "performance-sizes.png"):
-        assert (DOCS / name).exists()
-        assert f"]({name})" in (DOCS / "performance.md").read_text()
+def test_the_page_and_its_tables_are_current(result: dict[str, Any]) -> None:
+    made = {"../performance.md": report.page(result, "performance"), **report.tables(result)}
+    for name, text in made.items():
+        assert text == (DOCS / "performance" / name).read_text(), f"{name} is old; `{AGAIN}`"
+
+
+def test_the_page_shows_every_chart(result: dict[str, Any]) -> None:
+    page = (DOCS / "performance.md").read_text()
+    drawn = {path.stem for path in (DOCS / "performance").glob("*.svg")}
+    assert drawn == {*plot.names(result)}, f"`{AGAIN}` draws them"
+    assert all(f"](performance/{name}.svg)" in page for name in drawn)

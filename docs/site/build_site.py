@@ -254,7 +254,7 @@ def make_sources(folder: Path) -> None:
     pages.update(python_pages())
     pages.update({f"reference/cpp/{library}.md": cpp_page(library) for library in LIBRARIES})
     write(folder, pages)
-    for image in [*(ROOT / "docs").glob("*.png"), *(ROOT / "docs/images").iterdir()]:
+    for image in [*(ROOT / "docs/performance").glob("*.svg"), *(ROOT / "docs/images").iterdir()]:
         target = folder / image.relative_to(ROOT / "docs")
         target.parent.mkdir(exist_ok=True)
         shutil.copy2(image, target)

@@ -19,9 +19,10 @@ CHAPTERS = {
     "tiny": "Copies of a few elements",
     "cache": "Copies in cache, from C",
     "copy": "Copies between layouts",
+    "grid": "Copies at grid sizes",
     "cast": "Copies that convert",
     "fill": "Fills",
-    "sizes": "The same at growing sizes",
+    "sizes": "Copies and fills by size",
 }
 """The first parts of the ids, in their order, with their titles: what `--only` chooses from."""
 
@@ -42,7 +43,12 @@ def named(id: str) -> Case:
     return case
 
 
-def select(filters: list[str], *, quick: bool, only: Sequence[str] = ()) -> list[Case]:
+def matches(id: str, patterns: Sequence[str]) -> bool:
+    """Whether the id contains one of the texts, or matches it as a shell pattern."""
+    return any(text in id or fnmatchcase(id, text) for text in patterns)
+
+
+def select(filters: Sequence[str], *, quick: bool, only: Sequence[str] = ()) -> list[Case]:
     """The cases of the chapters `only` (all if empty) that a filter selects (all without filters).
 
     A filter selects ids that contain it, or match it as a shell pattern.
@@ -52,5 +58,5 @@ def select(filters: list[str], *, quick: bool, only: Sequence[str] = ()) -> list
         for case in ALL_CASES
         if (case.quick or not quick)
         and (not only or case.chapter in only)
-        and (not filters or any(text in case.id or fnmatchcase(case.id, text) for text in filters))
+        and (not filters or matches(case.id, filters))
     ]

@@ -1,4 +1,4 @@
-"""Copies: the matrix of layouts, conversions, growing sizes, a few elements, in cache from C, and into new arrays.
+"""Copies: the matrix of layouts, grid sizes, conversions, growing sizes, a few elements, in cache from C, and into new arrays.
 
 The source is in C order, except where both sides have the same layout. The target has the layout map that the case names,
 dense or with padded rows. Both are in the memory that all contenders share, and a copy of as many bytes is measured
@@ -18,16 +18,19 @@ from typing import Any
 import numpy as np
 
 from gridbuf_benchmarks import memory
-from gridbuf_benchmarks.case import Case, Entry, Names, Work, uses
+from gridbuf_benchmarks.case import Case, Entry, Work, uses
 from gridbuf_benchmarks.memory import Placement
 
 Layout = tuple[int, ...]
 
 _NOTE = (
     "copyto(dst, src) between the same two arrays for all, touched before; the source in C order. The memory's ratio is to "
-    "the faster of two copies of as many contiguous bytes: memcpy in halves on two threads, and torch.copy_ of flat arrays "
-    "(memcpy on one thread up to 8 MiB). gridbuf and PyTorch use their threads, NumPy has one."
+    "the fastest of copies of as many contiguous bytes: memcpy in halves on two threads, and torch.copy_ of flat arrays "
+    "(memcpy on one thread up to 8 MiB and at grid sizes). gridbuf and PyTorch use their threads, NumPy has one."
 )
+
+
+# What copies and fills share
 
 
 def needed_bytes(work: Work) -> int:
@@ -53,57 +56,54 @@ def arrays(work: Work) -> dict[str, Any]:
     return found
 
 
-def tensors(work: Work, module: ModuleType) -> dict[str, Any]:
-    """The same as tensors of PyTorch; `view` is the target for the check."""
-    found = arrays(work)
-    return {key: module.from_numpy(one) for key, one in found.items()} | {"view": found["dst"]}
+def in_shared_memory(work: Work, element: Any = None) -> tuple[Entry, ...]:
+    """Entries that copy `src`, or fill with the element, between the shared blocks."""
 
+    def tensors(module: ModuleType) -> dict[str, Any]:
+        found = arrays(work)
+        return {key: module.from_numpy(one) for key, one in found.items()} | {"view": found["dst"]}
 
-def _entries(work: Work) -> tuple[Entry, ...]:
-    own = uses("copyto", make=partial(arrays, work))
+    own = uses("copyto", make=partial(arrays, work), element=element)
+    copyto = f"copyto(dst, {'src' if element is None else 'element'})"
+    torch = "dst.copy_(src)" if element is None else f"dst.fill_({element.item()})"
     return (
-        Entry("gridbuf", "copyto(dst, src)", own, result="dst"),
-        Entry("numpy", "copyto(dst, src)", own, result="dst"),
-        Entry("torch", "dst.copy_(src)", partial(tensors, work), result="view"),
+        Entry("gridbuf", copyto, own, result="dst"),
+        Entry("numpy", copyto, own, result="dst"),
+        Entry("torch", torch, tensors, result="view"),
     )
 
 
-def yardsticks(call: str, count: int, names: Names, torch: Entry) -> Iterator[Entry]:
-    """memcpy or memset of `count` bytes, on one thread and in halves on two, and PyTorch's entry for as many."""
-    name = call.partition("(")[0]
-    if count <= 8 << 20:  # above, one thread is never the faster
-        yield Entry(name, f"{call}, 1)", names, result=torch.result)
-    if count >= 256 << 10:  # below, handing over half of the work takes longer than doing it
-        setup = "wake_helper()"
-        yield Entry(f"{name}_halves", f"{call}, 2)", names, result=torch.result, setup=setup)
-        yield torch
+def yardsticks(
+    count: int, *, fill: bool = False, single: bool = False, separate: bool = False
+) -> Iterator[Entry]:
+    """memcpy (memset for a fill) of `count` contiguous bytes on one thread and in halves on two, and PyTorch's.
 
-
-def _yardsticks(moved_bytes: int) -> Iterator[Entry]:
-    """Copies of half of `moved_bytes` from the begin of one block to that of the other.
-
-    `moved_bytes` counts those read and those written, as Work does. For a conversion, a copy of the mean of both arrays
-    moves as many.
+    `single` measures one thread at any size; otherwise only up to 8 MiB, above which it is never the fastest. With
+    `separate`, the target is in separate memory, touched before.
     """
-    count = moved_bytes // 2
+    byte = 0x3F
 
-    def blocks(count: int, dtype: type) -> dict[str, Any]:
-        source, target = memory.block("source", count), memory.block("target", count)
-        return {"src": source.view(dtype), "dst": target.view(dtype)}
-
-    def addresses() -> dict[str, Any]:
-        found = blocks(count, np.uint8)
-        to, from_ = found["dst"].ctypes.data, found["src"].ctypes.data
-        return {**found, "to": to, "from_": from_, "count": count}
+    def addresses(count: int = count) -> dict[str, Any]:
+        dst = np.full(count, 1, np.uint8) if separate else memory.block("target", count)
+        src = np.full(1, byte, np.uint8) if fill else memory.block("source", count)
+        operand = byte if fill else src.ctypes.data
+        return {"dst": dst, "src": src, "to": dst.ctypes.data, "operand": operand, "count": count}
 
     def flat(module: ModuleType) -> dict[str, Any]:
         # Words of 8 bytes, which PyTorch moves faster than single bytes; the last few do not matter.
-        found = blocks(count // 8 * 8, np.int64)
-        return {**found, **{f"flat_{key}": module.from_numpy(one) for key, one in found.items()}}
+        found = addresses(count // 8 * 8)
+        words = int.from_bytes(bytes([byte] * 8), "big")
+        other = words if fill else module.from_numpy(found["src"].view(np.int64))
+        return {**found, "flat": module.from_numpy(found["dst"].view(np.int64)), "other": other}
 
-    torch = Entry("torch_copy", "flat_dst.copy_(flat_src)", flat, result="(src, dst)")
-    names = uses("memcpy", "wake_helper", make=addresses)
-    return yardsticks("memcpy(to, from_, count", count, names, torch)
+    name, torch = ("memset", "fill") if fill else ("memcpy", "copy")
+    names, result = uses(name, "wake_helper", make=addresses), "(src, dst)"
+    if single or count <= 8 << 20:
+        yield Entry(name, f"{name}(to, operand, count, 1)", names, result=result)
+    if count >= 256 << 10:  # below, handing over half of the work takes longer than doing it
+        halves, setup = f"{name}(to, operand, count, 2)", "wake_helper()"
+        yield Entry(f"{name}_halves", halves, names, result=result, setup=setup)
+        yield Entry(f"torch_{torch}", f"flat.{torch}_(other)", flat, result=result)
 
 
 def copy_case(
@@ -112,12 +112,14 @@ def copy_case(
     target: Placement,
     *,
     source: Placement | None = None,
-    promises: tuple[str, ...],
+    promises: tuple[str, ...] = (),
     quick: bool = False,
+    single: bool = False,
     note: str = _NOTE,
 ) -> Case:
     """A copy from C order, or from `source`, into `target`."""
     source = source or Placement(target.dtype, tuple(range(len(shape))))
+    # Read and written. For a conversion, the yardstick copies the mean of both arrays' bytes.
     moved = math.prod(shape) * (target.itemsize_bytes + source.itemsize_bytes)
     extents = "×".join(map(str, shape))
     if len(set(shape)) == 1:
@@ -134,8 +136,8 @@ def copy_case(
         title=title,
         note=note,
         work=work,
-        entries=_entries(work),
-        yardsticks=tuple(_yardsticks(moved)),
+        entries=in_shared_memory(work),
+        yardsticks=tuple(yardsticks(moved // 2, single=single)),
         promises=promises,
         quick=quick,
         memory_bytes=needed_bytes(work),
@@ -179,28 +181,26 @@ def _promises(kind: str, target: Placement) -> tuple[str, ...]:
     return ("copy-numpy", f"copy-{size}{part}")
 
 
-_QUICK = {
-    ("stencil", 8, "dense", (2, 1, 0)),
-    ("stencil", 8, "lines", (2, 1, 0)),
-    ("stencil", 8, "dense", (0, 2, 1)),
-    ("stencil", 4, "dense", (2, 1, 0)),
-}
+_QUICK = {f"copy/{one}" for one in ("8/stencil.dense/210", "8/stencil.lines/210")}
+_QUICK |= {f"copy/{one}" for one in ("8/stencil.dense/021", "4/stencil.dense/210")}
 """Those of --quick: arrays of 80 and 160 MiB."""
 
 
 def _matrix() -> Iterator[Case]:
     for size, dtype in DTYPES.items():
         for kind, shapes in KINDS.items():
-            # Rows of whole lines are not padded once more; of the less usual items, only some shapes are padded.
-            padded = kind in ("pow2", "odd") or (kind != "lines" and size in (4, 8))
-            for rows in ("dense", "lines") if padded else ("dense",):
+            usual = size in (4, 8)
+            if not usual and kind in ("stencil", "tall"):
+                continue
+            # Rows of whole lines are not padded once more.
+            for rows in ("dense",) if kind == "lines" else ("dense", "lines"):
                 for layout in _LAYOUTS:
-                    target = Placement(dtype, layout, rows)
+                    target = Placement(dtype, layout, rows)  # type: ignore[arg-type]
                     promises = _promises(kind, target)
-                    if (kind, size, rows, layout) == ("pow2", 8, "dense", (2, 1, 0)):
-                        promises += ("reversed-numpy", "reversed-torch")
-                    quick = (kind, size, rows, layout) in _QUICK
                     id = f"copy/{size}/{kind}.{rows}/{_name(layout)}"
+                    if id == "copy/8/pow2.dense/210":
+                        promises += ("reversed-numpy", "reversed-torch")
+                    quick = id in _QUICK
                     yield copy_case(id, shapes[size], target, promises=promises, quick=quick)
 
 
@@ -214,13 +214,12 @@ _PADDED_NOTE = f"{_NOTE} Source and target have the same layout; the rows of bot
 
 
 def _beyond_the_matrix() -> Iterator[Case]:
-    # Where large arrays of NumPy's begin: 16 bytes behind a border of pages.
     for size in (4, 8):
+        # Where large arrays of NumPy's begin: 16 bytes behind a border of pages.
         for layout in _LAYOUTS[1:]:
             target = Placement(DTYPES[size], layout, offset_bytes=16)
             id, shape = f"copy/{size}/lines.off/{_name(layout)}", KINDS["lines"][size]
             yield copy_case(id, shape, target, promises=_promises("lines", target))
-    for size in (4, 8):
         for shape, layouts in _MORE.items():
             for layout in layouts:
                 # Half the item size, twice the first extent: as many bytes.
@@ -254,6 +253,32 @@ def _beyond_the_matrix() -> Iterator[Case]:
                 )
 
 
+GRIDS = (
+    (64, 64, 80),
+    (104, 104, 104),
+    (128, 128, 80),
+    (134, 134, 80),
+    (192, 192, 80),
+    (256, 256, 80),
+    (360, 360, 91),
+)
+"""Domains of weather and climate models on one process, with and without halos: 1 to 90 MiB."""
+
+
+def _grids() -> Iterator[Case]:
+    for dtype in ("float64", "float32"):
+        for shape in GRIDS:
+            for layout in ((2, 1, 0), (1, 2, 0), (2, 0, 1)):
+                yield copy_case(
+                    f"grid/{dtype}/{'x'.join(map(str, shape))}/{_name(layout)}",
+                    shape,
+                    Placement(dtype, layout),
+                    promises=("copy-numpy",),
+                    quick=(dtype, shape) == ("float64", (128, 128, 80)),
+                    single=True,
+                )
+
+
 _CAST_NOTE = (
     "copyto(dst, src) between numbers of two types. The memory's ratio is to a contiguous copy that reads and writes as many "
     "bytes as the conversion does, in halves on two threads or by torch.copy_, whichever is faster."
@@ -282,13 +307,13 @@ SIZES_NOTE = (
     "The same work at growing sizes; sizes for which the memory does not suffice are left out. Above 512 MiB gridbuf "
     "is measured next to the memory alone."
 )
-LINES = {
-    "sizes/cube": "n³ float64 into the reversed layout, rows of whole lines",
-    "sizes/pow2": "powers of two, float64, into the reversed layout",
-    "sizes/fill": "n³ float64 filled with a value",
-}
-CUBES = (48, 64, 80, 104, 136, 168, 200, 248, 328, 408, 520, 648, 808)
-"""Extents of cubes of float64 of 1, 2, 4, … 4096 MiB."""
+CUBES = dict(
+    zip(
+        ["4KiB", "32KiB", "256KiB", *(f"{1 << n}MiB" for n in range(13))],
+        (8, 16, 32, 48, 64, 80, 104, 136, 168, 200, 248, 328, 408, 520, 648, 808),
+    )
+)
+"""Extents of cubes of float64, by their size."""
 
 
 def without_slow_peers(case: Case) -> Case:
@@ -298,18 +323,21 @@ def without_slow_peers(case: Case) -> Case:
 
 
 def _sizes() -> Iterator[Case]:
-    powers = [tuple(1 << (17 + n + i) // 3 for i in range(3)) for n in range(len(CUBES))]
-    for line, shapes in (("cube", [(extent,) * 3 for extent in CUBES]), ("pow2", powers)):
-        for number, shape in enumerate(shapes):
-            case = copy_case(
-                f"sizes/{line}/{1 << number}MiB",
-                shape,
-                Placement("float64", (2, 1, 0)),
-                promises=(),
-                quick=line == "cube" and number in (0, 4),
-                note=SIZES_NOTE,
-            )
-            yield without_slow_peers(case)
+    shapes = [("cube", name, (extent,) * 3) for name, extent in CUBES.items()]
+    # Powers of two above the caches.
+    shapes += [
+        ("pow2", f"{1 << n}MiB", (1 << (17 + n) // 3, 1 << (18 + n) // 3, 1 << (19 + n) // 3))
+        for n in range(7, 13)
+    ]
+    for line, name, shape in shapes:
+        case = copy_case(
+            f"sizes/{line}/{name}",
+            shape,
+            Placement("float64", (2, 1, 0)),
+            quick=line == "cube" and name in ("1MiB", "16MiB"),
+            note=SIZES_NOTE,
+        )
+        yield without_slow_peers(case)
 
 
 # Small arrays
@@ -338,13 +366,13 @@ def _small_work(shape: tuple[int, ...], layout: Layout, count: int = 0) -> Work:
 def _tiny() -> Iterator[Case]:
     for name, (shape, layout) in _TINY.items():
         work = _small_work(shape, layout)
-        extents = "×".join(map(str, shape)) or "one element"
+        extents = "×".join(map(str, shape)) + " elements" if shape else "one element"
         yield Case(
             id=f"tiny/{name}",
             title=f"copyto {extents}" + (f" to {layout}" if "turned" in name else ""),
             note=_TINY_NOTE,
             work=work,
-            entries=_entries(work),
+            entries=in_shared_memory(work),
             promises=("copyto-tiny",),
             memory_bytes=needed_bytes(work),
         )
@@ -395,17 +423,16 @@ def _from_array(extent: int, layout: Layout) -> Iterator[Entry]:
     shared = {"layout": layout, "by_rank": tuple(map(int, np.argsort(layout)))}
 
     def source() -> dict[str, Any]:
-        return {"a": np.arange(float(extent**3)).reshape((extent,) * 3)}
+        return {"a": np.arange(float(extent**3)).reshape((extent,) * 3), **shared}
 
     def torch(module: ModuleType) -> dict[str, Any]:
         # clone is what `contiguous` does for a permuted tensor; it also copies one that is contiguous already.
-        fixed = {"t": module.from_numpy(source()["a"]), "memory_format": module.contiguous_format}
-        return {**fixed, **shared}
+        t = module.from_numpy(source()["a"])
+        return {"t": t, "memory_format": module.contiguous_format, **shared}
 
-    own = uses("from_array", make=source, **shared)
-    yield Entry("gridbuf", "from_array(a, layout=layout)", own)
+    yield Entry("gridbuf", "from_array(a, layout=layout)", uses("from_array", make=source))
     by_hand = "array(a.transpose(by_rank), order='C').transpose(layout)"
-    yield Entry("numpy", by_hand, uses("array", make=source, **shared))
+    yield Entry("numpy", by_hand, uses("array", make=source))
     clone = "t.permute(by_rank).clone(memory_format=memory_format).permute(layout)"
     yield Entry("torch", clone, torch)
     if layout in _GT4PY_PRESETS:
@@ -415,13 +442,14 @@ def _from_array(extent: int, layout: Layout) -> Iterator[Entry]:
 
 def _new() -> Iterator[Case]:
     for extent in (128, 256):
-        for layout in ((0, 1, 2), (1, 0, 2), (0, 2, 1), (2, 1, 0), (2, 0, 1), (1, 2, 0)):
-            moved = 2 * 8 * extent**3
+        for layout in _LAYOUTS:
             yield Case(
                 id=f"from_array/{extent}/{_name(layout)}",
                 title=f"from_array {extent}³ to {layout}",
                 note=_NEW_NOTE,
-                work=Work((extent,) * 3, values="arange", layout=layout, bytes_moved=moved),
+                work=Work(
+                    (extent,) * 3, values="arange", layout=layout, bytes_moved=16 * extent**3
+                ),
                 entries=tuple(_from_array(extent, layout)),
                 quick=extent == 128,
             )
@@ -433,6 +461,7 @@ CASES: tuple[Case, ...] = (
     *_in_cache(),
     *_matrix(),
     *_beyond_the_matrix(),
+    *_grids(),
     *_casts(),
     *_sizes(),
 )

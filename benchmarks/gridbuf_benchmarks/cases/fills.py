@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from gridbuf_benchmarks import memory
 from gridbuf_benchmarks.case import Case, Entry, Names, Work, uses
 from gridbuf_benchmarks.cases.allocation import touch
 from gridbuf_benchmarks.cases.copies import (
     CUBES,
     SIZES_NOTE,
-    arrays,
+    in_shared_memory,
     needed_bytes,
-    tensors,
     without_slow_peers,
     yardsticks,
 )
@@ -37,42 +34,17 @@ _SHAPE = (512, 512, 256)
 _VALUE = 1.5
 
 
-def _yardsticks(count: int, *, own: bool = False) -> Iterator[Entry]:
-    """Sets `count` bytes at the begin of the target; `own`: in separate memory, touched before."""
-    byte = 0x3F
-
-    def target() -> Any:
-        return np.full(count, 1, np.uint8) if own else memory.block("target", count)
-
-    def addresses() -> dict[str, Any]:
-        dst = target()
-        return {"to": dst.ctypes.data, "dst": dst, "expected": np.full(1, byte, np.uint8)}
-
-    def flat(module: ModuleType) -> dict[str, Any]:
-        words = target()[: count // 8 * 8].view(np.float64)
-        return {"flat": module.from_numpy(words), "dst": words, "expected": np.full(1, _VALUE)}
-
-    torch = Entry("torch_fill", f"flat.fill_({_VALUE})", flat, result="(expected, dst)")
-    names = uses("memset", "wake_helper", make=addresses, byte=byte, count=count)
-    return yardsticks("memset(to, byte, count", count, names, torch)
-
-
 def _in_place(id: str, title: str, work: Work, note: str, *, quick: bool = False) -> Case:
     work = replace(work, bytes_moved=work.array_bytes)
     assert work.values is not None
     element = np.asarray(work.values, dtype=work.dtype)
-    names = uses("copyto", make=partial(arrays, work), element=element)
     return Case(
         id=id,
         title=title,
         note=note,
         work=work,
-        entries=(
-            Entry("gridbuf", "copyto(dst, element)", names, result="dst"),
-            Entry("numpy", "copyto(dst, element)", names, result="dst"),
-            Entry("torch", f"dst.fill_({element.item()})", partial(tensors, work), result="view"),
-        ),
-        yardsticks=tuple(_yardsticks(work.array_bytes)),
+        entries=in_shared_memory(work, element),
+        yardsticks=tuple(yardsticks(work.array_bytes, fill=True)),
         quick=quick,
         memory_bytes=needed_bytes(work),
     )
@@ -92,30 +64,24 @@ def _fills() -> Iterator[Case]:
             title = f"fill {'×'.join(map(str, shape))} {dtype}, {name.replace('.', ' and ')}"
             quick = (dtype, name) == ("float32", "padded")
             yield _in_place(f"fill/{dtype}/{name}", title, work, _NOTE, quick=quick)
-    for number, extent in enumerate(CUBES):
+    for name, extent in CUBES.items():
         work = Work((extent,) * 3, values=_VALUE, target=Placement("float64", c_order))
-        id = f"sizes/fill/{1 << number}MiB"
-        yield without_slow_peers(_in_place(id, f"fill {extent}³ float64", work, SIZES_NOTE))
+        title = f"fill {extent}³ float64"
+        yield without_slow_peers(_in_place(f"sizes/fill/{name}", title, work, SIZES_NOTE))
 
 
 def _warm(
-    name: str,
-    title: str,
-    work: Work,
-    *entries: Entry,
-    note: str = _WARM_NOTE,
-    promised: bool = True,
-    quick: bool = False,
+    name: str, title: str, work: Work, *entries: Entry, note: str = _WARM_NOTE, quick: bool = False
 ) -> Case:
-    work = replace(work, bytes_moved=work.bytes_moved or work.array_bytes)
+    work = replace(work, bytes_moved=work.array_bytes)
     return Case(
         id=f"fill/warm/{name}",
         title=title,
         note=note,
         work=work,
         entries=entries,
-        yardsticks=tuple(_yardsticks(work.bytes_moved or 0, own=True)),
-        promises=("fill-full",) if promised else (),
+        yardsticks=tuple(yardsticks(work.array_bytes, fill=True, separate=True)),
+        promises=("fill-full",) if work.values else (),
         quick=quick,
         memory_bytes=6 << 30,
     )
@@ -130,46 +96,18 @@ def _names(function: str, shape: tuple[int, ...], dtype: str) -> Names:
     return names
 
 
-def _record(module: ModuleType) -> dict[str, Any]:
-    dtype = np.dtype([("id", "<i4"), ("wind", "<f4", (3,)), ("pressure", "<f8")])
-    element = np.zeros((), dtype)
-    element["id"], element["wind"], element["pressure"] = 7, (1.0, 2.0, 3.0), 1e5
-    names = {"shape": (512, 512, 32), "dtype": dtype, "element": element}
-    return {"full": module.full, **names, "pressure": lambda array: array["pressure"]}
-
-
 def _new() -> Iterator[Case]:
-    for function, dtype in (
-        ("full", "float64"),
-        ("full", "float32"),
-        ("full", "complex128"),
-        ("zeros", "float64"),
-    ):
+    for kind in ("full.float64", "full.float32", "full.complex128", "zeros.float64"):
+        function, dtype = kind.split(".")
         filled = function == "full"
         shape = (*_SHAPE[:2], _SHAPE[2] * 8 // np.dtype(dtype).itemsize)
         # Without a write, the others' zeros are a promise of the system's.
         call = "full(shape, value, dtype=dtype)" if filled else "touch(zeros(shape, dtype=dtype))"
         written = "" if filled else " and a write to every page"
-        yield _warm(
-            f"{function}.{dtype}",
-            f"{function} {'×'.join(map(str, shape))} {dtype}{written}, warm",
-            Work(shape, dtype, _VALUE if filled else 0.0),
-            *(
-                Entry(key, call, _names(function, shape, dtype))
-                for key in ("gridbuf", "numpy", "torch")
-            ),
-            promised=filled,
-            quick=(function, dtype) == ("full", "float64"),
-        )
-    # Records of 24 bytes; what is compared afterwards is one of their fields.
-    call = "pressure(full(shape, element, dtype=dtype))"
-    yield _warm(
-        "record",
-        "full 512×512×32 of records of 24 bytes",
-        Work((512, 512, 32), values=1e5, bytes_moved=24 * 512 * 512 * 32),
-        *(Entry(key, call, _record) for key in ("gridbuf", "numpy")),
-        promised=False,
-    )
+        title = f"{function} {'×'.join(map(str, shape))} {dtype}{written}, warm"
+        work, names = Work(shape, dtype, _VALUE * filled), _names(function, shape, dtype)
+        entries = (Entry(key, call, names) for key in ("gridbuf", "numpy", "torch"))
+        yield _warm(kind, title, work, *entries, quick=kind == "full.float64")
     # A field as stencils want it, whose padding has zeros only.
     shape = (510, 512, 80)
     names, dense = uses("full", shape=shape, value=_VALUE), "rows without padding"

@@ -93,7 +93,7 @@ _NOTE = (
     "One compiled stencil with origin and domain fixed, a halo of 3 in I and J; the fields are gridbuf's storages or arrays of "
     "gt4py.storage, each as its library lays out and places them for the backend. What differs is where their elements are: padding, "
     "alignment, the size of pages, and the distances of the fields. (The loops of gt:cpu_ifirst move their elements one by one, wherever "
-    "they begin: see unit_strides.py.) What is timed is {}; one call that is not timed wakes the threads. "
+    "they begin: see docs/explanation/layout.md.) What is timed is {}; one call that is not timed wakes the threads. "
     "Measured in three processes: the places of the fields there weigh as much as the difference of interest."
 )
 _STEP = (
