@@ -14,7 +14,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress
 
-from gridbuf_benchmarks import plot, report, results
+from gridbuf_benchmarks import plot, report, results, unit_strides
 from gridbuf_benchmarks.case import Case, WrongWork
 from gridbuf_benchmarks.cases import ALL_CASES, CHAPTERS, select
 from gridbuf_benchmarks.libraries import BASELINE, LIBRARIES, load
@@ -107,6 +107,12 @@ def _parser() -> argparse.ArgumentParser:
     add("programs", nargs="+", type=Path, help="given by the target")
     add("--quick", action="store_true", help="3 repetitions of 20 ms instead of 9 of 200 ms")
     add("--filter", default=".", metavar="REGEX", help="only benchmarks whose name matches")
+    text = "what alignment is worth to GT4Py's stencils, by how they are compiled"
+    add = commands.add_parser(
+        "unit-strides", help=text, description=unit_strides.__doc__
+    ).add_argument
+    text = "which domains (some: 64×64×60 in the caches, and 128×128×80)"
+    add("--cases", choices=["all", "some"], default="some", help=text)
     return parser
 
 
@@ -126,6 +132,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> int:
     if options.command == "cpp":
         return _cpp(options)
+    if options.command == "unit-strides":
+        return unit_strides.run(options.cases)
     if options.command == "compare":
         old, new = results.read(options.old), results.read(options.new)
         report.show_markdown(report.comparison(old, new))
