@@ -129,7 +129,7 @@ class Descriptor:
 
     @property
     def sides(self) -> frozenset[str]:
-        """Who can reach this memory by what the interface says: "host", "device" or both."""
+        """The sides that can reach this memory, as the interface says: "host", "device" or both."""
         if self.device[0] == CPU:
             return frozenset({"host"})
         return frozenset({"host", "device"} if self.is_host else {"device"})

@@ -1,4 +1,4 @@
-// What leaves a storage: the buffer protocol, ndarrays, capsules; and who waits for what.
+// What leaves a storage: the buffer protocol, ndarrays, capsules; and the order of accesses.
 //
 // All but the buffer protocol leaves through a Buffer over one side's memory, whose owner counts as
 // an export. gridbuf.python.buffer describes the memory.
