@@ -39,7 +39,14 @@ class Picture:
         self.parts.append(f"<{tag}{_written(attributes)}/>")
 
     def text(
-        self, x: float, y: float, words: str, *, size: int = TEXT, bold: bool = False, **more: object
+        self,
+        x: float,
+        y: float,
+        words: str,
+        *,
+        size: int = TEXT,
+        bold: bool = False,
+        **more: object,
     ) -> None:
         if words:
             weight = {"font_weight": "bold"} if bold else {}
@@ -57,7 +64,7 @@ class Picture:
     def arrow(self, path: str, end: tuple[float, float], turn: int, colour: str) -> None:
         """A line with a tip; `turn` is the direction of the tip in degrees, 0 to the right."""
         self.line(path, colour)
-        (x, y), place = end, f"translate({end[0]:g} {end[1]:g}) rotate({turn})"
+        place = f"translate({end[0]:g} {end[1]:g}) rotate({turn})"
         self.add("path", d="M -9 -5 L 0 0 L -9 5 z", fill=colour, transform=place)
 
     def dot(self, x: float, y: float) -> None:
@@ -223,7 +230,9 @@ def sync() -> Picture:
             picture.text(MARGIN, y + 206, "device", bold=True, size=13)
         picture.text(x, y + 16, f"{n + 1}  {title}", size=13, bold=True)
         code = {"font_family": MONO} if note.startswith("`") else {"fill": GREY}
-        picture.text(x, y + 35, note.strip("`"), size=11 if "font_family" in code else SMALL, **code)
+        picture.text(
+            x, y + 35, note.strip("`"), size=11 if "font_family" in code else SMALL, **code
+        )
         picture.text(x, y + 52, rest, size=SMALL, fill=GREY)
         side(x, y + 64, host)
         if copies:
@@ -290,7 +299,9 @@ def calls() -> Picture:
         left, start, end = 480, y(first) + 4, y(last) + height - 4
         middle, aim = (start + end) / 2, y(target) + height / 2
         picture.line(f"M {left - 10} {start} h 10 V {end} h -10", BROWN)
-        picture.arrow(f"M {left} {middle:g} H {right} V {aim:g} H {left - 4}", (left - 10, aim), 180, BROWN)
+        picture.arrow(
+            f"M {left} {middle:g} H {right} V {aim:g} H {left - 4}", (left - 10, aim), 180, BROWN
+        )
         picture.text(left + 10, middle - 28, "An exception here:", size=13, fill=BROWN)
         picture.text(left + 10, middle - 10, words, size=13, fill=BROWN)
 
