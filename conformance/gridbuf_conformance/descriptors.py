@@ -83,7 +83,7 @@ class Descriptor:
 
     `readonly` is None where the interface cannot say; `is_copy` is True where it says that this export is
     a copy; `device` is DLPack's (type, id), for the CUDA array interface (2, 0) until a driver says more;
-    `stream` is what that interface names, None for no pending work; `is_raw` marks memory exported as plain bytes,
+    `stream` is the stream that the interface names, None for no pending work; `is_raw` marks memory exported as plain bytes,
     `is_indirect` arrays of pointers: neither is compared or walked.
     """
 

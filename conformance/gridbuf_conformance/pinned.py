@@ -139,7 +139,7 @@ def require_matches(
 ) -> None:
     """After lenient runs: raises KnownError for a record that matched nothing in any of them.
 
-    `judged` are further names of what was judged.
+    `judged` are further names of the target.
     """
     for side in {report.data["target"]["side"] for report in reports}:
         names = {report.data["target"]["name"] for report in reports}

@@ -97,7 +97,7 @@ def is_named(value: Operand) -> bool:
 
 
 def read(value: Operand, side: Side, dims: tuple[str, ...]) -> Any:
-    """The operand as an array in the order of `dims`; a number as it is. Copies a host storage that a device needs."""
+    """The operand as an array in the order of `dims`; a number unchanged. Copies a host storage that a device needs."""
     if not is_array(value):
         return value
     if side == "device" and is_storage(value) and _sides(value) == HOST:
