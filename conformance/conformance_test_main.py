@@ -7,7 +7,7 @@ from gridbuf_conformance.cli import main
 
 
 def reports() -> list[str]:
-    """The JUnit report is the test's own; the page lies among the test's other outputs."""
+    """The JUnit report is the test's own; the page is among the test's other outputs."""
     paths = []
     if junit := os.environ.get("XML_OUTPUT_FILE"):
         paths.append(junit)

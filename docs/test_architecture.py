@@ -1,4 +1,4 @@
-"""docs/architecture.md is true: the diagram is what Bazel's query says, its limit holds, and the walks name files that exist."""
+"""docs/architecture.md is true: the diagram is the output of Bazel's query, its limit holds, and the walks name files that exist."""
 
 import pathlib
 import re

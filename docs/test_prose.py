@@ -24,7 +24,12 @@ PHRASES = {
     r"lent|lends?|lending": "export, pass",
     r"(?<!-)beside": "next to, besides",
     r"(?<!there )(?:is|are|was|were) no (?!longer|more|less|greater|smaller|larger|later|other)": "is not a",
-    r"guests?|accused|convict(?:s|ed)?": "the library under test",
+    r"guests?|accused|accus(?:e|es|ation)|convict(?:s|ed)?|guilty|blame[ds]?": "the library under test",
+    r"whom|anybody|everybody|who(?: else)? (?:is|are|was|has|can|may|must|waits|frees|owns|holds|uses|writes|reads|says|sends|knows)": (
+        "name the noun: the user, the caller, the current side"
+    ),
+    r"(?<!hull )lies(?! on\b)|stands(?! for\b)": "is, has",
+    r"speed of memory": "a measured ratio with its case",
 }
 
 

@@ -1,4 +1,4 @@
-"""The code in README.md and docs/ is a region of a file that the tests run: what is printed is what works.
+"""The code in README.md and docs/ is a region of a file that the tests run: the printed code is tested code.
 
 A fenced block preceded by `<!-- snippet: FILE#REGION -->` must equal the lines between `# [REGION]` and `# [/REGION]` (`//` in C++, `!` in Fortran).
 """
@@ -49,7 +49,7 @@ def test_snippet_is_the_region_it_names(document, path, name, code):
 
 
 def launcher(ranks: int) -> list[str]:
-    """What starts a program on so many ranks: the launcher that is installed next to this Python, with mpi4py's MPI."""
+    """The command that starts a program on so many ranks: the launcher that is installed next to this Python, with mpi4py's MPI."""
     mpiexec = pathlib.Path(sys.prefix) / "bin/mpiexec"
     if not mpiexec.exists():
         pytest.skip(
@@ -59,7 +59,7 @@ def launcher(ranks: int) -> list[str]:
 
 
 def run(program, tmp_path):
-    """Runs it as a user does: a fresh interpreter in an empty folder (what GT4Py compiles and what is drawn goes there)."""
+    """Runs it as a user does: a fresh interpreter in an empty folder (compiled stencils and pictures go there)."""
     ranks = RANKS.search(program.read_text())
     # `-m mpi4py` ends all ranks when one of them raises, where the others would wait for it.
     options = ("-m", "mpi4py") if ranks else ()

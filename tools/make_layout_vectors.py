@@ -295,7 +295,7 @@ def whole(request: Json, dims: Sequence[str], halo: Sequence[Sequence[int]]) -> 
 
 
 def sliced(axis: Axis, key: slice) -> Axis:
-    """Python slices the table; a reversed slice swaps what lies before the domain and what after it."""
+    """Python slices the table; a reversed slice swaps the parts before and after the domain."""
     halo, lower = axis.halo[key], axis.lower[key]
     if (key.step or 1) < 0:
         lower = tuple(h and not low for h, low in zip(halo, lower))

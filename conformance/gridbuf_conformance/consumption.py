@@ -55,7 +55,7 @@ class Consumption:
 
     @property
     def error(self) -> ErrorInfo:
-        """What was raised; raises LookupError where the export was taken."""
+        """The exception of the consumer; raises LookupError where the consumer took the export."""
         error = self.info.error or (_WRAPPED if self.is_wrapped else None)
         if error is None:
             raise LookupError("nothing was raised")

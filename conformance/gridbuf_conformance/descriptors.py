@@ -83,7 +83,7 @@ class Descriptor:
 
     `readonly` is None where the interface cannot say; `is_copy` is True where it says that this export is
     a copy; `device` is DLPack's (type, id), for the CUDA array interface (2, 0) until a driver says more;
-    `stream` is what that interface names, None for no pending work; `is_raw` marks memory exported as plain bytes,
+    `stream` is the stream that the interface names, None for no pending work; `is_raw` marks memory exported as plain bytes,
     `is_indirect` arrays of pointers: neither is compared or walked.
     """
 
@@ -129,7 +129,7 @@ class Descriptor:
 
     @property
     def sides(self) -> frozenset[str]:
-        """Who can reach this memory by what the interface says: "host", "device" or both."""
+        """The sides that can reach this memory, as the interface says: "host", "device" or both."""
         if self.device[0] == CPU:
             return frozenset({"host"})
         return frozenset({"host", "device"} if self.is_host else {"device"})

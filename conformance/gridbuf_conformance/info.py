@@ -1,7 +1,7 @@
 """What a worker measures, as dataclasses that survive JSON: the measurer fills them, the judge reads them.
 
 `to_json` leaves out fields that are None, `from_json` restores the defaults, so that a field that was not measured
-costs nothing on the wire. A field named `error` says what was raised instead of an answer. `Entries` are the
+costs nothing on the wire. A field named `error` has the exception that was raised instead of an answer. `Entries` are the
 integers behind a pointer: None for NULL, `UNMAPPED` where no memory is mapped.
 """
 
@@ -451,7 +451,7 @@ class CapsuleLifeInfo:
 
 @dataclass
 class LossInfo:
-    """A survivor whose memory was gone, and after what was dropped."""
+    """A survivor whose memory was gone, and the drop that preceded."""
 
     dropped: str
     survivor: str
@@ -547,7 +547,7 @@ class TensorCounts:
 
 @dataclass
 class ExportInfo:
-    """What was seen of one exporter up to one moment; an interface fills the fields that it has.
+    """The observations of one exporter up to one moment; an interface fills the fields that it has.
 
     `calls` are the keywords of each `__dlpack__` call, `free` says whether the memory was given back.
     """
@@ -635,7 +635,7 @@ def from_json(kind: Callable[..., _T], raw: Mapping[str, Any]) -> _T:
 
 @cache
 def _readers(kind: Any) -> dict[str, Callable[[Any], Any]]:
-    """How the fields that hold infos are read; the others are what JSON gives."""
+    """How the fields that hold infos are read; other fields are the values of the JSON."""
     hints = get_type_hints(kind)
     found = {name: _reader(hints[name]) for name in _names(kind)}
     return {name: reader for name, reader in found.items() if reader is not None}

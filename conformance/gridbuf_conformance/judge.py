@@ -92,7 +92,7 @@ STEP_RULES: MappingProxyType[str, tuple[str, ...]] = MappingProxyType(
 def judge(
     observation: Observation, plan: Plan | None, rule_ids: Iterable[str]
 ) -> dict[str, Verdict]:
-    """One verdict for each of `rule_ids`; the observation is what `measure.observe` returned for `plan`.
+    """One verdict for each of `rule_ids`; the observation is the result of `measure.observe` for `plan`.
 
     Raises KeyError for an id that the catalogue does not have or does not judge.
     """

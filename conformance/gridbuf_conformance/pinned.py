@@ -1,7 +1,7 @@
 """Failures on record in one run: what the replay of each pinned plan comes to, and what that excuses.
 
-`Pinned` stands between the judge and the tally of one rule. It sees every verdict of the rule, the pinned
-plans' first, and hands on what the report is to hold: XFAIL, XPASS, or the verdict as it is (`known` has the
+`Pinned` is between the judge and the tally of one rule. It sees every verdict of the rule, the pinned
+plans' first, and hands on what the report is to hold: XFAIL, XPASS, or the unchanged verdict (`known` has the
 rules in words).
 """
 
@@ -139,7 +139,7 @@ def require_matches(
 ) -> None:
     """After lenient runs: raises KnownError for a record that matched nothing in any of them.
 
-    `judged` are further names of what was judged.
+    `judged` are further names of the target.
     """
     for side in {report.data["target"]["side"] for report in reports}:
         names = {report.data["target"]["name"] for report in reports}

@@ -109,7 +109,7 @@ def check_plans(
     """Judges a producer on exactly these plans; nothing is drawn or shrunk. Raises as
     `check_producer`.
 
-    `profile` is what the report calls the run.
+    `profile` is the name of the run in the report.
     """
     run = Run(catalogue.select(rules), shown(producer), profile, 0, EventLog(on_event))
     with opened(producer, isolate, time_limit_s) as worker:

@@ -1,4 +1,4 @@
-"""The state of one run: what was asked, verdicts by rule, failures on record, events.
+"""The state of one run: options, verdicts by rule, failures on record, events.
 
 A rule's outcome is the worst of its verdicts. What a run asks is decided elsewhere: `producer_run` and
 `consumer_run` draw plans, `shrink` makes failures small.
@@ -199,7 +199,7 @@ class Run:
         return simplest_plan(worker.description.capabilities)
 
     def remember(self, plan: Plan, result: Result) -> None:
-        """Keeps what a plan came to, but not what was measured: a hundred kilobytes each time."""
+        """Keeps the verdicts of a plan, but not its measurements, which are a hundred kilobytes for each plan."""
         self.answers[plan] = Result(result.kind, reason=result.reason)
         self._kinds[result.kind] += 1
         self._unforeseen[result.kind] += plan not in self._pinned
@@ -240,7 +240,7 @@ class Run:
     # -- failures on record ------------------------------------------------------------
 
     def replay_known(self, worker: Any, known: KnownFailures) -> None:
-        """Asks the pinned plans of what is on record for this library; raises KnownError for
+        """Runs the pinned plans of the records of this library; raises KnownError for
         records that match nothing, unless they are to be looked at leniently.
         """
         description = worker.description

@@ -1,7 +1,7 @@
 """Which versions a known failure speaks of: specifiers such as `>=2.0,!=2.1.*,<3`, as in PEP 440.
 
 Written here rather than taken from `packaging`: that would be one more dependency of a suite that must
-install anywhere, for the one question whether a version is in a range. The tests hold both side by side.
+install anywhere, only to decide whether a version is in a range. The tests hold both side by side.
 Left out are `===` and local parts in a specifier; a version's own local part ("2.13.0+cpu") says nothing
 about its range. Pre-releases are in a range if their number is: a failure of 2.0rc1 is one of `>=2.0rc1`.
 """

@@ -36,7 +36,7 @@ class Tally:
         return verdict
 
     def record(self, plan: Plan | None, verdict: Verdict) -> None:
-        """Takes in a verdict as it is."""
+        """Adds a verdict without a change."""
         self.outcomes[verdict.outcome] += 1
         if verdict.note:
             self.notes.setdefault(verdict.outcome, Counter())[verdict.note] += 1

@@ -54,7 +54,7 @@ def one_line(value: object) -> str:
 def shorten(text: str, limit_chars: int) -> str:
     """At most about `limit_chars` characters of `text`: its beginning and its end.
 
-    What was left out is counted, unless the limit is too small for that.
+    The omitted part is counted, unless the limit is too small for that.
     """
     if len(text) <= limit_chars:
         return text

@@ -6,7 +6,7 @@ messages are JSON with their length before them, one answer for each request. Th
 standard output is free for its own use. The worker writes its current step to a shared page
 (`steps`), which outlives it.
 
-The worker holds no opinion: what it answers is what it saw. `serve` is all of it; `answer` is the
+The worker does not judge: it answers with its observations. `serve` is the whole loop; `answer` is the
 same for the path without isolation.
 """
 

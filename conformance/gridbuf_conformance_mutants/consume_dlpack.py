@@ -76,7 +76,7 @@ class BelievesEveryStride(Importer):
 
 @wrong("DL-13")
 class ReadsTheShapeOfScalars(Importer):
-    """The first extent is read before anybody looks at ndim."""
+    """The first extent is read before ndim is checked."""
 
     def shape_of(self, tensor: Tensor) -> tuple[int, ...]:
         first = tensor.shape[0] if tensor.shape else 0

@@ -1,6 +1,6 @@
 """What makes a consumer of the zoo: a callable with the exact rules that its defect must break.
 
-Consumers run through the worker like anybody's: the suite is given `package.module:Name` and calls
+Consumers run through the worker like any other consumer: the suite is given `package.module:Name` and calls
 what it finds there. Nothing in the suite knows them.
 """
 

@@ -510,7 +510,7 @@ class CapsuleOfAnotherDevice(_EditedTensor):
 
 @faulty("DP-11")
 class AlwaysVersioned(Base):
-    """A versioned capsule for those who did not ask for one."""
+    """A versioned capsule for consumers that did not ask for one."""
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None) -> object:
         return super().__dlpack__(

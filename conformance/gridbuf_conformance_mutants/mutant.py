@@ -1,6 +1,6 @@
 """What makes a mutant: a whole producer with one defect, and the exact rules that the defect must break.
 
-A mutant runs through the worker like anybody's library. Nothing in the suite knows it, nothing is patched.
+A mutant runs through the worker like any other library. Nothing in the suite knows it, nothing is patched.
 """
 
 from __future__ import annotations

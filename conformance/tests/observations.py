@@ -104,7 +104,7 @@ def place(info: dict[str, Any], path: str, value: Any) -> None:
 
 
 def remove(info: dict[str, Any], path: str) -> None:
-    """Takes away what stands at a dotted path."""
+    """Removes the value at a dotted path."""
     head, _, last = path.rpartition(".")
     for key in head.split(".") if head else ():
         info = info[key]

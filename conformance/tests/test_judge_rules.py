@@ -192,7 +192,7 @@ def view_with_the_strides_of_the_base(observation: dict[str, Any]) -> None:
     place(observation, "view.ai.fields.strides", describe(None))
 
 
-# Rule → (plan, [(path, what stands there instead)], or a function that spoils the observation).
+# Rule → (plan, [(path, the value that replaces it)], or a function that spoils the observation).
 SPOILED: dict[str, tuple[str, Any]] = {
     "AI-01": ("matrix", [("root.ai", {"value": {**FOREIGN, "callable": True}})]),
     "AI-02": ("matrix", [("root.ai.fields.version", REMOVED)]),

@@ -1,4 +1,4 @@
-"""Objects that are unusual and legal break nothing: a false accusation is the worst defect of a judge.
+"""Objects that are unusual and legal break nothing: a false failure is the worst defect of a judge.
 
 `ODDITIES` lists what arrays may look like (no dimensions, no elements behind NULL, strides that carry no meaning,
 strides of zero and below, other byte orders, padded records, read-only pages, odd addresses, offsets …); each is

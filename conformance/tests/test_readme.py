@@ -1,4 +1,4 @@
-"""The README is true: its code is the example's, and its output is what the command prints."""
+"""The README is true: its code is the example's, and its output is the command's."""
 
 from __future__ import annotations
 

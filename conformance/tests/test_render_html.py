@@ -65,7 +65,7 @@ def test_golden(name):
 @pytest.mark.parametrize("name", CASES)
 def test_the_page_is_whole_and_loads_nothing(name):
     found = structure_of(page_of(name))
-    assert len(found.ids) == len(set(found.ids)), "an id stands twice"
+    assert len(found.ids) == len(set(found.ids)), "an id is there twice"
     assert all(link.startswith("#") or link == "data:," for link in found.links)
     assert found.scripts == 2, "only the page's own scripts"
 

@@ -1,4 +1,4 @@
-!> A small model in Fortran: it owns a field with a halo, and has a kernel for fields of anybody.
+!> A small model in Fortran: it owns a field with a halo, and has a kernel for fields of any owner.
 !>
 !> What other languages see are procedures with bind(c). Arrays go through them as C descriptors
 !> (Fortran 2018, ISO_Fortran_binding.h), which hold address, extents and strides in bytes.

@@ -196,7 +196,7 @@ class BufferExporter(_BufferBase):
     def get_buffer(self, view: PyBuffer, flags: int) -> int | None:
         """Fill the struct for a request with these `PyBUF_*` flags, or raise. Set `obj` by `own(view)`.
 
-        What it returns is what C gets; None means 0.
+        C gets its result; None means 0.
         """
         raise NotImplementedError(f"{type(self).__name__} must define get_buffer")
 

@@ -6,7 +6,7 @@ The suite cannot follow a device pointer. One of two classes copies the bytes an
   text is below): a device that no driver knows, such as an emulated one, is judged through it;
 - `CudaAccess`, by the CUDA driver itself, for every producer without a table.
 
-`Devices` finds the one to use, at the first question that needs it. Without either, the rules that need the
+`Devices` selects one of them at the first question that needs it. Without either, the rules that need the
 answer of the device are UNTESTED.
 
 ```c

@@ -75,7 +75,7 @@ _release_buffer.restype = None
 
 
 class RefusedRequest(Exception):
-    """The exporter refused: `error` is what it raised, `obj_is_null` whether it left `view.obj` NULL."""
+    """The exporter refused: `error` is its exception, `obj_is_null` says whether it left `view.obj` NULL."""
 
     def __init__(self, error: BaseException, obj_is_null: bool) -> None:
         super().__init__(str(error))

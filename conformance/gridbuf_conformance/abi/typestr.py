@@ -19,7 +19,7 @@ class BadTypestr(ValueError):
 
 @dataclass(frozen=True)
 class Typestr:
-    """`order` is "<", ">" or "|"; `number` is what the digits say, `itemsize` bytes of one element.
+    """`order` is "<", ">" or "|"; `number` is the value of the digits, `itemsize` bytes of one element.
 
     A bit field ("t") counts bits and has no whole number of bytes: its `itemsize` is None. NumPy's "U"
     counts characters of four bytes where the spec speaks of bytes; NumPy is followed. The unit that NumPy

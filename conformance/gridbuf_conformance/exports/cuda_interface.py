@@ -67,7 +67,7 @@ class _DeviceBlock:
         self._finalizer.atexit = False  # type: ignore[misc]  # a property with a setter
 
     def is_unchanged(self) -> bool:
-        """Whether the device's bytes are what they were when they were exported."""
+        """Whether the device's bytes are unchanged since the export."""
         self._access.synchronize()
         self._access.copy(self._host.low, self.low, self._length, 1)
         return self._host.bytes() == self._before

@@ -233,7 +233,7 @@ _PLAIN_RULES = (
     *("DL-14", "DL-19", "DL-21"),
 )
 _LIFE = ("DP-08", "DP-09", "DP-31", "DL-19")
-"""Who frees what, and how often: asked of refusals, too."""
+"""Rules on releases: how often each object is released. They are judged on refusals, too."""
 
 
 def _variant(name: str, rule: str, expects: str, about: str, **more: Any) -> DLPackVariant:

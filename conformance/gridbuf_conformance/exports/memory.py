@@ -124,7 +124,7 @@ class Block(Pages):
         return bool(self.low <= address < self.high)
 
     def is_unchanged(self) -> bool:
-        """Whether every byte, those around the array included, is what it was when it was exported.
+        """Whether every byte, those around the array included, is unchanged since the export.
 
         Opens the pages again if an exporter has closed them.
         """

@@ -100,7 +100,7 @@ class ObservedExport:
         self.block = block
 
     def info(self) -> ExportInfo:
-        """What was seen so far, without addresses: counters, keywords, states."""
+        """The observations so far, without addresses: counters, keywords, states."""
         return ExportInfo()
 
     def was_asked(self) -> bool:
@@ -110,7 +110,9 @@ class ObservedExport:
 
     def is_free(self) -> bool:
         """Whether the consumer has released the memory: it must not be used any more."""
-        raise NotImplementedError(f"{type(self).__name__}.is_free() must say who holds the memory")
+        raise NotImplementedError(
+            f"{type(self).__name__}.is_free() must say whether the consumer released the memory"
+        )
 
     def forget(self) -> None:
         """Drops the suite's own references to the exporter and to what it handed out."""

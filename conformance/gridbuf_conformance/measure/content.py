@@ -25,7 +25,7 @@ def mapping_info(found: dict[str, Descriptor], memory: Memory) -> dict[str, Mapp
     """For each interface's array: is its first element there, all of it readable, all of it writable.
 
     By the system's map for what the host can read, by the driver's word for the rest. Where an interface speaks
-    of a device, `pointer` is what the driver says of the first address. Empty arrays have no entry.
+    of a device, `pointer` is the driver's answer for the first address. Empty arrays have no entry.
     """
     info: dict[str, MappingInfo] = {}
     on_devices = any(array.device[0] != CPU for array in found.values())

@@ -29,7 +29,7 @@ _SLOW_MILLISECONDS = 5
 def use_entries(
     obj: Any, value: Any, info: DataInterfaceInfo, memory: Memory, *, write: bool
 ) -> None:
-    """Uses each entry of a data interface as a consumer does, and adds what was seen to `info`.
+    """Uses each entry of a data interface as a consumer does, and adds the observations to `info`.
 
     `value` is the dict and `info` what `data_interface_info` said of it. Each entry gains the outcome of its hooks
     and, as `walk`, its content after `acquire`; with two entries and `write`, `info.passed_on` says for

@@ -219,7 +219,7 @@ def _prototype(device: list[int], dtype: tuple[int, int]) -> tuple[Tensor, Any]:
 
 
 def _allocated(table: ExchangeTable, device: list[int], memory: Memory) -> CapsuleInfo:
-    """A new tensor of two by three float32: what it says of itself, and what was reported."""
+    """A new tensor of two by three float32: its fields, and the reported errors."""
     prototype, shape = _prototype(device, _FLOAT32)
     enter("dx:allocate")
     answer = table.allocate(prototype)

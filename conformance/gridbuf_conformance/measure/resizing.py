@@ -4,7 +4,7 @@ Types that can grow or close do so through a handful of well-known methods. Each
 object without exports, so that operations that the type cannot do anyway are left out; then on one that exports
 its memory. Methods that take an extent first grow the object beyond the size from which the allocator maps
 each block for itself: such a block is unmapped when it is freed, which the map of the process proves. glibc
-raises that size by itself up to 32 MiB; `_map_large_blocks` pins it to its usual start.
+raises that size up to 32 MiB without a request; `_map_large_blocks` pins it to its usual start.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Info on streams: is the one that an interface names alive, and does an export wait for the work on it?
+"""Info on streams: is the stream that an interface names alive, and does an export wait for the work on it?
 
 Work is kept pending on purpose: a slow fill is put on a stream, then the array is exported and read as a consumer
 would. Old bytes mean that the consumer was not ordered after the work. The stream belongs to the suite if
-the producer can be told to work on it (`Producer.on_stream`), else the one that the array itself names.
+the producer can be told to work on it (`Producer.on_stream`), else the stream that the array itself names.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ ENTRY_POINT_GROUP = "gridbuf_conformance.producers"
 class Entry:
     """One producer by name.
 
-    `target` is what a worker loads and `needs` the import name of the library. `also` has the import names that the
+    `target` is loaded by a worker, and `needs` is the import name of the library. `also` has the import names that the
     producer needs and the library does not. `install` is the command that installs them all. `needs_gpu` says that
     the producer makes nothing without a CUDA device. `rules` is the default selection of rules: a library whose
     plain arrays are NumPy arrays is judged by the allocation, not by the exports.
@@ -479,7 +479,7 @@ def names() -> tuple[str, ...]:
 
 
 def load(name: str) -> Any:
-    """Import a producer class by name: the one function here that imports the library (worker's use).
+    """Import a producer class by name: no other function here imports the library (worker's use).
 
     Raises UnknownProducer, NotInstalled, and whatever the library's own import raises.
     """

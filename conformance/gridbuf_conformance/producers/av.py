@@ -1,6 +1,6 @@
 """PyAV's planes: the pixels of one plane of a video frame, rows padded to the decoder's liking.
 
-The buffer exports the plane as it lies, padding included and as bytes; DLPack exports the pixels. Pixels of one byte
+The buffer exports the plane as bytes, padding included; DLPack exports the pixels. Pixels of one byte
 are asked for, where both are the same elements.
 """
 

@@ -1,6 +1,6 @@
 """What all built-in producers share: one place that declines plans, and the helper for view operations.
 
-A built-in producer declares its `capabilities`, which is what plans are drawn from; the same declaration
+A built-in producer declares its `capabilities`, from which plans are drawn; the same declaration
 answers every plan outside it, so that what a producer says it can do and what it declines cannot differ.
 """
 

@@ -84,7 +84,7 @@ class ScalarProducer(HostProducer):
     """NumPy's scalars, such as `numpy.float64(1)`: immutable, with the interfaces of an array of no dimensions.
 
     What `__array_interface__` describes is a temporary array; whether it says that a temporary can be written is
-    not judged, so that by default the scalars answer for where it lies and for their buffers. `numpy.bytes_`
+    not judged, so that by default the scalars answer for its address and for their buffers. `numpy.bytes_`
     is left out: its buffer is that of `bytes`.
     """
 

@@ -1,7 +1,7 @@
 """Reports as JUnit XML: one test suite a library, one test case a rule.
 
 Outcomes map to what build servers know: a broken MUST, a crash or a hang is a `failure`, an error of the
-suite itself an `error`, what was not judged is `skipped` with its reason, and an advisory passes with its
+suite itself an `error`, a rule that was not judged is `skipped` with its reason, and an advisory passes with its
 text in `system-out`, so that a SHOULD never turns a build red.
 """
 

@@ -1,4 +1,4 @@
-// gridbuf.interface.buffer: answers to requests of the buffer protocol (PEP 3118; PB-01 … PB-34),
+// gridbuf.interface.buffer: answers to requests of the buffer protocol (PEP 3118; PB-01 … PB-35),
 // and the check of a Py_buffer that an exporter filled in.
 //
 // A consumer requests a buffer with a set of flags. They name what it can handle (strides, a

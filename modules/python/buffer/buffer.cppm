@@ -589,7 +589,7 @@ Foreign read_array_dict(PyObject* dict, PyObject* self);
 Foreign read_cuda_dict(PyObject* dict, PyObject* self);
 /// A `__gt_data_interface__` or a dict of that form; `side` nothing: the host's if there is one.
 /// Acquires; the result's keep_alive releases when it goes. The dict is read again from `source`
-/// afterwards, where it came from, as acquiring may move memory; null: it stays as it is.
+/// afterwards, where it came from, as acquiring may move memory; null: it stays unchanged.
 Foreign read_data_dict(PyObject* dict, PyObject* self, std::optional<DeviceType> side,
                        PyObject* source);
 /// Whether the dict has an entry of a side.

@@ -1,4 +1,4 @@
-// The memory behind a Buffer: its kind, its stream, and who has to wait for whom.
+// The memory behind a Buffer: its kind, its stream, and the order of accesses.
 
 module;
 

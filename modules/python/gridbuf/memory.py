@@ -1,7 +1,7 @@
 """Host memory: what is in use, what is kept, and the settings.
 
 Arrays below 2 MiB come from the C library. Longer ones have private pages: transparent huge pages where the system allows them,
-kept for the next array of that length when their array is freed, touched by several threads where zeros come from the kernel, and with
+kept for a later array of about that length when their array is freed, touched by several threads where zeros come from the kernel, and with
 starts that are spread over the cache sets. This module shows and sets that. You need not call anything here.
 
 Three variables set the same at the start of the process: `GRIDBUF_CACHE_LIMIT_BYTES`, `GRIDBUF_HUGE_PAGES`
@@ -88,7 +88,7 @@ class Options(TypedDict):
 
 
 class AllocationInfo(TypedDict):
-    """Where the memory of an array is and how it was allocated; None is what gridbuf does not
+    """Where the memory of an array is and how it was allocated; None means that gridbuf does not
     know.
 
     Attributes

@@ -55,7 +55,7 @@ void deallocate(PyObject* self) {
 PyTypeObject* type_of(StorageKind kind) {
   PyTypeObject* const type = types_by_kind[static_cast<std::size_t>(kind)];
   if (type != nullptr) return type;
-  // C++ code below may make a storage before anybody imported the package.
+  // C++ code below may make a storage before the package is imported.
   steal(PyImport_ImportModule("gridbuf.storage"));
   return types_by_kind[static_cast<std::size_t>(kind)];
 }

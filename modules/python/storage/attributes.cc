@@ -302,7 +302,7 @@ py::object device_data(const StorageObject& object) {
   if (!storage.has(Side::kDevice)) return py::none();
   up_to_date(storage, Side::kDevice);
   py::object pointer = py::cast(DevicePointer{own_buffer(storage, object.dtype, Side::kDevice)});
-  // Nothing tells who uses the number, and how long.
+  // gridbuf cannot know the users of the number, nor how long they use it.
   if (!storage.readonly()) storage.note_unknown_export(Side::kDevice);
   return pointer;
 }

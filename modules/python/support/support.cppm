@@ -402,7 +402,7 @@ bool can_cast(PyObject* from, PyObject* to, PyObject* casting);
 PyObject* unsafe_casting();
 PyObject* same_kind_casting();
 
-/// A 0-d ndarray that holds `value`, cast as `numpy.copyto` casts it; null stands for "unsafe", as
+/// A 0-d ndarray that holds `value`, cast as `numpy.copyto` casts it; null means "unsafe", as
 /// in numpy.full.
 py::object make_element(PyObject* dtype, PyObject* value, PyObject* casting = nullptr);
 

@@ -199,7 +199,7 @@ class ExchangeTable(ctypes.Structure):
 
 
 def exchange_table(kind: type) -> ExchangeTable:
-    """The table of a type, overlaid where it lies."""
+    """The table of a type, overlaid at its address."""
     capsule = kind.__dlpack_c_exchange_api__  # type: ignore[attr-defined]
     return ExchangeTable.from_address(_capsule_pointer(capsule, b"dlpack_exchange_api"))
 

@@ -1,4 +1,4 @@
-/* A malloc whose calls from one library fail on demand, that knows which of its blocks live, and that sees who writes to one
+/* A malloc whose calls from one library fail on demand, that knows which of its blocks live, and that sees the functions that write to one
    that does not: freed blocks are filled and kept for a while.
 
    Preloaded (LD_PRELOAD) into a process whose extension is to be tested without memory. Calls from everywhere else,
@@ -110,7 +110,7 @@ void free(void* block) {
   __libc_free(block);
 }
 
-/* Watches the library that lies at [first, last). */
+/* Watches the library at [first, last). */
 void failing_malloc_watch(uintptr_t first, uintptr_t last) {
   base = first;
   end = last;

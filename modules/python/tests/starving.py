@@ -174,7 +174,7 @@ _WRITTEN: Callable[[], int] = _no_count
 
 
 def extent_of(path: str) -> tuple[int, int]:
-    """Where a library lies."""
+    """The addresses of a library."""
     with open("/proc/self/maps", encoding="ascii") as maps:
         ranges = [line.split()[0].split("-") for line in maps if line.rstrip().endswith(path)]
     return min(int(low, 16) for low, _ in ranges), max(int(high, 16) for _, high in ranges)

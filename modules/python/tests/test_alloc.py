@@ -580,7 +580,7 @@ def test_get_dims_falls_back_to_the_annotation() -> None:
 
 
 def padding_bytes(array: np.ndarray) -> bytes:
-    """What lies between the elements of a plain array, up to the end of its allocation."""
+    """The bytes between the elements of a plain array, up to the end of its allocation."""
     size = array.base.plan.total_bytes
     everything = np.frombuffer(ctypes.string_at(array.ctypes.data, size), np.uint8)
     offsets = np.zeros(array.shape, np.int64)

@@ -27,7 +27,7 @@ class Planned(Exception):
 class Fake:
     """An array of another library that writes down what is done to it, and raises where it was told to.
 
-    `acquire` moves its memory, as it may: who did not read the interface again has the old one.
+    `acquire` moves its memory, as it may: a caller that did not read the interface again has the old address.
     """
 
     def __init__(self, name, log, raises=()):

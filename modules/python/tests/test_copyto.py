@@ -1,4 +1,4 @@
-"""`gridbuf.copyto`: who may take part, what is refused and how, warnings, devices, threads. Bytes: test_copyto_random.py."""
+"""`gridbuf.copyto`: accepted operands, refusals, warnings, devices, threads. Bytes: test_copyto_random.py."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gridbuf import memory
 NUMBERS = np.arange(12.0).reshape(3, 4)
 
 
-# ---- Who takes part. ----
+# ---- Accepted operands. ----
 
 
 def targets() -> dict[str, Callable[[], tuple[Any, Callable[[Any], np.ndarray]]]]:
@@ -486,7 +486,7 @@ def test_nothing_is_left_behind() -> None:
     assert memory.statistics()["live_bytes"] == before
 
 
-# ---- Who else copies through it. ----
+# ---- Other functions that copy through it. ----
 
 
 @pytest.mark.parametrize("to", ["f4", "i8", ">f8", "c8", "?"])

@@ -34,7 +34,7 @@ def hull(shape: list[int], strides: list[int], itemsize: int) -> tuple[int, int]
 
 
 def fits(shape: list[int], strides: list[int], itemsize: int, offset: int, length: int) -> bool:
-    """Whether an array is one that must come in: it lies in `length` bytes, and its size can be said."""
+    """Whether an array is one that must come in: it is inside `length` bytes, and its size can be said."""
     if math.prod(extent or 1 for extent in shape) * itemsize > MOST:
         return False
     if 0 in shape:

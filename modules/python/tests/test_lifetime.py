@@ -1,4 +1,4 @@
-"""Who keeps what alive, who frees it and when: exports, threads, the end of the interpreter, leaks."""
+"""Lifetimes, and the moment of each release: exports, threads, the end of the interpreter, leaks."""
 
 from __future__ import annotations
 

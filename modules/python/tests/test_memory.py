@@ -1,4 +1,4 @@
-"""Buffers in pinned, managed and device memory, on the emulated device: where they lie, what they export, who waits for whom."""
+"""Buffers in pinned, managed and device memory, on the emulated device: their addresses, exports and waits."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def values(buffer: gridbuf.Buffer) -> np.ndarray[Any, Any]:
     return buffer.copy(memory="host").to_numpy()
 
 
-# ---- Where a Buffer lies. ----
+# ---- The memory of a Buffer. ----
 
 
 @pytest.mark.parametrize("memory", KINDS)
@@ -351,7 +351,7 @@ def test_a_dead_stream_is_a_value_error() -> None:
         example("device").__dlpack__(stream=stream)
 
 
-# ---- Who waits for whom. ----
+# ---- Waits. ----
 
 
 def slow_fill(buffer: gridbuf.Buffer, byte: int, stream: int) -> None:

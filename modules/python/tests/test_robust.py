@@ -67,7 +67,7 @@ class Shrinking(list[Any]):
 
 
 class ShrinksList:
-    """An integer that empties the list it stands in."""
+    """An integer that empties the list that contains it."""
 
     def __init__(self, owner: list[Any]) -> None:
         self.owner = owner

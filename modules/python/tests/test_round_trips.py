@@ -92,7 +92,7 @@ TRIPS = [
     Trip("numpy.from_dlpack", "numpy", np.from_dlpack),
     Trip("memoryview", "builtins", memoryview),
     Trip("torch", "torch", with_torch),
-    # It takes dense memory on 64-byte boundaries as it is, in any order of dimensions.
+    # It takes dense memory on 64-byte boundaries without a copy, in any order of dimensions.
     Trip("jax", "jax", with_jax, alignment_size=1, writable=False),
     Trip("pyarrow.Tensor", "pyarrow", with_arrow_tensor),
     Trip(

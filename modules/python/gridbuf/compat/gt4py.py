@@ -5,13 +5,12 @@
 >>> field[3, 3, 0:1].ctypes.data % 64
 0
 
-The signatures, what they return (an ndarray; for GPU backends CuPy's) and which inputs they refuse are those of GT4Py 1.1 and 1.2. What
-differs is what one switches for:
+The signatures, what they return (an ndarray; for GPU backends CuPy's) and which inputs they refuse are those of GT4Py 1.1 and 1.2. The
+differences:
 
 * the layout follows the *names* in `dimensions`, whatever their order; GT4Py's ignores it;
 * alignment is that of gridbuf's presets: 64 bytes for `gt:cpu_ifirst`, which GT4Py leaves unaligned;
-* memory comes from gridbuf: huge pages, kept blocks, copies at the speed of memory; a shape too large to count is refused instead
-  of wrapping round.
+* memory comes from gridbuf: huge pages and kept blocks for large arrays; gridbuf refuses a shape whose size overflows.
 
 Everything else of `gt4py.storage` (`from_name`, `register`, `layout`, …) is GT4Py's own, imported when it is used. A layout that a
 program registered there is known here, too; a name that gridbuf has means gridbuf's preset (spec 2.3).
@@ -457,7 +456,7 @@ def _normalised(
 
 
 def _inside(extents: tuple[int, ...], aligned_index: Sequence[int] | None) -> Sequence[int] | None:
-    """The aligned index with 0 where it lies beyond the extent: GT4Py takes a model's (3, 3, 0) for fields of any extent."""
+    """The aligned index with 0 where it is beyond the extent: GT4Py takes a model's (3, 3, 0) for fields of any extent."""
     if aligned_index is None:
         return None
     try:

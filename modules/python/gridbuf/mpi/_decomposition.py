@@ -1,4 +1,4 @@
-"""Who holds which part of a grid."""
+"""The parts of a grid, one for each rank."""
 
 from __future__ import annotations
 

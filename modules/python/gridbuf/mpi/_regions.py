@@ -2,7 +2,7 @@
 
 Every neighbour is an *offset*: -1, 0 or 1 along each dimension that is cut. What goes to the neighbour at +1 fills its lower
 halo, so it is as wide as that: the last points of the domain. Along dimensions with offset 0, and those that are not cut, it
-is the domain: halos are sent by those who own the points, corners by the diagonal neighbour, all in one step.
+is the domain: the owners of the points send halos, the diagonal neighbours send corners, all in one step.
 """
 
 from __future__ import annotations

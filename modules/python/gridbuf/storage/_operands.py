@@ -4,7 +4,7 @@ An operand is a storage, an `Other` (an array of someone else's), or anything el
 NumPy to judge. An `Other` without names for its dimensions joins if its shape leaves no doubt, which `place` decides.
 
 Where the work is done follows from the storages (`side_of`): memory of the host on the host, memory of a device on the
-device; storages of both kinds decide by who is current. It is never done elsewhere because something is missing.
+device; storages of both kinds compute on the current side. It is never done elsewhere because something is missing.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def is_named(value: Operand) -> bool:
 
 
 def read(value: Operand, side: Side, dims: tuple[str, ...]) -> Any:
-    """The operand as an array in the order of `dims`; a number as it is. Copies a host storage that a device needs."""
+    """The operand as an array in the order of `dims`; a number unchanged. Copies a host storage that a device needs."""
     if not is_array(value):
         return value
     if side == "device" and is_storage(value) and _sides(value) == HOST:

@@ -1,4 +1,4 @@
-"""The picture of a storage for notebooks: the field with its halo, and each memory with who is current there.
+"""The picture of a storage for notebooks: the field with its halo, and each memory with its current side.
 
 Colours are those of the page (`currentColor`) and translucent ones over its background, so that the picture suits light and
 dark pages alike. Halos are drawn wide enough to be seen, so lengths are not to scale.
@@ -125,7 +125,7 @@ class _Drawn:
         return min(max(self.length * points / extent, _LEAST_HALO), _MOST_HALO)
 
 
-# The memory: a box for each side, and who is current.
+# The memory: a box for each side, and the current side.
 
 _MEMORY_X, _MEMORY_WIDTH, _MEMORY_HEIGHT = 270, 170, 48
 

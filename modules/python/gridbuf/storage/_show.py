@@ -1,8 +1,8 @@
 """How a storage looks: `repr` for terminals, `_repr_html_` for notebooks.
 
-Both say what a storage is (shape, dims, halo, layout, padding, alignment), where its memory lies and who is current
-there. Looking at a storage changes nothing and waits for nothing: values are shown only where the host can read them as
-they are, never brought from a device; so a storage can be looked at in a debugger, between any two steps.
+Both say what a storage is (shape, dims, halo, layout, padding, alignment), the place of its memory and the
+current side. Showing a storage changes nothing and waits for nothing: values are shown only where the host can read them
+without a copy from a device. So a debugger can show a storage between any two steps.
 
 The HTML is one piece with an SVG inside (`_picture`), without scripts, styles or other files.
 """

@@ -1,4 +1,4 @@
-"""Who holds what: parts, neighbours, shapes, refusals."""
+"""Parts of a grid: neighbours, shapes, refusals."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ def by_cuda_interface(storage: Any) -> None:
 
 
 def by_mark(storage: Any) -> None:
-    """The address was known before; who writes there says so himself."""
+    """The address was known before; the caller that writes there marks the write."""
     storage.host_to_device()
     of_interface(entry(storage, "gpu"), storage, on_device=True).fill_late(NEW)
     storage.set_device_modified()

@@ -1,4 +1,4 @@
-"""Random lives of storages against a model: whatever was written last, by anybody who said so, is what is read.
+"""Random lives of storages against a model: a read returns the last write that gridbuf knows of.
 
 The model is one array of values (`truth`), and for each side the set of points that it alone knows (`dirty`), in base
 coordinates. Hypothesis draws views, reads, writes, exports that are held and dropped, marks, synchronisations, copies,
@@ -59,7 +59,7 @@ LONG = settings(
 
 @dataclass(eq=False)
 class View:
-    """A storage, and where each of its elements lies in the base."""
+    """A storage, and the place of each element in the base."""
 
     storage: Any
     index: np.ndarray
@@ -305,7 +305,7 @@ class Model(RuleBasedStateMachine):
     def write_export(self, data: st.DataObject, value: int) -> None:
         """The holder looks at the storage first, because the export is not refreshed; then the holder writes.
 
-        While only his side is exported nothing has to be said. When both are, he says it.
+        While only one side is exported, no mark is necessary. When both sides are, the writer marks the write.
         """
         export = self.exports[self.chosen(data)]
         side, view = export.side, export.view
@@ -511,7 +511,7 @@ class ForgetsTouch(Model):
 
 
 class ForgetsAcquire(Model):
-    """A reader who takes the memory as it lies."""
+    """A reader of the memory without a synchronisation."""
 
     def shown(self, view: View, side: str) -> np.ndarray:
         described = entry(view.storage, ENTRY[side])
@@ -519,7 +519,7 @@ class ForgetsAcquire(Model):
 
 
 class SaysNothingWithBothExported(Model):
-    """A holder of an export who writes without a notice, while the other side is exported, too."""
+    """A holder of an export that writes without a mark, while the other side is exported, too."""
 
     def chosen(self, data: st.DataObject) -> int:
         """A number, not the export itself: Hypothesis keeps what it has drawn from, and the export would live on."""
