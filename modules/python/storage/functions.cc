@@ -7,6 +7,7 @@ module;
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -86,25 +87,26 @@ PyObject* restore_storage(PyObject*, PyObject* const* arguments, Py_ssize_t coun
   });
 }
 
-PyMethodDef functions[] = {
-    {"_storage_empty", method(Functions::empty), METH_FASTCALL | METH_KEYWORDS,
-     doc("_storage_empty")},
-    {"_storage_zeros", method(Functions::zeros), METH_FASTCALL | METH_KEYWORDS,
-     doc("_storage_zeros")},
-    {"_storage_ones", method(Functions::ones), METH_FASTCALL | METH_KEYWORDS, doc("_storage_ones")},
-    {"_storage_full", method(Functions::full), METH_FASTCALL | METH_KEYWORDS, doc("_storage_full")},
-    {"_storage_empty_like", method(Functions::empty_like), METH_FASTCALL | METH_KEYWORDS,
+/// The functions of the package gridbuf.storage, which imports them as "_storage_" and the name.
+PyMethodDef package_functions[] = {
+    {"empty", method(Functions::empty), METH_FASTCALL | METH_KEYWORDS, doc("_storage_empty")},
+    {"zeros", method(Functions::zeros), METH_FASTCALL | METH_KEYWORDS, doc("_storage_zeros")},
+    {"ones", method(Functions::ones), METH_FASTCALL | METH_KEYWORDS, doc("_storage_ones")},
+    {"full", method(Functions::full), METH_FASTCALL | METH_KEYWORDS, doc("_storage_full")},
+    {"empty_like", method(Functions::empty_like), METH_FASTCALL | METH_KEYWORDS,
      doc("_storage_empty_like")},
-    {"_storage_zeros_like", method(Functions::zeros_like), METH_FASTCALL | METH_KEYWORDS,
+    {"zeros_like", method(Functions::zeros_like), METH_FASTCALL | METH_KEYWORDS,
      doc("_storage_zeros_like")},
-    {"_storage_ones_like", method(Functions::ones_like), METH_FASTCALL | METH_KEYWORDS,
+    {"ones_like", method(Functions::ones_like), METH_FASTCALL | METH_KEYWORDS,
      doc("_storage_ones_like")},
-    {"_storage_full_like", method(Functions::full_like), METH_FASTCALL | METH_KEYWORDS,
+    {"full_like", method(Functions::full_like), METH_FASTCALL | METH_KEYWORDS,
      doc("_storage_full_like")},
-    {"_storage_as_storage", method(as_storage_function), METH_FASTCALL | METH_KEYWORDS,
+    {"as_storage", method(as_storage_function), METH_FASTCALL | METH_KEYWORDS,
      doc("_storage_as_storage")},
-    {"_storage_storage", method(storage_function), METH_FASTCALL | METH_KEYWORDS,
-     doc("_storage_storage")},
+    {"storage", method(storage_function), METH_FASTCALL | METH_KEYWORDS, doc("_storage_storage")},
+};
+
+PyMethodDef functions[] = {
     {"_restore_storage", method(restore_storage), METH_FASTCALL, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
@@ -183,6 +185,14 @@ py::object allocate_storage(const KindRequest& request) {
   return allocate_storage(request, has_padding(request.layout));
 }
 
-void add_storage_functions(PyObject* module) { check(PyModule_AddFunctions(module, functions)); }
+void add_storage_functions(PyObject* module) {
+  check(PyModule_AddFunctions(module, functions));
+  const py::object package = make_text("gridbuf.storage");
+  for (PyMethodDef& definition : package_functions) {
+    const std::string name = std::string("_storage_") + definition.ml_name;
+    const py::object function = steal(PyCFunction_NewEx(&definition, module, package.ptr()));
+    check(PyModule_AddObjectRef(module, name.c_str(), function.ptr()));
+  }
+}
 
 }  // namespace gridbuf::python::storages
