@@ -1,7 +1,9 @@
 """Sphinx's configuration. `build_site.py` makes the folder of sources that it is used with."""
 
 import importlib.util
-import logging
+import inspect
+import pydoc
+import re
 
 import gridbuf
 
@@ -58,7 +60,6 @@ maximum_signature_line_length = 100
 nitpicky = True
 nitpick_ignore_regex = [
     ("py:obj", ".*"),
-    ("py:class", r"gridbuf\.memory\.Options"),
     ("py:.*", r"(?!gridbuf).*"),
     ("py:.*", r"(?:gridbuf|gridbuf_conformance)\.(?:\w+\.)*_.*"),  # private names in signatures
     ("py:.*", r"gridbuf_conformance\.\w+\..*"),  # names of the suite that are not public
@@ -91,23 +92,17 @@ def fences_to_blocks(app, what, name, obj, options, lines):
     lines[:] = made
 
 
-DOCSTRINGS_FAIL = False
-"""Whether a docstring whose markup is wrong fails the build. To be True once all docstrings have been revised."""
-
-
-def is_a_failure(record: logging.LogRecord) -> bool:
-    """What of Sphinx's warnings `-W` is to see."""
-    # index.md names pages by patterns: a page that is added appears without an entry, and there may be none yet.
-    if "didn't match any documents" in str(record.msg):
-        return False
-    return DOCSTRINGS_FAIL or "docstring of" not in str(getattr(record, "location", ""))
+def text_from_class(app, what, name, obj, options, lines):
+    """An attribute without a text has the one of its class's section: slots and fields cannot have a docstring."""
+    if what != "attribute" or any(lines):
+        return
+    path, _, attribute = name.rpartition(".")
+    owner = pydoc.locate(path)
+    entry = rf"^(?:\w+, )*{attribute}(?:, \w+)* : .*\n((?:    .*\n?)+)"
+    if found := re.search(entry, inspect.getdoc(owner) or "", re.MULTILINE):
+        lines[:] = inspect.cleandoc("    " + found[1].strip()).splitlines()
 
 
 def setup(app):
-    for name in (
-        "sphinx.sphinx.directives.other",
-        "sphinx.sphinx.util.docutils",
-        "sphinx.docutils",
-    ):
-        logging.getLogger(name).addFilter(is_a_failure)
     app.connect("autodoc-process-docstring", fences_to_blocks)
+    app.connect("autodoc-process-docstring", text_from_class)
