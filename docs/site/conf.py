@@ -25,6 +25,12 @@ extensions = [
 
 myst_heading_anchors = 4  # the anchors that GitHub makes, so that links work in both places
 myst_enable_extensions = ["colon_fence"]
+myst_url_schemes = {
+    "http": None,
+    "https": None,
+    "mailto": None,
+    "test": "tests/{{path}}.html#{{fragment}}",  # the pages of build_site.write_tests
+}
 copybutton_exclude = ".linenos, .gp, .go"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
@@ -38,7 +44,8 @@ suppress_warnings = [
 # The site is the same without the optional peers.
 autodoc_mock_imports = [name for name in ("xarray",) if not importlib.util.find_spec(name)]
 autodoc_member_order = "bysource"
-autodoc_typehints = "signature"
+# One signature for each function, without types, as in NumPy's reference: the docstrings have the types.
+autodoc_typehints = "none"
 napoleon_use_ivar = (
     True  # "Attributes:" of a class describes its members, which are not listed a second time
 )
@@ -61,8 +68,6 @@ nitpicky = True
 nitpick_ignore_regex = [
     ("py:obj", ".*"),
     ("py:.*", r"(?!gridbuf).*"),
-    ("py:.*", r"(?:gridbuf|gridbuf_conformance)\.(?:\w+\.)*_.*"),  # private names in signatures
-    ("py:.*", r"gridbuf_conformance\.\w+\..*"),  # names of the suite that are not public
     ("cpp:.*", ".*"),
 ]
 
@@ -103,6 +108,14 @@ def text_from_class(app, what, name, obj, options, lines):
         lines[:] = inspect.cleandoc("    " + found[1].strip()).splitlines()
 
 
+def as_called(app, what, name, obj, options, signature, returns):
+    """The signature of a compiled method as it is called."""
+    if signature:
+        signature = re.sub(r"^\(self(?:, /)?(?:, |(?=\)))", "(", signature).replace("=Ellipsis", "=...")
+    return signature, returns
+
+
 def setup(app):
+    app.connect("autodoc-process-signature", as_called)
     app.connect("autodoc-process-docstring", fences_to_blocks)
     app.connect("autodoc-process-docstring", text_from_class)
