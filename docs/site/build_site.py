@@ -186,7 +186,7 @@ def constants(module: str) -> str:
         return ""
     exported = {name: getattr(home, name) for name in home.__all__ if not name.startswith("_")}
     return "".join(
-        f"\n.. py:data:: {module}.{name}\n   :value: {value!r}\n\n   A constant of type `{module}.{type(value).__name__}`.\n"
+        f"\n.. py:data:: {name}\n   :module: {module}\n   :value: {value!r}\n\n   A constant of type `{module}.{type(value).__name__}`.\n"
         for name, value in exported.items()
         if not inspect.isclass(value) and not inspect.isroutine(value)
     )
