@@ -1,6 +1,8 @@
 """The English of the project: phrases that slow readers down do not come back. CONTRIBUTING.md has the rules."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,6 +34,9 @@ PHRASES = {
     r"speed of memory": "a measured ratio with its case",
 }
 
+# Names of fields and arguments, and words that tests misspell.
+NOT_MISSPELLED = ("nd", "inout", "nin", "chek", "reson")
+
 
 def findings(text: str) -> list[str]:
     return [
@@ -49,7 +54,7 @@ def test_phrases_are_found_with_their_line() -> None:
     assert not findings("There is no GPU, and the stream is no longer in use.")
 
 
-def test_no_text_has_them() -> None:
+def texts() -> list[Path]:
     files = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
     for folder in FOLDERS:
         files += (
@@ -59,9 +64,19 @@ def test_no_text_has_them() -> None:
         )
     files = [path for path in files if not LEFT_OUT.search(path.as_posix())]
     assert len(files) > 500, "the sources are not here"
+    return files
+
+
+def test_no_text_has_them() -> None:
     found = [
         f"{path.relative_to(ROOT)}, {text}"
-        for path in files
+        for path in texts()
         for text in findings(path.read_text("utf-8"))
     ]
     assert not found, "\n".join(found)
+
+
+def test_words_are_spelled_as_codespell_knows_them() -> None:
+    command = [sys.executable, "-m", "codespell_lib", "-L", ",".join(NOT_MISSPELLED), *texts()]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stdout + found.stderr

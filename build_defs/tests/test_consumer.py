@@ -7,6 +7,7 @@ import os
 import pathlib
 import subprocess
 
+import page
 import pytest
 from inner_bazel import BAZEL, READ_WORKSPACE
 
@@ -21,10 +22,6 @@ PRINTED = {
         ["strides (8, 192, 1920) bytes", "padded shape (24, 10, 80)"],
     ),
     "alloc_consumer": ("aligned_block", ["153600 bytes", "'host'", "at 0 modulo 64"]),
-    "array_consumer": (
-        "exchange_field",
-        ["float64 (3, 4), element (1, 1) is 42", "DL-14: strides[0] is 4611686018427387904"],
-    ),
     "field_consumer": (
         "laplacian",
         ["domain (10, 10, 5)", ": 4 at the first point, 4 at the last", "'u', all dimensions"],
@@ -42,9 +39,8 @@ def shared(tmp_path_factory):
     return tmp_path_factory.mktemp("shared")
 
 
-def run_bazel(example, tmp_path, shared, *arguments):
+def run_bazel(folder, tmp_path, shared, *arguments):
     """A command of Bazel in an example's folder, its server ended afterwards."""
-    folder = EXAMPLES / example
     startup = [BAZEL, f"--output_base={tmp_path}/output_base", "--max_idle_secs=30"]
     command, *rest = arguments
     options = [
@@ -73,17 +69,29 @@ def run_bazel(example, tmp_path, shared, *arguments):
 @pytest.mark.parametrize("example", PRINTED)
 def test_consumer_workspace_builds_and_prints(example, tmp_path, shared):
     program, expected = PRINTED[example]
-    result = run_bazel(example, tmp_path, shared, "run", f"//:{program}")
+    result = run_bazel(EXAMPLES / example, tmp_path, shared, "run", f"//:{program}")
     assert result.returncode == 0, result.stderr
     for text in expected:
         assert text in result.stdout
 
 
 @pytest.mark.thorough
+def test_the_workspace_of_the_how_to_builds_and_prints(tmp_path, shared):
+    """The folder is written from the page, so nothing that it needs is missing there."""
+    how_to = "docs/how-to/depend-on-one-target.md"
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    page.write_project(how_to, folder)
+    (command,), printed = page.console(how_to)
+    result = run_bazel(folder, tmp_path, shared, *command.split()[1:])
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == printed
+
+
 @pytest.mark.thorough
 def test_cc_library_is_judged_by_the_suite_in_its_own_workspace(tmp_path, shared):
     result = run_bazel(
-        "cc_suite_user", tmp_path, shared, "test", "//:row_test", "--test_output=all"
+        EXAMPLES / "cc_suite_user", tmp_path, shared, "test", "//:row_test", "--test_output=all"
     )
     assert result.returncode == 0, result.stdout + result.stderr
     assert "[       OK ] row/DlpackConformance/0.DL_09" in result.stdout
@@ -92,7 +100,7 @@ def test_cc_library_is_judged_by_the_suite_in_its_own_workspace(tmp_path, shared
 
 def test_python_library_is_judged_by_the_macro_in_its_own_workspace(tmp_path, shared):
     result = run_bazel(
-        "conformance_user",
+        EXAMPLES / "conformance_user",
         tmp_path,
         shared,
         "test",

@@ -57,20 +57,32 @@ _FILL_LIMIT = 2**32
 class Plan(Mapping[str, Any]):
     """A request for one array. The defaults are the simplest plan.
 
-    | key | meaning | values |
-    |---|---|---|
-    | `shape` | extents | up to 64 integers ≥ 0 |
-    | `dtype` | element type | a name of `DTYPES` |
-    | `byteorder` | order of each number's bytes | "native"; "swapped" if the type has an order |
-    | `layout` | layout map: rank of each dimension, 0 the largest stride | a permutation, or None |
-    | `alignment_size` | bytes that divide the aligned element's address | 1 (none) … 2^20 |
-    | `aligned_index` | the aligned element | ndim integers in [0, extent); None: lower halos or 0 |
-    | `dims` | dimension names | ndim different names of "I", "J", "K", "0", "1", …, or None |
-    | `halo` | (lower, upper) of each dimension | ndim pairs, sum ≤ extent, or None |
-    | `device` | kind of memory | None (the host), "gpu", "pinned" or "managed" |
-    | `readonly` | whether writing must be impossible | bool |
-    | `views` | operations on the result, in this order | see `views.ViewMap` |
-    | `fill` | seed of the elements' bytes | 0 … 2^32-1, or None: any content |
+    Parameters
+    ----------
+    shape : tuple of int
+        Extents: up to 64 integers ≥ 0.
+    dtype : str
+        Element type: a name of `DTYPES`.
+    byteorder : {"native", "swapped"}
+        Order of each number's bytes. Only types that have an order can be "swapped".
+    layout : tuple of int or None
+        Layout map: the rank of each dimension, 0 for the largest stride.
+    alignment_size : int
+        Bytes that divide the address of the aligned element, from 1 (no constraint) to 2^20.
+    aligned_index : tuple of int or None
+        Index of the aligned element. None: the lower halo, or 0.
+    dims : tuple of str or None
+        Names of the dimensions, all different: "I", "J", "K", "0", "1", ….
+    halo : tuple of pair of int or None
+        (lower, upper) of each dimension; their sum is at most the extent.
+    device : {None, "gpu", "pinned", "managed"}
+        Kind of memory; None is the host.
+    readonly : bool
+        Whether writing must be impossible.
+    views : tuple of tuple
+        Operations on the result, in this order; see `views.ViewMap`.
+    fill : int or None
+        Seed of the elements' bytes, from 0 to 2^32-1. None: any content.
 
     Raises
     ------
@@ -207,10 +219,12 @@ class Plan(Mapping[str, Any]):
 
     @property
     def ndim(self) -> int:
+        """Number of dimensions."""
         return len(self.shape)
 
     @property
     def dtype_info(self) -> DType:
+        """What each interface calls the element type."""
         return DTYPES[self.dtype]
 
     @property
@@ -220,6 +234,7 @@ class Plan(Mapping[str, Any]):
 
     @property
     def element_count(self) -> int:
+        """Number of elements, without padding."""
         return prod(self.shape)
 
     @property

@@ -7,6 +7,7 @@ pages of the reference that are made from the code. `./bazelw --docs` installs t
 from __future__ import annotations
 
 import argparse
+import html
 import importlib.util
 import inspect
 import os
@@ -24,6 +25,7 @@ except ImportError:
     ) from None
 
 from gridbuf_conformance import cli
+from spec_tests import REFERENCE, find_test
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -32,7 +34,6 @@ PYTHON = {
     "gridbuf": "arrays, layouts and stencils",
     "gridbuf.storage": "storages",
     "gridbuf.memory": "host memory",
-    "gridbuf.device": "devices",
     "gridbuf.mpi": "halo exchange",
     "gridbuf.xarray": "labelled arrays",
     "gridbuf.testing": "the emulated device and other help for tests",
@@ -117,6 +118,30 @@ def as_myst(text: str) -> str:
     return re.sub(r"^```mermaid\ngraph TD\n(.*?)^```$", graph, text, flags=re.DOTALL | re.MULTILINE)
 
 
+def with_tests(text: str) -> str:
+    """The specification with each test as a link to its line; conf.py has the scheme `test:`."""
+
+    def link(match: re.Match[str]) -> str:
+        path, line = find_test(match[1], match[3])
+        return f"[{match[0]}](test:{path.relative_to(ROOT)}#L{line})"
+
+    return REFERENCE.sub(link, text)
+
+
+def write_tests(folder: Path) -> None:
+    """The source files of the tests that the specification names, as plain pages with a number at each line."""
+    template = (HERE / "source.html").read_text()
+    references = REFERENCE.findall((ROOT / "docs/spec.md").read_text())
+    for path in {find_test(package, name)[0] for package, _, name in references}:
+        source = path.relative_to(ROOT)
+        lines = html.escape(path.read_text(encoding="utf-8"), quote=False).splitlines()
+        code = "\n".join(f'<span id="L{i}">{line}</span>' for i, line in enumerate(lines, 1))
+        root = "../" * len(source.parts)
+        page = folder / f"tests/{source}.html"
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(template.format(path=source, root=root, code=code), encoding="utf-8")
+
+
 def rule_pages(text: str) -> dict[str, str]:
     """reference/rules.md as a page per group, and a first page with a filter over all rules."""
     head, *groups = re.split(r"^## ", text, flags=re.MULTILINE)
@@ -153,13 +178,27 @@ def cli_page() -> str:
     return "\n".join(page)
 
 
+def constants(module: str) -> str:
+    """Entries for the objects that a module exports, which automodule leaves out: they have no docstring."""
+    try:
+        home = importlib.import_module(module)
+    except ImportError:
+        return ""
+    exported = {name: getattr(home, name) for name in home.__all__ if not name.startswith("_")}
+    return "".join(
+        f"\n.. py:data:: {name}\n   :module: {module}\n   :value: {value!r}\n\n   A constant of type `{module}.{type(value).__name__}`.\n"
+        for name, value in exported.items()
+        if not inspect.isclass(value) and not inspect.isroutine(value)
+    )
+
+
 def python_pages() -> dict[str, str]:
     index = [(ROOT / "modules/python/README.md").read_text(), "\n## Modules\n"]
     pages, entries = {}, []
     for name, what in PYTHON.items():
         if importlib.util.find_spec(name):
             pages[f"reference/python/{name}.md"] = (
-                f"# `{name}`\n\n```{{eval-rst}}\n.. automodule:: {name}\n```\n"
+                f"# `{name}`\n\n```{{eval-rst}}\n.. automodule:: {name}\n{constants(name)}```\n"
             )
             index.append(f"- [`{name}`]({name}.md): {what}")
             entries.append(name)
@@ -199,31 +238,39 @@ def as_header(interface: str) -> str:
     )
 
 
-def undocumented() -> list[str]:
-    """The public Python names (functions, classes and their methods and attributes) that have no docstring."""
-    names = []
+def public_names() -> dict[str, list[str]]:
+    """The public Python names of each module, with the members of its classes."""
+    found = {}
     for module in filter(importlib.util.find_spec, PYTHON):
         try:
             home = importlib.import_module(module)
         except ImportError as error:  # xarray is optional
             print(f"not looked at: {error}")
             continue
-        for name in home.__all__:
-            thing = getattr(home, name)
-            if isinstance(thing, type):
-                members = [
-                    (f"{module}.{name}.{k}", v)
-                    for k, v in vars(thing).items()
-                    if not k.startswith("_")
-                ]
-                names += [
-                    k
-                    for k, v in members
-                    if (callable(v) or inspect.isdatadescriptor(v)) and not inspect.getdoc(v)
-                ]
-            if (isinstance(thing, type) or inspect.isroutine(thing)) and not thing.__doc__:
-                names.append(f"{module}.{name}")
-    return names
+        things = {name: getattr(home, name) for name in home.__all__ if not name.startswith("_")}
+        names = list(things)
+        for name, kind in things.items():
+            names += [
+                f"{name}.{member}"
+                for member, value in (vars(kind) if inspect.isclass(kind) else {}).items()
+                if not member.startswith("_")
+                and (callable(value) or inspect.isdatadescriptor(value))
+            ]
+        found[module] = [f"{module}.{name}" for name in names]
+    return found
+
+
+def undocumented(site: Path) -> list[str]:
+    """The public Python names that the site does not have, or has without a text."""
+    missing = []
+    for module, names in public_names().items():
+        page = (site / f"reference/python/{module}.html").read_text(encoding="utf-8")
+        # The entry of overloads has several signatures, and one text.
+        described = re.findall(
+            r'<dt class="sig[^>]* id="([\w.]+)">(?=(?:(?!<dd>).)*<dd>(?!</dd>))', page, re.DOTALL
+        )
+        missing += [name for name in names if name not in described]
+    return missing
 
 
 def write(folder: Path, pages: dict[str, str]) -> None:
@@ -249,6 +296,7 @@ def make_sources(folder: Path) -> None:
         page: as_myst(with_links((ROOT / source).read_text(), source, page))
         for source, page in made.items()
     }
+    pages["spec.md"] = with_tests(pages["spec.md"])
     pages.update(rule_pages((ROOT / "docs/reference/rules.md").read_text()))
     pages["reference/cli.md"] = cli_page()
     pages.update(python_pages())
@@ -280,6 +328,7 @@ def build(out: Path, work: Path) -> int:
                 f"the site needs the program {program}, which is not in PATH: ./bazelw --docs"
             )
     make_sources(work / "source")
+    write_tests(work / "extra")
     run_doxygen(work / "doxygen")
     options = [
         "-W",
@@ -292,6 +341,7 @@ def build(out: Path, work: Path) -> int:
         "-d",
         str(work / "doctrees"),
     ]
+    options += ["-D", f"html_extra_path={work / 'extra'}"]
     options += ["-D", f"breathe_projects.gridbuf={work / 'doxygen/xml'}"]
     return sphinx([*options, str(work / "source"), str(out)])
 
@@ -303,7 +353,6 @@ def main() -> int:
     )
     folder = parser.parse_args().folder.resolve()
     status = build(folder / "html", folder)
-    print(f"{len(undocumented())} public Python names have no docstring")
     print(f"{'built with the warnings above' if status else 'built'}: {folder / 'html/index.html'}")
     return status
 

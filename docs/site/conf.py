@@ -1,7 +1,9 @@
 """Sphinx's configuration. `build_site.py` makes the folder of sources that it is used with."""
 
 import importlib.util
-import logging
+import inspect
+import pydoc
+import re
 
 import gridbuf
 
@@ -23,6 +25,12 @@ extensions = [
 
 myst_heading_anchors = 4  # the anchors that GitHub makes, so that links work in both places
 myst_enable_extensions = ["colon_fence"]
+myst_url_schemes = {
+    "http": None,
+    "https": None,
+    "mailto": None,
+    "test": "tests/{{path}}.html#{{fragment}}",  # the pages of build_site.write_tests
+}
 copybutton_exclude = ".linenos, .gp, .go"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
@@ -36,7 +44,8 @@ suppress_warnings = [
 # The site is the same without the optional peers.
 autodoc_mock_imports = [name for name in ("xarray",) if not importlib.util.find_spec(name)]
 autodoc_member_order = "bysource"
-autodoc_typehints = "signature"
+# One signature for each function, without types, as in NumPy's reference: the docstrings have the types.
+autodoc_typehints = "none"
 napoleon_use_ivar = (
     True  # "Attributes:" of a class describes its members, which are not listed a second time
 )
@@ -58,10 +67,7 @@ maximum_signature_line_length = 100
 nitpicky = True
 nitpick_ignore_regex = [
     ("py:obj", ".*"),
-    ("py:class", r"gridbuf\.memory\.Options"),
     ("py:.*", r"(?!gridbuf).*"),
-    ("py:.*", r"(?:gridbuf|gridbuf_conformance)\.(?:\w+\.)*_.*"),  # private names in signatures
-    ("py:.*", r"gridbuf_conformance\.\w+\..*"),  # names of the suite that are not public
     ("cpp:.*", ".*"),
 ]
 
@@ -91,23 +97,25 @@ def fences_to_blocks(app, what, name, obj, options, lines):
     lines[:] = made
 
 
-DOCSTRINGS_FAIL = False
-"""Whether a docstring whose markup is wrong fails the build. To be True once all docstrings have been revised."""
+def text_from_class(app, what, name, obj, options, lines):
+    """An attribute without a text has the one of its class's section: slots and fields cannot have a docstring."""
+    if what != "attribute" or any(lines):
+        return
+    path, _, attribute = name.rpartition(".")
+    owner = pydoc.locate(path)
+    entry = rf"^(?:\w+, )*{attribute}(?:, \w+)* : .*\n((?:    .*\n?)+)"
+    if found := re.search(entry, inspect.getdoc(owner) or "", re.MULTILINE):
+        lines[:] = inspect.cleandoc("    " + found[1].strip()).splitlines()
 
 
-def is_a_failure(record: logging.LogRecord) -> bool:
-    """What of Sphinx's warnings `-W` is to see."""
-    # index.md names pages by patterns: a page that is added appears without an entry, and there may be none yet.
-    if "didn't match any documents" in str(record.msg):
-        return False
-    return DOCSTRINGS_FAIL or "docstring of" not in str(getattr(record, "location", ""))
+def as_called(app, what, name, obj, options, signature, returns):
+    """The signature of a compiled method as it is called."""
+    if signature:
+        signature = re.sub(r"^\(self(?:, /)?(?:, |(?=\)))", "(", signature).replace("=Ellipsis", "=...")
+    return signature, returns
 
 
 def setup(app):
-    for name in (
-        "sphinx.sphinx.directives.other",
-        "sphinx.sphinx.util.docutils",
-        "sphinx.docutils",
-    ):
-        logging.getLogger(name).addFilter(is_a_failure)
+    app.connect("autodoc-process-signature", as_called)
     app.connect("autodoc-process-docstring", fences_to_blocks)
+    app.connect("autodoc-process-docstring", text_from_class)

@@ -1,13 +1,11 @@
 """The site that Sphinx makes, without a browser: pages, links, search, and what it asks the network for."""
 
 import json
-import re
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import build_site
-import conf
 import pytest
 
 
@@ -52,13 +50,6 @@ def test_links_inside_the_site_lead_somewhere(pages):
                 and parts.fragment
                 and unquote(parts.fragment) not in pages[target].ids
             ):
-                # What docutils calls a problem has a link to a message; conf.py hides those of docstrings for now.
-                if (
-                    path.parent.name == "python"
-                    and not conf.DOCSTRINGS_FAIL
-                    and re.fullmatch(r"id\d+", parts.fragment)
-                ):
-                    continue
                 dead.append(f"{path.name}: {link} has no such anchor")
     assert not dead, "\n".join(dead)
 
@@ -119,9 +110,13 @@ def test_links_to_files():
     assert made == text.replace("[`file`](../../bazelw)", "`file` (`bazelw`)")
 
 
-def test_undocumented_names(record_property):
-    """Reports them. Docstrings are being written: make this an assertion when there are none left."""
-    names = build_site.undocumented()
-    record_property("undocumented", len(names))
-    print(f"{len(names)} public Python names have no docstring:", *names, sep="\n  ")
-    assert all(re.match(r"gridbuf", name) for name in names)
+def test_every_public_python_name_has_an_entry_with_a_text(site):
+    assert sum(map(len, build_site.public_names().values())) > 200
+    assert build_site.undocumented(site) == []
+
+
+def test_the_specification_links_to_its_tests(site, pages):
+    path = site / "tests/modules/layout/layout_test.cc.html"
+    assert "L1" in pages[path].ids
+    links = [link for link in pages[site / "spec.html"].links if link.startswith("tests/")]
+    assert len(links) > 1000

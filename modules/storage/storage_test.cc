@@ -379,7 +379,7 @@ TEST_F(StorageTest, RegressionGt4py409StatesAreThoseOfTheirBases) {
   EXPECT_EQ(*testing::read_values(b, kHost), counting(b, 2));
 }
 
-// GT4Py #453: to assign values of the device copied both storages to and fro.
+// GT4Py #453: to assign values of the device copied both storages in both directions.
 TEST_F(StorageTest, RegressionGt4py453DeviceValuesStayOnTheDevice) {
   const Storage source = managed();
   const Storage target = managed();

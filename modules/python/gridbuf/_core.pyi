@@ -363,10 +363,7 @@ class Buffer:
         >>> gridbuf.allocate((2, 3)).to_numpy().shape
         (2, 3)
         """
-    @overload
-    def transpose(self, axes: Sequence[SupportsIndex] | None = None, /) -> Buffer: ...
-    @overload
-    def transpose(self, *axes: SupportsIndex) -> Buffer:
+    def transpose(self, *axes: SupportsIndex | Sequence[SupportsIndex] | None) -> Buffer:
         """Return a view with its dimensions in another order.
 
         Parameters
@@ -2331,10 +2328,7 @@ class StorageBase:
         >>> import gridbuf.storage
         >>> array = field.to_cupy()  # doctest: +SKIP
         """
-    @overload
-    def transpose(self, axes: Sequence[SupportsIndex] | None = None, /) -> Self: ...
-    @overload
-    def transpose(self, *axes: SupportsIndex) -> Self:
+    def transpose(self, *axes: SupportsIndex | Sequence[SupportsIndex] | None) -> Self:
         """Return a view with its dimensions in another order.
 
         Parameters

@@ -21,6 +21,7 @@ from . import _core
 
 __all__ = [
     "AllocationInfo",
+    "Options",
     "Statistics",
     "alloc_info",
     "configure",

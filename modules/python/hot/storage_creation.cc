@@ -7,6 +7,7 @@ module;
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -57,26 +58,23 @@ struct StorageFrontEnd {
 };
 using Functions = Creation<StorageFrontEnd>;
 
-PyMethodDef functions[] = {
-    {"_storage_empty", method(Functions::empty), METH_FASTCALL | METH_KEYWORDS,
-     doc("_storage_empty")},
-    {"_storage_zeros", method(Functions::zeros), METH_FASTCALL | METH_KEYWORDS,
-     doc("_storage_zeros")},
-    {"_storage_ones", method(Functions::ones), METH_FASTCALL | METH_KEYWORDS, doc("_storage_ones")},
-    {"_storage_full", method(Functions::full), METH_FASTCALL | METH_KEYWORDS, doc("_storage_full")},
-    {"_storage_empty_like", method(Functions::empty_like), METH_FASTCALL | METH_KEYWORDS,
+/// The functions of the package gridbuf.storage, which imports them as "_storage_" and the name.
+PyMethodDef package_functions[] = {
+    {"empty", method(Functions::empty), METH_FASTCALL | METH_KEYWORDS, doc("_storage_empty")},
+    {"zeros", method(Functions::zeros), METH_FASTCALL | METH_KEYWORDS, doc("_storage_zeros")},
+    {"ones", method(Functions::ones), METH_FASTCALL | METH_KEYWORDS, doc("_storage_ones")},
+    {"full", method(Functions::full), METH_FASTCALL | METH_KEYWORDS, doc("_storage_full")},
+    {"empty_like", method(Functions::empty_like), METH_FASTCALL | METH_KEYWORDS,
      doc("_storage_empty_like")},
-    {"_storage_zeros_like", method(Functions::zeros_like), METH_FASTCALL | METH_KEYWORDS,
+    {"zeros_like", method(Functions::zeros_like), METH_FASTCALL | METH_KEYWORDS,
      doc("_storage_zeros_like")},
-    {"_storage_ones_like", method(Functions::ones_like), METH_FASTCALL | METH_KEYWORDS,
+    {"ones_like", method(Functions::ones_like), METH_FASTCALL | METH_KEYWORDS,
      doc("_storage_ones_like")},
-    {"_storage_full_like", method(Functions::full_like), METH_FASTCALL | METH_KEYWORDS,
+    {"full_like", method(Functions::full_like), METH_FASTCALL | METH_KEYWORDS,
      doc("_storage_full_like")},
-    {"_storage_as_storage", method(as_storage_function), METH_FASTCALL | METH_KEYWORDS,
+    {"as_storage", method(as_storage_function), METH_FASTCALL | METH_KEYWORDS,
      doc("_storage_as_storage")},
-    {"_storage_storage", method(storage_function), METH_FASTCALL | METH_KEYWORDS,
-     doc("_storage_storage")},
-    {nullptr, nullptr, 0, nullptr},
+    {"storage", method(storage_function), METH_FASTCALL | METH_KEYWORDS, doc("_storage_storage")},
 };
 
 }  // namespace
@@ -153,6 +151,13 @@ py::object allocate_storage(const KindRequest& request) {
   return allocate_storage(request, has_padding(request.layout));
 }
 
-void add_storage_functions(PyObject* module) { check(PyModule_AddFunctions(module, functions)); }
+void add_storage_functions(PyObject* module) {
+  const py::object package = make_text("gridbuf.storage");
+  for (PyMethodDef& definition : package_functions) {
+    const std::string name = std::string("_storage_") + definition.ml_name;
+    const py::object function = steal(PyCFunction_NewEx(&definition, module, package.ptr()));
+    check(PyModule_AddObjectRef(module, name.c_str(), function.ptr()));
+  }
+}
 
 }  // namespace gridbuf::python::storages

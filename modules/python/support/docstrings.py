@@ -81,7 +81,8 @@ def docstrings(stub: ast.Module) -> Iterator[tuple[str, str]]:
         text = ast.get_docstring(node)
         if isinstance(node, ast.FunctionDef):
             if text:
-                yield node.name, with_signature(node.name, signature(node), text)
+                public = node.name.removeprefix("_storage_")  # its name in gridbuf.storage
+                yield node.name, with_signature(public, signature(node), text)
             continue
         if text:
             yield node.name, of_class(node, text)

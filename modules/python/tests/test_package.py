@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import inspect
 import os
+import pickle
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import gridbuf
+import gridbuf.storage
 import numpy as np
 import pytest
 
@@ -47,6 +49,11 @@ def test_public_names_say_where_they_live() -> None:
     assert gridbuf.Buffer.__module__ == gridbuf.LayoutPlan.__module__ == "gridbuf"
     for name in ("DeviceUnavailableError", "GTNoSuchBufferError", "SyncConflictError"):
         assert getattr(gridbuf, name).__module__ == "gridbuf"
+    for name in gridbuf.storage.__all__:
+        if inspect.isbuiltin(function := getattr(gridbuf.storage, name)):
+            assert (function.__module__, function.__qualname__) == ("gridbuf.storage", name)
+            assert pickle.loads(pickle.dumps(function)) is function
+            assert "defaults" in inspect.signature(function).parameters
 
 
 def test_the_errors_have_the_bases_of_the_table() -> None:
