@@ -1,9 +1,5 @@
-<<<<<<< HEAD:modules/python/hot/storage_exports.cc
 // Exports of storages: the buffer protocol, ndarrays, capsules; and what waits for what (benchmark
 // `storage-export`).
-=======
-// What leaves a storage: the buffer protocol, ndarrays, capsules; and the order of accesses.
->>>>>>> pictures:modules/python/storage/exports.cc
 //
 // All but the buffer protocol leaves through a Buffer over one side's memory, whose owner counts as
 // an export. gridbuf.python.buffer describes the memory.
