@@ -13,11 +13,11 @@ BLOCK = re.compile(
 
 
 def write_project(page: str, folder: Path) -> None:
-    """Writes the files of a page; a file with several blocks is these in their order. "../.." in them is gridbuf."""
+    """Writes the files of a page; a file with several blocks is these in their order. The path "../.." in them becomes gridbuf's."""
     text = (ROOT / page).read_text(encoding="utf-8")
     files: dict[str, str] = {}
     for name, code in BLOCK.findall(text):
-        files[name] = files.get(name, "") + code.replace("../..", str(ROOT))
+        files[name] = files.get(name, "") + code.replace('"../.."', f'"{ROOT}"')
     assert files, f"{page} shows no file"
     for name, code in files.items():
         (folder / name).write_text(code, encoding="utf-8")

@@ -23,7 +23,7 @@ def test_the_project_of_the_page_builds_and_prints(tmp_path):
     environ = {**os.environ, "PATH": f"{PROGRAMS}:{os.environ['PATH']}"}
     commands, printed = page.console(PAGE)
     assert commands[0].startswith("cmake -G Ninja")
-    commands[0] += f" -D ABSEIL={ABSEIL}"
+    commands[0] += f" -D GRIDBUF={page.ROOT} -D ABSEIL={ABSEIL}"
     for command in commands:
         done = subprocess.run(
             shlex.split(command),

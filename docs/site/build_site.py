@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 try:
     from sphinx.cmd.build import main as sphinx
@@ -271,6 +272,29 @@ def undocumented(site: Path) -> list[str]:
         )
         missing += [name for name in names if name not in described]
     return missing
+
+
+def undocumented_cpp(xml: Path) -> list[str]:
+    """The exported C++ types, and functions of namespaces, without a comment. Of overloads one has it."""
+    described: dict[str, bool] = {}
+    for path in xml.glob("*.xml"):
+        for compound in ElementTree.parse(path).iter("compounddef"):
+            scope = compound.findtext("compoundname")
+            if compound.get("kind") == "namespace":
+                entries = [
+                    (f"{scope}::{m.findtext('name')}", m) for m in compound.iter("memberdef")
+                ]
+            elif compound.get("kind") in ("class", "struct"):
+                entries = [(scope, compound)]
+            else:
+                continue
+            for name, entry in entries:
+                if entry.get("kind") == "variable" or entry.get("prot") == "private":
+                    continue
+                parts = (entry.find(part) for part in ("briefdescription", "detaileddescription"))
+                text = "".join("".join(part.itertext()) for part in parts).strip()
+                described[name] = described.get(name, False) or bool(text)
+    return sorted(name for name, has_text in described.items() if not has_text)
 
 
 def write(folder: Path, pages: dict[str, str]) -> None:

@@ -111,7 +111,9 @@ def text_from_class(app, what, name, obj, options, lines):
 def as_called(app, what, name, obj, options, signature, returns):
     """The signature of a compiled method as it is called."""
     if signature:
-        signature = re.sub(r"^\(self(?:, /)?(?:, |(?=\)))", "(", signature).replace("=Ellipsis", "=...")
+        signature = re.sub(r"^\(self(?:, /)?(?:, |(?=\)))", "(", signature).replace(
+            "=Ellipsis", "=..."
+        )
     return signature, returns
 
 

@@ -115,6 +115,10 @@ def test_every_public_python_name_has_an_entry_with_a_text(site):
     assert build_site.undocumented(site) == []
 
 
+def test_every_exported_cpp_type_and_function_has_a_comment(site):
+    assert build_site.undocumented_cpp(site.parent / "doxygen/xml") == []
+
+
 def test_the_specification_links_to_its_tests(site, pages):
     path = site / "tests/modules/layout/layout_test.cc.html"
     assert "L1" in pages[path].ids

@@ -60,6 +60,7 @@ struct BlockInfo {
   std::uint64_t stream = 0;        // the stream of a stream-ordered source; 0: no stream
 };
 
+/// What a resource needs to know of a block.
 struct AllocationRequest {
   /// 0 or more. A block of 0 bytes is valid, but must not be accessed.
   std::int64_t total_bytes = 0;
@@ -101,6 +102,7 @@ class Block {
   /// May run on any thread.
   using ReleaseFunction = void (*)(void* context, void* allocation) noexcept;
 
+  /// What a source obtained, and how it is released.
   struct Allocation {
     void* address = nullptr;            // the argument of `release`; contains data()
     std::int64_t allocation_bytes = 0;  // the whole allocation, including placement

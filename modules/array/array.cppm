@@ -40,6 +40,7 @@ export import gridbuf.layout.view;
 
 export namespace gridbuf {
 
+/// Kind of memory of a new array, and what is written to it.
 struct ArrayOptions {
   DeviceType memory = DeviceType::kHost;  // or one of CUDA's types
   bool zeroed = false;                    // elements and padding
@@ -172,6 +173,7 @@ struct Array {
 /// With memory_of and apply, the operations of gridbuf.layout.view (`subscript`, `slice`,
 /// `transpose`, …) take and return arrays.
 inline const StridedView& memory_of(const Array& array) { return array.memory.view; }
+/// The view of the array that the map gives.
 Array apply(const IndexMap& map, const Array& array);
 
 /// Enqueues a copy on `stream` where at least one side is memory of a device. `from` is broadcast

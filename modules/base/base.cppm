@@ -44,6 +44,7 @@ enum class ErrorClass : std::uint8_t {
   kInternal,           // a broken invariant of gridbuf itself: please report it
 };
 
+/// A class of errors: its status code and its Python exception.
 struct ErrorRow {
   ErrorClass error_class;
   absl::StatusCode code;
@@ -85,6 +86,7 @@ struct Problem {
   std::string_view advice;  // what to do, an imperative
 };
 
+/// The message, as in the example above.
 std::string problem_text(const Problem& problem);
 
 /// A status of the given class. Prefer the form that takes a Problem to a whole `message`.
@@ -110,6 +112,7 @@ enum class DeviceType : std::int32_t {
   kCudaManaged = 13,
 };
 
+/// A device: its kind and its number.
 struct Device {
   DeviceType type = DeviceType::kHost;
   std::int32_t id = 0;  // 0 for host, pinned and managed memory
@@ -177,6 +180,7 @@ enum class HugePageMode : std::uint8_t {
 /// "absent", "never", "madvise", "always": the words of the report.
 std::string_view to_string(HugePageMode mode);
 
+/// How the kernel uses transparent huge pages.
 struct HugePageReport {
   HugePageMode mode = HugePageMode::kAbsent;
   std::int64_t page_bytes = std::int64_t{1} << 21;  // 2 MiB where the report does not say
@@ -184,6 +188,7 @@ struct HugePageReport {
   friend bool operator==(const HugePageReport&, const HugePageReport&) = default;
 };
 
+/// The report of this machine; tests pass other reports.
 HugePageReport huge_pages(const Reports& reports = {});
 
 /// Sums over the mappings that a range touches. The kernel joins neighbouring mappings and counts

@@ -95,6 +95,7 @@ struct BoundField {
   Extents origin = {};
 };
 
+/// The fields of a call and its domain, checked.
 struct BoundCall {
   std::vector<BoundField> fields = {};
   Extents domain = {};  // an entry per dimension of `domain_dims`; 1 if no field has it
@@ -135,15 +136,19 @@ std::string slow_memory(const FieldRule& rule, const BoundField& field, std::uin
 
 /// The dimensions of a Field, in the order I, J, K, then data dimensions by number.
 namespace axis {
+/// The first spatial dimension.
 struct I {
   static constexpr Dim kDim = kDimI;
 };
+/// The second spatial dimension.
 struct J {
   static constexpr Dim kDim = kDimJ;
 };
+/// The third spatial dimension.
 struct K {
   static constexpr Dim kDim = kDimK;
 };
+/// The data dimension of that number.
 template <int number>
 struct Data {
   static constexpr Dim kDim = Dim::data(number);
@@ -261,8 +266,10 @@ class OpenField : public Field<T, Axis...> {
   std::optional<OpenWrite> write_;
 };
 
+/// A field that a stencil reads.
 template <class T, class... Axis>
 using ReadField = OpenField<const T, Axis...>;
+/// A field that a stencil writes.
 template <class T, class... Axis>
 using WriteField = OpenField<T, Axis...>;
 

@@ -124,6 +124,7 @@ absl::StatusOr<RowExtents> check(const RowCopy& rows);
 /// kValue unless 0 or more.
 absl::Status check_length(std::string_view name, std::int64_t length_bytes);
 
+/// How a new stream is ordered with other streams.
 enum class StreamKind : std::uint8_t {
   kBlocking,     // ordered with the legacy default stream
   kNonBlocking,  // ordered only by events

@@ -40,6 +40,7 @@ export namespace gridbuf {
 
 // ---- Element types. ----
 
+/// Kinds of numbers and of other elements.
 enum class Kind : std::uint8_t {
   kBool,
   kInt,
@@ -77,6 +78,7 @@ inline constexpr std::uint8_t kDlpackBfloat = 4;
 
 struct DTypeText;  // properties of a type outside the tables
 
+/// An element type with its byte order. A value; copies are cheap.
 class DType {
  public:
   /// float64, native order: the default element type everywhere.
@@ -154,6 +156,7 @@ class DType {
 
 // ---- The descriptor. ----
 
+/// Memory of an array: where it is, its elements, and its owner.
 struct BufferDescriptor {
   /// The origin of view.offset_bytes; may be null for an array without elements.
   std::byte* block = nullptr;
@@ -185,6 +188,7 @@ absl::StatusOr<BufferDescriptor> describe(BufferDescriptor descriptor);
 /// One field of a descriptor, as found.
 template <class T>
 struct Found {
+  /// What the descriptor has for the field.
   enum class State : std::uint8_t {
     kAbsent,
     kNone,

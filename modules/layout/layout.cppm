@@ -602,6 +602,7 @@ struct LayoutRequest {
 
 /// Why a request cannot have a layout. `axis` is the wrong dimension, or -1.
 struct LayoutFault {
+  /// The wrong part of the request.
   enum class Kind {
     kNone,
     kItemsize,
@@ -864,6 +865,7 @@ consteval Layout static_plan(const LayoutRequest& request) {
 
 /// How a preset orders the dimensions.
 struct PresetOrder {
+  /// The rule of an order.
   enum class Kind {
     kByName,       // By the base ranks of I, J and K.
     kRowMajor,     // By position: the last dimension is contiguous.

@@ -57,6 +57,7 @@ struct StorageBase;
 
 export namespace gridbuf {
 
+/// Which memory a storage has.
 enum class StorageKind : std::uint8_t {
   kCpu,              // host memory
   kGpu,              // device memory
@@ -88,6 +89,7 @@ struct StorageParts {
   std::shared_ptr<SyncState> sync = nullptr;  // required for two buffers of kSoftwareManaged
 };
 
+/// An array on the host, on a device, or on both sides.
 class Storage {
  public:
   /// New memory, on the current stream. Both buffers of a software-managed storage have the same

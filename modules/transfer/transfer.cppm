@@ -48,6 +48,7 @@ using loops::to_string;
 
 // --- Copies and fills (transfer.cc) --------------------------------------------------------------
 
+/// What a copy does with the bytes.
 struct CopyOptions {
   /// Reverses the bytes of every unit of this length, to swap the byte order
   /// (DType::swap_unit_bytes). 0 and 1: not.
@@ -84,6 +85,7 @@ absl::Status copy_elements_where(std::byte* target_block, const StridedView& tar
 /// Number types. Floats are those of IEEE 754, and bfloat16 of the package ml_dtypes.
 enum class Number : std::uint8_t { kInt32, kInt64, kFloat16, kBfloat16, kFloat32, kFloat64 };
 
+/// Name and size of a number type.
 struct NumberInfo {
   std::string_view name;  // NumPy's name
   std::int64_t itemsize_bytes;
@@ -94,6 +96,7 @@ inline constexpr int kNumberCount = 6;
 inline constexpr std::array<NumberInfo, kNumberCount> kNumbers{
     {{"int32", 4}, {"int64", 8}, {"float16", 2}, {"bfloat16", 2}, {"float32", 4}, {"float64", 8}}};
 
+/// Name and size of the type.
 constexpr const NumberInfo& info_of(Number number) noexcept {
   return kNumbers[static_cast<std::size_t>(number)];
 }
@@ -119,6 +122,7 @@ struct ConversionFlags {
   friend constexpr bool operator==(const ConversionFlags&, const ConversionFlags&) = default;
 };
 
+/// Byte orders of a conversion.
 struct ConvertOptions {
   /// Whether the numbers of that side are in the opposite of the machine's byte order.
   bool target_is_swapped = false;

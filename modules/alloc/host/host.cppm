@@ -200,6 +200,8 @@ class PageSource {
   virtual std::int64_t committable_bytes();
 };
 
+/// Memory of the host: small blocks of the C library, large blocks with separate pages that are
+/// reused.
 class HostResource final : public MemoryResource {
  public:
   /// `source` must outlive the resource; null means the kernel. Blocks of at least

@@ -47,6 +47,7 @@ struct Record;
 
 export namespace gridbuf {
 
+/// The functions that lock and unlock pages for a device.
 struct PageLock {
   std::function<absl::Status(void* address, std::int64_t length_bytes)> lock;
   std::function<void(void* address)> unlock;
@@ -59,6 +60,7 @@ class PinnedPages {
   /// The default limit is enough for the staging of two fields.
   explicit PinnedPages(PageLock lock, std::int64_t limit_bytes = std::int64_t{256} << 20);
 
+  /// Locked pages for one request.
   struct Pages {
     pages::Mapping mapping;
     std::int64_t length_bytes = 0;  // of the request
@@ -82,6 +84,7 @@ class PinnedPages {
   MappingCache cache_;
 };
 
+/// The driver of CUDA devices.
 class CudaDriver final : public DeviceDriver {
  public:
   /// The bound of cudaMemcpy2D. Rows further apart are copied one by one.

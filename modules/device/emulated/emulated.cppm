@@ -72,6 +72,7 @@ inline constexpr std::array<std::string_view, 8> kOperationNames{
 /// The operation of that name. Error: kValue, listing the names.
 absl::StatusOr<Operation> operation(std::string_view name);
 
+/// A failure or a delay to inject, and the calls that it is for.
 struct Fault {
   std::optional<Operation> operation = {};  // none: any
   std::int64_t first_call = 1;              // counted from the injection
@@ -88,6 +89,7 @@ struct Verdict {
   std::int64_t delay_milliseconds = 0;  // at least, from the call to the work
 };
 
+/// The injected failures and the calls so far. Safe on any thread.
 class Faults {
  public:
   /// Returns the argument for `remove`.
@@ -114,6 +116,7 @@ class Faults {
 
 // ---- Memory ----
 
+/// What work may do with an allocation.
 enum class RangeState : std::uint8_t {
   kOrdered,   // the allocation is enqueued on a stream and has not run
   kLive,      // usable
@@ -128,8 +131,10 @@ struct Range {
   std::int64_t length_bytes = 0;
   std::byte* bytes = nullptr;  // the alias
 };
+/// Keeps the bytes of an allocation alive.
 using RangePtr = std::shared_ptr<const Range>;
 
+/// What the emulated memory holds.
 struct MemoryStatistics {
   std::int64_t live_blocks = 0;  // not yet released by their owner
   std::int64_t live_bytes = 0;   // of live blocks, including placement
@@ -222,6 +227,7 @@ struct Point {
   std::shared_ptr<Queue> queue;
   std::uint64_t position = 0;
 };
+/// Positions that work waits for.
 using Points = std::vector<Point>;
 
 /// An operation runs when two kinds of operations have run: those before it in its queue, and those
@@ -317,6 +323,7 @@ class KernelMemory {
 /// Runs on the thread that waits for its stream. It must not wait for a stream itself.
 using Kernel = std::function<absl::Status(KernelMemory&)>;
 
+/// What the emulated device holds, and what it copied.
 struct EmulatedStatistics : emulated::MemoryStatistics {
   std::int64_t pending_operations = 0;
   std::int64_t live_streams = 0;  // created and not destroyed
@@ -325,6 +332,7 @@ struct EmulatedStatistics : emulated::MemoryStatistics {
   std::int64_t device_to_host_bytes = 0;
 };
 
+/// The driver of the emulated device.
 class EmulatedDriver final : public DeviceDriver {
  public:
   /// For tests; other code calls emulated_driver(). The driver must outlive its blocks.

@@ -35,17 +35,20 @@ export namespace gridbuf::dlpack {
 
 // ---- The ABI. Names and order are the standard's (dlpack.h, 1.x). ----
 
+/// DLPack's struct of this name.
 struct DLDevice {
   std::int32_t device_type;
   std::int32_t device_id;
 };
 
+/// DLPack's struct of this name.
 struct DLDataType {
   std::uint8_t code;
   std::uint8_t bits;
   std::uint16_t lanes;
 };
 
+/// DLPack's struct of this name.
 struct DLTensor {
   void* data;
   DLDevice device;
@@ -56,17 +59,20 @@ struct DLTensor {
   std::uint64_t byte_offset;
 };
 
+/// DLPack's struct of this name: a tensor and its deleter.
 struct DLManagedTensor {
   DLTensor dl_tensor;
   void* manager_ctx;
   void (*deleter)(DLManagedTensor* self);
 };
 
+/// DLPack's struct of this name.
 struct DLPackVersion {
   std::uint32_t major;
   std::uint32_t minor;
 };
 
+/// DLPack's struct of this name: a tensor with version, flags and deleter.
 struct DLManagedTensorVersioned {
   DLPackVersion version;
   void* manager_ctx;
@@ -100,10 +106,12 @@ inline constexpr char kUsedVersionedName[] = "used_dltensor_versioned";
 
 /// The arguments of __dlpack__. Nothing: the keyword was None or not given.
 struct ExportRequest {
+  /// A version of DLPack.
   struct Version {
     std::int64_t major = 0;
     std::int64_t minor = 0;
   };
+  /// The device that the consumer asks for, as DLPack numbers it.
   struct WantedDevice {
     std::int64_t type = 0;
     std::int64_t id = 0;
@@ -123,6 +131,7 @@ enum class StreamOrder : std::uint8_t {
   kFinish,  // wait until pending work has ended: device-visible memory goes out as host memory
 };
 
+/// What an export gives and what its producer does before; see `negotiate`.
 struct ExportPlan {
   bool versioned = false;
   std::uint32_t minor_version = 0;  // of a versioned export
@@ -149,7 +158,9 @@ struct CallDeleter {
   void operator()(DLManagedTensor* tensor) const noexcept { tensor->deleter(tensor); }
   void operator()(DLManagedTensorVersioned* tensor) const noexcept { tensor->deleter(tensor); }
 };
+/// An export without a version.
 using LegacyExport = std::unique_ptr<DLManagedTensor, CallDeleter>;
+/// An export with version and flags.
 using VersionedExport = std::unique_ptr<DLManagedTensorVersioned, CallDeleter>;
 
 /// The memory as a managed tensor; `descriptor.owner` lives until its deleter has run. `data` is
@@ -227,11 +238,13 @@ using CurrentWorkStream = int (*)(std::int32_t device_type, std::int32_t device_
 
 }  // extern "C"
 
+/// The begin of DLPack's C exchange table.
 struct ExchangeApiHeader {
   DLPackVersion version;
   ExchangeApiHeader* prev_api;  // an older version of the table, or null
 };
 
+/// DLPack's C exchange table.
 struct ExchangeApi {
   ExchangeApiHeader header;
   ManagedTensorAllocator managed_tensor_allocator;

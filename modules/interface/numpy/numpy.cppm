@@ -40,6 +40,7 @@ export namespace gridbuf {
 
 inline constexpr int kArrayInterfaceVersion = 3;
 
+/// The fields of an export through NumPy's array interface.
 struct ArrayInterfaceFields {
   Extents shape;                         // AI-03
   std::string typestr;                   // AI-06; the order in memory (AI-09)
@@ -64,6 +65,7 @@ struct RawDescrField {
   std::vector<std::int64_t> repeat;
 };
 
+/// A `descr` as found.
 struct RawDescr {
   std::vector<RawDescrField> fields;
   std::string literal;  // the list as Python writes it
@@ -148,6 +150,7 @@ absl::StatusOr<ImportedView> read_cuda_array_interface(
 /// The key of the device's entry; the host's is None.
 inline constexpr std::string_view kGpuKey = "gpu";
 
+/// The fields of an entry of an exported `__gt_data_interface__`.
 struct DataInterfaceFields {
   Extents shape;
   std::string typestr;
@@ -246,9 +249,11 @@ std::int32_t true_flags(const BufferDescriptor& descriptor);
 
 /// An export that a capsule takes over by release(); then `destroy` frees it.
 void destroy(ArrayStruct* exported) noexcept;
+/// Calls `destroy`.
 struct Destroy {
   void operator()(ArrayStruct* exported) const noexcept { destroy(exported); }
 };
+/// An exported struct that has an owner.
 using Export = std::unique_ptr<ArrayStruct, Destroy>;
 
 /// The struct that describes `descriptor`; it holds a share of the owner. `descr` is null. Errors:

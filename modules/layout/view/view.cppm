@@ -50,7 +50,7 @@ export import gridbuf.layout;
 
 namespace gridbuf::slices {
 
-// Resolves one end of a slice as Python does: counts from the end if negative, then clips.
+/// Resolves one end of a slice as Python does: counts from the end if negative, then clips.
 constexpr std::int64_t clip(std::int64_t position, std::int64_t extent, std::int64_t lowest,
                             std::int64_t highest) noexcept {
   if (position < 0) position += extent;  // Cannot overflow: the signs differ.
@@ -100,6 +100,7 @@ constexpr SlicePoints slice_points(const Slice& slice, std::int64_t extent) noex
 
 /// `None` and `...` in a subscript.
 struct NewAxis {};
+/// `...` in a subscript.
 struct Ellipsis {};
 
 /// One item between the brackets of a[...].
@@ -232,8 +233,8 @@ absl::StatusOr<IndexMap> broadcast_map(const Extents& shape, const Extents& targ
 
 namespace gridbuf::contiguity {
 
-// Whether the strides are those of an array without gaps, in C order (`last_fastest`) or Fortran
-// order.
+/// Whether the strides are those of an array without gaps, in C order (`last_fastest`) or Fortran
+/// order.
 constexpr bool is_dense(const StridedView& view, bool last_fastest) noexcept {
   if (is_empty(view.shape)) return true;
   std::int64_t expected_bytes = view.itemsize_bytes;

@@ -47,8 +47,10 @@ import gridbuf.layout.view;
 
 export namespace gridbuf {
 
+/// A side of a storage.
 enum class Side : std::uint8_t { kHost, kDevice };
 
+/// The opposite side.
 constexpr Side other(Side side) { return side == Side::kHost ? Side::kDevice : Side::kHost; }
 /// "host", "device".
 std::string_view to_string(Side side);
@@ -69,10 +71,12 @@ Box whole_box(const Extents& shape);
 
 /// The number of points; 0 for empty boxes. It fits in 64 bits for boxes within an array.
 std::int64_t volume(const Box& box);
+/// Whether the box has no point.
 bool is_empty(const Box& box);
 
 /// The common points; may be empty.
 Box intersection(const Box& a, const Box& b);
+/// Whether the boxes have a common point.
 bool overlap(const Box& a, const Box& b);
 /// Whether `outer` has every point of `inner`.
 bool contains(const Box& outer, const Box& inner);
@@ -136,6 +140,7 @@ struct TransferPlan {
 
 struct Forbidden;
 
+/// Which regions of two buffers are newer on which side.
 class SyncState {
  public:
   /// A state that is clean, or dirty everywhere on one side. kValue for other numbers; kMemory.

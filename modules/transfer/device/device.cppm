@@ -68,6 +68,7 @@ struct SideElements {
 /// of the target may then be written.
 absl::Status copy_to_device(DeviceDriver& driver, const SideElements& device,
                             const SideElements& host, StreamHandle stream);
+/// The opposite copy.
 absl::Status copy_to_host(DeviceDriver& driver, const SideElements& host,
                           const SideElements& device, StreamHandle stream);
 
@@ -104,6 +105,7 @@ inline constexpr std::int64_t kMostBlocks = (std::int64_t{1} << 31) - 1;
 /// The longest element of a fill, without repetitions of a shorter pattern.
 inline constexpr std::int64_t kLongestElementBytes = GRIDBUF_KERNEL_ELEMENT_BYTES;
 
+/// The loops that a kernel can run.
 enum class KernelKind : std::uint8_t {
   kCopyUnits,
   kCopyChunks,
@@ -111,6 +113,7 @@ enum class KernelKind : std::uint8_t {
   kFillUnits,
   kFillChunks
 };
+/// The name of the kind, for messages.
 std::string_view to_string(KernelKind kind);
 
 /// A copy or a fill, planned for one launch.

@@ -32,6 +32,7 @@ export namespace gridbuf::loops {
 // file compiled with AVX-512 flags may contain AVX-512 copies of the standard library's inline
 // functions, which the linker may choose for the whole program.
 
+/// Instruction sets that loops are compiled for.
 enum class Simd : std::uint8_t {
   kPortable,  // on every processor of the architecture (x86-64: SSE2)
   kAvx2,      // 32-byte vectors: AVX2, F16C, FMA, BMI2 (x86-64-v3)
@@ -78,6 +79,7 @@ struct Walk {
   SmallVec<Axis> axes;
 };
 
+/// The stride without its sign.
 constexpr std::int64_t magnitude(std::int64_t stride_bytes) noexcept {
   return stride_bytes < 0 ? -stride_bytes : stride_bytes;
 }
@@ -109,12 +111,15 @@ bool may_overlap_itself(const StridedView& view);
 /// As above, for the target's side of axes.
 bool may_overlap_itself(SmallVec<Axis> axes, std::int64_t itemsize_bytes);
 
+/// The addresses [begin, end).
 struct AddressRange {
   std::uintptr_t begin;
   std::uintptr_t end;
 };
+/// The addresses of all elements.
 AddressRange range_of(const std::byte* block, const StridedView& view);
 AddressRange range_of(const std::byte* block, const checked::ByteHull& hull);
+/// Whether the ranges have a common byte.
 bool overlap(const AddressRange& a, const AddressRange& b);
 
 /// Whether every element of the source is the target's element at the same index.
@@ -253,6 +258,7 @@ struct Bands {
 /// The bands that suit the plane.
 Bands bands_of(const Plane& plane);
 
+/// Moves one band of a plane.
 using MoveBand = void (*)(const Plane& plane, const Band& band);
 
 /// The function that moves a band. Streaming bands that share lines must be all those of bands_of.
@@ -269,6 +275,7 @@ struct DenseRows {
   std::int64_t source_group_bytes = 0;
 };
 
+/// Copies all rows.
 using MoveDenseRows = void (*)(const DenseRows& rows, std::byte* target, const std::byte* source);
 
 /// Copies rows, by non-temporal stores from the first whole cache line to the last.
@@ -325,6 +332,7 @@ void swap_row(const Rows& rows, std::byte* target, std::int64_t unit_bytes);
 // a number. Any thread can run any range of numbers; contiguous ranges keep a thread's pages
 // together. Planes are visited in the order of the source, along which bands are swept.
 
+/// The order in which a copy writes elements.
 enum class Order : std::uint8_t {
   kAny,        // elements of the target share no byte
   kAsIndexed,  // elements may share bytes, and are written in order
@@ -339,6 +347,7 @@ enum class Count : std::uint8_t {
   kRows,     // of rows: this many each
 };
 
+/// One loop of the counted space.
 struct Loop {
   Count count;
   std::int64_t extent;
@@ -346,6 +355,7 @@ struct Loop {
   std::int64_t source_stride_bytes = 0;
 };
 
+/// A copy, cut into tasks.
 struct CopyPlan {
   bool moves_planes = false;
   Rows rows = {};    // of rows: the first ones
