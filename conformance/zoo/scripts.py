@@ -32,13 +32,14 @@ def environments(finding: Finding, zoo: Zoo) -> list[Environment]:
 
 
 def run(finding: Finding, environment: Environment, python: Path) -> dict[str, Any]:
-    """Runs a script in an environment. `told` is its line on the defect, or its last line."""
+    """Runs a script in an environment, without the suite. `told` is its line on the defect, or its last line."""
+    around = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     with tempfile.TemporaryDirectory() as folder:
         try:
             done = subprocess.run(
                 [python, finding.script],
                 cwd=folder,
-                env={**os.environ, **venvs.SILENT},
+                env={**around, **venvs.SILENT},
                 capture_output=True,
                 text=True,
                 errors="replace",
@@ -48,7 +49,7 @@ def run(finding: Finding, environment: Environment, python: Path) -> dict[str, A
             return _record(environment, None, f"it took longer than {_LIMIT_S} s")
     lines = [line.strip() for line in (*done.stdout.splitlines(), *done.stderr.splitlines())]
     marked = [line for line in lines if line.startswith(_MARK)]
-    return _record(environment, done.returncode, (marked or [*filter(None, lines), ""])[-1])
+    return _record(environment, done.returncode, (["", *filter(None, lines), *marked])[-1])
 
 
 def outcome(result: dict[str, Any]) -> str:

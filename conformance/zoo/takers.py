@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["cuda_core_view", "jax_computed", "onnxruntime_from_dlpack"]
+__all__ = [
+    "cuda_core_view",
+    "jax_computed",
+    "onnxruntime_from_dlpack",
+    "opencv_copied",
+    "openvino_tensor",
+    "soundfile_written",
+]
 
 
 def cuda_core_view(exporter: Any) -> Any:
@@ -37,3 +44,34 @@ def onnxruntime_from_dlpack(exporter: Any) -> Any:
     from onnxruntime.capi import _pybind_state
 
     return _pybind_state.OrtValue.from_dlpack(exporter.__dlpack__(), False)
+
+
+def opencv_copied(exporter: Any) -> Any:
+    """A copy of a NumPy array that OpenCV makes."""
+    import cv2
+    import numpy as np
+
+    array = np.asarray(exporter)
+    return cv2.copyTo(array, None).reshape(array.shape)
+
+
+def openvino_tensor(exporter: Any) -> Any:
+    """The data of an OpenVINO tensor that is made of a NumPy array."""
+    import numpy as np
+    import openvino
+
+    return openvino.Tensor(np.asarray(exporter)).data
+
+
+def soundfile_written(exporter: Any) -> Any:
+    """The samples of a NumPy array as python-soundfile writes them to a file without a header."""
+    import io
+
+    import numpy as np
+    import soundfile
+
+    array = np.asarray(exporter)
+    subtype = {"float32": "FLOAT", "float64": "DOUBLE", "int16": "PCM_16", "int32": "PCM_32"}
+    file = io.BytesIO()
+    soundfile.write(file, array, 8000, format="RAW", subtype=subtype[array.dtype.name])
+    return np.frombuffer(file.getvalue(), array.dtype.newbyteorder("=")).reshape(array.shape)

@@ -31,7 +31,7 @@ VERIFIED = read_json(RESULTS / "verified.json")
 REPRODUCED = read_json(RESULTS / "reproduced.json")
 ENTRIES = entries.entries(ZOO)
 COUNTED = entries.counted(ENTRIES)
-LEAST = {"findings": 50, "libraries": 25, "newest": 30, "shown": 50}
+LEAST = {"findings": 56, "libraries": 29, "newest": 35, "shown": 56}
 """What the headline has today. These numbers only grow; the aim is 60 findings in 35 libraries."""
 MOST_LINES = 40
 

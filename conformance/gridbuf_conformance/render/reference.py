@@ -92,7 +92,7 @@ def print_findings(findings: Sequence[Any], console: Console) -> None:
     printer = Printer(console)
     table = printer.table()
     for heading in ("finding", "severity", "library", "description"):
-        table.add_column(heading)
+        table.add_column(heading, no_wrap=heading == "finding")
     for finding in sorted(findings, key=lambda finding: (finding.library.lower(), finding.id)):
         severity = "contested" if finding.contested else finding.severity
         library = printer.encodable(f"{finding.library} {finding.versions[0]}")
