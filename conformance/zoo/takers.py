@@ -10,11 +10,14 @@ from typing import Any
 
 __all__ = [
     "cuda_core_view",
+    "imagecodecs_tiff",
     "jax_computed",
     "onnxruntime_from_dlpack",
     "opencv_copied",
     "openvino_tensor",
     "soundfile_written",
+    "tensorstore_read",
+    "xgboost_data",
 ]
 
 
@@ -75,3 +78,32 @@ def soundfile_written(exporter: Any) -> Any:
     file = io.BytesIO()
     soundfile.write(file, array, 8000, format="RAW", subtype=subtype[array.dtype.name])
     return np.frombuffer(file.getvalue(), array.dtype.newbyteorder("=")).reshape(array.shape)
+
+
+def imagecodecs_tiff(exporter: Any) -> Any:
+    """The image of a NumPy array as imagecodecs writes it to a TIFF file and reads it again."""
+    import imagecodecs
+    import numpy as np
+
+    array = np.asarray(exporter)
+    return imagecodecs.tiff_decode(imagecodecs.tiff_encode(array)).reshape(array.shape)
+
+
+def tensorstore_read(exporter: Any) -> Any:
+    """The elements that TensorStore reads from a view of a NumPy array."""
+    import numpy as np
+    import tensorstore
+
+    return tensorstore.array(np.asarray(exporter)).read().result()
+
+
+def xgboost_data(exporter: Any) -> Any:
+    """The numbers of a DMatrix over a NumPy array of float32, which is the type that it keeps."""
+    import numpy as np
+    import xgboost
+
+    array = np.asarray(exporter)
+    if array.dtype.name != "float32" or array.ndim != 2:
+        raise TypeError("the zoo takes matrices of float32 only: a DMatrix converts other types")
+    kept = xgboost.DMatrix(array, missing=-1.0).get_data()
+    return kept.toarray().astype("float32", copy=False)

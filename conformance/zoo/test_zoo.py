@@ -31,7 +31,7 @@ VERIFIED = read_json(RESULTS / "verified.json")
 REPRODUCED = read_json(RESULTS / "reproduced.json")
 ENTRIES = entries.entries(ZOO)
 COUNTED = entries.counted(ENTRIES)
-LEAST = {"findings": 56, "libraries": 29, "newest": 35, "shown": 56}
+LEAST = {"findings": 59, "libraries": 32, "newest": 38, "shown": 59}
 """What the headline has today. These numbers only grow; the aim is 60 findings in 35 libraries."""
 MOST_LINES = 40
 
