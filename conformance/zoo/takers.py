@@ -17,6 +17,7 @@ __all__ = [
     "openvino_tensor",
     "soundfile_written",
     "tensorstore_read",
+    "vtk_from_numpy",
     "xgboost_data",
 ]
 
@@ -95,6 +96,18 @@ def tensorstore_read(exporter: Any) -> Any:
     import tensorstore
 
     return tensorstore.array(np.asarray(exporter)).read().result()
+
+
+def vtk_from_numpy(exporter: Any) -> Any:
+    """The numbers of a VTK array that is made of a NumPy array, as NumPy sees them again."""
+    import numpy as np
+    from vtkmodules.util import numpy_support
+
+    array = np.asarray(exporter)
+    if array.ndim not in (1, 2):
+        raise TypeError("VTK's arrays have one or two dimensions")
+    made = numpy_support.numpy_to_vtk(array, deep=True)
+    return numpy_support.vtk_to_numpy(made).reshape(array.shape)
 
 
 def xgboost_data(exporter: Any) -> Any:

@@ -31,8 +31,8 @@ VERIFIED = read_json(RESULTS / "verified.json")
 REPRODUCED = read_json(RESULTS / "reproduced.json")
 ENTRIES = entries.entries(ZOO)
 COUNTED = entries.counted(ENTRIES)
-LEAST = {"findings": 59, "libraries": 32, "newest": 38, "shown": 59}
-"""What the headline has today. These numbers only grow; the aim is 60 findings in 35 libraries."""
+LEAST = {"findings": 60, "libraries": 32, "newest": 39, "shown": 60}
+"""What the headline has today. These numbers only grow; the aim is 35 libraries."""
 MOST_LINES = 40
 
 
