@@ -25,10 +25,16 @@ _MAX_CHARS = 300
 
 
 def environments(finding: Finding, zoo: Zoo) -> list[Environment]:
-    """Where its script is run: every version of the library in which it is recorded, and the one that is right."""
+    """Where its script is run: every version in which the defect is recorded, and the one in which it is fixed."""
     own = [zoo.environments[name] for name in finding.environments]
     passes = zoo.environments.get(finding.passes)
-    return [*own, passes] if passes and passes.library == finding.library else own
+    if passes and passes.library == finding.library and passes not in own:
+        return [*own, passes]
+    return [*own, *(e for e in zoo.environments.values() if _is_fixed_in(finding, e))]
+
+
+def _is_fixed_in(finding: Finding, environment: Environment) -> bool:
+    return (environment.library, environment.version) == (finding.library, finding.fixed_in)
 
 
 def run(finding: Finding, environment: Environment, python: Path) -> dict[str, Any]:
