@@ -55,7 +55,9 @@ def run(finding: Finding, environment: Environment, python: Path) -> dict[str, A
             return _record(environment, None, f"it took longer than {_LIMIT_S} s")
     lines = [line.strip() for line in (*done.stdout.splitlines(), *done.stderr.splitlines())]
     marked = [line for line in lines if line.startswith(_MARK)]
-    return _record(environment, done.returncode, (["", *filter(None, lines), *marked])[-1])
+    if done.returncode == 0:  # what else a library prints is not about the defect
+        marked, lines = [], [line for line in lines if line.startswith("refused: ")]
+    return _record(environment, done.returncode, ["", *filter(None, lines), *marked][-1])
 
 
 def outcome(result: dict[str, Any]) -> str:
