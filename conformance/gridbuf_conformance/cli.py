@@ -45,6 +45,7 @@ start here:
   gridbuf-conformance check numpy                  one library, as a gate (exit code 1 if it fails)
   gridbuf-conformance check mylib/testing.py:Producer --report result.html
   gridbuf-conformance explain PB-01                one rule: requirement, reason, how to comply
+  gridbuf-conformance list findings                defects that the suite found in released libraries
 
 exit codes:
   0  conforms                 4  the producer or consumer cannot be loaded
@@ -97,6 +98,7 @@ examples:
   gridbuf-conformance list                       producers, and how to install absent libraries
   gridbuf-conformance list consumers
   gridbuf-conformance list exports               interfaces and variants that test consumers
+  gridbuf-conformance list findings              defects in released libraries, for reproduce and report
   gridbuf-conformance list rules
   gridbuf-conformance list rules --rules 'XA-*'"""
 
@@ -135,6 +137,26 @@ examples:
   gridbuf-conformance known --update known.toml mylib.testing:Producer
   gridbuf-conformance known --update known.toml numpy torch --rules 'DL-*'
   gridbuf-conformance known --update known.toml --consumer mylib:asarray"""
+
+
+_REPRODUCE_EPILOG = """\
+FINDING is a name of `list findings`. The script needs the library, NumPy or ctypes, and nothing of this suite. It
+ends with exit code 1 and a line `defect: ...` while the defect is there, and with 0 when it is gone. A process
+that dies is a child of the script. The first comment has the versions to install.
+
+examples:
+  gridbuf-conformance reproduce jax-from-dlpack-null-deleter
+  gridbuf-conformance reproduce jax-from-dlpack-null-deleter --output null_deleter.py
+  gridbuf-conformance reproduce ctypes-fortran-granted | python -"""
+
+_REPORT_EPILOG = """\
+FINDING is a name of `list findings`. The text is Markdown: title, versions, script, what was observed, what is
+expected with the source, impact, suggested fix. The quoted lines at its top are for you: where to report a
+matter of memory safety, whether the tracker knows the finding, the argument against it. Remove them.
+
+examples:
+  gridbuf-conformance report jax-from-dlpack-null-deleter
+  gridbuf-conformance report jax-from-dlpack-null-deleter --output issue.md"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -251,6 +273,8 @@ def parser() -> argparse.ArgumentParser:
     _add_replay(command)
     _add_merge(command)
     _add_known(command)
+    _add_finding(command, "reproduce", _REPRODUCE_EPILOG, commands.reproduce)
+    _add_finding(command, "report", _REPORT_EPILOG, commands.report)
     return top
 
 
@@ -300,9 +324,9 @@ def _add_check(command: _Commands) -> None:
 
 
 def _add_list(command: _Commands) -> None:
-    text = "list the producers, the consumers, the exports that test consumers, or the rules"
+    text = "list producers, consumers, exports that test consumers, rules, or findings"
     listing = command.add_parser("list", help=text, description=text, epilog=_LIST_EPILOG)
-    what = ("producers", "consumers", "exports", "rules")
+    what = ("producers", "consumers", "exports", "rules", "findings")
     listing.add_argument("what", nargs="?", default="producers", choices=what)
     listing.add_argument("--rules", metavar="PATTERNS", help="only these rules, e.g. 'DL-*,XA-03'")
     listing.set_defaults(run=commands.list_what)
@@ -362,6 +386,20 @@ def _add_known(command: _Commands) -> None:
     _add_selection(known, profile="default")
     _add_running(known)
     known.set_defaults(run=commands.known)
+
+
+_FINDING_HELP = {
+    "reproduce": "print the script that shows a finding without the suite",
+    "report": "print an issue on a finding for the tracker of its library",
+}
+
+
+def _add_finding(command: _Commands, name: str, epilog: str, act: Any) -> None:
+    text = _FINDING_HELP[name]
+    parser = command.add_parser(name, help=text, description=text, epilog=epilog)
+    parser.add_argument("finding", metavar="FINDING", help="a name of `list findings`")
+    parser.add_argument("--output", type=Path, metavar="PATH", help="write it to a file instead")
+    parser.set_defaults(run=act)
 
 
 def _add_side(command: argparse.ArgumentParser, option: str, text: str) -> None:

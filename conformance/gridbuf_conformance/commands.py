@@ -15,7 +15,7 @@ from typing import Any
 
 from rich.console import Console
 
-from . import catalogue, consumer_run, named_consumers, producer_run, producers, render
+from . import catalogue, consumer_run, findings, named_consumers, producer_run, producers, render
 from .catalogue import Rule
 from .exports import interfaces, plan_of_dict
 from .known import KnownFailures
@@ -42,6 +42,8 @@ __all__ = [
     "merge",
     "plan_of",
     "replay",
+    "report",
+    "reproduce",
     "survey",
 ]
 
@@ -186,7 +188,7 @@ def known(options: Namespace, consoles: Consoles) -> int:
 
 
 def list_what(options: Namespace, consoles: Consoles) -> int:
-    """Lists producers, consumers, exports or rules."""
+    """Lists producers, consumers, exports, rules or findings."""
     if options.what != "rules" and options.rules:
         raise UsageError("--rules selects rules; write: gridbuf-conformance list rules --rules …")
     if options.what == "producers":
@@ -195,6 +197,8 @@ def list_what(options: Namespace, consoles: Consoles) -> int:
         reference.print_exports(list(interfaces().values()), consoles.out)
     elif options.what == "consumers":
         reference.print_consumers(list(named_consumers.entries().values()), consoles.out)
+    elif options.what == "findings":
+        reference.print_findings(list(findings.load().values()), consoles.out)
     else:
         reference.print_rules(_matching(options.rules or "*"), consoles.out)
     return ExitCode.CONFORMANT
@@ -214,6 +218,33 @@ def explain(options: Namespace, consoles: Consoles) -> int:
         if number:
             consoles.out.print()
         reference.print_rule(rule, consoles.out)
+    return ExitCode.CONFORMANT
+
+
+def reproduce(options: Namespace, consoles: Consoles) -> int:
+    """Writes the script that shows a finding; returns 0."""
+    return _write_text(findings.script(_finding_of(options.finding)), options.output, consoles)
+
+
+def report(options: Namespace, consoles: Consoles) -> int:
+    """Writes an issue on a finding; returns 0."""
+    return _write_text(findings.report(_finding_of(options.finding)), options.output, consoles)
+
+
+def _finding_of(name: str) -> findings.Finding:
+    try:
+        return findings.find(name)
+    except findings.UnknownFinding as error:
+        raise UsageError(_text_of(error)) from None
+
+
+def _write_text(text: str, path: Path | None, consoles: Consoles) -> int:
+    """To a file, or as it is to the output stream."""
+    if path is None:
+        consoles.out.file.write(text)
+        return ExitCode.CONFORMANT
+    _require_place(path)
+    path.write_text(text, encoding="utf-8")
     return ExitCode.CONFORMANT
 
 

@@ -1,4 +1,4 @@
-"""Producers of the zoo beyond the suite's own: libraries that are tried in an old version only.
+"""Producers of the zoo beyond the suite's own.
 
 Named as targets by the file, relative to the folder `conformance`: `zoo/makers.py:QuadrantsProducer`.
 """
@@ -6,13 +6,15 @@ Named as targets by the file, relative to the folder `conformance`: `zoo/makers.
 from __future__ import annotations
 
 import ctypes
+import struct
+from collections.abc import Sequence
 from typing import Any
 
 from gridbuf_conformance.plan import Plan
-from gridbuf_conformance.producer import Capabilities
+from gridbuf_conformance.producer import Capabilities, Unsupported
 from gridbuf_conformance.producers.base import HostProducer
 
-__all__ = ["Pybind11Producer", "QuadrantsProducer"]
+__all__ = ["CvxoptProducer", "Pybind11Producer", "QuadrantsProducer"]
 
 _FORMATS = {"float64": "d", "float32": "f", "int32": "i", "uint8": "B"}
 _KINDS = {
@@ -27,6 +29,35 @@ _COMMON: dict[str, Any] = {
     "byteorders": ("native",),
     "readonly": (False,),
 }
+
+
+class CvxoptProducer(HostProducer):
+    """`cvxopt.matrix` of doubles, which is column-major."""
+
+    name = "cvxopt"
+    capabilities = Capabilities(
+        dtypes=("float64",), min_ndim=2, max_ndim=2, byteorders=("native",), readonly=(False,)
+    )
+
+    def version(self) -> str:
+        import cvxopt
+
+        return str(cvxopt.__version__)
+
+    def make(self, plan: Plan) -> Any:
+        import cvxopt
+
+        rows, columns = plan.shape
+        if not plan.nbytes:
+            return Unsupported("cvxopt: a matrix has at least one element")
+        if plan.nbytes > _COMMON["max_nbytes"]:
+            return Unsupported("cvxopt: the zoo makes small matrices only")
+        numbers = struct.unpack(f"={rows * columns}d", plan.content())
+        by_column = [numbers[r * columns + c] for c in range(columns) for r in range(rows)]
+        return cvxopt.matrix(by_column, (rows, columns), "d")
+
+    def apply_view(self, obj: Any, operation: Sequence[Any]) -> Unsupported:
+        return Unsupported("cvxopt: its slices are copies")
 
 
 class Pybind11Producer(HostProducer):

@@ -1,56 +1,164 @@
-"""docs/zoo.md, rendered from the data of the zoo: the matrix, each finding with its proof, and untested libraries."""
+"""The pages: docs/zoo.md, a page for each library in docs/zoo, and the chart, from the records and the results."""
 
 from __future__ import annotations
 
 import json
-import shlex
-from collections.abc import Mapping
+import re
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import jinja2
-import runs
-from records import FOLDER, GROUPS, RESULTS, Environment, Finding, Zoo, read_json
+import scripts
+import severity
+from entries import Entry, counted, entries, of_form, worst
+from records import FOLDER, GROUPS, RESULTS, Environment, Zoo, read_json
 
-__all__ = ["render"]
+from gridbuf_conformance import catalogue
 
-_MAX_PLAN_CHARS = 300
+__all__ = ["CHART", "chart_data", "counts", "draw", "render", "slug", "written"]
+
+_DOCS = FOLDER.parents[1] / "docs"
+_PAGES = _DOCS / "zoo"
+CHART = _DOCS / "images/zoo.svg"
+_COLORS = {
+    "memory": "#b2182b",
+    "values": "#ef8a62",
+    "leak": "#fddbc7",
+    "refusal": "#92c5de",
+    "form": "#bababa",
+}
 
 
-def render(zoo: Zoo) -> str:
-    """The document, from the records and the results next to them."""
-    loader = jinja2.FileSystemLoader(FOLDER)
+def render(zoo: Zoo) -> dict[Path, str]:
+    """Every page, by the path that it is written to."""
     jinja = jinja2.Environment(
-        loader=loader,
+        loader=jinja2.FileSystemLoader(FOLDER),
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
         undefined=jinja2.StrictUndefined,
         autoescape=False,
     )
-    proofs = read_json(RESULTS / "verified.json")
-    return jinja.get_template("zoo.md.j2").render(
-        zoo=zoo,
-        groups=GROUPS,
-        rows=[_row(zoo, environment) for environment in _in_order(zoo)],
-        libraries=_by_library(zoo, proofs),
-        counts=counts(zoo),
+    jinja.filters.update(code=_code, cell=_cell, tracker=_tracker)
+    jinja.globals.update(
+        meaning=severity.MEANING, slug=slug, outcome=scripts.outcome, SHOWN=scripts.SHOWN
     )
-
-
-def counts(zoo: Zoo) -> dict[str, int]:
-    """Defects: findings of one cause count once."""
-
-    def defects(chosen: list[Finding]) -> int:
-        return len({finding.cause for finding in chosen})
-
-    return {
-        "defects": defects(list(zoo.findings)),
-        "libraries": len({finding.library for finding in zoo.findings}),
-        "newest": defects([f for f in zoo.findings if zoo.is_newest(f)]),
-        "published": defects([f for f in zoo.findings if f.is_published]),
-        "producers": defects([f for f in zoo.findings if f.side == "producer"]),
-        "consumers": defects([f for f in zoo.findings if f.side == "consumer"]),
+    all_ = entries(zoo)
+    contested = [entry for entry in all_ if entry.finding.is_contested]
+    pages = {
+        _DOCS / "zoo.md": jinja.get_template("zoo.md.j2").render(
+            zoo=zoo,
+            groups=GROUPS,
+            rows=[_row(zoo, environment) for environment in _in_order(zoo)],
+            counts=counts(zoo),
+            worst=worst(all_),
+            counted=counted(all_),
+            contested=contested,
+            form=of_form(all_),
+            rules=_by_rule(all_),
+        )
     }
+    template = jinja.get_template("library.md.j2")
+    for library in sorted({entry.finding.library for entry in all_}, key=str.lower):
+        own = [entry for entry in all_ if entry.finding.library == library]
+        environments = [e for e in _in_order(zoo) if e.library == library]
+        pages[_PAGES / f"{slug(library)}.md"] = template.render(
+            library=library,
+            project=zoo.projects[library],
+            environments=environments,
+            entries=own,
+            zoo=zoo,
+        )
+    return pages
+
+
+def written() -> list[Path]:
+    """The pages of libraries that are there, current or not."""
+    return sorted(_PAGES.glob("*.md"))
+
+
+def slug(library: str) -> str:
+    """The name of a library's page: "Cython (in scikit-learn)" has cython-in-scikit-learn.md."""
+    return re.sub(r"[^a-z0-9]+", "-", library.lower()).strip("-")
+
+
+def counts(zoo: Zoo) -> dict[str, Any]:
+    """The numbers of the headline: findings that are neither contested nor of form."""
+    all_ = entries(zoo)
+    chosen = counted(all_)
+    return {
+        "findings": len(chosen),
+        "libraries": len({entry.finding.library for entry in chosen}),
+        "newest": sum(entry.newest for entry in chosen),
+        "shown": sum(entry.is_shown for entry in chosen),
+        "shown_newest": sum(entry.is_shown and entry.newest for entry in chosen),
+        "severity": dict(Counter(entry.severity for entry in chosen)),
+        "status": dict(Counter(entry.finding.status for entry in chosen)),
+        "form": len(of_form(all_)),
+        "contested": sum(entry.finding.is_contested for entry in all_),
+    }
+
+
+def chart_data(zoo: Zoo) -> dict[str, dict[str, int]]:
+    """For each interface, how many findings of each severity there are; contested ones are left out."""
+    data: dict[str, dict[str, int]] = {}
+    for entry in entries(zoo):
+        if not entry.finding.is_contested:
+            of_interface = data.setdefault(entry.interface, dict.fromkeys(severity.SEVERITIES, 0))
+            of_interface[entry.severity] += 1
+    return dict(sorted(data.items(), key=lambda item: sum(item[1].values())))
+
+
+def draw(zoo: Zoo) -> None:
+    """Draws the chart, unless the one that is there has the same data (matplotlib's versions draw differently)."""
+    data = chart_data(zoo)
+    description = json.dumps(data, sort_keys=True)
+    if CHART.exists() and description.replace('"', "&quot;") in _unescaped(CHART):
+        return
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams.update({"svg.hashsalt": "gridbuf", "svg.fonttype": "none"})
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(7, 0.5 + 0.45 * len(data)), layout="constrained")
+    left = [0] * len(data)
+    for name in severity.SEVERITIES:
+        widths = [of_interface[name] for of_interface in data.values()]
+        axes.barh(list(data), widths, left=left, color=_COLORS[name], label=name)
+        left = [start + width for start, width in zip(left, widths)]
+    axes.set_xlabel("findings")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, loc="lower right")
+    CHART.parent.mkdir(parents=True, exist_ok=True)
+    metadata = {"Date": None, "Creator": None, "Description": description}
+    figure.savefig(CHART, metadata=metadata, facecolor="white")
+    pyplot.close(figure)
+    lines = CHART.read_text("utf-8").splitlines()
+    CHART.write_text("\n".join(line.rstrip() for line in lines) + "\n", "utf-8")
+
+
+def _unescaped(path: Path) -> str:
+    return path.read_text("utf-8").replace('"', "&quot;")
+
+
+def _by_rule(all_: list[Entry]) -> list[dict[str, Any]]:
+    """For each rule that is broken: in how many libraries, and how many findings of each severity."""
+    rows = []
+    kept = [entry for entry in all_ if not entry.finding.is_contested]
+    for rule in sorted({rule for entry in kept for rule in entry.finding.rules}):
+        broken = [entry for entry in kept if rule in entry.finding.rules]
+        rows.append(
+            {
+                "rule": rule,
+                "requirement": catalogue.load()[rule].requirement,
+                "libraries": len({entry.finding.library for entry in broken}),
+                "severity": severity.worst(entry.severity for entry in broken),
+            }
+        )
+    order = severity.SEVERITIES.index
+    return sorted(rows, key=lambda r: (-r["libraries"], order(r["severity"]), r["rule"]))
 
 
 def _in_order(zoo: Zoo) -> list[Environment]:
@@ -71,12 +179,12 @@ def _row(zoo: Zoo, environment: Environment) -> dict[str, Any]:
     errors = [f"{target['target']}: {target['error']}" for target in targets if "error" in target]
     return {
         "environment": environment,
-        "cells": [_cell(zoo, environment, targets, group) for group in GROUPS],
+        "cells": [_group_cell(zoo, environment, targets, group) for group in GROUPS],
         "remark": "not run" if not targets else "; ".join(errors),
     }
 
 
-def _cell(zoo: Zoo, environment: Environment, targets: list[Any], group: str) -> str:
+def _group_cell(zoo: Zoo, environment: Environment, targets: list[Any], group: str) -> str:
     """The rules that failed, linked to their explanations; else how many rules were judged."""
     judged = sum(target.get("judged", {}).get(group, 0) for target in targets)
     failed: dict[str, str] = {}
@@ -84,67 +192,39 @@ def _cell(zoo: Zoo, environment: Environment, targets: list[Any], group: str) ->
         for rule in target.get("failures", {}):
             if rule.startswith(f"{group}-"):
                 side, name = target["side"], target["target"]
-                failed.setdefault(rule, _link(zoo, environment, side, name, rule))
+                finding = zoo.finding_of(environment, side, name, rule)
+                failed.setdefault(rule, _link(rule, finding) if finding else _remark(rule))
     for finding in zoo.findings:  # a pinned plan may show what the drawn ones did not
         if environment.name in finding.environments and finding.rule.startswith(f"{group}-"):
-            failed[finding.rule] = f"[{finding.rule}](#{finding.id})"
+            failed[finding.rule] = _link(finding.rule, finding)
     if failed:
         return "✗ " + " ".join(failed[rule] for rule in sorted(failed))
     return f"✓ {judged}" if judged else "–"
 
 
-def _link(zoo: Zoo, environment: Environment, side: str, target: str, rule: str) -> str:
-    finding = zoo.finding_of(environment, side, target, rule)
-    return f"[{rule}](#{finding.id})" if finding else f"[{rule}](#remarks)"
+def _link(text: str, finding: Any) -> str:
+    return f"[{text}](zoo/{slug(finding.library)}.md#{finding.id})"
 
 
-def _by_library(zoo: Zoo, proofs: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    libraries: dict[str, list[dict[str, Any]]] = {}
-    for finding in sorted(zoo.findings, key=lambda f: (f.library.lower(), f.side, f.rule, f.id)):
-        libraries.setdefault(finding.library, []).append(_entry(zoo, finding, proofs))
-    return libraries
+def _remark(rule: str) -> str:
+    return f"[{rule}](#remarks)"
 
 
-def _entry(zoo: Zoo, finding: Finding, proofs: Mapping[str, Any]) -> dict[str, Any]:
-    proof = proofs.get(finding.id, {})
-    name, target, plan = finding.peer
-    passes = zoo.environments[name]
-    return {
-        "finding": finding,
-        "affected": [zoo.environments[e] for e in finding.environments],
-        "passes": f"{passes.library} {passes.version}"
-        + ("" if target == finding.target else f" (`{target}`)"),
-        "passes_plan": "" if plan == finding.plan else plan,
-        "replay": _replay(finding),
-        "broken": _told(proof) if runs.is_verified(proof) else "not verified",
-        "tracker": _tracker(finding.tracker),
-    }
-
-
-def _told(proof: Mapping[str, Any]) -> str:
-    """What the replay came to, in the report's words."""
-    broken = proof["affected"]
-    words = [f"{key} {_quoted(broken[key])}" for key in ("expected", "actual") if broken.get(key)]
-    return f"{broken['outcome']}: {'; '.join(words)}" if words else str(broken["outcome"])
-
-
-def _quoted(text: str) -> str:
+def _code(text: str) -> str:
     """As code, so that no character of it means anything to Markdown."""
     return f"`{text}`" if "`" not in text else f"`` {text} ``"
 
 
-def _replay(finding: Finding) -> str:
-    """The command, as it is typed in the finding's environment."""
-    side = ["--consumer"] if finding.side == "consumer" else []
-    plan = json.dumps(json.loads(finding.plan), separators=(",", ":"))
-    words = ["gridbuf-conformance", "replay", *side, finding.target, finding.rule, plan]
-    return shlex.join(words)
+def _cell(text: str) -> str:
+    """As the text of a table's cell."""
+    return text.replace("|", "\\|")
 
 
-def _tracker(tracker: str) -> str:
-    """ "new", or a link named by project and number."""
-    if not tracker.startswith("https://"):
-        return tracker
-    parts = tracker.partition("#")[0].split("/")
-    short = f"{parts[3]}/{parts[4]} #{parts[6]}" if len(parts) > 6 else tracker
-    return f"[{short}]({tracker})"
+def _tracker(entry: Entry) -> str:
+    """The status, with the link to the tracker named by project and number."""
+    link = entry.finding.tracker
+    if not link:
+        return entry.status
+    parts = link.partition("#")[0].split("/")
+    short = f"{parts[3]}/{parts[4]} #{parts[6]}" if len(parts) > 6 else link
+    return f"{entry.status}, [{short}]({link})"

@@ -1,9 +1,9 @@
 """The zoo's data: which libraries are tried, what was found in them, and what a run came to.
 
-`environments.toml` says what is installed and judged, `findings.toml` what is wrong in it, in the words of the
-person who checked it against the text of the specification. `results/NAME.json` is what a run of one environment
-came to, `results/verified.json` the two replays of every finding: where it is broken, and where it is right. The
-first two are written by hand, so everything in them is checked here; the last two only by `zoo.py`.
+`environments.toml` has what is installed and judged, and where each project takes issues. `findings.toml` has what is
+wrong, compared with the text of the specification, and `reproducers/ID.py` shows it without the suite. These are
+written by hand, so this module checks them. `zoo.py` writes the rest: `results/NAME.json` is a run of one environment,
+`results/verified.json` has the replays of every finding, `results/reproduced.json` the runs of its script.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ __all__ = [
     "AGES",
     "FOLDER",
     "GROUPS",
-    "NEW",
+    "REPRODUCERS",
     "RESULTS",
     "SIDES",
+    "STATUSES",
     "Environment",
     "Finding",
+    "Project",
     "Remark",
     "Untried",
     "Zoo",
@@ -40,10 +42,11 @@ __all__ = [
 
 FOLDER = Path(__file__).resolve().parent
 RESULTS = FOLDER / "results"
+REPRODUCERS = FOLDER / "reproducers"
 SIDES = ("producer", "consumer")
 AGES = ("newest", "old")
-NEW = "new"
-"""What `tracker` says of a finding that the project's tracker does not know."""
+STATUSES = ("new", "reported", "acknowledged", "fixed")
+"""`new`: a search did not find it in a tracker. The others have a link to a tracker; `fixed` has a version too."""
 GROUPS = ("AI", "AS", "CAI", "PB", "DL", "DP", "DX", "XA", "GT")
 """The rule groups, in the order of the catalogue."""
 
@@ -80,12 +83,25 @@ class Environment:
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One rule that one library breaks, with the plan that shows it and the place that keeps it.
+class Project:
+    """Where a library takes issues, and where its policy for reports of vulnerabilities is, if it has one."""
 
-    `affected` names the environment in which the replay fails, `passes` the one in which the same plan passes
-    (a fixed version, or another library that does it right). Findings of one cause share a `defect`; `also_rules` are
-    broken by the same cause and do not need a separate record.
+    library: str
+    issues: str
+    security: str = ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One cause in one library: what one change of the library would repair, with every rule that it breaks.
+
+    `rule` and `plan` are the replay that shows it, `also_rules` the other rules that the cause breaks. `affected` is
+    the environment in which the replay fails. `passes` is an environment in which the same plan passes: a fixed
+    version, or another released library; without one it is empty. `seen` is what happens, without the suite.
+
+    `replayed_as` is the rule of the replay where that is another one: for the same requirement at sizes that only a rule
+    of this suite's own judges. `searched` says when, where and for which words a tracker was searched for a `new` finding. `counter` is the
+    argument against a contested finding, with a link. `picture` is a drawing of the memory.
     """
 
     id: str
@@ -95,27 +111,37 @@ class Finding:
     rule: str
     plan: str
     affected: str
-    passes: str
     title: str
     why: str
-    tracker: str
-    confirmed: str
+    seen: str
+    status: str
+    passes: str = ""
+    passes_target: str = ""
     also_rules: tuple[str, ...] = ()
     also_affected: tuple[str, ...] = ()
     also_targets: tuple[str, ...] = ()
-    passes_target: str = ""
-    passes_plan: str = ""
-    defect: str = ""
+    replayed_as: str = ""
+    fixed_in: str = ""
+    tracker: str = ""
+    searched: str = ""
+    counter: str = ""
+    counter_link: str = ""
+    picture: str = ""
 
     @property
-    def cause(self) -> str:
-        """What counts as one defect."""
-        return self.defect or self.id
+    def rules(self) -> tuple[str, ...]:
+        """Every rule that it breaks, the one of the replay first."""
+        return (self.rule, *self.also_rules)
 
     @property
-    def peer(self) -> tuple[str, str, str]:
-        """Environment, target and plan of the replay that passes."""
-        return self.passes, self.passes_target or self.target, self.passes_plan or self.plan
+    def replay_rule(self) -> str:
+        """The rule that the replay judges."""
+        return self.replayed_as or self.rule
+
+    @property
+    def peer(self) -> tuple[str, str]:
+        """Environment and target of the replay that passes; two empty strings if there is none."""
+        return self.passes, self.passes_target or self.target
 
     @property
     def environments(self) -> tuple[str, ...]:
@@ -123,13 +149,19 @@ class Finding:
         return (self.affected, *self.also_affected)
 
     @property
-    def is_published(self) -> bool:
-        return self.tracker != NEW
+    def is_contested(self) -> bool:
+        """Whether there is an argument against it. Contested findings are listed and counted apart."""
+        return bool(self.counter)
+
+    @property
+    def script(self) -> Path:
+        """The program that shows it: exit code 1 while the defect is there, 0 when it is gone."""
+        return REPRODUCERS / f"{self.id}.py"
 
     def covers(self, environment: Environment, side: str, target: str, rule: str) -> bool:
         """Whether a failure that a run met is this finding."""
         here = (self.library, self.side) == (environment.library, side)
-        of_it = rule in (self.rule, *self.also_rules)
+        of_it = rule in (*self.rules, self.replay_rule)
         return here and of_it and target in (self.target, *self.also_targets)
 
 
@@ -157,6 +189,7 @@ class Zoo:
 
     date: str
     environments: Mapping[str, Environment]
+    projects: Mapping[str, Project]
     findings: tuple[Finding, ...]
     remarks: tuple[Remark, ...]
     untried: tuple[Untried, ...]
@@ -180,6 +213,7 @@ def load(folder: Path = FOLDER) -> Zoo:
     zoo = Zoo(
         date=str(environments["date"]),
         environments={e.name: e for e in _records(Environment, environments, "environment")},
+        projects={p.library: p for p in _records(Project, environments, "project")},
         findings=tuple(_records(Finding, findings, "finding")),
         remarks=tuple(_records(Remark, findings, "remark")),
         untried=tuple(_records(Untried, environments, "untried")),
@@ -206,14 +240,23 @@ def write_json(path: Path, data: Mapping[str, Any]) -> None:
 
 
 def _require_consistent(finding: Finding, zoo: Zoo) -> None:
-    _require(finding.side in SIDES, finding.id, f"side must be one of {SIDES}")
-    for name in (*finding.environments, finding.passes):
-        _require(name in zoo.environments, finding.id, f"no environment is called {name!r}")
+    def require(condition: bool, text: str) -> None:
+        _require(condition, finding.id, text)
+
+    require(finding.side in SIDES, f"side must be one of {SIDES}")
+    for name in (*finding.environments, *filter(None, [finding.passes])):
+        require(name in zoo.environments, f"no environment is called {name!r}")
     for name in finding.environments:
         library = zoo.environments[name].library
-        _require(library == finding.library, finding.id, f"{name} is an environment of {library}")
-    known = finding.tracker == NEW or finding.tracker.startswith("https://")
-    _require(known, finding.id, f"tracker must be a link or {NEW!r}")
+        require(library == finding.library, f"{name} is an environment of {library}")
+    require(finding.status in STATUSES, f"status must be one of {STATUSES}")
+    is_new = finding.status == "new"
+    require(is_new == bool(finding.searched), "searched is for new findings, and they need it")
+    require(is_new != finding.tracker.startswith("https://"), "tracker must be a link, unless new")
+    is_fixed = finding.status == "fixed"
+    require(is_fixed == bool(finding.fixed_in), "fixed_in is for fixed findings, and they need it")
+    has_link = finding.counter_link.startswith("https://")
+    require(finding.is_contested == has_link, "counter needs counter_link, a link")
 
 
 def _toml(path: Path) -> dict[str, Any]:

@@ -56,29 +56,29 @@ def reduced(report: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def verified(finding: Finding, zoo: Zoo, folder: Path) -> dict[str, Any]:
-    """The finding's plan, replayed where it is broken and where it is right."""
-    passes, target, plan = finding.peer
-    return {
-        "affected": _replayed(finding, zoo.environments[finding.affected], folder),
-        "passes": _replayed(finding, zoo.environments[passes], folder, target, plan),
-    }
+    """The finding's plan, replayed where it is broken and, if there is such a place, where it is right."""
+    passes, target = finding.peer
+    replays = {"affected": _replayed(finding, zoo.environments[finding.affected], folder)}
+    if passes:
+        replays["passes"] = _replayed(finding, zoo.environments[passes], folder, target)
+    return replays
 
 
 def is_verified(result: Mapping[str, Any]) -> bool:
-    """Whether the affected version fails and the other passes: neither silence nor a note is enough."""
+    """Whether the affected version fails and its peer, if there is one, passes: a note is not enough."""
     failed = result.get("affected", {}).get("outcome") in _FAILING
-    return failed and bool(result.get("passes", {}).get("outcome") == "PASS")
+    return failed and ("passes" not in result or bool(result["passes"]["outcome"] == "PASS"))
 
 
 def _replayed(
-    finding: Finding, environment: Environment, folder: Path, target: str = "", plan: str = ""
+    finding: Finding, environment: Environment, folder: Path, target: str = ""
 ) -> dict[str, Any]:
     try:
         python = venvs.make(environment, folder)
     except venvs.CannotMake as error:
         return {"outcome": "ERROR", "actual": str(error)}
-    arguments = (finding.rule, plan or finding.plan)
-    report = venvs.suite(python, "replay", finding.side, target or finding.target, *arguments)
+    arguments = (target or finding.target, finding.replay_rule, finding.plan)
+    report = venvs.suite(python, "replay", finding.side, *arguments)
     if "error" in report:
         return {"outcome": "ERROR", "actual": report["error"]}
     (rule,) = report["rules"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -18,7 +19,7 @@ from typing import Any
 
 from records import FOLDER, Environment
 
-__all__ = ["CannotMake", "discard", "make", "suite"]
+__all__ = ["SILENT", "CannotMake", "discard", "make", "suite", "without_paths"]
 
 SUITE = Path(os.environ.get("GRIDBUF_CONFORMANCE", FOLDER.parent))
 """What is judged with: this tree, or another one that the variable names."""
@@ -26,7 +27,11 @@ TOOLS = ("hypothesis==6.155.2", "jinja2==3.1.6", "rich==14.1.0", "tomli==2.2.1")
 _STAMP = "zoo-requirements.txt"
 _INSTALL_LIMIT_S = 1800
 _RUN_LIMIT_S = 1800
-_SILENT = {"NO_COLOR": "1", "TF_CPP_MIN_LOG_LEVEL": "3", "JAX_PLATFORMS": "cpu"}
+SILENT = {"NO_COLOR": "1", "TF_CPP_MIN_LOG_LEVEL": "3", "JAX_PLATFORMS": "cpu"}
+
+
+_ADDRESS = re.compile(r"0x[0-9a-f]{6,}|\b\d{12,}\b")
+_PATH = re.compile(r"(?:/[\w.+-]+){2,}/(?=[\w.+-]+)")
 
 
 class CannotMake(Exception):
@@ -70,7 +75,7 @@ def suite(python: Path, command: str, side: str, target: str, *arguments: str) -
         done = subprocess.run(
             [*line, "--report", str(report)],
             cwd=SUITE,
-            env={**os.environ, **_SILENT, "PYTHONPATH": str(SUITE)},
+            env={**os.environ, **SILENT, "PYTHONPATH": str(SUITE)},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             timeout=_RUN_LIMIT_S,
@@ -79,6 +84,11 @@ def suite(python: Path, command: str, side: str, target: str, *arguments: str) -
             return dict(json.loads(report.read_text("utf-8")))
     lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
     return {"error": lines[-1] if lines else f"exit code {done.returncode}"}
+
+
+def without_paths(text: str) -> str:
+    """A line without folders and addresses, which differ between two runs."""
+    return _PATH.sub("…/", _ADDRESS.sub("…", text))
 
 
 def _build_extensions(pip: Sequence[str], name: str) -> None:

@@ -3,9 +3,11 @@
     python conformance/zoo/zoo.py list
     python conformance/zoo/zoo.py run [ENVIRONMENT…]      judge libraries, write results/NAME.json
     python conformance/zoo/zoo.py verify [FINDING…]       replay findings, write results/verified.json
-    python conformance/zoo/zoo.py docs [--check]          write docs/zoo.md
+    python conformance/zoo/zoo.py reproduce [FINDING…]    run their scripts, write results/reproduced.json
+    python conformance/zoo/zoo.py docs [--check]          write docs/zoo.md, docs/zoo/*.md, the chart and the data of the suite
+    python conformance/zoo/zoo.py all                     all of these; starts again where it was interrupted
 
-`run` and `verify` make one virtual environment for each library and version, from wheels of the package index. They
+`run`, `verify` and `reproduce` make one virtual environment for each library and version, from wheels of the package index. They
 need the interpreters that environments.toml names. Everything else needs neither.
 """
 
@@ -20,7 +22,9 @@ from threading import Lock
 from typing import Any, TypeVar
 
 import page
+import published
 import runs
+import scripts
 import venvs
 from records import FOLDER, RESULTS, Environment, Finding, Zoo, load, read_json, write_json
 from rich.console import Console
@@ -30,7 +34,7 @@ __all__ = ["main"]
 
 _ROOT = FOLDER.parents[1]
 _VERIFIED = RESULTS / "verified.json"
-_DOCUMENT = _ROOT / "docs/zoo.md"
+_REPRODUCED = RESULTS / "reproduced.json"
 _Key = TypeVar("_Key")
 
 
@@ -91,7 +95,7 @@ def _verify(zoo: Zoo, options: argparse.Namespace, console: Console) -> int:
     chosen = _named(findings, options.names, "finding")
     if options.missing:
         chosen = [f for f in chosen if not runs.is_verified(results.get(f.id, {}))]
-    used = sorted({name for f in chosen for name in (f.affected, f.passes)})
+    used = sorted({name for f in chosen for name in (f.affected, f.passes) if name})
     _on_all(lambda name: _made(zoo.environments[name], options, console), used, options.jobs)
     writing = Lock()
 
@@ -103,7 +107,50 @@ def _verify(zoo: Zoo, options: argparse.Namespace, console: Console) -> int:
             write_json(_VERIFIED, results)
         return runs.is_verified(result)
 
-    return 0 if all(_on_all(prove, chosen, options.jobs)) else 1
+    codes = _on_all(prove, chosen, options.jobs)
+    for name in used if options.discard else ():
+        venvs.discard(zoo.environments[name], options.folder)
+    return 0 if all(codes) else 1
+
+
+def _reproduce(zoo: Zoo, options: argparse.Namespace, console: Console) -> int:
+    findings = {finding.id: finding for finding in zoo.findings}
+    results = {id_: runs for id_, runs in read_json(_REPRODUCED).items() if id_ in findings}
+    todo: dict[str, list[Finding]] = {}
+    for finding in _named(findings, options.names, "finding"):
+        known = results.get(finding.id, {})
+        for environment in scripts.environments(finding, zoo):
+            if not (options.missing and environment.name in known):
+                todo.setdefault(environment.name, []).append(finding)
+    writing = Lock()
+
+    def show(name: str) -> bool:
+        environment = zoo.environments[name]
+        try:
+            python = venvs.make(environment, options.folder)
+        except venvs.CannotMake as error:
+            console.print(f"[yellow]![/] {name}: {error}")
+            return False
+        for finding in todo[name]:
+            result = scripts.run(finding, environment, python)
+            sign = {scripts.SHOWN: "✗", scripts.GONE: "✓"}.get(scripts.outcome(result), "?")
+            console.print(f"{sign} {name}: {finding.id}: {result['told']}", markup=False)
+            with writing:
+                results.setdefault(finding.id, {})[name] = result
+                write_json(_REPRODUCED, results)
+        if options.discard:
+            venvs.discard(environment, options.folder)
+        return True
+
+    return 0 if all(_on_all(show, sorted(todo), options.jobs)) else 1
+
+
+def _all(zoo: Zoo, options: argparse.Namespace, console: Console) -> int:
+    """Everything that has no result yet, one environment after the other, and then the pages."""
+    options.names, options.missing = [], True
+    steps = (_run, _verify, _reproduce)
+    codes = [step(zoo, options, console) for step in steps]
+    return max(*codes, _docs(zoo, argparse.Namespace(check=False), console))
 
 
 def _made(environment: Environment, options: argparse.Namespace, console: Console) -> None:
@@ -114,21 +161,36 @@ def _made(environment: Environment, options: argparse.Namespace, console: Consol
 
 
 def _docs(zoo: Zoo, options: argparse.Namespace, console: Console) -> int:
-    text = page.render(zoo)
+    """Writes everything that is made from the records, or says which of it is out of date."""
+    texts = {**page.render(zoo), published.PATH: published.text(zoo)}
+    gone = [path for path in page.written() if path not in texts]
+    changed = [path for path, text in texts.items() if _content(path) != text]
     if options.check:
-        is_current = _DOCUMENT.exists() and _DOCUMENT.read_text("utf-8") == text
-        console.print("current" if is_current else "not current: run zoo.py docs")
-        return 0 if is_current else 1
-    _DOCUMENT.write_text(text, "utf-8")
-    console.print(f"{_DOCUMENT.relative_to(_ROOT)}: {len(zoo.findings)} findings")
+        for path in (*changed, *gone):
+            console.print(f"not current: {path.relative_to(_ROOT)}")
+        console.print("run: zoo.py docs" if changed or gone else "current")
+        return 1 if changed or gone else 0
+    for path in gone:
+        path.unlink()
+    for path in changed:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(texts[path], "utf-8")
+    page.draw(zoo)
+    console.print(f"{len(zoo.findings)} findings, {len(changed)} files written")
     return 0
+
+
+def _content(path: Path) -> str:
+    return path.read_text("utf-8") if path.exists() else ""
 
 
 def _proof(finding: Finding, result: dict[str, Any]) -> str:
     """One line: what the affected version and the other one came to."""
     sign = "[green]✓[/]" if runs.is_verified(result) else "[red]✗[/]"
-    broken, right = result["affected"]["outcome"], result["passes"]["outcome"]
-    return f"{sign} {finding.id}: {finding.rule} {broken} on {finding.affected}, {right} on {finding.passes}"
+    told = f"{finding.replay_rule} {result['affected']['outcome']} on {finding.affected}"
+    if "passes" in result:
+        told += f", {result['passes']['outcome']} on {finding.passes}"
+    return f"{sign} {finding.id}: {told}"
 
 
 def _told(result: dict[str, Any]) -> str:
@@ -162,8 +224,19 @@ def _parser() -> argparse.ArgumentParser:
     listing.set_defaults(run=_list)
     run = command.add_parser("run", help="judge the libraries of these environments (or of all)")
     verify = command.add_parser("verify", help="replay these findings (or all); 1 if one fails")
-    for parser, act in ((run, _run), (verify, _verify)):
-        parser.add_argument("names", nargs="*", metavar="NAME")
+    reproduce = command.add_parser("reproduce", help="run the scripts of these findings (or all)")
+    everything = command.add_parser("all", help="run, verify, reproduce and docs; resumes")
+    for parser, act in (
+        (run, _run),
+        (verify, _verify),
+        (reproduce, _reproduce),
+        (everything, _all),
+    ):
+        if parser is not everything:
+            parser.add_argument("names", nargs="*", metavar="NAME")
+            parser.add_argument(
+                "--missing", action="store_true", help="only what has no result yet"
+            )
         parser.add_argument(
             "--folder",
             type=Path,
@@ -171,10 +244,11 @@ def _parser() -> argparse.ArgumentParser:
             help="where the virtual environments are made (default: .gridbuf/zoo of the project)",
         )
         parser.add_argument("--jobs", type=int, default=1, help="how many at once (default: 1)")
-        parser.add_argument("--missing", action="store_true", help="only what has no result yet")
+        parser.add_argument(
+            "--discard", action="store_true", help="remove each environment after its use"
+        )
         parser.set_defaults(run=act)
-    run.add_argument("--discard", action="store_true", help="remove each environment after its run")
-    docs = command.add_parser("docs", help="write docs/zoo.md")
+    docs = command.add_parser("docs", help="write the pages, and the data of the suite")
     docs.add_argument("--check", action="store_true", help="write nothing; 1 if it is not current")
     docs.set_defaults(run=_docs)
     return top

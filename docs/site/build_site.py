@@ -116,6 +116,8 @@ def as_myst(text: str) -> str:
         return f"```{{graphviz}}\ndigraph {{\n{style}\n{arrows}}}\n```"
 
     text = re.sub(r'^<a id="([^"]+)"></a>$', r"(\1)=", text, flags=re.MULTILINE)
+    # The rules of a group have a page of the site each.
+    text = re.sub(r"reference/rules\.md#([a-z]+)-(\d+)", r"reference/rules/\1.md#\1-\2", text)
     return re.sub(r"^```mermaid\ngraph TD\n(.*?)^```$", graph, text, flags=re.DOTALL | re.MULTILINE)
 
 
@@ -163,6 +165,13 @@ def rule_pages(text: str) -> dict[str, str]:
     ]
     pages["reference/rules.md"] = "\n".join(index + toctree)
     return pages
+
+
+def zoo_page(text: str, libraries: list[str]) -> str:
+    """zoo.md with a filter over its table, and the pages of the libraries below it."""
+    filtered = "```{raw} html\n:file: filter-table.html\n```"
+    text = text.replace("<!-- table with a filter -->", filtered)
+    return "\n".join([text, "```{toctree}\n:hidden:\n", *libraries, "```\n"])
 
 
 def cli_page() -> str:
@@ -322,6 +331,8 @@ def make_sources(folder: Path) -> None:
     }
     pages["spec.md"] = with_tests(pages["spec.md"])
     pages.update(rule_pages((ROOT / "docs/reference/rules.md").read_text()))
+    libraries = sorted(page.removesuffix(".md") for page in pages if page.startswith("zoo/"))
+    pages["zoo.md"] = zoo_page(pages["zoo.md"], libraries)
     pages["reference/cli.md"] = cli_page()
     pages.update(python_pages())
     pages.update({f"reference/cpp/{library}.md": cpp_page(library) for library in LIBRARIES})
@@ -330,7 +341,8 @@ def make_sources(folder: Path) -> None:
         target = folder / image.relative_to(ROOT / "docs")
         target.parent.mkdir(exist_ok=True)
         shutil.copy2(image, target)
-    shutil.copy2(HERE / "filter.html", folder)
+    for name in ("filter.html", "filter-table.html"):
+        shutil.copy2(HERE / name, folder)
 
 
 def run_doxygen(folder: Path) -> None:

@@ -93,3 +93,13 @@ def test_the_filter_of_the_rules(address, page):
     shown = "[...document.querySelectorAll('.rules li')].filter((e) => e.checkVisibility()).map((e) => e.innerText)"
     assert [rule.split()[0] for rule in page.run(shown)] == ["PB-01"]
     assert page.run("document.getElementById('rule-count').textContent").startswith("1 of ")
+
+
+def test_the_filter_of_the_findings(address, page):
+    page.load(Address(address + "zoo.html"))
+    total = int(page.run("document.getElementById('table-count').textContent").split()[0])
+    page.run("document.getElementById('table-filter').focus()")
+    for key in "memory":
+        page.type_key(key)
+    shown = int(page.run("document.getElementById('table-count').textContent").split()[0])
+    assert 0 < shown < total

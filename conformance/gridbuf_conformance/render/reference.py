@@ -16,6 +16,7 @@ __all__ = [
     "ORACLES",
     "print_consumers",
     "print_exports",
+    "print_findings",
     "print_producers",
     "print_rule",
     "print_rules",
@@ -84,6 +85,22 @@ def print_exports(interfaces: Sequence[Any], console: Console) -> None:
     console.print()
     counted = f"{plural(len(interfaces), 'interface')}, {plural(len(exports), 'export')}"
     printer.line((counted, "dim"))
+
+
+def print_findings(findings: Sequence[Any], console: Console) -> None:
+    """Each finding: its name for `reproduce` and `report`, its severity, its library, and what it is."""
+    printer = Printer(console)
+    table = printer.table()
+    for heading in ("finding", "severity", "library", "description"):
+        table.add_column(heading, no_wrap=heading == "finding")
+    for finding in sorted(findings, key=lambda finding: (finding.library.lower(), finding.id)):
+        severity = "contested" if finding.contested else finding.severity
+        library = printer.encodable(f"{finding.library} {finding.versions[0]}")
+        about = printer.encodable(clean(finding.title))
+        table.add_row(Text(finding.id, "bold"), severity, library, about)
+    console.print(table)
+    console.print()
+    printer.line((plural(len(findings), "finding"), "dim"))
 
 
 def _print_entries(

@@ -1,0 +1,175 @@
+"""The findings in released libraries that come with the suite: the scripts that show them, and reports for trackers.
+
+`findings.json` is written by the zoo (`conformance/zoo` in the repository) from its records and results. It has each
+finding with its script, its versions, and the last runs of the script.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from dataclasses import dataclass, field, fields
+from functools import lru_cache
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Any
+
+from . import catalogue
+from .catalogue import Rule
+from .version import __version__
+
+__all__ = ["Finding", "UnknownFinding", "find", "load", "report", "script"]
+
+_SCHEMA = "gridbuf-conformance-findings/1"
+_MAX_MATCHES = 4
+_IMPACT = {
+    "memory": "The process reads or writes memory that does not belong to the array, or it ends.",
+    "values": "A program gets other numbers than those of the array, or loses what it writes. There is no error.",
+    "leak": "The memory is never freed. A program that exchanges arrays in a loop grows.",
+    "refusal": "Arrays that the specification allows cannot be exchanged. The caller has to copy them first.",
+    "form": "The description breaks the specification. No consumer is known to come to harm.",
+}
+
+
+class UnknownFinding(LookupError):
+    """An id that no finding has; the message lists similar ids."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One defect in one library. `versions` begins with the version that `requirements` install.
+
+    `contested` is the argument against the finding, if there is one. `searched` says how a tracker was searched for a
+    new finding. `runs` are the last runs of `script`: version, Python, date, exit code, and what it printed.
+    """
+
+    id: str
+    library: str
+    severity: str
+    side: str
+    interface: str
+    rule: str
+    title: str
+    why: str
+    seen: str
+    status: str
+    python: str
+    newest: bool
+    issues: str
+    replay: str
+    script: str
+    also_rules: list[str] = field(default_factory=list)
+    versions: list[str] = field(default_factory=list)
+    requirements: list[str] = field(default_factory=list)
+    runs: list[dict[str, Any]] = field(default_factory=list)
+    contested: str = ""
+    contested_link: str = ""
+    tracker: str = ""
+    searched: str = ""
+    security: str = ""
+
+
+@lru_cache(maxsize=1)
+def load() -> MappingProxyType[str, Finding]:
+    """All findings by id."""
+    text = files(__package__).joinpath("findings.json").read_text(encoding="utf-8")
+    data = json.loads(text)
+    if data["schema"] != _SCHEMA:
+        raise ValueError(f"findings.json: the schema is {data['schema']!r}, must be {_SCHEMA!r}")
+    known = {f.name for f in fields(Finding)}
+    rows = ({key: row[key] for key in row if key in known} for row in data["findings"])
+    return MappingProxyType({row["id"]: Finding(**row) for row in rows})
+
+
+def find(name: str) -> Finding:
+    """The finding of an id; raises UnknownFinding, with similar ids, if there is none."""
+    findings = load()
+    if name in findings:
+        return findings[name]
+    close = [id for id in findings if len(name) > 2 and id.startswith(name)]
+    close = (close or difflib.get_close_matches(name, findings, cutoff=0.4))[:_MAX_MATCHES]
+    hint = f"did you mean {', '.join(close)}? " if close else ""
+    raise UnknownFinding(
+        f"no finding is called {name!r}; {hint}See: gridbuf-conformance list findings"
+    )
+
+
+def script(finding: Finding) -> str:
+    """The script that shows the finding, with a comment that says where to run it."""
+    needs = " ".join(finding.requirements)
+    install = f"pip install {needs}" if needs else "no package is needed"
+    head = (
+        f"# {finding.id}: exit code 1 while the defect is there, 0 when it is gone.\n"
+        f"# {finding.library} {finding.versions[0]}, CPython {finding.python}: {install}\n"
+    )
+    return head + finding.script
+
+
+def report(finding: Finding) -> str:
+    """An issue for the tracker of the library, as Markdown; the first line is its title."""
+    rule = catalogue.load()[finding.rule]
+    parts = [f"# {finding.title}", *_cautions(finding)]
+    parts += ["## Versions", _versions(finding)]
+    parts += ["## Script", f"```python\n{script(finding)}```"]
+    parts += ["## Observed", _observed(finding)]
+    parts += ["## Expected", _expected(finding, rule)]
+    parts += ["## Impact", f"{_IMPACT[finding.severity]} {finding.why}"]
+    parts += ["## Suggested fix", _fix(finding, rule)]
+    parts.append(
+        f"Found by gridbuf-conformance {__version__}. With the suite: `{finding.replay}`"
+        if "`" not in finding.replay
+        else f"Found by gridbuf-conformance {__version__}."
+    )
+    return "\n\n".join(parts) + "\n"
+
+
+def _cautions(finding: Finding) -> list[str]:
+    """What to read before the text is sent; quoted, so that it is easy to remove."""
+    notes = []
+    if finding.severity == "memory" and finding.security:
+        notes.append(
+            "This is about memory safety. Report it privately first if the project has a policy for it: "
+            f"{finding.security}"
+        )
+    if finding.tracker:
+        notes.append(
+            f"The tracker knows it already ({finding.status}): {finding.tracker}. Comment there."
+        )
+    elif finding.searched:
+        notes.append(f"Not found in a search on {finding.searched}. Search again first.")
+    if finding.contested:
+        notes.append(f"Contested: {finding.contested} {finding.contested_link}")
+    notes.append(f"New issues go to {finding.issues}. Remove these lines.")
+    return ["> " + "\n>\n> ".join(notes)]
+
+
+def _versions(finding: Finding) -> str:
+    lines = []
+    for run in finding.runs:
+        state = {0: "the defect is gone", 1: "the defect is there"}.get(run["exit"], "unclear")
+        lines.append(
+            f"- {finding.library} {run['version']}, CPython {run['python']}, Linux x86-64: {state}"
+        )
+    ran = {run["version"] for run in finding.runs}
+    lines += [
+        f"- {finding.library} {version}" for version in finding.versions if version not in ran
+    ]
+    return "\n".join(lines)
+
+
+def _observed(finding: Finding) -> str:
+    last = next((run for run in finding.runs if run["exit"] == 1), None)
+    printed = f"\n\n```text\n{last['told']}\n```" if last else ""
+    return f"{finding.seen}{printed}"
+
+
+def _expected(finding: Finding, rule: Rule) -> str:
+    """The requirement with its source, and a link to it where the catalogue has one."""
+    link = str(getattr(rule, "link", "") or "")
+    source = f"{rule.source}: {link}" if link else rule.source
+    more = f" Also: {', '.join(finding.also_rules)}." if finding.also_rules else ""
+    return f"{rule.requirement} ({rule.id}, {source}){more}"
+
+
+def _fix(finding: Finding, rule: Rule) -> str:
+    return (finding.side == "consumer" and rule.consumer_fix) or rule.fix or "See above."

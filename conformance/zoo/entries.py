@@ -1,0 +1,170 @@
+"""A finding with all that the runs say of it: what the pages and the data of the suite are made of."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass
+from typing import Any
+
+import runs
+import scripts
+import severity
+from records import GROUPS, RESULTS, Environment, Finding, Zoo, read_json
+
+from gridbuf_conformance import catalogue
+from gridbuf_conformance.catalogue import Rule
+
+__all__ = ["Entry", "counted", "entries", "of_form", "worst"]
+
+_WORST = 10
+_INTERFACES = {
+    "AI": "array interface",
+    "AS": "array struct",
+    "CAI": "CUDA array interface",
+    "PB": "buffer protocol",
+    "DL": "DLPack",
+    "DP": "DLPack",
+    "DX": "DLPack",
+    "XA": "agreement",
+    "GT": "allocation",
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One finding. `proof` has its replays, `shown` the runs of its script by environment."""
+
+    finding: Finding
+    zoo: Zoo
+    proof: dict[str, Any]
+    shown: dict[str, Any]
+
+    @property
+    def severity(self) -> str:
+        return severity.of(self.finding, self.proof, self.shown)
+
+    @property
+    def interface(self) -> str:
+        return _INTERFACES[self.rule.group]
+
+    @property
+    def rule(self) -> Rule:
+        return catalogue.load()[self.finding.rule]
+
+    @property
+    def affected(self) -> list[Environment]:
+        return [self.zoo.environments[name] for name in self.finding.environments]
+
+    @property
+    def newest(self) -> bool:
+        """Whether it is in the newest release of its library."""
+        return any(environment.age == "newest" for environment in self.affected)
+
+    @property
+    def version(self) -> str:
+        """The recorded version: the newest one that has it."""
+        return self.affected[0].version
+
+    @property
+    def status(self) -> str:
+        finding = self.finding
+        if finding.status == "fixed":
+            where = "on" if finding.fixed_in.startswith("the ") else "in"
+            return f"fixed {where} {finding.fixed_in}"
+        return finding.status
+
+    @property
+    def crashed(self) -> bool:
+        """Whether the process died, in the replay or in a run of the script."""
+        told = [str(run.get("told", "")) for run in self.shown.values()]
+        replayed = self.proof.get("affected", {}).get("outcome") == "CRASH"
+        return replayed or any("died of signal" in line for line in told)
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether its script ran against the recorded version and showed it."""
+        return scripts.outcome(self.shown.get(self.finding.affected, {})) == scripts.SHOWN
+
+    @property
+    def is_verified(self) -> bool:
+        return runs.is_verified(self.proof)
+
+    @property
+    def has_script(self) -> bool:
+        return self.finding.script.exists()
+
+    @property
+    def script(self) -> str:
+        return self.finding.script.read_text("utf-8") if self.has_script else ""
+
+    @property
+    def told(self) -> str:
+        """What the replay came to, in the report's words."""
+        broken = self.proof.get("affected", {})
+        words = [f"{key} {broken[key]}" for key in ("expected", "actual") if broken.get(key)]
+        return f"{broken.get('outcome', 'not replayed')}: {'; '.join(words)}"
+
+    @property
+    def fix(self) -> str:
+        """How to comply, from the catalogue."""
+        is_consumer = self.finding.side == "consumer"
+        return (is_consumer and self.rule.consumer_fix) or self.rule.fix
+
+    @property
+    def replay(self) -> str:
+        """The command of the suite, as it is typed in the finding's environment."""
+        side = ["--consumer"] if self.finding.side == "consumer" else []
+        plan = json.dumps(json.loads(self.finding.plan), separators=(",", ":"))
+        words = [
+            "gridbuf-conformance",
+            "replay",
+            *side,
+            self.finding.target,
+            self.finding.replay_rule,
+        ]
+        return shlex.join([*words, plan])
+
+    @property
+    def runs(self) -> list[dict[str, Any]]:
+        """The runs of its script, the recorded version first."""
+        order = [environment.name for environment in scripts.environments(self.finding, self.zoo)]
+        return [self.shown[name] for name in order if name in self.shown]
+
+
+def entries(zoo: Zoo) -> list[Entry]:
+    """Every finding, contested ones too, the worst first."""
+    proofs = read_json(RESULTS / "verified.json")
+    shown = read_json(RESULTS / "reproduced.json")
+    made = [Entry(f, zoo, proofs.get(f.id, {}), shown.get(f.id, {})) for f in zoo.findings]
+    return sorted(made, key=_rank)
+
+
+def counted(all_: list[Entry]) -> list[Entry]:
+    """What the headline counts: neither contested nor of form."""
+    return [e for e in all_ if not e.finding.is_contested and e.severity != "form"]
+
+
+def of_form(all_: list[Entry]) -> list[Entry]:
+    return [e for e in all_ if not e.finding.is_contested and e.severity == "form"]
+
+
+def worst(all_: list[Entry]) -> list[Entry]:
+    """The ten worst, one for each library."""
+    first: dict[str, Entry] = {}
+    for entry in counted(all_):
+        first.setdefault(entry.finding.library, entry)
+    return list(first.values())[:_WORST]
+
+
+def _rank(entry: Entry) -> tuple[int, bool, bool, bool, str, int, str]:
+    finding = entry.finding
+    return (
+        severity.SEVERITIES.index(entry.severity),
+        not entry.newest,
+        not entry.crashed,
+        finding.status != "new",
+        finding.library.lower(),
+        GROUPS.index(entry.rule.group),
+        finding.id,
+    )

@@ -1,0 +1,52 @@
+"""The findings as the suite ships them: `gridbuf_conformance/findings.json`, for `reproduce` and `report`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from entries import Entry, entries
+from records import FOLDER, Zoo
+
+__all__ = ["PATH", "text"]
+
+PATH = FOLDER.parent / "gridbuf_conformance/findings.json"
+
+
+def text(zoo: Zoo) -> str:
+    """The file: every finding that has a script, by id."""
+    findings = [_published(zoo, entry) for entry in entries(zoo) if entry.has_script]
+    findings.sort(key=lambda finding: str(finding["id"]))
+    data = {"schema": "gridbuf-conformance-findings/1", "date": zoo.date, "findings": findings}
+    return json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def _published(zoo: Zoo, entry: Entry) -> dict[str, Any]:
+    finding, environment = entry.finding, entry.affected[0]
+    project = zoo.projects[finding.library]
+    return {
+        "id": finding.id,
+        "library": finding.library,
+        "severity": entry.severity,
+        "contested": finding.counter,
+        "contested_link": finding.counter_link,
+        "side": finding.side,
+        "interface": entry.interface,
+        "rule": finding.rule,
+        "also_rules": list(finding.also_rules),
+        "title": finding.title,
+        "why": finding.why,
+        "seen": finding.seen,
+        "status": entry.status,
+        "tracker": finding.tracker,
+        "searched": finding.searched,
+        "versions": [e.version for e in entry.affected],
+        "newest": entry.newest,
+        "python": environment.python,
+        "requirements": list(environment.requirements),
+        "issues": project.issues,
+        "security": project.security,
+        "replay": entry.replay,
+        "runs": entry.runs,
+        "script": entry.script,
+    }

@@ -1,0 +1,27 @@
+"""An array of ctypes grants a request for Fortran order, with memory in C order."""
+
+import ctypes as c
+import sys
+
+
+class View(c.Structure):  # Py_buffer
+    _fields_ = [(name, c.c_ssize_t) for name in ("buf", "obj", "len", "itemsize")]
+    _fields_ += [("readonly", c.c_int), ("ndim", c.c_int), ("format", c.c_char_p)]
+    _fields_ += [(name, c.POINTER(c.c_ssize_t)) for name in ("shape", "strides", "suboffsets")]
+    _fields_ += [("internal", c.c_void_p)]
+
+
+def ask(exporter, flags):
+    view = View()
+    c.pythonapi.PyObject_GetBuffer(c.py_object(exporter), c.byref(view), flags)
+    return view
+
+
+exporter = ((c.c_double * 3) * 2)((0, 1, 2), (3, 4, 5))
+try:
+    view = ask(exporter, 0x58)  # PyBUF_F_CONTIGUOUS
+except BufferError as error:
+    print("refused:", error)
+    sys.exit(0)
+second = (c.c_double * 6).from_address(view.buf)[1]  # in Fortran order this is element [1, 0]
+sys.exit(f"defect: element [1, 0] is read as {second}, not 3.0" if second != 3 else 0)

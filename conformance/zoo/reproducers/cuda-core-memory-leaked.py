@@ -1,0 +1,37 @@
+"""A StridedMemoryView of cuda.core never calls the deleter of a DLPack tensor."""
+
+import ctypes as c
+import gc
+import mmap
+import struct
+import sys
+
+numbers = (c.c_float * 1024).from_buffer(mmap.mmap(-1, 4096))
+numbers[:] = range(1024)
+shape, strides = (c.c_int64 * 1)(4), (c.c_int64 * 1)(1)
+data, extents, steps = map(c.addressof, (numbers, shape, strides))
+calls = []
+deleter = c.CFUNCTYPE(None, c.c_void_p)(calls.append)
+# DLTensor of dlpack.h: data, device, ndim, dtype, shape, strides, byte_offset
+tensor = struct.pack("<QiiiBBHQQQ", data, 1, 0, 1, 2, 32, 1, extents, steps, 0)
+managed = c.create_string_buffer(
+    tensor + struct.pack("<QQ", data, c.cast(deleter, c.c_void_p).value), 64
+)
+new = c.pythonapi.PyCapsule_New
+new.restype, new.argtypes = c.py_object, (c.c_void_p, c.c_char_p, c.c_void_p)
+
+capsule = new(c.addressof(managed), b"dltensor", None)
+methods = {"__dlpack_device__": lambda s: (1, 0), "__dlpack__": lambda s, **keywords: capsule}
+exporter = type("Exporter", (), methods)()
+
+try:
+    from cuda.core.experimental.utils import StridedMemoryView
+
+    view = StridedMemoryView(exporter, stream_ptr=-1)
+except ImportError:
+    from cuda.core.utils import StridedMemoryView
+
+    view = StridedMemoryView.from_dlpack(exporter, stream_ptr=-1)
+del view
+gc.collect()
+sys.exit("defect: the view is gone, and the deleter was not called" if not calls else 0)

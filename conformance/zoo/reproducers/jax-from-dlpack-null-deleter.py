@@ -1,0 +1,34 @@
+"""jax.dlpack.from_dlpack of a DLPack tensor whose deleter is NULL: the process dies when the result is dropped."""
+
+import ctypes as c
+import mmap
+import struct
+import subprocess
+import sys
+
+import jax
+
+if len(sys.argv) < 2:
+    died = subprocess.run([sys.executable, __file__, "child"]).returncode
+    sys.exit(f"defect: the process died of signal {-died}" if died < 0 else 2 * bool(died))
+numbers = (c.c_float * 1024).from_buffer(mmap.mmap(-1, 4096))
+numbers[:] = range(1024)
+shape, strides = (c.c_int64 * 1)(4), (c.c_int64 * 1)(1)
+data, extents, steps = map(c.addressof, (numbers, shape, strides))
+# DLTensor of dlpack.h: data, device, ndim, dtype, shape, strides, byte_offset
+tensor = struct.pack("<QiiiBBHQQQ", data, 1, 0, 1, 2, 32, 1, extents, steps, 0)
+managed = c.create_string_buffer(tensor + struct.pack("<QQ", data, 0), 64)
+new = c.pythonapi.PyCapsule_New
+new.restype, new.argtypes = c.py_object, (c.c_void_p, c.c_char_p, c.c_void_p)
+
+
+class Exporter:
+    def __dlpack_device__(self):
+        return 1, 0
+
+    def __dlpack__(self, **keywords):
+        return new(c.addressof(managed), b"dltensor", None)
+
+
+result = jax.dlpack.from_dlpack(Exporter())
+del result

@@ -1,0 +1,34 @@
+"""nb::ndarray<nb::ro> reads a DLPack capsule of major version 2 as if it were version 1."""
+
+import ctypes as c
+import subprocess
+import sys
+import sysconfig
+
+import nanobind
+
+root = nanobind.source_dir() + "/.."
+CODE = (
+    f'#include "{root}/src/nb_combined.cpp"\n#include <nanobind/ndarray.h>\n'
+    + """
+NB_MODULE(shown, m) { m.def("size", [](nanobind::ndarray<nanobind::ro> a) { return a.size(); }); }
+"""
+)
+folders = (nanobind.include_dir(), f"{root}/ext/robin_map/include", sysconfig.get_path("include"))
+paths = [f"-I{path}" for path in folders]
+compiler = ["c++", "-shared", "-fPIC", "-std=c++17", "-o", "shown.so", *paths, "-xc++", "-"]
+subprocess.run(compiler, input=CODE, text=True, check=True)
+sys.path.insert(0, ".")
+import shown
+
+# DLManagedTensorVersioned of dlpack.h, version 2.0: behind the deleter nothing is known.
+managed = c.create_string_buffer(bytes([2] + [0] * 79), 80)
+new = c.pythonapi.PyCapsule_New
+new.restype, new.argtypes = c.py_object, (c.c_void_p, c.c_char_p, c.c_void_p)
+capsule = new(c.addressof(managed), b"dltensor_versioned", None)
+try:
+    size = shown.size(capsule)
+except (TypeError, BufferError, ValueError) as error:
+    print("refused:", error)
+    sys.exit(0)
+sys.exit(f"defect: version 2.0 was taken, with {size} elements")

@@ -1,0 +1,14 @@
+"""OrtValue.__dlpack__ takes stream=1, a CUDA stream, for memory of the CPU."""
+
+import sys
+
+import numpy as np
+import onnxruntime
+
+exporter = onnxruntime.OrtValue.ortvalue_from_numpy(np.zeros(2, "f4"))
+try:
+    capsule = exporter.__dlpack__(stream=1)
+except (AssertionError, BufferError, RuntimeError, TypeError, ValueError) as error:
+    print("refused:", error)
+    sys.exit(0)
+sys.exit(f"defect: stream=1 gives {capsule} on device {exporter.__dlpack_device__()}")

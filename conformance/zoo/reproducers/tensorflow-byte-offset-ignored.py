@@ -1,0 +1,28 @@
+"""TensorFlow's from_dlpack ignores byte_offset of a DLPack tensor, and reads other elements."""
+
+import ctypes as c
+import mmap
+import struct
+import sys
+
+import tensorflow as tf
+
+numbers = (c.c_float * 1024).from_buffer(mmap.mmap(-1, 4096))
+numbers[:] = range(1024)
+shape, strides = (c.c_int64 * 1)(4), (c.c_int64 * 1)(1)
+data, extents, steps = map(c.addressof, (numbers, shape, strides))
+deleter = c.CFUNCTYPE(None, c.c_void_p)(lambda managed: None)
+# DLTensor of dlpack.h: data, device, ndim, dtype, shape, strides, byte_offset
+tensor = struct.pack("<QiiiBBHQQQ", data, 1, 0, 1, 2, 32, 1, extents, steps, 64)
+managed = c.create_string_buffer(
+    tensor + struct.pack("<QQ", data, c.cast(deleter, c.c_void_p).value), 64
+)
+new = c.pythonapi.PyCapsule_New
+new.restype, new.argtypes = c.py_object, (c.c_void_p, c.c_char_p, c.c_void_p)
+capsule = new(c.addressof(managed), b"dltensor", None)
+try:
+    first = float(tf.experimental.dlpack.from_dlpack(capsule)[0])
+except tf.errors.InvalidArgumentError as error:
+    print("refused:", error)
+    sys.exit(0)
+sys.exit(f"defect: the first element is {first}, not 16.0" if first != 16 else 0)
