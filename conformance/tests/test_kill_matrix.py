@@ -137,7 +137,6 @@ def test_device_reference_passes_the_device_rules() -> None:
     [
         ("dying:SegfaultInTheGetter", "CRASH"),
         ("dying:HangInTheGetter", "TIMEOUT"),
-        ("dying:OSErrorInTheGetter", "FAIL"),
         ("dying:CrashesOnTheTenthPlan", "UNSTABLE"),
         ("dying:ExitInProduce", "CRASH"),
     ],
