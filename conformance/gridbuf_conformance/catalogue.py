@@ -239,8 +239,8 @@ def select(patterns: str | None = None, side: str = "producer") -> list[Rule]:
     Parameters
     ----------
     patterns : str, optional
-        A comma-separated list of ids, wildcards and levels ("ROBUST"). None or an empty string selects all rules. A pattern that
-        matches only rules of scope "later" selects nothing.
+        A comma-separated list of ids, wildcards and levels ("ROBUST"). None or an empty string selects all
+        rules. A pattern that matches only rules of scope "later" selects nothing.
     side : {"producer", "consumer"}, optional
         The side that the rules apply to.
 

@@ -74,7 +74,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
             type="args",
         )
     _add_option(group, parser, "profile", f"number of plans, by name (default: {_DEFAULT_PROFILE})")
-    _add_option(group, parser, "rules", "only these rules: ids and wildcards, as in DL-*,XA-03")
+    _add_option(
+        group, parser, "rules", "only these rules: ids, wildcards and levels, as in DL-*,XA-03"
+    )
     group.addoption(
         "--gridbuf-known",
         dest="gridbuf_known",

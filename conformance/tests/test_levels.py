@@ -9,6 +9,8 @@ import pytest
 from rich.console import Console
 
 from gridbuf_conformance import consumer_run
+from gridbuf_conformance.catalogue import select
+from gridbuf_conformance.commands import _matching
 from gridbuf_conformance.known import KnownError, parse
 from gridbuf_conformance.outcomes import ExitCode, Outcome, Verdict, exit_code_of, graded, worst
 from gridbuf_conformance.render import badge, console, html, junit, markdown
@@ -82,6 +84,11 @@ def test_reports_count_fragile_rules_separately(fragile: Report) -> None:
     assert text.startswith("FRAGILE")
     assert 'class="rule k-fragile"' in html.render([fragile.data])
     assert "✓" in badge.render([fragile.data])
+
+
+def test_a_level_selects_rules_of_a_side() -> None:
+    found = _matching("ROBUST")
+    assert {rule.id for rule in found} == {rule.id for rule in select("ROBUST", "consumer")}
 
 
 def test_a_record_of_a_fragile_rule_is_refused() -> None:
